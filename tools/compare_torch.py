@@ -113,7 +113,7 @@ class TakesTrace(QuantizationTracer):
         return graph
 
 
-def code_of(module):
+def quantized_value_of(module):
     return module.graph.python_code("self").src
 
 
@@ -134,7 +134,7 @@ def torchs_input(module, inputs, options):
     finally:
         for name in set(vars(module)) - attributes:  # constants that the trace has hung on the module
             delattr(module, name)
-    return (module, "") if code_of(own) == code_of(traced) else (traced, "torch traces it into other calls")
+    return (module, "") if quantized_value_of(own) == quantized_value_of(traced) else (traced, "torch traces it into other calls")
 
 
 # --- torch ---

@@ -69,7 +69,7 @@ static tare_status add_row(tare_debug_comparison *c, int64_t handle, const node 
 
 static const node *last_with(const tare_model *model, int64_t handle) {
     for (const node *n = model->root->graph->last; n != NULL; n = n->prev)
-        if (n->debug_handle == handle && !tare__gives_bare_codes(n)) return n;
+        if (n->debug_handle == handle && !tare__gives_bare_integers(n)) return n;
     return NULL;
 }
 

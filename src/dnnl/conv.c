@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float convolutions by oneDNN, cut into bands of rows, into channels or into images.
+// Float convolutions by oneDNN, cut into row blocks of rows, into channels or into images.
 #ifdef TARE_HAVE_DNNL
 #include "dnnl/part.h"
 
@@ -131,7 +131,8 @@ static float_conv slice_pixels(const float_conv *c, size_t index, size_t count, 
     return share;
 }
 
-// A part sees at least one row of the input: bands that lie in the padding are not worth a case.
+// A part sees at least one row of the input: row blocks that lie in the padding are not worth a
+// case.
 bool tare__float_conv_has_rows(const float_conv *c) {
     return c->in[0] == 1 && c->out[0] == 1 && c->kernel[0] == 1 &&
            c->pad[1] < c->dilation[1] * (c->kernel[1] - 1) + 1;
@@ -171,7 +172,7 @@ static double cost_by_channels(const conv_costs *k, int64_t blocks, size_t count
            (ELEMENT_COST + FOREIGN_COST) * k->in;
 }
 
-// How an image is cut: into bands of rows, or into blocks of channels.
+// How an image is cut: into row blocks of rows, or into blocks of channels.
 typedef struct cut {
     size_t count;
     bool by_channels;

@@ -172,7 +172,7 @@ static tare_status get_weights(const weights_request *r, packed_weights **out, t
     return TARE_OK;
 }
 
-// Bands of one image have the same weights, mostly in the same order.
+// Row blocks of one image have the same weights, mostly in the same order.
 static tare_status fill_weights(float_layer *layer, float_part *part, const part_form *f,
                                 const dnnl_memory_desc_t *wanted, tare_error *err) {
     const dnnl_memory_desc_t *first = NULL;

@@ -56,7 +56,7 @@ tare_status tare__site_insert_numbers(const observer_site *s, const char *suffix
     return TARE_OK;
 }
 
-// Dequantize reads the codes with the arguments that made them.
+// Dequantize reads the quantized values with the arguments that made them.
 static op_name overload(op_id id, const char *name) {
     return tare__overload_name((op_overload){id, false, name});
 }

@@ -190,7 +190,7 @@ typedef struct fact_walk {
 } fact_walk;
 
 // Quantized tensors, and the codes that exported programs hold as plain integers.
-static bool is_codes(const tare_tensor *t, bool is_parameter) {
+static bool is_quantized(const tare_tensor *t, bool is_parameter) {
     const bool is_byte = t->dtype == TARE_INT8 || t->dtype == TARE_UINT8;
     return tare__tensor_is_quantized(t) || (is_byte && !is_parameter);
 }
@@ -208,7 +208,7 @@ static tare_status count_module(void *user, const char *path, module *m, tare_er
         if (t == NULL) continue;
         w->facts->weight_bytes += tare__tensor_bytes(t);
         if (m->tensors[i].is_parameter) w->facts->parameter_count += (uint64_t)t->count;
-        if (is_codes(t, m->tensors[i].is_parameter))
+        if (is_quantized(t, m->tensors[i].is_parameter))
             w->facts->quantized_weight_bytes += tare__tensor_bytes(t);
     }
     return TARE_OK;

@@ -15,7 +15,7 @@ typedef struct fake_quantize_kind {
     const char *const *own;       // arguments that are not its observer's, NULL-terminated
     bool needs_observer;          // `observer` has no default
     int64_t quant_min, quant_max; // the arguments' defaults; quant_max 0: they have none
-    bool limits_must_differ;      // one code alone is refused
+    bool limits_must_differ;      // one quantized value alone is refused
     bool (*fits)(const tare_observer_class *inner); // may this observer be inside? NULL: any may
     const char *misfit;                             // what is said when it may not
     /// Tensors and constructor values beyond the switches, scale 1 and zero point 0.

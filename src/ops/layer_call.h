@@ -24,8 +24,8 @@ typedef struct linear_call {
 } linear_call;
 tare_status tare__linear_read(op_call *call, linear_call *out);
 
-/// A bound call of matmul, of floats or of byte codes: a [batch..][rows][inner], b [batch..][inner]
-/// [columns], or one row or column without that dimension.
+/// A bound call of matmul, of floats or of quantized bytes: a [batch..][rows][inner], b
+/// [batch..][inner] [columns], or one row or column without that dimension.
 typedef struct matmul_call {
     const tare_tensor *a, *b;
     int64_t rows, inner, columns;
@@ -37,17 +37,17 @@ tare_status tare__matmul_read(op_call *call, size_t first, matmul_call *out);
 /// Gives the call a float result of the product's shape.
 tare_status tare__matmul_result(op_call *call, const matmul_call *m);
 int64_t tare__matmul_macs(const op_call *call);
-/// Is it a product of byte codes, which are summed as integers?
-bool tare__matmul_is_of_codes(const op_call *call);
-/// Such a call's numbers. With signed codes a, b (unsigned ones count as 128 less):
+/// Is it a product of quantized bytes, which are summed as integers?
+bool tare__matmul_is_of_quantized(const op_call *call);
+/// Such a call's numbers. With signed quantized values a, b (unsigned ones count as 128 less):
 ///   y = f32(sum of (a - a_zero) * b) * factor - f32(b_zero * sum of (a - a_zero)) * factor
 /// over the inner dimension; integers are int32 modulo 2^32. quantized.matmul quantizes y.
-typedef struct code_matmul {
+typedef struct quantized_matmul {
     float factor;
     int32_t a_zero, b_zero;
-} code_matmul;
-code_matmul tare__code_matmul_of(const matmul_call *m);
-tare_status tare__code_matmul_compute(op_call *call);
+} quantized_matmul;
+quantized_matmul tare__quantized_matmul_of(const matmul_call *m);
+tare_status tare__quantized_matmul_compute(op_call *call);
 
 /// A bound call of a pooling row. Unused dimensions of the three have size 1 and one window.
 typedef struct pool_call {
@@ -71,15 +71,15 @@ tare_status tare__pool_read(op_call *call, pool_call *out, bool *known);
 pool_window tare__pool_window_at(const pool_call *p, const int64_t at[3]);
 double tare__pool_divisor(const pool_call *p, const pool_window *w);
 
-/// A bound call of embedding: indices of any shape, table [rows][width] of floats, or of codes with
-/// a scale and a zero point for each row.
+/// A bound call of embedding: indices of any shape, table [rows][width] of floats, or of quantized
+/// values with a scale and a zero point for each row.
 typedef struct embedding_call {
     const tare_tensor *indices, *table;
 } embedding_call;
 tare_status tare__embedding_read(op_call *call, embedding_call *out);
 /// The i-th index; an error that names the call if there is no such row.
 tare_status tare__embedding_row(op_call *call, const embedding_call *e, int64_t i, int64_t *out);
-/// Elements of row `row` of codes: fma(code, scale, bias).
+/// Elements of row `row` of quantized values: fma(q, scale, bias).
 void tare__embedding_factors(const tare_tensor *table, int64_t row, float *scale, float *bias);
 
 /// A bound call of embedding_bag: `count` bags of rows. Those of index `padding_index` are left
@@ -173,24 +173,24 @@ typedef struct attention_part {
     int64_t k, v, mask;
 } attention_part;
 attention_part tare__attention_part(const attention_call *a, int64_t i);
-/// What makes signed codes of a tensor's unsigned ones, by subtraction or by turning a bit over: 0
-/// or 128.
+/// What makes signed quantized values of a tensor's unsigned ones, by subtraction or by turning a
+/// bit over: 0 or 128.
 int32_t tare__signed_shift(const tare_tensor *t);
-/// Is it attention of byte codes, which are summed as integers?
-bool tare__attention_is_of_codes(const op_call *call);
-/// Such a call's numbers. With signed codes q, k, v (unsigned ones count as 128 less):
+/// Is it attention of quantized bytes, which are summed as integers?
+bool tare__attention_is_of_quantized(const op_call *call);
+/// Such a call's numbers. With signed quantized values q, k, v (unsigned ones count as 128 less):
 ///   u[s] = f32(sum over i of (q[i] - query_zero) * k[s][i]) * factor, in units of log2, masked
-///   w[s] = tare__exp2_code(u[s] - max u), total = sum of w
+///   w[s] = tare__exp2_quantized(u[s] - max u), total = sum of w
 ///   y[c] = (f32(sum over s of w[s] * v[s][c]) * value_scale) * (1 / total) + offset
 /// Sums are int32 modulo 2^32. A query that may look at nothing gets zeros.
-typedef struct code_attention {
+typedef struct quantized_attention {
     float factor, value_scale, offset;
     int32_t query_zero;
-} code_attention;
-code_attention tare__code_attention_of(const attention_call *a);
+} quantized_attention;
+quantized_attention tare__quantized_attention_of(const attention_call *a);
 /// Adds a query's line of the mask to its scores.
-void tare__code_attention_mask(const attention_call *a, const attention_part *part, int64_t query,
-                               float *scores);
+void tare__quantized_attention_mask(const attention_call *a, const attention_part *part,
+                                    int64_t query, float *scores);
 /// Scales a query's `keys` scores and adds its line of the mask; false if it may look at nothing.
 bool tare__attention_mask(const attention_call *a, const attention_part *part, int64_t query,
                           float *scores);

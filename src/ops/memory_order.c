@@ -8,8 +8,8 @@
 
 enum { PER_PLANE = 2 }; // dimensions before those of a plane: batch and channels
 
-// What torch's kernels leave, where it is not the order of what they read. On codes only:
-// convolutions and batch norms put channels innermost, others put them where they belong.
+// What torch's kernels leave, where it is not the order of what they read. On quantized values
+// only: convolutions and batch norms put channels innermost, others put them where they belong.
 static const struct {
     const char *prefix; // of the operator's name
     bool is_channels_last;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // In which order torch would keep a tensor. Ours lie in the order of their dimensions, but torch's
-// averages of codes round by how they lie, and convolutions on codes leave channels innermost.
+// averages of quantized values round by how they lie, and convolutions on quantized values leave
+// channels innermost.
 #ifndef OPS_MEMORY_ORDER_H
 #define OPS_MEMORY_ORDER_H
 

@@ -22,8 +22,8 @@ typedef enum op_trait {
     OP_NOT_ON_TENSORS = 1 << 5, // result is not a tensor (size, getattr shape)
     OP_IN_PLACE = 1 << 6,       // torch writes the first input; we return the result
     OP_ANY_DTYPE = 1 << 7, // takes quantized and half-precision tensors as they are (quantize, to)
-    OP_ON_CODES =
-        1 << 8, // averages: torch computes on codes minus their zero point, so that ties are exact
+    OP_ON_QUANTIZED = 1 << 8,    // averages: torch computes on quantized values minus their zero
+                                 // point, so that ties are exact
     OP_SHAPED_BY_DATA = 1 << 9,  // what comes out depends on the elements of an input
     OP_BLIND_TO_FIRST = 1 << 10, // asks the first input for no more than its shape and dtype
     // Where dimension 0 of the inputs is a batch and the result's is, an item of the result follows

@@ -32,7 +32,7 @@ tare_status tare__need_float(op_call *call, size_t i, const tare_tensor **out);
 void tare__find_range(const tare_tensor *x, float *low, float *high);
 /// torch.cat into a result of any per-tensor parameters: bytes of others are requantized, element
 /// by element. Parameters 0 and 1: the tensors, of the result's dtype, and the dimension.
-tare_status tare__join_codes(op_call *call);
+tare_status tare__join_quantized(op_call *call);
 /// "[1, 3]" of a tensor, in the call's memory, for messages.
 const char *tare__call_shape_text(op_call *call, const tare_tensor *t);
 

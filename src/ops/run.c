@@ -43,7 +43,7 @@ static inputs find_inputs(const op_call *call) {
     return found;
 }
 
-static tare_status choose_way(op_call *call, const inputs *in, way *out) {
+static tare_status choose_path(op_call *call, const inputs *in, way *out) {
     const unsigned traits = call->op->traits;
     *out = AS_IT_IS;
     if (traits & (OP_MOVES_DATA | OP_NOT_ON_TENSORS | OP_ANY_DTYPE)) return TARE_OK;
@@ -190,7 +190,7 @@ static tare_status compute_each(op_call *call) {
     return status;
 }
 
-static tare_status compute_codes(void *user, const value *in, value *out) {
+static tare_status compute_quantized(void *user, const value *in, value *out) {
     op_call inner = *(const op_call *)user;
     inner.param[0] = in;
     inner.result = *out;
@@ -198,10 +198,10 @@ static tare_status compute_codes(void *user, const value *in, value *out) {
 }
 
 static tare_status compute_through_float(op_call *call) {
-    if (!tare__code_table_fits(call->op, call->param, call->param_count, &call->result))
+    if (!tare__quantized_table_fits(call->op, call->param, call->param_count, &call->result))
         return compute_each(call);
-    return tare__code_table_run(call->param[0]->as.tensor, call->result.as.tensor, compute_codes,
-                                call, call->err);
+    return tare__quantized_table_run(call->param[0]->as.tensor, call->result.as.tensor,
+                                     compute_quantized, call, call->err);
 }
 
 // As torch rounds an average whose sum has the zero point in it already.
@@ -210,7 +210,7 @@ static void store_with_zero_point(const tare_tensor *x, tare_tensor *y) {
     for (int64_t i = 0; i < x->count; i++) {
         const int64_t code =
             tare__quantize(tare__f32(x)[i] + zero_point, 1.0F, 0, y->q->quant_min, y->q->quant_max);
-        tare__store_code(y, i, (int32_t)code);
+        tare__store_quantized(y, i, (int32_t)code);
     }
 }
 
@@ -271,7 +271,7 @@ static bool averages_inside(const op_call *call, const tare_tensor *x) {
 }
 
 static bool is_on_codes(const op_call *call, const inputs *in) {
-    return (call->op->traits & OP_ON_CODES) && in->quantized != NULL &&
+    return (call->op->traits & OP_ON_QUANTIZED) && in->quantized != NULL &&
            call->result.kind == VALUE_TENSOR && call->param[0] != NULL &&
            call->param[0]->kind == VALUE_TENSOR && call->param[0]->as.tensor == in->quantized &&
            !tare__qscheme_is_per_channel(in->quantized->q->scheme) &&
@@ -283,7 +283,7 @@ bool tare__op_goes_through_float(const op_call *call) {
     const inputs in = find_inputs(call);
     way chosen;
     asked.err = NULL;
-    return in.quantized != NULL && choose_way(&asked, &in, &chosen) == TARE_OK &&
+    return in.quantized != NULL && choose_path(&asked, &in, &chosen) == TARE_OK &&
            chosen == THROUGH_FLOAT && !is_on_codes(call, &in);
 }
 
@@ -292,7 +292,7 @@ bool tare__op_goes_through_float(const op_call *call) {
 tare_status tare__op_shape(op_call *call) {
     const inputs in = find_inputs(call);
     way chosen;
-    TARE_TRY(choose_way(call, &in, &chosen));
+    TARE_TRY(choose_path(call, &in, &chosen));
     const tare_status status =
         chosen == THROUGH_FLOAT ? shape_through_float(call, &in) : call->op->shape(call);
     if (status != TARE_OK) tare__value_release_tensors(&call->result);
@@ -303,7 +303,7 @@ tare_status tare__op_compute(op_call *call) {
     if (tare__value_is_empty(&call->result)) return TARE_OK;
     const inputs in = find_inputs(call);
     way chosen;
-    TARE_TRY(choose_way(call, &in, &chosen));
+    TARE_TRY(choose_path(call, &in, &chosen));
     if (chosen == THROUGH_FLOAT && is_on_codes(call, &in))
         return compute_on_codes(call, in.quantized);
     if (chosen == THROUGH_FLOAT) return compute_through_float(call);

@@ -128,7 +128,7 @@ static void quantizers_annotate_as_torchaos_do(void **state) {
     check_all(check_recorded, 1);
 }
 
-static void rules_annotate_as_the_code_that_they_describe(void **state) {
+static void rules_annotate_as_the_integer_that_they_describe(void **state) {
     (void)state;
     check_all(check_rules, 2);
 }
@@ -136,7 +136,7 @@ static void rules_annotate_as_the_code_that_they_describe(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantizers_annotate_as_torchaos_do),
-        cmocka_unit_test(rules_annotate_as_the_code_that_they_describe),
+        cmocka_unit_test(rules_annotate_as_the_integer_that_they_describe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,7 +118,7 @@ static void compare_codes(const weight *w) {
     for (int64_t i = 0; i < w->ours->count; i++) {
         const double a = tare__tensor_get(w->ours, i), b = recorded_code(w, i);
         if (a == b || may_move(a, b, &moved, w->ours->count)) continue;
-        findings_add(w->out, w->codes_kind, "weight %s[%lld]: expected the code %g, found %g",
+        findings_add(w->out, w->codes_kind, "weight %s[%lld]: expected the integer %g, found %g",
                      w->path, (long long)i, b, a);
         return;
     }
@@ -171,7 +171,7 @@ static bool frozen_agree(const tare_tensor *ours, const tare_tensor *recorded, c
                          findings *out) {
     bool same = ours != NULL && ours->dtype == recorded->dtype && ours->count == recorded->count;
     if (!same) {
-        findings_add(out, FINDING_STRUCTURE, "%s: the converted model has other codes", name);
+        findings_add(out, FINDING_STRUCTURE, "%s: the converted model has other integers", name);
         return false;
     }
     double most = 0;
@@ -183,8 +183,8 @@ static bool frozen_agree(const tare_tensor *ours, const tare_tensor *recorded, c
         same =
             fabs(a - b) <= wide_tolerance(ours->dtype, most) || may_move(a, b, &moved, ours->count);
         if (!same)
-            findings_add(out, FINDING_STRUCTURE, "%s[%lld]: expected the code %g, found %g", name,
-                         (long long)i, b, a);
+            findings_add(out, FINDING_STRUCTURE, "%s[%lld]: expected the integer %g, found %g",
+                         name, (long long)i, b, a);
     }
     return same;
 }

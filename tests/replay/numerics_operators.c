@@ -175,7 +175,7 @@ static tare_status add_constants(const operator_case *c, tare_error *err) {
 
 // --- the call as a graph ---
 
-static tare_status write_code(const operator_case *c, text *code, tare_error *err) {
+static tare_status write_quantized(const operator_case *c, text *code, tare_error *err) {
     const char *call = NULL;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (strcmp(calls[i].op, c->op) == 0) call = calls[i].call;
@@ -201,7 +201,7 @@ static tare_status build(operator_case *c, tare_error *err) {
     TARE_TRY(tare__module_create(&tare__class_graph_module, &c->root, err));
     TARE_TRY(add_constants(c, err));
     TARE_TRY(add_layer(c, err));
-    tare_status status = write_code(c, &code, err);
+    tare_status status = write_quantized(c, &code, err);
     if (status == TARE_OK)
         status = tare__parse_code(code.chars, code.length, c->root, &c->root->graph, err);
     tare__text_release(&code);

@@ -110,7 +110,7 @@ static double output_change(const tare_tensor *t, double step) {
     return fmax(2 * step, least);
 }
 
-static bool has_codes(const recorded_case *c, const char *key) {
+static bool has_quantized(const recorded_case *c, const char *key) {
     char codes[256];
     (void)snprintf(codes, sizeof codes, "%s.int_repr", key);
     return tare__safetensors_get(&c->data, codes) != NULL;
@@ -123,7 +123,7 @@ static bool change_output(recorded_case *c, double step) {
         tare_tensor *old = tensors->entries[i].value, *changed = NULL;
         if (strncmp(key, "converted", 9) != 0 || old->count == 0) continue;
         if (tare__ends_with(key, ".scale") || tare__ends_with(key, ".zero_point")) continue;
-        if (has_codes(c, key)) continue; // then they are what is compared
+        if (has_quantized(c, key)) continue; // then they are what is compared
         if (tare__tensor_copy(old, &changed, NULL) != TARE_OK) return false;
         const bool is_code = !tare__dtype(old->dtype)->is_float;
         const double before = tare__tensor_get(old, 0);

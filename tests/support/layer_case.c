@@ -18,7 +18,7 @@ static int64_t between(random_state *r, int64_t least, int64_t most) {
 
 // Half of the codes are the extreme ones, where products are largest and 16-bit sums would
 // saturate.
-static void fill_codes(random_state *r, tare_tensor *t) {
+static void fill_quantized(random_state *r, tare_tensor *t) {
     uint8_t *bytes = t->data;
     const bool is_signed = t->dtype == TARE_QINT8;
     for (int64_t i = 0; i < t->count; i++) {
@@ -69,7 +69,7 @@ static tare_tensor *make_weight(layer_case *c, const int64_t *shape) {
     tare_tensor *t = NULL;
     CHECK_OK(tare__tensor_quantized(ndim, shape, q, &t, NULL));
     tare__qparams_release(q);
-    fill_codes(r, t);
+    fill_quantized(r, t);
     for (int64_t i = 0; are_small && i < t->count; i++) ((int8_t *)t->data)[i] /= 4;
     return t;
 }
@@ -88,8 +88,8 @@ void begin_layer_case(layer_case *c, uint64_t seed, requant_rule rule, int64_t c
                                  .rule = rule,
                                  .relu = seed % 3 == 0,
                                  .is_plain = true,
-                                 .code_min = INT8_MIN,
-                                 .code_max = UINT8_MAX};
+                                 .quantized_min = INT8_MIN,
+                                 .quantized_max = UINT8_MAX};
     c->layer.gives_floats = seed % 5 == 0;
 }
 
@@ -101,26 +101,26 @@ void finish_layer_case(layer_case *c, int ndim, const int64_t *in, const int64_t
     c->weight = make_weight(c, w);
     c->bias = next(r) % 4 == 0 ? NULL : make_bias(r, c->layer.out_channels);
     // Borders of zeros, as behind a ReLU, may be left out.
-    const int64_t zero_code = next(r) % 3 == 0 ? 0 : between(r, 0, 255);
-    c->x = new_codes(dtype, ndim, in, 0.02, low + zero_code);
+    const int64_t zero_value = next(r) % 3 == 0 ? 0 : between(r, 0, 255);
+    c->x = new_integers(dtype, ndim, in, 0.02, low + zero_value);
     // Odd and even zero points matter to rule O; a coarse scale keeps codes from saturating.
     // A tiny one takes floats beyond what integers hold before they are bounded.
     const bool is_tiny = between(r, 0, 7) == 0;
     const double scale = is_tiny ? 1e-12 : (double)between(r, 1, 400) * 1e-2;
     const int64_t zero_point = low + between(r, 0, 255);
     if (next(r) % 4 == 0) { // bounds of its own
-        c->layer.code_min = zero_point - 10;
-        c->layer.code_max = zero_point + 30;
+        c->layer.quantized_min = zero_point - 10;
+        c->layer.quantized_max = zero_point + 30;
     }
     if (c->layer.gives_floats)
         CHECK_OK(tare_tensor_create(TARE_FLOAT32, ndim, out, &c->y, NULL));
     else
-        c->y = new_codes(dtype, ndim, out, scale, zero_point);
+        c->y = new_integers(dtype, ndim, out, scale, zero_point);
     if (c->layer.adds) {
-        c->addend = new_codes(dtype, ndim, out, 0.3, low + between(r, 0, 255));
-        fill_codes(r, c->addend);
+        c->addend = new_integers(dtype, ndim, out, 0.3, low + between(r, 0, 255));
+        fill_quantized(r, c->addend);
     }
-    fill_codes(r, c->x);
+    fill_quantized(r, c->x);
     c->layer.weight = c->weight;
     c->layer.bias = c->bias;
     CHECK_OK(tare__quantized_layer_requant(&c->layer, c->x->q, c->y->q, &c->r, NULL));
@@ -135,8 +135,8 @@ void end_layer_case(layer_case *c) {
     tare_tensor_release(c->y);
 }
 
-void check_layer_code(const layer_case *c, int64_t channel, int64_t sum, int64_t at,
-                      const char *kernel) {
+void check_layer_integer(const layer_case *c, int64_t channel, int64_t sum, int64_t at,
+                         const char *kernel) {
     if (c->layer.gives_floats) {
         const float wanted = tare__requant_o_value(c->r, channel, tare__wrap_int32(sum));
         if (wanted != tare__f32(c->y)[at])
@@ -149,11 +149,11 @@ void check_layer_code(const layer_case *c, int64_t channel, int64_t sum, int64_t
     if (c->addend != NULL) {
         const qparams *q = c->addend->q;
         const int64_t less = (int64_t)q->zero_point[0];
-        expected =
-            tare__requantize_sum(c->r, channel, acc, (float)(tare__load_code(c->addend, at) - less),
-                                 tare__addend_factor(c->r, (float)q->scale[0]));
+        expected = tare__requantize_sum(c->r, channel, acc,
+                                        (float)(tare__load_quantized(c->addend, at) - less),
+                                        tare__addend_factor(c->r, (float)q->scale[0]));
     }
-    const int32_t found = tare__load_code(c->y, at);
+    const int32_t found = tare__load_quantized(c->y, at);
     if (expected != found)
         fail_msg("%s, rule %s: expected %d, found %d at %lld", kernel,
                  tare__requant_rule_name(c->layer.rule), expected, found, (long long)at);
@@ -230,11 +230,12 @@ static void lay_beside(const pixel_lines *l, uint8_t *lines, uint8_t *pixels) {
     free(lines);
 }
 
-static uint8_t *new_layer_codes(const layer_case *c, const tare_tensor *t, const pixel_lines *l) {
-    uint8_t *codes = malloc((size_t)t->count);
-    assert_non_null(codes);
-    move_layer_channels(c, t->data, t, true, codes);
-    return lay_apart(l, codes);
+static uint8_t *new_layer_integers(const layer_case *c, const tare_tensor *t,
+                                   const pixel_lines *l) {
+    uint8_t *quantized = malloc((size_t)t->count);
+    assert_non_null(quantized);
+    move_layer_channels(c, t->data, t, true, quantized);
+    return lay_apart(l, quantized);
 }
 
 void run_layer_case(const layer_case *c, const qlayer *p, int threads,
@@ -244,7 +245,7 @@ void run_layer_case(const layer_case *c, const qlayer *p, int threads,
     const pixel_lines in = lines_of(c, c->x, is_apart ? 3 : 0);
     const pixel_lines out = lines_of(c, c->y, is_apart ? 5 : 0);
     workspace space = {.pool = pools[threads]};
-    uint8_t *x = new_layer_codes(c, c->x, &in), *y = new_lines(&out), *other = NULL;
+    uint8_t *x = new_layer_integers(c, c->x, &in), *y = new_lines(&out), *other = NULL;
     uint8_t *beside = malloc(tare__tensor_bytes(c->y));
     void *memory = tare__alloc_aligned(tare__qlayer_scratch_bytes(p, (size_t)threads), 64);
     assert_true(beside != NULL && memory != NULL);
@@ -252,7 +253,7 @@ void run_layer_case(const layer_case *c, const qlayer *p, int threads,
     if (c->addend != NULL) {
         const pixel_lines added = lines_of(c, c->addend, is_apart ? 2 : 0);
         own = tare__value_addend_of(c->addend);
-        own.codes = other = new_layer_codes(c, c->addend, &added);
+        own.quantized = other = new_layer_integers(c, c->addend, &added);
         own.stride = is_apart ? added.stride : 0;
         addend = &own;
     }

@@ -35,8 +35,8 @@ void end_layer_case(layer_case *c);
 void run_layer_case(const layer_case *c, const qlayer *p, int threads,
                     const product_addend *addend);
 /// Fails if element `at` of y, of a channel, is not what core/math/requant.h makes of the sum.
-void check_layer_code(const layer_case *c, int64_t channel, int64_t sum, int64_t at,
-                      const char *kernel);
+void check_layer_integer(const layer_case *c, int64_t channel, int64_t sum, int64_t at,
+                         const char *kernel);
 /// Between [N][C][pixels] and [N][pixels][C]; without a batch N is 1.
 void move_layer_channels(const layer_case *c, const uint8_t *x, const tare_tensor *like,
                          bool to_last, uint8_t *y);

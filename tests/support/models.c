@@ -117,8 +117,8 @@ tare_tensor *new_input(int ndim, const int64_t *shape) {
     return t;
 }
 
-tare_tensor *new_codes(tare_dtype dtype, int ndim, const int64_t *shape, double scale,
-                       int64_t zero_point) {
+tare_tensor *new_integers(tare_dtype dtype, int ndim, const int64_t *shape, double scale,
+                          int64_t zero_point) {
     tare_tensor *t = NULL;
     qparams *q = tare__qparams_per_tensor(dtype, scale, zero_point);
     assert_non_null(q);

@@ -37,8 +37,8 @@ tare_model *read_example(const char *name);
               (const int64_t[]){__VA_ARGS__})
 tare_tensor *new_input(int ndim, const int64_t *shape);
 /// A quint8 or qint8 tensor of these parameters, of code 0.
-tare_tensor *new_codes(tare_dtype dtype, int ndim, const int64_t *shape, double scale,
-                       int64_t zero_point);
+tare_tensor *new_integers(tare_dtype dtype, int ndim, const int64_t *shape, double scale,
+                          int64_t zero_point);
 
 /// What the printing and explaining functions write; static storage, good for the next four calls.
 const char *printed(const tare_model *model);

@@ -50,21 +50,23 @@ void line(program *p, const char *format, ...) {
     p->code[length + 1] = '\0';
 }
 
-void dequantized(program *p, const char *name, const char *codes, const grid *g) {
+void dequantized(program *p, const char *name, const char *quantized, const grid *g) {
     line(p,
          "%s = " DECOMPOSED "dequantize_per_tensor.default(%s, %.17g, %" PRId64 ", %" PRId64
          ", %" PRId64 ", torch.%s)",
-         name, codes, g->scale, g->zero_point, g->least, g->most, g->is_signed ? "int8" : "uint8");
+         name, quantized, g->scale, g->zero_point, g->least, g->most,
+         g->is_signed ? "int8" : "uint8");
 }
 
 void quantized(program *p, const char *name, const char *from, const grid *g) {
-    char codes[64];
-    snprintf(codes, sizeof codes, "q_%s", name);
+    char quantized[64];
+    snprintf(quantized, sizeof quantized, "q_%s", name);
     line(p,
          "%s = " DECOMPOSED "quantize_per_tensor.default(%s, %.17g, %" PRId64 ", %" PRId64
          ", %" PRId64 ", torch.%s)",
-         codes, from, g->scale, g->zero_point, g->least, g->most, g->is_signed ? "int8" : "uint8");
-    dequantized(p, name, codes, g);
+         quantized, from, g->scale, g->zero_point, g->least, g->most,
+         g->is_signed ? "int8" : "uint8");
+    dequantized(p, name, quantized, g);
     p->output_scale = g->scale;
 }
 
@@ -82,8 +84,8 @@ void put_floats(program *p, const char *name, int64_t count, double size) {
     line(p, "%s = self.%s", name, name);
 }
 
-void put_codes(program *p, const char *name, tare_dtype dtype, int ndim, const int64_t *shape,
-               int64_t least, int64_t most) {
+void put_integers(program *p, const char *name, tare_dtype dtype, int ndim, const int64_t *shape,
+                  int64_t least, int64_t most) {
     tare_tensor *t = NULL;
     CHECK_OK(tare_tensor_create(dtype, ndim, shape, &t, NULL));
     for (int64_t i = 0; i < t->count; i++) tare__tensor_set_int(t, i, random_between(least, most));
@@ -92,7 +94,7 @@ void put_codes(program *p, const char *name, tare_dtype dtype, int ndim, const i
 }
 
 void put_weight(program *p, int ndim, const int64_t *shape, int axis) {
-    put_codes(p, "frozen", TARE_INT8, ndim, shape, -127, 127);
+    put_integers(p, "frozen", TARE_INT8, ndim, shape, -127, 127);
     if (axis < 0) {
         const grid g = {true, 0.0131, 0, -127, 127};
         dequantized(p, "w", "frozen", &g);
@@ -103,7 +105,7 @@ void put_weight(program *p, int ndim, const int64_t *shape, int axis) {
     for (int64_t i = 0; i < shape[axis]; i++) tare__f32(scales)[i] = (float)random_scale(0.005);
     put_tensor(p, "scales", scales);
     line(p, "scales = self.scales");
-    put_codes(p, "zeros", TARE_INT64, 1, &shape[axis], 0, 0);
+    put_integers(p, "zeros", TARE_INT64, 1, &shape[axis], 0, 0);
     line(p,
          "w = " DECOMPOSED "dequantize_per_channel.default(frozen, scales, zeros, %d, -127, 127, "
          "torch.int8)",
@@ -118,8 +120,8 @@ tare_model *converted(program *p, const char *returned) {
 }
 
 // Are the results the same codes, but for single steps where the real one lies in the middle?
-static void check_same_codes(const tare_tensor *a, const tare_tensor *b, double step,
-                             bool has_ties) {
+static void check_same_integers(const tare_tensor *a, const tare_tensor *b, double step,
+                                bool has_ties) {
     int64_t off = 0;
     assert_int_equal(a->count, b->count);
     for (int64_t i = 0; i < a->count; i++) {
@@ -150,7 +152,7 @@ tare_model *checked(program *p, const char *returned, tare_tensor *const *inputs
     CHECK_DONE(tare_lower_pt2e(m, &options, &lowered_model, job_error()));
     tare_tensor *a = result_of(m, (const tare_tensor *const *)inputs, count);
     tare_tensor *b = result_of(lowered_model, (const tare_tensor *const *)inputs, count);
-    check_same_codes(a, b, p->output_scale, p->has_ties);
+    check_same_integers(a, b, p->output_scale, p->has_ties);
     check_session(lowered_model, inputs, count, b);
     tare_tensor_release(a);
     tare_tensor_release(b);

@@ -31,15 +31,15 @@ program new_program(const char *parameters);
 /// One more line of code.
 void line(program *p, const char *format, ...) TARE_PRINTF(2, 3);
 /// NAME = the value of codes.
-void dequantized(program *p, const char *name, const char *codes, const grid *g);
+void dequantized(program *p, const char *name, const char *quantized, const grid *g);
 /// NAME = the value of FROM after quantize and dequantize; the codes are called q_NAME.
 void quantized(program *p, const char *name, const char *from, const grid *g);
 /// A tensor of the root; takes it over.
 void put_tensor(program *p, const char *name, tare_tensor *t);
 /// NAME = random numbers between -size and size, or between the codes named.
 void put_floats(program *p, const char *name, int64_t count, double size);
-void put_codes(program *p, const char *name, tare_dtype dtype, int ndim, const int64_t *shape,
-               int64_t least, int64_t most);
+void put_integers(program *p, const char *name, tare_dtype dtype, int ndim, const int64_t *shape,
+                  int64_t least, int64_t most);
 /// A constant weight "w" with a scale per channel along `axis`; -1: one for all.
 void put_weight(program *p, int ndim, const int64_t *shape, int axis);
 /// The program that returns this, as a converted model.

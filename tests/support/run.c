@@ -11,7 +11,7 @@
 #include "ops/text/print.h"
 
 // "a = f(x); g(a)": statements, then the result.
-static void write_code(const char *parameters, const char *body, text *code) {
+static void write_quantized(const char *parameters, const char *body, text *code) {
     tare__text_printf(code, "def forward(self, %s):\n", parameters);
     for (const char *end; (end = strstr(body, "; ")) != NULL; body = end + 2)
         tare__text_printf(code, "    %.*s\n", (int)(end - body), body);
@@ -22,7 +22,7 @@ module *model_of(const char *parameters, const char *expression) {
     text code = {0};
     module *m = NULL;
     tare_error *err = tare_error_create();
-    write_code(parameters, expression, &code);
+    write_quantized(parameters, expression, &code);
     CHECK_OK(tare__module_create(&tare__class_graph_module, &m, NULL));
     if (tare__parse_code(tare__text_chars(&code), code.length, NULL, &m->graph, err) != TARE_OK)
         fail_msg("%s: %s", expression, tare_error_message(err));

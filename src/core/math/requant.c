@@ -26,14 +26,15 @@ requant_rule tare__requant_rule_from_name(const char *name) {
 
 // --- dynamic quantization parameters ---
 
-// Widens a range that straddles zero so that its ends lie as the ends of the codes do.
+// Widens a range that straddles zero so that its ends lie as the ends of the quantized values do.
 static void balance(float *min, float *max, int32_t quant_min, int32_t quant_max) {
-    const int32_t code_min = -((quant_max - quant_min) / 2 + 1);
-    const int32_t code_max = (quant_max - quant_min) / 2;
-    const float below = fabsf(*min / (float)code_min), above = fabsf(*max / (float)code_max);
+    const int32_t quantized_min = -((quant_max - quant_min) / 2 + 1);
+    const int32_t quantized_max = (quant_max - quant_min) / 2;
+    const float below = fabsf(*min / (float)quantized_min),
+                above = fabsf(*max / (float)quantized_max);
     const float step = below > above ? below : above;
-    *min = step * (float)code_min;
-    *max = step * (float)code_max;
+    *min = step * (float)quantized_min;
+    *max = step * (float)quantized_max;
 }
 
 // A scale too small for kernels that invert it is raised, and the range with it.
@@ -128,7 +129,8 @@ static tare_status check_spec(const requant_spec *s, tare_error *err) {
 }
 
 // real = m * 2^-shift with 2^30 <= m < 2^31: exact, a float has only 24 bits. Multipliers so small
-// that no int32 accumulator reaches a half give 0; those of 2^30 and more saturate any code but 0.
+// that no int32 accumulator reaches a half give 0; those of 2^30 and more saturate any quantized
+// value but 0.
 static void fixed_point(float real, int32_t *fixed, int32_t *shift) {
     int exponent = 0;
     const double fraction = frexp((double)real, &exponent);
@@ -195,8 +197,8 @@ void tare__requant_destroy(requant *r) {
 
 // --- elementwise operators ---
 
-qnnpack_add tare__qnnpack_add(code_range a, code_range b, code_range out, int32_t quant_min,
-                              int32_t quant_max, bool relu) {
+qnnpack_add tare__qnnpack_add(quantized_range a, quantized_range b, quantized_range out,
+                              int32_t quant_min, int32_t quant_max, bool relu) {
     const float ratio_a = a.scale / out.scale, ratio_b = b.scale / out.scale;
     // Ratios outside 2^-14 .. 2^8 are refused by QNNPACK; here they only may not shift out of
     // range.
@@ -215,11 +217,11 @@ qnnpack_add tare__qnnpack_add(code_range a, code_range b, code_range out, int32_
     };
 }
 
-static scalar_op keep_codes(double scale, int64_t zero_point, int64_t quant_min,
-                            int64_t quant_max) {
+static scalar_op keep_quantized(double scale, int64_t zero_point, int64_t quant_min,
+                                int64_t quant_max) {
     return (scalar_op){.scale = scale,
                        .zero_point = zero_point,
-                       .codes = SCALAR_KEEP,
+                       .effect = SCALAR_KEEP,
                        .quant_min = quant_min,
                        .quant_max = quant_max,
                        .lo = quant_min};
@@ -227,16 +229,16 @@ static scalar_op keep_codes(double scale, int64_t zero_point, int64_t quant_min,
 
 scalar_op tare__add_scalar(double scale, int64_t zero_point, double addend, int64_t quant_min,
                            int64_t quant_max, bool relu) {
-    scalar_op op = keep_codes(scale, zero_point, quant_min, quant_max);
+    scalar_op op = keep_quantized(scale, zero_point, quant_min, quant_max);
     const double span = (double)(quant_max - quant_min);
     const double moved = (double)zero_point - nearbyint(addend / scale);
     op.moved = moved;
     if (moved < (double)quant_min) {
-        op.codes = SCALAR_REQUANTIZE;
+        op.effect = SCALAR_REQUANTIZE;
         op.scale = ((double)quant_max - moved) / span * scale;
         op.zero_point = quant_min;
     } else if (moved > (double)quant_max) {
-        op.codes = SCALAR_REQUANTIZE;
+        op.effect = SCALAR_REQUANTIZE;
         op.scale = (moved - (double)quant_min) / span * scale;
         op.zero_point = quant_max;
     } else if (!isnan(moved)) {
@@ -249,15 +251,15 @@ scalar_op tare__add_scalar(double scale, int64_t zero_point, double addend, int6
 
 scalar_op tare__mul_scalar(double scale, int64_t zero_point, double factor, int64_t quant_min,
                            int64_t quant_max, bool relu) {
-    scalar_op op = keep_codes(scale, zero_point, quant_min, quant_max);
+    scalar_op op = keep_quantized(scale, zero_point, quant_min, quant_max);
     if (factor > 0) {
         op.scale = scale * factor;
     } else if (factor < 0) {
-        op.codes = SCALAR_MIRROR;
+        op.effect = SCALAR_MIRROR;
         op.scale = scale * fabs(factor);
         op.zero_point = quant_max + quant_min - zero_point;
     } else {
-        op.codes = SCALAR_ZERO;
+        op.effect = SCALAR_ZERO;
         op.scale = 1.0;
         op.zero_point = 0;
     }

@@ -80,28 +80,29 @@ static inline int64_t tare__quantize_float_qparams(float x, float inverse, float
     return r < (double)quant_max ? (int64_t)r : quant_max;
 }
 
-/// f32(code - zero_point) * f32(scale).
-static inline float tare__dequantize(int64_t code, int64_t zero_point, float scale) {
-    return (float)(code - zero_point) * scale;
+/// f32(q - zero_point) * f32(scale).
+static inline float tare__dequantize(int64_t q, int64_t zero_point, float scale) {
+    return (float)(q - zero_point) * scale;
 }
 
-/// (f32(code) - zero_point) * scale.
-static inline float tare__dequantize_float_qparams(int64_t code, float zero_point, float scale) {
-    const float shifted = (float)code - zero_point;
+/// (f32(q) - zero_point) * scale.
+static inline float tare__dequantize_float_qparams(int64_t q, float zero_point, float scale) {
+    const float shifted = (float)q - zero_point;
     return shifted * scale;
 }
 
-/// A row of a quantized embedding as the packed kernel computes it: code * scale + bias in one
+/// A row of a quantized embedding as the packed kernel computes it: q * scale + bias in one
 /// rounding, where bias = f32(-zero_point * scale) is stored with the row.
-static inline float tare__dequantize_embedding(int64_t code, float scale, float bias) {
-    return fmaf((float)code, scale, bias);
+static inline float tare__dequantize_embedding(int64_t q, float scale, float bias) {
+    return fmaf((float)q, scale, bias);
 }
 
 // --- fake quantize (torch.fake_quantize_per_tensor_affine and per_channel) ---
 
 typedef struct fake_quantized {
     float value;
-    bool inside; // the gradient passes: the unclamped code lies between quant_min and quant_max
+    bool inside; // the gradient passes: the unclamped quantized value lies between quant_min and
+                 // quant_max
 } fake_quantized;
 
 /// qi = f32(rint(x * inverse) + zero_point), where a large zero point costs bits; value =
@@ -111,8 +112,8 @@ static inline fake_quantized tare__fake_quantize(float x, float scale, int64_t z
     const double qi = (double)(nearbyintf(x * (1.0F / scale)) + (float)zero_point);
     const bool inside = qi >= (double)quant_min && qi <= (double)quant_max;
     const int64_t outside = qi > (double)quant_max ? quant_max : quant_min;
-    const int64_t code = inside ? (int64_t)qi : outside;
-    return (fake_quantized){tare__dequantize(code, zero_point, scale), inside};
+    const int64_t q = inside ? (int64_t)qi : outside;
+    return (fake_quantized){tare__dequantize(q, zero_point, scale), inside};
 }
 
 /// Float zero points: qi = rint(f32(x * inverse + zero_point)); value = f32((clamp(qi) -
@@ -123,10 +124,8 @@ static inline fake_quantized tare__fake_quantize_float_qparams(float x, float sc
     const float product = x * (1.0F / scale);
     const double qi = (double)nearbyintf(product + zero_point);
     const bool inside = qi >= (double)quant_min && qi <= (double)quant_max;
-    const double code = inside                   ? qi
-                        : qi > (double)quant_max ? (double)quant_max
-                                                 : (double)quant_min;
-    return (fake_quantized){(float)((code - (double)zero_point) * (double)scale), inside};
+    const double q = inside ? qi : qi > (double)quant_max ? (double)quant_max : (double)quant_min;
+    return (fake_quantized){(float)((q - (double)zero_point) * (double)scale), inside};
 }
 
 // --- dynamic quantization parameters (fbgemm's ChooseQuantizationParams) ---
@@ -157,8 +156,8 @@ dynamic_qparams tare__choose_decomposed_qparams(const dynamic_range *range, floa
 
 /// acc = sum of (x - x zero point) * (w - w zero point), exact. aw = f32(f32(x scale) * f32(w
 /// scale)), os, oz: output scale and zero point, b: float bias. lo = quant_min, or with a fused
-/// ReLU max(quant_min, oz), for each rule: clamping the code at the zero point is clamping the
-/// value at 0.
+/// ReLU max(quant_min, oz), for each rule: clamping the quantized value at the zero point is
+/// clamping the value at 0.
 typedef enum requant_rule {
     REQUANT_UNSET = 0,
     /// fbgemm. t = f32(acc) + b / aw; y = clamp(rint(t * (aw / os)) + oz, lo, quant_max)
@@ -198,14 +197,14 @@ enum { REQUANT_PADDING = 16 };
 typedef struct requant {
     requant_rule rule;
     int64_t channel_count;
-    float *multiplier;  // F, Q: aw / os. O: aw
-    float *bias;        // F: b / aw. O: b. Zeros without a bias (adding 0 changes no code)
+    float *multiplier; // F, Q: aw / os. O: aw
+    float *bias; // F: b / aw. O: b. Zeros without a bias (adding 0 changes no quantized value)
     int32_t *bias_int;  // Q, FIXED_POINT: bi
     int32_t *fixed;     // FIXED_POINT: m
     int32_t *shift;     // FIXED_POINT: 1 .. 62
     float inverse;      // 1 / os: of O, and of F's and Q's addends
     int32_t zero_point; // oz
-    int32_t lo, hi;     // of the output code
+    int32_t lo, hi;     // of the output
 } requant;
 
 /// Scales must be finite and > 0, oz and the bounds within int32. The caller destroys *out.
@@ -265,8 +264,8 @@ static inline int32_t tare__requantize_q(const requant *r, int64_t c, int32_t ac
 static inline int32_t tare__requantize_fixed_point(const requant *r, int64_t c, int32_t acc) {
     const int64_t product = (int64_t)tare__add_wrapping(acc, r->bias_int[c]) * r->fixed[c];
     const int64_t half = (int64_t)1 << (r->shift[c] - 1);
-    const int64_t code = tare__shift_right(product + half, r->shift[c]) + r->zero_point;
-    return (int32_t)tare__clamp_int(code, r->lo, r->hi);
+    const int64_t q = tare__shift_right(product + half, r->shift[c]) + r->zero_point;
+    return (int32_t)tare__clamp_int(q, r->lo, r->hi);
 }
 
 static inline int32_t tare__requantize(const requant *r, int64_t channel, int32_t acc) {
@@ -286,14 +285,14 @@ static inline int32_t tare__requantize(const requant *r, int64_t channel, int32_
     return r->zero_point;
 }
 
-/// What a fused addend's f32(code - zero point) is multiplied by: f32(its scale), in rules F and Q
+/// What a fused addend's f32(q - zero point) is multiplied by: f32(its scale), in rules F and Q
 /// times 1 / os.
 static inline float tare__addend_factor(const requant *r, float scale) {
     return r->rule == REQUANT_O ? scale : scale * r->inverse;
 }
 
 /// The end of a sum with a fused addend, which is added before rounding. `own`: rule O's value, or
-/// what F and Q would round alone. `other`: f32(code - zero point) of the addend. Rule O adds as
+/// what F and Q would round alone. `other`: f32(q - zero point) of the addend. Rule O adds as
 /// oneDNN does: v + other * factor. F and Q, which torch has no such layers of, add in one
 /// rounding: fmaf(other, factor, scaled). There is no such sum in fixed point.
 static inline int32_t tare__requant_sum_finish(const requant *r, float own, float other,
@@ -303,7 +302,7 @@ static inline int32_t tare__requant_sum_finish(const requant *r, float own, floa
     return tare__requant_o_finish(r, own + added);
 }
 
-/// A code of acc and of such an addend.
+/// A quantized value of acc and of such an addend.
 static inline int32_t tare__requantize_sum(const requant *r, int64_t c, int32_t acc, float other,
                                            float factor) {
     const float own = r->rule == REQUANT_O   ? tare__requant_o_value(r, c, acc)
@@ -321,10 +320,10 @@ static inline float tare__dynamic_output(requant_rule rule, int32_t acc, float a
 
 // --- elementwise operators on codes ---
 
-typedef struct code_range {
+typedef struct quantized_range {
     float scale;
     int32_t zero_point;
-} code_range;
+} quantized_range;
 
 /// quantized::add and add_relu on the native engines (fbgemm, x86, onednn): the general rule.
 ///   sum = f32(a - za) * sa + f32(b - zb) * sb (three roundings);
@@ -337,7 +336,7 @@ typedef struct native_add {
     int32_t zero_a, zero_b, zero_point, lo, hi; // lo: with ReLU at least the zero point
 } native_add;
 
-static inline native_add tare__native_add(code_range a, code_range b, code_range out,
+static inline native_add tare__native_add(quantized_range a, quantized_range b, quantized_range out,
                                           int32_t quant_min, int32_t quant_max, bool relu) {
     return (native_add){
         .scale_a = a.scale,
@@ -351,7 +350,7 @@ static inline native_add tare__native_add(code_range a, code_range b, code_range
     };
 }
 
-static inline int32_t tare__native_add_codes(const native_add *p, int32_t a, int32_t b) {
+static inline int32_t tare__native_add_quantized(const native_add *p, int32_t a, int32_t b) {
     const float da = (float)(a - p->zero_a) * p->scale_a;
     const float db = (float)(b - p->zero_b) * p->scale_b;
     const float sum = da + db;
@@ -368,10 +367,10 @@ typedef struct qnnpack_add {
     int32_t zero_point, lo, hi;
 } qnnpack_add;
 
-qnnpack_add tare__qnnpack_add(code_range a, code_range b, code_range out, int32_t quant_min,
-                              int32_t quant_max, bool relu);
+qnnpack_add tare__qnnpack_add(quantized_range a, quantized_range b, quantized_range out,
+                              int32_t quant_min, int32_t quant_max, bool relu);
 
-static inline int32_t tare__qnnpack_add_codes(const qnnpack_add *p, int32_t a, int32_t b) {
+static inline int32_t tare__qnnpack_add_quantized(const qnnpack_add *p, int32_t a, int32_t b) {
     const int64_t acc = a * p->multiplier_a + b * p->multiplier_b - p->offset;
     // floor(acc / 2^shift) and what it leaves; a negative tie is lowered by one and so stays below.
     const int64_t quotient = tare__shift_right(acc, p->shift);
@@ -389,8 +388,9 @@ typedef struct quantized_mul {
     int32_t zero_point, lo, hi;
 } quantized_mul;
 
-static inline quantized_mul tare__quantized_mul(code_range a, code_range b, code_range out,
-                                                int32_t quant_min, int32_t quant_max, bool relu) {
+static inline quantized_mul tare__quantized_mul(quantized_range a, quantized_range b,
+                                                quantized_range out, int32_t quant_min,
+                                                int32_t quant_max, bool relu) {
     const float product = a.scale * b.scale;
     return (quantized_mul){
         .zero_a = a.zero_point,
@@ -402,7 +402,7 @@ static inline quantized_mul tare__quantized_mul(code_range a, code_range b, code
     };
 }
 
-static inline int32_t tare__quantized_mul_codes(const quantized_mul *p, int32_t a, int32_t b) {
+static inline int32_t tare__quantized_mul_quantized(const quantized_mul *p, int32_t a, int32_t b) {
     const int32_t product = (a - p->zero_a) * (b - p->zero_b);
     return tare__round_between((float)product * p->multiplier, p->lo - p->zero_point,
                                p->hi - p->zero_point) +
@@ -414,7 +414,7 @@ static inline int32_t tare__quantized_mul_codes(const quantized_mul *p, int32_t 
 typedef struct scalar_op {
     double scale; // of the output
     int64_t zero_point;
-    enum { SCALAR_KEEP, SCALAR_REQUANTIZE, SCALAR_MIRROR, SCALAR_ZERO } codes;
+    enum { SCALAR_KEEP, SCALAR_REQUANTIZE, SCALAR_MIRROR, SCALAR_ZERO } effect;
     // For SCALAR_REQUANTIZE: y = rint((x - moved) * multiplier) + zero_point, where `moved` is the
     // input's zero point less the addend in whole steps of the input, as torch's kernel takes it.
     double moved;
@@ -423,22 +423,22 @@ typedef struct scalar_op {
     int64_t lo; // with ReLU the output's zero point
 } scalar_op;
 
-/// k = rint(c / s). z - k within the codes: they stay, z' = z - k. Below: z' = quant_min and
-/// s' = (quant_max - (z - k)) / (quant_max - quant_min) * s; above: z' = quant_max likewise;
+/// k = rint(c / s). z - k within the quantized values: they stay, z' = z - k. Below: z' = quant_min
+/// and s' = (quant_max - (z - k)) / (quant_max - quant_min) * s; above: z' = quant_max likewise;
 /// requantized.
 scalar_op tare__add_scalar(double scale, int64_t zero_point, double addend, int64_t quant_min,
                            int64_t quant_max, bool relu);
-/// c > 0: codes stay, s' = s * c. c < 0: codes and zero point are mirrored, s' = s * |c|.
-/// c = 0: s' = 1, z' = 0, codes 0.
+/// c > 0: quantized values stay, s' = s * c. c < 0: quantized values and zero point are mirrored,
+/// s' = s * |c|. c = 0: s' = 1, z' = 0, quantized values 0.
 scalar_op tare__mul_scalar(double scale, int64_t zero_point, double factor, int64_t quant_min,
                            int64_t quant_max, bool relu);
 
-static inline int64_t tare__scalar_op_code(const scalar_op *op, int64_t code) {
-    int64_t out = code;
-    if (op->codes == SCALAR_ZERO) out = 0;
-    if (op->codes == SCALAR_MIRROR) out = op->quant_max + op->quant_min - code;
-    if (op->codes == SCALAR_REQUANTIZE) {
-        const float scaled = (float)((double)code - op->moved) * op->multiplier;
+static inline int64_t tare__scalar_op_quantized(const scalar_op *op, int64_t q) {
+    int64_t out = q;
+    if (op->effect == SCALAR_ZERO) out = 0;
+    if (op->effect == SCALAR_MIRROR) out = op->quant_max + op->quant_min - q;
+    if (op->effect == SCALAR_REQUANTIZE) {
+        const float scaled = (float)((double)q - op->moved) * op->multiplier;
         out = tare__round_between(scaled, (int32_t)(op->quant_min - op->zero_point),
                                   (int32_t)(op->quant_max - op->zero_point)) +
               op->zero_point;

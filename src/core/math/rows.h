@@ -40,7 +40,7 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 #define LINE_FUNCTIONS(suffix)                                                                     \
     void f32_add__##suffix(const float *x, size_t count, float *y);                                \
     void f32_sum__##suffix(const float *a, const float *b, size_t count, float *y);                \
-    void f32_raise__##suffix(const float *x, size_t count, float *y);                              \
+    void f32_max_into__##suffix(const float *x, size_t count, float *y);                           \
     void f32_softmax__##suffix(const float *x, size_t count, float *y);                            \
     void f32_log_softmax__##suffix(const float *x, size_t count, float *y);                        \
     void f32_moments__##suffix(const float *x, size_t count, float *mean, float *variance);        \

@@ -33,7 +33,7 @@ void LINES(f32_sum)(const float *a, const float *b, size_t count, float *y) {
         give(y + i, v_add(take(a + i, count - i), take(b + i, count - i)), count - i);
 }
 
-void LINES(f32_raise)(const float *x, size_t count, float *y) {
+void LINES(f32_max_into)(const float *x, size_t count, float *y) {
     for (size_t i = 0; i < count; i += WIDTH) {
         const vec a = take(x + i, count - i), b = take(y + i, count - i);
         give(y + i, v_blend(v_is_nan(a), a, v_max(a, b)), count - i);

@@ -21,7 +21,7 @@ typedef struct choices {
     bool *stay; // by id
 } choices;
 
-static bool wants_codes(const choices *c, const node *n) {
+static bool wants_quantized(const choices *c, const node *n) {
     return tare__annotation_takes(&c->p->model->annotations, n) && !c->stay[n->id];
 }
 
@@ -32,7 +32,7 @@ static tare_status note(const choices *c, const tare_float_choice *choice) {
     if (n == NULL)
         return tare__fail(p->err, TARE_NOT_FOUND,
                           "the prepared program has no node '%s' to leave float", name);
-    if (!tare__node_is_call(n) || !wants_codes(c, n))
+    if (!tare__node_is_call(n) || !wants_quantized(c, n))
         return tare__fail(p->err, TARE_INVALID_ARGUMENT,
                           "node '%s' stays float anyway: to choose that has no effect", name);
     c->stay[n->id] = true;
@@ -40,12 +40,12 @@ static tare_status note(const choices *c, const tare_float_choice *choice) {
                        choice->reason != NULL ? choice->reason : "");
 }
 
-// Of an observer's value: is there anybody beyond observers who takes it as codes?
-static bool has_reader_of_codes(const choices *c, const node *observer) {
+// Of an observer's value: is there anybody beyond observers who takes it as quantized values?
+static bool has_reader_of_quantized(const choices *c, const node *observer) {
     for (size_t i = 0; i < observer->user_count; i++) {
         const node *user = observer->users[i];
-        if (tare__is_observer_node(c->p->model, user) ? has_reader_of_codes(c, user)
-                                                      : wants_codes(c, user))
+        if (tare__is_observer_node(c->p->model, user) ? has_reader_of_quantized(c, user)
+                                                      : wants_quantized(c, user))
             return true;
     }
     return false;
@@ -53,7 +53,7 @@ static bool has_reader_of_codes(const choices *c, const node *observer) {
 
 static bool is_unwanted(const choices *c, const node *observer) {
     const node *watched = tare__behind_observers(c->p->model, tare__node_arg(observer, 0));
-    return watched != NULL && !wants_codes(c, watched) && !has_reader_of_codes(c, observer);
+    return watched != NULL && !wants_quantized(c, watched) && !has_reader_of_quantized(c, observer);
 }
 
 static tare_status remove_unwanted(const choices *c) {

@@ -85,9 +85,9 @@ static tare_status copy_call(pass *p, const node *from, node *input, node *befor
 
 static tare_status copy_pair(pass *p, const node *quantize, const node *dequantize, node *input,
                              node *before, node **out) {
-    node *codes = NULL;
-    TARE_TRY(copy_call(p, quantize, input, before, &codes));
-    return copy_call(p, dequantize, codes, before, out);
+    node *quantized = NULL;
+    TARE_TRY(copy_call(p, quantize, input, before, &quantized));
+    return copy_call(p, dequantize, quantized, before, out);
 }
 
 // The pattern's batch norm takes a name, though folding leaves nothing of it.

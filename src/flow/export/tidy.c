@@ -113,14 +113,14 @@ static tare_status is_constant(pass *p, const node *n, bool *out) {
     return TARE_OK;
 }
 
-// A get_attr node that keeps the name of the quantize, reading a buffer of the codes.
-static tare_status freeze(pass *p, node *n, tare_tensor *codes, size_t *number) {
+// A get_attr node that keeps the name of the quantize, reading a buffer of the quantized values.
+static tare_status freeze(pass *p, node *n, tare_tensor *quantized, size_t *number) {
     module *root = p->model->root;
     const char *path = tare__module_free_name(root, &root->graph->memory, "_frozen_param", number);
     if (path == NULL) return tare__out_of_memory(p->err);
-    TARE_TRY(tare__module_set_tensor(root, path, codes, false, p->err));
-    TARE_TRY(TARE_DECIDE(p, n, "folded", "constant", "its codes are computed once and kept as '%s'",
-                         path));
+    TARE_TRY(tare__module_set_tensor(root, path, quantized, false, p->err));
+    TARE_TRY(TARE_DECIDE(p, n, "folded", "constant",
+                         "its integers are computed once and stored as '%s'", path));
     TARE_TRY(tare__node_set_args(n, NULL, 0, NULL, 0, p->err));
     n->op = NODE_GET_ATTR;
     n->target = path;
@@ -132,10 +132,10 @@ static tare_status fold_one(pass *p, node *n, size_t *number) {
     TARE_TRY(is_constant(p, n, &is_const));
     if (!is_const) return TARE_OK;
     const value wanted = tare__node_value(n);
-    tare_tensor *codes = NULL;
-    TARE_TRY(tare__pass_fold_tensors(p, &wanted, 1, n->next, &codes));
-    const tare_status status = codes != NULL ? freeze(p, n, codes, number) : TARE_OK;
-    tare_tensor_release(codes);
+    tare_tensor *quantized = NULL;
+    TARE_TRY(tare__pass_fold_tensors(p, &wanted, 1, n->next, &quantized));
+    const tare_status status = quantized != NULL ? freeze(p, n, quantized, number) : TARE_OK;
+    tare_tensor_release(quantized);
     return status;
 }
 

@@ -28,7 +28,7 @@ typedef struct convert_pass {
     const prepared_state *prepared;           // of the source model
     const tare_convert_custom_config *custom; // never NULL
     size_t first_new;                         // id of the first node that was not there before
-    bool *gives_codes;                        // by id below that: calls of quantized custom modules
+    bool *gives_quantized;                    // by id below that: calls of quantized custom modules
     convert_limit *limits;                    // in base->scratch
     size_t limit_count, limit_capacity;
     bool *switched_off; // by index in prepared->nodes: by convert's own mapping or choices; NULL:

@@ -16,11 +16,11 @@ static tare_status dequantize_result(convert_pass *c, node *n) {
     return tare__node_replace_uses(n, made, made, c->base->err);
 }
 
-// The node reads the codes that one of its arguments dequantizes.
+// The node reads the quantized values that one of its arguments dequantizes.
 static tare_status bypass(convert_pass *c, node *n, node *arg) {
-    node *codes = tare__is_dequantize_node(arg) ? tare__node_arg(arg, 0) : NULL;
-    if (codes == NULL) return TARE_OK;
-    TARE_TRY(tare__node_replace_input(n, arg, codes, c->base->err));
+    node *quantized = tare__is_dequantize_node(arg) ? tare__node_arg(arg, 0) : NULL;
+    if (quantized == NULL) return TARE_OK;
+    TARE_TRY(tare__node_replace_input(n, arg, quantized, c->base->err));
     return arg->user_count == 0 ? tare__graph_erase(arg->owner, arg, c->base->err) : TARE_OK;
 }
 
@@ -35,8 +35,9 @@ tare_status tare__convert_input(convert_pass *c, node *placeholder, int64_t inde
 static tare_status keep_quantized(convert_pass *c, node *output, const value *v) {
     if (v->kind == VALUE_NODE) {
         node *arg = v->as.node;
-        node *codes = tare__is_dequantize_node(arg) ? tare__node_arg(arg, 0) : NULL;
-        return codes != NULL ? tare__node_replace_input(output, arg, codes, c->base->err) : TARE_OK;
+        node *quantized = tare__is_dequantize_node(arg) ? tare__node_arg(arg, 0) : NULL;
+        return quantized != NULL ? tare__node_replace_input(output, arg, quantized, c->base->err)
+                                 : TARE_OK;
     }
     if (v->kind != VALUE_LIST && v->kind != VALUE_TUPLE && v->kind != VALUE_DICT) return TARE_OK;
     // The output's arguments are copied at each change: walk by position.
@@ -131,7 +132,7 @@ static tare_status swap_custom(convert_pass *c, const node *n, const char *class
     return tare__pass_put_module(c->base, n->target, made, status);
 }
 
-// A module that torch takes apart: all its inputs are codes, and its results have stubs.
+// A module that torch takes apart: all its inputs are quantized values, and its results have stubs.
 static tare_status convert_quantizable(convert_pass *c, node *n, const char *quantized_class) {
     tare_error *err = c->base->err;
     const module *observed = tare__called_module(c->base->model, n);
@@ -176,7 +177,7 @@ tare_status tare__convert_custom_call(convert_pass *c, node *n, const char *quan
     }
     TARE_TRY(
         tare__at(c->base->err, swap_custom(c, n, quantized_class, observer), "node '%s'", n->name));
-    c->gives_codes[n->id] = observer != NULL;
+    c->gives_quantized[n->id] = observer != NULL;
     return TARE_OK;
 }
 

@@ -196,7 +196,7 @@ static tare_status convert_observer(convert_pass *c, node *n) {
     if (r.site.watched == NULL)
         return tare__fail(c->base->err, TARE_INVALID_ARGUMENT,
                           "node '%s': an observer needs one input", n->name);
-    if (r.site.watched->id < c->first_new && c->gives_codes[r.site.watched->id])
+    if (r.site.watched->id < c->first_new && c->gives_quantized[r.site.watched->id])
         return tare__convert_custom_result(c, n, r.site.watched);
     return replace(&r);
 }
@@ -237,8 +237,9 @@ tare_status tare__convert_nodes(convert_pass *c) {
     const graph *g = c->base->model->root->graph;
     int64_t input_count = 0;
     const size_t first_new = c->first_new = g->next_id;
-    c->gives_codes = tare__arena_array(&c->base->scratch, first_new + 1, sizeof *c->gives_codes);
-    if (c->gives_codes == NULL) return tare__out_of_memory(c->base->err);
+    c->gives_quantized =
+        tare__arena_array(&c->base->scratch, first_new + 1, sizeof *c->gives_quantized);
+    if (c->gives_quantized == NULL) return tare__out_of_memory(c->base->err);
     for (node *n = g->first, *next; n != NULL; n = next) {
         next = n->next;
         if (n->id < first_new) TARE_TRY(convert_node(c, n, &input_count));

@@ -182,7 +182,7 @@ static bool is_class(const module *m, const char *name) {
 }
 
 // Which parts torch's eager prepare watches: multiplications with weights, functionals, and where
-// floats become codes.
+// floats become quantized values.
 static bool is_watched(const module *m) {
     const bool is_weighted = tare__op_has(tare__class_row(m->class), OP_WEIGHTED);
     return (m->class->role == ROLE_FLOAT && is_weighted) || is_class(m, NNQ "FloatFunctional") ||
@@ -363,13 +363,13 @@ static tare_status quantize_rows(const quantizer *z, module *made) {
         tare__find_range(t, &range.min, &range.max);
         const dynamic_qparams chosen = tare__choose_dynamic_qparams(&range);
         qparams *q = tare__qparams_per_tensor(TARE_QUINT8, chosen.scale, chosen.zero_point);
-        tare_tensor *codes = NULL;
+        tare_tensor *quantized = NULL;
         if (q == NULL) return tare__out_of_memory(err_of(z));
-        tare_status status = tare__quantize_tensor(t, q, &codes, err_of(z));
+        tare_status status = tare__quantize_tensor(t, q, &quantized, err_of(z));
         tare__qparams_release(q);
         if (status == TARE_OK)
-            status = tare__module_set_tensor(made, names[i], codes, false, err_of(z));
-        tare_tensor_release(codes);
+            status = tare__module_set_tensor(made, names[i], quantized, false, err_of(z));
+        tare_tensor_release(quantized);
         TARE_TRY(status);
     }
     return TARE_OK;

@@ -13,12 +13,12 @@ bool tare__is_dequantize_node(const node *n) {
     return tare__calls_method(n, TARE_OP_DEQUANTIZE);
 }
 
-tare_status tare__insert_dequantize(pass *p, node *codes, node *before, node **out) {
-    const value input = tare__node_value(codes);
+tare_status tare__insert_dequantize(pass *p, node *quantized, node *before, node **out) {
+    const value input = tare__node_value(quantized);
     const op_name name = tare__op_method_name(tare__op_row(TARE_OP_DEQUANTIZE));
     const node_spec spec = {
         .op = NODE_CALL_METHOD, .target = name.text, .args = &input, .arg_count = 1};
-    return tare__graph_insert(codes->owner, &spec, before, out, p->err);
+    return tare__graph_insert(quantized->owner, &spec, before, out, p->err);
 }
 
 // The dequantize nodes among a node's inputs.

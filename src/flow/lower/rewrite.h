@@ -12,8 +12,8 @@
 bool tare__is_quantize_node(const node *n);
 bool tare__is_dequantize_node(const node *n);
 
-/// Dequantizes what `codes` gives, before a node (NULL: at the end).
-tare_status tare__insert_dequantize(pass *p, node *codes, node *before, node **out);
+/// Dequantizes what `quantized values` gives, before a node (NULL: at the end).
+tare_status tare__insert_dequantize(pass *p, node *quantized, node *before, node **out);
 /// Each input of n that is a dequantize, and that `takes` accepts (NULL: every one), gives way to
 /// what it dequantizes.
 tare_status tare__bypass_dequantize(pass *p, node *n,

@@ -19,7 +19,7 @@ static const struct {
     {"u1", TARE_UINT8},   {"i2", TARE_INT16},   {"u2", TARE_UINT16},  {"i4", TARE_INT32},
     {"i8", TARE_INT64},   {"b1", TARE_BOOL},
 };
-enum { CODE_COUNT = sizeof codes / sizeof *codes };
+enum { QUANTIZED_COUNT = sizeof codes / sizeof *codes };
 
 tare_status tare__npy_header_size(const unsigned char *bytes, size_t size, size_t *out,
                                   tare_error *err) {
@@ -96,7 +96,7 @@ static tare_status read_dtype(cursor *c, npy_header *out) {
         return tare__fail(c->err, TARE_UNSUPPORTED, "the big-endian dtype '%s' cannot be read",
                           descr);
     const char *code = descr + (descr[0] != '\0' && strchr("<>|=", descr[0]) != NULL);
-    for (size_t i = 0; i < CODE_COUNT; i++) {
+    for (size_t i = 0; i < QUANTIZED_COUNT; i++) {
         if (strcmp(codes[i].code, code) != 0) continue;
         out->dtype = codes[i].dtype;
         return TARE_OK;
@@ -239,8 +239,8 @@ tare_status tare__npy_read(const char *path, tare_tensor **out, tare_error *err)
 
 tare_status tare__npy_make_header(const tare_tensor *t, text *out, tare_error *err) {
     size_t i = 0;
-    while (i < CODE_COUNT && codes[i].dtype != t->dtype) i++;
-    if (i == CODE_COUNT || (t->data == NULL && t->count > 0))
+    while (i < QUANTIZED_COUNT && codes[i].dtype != t->dtype) i++;
+    if (i == QUANTIZED_COUNT || (t->data == NULL && t->count > 0))
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "a tensor of %s%s has no form in NumPy's files",
                           tare_dtype_name(t->dtype), t->data == NULL ? " without data" : "");

@@ -108,8 +108,8 @@ static tare_status read_qparams(const module *m, const char *name, const tare_te
 
 // quantized_decomposed.quantize_per_channel rounds before it adds a zero point that need not be
 // whole, and cuts the sum off.
-static tare_status cut_off_codes(const tare_tensor *weight, const qparams *q, tare_tensor **out,
-                                 tare_error *err) {
+static tare_status cut_off_quantized(const tare_tensor *weight, const qparams *q, tare_tensor **out,
+                                     tare_error *err) {
     TARE_TRY(tare__tensor_quantized(weight->ndim, weight->shape, q, out, err));
     const int64_t inner = tare__inner_count(weight, q->axis);
     for (int64_t i = 0; i < weight->count; i++) {
@@ -128,8 +128,8 @@ static tare_status to_half(const tare_tensor *weight, tare_tensor **out, tare_er
     return TARE_OK;
 }
 
-tare_status tare__reference_codes(const module *m, const char *name, tare_tensor **out,
-                                  tare_error *err) {
+tare_status tare__reference_quantized(const module *m, const char *name, tare_tensor **out,
+                                      tare_error *err) {
     const tare_tensor *weight = tare__module_tensor(m, name);
     if (weight == NULL || weight->dtype != TARE_FLOAT32 || weight->data == NULL)
         return bad(m, name, err, "expected a float32 tensor");
@@ -140,13 +140,13 @@ tare_status tare__reference_codes(const module *m, const char *name, tare_tensor
     const bool cuts = q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS &&
                       tare__module_bool(m, "is_decomposed", false);
     const tare_status status =
-        cuts ? cut_off_codes(weight, q, out, err) : tare__quantize_tensor(weight, q, out, err);
+        cuts ? cut_off_quantized(weight, q, out, err) : tare__quantize_tensor(weight, q, out, err);
     tare__qparams_release(q);
     return status;
 }
 
 tare_status tare__reference_weight(const module *m, tare_tensor **out, tare_error *err) {
-    return tare__reference_codes(m, "weight", out, err);
+    return tare__reference_quantized(m, "weight", out, err);
 }
 
 tare_status tare__reference_values(const module *m, const char *name, tare_tensor **out,
@@ -155,9 +155,9 @@ tare_status tare__reference_values(const module *m, const char *name, tare_tenso
         *out = tare_tensor_retain(tare__module_tensor(m, name));
         return TARE_OK;
     }
-    tare_tensor *codes = NULL;
-    TARE_TRY(tare__reference_codes(m, name, &codes, err));
-    const tare_status status = tare_tensor_to_float(codes, out, err);
-    tare_tensor_release(codes);
+    tare_tensor *quantized = NULL;
+    TARE_TRY(tare__reference_quantized(m, name, &quantized, err));
+    const tare_status status = tare_tensor_to_float(quantized, out, err);
+    tare_tensor_release(quantized);
     return status;
 }

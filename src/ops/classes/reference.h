@@ -21,8 +21,8 @@ tare_status tare__reference_set_weight(module *m, const weight_qparams *w, tare_
 /// get_quantized_weight: integers of the dtype's full range (a decomposed module's: of
 /// NAME_quant_min to NAME_quant_max), or float16 values where that is the dtype and the scheme is
 /// None. The caller releases *out. An error where both are missing.
-tare_status tare__reference_codes(const module *m, const char *name, tare_tensor **out,
-                                  tare_error *err);
+tare_status tare__reference_quantized(const module *m, const char *name, tare_tensor **out,
+                                      tare_error *err);
 /// The same for the tensor `weight`.
 tare_status tare__reference_weight(const module *m, tare_tensor **out, tare_error *err);
 /// get_weight: what the module computes with, dequantize(quantize(NAME)), or the tensor itself

@@ -87,15 +87,15 @@ static tare_status prelu_reference(op_call *call) {
 
 // --- softmax ---
 
-typedef struct softmax_lines {
+typedef struct softmax_rows {
     const float *x;
     float *y;
     int64_t count, step; // elements of a line, and their distance
     float *from, *to;    // a line whose elements do not lie side by side
     bool logarithm;
-} softmax_lines;
+} softmax_rows;
 
-static void softmax_line(const softmax_lines *s, int64_t at) {
+static void softmax_row(const softmax_rows *s, int64_t at) {
     const bool is_apart = s->step != 1;
     const float *x = is_apart ? s->from : s->x + at;
     float *y = is_apart ? s->to : s->y + at;
@@ -117,16 +117,16 @@ static tare_status softmax_of(op_call *call, bool logarithm) {
     const int64_t inner = tare__inner_count(x, dim);
     const int64_t count = x->ndim == 0 ? 1 : x->shape[dim];
     const int64_t outer = x->count == 0 ? 0 : x->count / (count * inner);
-    softmax_lines s = {.x = tare__f32(x),
-                       .y = tare__f32(tare__call_out(call)),
-                       .count = count,
-                       .step = inner,
-                       .logarithm = logarithm};
+    softmax_rows s = {.x = tare__f32(x),
+                      .y = tare__f32(tare__call_out(call)),
+                      .count = count,
+                      .step = inner,
+                      .logarithm = logarithm};
     s.from = tare__arena_array(call->memory, (size_t)count + 1, 2 * sizeof *s.from);
     if (s.from == NULL) return tare__out_of_memory(call->err);
     s.to = s.from + count;
     for (int64_t o = 0; o < outer; o++)
-        for (int64_t i = 0; i < inner; i++) softmax_line(&s, o * count * inner + i);
+        for (int64_t i = 0; i < inner; i++) softmax_row(&s, o * count * inner + i);
     return TARE_OK;
 }
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/math/exp_code.h"
+#include "core/math/exp_quantized.h"
 #include "core/math/rows.h"
 #include "core/memory/alloc.h"
 #include "ops/families/element.h"
@@ -16,10 +16,10 @@
 
 enum { QUERY, KEY, VALUE, MASK, DROPOUT, IS_CAUSAL, SCALE, ENABLE_GQA };
 
-#define OF_CODES "quantized.scaled_dot_product_attention"
+#define OF_QUANTIZED "quantized.scaled_dot_product_attention"
 
-bool tare__attention_is_of_codes(const op_call *call) {
-    return call->op != NULL && strcmp(call->op->id, OF_CODES) == 0;
+bool tare__attention_is_of_quantized(const op_call *call) {
+    return call->op != NULL && strcmp(call->op->id, OF_QUANTIZED) == 0;
 }
 
 // Strides of k's or v's matrices over q's batch. With groups the last batch dimension is divided.
@@ -78,10 +78,10 @@ static tare_status read_mask(op_call *call, attention_call *a) {
 }
 
 static tare_status need_operand(op_call *call, size_t i, const tare_tensor **out) {
-    if (!tare__attention_is_of_codes(call)) return tare__need_float(call, i, out);
+    if (!tare__attention_is_of_quantized(call)) return tare__need_float(call, i, out);
     TARE_TRY(tare__call_need_tensor(call, i, out));
     if (tare__is_byte_quantized(*out)) return TARE_OK;
-    return tare__call_fail(call, "takes byte codes with one scale, found %s",
+    return tare__call_fail(call, "takes 8-bit quantized values with one scale, found %s",
                            tare_dtype_name((*out)->dtype));
 }
 
@@ -219,10 +219,10 @@ int32_t tare__signed_shift(const tare_tensor *t) {
     return t->dtype == TARE_QINT8 ? 0 : 0x80;
 }
 
-code_attention tare__code_attention_of(const attention_call *a) {
+quantized_attention tare__quantized_attention_of(const attention_call *a) {
     const qparams *q = a->q->q, *k = a->k->q, *v = a->v->q;
     const double scale = q->scale[0] * k->scale[0] * (double)a->scale;
-    return (code_attention){
+    return (quantized_attention){
         .factor = (float)(scale * (double)EXP_LOG2_E),
         .query_zero = (int32_t)(q->zero_point[0] - tare__signed_shift(a->q)),
         .value_scale = (float)v->scale[0],
@@ -230,24 +230,24 @@ code_attention tare__code_attention_of(const attention_call *a) {
     };
 }
 
-static int32_t code_at(const tare_tensor *t, int64_t i) {
+static int32_t quantized_at(const tare_tensor *t, int64_t i) {
     return (int8_t)(((const uint8_t *)t->data)[i] ^ tare__signed_shift(t));
 }
 
 // The zero point of keys shifts all scores of a query alike, which weights do not see.
-static void look_at_codes(const attention_call *a, const code_attention *c, int64_t q, int64_t k,
-                          float *scores) {
+static void look_at_quantized(const attention_call *a, const quantized_attention *c, int64_t q,
+                              int64_t k, float *scores) {
     for (int64_t j = 0; j < a->keys; j++) {
         int64_t sum = 0;
         for (int64_t i = 0; i < a->width; i++)
-            sum += (int64_t)(code_at(a->q, q + i) - c->query_zero) *
-                   code_at(a->k, k + j * a->width + i);
+            sum += (int64_t)(quantized_at(a->q, q + i) - c->query_zero) *
+                   quantized_at(a->k, k + j * a->width + i);
         scores[j] = (float)tare__wrap_int32(sum) * c->factor;
     }
 }
 
-void tare__code_attention_mask(const attention_call *a, const attention_part *part, int64_t query,
-                               float *scores) {
+void tare__quantized_attention_mask(const attention_call *a, const attention_part *part,
+                                    int64_t query, float *scores) {
     const int64_t step = a->mask != NULL ? a->mask_stride[a->batch_ndim + 1] : 0;
     int64_t at = part->mask + (a->mask != NULL ? query * a->mask_stride[a->batch_ndim] : 0);
     for (int64_t s = 0; s < a->keys; s++, at += step) {
@@ -260,24 +260,24 @@ void tare__code_attention_mask(const attention_call *a, const attention_part *pa
     }
 }
 
-static void mix_codes(const attention_call *a, const code_attention *c, const float *scores,
-                      int64_t v, float *y) {
+static void mix_quantized(const attention_call *a, const quantized_attention *c,
+                          const float *scores, int64_t v, float *y) {
     float top = -INFINITY;
     int64_t total = 0;
     for (int64_t j = 0; j < a->keys; j++) top = scores[j] > top ? scores[j] : top;
-    for (int64_t j = 0; j < a->keys; j++) total += tare__exp2_code(scores[j] - top);
+    for (int64_t j = 0; j < a->keys; j++) total += tare__exp2_quantized(scores[j] - top);
     const float inverse = total > 0 ? 1.0F / (float)total : 0;
     for (int64_t i = 0; i < a->value_width; i++) {
         int64_t sum = 0;
         for (int64_t j = 0; j < a->keys; j++)
-            sum += (int64_t)tare__exp2_code(scores[j] - top) *
-                   code_at(a->v, v + j * a->value_width + i);
+            sum += (int64_t)tare__exp2_quantized(scores[j] - top) *
+                   quantized_at(a->v, v + j * a->value_width + i);
         const float mixed = (float)tare__wrap_int32(sum) * c->value_scale;
         y[i] = total > 0 ? mixed * inverse + c->offset : 0;
     }
 }
 
-static tare_status code_attention_reference(op_call *call) {
+static tare_status quantized_attention_reference(op_call *call) {
     attention_call a;
     TARE_TRY(tare__attention_read(call, &a));
     tare_tensor *result = tare__call_out(call);
@@ -288,13 +288,14 @@ static tare_status code_attention_reference(op_call *call) {
     }
     float *scores = tare__alloc_zeroed((size_t)a.keys, sizeof *scores), *y = tare__f32(result);
     if (scores == NULL) return tare__out_of_memory(call->err);
-    const code_attention c = tare__code_attention_of(&a);
+    const quantized_attention c = tare__quantized_attention_of(&a);
     for (int64_t i = 0; i < result->count / matrix; i++) {
         const attention_part part = tare__attention_part(&a, i);
         for (int64_t r = 0; r < a.queries; r++, y += a.value_width) {
-            look_at_codes(&a, &c, (i * a.queries + r) * a.width, part.k * a.keys * a.width, scores);
-            tare__code_attention_mask(&a, &part, r, scores);
-            mix_codes(&a, &c, scores, part.v * a.keys * a.value_width, y);
+            look_at_quantized(&a, &c, (i * a.queries + r) * a.width, part.k * a.keys * a.width,
+                              scores);
+            tare__quantized_attention_mask(&a, &part, r, scores);
+            mix_quantized(&a, &c, scores, part.v * a.keys * a.value_width, y);
         }
     }
     tare__free(scores);
@@ -321,14 +322,15 @@ static const op_info rows[] = {
      .shape = attention_shape,
      .reference = attention_reference,
      .macs = attention_macs},
-    // Ours, of byte codes: scores are exact sums, weights of keys bytes (core/math/exp_code.h).
-    {.id = OF_CODES,
+    // Ours, of quantized bytes: scores are exact sums, weights of keys bytes
+    // (core/math/exp_quantized.h).
+    {.id = OF_QUANTIZED,
      .functions = "torch.ops.tare.scaled_dot_product_attention",
      .params = PARAMETERS,
      .traits = OP_ANY_DTYPE,
      .code_inputs = 3,
      .shape = attention_shape,
-     .reference = code_attention_reference,
+     .reference = quantized_attention_reference,
      .macs = attention_macs},
 };
 

@@ -39,7 +39,7 @@
     X(quantized_arithmetic)                                                                        \
     X(packed)                                                                                      \
     X(quantized_rule)                                                                              \
-    X(code_matmul)                                                                                 \
+    X(quantized_matmul)                                                                            \
     X(decomposed)                                                                                  \
     X(decomposed_groups)                                                                           \
     X(out_dtype)                                                                                   \

@@ -74,7 +74,7 @@ static void put(const join_plan *p, const tare_tensor *x, int64_t before, tare_t
     }
 }
 
-static tare_status requantize_codes(void *user, const value *in, value *out) {
+static tare_status requantize_quantized(void *user, const value *in, value *out) {
     tare_tensor *real = NULL;
     TARE_TRY(tare_tensor_to_float(in->as.tensor, &real, user));
     tare__quantize_into(real, out->as.tensor);
@@ -82,14 +82,14 @@ static tare_status requantize_codes(void *user, const value *in, value *out) {
     return TARE_OK;
 }
 
-// Codes under other parameters: dequantized and quantized again.
+// Quantized values under other parameters: dequantized and quantized again.
 static tare_status requantized(const tare_tensor *x, const qparams *q, tare_tensor **out,
                                tare_error *err) {
-    enum { LEAST_WORTH = 1024 }; // elements for which a table of all codes is worth it
+    enum { LEAST_WORTH = 1024 }; // elements for which a table of all quantized values is worth it
     tare_tensor *real = NULL;
     if (x->count >= LEAST_WORTH && tare__is_byte_quantized(x)) {
         TARE_TRY(tare__tensor_quantized(x->ndim, x->shape, q, out, err));
-        return tare__code_table_run(x, *out, requantize_codes, err, err);
+        return tare__quantized_table_run(x, *out, requantize_quantized, err, err);
     }
     TARE_TRY(tare_tensor_to_float(x, &real, err));
     const tare_status status = tare__quantize_tensor(real, q, out, err);
@@ -119,7 +119,7 @@ static tare_status cat_shape(op_call *call) {
 static tare_status cat_reference(op_call *call) {
     return join_reference(call, false);
 }
-tare_status tare__join_codes(op_call *call) {
+tare_status tare__join_quantized(op_call *call) {
     return join_reference(call, false);
 }
 static tare_status stack_shape(op_call *call) {

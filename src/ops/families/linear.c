@@ -71,10 +71,10 @@ static tare_tensor batch_of(const tare_tensor *t) {
 }
 
 static tare_status need_operand(op_call *call, size_t i, const tare_tensor **out) {
-    if (!tare__matmul_is_of_codes(call)) return tare__need_float(call, i, out);
+    if (!tare__matmul_is_of_quantized(call)) return tare__need_float(call, i, out);
     TARE_TRY(tare__call_need_tensor(call, i, out));
     if (tare__is_byte_quantized(*out)) return TARE_OK;
-    return tare__call_fail(call, "takes byte codes with one scale, found %s",
+    return tare__call_fail(call, "takes 8-bit quantized values with one scale, found %s",
                            tare_dtype_name((*out)->dtype));
 }
 

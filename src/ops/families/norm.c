@@ -238,7 +238,7 @@ static tare_status rms_norm_reference(op_call *call) {
 
 // --- normalize: divides each line along a dimension by its p-norm ---
 
-static double line_norm(const float *x, int64_t count, int64_t step, double p) {
+static double row_norm(const float *x, int64_t count, int64_t step, double p) {
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
         const double size = fabs((double)x[i * step]);
@@ -261,7 +261,7 @@ static tare_status normalize_reference(op_call *call) {
     const int64_t inner = tare__inner_count(x, dim), count = x->ndim > 0 ? x->shape[dim] : 1;
     for (int64_t i = 0; i < x->count / count; i++) {
         const int64_t at = i / inner * inner * count + i % inner;
-        const float norm = (float)fmax(line_norm(tare__f32(x) + at, count, inner, p), eps);
+        const float norm = (float)fmax(row_norm(tare__f32(x) + at, count, inner, p), eps);
         float *y = tare__f32(tare__call_out(call)) + at;
         for (int64_t k = 0; k < count; k++) y[k * inner] = tare__f32(x)[at + k * inner] / norm;
     }

@@ -137,8 +137,8 @@ static pool_window adaptive_window(const pool_call *p, const int64_t at[3]) {
     return w;
 }
 
-// Which code is greater depends on the data, and no processor guesses it: the comparison chooses a
-// value instead of branching. NaN is greater than all; the last one wins.
+// Which quantized value is greater depends on the data, and no processor guesses it: the comparison
+// chooses a value instead of branching. NaN is greater than all; the last one wins.
 static float greatest(const pool_call *p, const float *plane, const pool_window *w) {
     float best = -INFINITY, nan = 0;
     for (int64_t i = w->begin[0]; i < w->end[0]; i += p->dilation[0])
@@ -257,7 +257,7 @@ POOLS(3)
 #define ROW(kind, n, names, parameters, more)                                                      \
     {                                                                                              \
         .id = #kind #n "d", .functions = names, .params = parameters,                              \
-        .traits = OP_KEEPS_QPARAMS | OP_ON_CODES | OP_BY_SAMPLE | (more),                          \
+        .traits = OP_KEEPS_QPARAMS | OP_ON_QUANTIZED | OP_BY_SAMPLE | (more),                      \
         .shape = kind##n##d_shape, .reference = kind##n##d                                         \
     }
 #define MAX_PARAMS "input/self|kernel_size|stride|padding|dilation|ceil_mode|return_indices"

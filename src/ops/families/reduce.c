@@ -307,7 +307,7 @@ static tare_status norm_reference(op_call *call) {
 
 // clang-format off
 static const op_info rows[] = {
-    REDUCE(mean, "torch.mean|torch.ops.aten.mean.default|torch.ops.aten.mean.dim", "mean", OP_KEEPS_QPARAMS | OP_ON_CODES | OP_BY_SAMPLE, reduce_shape),
+    REDUCE(mean, "torch.mean|torch.ops.aten.mean.default|torch.ops.aten.mean.dim", "mean", OP_KEEPS_QPARAMS | OP_ON_QUANTIZED | OP_BY_SAMPLE, reduce_shape),
     REDUCE(sum, "torch.sum|torch.ops.aten.sum.default|torch.ops.aten.sum.dim_IntList", "sum", 0, sum_shape),
     REDUCE(amax, "torch.amax|torch.ops.aten.amax.default", "amax", OP_KEEPS_QPARAMS, reduce_shape),
     REDUCE(amin, "torch.amin|torch.ops.aten.amin.default", "amin", OP_KEEPS_QPARAMS, reduce_shape),

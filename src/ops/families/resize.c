@@ -181,7 +181,7 @@ static const op_info rows[] = {
      .overloads = RESIZE_OVERLOADS,
      .params = "input/self|size/output_size|scale_factor/"
                "scale_factors|mode|align_corners|recompute_scale_factor|antialias",
-     .traits = OP_KEEPS_QPARAMS | OP_ON_CODES | OP_BY_SAMPLE,
+     .traits = OP_KEEPS_QPARAMS | OP_ON_QUANTIZED | OP_BY_SAMPLE,
      .shape = interpolate_shape,
      .reference = interpolate_reference},
 };

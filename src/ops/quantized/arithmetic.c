@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch.ops.quantized.add, add_relu, mul, mul_relu on codes, with a tensor or a number as second
-// operand.
+// torch.ops.quantized.add, add_relu, mul, mul_relu on quantized values, with a tensor or a number
+// as second operand.
 #include <math.h>
 #include <string.h>
 
@@ -34,11 +34,11 @@ static size_t tensor_of(const op_call *call) {
     return is_number(call, A) ? B : A;
 }
 
-static code_range range_of(const qparams *q) {
-    return (code_range){.scale = (float)q->scale[0], .zero_point = (int32_t)q->zero_point[0]};
+static quantized_range range_of(const qparams *q) {
+    return (quantized_range){.scale = (float)q->scale[0], .zero_point = (int32_t)q->zero_point[0]};
 }
 
-static tare_status need_codes(op_call *call, size_t i, const tare_tensor **out) {
+static tare_status need_quantized(op_call *call, size_t i, const tare_tensor **out) {
     TARE_TRY(tare__call_need_tensor(call, i, out));
     if (tare__is_byte_quantized(*out)) return TARE_OK;
     return tare__call_fail(call, "expected a quint8 or qint8 tensor, found %s",
@@ -61,7 +61,7 @@ static tare_status scalar_of(op_call *call, const tare_tensor *a, scalar_op *out
 static tare_status scalar_shape(op_call *call) {
     const tare_tensor *a;
     scalar_op op;
-    TARE_TRY(need_codes(call, tensor_of(call), &a));
+    TARE_TRY(need_quantized(call, tensor_of(call), &a));
     TARE_TRY(scalar_of(call, a, &op));
     if (!isfinite((float)op.scale))
         return tare__call_fail(call, "the output's scale %g is out of range", op.scale);
@@ -72,19 +72,21 @@ static tare_status scalar_shape(op_call *call) {
     return status;
 }
 
-static tare_status scalar_codes(op_call *call) {
+static tare_status scalar_quantized(op_call *call) {
     const tare_tensor *a = call->param[tensor_of(call)]->as.tensor, *y = tare__call_out(call);
     scalar_op op;
     TARE_TRY(scalar_of(call, a, &op));
     for (int64_t i = 0; i < y->count; i++)
-        tare__store_code(y, i, (int32_t)tare__scalar_op_code(&op, tare__load_code(a, i)));
+        tare__store_quantized(y, i,
+                              (int32_t)tare__scalar_op_quantized(&op, tare__load_quantized(a, i)));
     return TARE_OK;
 }
 
 // --- two tensors ---
 
-code_pairs tare__code_pairs_of(const tare_tensor *a, const tare_tensor *b, tare_tensor *y) {
-    code_pairs p = {.a = a, .b = b, .y = y, .count = 1};
+quantized_pairs tare__quantized_pairs_of(const tare_tensor *a, const tare_tensor *b,
+                                         tare_tensor *y) {
+    quantized_pairs p = {.a = a, .b = b, .y = y, .count = 1};
     int d = y->ndim - 1;
     tare__broadcast_strides(a, y->ndim, y->shape, p.stride_a);
     tare__broadcast_strides(b, y->ndim, y->shape, p.stride_b);
@@ -101,7 +103,7 @@ code_pairs tare__code_pairs_of(const tare_tensor *a, const tare_tensor *b, tare_
     return p;
 }
 
-void tare__code_pairs_locate(const code_pairs *p, int64_t i, int64_t *a, int64_t *b) {
+void tare__quantized_pairs_locate(const quantized_pairs *p, int64_t i, int64_t *a, int64_t *b) {
     *a = tare__strided_offset(p->ndim, p->y->shape, p->stride_a, i);
     *b = tare__strided_offset(p->ndim, p->y->shape, p->stride_b, i);
 }
@@ -111,8 +113,8 @@ static tare_status binary_shape(op_call *call) {
     int64_t shape[TARE_MAX_DIMS];
     int ndim;
     if (has_number(call)) return scalar_shape(call);
-    TARE_TRY(need_codes(call, A, &a));
-    TARE_TRY(need_codes(call, B, &b));
+    TARE_TRY(need_quantized(call, A, &a));
+    TARE_TRY(need_quantized(call, B, &b));
     if (a->dtype != b->dtype)
         return tare__call_fail(call, "expected two tensors of one dtype, found %s and %s",
                                tare_dtype_name(a->dtype), tare_dtype_name(b->dtype));
@@ -124,24 +126,25 @@ static tare_status binary_shape(op_call *call) {
     return status;
 }
 
-#define PAIRS(name, kind, codes)                                                                   \
-    static void name(const code_pairs *p, const kind *op) {                                        \
+#define PAIRS(name, kind, quantized)                                                               \
+    static void name(const quantized_pairs *p, const kind *op) {                                   \
         for (int64_t i = 0, line = 0, a, b; i < p->y->count; i += p->count, line++) {              \
-            tare__code_pairs_locate(p, line, &a, &b);                                              \
+            tare__quantized_pairs_locate(p, line, &a, &b);                                         \
             for (int64_t k = 0; k < p->count; k++, a += p->step_a, b += p->step_b)                 \
-                tare__store_code(p->y, i + k,                                                      \
-                                 codes(op, tare__load_code(p->a, a), tare__load_code(p->b, b)));   \
+                tare__store_quantized(                                                             \
+                    p->y, i + k,                                                                   \
+                    quantized(op, tare__load_quantized(p->a, a), tare__load_quantized(p->b, b)));  \
         }                                                                                          \
     }
-PAIRS(native_sums, native_add, tare__native_add_codes)
-PAIRS(qnnpack_sums, qnnpack_add, tare__qnnpack_add_codes)
-PAIRS(products, quantized_mul, tare__quantized_mul_codes)
+PAIRS(native_sums, native_add, tare__native_add_quantized)
+PAIRS(qnnpack_sums, qnnpack_add, tare__qnnpack_add_quantized)
+PAIRS(products, quantized_mul, tare__quantized_mul_quantized)
 
-static tare_status binary_codes(op_call *call) {
-    if (has_number(call)) return scalar_codes(call);
-    const code_pairs p = tare__code_pairs_of(call->param[A]->as.tensor, call->param[B]->as.tensor,
-                                             tare__call_out(call));
-    const code_range a = range_of(p.a->q), b = range_of(p.b->q), y = range_of(p.y->q);
+static tare_status binary_quantized(op_call *call) {
+    if (has_number(call)) return scalar_quantized(call);
+    const quantized_pairs p = tare__quantized_pairs_of(
+        call->param[A]->as.tensor, call->param[B]->as.tensor, tare__call_out(call));
+    const quantized_range a = range_of(p.a->q), b = range_of(p.b->q), y = range_of(p.y->q);
     const int32_t least = (int32_t)p.y->q->quant_min, most = (int32_t)p.y->q->quant_max;
     const bool relu = has(call, "relu");
     if (has(call, "mul")) {
@@ -163,7 +166,7 @@ static tare_status binary_codes(op_call *call) {
     {                                                                                              \
         .id = "quantized." #name, .functions = "torch.ops.quantized." #name,                       \
         .params = "qa/a|qb/b|scale|zero_point", .traits = OP_ELEMENTWISE | OP_ANY_DTYPE,           \
-        .shape = binary_shape, .reference = binary_codes                                           \
+        .shape = binary_shape, .reference = binary_quantized                                       \
     }
 
 static const op_info rows[] = {

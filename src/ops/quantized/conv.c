@@ -12,7 +12,7 @@ typedef struct conv_run {
     const quantized_layer *layer;
     const conv_geometry *g;
     const requant *r;
-    const int16_t *x, *w;      // codes minus their zero points
+    const int16_t *x, *w;      // quantized values minus their zero points
     const tare_tensor *addend; // ConvAdd2d's second input; NULL: none
     int64_t in[SPATIAL], out[SPATIAL];
 } conv_run;
@@ -127,11 +127,12 @@ static int32_t accumulate(const conv_run *run, const int16_t *image, int64_t o, 
     return tare__wrap_int32(acc);
 }
 
-static int32_t conv_code(const conv_run *run, int64_t o, int32_t acc, int64_t at) {
+static int32_t conv_quantized(const conv_run *run, int64_t o, int32_t acc, int64_t at) {
     if (run->addend == NULL) return tare__requantize(run->r, o, acc);
     const qparams *q = run->addend->q;
-    const int64_t code = tare__load_code(run->addend, at), zero_point = (int64_t)q->zero_point[0];
-    return tare__requantize_sum(run->r, o, acc, (float)(code - zero_point),
+    const int64_t stored = tare__load_quantized(run->addend, at),
+                  zero_point = (int64_t)q->zero_point[0];
+    return tare__requantize_sum(run->r, o, acc, (float)(stored - zero_point),
                                 tare__addend_factor(run->r, (float)q->scale[0]));
 }
 
@@ -149,7 +150,7 @@ static void convolve(const conv_run *run, int64_t batch, tare_tensor *y, taps *t
                 if (run->layer->gives_floats)
                     tare__f32(y)[at] = tare__requant_o_value(run->r, o, acc);
                 else
-                    tare__store_code(y, at, conv_code(run, o, acc, at));
+                    tare__store_quantized(y, at, conv_quantized(run, o, acc, at));
             }
     }
 }
@@ -177,8 +178,8 @@ tare_status tare__quantized_conv_forward(op_call *call) {
     int16_t *xs = NULL, *ws = NULL;
     requant *r = NULL;
     tare_status status = tare__quantized_layer_requant(&layer, x->q, y->q, &r, call->err);
-    if (status == TARE_OK) status = tare__centered_codes(x, &xs, call->err);
-    if (status == TARE_OK) status = tare__centered_codes(layer.weight, &ws, call->err);
+    if (status == TARE_OK) status = tare__centered_quantized(x, &xs, call->err);
+    if (status == TARE_OK) status = tare__centered_quantized(layer.weight, &ws, call->err);
     run.r = r;
     run.x = xs;
     run.w = ws;

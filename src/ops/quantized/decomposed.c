@@ -15,7 +15,7 @@ typedef struct parameters {
     const tare_tensor *scales, *zero_points; // per channel; NULL: per tensor
     double scale;
     int64_t zero_point, quant_min, quant_max;
-    tare_dtype dtype; // of the codes
+    tare_dtype dtype; // of the quantized values
     int64_t inner;    // elements between neighbours along the channel axis
 } parameters;
 
@@ -78,8 +78,8 @@ static tare_status quantize_shape(op_call *call, bool per_channel) {
     return tare__call_result(call, p.dtype, p.x->ndim, p.x->shape, NULL);
 }
 
-static tare_status check_codes(op_call *call, const tare_tensor *x, tare_dtype dtype,
-                               bool per_channel) {
+static tare_status check_quantized(op_call *call, const tare_tensor *x, tare_dtype dtype,
+                                   bool per_channel) {
     if (x->dtype == dtype) return TARE_OK;
     return tare__call_fail(call, "Expecting input to have dtype: %s, but got %s%s",
                            tare_dtype_name(dtype), per_channel ? "dtype: " : "",
@@ -99,7 +99,7 @@ static tare_status tensor_values_shape(op_call *call) {
     TARE_TRY(need_one(call, 1, "scale"));
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     TARE_TRY(tare__call_dtype(call, 5, TARE_DTYPE_UNSET, &dtype));
-    TARE_TRY(check_codes(call, x, dtype, false));
+    TARE_TRY(check_quantized(call, x, dtype, false));
     if (tare__decomposed_check_range(call, dtype, 0, 0) != TARE_OK)
         return tare__call_fail(call, "Unsupported dtype in dequantize_per_tensor: %s",
                                tare_dtype_name(dtype));
@@ -110,16 +110,16 @@ static tare_status channel_values_shape(op_call *call) {
     parameters p = {0};
     TARE_TRY(tare__call_need_tensor(call, 0, &p.x));
     TARE_TRY(tare__decomposed_read_range(call, 6, &p.dtype, &p.quant_min, &p.quant_max));
-    TARE_TRY(check_codes(call, p.x, p.dtype, true));
+    TARE_TRY(check_quantized(call, p.x, p.dtype, true));
     TARE_TRY(read_channels(call, &p));
     TARE_TRY(tare__decomposed_check_range(call, p.dtype, p.quant_min, p.quant_max));
     return values_of(call, p.x, 7);
 }
 
-static tare_status tensor_codes_shape(op_call *call) {
+static tare_status tensor_quantized_shape(op_call *call) {
     return quantize_shape(call, false);
 }
-static tare_status channel_codes_shape(op_call *call) {
+static tare_status channel_quantized_shape(op_call *call) {
     return quantize_shape(call, true);
 }
 
@@ -155,7 +155,8 @@ static double round_one(const parameters *p, int64_t c, float x) {
     return (double)(nearbyintf(x * inverse_of(p, c)) + (float)zero);
 }
 
-// A bound beyond the dtype's range counts as the end of it, which is where the code would end.
+// A bound beyond the dtype's range counts as the end of it, which is where the quantized value
+// would end.
 static float byte_bound(const parameters *p, int64_t bound) {
     const dtype_info *info = tare__dtype(p->dtype);
     return (float)(bound < info->min ? info->min : bound > info->max ? info->max : bound);
@@ -166,8 +167,8 @@ static void round_bytes(const parameters *p, const float *x, int64_t count, uint
     const float inverse = inverse_of(p, 0), zero = (float)zero_of(p, 0);
     const float least = byte_bound(p, p->quant_min), most = byte_bound(p, p->quant_max);
     for (int64_t i = 0; i < count; i++) {
-        const float code = nearbyintf(x[i] * inverse) + zero;
-        const float above = code < least ? least : code;
+        const float q = nearbyintf(x[i] * inverse) + zero;
+        const float above = q < least ? least : q;
         const float kept = above > most ? most : isnan(above) ? 0 : above;
         y[i] = (uint8_t)(int)kept;
     }
@@ -201,23 +202,23 @@ static tare_status quantize(op_call *call, bool per_channel) {
 // --- dequantize ---
 
 // Every step is rounded to the dtype that comes out.
-static double tensor_wide_value(const parameters *p, tare_dtype out, double code) {
-    const float real = tare__round_to(out, (float)code);
+static double tensor_wide_value(const parameters *p, tare_dtype out, double q) {
+    const float real = tare__round_to(out, (float)q);
     const float shifted = tare__round_to(out, real - (float)p->zero_point);
     return (double)(shifted * (float)p->scale);
 }
 
 // Integers are subtracted in their common dtype, in which uint8 wraps around.
-static double shifted_code(tare_dtype common, double code, double zero) {
-    const double difference = code - zero;
+static double shifted_quantized(tare_dtype common, double q, double zero) {
+    const double difference = q - zero;
     if (common == TARE_UINT8) return difference < 0 ? difference + 256 : difference;
     if (common != TARE_INT8) return difference;
     return difference < -128 ? difference + 256 : difference > 127 ? difference - 256 : difference;
 }
 
-static double channel_value(const parameters *p, tare_dtype common, double code, double scale,
+static double channel_value(const parameters *p, tare_dtype common, double q, double scale,
                             double zero) {
-    const double shifted = shifted_code(common, code, zero);
+    const double shifted = shifted_quantized(common, q, zero);
     return scales_are_double(p) ? shifted * scale : (double)((float)shifted * (float)scale);
 }
 
@@ -257,9 +258,9 @@ static void look_up_channel(const parameters *p, tare_tensor *y, int64_t first) 
     const double scale = scale_of(p, c), zero = zero_of(p, c);
     const bool is_quick = p->x->dtype == TARE_INT8 && y->dtype == TARE_FLOAT32; // as weights are
     for (int64_t i = first; i < first + p->inner; i++) {
-        const double code =
+        const double q =
             is_quick ? (double)((const int8_t *)p->x->data)[i] : tare__tensor_get(p->x, i);
-        const double found = channel_value(p, common, code, scale, zero);
+        const double found = channel_value(p, common, q, scale, zero);
         if (is_quick)
             tare__f32(y)[i] = (float)found;
         else
@@ -389,11 +390,11 @@ static tare_status choose_symmetric(op_call *call) {
 // clang-format off
 static const op_info rows[] = {
     DECOMPOSED("quantize_per_tensor", PER_TENSOR("quantize_per_tensor"), 0,
-               "input|scale|zero_point|quant_min|quant_max|dtype", tensor_codes_shape, quantize_per_tensor),
+               "input|scale|zero_point|quant_min|quant_max|dtype", tensor_quantized_shape, quantize_per_tensor),
     DECOMPOSED("dequantize_per_tensor", PER_TENSOR("dequantize_per_tensor"), OP_DEQUANTIZES,
                "input|scale|zero_point|quant_min|quant_max|dtype|out_dtype", tensor_values_shape, dequantize_per_tensor),
     DECOMPOSED("quantize_per_channel", PER_CHANNEL("quantize_per_channel"), 0,
-               "input|scales|zero_points|axis|quant_min|quant_max|dtype", channel_codes_shape, quantize_per_channel),
+               "input|scales|zero_points|axis|quant_min|quant_max|dtype", channel_quantized_shape, quantize_per_channel),
     DECOMPOSED("dequantize_per_channel", PER_CHANNEL("dequantize_per_channel"), OP_DEQUANTIZES,
                "input|scales|zero_points|axis|quant_min|quant_max|dtype|out_dtype", channel_values_shape, dequantize_per_channel),
     {.id = "decomposed.choose_qparams", .functions = NAMESPACE "choose_qparams.tensor",

@@ -7,7 +7,7 @@
 
 #include "ops/op.h"
 
-/// The dtype can hold codes, and the range fits into it.
+/// The dtype can hold quantized values, and the range fits into it.
 tare_status tare__decomposed_check_range(op_call *call, tare_dtype dtype, int64_t quant_min,
                                          int64_t quant_max);
 /// Parameter `index` of the call is a dtype, those before it quant_min and quant_max.
@@ -21,11 +21,12 @@ tare_status tare__decomposed_check_axis(op_call *call, size_t index, const tare_
 /// x as a float of this dtype holds it; dtypes that are no half precision leave it.
 float tare__round_to(tare_dtype dtype, float x);
 /// clamp, with NaN passing as 0.
-double tare__decomposed_clamp(double code, int64_t quant_min, int64_t quant_max);
+double tare__decomposed_clamp(double q, int64_t quant_min, int64_t quant_max);
 
 #define DECOMPOSED_NAMES "torch.ops.quantized_decomposed."
-/// Does the node give codes without their parameters, whose values say nothing by themselves?
-static inline bool tare__gives_bare_codes(const node *n) {
+/// Does the node give quantized values without their parameters, whose values say nothing by
+/// themselves?
+static inline bool tare__gives_bare_integers(const node *n) {
     return n->op == NODE_CALL_FUNCTION && strncmp(n->target, DECOMPOSED_NAMES "quantize_per_",
                                                   sizeof DECOMPOSED_NAMES "quantize_per_" - 1) == 0;
 }

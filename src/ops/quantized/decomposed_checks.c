@@ -6,7 +6,7 @@
 #include "core/tensor/half.h"
 #include "ops/quantized/decomposed.h"
 
-// Which dtypes hold codes, and between which bounds.
+// Which dtypes hold quantized values, and between which bounds.
 static const struct {
     tare_dtype dtype;
     int64_t low, high;
@@ -66,7 +66,7 @@ float tare__round_to(tare_dtype dtype, float x) {
     return dtype == TARE_FLOAT16 ? tare__float16_to_float(tare__float_to_float16(x)) : x;
 }
 
-double tare__decomposed_clamp(double code, int64_t quant_min, int64_t quant_max) {
-    if (isnan(code)) return 0;
-    return fmin(fmax(code, (double)quant_min), (double)quant_max);
+double tare__decomposed_clamp(double q, int64_t quant_min, int64_t quant_max) {
+    if (isnan(q)) return 0;
+    return fmin(fmax(q, (double)quant_min), (double)quant_max);
 }

@@ -110,7 +110,8 @@ typedef struct runs {
     int64_t length;                              // elements that share parameters
 } runs;
 
-// In the dtype that the scales promote the codes to; zero points are added before rounding.
+// In the dtype that the scales promote the quantized values to; zero points are added before
+// rounding.
 static double quantized(const runs *r, int64_t i, double x) {
     const int64_t at = i / r->length;
     const double scale = tare__tensor_get(r->scales, at);
@@ -120,20 +121,20 @@ static double quantized(const runs *r, int64_t i, double x) {
     return (double)nearbyintf(product + (float)zero);
 }
 
-static double dequantized(const runs *r, int64_t i, double code) {
+static double dequantized(const runs *r, int64_t i, double q) {
     const int64_t at = i / r->length;
     const double scale = tare__tensor_get(r->scales, at);
     const double zero = r->zero_points != NULL ? tare__tensor_get(r->zero_points, at) : 0;
-    if (r->scales->dtype == TARE_FLOAT64) return (code - zero) * scale;
-    return (double)((float)(code - zero) * (float)scale);
+    if (r->scales->dtype == TARE_FLOAT64) return (q - zero) * scale;
+    return (double)((float)(q - zero) * (float)scale);
 }
 
 static tare_status quantize_runs(op_call *call, const runs *r, int64_t quant_min,
                                  int64_t quant_max) {
     tare_tensor *y = tare__call_out(call);
     for (int64_t i = 0; i < y->count; i++) {
-        const double code = quantized(r, i, tare__tensor_get(r->x, i));
-        tare__tensor_set(y, i, tare__decomposed_clamp(code, quant_min, quant_max));
+        const double q = quantized(r, i, tare__tensor_get(r->x, i));
+        tare__tensor_set(y, i, tare__decomposed_clamp(q, quant_min, quant_max));
     }
     return TARE_OK;
 }
@@ -305,8 +306,8 @@ static tare_status fake(op_call *call) {
         const int64_t c = i / f.inner % f.channels;
         const float scale = (float)tare__tensor_get(f.scales, c);
         const float zero = (float)tare__cut_int32(tare__tensor_get(f.zero_points, c));
-        const float code = nearbyintf(tare__f32(f.x)[i] * (1.0F / scale)) + zero;
-        const double kept = tare__decomposed_clamp((double)code, f.quant_min, f.quant_max);
+        const float q = nearbyintf(tare__f32(f.x)[i] * (1.0F / scale)) + zero;
+        const double kept = tare__decomposed_clamp((double)q, f.quant_min, f.quant_max);
         tare__f32(y)[i] = ((float)kept - zero) * scale;
     }
     return TARE_OK;

@@ -52,11 +52,11 @@ tare_status tare__dynamic_operand_create(const dynamic_weights *w, dynamic_opera
                                          tare_error *err) {
     *out = (dynamic_operand){.w = *w};
     if (w->weight->dtype == TARE_FLOAT16) return tare_tensor_to_float(w->weight, &out->real, err);
-    return tare__centered_codes(w->weight, &out->codes, err);
+    return tare__centered_quantized(w->weight, &out->quantized, err);
 }
 
 void tare__dynamic_operand_release(dynamic_operand *o) {
-    tare__free(o->codes);
+    tare__free(o->quantized);
     tare_tensor_release(o->real);
     *o = (dynamic_operand){0};
 }
@@ -89,15 +89,16 @@ static dynamic_qparams choose_qparams(const dynamic_weights *w, const float *x, 
     return tare__dynamic_choose(w, min, max);
 }
 
-static void multiply_codes(const dynamic_operand *o, dynamic_qparams q, const int16_t *x,
-                           int64_t rows, float *y) {
+static void multiply_integers(const dynamic_operand *o, dynamic_qparams q, const int16_t *x,
+                              int64_t rows, float *y) {
     const int64_t depth = o->w.weight->shape[1], features = o->w.weight->shape[0];
     const qparams *wq = o->w.weight->q;
     const float *biases = o->w.bias != NULL ? tare__f32(o->w.bias) : NULL;
     for (int64_t row = 0; row < rows; row++)
         for (int64_t f = 0; f < features; f++) {
             const float aw = (float)q.scale * (float)wq->scale[wq->count == 1 ? 0 : f];
-            const int32_t acc = tare__dot_codes(x + row * depth, o->codes + f * depth, depth);
+            const int32_t acc =
+                tare__dot_quantized(x + row * depth, o->quantized + f * depth, depth);
             y[row * features + f] =
                 tare__dynamic_output(o->w.rule, acc, aw, biases != NULL ? biases[f] : 0.0F);
         }
@@ -110,13 +111,13 @@ static tare_status multiply_quantized(const op_call *call, const dynamic_operand
     const float inverse = tare__inverse_scale(q.scale);
     int32_t least, most;
     tare__dynamic_bounds(&o->w, &least, &most);
-    int16_t *codes = tare__realloc_array(NULL, (size_t)count + 1, sizeof *codes);
-    if (codes == NULL) return tare__out_of_memory(call->err);
+    int16_t *quantized = tare__realloc_array(NULL, (size_t)count + 1, sizeof *quantized);
+    if (quantized == NULL) return tare__out_of_memory(call->err);
     for (int64_t i = 0; i < count; i++)
-        codes[i] =
+        quantized[i] =
             (int16_t)(tare__quantize(x[i], inverse, q.zero_point, least, most) - q.zero_point);
-    multiply_codes(o, q, codes, rows, y);
-    tare__free(codes);
+    multiply_integers(o, q, quantized, rows, y);
+    tare__free(quantized);
     return TARE_OK;
 }
 

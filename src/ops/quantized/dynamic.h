@@ -28,15 +28,15 @@ tare_status tare__dynamic_gate_read(const module *m, const char *suffix, bool of
                                     dynamic_weights *out, tare_error *err);
 /// Those of a call of a dynamic linear layer, module or function, and whether a ReLU follows.
 tare_status tare__dynamic_linear_read(op_call *call, dynamic_weights *out, bool *relu);
-/// The parameters that data of this range gets, and the bounds of its codes.
+/// The parameters that data of this range gets, and the bounds of its quantized values.
 dynamic_qparams tare__dynamic_choose(const dynamic_weights *w, float min, float max);
 void tare__dynamic_bounds(const dynamic_weights *w, int32_t *least, int32_t *most);
 
 /// The weights as arithmetic needs them, for any number of products. Borrows the tensors.
 typedef struct dynamic_operand {
     dynamic_weights w;
-    int16_t *codes;    // of a qint8 weight, minus the zero point
-    tare_tensor *real; // a float16 weight as float32
+    int16_t *quantized; // of a qint8 weight, minus the zero point
+    tare_tensor *real;  // a float16 weight as float32
 } dynamic_operand;
 tare_status tare__dynamic_operand_create(const dynamic_weights *w, dynamic_operand *out,
                                          tare_error *err);

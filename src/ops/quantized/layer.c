@@ -77,7 +77,7 @@ static tare_status read_output(const module *m, const char *call_name, quantized
 }
 
 // Sums are added before rounding, which fixed point does not do; other fused operators work on
-// oneDNN's float between accumulator and code.
+// oneDNN's float between accumulator and quantized value.
 static tare_status check_rule(const module *m, const quantized_layer *layer, tare_error *err) {
     if (layer->is_plain || layer->rule == REQUANT_O) return TARE_OK;
     if (layer->adds && layer->rule != REQUANT_FIXED_POINT) return TARE_OK;
@@ -242,8 +242,8 @@ tare_status tare__quantized_weights_read(const module *m, quantized_layer *out, 
         .relu = fused == FUSED_RELU || fused == FUSED_ADD_RELU,
         .is_plain = fused == FUSED_NONE || fused == FUSED_RELU,
         .adds = fused == FUSED_ADD || fused == FUSED_ADD_RELU,
-        .code_min = tare__module_int(m, "code_min", INT8_MIN),
-        .code_max = tare__module_int(m, "code_max", UINT8_MAX),
+        .quantized_min = tare__module_int(m, "code_min", INT8_MIN),
+        .quantized_max = tare__module_int(m, "code_max", UINT8_MAX),
     };
     const bool is_linear = strcmp(m->class->op, "linear") == 0;
     TARE_TRY(check_weight(m, out, is_linear ? 2 : m->class->dims + 2, err));
@@ -331,8 +331,8 @@ tare_status tare__quantized_layer_requant(const quantized_layer *layer, const qp
         .bias = layer->bias != NULL ? tare__f32(layer->bias) : NULL,
         .output_scale = output->scale[0],
         .output_zero_point = (int64_t)output->zero_point[0],
-        .quant_min = tare__clamp_int(layer->code_min, output->quant_min, output->quant_max),
-        .quant_max = tare__clamp_int(layer->code_max, output->quant_min, output->quant_max),
+        .quant_min = tare__clamp_int(layer->quantized_min, output->quant_min, output->quant_max),
+        .quant_max = tare__clamp_int(layer->quantized_max, output->quant_min, output->quant_max),
         .relu = layer->relu,
     };
     return tare__requant_create(&spec, out, err);
@@ -340,20 +340,20 @@ tare_status tare__quantized_layer_requant(const quantized_layer *layer, const qp
 
 // --- codes ---
 
-tare_status tare__centered_codes(const tare_tensor *t, int16_t **out, tare_error *err) {
-    int16_t *codes = tare__realloc_array(NULL, (size_t)t->count + 1, sizeof *codes);
-    if (codes == NULL) return tare__out_of_memory(err);
+tare_status tare__centered_quantized(const tare_tensor *t, int16_t **out, tare_error *err) {
+    int16_t *quantized = tare__realloc_array(NULL, (size_t)t->count + 1, sizeof *quantized);
+    if (quantized == NULL) return tare__out_of_memory(err);
     const bool per_channel = tare__qscheme_is_per_channel(t->q->scheme);
     const int64_t inner = per_channel ? tare__inner_count(t, t->q->axis) : 1;
     for (int64_t i = 0; i < t->count; i++) {
         const int64_t c = per_channel ? i / inner % t->q->count : 0;
-        codes[i] = (int16_t)(tare__load_code(t, i) - (int32_t)t->q->zero_point[c]);
+        quantized[i] = (int16_t)(tare__load_quantized(t, i) - (int32_t)t->q->zero_point[c]);
     }
-    *out = codes;
+    *out = quantized;
     return TARE_OK;
 }
 
-int32_t tare__dot_codes(const int16_t *x, const int16_t *w, int64_t count) {
+int32_t tare__dot_quantized(const int16_t *x, const int16_t *w, int64_t count) {
     int64_t acc = 0;
     for (int64_t k = 0; k < count; k++) {
         const int32_t product = x[k] * w[k];

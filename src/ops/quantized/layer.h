@@ -29,11 +29,13 @@ typedef struct quantized_layer {
     double scale; // of the output
     int64_t zero_point;
     requant_rule rule;
-    int64_t code_min, code_max; // of the output's codes, beside the dtype's own bounds
+    int64_t quantized_min,
+        quantized_max; // of the output's quantized values, beside the dtype's own bounds
     bool relu;
-    bool is_plain;      // nothing but ReLU is fused
-    bool adds;          // a tensor of codes, before rounding and ReLU (tare__requantize_sum)
-    bool gives_floats;  // f32(acc) * aw + bias, not codes; then scale and zero point mean nothing
+    bool is_plain; // nothing but ReLU is fused
+    bool adds;     // a tensor of quantized values, before rounding and ReLU (tare__requantize_sum)
+    bool gives_floats; // f32(acc) * aw + bias, not quantized values; then scale and zero point mean
+                       // nothing
     conv_geometry conv; // convolutions only
 } quantized_layer;
 
@@ -51,7 +53,8 @@ tare_status tare__call_layer_read(op_call *call, quantized_layer *out);
 const module *tare__call_layer_module(const op_call *call);
 /// The tensor that the layer is applied to; NULL if it is none.
 const tare_tensor *tare__call_layer_input(const op_call *call);
-/// What a layer that adds takes as its addend: codes of the result's shape; NULL: it is no tensor.
+/// What a layer that adds takes as its addend: quantized values of the result's shape; NULL: it is
+/// no tensor.
 const tare_tensor *tare__call_layer_addend(const op_call *call);
 /// The number in a module's one-element tensor.
 tare_status tare__module_number(const module *m, const char *name, double *out, tare_error *err);
@@ -70,22 +73,22 @@ bool tare__conv_sizes(const conv_geometry *g, const tare_tensor *x, int64_t size
 /// the value of rule O). The caller destroys *out.
 tare_status tare__quantized_layer_requant(const quantized_layer *layer, const qparams *input,
                                           const qparams *output, requant **out, tare_error *err);
-/// Codes of a quint8 or qint8 tensor minus their zero point (per channel along the first axis
-/// `axis`). The caller frees *out with tare__free.
-tare_status tare__centered_codes(const tare_tensor *t, int16_t **out, tare_error *err);
-/// Sum of the products of `count` such codes, modulo 2^32 as machines add.
-int32_t tare__dot_codes(const int16_t *x, const int16_t *w, int64_t count);
-/// A code into the bytes of a quint8 or qint8 tensor.
-static inline void tare__store_code(const tare_tensor *t, int64_t i, int32_t code) {
-    ((uint8_t *)t->data)[i] = (uint8_t)code;
+/// Quantized values of a quint8 or qint8 tensor minus their zero point (per channel along the first
+/// axis `axis`). The caller frees *out with tare__free.
+tare_status tare__centered_quantized(const tare_tensor *t, int16_t **out, tare_error *err);
+/// Sum of the products of `count` such quantized values, modulo 2^32 as machines add.
+int32_t tare__dot_quantized(const int16_t *x, const int16_t *w, int64_t count);
+/// A quantized value into the bytes of a quint8 or qint8 tensor.
+static inline void tare__store_quantized(const tare_tensor *t, int64_t i, int32_t q) {
+    ((uint8_t *)t->data)[i] = (uint8_t)q;
 }
-/// A code from the bytes of a quint8 or qint8 tensor.
-static inline int32_t tare__load_code(const tare_tensor *t, int64_t i) {
+/// A quantized value from the bytes of a quint8 or qint8 tensor.
+static inline int32_t tare__load_quantized(const tare_tensor *t, int64_t i) {
     return t->dtype == TARE_QINT8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
 }
 /// True for quint8 and qint8 tensors with one scale and a zero point of 8 bits.
 bool tare__is_byte_quantized(const tare_tensor *t);
-/// So that a code minus its zero point fits into 16 bits, whatever a file says.
+/// So that a quantized value minus its zero point fits into 16 bits, whatever a file says.
 bool tare__has_byte_zero_points(const qparams *q);
 
 #endif

@@ -50,13 +50,14 @@ tare_status tare__quantized_linear_shape(op_call *call) {
     return status;
 }
 
-// What onednn fuses besides ReLU, on the float between accumulator and code.
+// What onednn fuses besides ReLU, on the float between accumulator and quantized value.
 static float apply_fused(const module *m, float v) {
     if (m->class->fused == FUSED_TANH) return tare__tanhf(v);
     return v >= 0 ? v : v * (float)tare__module_double(m, "negative_slope", 0.01);
 }
 
-static int32_t linear_code(const quantized_layer *layer, const requant *r, int64_t o, int32_t acc) {
+static int32_t linear_quantized(const quantized_layer *layer, const requant *r, int64_t o,
+                                int32_t acc) {
     if (layer->is_plain) return tare__requantize(r, o, acc);
     return tare__requant_o_finish(r, apply_fused(layer->module, tare__requant_o_value(r, o, acc)));
 }
@@ -66,11 +67,11 @@ static void linear_rows(const quantized_layer *layer, const requant *r, const in
     const int64_t depth = layer->weight->shape[1], features = layer->out_channels;
     for (int64_t i = 0; i < y->count; i++) {
         const int64_t row = i / features, o = i % features;
-        const int32_t acc = tare__dot_codes(x + row * depth, w + o * depth, depth);
+        const int32_t acc = tare__dot_quantized(x + row * depth, w + o * depth, depth);
         if (layer->gives_floats)
             tare__f32(y)[i] = tare__requant_o_value(r, o, acc);
         else
-            tare__store_code(y, i, linear_code(layer, r, o, acc));
+            tare__store_quantized(y, i, linear_quantized(layer, r, o, acc));
     }
 }
 
@@ -82,8 +83,8 @@ tare_status tare__quantized_linear_forward(op_call *call) {
     int16_t *xs = NULL, *ws = NULL;
     requant *r = NULL;
     tare_status status = tare__quantized_layer_requant(&layer, x->q, y->q, &r, call->err);
-    if (status == TARE_OK) status = tare__centered_codes(x, &xs, call->err);
-    if (status == TARE_OK) status = tare__centered_codes(layer.weight, &ws, call->err);
+    if (status == TARE_OK) status = tare__centered_quantized(x, &xs, call->err);
+    if (status == TARE_OK) status = tare__centered_quantized(layer.weight, &ws, call->err);
     if (status == TARE_OK) linear_rows(&layer, r, xs, ws, y);
     tare__requant_destroy(r);
     tare__free(xs);

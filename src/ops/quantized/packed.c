@@ -24,7 +24,7 @@
         .shape = tare__quantized_##family##_shape, .reference = tare__quantized_##family##_forward \
     }
 #define AND_RELU(row, name, family) row(name, family), row(name##_relu, family)
-// Ours: what a float operator reads next, so that codes are not needed.
+// Ours: what a float operator reads next, so that quantized values are not needed.
 #define FLOATS(name, family)                                                                       \
     {                                                                                              \
         .id = "quantized." #name "_float", .functions = "torch.ops.tare." #name "_float",          \

@@ -2,8 +2,9 @@
 // Packed weights: what torch.ops.quantized.linear, conv2d and their kin take in place of a weight.
 // A module of role PACKED holds them, a get_attr node hands it to the function at run time. Tensors
 // `weight` (quantized) and `bias`; config: the convolution's stride, padding, output_padding,
-// dilation and groups, `rule`, how accumulators are rounded, and `code_min` and `code_max`, if the
-// codes of the result are bounded more closely than by their dtype.
+// dilation and groups, `rule`, how accumulators are rounded, and `quantized_min` and
+// `quantized_max`, if the quantized values of the result are bounded more closely than by their
+// dtype.
 #ifndef OPS_QUANTIZED_PACKED_H
 #define OPS_QUANTIZED_PACKED_H
 
@@ -30,7 +31,7 @@ const module *tare__packed_argument(const op_call *call);
 tare_status tare__packed_weights(op_call *call, const module **out);
 /// Does the row end with a ReLU?
 bool tare__packed_has_relu(const op_call *call);
-/// Does the row add codes to its sums?
+/// Does the row add quantized values to its sums?
 bool tare__packed_adds(const op_call *call);
 /// Does the row give its sums as floats?
 bool tare__packed_gives_floats(const op_call *call);

@@ -14,7 +14,7 @@
 
 // --- whole tensors ---
 
-static int64_t code_of(const qparams *q, int64_t c, float x) {
+static int64_t quantized_value_of(const qparams *q, int64_t c, float x) {
     const float inverse = tare__inverse_scale(q->scale[c]);
     if (q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS)
         return tare__quantize_float_qparams(x, inverse, (float)q->zero_point[c], q->quant_min,
@@ -42,7 +42,7 @@ static void quantize_near_zero(const float *x, int64_t count, float inverse, int
     }
 }
 
-// The usual cases: bytes, of which int8 codes keep the low one, with whole zero points.
+// The usual cases: bytes, of which int8 quantized values keep the low one, with whole zero points.
 static void quantize_bytes(const float *x, int64_t count, const qparams *q, int64_t c, uint8_t *y) {
     const float inverse = tare__inverse_scale(q->scale[c]);
     const int64_t zero_point = (int64_t)q->zero_point[c], min = q->quant_min, max = q->quant_max;
@@ -70,7 +70,7 @@ void tare__quantize_into(const tare_tensor *x, tare_tensor *y) {
             quantize_bytes(from + start, run, q, c, (uint8_t *)y->data + start);
         else
             for (int64_t i = start; i < start + run; i++)
-                tare__tensor_set(y, i, (double)code_of(q, c, from[i]));
+                tare__tensor_set(y, i, (double)quantized_value_of(q, c, from[i]));
         if (per_channel) c = c + 1 == q->count ? 0 : c + 1;
     }
 }
@@ -182,7 +182,8 @@ static tare_status per_channel_shape(op_call *call) {
     return qualified_result(call, q);
 }
 
-// The range of the data is the range of the codes, and needs the data: without it, scale 1.
+// The range of the data is the range of the quantized values, and needs the data: without it, scale
+// 1.
 static tare_status dynamic_shape(op_call *call) {
     const tare_tensor *x;
     tare_dtype dtype;
@@ -259,11 +260,11 @@ static tare_status to_shape(op_call *call) {
 
 static tare_status int_repr_shape(op_call *call) {
     const tare_tensor *x;
-    tare_tensor *codes = NULL;
+    tare_tensor *quantized = NULL;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     if (x->q == NULL) return tare__call_fail(call, "the input is not quantized");
-    TARE_TRY(tare__tensor_requalify(x, NULL, &codes, call->err));
-    call->result = (value){.kind = VALUE_TENSOR, .as.tensor = codes};
+    TARE_TRY(tare__tensor_requalify(x, NULL, &quantized, call->err));
+    call->result = (value){.kind = VALUE_TENSOR, .as.tensor = quantized};
     return TARE_OK;
 }
 

@@ -52,19 +52,19 @@ static tare_status compute_each(op_call *call, const rule_call *rule) {
         tare__quantize_into(y, tare__call_out(call));
         const int32_t least = (int32_t)out->q->zero_point[0]; // ReLU: rounding is monotone
         for (int64_t i = 0; rule->relu && i < out->count; i++)
-            if (tare__load_code(out, i) < least) tare__store_code(out, i, least);
+            if (tare__load_quantized(out, i) < least) tare__store_quantized(out, i, least);
     }
     tare__float_call_end(&f);
     return status;
 }
 
-typedef struct rule_on_codes {
+typedef struct rule_on_quantized {
     const op_call *call;
     const rule_call *rule;
-} rule_on_codes;
+} rule_on_quantized;
 
-static tare_status compute_codes(void *user, const value *in, value *out) {
-    const rule_on_codes *on = user;
+static tare_status compute_quantized(void *user, const value *in, value *out) {
+    const rule_on_quantized *on = user;
     op_call call = *on->call;
     rule_call rule = *on->rule;
     rule.param[0] = in;
@@ -73,12 +73,12 @@ static tare_status compute_codes(void *user, const value *in, value *out) {
 }
 
 tare_status tare__rule_compute(op_call *call, const rule_call *rule) {
-    rule_on_codes on = {call, rule};
-    if (!tare__code_table_fits(rule->op, rule->param, tare__op_param_count(rule->op),
-                               &call->result))
+    rule_on_quantized on = {call, rule};
+    if (!tare__quantized_table_fits(rule->op, rule->param, tare__op_param_count(rule->op),
+                                    &call->result))
         return compute_each(call, rule);
-    return tare__code_table_run(rule->param[0]->as.tensor, call->result.as.tensor, compute_codes,
-                                &on, call->err);
+    return tare__quantized_table_run(rule->param[0]->as.tensor, call->result.as.tensor,
+                                     compute_quantized, &on, call->err);
 }
 
 // --- functions ---
@@ -159,7 +159,7 @@ static tare_status function_shape(op_call *call) {
 }
 
 // Rounding each element by itself is rounding what they are joined to.
-static bool joins_codes(const op_call *call) {
+static bool joins_quantized(const op_call *call) {
     const value *list = call->param[0];
     if (strcmp(call->op->id, "quantized.cat") != 0 || !tare__value_has_items(list)) return false;
     for (uint32_t i = 0; i < list->count; i++) {
@@ -174,15 +174,15 @@ static bool joins_codes(const op_call *call) {
 // Sums of integers are exact.
 static bool multiplies_codes(const op_call *call) {
     const value *a = call->param[0], *b = call->param[1];
-    return tare__matmul_is_of_codes(call) && a != NULL && b != NULL && a->kind == VALUE_TENSOR &&
-           b->kind == VALUE_TENSOR && tare__is_byte_quantized(a->as.tensor) &&
-           tare__is_byte_quantized(b->as.tensor);
+    return tare__matmul_is_of_quantized(call) && a != NULL && b != NULL &&
+           a->kind == VALUE_TENSOR && b->kind == VALUE_TENSOR &&
+           tare__is_byte_quantized(a->as.tensor) && tare__is_byte_quantized(b->as.tensor);
 }
 
 static tare_status function_reference(op_call *call) {
     rule_call rule;
-    if (joins_codes(call)) return tare__join_codes(call);
-    if (multiplies_codes(call)) return tare__code_matmul_compute(call);
+    if (joins_quantized(call)) return tare__join_quantized(call);
+    if (multiplies_codes(call)) return tare__quantized_matmul_compute(call);
     TARE_TRY(bind_function(call, &rule));
     return tare__rule_compute(call, &rule);
 }
@@ -261,21 +261,21 @@ tare_status tare__quantized_rule_forward(op_call *call) {
 
 static bool has_rule(const op_call *call) {
     if (call->module != NULL) return tare__quantized_module_has_rule(call->module);
-    return call->op != NULL && tare__quantized_rule_op(call->op) != NULL && !joins_codes(call) &&
-           !multiplies_codes(call);
+    return call->op != NULL && tare__quantized_rule_op(call->op) != NULL &&
+           !joins_quantized(call) && !multiplies_codes(call);
 }
 
-// Tensors of byte codes, and what is neither codes nor a list.
-static bool note_codes(const op_call *call, const tare_tensor **codes) {
+// Tensors of quantized bytes, and what is neither quantized values nor a list.
+static bool note_quantized(const op_call *call, const tare_tensor **quantized) {
     for (size_t i = 0; i < call->param_count; i++) {
         const value *v = call->param[i];
-        codes[i] = NULL;
+        quantized[i] = NULL;
         if (v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE) && v->count > 0 &&
             first_tensor(v) != NULL)
             return false;
         if (v == NULL || v->kind != VALUE_TENSOR || v->as.tensor->q == NULL) continue;
         if (!tare__is_byte_quantized(v->as.tensor)) return false;
-        codes[i] = v->as.tensor;
+        quantized[i] = v->as.tensor;
     }
     return true;
 }
@@ -293,7 +293,7 @@ tare_status tare__through_float_begin(const op_call *call, through_float *out, b
     } else if (!is_quantized_module) {
         *known = tare__op_goes_through_float(call);
     }
-    *known = *known && note_codes(&bound, out->codes);
+    *known = *known && note_quantized(&bound, out->quantized);
     if (!*known) return TARE_OK;
     TARE_TRY(tare__float_call_begin(&bound, true, &out->f));
     return tare__op_shape(&out->f.call);

@@ -32,11 +32,12 @@ tare_status tare__function_rule_bind(op_call *call, rule_call *out, bool *known)
 /// The float operator's call, with the parameters that the module or the function has for it;
 /// *known false: it has no such rule. `bound` reads `rule`.
 tare_status tare__rule_bind(const op_call *call, module_rule *rule, op_call *bound, bool *known);
-/// The call of floats that the reference of a call on codes makes, on meta tensors, with its
-/// result.
+/// The call of floats that the reference of a call on quantized values makes, on meta tensors, with
+/// its result.
 typedef struct through_float {
     float_call f;
-    const tare_tensor *codes[OP_MAX_PARAMS]; // what parameter i is a float copy of; NULL: of none
+    const tare_tensor
+        *quantized[OP_MAX_PARAMS]; // what parameter i is a float copy of; NULL: of none
 } through_float;
 /// *known false: it computes otherwise, or takes lists. A known one must be ended, by
 /// tare__float_call_end, after a failure too.

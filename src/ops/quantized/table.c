@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Look-up tables over codes.
+// Look-up tables over quantized values.
 #include "ops/quantized/table.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "ops/quantized/rule.h"
 #include "ops/rules.h"
 
-enum { LEAST_WORTH = 4 * CODE_COUNT };
+enum { LEAST_WORTH = 4 * QUANTIZED_COUNT };
 
 static bool has_tensor(const value *v) {
     if (v == NULL) return false;
@@ -23,8 +23,8 @@ static bool is_by_element(const op_info *op) {
     return (op->traits & OP_ELEMENTWISE) || op->shape == tare__shape_identity;
 }
 
-bool tare__code_table_fits(const op_info *op, const value *const *param, size_t count,
-                           const value *y) {
+bool tare__quantized_table_fits(const op_info *op, const value *const *param, size_t count,
+                                const value *y) {
     if (!is_by_element(op) || param[0] == NULL || param[0]->kind != VALUE_TENSOR ||
         y->kind != VALUE_TENSOR)
         return false;
@@ -35,34 +35,35 @@ bool tare__code_table_fits(const op_info *op, const value *const *param, size_t 
            tare__is_byte_quantized(out);
 }
 
-// Tensors of all codes of x, and of as many of y.
-static tare_status make_tensors(const tare_tensor *x, const tare_tensor *y, value *codes,
+// Tensors of all quantized values of x, and of as many of y.
+static tare_status make_tensors(const tare_tensor *x, const tare_tensor *y, value *quantized,
                                 value *results, tare_error *err) {
-    const int64_t shape[] = {CODE_COUNT};
-    *codes = *results = (value){.kind = VALUE_TENSOR};
-    TARE_TRY(tare__tensor_meta(x->dtype, 1, shape, x->q, &codes->as.tensor, err));
+    const int64_t shape[] = {QUANTIZED_COUNT};
+    *quantized = *results = (value){.kind = VALUE_TENSOR};
+    TARE_TRY(tare__tensor_meta(x->dtype, 1, shape, x->q, &quantized->as.tensor, err));
     TARE_TRY(tare__tensor_meta(y->dtype, 1, shape, y->q, &results->as.tensor, err));
-    TARE_TRY(tare__tensor_allocate(codes->as.tensor, err));
+    TARE_TRY(tare__tensor_allocate(quantized->as.tensor, err));
     TARE_TRY(tare__tensor_allocate(results->as.tensor, err));
-    uint8_t *each = codes->as.tensor->data; // signed codes by their bytes too
-    for (int i = 0; i < CODE_COUNT; i++) each[i] = (uint8_t)i;
+    uint8_t *each = quantized->as.tensor->data; // signed quantized values by their bytes too
+    for (int i = 0; i < QUANTIZED_COUNT; i++) each[i] = (uint8_t)i;
     return TARE_OK;
 }
 
-static tare_status make_table(const tare_tensor *x, const tare_tensor *y, code_function compute,
-                              void *user, uint8_t table[CODE_COUNT], tare_error *err) {
-    value codes, results;
-    tare_status status = make_tensors(x, y, &codes, &results, err);
-    if (status == TARE_OK) status = compute(user, &codes, &results);
-    if (status == TARE_OK) memcpy(table, results.as.tensor->data, CODE_COUNT);
-    tare_tensor_release(codes.as.tensor);
+static tare_status make_table(const tare_tensor *x, const tare_tensor *y,
+                              quantized_function compute, void *user,
+                              uint8_t table[QUANTIZED_COUNT], tare_error *err) {
+    value quantized, results;
+    tare_status status = make_tensors(x, y, &quantized, &results, err);
+    if (status == TARE_OK) status = compute(user, &quantized, &results);
+    if (status == TARE_OK) memcpy(table, results.as.tensor->data, QUANTIZED_COUNT);
+    tare_tensor_release(quantized.as.tensor);
     tare_tensor_release(results.as.tensor);
     return status;
 }
 
-tare_status tare__code_table_run(const tare_tensor *x, tare_tensor *y, code_function compute,
-                                 void *user, tare_error *err) {
-    uint8_t table[CODE_COUNT];
+tare_status tare__quantized_table_run(const tare_tensor *x, tare_tensor *y,
+                                      quantized_function compute, void *user, tare_error *err) {
+    uint8_t table[QUANTIZED_COUNT];
     TARE_TRY(make_table(x, y, compute, user, table, err));
     const uint8_t *from = x->data;
     uint8_t *to = y->data;
@@ -84,7 +85,7 @@ static bool has_numbers_alone(const module *m) {
     return true;
 }
 
-bool tare__is_function_of_a_code(const op_call *call, const tare_tensor *x) {
+bool tare__is_function_of_one_value(const op_call *call, const tare_tensor *x) {
     const op_info *op = call->op;
     if (op != NULL && tare__quantized_rule_op(op) != NULL) op = tare__quantized_rule_op(op);
     if (op == NULL || !is_by_element(op) || (op->traits & OP_IMPURE) || call->arg_count == 0 ||
@@ -124,10 +125,10 @@ static tare_status compute_call(void *user, const value *in, value *out) {
     return tare__call_on(t->call, t->compute, in->as.tensor, out->as.tensor);
 }
 
-tare_status tare__code_table_of(const op_call *call, op_compute compute, const tare_tensor *x,
-                                uint8_t table[CODE_COUNT], bool *known) {
+tare_status tare__quantized_table_of(const op_call *call, op_compute compute, const tare_tensor *x,
+                                     uint8_t table[QUANTIZED_COUNT], bool *known) {
     table_call t = {call, compute};
-    *known = tare__is_function_of_a_code(call, x);
+    *known = tare__is_function_of_one_value(call, x);
     if (!*known) return TARE_OK;
     return make_table(x, call->result.as.tensor, compute_call, &t, table, call->err);
 }

@@ -233,7 +233,7 @@ static void write_names(text *code, const char *params) {
     }
 }
 
-static void write_code(const composition *c, text *code) {
+static void write_quantized(const composition *c, text *code) {
     const char *last = "x";
     tare__text_printf(code, "def forward(self, %s):\n", c->row->params);
     for (size_t i = 0; i < MOST_PARTS && c->row->parts[i] != NULL; i++) {
@@ -265,7 +265,7 @@ static tare_status add_forms(const ready_row *row, subgraph_forms *out, tare_err
     composition c = {.row = row};
     do {
         text code = {0};
-        write_code(&c, &code);
+        write_quantized(&c, &code);
         tare_status status = tare__text_status(&code, err);
         if (status == TARE_OK)
             status = tare__subgraph_forms_add(out, code.chars, code.length, &options, NULL, 0, err);

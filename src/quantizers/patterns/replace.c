@@ -102,7 +102,7 @@ static tare_status replace_one(const replacing *r, const subgraph_match *match) 
         if (n->op != NODE_PLACEHOLDER && n->op != NODE_OUTPUT) TARE_TRY(copy_node(&s, n));
     node *result = s.made[tare__graph_output(r->replacement)->inputs[0]->id];
     // The arithmetic that gives codes is no quantize any more, of which one knows that.
-    if (!tare__gives_bare_codes(returned)) result->debug_handle = returned->debug_handle;
+    if (!tare__gives_bare_integers(returned)) result->debug_handle = returned->debug_handle;
     TARE_TRY(tare__node_replace_uses(returned, result, NULL, r->p->err));
     r->changed[returned->id] = result;
     TARE_TRY(erase_match(&s));

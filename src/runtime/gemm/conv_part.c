@@ -6,7 +6,8 @@
 #include "runtime/kernels/scratch.h"
 
 enum { MOST_PARTS = 1 << 12, MOST_KERNEL = 1 << 20 };
-static const uint64_t most_staged = UINT64_C(1) << 48; // codes of an image with its padding
+static const uint64_t most_staged = UINT64_C(1)
+                                    << 48; // quantized values of an image with its padding
 
 // --- the layer ---
 
@@ -24,7 +25,7 @@ static size_t count_pieces(int32_t least, int32_t most) {
     return pieces;
 }
 
-// Codes have 8 bits, and zero points are at most 255: three are enough.
+// Quantized values have 8 bits, and zero points are at most 255: three are enough.
 static size_t pieces_of_weight(const tare_tensor *weight) {
     const qparams *q = weight->q;
     const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
@@ -32,7 +33,7 @@ static size_t pieces_of_weight(const tare_tensor *weight) {
     int32_t least = 0, most = 0;
     for (int64_t i = 0; i < weight->count; i++) {
         const int64_t c = per_channel ? i / inner % q->count : 0;
-        const int32_t w = tare__load_code(weight, i) - (int32_t)q->zero_point[c];
+        const int32_t w = tare__load_quantized(weight, i) - (int32_t)q->zero_point[c];
         least = w < least ? w : least;
         most = w > most ? w : most;
     }

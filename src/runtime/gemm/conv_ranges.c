@@ -152,7 +152,7 @@ static size_t tap_at(const conv_windows *w, const conv_range *range, const outpu
     const size_t row = at->row * w->stride[H] + range->row * w->step[H] - (size_t)w->above;
     const size_t column =
         at->column * w->stride[W] + range->column * w->step[W] - (size_t)w->before;
-    return at->image * tare__conv_image_codes(w) +
+    return at->image * tare__conv_image_quantized(w) +
            ((plane * w->height + row) * w->width + column) * w->channels;
 }
 

@@ -48,7 +48,7 @@ bool tare__conv_ranges_next(range_walk *walk, conv_range *out);
 /// that is inside; a line goes on with the next one of the output where it ends.
 void tare__conv_range_list(const conv_windows *w, const conv_range *range, const uint8_t *images,
                            size_t pixel, size_t count, const uint8_t **to);
-/// How many codes each tap of such a range lies behind the first.
+/// How many quantized values each tap of such a range lies behind the first.
 void tare__conv_range_offsets(const conv_windows *w, const conv_range *range, size_t *to);
 
 #endif

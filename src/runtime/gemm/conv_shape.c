@@ -128,7 +128,7 @@ void tare__conv_windows_list(const conv_windows *w, const window_list *list, con
     const size_t plane_taps = w->rows * w->columns * list->tap_step;
     output_place at = tare__conv_output_place(w, list->first);
     for (size_t left = list->count; left > 0; tare__conv_next_line(w, &at)) {
-        const uint8_t *image = list->images + at.image * tare__conv_image_codes(w);
+        const uint8_t *image = list->images + at.image * tare__conv_image_quantized(w);
         const ptrdiff_t front = (ptrdiff_t)(at.plane * w->stride[D]) - w->front;
         const size_t here = w->out_width - at.column;
         const window_line line = {.top = (ptrdiff_t)(at.row * w->stride[H]) - w->above,

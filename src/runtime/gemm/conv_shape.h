@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sizes of a planned convolution in at most two dimensions, and where its windows lie in images
-// of codes, channels last; an image of three dimensions has planes.
+// of quantized values, channels last; an image of three dimensions has planes.
 // Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_CONV_SHAPE_H
 #define RUNTIME_GEMM_CONV_SHAPE_H
@@ -41,7 +41,7 @@ static inline size_t tare__conv_window_taps(const conv_windows *w) {
 static inline size_t tare__conv_window_pixels(const conv_windows *w) { // of an output image
     return w->out_depth * w->out_height * w->out_width;
 }
-static inline size_t tare__conv_image_codes(const conv_windows *w) {
+static inline size_t tare__conv_image_quantized(const conv_windows *w) {
     return w->depth * w->height * w->width * w->channels;
 }
 /// Where a pixel of the output lies.

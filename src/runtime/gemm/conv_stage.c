@@ -8,7 +8,7 @@
 #include "runtime/kernels/scratch.h"
 
 enum {
-    WORD = 4, // of codes, which may be read behind an end
+    WORD = 4, // of quantized values, which may be read behind an end
     ALIGNMENT = 64,
 };
 
@@ -49,7 +49,7 @@ conv_stage tare__conv_stage_of_windows(const conv_windows *from, const column_ke
 }
 
 size_t tare__conv_stage_bytes(const conv_stage *s) {
-    return tare__round_up(tare__conv_image_codes(&s->to) + WORD, ALIGNMENT);
+    return tare__round_up(tare__conv_image_quantized(&s->to) + WORD, ALIGNMENT);
 }
 
 static size_t line_bytes(const conv_stage *s) {
@@ -72,7 +72,7 @@ static void stage_pixels(const staging *g, const uint8_t *row, uint8_t *to) {
 }
 
 // Pixels that follow each other, between the padding of both sides.
-static void stage_codes(const staging *g, const uint8_t *row, uint8_t *to) {
+static void stage_quantized(const staging *g, const uint8_t *row, uint8_t *to) {
     const conv_windows *w = &g->stage->from;
     const size_t width = g->stage->to.width, ins = w->channels;
     const inner_positions in = tare__conv_inner(w->width, -w->before, 1, width);
@@ -101,7 +101,7 @@ static void stage_row(const staging *g, const row_place *at, uint8_t *to) {
     if (w->reflects || g->stride != w->channels)
         stage_pixels(g, from, to);
     else
-        stage_codes(g, from, to);
+        stage_quantized(g, from, to);
 }
 
 void tare__conv_stage_image(const staging *g, size_t image, uint8_t *to) {
@@ -109,12 +109,12 @@ void tare__conv_stage_image(const staging *g, size_t image, uint8_t *to) {
     const unsigned char *end = to + tare__conv_stage_bytes(s);
     for (size_t i = 0; i < s->to.depth * s->to.height; i++, to += line_bytes(s))
         stage_row(g, &(row_place){image, i / s->to.height, i % s->to.height}, to);
-    memset(to, 0, (size_t)(end - to)); // what the last words read beside their codes
+    memset(to, 0, (size_t)(end - to)); // what the last words read beside their quantized values
 }
 
 // --- lines of windows ---
 
-struct staged_lines {
+struct staged_rows {
     const staging *g;
     size_t most;       // that are kept
     size_t first, end; // that are kept, counted over all images
@@ -130,26 +130,26 @@ static size_t lines_bytes(const conv_stage *s, size_t most) {
     return tare__round_up(most * line_bytes(s) + WORD, ALIGNMENT);
 }
 
-size_t tare__staged_lines_bytes(const conv_stage *s, size_t pixels) {
-    return tare__round_up(sizeof(staged_lines), ALIGNMENT) + lines_bytes(s, most_lines(s, pixels)) +
+size_t tare__staged_rows_bytes(const conv_stage *s, size_t pixels) {
+    return tare__round_up(sizeof(staged_rows), ALIGNMENT) + lines_bytes(s, most_lines(s, pixels)) +
            s->rows * row_bytes(s);
 }
 
-staged_lines *tare__staged_lines_begin(const staging *g, size_t pixels, void *memory) {
-    staged_lines *l = memory;
-    *l = (staged_lines){.g = g,
-                        .most = most_lines(g->stage, pixels),
-                        .memory = (unsigned char *)memory +
-                                  tare__round_up(sizeof(staged_lines), ALIGNMENT)};
+staged_rows *tare__staged_rows_begin(const staging *g, size_t pixels, void *memory) {
+    staged_rows *l = memory;
+    *l = (staged_rows){.g = g,
+                       .most = most_lines(g->stage, pixels),
+                       .memory = (unsigned char *)memory +
+                                 tare__round_up(sizeof(staged_rows), ALIGNMENT)};
     return l;
 }
 
-static uint8_t *line_at(const staged_lines *l, size_t line) {
+static uint8_t *line_at(const staged_rows *l, size_t line) {
     return l->memory + line % l->most * line_bytes(l->g->stage);
 }
 
 // The line behind those that are kept, or a first one.
-static void stage_line(const staged_lines *l, size_t line) {
+static void stage_line(const staged_rows *l, size_t line) {
     const conv_stage *s = l->g->stage;
     const size_t plane = line / s->to.height, row = line % s->to.height;
     const size_t kept = l->first < line && row > 0 ? s->rows - s->moved : 0;
@@ -164,13 +164,13 @@ static void stage_line(const staged_lines *l, size_t line) {
 }
 
 // Lines [first, end), and the one before, if it was met.
-static void reach(staged_lines *l, size_t first, size_t end) {
+static void reach(staged_rows *l, size_t first, size_t end) {
     if (first < l->first || first > l->end) l->first = l->end = first;
     for (; l->end < end; l->end++) stage_line(l, l->end);
     if (l->end - l->first > l->most) l->first = l->end - l->most;
 }
 
-void tare__staged_lines_list(staged_lines *lines, size_t pixel, size_t count, const uint8_t **to) {
+void tare__staged_rows_list(staged_rows *lines, size_t pixel, size_t count, const uint8_t **to) {
     const conv_windows *w = &lines->g->stage->to;
     const size_t apart = w->stride[W] * w->channels, last = pixel + count;
     reach(lines, pixel / w->out_width, tare__ceil_div(last, w->out_width));

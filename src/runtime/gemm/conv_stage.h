@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of images whose pixels have few channels, with the padding that windows reach into, so
-// that codes of several pixels follow each other: those of a row of a window, or all of a window's.
+// that quantized values of several pixels follow each other: those of a row of a window, or all of
+// a window's.
 // Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_CONV_STAGE_H
 #define RUNTIME_GEMM_CONV_STAGE_H
@@ -21,7 +22,7 @@ typedef struct conv_stage {
 typedef struct staging {
     const conv_stage *stage;
     const uint8_t *images;
-    size_t stride;   // codes from a pixel of the images to the next
+    size_t stride;   // quantized values from a pixel of the images to the next
     uint8_t padding; // the code of the padding
 } staging;
 
@@ -38,12 +39,12 @@ void tare__conv_stage_image(const staging *g, size_t image, uint8_t *to);
 conv_stage tare__conv_stage_of_windows(const conv_windows *from, const column_kernel *columns);
 
 /// The lines that a thread met last.
-typedef struct staged_lines staged_lines;
+typedef struct staged_rows staged_rows;
 /// Those of a thread that asks for at most `pixels` at once lie in so many bytes, 64-byte aligned.
-size_t tare__staged_lines_bytes(const conv_stage *s, size_t pixels);
-staged_lines *tare__staged_lines_begin(const staging *g, size_t pixels, void *memory);
+size_t tare__staged_rows_bytes(const conv_stage *s, size_t pixels);
+staged_rows *tare__staged_rows_begin(const staging *g, size_t pixels, void *memory);
 /// The addresses of the windows of `count` pixels of the output from `pixel` on, counted over all
 /// images; they hold until it is called again. Behind a window a word may be read.
-void tare__staged_lines_list(staged_lines *lines, size_t pixel, size_t count, const uint8_t **to);
+void tare__staged_rows_list(staged_rows *lines, size_t pixel, size_t count, const uint8_t **to);
 
 #endif

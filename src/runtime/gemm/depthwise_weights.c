@@ -88,30 +88,30 @@ typedef struct weights_request {
     const weight_taps *taps; // of weights that are not plain
 } weights_request;
 
-static void pack_codes(const depthwise_form *f, const int8_t *codes, uint32_t *words,
-                       int32_t *sums) {
+static void pack_quantized(const depthwise_form *f, const int8_t *quantized, uint32_t *words,
+                           int32_t *sums) {
     const size_t taps = f->taps * f->columns;
     memset(words, 0, f->blocks * tare__depthwise_block_words(f) * sizeof *words);
     for (size_t c = 0; c < f->channels; c++) {
-        pack_channel(f, codes + c * taps, c, words);
-        sums[c] = tare__weight_sum(codes + c * taps, taps);
+        pack_channel(f, quantized + c * taps, c, words);
+        sums[c] = tare__weight_sum(quantized + c * taps, taps);
     }
 }
 
 static tare_status pack_plain(void *user, uint32_t *words, int32_t *sums, tare_error *err) {
     const weights_request *r = user;
     (void)err;
-    pack_codes(r->f, r->weight->data, words, sums);
+    pack_quantized(r->f, r->weight->data, words, sums);
     return TARE_OK;
 }
 
 static tare_status pack_part(void *user, uint32_t *words, int32_t *sums, tare_error *err) {
     const weights_request *r = user;
-    int8_t *codes = tare__alloc_zeroed(r->taps->outs, tare__weight_taps_count(r->taps));
-    if (codes == NULL) return tare__out_of_memory(err);
-    tare__weight_taps_gather(r->taps, r->weight, codes);
-    pack_codes(r->f, codes, words, sums);
-    tare__free(codes);
+    int8_t *quantized = tare__alloc_zeroed(r->taps->outs, tare__weight_taps_count(r->taps));
+    if (quantized == NULL) return tare__out_of_memory(err);
+    tare__weight_taps_gather(r->taps, r->weight, quantized);
+    pack_quantized(r->f, quantized, words, sums);
+    tare__free(quantized);
     return TARE_OK;
 }
 

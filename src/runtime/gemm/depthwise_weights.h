@@ -40,8 +40,8 @@ bool tare__depthwise_form_of_key(const derived_key *key, const tare_tensor *weig
 tare_status tare__depthwise_weights_bytes(const packed_weights *w, const depthwise_form *f,
                                           tare_tensor **out, tare_error *err);
 
-/// The packed weights of a tensor of int8 codes with data, taken as `taps` says; those that are
-/// plain are shared. The caller releases *out.
+/// The packed weights of a tensor of int8 quantized values with data, taken as `taps` says; those
+/// that are plain are shared. The caller releases *out.
 tare_status tare__depthwise_weights_get(const tare_tensor *weight, const depthwise_form *f,
                                         const weight_taps *taps, packed_weights **out,
                                         tare_error *err);

@@ -40,38 +40,39 @@ void tare__dynamic_range(const scan_kernels *k, const float *x, size_t count, fl
     }
 }
 
-code_scheme tare__dynamic_scheme(const dynamic_weights *w, float min, float max, double *scale) {
+quantized_scheme tare__dynamic_scheme(const dynamic_weights *w, float min, float max,
+                                      double *scale) {
     int32_t least, most;
     tare__dynamic_bounds(w, &least, &most);
     const dynamic_qparams q = tare__dynamic_choose(w, min, max);
     const int32_t shift = least < 0 ? 128 : 0;
     *scale = q.scale;
-    return (code_scheme){.scale = (float)q.scale,
-                         .inverse = tare__inverse_scale(q.scale),
-                         .zero_point = q.zero_point + shift,
-                         .least = least + shift,
-                         .most = most + shift};
+    return (quantized_scheme){.scale = (float)q.scale,
+                              .inverse = tare__inverse_scale(q.scale),
+                              .zero_point = q.zero_point + shift,
+                              .least = least + shift,
+                              .most = most + shift};
 }
 
 tare_status tare__dynamic_product_run(const kernel_context *kernels, scratch *memory,
                                       const dynamic_product *p, tare_error *err) {
     const size_t count = p->rows * (size_t)p->w->weight->shape[1];
-    const size_t code_bytes = tare__round_up(count, 64);
+    const size_t quantized_bytes = tare__round_up(count, 64);
     const size_t threads = tare__thread_count(kernels->space.pool);
-    uint8_t *codes =
-        tare__scratch_reserve(memory, code_bytes + tare__qlayer_scratch_bytes(p->layer, threads));
+    uint8_t *quantized = tare__scratch_reserve(
+        memory, quantized_bytes + tare__qlayer_scratch_bytes(p->layer, threads));
     float min, max;
     double scale;
-    if (codes == NULL) return tare__out_of_memory(err);
+    if (quantized == NULL) return tare__out_of_memory(err);
     tare__dynamic_range(tare__scan_choose(kernels->isa), p->x, count, &min, &max);
-    const code_scheme scheme = tare__dynamic_scheme(p->w, min, max, &scale);
-    kernels->elementwise->quantize(&scheme, p->x, count, codes);
+    const quantized_scheme scheme = tare__dynamic_scheme(p->w, min, max, &scale);
+    kernels->elementwise->quantize(&scheme, p->x, count, quantized);
     tare__qlayer_set_input(p->layer, p->w->weight->q, scale, scheme.zero_point);
     const qlayer_run of_layer = {.batch = p->rows,
-                                 .x = codes,
+                                 .x = quantized,
                                  .real = p->y,
                                  .fuses = p->w->rule == REQUANT_F,
-                                 .scratch = codes + code_bytes,
+                                 .scratch = quantized + quantized_bytes,
                                  .space = &kernels->space};
     tare__qlayer_run(p->layer, &of_layer);
     return TARE_OK;

@@ -16,7 +16,8 @@ void tare__dynamic_range(const scan_kernels *k, const float *x, size_t count, fl
                          float *max);
 /// The scheme of floats of this range, and their scale: of unsigned values, 128 higher where the
 /// layer's are signed, as products take them.
-code_scheme tare__dynamic_scheme(const dynamic_weights *w, float min, float max, double *scale);
+quantized_scheme tare__dynamic_scheme(const dynamic_weights *w, float min, float max,
+                                      double *scale);
 /// y = weights * x for floats x [rows][inner], rows > 0, by packed weights that have inner > 0
 /// columns.
 typedef struct dynamic_product {

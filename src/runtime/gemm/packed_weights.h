@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of codes in the order of a kernel: words of codes, and each channel's sum behind them.
-// They are packed once for all who read the same tensor, or lie in a file as they are.
+// Weights of quantized values in the order of a kernel: words of quantized values, and each
+// channel's sum behind them. They are packed once for all who read the same tensor, or lie in a
+// file as they are.
 // Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_PACKED_WEIGHTS_H
 #define RUNTIME_GEMM_PACKED_WEIGHTS_H

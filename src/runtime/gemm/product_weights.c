@@ -16,8 +16,8 @@
 
 enum { LAYOUT_VERSION = 1, GATHERED_VERSION = 0x101 };
 
-static size_t words_of(size_t codes) {
-    return tare__ceil_div(codes, 4);
+static size_t words_of(size_t tap_size) {
+    return tare__ceil_div(tap_size, 4);
 }
 
 // Where the taps of a layer's windows lie.
@@ -96,12 +96,12 @@ size_t tare__product_taps(const product_form *f) {
     return taps[f->tap];
 }
 
-size_t tare__product_codes(const product_form *f) {
+size_t tare__product_tap_size(const product_form *f) {
     return f->ins * f->height * f->width / tare__product_taps(f);
 }
 
 size_t tare__product_depth(const product_form *f) {
-    return tare__product_taps(f) * words_of(tare__product_codes(f));
+    return tare__product_taps(f) * words_of(tare__product_tap_size(f));
 }
 
 size_t tare__product_block_count(const product_form *f) {
@@ -117,14 +117,15 @@ size_t tare__product_block_channels(const product_form *f, size_t block) {
 typedef struct packing {
     const product_form *f;
     const int8_t *weights;
-    size_t per_channel, depth; // codes of a channel; words of a packed one
+    size_t per_channel, depth; // quantized values of a channel; words of a packed one
     int8_t *lines;             // [PRODUCT_LANES][depth * 4]
 } packing;
 
-// [codes][window] to [window][step], four codes at a time.
-static void order_pixels(const int8_t *w, size_t window, size_t codes, size_t step, int8_t *line) {
+// [quantized values][window] to [window][step], four quantized values at a time.
+static void order_pixels(const int8_t *w, size_t window, size_t tap_size, size_t step,
+                         int8_t *line) {
     size_t k = 0;
-    for (; k + 4 <= codes; k += 4)
+    for (; k + 4 <= tap_size; k += 4)
         for (size_t tap = 0; tap < window; tap++) {
             const int8_t *from = w + k * window + tap;
             int8_t *to = line + tap * step + k;
@@ -134,20 +135,20 @@ static void order_pixels(const int8_t *w, size_t window, size_t codes, size_t st
             to[2] = c;
             to[3] = d;
         }
-    for (; k < codes; k++)
+    for (; k < tap_size; k++)
         for (size_t tap = 0; tap < window; tap++) line[tap * step + k] = w[k * window + tap];
 }
 
-// A channel's codes [ins][height][width] as taps: [taps][codes rounded up to words]. What rounding
-// adds stays zero.
+// A channel's quantized values [ins][height][width] as taps: [taps][quantized values rounded up to
+// words]. What rounding adds stays zero.
 static void order_channel(const packing *p, const int8_t *w, int8_t *line) {
     const product_form *f = p->f;
-    const size_t codes = tare__product_codes(f);
-    const size_t window = f->height * f->width, step = words_of(codes) * 4;
+    const size_t tap_size = tare__product_tap_size(f);
+    const size_t window = f->height * f->width, step = words_of(tap_size) * 4;
     if (window == 1) {
-        memcpy(line, w, codes);
+        memcpy(line, w, tap_size);
     } else if (f->tap == TAP_IS_PIXEL) {
-        order_pixels(w, window, codes, step, line);
+        order_pixels(w, window, tap_size, step, line);
     } else {
         const bool is_row = f->tap == TAP_IS_ROW;
         const size_t row = is_row ? step : f->ins, column = is_row ? f->ins : f->height * f->ins;
@@ -158,13 +159,13 @@ static void order_channel(const packing *p, const int8_t *w, int8_t *line) {
     }
 }
 
-// The first code is the lowest byte.
-static uint32_t word_at(const int8_t *codes) {
-    const uint8_t *c = (const uint8_t *)codes;
+// The first quantized value is the lowest byte.
+static uint32_t word_at(const int8_t *quantized) {
+    const uint8_t *c = (const uint8_t *)quantized;
     return c[0] | (uint32_t)c[1] << 8 | (uint32_t)c[2] << 16 | (uint32_t)c[3] << 24;
 }
 
-// 16 lines of codes to words of 16 lanes.
+// 16 lines of quantized values to words of 16 lanes.
 static void turn_lines(const int8_t *lines, size_t depth, size_t lanes, uint32_t *to) {
     for (size_t d = 0; d < depth; d++)
         for (size_t lane = 0; lane < PRODUCT_LANES; lane++)
@@ -214,8 +215,8 @@ typedef struct weights_request {
     const weight_taps *taps; // NULL: the weights as they are
 } weights_request;
 
-static tare_status pack_codes(const product_form *f, const int8_t *weights, uint32_t *words,
-                              int32_t *sums, tare_error *err) {
+static tare_status pack_quantized(const product_form *f, const int8_t *weights, uint32_t *words,
+                                  int32_t *sums, tare_error *err) {
     packing p = {.f = f, .weights = weights, .depth = tare__product_depth(f)};
     p.per_channel = f->ins * f->height * f->width;
     p.lines = tare__alloc_zeroed((size_t)4 * PRODUCT_LANES, p.depth);
@@ -229,12 +230,12 @@ static tare_status pack_codes(const product_form *f, const int8_t *weights, uint
 
 static tare_status pack(void *user, uint32_t *words, int32_t *sums, tare_error *err) {
     const weights_request *r = user;
-    if (r->taps == NULL) return pack_codes(r->f, r->weight->data, words, sums, err);
-    int8_t *codes = tare__alloc_zeroed(r->taps->outs, tare__weight_taps_count(r->taps));
-    if (codes == NULL) return tare__out_of_memory(err);
-    tare__weight_taps_gather(r->taps, r->weight, codes);
-    const tare_status status = pack_codes(r->f, codes, words, sums, err);
-    tare__free(codes);
+    if (r->taps == NULL) return pack_quantized(r->f, r->weight->data, words, sums, err);
+    int8_t *quantized = tare__alloc_zeroed(r->taps->outs, tare__weight_taps_count(r->taps));
+    if (quantized == NULL) return tare__out_of_memory(err);
+    tare__weight_taps_gather(r->taps, r->weight, quantized);
+    const tare_status status = pack_quantized(r->f, quantized, words, sums, err);
+    tare__free(quantized);
     return status;
 }
 
@@ -276,7 +277,7 @@ tare_status tare__product_weights_get(const tare_tensor *weight, const product_f
     return get_weights(&request, &key, out, err);
 }
 
-// Codes may be those of two tensors whose zero points differ.
+// Quantized values may be those of two tensors whose zero points differ.
 static uint64_t hash_zero_points(const qparams *q) {
     uint64_t hash = tare__hash_of_nothing;
     for (int64_t c = 0; c < q->count; c++)

@@ -15,7 +15,7 @@ typedef enum product_tap {
     TAP_IS_WINDOW, // all its columns, each with its rows' pixels
 } product_tap;
 
-/// How weights [groups * outs][ins][height][width] become taps of codes.
+/// How weights [groups * outs][ins][height][width] become taps of quantized values.
 typedef struct product_form {
     size_t groups, outs, ins; // channels of a group
     size_t height, width;     // of the window; 1 for linear layers; height: the rows of all planes
@@ -24,13 +24,13 @@ typedef struct product_form {
 
 /// A linear layer's, or a convolution's that is not transposed. Taps are rows where their pixels
 /// follow each other (dilation 1) and so take fewer words, and windows where these take so few that
-/// it pays to put their codes beside each other.
+/// it pays to put their quantized values beside each other.
 product_form tare__product_form_of(const quantized_layer *layer);
 /// A part's.
 product_form tare__product_form_of_part(const conv_part *part);
 size_t tare__product_taps(const product_form *f);
-size_t tare__product_codes(const product_form *f); // of a tap
-size_t tare__product_depth(const product_form *f); // words of four codes, of all taps
+size_t tare__product_tap_size(const product_form *f); // of a tap
+size_t tare__product_depth(const product_form *f);    // words of four quantized values, of all taps
 /// The blocks of channels of a group, which a kernel computes at a time, and those of a block.
 size_t tare__product_block_count(const product_form *f);
 size_t tare__product_block_channels(const product_form *f, size_t block);
@@ -47,8 +47,8 @@ bool tare__product_form_of_key(const derived_key *key, const tare_tensor *weight
 tare_status tare__product_weights_bytes(const packed_weights *w, const product_form *f,
                                         tare_tensor **out, tare_error *err);
 
-/// The packed weights of a tensor of int8 codes with data. Mapped weights leave memory when they
-/// are packed. The caller releases *out.
+/// The packed weights of a tensor of int8 quantized values with data. Mapped weights leave memory
+/// when they are packed. The caller releases *out.
 tare_status tare__product_weights_get(const tare_tensor *weight, const product_form *f,
                                       packed_weights **out, tare_error *err);
 /// The same of a part's weights, which need not be plain.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Per-channel constants: with codes x, weights w without zero point and the input's zero point z,
+// Per-channel constants: with quantized values x, weights w without zero point and the input's zero
+// point z,
 //   sum of (x - z) * w = sum of x * w - z * sum of w,
 // whose last term does not depend on the input and starts the sum.
 #include "runtime/gemm/qconstants.h"
@@ -20,7 +21,7 @@ static void fill(const quantized_layer *layer, const int32_t *sums, qconstants *
     const int8_t *w = layer->weight->data;
     for (int64_t c = 0; c < layer->out_channels; c++, w += count) {
         q->sum[c] = sums != NULL ? sums[c] : tare__weight_sum(w, count);
-        const int32_t offset = tare__wrap_int32(-(int64_t)q->sum[c] * q->zero_code);
+        const int32_t offset = tare__wrap_int32(-(int64_t)q->sum[c] * q->zero_value);
         const bool in_sum = q->requant->rule == REQUANT_Q;
         q->start[c] = tare__add_wrapping(offset, in_sum ? q->requant->bias_int[c] : 0);
     }
@@ -44,7 +45,7 @@ tare_status tare__qconstants_create_of(const quantized_layer *layer, const int32
     const bool is_signed = input->dtype == TARE_QINT8;
     qconstants q = {
         .flip = is_signed ? 0x80 : 0,
-        .zero_code = (uint8_t)((int32_t)input->zero_point[0] + (is_signed ? 128 : 0)),
+        .zero_value = (uint8_t)((int32_t)input->zero_point[0] + (is_signed ? 128 : 0)),
         .sum = tare__alloc_zeroed(count, sizeof *q.sum),
         .start = tare__alloc_lines(count, sizeof *q.start),
         .no_bias = tare__alloc_lines(count, sizeof *q.no_bias),

@@ -9,16 +9,16 @@
 
 typedef struct qconstants {
     requant *requant;
-    int32_t *sum;      // [channels] of the weights
-    int32_t *start;    // [channels] of the sums
-    float *no_bias;    // zeros
-    uint8_t flip;      // 0x80 for qint8 inputs, which become unsigned codes; else 0
-    uint8_t zero_code; // the input's zero point as such a code
-    bool is_small;     // as tile_epilogue's
+    int32_t *sum;       // [channels] of the weights
+    int32_t *start;     // [channels] of the sums
+    float *no_bias;     // zeros
+    uint8_t flip;       // 0x80 for qint8 inputs, which become unsigned values; else 0
+    uint8_t zero_value; // the input's zero point as such a quantized value
+    bool is_small;      // as tile_epilogue's
 } qconstants;
 
-/// Can the kernels compute this layer on such an input? (one byte per code, nothing fused but ReLU
-/// and an addend)
+/// Can the kernels compute this layer on such an input? (one byte per quantized value, nothing
+/// fused but ReLU and an addend)
 bool tare__qconstants_fit(const quantized_layer *layer, const tare_tensor *x);
 /// Of weights without zero points.
 tare_status tare__qconstants_create(const quantized_layer *layer, const qparams *input,
@@ -27,7 +27,7 @@ tare_status tare__qconstants_create(const quantized_layer *layer, const qparams 
 tare_status tare__qconstants_create_of(const quantized_layer *layer, const int32_t *sums,
                                        const qparams *input, const qparams *output, qconstants *out,
                                        tare_error *err);
-/// Other parameters of an input of unsigned codes, for a layer that gives floats.
+/// Other parameters of an input of unsigned values, for a layer that gives floats.
 void tare__qconstants_set_input(qconstants *q, const qparams *weight, double scale,
                                 int32_t zero_point);
 void tare__qconstants_release(qconstants *q);

@@ -127,12 +127,12 @@ typedef struct depthwise_job {
 } depthwise_job;
 
 // Pixels of a row of output, and of the one below it.
-typedef struct depthwise_band {
+typedef struct depthwise_row_block {
     size_t plane, row, rows; // plane: of all images
     size_t first, pixels;    // of a row
-} depthwise_band;
+} depthwise_row_block;
 
-static void run_block(const depthwise_job *job, const depthwise_band *band,
+static void run_block(const depthwise_job *job, const depthwise_row_block *band,
                       const uint8_t *const *addresses, size_t block) {
     const qdepthwise *p = job->p;
     const conv_windows *w = &p->windows;
@@ -173,13 +173,14 @@ static void run_part(void *user, size_t part, size_t worker) {
     size_t last_block = first_block + job->block_step;
     const uint8_t **addresses =
         (const uint8_t **)(void *)(job->memory + line_bytes(p) + worker * address_bytes(p));
-    depthwise_band band = {.plane = number / job->bands, .row = number % job->bands * p->form.rows};
+    depthwise_row_block band = {.plane = number / job->bands,
+                                .row = number % job->bands * p->form.rows};
     band.rows = tare__part_of(w->out_height, band.row, p->form.rows);
     if (last_block > p->form.blocks) last_block = p->form.blocks;
     for (; band.first < w->out_width; band.first += PIXELS) {
         band.pixels = tare__part_of(w->out_width, band.first, PIXELS);
         const size_t image = band.plane / w->out_depth;
-        const column_list list = {.image = job->run->x + image * tare__conv_image_codes(w),
+        const column_list list = {.image = job->run->x + image * tare__conv_image_quantized(w),
                                   .padding = job->memory,
                                   .plane = band.plane % w->out_depth,
                                   .row = band.row,
@@ -192,7 +193,7 @@ static void run_part(void *user, size_t part, size_t worker) {
     }
 }
 
-// Threads share bands of rows, and channels where there are few bands.
+// Threads share row blocks of rows, and channels where there are few row blocks.
 static void divide(depthwise_job *job, size_t bands, size_t parts) {
     const qdepthwise *p = job->p;
     job->block_step = bands < parts ? tare__share(p->form.blocks, tare__ceil_div(parts, bands), 1)
@@ -215,6 +216,6 @@ void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
     if (pixels == 0) return;
     if (run->x_stride != 0) job.windows.channels = run->x_stride;
     divide(&job, planes * job.bands, tare__parts_of(macs, tare__thread_count(pool)));
-    memset(run->scratch, p->constants.zero_code ^ p->constants.flip, line_bytes(p));
+    memset(run->scratch, p->constants.zero_value ^ p->constants.flip, line_bytes(p));
     tare__thread_pool_run(pool, planes * job.bands * job.block_parts, run_part, &job);
 }

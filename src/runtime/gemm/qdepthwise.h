@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of a quantized depthwise convolution, packed for its kernels. Codes lie channels last.
+// A part of a quantized depthwise convolution, packed for its kernels. Quantized values lie
+// channels last.
 // Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_QDEPTHWISE_H
 #define RUNTIME_GEMM_QDEPTHWISE_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A quantized linear layer or convolution, packed for the best kernels. Codes lie channels last:
-// [N][D][H][W][C], or [N][C] for linear layers.
+// A quantized linear layer or convolution, packed for the best kernels. Quantized values lie
+// channels last: [N][D][H][W][C], or [N][C] for linear layers.
 #ifndef RUNTIME_GEMM_QLAYER_H
 #define RUNTIME_GEMM_QLAYER_H
 
@@ -34,11 +34,11 @@ tare_status tare__qlayer_take_library(qlayer *layer, const quantized_layer *of,
 void tare__qlayer_choose(qlayer *layer, bool library, bool drop_other);
 /// Why tare__qlayer_create packs no such layer; NULL: it does.
 const char *tare__qlayer_refusal(const quantized_layer *layer, const tare_tensor *x);
-/// Other parameters of the unsigned codes of a linear layer's input; it gives floats.
+/// Other parameters of the unsigned values of a linear layer's input; it gives floats.
 void tare__qlayer_set_input(qlayer *layer, const qparams *weight, double scale, int32_t zero_point);
 /// Can pixels of its input lie apart (qlayer_run.x_stride)?
 bool tare__qlayer_takes_stride(const qlayer *layer);
-/// Can it add other codes to its own, or to its values?
+/// Can it add other quantized values to its own, or to its values?
 bool tare__qlayer_adds(const qlayer *layer);
 /// Memory that a run of this many threads works in.
 size_t tare__qlayer_scratch_bytes(const qlayer *layer, size_t thread_count);
@@ -47,10 +47,10 @@ typedef struct qlayer_run {
     size_t batch; // images, or rows of a linear layer
     const uint8_t *x;
     uint8_t *y;
-    size_t x_stride, y_stride;    // codes from a pixel to the next; 0: its channels
+    size_t x_stride, y_stride;    // quantized values from a pixel to the next; 0: its channels
     float *real;                  // in place of y where the layer gives floats
     bool fuses;                   // the end of a linear layer that gives floats is one fmaf
-    const product_addend *addend; // NULL: none; its codes may be y
+    const product_addend *addend; // NULL: none; its quantized values may be y
     void *scratch;                // 64-byte aligned
     const workspace *space;       // for its threads
 } qlayer_run;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantized convolutions whose sums a library computes (oneDNN), where these are exact; what comes
-// after the sums is ours, so that the codes are those of the product kernels. A band of rows of the
-// output is summed at a time, which the cache then still holds.
+// after the sums is ours, so that the quantized values are those of the product kernels. A row
+// block of rows of the output is summed at a time, which the cache then still holds.
 // Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_QLIBRARY_H
 #define RUNTIME_GEMM_QLIBRARY_H
@@ -11,8 +11,9 @@
 typedef struct qlibrary qlibrary;
 
 /// *out is NULL where there is no such library, where it is not exact (without VNNI it adds pairs
-/// of products in 16 bits, which saturate), and for what it does not cover: signed codes, padding
-/// of zero points other than 0, groups, linear layers, results in floats. The caller destroys *out.
+/// of products in 16 bits, which saturate), and for what it does not cover: signed quantized
+/// values, padding of zero points other than 0, groups, linear layers, results in floats. The
+/// caller destroys *out.
 tare_status tare__qlibrary_create(const quantized_layer *layer, const tare_tensor *x,
                                   const tare_tensor *y, isa_level isa, size_t thread_count,
                                   qlibrary **out, tare_error *err);

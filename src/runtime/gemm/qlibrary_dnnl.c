@@ -13,9 +13,9 @@
 #include "runtime/gemm/qconstants.h"
 
 enum {
-    CACHED_SUMS = 256 << 10, // bytes of a band's sums
-    BANDS_PER_THREAD = 2,
-    MOST_BANDS = 128,
+    CACHED_SUMS = 256 << 10, // bytes of a row block's sums
+    ROW_BLOCKS_PER_THREAD = 2,
+    MOST_ROW_BLOCKS = 128,
     ALIGNMENT = 64,
 };
 enum { SRC, WEIGHTS, DST, WORK, MEMORIES };
@@ -36,9 +36,9 @@ struct qlibrary {
     dnnl_memory_desc_t packed; // of the weights
     void *weights;
     size_t weight_bytes, sum_bytes, work_bytes; // of a thread
-    size_t band_count;
-    band bands[MOST_BANDS];
-    dnnl_memory_t *memories; // [thread][band][MEMORIES]
+    size_t row_block_count;
+    band bands[MOST_ROW_BLOCKS];
+    dnnl_memory_t *memories; // [thread][row block][MEMORIES]
 };
 
 // --- which layers ---
@@ -57,29 +57,30 @@ static bool has_padding(const qlibrary *l) {
 
 // --- bands ---
 
-static void choose_bands(qlibrary *l) {
+static void choose_row_blocks(qlibrary *l) {
     const size_t height = l->shape.out_height, line = l->shape.out_width * l->outs * 4;
     size_t rows = CACHED_SUMS / line;
-    const size_t shared = height / (l->thread_count * BANDS_PER_THREAD);
+    const size_t shared = height / (l->thread_count * ROW_BLOCKS_PER_THREAD);
     if (l->thread_count > 1 && shared < rows) rows = shared;
-    if (rows < tare__ceil_div(height, MOST_BANDS)) rows = tare__ceil_div(height, MOST_BANDS);
+    if (rows < tare__ceil_div(height, MOST_ROW_BLOCKS))
+        rows = tare__ceil_div(height, MOST_ROW_BLOCKS);
     if (rows < 1) rows = 1;
-    l->band_count = tare__ceil_div(height, rows);
-    rows = tare__ceil_div(height, l->band_count);
-    l->band_count = tare__ceil_div(height, rows);
-    for (size_t i = 0; i < l->band_count; i++) {
+    l->row_block_count = tare__ceil_div(height, rows);
+    rows = tare__ceil_div(height, l->row_block_count);
+    l->row_block_count = tare__ceil_div(height, rows);
+    for (size_t i = 0; i < l->row_block_count; i++) {
         l->bands[i].first = i * rows;
         l->bands[i].rows = height - i * rows < rows ? height - i * rows : rows;
     }
     l->sum_bytes = tare__round_up(rows * line, ALIGNMENT);
 }
 
-typedef struct band_sizes {
+typedef struct row_block_sizes {
     dnnl_dims_t src, weights, dst, stride, dilation, before, after;
-} band_sizes;
+} row_block_sizes;
 
-// What the windows of a band's rows see of the image, and of the padding around it.
-static band_sizes sizes_of(const qlibrary *l, band *b) {
+// What the windows of a row block's rows see of the image, and of the padding around it.
+static row_block_sizes sizes_of(const qlibrary *l, band *b) {
     const conv_geometry *g = &l->g;
     const int64_t height = (int64_t)l->shape.height, width = (int64_t)l->shape.width;
     const int64_t reach = g->dilation[H] * (g->kernel[H] - 1) + 1;
@@ -91,7 +92,7 @@ static band_sizes sizes_of(const qlibrary *l, band *b) {
     from += above;
     to -= below;
     b->begin = (size_t)from;
-    return (band_sizes){
+    return (row_block_sizes){
         .src = {1, (int64_t)l->ins, to - from, width},
         .weights = {(int64_t)l->outs, (int64_t)l->ins, g->kernel[H], g->kernel[W]},
         .dst = {1, (int64_t)l->outs, (int64_t)b->rows, (int64_t)l->shape.out_width},
@@ -104,7 +105,7 @@ static band_sizes sizes_of(const qlibrary *l, band *b) {
 
 static tare_status describe(const qlibrary *l, band *b, dnnl_memory_desc_t memory[MEMORIES],
                             dnnl_convolution_desc_t *out, tare_error *err) {
-    const band_sizes s = sizes_of(l, b);
+    const row_block_sizes s = sizes_of(l, b);
     if (s.src[2] < 1) return tare__fail(err, TARE_UNSUPPORTED, "a band sees the padding alone");
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&memory[SRC], 4, s.src, dnnl_u8, dnnl_nhwc));
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&memory[DST], 4, s.dst, dnnl_s32, dnnl_nhwc));
@@ -139,7 +140,7 @@ static bool is_exact(const_dnnl_primitive_desc_t pd) {
 static tare_status create_memories(qlibrary *l, size_t index,
                                    const dnnl_memory_desc_t memory[MEMORIES], tare_error *err) {
     for (size_t t = 0; t < l->thread_count; t++) {
-        dnnl_memory_t *m = l->memories + (t * l->band_count + index) * MEMORIES;
+        dnnl_memory_t *m = l->memories + (t * l->row_block_count + index) * MEMORIES;
         for (int i = 0; i < MEMORIES; i++)
             DNNL_TRY(dnnl_memory_create(&m[i], &memory[i], l->place.engine,
                                         i == WEIGHTS ? l->weights : DNNL_MEMORY_NONE));
@@ -191,15 +192,15 @@ static tare_status prepare(qlibrary *l, const quantized_layer *layer, const tare
     TARE_TRY(tare__conv_shape_of(&l->g, x, &l->shape, err));
     TARE_TRY(tare__qconstants_create(layer, x->q, y->q, &l->constants, err));
     // The library's padding is of zeros.
-    if (has_padding(l) && l->constants.zero_code != 0)
+    if (has_padding(l) && l->constants.zero_value != 0)
         return tare__fail(err, TARE_UNSUPPORTED, "the padding is not of zeros");
-    choose_bands(l);
+    choose_row_blocks(l);
     l->memories =
-        tare__alloc_zeroed(l->thread_count * l->band_count * MEMORIES, sizeof(dnnl_memory_t));
+        tare__alloc_zeroed(l->thread_count * l->row_block_count * MEMORIES, sizeof(dnnl_memory_t));
     if (l->memories == NULL) return tare__out_of_memory(err);
     tare__use_one_thread();
     TARE_TRY(tare__dnnl_open(&l->place, err));
-    for (size_t i = 0; i < l->band_count; i++) TARE_TRY(compile(l, i, layer->weight, err));
+    for (size_t i = 0; i < l->row_block_count; i++) TARE_TRY(compile(l, i, layer->weight, err));
     return TARE_OK;
 }
 
@@ -221,9 +222,10 @@ tare_status tare__qlibrary_create(const quantized_layer *layer, const tare_tenso
 
 void tare__qlibrary_destroy(qlibrary *l) {
     if (l == NULL) return;
-    for (size_t i = 0; l->memories != NULL && i < l->thread_count * l->band_count * MEMORIES; i++)
+    for (size_t i = 0; l->memories != NULL && i < l->thread_count * l->row_block_count * MEMORIES;
+         i++)
         dnnl_memory_destroy(l->memories[i]);
-    for (size_t i = 0; i < l->band_count; i++) dnnl_primitive_destroy(l->bands[i].primitive);
+    for (size_t i = 0; i < l->row_block_count; i++) dnnl_primitive_destroy(l->bands[i].primitive);
     tare__dnnl_close(&l->place);
     tare__qconstants_release(&l->constants);
     tare__free_aligned(l->weights);
@@ -260,7 +262,7 @@ static void finish(const library_job *job, const int32_t *sums, size_t pixel, si
         if (run->addend != NULL) {
             addend = *run->addend;
             if (addend.stride == 0) addend.stride = l->outs;
-            addend.codes += pixel * addend.stride + c;
+            addend.quantized += pixel * addend.stride + c;
         }
         const product_tile tile = {
             .rows = pixels,
@@ -275,14 +277,14 @@ static void finish(const library_job *job, const int32_t *sums, size_t pixel, si
 }
 
 // The library does not fail here: its memory is ours.
-static void sum_band(void *user, size_t part, size_t worker) {
+static void sum_row_block(void *user, size_t part, size_t worker) {
     const library_job *job = user;
     const qlibrary *l = job->l;
     const conv_shape *s = &l->shape;
-    const size_t image = part / l->band_count, index = part % l->band_count;
+    const size_t image = part / l->row_block_count, index = part % l->row_block_count;
     const band *b = &l->bands[index];
     const size_t thread = job->run->space->number + worker;
-    dnnl_memory_t *m = l->memories + (thread * l->band_count + index) * MEMORIES;
+    dnnl_memory_t *m = l->memories + (thread * l->row_block_count + index) * MEMORIES;
     unsigned char *memory =
         (unsigned char *)job->run->scratch + worker * (l->sum_bytes + l->work_bytes);
     const uint8_t *x = job->run->x + (image * s->height + b->begin) * s->width * l->ins;
@@ -304,7 +306,7 @@ void tare__qlibrary_run(const qlibrary *l, const qlayer_run *run) {
     library_job job = {l, run};
     thread_pool *pool = tare__workspace_pool(run->space, run->batch * tare__qlibrary_form(l).macs);
     if (tare__thread_count(pool) > l->thread_count) pool = NULL;
-    tare__thread_pool_run(pool, run->batch * l->band_count, sum_band, &job);
+    tare__thread_pool_run(pool, run->batch * l->row_block_count, sum_row_block, &job);
 }
 #else
 tare_status tare__qlibrary_create(const quantized_layer *layer, const tare_tensor *x,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers and convolutions as products of codes that lie channels last. Nothing is gathered:
-// a tile of output pixels is given the addresses of the pixels that each tap of its windows meets,
-// and a line of zero points where that lies in the padding. Where a pixel has few channels (the
-// first layer), a tap is a whole row of the window, whose pixels follow each other; then the image
-// is first copied into one with padding. Or it is the whole window, where each thread makes the
-// lines that it meets.
+// Linear layers and convolutions as products of quantized values that lie channels last. Nothing is
+// gathered: a tile of output pixels is given the addresses of the pixels that each tap of its
+// windows meets, and a line of zero points where that lies in the padding. Where a pixel has few
+// channels (the first layer), a tap is a whole row of the window, whose pixels follow each other;
+// then the image is first copied into one with padding. Or it is the whole window, where each
+// thread makes the lines that it meets.
 #include "runtime/gemm/qproduct.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@
 
 enum {
     OUTPUT_MACS = 32,           // that the end of an output takes as long as
-    CACHED_WEIGHTS = 384 << 10, // bytes that stay in the second-level cache beside codes
+    CACHED_WEIGHTS = 384 << 10, // bytes that stay in the second-level cache beside quantized values
     MOST_BLOCKS = 16,           // of channels that a tile of rows meets in turn
     LEAST_TILES = 4,            // of a block that look ahead for the next one's weights
     ALIGNMENT = 64,
@@ -41,18 +41,18 @@ struct qproduct {
     conv_ranges ranges;       // of their pixels, which meet the same taps
     size_t groups, ins, outs; // channels of a group
     size_t all_ins, all_outs;
-    size_t taps, codes;         // of a tap
+    size_t taps, tap_size;      // of a tap
     size_t depth, group_words;  // words of a channel; of a packed group
     size_t pixels;              // of an output image
     size_t rows;                // pixels that are computed at once
     size_t tile_rows, run_rows; // of whole blocks: of a tile, and that a kernel is given at once
     size_t last_run_rows;       // as run_rows, of the last block, which may have fewer channels
     size_t shared_rows;         // that threads take together: a tile's, or lines of ranges
-    size_t address_count;       // where the codes of the rows of a run lie
+    size_t address_count;       // where the quantized values of the rows of a run lie
     size_t address_bytes;       // of a thread: these, and offsets of taps
     size_t thread_bytes;        // these, and lines
     size_t blocks;
-    size_t cached_blocks; // that the cache holds beside codes
+    size_t cached_blocks; // that the cache holds beside quantized values
     packed_weights *weights;
     bool *pairs_fit; // [groups][vectors of channels][chunks]; NULL: the kernel does not ask
 };
@@ -99,7 +99,7 @@ static void choose_runs(qproduct *p) {
     p->address_bytes =
         tare__round_up(p->address_count * sizeof(uint8_t *) + p->taps * sizeof(size_t), ALIGNMENT);
     p->thread_bytes = p->address_bytes;
-    if (p->meets_lines) p->thread_bytes += tare__staged_lines_bytes(&p->stage, p->address_count);
+    if (p->meets_lines) p->thread_bytes += tare__staged_rows_bytes(&p->stage, p->address_count);
     p->cached_blocks = cached < 1 ? 1 : tare__least(cached, MOST_BLOCKS);
 }
 
@@ -108,7 +108,7 @@ static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->is_staged = p->form.tap == TAP_IS_ROW;
     p->meets_lines = p->form.tap == TAP_IS_WINDOW;
     p->taps = tare__product_taps(&p->form);
-    p->codes = tare__product_codes(&p->form);
+    p->tap_size = tare__product_tap_size(&p->form);
     p->depth = tare__product_depth(&p->form);
     p->group_words = tare__product_group_words(&p->form);
     p->blocks = tare__product_block_count(&p->form);
@@ -117,7 +117,7 @@ static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->is_flat = tare__conv_windows_are_flat(&p->windows);
     if (p->form.tap == TAP_IS_PIXEL) return;
     // Words are read whole: what lies behind a tap meets weights of 0.
-    p->codes = tare__round_up(p->codes, 4);
+    p->tap_size = tare__round_up(p->tap_size, 4);
     p->stage = p->is_staged ? tare__conv_stage_of_rows(&p->windows)
                             : tare__conv_stage_of_windows(&p->windows, p->columns);
     p->windows = p->stage.to;
@@ -149,7 +149,7 @@ static tare_status find_pairs(qproduct *p, tare_error *err) {
 
 // Kernels that count words of weights from the first tap on leave none out.
 static tare_status find_ranges(qproduct *p, tare_error *err) {
-    const bool leaves_out = p->constants.zero_code == 0 && p->pairs_fit == NULL;
+    const bool leaves_out = p->constants.zero_value == 0 && p->pairs_fit == NULL;
     // The rows of a tile of scattered pixels are as far apart as those of one line.
     TARE_TRY(tare__conv_ranges_create(&p->windows, leaves_out, p->is_scattered, &p->ranges, err));
     choose_runs(p);
@@ -205,7 +205,8 @@ qlayer_form tare__qproduct_form(const qproduct *p) {
                          .tile_rows = p->tile_rows,
                          .tile_channels = tare__product_block_channels(&p->form, 0),
                          .weight_bytes = p->group_words * p->groups * sizeof(uint32_t),
-                         .macs = p->pixels * p->all_outs * p->taps * tare__product_codes(&p->form)};
+                         .macs =
+                             p->pixels * p->all_outs * p->taps * tare__product_tap_size(&p->form)};
 }
 
 // --- memory of a run ---
@@ -213,8 +214,8 @@ qlayer_form tare__qproduct_form(const qproduct *p) {
 static size_t line_bytes(const qproduct *p) {
     return tare__round_up(p->ins, ALIGNMENT);
 }
-static uint8_t padding_code(const qproduct *p) {
-    return p->constants.zero_code ^ p->constants.flip;
+static uint8_t padding_value(const qproduct *p) {
+    return p->constants.zero_value ^ p->constants.flip;
 }
 static size_t stage_bytes(const qproduct *p) {
     return p->is_staged ? tare__conv_stage_bytes(&p->stage) : 0;
@@ -245,7 +246,7 @@ static void begin_tile(const product_job *job, size_t group, size_t block, produ
     const qproduct *p = job->p;
     const size_t channel = group * p->outs + block * PRODUCT_BLOCK;
     *tile = (product_tile){
-        .codes = p->codes,
+        .tap_size = p->tap_size,
         .flip = p->constants.flip,
         .w = block_weights(p, group, block),
         .pairs_fit = p->pairs_fit != NULL ? p->pairs_fit + first_pair(p, group, block) : NULL,
@@ -269,7 +270,7 @@ static void multiply(const product_job *job, product_tile *tile, size_t row, siz
     if (run->addend != NULL) {
         addend = *run->addend;
         if (addend.stride == 0) addend.stride = p->all_outs;
-        addend.codes += pixel * addend.stride + channel;
+        addend.quantized += pixel * addend.stride + channel;
         addend.stride *= apart;
         tile->addend = &addend;
     }
@@ -279,8 +280,8 @@ static void multiply(const product_job *job, product_tile *tile, size_t row, siz
 // Blocks of one group and of as many vectors, `most` rows at a time.
 typedef struct block_run {
     const uint8_t **addresses;
-    size_t *offsets;     // of taps of a range that is inside
-    staged_lines *lines; // if they are met
+    size_t *offsets;    // of taps of a range that is inside
+    staged_rows *lines; // if they are met
     product_tile tiles[MOST_BLOCKS];
     size_t count, vectors; // of blocks; of channels of each
     size_t group, channel; // the first one's first channel
@@ -292,7 +293,7 @@ static void list_tile(const product_job *job, block_run *b, const conv_range *ra
     const qproduct *p = job->p;
     const uint8_t **to = b->addresses;
     if (p->meets_lines) {
-        tare__staged_lines_list(b->lines, row, rows, to);
+        tare__staged_rows_list(b->lines, row, rows, to);
         return;
     }
     const uint8_t *images = job->image + b->group * p->ins;
@@ -345,7 +346,7 @@ static void multiply_line(const product_job *job, block_run *b, const conv_range
 static void multiply_range(const product_job *job, block_run *b, size_t block,
                            const conv_range *range) {
     const qproduct *p = job->p;
-    const size_t words = tare__ceil_div(p->codes, 4) * b->vectors * PRODUCT_LANES; // of a tap
+    const size_t words = tare__ceil_div(p->tap_size, 4) * b->vectors * PRODUCT_LANES; // of a tap
     const size_t left_out = p->ranges.columns - range->columns; // of a row of taps
     const size_t first = range->row * p->ranges.columns + range->column;
     const size_t taps = range->rows * range->columns;
@@ -379,7 +380,7 @@ static void multiply_rows(const product_job *job, unsigned char *memory, size_t 
     block_run b; // most of its tiles are not looked at
     b.addresses = (const uint8_t **)(void *)memory;
     b.offsets = (size_t *)(void *)(b.addresses + p->address_count);
-    b.lines = p->meets_lines ? (staged_lines *)(void *)(memory + p->address_bytes) : NULL;
+    b.lines = p->meets_lines ? (staged_rows *)(void *)(memory + p->address_bytes) : NULL;
     b.count = block_count;
     b.vectors = block_vectors(p, block);
     b.group = first_block / p->blocks;
@@ -431,8 +432,8 @@ static void multiply_parts(void *user, size_t first, size_t end, size_t worker) 
     }
 }
 
-// Threads share rows, or channels where weights are larger than codes: then each reads some of
-// them.
+// Threads share rows, or channels where weights are larger than quantized values: then each reads
+// some of them.
 static void divide(product_job *job, size_t threads) {
     const qproduct *p = job->p;
     job->tiles = tare__ceil_div(job->row_count, p->shared_rows);
@@ -450,7 +451,7 @@ static thread_grain grain_of(const product_job *job) {
     const qproduct *p = job->p;
     const size_t rows = tare__least(p->shared_rows, job->row_count);
     const size_t outputs = rows * (p->all_outs / job->block_parts);
-    const size_t macs = outputs * (p->taps * p->codes + OUTPUT_MACS) + 1;
+    const size_t macs = outputs * (p->taps * p->tap_size + OUTPUT_MACS) + 1;
     const size_t most_macs = p->ranges.column_groups != NULL ? MOST_OF_LINES : MOST_MACS;
     size_t most = tare__most(most_macs / macs, 1);
     assert(job->tiles > 0);                           // what is empty has no plan
@@ -463,8 +464,8 @@ static thread_grain grain_of(const product_job *job) {
 static void begin_lines(const product_job *job, size_t threads) {
     const qproduct *p = job->p;
     for (size_t i = 0; i < threads && p->meets_lines; i++)
-        (void)tare__staged_lines_begin(&job->staging, p->address_count,
-                                       job->thread_memory + i * p->thread_bytes + p->address_bytes);
+        (void)tare__staged_rows_begin(&job->staging, p->address_count,
+                                      job->thread_memory + i * p->thread_bytes + p->address_bytes);
 }
 
 static void multiply_images(product_job *job, thread_pool *pool) {
@@ -477,19 +478,19 @@ static void multiply_images(product_job *job, thread_pool *pool) {
 void tare__qproduct_run(const qproduct *p, const qlayer_run *run) {
     unsigned char *memory = run->scratch;
     uint8_t *staged = memory + line_bytes(p);
-    const size_t macs = run->batch * p->pixels * p->all_outs * p->taps * p->codes;
+    const size_t macs = run->batch * p->pixels * p->all_outs * p->taps * p->tap_size;
     thread_pool *pool = tare__workspace_pool(run->space, macs);
     const size_t x_stride = run->x_stride != 0 ? run->x_stride : p->all_ins;
     product_job job = {.p = p,
                        .run = run,
                        .image = run->x,
                        .windows = p->windows,
-                       .staging = {&p->stage, run->x, x_stride, padding_code(p)},
+                       .staging = {&p->stage, run->x, x_stride, padding_value(p)},
                        .y_stride = run->y_stride != 0 ? run->y_stride : p->all_outs,
                        .row_count = run->batch * p->pixels,
                        .padding = memory,
                        .thread_memory = staged + stage_bytes(p)};
-    memset(memory, padding_code(p), line_bytes(p));
+    memset(memory, padding_value(p), line_bytes(p));
     if (!p->is_staged) {
         job.windows.channels = x_stride;
         multiply_images(&job, pool);

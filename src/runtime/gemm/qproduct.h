@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A quantized linear layer or a part of a convolution, packed for the product kernels. Codes lie
-// channels last: [N][D][H][W][C], or [N][C] for linear layers.
+// A quantized linear layer or a part of a convolution, packed for the product kernels. Quantized
+// values lie channels last: [N][D][H][W][C], or [N][C] for linear layers.
 // Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_QPRODUCT_H
 #define RUNTIME_GEMM_QPRODUCT_H

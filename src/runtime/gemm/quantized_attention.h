@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of byte codes, a matrix of queries at a time (ops/layer_call.h has the arithmetic).
-// Keys and values are packed as a product's weights are; a band of queries goes from scores to
-// results while it is in the cache.
+// Attention of quantized bytes, a matrix of queries at a time (ops/layer_call.h has the
+// arithmetic). Keys and values are packed as a product's weights are; a row block of queries goes
+// from scores to results while it is in the cache.
 #ifndef RUNTIME_GEMM_QUANTIZED_ATTENTION_H
 #define RUNTIME_GEMM_QUANTIZED_ATTENTION_H
 
@@ -9,33 +9,34 @@
 #include "runtime/gemm/quantized_product.h"
 #include "runtime/kernels/elementwise.h"
 
-typedef struct attention_codes {
+typedef struct attention_quantized {
     const attention_kernels *kernels;
     const product_kernel *product;
     const elementwise_kernels *elementwise;
     const attention_call *call; // lent
-    bool gives_codes;
-    code_scheme scheme; // of codes that it gives
-    code_attention numbers;
+    bool gives_quantized;
+    quantized_scheme scheme; // of quantized values that it gives
+    quantized_attention numbers;
     uint8_t query_flip, key_flip, value_flip;
-    int32_t query_zero; // of unsigned codes
-} attention_codes;
+    int32_t query_zero; // of unsigned values
+} attention_quantized;
 
 /// call, and what it points to, must outlive *out. scheme: what the result is quantized to; NULL:
 /// it stays float.
-void tare__attention_codes_init(attention_codes *out, const attention_call *call,
-                                const code_scheme *scheme, isa_level isa);
+void tare__attention_quantized_init(attention_quantized *out, const attention_call *call,
+                                    const quantized_scheme *scheme, isa_level isa);
 /// Memory that one thread works in.
-size_t tare__attention_codes_bytes(const attention_codes *a);
+size_t tare__attention_quantized_bytes(const attention_quantized *a);
 
 /// Where one matrix of queries lies, and what belongs to it. Steps are elements between rows.
 typedef struct attention_head {
     attention_part part;
     const uint8_t *q, *k, *v;
     size_t q_step, k_step, v_step, y_step;
-    void *y; // floats, or codes
+    void *y; // floats, or quantized values
 } attention_head;
 /// memory: 64-byte aligned.
-void tare__attention_codes_run(const attention_codes *a, const attention_head *head, void *memory);
+void tare__attention_quantized_run(const attention_quantized *a, const attention_head *head,
+                                   void *memory);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of two tensors of codes, a block of channels after the other.
+// Products of two tensors of quantized values, a block of channels after the other.
 #include "runtime/gemm/quantized_product.h"
 
 #include "runtime/kernels/scratch.h"
@@ -8,21 +8,22 @@ static const int32_t no_starts[PRODUCT_BLOCK];
 static const float no_bias[PRODUCT_BLOCK];
 static const requant value_rule = {.rule = REQUANT_O};
 
-size_t tare__code_product_bytes(size_t depth, size_t channels) {
-    return tare__code_product_lanes(channels) * tare__round_up(depth, 4);
+size_t tare__quantized_product_bytes(size_t depth, size_t channels) {
+    return tare__quantized_product_lanes(channels) * tare__round_up(depth, 4);
 }
 
-void tare__code_product_pack(const attention_kernels *k, const code_matrix *m, uint32_t *w) {
+void tare__quantized_product_pack(const attention_kernels *k, const quantized_matrix *m,
+                                  uint32_t *w) {
     const size_t depth = tare__ceil_div(m->rows, 4);
     for (size_t i = 0; i < m->columns; i += PRODUCT_BLOCK) {
-        code_matrix block = *m;
+        quantized_matrix block = *m;
         block.x += i;
         block.columns = tare__part_of(m->columns, i, PRODUCT_BLOCK);
-        k->pack_columns(&block, tare__code_product_lanes(block.columns), w + i * depth);
+        k->pack_columns(&block, tare__quantized_product_lanes(block.columns), w + i * depth);
     }
 }
 
-static void run_block(const code_product *p, size_t channel, const float *multipliers) {
+static void run_block(const quantized_product *p, size_t channel, const float *multipliers) {
     const size_t channels = tare__part_of(p->channels, channel, PRODUCT_BLOCK);
     const size_t step =
         tare__product_run_rows(p->kernel, tare__product_vectors(channels), 1, p->rows);
@@ -34,9 +35,9 @@ static void run_block(const code_product *p, size_t channel, const float *multip
             .x = x,
             .rows = rows,
             .taps = 1,
-            .codes = p->codes,
+            .tap_size = p->tap_size,
             .flip = p->flip,
-            .w = p->w + channel * tare__ceil_div(p->codes, 4),
+            .w = p->w + channel * tare__ceil_div(p->tap_size, 4),
             .channels = channels,
             .epilogue = {.requant = &value_rule,
                          .start = p->starts != NULL ? p->starts + channel : no_starts,
@@ -49,7 +50,7 @@ static void run_block(const code_product *p, size_t channel, const float *multip
     }
 }
 
-void tare__code_product_run(const code_product *p) {
+void tare__quantized_product_run(const quantized_product *p) {
     float multipliers[PRODUCT_BLOCK];
     for (size_t i = 0; i < PRODUCT_BLOCK; i++) multipliers[i] = p->multiplier;
     for (size_t channel = 0; channel < p->channels; channel += PRODUCT_BLOCK)

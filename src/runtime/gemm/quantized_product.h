@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of two tensors of codes: rows of one by the other, packed in the run as a layer's
-// weights are, to floats.
+// Products of two tensors of quantized values: rows of one by the other, packed in the run as a
+// layer's weights are, to floats.
 #ifndef RUNTIME_GEMM_QUANTIZED_PRODUCT_H
 #define RUNTIME_GEMM_QUANTIZED_PRODUCT_H
 
@@ -8,29 +8,30 @@
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/scratch.h"
 
-enum { CODE_BAND = 24 }; // rows that go through together: whole tiles of every kernel
+enum { QUANTIZED_ROW_BLOCK = 24 }; // rows that go through together: whole tiles of every kernel
 
 /// y[r][c] = f32(starts[c] + sum over k of x[r][k] * w[k][c]) * multiplier
-typedef struct code_product {
+typedef struct quantized_product {
     const product_kernel *kernel;
     const uint8_t *x;
-    size_t x_step, rows, codes; // of a row
-    uint8_t flip;               // as in product_tile
-    const uint32_t *w;          // blocks of PRODUCT_BLOCK channels, the last one of fewer
+    size_t x_step, rows, tap_size; // of a row
+    uint8_t flip;                  // as in product_tile
+    const uint32_t *w;             // blocks of PRODUCT_BLOCK channels, the last one of fewer
     size_t channels;
     const int32_t *starts; // NULL: 0
     float multiplier;
     float *y;
     size_t y_step;
-} code_product;
-void tare__code_product_run(const code_product *p);
+} quantized_product;
+void tare__quantized_product_run(const quantized_product *p);
 
-static inline size_t tare__code_product_lanes(size_t channels) {
+static inline size_t tare__quantized_product_lanes(size_t channels) {
     return tare__round_up(channels, PRODUCT_LANES);
 }
-/// Bytes of a matrix of `depth` codes by `channels`, packed.
-size_t tare__code_product_bytes(size_t depth, size_t channels);
+/// Bytes of a matrix of `depth` quantized values by `channels`, packed.
+size_t tare__quantized_product_bytes(size_t depth, size_t channels);
 /// Packs a channel per column of m into `w`.
-void tare__code_product_pack(const attention_kernels *k, const code_matrix *m, uint32_t *w);
+void tare__quantized_product_pack(const attention_kernels *k, const quantized_matrix *m,
+                                  uint32_t *w);
 
 #endif

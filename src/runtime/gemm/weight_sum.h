@@ -10,8 +10,8 @@
 
 #include "core/math/requant.h"
 
-/// The sum of `count` weights, modulo 2^32. Codes are raised by 128 to be summed as unsigned bytes
-/// in four lanes of 16 bits, which hold 128 pairs of them.
+/// The sum of `count` weights, modulo 2^32. Quantized values are raised by 128 to be summed as
+/// unsigned bytes in four lanes of 16 bits, which hold 128 pairs of them.
 static inline int32_t tare__weight_sum(const int8_t *w, size_t count) {
     const uint64_t low_bytes = UINT64_C(0x00ff00ff00ff00ff);
     const uint64_t raise = UINT64_C(0x8080808080808080);

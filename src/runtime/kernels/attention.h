@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention of byte codes needs beside products: operands of the run packed as weights are,
-// and scores that become weights. Every level gives the same bits.
+// What attention of quantized bytes needs beside products: operands of the run packed as weights
+// are, and scores that become weights. Every level gives the same bits.
 #ifndef RUNTIME_KERNELS_ATTENTION_H
 #define RUNTIME_KERNELS_ATTENTION_H
 
@@ -9,26 +9,26 @@
 
 #include "runtime/kernels/isa.h"
 
-/// A matrix of codes that becomes the weights of a block of a product.
-typedef struct code_matrix {
+/// A matrix of quantized values that becomes the weights of a block of a product.
+typedef struct quantized_matrix {
     const uint8_t *x;
     size_t step; // bytes between rows
     size_t rows, columns;
-    uint8_t flip; // 0x80 for unsigned codes, which become signed, 128 lower; else 0
-} code_matrix;
+    uint8_t flip; // 0x80 for unsigned values, which become signed, 128 lower; else 0
+} quantized_matrix;
 
 typedef struct attention_kernels {
     kernel_needs needs;
     const char *name;
-    /// A channel per row, as keys are: w[d][r] is the word of codes 4d .. 4d + 3 of row r, zeros
-    /// beyond columns and rows. sums[r]: of the row's signed codes. lanes: a multiple of 16, at
-    /// least m->rows; w [ceil(columns / 4)][lanes], sums [lanes].
-    void (*pack_rows)(const code_matrix *m, size_t lanes, uint32_t *w, int32_t *sums);
+    /// A channel per row, as keys are: w[d][r] is the word of quantized values 4d .. 4d + 3 of row
+    /// r, zeros beyond columns and rows. sums[r]: of the row's signed quantized values. lanes: a
+    /// multiple of 16, at least m->rows; w [ceil(columns / 4)][lanes], sums [lanes].
+    void (*pack_rows)(const quantized_matrix *m, size_t lanes, uint32_t *w, int32_t *sums);
     /// A channel per column, as values are: w[d][c] is the word of rows 4d .. 4d + 3 of column c,
     /// zeros beyond rows and columns. lanes: a multiple of 16, at least m->columns.
-    void (*pack_columns)(const code_matrix *m, size_t lanes, uint32_t *w);
-    /// codes[i] = tare__exp2_code(x[i] - the greatest of x); their sum. count >= 1.
-    uint32_t (*weigh)(const float *x, size_t count, uint8_t *codes);
+    void (*pack_columns)(const quantized_matrix *m, size_t lanes, uint32_t *w);
+    /// quantized values[i] = tare__exp2_quantized(x[i] - the greatest of x); their sum. count >= 1.
+    uint32_t (*weigh)(const float *x, size_t count, uint8_t *quantized);
     /// y[i] = y[i] * factor + offset, not fused
     void (*scale)(float factor, float offset, size_t count, float *y);
 } attention_kernels;
@@ -39,9 +39,10 @@ extern const size_t tare__attention_kernel_count;
 const attention_kernels *tare__attention_choose(isa_level isa);
 
 #define KERNEL(suffix, needs)                                                                      \
-    void qu8_pack_rows__##suffix(const code_matrix *m, size_t lanes, uint32_t *w, int32_t *sums);  \
-    void qu8_pack_columns__##suffix(const code_matrix *m, size_t lanes, uint32_t *w);              \
-    uint32_t qu8_weigh__##suffix(const float *x, size_t count, uint8_t *codes);                    \
+    void qu8_pack_rows__##suffix(const quantized_matrix *m, size_t lanes, uint32_t *w,             \
+                                 int32_t *sums);                                                   \
+    void qu8_pack_columns__##suffix(const quantized_matrix *m, size_t lanes, uint32_t *w);         \
+    uint32_t qu8_weigh__##suffix(const float *x, size_t count, uint8_t *quantized);                \
     void f32_scale__##suffix(float factor, float offset, size_t count, float *y);
 #include "runtime/kernels/qu8_attention/kernels.def"
 #undef KERNEL

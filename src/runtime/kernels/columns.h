@@ -11,23 +11,24 @@
 #include "runtime/kernels/isa.h"
 
 enum {
-    COLUMNS_BEHIND = 32, // codes behind each row, which may be read
-    COLUMNS_CHUNK = 16,  // codes of the line before that are copied at once, at most
+    COLUMNS_BEHIND = 32, // quantized values behind each row, which may be read
+    COLUMNS_CHUNK = 16,  // quantized values of the line before that are copied at once, at most
     COLUMNS_WORD = 4,    // of a row
 };
 
 /// How many copies the plain kernel makes for a column of windows of so many rows.
 size_t tare__columns_copies(size_t ins, size_t rows, size_t stride);
 
-/// A column has `kept` codes of the line before, where they lie `moved` further, then those of each
-/// row.
+/// A column has `kept` quantized values of the line before, where they lie `moved` further, then
+/// those of each row.
 typedef struct column_form {
-    size_t column; // its codes
+    size_t column; // its quantized values
     size_t kept, moved;
     size_t row_count, row_bytes; // from a row to the next
     size_t ins;                  // channels
-    // As many columns as a register holds, of 64 codes of the line before and 32 of each of two
-    // rows: where each code lies in these 128. 0: that does not hold what is kept and the rows.
+    // As many columns as a register holds, of 64 quantized values of the line before and 32 of each
+    // of two rows: where each quantized value lies in these 128. 0: that does not hold what is kept
+    // and the rows.
     size_t whole;
     uint8_t order[64];
 } column_form;

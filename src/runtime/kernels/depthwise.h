@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolution of codes that lie channels last: what its kernels are given, and the rows
-// that offer them.
+// Depthwise convolution of quantized values that lie channels last: what its kernels are given, and
+// the rows that offer them.
 //
 //   y[r][p][c] = requantize(sum over columns j and rows i of x[p * stride + j * dilation][i][c] *
 //                           w[r][j][i][c])
@@ -38,15 +38,15 @@ typedef struct depthwise_tile {
     size_t columns;          // of a window
     size_t stride, dilation; // of columns
     size_t rows, pixels;     // of output; pixels of a row
-    uint8_t flip;            // 0x80 for codes whose sign is not what the kernel multiplies; else 0
-    const uint32_t *w;       // [rows][columns][words][16 * quads], in the block's order
+    uint8_t flip; // 0x80 for quantized values whose sign is not what the kernel multiplies; else 0
+    const uint32_t *w; // [rows][columns][words][16 * quads], in the block's order
     const requant *requant;
     const depthwise_constants *constants;
     bool is_signed;  // the result
     bool is_small;   // as tile_epilogue's
     size_t channels; // of the block
     uint8_t *y;      // [rows][pixels][channels], y_row and y_stride apart
-    float *real;     // in place of y, the values of rule O; NULL: codes are wanted
+    float *real;     // in place of y, the values of rule O; NULL: quantized values are wanted
     size_t y_row, y_stride;
 } depthwise_tile;
 
@@ -54,8 +54,8 @@ typedef struct depthwise_kernel {
     kernel_needs needs;
     void (*run)(const depthwise_tile *t);
     const char *name;
-    uint8_t moved; // 128: it multiplies signed codes, and sums start that often the weights higher;
-                   // 0: unsigned ones
+    uint8_t moved; // 128: it multiplies signed quantized values, and sums start that often the
+                   // weights higher; 0: unsigned ones
     size_t quads;  // 16 bytes of the widest register, in each of which bytes are interleaved
 } depthwise_kernel;
 

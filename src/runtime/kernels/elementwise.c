@@ -12,7 +12,7 @@ const elementwise_kernels tare__elementwise_kernels[] = {
      qu8_mul__##suffix,                                                                            \
      qu8_sum__##suffix,                                                                            \
      qu8_look_up__##look_up,                                                                       \
-     qu8_raise__##suffix,                                                                          \
+     qu8_max__##suffix,                                                                            \
      qu8_greatest__##suffix,                                                                       \
      qu8_interleave__##suffix,                                                                     \
      qu8_affine__##suffix,                                                                         \

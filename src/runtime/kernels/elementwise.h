@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise kernels between floats and byte codes, with the bits of core/math/requant.h.
+// Elementwise kernels between floats and quantized bytes, with the bits of core/math/requant.h.
 #ifndef RUNTIME_KERNELS_ELEMENTWISE_H
 #define RUNTIME_KERNELS_ELEMENTWISE_H
 
@@ -8,47 +8,49 @@
 #include "core/math/requant.h"
 #include "runtime/kernels/isa.h"
 
-/// Codes of a per-tensor scheme, quint8 or qint8.
-typedef struct code_scheme {
+/// Quantized values of a per-tensor scheme, quint8 or qint8.
+typedef struct quantized_scheme {
     float scale, inverse; // inverse: 1 / scale, rounded
     int32_t zero_point, least, most;
     bool is_signed;
-} code_scheme;
+} quantized_scheme;
 
-/// How sums of codes become codes: rint((sum - less) / divisor + before) + after, within bounds.
-typedef struct code_average {
+/// How sums of quantized values become quantized values: rint((sum - less) / divisor + before) +
+/// after, within bounds.
+typedef struct quantized_average {
     float divisor, before;
     int32_t less, after, least, most;
-} code_average;
+} quantized_average;
 
-/// A weighted sum of lines of codes, each of them less the zero point.
-typedef struct code_blend {
+/// A weighted sum of lines of quantized values, each of them less the zero point.
+typedef struct quantized_blend {
     int32_t zero_point, least, most;
     bool is_signed;
     size_t lines;
     const uint8_t *x[8];
     float share[8];
-} code_blend;
+} quantized_blend;
 
-/// Windows over lines of codes that follow each other at one distance, and their results.
-typedef struct code_windows {
+/// Windows over lines of quantized values that follow each other at one distance, and their
+/// results.
+typedef struct quantized_windows {
     bool is_signed;
     size_t taps[2], tap_stride[2];  // lines of a window, outer and inner, > 0; bytes between them
     size_t windows, x_step, y_step; // bytes from a window to the next, and from a result
-    size_t count;                   // codes of a line
-} code_windows;
+    size_t count;                   // quantized values of a line
+} quantized_windows;
 
 typedef struct elementwise_kernels {
     kernel_needs needs;
     const char *name;
     /// y[i] = tare__quantize(x[i])
-    void (*quantize)(const code_scheme *s, const float *x, size_t count, uint8_t *y);
+    void (*quantize)(const quantized_scheme *s, const float *x, size_t count, uint8_t *y);
     /// y[i] = tare__dequantize(x[i])
-    void (*dequantize)(const code_scheme *s, const uint8_t *x, size_t count, float *y);
-    /// y[i] = tare__native_add_codes(a[i], b[i])
+    void (*dequantize)(const quantized_scheme *s, const uint8_t *x, size_t count, float *y);
+    /// y[i] = tare__native_add_quantized(a[i], b[i])
     void (*add)(const native_add *op, bool is_signed, const uint8_t *a, const uint8_t *b,
                 size_t count, uint8_t *y);
-    /// y[i] = tare__quantized_mul_codes(a[i], b[i])
+    /// y[i] = tare__quantized_mul_quantized(a[i], b[i])
     void (*mul)(const quantized_mul *op, bool is_signed, const uint8_t *a, const uint8_t *b,
                 size_t count, uint8_t *y);
     /// sums[i] += x[i]
@@ -59,23 +61,23 @@ typedef struct elementwise_kernels {
     void (*raise)(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
     /// y[i * y_step + c] = max over a, b of
     ///   x[i * x_step + a * tap_stride[0] + b * tap_stride[1] + c]; y may not overlap x
-    void (*greatest)(const code_windows *w, const uint8_t *x, uint8_t *y);
+    void (*greatest)(const quantized_windows *w, const uint8_t *x, uint8_t *y);
     /// Planes become pixels: y[i * planes + k] = x[k * stride + i]; y may not overlap x
     void (*interleave)(const uint8_t *x, size_t stride, size_t planes, size_t count, uint8_t *y);
     /// y[i] = tare__quantize(tare__dequantize(x[i]) * scale[i] + shift[i]), the product and the sum
     /// rounded by themselves; y may be x
-    void (*affine)(const code_scheme *from, const code_scheme *to, const uint8_t *x,
+    void (*affine)(const quantized_scheme *from, const quantized_scheme *to, const uint8_t *x,
                    const float *scale, const float *shift, size_t count, uint8_t *y);
-    /// y[i] = the code of sums[i]
-    void (*average)(const code_average *a, const int32_t *sums, size_t count, uint8_t *y);
+    /// y[i] = the quantized value of sums[i]
+    void (*average)(const quantized_average *a, const int32_t *sums, size_t count, uint8_t *y);
     /// y[i] = rint(sum over k of share[k] * (x[k][i] - zero_point)) + zero_point, in order of k
-    void (*blend)(const code_blend *b, size_t count, uint8_t *y);
+    void (*blend)(const quantized_blend *b, size_t count, uint8_t *y);
     /// y[i] = tare__dequantize_embedding(x[i], scale, bias)
     void (*expand)(bool is_signed, float scale, float bias, const uint8_t *x, size_t count,
                    float *y);
     /// y[i] = tare__quantize(GELU of x[i], as core/math/elements.def has it). NULL: nothing is
     /// faster than one after the other
-    void (*quantize_gelu)(const code_scheme *s, const float *x, size_t count, uint8_t *y);
+    void (*quantize_gelu)(const quantized_scheme *s, const float *x, size_t count, uint8_t *y);
 } elementwise_kernels;
 
 /// Best first; the last row needs nothing.
@@ -84,8 +86,10 @@ extern const size_t tare__elementwise_kernel_count;
 const elementwise_kernels *tare__elementwise_choose(isa_level isa);
 
 #define KERNEL(suffix, needs)                                                                      \
-    void qu8_quantize__##suffix(const code_scheme *s, const float *x, size_t count, uint8_t *y);   \
-    void qu8_dequantize__##suffix(const code_scheme *s, const uint8_t *x, size_t count, float *y); \
+    void qu8_quantize__##suffix(const quantized_scheme *s, const float *x, size_t count,           \
+                                uint8_t *y);                                                       \
+    void qu8_dequantize__##suffix(const quantized_scheme *s, const uint8_t *x, size_t count,       \
+                                  float *y);                                                       \
     void qu8_add__##suffix(const native_add *op, bool is_signed, const uint8_t *a,                 \
                            const uint8_t *b, size_t count, uint8_t *y);                            \
     void qu8_mul__##suffix(const quantized_mul *op, bool is_signed, const uint8_t *a,              \
@@ -93,22 +97,23 @@ const elementwise_kernels *tare__elementwise_choose(isa_level isa);
     void qu8_sum__##suffix(bool is_signed, const uint8_t *x, size_t count, int32_t *sums);         \
     void qu8_look_up__##suffix(const uint8_t table[256], const uint8_t *x, size_t count,           \
                                uint8_t *y);                                                        \
-    void qu8_raise__##suffix(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);          \
-    void qu8_greatest__##suffix(const code_windows *w, const uint8_t *x, uint8_t *y);              \
+    void qu8_max__##suffix(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);            \
+    void qu8_greatest__##suffix(const quantized_windows *w, const uint8_t *x, uint8_t *y);         \
     void qu8_interleave__##suffix(const uint8_t *x, size_t stride, size_t planes, size_t count,    \
                                   uint8_t *y);                                                     \
-    void qu8_affine__##suffix(const code_scheme *from, const code_scheme *to, const uint8_t *x,    \
-                              const float *scale, const float *shift, size_t count, uint8_t *y);   \
-    void qu8_average__##suffix(const code_average *a, const int32_t *sums, size_t count,           \
+    void qu8_affine__##suffix(const quantized_scheme *from, const quantized_scheme *to,            \
+                              const uint8_t *x, const float *scale, const float *shift,            \
+                              size_t count, uint8_t *y);                                           \
+    void qu8_average__##suffix(const quantized_average *a, const int32_t *sums, size_t count,      \
                                uint8_t *y);                                                        \
-    void qu8_blend__##suffix(const code_blend *b, size_t count, uint8_t *y);                       \
+    void qu8_blend__##suffix(const quantized_blend *b, size_t count, uint8_t *y);                  \
     void qu8_expand__##suffix(bool is_signed, float scale, float bias, const uint8_t *x,           \
                               size_t count, float *y);
 #define KERNEL_WITH(name, suffix, needs, has, look_up, quantize_gelu)                              \
     KERNEL(suffix, needs)                                                                          \
     void qu8_look_up__##look_up(const uint8_t table[256], const uint8_t *x, size_t count,          \
                                 uint8_t *y);                                                       \
-    void quantize_gelu(const code_scheme *s, const float *x, size_t count, uint8_t *y);
+    void quantize_gelu(const quantized_scheme *s, const float *x, size_t count, uint8_t *y);
 #include "runtime/kernels/qu8_elementwise/kernels.def"
 #undef KERNEL
 #undef KERNEL_WITH

@@ -3,8 +3,12 @@
 #include "runtime/kernels/peak.h"
 
 static const peak_kernels rows[] = {
-#define KERNEL(needs, of_codes, of_floats, codes, floats)                                          \
-    {{needs}, peak_codes__##of_codes, peak_floats__##of_floats, peak_read__##of_floats, codes,     \
+#define KERNEL(needs, of_quantized, of_floats, integers, floats)                                   \
+    {{needs},                                                                                      \
+     peak_quantized__##of_quantized,                                                               \
+     peak_floats__##of_floats,                                                                     \
+     peak_read__##of_floats,                                                                       \
+     integers,                                                                                     \
      floats},
 #include "runtime/kernels/peak/kernels.def"
 #undef KERNEL

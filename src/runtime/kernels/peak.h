@@ -14,21 +14,21 @@ enum { PEAK_READ_WORDS = 64 };
 /// Results are handed out so that no compiler leaves the work undone.
 typedef struct peak_kernels {
     kernel_needs needs;
-    uint32_t (*multiply_codes)(size_t rounds); // unsigned bytes by signed ones, into int32
+    uint32_t (*multiply_integers)(size_t rounds); // unsigned bytes by signed ones, into int32
     float (*multiply_floats)(size_t rounds);
     uint64_t (*read)(const uint64_t *data, size_t count); // count: of PEAK_READ_WORDS
-    size_t codes, floats;                                 // multiply-accumulates of a round
+    size_t integers, floats;                              // multiply-accumulates of a round
 } peak_kernels;
 
 /// The best ones of a level.
 const peak_kernels *tare__peak_choose(isa_level isa);
 
-#define KERNEL(needs, of_codes, of_floats, codes, floats)                                          \
-    uint32_t peak_codes__##of_codes(size_t rounds);                                                \
+#define KERNEL(needs, of_quantized, of_floats, integers, floats)                                   \
+    uint32_t peak_quantized__##of_quantized(size_t rounds);                                        \
     float peak_floats__##of_floats(size_t rounds);                                                 \
     uint64_t peak_read__##of_floats(const uint64_t *data, size_t count);
 #include "runtime/kernels/peak/kernels.def"
 #undef KERNEL
-uint32_t peak_codes__avx512vl(size_t rounds); // AVX-VNNI's work in another encoding
+uint32_t peak_quantized__avx512vl(size_t rounds); // AVX-VNNI's work in another encoding
 
 #endif

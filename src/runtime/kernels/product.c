@@ -22,7 +22,7 @@ const product_kernel *tare__product_choose(isa_level isa) {
 }
 
 // Several tiles at once meet a block of weights before the next block. The first-level cache holds
-// so many addresses of codes beside these.
+// so many addresses of quantized values beside these.
 enum { ADDRESSES = 1024 };
 
 size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t taps, size_t rows) {

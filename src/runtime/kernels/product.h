@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products of codes that lie channels last: what the kernels of linear layers and
-// convolutions are given, and the rows that offer them.
+// Integer products of quantized values that lie channels last: what the kernels of linear layers
+// and convolutions are given, and the rows that offer them.
 //
-//   y[r][c] = requantize(sum over taps t and codes k of x[t][r][k] * w[t][k][c])
+//   y[r][c] = requantize(sum over taps t and quantized values k of x[t][r][k] * w[t][k][c])
 //
 // A linear layer has one tap, a convolution as many as its window has pixels. Sums are exact modulo
 // 2^32; every kernel gives the bits of tare__requantize.
@@ -32,36 +32,37 @@ typedef struct tile_epilogue {
     const int32_t *start; // [c] of the sum: -(x zero point) * sum of the weights; in rule Q the
                           // integer bias, too
     const float *multiplier, *bias; // [c] as in requant; in rule Q, bias is 0 (it is in start)
-    const int32_t *weight_sums; // [c] of the weights, for kernels that multiply signed codes and
-                                // so miss 128 times as much; NULL: such a kernel counts them
+    const int32_t
+        *weight_sums; // [c] of the weights, for kernels that multiply signed quantized values and
+                      // so miss 128 times as much; NULL: such a kernel counts them
     bool is_small; // no float before rounding reaches 2^30, so that converting it does not overflow
 } tile_epilogue;
 
 /// What is added to a layer's result, and where.
 typedef enum addend_kind {
-    ADDEND_OF_CODES = 1, // to its codes, as quantized.add does
-    ADDEND_OF_VALUES,    // before rounding: tare__requantize_sum
+    ADDEND_OF_QUANTIZED = 1, // to its quantized values, as quantized.add does
+    ADDEND_OF_VALUES,        // before rounding: tare__requantize_sum
 } addend_kind;
 
-/// Codes in rows and channels as the result's.
+/// Quantized values in rows and channels as the result's.
 typedef struct product_addend {
     addend_kind kind;
-    native_add add; // of codes; a is the layer's
+    native_add add; // of quantized values; a is the layer's
     float scale;    // of values
     int32_t zero_point;
-    bool is_signed; // all codes
-    const uint8_t *codes;
+    bool is_signed; // all quantized values
+    const uint8_t *quantized;
     size_t stride; // from a row to the next; in a run, 0: its channels
 } product_addend;
 
 /// As many output pixels as the tiles that a kernel is given at once have, and a block of channels.
 /// Weights lie as [taps][words][channels rounded up to PRODUCT_LANES] words of four int8, zeros
-/// where a tap has no more codes.
+/// where a tap has no more quantized values.
 typedef struct product_tile {
     const uint8_t *const *x; // [taps][rows]; with offsets [rows], what those are from
-    const size_t *offsets;   // [taps] codes to each; NULL: they differ by row
+    const size_t *offsets;   // [taps] quantized values to each; NULL: they differ by row
     size_t rows, taps;
-    size_t codes; // of a tap
+    size_t tap_size; // of a tap
     const uint32_t *w;
     size_t row_taps, gap; // behind each row of so many taps, words of w that are left out; gap 0:
                           // none are. Not for kernels that ask for pairs
@@ -72,10 +73,10 @@ typedef struct product_tile {
     tile_epilogue epilogue;
     const product_addend *addend; // NULL: none
     uint8_t *y;                   // [rows][y_stride]
-    float *real;                  // in place of y, the value of rule O; NULL: codes are wanted
+    float *real; // in place of y, the value of rule O; NULL: quantized values are wanted
     size_t y_stride;
     bool fuses;   // fmaf(f32(sum), multiplier, bias) in place of that value: one rounding
-    uint8_t flip; // 0x80 for signed codes, which become unsigned; else 0
+    uint8_t flip; // 0x80 for signed quantized values, which become unsigned; else 0
 } product_tile;
 
 typedef struct product_kernel {
@@ -111,9 +112,9 @@ static inline size_t tare__product_vectors(size_t channels) {
     return (channels + PRODUCT_LANES - 1) / PRODUCT_LANES;
 }
 
-/// The codes of a tap of the row that begins at `row` of x.
-static inline const uint8_t *tare__product_codes_at(const product_tile *t,
-                                                    const uint8_t *const *row, size_t tap) {
+/// The quantized values of a tap of the row that begins at `row` of x.
+static inline const uint8_t *tare__product_values_at(const product_tile *t,
+                                                     const uint8_t *const *row, size_t tap) {
     return t->offsets != NULL ? row[0] + t->offsets[tap] : row[tap * t->rows];
 }
 
@@ -122,7 +123,7 @@ static inline size_t tare__product_gap(const product_tile *t, size_t tap) {
     return t->gap != 0 && tap > 0 && tap % t->row_taps == 0 ? t->gap : 0;
 }
 
-/// The last one to three codes of a tap, as a word.
+/// The last one to three quantized values of a tap, as a word.
 static inline uint32_t tare__product_tail(const uint8_t *x, size_t count) {
     uint32_t word = x[0];
     if (count > 1) word |= (uint32_t)x[1] << 8;
@@ -130,7 +131,7 @@ static inline uint32_t tare__product_tail(const uint8_t *x, size_t count) {
     return word;
 }
 
-/// A word of codes, of which a tap has `left` at least.
+/// A word of quantized values, of which a tap has `left` at least.
 static inline uint32_t tare__product_word(const uint8_t *x, size_t left) {
     uint32_t word;
     if (left < sizeof word) return tare__product_tail(x, left);

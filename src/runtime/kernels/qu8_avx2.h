@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of the AVX2 kernels: rules F, O and Q of core/math/requant.h on 8 sums at once. Bounds
-// are applied to the float, where they give what clamping the code gives, NaN included.
+// are applied to the float, where they give what clamping the quantized value gives, NaN included.
 // Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_AVX2_H
 #define RUNTIME_KERNELS_QU8_AVX2_H
@@ -31,19 +31,19 @@ static inline epilogue_constants epilogue_constants_of(const requant *r) {
 }
 
 // rint(bounded) + zero_point.
-static inline __m256i round_codes(__m256 bounded, __m256i zero_point) {
+static inline __m256i round_quantized(__m256 bounded, __m256i zero_point) {
     const __m256 whole = _mm256_round_ps(bounded, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     return _mm256_add_epi32(_mm256_cvtps_epi32(whole), zero_point);
 }
 
 // The same as bytes, in the low half of the result.
-static inline __m128i round_to_codes(__m256 bounded, __m256i zero_point) {
-    const __m256i codes = round_codes(bounded, zero_point);
-    // The low byte of each lane, gathered; codes fit, signed or not.
+static inline __m128i round_to_quantized(__m256 bounded, __m256i zero_point) {
+    const __m256i quantized = round_quantized(bounded, zero_point);
+    // The low byte of each lane, gathered; quantized values fit, signed or not.
     const __m256i low_bytes =
         _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12,
                          -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-    const __m256i bytes = _mm256_shuffle_epi8(codes, low_bytes);
+    const __m256i bytes = _mm256_shuffle_epi8(quantized, low_bytes);
     return _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
 }
 
@@ -66,53 +66,53 @@ static inline __m256 scale_value(const epilogue_constants *k, __m256 real) {
     return bound_lanes(k, _mm256_add_ps(_mm256_mul_ps(real, k->inverse), k->zero_point_float));
 }
 
-// What is rounded to codes.
+// What is rounded to quantized values.
 static inline __m256 scale_sums(const epilogue_constants *k, __m256i acc, __m256 multiplier,
                                 __m256 bias) {
     return k->is_o ? scale_value(k, real_lanes(acc, multiplier, bias))
                    : bound_lanes(k, scaled_lanes(acc, multiplier, bias));
 }
 
-static inline __m256i requantize_codes(const epilogue_constants *k, __m256i acc, __m256 multiplier,
-                                       __m256 bias) {
-    return round_codes(scale_sums(k, acc, multiplier, bias), k->zero_point);
+static inline __m256i requantize_quantized(const epilogue_constants *k, __m256i acc,
+                                           __m256 multiplier, __m256 bias) {
+    return round_quantized(scale_sums(k, acc, multiplier, bias), k->zero_point);
 }
 
-// Eight codes in the low half of the result.
+// Eight quantized values in the low half of the result.
 static inline __m128i requantize_lanes(const epilogue_constants *k, __m256i acc, __m256 multiplier,
                                        __m256 bias) {
-    return round_to_codes(scale_sums(k, acc, multiplier, bias), k->zero_point);
+    return round_to_quantized(scale_sums(k, acc, multiplier, bias), k->zero_point);
 }
 
-// Eight codes in the low half of the argument.
-static inline __m256i widen_lanes(bool is_signed, __m128i codes) {
-    return is_signed ? _mm256_cvtepi8_epi32(codes) : _mm256_cvtepu8_epi32(codes);
+// Eight quantized values in the low half of the argument.
+static inline __m256i widen_lanes(bool is_signed, __m128i quantized) {
+    return is_signed ? _mm256_cvtepi8_epi32(quantized) : _mm256_cvtepu8_epi32(quantized);
 }
 
-// Eight codes less the zero point.
-static inline __m256 centered_lanes(bool is_signed, int32_t zero_point, __m128i codes) {
+// Eight quantized values less the zero point.
+static inline __m256 centered_lanes(bool is_signed, int32_t zero_point, __m128i quantized) {
     return _mm256_cvtepi32_ps(
-        _mm256_sub_epi32(widen_lanes(is_signed, codes), _mm256_set1_epi32(zero_point)));
+        _mm256_sub_epi32(widen_lanes(is_signed, quantized), _mm256_set1_epi32(zero_point)));
 }
 
-// The floats that eight codes stand for.
+// The floats that eight quantized values stand for.
 static inline __m256 dequantize_lanes(bool is_signed, int32_t zero_point, float scale,
-                                      __m128i codes) {
-    return _mm256_mul_ps(centered_lanes(is_signed, zero_point, codes), _mm256_set1_ps(scale));
+                                      __m128i quantized) {
+    return _mm256_mul_ps(centered_lanes(is_signed, zero_point, quantized), _mm256_set1_ps(scale));
 }
 
-// tare__native_add_codes of eight codes.
+// tare__native_add_quantized of eight quantized values.
 static inline __m128i add_lanes(const native_add *op, bool is_signed, __m128i a, __m128i b) {
     const __m256 sum = _mm256_add_ps(dequantize_lanes(is_signed, op->zero_a, op->scale_a, a),
                                      dequantize_lanes(is_signed, op->zero_b, op->scale_b, b));
     const __m256 scaled = _mm256_mul_ps(sum, _mm256_set1_ps(op->inverse));
     const __m256 low = _mm256_set1_ps((float)(op->lo - op->zero_point));
     const __m256 high = _mm256_set1_ps((float)(op->hi - op->zero_point));
-    return round_to_codes(_mm256_min_ps(_mm256_max_ps(scaled, low), high),
-                          _mm256_set1_epi32(op->zero_point));
+    return round_to_quantized(_mm256_min_ps(_mm256_max_ps(scaled, low), high),
+                              _mm256_set1_epi32(op->zero_point));
 }
 
-// tare__requantize_sum of eight sums; `other`: the addend's codes less their zero point.
+// tare__requantize_sum of eight sums; `other`: the addend's quantized values less their zero point.
 static inline __m128i requantize_with(const epilogue_constants *k, __m256i acc, __m256 multiplier,
                                       __m256 bias, __m256 other, __m256 factor) {
     const __m256 scaled =
@@ -120,7 +120,7 @@ static inline __m128i requantize_with(const epilogue_constants *k, __m256i acc, 
             ? scale_value(
                   k, _mm256_add_ps(real_lanes(acc, multiplier, bias), _mm256_mul_ps(other, factor)))
             : bound_lanes(k, _mm256_fmadd_ps(other, factor, scaled_lanes(acc, multiplier, bias)));
-    return round_to_codes(scaled, k->zero_point);
+    return round_to_quantized(scaled, k->zero_point);
 }
 
 // The first `count` of eight floats.
@@ -134,14 +134,14 @@ static inline void store_floats(float *y, size_t count, __m256 real) {
     memcpy(y, floats, count * sizeof *y);
 }
 
-// The first `count` of eight codes.
-static inline void store_codes(uint8_t *y, size_t count, __m128i codes) {
+// The first `count` of eight quantized values.
+static inline void store_quantized(uint8_t *y, size_t count, __m128i quantized) {
     if (count >= 8) {
-        _mm_storel_epi64((__m128i *)y, codes);
+        _mm_storel_epi64((__m128i *)y, quantized);
         return;
     }
     uint8_t bytes[16];
-    _mm_storeu_si128((__m128i *)bytes, codes);
+    _mm_storeu_si128((__m128i *)bytes, quantized);
     for (size_t i = 0; i < count; i++) y[i] = bytes[i];
 }
 

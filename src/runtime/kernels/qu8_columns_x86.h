@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing columns of codes for the x86 levels: four rows of sixteen columns become words.
+// Packing columns of quantized values for the x86 levels: four rows of sixteen columns become
+// words.
 // Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_COLUMNS_X86_H
 #define RUNTIME_KERNELS_QU8_COLUMNS_X86_H
@@ -10,7 +11,7 @@
 #include "runtime/kernels/attention.h"
 
 // Sixteen columns of row r from column c on; zeros where the matrix ends.
-static inline __m128i columns_of(const code_matrix *m, size_t r, size_t c) {
+static inline __m128i columns_of(const quantized_matrix *m, size_t r, size_t c) {
     const __m128i flip = _mm_set1_epi8((char)m->flip);
     const size_t left = m->columns - c;
     const uint8_t *x = m->x + r * m->step + c;
@@ -21,7 +22,7 @@ static inline __m128i columns_of(const code_matrix *m, size_t r, size_t c) {
     return _mm_loadu_si128((const __m128i *)(const void *)part);
 }
 
-static inline void pack_columns_x86(const code_matrix *m, size_t lanes, uint32_t *w) {
+static inline void pack_columns_x86(const quantized_matrix *m, size_t lanes, uint32_t *w) {
     for (size_t r = 0; r < m->rows; r += 4, w += lanes)
         for (size_t c = 0; c < lanes; c += 16) {
             __m128i *to = (__m128i *)(void *)(w + c);

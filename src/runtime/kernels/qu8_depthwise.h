@@ -3,9 +3,9 @@
 //   BYTES                      of a register
 //   LOAD_SOME(x, count), STORE_SOME(y, count, v)   the first `count` bytes of a register
 //   DOT(acc, words, weights)   adds the four products of unsigned and signed bytes to each lane
-// The bytes of four rows of a column are interleaved, so that a lane holds a channel's four codes.
-// Windows beside each other share columns, and so do two rows of output: their weights stand one
-// row lower in the words.
+// The bytes of four rows of a column are interleaved, so that a lane holds a channel's four
+// quantized values. Windows beside each other share columns, and so do two rows of output: their
+// weights stand one row lower in the words.
 #include "runtime/kernels/depthwise.h"
 #include "runtime/kernels/qu8_epilogue.h"
 // Private to runtime/kernels.
@@ -65,8 +65,8 @@ UNROLLED void WIDTH(start_sums)(const depthwise_tile *t, VEC acc[PACKED_REGISTER
         acc[i] = WIDTH(load_lanes)(t->constants->start + i * WIDTH(LANES));
 }
 
-UNROLLED VEC WIDTH(codes_of)(const WIDTH(depthwise_setting) * s, const WIDTH(pack_constants) * k,
-                             const VEC acc[PACKED_REGISTERS]) {
+UNROLLED VEC WIDTH(quantized_of)(const WIDTH(depthwise_setting) * s,
+                                 const WIDTH(pack_constants) * k, const VEC acc[PACKED_REGISTERS]) {
     const depthwise_constants *own = s->t->constants;
     VEC lanes[PACKED_REGISTERS];
     for (size_t i = 0; i < PACKED_REGISTERS; i++)
@@ -86,18 +86,18 @@ UNROLLED void WIDTH(finish)(const WIDTH(depthwise_setting) * s, size_t row, size
     }
     // What the compiler knows of the copies spares it to ask for each register.
     WIDTH(pack_constants) k = s->pack;
-    VEC codes;
+    VEC quantized;
     if (k.is_small && k.is_o) {
         k.is_small = k.is_o = true;
-        codes = WIDTH(codes_of)(s, &k, acc);
+        quantized = WIDTH(quantized_of)(s, &k, acc);
     } else if (k.is_small) {
         k.is_small = true;
         k.is_o = false;
-        codes = WIDTH(codes_of)(s, &k, acc);
+        quantized = WIDTH(quantized_of)(s, &k, acc);
     } else {
-        codes = WIDTH(codes_of)(s, &s->pack, acc);
+        quantized = WIDTH(quantized_of)(s, &s->pack, acc);
     }
-    STORE_SOME(t->y + at, t->channels, codes);
+    STORE_SOME(t->y + at, t->channels, quantized);
 }
 
 // Adds a word of a column to the sums of its window.

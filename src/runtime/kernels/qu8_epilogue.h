@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of integer kernels for vectors of any width: rules F, O and Q of core/math/requant.h on
-// four registers of sums, which become one register of codes. A file of an instruction set includes
-// this once for each width, with
+// four registers of sums, which become one register of quantized values. A file of an instruction
+// set includes this once for each width, with
 //   WIDTH(name)       the name of a function of this width
 //   VEC, FLOATS       registers of integers and of floats
 //   V(op), V_INT(op)  intrinsics, V_INT those named after the whole register (xor, loadu)
@@ -25,8 +25,8 @@ typedef struct pack_numbers {
     float inverse, zero_point_float; // rule O
     float low, high;                 // of the float before rounding
     uint32_t zero_point;             // where rule O is not used: to 16-bit lanes, twice
-    bool is_whole;                   // all bytes are codes: packing bounds them
-    uint32_t least, most;            // of the codes, as bytes: four times
+    bool is_whole;                   // all bytes are quantized values: packing bounds them
+    uint32_t least, most;            // of the quantized values, as bytes: four times
 } pack_numbers;
 
 // is_small: no float before rounding reaches 2^30, so that conversions do not overflow and
@@ -92,7 +92,7 @@ UNROLLED FLOATS WIDTH(scale_value)(const WIDTH(pack_constants) * k, FLOATS value
     return k->is_shifted ? V(add_ps)(scaled, k->zero_point_float) : scaled;
 }
 
-// What is rounded to codes; where rule O is not used, less the zero point.
+// What is rounded to quantized values; where rule O is not used, less the zero point.
 UNROLLED FLOATS WIDTH(scale_lanes)(const WIDTH(pack_constants) * k, VEC acc, FLOATS multiplier,
                                    FLOATS bias) {
     return k->is_o ? WIDTH(scale_value)(k, WIDTH(value_lanes)(acc, multiplier, bias))
@@ -111,8 +111,8 @@ UNROLLED VEC WIDTH(pack_lanes)(const WIDTH(pack_constants) * k, const VEC *lanes
     const VEC low = WIDTH(shift_lanes)(k, lanes[0], lanes[registers > 1]);
     VEC high = low;
     if (registers > 2) high = WIDTH(shift_lanes)(k, lanes[2], lanes[registers > 3 ? 3 : 2]);
-    const VEC codes = k->is_signed ? V(packs_epi16)(low, high) : V(packus_epi16)(low, high);
-    if (k->is_whole) return codes;
-    if (k->is_signed) return V(min_epi8)(V(max_epi8)(codes, k->least), k->most);
-    return V(min_epu8)(V(max_epu8)(codes, k->least), k->most);
+    const VEC quantized = k->is_signed ? V(packs_epi16)(low, high) : V(packus_epi16)(low, high);
+    if (k->is_whole) return quantized;
+    if (k->is_signed) return V(min_epi8)(V(max_epi8)(quantized, k->least), k->most);
+    return V(min_epu8)(V(max_epu8)(quantized, k->least), k->most);
 }

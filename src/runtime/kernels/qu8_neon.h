@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of the Arm kernels: rules F, O and Q of core/math/requant.h on 16 sums at once. Bounds are
-// applied to the float, where they give what clamping the code gives, NaN included.
+// applied to the float, where they give what clamping the quantized value gives, NaN included.
 // Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_NEON_H
 #define RUNTIME_KERNELS_QU8_NEON_H
@@ -51,8 +51,8 @@ static inline int16x4_t round_quad(float32x4_t bounded, int32x4_t zero_point) {
     return vmovn_s32(vaddq_s32(vcvtnq_s32_f32(bounded), zero_point));
 }
 
-// The same of 16 lanes as bytes; codes fit, signed or not.
-static inline uint8x16_t round_to_codes(neon_floats bounded, int32x4_t zero_point) {
+// The same of 16 lanes as bytes; quantized values fit, signed or not.
+static inline uint8x16_t round_to_quantized(neon_floats bounded, int32x4_t zero_point) {
     const int16x8_t low =
         vcombine_s16(round_quad(bounded.v[0], zero_point), round_quad(bounded.v[1], zero_point));
     const int16x8_t high =
@@ -98,7 +98,7 @@ static inline neon_floats scale_values(const epilogue_constants *k, neon_floats 
 static inline uint8x16_t bound_and_round(const epilogue_constants *k, neon_floats scaled) {
     for (size_t i = 0; i < NEON_QUADS; i++)
         scaled.v[i] = bounded_quad(scaled.v[i], k->low, k->high);
-    return round_to_codes(scaled, k->zero_point);
+    return round_to_quantized(scaled, k->zero_point);
 }
 
 static inline uint8x16_t requantize_lanes(const epilogue_constants *k, neon_sums acc,
@@ -107,7 +107,7 @@ static inline uint8x16_t requantize_lanes(const epilogue_constants *k, neon_sums
                                       : scaled_lanes(acc, multiplier, bias));
 }
 
-// tare__requantize_sum of 16 sums; `other`: the addend's codes less their zero point.
+// tare__requantize_sum of 16 sums; `other`: the addend's quantized values less their zero point.
 static inline uint8x16_t requantize_with(const epilogue_constants *k, neon_sums acc,
                                          neon_floats multiplier, neon_floats bias,
                                          neon_floats other, float factor) {
@@ -119,58 +119,58 @@ static inline uint8x16_t requantize_with(const epilogue_constants *k, neon_sums 
     return bound_and_round(k, k->is_o ? scale_values(k, scaled) : scaled);
 }
 
-/// 16 codes as int32, less the zero point.
-typedef struct neon_codes {
+/// 16 quantized values as int32, less the zero point.
+typedef struct neon_quantized {
     int32x4_t v[NEON_QUADS];
-} neon_codes;
+} neon_quantized;
 
-static inline neon_codes widen_lanes(bool is_signed, uint8x16_t codes, int32_t zero_point) {
-    // Signed codes are widened as unsigned ones that are 128 greater.
-    const uint8x16_t raised = veorq_u8(codes, vdupq_n_u8(is_signed ? 0x80 : 0));
+static inline neon_quantized widen_lanes(bool is_signed, uint8x16_t quantized, int32_t zero_point) {
+    // Signed quantized values are widened as unsigned ones that are 128 greater.
+    const uint8x16_t raised = veorq_u8(quantized, vdupq_n_u8(is_signed ? 0x80 : 0));
     const int32x4_t less = vdupq_n_s32(zero_point + (is_signed ? 128 : 0));
     const uint16x8_t low = vmovl_u8(vget_low_u8(raised)), high = vmovl_u8(vget_high_u8(raised));
     const uint32x4_t wide[NEON_QUADS] = {
         vmovl_u16(vget_low_u16(low)), vmovl_u16(vget_high_u16(low)), vmovl_u16(vget_low_u16(high)),
         vmovl_u16(vget_high_u16(high))};
-    neon_codes out;
+    neon_quantized out;
     for (size_t i = 0; i < NEON_QUADS; i++)
         out.v[i] = vsubq_s32(vreinterpretq_s32_u32(wide[i]), less);
     return out;
 }
 
-// Codes less the zero point.
-static inline neon_floats centered_lanes(bool is_signed, int32_t zero_point, uint8x16_t codes) {
-    const neon_codes wide = widen_lanes(is_signed, codes, zero_point);
+// Quantized values less the zero point.
+static inline neon_floats centered_lanes(bool is_signed, int32_t zero_point, uint8x16_t quantized) {
+    const neon_quantized wide = widen_lanes(is_signed, quantized, zero_point);
     neon_floats out;
     for (size_t i = 0; i < NEON_QUADS; i++) out.v[i] = vcvtq_f32_s32(wide.v[i]);
     return out;
 }
 
-// The floats that codes stand for.
+// The floats that quantized values stand for.
 static inline neon_floats dequantize_lanes(bool is_signed, int32_t zero_point, float scale,
-                                           uint8x16_t codes) {
-    neon_floats out = centered_lanes(is_signed, zero_point, codes);
+                                           uint8x16_t quantized) {
+    neon_floats out = centered_lanes(is_signed, zero_point, quantized);
     for (size_t i = 0; i < NEON_QUADS; i++) out.v[i] = vmulq_n_f32(out.v[i], scale);
     return out;
 }
 
 // rint(x * factor) + zero_point between lo and hi.
-static inline uint8x16_t scale_to_codes(neon_floats x, float factor, int32_t lo, int32_t hi,
-                                        int32_t zero_point) {
+static inline uint8x16_t scale_to_quantized(neon_floats x, float factor, int32_t lo, int32_t hi,
+                                            int32_t zero_point) {
     const float32x4_t low = vdupq_n_f32((float)(lo - zero_point));
     const float32x4_t high = vdupq_n_f32((float)(hi - zero_point));
     for (size_t i = 0; i < NEON_QUADS; i++)
         x.v[i] = bounded_quad(vmulq_n_f32(x.v[i], factor), low, high);
-    return round_to_codes(x, vdupq_n_s32(zero_point));
+    return round_to_quantized(x, vdupq_n_s32(zero_point));
 }
 
-// tare__native_add_codes of 16 codes.
+// tare__native_add_quantized of 16 quantized values.
 static inline uint8x16_t add_lanes(const native_add *op, bool is_signed, uint8x16_t a,
                                    uint8x16_t b) {
     const neon_floats da = dequantize_lanes(is_signed, op->zero_a, op->scale_a, a);
     neon_floats sum = dequantize_lanes(is_signed, op->zero_b, op->scale_b, b);
     for (size_t i = 0; i < NEON_QUADS; i++) sum.v[i] = vaddq_f32(da.v[i], sum.v[i]);
-    return scale_to_codes(sum, op->inverse, op->lo, op->hi, op->zero_point);
+    return scale_to_quantized(sum, op->inverse, op->lo, op->hi, op->zero_point);
 }
 
 // The first `count` of 16, zeros beyond.
@@ -190,20 +190,20 @@ static inline void store_floats(float *y, size_t count, neon_floats real) {
     if (count < NEON_LANES) memcpy(y, floats, count * sizeof *y);
 }
 
-static inline uint8x16_t load_codes(const uint8_t *x, size_t count) {
+static inline uint8x16_t load_quantized(const uint8_t *x, size_t count) {
     uint8_t bytes[NEON_LANES] = {0};
     if (count >= NEON_LANES) return vld1q_u8(x);
     memcpy(bytes, x, count);
     return vld1q_u8(bytes);
 }
 
-static inline void store_codes(uint8_t *y, size_t count, uint8x16_t codes) {
+static inline void store_quantized(uint8_t *y, size_t count, uint8x16_t quantized) {
     uint8_t bytes[NEON_LANES];
     if (count >= NEON_LANES) {
-        vst1q_u8(y, codes);
+        vst1q_u8(y, quantized);
         return;
     }
-    vst1q_u8(bytes, codes);
+    vst1q_u8(bytes, quantized);
     memcpy(y, bytes, count);
 }
 

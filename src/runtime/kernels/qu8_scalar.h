@@ -22,8 +22,9 @@ static inline float at_most(float x, float bound) {
     return x < bound ? x : bound;
 }
 
-/// y[i] = the code of sum sums[i] (modulo 2^32, its start included) of a channel with these
-/// constants. Bounds are applied to the float, where they give what clamping the code gives.
+/// y[i] = the quantized value of sum sums[i] (modulo 2^32, its start included) of a channel with
+/// these constants. Bounds are applied to the float, where they give what clamping the quantized
+/// value gives.
 static inline void requantize_sums(const requant *r, const uint32_t *sums, const float *multiplier,
                                    const float *bias, size_t count, uint8_t *y) {
     const bool is_o = r->rule == REQUANT_O;

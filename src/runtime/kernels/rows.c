@@ -2,13 +2,13 @@
 // The table of kernels over lines of floats.
 #include "runtime/kernels/rows.h"
 
-const line_kernels tare__line_kernels[] = {
+const row_kernels tare__row_kernels[] = {
 #define KERNEL(suffix, level)                                                                      \
     {.needs = {level},                                                                             \
      .name = #suffix,                                                                              \
      .add = f32_add__##suffix,                                                                     \
      .sum = f32_sum__##suffix,                                                                     \
-     .raise = f32_raise__##suffix,                                                                 \
+     .raise = f32_max_into__##suffix,                                                              \
      .softmax = f32_softmax__##suffix,                                                             \
      .log_softmax = f32_log_softmax__##suffix,                                                     \
      .moments = f32_moments__##suffix,                                                             \
@@ -24,8 +24,8 @@ const line_kernels tare__line_kernels[] = {
 #include "runtime/kernels/f32_rows/kernels.def"
 #undef KERNEL
 };
-const size_t tare__line_kernel_count = sizeof tare__line_kernels / sizeof *tare__line_kernels;
+const size_t tare__row_kernel_count = sizeof tare__row_kernels / sizeof *tare__row_kernels;
 
-const line_kernels *tare__lines_choose(isa_level isa) {
-    return tare__kernel_choose(tare__line_kernels, sizeof *tare__line_kernels, isa);
+const row_kernels *tare__row_kernels_choose(isa_level isa) {
+    return tare__kernel_choose(tare__row_kernels, sizeof *tare__row_kernels, isa);
 }

@@ -10,7 +10,7 @@
 #include "core/math/rows.h"
 #include "runtime/kernels/isa.h"
 
-typedef struct line_kernels {
+typedef struct row_kernels {
     kernel_needs needs;
     const char *name;
     void (*add)(const float *x, size_t count, float *y);
@@ -30,12 +30,12 @@ typedef struct line_kernels {
     void (*columns)(const float *x, size_t count, size_t stride, size_t width, float *y);
     const element_loop *elements; // by element_kind
     const binary_loop *pairs;     // by pair_kind
-} line_kernels;
+} row_kernels;
 
 /// Best first; the last row needs nothing.
-extern const line_kernels tare__line_kernels[];
-extern const size_t tare__line_kernel_count;
-const line_kernels *tare__lines_choose(isa_level isa);
+extern const row_kernels tare__row_kernels[];
+extern const size_t tare__row_kernel_count;
+const row_kernels *tare__row_kernels_choose(isa_level isa);
 
 #define KERNEL(suffix, level)                                                                      \
     LINE_FUNCTIONS(suffix)                                                                         \

@@ -5,8 +5,8 @@
 #include "ops/op.h"
 #include "ops/quantized/engine_rules.h"
 
-code_scheme tare__code_scheme_of(const tare_tensor *t) {
-    return (code_scheme){
+quantized_scheme tare__quantized_scheme_of(const tare_tensor *t) {
+    return (quantized_scheme){
         .scale = (float)t->q->scale[0],
         .inverse = tare__inverse_scale(t->q->scale[0]),
         .zero_point = (int32_t)t->q->zero_point[0],
@@ -24,23 +24,23 @@ static bool is_product(const op_call *call) {
     return OP_IS_ANY(tare__op_id(call->op), TARE_OP_QUANTIZED_MUL, TARE_OP_QUANTIZED_MUL_RELU);
 }
 
-bool tare__is_code_sum(const op_call *call) {
+bool tare__is_quantized_sum(const op_call *call) {
     return is_sum(call) && !tare__rule_adds_in_fixed_point(call->linear_rule);
 }
 
-bool tare__is_code_binary(const op_call *call) {
-    return is_product(call) || tare__is_code_sum(call);
+bool tare__is_quantized_binary(const op_call *call) {
+    return is_product(call) || tare__is_quantized_sum(call);
 }
 
-code_binary tare__code_binary_of(const op_call *call, const tare_tensor *a, const tare_tensor *b,
-                                 const tare_tensor *y) {
-    const code_scheme sa = tare__code_scheme_of(a), sb = tare__code_scheme_of(b);
-    const code_scheme sy = tare__code_scheme_of(y);
-    const code_range ra = {sa.scale, sa.zero_point}, rb = {sb.scale, sb.zero_point};
-    const code_range ry = {sy.scale, sy.zero_point};
+quantized_binary tare__quantized_binary_of(const op_call *call, const tare_tensor *a,
+                                           const tare_tensor *b, const tare_tensor *y) {
+    const quantized_scheme sa = tare__quantized_scheme_of(a), sb = tare__quantized_scheme_of(b);
+    const quantized_scheme sy = tare__quantized_scheme_of(y);
+    const quantized_range ra = {sa.scale, sa.zero_point}, rb = {sb.scale, sb.zero_point};
+    const quantized_range ry = {sy.scale, sy.zero_point};
     const bool relu =
         OP_IS_ANY(tare__op_id(call->op), TARE_OP_QUANTIZED_ADD_RELU, TARE_OP_QUANTIZED_MUL_RELU);
-    return (code_binary){
+    return (quantized_binary){
         .is_signed = sa.is_signed,
         .is_product = is_product(call),
         .add = tare__native_add(ra, rb, ry, sy.least, sy.most, relu),
@@ -48,8 +48,8 @@ code_binary tare__code_binary_of(const op_call *call, const tare_tensor *a, cons
     };
 }
 
-void tare__code_binary_run(const code_binary *op, const elementwise_kernels *k, const uint8_t *a,
-                           const uint8_t *b, size_t count, uint8_t *y) {
+void tare__quantized_binary_run(const quantized_binary *op, const elementwise_kernels *k,
+                                const uint8_t *a, const uint8_t *b, size_t count, uint8_t *y) {
     if (op->is_product)
         k->mul(&op->mul, op->is_signed, a, b, count, y);
     else
@@ -61,5 +61,5 @@ product_addend tare__value_addend_of(const tare_tensor *t) {
                             .scale = (float)t->q->scale[0],
                             .zero_point = (int32_t)t->q->zero_point[0],
                             .is_signed = t->dtype == TARE_QINT8,
-                            .codes = t->data};
+                            .quantized = t->data};
 }

@@ -22,7 +22,7 @@ enum {
     WEIGHTS_PER_WORK = 256 << 10,
     LEAST_WORK_PER_BYTE = 4,
     MOST_WORK_PER_BYTE = 128,
-    FLOAT_WORK = 4, // a multiply-accumulate of floats takes as long as so many of codes
+    FLOAT_WORK = 4, // a multiply-accumulate of floats takes as long as so many of quantized values
 };
 
 static bool is_batch(const tare_tensor *const *inputs, size_t count) {

@@ -49,7 +49,7 @@ bool tare__plan_layer_is_linear(const plan_record *r) {
 
 bool tare__plan_is_quantized_sum(const plan_builder *b, const plan_record *r) {
     const tare_tensor *x = tare__call_tensor(&r->call, 0), *other = tare__call_tensor(&r->call, 1);
-    if (!tare__is_code_sum(&r->call) || x == NULL || other == NULL || x == other) return false;
+    if (!tare__is_quantized_sum(&r->call) || x == NULL || other == NULL || x == other) return false;
     const tare_tensor *y = b->values[r->result].tensor;
     return tare__same_shape(x, y) && tare__same_shape(other, y);
 }
@@ -57,7 +57,7 @@ bool tare__plan_is_quantized_sum(const plan_builder *b, const plan_record *r) {
 bool tare__plan_is_quantized_function(const plan_builder *b, const plan_record *r) {
     const tare_tensor *x = tare__plan_quantized_input(r);
     return x != NULL && !r->is_observer && !r->is_view &&
-           tare__is_function_of_a_code(&r->call, x) &&
+           tare__is_function_of_one_value(&r->call, x) &&
            tare__same_shape(x, b->values[r->result].tensor);
 }
 
@@ -69,7 +69,7 @@ tare_status tare__plan_quantized_table(plan_builder *b, const plan_record *r, ui
     call.memory = &b->scratch;
     *known = false;
     if (x == NULL) return TARE_OK;
-    return tare__code_table_of(&call, r->compute, x, table, known);
+    return tare__quantized_table_of(&call, r->compute, x, table, known);
 }
 
 bool tare__plan_gives_bytes(const plan_builder *b, const plan_record *r) {

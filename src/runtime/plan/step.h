@@ -23,7 +23,7 @@ typedef struct step_note {
     char why[TARE_STEP_WHY]; // why it was chosen
     size_t weight_bytes;
     int64_t macs;          // as the operators' rows count them, unless it knows better
-    bool multiplies_codes; // if the first tensor is one of codes, unless it knows better
+    bool multiplies_codes; // if the first tensor is one of quantized values, unless it knows better
     bool bits_may_differ;  // between machines: a library's arithmetic
 } step_note;
 

@@ -91,8 +91,8 @@ bool tare__plan_layouts_agree(const tare_tensor *t) {
 }
 
 plan_layout tare__plan_layout(const plan_builder *b, size_t v) {
-    const size_t codes = tare__plan_codes_of(b, v);
-    if (codes != NOTHING) v = codes;
+    const size_t quantized = tare__plan_quantized_of(b, v);
+    if (quantized != NOTHING) v = quantized;
     return b->values[v].placement[LAYOUT_CHANNELS_LAST].place != NOTHING ? LAYOUT_CHANNELS_LAST
                                                                          : LAYOUT_PLAIN;
 }
@@ -193,8 +193,8 @@ bool tare__plan_has_place(const plan_builder *b, size_t v) {
     return at[LAYOUT_PLAIN].place != NOTHING || at[LAYOUT_CHANNELS_LAST].place != NOTHING;
 }
 
-size_t tare__plan_codes_of(const plan_builder *b, size_t v) {
-    return tare__plan_has_place(b, v) ? NOTHING : tare__plan_source(b, v, SOURCE_CODES);
+size_t tare__plan_quantized_of(const plan_builder *b, size_t v) {
+    return tare__plan_has_place(b, v) ? NOTHING : tare__plan_source(b, v, SOURCE_QUANTIZED);
 }
 
 // Who uses a value uses what it is made of, too, and what that is made of.

@@ -26,9 +26,9 @@ typedef struct plan_placement {
 typedef struct plan_source {
     enum plan_source_kind {
         SOURCE_NONE,
-        SOURCE_VIEW,    // a view of what lies channels last alone
-        SOURCE_SWAPPED, // a transposition that swaps dimensions 1 and 2 of 4
-        SOURCE_CODES,   // floats of quantized values, for elementwise operators alone
+        SOURCE_VIEW,      // a view of what lies channels last alone
+        SOURCE_SWAPPED,   // a transposition that swaps dimensions 1 and 2 of 4
+        SOURCE_QUANTIZED, // floats of quantized values, for elementwise operators alone
     } kind;
     size_t value;
     size_t record; // that makes it; of no view
@@ -70,12 +70,12 @@ typedef struct plan_builder {
     size_t record_count, record_capacity;
     size_t *touched; // places that the next step reads or writes
     size_t touched_count, touched_capacity;
-    memory_budget budget;             // of constants that are computed
-    struct dynamic_codes *dynamic;    // the floats that were quantized on the fly so far
-    const step_class *const *classes; // in order of priority, NULL behind the last one
-    const step_class *call;           // what none of them takes; NULL: TARE_UNSUPPORTED
-    step_facts facts;                 // of the next step
-    const char *declined;             // why no step took the chain at hand
+    memory_budget budget;              // of constants that are computed
+    struct dynamic_quantized *dynamic; // the floats that were quantized on the fly so far
+    const step_class *const *classes;  // in order of priority, NULL behind the last one
+    const step_class *call;            // what none of them takes; NULL: TARE_UNSUPPORTED
+    step_facts facts;                  // of the next step
+    const char *declined;              // why no step took the chain at hand
     tare_error *err;
 } plan_builder;
 
@@ -149,7 +149,7 @@ static inline size_t tare__plan_source(const plan_builder *b, size_t v,
     return source->kind == kind ? source->value : NOTHING;
 }
 /// The quantized values that a value without a place is made of; NOTHING: of none.
-size_t tare__plan_codes_of(const plan_builder *b, size_t value);
+size_t tare__plan_quantized_of(const plan_builder *b, size_t value);
 /// The layout in which a value already lies, channels last if in both.
 plan_layout tare__plan_layout(const plan_builder *b, size_t value);
 /// Have both layouts the same order of elements for this tensor (or has it none but the plain one)?

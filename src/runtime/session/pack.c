@@ -14,7 +14,7 @@
 #include "tare/session.h"
 
 // Those that kernels take from a plain quantized tensor.
-static bool has_plain_codes(const tare_tensor *w) {
+static bool has_plain_quantized(const tare_tensor *w) {
     return w != NULL && w->dtype == TARE_QINT8 && w->data != NULL && w->count > 0 &&
            !tare__has_zero_points(w);
 }
@@ -26,7 +26,7 @@ static tare_status read_layer(const module *m, quantized_layer *out, bool *fits,
     const bool is_packed =
         class->role == ROLE_QUANTIZED || class->role == ROLE_PACKED || class->role == ROLE_DYNAMIC;
     *fits = false;
-    if (!is_packed || !has_plain_codes(w)) return TARE_OK;
+    if (!is_packed || !has_plain_quantized(w)) return TARE_OK;
     if (tare__class_op(class) == TARE_OP_LINEAR) {
         *out = (quantized_layer){.module = m, .weight = w};
         *fits = w->ndim == 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention by a library's matrix products, and of byte codes by our own. Queries, keys and values
-// are mostly projections [batch][length][heads][width] seen with heads before length, and so is the
-// result: such transpositions are read and written in place instead of being copied.
+// Attention by a library's matrix products, and of quantized bytes by our own. Queries, keys and
+// values are mostly projections [batch][length][heads][width] seen with heads before length, and so
+// is the result: such transpositions are read and written in place instead of being copied.
 #include <string.h>
 
 #include "dnnl/float_layers.h"
@@ -17,13 +17,13 @@ typedef struct attention_step {
     attention_call call; // its tensors are the plan's; in a run the mask's data is its place's
     matrices q, k, v, y;
     size_t mask;   // place, if there is one
-    size_t scores; // place: the scores of a matrix, or what codes need, for each thread
+    size_t scores; // place: the scores of a matrix, or what quantized values need, for each thread
     int64_t count; // of q's matrices
-    attention_codes codes;
-    size_t thread_bytes; // of codes
+    attention_quantized quantized;
+    size_t thread_bytes; // of quantized values
 } attention_step;
 
-static uint8_t *codes_at(const plan_run_state *run, const matrices *m, int64_t i) {
+static uint8_t *quantized_at(const plan_run_state *run, const matrices *m, int64_t i) {
     return (uint8_t *)tare__place_data(run, m->place) + tare__matrix_offset(m, i);
 }
 
@@ -50,7 +50,7 @@ typedef struct attention_run {
 static void begin_run(attention_run *r, const plan_run_state *run, const attention_step *s) {
     r->run = run;
     r->s = *s;
-    r->s.codes.call = &r->s.call;
+    r->s.quantized.call = &r->s.call;
     r->failed = false;
     if (s->call.mask == NULL) return;
     r->mask = *s->call.mask;
@@ -117,44 +117,44 @@ static void describe_step(const plan *p, const void *state, step_note *out) {
 
 // --- of codes ---
 
-static void attend_codes(void *user, size_t i, size_t worker) {
+static void attend_quantized(void *user, size_t i, size_t worker) {
     const attention_run *r = user;
     const attention_step *s = &r->s;
     const attention_part part = tare__attention_part(&s->call, (int64_t)i);
     const attention_head head = {
         .part = part,
-        .q = codes_at(r->run, &s->q, (int64_t)i),
-        .k = codes_at(r->run, &s->k, part.k),
-        .v = codes_at(r->run, &s->v, part.v),
+        .q = quantized_at(r->run, &s->q, (int64_t)i),
+        .k = quantized_at(r->run, &s->k, part.k),
+        .v = quantized_at(r->run, &s->v, part.v),
         .q_step = (size_t)s->q.row_step,
         .k_step = (size_t)s->k.row_step,
         .v_step = (size_t)s->v.row_step,
         .y_step = (size_t)s->y.row_step,
-        .y = s->codes.gives_codes ? (void *)codes_at(r->run, &s->y, (int64_t)i)
-                                  : (void *)tare__matrix_at(r->run, &s->y, (int64_t)i),
+        .y = s->quantized.gives_quantized ? (void *)quantized_at(r->run, &s->y, (int64_t)i)
+                                          : (void *)tare__matrix_at(r->run, &s->y, (int64_t)i),
     };
     unsigned char *memory = tare__place_data(r->run, s->scores);
-    tare__attention_codes_run(&s->codes, &head, memory + worker * s->thread_bytes);
+    tare__attention_quantized_run(&s->quantized, &head, memory + worker * s->thread_bytes);
 }
 
-static tare_status run_code_attention(const plan_run_state *run, void *state) {
+static tare_status run_quantized_attention(const plan_run_state *run, void *state) {
     const attention_step *s = state;
     attention_run r;
     begin_run(&r, run, s);
     const int64_t work = s->count * s->call.queries * s->call.keys;
-    tare__thread_pool_run(tare__threads_for(run, work), (size_t)s->count, attend_codes, &r);
+    tare__thread_pool_run(tare__threads_for(run, work), (size_t)s->count, attend_quantized, &r);
     return TARE_OK;
 }
 
-static void describe_codes(const plan *p, const void *state, step_note *out) {
+static void describe_quantized(const plan *p, const void *state, step_note *out) {
     const attention_step *s = state;
     const attention_call *a = &s->call;
     (void)p;
-    out->kernel = s->codes.product->name;
+    out->kernel = s->quantized.product->name;
     out->multiplies_codes = true;
     out->macs = s->count * a->queries * a->keys * (a->width + a->value_width);
     tare__step_say(out, "integers: scores and mixtures, weights in bytes");
-    if (!s->codes.gives_codes) tare__step_say(out, ", to floats");
+    if (!s->quantized.gives_quantized) tare__step_say(out, ", to floats");
 }
 
 // --- planning ---
@@ -183,7 +183,7 @@ static bool is_sane(const attention_call *a) {
 typedef struct attention_tail {
     size_t result; // the value that the step gives
     bool is_swapped;
-    const tare_tensor *codes; // NULL: floats
+    const tare_tensor *quantized; // NULL: floats
 } attention_tail;
 
 static attention_tail read_tail(const plan_builder *b, const plan_record *r) {
@@ -193,7 +193,7 @@ static attention_tail read_tail(const plan_builder *b, const plan_record *r) {
         if (tare__plan_swaps_heads(b, &b->records[i]))
             tail.is_swapped = true;
         else
-            tail.codes = b->values[tail.result].tensor;
+            tail.quantized = b->values[tail.result].tensor;
     }
     return tail;
 }
@@ -217,12 +217,13 @@ static tare_status place(plan_builder *b, const attention_tail *tail, attention_
     return tare__plan_write(b, tail->result, LAYOUT_PLAIN, &s->y.place);
 }
 
-static void use_codes(const plan_builder *b, const attention_tail *tail, attention_step *s) {
-    code_scheme scheme;
-    if (tail->codes != NULL) scheme = tare__code_scheme_of(tail->codes);
-    tare__attention_codes_init(&s->codes, &s->call, tail->codes != NULL ? &scheme : NULL,
-                               b->setting->kernels->isa);
-    s->thread_bytes = tare__attention_codes_bytes(&s->codes);
+static void use_quantized(const plan_builder *b, const attention_tail *tail, attention_step *s) {
+    quantized_scheme scheme;
+    if (tail->quantized != NULL) scheme = tare__quantized_scheme_of(tail->quantized);
+    tare__attention_quantized_init(&s->quantized, &s->call,
+                                   tail->quantized != NULL ? &scheme : NULL,
+                                   b->setting->kernels->isa);
+    s->thread_bytes = tare__attention_quantized_bytes(&s->quantized);
 }
 
 static bool heads_floats(const plan_builder *b, const plan_record *r) {
@@ -239,7 +240,7 @@ static bool heads_quantized(const plan_builder *b, const plan_record *r) {
 // quantized, too.
 static bool extend(plan_builder *b, size_t head) {
     size_t last = head, next = tare__plan_sole_reader(b, head);
-    if (next != NOTHING && tare__attention_is_of_codes(&b->records[head].call) &&
+    if (next != NOTHING && tare__attention_is_of_quantized(&b->records[head].call) &&
         tare__plan_gives_bytes(b, &b->records[next])) {
         tare__plan_append(b, head, &last, next);
         next = tare__plan_sole_reader(b, last);
@@ -260,17 +261,17 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     call.err = b->err;
     TARE_TRY(tare__attention_read(&call, &s->call));
     const attention_call *a = &s->call;
-    const bool of_codes = tare__attention_is_of_codes(&call);
-    if ((!of_codes && b->setting->layers == NULL) || !is_sane(a) ||
+    const bool of_quantized = tare__attention_is_of_quantized(&call);
+    if ((!of_quantized && b->setting->layers == NULL) || !is_sane(a) ||
         !tare__mul_size((size_t)a->queries * sizeof(float), (size_t)a->keys, &bytes))
         return TARE_OK;
     s->count = y->count / (a->queries * a->value_width);
     s->y = tare__plan_describe_matrices(y, tail.is_swapped);
-    if (of_codes) use_codes(b, &tail, s);
-    TARE_TRY(place(b, &tail, s, of_codes ? s->thread_bytes : bytes));
+    if (of_quantized) use_quantized(b, &tail, s);
+    TARE_TRY(place(b, &tail, s, of_quantized ? s->thread_bytes : bytes));
     *done = true;
     return tare__plan_add_step(
-        b, of_codes ? &tare__quantized_attention_step : &tare__attention_step, s, r->node);
+        b, of_quantized ? &tare__quantized_attention_step : &tare__attention_step, s, r->node);
 }
 
 // Masks of booleans are the reference's.
@@ -290,11 +291,11 @@ const step_class tare__attention_step = {
 };
 
 const step_class tare__quantized_attention_step = {
-    .name = "code attention",
+    .name = "quantized attention",
     .heads = heads_quantized,
     .extend = extend,
     .plan = plan_chain,
-    .run = run_code_attention,
-    .describe = describe_codes,
+    .run = run_quantized_attention,
+    .describe = describe_quantized,
     .replicate = tare__step_share,
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch norms by kept statistics that are not part of a layer: a factor and a summand for each
-// channel, of floats or of codes. Lines are pixels of channels; small plain images are lines, too.
+// channel, of floats or of quantized values. Lines are pixels of channels; small plain images are
+// lines, too.
 #include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
 #include "ops/quantized/rule.h"
@@ -19,8 +20,8 @@ typedef struct norm_step {
     plan_pixels x, y;     // from a line of this step to the next
     size_t line, count;   // elements of some pixels, of all
     float *scale, *shift; // of a line
-    bool is_of_codes;
-    code_scheme from, to;
+    bool is_of_quantized;
+    quantized_scheme from, to;
 } norm_step;
 
 typedef struct norm_job {
@@ -40,7 +41,7 @@ static void run_part(void *user, size_t part, size_t worker) {
     for (size_t i = first; i < last; i += s->line) {
         const size_t count = s->line < last - i ? s->line : last - i;
         const size_t x = i / s->line * s->x.pitch, y = i / s->line * s->y.pitch;
-        if (s->is_of_codes)
+        if (s->is_of_quantized)
             job->kernels->elementwise->affine(&s->from, &s->to, (const uint8_t *)job->x + x,
                                               s->scale, s->shift, count, (uint8_t *)job->y + y);
         else
@@ -65,8 +66,8 @@ static void describe(const plan *p, const void *state, step_note *out) {
     const norm_step *s = state;
     (void)p;
     tare__step_say(out, "%s",
-                   s->is_of_codes ? "codes: a factor and a summand for each channel"
-                                  : "float: a factor and a summand for each channel");
+                   s->is_of_quantized ? "integers: a factor and a summand for each channel"
+                                      : "float: a factor and a summand for each channel");
     tare__step_say_slice(out, &s->y);
 }
 
@@ -150,8 +151,9 @@ static tare_status plan_quantized(plan_builder *b, size_t head, bool *done) {
         return TARE_OK;
     TARE_TRY(tare__rule_bind(&call, &rule, &bound, &known));
     if (!known) return TARE_OK;
-    norm_step like = {
-        .is_of_codes = true, .from = tare__code_scheme_of(x), .to = tare__code_scheme_of(y)};
+    norm_step like = {.is_of_quantized = true,
+                      .from = tare__quantized_scheme_of(x),
+                      .to = tare__quantized_scheme_of(y)};
     if (rule.rule.relu) like.to.least = like.to.zero_point; // rounding is monotone
     tare_status status = tare__float_call_begin(&bound, true, &f);
     if (status == TARE_OK) status = add_norm(b, head, &f.call, x, like, done);

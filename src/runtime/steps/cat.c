@@ -325,11 +325,11 @@ static bool is_in_place(const plan_builder *b, size_t v) {
 }
 
 static void fill_table(const qparams *x, const qparams *y, bool is_signed,
-                       uint8_t table[CODE_COUNT]) {
+                       uint8_t table[QUANTIZED_COUNT]) {
     const float inverse = tare__inverse_scale(y->scale[0]);
-    for (int i = 0; i < CODE_COUNT; i++) {
-        const int code = is_signed ? (int8_t)(uint8_t)i : i;
-        const float real = tare__dequantize(code, (int64_t)x->zero_point[0], (float)x->scale[0]);
+    for (int i = 0; i < QUANTIZED_COUNT; i++) {
+        const int q = is_signed ? (int8_t)(uint8_t)i : i;
+        const float real = tare__dequantize(q, (int64_t)x->zero_point[0], (float)x->scale[0]);
         table[i] = (uint8_t)tare__quantize(real, inverse, (int64_t)y->zero_point[0], y->quant_min,
                                            y->quant_max);
     }
@@ -337,7 +337,7 @@ static void fill_table(const qparams *x, const qparams *y, bool is_signed,
 
 static tare_status make_table(plan_builder *b, const tare_tensor *x, const tare_tensor *y,
                               const uint8_t **out) {
-    uint8_t *table = tare__arena_alloc(&b->plan->memory, CODE_COUNT);
+    uint8_t *table = tare__arena_alloc(&b->plan->memory, QUANTIZED_COUNT);
     if (table == NULL) return tare__out_of_memory(b->err);
     fill_table(x->q, y->q, y->dtype == TARE_QINT8, table);
     *out = table;
@@ -426,7 +426,7 @@ const step_class tare__pixel_cat_step = {
 };
 
 const step_class tare__quantized_cat_step = {
-    .name = "code cat",
+    .name = "quantized cat",
     .heads = heads_quantized,
     .reserve = reserve_pixels,
     .plan = plan_quantized,

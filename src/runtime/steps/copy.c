@@ -112,7 +112,8 @@ typedef struct way {
     strided_copy copy;
 } way;
 
-static bool way_of(const gather *g, const tare_tensor *y, plan_layout in, plan_layout out, way *w) {
+static bool path_of(const gather *g, const tare_tensor *y, plan_layout in, plan_layout out,
+                    way *w) {
     int64_t from[GATHER_MAX_DIMS], to[GATHER_MAX_DIMS], offset;
     copy_loop loops[GATHER_MAX_DIMS];
     if (!steps_in(g, in, from, &offset) || !steps_out(g, y, out, to)) return false;
@@ -145,14 +146,14 @@ static bool may_lie(const tare_tensor *t, plan_layout layout) {
 
 // The plain layout of the result comes first. Channels last it is made of what lies so, or of what
 // has that order already.
-static bool choose_way(const plan_builder *b, const gather *g, size_t x, const tare_tensor *y,
-                       way *best) {
+static bool choose_path(const plan_builder *b, const gather *g, size_t x, const tare_tensor *y,
+                        way *best) {
     int64_t most = 0;
     for (plan_layout out = 0; out < LAYOUT_COUNT; out++)
         for (plan_layout in = 0; in < LAYOUT_COUNT; in++) {
             way w;
             if (!lies_in(b, x, in) || !may_lie(g->x, in) || !may_lie(y, out) ||
-                !way_of(g, y, in, out, &w))
+                !path_of(g, y, in, out, &w))
                 continue;
             const int64_t worth = worth_of(g, y, &w);
             const bool suits = out == LAYOUT_PLAIN || in == out || worth == INT64_MAX;
@@ -192,7 +193,7 @@ static tare_status move_between_views(plan_builder *b, const plan_record *r, con
     own.x = b->values[x].tensor;
     const tare_tensor *made = b->values[to].tensor;
     if (!may_lie(own.x, LAYOUT_CHANNELS_LAST) || !may_lie(made, LAYOUT_CHANNELS_LAST) ||
-        !way_of(&own, made, LAYOUT_CHANNELS_LAST, LAYOUT_CHANNELS_LAST, &w))
+        !path_of(&own, made, LAYOUT_CHANNELS_LAST, LAYOUT_CHANNELS_LAST, &w))
         return TARE_OK;
     *done = true;
     if (is_whole(&own, made, &w))
@@ -208,7 +209,7 @@ static tare_status add_copy(plan_builder *b, const plan_record *r, const gather 
     TARE_TRY(move_between_views(b, r, g, y, &is_moved));
     if (is_moved) return TARE_OK;
     // Boxes of plain tensors always have a way; one that lies otherwise may have to be moved.
-    if (!choose_way(b, g, x, made, &w) && !way_of(g, made, LAYOUT_PLAIN, LAYOUT_PLAIN, &w))
+    if (!choose_path(b, g, x, made, &w) && !path_of(g, made, LAYOUT_PLAIN, LAYOUT_PLAIN, &w))
         return tare__fail(b->err, TARE_INTERNAL, "node '%s': cannot be moved", r->node->name);
     if (is_whole(g, made, &w))
         return tare__plan_share(b, x, w.in, &b->values[y].placement[w.out].place);

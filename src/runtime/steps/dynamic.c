@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floats that are quantized on the fly: their range, the parameters that follow from it, and codes,
-// once for all layers that read them.
+// Floats that are quantized on the fly: their range, the parameters that follow from it, and
+// quantized values, once for all layers that read them.
 #include "runtime/steps/dynamic.h"
 
 #include "ops/quantized/engine_rules.h"
@@ -8,11 +8,11 @@
 
 enum { BLOCK = 1 << 14 }; // elements
 
-typedef struct dynamic_codes { // of a builder
-    struct dynamic_codes *next;
-    size_t value, codes, input; // value; places
+typedef struct dynamic_quantized { // of a builder
+    struct dynamic_quantized *next;
+    size_t value, quantized, input; // value; places
     const dynamic_weights *w;
-} dynamic_codes;
+} dynamic_quantized;
 
 // --- the step ---
 
@@ -22,7 +22,7 @@ typedef struct range {
 } range;
 
 typedef struct dynamic_step {
-    size_t x, codes, input, ranges; // places
+    size_t x, quantized, input, ranges; // places
     size_t count;
     dynamic_weights w; // only what chooses parameters
     const scan_kernels *scan;
@@ -33,7 +33,7 @@ typedef struct dynamic_run {
     const dynamic_step *s;
     const float *x;
     range *ranges;
-    code_scheme scheme;
+    quantized_scheme scheme;
 } dynamic_run;
 
 static size_t block_of(const dynamic_step *s, size_t part) {
@@ -51,10 +51,10 @@ static void find_part(void *user, size_t part, size_t worker) {
 
 static void quantize_part(void *user, size_t part, size_t worker) {
     const dynamic_run *r = user;
-    uint8_t *codes = tare__place_data(r->run, r->s->codes);
+    uint8_t *quantized = tare__place_data(r->run, r->s->quantized);
     (void)worker;
     r->run->kernels->elementwise->quantize(&r->scheme, r->x + part * BLOCK, block_of(r->s, part),
-                                           codes + part * BLOCK);
+                                           quantized + part * BLOCK);
 }
 
 static void join_ranges(const dynamic_run *r, size_t parts, float *min, float *max) {
@@ -92,11 +92,11 @@ static void describe(const plan *p, const void *state, step_note *out) {
     const dynamic_step *s = state;
     (void)p;
     out->kernel = s->scan->name;
-    tare__step_say(out, "the range of floats, and their codes");
+    tare__step_say(out, "the range of floats, then their quantized values");
 }
 
 static const step_class dynamic_class = {
-    .name = "dynamic codes",
+    .name = "dynamic quantize",
     .run = run_dynamic,
     .describe = describe,
     .replicate = tare__step_share,
@@ -132,8 +132,8 @@ static bool choose_alike(const dynamic_weights *a, const dynamic_weights *b) {
            a->symmetric_zero_point == b->symmetric_zero_point && a->is_symmetric == b->is_symmetric;
 }
 
-static tare_status add_codes(plan_builder *b, const plan_record *layer, const dynamic_weights *w,
-                             size_t x, dynamic_codes *made) {
+static tare_status add_quantized(plan_builder *b, const plan_record *layer,
+                                 const dynamic_weights *w, size_t x, dynamic_quantized *made) {
     dynamic_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     *s = (dynamic_step){.count = (size_t)b->values[x].tensor->count,
@@ -142,26 +142,26 @@ static tare_status add_codes(plan_builder *b, const plan_record *layer, const dy
     TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
     TARE_TRY(
         tare__plan_new_scratch(b, tare__ceil_div(s->count, BLOCK) * sizeof(range), &s->ranges));
-    TARE_TRY(tare__plan_new_scratch(b, s->count, &s->codes));
+    TARE_TRY(tare__plan_new_scratch(b, s->count, &s->quantized));
     TARE_TRY(tare__plan_new_scratch(b, sizeof(dynamic_input), &s->input));
-    *made = (dynamic_codes){
-        .next = b->dynamic, .value = x, .codes = s->codes, .input = s->input, .w = &s->w};
+    *made = (dynamic_quantized){
+        .next = b->dynamic, .value = x, .quantized = s->quantized, .input = s->input, .w = &s->w};
     return tare__plan_add_step(b, &dynamic_class, s, layer->node);
 }
 
-tare_status tare__plan_dynamic_codes(plan_builder *b, const plan_record *layer,
-                                     const dynamic_weights *w, size_t x, size_t *codes,
-                                     size_t *input) {
-    dynamic_codes *found = b->dynamic;
+tare_status tare__plan_dynamic_quantized(plan_builder *b, const plan_record *layer,
+                                         const dynamic_weights *w, size_t x, size_t *quantized,
+                                         size_t *input) {
+    dynamic_quantized *found = b->dynamic;
     while (found != NULL && (found->value != x || !choose_alike(found->w, w))) found = found->next;
     if (found == NULL) {
         found = tare__arena_alloc(&b->scratch, sizeof *found);
         if (found == NULL) return tare__out_of_memory(b->err);
-        TARE_TRY(add_codes(b, layer, w, x, found));
+        TARE_TRY(add_quantized(b, layer, w, x, found));
         b->dynamic = found;
     }
-    *codes = found->codes;
+    *quantized = found->quantized;
     *input = found->input;
-    TARE_TRY(tare__plan_touch(b, *codes));
+    TARE_TRY(tare__plan_touch(b, *quantized));
     return tare__plan_touch(b, *input);
 }

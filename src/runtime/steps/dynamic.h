@@ -12,14 +12,14 @@ bool tare__plan_is_dynamic_linear(const plan_record *r);
 /// Is it one that quantizes its input on the fly, by weights that kernels take?
 bool tare__plan_is_dynamic_layer(const plan_record *r);
 
-/// Of unsigned quantized values, 128 higher where the layer's are signed.
+/// Of unsigned values, 128 higher where the layer's are signed.
 typedef struct dynamic_input {
     double scale;
     int32_t zero_point;
 } dynamic_input;
 /// Places that the next step reads. Layers that ask for the same values share them.
-tare_status tare__plan_dynamic_codes(plan_builder *b, const plan_record *layer,
-                                     const dynamic_weights *w, size_t x, size_t *codes,
-                                     size_t *input);
+tare_status tare__plan_dynamic_quantized(plan_builder *b, const plan_record *layer,
+                                         const dynamic_weights *w, size_t x, size_t *quantized,
+                                         size_t *input);
 
 #endif

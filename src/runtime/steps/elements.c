@@ -14,10 +14,10 @@ enum {
     MOST_ELEMENTS = 16, // operators of a chain
 };
 
-// Where floats lie, or byte codes that become floats as they are read.
+// Where floats lie, or quantized bytes that become floats as they are read.
 typedef struct source {
     size_t place;
-    const code_scheme *scheme; // of codes; NULL: floats
+    const quantized_scheme *scheme; // of quantized values; NULL: floats
 } source;
 
 // The second operand of a loop of two. Runs of it lie where the outer dimensions say.
@@ -43,7 +43,7 @@ typedef struct elements {
     source x;
     size_t y; // place
     int64_t count;
-    size_t step_count, coded_count; // operands that are codes
+    size_t step_count, coded_count; // operands that are quantized values
     element_step *steps;
 } elements;
 
@@ -55,7 +55,7 @@ typedef struct span {
     int64_t step;
 } span;
 
-// The floats from element `at` on. room: for those that codes become.
+// The floats from element `at` on. room: for those that quantized values become.
 static const float *floats_at(const source *s, const plan_run_state *run, int64_t at, int64_t count,
                               float *room) {
     const void *data = tare__place_data(run, s->place);
@@ -66,7 +66,7 @@ static const float *floats_at(const source *s, const plan_run_state *run, int64_
 }
 
 // What stands beside element `at` of the result, and at most *count that follow. self: the value
-// that flows through the chain. Codes have the result's shape.
+// that flows through the chain. Quantized values have the result's shape.
 static span operand_at(const operand *o, const plan_run_state *run, size_t size, int64_t at,
                        const float *self, int64_t *count, float *room) {
     if (o->from.scheme != NULL && o->kind == OPERAND_TENSOR)
@@ -96,7 +96,7 @@ static void run_two(const element_step *s, const plan_run_state *run, int64_t be
     for (int64_t done = 0, n; done < count; done += n) {
         n = count - done;
         const span self = {x + done, 1};
-        span mask = {0}; // first: no more codes become floats than the mask says of
+        span mask = {0}; // first: no more quantized values become floats than the mask says of
         if (s->two == NULL) mask = operand_at(&s->mask, run, 1, begin + done, x + done, &n, room);
         const span other =
             operand_at(&s->other, run, sizeof(float), begin + done, x + done, &n, room);
@@ -142,7 +142,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     (void)p;
     tare__step_say(out, "float: %zu loop%s in a row over blocks that stay in the cache",
                    e->step_count, e->step_count == 1 ? "" : "s");
-    if (e->coded_count > 0) tare__step_say(out, ", of codes");
+    if (e->coded_count > 0) tare__step_say(out, ", dequantized on the way");
 }
 
 // --- planning ---
@@ -293,7 +293,7 @@ static bool read_step(const plan_builder *b, const plan_record *r, size_t self, 
 // It is best to begin with what lies channels last, then with floats, which may be written over.
 static int rank_of(const plan_builder *b, size_t v) {
     const bool is_last = tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST;
-    return (is_last ? 2 : 0) + (tare__plan_codes_of(b, v) == NOTHING ? 1 : 0);
+    return (is_last ? 2 : 0) + (tare__plan_quantized_of(b, v) == NOTHING ? 1 : 0);
 }
 
 // The head's input that has the result's shape.
@@ -336,14 +336,14 @@ static bool read_chain(plan_builder *b, size_t head, element_chain *c) {
 }
 
 static tare_status read_source(plan_builder *b, size_t v, plan_layout layout, source *out) {
-    const size_t codes = tare__plan_codes_of(b, v);
+    const size_t quantized = tare__plan_quantized_of(b, v);
     out->scheme = NULL;
-    if (codes == NOTHING) return tare__plan_read(b, v, layout, &out->place);
-    code_scheme *scheme = tare__arena_alloc(&b->plan->memory, sizeof *scheme);
+    if (quantized == NOTHING) return tare__plan_read(b, v, layout, &out->place);
+    quantized_scheme *scheme = tare__arena_alloc(&b->plan->memory, sizeof *scheme);
     if (scheme == NULL) return tare__out_of_memory(b->err);
-    *scheme = tare__code_scheme_of(b->values[codes].tensor);
+    *scheme = tare__quantized_scheme_of(b->values[quantized].tensor);
     out->scheme = scheme;
-    return tare__plan_read(b, codes, layout, &out->place);
+    return tare__plan_read(b, quantized, layout, &out->place);
 }
 
 static tare_status place_operand(plan_builder *b, const element_chain *c, operand *o) {

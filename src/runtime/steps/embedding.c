@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Rows of a table, of floats or of codes with parameters for each row, and bags of them. Rows lie
-// anywhere in memory, so that some are asked for ahead.
+// Rows of a table, of floats or of quantized values with parameters for each row, and bags of them.
+// Rows lie anywhere in memory, so that some are asked for ahead.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -186,7 +186,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     out->kernel = s->rows.table->q != NULL ? "expand" : "rows";
     out->weight_bytes = tare__tensor_bytes(s->rows.table);
     tare__step_say(out, "%s",
-                   s->rows.table->q != NULL ? "rows of codes become floats"
+                   s->rows.table->q != NULL ? "rows of integers become floats"
                                             : "rows of floats are copied");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions that a plan computes together, in bands of rows: depthwise ones and their neighbours
-// have few sums for each element that they read and write, so that where these do not fit the
-// caches, moving them is what the layers cost.
+// Convolutions that a plan computes together, in row blocks of rows: depthwise ones and their
+// neighbours have few sums for each element that they read and write, so that where these do not
+// fit the caches, moving them is what the layers cost.
 #include <string.h>
 
 #include "runtime/plan/dispatch.h"
@@ -99,7 +99,7 @@ static tare_status compile(plan_builder *b, links *l, float_layer **out) {
     return status;
 }
 
-// Where the library has no fast form of a band.
+// Where the library has no fast form of a row block.
 static tare_status plan_apart(plan_builder *b, const links *l) {
     for (size_t i = 0; i < l->count; i++) {
         bool done = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of two tensors of floats, by a library's kernels: threads share the matrices, or bands
-// of their rows where there are few.
+// Products of two tensors of floats, by a library's kernels: threads share the matrices, or row
+// blocks of their rows where there are few.
 #include <stdatomic.h>
 
 #include "dnnl/float_layers.h"

@@ -11,7 +11,7 @@
 
 // The mean of each channel over the pixels of an image.
 typedef struct mean_job {
-    const line_kernels *lines;
+    const row_kernels *lines;
     const float *x;
     float *y;
     int64_t batch, pixels;
@@ -63,7 +63,7 @@ static void divide(const pool_step *s, const pool_window *w, float *y) {
     }
 }
 
-static void pool_pixel(const pool_step *s, const line_kernels *k, const float *image,
+static void pool_pixel(const pool_step *s, const row_kernels *k, const float *image,
                        const int64_t at[3], float *y) {
     const pool_call *p = &s->call;
     const pool_window w = tare__pool_window_at(p, at);
@@ -83,7 +83,7 @@ static void pool_pixel(const pool_step *s, const line_kernels *k, const float *i
 
 typedef struct pool_run {
     const pool_step *step;
-    const line_kernels *lines;
+    const row_kernels *lines;
     const float *x;
     float *y;
     size_t part_count;

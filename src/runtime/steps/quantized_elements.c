@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps between floats and codes, and on codes element by element; they take tensors in whichever
-// layout these lie.
+// Steps between floats and quantized values, and on quantized values element by element; they take
+// tensors in whichever layout these lie.
 #include <string.h>
 
 #include "ops/quantized/broadcast.h"
@@ -22,16 +22,17 @@ enum {
     FEW_PAIRS = 8,      // shorter rows of broadcast operands are left to the reference
 };
 
-typedef struct code_step code_step;
-typedef struct code_span {
+typedef struct quantized_step quantized_step;
+typedef struct quantized_span {
     const unsigned char *a, *b; // of the whole tensors; b NULL: none
     unsigned char *y;
     size_t first, count; // elements
-} code_span;
-typedef void (*code_loop)(const code_step *s, const elementwise_kernels *k, const code_span *at);
+} quantized_span;
+typedef void (*quantized_loop)(const quantized_step *s, const elementwise_kernels *k,
+                               const quantized_span *at);
 
-struct code_step {
-    code_loop loop;
+struct quantized_step {
+    quantized_loop loop;
     size_t a, b, y; // places; b NOTHING: none
     size_t count;
     size_t channels;                  // of pixels that lie apart; 0: elements follow each other
@@ -39,80 +40,85 @@ struct code_step {
     const char *slice_of;             // as of pixels
     size_t line, image;               // where b is a line of channels per image: elements of both
     size_t planes, plane;             // of images that become pixels, and its elements; 0: none do
-    code_scheme scheme;
-    code_binary binary;
-    code_pairs pairs; // of broadcast operands
-    uint8_t table[CODE_COUNT];
+    quantized_scheme scheme;
+    quantized_binary binary;
+    quantized_pairs pairs; // of broadcast operands
+    uint8_t table[QUANTIZED_COUNT];
 };
 
 // --- loops ---
 
-static void quantize(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+static void quantize(const quantized_step *s, const elementwise_kernels *k,
+                     const quantized_span *at) {
     const float *x = (const float *)(const void *)at->a;
     k->quantize(&s->scheme, x + at->first, at->count, at->y + at->first);
 }
 
-static void dequantize(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+static void dequantize(const quantized_step *s, const elementwise_kernels *k,
+                       const quantized_span *at) {
     float *y = (float *)(void *)at->y;
     k->dequantize(&s->scheme, at->a + at->first, at->count, y + at->first);
 }
 
-static void combine(const code_step *s, const elementwise_kernels *k, const code_span *at) {
-    tare__code_binary_run(&s->binary, k, at->a + at->first, at->b + at->first, at->count,
-                          at->y + at->first);
+static void combine(const quantized_step *s, const elementwise_kernels *k,
+                    const quantized_span *at) {
+    tare__quantized_binary_run(&s->binary, k, at->a + at->first, at->b + at->first, at->count,
+                               at->y + at->first);
 }
 
 // b is a line of channels for each image.
-static void combine_lines(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+static void combine_lines(const quantized_step *s, const elementwise_kernels *k,
+                          const quantized_span *at) {
     const size_t last = at->first + at->count;
     for (size_t i = at->first, count; i < last; i += count) {
         const size_t channel = i % s->line;
         count = s->line - channel < last - i ? s->line - channel : last - i;
-        tare__code_binary_run(&s->binary, k, at->a + i, at->b + i / s->image * s->line + channel,
-                              count, at->y + i);
+        tare__quantized_binary_run(&s->binary, k, at->a + i,
+                                   at->b + i / s->image * s->line + channel, count, at->y + i);
     }
 }
 
 // A row of broadcast operands; the steps are 0 where one stands still.
-static void combine_row(const code_step *s, const elementwise_kernels *k, const uint8_t *a,
+static void combine_row(const quantized_step *s, const elementwise_kernels *k, const uint8_t *a,
                         const uint8_t *b, size_t count, uint8_t *y) {
     const bool steps_a = s->pairs.step_a != 0, steps_b = s->pairs.step_b != 0;
     uint8_t same[REPEATED];
     if (!steps_a || !steps_b) memset(same, steps_a ? b[0] : a[0], tare__least(count, REPEATED));
     for (size_t i = 0; i < count; i += REPEATED)
-        tare__code_binary_run(&s->binary, k, steps_a ? a + i : same, steps_b ? b + i : same,
-                              tare__part_of(count, i, REPEATED), y + i);
+        tare__quantized_binary_run(&s->binary, k, steps_a ? a + i : same, steps_b ? b + i : same,
+                                   tare__part_of(count, i, REPEATED), y + i);
 }
 
-static void combine_broadcast(const code_step *s, const elementwise_kernels *k,
-                              const code_span *at) {
-    const code_pairs *p = &s->pairs;
+static void combine_broadcast(const quantized_step *s, const elementwise_kernels *k,
+                              const quantized_span *at) {
+    const quantized_pairs *p = &s->pairs;
     const size_t row = (size_t)p->count, last = at->first + at->count;
     for (size_t i = at->first, count; i < last; i += count) {
         const size_t within = i % row;
         int64_t a, b;
         count = tare__least(row - within, last - i);
-        tare__code_pairs_locate(p, (int64_t)(i / row), &a, &b);
+        tare__quantized_pairs_locate(p, (int64_t)(i / row), &a, &b);
         combine_row(s, k, at->a + a + (int64_t)within * p->step_a,
                     at->b + b + (int64_t)within * p->step_b, count, at->y + i);
     }
 }
 
-static void look_up(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+static void look_up(const quantized_step *s, const elementwise_kernels *k,
+                    const quantized_span *at) {
     k->look_up(s->table, at->a + at->first, at->count, at->y + at->first);
 }
 
 // --- running ---
 
-typedef struct code_job {
-    const code_step *s;
+typedef struct quantized_job {
+    const quantized_step *s;
     const elementwise_kernels *kernels;
-    code_span all;
-} code_job;
+    quantized_span all;
+} quantized_job;
 
 static void run_block(void *user, size_t part, size_t worker) {
-    const code_job *job = user;
-    code_span at = job->all;
+    const quantized_job *job = user;
+    quantized_span at = job->all;
     (void)worker;
     at.first = part * BLOCK;
     at.count = job->s->count - at.first < BLOCK ? job->s->count - at.first : BLOCK;
@@ -121,50 +127,51 @@ static void run_block(void *user, size_t part, size_t worker) {
 
 // The loop for one pixel after the other.
 static void run_pixels(void *user, size_t part, size_t worker) {
-    const code_job *job = user;
-    const code_step *s = job->s;
+    const quantized_job *job = user;
+    const quantized_step *s = job->s;
     const size_t step = tare__ceil_div(BLOCK, s->channels), first = part * step;
     const size_t pixels = s->count / s->channels;
     const size_t last = pixels - first < step ? pixels : first + step;
     (void)worker;
     for (size_t i = first; i < last; i++) {
-        const code_span at = {.a = job->all.a + i * s->a_pitch,
-                              .b = s->b != NOTHING ? job->all.b + i * s->b_pitch : NULL,
-                              .y = job->all.y + i * s->y_pitch,
-                              .count = s->channels};
+        const quantized_span at = {.a = job->all.a + i * s->a_pitch,
+                                   .b = s->b != NOTHING ? job->all.b + i * s->b_pitch : NULL,
+                                   .y = job->all.y + i * s->y_pitch,
+                                   .count = s->channels};
         s->loop(s, job->kernels, &at);
     }
 }
 
-// A strip of the planes of an image, whose codes are in the cache when they become pixels.
+// A strip of the planes of an image, whose quantized values are in the cache when they become
+// pixels.
 static void run_planes(void *user, size_t part, size_t worker) {
-    const code_job *job = user;
-    const code_step *s = job->s;
+    const quantized_job *job = user;
+    const quantized_step *s = job->s;
     const size_t strips = tare__ceil_div(s->plane, STRIP), first = part % strips * STRIP;
     const size_t count = tare__part_of(s->plane, first, STRIP);
     const size_t image = part / strips * s->planes * s->plane;
     const float *x = (const float *)(const void *)job->all.a + image + first;
-    uint8_t codes[MOST_PLANES * STRIP];
+    uint8_t quantized[MOST_PLANES * STRIP];
     (void)worker;
     for (size_t k = 0; k < s->planes; k++)
-        job->kernels->quantize(&s->scheme, x + k * s->plane, count, codes + k * STRIP);
-    job->kernels->interleave(codes, STRIP, s->planes, count,
+        job->kernels->quantize(&s->scheme, x + k * s->plane, count, quantized + k * STRIP);
+    job->kernels->interleave(quantized, STRIP, s->planes, count,
                              job->all.y + image + first * s->planes);
 }
 
-static size_t part_count(const code_step *s) {
+static size_t part_count(const quantized_step *s) {
     if (s->planes > 0) return s->count / s->planes / s->plane * tare__ceil_div(s->plane, STRIP);
     if (s->channels == 0) return tare__ceil_div(s->count, BLOCK);
     return tare__ceil_div(s->count / s->channels, tare__ceil_div(BLOCK, s->channels));
 }
 
-static tare_status run_codes(const plan_run_state *run, void *state) {
-    const code_step *s = state;
-    code_job job = {.s = s,
-                    .kernels = run->kernels->elementwise,
-                    .all = {.a = tare__place_data(run, s->a),
-                            .b = s->b != NOTHING ? tare__place_data(run, s->b) : NULL,
-                            .y = tare__place_data(run, s->y)}};
+static tare_status run_quantized(const plan_run_state *run, void *state) {
+    const quantized_step *s = state;
+    quantized_job job = {.s = s,
+                         .kernels = run->kernels->elementwise,
+                         .all = {.a = tare__place_data(run, s->a),
+                                 .b = s->b != NOTHING ? tare__place_data(run, s->b) : NULL,
+                                 .y = tare__place_data(run, s->y)}};
     const thread_task run_part = s->planes > 0     ? run_planes
                                  : s->channels > 0 ? run_pixels
                                                    : run_block;
@@ -174,18 +181,18 @@ static tare_status run_codes(const plan_run_state *run, void *state) {
 
 static void describe(const plan *p, const void *state, step_note *out) {
     static const struct {
-        code_loop loop;
+        quantized_loop loop;
         const char *kernel, *why;
     } loops[] = {
-        {quantize, .kernel = "quantize", .why = "floats to codes"},
-        {dequantize, .kernel = "dequantize", .why = "codes to floats"},
-        {combine, .kernel = "combine", .why = "integers: two codes"},
+        {quantize, .kernel = "quantize", .why = "floats to integers"},
+        {dequantize, .kernel = "dequantize", .why = "integers to floats"},
+        {combine, .kernel = "combine", .why = "integers: two values"},
         {combine_lines, .kernel = "combine",
-         .why = "integers: two codes, one of them of a channel"},
+         .why = "integers: two values, one of them per channel"},
         {combine_broadcast, .kernel = "combine", .why = "integers: two codes, broadcast"},
-        {look_up, .kernel = "look_up", .why = "integers: a function of one code is a table"},
+        {look_up, .kernel = "look_up", .why = "integers: a table of a function of one value"},
     };
-    const code_step *s = state;
+    const quantized_step *s = state;
     (void)p;
     for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
         if (loops[i].loop != s->loop) continue;
@@ -198,29 +205,31 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 // --- planning ---
 
-// Of a row's call with codes a and b; b NULL: none.
-typedef struct code_call {
+// Of a row's call with quantized values a and b; b NULL: none.
+typedef struct quantized_call {
     const plan_record *record;
     const tare_tensor *a, *b, *y;
-} code_call;
+} quantized_call;
 
-static tare_status set_quantize(plan_builder *b, code_call *c, code_step *s, bool *known) {
+static tare_status set_quantize(plan_builder *b, quantized_call *c, quantized_step *s,
+                                bool *known) {
     (void)b;
     *known = c->a->dtype == TARE_FLOAT32 && tare__is_byte_quantized(c->y);
     s->loop = quantize;
-    if (*known) s->scheme = tare__code_scheme_of(c->y);
+    if (*known) s->scheme = tare__quantized_scheme_of(c->y);
     return TARE_OK;
 }
 
-static tare_status set_dequantize(plan_builder *b, code_call *c, code_step *s, bool *known) {
+static tare_status set_dequantize(plan_builder *b, quantized_call *c, quantized_step *s,
+                                  bool *known) {
     (void)b;
     *known = tare__is_byte_quantized(c->a) && c->y->dtype == TARE_FLOAT32;
     s->loop = dequantize;
-    if (*known) s->scheme = tare__code_scheme_of(c->a);
+    if (*known) s->scheme = tare__quantized_scheme_of(c->a);
     return TARE_OK;
 }
 
-static bool is_pair(const code_call *c) {
+static bool is_pair(const quantized_call *c) {
     return tare__same_shape(c->a, c->y) && tare__same_shape(c->b, c->y);
 }
 
@@ -231,23 +240,24 @@ static bool is_line(const tare_tensor *b, const tare_tensor *y) {
 }
 
 // Rows along which both are one, or one stands still.
-static bool set_broadcast(const code_call *c, tare_tensor *y, code_step *s) {
-    s->pairs = tare__code_pairs_of(c->a, c->b, y);
+static bool set_broadcast(const quantized_call *c, tare_tensor *y, quantized_step *s) {
+    s->pairs = tare__quantized_pairs_of(c->a, c->b, y);
     s->loop = combine_broadcast;
     return s->pairs.step_a + s->pairs.step_b > 0 && s->pairs.count >= FEW_PAIRS;
 }
 
 // Neither sums nor products depend on the order of their operands.
-static void order_operands(code_call *c) {
+static void order_operands(quantized_call *c) {
     const tare_tensor *a = c->a;
     if (tare__same_shape(a, c->y)) return;
     c->a = c->b;
     c->b = a;
 }
 
-static tare_status set_binary(plan_builder *b, code_call *c, code_step *s, bool *known) {
-    if (c->b == NULL || !tare__is_code_binary(&c->record->call) || !tare__is_byte_quantized(c->a) ||
-        !tare__is_byte_quantized(c->b) || !tare__is_byte_quantized(c->y))
+static tare_status set_binary(plan_builder *b, quantized_call *c, quantized_step *s, bool *known) {
+    if (c->b == NULL || !tare__is_quantized_binary(&c->record->call) ||
+        !tare__is_byte_quantized(c->a) || !tare__is_byte_quantized(c->b) ||
+        !tare__is_byte_quantized(c->y))
         return TARE_OK;
     order_operands(c);
     s->loop = combine;
@@ -258,14 +268,14 @@ static tare_status set_binary(plan_builder *b, code_call *c, code_step *s, bool 
     } else if (!is_pair(c) && !set_broadcast(c, b->values[c->record->result].tensor, s)) {
         return TARE_OK;
     }
-    s->binary = tare__code_binary_of(&c->record->call, c->a, c->b, c->y);
+    s->binary = tare__quantized_binary_of(&c->record->call, c->a, c->b, c->y);
     *known = true;
     return TARE_OK;
 }
 
-// A tensor of all codes, or what became of them, in the kind of `like`.
-static tare_status all_codes(const tare_tensor *like, tare_tensor **out, tare_error *err) {
-    const int64_t shape[] = {CODE_COUNT};
+// A tensor of all quantized values, or what became of them, in the kind of `like`.
+static tare_status all_quantized(const tare_tensor *like, tare_tensor **out, tare_error *err) {
+    const int64_t shape[] = {QUANTIZED_COUNT};
     TARE_TRY(tare__tensor_meta(like->dtype, 1, shape, like->q, out, err));
     return tare__tensor_allocate(*out, err);
 }
@@ -277,7 +287,7 @@ static tare_status run_chain(plan_builder *b, size_t head, tare_tensor **at) {
         tare_tensor *y = NULL;
         call.err = b->err;
         call.memory = &b->scratch;
-        tare_status status = all_codes(b->values[r->result].tensor, &y, b->err);
+        tare_status status = all_quantized(b->values[r->result].tensor, &y, b->err);
         if (status == TARE_OK) status = tare__call_on(&call, r->compute, *at, y);
         tare_tensor_release(*at);
         *at = y;
@@ -288,17 +298,18 @@ static tare_status run_chain(plan_builder *b, size_t head, tare_tensor **at) {
 
 // A chain from codes through floats to codes.
 static tare_status chain_table(plan_builder *b, size_t head, const tare_tensor *x,
-                               uint8_t table[CODE_COUNT]) {
+                               uint8_t table[QUANTIZED_COUNT]) {
     tare_tensor *at = NULL;
-    tare_status status = all_codes(x, &at, b->err);
-    for (int i = 0; status == TARE_OK && i < CODE_COUNT; i++) ((uint8_t *)at->data)[i] = (uint8_t)i;
+    tare_status status = all_quantized(x, &at, b->err);
+    for (int i = 0; status == TARE_OK && i < QUANTIZED_COUNT; i++)
+        ((uint8_t *)at->data)[i] = (uint8_t)i;
     if (status == TARE_OK) status = run_chain(b, head, &at);
-    if (status == TARE_OK) memcpy(table, at->data, CODE_COUNT);
+    if (status == TARE_OK) memcpy(table, at->data, QUANTIZED_COUNT);
     tare_tensor_release(at);
     return status;
 }
 
-// Every code is read before it is written: the result may take the place of an operand.
+// Every quantized value is read before it is written: the result may take the place of an operand.
 static tare_status write_result(plan_builder *b, size_t y, size_t first, size_t second,
                                 plan_layout layout, size_t *place) {
     const size_t over =
@@ -322,7 +333,7 @@ static tare_status read_pixels(plan_builder *b, size_t v, size_t *place, size_t 
 
 // Of operands and a result some of which lie apart.
 static tare_status place_pixels(plan_builder *b, size_t y, size_t first, size_t second,
-                                code_step *s) {
+                                quantized_step *s) {
     plan_pixels lines = {.pitch = (size_t)b->values[y].tensor->shape[1]};
     s->channels = lines.pitch;
     TARE_TRY(read_pixels(b, first, &s->a, &s->a_pitch));
@@ -338,7 +349,7 @@ static tare_status place_pixels(plan_builder *b, size_t y, size_t first, size_t 
 }
 
 static tare_status place(plan_builder *b, size_t y, size_t first, size_t second, plan_layout layout,
-                         code_step *s) {
+                         quantized_step *s) {
     const bool is_apart = tare__plan_lies_apart(b, first) ||
                           (second != NOTHING && tare__plan_lies_apart(b, second)) ||
                           tare__plan_is_slice(b, y, LAYOUT_CHANNELS_LAST);
@@ -349,8 +360,8 @@ static tare_status place(plan_builder *b, size_t y, size_t first, size_t second,
     return write_result(b, y, first, second, layout, &s->y);
 }
 
-static tare_status add_chain(plan_builder *b, size_t head, const code_call *c, code_step *s,
-                             bool *done) {
+static tare_status add_chain(plan_builder *b, size_t head, const quantized_call *c,
+                             quantized_step *s, bool *done) {
     size_t last = head;
     while (b->records[last].next != NOTHING) last = b->records[last].next;
     const size_t x = tare__plan_find_value(b, c->a), y = b->records[last].result;
@@ -364,36 +375,36 @@ static tare_status add_chain(plan_builder *b, size_t head, const code_call *c, c
     return tare__plan_add_step(b, &tare__quantized_elements_step, s, c->record->node);
 }
 
-// Functions of one code: the reference computes each of them once.
-static tare_status set_table(plan_builder *b, code_call *c, code_step *s, bool *known) {
+// Functions of one quantized value: the reference computes each of them once.
+static tare_status set_table(plan_builder *b, quantized_call *c, quantized_step *s, bool *known) {
     s->loop = look_up;
     return tare__plan_quantized_table(b, c->record, s->table, known);
 }
 
 static const struct {
     op_id op;
-    tare_status (*set)(plan_builder *b, code_call *c, code_step *s, bool *known);
+    tare_status (*set)(plan_builder *b, quantized_call *c, quantized_step *s, bool *known);
 } rows[] = {
     {TARE_OP_QUANTIZE_PER_TENSOR, set_quantize}, {TARE_OP_DEQUANTIZE, set_dequantize},
     {TARE_OP_QUANTIZED_ADD, set_binary},         {TARE_OP_QUANTIZED_ADD_RELU, set_binary},
     {TARE_OP_QUANTIZED_MUL, set_binary},         {TARE_OP_QUANTIZED_MUL_RELU, set_binary},
 };
 
-static bool read_call(const plan_builder *b, const plan_record *r, code_call *out) {
+static bool read_call(const plan_builder *b, const plan_record *r, quantized_call *out) {
     if (r->result == NOTHING || r->is_observer || r->is_view) return false;
-    *out = (code_call){
+    *out = (quantized_call){
         .record = r, .a = tare__plan_quantized_input(r), .y = b->values[r->result].tensor};
     if (r->call.param_count > 1) out->b = tare__call_tensor(&r->call, 1);
     return out->a != NULL && out->y->count > 0 && tare__plan_find_value(b, out->a) != NOTHING;
 }
 
 static bool is_dequantize(const plan_builder *b, const plan_record *r) {
-    code_call c;
+    quantized_call c;
     return tare__record_is(r, TARE_OP_DEQUANTIZE) && r->input_count == 1 && read_call(b, r, &c) &&
            tare__is_byte_quantized(c.a) && c.y->dtype == TARE_FLOAT32;
 }
 
-static tare_status choose(plan_builder *b, code_call *c, code_step *s, bool *known) {
+static tare_status choose(plan_builder *b, quantized_call *c, quantized_step *s, bool *known) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (tare__record_is(c->record, rows[i].op)) TARE_TRY(rows[i].set(b, c, s, known));
     if (*known) return TARE_OK;
@@ -401,12 +412,12 @@ static tare_status choose(plan_builder *b, code_call *c, code_step *s, bool *kno
     return set_table(b, c, s, known);
 }
 
-static bool has_pair(const code_step *s) {
+static bool has_pair(const quantized_step *s) {
     return s->loop == combine || s->loop == combine_lines || s->loop == combine_broadcast;
 }
 
 // One operand channels last is enough: the other is moved.
-static plan_layout choose_layout(const plan_builder *b, const code_step *s, size_t a,
+static plan_layout choose_layout(const plan_builder *b, const quantized_step *s, size_t a,
                                  size_t other) {
     const plan_layout first = tare__plan_layout(b, a);
     if (s->loop == combine_lines) return LAYOUT_CHANNELS_LAST;
@@ -415,7 +426,7 @@ static plan_layout choose_layout(const plan_builder *b, const code_step *s, size
 }
 
 // Is it an image of few planes, which a convolution alone reads as pixels?
-static bool becomes_pixels(const plan_builder *b, const code_call *c) {
+static bool becomes_pixels(const plan_builder *b, const quantized_call *c) {
     const plan_value *y = &b->values[c->record->result];
     const int64_t planes = c->y->ndim >= 4 ? c->y->shape[1] : 0;
     if (planes < 2 || planes > MOST_PLANES || tare__plan_layouts_agree(c->y)) return false;
@@ -427,7 +438,7 @@ static bool becomes_pixels(const plan_builder *b, const code_call *c) {
     return tare__plan_is_quantized_layer(next) && !tare__plan_layer_is_linear(next);
 }
 
-static tare_status place_planes(plan_builder *b, size_t y, size_t x, code_step *s) {
+static tare_status place_planes(plan_builder *b, size_t y, size_t x, quantized_step *s) {
     const tare_tensor *t = b->values[y].tensor;
     s->planes = (size_t)t->shape[1];
     s->plane = (size_t)tare__inner_count(t, 1);
@@ -452,7 +463,7 @@ static bool heads(const plan_builder *b, const plan_record *r) {
 static int defer(const plan_builder *b, const plan_record *r) {
     const bool waits = b->setting->kernels != NULL && is_dequantize(b, r) &&
                        tare__plan_reader_takes_quantized(b, r);
-    return waits ? SOURCE_CODES : SOURCE_NONE;
+    return waits ? SOURCE_QUANTIZED : SOURCE_NONE;
 }
 
 // A call that others are for, and cannot do, is none of these.
@@ -460,10 +471,11 @@ static bool is_by_element(const plan_record *r) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (tare__record_is(r, rows[i].op)) return true;
     const tare_tensor *x = tare__plan_quantized_input(r);
-    return x != NULL && tare__is_function_of_a_code(&r->call, x);
+    return x != NULL && tare__is_function_of_one_value(&r->call, x);
 }
 
-// Codes that become floats, pass functions of one number, and are codes again.
+// Quantized values that become floats, pass functions of one number, and are quantized values
+// again.
 static bool extend(plan_builder *b, size_t head) {
     if (!tare__record_is(&b->records[head], TARE_OP_DEQUANTIZE)) return false;
     size_t chain[MOST_ELEMENTS], count = 0, next = tare__plan_sole_reader(b, head);
@@ -484,15 +496,15 @@ static bool extend(plan_builder *b, size_t head) {
 }
 
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
-    code_call c;
+    quantized_call c;
     bool known = false;
     if (!meets_bytes(b, &b->records[head])) return tare__plan_decline_operator(b);
     if (b->setting->kernels == NULL || !is_by_element(&b->records[head]) ||
         !read_call(b, &b->records[head], &c))
         return TARE_OK;
-    code_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    quantized_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (code_step){.b = NOTHING, .count = (size_t)c.y->count};
+    *s = (quantized_step){.b = NOTHING, .count = (size_t)c.y->count};
     if (b->records[head].head == head && b->records[head].next != NOTHING)
         return add_chain(b, head, &c, s, done);
     TARE_TRY(choose(b, &c, s, &known));
@@ -510,23 +522,23 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
 
 tare_status tare__plan_convert(plan_builder *b, size_t x, size_t y, const node *n) {
     const tare_tensor *from = b->values[x].tensor, *to = b->values[y].tensor;
-    code_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    quantized_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (code_step){.b = NOTHING,
-                     .count = (size_t)to->count,
-                     .loop = from->q != NULL ? dequantize : quantize,
-                     .scheme = tare__code_scheme_of(from->q != NULL ? from : to)};
+    *s = (quantized_step){.b = NOTHING,
+                          .count = (size_t)to->count,
+                          .loop = from->q != NULL ? dequantize : quantize,
+                          .scheme = tare__quantized_scheme_of(from->q != NULL ? from : to)};
     TARE_TRY(place(b, y, x, NOTHING, tare__plan_layout(b, x), s));
     return tare__plan_add_step(b, &tare__quantized_elements_step, s, n);
 }
 
 const step_class tare__quantized_elements_step = {
-    .name = "codes",
+    .name = "quantized elements",
     .heads = heads,
     .extend = extend,
     .defer = defer,
     .plan = plan_chain,
-    .run = run_codes,
+    .run = run_quantized,
     .describe = describe,
     .replicate = tare__step_share,
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Integer layers: quantized linear and convolution modules, with a sum that follows, by kernels
-// that take codes channels last.
+// that take quantized values channels last.
 #include "ops/quantized/layer.h"
 #include "ops/quantized/table.h"
 #include "runtime/gemm/qlayer.h"
@@ -13,10 +13,10 @@
 
 // --- the step ---
 
-typedef struct code_layer_step {
+typedef struct quantized_layer_step {
     qlayer *layer;
     size_t batch;
-    plan_pixels x, y, other;  // other: the addend's codes; NOTHING: none
+    plan_pixels x, y, other;  // other: the addend's quantized values; NOTHING: none
     size_t scratch;           // a place
     const tare_tensor *added; // what a layer that adds does; NULL: nothing
     // Without a batch, tensors are moved to channels last and back here: values have channels in
@@ -27,9 +27,9 @@ typedef struct code_layer_step {
     product_addend addend;
     bool gives_floats;
     const char *why; // the tuner's words; NULL: it had no choice
-} code_layer_step;
+} quantized_layer_step;
 
-static void run_moved(const elementwise_kernels *k, const code_layer_step *s,
+static void run_moved(const elementwise_kernels *k, const quantized_layer_step *s,
                       const qlayer_run *given) {
     unsigned char *x = (unsigned char *)given->scratch + s->own_bytes, *y = x + s->x_bytes;
     void *result = given->y != NULL ? (void *)given->y : (void *)given->real;
@@ -43,8 +43,8 @@ static void run_moved(const elementwise_kernels *k, const code_layer_step *s,
     run.real = given->real != NULL ? (void *)y : NULL;
     if (given->addend != NULL) {
         addend = *given->addend;
-        tare__transpose(k, &there, addend.codes, y);
-        addend.codes = y;
+        tare__transpose(k, &there, addend.quantized, y);
+        addend.quantized = y;
         run.addend = &addend;
     }
     tare__qlayer_run(s->layer, &run);
@@ -52,9 +52,9 @@ static void run_moved(const elementwise_kernels *k, const code_layer_step *s,
 }
 
 static tare_status run_layer(const plan_run_state *run, void *state) {
-    const code_layer_step *s = state;
+    const quantized_layer_step *s = state;
     product_addend addend = s->addend;
-    if (s->other.place != NOTHING) addend.codes = tare__place_data(run, s->other.place);
+    if (s->other.place != NOTHING) addend.quantized = tare__place_data(run, s->other.place);
     addend.stride = s->other.pitch;
     void *y = tare__place_data(run, s->y.place);
     const qlayer_run of_layer = {.batch = s->batch,
@@ -74,12 +74,12 @@ static tare_status run_layer(const plan_run_state *run, void *state) {
 }
 
 static void destroy_layer(void *state) {
-    const code_layer_step *s = state;
+    const quantized_layer_step *s = state;
     tare__qlayer_destroy(s->layer);
 }
 
 static void describe_layer(const plan *p, const void *state, step_note *out) {
-    const code_layer_step *s = state;
+    const quantized_layer_step *s = state;
     const qlayer_form form = tare__qlayer_form(s->layer);
     (void)p;
     out->kernel = form.kernel;
@@ -100,7 +100,7 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
 
 // --- planning ---
 
-// The sum `next` of the layer's codes and others.
+// The sum `next` of the layer's quantized values and others.
 static bool read_sum(const plan_builder *b, size_t layer_result, const plan_record *next,
                      product_addend *out, size_t *other) {
     const op_call *call = &next->call;
@@ -110,15 +110,15 @@ static bool read_sum(const plan_builder *b, size_t layer_result, const plan_reco
     const tare_tensor *y = b->values[next->result].tensor;
     *other = tare__plan_find_value(b, added);
     if (*other == NOTHING) return false;
-    const code_binary op = tare__code_binary_of(call, own, added, y);
-    *out = (product_addend){.kind = ADDEND_OF_CODES, .add = op.add, .is_signed = op.is_signed};
+    const quantized_binary op = tare__quantized_binary_of(call, own, added, y);
+    *out = (product_addend){.kind = ADDEND_OF_QUANTIZED, .add = op.add, .is_signed = op.is_signed};
     return true;
 }
 
 // A sum is written over the addend where nobody else needs that. But a layer that adds its own
 // input reads it again for other results.
 static tare_status place_lines(plan_builder *b, size_t x, size_t result, size_t other,
-                               code_layer_step *s) {
+                               quantized_layer_step *s) {
     bool is_same;
     TARE_TRY(tare__qlayer_takes_stride(s->layer)
                  ? tare__plan_read_pixels(b, x, &s->x)
@@ -131,7 +131,7 @@ static tare_status place_lines(plan_builder *b, size_t x, size_t result, size_t 
 }
 
 static tare_status place_rows(plan_builder *b, size_t x, size_t result, size_t other,
-                              code_layer_step *s) {
+                              quantized_layer_step *s) {
     bool is_same;
     TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x.place));
     if (other == NOTHING) return tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place);
@@ -142,7 +142,7 @@ static tare_status place_rows(plan_builder *b, size_t x, size_t result, size_t o
 }
 
 static tare_status place(plan_builder *b, const plan_record *layer, size_t result, size_t other,
-                         code_layer_step *s) {
+                         quantized_layer_step *s) {
     const size_t x = tare__plan_find_value(b, tare__call_layer_input(&layer->call));
     const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
     const bool is_plain = s->is_moved || tare__plan_layer_is_linear(layer);
@@ -153,41 +153,41 @@ static tare_status place(plan_builder *b, const plan_record *layer, size_t resul
 }
 
 static tare_status add_step(plan_builder *b, const plan_record *r, size_t result, size_t other,
-                            code_layer_step *s) {
+                            quantized_layer_step *s) {
     const tare_status status = place(b, r, result, other, s);
     if (status == TARE_OK) return tare__plan_add_step(b, &tare__quantized_layer_step, s, r->node);
     tare__qlayer_destroy(s->layer);
     return status;
 }
 
-typedef struct code_bounds {
+typedef struct quantized_bounds {
     int32_t least, most;
-} code_bounds;
+} quantized_bounds;
 
-// Does the table leave codes as they are between two bounds, and take the bounds elsewhere?
-static bool is_clamp(const uint8_t *table, bool is_signed, code_bounds *out) {
+// Does the table leave quantized values as they are between two bounds, and take the bounds
+// elsewhere?
+static bool is_clamp(const uint8_t *table, bool is_signed, quantized_bounds *out) {
     const int32_t low = is_signed ? -128 : 0;
-    const uint8_t first = table[(uint8_t)low], last = table[(uint8_t)(low + CODE_COUNT - 1)];
-    *out = (code_bounds){is_signed ? (int8_t)first : first, is_signed ? (int8_t)last : last};
-    for (int32_t code = low; code < low + CODE_COUNT; code++)
-        if (table[(uint8_t)code] != (uint8_t)tare__clamp_int(code, out->least, out->most))
-            return false;
+    const uint8_t first = table[(uint8_t)low], last = table[(uint8_t)(low + QUANTIZED_COUNT - 1)];
+    *out = (quantized_bounds){is_signed ? (int8_t)first : first, is_signed ? (int8_t)last : last};
+    for (int32_t q = low; q < low + QUANTIZED_COUNT; q++)
+        if (table[(uint8_t)q] != (uint8_t)tare__clamp_int(q, out->least, out->most)) return false;
     return out->least <= out->most;
 }
 
 // What follows the layer in its chain.
-typedef struct code_tail {
+typedef struct quantized_remainder {
     size_t result, rest; // the value that the layer gives; NOTHING, or the record that is left
     bool has_bounds;
-    code_bounds bounds;
-} code_tail;
+    quantized_bounds bounds;
+} quantized_remainder;
 
-// A function of codes that only bounds them is the layer's own: both have one scheme.
-static tare_status read_tail(plan_builder *b, size_t head, code_tail *out) {
+// A function of quantized values that only bounds them is the layer's own: both have one scheme.
+static tare_status read_tail(plan_builder *b, size_t head, quantized_remainder *out) {
     const plan_record *r = &b->records[head];
-    uint8_t table[CODE_COUNT];
+    uint8_t table[QUANTIZED_COUNT];
     bool known = false;
-    *out = (code_tail){.result = r->result, .rest = r->next};
+    *out = (quantized_remainder){.result = r->result, .rest = r->next};
     if (r->next == NOTHING || tare__plan_is_quantized_sum(b, &b->records[r->next])) return TARE_OK;
     const plan_record *next = &b->records[r->next];
     const tare_tensor *x = b->values[r->result].tensor, *y = b->values[next->result].tensor;
@@ -196,7 +196,8 @@ static tare_status read_tail(plan_builder *b, size_t head, code_tail *out) {
         !is_clamp(table, x->dtype == TARE_QINT8, &out->bounds) ||
         out->bounds.least > (int32_t)x->q->zero_point[0] ||
         out->bounds.most <
-            (int32_t)x->q->zero_point[0]) // requantization takes the zero point as a code
+            (int32_t)
+                x->q->zero_point[0]) // requantization takes the zero point as a quantized value
         return TARE_OK;
     out->has_bounds = true;
     out->result = next->result;
@@ -205,9 +206,9 @@ static tare_status read_tail(plan_builder *b, size_t head, code_tail *out) {
 }
 
 // Clamping twice is clamping once by the clamped bounds.
-static void narrow(quantized_layer *layer, const code_bounds *bounds) {
-    layer->code_min = tare__clamp_int(layer->code_min, bounds->least, bounds->most);
-    layer->code_max = tare__clamp_int(layer->code_max, bounds->least, bounds->most);
+static void narrow(quantized_layer *layer, const quantized_bounds *bounds) {
+    layer->quantized_min = tare__clamp_int(layer->quantized_min, bounds->least, bounds->most);
+    layer->quantized_max = tare__clamp_int(layer->quantized_max, bounds->least, bounds->most);
 }
 
 static tare_status add_rest(plan_builder *b, size_t rest) {
@@ -216,15 +217,15 @@ static tare_status add_rest(plan_builder *b, size_t rest) {
 }
 
 // Is what is left a sum that the layer can add itself?
-static bool takes_sum(const plan_builder *b, const code_tail *tail, code_layer_step *s,
-                      size_t *other) {
+static bool takes_sum(const plan_builder *b, const quantized_remainder *tail,
+                      quantized_layer_step *s, size_t *other) {
     if (tail->rest == NOTHING || !tare__qlayer_adds(s->layer)) return false;
     const plan_record *sum = &b->records[tail->rest];
     return tare__plan_is_quantized_sum(b, sum) && read_sum(b, tail->result, sum, &s->addend, other);
 }
 
-static tare_status add_steps(plan_builder *b, size_t head, const code_tail *tail,
-                             code_layer_step *s) {
+static tare_status add_steps(plan_builder *b, size_t head, const quantized_remainder *tail,
+                             quantized_layer_step *s) {
     const plan_record *r = &b->records[head];
     size_t other = NOTHING;
     if (s->addend.kind == ADDEND_OF_VALUES)
@@ -236,9 +237,9 @@ static tare_status add_steps(plan_builder *b, size_t head, const code_tail *tail
 }
 
 static void set_batch(const plan_record *r, const quantized_layer *layer, const tare_tensor *x,
-                      const tare_tensor *y, code_layer_step *s) {
+                      const tare_tensor *y, quantized_layer_step *s) {
     const bool is_linear = tare__plan_layer_is_linear(r);
-    *s = (code_layer_step){.is_moved = !is_linear && x->ndim != layer->weight->ndim};
+    *s = (quantized_layer_step){.is_moved = !is_linear && x->ndim != layer->weight->ndim};
     s->batch = is_linear ? (size_t)(y->count / layer->out_channels) : (size_t)x->shape[0];
     if (!s->is_moved) return;
     s->batch = 1;
@@ -250,7 +251,7 @@ static void set_batch(const plan_record *r, const quantized_layer *layer, const 
 
 // The fastest of those kernels that give the layer's bits.
 static tare_status tune(plan_builder *b, const quantized_layer *layer, const tare_tensor *x,
-                        const tare_tensor *y, code_layer_step *s) {
+                        const tare_tensor *y, quantized_layer_step *s) {
     const tuned_layer wanted = {.layer = s->layer,
                                 .of = layer,
                                 .x = x,
@@ -268,7 +269,8 @@ static bool heads(const plan_builder *b, const plan_record *r) {
     return tare__plan_is_quantized_layer(r) && tare__plan_may_be_quantized(b, r);
 }
 
-// A function of the layer's codes, and a sum of codes and others of the same shape.
+// A function of the layer's quantized values, and a sum of quantized values and others of the same
+// shape.
 static bool extend(plan_builder *b, size_t head) {
     size_t last = head, next = tare__plan_sole_reader(b, head);
     if (next != NOTHING && b->records[next].result != NOTHING &&
@@ -286,7 +288,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     op_call call = r->call;
     quantized_layer layer;
-    code_tail tail;
+    quantized_remainder tail;
     call.err = b->err;
     TARE_TRY(tare__call_layer_read(&call, &layer));
     const tare_tensor *x = tare__call_layer_input(&call), *y = b->values[r->result].tensor;
@@ -295,7 +297,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
         (layer.adds && (added == NULL || tare__plan_find_value(b, added) == NOTHING)))
         return TARE_OK;
     TARE_TRY(read_tail(b, head, &tail));
-    code_layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    quantized_layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     set_batch(r, &layer, x, y, s);
     s->gives_floats = y->q == NULL;
@@ -310,7 +312,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
 }
 
 const step_class tare__quantized_layer_step = {
-    .name = "code layer",
+    .name = "quantized layer",
     .heads = heads,
     .extend = extend,
     .plan = plan_chain,

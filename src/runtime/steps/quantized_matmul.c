@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of two tensors of byte codes, to codes or to floats. The second operand is packed in the
-// run; bands of rows of the first one are shared out.
+// Products of two tensors of quantized bytes, to quantized values or to floats. The second operand
+// is packed in the run; row blocks of rows of the first one are shared out.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -12,12 +12,12 @@
 #include "runtime/steps/steps.h"
 
 enum {
-    MOST_INNER = 1 << 16, // sums of so many codes are exact as floats
+    MOST_INNER = 1 << 16, // sums of so many quantized values are exact as floats
 };
 
 typedef struct matmul_step {
     matmul_call call; // its tensors are the plan's
-    code_matmul numbers;
+    quantized_matmul numbers;
     const attention_kernels *kernels;
     const product_kernel *product;
     size_t a, b, y, scratch; // places
@@ -25,9 +25,9 @@ typedef struct matmul_step {
     size_t bands;            // of a product
     // Of scratch: a row of ones and a column of them, packed; b's matrices, each with the starts of
     // its sums; floats of each thread, and sums of rows.
-    size_t ones_bytes, column_bytes, code_bytes, matrix_bytes, float_bytes, thread_bytes;
-    bool gives_codes;
-    code_scheme scheme;
+    size_t ones_bytes, column_bytes, quantized_bytes, matrix_bytes, float_bytes, thread_bytes;
+    bool gives_quantized;
+    quantized_scheme scheme;
 } matmul_step;
 
 typedef struct matmul_run {
@@ -45,10 +45,10 @@ static uint32_t *packed_at(const matmul_run *r, size_t matrix) {
 }
 
 static int32_t *starts_at(const matmul_run *r, size_t matrix) {
-    return (int32_t *)(void *)(r->matrices + matrix * r->s->matrix_bytes + r->s->code_bytes);
+    return (int32_t *)(void *)(r->matrices + matrix * r->s->matrix_bytes + r->s->quantized_bytes);
 }
 
-// Of unsigned codes.
+// Of unsigned values.
 static int32_t zero_of_a(const matmul_step *s) {
     return s->numbers.a_zero + 128;
 }
@@ -60,24 +60,24 @@ static void pack_matrix(void *user, size_t matrix, size_t worker) {
     const size_t inner = (size_t)s->call.inner, columns = (size_t)s->call.columns;
     float *sums = (float *)(void *)(r->threads + worker * s->thread_bytes);
     int32_t *starts = starts_at(r, matrix);
-    const code_matrix m = {.x =
-                               (uint8_t *)tare__place_data(r->run, s->b) + matrix * inner * columns,
-                           .step = columns,
-                           .rows = inner,
-                           .columns = columns,
-                           .flip = (uint8_t)tare__signed_shift(s->call.b)};
-    tare__code_product_pack(s->kernels, &m, packed_at(r, matrix));
-    const code_product p = {.kernel = s->product,
-                            .x = r->ones,
-                            .x_step = inner,
-                            .rows = 1,
-                            .codes = inner,
-                            .w = packed_at(r, matrix),
-                            .channels = columns,
-                            .multiplier = 1,
-                            .y = sums,
-                            .y_step = columns};
-    tare__code_product_run(&p);
+    const quantized_matrix m = {.x = (uint8_t *)tare__place_data(r->run, s->b) +
+                                     matrix * inner * columns,
+                                .step = columns,
+                                .rows = inner,
+                                .columns = columns,
+                                .flip = (uint8_t)tare__signed_shift(s->call.b)};
+    tare__quantized_product_pack(s->kernels, &m, packed_at(r, matrix));
+    const quantized_product p = {.kernel = s->product,
+                                 .x = r->ones,
+                                 .x_step = inner,
+                                 .rows = 1,
+                                 .tap_size = inner,
+                                 .w = packed_at(r, matrix),
+                                 .channels = columns,
+                                 .multiplier = 1,
+                                 .y = sums,
+                                 .y_step = columns};
+    tare__quantized_product_run(&p);
     for (size_t i = 0; i < columns; i++)
         starts[i] = tare__wrap_int32(-(int64_t)zero_of_a(s) * (int64_t)sums[i]);
 }
@@ -85,8 +85,8 @@ static void pack_matrix(void *user, size_t matrix, size_t worker) {
 static void fill_ones(const matmul_run *r) {
     const size_t inner = (size_t)r->s->call.inner;
     memset(r->ones, 1, inner);
-    const code_matrix m = {.x = r->ones, .step = 1, .rows = inner, .columns = 1};
-    tare__code_product_pack(r->s->kernels, &m, r->column);
+    const quantized_matrix m = {.x = r->ones, .step = 1, .rows = inner, .columns = 1};
+    tare__quantized_product_pack(r->s->kernels, &m, r->column);
 }
 
 // --- bands ---
@@ -97,54 +97,55 @@ static void add_offsets(const matmul_run *r, const uint8_t *x, size_t rows, floa
     const size_t inner = (size_t)s->call.inner, columns = (size_t)s->call.columns;
     const int32_t start = tare__wrap_int32(-(int64_t)zero_of_a(s) * (int64_t)inner);
     int32_t starts[PRODUCT_LANES] = {start};
-    const code_product p = {.kernel = s->product,
-                            .x = x,
-                            .x_step = inner,
-                            .rows = rows,
-                            .codes = inner,
-                            .flip = (uint8_t)tare__signed_shift(s->call.a) ^ 0x80,
-                            .w = r->column,
-                            .channels = 1,
-                            .starts = starts,
-                            .multiplier = 1,
-                            .y = sums,
-                            .y_step = 1};
-    tare__code_product_run(&p);
+    const quantized_product p = {.kernel = s->product,
+                                 .x = x,
+                                 .x_step = inner,
+                                 .rows = rows,
+                                 .tap_size = inner,
+                                 .flip = (uint8_t)tare__signed_shift(s->call.a) ^ 0x80,
+                                 .w = r->column,
+                                 .channels = 1,
+                                 .starts = starts,
+                                 .multiplier = 1,
+                                 .y = sums,
+                                 .y_step = 1};
+    tare__quantized_product_run(&p);
     for (size_t i = 0; i < rows; i++) {
         const int32_t total = tare__wrap_int32((int64_t)s->numbers.b_zero * (int64_t)sums[i]);
         s->kernels->scale(1, -((float)total * s->numbers.factor), columns, y + i * columns);
     }
 }
 
-static void run_band(void *user, size_t part, size_t worker) {
+static void run_row_block(void *user, size_t part, size_t worker) {
     const matmul_run *r = user;
     const matmul_step *s = r->s;
     const matmul_call *c = &s->call;
     const size_t inner = (size_t)c->inner, columns = (size_t)c->columns, all = (size_t)c->rows;
     const int64_t i = (int64_t)(part / s->bands);
-    const size_t first = part % s->bands * CODE_BAND, rows = tare__part_of(all, first, CODE_BAND);
+    const size_t first = part % s->bands * QUANTIZED_ROW_BLOCK,
+                 rows = tare__part_of(all, first, QUANTIZED_ROW_BLOCK);
     const size_t a = (size_t)tare__strided_offset(c->batch_ndim, c->batch, c->a_stride, i);
     const size_t b = (size_t)tare__strided_offset(c->batch_ndim, c->batch, c->b_stride, i);
     const size_t at = ((size_t)i * all + first) * columns;
     unsigned char *own = r->threads + worker * s->thread_bytes;
     float *y = (float *)(void *)own;
-    if (!s->gives_codes) y = (float *)tare__place_data(r->run, s->y) + at;
+    if (!s->gives_quantized) y = (float *)tare__place_data(r->run, s->y) + at;
     const uint8_t *x = (uint8_t *)tare__place_data(r->run, s->a) + (a * all + first) * inner;
-    const code_product p = {.kernel = s->product,
-                            .x = x,
-                            .x_step = inner,
-                            .rows = rows,
-                            .codes = inner,
-                            .flip = (uint8_t)tare__signed_shift(c->a) ^ 0x80,
-                            .w = packed_at(r, b),
-                            .channels = columns,
-                            .starts = starts_at(r, b),
-                            .multiplier = s->numbers.factor,
-                            .y = y,
-                            .y_step = columns};
-    tare__code_product_run(&p);
+    const quantized_product p = {.kernel = s->product,
+                                 .x = x,
+                                 .x_step = inner,
+                                 .rows = rows,
+                                 .tap_size = inner,
+                                 .flip = (uint8_t)tare__signed_shift(c->a) ^ 0x80,
+                                 .w = packed_at(r, b),
+                                 .channels = columns,
+                                 .starts = starts_at(r, b),
+                                 .multiplier = s->numbers.factor,
+                                 .y = y,
+                                 .y_step = columns};
+    tare__quantized_product_run(&p);
     if (s->numbers.b_zero != 0) add_offsets(r, x, rows, (float *)(void *)(own + s->float_bytes), y);
-    if (s->gives_codes)
+    if (s->gives_quantized)
         r->run->kernels->elementwise->quantize(&s->scheme, y, rows * columns,
                                                (uint8_t *)tare__place_data(r->run, s->y) + at);
 }
@@ -163,7 +164,7 @@ static tare_status run_matmul(const plan_run_state *run, void *state) {
                                                                        (size_t)s->call.columns);
     fill_ones(&r);
     tare__thread_pool_run(pool, s->matrices, pack_matrix, &r);
-    tare__thread_pool_run(pool, s->count * s->bands, run_band, &r);
+    tare__thread_pool_run(pool, s->count * s->bands, run_row_block, &r);
     return TARE_OK;
 }
 
@@ -172,7 +173,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     (void)p;
     out->kernel = s->product->name;
     tare__step_say(out, "integers: product of two tensors, one packed in the run");
-    if (!s->gives_codes) tare__step_say(out, ", to floats");
+    if (!s->gives_quantized) tare__step_say(out, ", to floats");
 }
 
 // --- planning ---
@@ -180,11 +181,14 @@ static void describe(const plan *p, const void *state, step_note *out) {
 static void lay_out(matmul_step *s) {
     const size_t inner = (size_t)s->call.inner, columns = (size_t)s->call.columns;
     s->ones_bytes = tare__round_up(inner, PLACE_ALIGNMENT);
-    s->column_bytes = tare__round_up(tare__code_product_bytes(inner, 1), PLACE_ALIGNMENT);
-    s->code_bytes = tare__round_up(tare__code_product_bytes(inner, columns), PLACE_ALIGNMENT);
-    s->matrix_bytes = s->code_bytes + tare__round_up(columns * sizeof(int32_t), PLACE_ALIGNMENT);
-    s->float_bytes = tare__round_up(CODE_BAND * columns * sizeof(float), PLACE_ALIGNMENT);
-    s->thread_bytes = s->float_bytes + tare__round_up(CODE_BAND * sizeof(float), PLACE_ALIGNMENT);
+    s->column_bytes = tare__round_up(tare__quantized_product_bytes(inner, 1), PLACE_ALIGNMENT);
+    s->quantized_bytes =
+        tare__round_up(tare__quantized_product_bytes(inner, columns), PLACE_ALIGNMENT);
+    s->matrix_bytes =
+        s->quantized_bytes + tare__round_up(columns * sizeof(int32_t), PLACE_ALIGNMENT);
+    s->float_bytes = tare__round_up(QUANTIZED_ROW_BLOCK * columns * sizeof(float), PLACE_ALIGNMENT);
+    s->thread_bytes =
+        s->float_bytes + tare__round_up(QUANTIZED_ROW_BLOCK * sizeof(float), PLACE_ALIGNMENT);
 }
 
 static tare_status place(plan_builder *b, const plan_record *r, matmul_step *s) {
@@ -208,7 +212,7 @@ static bool heads(const plan_builder *b, const plan_record *r) {
     return tare__plan_is_quantized_op(b, r, ids);
 }
 
-// Floats beside codes, and codes of other forms, are the general rule's.
+// Floats beside quantized values, and quantized values of other forms, are the general rule's.
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     if (!is_of_bytes(&r->call, 0) || !is_of_bytes(&r->call, 1)) return TARE_OK;
@@ -218,18 +222,18 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     if (s == NULL) return tare__out_of_memory(b->err);
     *s = (matmul_step){.kernels = tare__attention_choose(b->setting->kernels->isa),
                        .product = tare__product_choose(b->setting->kernels->isa),
-                       .gives_codes = y->q != NULL};
+                       .gives_quantized = y->q != NULL};
     call.err = b->err;
     TARE_TRY(tare__matmul_read(&call, 0, &s->call));
     const matmul_call *c = &s->call;
     if (y->count == 0 || c->inner == 0 || c->inner > MOST_INNER ||
         tare__plan_find_value(b, c->a) == NOTHING || tare__plan_find_value(b, c->b) == NOTHING)
         return TARE_OK;
-    s->numbers = tare__code_matmul_of(c);
-    if (s->gives_codes) s->scheme = tare__code_scheme_of(y);
+    s->numbers = tare__quantized_matmul_of(c);
+    if (s->gives_quantized) s->scheme = tare__quantized_scheme_of(y);
     s->count = (size_t)(y->count / c->rows / c->columns);
     s->matrices = (size_t)(c->b->count / c->inner / c->columns);
-    s->bands = tare__ceil_div((size_t)c->rows, CODE_BAND);
+    s->bands = tare__ceil_div((size_t)c->rows, QUANTIZED_ROW_BLOCK);
     lay_out(s);
     TARE_TRY(place(b, r, s));
     *done = true;
@@ -237,7 +241,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
 }
 
 const step_class tare__quantized_matmul_step = {
-    .name = "code matmul",
+    .name = "quantized matmul",
     .heads = heads,
     .plan = plan_chain,
     .run = run_matmul,

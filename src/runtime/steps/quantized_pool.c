@@ -22,7 +22,7 @@ typedef struct average_rule {
     bool rounds_with_zero_point;
 } average_rule;
 
-typedef struct code_pool {
+typedef struct quantized_pool {
     pool_call call;
     plan_pixels x, y;
     size_t scratch;                   // a place: a slice for each thread
@@ -33,17 +33,17 @@ typedef struct code_pool {
     bool is_signed;
     int64_t inner, inner_count; // the first of a row's windows that have all columns
     average_rule average;
-} code_pool;
+} quantized_pool;
 
 typedef struct pool_job {
-    const code_pool *s;
+    const quantized_pool *s;
     const elementwise_kernels *kernels;
     const uint8_t *x;
     uint8_t *y;
     unsigned char *scratch;
 } pool_job;
 
-static const uint8_t *pixel_at(const code_pool *s, const uint8_t *image, int64_t i, int64_t j,
+static const uint8_t *pixel_at(const quantized_pool *s, const uint8_t *image, int64_t i, int64_t j,
                                int64_t l) {
     const pool_call *p = &s->call;
     return image + (size_t)((i * p->in[1] + j) * p->in[2] + l) * s->x.pitch;
@@ -55,8 +55,8 @@ static const uint8_t *image_at(const pool_job *job, int64_t n) {
 }
 
 // Windows may meet the padding alone: dilated ones step over a small image. Then the greatest is
-// the code of negative infinity.
-static void fill_least(const code_pool *s, size_t pixels, uint8_t *y) {
+// the quantized value of negative infinity.
+static void fill_least(const quantized_pool *s, size_t pixels, uint8_t *y) {
     memset(y, (uint8_t)s->average.least, pixels * s->channels);
 }
 
@@ -66,7 +66,7 @@ static size_t taps_of(const pool_call *p, const pool_window *w, int d) {
 }
 
 // Lines that follow each other without gaps are one.
-static void take_windows(const pool_job *job, code_windows w, const uint8_t *x, uint8_t *y) {
+static void take_windows(const pool_job *job, quantized_windows w, const uint8_t *x, uint8_t *y) {
     if (w.x_step == w.count && w.y_step == w.count) {
         w.count *= w.windows;
         w.windows = 1;
@@ -83,11 +83,11 @@ typedef struct pixel_row {
 // The greatest of the rows that a window reaches, in `line`. One alone stays where it is.
 static pixel_row take_rows(const pool_job *job, const uint8_t *image, const pool_window *w,
                            uint8_t *line) {
-    const code_pool *s = job->s;
+    const quantized_pool *s = job->s;
     const pool_call *p = &s->call;
     const pixel_row row = {line, s->channels};
     const size_t pixels = (size_t)p->in[2], bytes = pixels * s->x.pitch;
-    const code_windows rows = {
+    const quantized_windows rows = {
         .is_signed = s->is_signed,
         .taps = {taps_of(p, w, 0), taps_of(p, w, 1)},
         .tap_stride = {(size_t)(p->dilation[0] * p->in[1]) * bytes, (size_t)p->dilation[1] * bytes},
@@ -106,8 +106,8 @@ static pixel_row take_rows(const pool_job *job, const uint8_t *image, const pool
 }
 
 // Of one channel: for every place of the window, which vectors do faster than for those wanted.
-static void take_neighbours(const pool_job *job, code_windows w, const uint8_t *x, uint8_t *all,
-                            uint8_t *y) {
+static void take_neighbours(const pool_job *job, quantized_windows w, const uint8_t *x,
+                            uint8_t *all, uint8_t *y) {
     const size_t stride = w.x_step, windows = w.windows;
     w.windows = (windows - 1) * stride + 1;
     w.x_step = 1;
@@ -118,15 +118,15 @@ static void take_neighbours(const pool_job *job, code_windows w, const uint8_t *
 // The greatest of the columns of a row that `w` and the windows behind it reach.
 static void take_columns(const pool_job *job, const pixel_row *row, const pool_window *w,
                          size_t windows, uint8_t *all, uint8_t *y) {
-    const code_pool *s = job->s;
+    const quantized_pool *s = job->s;
     const pool_call *p = &s->call;
-    const code_windows columns = {.is_signed = s->is_signed,
-                                  .taps = {1, taps_of(p, w, 2)},
-                                  .tap_stride = {0, (size_t)p->dilation[2] * row->pitch},
-                                  .windows = windows,
-                                  .x_step = (size_t)p->stride[2] * row->pitch,
-                                  .y_step = s->y.pitch,
-                                  .count = s->channels};
+    const quantized_windows columns = {.is_signed = s->is_signed,
+                                       .taps = {1, taps_of(p, w, 2)},
+                                       .tap_stride = {0, (size_t)p->dilation[2] * row->pitch},
+                                       .windows = windows,
+                                       .x_step = (size_t)p->stride[2] * row->pitch,
+                                       .y_step = s->y.pitch,
+                                       .count = s->channels};
     const uint8_t *x = row->x + (size_t)w->begin[2] * row->pitch;
     if (columns.taps[1] == 0)
         fill_least(s, 1, y);
@@ -139,7 +139,7 @@ static void take_columns(const pool_job *job, const pixel_row *row, const pool_w
 // A row of windows: first the greatest of their rows of pixels, then of columns of these.
 static void take_greatest(void *user, size_t part, size_t worker) {
     const pool_job *job = user;
-    const code_pool *s = job->s;
+    const quantized_pool *s = job->s;
     const pool_call *p = &s->call;
     int64_t at[] = {(int64_t)part / p->out[1] % p->out[0], (int64_t)part % p->out[1], 0};
     const uint8_t *image = image_at(job, (int64_t)part / p->out[1] / p->out[0]);
@@ -156,7 +156,7 @@ static void take_greatest(void *user, size_t part, size_t worker) {
     }
 }
 
-static size_t channel_parts(const code_pool *s) {
+static size_t channel_parts(const quantized_pool *s) {
     return tare__ceil_div(s->channels, AVERAGED_CHANNELS);
 }
 
@@ -170,7 +170,7 @@ typedef struct averaged {
 } averaged;
 
 static averaged averaged_at(const pool_job *job, size_t part) {
-    const code_pool *s = job->s;
+    const quantized_pool *s = job->s;
     const pool_call *p = &s->call;
     const int64_t pixel = (int64_t)(part / channel_parts(s)), line = pixel / p->out[2];
     const int64_t at[] = {line / p->out[1] % p->out[0], line % p->out[1], pixel % p->out[2]};
@@ -192,7 +192,7 @@ static int32_t *sums_of(const pool_job *job, size_t worker) {
 
 static void add_lines(const pool_job *job, const averaged *a, int64_t first, int64_t last,
                       int32_t *sums) {
-    const code_pool *s = job->s;
+    const quantized_pool *s = job->s;
     const int64_t height = a->w.end[1] - a->w.begin[1], l = a->w.begin[2];
     const size_t pixels = (size_t)(a->w.end[2] - l), step = a->width / a->channels;
     for (int64_t line = first; line < last; line++) {
@@ -205,14 +205,14 @@ static void add_lines(const pool_job *job, const averaged *a, int64_t first, int
 }
 
 // What becomes of sums of `count` quantized values, divided by `divisor`.
-static code_average average_of(const average_rule *r, int64_t count, double divisor) {
+static quantized_average average_of(const average_rule *r, int64_t count, double divisor) {
     const bool before = r->rounds_with_zero_point;
-    return (code_average){.divisor = (float)divisor,
-                          .less = (int32_t)(count * r->zero_point),
-                          .before = before ? (float)r->zero_point : 0.0F,
-                          .after = before ? 0 : (int32_t)r->zero_point,
-                          .least = (int32_t)r->least,
-                          .most = (int32_t)r->most};
+    return (quantized_average){.divisor = (float)divisor,
+                               .less = (int32_t)(count * r->zero_point),
+                               .before = before ? (float)r->zero_point : 0.0F,
+                               .after = before ? 0 : (int32_t)r->zero_point,
+                               .least = (int32_t)r->least,
+                               .most = (int32_t)r->most};
 }
 
 static void finish_average(const pool_job *job, const averaged *a, int32_t *sums) {
@@ -220,7 +220,7 @@ static void finish_average(const pool_job *job, const averaged *a, int32_t *sums
     const int64_t count = a->lines * (a->w.end[2] - a->w.begin[2]);
     for (size_t i = a->channels; i < a->width; i += a->channels)
         for (size_t c = 0; c < a->channels; c++) sums[c] += sums[i + c];
-    const code_average average = average_of(
+    const quantized_average average = average_of(
         &job->s->average, count, p->is_adaptive ? (double)count : tare__pool_divisor(p, &a->w));
     job->kernels->average(&average, sums, a->channels, a->y);
 }
@@ -270,7 +270,7 @@ static void take_averages(pool_job *job, size_t parts, thread_pool *pool) {
 }
 
 static tare_status run_pool(const plan_run_state *run, void *state) {
-    const code_pool *s = state;
+    const quantized_pool *s = state;
     const pool_call *p = &s->call;
     const size_t rows = (size_t)(s->batch * p->out[0] * p->out[1]);
     pool_job job = {.s = s,
@@ -288,14 +288,14 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
 }
 
 static void describe(const plan *p, const void *state, step_note *out) {
-    const code_pool *s = state;
+    const quantized_pool *s = state;
     (void)p;
     tare__step_say(out, s->is_of_planes ? "integers: plane by plane"
                                         : "integers: pixels as lines of channels");
     tare__step_say_slice(out, &s->y);
 }
 
-// Rows read floats: a tensor of them stands for the codes.
+// Rows read floats: a tensor of them stands for the quantized values.
 static tare_status read_pool(op_call *call, const tare_tensor *x, pool_call *out, bool *known) {
     value in = {.kind = VALUE_TENSOR};
     TARE_TRY(tare__tensor_meta(TARE_FLOAT32, x->ndim, x->shape, NULL, &in.as.tensor, call->err));
@@ -306,7 +306,8 @@ static tare_status read_pool(op_call *call, const tare_tensor *x, pool_call *out
     return status;
 }
 
-// Sums of codes are exact in floats, in which references add them, where they stay below 2^24.
+// Sums of quantized values are exact in floats, in which references add them, where they stay below
+// 2^24.
 static bool is_exact(const pool_call *p) {
     const int64_t *size = p->is_adaptive ? p->in : p->kernel;
     const int64_t most = ((int64_t)1 << 24) / 255;
@@ -315,7 +316,7 @@ static bool is_exact(const pool_call *p) {
 
 // Adaptive windows of one or three dimensions, but for a single one, are divided by one size after
 // the other.
-static bool is_known(const code_pool *s, const tare_tensor *y) {
+static bool is_known(const quantized_pool *s, const tare_tensor *y) {
     const pool_call *p = &s->call;
     const bool divides_once = !p->is_adaptive || p->dims == 2;
     return tare__is_byte_quantized(p->x) && tare__is_byte_quantized(y) && y->count > 0 &&
@@ -330,7 +331,7 @@ static bool pools_planes(const plan_builder *b, const pool_call *p, size_t v) {
 }
 
 // Adaptive windows are of several sizes.
-static void find_inner(code_pool *s) {
+static void find_inner(quantized_pool *s) {
     const pool_call *p = &s->call;
     s->inner = s->inner_count = 0;
     if (!p->is_max || p->is_adaptive) return;
@@ -340,21 +341,21 @@ static void find_inner(code_pool *s) {
     s->inner_count = (end < p->out[2] ? end : p->out[2]) - s->inner;
 }
 
-static tare_status place_planes(plan_builder *b, size_t x, size_t y, code_pool *s) {
+static tare_status place_planes(plan_builder *b, size_t x, size_t y, quantized_pool *s) {
     s->batch = s->call.planes;
     s->channels = s->x.pitch = s->y.pitch = 1;
     TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x.place));
     return tare__plan_write(b, y, LAYOUT_PLAIN, &s->y.place);
 }
 
-static tare_status place_pixels(plan_builder *b, size_t x, size_t y, code_pool *s) {
+static tare_status place_pixels(plan_builder *b, size_t x, size_t y, quantized_pool *s) {
     s->batch = s->call.x->shape[0];
     s->channels = (size_t)s->call.x->shape[1];
     TARE_TRY(tare__plan_read_pixels(b, x, &s->x));
     return tare__plan_write_pixels(b, y, &s->y);
 }
 
-static tare_status add_pool(plan_builder *b, const plan_record *r, code_pool *s) {
+static tare_status add_pool(plan_builder *b, const plan_record *r, quantized_pool *s) {
     const tare_tensor *x = s->call.x;
     const size_t v = tare__plan_find_value(b, x);
     s->is_signed = x->dtype == TARE_QINT8;
@@ -378,7 +379,7 @@ static tare_status plan_pool(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     op_call call = r->call;
     bool known = false;
-    code_pool *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    quantized_pool *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     call.err = b->err;
     const tare_tensor *x = tare__plan_quantized_input(r);
@@ -400,7 +401,7 @@ static tare_status plan_mean(plan_builder *b, size_t head, bool *done) {
         !tare__is_byte_quantized(x) || !tare__is_byte_quantized(y) || x->ndim < 3 ||
         x->count == 0 || !tare__plan_is_over_pixels(r, x))
         return TARE_OK;
-    code_pool *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    quantized_pool *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     s->call = (pool_call){.x = x, .dims = x->ndim - 2, .is_adaptive = true};
     for (int d = 0; d < 3; d++) s->call.in[d] = s->call.out[d] = 1;
@@ -421,7 +422,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
 }
 
 const step_class tare__quantized_pool_step = {
-    .name = "code pool",
+    .name = "quantized pool",
     .heads = heads,
     .plan = plan_chain,
     .run = run_pool,

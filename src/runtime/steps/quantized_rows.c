@@ -18,7 +18,7 @@ enum {
 typedef struct row_step {
     size_t x, y, scratch;     // places; a row of floats for each thread
     size_t rows, count, step; // elements of a row; rows of a part
-    code_scheme from, to;
+    quantized_scheme from, to;
     bool is_norm;               // else softmax
     const float *weight, *bias; // NULL: none
     float eps;
@@ -72,8 +72,8 @@ static tare_status add_rows(plan_builder *b, const plan_record *r, const step_cl
     row_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     *s = like;
-    s->from = tare__code_scheme_of(x);
-    s->to = tare__code_scheme_of(y);
+    s->from = tare__quantized_scheme_of(x);
+    s->to = tare__quantized_scheme_of(y);
     s->rows = (size_t)y->count / s->count;
     s->step = tare__most(ELEMENTS_PER_PART / s->count, 1);
     TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, x), LAYOUT_PLAIN, &s->x));
@@ -162,7 +162,7 @@ static tare_status plan_norm(plan_builder *b, size_t head, bool *done) {
 }
 
 const step_class tare__quantized_softmax_step = {
-    .name = "code softmax",
+    .name = "quantized softmax",
     .heads = heads_softmax,
     .plan = plan_softmax,
     .run = run_rows,

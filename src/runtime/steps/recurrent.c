@@ -22,7 +22,7 @@ typedef struct packed_gate {
     struct packed_gate *next;
     char suffix[NAME_SIZE / 2];
     bool of_hidden;
-    // Of codes:
+    // Of quantized values:
     dynamic_weights w;
     qlayer *layer; // NULL: no kernel covers it
     // Of floats:

@@ -83,7 +83,7 @@ static tare_status run_gather(const plan_run_state *run, void *state) {
 
 static void describe_gather(const plan *p, const void *state, step_note *out) {
     (void)p, (void)state;
-    tare__step_say(out, "the step behind it wants codes without gaps");
+    tare__step_say(out, "the next step needs integers without gaps");
 }
 
 const step_class tare__gather_step = {

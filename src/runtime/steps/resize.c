@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing of floats and of codes that lie channels last: a pixel of the result is a weighted sum
-// of up to eight pixels, lines of channels.
+// Resizing of floats and of quantized values that lie channels last: a pixel of the result is a
+// weighted sum of up to eight pixels, lines of channels.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -15,8 +15,8 @@ typedef struct resize_step {
     plan_pixels x, y;
     size_t channels;
     int64_t batch;
-    bool is_of_codes;
-    code_blend blend; // of codes: what does not depend on the pixel
+    bool is_of_quantized;
+    quantized_blend blend; // of quantized values: what does not depend on the pixel
 } resize_step;
 
 typedef struct resize_job {
@@ -26,10 +26,10 @@ typedef struct resize_job {
     unsigned char *y;
 } resize_job;
 
-static void blend_codes(const resize_job *job, const resize_parts *parts, const uint8_t *image,
-                        uint8_t *y) {
+static void blend_quantized(const resize_job *job, const resize_parts *parts, const uint8_t *image,
+                            uint8_t *y) {
     const size_t channels = job->s->channels;
-    code_blend b = job->s->blend;
+    quantized_blend b = job->s->blend;
     if (parts->count == 1 && parts->share[0] == 1) {
         memcpy(y, image + (size_t)parts->at[0] * job->s->x.pitch, channels);
         return;
@@ -62,8 +62,8 @@ static void resize_row(void *user, size_t part, size_t worker) {
     for (int64_t w = 0; w < r->out[2]; w++) {
         const resize_parts parts = tare__resize_parts_of(r, (int64_t[]){depth, row % r->out[1], w});
         const size_t to = (size_t)(row * r->out[2] + w) * s->y.pitch;
-        if (s->is_of_codes)
-            blend_codes(job, &parts, job->x + from, job->y + to);
+        if (s->is_of_quantized)
+            blend_quantized(job, &parts, job->x + from, job->y + to);
         else
             blend_floats(job, &parts, (const float *)(const void *)job->x + from,
                          (float *)(void *)job->y + to);
@@ -86,7 +86,8 @@ static tare_status run_resize(const plan_run_state *run, void *state) {
 static void describe(const plan *p, const void *state, step_note *out) {
     const resize_step *s = state;
     (void)p;
-    tare__step_say(out, "%s: pixels as lines of channels", s->is_of_codes ? "codes" : "float");
+    tare__step_say(out, "%s: pixels as rows of channels",
+                   s->is_of_quantized ? "integers" : "float");
     tare__step_say_slice(out, &s->y);
 }
 
@@ -119,7 +120,7 @@ static tare_status plan_floats(plan_builder *b, size_t head, bool *done) {
     return add_resize(b, head, &call, x, (resize_step){0}, done);
 }
 
-// Shares are of codes less their zero point, as references have them.
+// Shares are of quantized values less their zero point, as references have them.
 static tare_status plan_quantized(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     const tare_tensor *x = tare__plan_quantized_input(r), *y = b->values[r->result].tensor;
@@ -131,8 +132,8 @@ static tare_status plan_quantized(plan_builder *b, size_t head, bool *done) {
     call.err = b->err;
     call.param[0] = &in;
     TARE_TRY(tare__tensor_meta(TARE_FLOAT32, x->ndim, x->shape, NULL, &in.as.tensor, b->err));
-    const code_scheme scheme = tare__code_scheme_of(y);
-    const resize_step like = {.is_of_codes = true,
+    const quantized_scheme scheme = tare__quantized_scheme_of(y);
+    const resize_step like = {.is_of_quantized = true,
                               .blend = {.zero_point = scheme.zero_point,
                                         .least = scheme.least,
                                         .most = scheme.most,

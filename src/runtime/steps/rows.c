@@ -6,7 +6,7 @@
 
 typedef struct line_step {
     // y may be x, but for the logarithm of softmax.
-    void (*run)(const line_kernels *k, const struct line_step *s, const float *x, float *y);
+    void (*run)(const row_kernels *k, const struct line_step *s, const float *x, float *y);
     size_t x, y; // places
     int64_t lines;
     size_t count;               // elements of a line
@@ -14,16 +14,16 @@ typedef struct line_step {
     float eps;
 } line_step;
 
-static void normalize(const line_kernels *k, const line_step *s, const float *x, float *y) {
+static void normalize(const row_kernels *k, const line_step *s, const float *x, float *y) {
     k->normalize(x, s->count, s->weight, s->bias, s->eps, y);
 }
-static void rms_normalize(const line_kernels *k, const line_step *s, const float *x, float *y) {
+static void rms_normalize(const row_kernels *k, const line_step *s, const float *x, float *y) {
     k->rms_normalize(x, s->count, s->weight, s->eps, y);
 }
-static void softmax(const line_kernels *k, const line_step *s, const float *x, float *y) {
+static void softmax(const row_kernels *k, const line_step *s, const float *x, float *y) {
     k->softmax(x, s->count, y);
 }
-static void log_softmax(const line_kernels *k, const line_step *s, const float *x, float *y) {
+static void log_softmax(const row_kernels *k, const line_step *s, const float *x, float *y) {
     k->log_softmax(x, s->count, y);
 }
 

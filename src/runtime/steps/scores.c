@@ -66,7 +66,7 @@ static bool adds_mask(const plan_builder *b, const plan_record *r, const tare_te
     return mask != NULL && tare__same_shape(b->values[r->result].tensor, scores);
 }
 
-static bool is_softmax_of_lines(const plan_record *r) {
+static bool is_softmax_of_rows(const plan_record *r) {
     op_call call = r->call;
     int dim = 0;
     const tare_tensor *x = operand(r, 0);
@@ -92,7 +92,7 @@ static bool read_written(const plan_builder *b, size_t head, written *out) {
         w.mask = last = next;
         next = tare__plan_only_reader(b, last);
     }
-    if (next == NOTHING || !is_softmax_of_lines(&b->records[next])) return false;
+    if (next == NOTHING || !is_softmax_of_rows(&b->records[next])) return false;
     w.softmax = next;
     w.mix = tare__plan_only_reader(b, next);
     if (w.mix == NOTHING || !is_product(b, &b->records[w.mix]) ||

@@ -28,7 +28,7 @@ typedef struct row_step {
 // What its functions need in a run.
 typedef struct row_run {
     const row_step *s;
-    const line_kernels *lines;
+    const row_kernels *lines;
     const float *addend;
 } row_run;
 

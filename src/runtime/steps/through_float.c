@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on codes whose reference goes through floats, and that have no step of codes: their
-// floats become values of the plan, so that the float operator's step computes them, and what lies
-// between is part of the plan's memory.
+// Operators on quantized values whose reference goes through floats, and that have no step of
+// quantized values: their floats become values of the plan, so that the float operator's step
+// computes them, and what lies between is part of the plan's memory.
 #include <string.h>
 
 #include "ops/quantized/layer.h"
@@ -27,10 +27,11 @@ static bool is_new_float(const plan_builder *b, const value *result) {
            tare__plan_find_value(b, result->as.tensor) == NOTHING;
 }
 
-static bool knows_codes(const plan_builder *b, const through_float *t) {
+static bool knows_quantized(const plan_builder *b, const through_float *t) {
     bool knows = true;
     for (size_t i = 0; i < t->f.call.param_count; i++)
-        knows = knows && (t->codes[i] == NULL || tare__plan_find_value(b, t->codes[i]) != NOTHING);
+        knows = knows &&
+                (t->quantized[i] == NULL || tare__plan_find_value(b, t->quantized[i]) != NOTHING);
     return knows;
 }
 
@@ -42,9 +43,9 @@ static tare_status add_inputs(plan_builder *b, const through_float *t, size_t *i
         if (now == NULL || now->kind != VALUE_TENSOR) continue;
         size_t v = tare__plan_find_value(b, now->as.tensor);
         if (v == NOTHING) TARE_TRY(tare__plan_add_value(b, now->as.tensor, &v));
-        if (t->codes[i] != NULL) {
+        if (t->quantized[i] != NULL) {
             b->values[v].uses_left = 1;
-            TARE_TRY(tare__plan_convert(b, tare__plan_find_value(b, t->codes[i]), v, NULL));
+            TARE_TRY(tare__plan_convert(b, tare__plan_find_value(b, t->quantized[i]), v, NULL));
         }
         inputs[r->input_count++] = v;
     }
@@ -65,7 +66,7 @@ static tare_status keep_call(plan_builder *b, const through_float *t, op_call *o
 
 static void forget_copies(plan_builder *b, const through_float *t) {
     for (size_t i = 0; i < t->f.call.param_count; i++)
-        if (t->codes[i] != NULL)
+        if (t->quantized[i] != NULL)
             b->values[tare__plan_find_value(b, t->f.call.param[i]->as.tensor)].uses_left = 0;
 }
 
@@ -106,7 +107,8 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     call.err = b->err;
     call.memory = &b->plan->memory;
     tare_status status = tare__through_float_begin(&call, &t, &known);
-    *done = status == TARE_OK && known && is_new_float(b, &t.f.call.result) && knows_codes(b, &t);
+    *done =
+        status == TARE_OK && known && is_new_float(b, &t.f.call.result) && knows_quantized(b, &t);
     if (*done) status = add_steps(b, head, &t);
     if (known) tare__float_call_end(&t.f); // the plan holds what it knows
     if (status != TARE_OK || *done || tare__plan_quantized_input(r) != NULL) return status;

@@ -118,7 +118,7 @@ static void mark_integers(layer_costs *c, const racer *r) {
     for (size_t i = 0; i < c->count; i++) c->items[i].is_float = true;
     for (size_t i = 0; i < model->op_count; i++)
         if (model->ops[i].is_quantized) c->items[find(c, i)].is_float = false;
-    // A function between codes is a table of codes.
+    // A function between quantized values is a table of quantized values.
     for (size_t i = 0; tare_session_get_step(r->session, i, &step); i++) {
         const size_t op = unite_step(c, model, &step);
         if (op == OUTSIDE) continue;
@@ -240,17 +240,17 @@ static int64_t conversion_ns(double rate, int64_t elements) {
     return STEP_NS + (int64_t)(rate * (double)elements);
 }
 
-static bool takes_codes(const layer_costs *c, size_t layer) {
+static bool takes_quantized(const layer_costs *c, size_t layer) {
     return layer != OUTSIDE && c->items[layer].may_be_int && !c->items[layer].gives_floats &&
            !c->items[layer].stays_float;
 }
 
 // What it costs that not all who read the value are on the side of the layer that gives it.
 static int64_t value_cost(layer_costs *c, const node *n) {
-    const bool gives_codes = takes_codes(c, layer_of_node(c, n));
+    const bool gives_quantized = takes_quantized(c, layer_of_node(c, n));
     for (size_t i = 0; i < n->user_count; i++)
-        if (takes_codes(c, layer_of_node(c, n->users[i])) != gives_codes)
-            return conversion_ns(gives_codes ? c->dequantize_ns : c->quantize_ns,
+        if (takes_quantized(c, layer_of_node(c, n->users[i])) != gives_quantized)
+            return conversion_ns(gives_quantized ? c->dequantize_ns : c->quantize_ns,
                                  c->elements[n->id]);
     return 0;
 }
@@ -293,7 +293,8 @@ static tare_status add_layer(choice *x, size_t i) {
     const layer_cost *layer = &x->c->items[i];
     TARE_TRY(tare__cut_add_vertex(&x->g, &x->vertex[i], x->err));
     const size_t v = x->vertex[i];
-    if (!takes_codes(x->c, i)) return tare__cut_add_edge(&x->g, v, x->floats, CUT_NEVER, x->err);
+    if (!takes_quantized(x->c, i))
+        return tare__cut_add_edge(&x->g, v, x->floats, CUT_NEVER, x->err);
     TARE_TRY(tare__cut_add_edge(&x->g, v, x->floats, handicapped(layer->int_ns), x->err));
     return tare__cut_add_edge(&x->g, x->integers, v, layer->float_ns, x->err);
 }

@@ -29,9 +29,9 @@ typedef struct machine_job {
     size_t words; // of data that each thread reads
 } machine_job;
 
-static uint64_t multiply_codes(const machine_job *job, size_t worker) {
+static uint64_t multiply_integers(const machine_job *job, size_t worker) {
     (void)worker;
-    return job->kernels->multiply_codes(job->rounds);
+    return job->kernels->multiply_integers(job->rounds);
 }
 
 static uint64_t multiply_floats(const machine_job *job, size_t worker) {
@@ -98,7 +98,7 @@ static void measure_all(machine_job *job, tare_machine_peak *out) {
     memset(job->data, 1, memory_bytes); // else all of it is one page of zeros
     *out = (tare_machine_peak){
         .struct_size = sizeof *out,
-        .int8_gops = measure(job, multiply_codes, 2.0 * (double)job->kernels->codes),
+        .int8_gops = measure(job, multiply_integers, 2.0 * (double)job->kernels->integers),
         .float_gflops = measure(job, multiply_floats, 2.0 * (double)job->kernels->floats),
         .l2_gbs = measure_reading(job, cached),
         .l3_gbs = measure_reading(job, l2 < memory_bytes / 8 ? 8 * l2 : memory_bytes),

@@ -223,7 +223,7 @@ static void take_turns(qlayer *layer, const qlayer_run *run, size_t x_bytes, uin
     m->library = m->library_ns < m->product_ns - m->product_ns / (100 / GAIN_PERCENT);
 }
 
-static void fill_codes(uint8_t *x, size_t count) {
+static void fill_quantized(uint8_t *x, size_t count) {
     uint32_t state = 1;
     for (size_t i = 0; i < count; i++) {
         state = state * 1664525U + 1013904223U;
@@ -243,7 +243,7 @@ static tare_status measure(const tuned_layer *w, measured *m, tare_error *err) {
     if (own > work) work = own;
     uint8_t *memory = tare__alloc_aligned(x + y + work + OTHER_BYTES, ALIGNMENT);
     if (memory == NULL) return tare__out_of_memory(err);
-    fill_codes(memory, x);
+    fill_quantized(memory, x);
     memory[x + y + work] = 0;
     const qlayer_run run = {.batch = w->batch,
                             .x = memory,

@@ -40,12 +40,12 @@ static bool is_real(const tare_tensor *t) {
     return t->q == NULL && tare__dtype(t->dtype)->is_float;
 }
 
-static bool takes_codes(const call_draft *d) {
+static bool takes_quantized(const call_draft *d) {
     return is_row(d, "quantized.") || is_row(d, "codes.") || is_row(d, "int_repr") ||
            strcmp(d->id, "dequantize") == 0;
 }
 
-static bool takes_plain_codes(const call_draft *d) {
+static bool takes_plain_integers(const call_draft *d) {
     return is_row(d, "decomposed.dequantize") || is_row(d, "bitwise");
 }
 
@@ -55,8 +55,8 @@ static bool is_dynamic(const call_draft *d) {
 
 static bool suits_first(const call_draft *d, const tare_tensor *t) {
     if (strcmp(d->id, "item") == 0) return t->count == 1;
-    if (takes_plain_codes(d)) return t->q == NULL && !tare__dtype(t->dtype)->is_float;
-    if (takes_codes(d) && !is_dynamic(d)) return t->q != NULL;
+    if (takes_plain_integers(d)) return t->q == NULL && !tare__dtype(t->dtype)->is_float;
+    if (takes_quantized(d) && !is_dynamic(d)) return t->q != NULL;
     if (d->op->traits & OP_MOVES_DATA) return true;
     if (is_row(d, "mat") || is_row(d, "addmm")) return is_real(t) && t->ndim >= 2;
     if (d->dims > 0) return is_real(t) && (t->ndim == d->dims + 2 || t->ndim == d->dims + 1);
@@ -97,7 +97,7 @@ static bool make_plain_number(call_draft *d, value *out) {
 }
 
 // A quantized tensor, if need be a new one.
-static bool make_codes(call_draft *d, value *out) {
+static bool make_quantized(call_draft *d, value *out) {
     if (give_picked(d, suits_first, out)) return true;
     const op_info *quantize = tare__op_by_id("quantize_per_tensor", 0);
     return strcmp(d->id, quantize->id) != 0 && random_graph_call(d->g, quantize) &&
@@ -116,8 +116,8 @@ static bool give_sequence(call_draft *d, value *out) {
 // Tensors of one shape, and how they are quantized.
 static bool make_tensors(call_draft *d, value *out) {
     value items[3];
-    const bool is_coded = takes_codes(d);
-    if (is_coded ? !make_codes(d, &items[0]) : !give_picked(d, suits_first, &items[0]))
+    const bool is_coded = takes_quantized(d);
+    if (is_coded ? !make_quantized(d, &items[0]) : !give_picked(d, suits_first, &items[0]))
         return false;
     const uint32_t count = 1 + draw(d, 3);
     for (uint32_t i = 1; i < count; i++)
@@ -139,8 +139,8 @@ static bool make_first(call_draft *d, value *out) {
     if (is_row(d, "quantized.cat")) return make_tensors(d, out);
     if (is_row(d, "embedding"))
         return random_constant(d, NULL, random_indices(d->g, 2, (int64_t[]){2, 3}, 5), out);
-    if (takes_codes(d) && !is_dynamic(d) && draw(d, 8) != 7) return make_codes(d, out);
-    if (d->x == NULL && takes_plain_codes(d) && draw(d, 3) == 0) {
+    if (takes_quantized(d) && !is_dynamic(d) && draw(d, 8) != 7) return make_quantized(d, out);
+    if (d->x == NULL && takes_plain_integers(d) && draw(d, 3) == 0) {
         const tare_dtype dtype = dtypes[draw(d, is_row(d, "bitwise") ? 5 : 2)];
         const tare_tensor *like = d->g->inputs[0];
         tare_tensor *t = random_tensor(d->g, dtype, like->ndim, like->shape);
@@ -521,7 +521,7 @@ static bool make_scale(call_draft *d, value *out) {
     return give(out, tare__float(scales[draw(d, sizeof scales / sizeof *scales)]));
 }
 
-static bool is_signed_codes(const call_draft *d) {
+static bool is_signed_integers(const call_draft *d) {
     if (d->x != NULL && d->x->q != NULL) return d->x->dtype == TARE_QINT8;
     if (d->x != NULL && !tare__dtype(d->x->dtype)->is_float) return d->x->dtype != TARE_UINT8;
     return d->is_signed;
@@ -530,15 +530,15 @@ static bool is_signed_codes(const call_draft *d) {
 static bool make_zero_point(call_draft *d, value *out) {
     if (is_row(d, "fake_quantize_per_channel")) return make_zero_points(d, out);
     const int64_t at = (int64_t)draw(d, 8) * 16;
-    return give(out, tare__int(is_signed_codes(d) ? at - 64 : at));
+    return give(out, tare__int(is_signed_integers(d) ? at - 64 : at));
 }
 
 static bool make_quant_min(call_draft *d, value *out) {
-    return give(out, tare__int(is_signed_codes(d) ? -128 : 0));
+    return give(out, tare__int(is_signed_integers(d) ? -128 : 0));
 }
 
 static bool make_quant_max(call_draft *d, value *out) {
-    return give(out, tare__int(is_signed_codes(d) ? 127 : 255));
+    return give(out, tare__int(is_signed_integers(d) ? 127 : 255));
 }
 
 static bool make_dtype(call_draft *d, value *out) {
@@ -547,7 +547,7 @@ static bool make_dtype(call_draft *d, value *out) {
     if (is_row(d, "quantize_per"))
         return give(out, tare__dtype_value(d->is_signed ? TARE_QINT8 : TARE_QUINT8));
     if (is_row(d, "decomposed.") && strcmp(d->id, "decomposed.convert_element_type") != 0)
-        return give(out, tare__dtype_value(is_signed_codes(d) ? TARE_INT8 : TARE_UINT8));
+        return give(out, tare__dtype_value(is_signed_integers(d) ? TARE_INT8 : TARE_UINT8));
     if (is_row(d, "to") || is_row(d, "decomposed."))
         return give(out, tare__dtype_value(plain[draw(d, sizeof plain / sizeof *plain)]));
     return give(out, draw(d, 2) == 0 ? tare__none() : tare__dtype_value(TARE_FLOAT32));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between floats and codes: quantize and dequantize on plain integers become those of quantized
-// tensors, whose parameters travel with them.
+// Between floats and quantized values: quantize and dequantize on plain integers become those of
+// quantized tensors, whose parameters travel with them.
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 enum { INPUT, SCALE, ZERO_POINT, QUANT_MIN, QUANT_MAX, DTYPE, ARGUMENT_COUNT };
 
 typedef struct boundary {
-    code_params params;
+    quantized_params params;
     int64_t quant_min, quant_max;
 } boundary;
 
@@ -53,7 +53,7 @@ static bool agrees(const node *dequantize, const boundary *b) {
     boundary own;
     return is_call(dequantize, TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TENSOR) &&
            dequantize->kwarg_count == 0 && read_boundary(dequantize, &own) &&
-           tare__code_params_equal(&own.params, &b->params);
+           tare__quantized_params_equal(&own.params, &b->params);
 }
 
 static bool is_pair(const node *n, boundary *out) {
@@ -65,8 +65,9 @@ static bool is_pair(const node *n, boundary *out) {
     return true;
 }
 
-// A quantized tensor's codes may use their whole dtype: a narrower range is a bound of its own.
-static tare_status narrow(lowering *l, node *quantize, const boundary *b, node **codes) {
+// A quantized tensor's quantized values may use their whole dtype: a narrower range is a bound of
+// its own.
+static tare_status narrow(lowering *l, node *quantize, const boundary *b, node **quantized) {
     const dtype_info *info = tare__dtype(b->params.dtype);
     if (b->quant_min == info->min && b->quant_max == info->max) return TARE_OK;
     const float scale = (float)b->params.scale;
@@ -76,9 +77,9 @@ static tare_status narrow(lowering *l, node *quantize, const boundary *b, node *
     const op_name clamp = tare__op_function_name(tare__op_row(TARE_OP_CLAMP));
     const node_spec spec = {
         .op = NODE_CALL_FUNCTION, .target = clamp.text, .args = args, .arg_count = 3};
-    TARE_TRY(tare__graph_insert(quantize->owner, &spec, quantize->next, codes, l->p->err));
-    (*codes)->debug_handle = quantize->debug_handle;
-    return tare__note_codes(l, *codes, &b->params);
+    TARE_TRY(tare__graph_insert(quantize->owner, &spec, quantize->next, quantized, l->p->err));
+    (*quantized)->debug_handle = quantize->debug_handle;
+    return tare__note_quantized(l, *quantized, &b->params);
 }
 
 static tare_status set_target(lowering *l, node *n, node_op op, op_name target) {
@@ -101,18 +102,18 @@ static tare_status become_dequantize(lowering *l, node *n) {
 
 static tare_status requalify(lowering *l, node *quantize, const boundary *b) {
     tare_error *err = l->p->err;
-    node *codes = quantize;
+    node *quantized = quantize;
     const value args[] = {quantize->args[INPUT], quantize->args[SCALE], quantize->args[ZERO_POINT],
                           tare__dtype_value(b->params.dtype)};
     TARE_TRY(become_quantize(l, quantize));
     TARE_TRY(tare__node_set_args(quantize, args, 4, NULL, 0, err));
-    TARE_TRY(tare__note_codes(l, quantize, &b->params));
-    TARE_TRY(narrow(l, quantize, b, &codes));
+    TARE_TRY(tare__note_quantized(l, quantize, &b->params));
+    TARE_TRY(narrow(l, quantize, b, &quantized));
     // The clamp reads the quantize too; a dequantize that moves to it leaves the list.
     for (size_t i = quantize->user_count; i-- > 0;) {
         node *n = quantize->users[i];
-        if (n == codes) continue;
-        const value input = tare__node_value(codes);
+        if (n == quantized) continue;
+        const value input = tare__node_value(quantized);
         TARE_TRY(become_dequantize(l, n));
         TARE_TRY(tare__node_set_args(n, &input, 1, NULL, 0, err));
     }
@@ -121,11 +122,11 @@ static tare_status requalify(lowering *l, node *quantize, const boundary *b) {
 
 // --- constants ---
 
-static tare_status quantized_of(lowering *l, const boundary *b, const tare_tensor *codes,
+static tare_status quantized_of(lowering *l, const boundary *b, const tare_tensor *quantized,
                                 tare_tensor **out) {
     qparams *q = tare__qparams_per_tensor(b->params.dtype, b->params.scale, b->params.zero_point);
     if (q == NULL) return tare__out_of_memory(l->p->err);
-    const tare_status status = tare__tensor_requalify(codes, q, out, l->p->err);
+    const tare_status status = tare__tensor_requalify(quantized, q, out, l->p->err);
     tare__qparams_release(q);
     return status;
 }
@@ -144,18 +145,19 @@ tare_status tare__lower_constant(lowering *l, node *n) {
     if (!is_call(n, TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TENSOR) || n->kwarg_count > 0 ||
         n->user_count != 1 || !read_boundary(n, &b) || read == NULL || read->op != NODE_GET_ATTR)
         return TARE_OK;
-    const tare_tensor *codes = tare__module_find_tensor(l->p->model->root, read->target);
+    const tare_tensor *quantized = tare__module_find_tensor(l->p->model->root, read->target);
     tare_tensor *t = NULL;
     node *made = NULL;
     const char *name = NULL;
-    if (codes == NULL || codes->dtype != tare__dtype(b.params.dtype)->storage) return TARE_OK;
-    TARE_TRY(quantized_of(l, &b, codes, &t));
+    if (quantized == NULL || quantized->dtype != tare__dtype(b.params.dtype)->storage)
+        return TARE_OK;
+    TARE_TRY(quantized_of(l, &b, quantized, &t));
     const tare_status status = tare__own_buffer(l, "_quantized_constant_", t, &name);
     tare_tensor_release(t);
     TARE_TRY(status);
     const node_spec spec = {.op = NODE_GET_ATTR, .target = name};
     TARE_TRY(tare__graph_insert(n->owner, &spec, n, &made, l->p->err));
-    TARE_TRY(tare__note_codes(l, made, &b.params));
+    TARE_TRY(tare__note_quantized(l, made, &b.params));
     const value input = tare__node_value(made);
     TARE_TRY(become_dequantize(l, n));
     return tare__node_set_args(n, &input, 1, NULL, 0, l->p->err);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that only bound values, on codes: which codes they let through, and layers that bound
-// their own.
+// Operators that only bound values, on quantized values: which quantized values they let through,
+// and layers that bound their own.
 #include <math.h>
 
 #include "core/math/requant.h"
 #include "flow/lower/export/lower.h"
 
-// A bound by its parameter's name: the code that it stands for, or the end of the range.
+// A bound by its parameter's name: the quantized value that it stands for, or the end of the range.
 static bool read_bound(const function_call *call, const char *name, double otherwise, double *out) {
     const value *v = tare__function_argument(call, name);
     *out = otherwise;
@@ -24,8 +24,8 @@ static bool read_bounds(const function_call *call, double *least, double *most) 
     return read_bound(call, "min", -INFINITY, least) && read_bound(call, "max", INFINITY, most);
 }
 
-bool tare__code_bounds(lowering *l, node *bound, const code_params *params, int64_t *least,
-                       int64_t *most) {
+bool tare__quantized_bounds(lowering *l, node *bound, const quantized_params *params,
+                            int64_t *least, int64_t *most) {
     const dtype_info *info = tare__dtype(params->dtype);
     function_call call;
     double low, high;
@@ -65,12 +65,13 @@ static tare_status set_bound(lowering *l, module *packed, const char *key, int64
 
 static tare_status bound_layer(lowering *l, node *bound) {
     node *layer = tare__node_arg(bound, 0);
-    const code_params *params = tare__codes_given(l, bound), *own = tare__codes_given(l, layer);
+    const quantized_params *params = tare__quantized_given(l, bound),
+                           *own = tare__quantized_given(l, layer);
     module *packed = packed_of(l, layer);
     int64_t least, most;
     if (params == NULL || own == NULL || packed == NULL || layer->user_count != 1 ||
-        !tare__code_params_equal(params, own) ||
-        !tare__code_bounds(l, bound, params, &least, &most) || least > params->zero_point ||
+        !tare__quantized_params_equal(params, own) ||
+        !tare__quantized_bounds(l, bound, params, &least, &most) || least > params->zero_point ||
         most < params->zero_point)
         return TARE_OK;
     const int64_t low = tare__module_int(packed, "code_min", INT8_MIN);

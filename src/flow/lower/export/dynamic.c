@@ -72,30 +72,31 @@ static tare_status lower_linear(lowering *l, const function_call *w, const dynam
 // --- tables ---
 
 // A table per row as the operators for embeddings take it.
-static bool is_table(const tare_tensor *codes, const tare_tensor *scales,
+static bool is_table(const tare_tensor *quantized, const tare_tensor *scales,
                      const tare_tensor *zero_points, const value *axis) {
     double a;
-    return (codes->dtype == TARE_UINT8 || codes->dtype == TARE_INT8) && codes->ndim == 2 &&
-           tare__value_number(axis, &a) && a == 0 && scales->count == codes->shape[0] &&
-           zero_points->count == codes->shape[0];
+    return (quantized->dtype == TARE_UINT8 || quantized->dtype == TARE_INT8) &&
+           quantized->ndim == 2 && tare__value_number(axis, &a) && a == 0 &&
+           scales->count == quantized->shape[0] && zero_points->count == quantized->shape[0];
 }
 
 static tare_status make_table(lowering *l, tare_tensor *const parts[3], const value *axis,
                               tare_tensor **out) {
-    const tare_tensor *codes = parts[0], *scales = parts[1], *zero_points = parts[2];
-    if (codes == NULL || scales == NULL || zero_points == NULL ||
-        !is_table(codes, scales, zero_points, axis))
+    const tare_tensor *quantized = parts[0], *scales = parts[1], *zero_points = parts[2];
+    if (quantized == NULL || scales == NULL || zero_points == NULL ||
+        !is_table(quantized, scales, zero_points, axis))
         return TARE_OK;
     qparams *q = NULL;
     tare_tensor *floats = NULL;
     TARE_TRY(tare_tensor_to_float(zero_points, &floats, l->p->err));
     tare_status status = tare__qparams_from_tensors(
-        scales, floats, codes->dtype == TARE_INT8 ? TARE_QINT8 : TARE_QUINT8, 0, &q, NULL);
+        scales, floats, quantized->dtype == TARE_INT8 ? TARE_QINT8 : TARE_QUINT8, 0, &q, NULL);
     // Scales that no quantized tensor has leave the table float.
     const bool is_refused = status == TARE_INVALID_ARGUMENT;
     if (is_refused) status = TARE_OK;
     if (status != TARE_OK) status = tare__out_of_memory(l->p->err);
-    if (status == TARE_OK && !is_refused) status = tare__tensor_requalify(codes, q, out, l->p->err);
+    if (status == TARE_OK && !is_refused)
+        status = tare__tensor_requalify(quantized, q, out, l->p->err);
     tare_tensor_release(floats);
     tare__qparams_release(q);
     return status;

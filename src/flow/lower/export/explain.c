@@ -19,28 +19,29 @@ static bool was_lowered(const lowering *l, const node *n) {
 // Dequantized from something else than a constant, but not from codes that lowering takes: of 16
 // bits, of float8, with parameters that are computed.
 static bool is_other_quantize(const node *n) {
-    const node *codes = n != NULL && tare__is_dequantize_call(n) ? tare__node_arg(n, 0) : NULL;
-    return codes != NULL && codes->op != NODE_GET_ATTR;
+    const node *quantized = n != NULL && tare__is_dequantize_call(n) ? tare__node_arg(n, 0) : NULL;
+    return quantized != NULL && quantized->op != NODE_GET_ATTR;
 }
 
 typedef struct inputs {
     const lowering *l;
     const node *real; // the first that is float
-    size_t code_count;
+    size_t quantized_count;
     tare_dtype dtype;
     bool mixes_dtypes;
 } inputs;
 
 static void look(void *user, node *input) {
     inputs *in = user;
-    const code_params *codes = tare__codes_behind(in->l, input);
+    const quantized_params *quantized = tare__quantized_behind(in->l, input);
     const bool is_constant = input->op == NODE_GET_ATTR ||
                              (tare__is_dequantize_call(input) && !is_other_quantize(input));
-    if (codes == NULL && !is_constant && in->real == NULL) in->real = input;
-    if (codes == NULL) return;
-    in->mixes_dtypes = in->mixes_dtypes || (in->code_count > 0 && in->dtype != codes->dtype);
-    in->dtype = codes->dtype;
-    in->code_count++;
+    if (quantized == NULL && !is_constant && in->real == NULL) in->real = input;
+    if (quantized == NULL) return;
+    in->mixes_dtypes =
+        in->mixes_dtypes || (in->quantized_count > 0 && in->dtype != quantized->dtype);
+    in->dtype = quantized->dtype;
+    in->quantized_count++;
 }
 
 static tare_status say(const lowering *l, const node *n, const char *rule, const char *format,
@@ -53,14 +54,13 @@ static tare_status say(const lowering *l, const node *n, const char *rule, const
 static tare_status explain_layer(const lowering *l, const function_call *w) {
     const node *n = w->function, *x = tare__function_argument_node(w, "input");
     const node *weight = tare__function_argument_node(w, "weight");
-    const bool has_codes =
+    const bool has_quantized =
         weight != NULL && (tare__is_dequantize_call(weight) || tare__is_dequantize_node(weight));
-    if (!has_codes)
+    if (!has_quantized)
         return say(l, n, "weight", "its weight '%s' is float", weight ? weight->name : "");
     if (is_other_quantize(x))
-        return say(l, n, "dtypes", "the codes of its input '%s' are no bytes of their own",
-                   x->name);
-    if (tare__codes_behind(l, x) == NULL)
+        return say(l, n, "dtypes", "its input '%s' has no 8-bit values of its own", x->name);
+    if (tare__quantized_behind(l, x) == NULL)
         return say(l, n, "inputs", "its input '%s' is float: only its weight is quantized",
                    x != NULL ? x->name : "");
     return say(l, n, "weight",
@@ -75,24 +75,24 @@ static tare_status explain(lowering *l, node *n) {
     if (tare__weighted_bind(&l->p->scratch, n, &w)) return explain_layer(l, &w);
     tare__node_each_input(n, look, &in);
     if (is_other_quantize(in.real))
-        return say(l, n, "dtypes", "the codes of its input '%s' are no bytes of their own",
-                   in.real->name);
-    if (in.code_count == 0 && in.real != NULL)
+        return say(l, n, "dtypes", "its input '%s' has no 8-bit values of its own", in.real->name);
+    if (in.quantized_count == 0 && in.real != NULL)
         return say(l, n, "inputs", "its input '%s' is float", in.real->name);
-    if (in.code_count == 0) return say(l, n, "inputs", "it reads nothing that is quantized%s", "");
+    if (in.quantized_count == 0)
+        return say(l, n, "inputs", "it reads nothing that is quantized%s", "");
     const ending e = tare__ending_of(l, n);
     if (e.quantize == NULL)
         return say(l, n, "readers", "'%s' reads its value in floats",
                    n->user_count > 0 ? n->users[0]->name : "nothing");
     if (in.real != NULL) return say(l, n, "inputs", "its input '%s' is float", in.real->name);
-    if (in.mixes_dtypes || in.dtype != tare__codes_given(l, e.quantize)->dtype)
+    if (in.mixes_dtypes || in.dtype != tare__quantized_given(l, e.quantize)->dtype)
         return say(l, n, "dtypes", "its inputs and its output '%s' have different dtypes",
                    e.quantize->name);
     if (tare__writes_first_argument(n) && tare__node_arg(n, 0) != NULL &&
         tare__node_arg(n, 0)->user_count > 1)
         return say(l, n, "in place", "it writes '%s', which others read",
                    tare__node_arg(n, 0)->name);
-    return say(l, n, "operator", "there is no function on codes for %s with these arguments",
+    return say(l, n, "operator", "there is no integer function for %s with these arguments",
                n->target);
 }
 

@@ -11,13 +11,13 @@
 
 // --- the weight ---
 
-// Codes of uint8 are those of int8, 128 lower.
-static tare_status as_signed(const tare_tensor *codes, const qparams *q, tare_tensor **out,
+// Quantized values of uint8 are those of int8, 128 lower.
+static tare_status as_signed(const tare_tensor *quantized, const qparams *q, tare_tensor **out,
                              tare_error *err) {
-    TARE_TRY(tare__tensor_quantized(codes->ndim, codes->shape, q, out, err));
-    const int64_t shift = codes->dtype == TARE_UINT8 ? 128 : 0;
-    for (int64_t i = 0; i < codes->count; i++)
-        tare__tensor_set_int(*out, i, tare__tensor_get_int(codes, i) - shift);
+    TARE_TRY(tare__tensor_quantized(quantized->ndim, quantized->shape, q, out, err));
+    const int64_t shift = quantized->dtype == TARE_UINT8 ? 128 : 0;
+    for (int64_t i = 0; i < quantized->count; i++)
+        tare__tensor_set_int(*out, i, tare__tensor_get_int(quantized, i) - shift);
     return TARE_OK;
 }
 
@@ -25,12 +25,12 @@ static bool is_tensor(const value *v) {
     return v->kind == VALUE_TENSOR && v->as.tensor->data != NULL;
 }
 
-// What the arguments of a dequantize of constants say: codes, scale(s), zero point(s).
-typedef struct constant_codes {
-    const tare_tensor *codes;
+// What the arguments of a dequantize of constants say: quantized values, scale(s), zero point(s).
+typedef struct constant_quantized {
+    const tare_tensor *quantized;
     const value *scale, *zero_point;
     int axis; // -1: per tensor
-} constant_codes;
+} constant_quantized;
 
 static double item(const value *v, int64_t i) {
     double number = 0;
@@ -39,10 +39,10 @@ static double item(const value *v, int64_t i) {
 }
 
 // NULL: these are no parameters of a qint8 tensor.
-static tare_status make_qparams(lowering *l, const constant_codes *c, qparams **out) {
+static tare_status make_qparams(lowering *l, const constant_quantized *c, qparams **out) {
     const bool per_channel = c->axis >= 0;
-    const int64_t count = per_channel ? c->codes->shape[c->axis] : 1;
-    const double shift = c->codes->dtype == TARE_UINT8 ? 128 : 0;
+    const int64_t count = per_channel ? c->quantized->shape[c->axis] : 1;
+    const double shift = c->quantized->dtype == TARE_UINT8 ? 128 : 0;
     double *numbers = tare__arena_array(&l->p->scratch, 2 * (size_t)count + 1, sizeof *numbers);
     if (numbers == NULL) return tare__out_of_memory(l->p->err);
     for (int64_t i = 0; i < count; i++) {
@@ -60,20 +60,20 @@ static tare_status make_qparams(lowering *l, const constant_codes *c, qparams **
     return TARE_OK;
 }
 
-static bool fits_channels(const value *v, const constant_codes *c) {
+static bool fits_channels(const value *v, const constant_quantized *c) {
     const int64_t count = is_tensor(v) ? v->as.tensor->count : 1;
-    return count == 1 || (c->axis >= 0 && count == c->codes->shape[c->axis]);
+    return count == 1 || (c->axis >= 0 && count == c->quantized->shape[c->axis]);
 }
 
-static tare_status quantized_constant(lowering *l, const constant_codes *c, tare_tensor **out) {
-    const tare_dtype dtype = c->codes->dtype;
+static tare_status quantized_constant(lowering *l, const constant_quantized *c, tare_tensor **out) {
+    const tare_dtype dtype = c->quantized->dtype;
     qparams *q = NULL;
     if ((dtype != TARE_INT8 && dtype != TARE_UINT8) || !fits_channels(c->scale, c) ||
         !fits_channels(c->zero_point, c))
         return TARE_OK;
     TARE_TRY(make_qparams(l, c, &q));
     if (q == NULL) return TARE_OK;
-    const tare_status status = as_signed(c->codes, q, out, l->p->err);
+    const tare_status status = as_signed(c->quantized, q, out, l->p->err);
     tare__qparams_release(q);
     return status;
 }
@@ -81,15 +81,15 @@ static tare_status quantized_constant(lowering *l, const constant_codes *c, tare
 static tare_status read_constant(lowering *l, const node *dequantize, const value *items,
                                  tare_tensor **out) {
     const bool per_channel = strstr(dequantize->target, "per_channel") != NULL;
-    constant_codes c = {.scale = &items[1], .zero_point = &items[2], .axis = -1};
+    constant_quantized c = {.scale = &items[1], .zero_point = &items[2], .axis = -1};
     if (!is_tensor(&items[0])) return TARE_OK;
-    c.codes = items[0].as.tensor;
+    c.quantized = items[0].as.tensor;
     if (per_channel) {
         double axis;
         if (dequantize->arg_count < 4 || !tare__value_number(&dequantize->args[3], &axis))
             return TARE_OK;
-        c.axis = tare__cut_int32(axis < 0 ? axis + c.codes->ndim : axis);
-        if (c.axis < 0 || c.axis >= c.codes->ndim) return TARE_OK;
+        c.axis = tare__cut_int32(axis < 0 ? axis + c.quantized->ndim : axis);
+        if (c.axis < 0 || c.axis >= c.quantized->ndim) return TARE_OK;
     }
     return quantized_constant(l, &c, out);
 }
@@ -120,7 +120,7 @@ static tare_status constant_behind(lowering *l, const node *dequantize, tare_ten
 typedef struct layer_bias {
     tare_tensor *tensor; // float32, owned; NULL: none
     bool is_constant;    // or there is none
-    bool is_integer;     // of int32 codes
+    bool is_integer;     // of int32 quantized values
 } layer_bias;
 
 static tare_status read_bias(lowering *l, const function_call *w, layer_bias *out) {
@@ -136,7 +136,8 @@ static tare_status read_bias(lowering *l, const function_call *w, layer_bias *ou
 
 // Is the bias a whole number of steps of activation scale x weight scale, as the derived spec makes
 // it? Then it joins the sum as an integer.
-static bool counts_steps(const layer_bias *b, const code_params *x, const tare_tensor *weight) {
+static bool counts_steps(const layer_bias *b, const quantized_params *x,
+                         const tare_tensor *weight) {
     if (!b->is_integer || x == NULL) return false;
     for (int64_t i = 0; i < b->tensor->count; i++) {
         const double scale = weight->q->scale[weight->q->count == 1 ? 0 : i];
@@ -150,7 +151,7 @@ static bool counts_steps(const layer_bias *b, const code_params *x, const tare_t
 
 // torch's q/dq form rounds before it adds the zero point, which is rule F; with a bias of integers
 // rule Q, which is the same with the bias in the sum.
-static requant_rule rule_of(const lowering *l, const layer_bias *b, const code_params *x,
+static requant_rule rule_of(const lowering *l, const layer_bias *b, const quantized_params *x,
                             const tare_tensor *weight) {
     if (l->engine != TARE_ENGINE_DEFAULT) return REQUANT_UNSET;
     return counts_steps(b, x, weight) ? REQUANT_Q : REQUANT_F;
@@ -160,7 +161,7 @@ static bool bias_fits(const layer_bias *b, const tare_tensor *weight) {
     return b->tensor == NULL || weight->q->count == 1 || b->tensor->count == weight->q->count;
 }
 
-tare_status tare__lower_pack(lowering *l, const function_call *w, const code_params *x,
+tare_status tare__lower_pack(lowering *l, const function_call *w, const quantized_params *x,
                              module **out) {
     layer_bias bias = {0};
     tare_tensor *weight = NULL;
@@ -186,19 +187,19 @@ static tare_status lower_layer(lowering *l, const function_call *w, module *pack
         call.form = tare__weighted_form(w, FORM_FLOAT_RESULT);
         return tare__call_packed(l->p, w, packed, &call);
     }
-    const code_params *codes = tare__codes_given(l, e->quantize);
+    const quantized_params *quantized = tare__quantized_given(l, e->quantize);
     bool has_relu = false;
     call.form = tare__quantized_form(w->bound.op, e->relu != NULL, &has_relu);
-    call.args[2] = tare__float(codes->scale);
-    call.args[3] = tare__int(codes->zero_point);
+    call.args[2] = tare__float(quantized->scale);
+    call.args[3] = tare__int(quantized->zero_point);
     TARE_TRY(tare__call_packed(l->p, w, packed, &call));
-    return tare__end_in_codes(l, n, e, has_relu);
+    return tare__end_in_quantized(l, n, e, has_relu);
 }
 
 // --- a layer and the residual that it is added to ---
 
 typedef struct residual {
-    node *add, *addend; // addend: dequantized codes
+    node *add, *addend; // addend: dequantized values
     ending end;         // of the sum
 } residual;
 
@@ -223,7 +224,8 @@ static bool is_plain_sum(const node *n) {
            tare__node_arg(n, 0) != NULL && tare__node_arg(n, 1) != NULL;
 }
 
-// *found: layer - add of codes - (relu -) quantize, all of one dtype and of the same sizes.
+// *found: layer - add of quantized values - (relu -) quantize, all of one dtype and of the same
+// sizes.
 static tare_status find_residual(lowering *l, const function_call *w, tare_dtype dtype,
                                  residual *out, bool *found) {
     const node *n = w->function;
@@ -233,10 +235,10 @@ static tare_status find_residual(lowering *l, const function_call *w, tare_dtype
         tare__pt2e_stays_float(l->p, add))
         return TARE_OK;
     node *addend = tare__node_arg(add, tare__node_arg(add, 0) == n ? 1 : 0);
-    const code_params *codes = tare__codes_behind(l, addend);
+    const quantized_params *quantized = tare__quantized_behind(l, addend);
     *out = (residual){add, addend, tare__ending_of(l, add)};
-    const code_params *result = tare__codes_given(l, out->end.quantize);
-    if (codes == NULL || result == NULL || codes->dtype != dtype || result->dtype != dtype)
+    const quantized_params *result = tare__quantized_given(l, out->end.quantize);
+    if (quantized == NULL || result == NULL || quantized->dtype != dtype || result->dtype != dtype)
         return TARE_OK;
     // What convert put in has no sizes of its own.
     const node *source = tare__node_arg(addend, 0);
@@ -247,28 +249,29 @@ static tare_status find_residual(lowering *l, const function_call *w, tare_dtype
 static tare_status lower_residual(lowering *l, const function_call *w, module *packed,
                                   const residual *r) {
     const node *x = tare__function_argument_node(w, "input");
-    const code_params *codes = tare__codes_given(l, r->end.quantize);
+    const quantized_params *quantized = tare__quantized_given(l, r->end.quantize);
     const op_form form = r->end.relu != NULL ? FORM_ADD_RELU : FORM_ADD;
     packed_call call = {.n = r->add,
                         .before = r->add,
                         .form = tare__weighted_form(w, form),
                         .args = {tare__node_value(tare__node_arg(x, 0)),
                                  tare__node_value(tare__node_arg(r->addend, 0)), tare__none(),
-                                 tare__float(codes->scale), tare__int(codes->zero_point)},
+                                 tare__float(quantized->scale), tare__int(quantized->zero_point)},
                         .arg_count = 5,
                         .weights = 2};
     TARE_TRY(tare__call_packed(l->p, w, packed, &call));
-    return tare__end_in_codes(l, r->add, &r->end, true);
+    return tare__end_in_quantized(l, r->add, &r->end, true);
 }
 
 static tare_status visit(lowering *l, node *n) {
     function_call w;
     if (!tare__weighted_bind(&l->p->scratch, n, &w)) return TARE_OK;
-    const code_params *x = tare__codes_behind(l, tare__function_argument_node(&w, "input"));
+    const quantized_params *x =
+        tare__quantized_behind(l, tare__function_argument_node(&w, "input"));
     ending e = tare__ending_of(l, n);
     if (x == NULL) return TARE_OK;
-    const code_params *codes = tare__codes_given(l, e.quantize);
-    if (codes == NULL || codes->dtype != x->dtype) e = (ending){0};
+    const quantized_params *quantized = tare__quantized_given(l, e.quantize);
+    if (quantized == NULL || quantized->dtype != x->dtype) e = (ending){0};
     residual r;
     bool has_residual = false;
     module *packed = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantizing commutes with what only moves values and with the greatest of them: a quantize behind
-// such operators moves in front of them, to the operator that can give codes.
+// such operators moves in front of them, to the operator that can give quantized values.
 
 #include "flow/lower/export/lower.h"
 
@@ -42,13 +42,13 @@ static void look(void *user, node *input) {
     if (tare__is_dequantize_node(input)) *(bool *)user = true;
 }
 
-// Will it give codes where it is asked for them? A bound is looked through.
-static bool can_give_codes(const node *n) {
-    bool reads_codes = false;
+// Will it give quantized values where it is asked for them? A bound is looked through.
+static bool can_give_quantized(const node *n) {
+    bool reads_quantized = false;
     if (tare__op_has(tare__function_row(n), OP_BOUNDS) && tare__node_arg(n, 0) != NULL)
         n = tare__node_arg(n, 0);
-    if (tare__function_row(n) != NULL) tare__node_each_input(n, look, &reads_codes);
-    return reads_codes;
+    if (tare__function_row(n) != NULL) tare__node_each_input(n, look, &reads_quantized);
+    return reads_quantized;
 }
 
 // The first of the operators between `top` and the quantize; NULL: none.
@@ -61,19 +61,19 @@ static node *find_chain(const lowering *l, const node *quantize, node **top) {
     *top = n;
     if (first == NULL || n == NULL) return NULL;
     // What is dequantized may have more readers.
-    const bool fits =
-        tare__codes_behind(l, n) != NULL || (tare__only_reader(n) == first && can_give_codes(n));
+    const bool fits = tare__quantized_behind(l, n) != NULL ||
+                      (tare__only_reader(n) == first && can_give_quantized(n));
     return fits ? first : NULL;
 }
 
-// The operators from `first` to `last` work on codes of `of`.
-static tare_status take_codes(lowering *l, node *first, const node *last, const node *of,
-                              const code_params *params) {
+// The operators from `first` to `last` work on quantized values of `of`.
+static tare_status take_quantized(lowering *l, node *first, const node *last, const node *of,
+                                  const quantized_params *params) {
     for (node *n = first;; n = tare__only_reader(n)) {
         TARE_TRY(tare__write_nothing(l, n));
-        TARE_TRY(tare__note_codes(l, n, params));
-        TARE_TRY(
-            TARE_DECIDE(l->p, n, "lowered", n->target, "works on the codes of '%s'", of->name));
+        TARE_TRY(tare__note_quantized(l, n, params));
+        TARE_TRY(TARE_DECIDE(l->p, n, "lowered", n->target, "computed on the integers of '%s'",
+                             of->name));
         if (n == last) return TARE_OK;
     }
 }
@@ -81,8 +81,8 @@ static tare_status take_codes(lowering *l, node *first, const node *last, const 
 static tare_status lift(lowering *l, node *quantize, node *top, node *first) {
     tare_error *err = l->p->err;
     node *last = tare__node_arg(quantize, 0);
-    const code_params params = *tare__codes_given(l, quantize);
-    TARE_TRY(take_codes(l, first, last, top, &params));
+    const quantized_params params = *tare__quantized_given(l, quantize);
+    TARE_TRY(take_quantized(l, first, last, top, &params));
     TARE_TRY(tare__node_replace_uses(quantize, last, NULL, err));
     TARE_TRY(tare__node_replace_input(quantize, last, top, err));
     TARE_TRY(tare__node_replace_input(first, top, quantize, err));
@@ -92,13 +92,13 @@ static tare_status lift(lowering *l, node *quantize, node *top, node *first) {
 }
 
 // What is dequantized in front of such operators is dequantized behind them, where quantizing it
-// again is a matter of codes alone.
+// again is a matter of quantized values alone.
 static tare_status sink(lowering *l, node *quantize, node *top, node *first) {
     tare_error *err = l->p->err;
-    node *last = tare__node_arg(quantize, 0), *codes = tare__node_arg(top, 0), *made = NULL;
-    const code_params params = *tare__codes_given(l, codes);
-    TARE_TRY(take_codes(l, first, last, codes, &params));
-    TARE_TRY(tare__node_replace_input(first, top, codes, err));
+    node *last = tare__node_arg(quantize, 0), *quantized = tare__node_arg(top, 0), *made = NULL;
+    const quantized_params params = *tare__quantized_given(l, quantized);
+    TARE_TRY(take_quantized(l, first, last, quantized, &params));
+    TARE_TRY(tare__node_replace_input(first, top, quantized, err));
     TARE_TRY(tare__insert_dequantize(l->p, last, quantize, &made));
     return tare__node_replace_input(quantize, last, made, err);
 }
@@ -107,13 +107,13 @@ tare_status tare__pt2e_lift_quantize(lowering *l) {
     for (node *n = l->p->model->root->graph->first, *next; n != NULL; n = next) {
         next = n->next;
         node *top = NULL;
-        if (!tare__is_quantize_node(n) || tare__codes_given(l, n) == NULL) continue;
+        if (!tare__is_quantize_node(n) || tare__quantized_given(l, n) == NULL) continue;
         node *first = find_chain(l, n, &top);
         if (first == NULL) continue;
-        const bool is_codes = tare__codes_behind(l, top) != NULL;
-        // A single operator between codes is lowered as such.
-        if (is_codes && first == tare__node_arg(n, 0)) continue;
-        TARE_TRY(is_codes ? sink(l, n, top, first) : lift(l, n, top, first));
+        const bool is_quantized = tare__quantized_behind(l, top) != NULL;
+        // A single operator between quantized values is lowered as such.
+        if (is_quantized && first == tare__node_arg(n, 0)) continue;
+        TARE_TRY(is_quantized ? sink(l, n, top, first) : lift(l, n, top, first));
     }
     return TARE_OK;
 }

@@ -9,16 +9,16 @@
 
 // --- codes ---
 
-const code_params *tare__codes_given(const lowering *l, const node *n) {
+const quantized_params *tare__quantized_given(const lowering *l, const node *n) {
     if (n == NULL || n->id >= l->capacity || l->params[n->id].dtype == TARE_DTYPE_UNSET)
         return NULL;
     return &l->params[n->id];
 }
 
-tare_status tare__note_codes(lowering *l, const node *n, const code_params *params) {
+tare_status tare__note_quantized(lowering *l, const node *n, const quantized_params *params) {
     if (n->id >= l->capacity) {
         const size_t capacity = 2 * n->id + 64;
-        code_params *larger = tare__arena_array(&l->p->scratch, capacity, sizeof *larger);
+        quantized_params *larger = tare__arena_array(&l->p->scratch, capacity, sizeof *larger);
         if (larger == NULL) return tare__out_of_memory(l->p->err);
         if (l->capacity > 0) memcpy(larger, l->params, l->capacity * sizeof *larger);
         l->params = larger;
@@ -28,21 +28,21 @@ tare_status tare__note_codes(lowering *l, const node *n, const code_params *para
     return TARE_OK;
 }
 
-bool tare__code_params_equal(const code_params *a, const code_params *b) {
+bool tare__quantized_params_equal(const quantized_params *a, const quantized_params *b) {
     return a->dtype == b->dtype && a->scale == b->scale && a->zero_point == b->zero_point;
 }
 
-const code_params *tare__codes_behind(const lowering *l, const node *dequantize) {
+const quantized_params *tare__quantized_behind(const lowering *l, const node *dequantize) {
     return tare__is_dequantize_node(dequantize)
-               ? tare__codes_given(l, tare__node_arg(dequantize, 0))
+               ? tare__quantized_given(l, tare__node_arg(dequantize, 0))
                : NULL;
 }
 
 // --- endings ---
 
-static bool is_relu(lowering *l, node *bound, const code_params *params) {
+static bool is_relu(lowering *l, node *bound, const quantized_params *params) {
     int64_t least, most;
-    return tare__code_bounds(l, bound, params, &least, &most) && least == params->zero_point &&
+    return tare__quantized_bounds(l, bound, params, &least, &most) && least == params->zero_point &&
            most == tare__dtype(params->dtype)->max;
 }
 
@@ -60,9 +60,9 @@ ending tare__ending_of(lowering *l, const node *n) {
     if (last != NULL && (last->input_count != 1 || tare__node_arg(last, 0) != n))
         return (ending){0};
     if (last != NULL) reader = tare__only_reader(last);
-    // A quantize of the program's own is no end: nothing is known of its codes.
-    const code_params *params =
-        tare__is_quantize_node(reader) ? tare__codes_given(l, reader) : NULL;
+    // A quantize of the program's own is no end: nothing is known of its quantized values.
+    const quantized_params *params =
+        tare__is_quantize_node(reader) ? tare__quantized_given(l, reader) : NULL;
     if (params != NULL && tare__node_arg(reader, 0) != NULL) e.quantize = reader;
     if (e.clamp != NULL && params != NULL && is_relu(l, e.clamp, params)) {
         e.relu = e.clamp;
@@ -81,41 +81,42 @@ tare_status tare__write_nothing(lowering *l, node *n) {
     return TARE_OK;
 }
 
-// Rounding is monotone, so that bounding the codes is bounding the values.
-static tare_status bound_codes(lowering *l, node *bound, const code_params *params) {
-    TARE_TRY(TARE_DECIDE(l->p, bound, "lowered", bound->target, "bounds codes instead of values"));
+// Rounding is monotone, so that bounding the quantized values is bounding the values.
+static tare_status bound_quantized(lowering *l, node *bound, const quantized_params *params) {
+    TARE_TRY(
+        TARE_DECIDE(l->p, bound, "lowered", bound->target, "clamps integers instead of floats"));
     TARE_TRY(tare__write_nothing(l, bound));
-    return tare__note_codes(l, bound, params);
+    return tare__note_quantized(l, bound, params);
 }
 
-// A ReLU that n has, or bounds that cut nothing of the codes of n.
-static bool is_absorbed(lowering *l, const ending *e, const code_params *params) {
+// A ReLU that n has, or bounds that cut nothing of the quantized values of n.
+static bool is_absorbed(lowering *l, const ending *e, const quantized_params *params) {
     const dtype_info *info = tare__dtype(params->dtype);
     int64_t least, most;
     if (e->relu != NULL) return true;
-    return tare__code_bounds(l, e->clamp, params, &least, &most) && least == info->min &&
+    return tare__quantized_bounds(l, e->clamp, params, &least, &most) && least == info->min &&
            most == info->max;
 }
 
-tare_status tare__end_in_codes(lowering *l, node *n, const ending *e, bool has_relu) {
-    const code_params params = *tare__codes_given(l, e->quantize);
-    TARE_TRY(tare__note_codes(l, n, &params));
+tare_status tare__end_in_quantized(lowering *l, node *n, const ending *e, bool has_relu) {
+    const quantized_params params = *tare__quantized_given(l, e->quantize);
+    TARE_TRY(tare__note_quantized(l, n, &params));
     node *bound = e->relu != NULL ? e->relu : e->clamp, *last = n;
     if (bound != NULL && (e->relu == NULL || has_relu) && is_absorbed(l, e, &params))
         TARE_TRY(tare__absorb_relu(l->p, bound, n));
     else if (bound != NULL) {
-        TARE_TRY(bound_codes(l, bound, &params));
+        TARE_TRY(bound_quantized(l, bound, &params));
         last = bound;
     }
     return tare__replace_quantize(l->p, e->quantize, last);
 }
 
-static bool gives_codes(const void *user, const node *dequantize) {
-    return tare__codes_behind(user, dequantize) != NULL;
+static bool gives_quantized(const void *user, const node *dequantize) {
+    return tare__quantized_behind(user, dequantize) != NULL;
 }
 
-tare_status tare__read_codes(lowering *l, node *n) {
-    return tare__bypass_dequantize(l->p, n, gives_codes, l);
+tare_status tare__read_quantized(lowering *l, node *n) {
+    return tare__bypass_dequantize(l->p, n, gives_quantized, l);
 }
 
 // --- the pass ---

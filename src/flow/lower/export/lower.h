@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering of converted programs, step by step. First every pair of quantize and dequantize that
 // holds bytes becomes one of quantized tensors (torch.quantize_per_tensor, dequantize); then the
-// operators between them take the codes themselves.
+// operators between them take the quantized values themselves.
 // Private to flow/lower/export.
 #ifndef FLOW_LOWER_EXPORT_LOWER_H
 #define FLOW_LOWER_EXPORT_LOWER_H
@@ -10,57 +10,60 @@
 #include "flow/lower/rewrite.h"
 #include "flow/pack.h"
 
-/// What the codes that a node gives stand for.
-typedef struct code_params {
-    tare_dtype dtype; // qint8 or quint8; unset: the node gives no codes
+/// What the quantized values that a node gives stand for.
+typedef struct quantized_params {
+    tare_dtype dtype; // qint8 or quint8; unset: the node gives no quantized values
     double scale;
     int64_t zero_point;
-} code_params;
+} quantized_params;
 
 typedef struct lowering {
     pass *p;
     tare_engine engine;
-    code_params *params; // by node id
+    quantized_params *params; // by node id
     size_t capacity;
 } lowering;
 
-/// What a node's codes stand for; NULL: it gives none.
-const code_params *tare__codes_given(const lowering *l, const node *n);
-/// What a node reads as floats that were codes: the parameters of what it dequantizes; NULL: it is
-/// no dequantize of codes.
-const code_params *tare__codes_behind(const lowering *l, const node *dequantize);
-tare_status tare__note_codes(lowering *l, const node *n, const code_params *params);
-bool tare__code_params_equal(const code_params *a, const code_params *b);
+/// What a node's quantized values stand for; NULL: it gives none.
+const quantized_params *tare__quantized_given(const lowering *l, const node *n);
+/// What a node reads as floats that were quantized values: the parameters of what it dequantizes;
+/// NULL: it is no dequantize of quantized values.
+const quantized_params *tare__quantized_behind(const lowering *l, const node *dequantize);
+tare_status tare__note_quantized(lowering *l, const node *n, const quantized_params *params);
+bool tare__quantized_params_equal(const quantized_params *a, const quantized_params *b);
 
 /// What becomes of a float value that one operator gives.
 typedef struct ending {
-    node *relu;     // the only reader, a ReLU or what is one for these codes; NULL: there is none
+    node *relu; // the only reader, a ReLU or what is one for these quantized values; NULL: there is
+                // none
     node *clamp;    // likewise an operator that only bounds values (relu6, hardtanh, clamp)
     node *quantize; // what reads it, or the relu or clamp after it, and nothing else does; NULL: it
                     // is read as floats
 } ending;
 ending tare__ending_of(lowering *l, const node *n);
-/// The least and the greatest code that an operator that bounds values (relu, relu6, hardtanh,
-/// clamp) lets through; false: it is none, or its bounds are computed.
-bool tare__code_bounds(lowering *l, node *bound, const code_params *params, int64_t *least,
-                       int64_t *most);
-/// The operator n, whose target is an integer function now, gives the codes of e->quantize, which
-/// goes. The relu goes too if `has_relu`; else it, or the clamp, works on the codes.
-tare_status tare__end_in_codes(lowering *l, node *n, const ending *e, bool has_relu);
+/// The least and the greatest quantized value that an operator that bounds values (relu, relu6,
+/// hardtanh, clamp) lets through; false: it is none, or its bounds are computed.
+bool tare__quantized_bounds(lowering *l, node *bound, const quantized_params *params,
+                            int64_t *least, int64_t *most);
+/// The operator n, whose target is an integer function now, gives the quantized values of
+/// e->quantize, which goes. The relu goes too if `has_relu`; else it, or the clamp, works on the
+/// quantized values.
+tare_status tare__end_in_quantized(lowering *l, node *n, const ending *e, bool has_relu);
 /// An operator that writes its first input in place is called by the name that does not.
 tare_status tare__write_nothing(lowering *l, node *n);
 /// The packed weights of a call: *out stays NULL unless its weight is a constant of 8 bits that an
-/// integer layer can have, and its bias a constant. x: what the input's codes stand for; NULL: it
-/// is quantized on the fly. They round as quantize does, or as the engine that was asked for.
-tare_status tare__lower_pack(lowering *l, const function_call *w, const code_params *x,
+/// integer layer can have, and its bias a constant. x: what the input's quantized values stand for;
+/// NULL: it is quantized on the fly. They round as quantize does, or as the engine that was asked
+/// for.
+tare_status tare__lower_pack(lowering *l, const function_call *w, const quantized_params *x,
                              module **out);
 /// A dequantize of a constant tensor of bytes, which one operator reads, becomes that of a
 /// quantized constant. No effect on other nodes.
 tare_status tare__lower_constant(lowering *l, node *dequantize);
 /// Binds a tensor to the root under a free name {base}{N}, which lives as long as the graph.
 tare_status tare__own_buffer(lowering *l, const char *base, tare_tensor *t, const char **name);
-/// Every dequantize of codes that n reads gives way to the codes.
-tare_status tare__read_codes(lowering *l, node *n);
+/// Every dequantize of quantized values that n reads gives way to the quantized values.
+tare_status tare__read_quantized(lowering *l, node *n);
 
 /// Step: pairs of quantized_decomposed operators on bytes become those of quantized tensors.
 tare_status tare__pt2e_lower_borders(lowering *l);
@@ -70,13 +73,14 @@ tare_status tare__pt2e_lift_quantize(lowering *l);
 tare_status tare__pt2e_lower_layers(lowering *l);
 /// Step: linear functions whose input is quantized on the fly, and quantized tables.
 tare_status tare__pt2e_lower_dynamic(lowering *l);
-/// Step: attention of codes, and products of two tensors of codes that stay float.
+/// Step: attention of quantized values, and products of two tensors of quantized values that stay
+/// float.
 tare_status tare__pt2e_lower_products(lowering *l);
 /// Step: all other operators between dequantize and quantize.
 tare_status tare__pt2e_lower_operators(lowering *l);
 /// Step: writes over tensors of the model go that nobody could see.
 tare_status tare__pt2e_drop_dead_counters(lowering *l);
-/// Step: what bounds the codes of a layer becomes bounds of the layer.
+/// Step: what bounds the quantized values of a layer becomes bounds of the layer.
 tare_status tare__pt2e_bound_layers(lowering *l);
 /// Step: a decision with the reason for every operator that stays float.
 tare_status tare__pt2e_explain_floats(lowering *l);

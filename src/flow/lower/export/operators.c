@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering of operators without a weight: dequantize - operator - quantize. What only moves or
-// bounds values works on the codes; sums and products of two tensors have functions of their own;
-// all others follow the general rule quantize(op(dequantize(x))) in one function.
+// bounds values works on the quantized values; sums and products of two tensors have functions of
+// their own; all others follow the general rule quantize(op(dequantize(x))) in one function.
 #include <string.h>
 
 #include "flow/export/convert.h"
 #include "flow/lower/export/lower.h"
 #include "model/coverage.h"
 
-// A call between codes.
+// A call between quantized values.
 typedef struct operator_call {
     lowering *l;
     node *n;
     function_call call; // of n
     ending end;
-    code_params result;
+    quantized_params result;
 } operator_call;
 
-// What the i-th parameter's codes stand for; NULL: it is no dequantized tensor.
-static const code_params *codes_of(const operator_call *c, size_t i) {
+// What the i-th parameter's quantized values stand for; NULL: it is no dequantized tensor.
+static const quantized_params *quantized_of(const operator_call *c, size_t i) {
     const value *v = i < c->call.bound.param_count ? c->call.bound.param[i] : NULL;
-    return v != NULL && v->kind == VALUE_NODE ? tare__codes_behind(c->l, v->as.node) : NULL;
+    return v != NULL && v->kind == VALUE_NODE ? tare__quantized_behind(c->l, v->as.node) : NULL;
 }
 
 static bool is_operator(const operator_call *c, op_id id) {
@@ -31,20 +31,20 @@ static bool is_operator(const operator_call *c, op_id id) {
 
 typedef struct survey {
     const operator_call *c;
-    size_t float_count, same_count, other_count; // other: codes of other parameters
+    size_t float_count, same_count, other_count; // other: quantized values of other parameters
     bool mixes_dtypes;
 } survey;
 
 static void look(void *user, node *input) {
     survey *s = user;
-    const code_params *codes = tare__codes_behind(s->c->l, input);
-    if (codes == NULL)
+    const quantized_params *quantized = tare__quantized_behind(s->c->l, input);
+    if (quantized == NULL)
         s->float_count++;
-    else if (tare__code_params_equal(codes, &s->c->result))
+    else if (tare__quantized_params_equal(quantized, &s->c->result))
         s->same_count++;
     else
         s->other_count++;
-    if (codes != NULL && codes->dtype != s->c->result.dtype) s->mixes_dtypes = true;
+    if (quantized != NULL && quantized->dtype != s->c->result.dtype) s->mixes_dtypes = true;
 }
 
 static survey survey_of(const operator_call *c) {
@@ -55,42 +55,43 @@ static survey survey_of(const operator_call *c) {
 
 // --- on the codes themselves ---
 
-static tare_status finish_on_codes(const operator_call *c) {
+static tare_status finish_on_quantized(const operator_call *c) {
     TARE_TRY(tare__write_nothing(c->l, c->n));
-    TARE_TRY(TARE_DECIDE(c->l->p, c->n, "lowered", c->n->target, "works on the codes"));
-    TARE_TRY(tare__read_codes(c->l, c->n));
-    return tare__end_in_codes(c->l, c->n, &c->end, false);
+    TARE_TRY(TARE_DECIDE(c->l->p, c->n, "lowered", c->n->target, "computed on integers"));
+    TARE_TRY(tare__read_quantized(c->l, c->n));
+    return tare__end_in_quantized(c->l, c->n, &c->end, false);
 }
 
 static bool moves(const operator_call *c) {
     return (c->call.bound.op->traits & OP_MOVES_DATA) != 0;
 }
 
-static bool works_on_codes(const operator_call *c, const survey *s) {
+static bool works_on_quantized(const operator_call *c, const survey *s) {
     const unsigned keeps = c->call.bound.op->traits & (OP_MOVES_DATA | OP_KEEPS_QPARAMS);
-    // Indices are no floats; other operators would mix floats with codes.
-    const bool takes_indices = moves(c) && codes_of(c, 0) != NULL;
+    // Indices are no floats; other operators would mix floats with quantized values.
+    const bool takes_indices = moves(c) && quantized_of(c, 0) != NULL;
     return keeps != 0 && s->same_count > 0 && s->other_count == 0 &&
            (s->float_count == 0 || takes_indices);
 }
 
-// The greatest of values is the greatest of their codes: no rounding.
-static bool is_exact_on_codes(const operator_call *c, const survey *s) {
-    if (s->other_count != 1 || s->same_count > 0 || s->mixes_dtypes || codes_of(c, 0) == NULL)
+// The greatest of values is the greatest of their quantized values: no rounding.
+static bool is_exact_on_quantized(const operator_call *c, const survey *s) {
+    if (s->other_count != 1 || s->same_count > 0 || s->mixes_dtypes || quantized_of(c, 0) == NULL)
         return false;
     return moves(c) || tare__op_has(c->call.bound.op, OP_GREATEST) || is_operator(c, TARE_OP_RELU);
 }
 
-// The operator keeps its input's parameters; the codes of the result follow from its codes.
-static tare_status finish_with_other_codes(const operator_call *c) {
+// The operator keeps its input's parameters; the quantized values of the result follow from its
+// quantized values.
+static tare_status finish_with_other_quantized(const operator_call *c) {
     lowering *l = c->l;
     node *n = c->n, *made = NULL;
-    const code_params own = *codes_of(c, 0);
+    const quantized_params own = *quantized_of(c, 0);
     TARE_TRY(tare__write_nothing(l, n));
     TARE_TRY(TARE_DECIDE(l->p, n, "lowered", n->target,
-                         "works on the codes, which get the output's parameters then"));
-    TARE_TRY(tare__read_codes(l, n));
-    TARE_TRY(tare__note_codes(l, n, &own));
+                         "computed on integers with the output's parameters"));
+    TARE_TRY(tare__read_quantized(l, n));
+    TARE_TRY(tare__note_quantized(l, n, &own));
     const value x = tare__node_value(n);
     const keyword output[] = {{"output_scale", tare__float(c->result.scale)},
                               {"output_zero_point", tare__int(c->result.zero_point)}};
@@ -103,9 +104,9 @@ static tare_status finish_with_other_codes(const operator_call *c) {
                             .kwarg_count = 2};
     TARE_TRY(tare__graph_insert(n->owner, &spec, n->next, &made, l->p->err));
     made->debug_handle = n->debug_handle;
-    // Whoever read the operator's floats reads what was made of its codes.
+    // Whoever read the operator's floats reads what was made of its quantized values.
     TARE_TRY(tare__node_replace_uses(n, made, made, l->p->err));
-    return tare__end_in_codes(l, made, &c->end, false);
+    return tare__end_in_quantized(l, made, &c->end, false);
 }
 
 // --- sums and products ---
@@ -113,8 +114,8 @@ static tare_status finish_with_other_codes(const operator_call *c) {
 static bool is_binary(const operator_call *c, const survey *s) {
     value operands[2];
     return (is_operator(c, TARE_OP_ADD) || is_operator(c, TARE_OP_MUL)) &&
-           tare__function_operands(&c->call, operands) && codes_of(c, 0) != NULL &&
-           codes_of(c, 1) != NULL && !s->mixes_dtypes;
+           tare__function_operands(&c->call, operands) && quantized_of(c, 0) != NULL &&
+           quantized_of(c, 1) != NULL && !s->mixes_dtypes;
 }
 
 static tare_status finish_binary(const operator_call *c) {
@@ -124,7 +125,7 @@ static tare_status finish_binary(const operator_call *c) {
                      tare__int(c->result.zero_point)};
     for (size_t i = 0; i < 2; i++) args[i] = tare__node_value(tare__node_arg(args[i].as.node, 0));
     TARE_TRY(tare__retarget(c->l->p, c->n, form, args, 4));
-    return tare__end_in_codes(c->l, c->n, &c->end, has_relu);
+    return tare__end_in_quantized(c->l, c->n, &c->end, has_relu);
 }
 
 // --- the general rule ---
@@ -181,7 +182,7 @@ static bool takes_all(const operator_call *c, const op_info *row) {
 static const op_info *rule_of(const operator_call *c, const survey *s) {
     static const op_form forms[] = {FORM_BY_RULE, FORM_QUANTIZED};
     const bool is_list = is_operator(c, TARE_OP_CAT);
-    if (s->mixes_dtypes || (is_list ? s->float_count > 0 : codes_of(c, 0) == NULL)) return NULL;
+    if (s->mixes_dtypes || (is_list ? s->float_count > 0 : quantized_of(c, 0) == NULL)) return NULL;
     for (size_t i = 0; i < 2; i++) {
         const op_info *row = tare__op_form(c->call.bound.op, forms[i]);
         if (row != NULL && tare__op_param_index(row, "output_scale") < tare__op_param_count(row) &&
@@ -213,8 +214,8 @@ static tare_status finish_by_rule(const operator_call *c, const op_info *row) {
     kwargs[kwarg_count++] = (keyword){"output_zero_point", tare__int(c->result.zero_point)};
     TARE_TRY(tare__retarget(l->p, c->n, row, args, arg_count));
     TARE_TRY(tare__node_set_args(c->n, args, arg_count, kwargs, kwarg_count, l->p->err));
-    TARE_TRY(tare__read_codes(l, c->n));
-    return tare__end_in_codes(l, c->n, &c->end, false);
+    TARE_TRY(tare__read_quantized(l, c->n));
+    return tare__end_in_quantized(l, c->n, &c->end, false);
 }
 
 // --- one operator ---
@@ -234,9 +235,9 @@ static bool is_dropped(const operator_call *c, const survey *s) {
 static tare_status drop(const operator_call *c) {
     tare_error *err = c->l->p->err;
     TARE_TRY(TARE_DECIDE(c->l->p, c->n, "lowered", c->n->target, "changes nothing"));
-    node *codes = tare__node_arg(tare__node_arg(c->n, 0), 0);
-    TARE_TRY(tare__coverage_fused(c->l->p->model, c->n->origin, codes->origin, err));
-    return tare__replace_quantize(c->l->p, c->end.quantize, codes);
+    node *quantized = tare__node_arg(tare__node_arg(c->n, 0), 0);
+    TARE_TRY(tare__coverage_fused(c->l->p->model, c->n->origin, quantized->origin, err));
+    return tare__replace_quantize(c->l->p, c->end.quantize, quantized);
 }
 
 static tare_status lower_constants(const operator_call *c) {
@@ -250,9 +251,9 @@ static tare_status lower(const operator_call *c) {
     const survey s = survey_of(c);
     if (s.same_count + s.other_count == 0 || trains(c)) return TARE_OK;
     if (is_dropped(c, &s) && c->end.relu == NULL && c->end.clamp == NULL) return drop(c);
-    if (works_on_codes(c, &s)) return finish_on_codes(c);
+    if (works_on_quantized(c, &s)) return finish_on_quantized(c);
     if (is_binary(c, &s)) return finish_binary(c);
-    if (is_exact_on_codes(c, &s)) return finish_with_other_codes(c);
+    if (is_exact_on_quantized(c, &s)) return finish_with_other_quantized(c);
     const op_info *row = rule_of(c, &s);
     return row != NULL ? finish_by_rule(c, row) : TARE_OK;
 }
@@ -265,15 +266,16 @@ static bool writes_shared(const node *n) {
 
 // --- codes of other parameters ---
 
-// quantize(dequantize(codes)): nothing, or a table.
+// quantize(dequantize(quantized values)): nothing, or a table.
 static tare_status requantize(lowering *l, node *n) {
     const node *source = tare__node_arg(n, 0);
-    const code_params *from = tare__codes_behind(l, source), *to = tare__codes_given(l, n);
+    const quantized_params *from = tare__quantized_behind(l, source),
+                           *to = tare__quantized_given(l, n);
     if (from == NULL || to == NULL || from->dtype != to->dtype) return TARE_OK;
-    node *codes = tare__node_arg(source, 0);
-    if (tare__code_params_equal(from, to))
-        return tare__node_replace_uses(n, codes, NULL, l->p->err);
-    const value x = tare__node_value(codes);
+    node *quantized = tare__node_arg(source, 0);
+    if (tare__quantized_params_equal(from, to))
+        return tare__node_replace_uses(n, quantized, NULL, l->p->err);
+    const value x = tare__node_value(quantized);
     const keyword output[] = {{"output_scale", tare__float(to->scale)},
                               {"output_zero_point", tare__int(to->zero_point)}};
     TARE_TRY(tare__retarget(l->p, n, tare__op_row(TARE_OP_CODES_IDENTITY), &x, 1));
@@ -284,11 +286,11 @@ static tare_status visit(lowering *l, node *n) {
     if (tare__is_quantize_node(n)) return requantize(l, n);
     operator_call c = {.l = l, .n = n, .end = tare__ending_of(l, n)};
     if (writes_shared(n) || !tare__function_bind(&l->p->scratch, n, &c.call)) return TARE_OK;
-    if (c.call.bound.op->traits & OP_NOT_ON_TENSORS) return tare__read_codes(l, n); // a size
-    const code_params *result = tare__codes_given(l, c.end.quantize);
+    if (c.call.bound.op->traits & OP_NOT_ON_TENSORS) return tare__read_quantized(l, n); // a size
+    const quantized_params *result = tare__quantized_given(l, c.end.quantize);
     if (result == NULL || (c.call.bound.op->traits & OP_WEIGHTED)) return TARE_OK;
     if (tare__pt2e_stays_float(l->p, n)) return TARE_OK;
-    // What converts between dtypes is no operator between codes.
+    // What converts between dtypes is no operator between quantized values.
     const unsigned kept = c.call.bound.op->traits & (OP_ANY_DTYPE | OP_KEEPS_QPARAMS);
     if (kept == OP_ANY_DTYPE) return TARE_OK;
     c.result = *result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of products of two tensors of codes whose result is read as floats: matmul, and
-// attention, whose scores and mixtures become sums of integers.
+// Lowering of products of two tensors of quantized values whose result is read as floats: matmul,
+// and attention, whose scores and mixtures become sums of integers.
 #include "flow/lower/export/lower.h"
 
 // The row of such a product of quantized values that gives floats; NULL: there is none.
@@ -14,18 +14,18 @@ static const op_info *product_of(const node *n) {
     return NULL;
 }
 
-// The operands are codes, and nothing else is: a mask is a float or a bool.
-static bool reads_codes(const lowering *l, const op_call *bound, int code_count) {
+// The operands are quantized values, and nothing else is: a mask is a float or a bool.
+static bool reads_quantized(const lowering *l, const op_call *bound, int quantized_count) {
     for (size_t i = 0; i < bound->param_count; i++) {
         const value *v = bound->param[i];
         const bool is_node = v != NULL && v->kind == VALUE_NODE;
-        const bool has_codes = is_node && tare__codes_behind(l, v->as.node) != NULL;
-        if (has_codes != ((int)i < code_count)) return false;
+        const bool has_quantized = is_node && tare__quantized_behind(l, v->as.node) != NULL;
+        if (has_quantized != ((int)i < quantized_count)) return false;
     }
     return true;
 }
 
-// A product that becomes codes has a function of its own (export/operators.c).
+// A product that becomes quantized values has a function of its own (export/operators.c).
 static bool stays_float(lowering *l, const op_call *bound, const node *n, const op_info *row) {
     return tare__op_form(bound->op, FORM_QUANTIZED) == row ||
            tare__ending_of(l, n).quantize == NULL;
@@ -40,14 +40,14 @@ static bool drops_out(const function_call *call) {
 static tare_status lower(lowering *l, node *n, const op_info *row) {
     function_call call;
     if (!tare__function_bind(&l->p->scratch, n, &call) ||
-        !reads_codes(l, &call.bound, row->code_inputs) || drops_out(&call) ||
+        !reads_quantized(l, &call.bound, row->code_inputs) || drops_out(&call) ||
         !stays_float(l, &call.bound, n, row))
         return TARE_OK;
     const char *target = tare__arena_strdup(&n->owner->memory, tare__op_function_name(row).text);
     if (target == NULL) return tare__out_of_memory(l->p->err);
     TARE_TRY(TARE_DECIDE(l->p, n, "lowered", target, "computed in integers by %s", target));
     n->target = target; // its arguments are the float one's
-    return tare__read_codes(l, n);
+    return tare__read_quantized(l, n);
 }
 
 tare_status tare__pt2e_lower_products(lowering *l) {

@@ -47,9 +47,9 @@ static tare_status lower_binary(convert_pass *c, const static_match *m) {
     if (!find_operands(c, m->reference, args)) return TARE_OK; // told when it was accepted
     for (size_t i = 0; i < 2; i++) {
         if (args[i].kind != VALUE_NODE) continue;
-        node *codes = tare__node_arg(args[i].as.node, 0);
-        if (codes == NULL) return TARE_OK;
-        args[i] = tare__node_value(codes);
+        node *quantized = tare__node_arg(args[i].as.node, 0);
+        if (quantized == NULL) return TARE_OK;
+        args[i] = tare__node_value(quantized);
         tensor_count++;
     }
     if (tensor_count == 2) { // with a constant the result's parameters follow from the input's

@@ -31,7 +31,8 @@ bool tare__match_static(const convert_pass *c, node *n,
                         size_t argument_count, static_match *out);
 bool tare__is_half_node(const node *n); // x.to(torch.float16)
 bool tare__is_relu_node(const convert_pass *c, const node *n);
-/// The quantize_per_tensor_dynamic node whose codes `dequantize` reads; NULL if it is none such.
+/// The quantize_per_tensor_dynamic node whose quantized values `dequantize` reads; NULL if it is
+/// none such.
 node *tare__dynamic_quantize(const node *dequantize);
 /// A module that several nodes call becomes an integer one only where every call stands between
 /// dequantize and quantize: a call that reads floats could not run it. True for a module that an

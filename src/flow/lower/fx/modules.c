@@ -109,12 +109,12 @@ static tare_status set_output(module *m, tare_tensor *scale, tare_tensor *zero_p
     return tare__module_set_tensor(m, "zero_point", zero_point, false, err);
 }
 
-// A weight goes to codes or to float16. How integer layers round is frozen with it; an embedding
-// only looks its rows up.
+// A weight goes to quantized values or to float16. How integer layers round is frozen with it; an
+// embedding only looks its rows up.
 static tare_status copy_weight(const convert_pass *c, module *to, const module *from,
                                const char *name) {
     tare_tensor *weight = NULL;
-    TARE_TRY(tare__reference_codes(from, name, &weight, c->base->err));
+    TARE_TRY(tare__reference_quantized(from, name, &weight, c->base->err));
     tare_status status = tare__module_set_tensor(to, name, weight, true, c->base->err);
     const op_info *op = tare__class_row(to->class);
     if (status == TARE_OK && weight->q != NULL && op != NULL && (op->traits & OP_WEIGHTED) != 0)
@@ -216,15 +216,16 @@ static tare_status lower_module(convert_pass *c, const static_match *m) {
     TARE_TRY(tare__replace_quantize(c->base, m->quantize, m->reference));
     if (m->relu != NULL) {
         TARE_TRY(TARE_DECIDE(c->base, m->relu, "lowered", made->class->name,
-                             "its codes begin at zero: computed by '%s'", m->reference->name));
+                             "its zero point is the least value: computed by '%s'",
+                             m->reference->name));
         TARE_TRY(tare__absorb_bound(c->base, m->relu, m->reference));
     }
     TARE_TRY(tare__graph_erase(g, m->scale, err));
     return tare__graph_erase(g, m->zero_point, err);
 }
 
-// Codes begin at zero: a ReLU in front of them changes nothing. One stands there behind a linear
-// layer with a batch norm, which has no fused class of its own.
+// Quantized values begin at zero: a ReLU in front of them changes nothing. One stands there behind
+// a linear layer with a batch norm, which has no fused class of its own.
 static bool clamps_at_zero(const convert_pass *c, const static_match *m) {
     const tare_tensor *zero_point = tare__attribute(c, m->zero_point);
     const value *dtype = &m->quantize->args[m->quantize->arg_count - 1];

@@ -72,7 +72,7 @@ static tare_status lower_static(convert_pass *c, const static_match *m, const fu
                         .weights = 1};
     TARE_TRY(tare__call_packed(c->base, w, packed, &call));
     tare__graph_move_before(function, m->zero_point->next);
-    // A relu that has no fused form follows on the codes.
+    // A relu that has no fused form follows on the quantized values.
     node *result = m->relu != NULL && !fuses ? m->relu : function;
     if (result != function) tare__graph_move_before(result, function->next);
     TARE_TRY(tare__replace_quantize(c->base, m->quantize, result));
@@ -87,8 +87,8 @@ static node *dynamic_quantize(const function_call *w, tare_dtype wanted) {
     return fits ? quantize : NULL;
 }
 
-// The same for a pair of input and weight dtypes that a dynamic function takes: quint8 with codes,
-// float16 with float16.
+// The same for a pair of input and weight dtypes that a dynamic function takes: quint8 with
+// quantized values, float16 with float16.
 static node *dynamic_pair(const function_call *w) {
     return half_weight(w) != NULL        ? dynamic_quantize(w, TARE_FLOAT16)
            : quantized_weight(w) != NULL ? dynamic_quantize(w, TARE_QUINT8)

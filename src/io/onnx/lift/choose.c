@@ -73,9 +73,9 @@ static const char *path_of_weight(lift *l, const char *name) {
 typedef struct call_form {
     bool has_tensors; // constants that a module would hold
     bool is_liftable;
-    const char *weight_name;    // the file's name of the parameter `weight`; NULL: computed or none
-    bool has_weight, has_codes; // codes: the file has it as integers
-    const char *bias_owner;     // "fc" of "fc.bias"; NULL: not known
+    const char *weight_name; // the file's name of the parameter `weight`; NULL: computed or none
+    bool has_weight, has_quantized; // codes: the file has it as integers
+    const char *bias_owner;         // "fc" of "fc.bias"; NULL: not known
 } call_form;
 
 static call_form form_of(lift *l, const node *n, const op_info *op) {
@@ -96,7 +96,7 @@ static call_form form_of(lift *l, const node *n, const op_info *op) {
         if (!tare__op_param_is(op, i, "weight")) continue;
         form.has_weight = true;
         form.weight_name = name;
-        form.has_codes = tare__onnx_constant_of(l->in, t)->codes != NULL;
+        form.has_quantized = tare__onnx_constant_of(l->in, t)->codes != NULL;
     }
     return form;
 }
@@ -196,7 +196,7 @@ tare_status tare__lift_choose(lift *l, const node *n, lift_choice *out) {
     if (!form.is_liftable) return TARE_OK;
     const module_class *class = class_of(l, n, op);
     // Quantizers of others write no scopes, and ours are of classes that are no float ones.
-    const char *owner = form.has_codes ? path_of_weight(l, form.weight_name) : NULL;
+    const char *owner = form.has_quantized ? path_of_weight(l, form.weight_name) : NULL;
     if (owner != NULL && class != NULL) {
         *out = (lift_choice){class, owner};
         return TARE_OK;

@@ -20,10 +20,10 @@ const char *tare__out_turned_weight(onnx_out *o, const char *w) {
     const out_node *found = NULL;
     for (size_t i = writer->node_count; i-- > 0 && found == NULL;)
         if (strcmp(writer->nodes[i].outputs[0], w) == 0) found = &writer->nodes[i];
-    const bool is_codes = found != NULL && strcmp(found->op_type, "DequantizeLinear") == 0 &&
-                          found->input_count == 3 &&
-                          tare__out_find_tensor(writer, found->inputs[0]) != NULL;
-    if (!is_codes) return tare__out_swap(o, w, 2, 0, 1);
+    const bool is_quantized = found != NULL && strcmp(found->op_type, "DequantizeLinear") == 0 &&
+                              found->input_count == 3 &&
+                              tare__out_find_tensor(writer, found->inputs[0]) != NULL;
+    if (!is_quantized) return tare__out_swap(o, w, 2, 0, 1);
     const char *codes = found->inputs[0], *scale = found->inputs[1], *zero = found->inputs[2];
     const out_tensor *scales = tare__out_find_tensor(writer, scale);
     const bool is_per_channel = scales != NULL && scales->t->ndim == 1;
@@ -91,16 +91,16 @@ static const char *layer_weight(onnx_out *o, const quantized_layer *layer) {
 static const char *bounded(onnx_out *o, const char *y, const quantized_layer *layer) {
     const tare_tensor *t = tare__out_result_meta(o);
     if (t->q == NULL) return y;
-    const bool cuts_below = layer->code_min > t->q->quant_min;
-    const bool cuts_above = layer->code_max < t->q->quant_max;
+    const bool cuts_below = layer->quantized_min > t->q->quant_min;
+    const bool cuts_above = layer->quantized_max < t->q->quant_max;
     const double scale = t->q->scale[0], zero = t->q->zero_point[0];
     if (!cuts_below && !cuts_above) return y;
-    if (!cuts_above && (double)layer->code_min == zero) return OUT(o, "Relu", y);
+    if (!cuts_above && (double)layer->quantized_min == zero) return OUT(o, "Relu", y);
     const char *low = "", *high = "";
     if (cuts_below)
-        low = tare__out_number(o, TARE_FLOAT32, ((double)layer->code_min - zero) * scale);
+        low = tare__out_number(o, TARE_FLOAT32, ((double)layer->quantized_min - zero) * scale);
     if (cuts_above)
-        high = tare__out_number(o, TARE_FLOAT32, ((double)layer->code_max - zero) * scale);
+        high = tare__out_number(o, TARE_FLOAT32, ((double)layer->quantized_max - zero) * scale);
     return OUT(o, "Clip", y, low, high);
 }
 

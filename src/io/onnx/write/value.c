@@ -261,11 +261,12 @@ void tare__out_set_dynamic(onnx_out *o, const tare_tensor *t, const char *scale,
 
 // --- weights that are quantized when they are used ---
 
-static tare_tensor *make_codes(onnx_out *o, const module *m, const char *name, const char *path) {
+static tare_tensor *make_quantized(onnx_out *o, const module *m, const char *name,
+                                   const char *path) {
     onnx_writer *w = o->w;
     tare_tensor *codes = NULL;
     char key[32];
-    tare__out_try(o, tare__reference_codes(m, name, &codes, o->call.err));
+    tare__out_try(o, tare__reference_quantized(m, name, &codes, o->call.err));
     if (tare__out_failed(o)) return NULL;
     if (!tare__map_set(&w->codes, path, codes)) {
         tare_tensor_release(codes);
@@ -290,7 +291,7 @@ const tare_tensor *tare__out_weight_codes(onnx_out *o, const module *m, const ch
     const char *path = tare__out_path(o->w, own);
     if (path == NULL) path = name;
     const tare_tensor *known = tare__map_get(&o->w->codes, path);
-    return known != NULL ? known : make_codes(o, m, name, path);
+    return known != NULL ? known : make_quantized(o, m, name, path);
 }
 
 const char *tare__out_input(onnx_out *o, size_t i) {

@@ -304,7 +304,7 @@ static bool is_plain_constant(const onnx_writer *w, size_t i) {
 }
 
 // Integers that are only moved stay integers.
-static bool works_on_codes(const op_call *call) {
+static bool works_on_quantized(const op_call *call) {
     const tare_tensor *to = call->result.kind == VALUE_TENSOR ? call->result.as.tensor : NULL;
     const value *first = call->param_count > 0 ? call->param[0] : NULL;
     if (call->result.kind == VALUE_TUPLE && call->result.count > 0 &&
@@ -392,7 +392,7 @@ static tare_status write_record(onnx_writer *w, size_t i) {
     const size_t mark = w->node_count;
     const char *batch_size = w->batch_size;
     o.call.err = w->rule_err;
-    o.on_codes = works_on_codes(&o.call);
+    o.on_codes = works_on_quantized(&o.call);
     tare_error_clear(w->rule_err);
     write_call(&o);
     if (o.status == TARE_OK) return TARE_OK;

@@ -186,8 +186,8 @@ static bool write_dtype(const pt2_scribe *w, tare_dtype dtype) {
 
 // Layouts and memory formats are told apart by their names alone.
 static bool write_layout(const pt2_scribe *w, const char *name) {
-    enum { MOST_CODES = 8 };
-    for (int code = 1; code < MOST_CODES; code++) {
+    enum { MOST_QUANTIZED = 8 };
+    for (int code = 1; code < MOST_QUANTIZED; code++) {
         const char *layout = tare__pt2_layout(code), *format = tare__pt2_memory_format(code);
         const bool is_layout = layout != NULL && strcmp(layout, name) == 0;
         if (!is_layout && (format == NULL || strcmp(format, name) != 0)) continue;

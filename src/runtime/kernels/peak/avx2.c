@@ -5,20 +5,20 @@
 
 #include "runtime/kernels/peak.h"
 
-enum { CODE_SUMS = 10, FLOAT_SUMS = 10, VECTOR = 4, VECTORS = 4, STEP = VECTOR * VECTORS };
+enum { QUANTIZED_SUMS = 10, FLOAT_SUMS = 10, VECTOR = 4, VECTORS = 4, STEP = VECTOR * VECTORS };
 
-uint32_t peak_codes__avx2(size_t rounds) {
+uint32_t peak_quantized__avx2(size_t rounds) {
     const __m256i w = _mm256_set1_epi8(-2), one = _mm256_set1_epi16(1);
-    __m256i sums[CODE_SUMS]; // different ones, or compilers would compute one for all
-    for (int i = 0; i < CODE_SUMS; i++) sums[i] = _mm256_set1_epi32(i);
+    __m256i sums[QUANTIZED_SUMS]; // different ones, or compilers would compute one for all
+    for (int i = 0; i < QUANTIZED_SUMS; i++) sums[i] = _mm256_set1_epi32(i);
     for (size_t r = 0; r < rounds; r++)
-        for (size_t i = 0; i < CODE_SUMS; i++) {
-            // The codes are what was summed up: each product is a new one.
+        for (size_t i = 0; i < QUANTIZED_SUMS; i++) {
+            // The quantized values are what was summed up: each product is a new one.
             const __m256i pairs = _mm256_maddubs_epi16(sums[i], w);
             sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(pairs, one));
         }
     __m256i sum = sums[0];
-    for (size_t i = 1; i < CODE_SUMS; i++) sum = _mm256_add_epi32(sum, sums[i]);
+    for (size_t i = 1; i < QUANTIZED_SUMS; i++) sum = _mm256_add_epi32(sum, sums[i]);
     return (uint32_t)_mm256_extract_epi32(sum, 0);
 }
 

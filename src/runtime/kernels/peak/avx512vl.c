@@ -4,6 +4,6 @@
 #define DOT(sum, x, w) _mm256_dpbusd_epi32(sum, x, w)
 #include "runtime/kernels/peak/dot_256.h"
 
-uint32_t peak_codes__avx512vl(size_t rounds) {
+uint32_t peak_quantized__avx512vl(size_t rounds) {
     return multiply_by_dot(rounds);
 }

@@ -7,7 +7,7 @@
 
 enum { SUMS = 12, VECTOR = 8, VECTORS = 4, STEP = VECTOR * VECTORS };
 
-uint32_t peak_codes__avx512vnni(size_t rounds) {
+uint32_t peak_quantized__avx512vnni(size_t rounds) {
     const __m512i x = _mm512_set1_epi8(3), w = _mm512_set1_epi8(-2);
     __m512i sums[SUMS]; // different ones, or compilers would compute one for all
     for (int i = 0; i < SUMS; i++) sums[i] = _mm512_set1_epi32(i);

@@ -5,7 +5,7 @@
 
 #include "runtime/kernels/peak.h"
 
-uint32_t peak_codes__i8mm(size_t rounds) {
+uint32_t peak_quantized__i8mm(size_t rounds) {
     enum { SUMS = 16 };
     const int8x16_t w = vdupq_n_s8(-2);
     const uint8x16_t x = vdupq_n_u8(3);

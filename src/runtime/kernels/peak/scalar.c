@@ -6,7 +6,7 @@
 
 enum { LANES = 64 };
 
-uint32_t peak_codes__scalar(size_t rounds) {
+uint32_t peak_quantized__scalar(size_t rounds) {
     uint32_t sums[LANES] = {0}, sum = 0;
     uint8_t x[LANES] = {1, 2, 3};
     int8_t w[LANES] = {3, -2, 1};

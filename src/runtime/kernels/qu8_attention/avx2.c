@@ -3,14 +3,14 @@
 #include <immintrin.h>
 #include <math.h>
 
-#include "core/math/exp_code.h"
+#include "core/math/exp_quantized.h"
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/qu8_columns_x86.h"
 
 enum { LANES = 8 };
 
-// A row's words, and the sum of its codes.
-static inline int32_t pack_row(const code_matrix *m, size_t row, size_t lanes, uint32_t *w) {
+// A row's words, and the sum of its quantized values.
+static inline int32_t pack_row(const quantized_matrix *m, size_t row, size_t lanes, uint32_t *w) {
     const uint8_t *x = m->x + row * m->step;
     const uint32_t flips = 0x01010101U * m->flip;
     int32_t sum = 0;
@@ -27,7 +27,7 @@ static inline int32_t pack_row(const code_matrix *m, size_t row, size_t lanes, u
     return sum;
 }
 
-void qu8_pack_rows__avx2(const code_matrix *m, size_t lanes, uint32_t *w, int32_t *sums) {
+void qu8_pack_rows__avx2(const quantized_matrix *m, size_t lanes, uint32_t *w, int32_t *sums) {
     for (size_t row = 0; row < m->rows; row++) sums[row] = pack_row(m, row, lanes, w + row);
     for (size_t row = m->rows; row < lanes; row++) {
         sums[row] = 0;
@@ -35,7 +35,7 @@ void qu8_pack_rows__avx2(const code_matrix *m, size_t lanes, uint32_t *w, int32_
     }
 }
 
-void qu8_pack_columns__avx2(const code_matrix *m, size_t lanes, uint32_t *w) {
+void qu8_pack_columns__avx2(const quantized_matrix *m, size_t lanes, uint32_t *w) {
     pack_columns_x86(m, lanes, w);
 }
 
@@ -50,24 +50,24 @@ static inline float top_of(const float *x, size_t count) {
     return best;
 }
 
-// tare__exp2_code, in the low bytes of numbers that are EXP_CODE_MAGIC's bits higher. The second
-// operand of a maximum is what it gives for NaN.
-static inline __m256i exp2_codes(__m256 d) {
-    const __m256 magic = _mm256_set1_ps(EXP_CODE_MAGIC);
-    const __m256 moved = _mm256_add_ps(d, _mm256_set1_ps(EXP_CODE_OFFSET));
-    const __m256 at = _mm256_max_ps(moved, _mm256_set1_ps(EXP_CODE_LEAST));
+// tare__exp2_quantized, in the low bytes of numbers that are EXP_QUANTIZED_MAGIC's bits higher. The
+// second operand of a maximum is what it gives for NaN.
+static inline __m256i exp2_quantized(__m256 d) {
+    const __m256 magic = _mm256_set1_ps(EXP_QUANTIZED_MAGIC);
+    const __m256 moved = _mm256_add_ps(d, _mm256_set1_ps(EXP_QUANTIZED_OFFSET));
+    const __m256 at = _mm256_max_ps(moved, _mm256_set1_ps(EXP_QUANTIZED_LEAST));
     const __m256 n = _mm256_add_ps(at, magic), r = _mm256_sub_ps(at, _mm256_sub_ps(n, magic));
-    __m256 p = _mm256_set1_ps(EXP_CODE_C4);
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_CODE_C3));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_CODE_C2));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_CODE_C1));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_CODE_C0));
+    __m256 p = _mm256_set1_ps(EXP_QUANTIZED_C4);
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_QUANTIZED_C3));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_QUANTIZED_C2));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_QUANTIZED_C1));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_QUANTIZED_C0));
     const __m256i power = _mm256_add_epi32(_mm256_slli_epi32(_mm256_castps_si256(n), 23),
                                            _mm256_set1_epi32(0x3f800000));
     return _mm256_castps_si256(_mm256_fmadd_ps(p, _mm256_castsi256_ps(power), magic));
 }
 
-uint32_t qu8_weigh__avx2(const float *x, size_t count, uint8_t *codes) {
+uint32_t qu8_weigh__avx2(const float *x, size_t count, uint8_t *quantized) {
     const float top = top_of(x, count);
     const __m256i low = _mm256_set1_epi32(0xFF);
     __m256i sums = _mm256_setzero_si256();
@@ -75,15 +75,15 @@ uint32_t qu8_weigh__avx2(const float *x, size_t count, uint8_t *codes) {
     size_t i = 0;
     for (; i + LANES <= count; i += LANES) {
         const __m256 d = _mm256_sub_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(top));
-        const __m256i words = _mm256_and_si256(exp2_codes(d), low);
+        const __m256i words = _mm256_and_si256(exp2_quantized(d), low);
         const __m128i halves =
             _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
-        _mm_storel_epi64((__m128i *)(void *)(codes + i), _mm_packus_epi16(halves, halves));
+        _mm_storel_epi64((__m128i *)(void *)(quantized + i), _mm_packus_epi16(halves, halves));
         sums = _mm256_add_epi32(sums, words);
     }
     _mm256_storeu_si256((__m256i *)(void *)lanes, sums);
     for (size_t k = 0; k < LANES; k++) sum += lanes[k];
-    for (; i < count; i++) sum += codes[i] = tare__exp2_code(x[i] - top);
+    for (; i < count; i++) sum += quantized[i] = tare__exp2_quantized(x[i] - top);
     return sum;
 }
 

@@ -3,7 +3,7 @@
 #include <immintrin.h>
 #include <math.h>
 
-#include "core/math/exp_code.h"
+#include "core/math/exp_quantized.h"
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/qu8_avx512.h"
 #include "runtime/kernels/qu8_columns_x86.h"
@@ -23,7 +23,7 @@ typedef struct row_group {
     __m512i offsets; // of the rows, in bytes
 } row_group;
 
-static inline row_group row_group_of(const code_matrix *m, size_t row) {
+static inline row_group row_group_of(const quantized_matrix *m, size_t row) {
     const __m512i each = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const size_t left = row < m->rows ? m->rows - row : 0;
     return (row_group){.x = m->x + row * m->step,
@@ -34,7 +34,7 @@ static inline row_group row_group_of(const code_matrix *m, size_t row) {
 }
 
 // Their words at one depth.
-static inline __m512i words_of(const code_matrix *m, const row_group *g, size_t at) {
+static inline __m512i words_of(const quantized_matrix *m, const row_group *g, size_t at) {
     const size_t left = m->columns - at;
     const __m512i flip = _mm512_set1_epi8((char)m->flip);
     if (left >= 4 && g->is_near) {
@@ -50,7 +50,8 @@ static inline __m512i words_of(const code_matrix *m, const row_group *g, size_t 
                                   _mm512_srli_epi32(flip, unused));
 }
 
-void qu8_pack_rows__avx512vnni(const code_matrix *m, size_t lanes, uint32_t *w, int32_t *sums) {
+void qu8_pack_rows__avx512vnni(const quantized_matrix *m, size_t lanes, uint32_t *w,
+                               int32_t *sums) {
     const __m512i ones = _mm512_set1_epi8(1);
     for (size_t row = 0; row < lanes; row += LANES) {
         const row_group g = row_group_of(m, row);
@@ -64,7 +65,7 @@ void qu8_pack_rows__avx512vnni(const code_matrix *m, size_t lanes, uint32_t *w, 
     }
 }
 
-void qu8_pack_columns__avx512vnni(const code_matrix *m, size_t lanes, uint32_t *w) {
+void qu8_pack_columns__avx512vnni(const quantized_matrix *m, size_t lanes, uint32_t *w) {
     pack_columns_x86(m, lanes, w);
 }
 
@@ -81,27 +82,28 @@ static inline float top_of(const float *x, size_t count) {
         _mm512_max_ps(_mm512_max_ps(top[0], top[1]), _mm512_max_ps(top[2], top[3])));
 }
 
-// tare__exp2_code, in the low bytes of numbers that are EXP_CODE_MAGIC's bits higher. The second
-// operand of a maximum is what it gives for NaN.
-static inline __attribute__((always_inline)) void exp2_codes(const __m512 d[4], __m512i codes[4]) {
-    const __m512 magic = _mm512_set1_ps(EXP_CODE_MAGIC);
+// tare__exp2_quantized, in the low bytes of numbers that are EXP_QUANTIZED_MAGIC's bits higher. The
+// second operand of a maximum is what it gives for NaN.
+static inline __attribute__((always_inline)) void exp2_quantized(const __m512 d[4],
+                                                                 __m512i quantized[4]) {
+    const __m512 magic = _mm512_set1_ps(EXP_QUANTIZED_MAGIC);
     const __m512i one = _mm512_set1_epi32(0x3f800000);
     __m512 r[4], n[4], p[4];
     EACH_OF_FOUR(v) {
-        const __m512 moved = _mm512_add_ps(d[v], _mm512_set1_ps(EXP_CODE_OFFSET));
-        r[v] = _mm512_max_ps(moved, _mm512_set1_ps(EXP_CODE_LEAST));
+        const __m512 moved = _mm512_add_ps(d[v], _mm512_set1_ps(EXP_QUANTIZED_OFFSET));
+        r[v] = _mm512_max_ps(moved, _mm512_set1_ps(EXP_QUANTIZED_LEAST));
     }
     EACH_OF_FOUR(v) n[v] = _mm512_add_ps(r[v], magic);
     EACH_OF_FOUR(v) r[v] = _mm512_sub_ps(r[v], _mm512_sub_ps(n[v], magic));
-    EACH_OF_FOUR(v) p[v] = _mm512_set1_ps(EXP_CODE_C4);
-    EACH_OF_FOUR(v) p[v] = _mm512_fmadd_ps(p[v], r[v], _mm512_set1_ps(EXP_CODE_C3));
-    EACH_OF_FOUR(v) p[v] = _mm512_fmadd_ps(p[v], r[v], _mm512_set1_ps(EXP_CODE_C2));
-    EACH_OF_FOUR(v) p[v] = _mm512_fmadd_ps(p[v], r[v], _mm512_set1_ps(EXP_CODE_C1));
-    EACH_OF_FOUR(v) p[v] = _mm512_fmadd_ps(p[v], r[v], _mm512_set1_ps(EXP_CODE_C0));
+    EACH_OF_FOUR(v) p[v] = _mm512_set1_ps(EXP_QUANTIZED_C4);
+    EACH_OF_FOUR(v) p[v] = _mm512_fmadd_ps(p[v], r[v], _mm512_set1_ps(EXP_QUANTIZED_C3));
+    EACH_OF_FOUR(v) p[v] = _mm512_fmadd_ps(p[v], r[v], _mm512_set1_ps(EXP_QUANTIZED_C2));
+    EACH_OF_FOUR(v) p[v] = _mm512_fmadd_ps(p[v], r[v], _mm512_set1_ps(EXP_QUANTIZED_C1));
+    EACH_OF_FOUR(v) p[v] = _mm512_fmadd_ps(p[v], r[v], _mm512_set1_ps(EXP_QUANTIZED_C0));
     EACH_OF_FOUR(v) {
         const __m512i bits = _mm512_slli_epi32(_mm512_castps_si512(n[v]), 23);
         const __m512 power = _mm512_castsi512_ps(_mm512_add_epi32(bits, one));
-        codes[v] = _mm512_castps_si512(_mm512_fmadd_ps(p[v], power, magic));
+        quantized[v] = _mm512_castps_si512(_mm512_fmadd_ps(p[v], power, magic));
     }
 }
 
@@ -111,17 +113,17 @@ static inline __attribute__((always_inline)) __m512i weigh_block(const float *x,
     const __m512i low = _mm512_set1_epi32(0xFF);
     __mmask16 part[4];
     __m512 d[4];
-    __m512i codes[4];
+    __m512i quantized[4];
     EACH_OF_FOUR(v) {
         part[v] = (__mmask16)(mask >> v * LANES);
         d[v] = _mm512_sub_ps(_mm512_maskz_loadu_ps(part[v], x + v * LANES), top);
     }
-    exp2_codes(d, codes);
-    EACH_OF_FOUR(v) codes[v] = _mm512_maskz_and_epi32(part[v], codes[v], low);
-    return pack_codes(false, codes);
+    exp2_quantized(d, quantized);
+    EACH_OF_FOUR(v) quantized[v] = _mm512_maskz_and_epi32(part[v], quantized[v], low);
+    return pack_quantized(false, quantized);
 }
 
-uint32_t qu8_weigh__avx512vnni(const float *x, size_t count, uint8_t *codes) {
+uint32_t qu8_weigh__avx512vnni(const float *x, size_t count, uint8_t *quantized) {
     const __m512 top = _mm512_set1_ps(top_of(x, count));
     const __m512i ones = _mm512_set1_epi8(1);
     __m512i sum = _mm512_setzero_si512();
@@ -129,13 +131,13 @@ uint32_t qu8_weigh__avx512vnni(const float *x, size_t count, uint8_t *codes) {
     for (; i + BYTES <= count; i += BYTES) {
         const __m512i bytes = weigh_block(x + i, ~(__mmask64)0, top);
         sum = _mm512_dpbusd_epi32(sum, bytes, ones);
-        _mm512_storeu_si512(codes + i, bytes);
+        _mm512_storeu_si512(quantized + i, bytes);
     }
     if (i < count) {
         const __mmask64 mask = ((__mmask64)1 << (count - i)) - 1;
         const __m512i bytes = weigh_block(x + i, mask, top);
         sum = _mm512_dpbusd_epi32(sum, bytes, ones);
-        _mm512_mask_storeu_epi8(codes + i, mask, bytes);
+        _mm512_mask_storeu_epi8(quantized + i, mask, bytes);
     }
     return (uint32_t)_mm512_reduce_add_epi32(sum);
 }

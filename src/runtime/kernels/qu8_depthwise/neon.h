@@ -3,8 +3,8 @@
 // qu8_depthwise.h.
 #include "runtime/kernels/neon_lanes.h"
 
-#define LOAD_SOME(x, count)     load_codes(x, count)
-#define STORE_SOME(y, count, v) store_codes(y, count, v)
+#define LOAD_SOME(x, count)     load_quantized(x, count)
+#define STORE_SOME(y, count, v) store_quantized(y, count, v)
 #define WIDTH(name)             name##_128
 #define VEC                     neon_bytes
 #define FLOATS                  float32x4_t

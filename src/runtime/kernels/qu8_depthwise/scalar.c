@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Depthwise convolution in plain C: the sums of a block of channels, a code of a window after the
-// other.
+// Depthwise convolution in plain C: the sums of a block of channels, a quantized value of a window
+// after the other.
 #include "runtime/kernels/depthwise.h"
 #include "runtime/kernels/qu8_scalar.h"
 

@@ -7,11 +7,11 @@
 
 enum { LANES = 8, BYTES = 32, WIDE = 4, TABLE_PARTS = 16 };
 
-static inline __m128i load_codes(const uint8_t *x) {
+static inline __m128i load_quantized(const uint8_t *x) {
     return _mm_loadl_epi64((const __m128i *)x);
 }
 
-void qu8_quantize__avx2(const code_scheme *s, const float *x, size_t count, uint8_t *y) {
+void qu8_quantize__avx2(const quantized_scheme *s, const float *x, size_t count, uint8_t *y) {
     const __m256 inverse = _mm256_set1_ps(s->inverse);
     const __m256 low = _mm256_set1_ps((float)(s->least - s->zero_point));
     const __m256 high = _mm256_set1_ps((float)(s->most - s->zero_point));
@@ -19,20 +19,21 @@ void qu8_quantize__avx2(const code_scheme *s, const float *x, size_t count, uint
     size_t i = 0;
     for (; i + LANES <= count; i += LANES) {
         const __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(x + i), inverse);
-        // The minimum comes first: of NaN and a bound it takes the bound, the highest code.
+        // The minimum comes first: of NaN and a bound it takes the bound, the highest quantized
+        // value.
         const __m256 bounded = _mm256_max_ps(_mm256_min_ps(scaled, high), low);
-        _mm_storel_epi64((__m128i *)(y + i), round_to_codes(bounded, zero_point));
+        _mm_storel_epi64((__m128i *)(y + i), round_to_quantized(bounded, zero_point));
     }
     qu8_quantize__scalar(s, x + i, count - i, y + i);
 }
 
-void qu8_dequantize__avx2(const code_scheme *s, const uint8_t *x, size_t count, float *y) {
+void qu8_dequantize__avx2(const quantized_scheme *s, const uint8_t *x, size_t count, float *y) {
     const __m256 scale = _mm256_set1_ps(s->scale);
     const __m256i zero_point = _mm256_set1_epi32(s->zero_point);
     size_t i = 0;
     for (; i + LANES <= count; i += LANES) {
         const __m256i shifted =
-            _mm256_sub_epi32(widen_lanes(s->is_signed, load_codes(x + i)), zero_point);
+            _mm256_sub_epi32(widen_lanes(s->is_signed, load_quantized(x + i)), zero_point);
         _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_cvtepi32_ps(shifted), scale));
     }
     qu8_dequantize__scalar(s, x + i, count - i, y + i);
@@ -43,7 +44,7 @@ void qu8_add__avx2(const native_add *op, bool is_signed, const uint8_t *a, const
     size_t i = 0;
     for (; i + LANES <= count; i += LANES)
         _mm_storel_epi64((__m128i *)(y + i),
-                         add_lanes(op, is_signed, load_codes(a + i), load_codes(b + i)));
+                         add_lanes(op, is_signed, load_quantized(a + i), load_quantized(b + i)));
     qu8_add__scalar(op, is_signed, a + i, b + i, count - i, y + i);
 }
 
@@ -56,13 +57,13 @@ void qu8_mul__avx2(const quantized_mul *op, bool is_signed, const uint8_t *a, co
     const __m256i zero_point = _mm256_set1_epi32(op->zero_point);
     size_t i = 0;
     for (; i + LANES <= count; i += LANES) {
-        const __m256i ca = _mm256_sub_epi32(widen_lanes(is_signed, load_codes(a + i)), zero_a);
-        const __m256i cb = _mm256_sub_epi32(widen_lanes(is_signed, load_codes(b + i)), zero_b);
+        const __m256i ca = _mm256_sub_epi32(widen_lanes(is_signed, load_quantized(a + i)), zero_a);
+        const __m256i cb = _mm256_sub_epi32(widen_lanes(is_signed, load_quantized(b + i)), zero_b);
         const __m256 product = _mm256_cvtepi32_ps(_mm256_mullo_epi32(ca, cb));
         const __m256 scaled = _mm256_mul_ps(product, multiplier);
         _mm_storel_epi64(
             (__m128i *)(y + i),
-            round_to_codes(_mm256_min_ps(_mm256_max_ps(scaled, low), high), zero_point));
+            round_to_quantized(_mm256_min_ps(_mm256_max_ps(scaled, low), high), zero_point));
     }
     qu8_mul__scalar(op, is_signed, a + i, b + i, count - i, y + i);
 }
@@ -72,27 +73,27 @@ void qu8_sum__avx2(bool is_signed, const uint8_t *x, size_t count, int32_t *sums
     for (; i + LANES <= count; i += LANES) {
         __m256i *at = (__m256i *)(sums + i);
         _mm256_storeu_si256(at, _mm256_add_epi32(_mm256_loadu_si256(at),
-                                                 widen_lanes(is_signed, load_codes(x + i))));
+                                                 widen_lanes(is_signed, load_quantized(x + i))));
     }
     qu8_sum__scalar(is_signed, x + i, count - i, sums + i);
 }
 
 // The table in sixteen parts, each in both halves of a register: a byte shuffle looks up the low
-// half of a code, and gives 0 where bit 7 of the index is set. Codes are counted down by 16 from
-// part to part; those of earlier parts wrap around, those of later ones have bits above the low
-// half, and the saturating addition of 0x70 sets bit 7 of both.
+// half of a quantized value, and gives 0 where bit 7 of the index is set. Quantized values are
+// counted down by 16 from part to part; those of earlier parts wrap around, those of later ones
+// have bits above the low half, and the saturating addition of 0x70 sets bit 7 of both.
 void qu8_look_up__avx2(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
     const __m256i step = _mm256_set1_epi8(16), above = _mm256_set1_epi8(0x70);
     size_t i = 0;
     for (; i + BYTES <= count; i += BYTES) {
-        __m256i code = _mm256_loadu_si256((const __m256i *)(x + i));
+        __m256i q = _mm256_loadu_si256((const __m256i *)(x + i));
         __m256i found = _mm256_setzero_si256();
         for (size_t k = 0; k < TABLE_PARTS; k++) {
             const __m128i half = _mm_loadu_si128((const __m128i *)(table + 16 * k));
             const __m256i part = _mm256_broadcastsi128_si256(half);
-            const __m256i index = _mm256_adds_epu8(code, above);
+            const __m256i index = _mm256_adds_epu8(q, above);
             found = _mm256_or_si256(found, _mm256_shuffle_epi8(part, index));
-            code = _mm256_sub_epi8(code, step);
+            q = _mm256_sub_epi8(q, step);
         }
         _mm256_storeu_si256((__m256i *)(y + i), found);
     }
@@ -107,23 +108,24 @@ static inline void store_bytes(uint8_t *y, __m256i bytes) {
     _mm256_storeu_si256((__m256i *)y, bytes);
 }
 
-void qu8_raise__avx2(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
+void qu8_max__avx2(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
     size_t i = 0;
     for (; i + BYTES <= count; i += BYTES) {
         const __m256i a = load_bytes(x + i), b = load_bytes(y + i);
         store_bytes(y + i, is_signed ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b));
     }
     for (; i + LANES <= count; i += LANES) {
-        const __m128i a = load_codes(x + i), b = load_codes(y + i);
+        const __m128i a = load_quantized(x + i), b = load_quantized(y + i);
         const __m128i larger = is_signed ? _mm_max_epi8(a, b) : _mm_max_epu8(a, b);
         _mm_storel_epi64((__m128i *)(y + i), larger);
     }
-    qu8_raise__scalar(is_signed, x + i, count - i, y + i);
+    qu8_max__scalar(is_signed, x + i, count - i, y + i);
 }
 
-// The codes of `blocks` registers, the same ones of each line of a window.
-static inline __attribute__((always_inline)) void
-greatest_codes(const code_windows *w, bool is_signed, size_t blocks, const uint8_t *x, uint8_t *y) {
+// The quantized values of `blocks` registers, the same ones of each line of a window.
+static inline __attribute__((always_inline)) void greatest_quantized(const quantized_windows *w,
+                                                                     bool is_signed, size_t blocks,
+                                                                     const uint8_t *x, uint8_t *y) {
     __m256i best[WIDE];
     for (size_t v = 0; v < blocks; v++) best[v] = _mm256_set1_epi8(is_signed ? INT8_MIN : 0);
     const size_t taps = w->taps[1], stride = w->tap_stride[1];
@@ -131,31 +133,33 @@ greatest_codes(const code_windows *w, bool is_signed, size_t blocks, const uint8
         const uint8_t *line = x + a * w->tap_stride[0];
         for (size_t b = 0; b < taps; b++, line += stride)
             for (size_t v = 0; v < blocks; v++) {
-                const __m256i codes = load_bytes(line + v * BYTES);
-                best[v] =
-                    is_signed ? _mm256_max_epi8(best[v], codes) : _mm256_max_epu8(best[v], codes);
+                const __m256i quantized = load_bytes(line + v * BYTES);
+                best[v] = is_signed ? _mm256_max_epi8(best[v], quantized)
+                                    : _mm256_max_epu8(best[v], quantized);
             }
     }
     for (size_t v = 0; v < blocks; v++) store_bytes(y + v * BYTES, best[v]);
 }
 
-static inline void greatest_eight(const code_windows *w, const uint8_t *x, uint8_t *y) {
+static inline void greatest_eight(const quantized_windows *w, const uint8_t *x, uint8_t *y) {
     __m128i best = _mm_set1_epi8(w->is_signed ? INT8_MIN : 0);
     for (size_t a = 0; a < w->taps[0]; a++)
         for (size_t b = 0; b < w->taps[1]; b++) {
-            const __m128i codes = load_codes(x + a * w->tap_stride[0] + b * w->tap_stride[1]);
-            best = w->is_signed ? _mm_max_epi8(best, codes) : _mm_max_epu8(best, codes);
+            const __m128i quantized =
+                load_quantized(x + a * w->tap_stride[0] + b * w->tap_stride[1]);
+            best = w->is_signed ? _mm_max_epi8(best, quantized) : _mm_max_epu8(best, quantized);
         }
     _mm_storel_epi64((__m128i *)y, best);
 }
 
-static inline __attribute__((always_inline)) void greatest_of(const code_windows *w, bool is_signed,
-                                                              const uint8_t *x, uint8_t *y) {
+static inline __attribute__((always_inline)) void
+greatest_of(const quantized_windows *w, bool is_signed, const uint8_t *x, uint8_t *y) {
     const size_t wide = (size_t)WIDE * BYTES;
     for (size_t n = 0; n < w->windows; n++, x += w->x_step, y += w->y_step) {
         size_t i = 0;
-        for (; i + wide <= w->count; i += wide) greatest_codes(w, is_signed, WIDE, x + i, y + i);
-        for (; i + BYTES <= w->count; i += BYTES) greatest_codes(w, is_signed, 1, x + i, y + i);
+        for (; i + wide <= w->count; i += wide)
+            greatest_quantized(w, is_signed, WIDE, x + i, y + i);
+        for (; i + BYTES <= w->count; i += BYTES) greatest_quantized(w, is_signed, 1, x + i, y + i);
         // The last ones may overlap those before.
         for (; i < w->count; i += LANES) {
             const size_t at = i + LANES <= w->count ? i : w->count - LANES;
@@ -164,7 +168,7 @@ static inline __attribute__((always_inline)) void greatest_of(const code_windows
     }
 }
 
-void qu8_greatest__avx2(const code_windows *w, const uint8_t *x, uint8_t *y) {
+void qu8_greatest__avx2(const quantized_windows *w, const uint8_t *x, uint8_t *y) {
     if (w->count < LANES)
         qu8_greatest__scalar(w, x, y);
     else if (w->is_signed)
@@ -204,7 +208,7 @@ void qu8_interleave__avx2(const uint8_t *x, size_t stride, size_t planes, size_t
     qu8_interleave__scalar(x + i, stride, planes, count - i, y + planes * i);
 }
 
-void qu8_affine__avx2(const code_scheme *from, const code_scheme *to, const uint8_t *x,
+void qu8_affine__avx2(const quantized_scheme *from, const quantized_scheme *to, const uint8_t *x,
                       const float *scale, const float *shift, size_t count, uint8_t *y) {
     const __m256 inverse = _mm256_set1_ps(to->inverse);
     const __m256 low = _mm256_set1_ps((float)(to->least - to->zero_point));
@@ -213,18 +217,19 @@ void qu8_affine__avx2(const code_scheme *from, const code_scheme *to, const uint
     size_t i = 0;
     for (; i + LANES <= count; i += LANES) {
         const __m256 real =
-            dequantize_lanes(from->is_signed, from->zero_point, from->scale, load_codes(x + i));
+            dequantize_lanes(from->is_signed, from->zero_point, from->scale, load_quantized(x + i));
         const __m256 moved = _mm256_add_ps(_mm256_mul_ps(real, _mm256_loadu_ps(scale + i)),
                                            _mm256_loadu_ps(shift + i));
-        // The minimum comes first: of NaN and a bound it takes the bound, the highest code.
+        // The minimum comes first: of NaN and a bound it takes the bound, the highest quantized
+        // value.
         const __m256 bounded =
             _mm256_max_ps(_mm256_min_ps(_mm256_mul_ps(moved, inverse), high), low);
-        _mm_storel_epi64((__m128i *)(y + i), round_to_codes(bounded, zero_point));
+        _mm_storel_epi64((__m128i *)(y + i), round_to_quantized(bounded, zero_point));
     }
     qu8_affine__scalar(from, to, x + i, scale + i, shift + i, count - i, y + i);
 }
 
-void qu8_average__avx2(const code_average *a, const int32_t *sums, size_t count, uint8_t *y) {
+void qu8_average__avx2(const quantized_average *a, const int32_t *sums, size_t count, uint8_t *y) {
     const __m256 divisor = _mm256_set1_ps(a->divisor), before = _mm256_set1_ps(a->before);
     const __m256 low = _mm256_set1_ps((float)(a->least - a->after));
     const __m256 high = _mm256_set1_ps((float)(a->most - a->after));
@@ -234,12 +239,12 @@ void qu8_average__avx2(const code_average *a, const int32_t *sums, size_t count,
         const __m256i sum = _mm256_loadu_si256((const __m256i *)(sums + i));
         const __m256 mean = _mm256_div_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(sum, less)), divisor);
         const __m256 bounded = _mm256_min_ps(_mm256_max_ps(_mm256_add_ps(mean, before), low), high);
-        _mm_storel_epi64((__m128i *)(y + i), round_to_codes(bounded, after));
+        _mm_storel_epi64((__m128i *)(y + i), round_to_quantized(bounded, after));
     }
     qu8_average__scalar(a, sums + i, count - i, y + i);
 }
 
-void qu8_blend__avx2(const code_blend *b, size_t count, uint8_t *y) {
+void qu8_blend__avx2(const quantized_blend *b, size_t count, uint8_t *y) {
     const __m256 low = _mm256_set1_ps((float)(b->least - b->zero_point));
     const __m256 high = _mm256_set1_ps((float)(b->most - b->zero_point));
     size_t i = 0;
@@ -247,14 +252,14 @@ void qu8_blend__avx2(const code_blend *b, size_t count, uint8_t *y) {
         __m256 sum = _mm256_setzero_ps();
         for (size_t k = 0; k < b->lines; k++) {
             const __m256 real =
-                dequantize_lanes(b->is_signed, b->zero_point, 1.0F, load_codes(b->x[k] + i));
+                dequantize_lanes(b->is_signed, b->zero_point, 1.0F, load_quantized(b->x[k] + i));
             sum = _mm256_add_ps(sum, _mm256_mul_ps(_mm256_set1_ps(b->share[k]), real));
         }
         const __m256 bounded = _mm256_min_ps(_mm256_max_ps(sum, low), high);
         _mm_storel_epi64((__m128i *)(y + i),
-                         round_to_codes(bounded, _mm256_set1_epi32(b->zero_point)));
+                         round_to_quantized(bounded, _mm256_set1_epi32(b->zero_point)));
     }
-    code_blend rest = *b;
+    quantized_blend rest = *b;
     for (size_t k = 0; k < b->lines; k++) rest.x[k] += i;
     qu8_blend__scalar(&rest, count - i, y + i);
 }
@@ -264,8 +269,8 @@ void qu8_expand__avx2(bool is_signed, float scale, float bias, const uint8_t *x,
     const __m256 factor = _mm256_set1_ps(scale), more = _mm256_set1_ps(bias);
     size_t i = 0;
     for (; i + LANES <= count; i += LANES) {
-        const __m256 codes = _mm256_cvtepi32_ps(widen_lanes(is_signed, load_codes(x + i)));
-        _mm256_storeu_ps(y + i, _mm256_fmadd_ps(codes, factor, more));
+        const __m256 quantized = _mm256_cvtepi32_ps(widen_lanes(is_signed, load_quantized(x + i)));
+        _mm256_storeu_ps(y + i, _mm256_fmadd_ps(quantized, factor, more));
     }
     qu8_expand__scalar(is_signed, scale, bias, x + i, count - i, y + i);
 }

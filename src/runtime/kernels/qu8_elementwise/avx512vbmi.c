@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Looking up codes with AVX-512 VBMI, whose permutations of bytes have tables of 128.
+// Looking up quantized values with AVX-512 VBMI, whose permutations of bytes have tables of 128.
 #include <immintrin.h>
 
 #include "runtime/kernels/elementwise.h"
@@ -14,10 +14,10 @@ void qu8_look_up__avx512vbmi(const uint8_t table[256], const uint8_t *x, size_t 
     for (size_t i = 0; i < count; i += BYTES) {
         const size_t left = count - i;
         const __mmask64 mask = left < BYTES ? ((__mmask64)1 << left) - 1 : ~(__mmask64)0;
-        const __m512i code = _mm512_maskz_loadu_epi8(mask, x + i);
-        const __m512i low = _mm512_permutex2var_epi8(t0, code, t1);
-        const __m512i high = _mm512_permutex2var_epi8(t2, code, t3);
-        const __m512i found = _mm512_mask_blend_epi8(_mm512_movepi8_mask(code), low, high);
+        const __m512i q = _mm512_maskz_loadu_epi8(mask, x + i);
+        const __m512i low = _mm512_permutex2var_epi8(t0, q, t1);
+        const __m512i high = _mm512_permutex2var_epi8(t2, q, t3);
+        const __m512i found = _mm512_mask_blend_epi8(_mm512_movepi8_mask(q), low, high);
         _mm512_mask_storeu_epi8(y + i, mask, found);
     }
 }

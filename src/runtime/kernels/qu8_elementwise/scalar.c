@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
 // Elementwise kernels in plain C. Bounds are applied to the float, where they give what clamping
-// the code gives, NaN included.
+// the quantized value gives, NaN included.
 #include "runtime/kernels/elementwise.h"
 
 #include <string.h>
 
 #include "runtime/kernels/qu8_scalar.h"
 
-static int32_t code_at(bool is_signed, const uint8_t *x, size_t i) {
+static int32_t quantized_at(bool is_signed, const uint8_t *x, size_t i) {
     return is_signed ? (int8_t)x[i] : x[i];
 }
 
-void qu8_quantize__scalar(const code_scheme *s, const float *x, size_t count, uint8_t *y) {
+void qu8_quantize__scalar(const quantized_scheme *s, const float *x, size_t count, uint8_t *y) {
     const float low = (float)(s->least - s->zero_point), high = (float)(s->most - s->zero_point);
     for (size_t i = 0; i < count; i++) {
-        // The upper bound comes first, because NaN becomes the highest code.
+        // The upper bound comes first, because NaN becomes the highest quantized value.
         const float bounded = at_least(at_most(x[i] * s->inverse, high), low);
         y[i] = (uint8_t)((int32_t)round_small(bounded) + s->zero_point);
     }
 }
 
-void qu8_dequantize__scalar(const code_scheme *s, const uint8_t *x, size_t count, float *y) {
+void qu8_dequantize__scalar(const quantized_scheme *s, const uint8_t *x, size_t count, float *y) {
     for (size_t i = 0; i < count; i++)
-        y[i] = tare__dequantize(code_at(s->is_signed, x, i), s->zero_point, s->scale);
+        y[i] = tare__dequantize(quantized_at(s->is_signed, x, i), s->zero_point, s->scale);
 }
 
 void qu8_add__scalar(const native_add *op, bool is_signed, const uint8_t *a, const uint8_t *b,
                      size_t count, uint8_t *y) {
     const float low = (float)(op->lo - op->zero_point), high = (float)(op->hi - op->zero_point);
     for (size_t i = 0; i < count; i++) {
-        const float da = (float)(code_at(is_signed, a, i) - op->zero_a) * op->scale_a;
-        const float db = (float)(code_at(is_signed, b, i) - op->zero_b) * op->scale_b;
+        const float da = (float)(quantized_at(is_signed, a, i) - op->zero_a) * op->scale_a;
+        const float db = (float)(quantized_at(is_signed, b, i) - op->zero_b) * op->scale_b;
         const float bounded = at_most(at_least((da + db) * op->inverse, low), high);
         y[i] = (uint8_t)((int32_t)round_small(bounded) + op->zero_point);
     }
@@ -41,33 +41,33 @@ void qu8_mul__scalar(const quantized_mul *op, bool is_signed, const uint8_t *a, 
                      size_t count, uint8_t *y) {
     const float low = (float)(op->lo - op->zero_point), high = (float)(op->hi - op->zero_point);
     for (size_t i = 0; i < count; i++) {
-        const int32_t product =
-            (code_at(is_signed, a, i) - op->zero_a) * (code_at(is_signed, b, i) - op->zero_b);
+        const int32_t product = (quantized_at(is_signed, a, i) - op->zero_a) *
+                                (quantized_at(is_signed, b, i) - op->zero_b);
         const float bounded = at_most(at_least((float)product * op->multiplier, low), high);
         y[i] = (uint8_t)((int32_t)round_small(bounded) + op->zero_point);
     }
 }
 
 void qu8_sum__scalar(bool is_signed, const uint8_t *x, size_t count, int32_t *sums) {
-    for (size_t i = 0; i < count; i++) sums[i] += code_at(is_signed, x, i);
+    for (size_t i = 0; i < count; i++) sums[i] += quantized_at(is_signed, x, i);
 }
 
 void qu8_look_up__scalar(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
     for (size_t i = 0; i < count; i++) y[i] = table[x[i]];
 }
 
-void qu8_raise__scalar(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
+void qu8_max__scalar(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
     for (size_t i = 0; i < count; i++)
-        if (code_at(is_signed, x, i) > code_at(is_signed, y, i)) y[i] = x[i];
+        if (quantized_at(is_signed, x, i) > quantized_at(is_signed, y, i)) y[i] = x[i];
 }
 
-void qu8_greatest__scalar(const code_windows *w, const uint8_t *x, uint8_t *y) {
+void qu8_greatest__scalar(const quantized_windows *w, const uint8_t *x, uint8_t *y) {
     for (size_t n = 0; n < w->windows; n++, x += w->x_step, y += w->y_step) {
         memcpy(y, x, w->count);
         for (size_t a = 0; a < w->taps[0]; a++)
             for (size_t b = a == 0; b < w->taps[1]; b++)
-                qu8_raise__scalar(w->is_signed, x + a * w->tap_stride[0] + b * w->tap_stride[1],
-                                  w->count, y);
+                qu8_max__scalar(w->is_signed, x + a * w->tap_stride[0] + b * w->tap_stride[1],
+                                w->count, y);
     }
 }
 
@@ -120,21 +120,22 @@ void qu8_interleave__scalar(const uint8_t *x, size_t stride, size_t planes, size
     }
 }
 
-void qu8_affine__scalar(const code_scheme *from, const code_scheme *to, const uint8_t *x,
+void qu8_affine__scalar(const quantized_scheme *from, const quantized_scheme *to, const uint8_t *x,
                         const float *scale, const float *shift, size_t count, uint8_t *y) {
     const float low = (float)(to->least - to->zero_point);
     const float high = (float)(to->most - to->zero_point);
     for (size_t i = 0; i < count; i++) {
         const float real =
-            tare__dequantize(code_at(from->is_signed, x, i), from->zero_point, from->scale);
+            tare__dequantize(quantized_at(from->is_signed, x, i), from->zero_point, from->scale);
         const float product = real * scale[i];
-        // The upper bound comes first, because NaN becomes the highest code.
+        // The upper bound comes first, because NaN becomes the highest quantized value.
         const float bounded = at_least(at_most((product + shift[i]) * to->inverse, high), low);
         y[i] = (uint8_t)((int32_t)round_small(bounded) + to->zero_point);
     }
 }
 
-void qu8_average__scalar(const code_average *a, const int32_t *sums, size_t count, uint8_t *y) {
+void qu8_average__scalar(const quantized_average *a, const int32_t *sums, size_t count,
+                         uint8_t *y) {
     const float low = (float)(a->least - a->after), high = (float)(a->most - a->after);
     for (size_t i = 0; i < count; i++) {
         const float mean = (float)(sums[i] - a->less) / a->divisor;
@@ -143,13 +144,13 @@ void qu8_average__scalar(const code_average *a, const int32_t *sums, size_t coun
     }
 }
 
-void qu8_blend__scalar(const code_blend *b, size_t count, uint8_t *y) {
+void qu8_blend__scalar(const quantized_blend *b, size_t count, uint8_t *y) {
     const float low = (float)(b->least - b->zero_point), high = (float)(b->most - b->zero_point);
     for (size_t i = 0; i < count; i++) {
         float sum = 0;
         for (size_t k = 0; k < b->lines; k++) {
             const float part =
-                b->share[k] * (float)(code_at(b->is_signed, b->x[k], i) - b->zero_point);
+                b->share[k] * (float)(quantized_at(b->is_signed, b->x[k], i) - b->zero_point);
             sum += part;
         }
         const float bounded = at_most(at_least(sum, low), high);
@@ -160,5 +161,5 @@ void qu8_blend__scalar(const code_blend *b, size_t count, uint8_t *y) {
 void qu8_expand__scalar(bool is_signed, float scale, float bias, const uint8_t *x, size_t count,
                         float *y) {
     for (size_t i = 0; i < count; i++)
-        y[i] = tare__dequantize_embedding(code_at(is_signed, x, i), scale, bias);
+        y[i] = tare__dequantize_embedding(quantized_at(is_signed, x, i), scale, bias);
 }

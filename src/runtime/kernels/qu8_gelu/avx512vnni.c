@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GELU and the code of its value in one pass, with AVX-512. A code needs no more of the value than
-// which side of the middle between two codes it lies on: a cubic tells that of nearly all values,
-// in half the instructions that core/math/vector_functions.h takes for all their bits. Where one
-// lies too near a middle to tell, it and its neighbours are computed in full.
+// GELU and the quantized value of its value in one pass, with AVX-512. A quantized value needs no
+// more of the value than which side of the middle between two quantized values it lies on: a cubic
+// tells that of nearly all values, in half the instructions that core/math/vector_functions.h takes
+// for all their bits. Where one lies too near a middle to tell, it and its neighbours are computed
+// in full.
 #include "runtime/kernels/qu8_avx512.h"
 
 #include "runtime/kernels/elementwise.h"
@@ -15,7 +16,7 @@ enum { LANES = 16, BYTES = 64, CELLS = 32 };
 #define CELLS_OF_1 6.0F
 #define LAST       5.24F
 // What g is wrong by at most: a cell 3.8e-7, the constant 4.3e-7; and more than is lost by rounding
-// to floats, here and in the definition, where codes lie within 256 of the zero point.
+// to floats, here and in the definition, where quantized values lie within 256 of the zero point.
 #define LARGEST_ERROR 0x1.2p-21F
 #define ROUNDING      0x1p-13F
 // 1.5 * 2^23: adding it rounds to the nearest whole number, which stands in the low bits.
@@ -70,11 +71,12 @@ _Alignas(64) static const float cubics[4][CELLS] = {
 typedef struct gelu_constants {
     __m512 c[4][2]; // cubics of g / scale
     __m512 half;    // 1 / 2 / scale
-    __m512 limit;   // of the distance to a code: where it is greater, rounding may go either way
+    __m512 limit;   // of the distance to a quantized value: where it is greater, rounding may go
+                    // either way
     __m512i zero_point, least, most;
 } gelu_constants;
 
-static inline gelu_constants constants_of(const code_scheme *s, float limit) {
+static inline gelu_constants constants_of(const quantized_scheme *s, float limit) {
     const __m512 inverse = _mm512_set1_ps(s->inverse);
     gelu_constants k = {
         .half = _mm512_set1_ps(0.5F * s->inverse),
@@ -94,9 +96,9 @@ static inline __m512 coefficient(const gelu_constants *k, size_t i, __m512 at) {
     return _mm512_permutex2var_ps(k->c[i][0], cell, k->c[i][1]);
 }
 
-// The values of 64 floats in steps of the codes, rounded: whole. Gives how far the values lie from
-// these at most, as the bits of floats without their sign; NaN, and what is infinite or wraps on
-// the way, is far from all.
+// The values of 64 floats in steps of the quantized values, rounded: whole. Gives how far the
+// values lie from these at most, as the bits of floats without their sign; NaN, and what is
+// infinite or wraps on the way, is far from all.
 static inline __m512i round_values(const gelu_constants *k, const float *x, __m512i whole[4]) {
     const __m512 rounder = _mm512_set1_ps(ROUNDER), cells = _mm512_set1_ps(CELLS_OF_1);
     __m512 twice[4], t[4], at[4], p[4]; // twice: what max(x, 0) is the half of
@@ -134,7 +136,7 @@ static inline bool is_sure(const gelu_constants *k, __m512i far) {
     return _mm512_cmp_ps_mask(_mm512_castsi512_ps(far), k->limit, _CMP_NLT_UQ) == 0;
 }
 
-static __attribute__((noinline)) void compute_in_full(const code_scheme *s, const float *x,
+static __attribute__((noinline)) void compute_in_full(const quantized_scheme *s, const float *x,
                                                       size_t count, uint8_t *y) {
     float values[BYTES];
     for (size_t i = 0; i < count; i += BYTES) {
@@ -144,12 +146,14 @@ static __attribute__((noinline)) void compute_in_full(const code_scheme *s, cons
     }
 }
 
-void qu8_quantize_gelu__avx512vnni(const code_scheme *s, const float *x, size_t count, uint8_t *y) {
+void qu8_quantize_gelu__avx512vnni(const quantized_scheme *s, const float *x, size_t count,
+                                   uint8_t *y) {
     const float limit = 0.5F - (LARGEST_ERROR * s->inverse + ROUNDING);
     const bool is_signed = s->least < 0;
     const bool is_usual = s->zero_point >= INT8_MIN && s->zero_point <= UINT8_MAX;
     size_t i = 0;
-    if (is_usual && limit > 0.25F) { // else codes are so fine that many values lie near middles
+    if (is_usual &&
+        limit > 0.25F) { // else quantized values are so fine that many values lie near middles
         const gelu_constants k = constants_of(s, limit);
         for (; i + BYTES <= count; i += BYTES) {
             __m512i whole[4];

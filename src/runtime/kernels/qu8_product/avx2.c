@@ -2,8 +2,8 @@
 // build: -O3
 // Products with AVX2: up to 4 pixels by 16 channels at a time. vpmaddubsw adds two products of
 // unsigned and signed bytes in 16 bits, and saturates. It is used for chunks of the depth whose
-// weights are known to rule that out. Elsewhere weights and codes are widened to 16 bits, even and
-// odd ones apart; vpmaddwd adds two exact products.
+// weights are known to rule that out. Elsewhere weights and quantized values are widened to 16
+// bits, even and odd ones apart; vpmaddwd adds two exact products.
 enum { ROWS = 4 };
 #include "runtime/kernels/qu8_product/ymm.h"
 #include "runtime/kernels/saturation.h"
@@ -17,9 +17,9 @@ UNROLLED void add_wide(__m256i acc[ROWS][HALVES], size_t rows, const int32_t x[R
         odd[h] = _mm256_srai_epi16(weights, 8);
     }
     for (size_t r = 0; r < rows; r++) {
-        const __m256i codes = _mm256_set1_epi32(x[r]);
-        const __m256i evens = _mm256_and_si256(codes, _mm256_set1_epi16(0xFF));
-        const __m256i odds = _mm256_srli_epi16(codes, 8);
+        const __m256i quantized = _mm256_set1_epi32(x[r]);
+        const __m256i evens = _mm256_and_si256(quantized, _mm256_set1_epi16(0xFF));
+        const __m256i odds = _mm256_srli_epi16(quantized, 8);
         for (size_t h = 0; h < HALVES; h++)
             acc[r][h] =
                 _mm256_add_epi32(acc[r][h], _mm256_add_epi32(_mm256_madd_epi16(evens, even[h]),
@@ -47,20 +47,20 @@ UNROLLED void add_word(__m256i acc[ROWS][HALVES], size_t rows, const int32_t x[R
         add_wide(acc, rows, x, w);
 }
 
-// Codes k to `last` of a tap, or to its end, and their weights.
-UNROLLED void add_codes(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows,
-                        const uint8_t *const *at, size_t k, size_t last, const uint32_t *w,
-                        bool pairs_fit) {
+// Quantized values k to `last` of a tap, or to its end, and their weights.
+UNROLLED void add_quantized(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows,
+                            const uint8_t *const *at, size_t k, size_t last, const uint32_t *w,
+                            bool pairs_fit) {
     const int32_t flip = (int32_t)(t->flip * 0x01010101U);
     const size_t step = words_of_step(t);
     int32_t x[ROWS];
-    for (; k + 4 <= t->codes && k < last; k += 4, w += step) {
+    for (; k + 4 <= t->tap_size && k < last; k += 4, w += step) {
         for (size_t r = 0; r < rows; r++) x[r] = (int32_t)tare__product_word(at[r] + k, 4) ^ flip;
         add_word(acc, rows, x, w, pairs_fit);
     }
     if (k >= last) return;
     for (size_t r = 0; r < rows; r++)
-        x[r] = (int32_t)tare__product_tail(at[r] + k, t->codes - k) ^ flip;
+        x[r] = (int32_t)tare__product_tail(at[r] + k, t->tap_size - k) ^ flip;
     add_word(acc, rows, x, w, pairs_fit);
 }
 
@@ -74,21 +74,21 @@ static inline size_t end_of_kind(const bool *pairs_fit, size_t word, size_t end)
 }
 
 UNROLLED void add_taps(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows, size_t c) {
-    const size_t words = (t->codes + 3) / 4, chunks = tare__product_chunks(t->taps * words);
+    const size_t words = (t->tap_size + 3) / 4, chunks = tare__product_chunks(t->taps * words);
     const bool *pairs_fit = t->pairs_fit == NULL ? NULL : t->pairs_fit + c / PRODUCT_LANES * chunks;
     const uint32_t *w = t->w + c;
     size_t word = 0; // of the depth
     for (size_t tap = 0; tap < t->taps; tap++) {
         const uint8_t *at[ROWS];
-        for (size_t r = 0; r < rows; r++) at[r] = tare__product_codes_at(t, t->x + r, tap);
+        for (size_t r = 0; r < rows; r++) at[r] = tare__product_values_at(t, t->x + r, tap);
         const size_t first = tap * words;
         while (word < first + words) {
             const size_t last = end_of_kind(pairs_fit, word, first + words);
             const size_t k = (word - first) * 4, end = (last - first) * 4;
             if (pairs_fit != NULL && pairs_fit[word / PRODUCT_CHUNK])
-                add_codes(t, acc, rows, at, k, end, w, true);
+                add_quantized(t, acc, rows, at, k, end, w, true);
             else
-                add_codes(t, acc, rows, at, k, end, w, false);
+                add_quantized(t, acc, rows, at, k, end, w, false);
             w += (last - word) * words_of_step(t);
             word = last;
         }

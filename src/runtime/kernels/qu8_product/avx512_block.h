@@ -65,12 +65,12 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
                        size_t ahead) {
     const __m512i flip = _mm512_set1_epi8((char)t->flip);
     const uint32_t *from = t->w;
-    const size_t whole = t->codes / 4 * 4, tail = t->codes - whole;
+    const size_t whole = t->tap_size / 4 * 4, tail = t->tap_size - whole;
     __m512i w[PRODUCT_VECTORS];
     for (size_t i = 0; i < t->taps; i++) {
         const uint8_t *at[TILE_ROWS];
         from += tare__product_gap(t, i);
-#define FIND(r) at[r] = tare__product_codes_at(t, x + (r), i)
+#define FIND(r) at[r] = tare__product_values_at(t, x + (r), i)
         EACH_ROW(rows, FIND);
 #undef FIND
         for (size_t k = 0; k < whole; k += 4, from += BLOCK_LANES) {
@@ -98,44 +98,44 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
 #define NAME any
 #include "runtime/kernels/qu8_product/avx512_kind.h"
 #else
-#define KIND               END_OF_F
+#define KIND               EPILOGUE_OF_F
 #define NAME               f
 #define HAS_TILE           1
 #define HAS_PIPELINE       (VECTORS != 3)
 #define HAS_REGISTER_PAIRS (VECTORS != 3)
 #include "runtime/kernels/qu8_product/avx512_kind.h"
-#define KIND               END_OF_O
+#define KIND               EPILOGUE_OF_O
 #define NAME               o
 #define HAS_TILE           1
 #define HAS_PIPELINE       (VECTORS != 3)
 #define HAS_REGISTER_PAIRS (VECTORS != 3)
 #include "runtime/kernels/qu8_product/avx512_kind.h"
-#define KIND         END_WITH_PLAIN
+#define KIND         EPILOGUE_WITH_PLAIN
 #define NAME         plain
 #define HAS_TILE     (VECTORS == 4)
 #define HAS_PIPELINE (VECTORS != 3)
 #include "runtime/kernels/qu8_product/avx512_kind.h"
-#define KIND         END_WITH_VALUES
+#define KIND         EPILOGUE_WITH_VALUES
 #define NAME         values
 #define HAS_TILE     (VECTORS == 4)
 #define HAS_PIPELINE (VECTORS != 3)
 #include "runtime/kernels/qu8_product/avx512_kind.h"
-#define KIND         END_WITH_SIGNED
+#define KIND         EPILOGUE_WITH_SIGNED
 #define NAME         signed
 #define HAS_PIPELINE (VECTORS != 3)
 #include "runtime/kernels/qu8_product/avx512_kind.h"
-#define KIND         END_WITH_O
+#define KIND         EPILOGUE_WITH_O
 #define NAME         with_o
 #define HAS_PIPELINE (VECTORS != 3)
 #include "runtime/kernels/qu8_product/avx512_kind.h"
-#define KIND         END_WITH_CODES
-#define NAME         codes
+#define KIND         EPILOGUE_WITH_QUANTIZED
+#define NAME         quantized
 #define HAS_PIPELINE (VECTORS != 3)
 #include "runtime/kernels/qu8_product/avx512_kind.h"
-#define KIND END_OF_OTHERS
+#define KIND EPILOGUE_OF_OTHERS
 #define NAME others
 #include "runtime/kernels/qu8_product/avx512_kind.h"
-#define KIND     END_AS_VALUES
+#define KIND     EPILOGUE_AS_VALUES
 #define NAME     as_values
 #define HAS_TILE (VECTORS == 4)
 #include "runtime/kernels/qu8_product/avx512_kind.h"
@@ -144,21 +144,21 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
 #define JOIN_(name, vectors) name##vectors
 #define JOIN(name, vectors)  JOIN_(name, vectors)
 
-void JOIN(qu8_product_kept__avx512vnni_, VECTORS)(const product_tile *t, const tile_end *e,
+void JOIN(qu8_product_kept__avx512vnni_, VECTORS)(const product_tile *t, const block_epilogue *e,
                                                   const kept_sums *s) {
 #if HAS_FEW_FORMS
-    end_kept_any(t, e, s);
+    epilogue_kept_any(t, e, s);
 #else
-    static void (*const ends[])(const product_tile *, const tile_end *, const kept_sums *) = {
-        [END_OF_F] = end_kept_f,
-        [END_OF_O] = end_kept_o,
-        [END_WITH_PLAIN] = end_kept_plain,
-        [END_WITH_VALUES] = end_kept_values,
-        [END_WITH_SIGNED] = end_kept_signed,
-        [END_WITH_O] = end_kept_with_o,
-        [END_WITH_CODES] = end_kept_codes,
-        [END_OF_OTHERS] = end_kept_others,
-        [END_AS_VALUES] = end_kept_as_values,
+    static void (*const ends[])(const product_tile *, const block_epilogue *, const kept_sums *) = {
+        [EPILOGUE_OF_F] = epilogue_kept_f,
+        [EPILOGUE_OF_O] = epilogue_kept_o,
+        [EPILOGUE_WITH_PLAIN] = epilogue_kept_plain,
+        [EPILOGUE_WITH_VALUES] = epilogue_kept_values,
+        [EPILOGUE_WITH_SIGNED] = epilogue_kept_signed,
+        [EPILOGUE_WITH_O] = epilogue_kept_with_o,
+        [EPILOGUE_WITH_QUANTIZED] = epilogue_kept_quantized,
+        [EPILOGUE_OF_OTHERS] = epilogue_kept_others,
+        [EPILOGUE_AS_VALUES] = epilogue_kept_as_values,
     };
     ends[e->kind](t, e, s);
 #endif
@@ -168,36 +168,36 @@ void JOIN(qu8_product_kept__avx512vnni_, VECTORS)(const product_tile *t, const t
 
 // `rows` rows of t from `first` on; weights are met for the pass-th time. The most frequent ends
 // need no memory.
-UNROLLED void run_tile(const product_tile *t, const tile_end *e, size_t first, size_t pass,
+UNROLLED void run_tile(const product_tile *t, const block_epilogue *e, size_t first, size_t pass,
                        size_t rows) {
     _Alignas(64) int32_t sums[TILE_ROWS * PRODUCT_BLOCK];
     tile_sums acc;
     start_sums(t, acc, rows);
     add_taps(t, t->x + first, acc, rows, ahead_of(t, VECTORS, pass));
 #if !HAS_FEW_FORMS
-    if (e->kind == END_OF_F) {
-        end_tile_f(t, e, false, acc, first, rows);
+    if (e->kind == EPILOGUE_OF_F) {
+        epilogue_tile_f(t, e, false, acc, first, rows);
         return;
     }
-    if (e->kind == END_OF_O && e->own.is_shifted) {
-        end_tile_o(t, e, true, acc, first, rows);
+    if (e->kind == EPILOGUE_OF_O && e->own.is_shifted) {
+        epilogue_tile_o(t, e, true, acc, first, rows);
         return;
     }
-    if (e->kind == END_OF_O) {
-        end_tile_o(t, e, false, acc, first, rows);
+    if (e->kind == EPILOGUE_OF_O) {
+        epilogue_tile_o(t, e, false, acc, first, rows);
         return;
     }
 #if VECTORS == 4
-    if (e->kind == END_WITH_PLAIN) {
-        end_tile_plain(t, e, false, acc, first, rows);
+    if (e->kind == EPILOGUE_WITH_PLAIN) {
+        epilogue_tile_plain(t, e, false, acc, first, rows);
         return;
     }
-    if (e->kind == END_WITH_VALUES) {
-        end_tile_values(t, e, false, acc, first, rows);
+    if (e->kind == EPILOGUE_WITH_VALUES) {
+        epilogue_tile_values(t, e, false, acc, first, rows);
         return;
     }
-    if (e->kind == END_AS_VALUES) {
-        end_tile_as_values(t, e, false, acc, first, rows);
+    if (e->kind == EPILOGUE_AS_VALUES) {
+        epilogue_tile_as_values(t, e, false, acc, first, rows);
         return;
     }
 #endif
@@ -219,66 +219,67 @@ enum { MOST_ROWS = 8 };
 enum { MOST_ROWS = 12 };
 #endif
 #define DEFINE(rows)                                                                               \
-    static void tile_##rows(const product_tile *t, const tile_end *e, size_t first, size_t pass) { \
+    static void tile_##rows(const product_tile *t, const block_epilogue *e, size_t first,          \
+                            size_t pass) {                                                         \
         run_tile(t, e, first, pass, rows);                                                         \
     }
 EACH_SIZE(DEFINE)
 #undef DEFINE
 
 #define ROW(rows) [(rows)-1] = tile_##rows,
-static void (*const tiles[MOST_ROWS])(const product_tile *, const tile_end *, size_t,
+static void (*const tiles[MOST_ROWS])(const product_tile *, const block_epilogue *, size_t,
                                       size_t) = {EACH_SIZE(ROW)};
 #undef ROW
 
 // --- rows before tiles ---
 
 #if HAS_FEW_FORMS || VECTORS == 3
-static size_t run_before_tiles(const product_tile *t, const tile_end *e) {
+static size_t run_before_tiles(const product_tile *t, const block_epilogue *e) {
     (void)t, (void)e;
     return 0;
 }
 #else
-// How many of the tile's rows were done. Beyond `most` words turns or tiles are faster.
-static size_t run_in_pairs(const product_tile *t, const tile_end *e) {
+// How many of the tile's rows were done. Beyond `most` words pipelines or tiles are faster.
+static size_t run_in_pairs(const product_tile *t, const block_epilogue *e) {
     static const size_t most = VECTORS == 4 ? 6 : 12;
-    if (e->kind > END_OF_O || t->codes % 4 != 0 || t->gap != 0 || t->codes / 4 * t->taps > most)
+    if (e->kind > EPILOGUE_OF_O || t->tap_size % 4 != 0 || t->gap != 0 ||
+        t->tap_size / 4 * t->taps > most)
         return 0;
     const size_t rows = t->rows / (2 * STEP) * (2 * STEP);
-    if (e->kind == END_OF_F)
+    if (e->kind == EPILOGUE_OF_F)
         run_pairs_f(t, e, rows);
     else
         run_pairs_o(t, e, rows);
     return rows;
 }
 
-// Frequent ends, of blocks that fill places.
-static bool may_take_turns(const product_tile *t, const tile_end *e) {
-    return e->kind <= END_WITH_CODES && t->codes % 4 == 0 && t->gap == 0 &&
+// Frequent epilogues, of blocks that fill groups.
+static bool may_pipeline(const product_tile *t, const block_epilogue *e) {
+    return e->kind <= EPILOGUE_WITH_QUANTIZED && t->tap_size % 4 == 0 && t->gap == 0 &&
            (e->last == 0xFFFF || t->addend == NULL || HAS_PART_OF_VECTOR(e->kind));
 }
 
-// How many of the tile's rows took turns.
-static size_t run_turns(const product_tile *t, const tile_end *e) {
-    static void (*const runs[])(turns *, size_t) = {
-        take_turns_f,      take_turns_o,      take_turns_plain, take_turns_values,
-        take_turns_signed, take_turns_with_o, take_turns_codes};
-    const size_t turn = PLACES * STEP, count = t->rows / turn, words = t->codes / 4 * t->taps;
-    if (count < LEAST_TURNS || words < PLACES || words > MOST_WORDS * count ||
-        !may_take_turns(t, e))
+// How many of the tile's rows were pipelined.
+static size_t run_pipelined(const product_tile *t, const block_epilogue *e) {
+    static void (*const runs[])(pipeline *, size_t) = {
+        run_pipeline_f,      run_pipeline_o,      run_pipeline_plain,    run_pipeline_values,
+        run_pipeline_signed, run_pipeline_with_o, run_pipeline_quantized};
+    const size_t round = GROUPS * STEP, count = t->rows / round, words = t->tap_size / 4 * t->taps;
+    if (count < LEAST_ROUNDS || words < GROUPS || words > MOST_WORDS * count || !may_pipeline(t, e))
         return 0;
-    turns s;
-    begin_turns(&s, t, e);
+    pipeline s;
+    begin_pipeline(&s, t, e);
     runs[e->kind](&s, count);
-    return count * turn;
+    return count * round;
 }
 
-static size_t run_before_tiles(const product_tile *t, const tile_end *e) {
+static size_t run_before_tiles(const product_tile *t, const block_epilogue *e) {
     const size_t rows = run_in_pairs(t, e);
-    return rows != 0 ? rows : run_turns(t, e);
+    return rows != 0 ? rows : run_pipelined(t, e);
 }
 #endif
 
-void JOIN(qu8_product_block__avx512vnni_, VECTORS)(const product_tile *t, const tile_end *e) {
+void JOIN(qu8_product_block__avx512vnni_, VECTORS)(const product_tile *t, const block_epilogue *e) {
     size_t row = run_before_tiles(t, e);
     size_t pass = row == 0 ? 0 : VECTORS;
     for (size_t rows; row < t->rows; row += rows, pass++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How tiles of AVX512-VNNI end: from sums to codes or to the values of rule O. What an end needs is
-// kept as numbers in memory: registers hold sums.
+// The epilogue of tiles for AVX512-VNNI: from sums to quantized values or to the values of rule O.
+// Its constants are in memory, because registers hold sums.
 // Private to runtime/kernels/qu8_product.
 #ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_EPILOGUE_H
 #define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_EPILOGUE_H
@@ -62,35 +62,37 @@
 #define HAS_FEW_FORMS 0
 #endif
 
-enum { CODE_SPAN = 512 }; // no difference of a code and a zero point is greater
+enum { QUANTIZED_SPAN = 512 }; // no difference of a quantized value and a zero point is greater
 
 // What a pointer leads to is loaded here, not kept in registers that sums need.
 #define RELOAD(pointer) __asm__ volatile("" : "+r"(pointer))
 // What is loaded once for several uses.
 #define KEEP_IN_REGISTER(vector) __asm__("" : "+v"(vector))
 
-typedef enum end_kind {
-    END_OF_F,        // rules F and Q, of floats that stay small
-    END_OF_O,        // of floats that stay small
-    END_WITH_PLAIN,  // F and Q and an addend of unsigned codes, likewise, both without zero points
-    END_WITH_VALUES, // the same with zero points
-    END_WITH_SIGNED, // the same and an addend of signed codes
-    END_WITH_O,      // rule O and an addend of unsigned codes, likewise
-    END_WITH_CODES,  // native addition to the layer's code
-    END_OF_OTHERS,   // what may need bounds, with an addend of values or none
-    END_AS_VALUES,
-} end_kind;
+typedef enum epilogue_kind {
+    EPILOGUE_OF_F,        // rules F and Q, of floats that stay small
+    EPILOGUE_OF_O,        // of floats that stay small
+    EPILOGUE_WITH_PLAIN,  // F and Q and an addend of unsigned values, likewise, both without zero
+                          // points
+    EPILOGUE_WITH_VALUES, // the same with zero points
+    EPILOGUE_WITH_SIGNED, // the same and an addend of signed quantized values
+    EPILOGUE_WITH_O,      // rule O and an addend of unsigned values, likewise
+    EPILOGUE_WITH_QUANTIZED, // native addition to the layer's quantized value
+    EPILOGUE_OF_OTHERS,      // what may need bounds, with an addend of values or none
+    EPILOGUE_AS_VALUES,
+} epilogue_kind;
 
-typedef struct tile_end {
-    end_kind kind;
-    pack_numbers own, sum;      // of the layer's codes, and of those with an addend
-    float own_shift, own_scale; // from the layer's rounded float to what its code stands for
-    float zero_point, factor;   // of the addend
-    float inverse;              // of a sum of codes
-    __mmask16 last;             // which channels of the last vector there are
-} tile_end;
+typedef struct block_epilogue {
+    epilogue_kind kind;
+    pack_numbers own, sum; // of the layer's quantized values, and of those with an addend
+    float own_shift,
+        own_scale; // from the layer's rounded float to what its quantized value stands for
+    float zero_point, factor; // of the addend
+    float inverse;            // of a sum of quantized values
+    __mmask16 last;           // which channels of the last vector there are
+} block_epilogue;
 
-// Four codes, in each lane.
+// Four quantized values, in each lane.
 UNROLLED __m512i broadcast(const uint8_t *x, __m512i flip) {
     int32_t word;
     memcpy(&word, x, sizeof word);
@@ -109,7 +111,7 @@ UNROLLED void expect_weights(const uint32_t *w, size_t ahead) {
 }
 
 // Which of the channels of a vector there are.
-UNROLLED __mmask16 mask_of(const tile_end *e, size_t vector, size_t vectors) {
+UNROLLED __mmask16 mask_of(const block_epilogue *e, size_t vector, size_t vectors) {
     return vector + 1 < vectors ? 0xFFFF : e->last;
 }
 
@@ -117,31 +119,32 @@ UNROLLED __m512i first_sums(const product_tile *t, size_t vector) {
     return _mm512_loadu_si512(t->epilogue.start + vector * PRODUCT_LANES);
 }
 
-// Where an end finds what it reads of its channels. The compiler would look it up for each vector.
-typedef struct end_places {
+// Where an epilogue finds the constants of its channels. The compiler would look it up for each
+// vector.
+typedef struct epilogue_constants {
     const float *multiplier, *bias;
-    const uint8_t *added; // codes of the row; NULL: there is no addend
-} end_places;
+    const uint8_t *added; // quantized values of the row; NULL: there is no addend
+} epilogue_constants;
 
-UNROLLED end_places places_of(const product_tile *t, bool adds, size_t row) {
-    return (end_places){
+UNROLLED epilogue_constants epilogue_constants_of(const product_tile *t, bool adds, size_t row) {
+    return (epilogue_constants){
         .multiplier = t->epilogue.multiplier,
         .bias = t->epilogue.bias,
-        .added = adds ? t->addend->codes + row * t->addend->stride : NULL,
+        .added = adds ? t->addend->quantized + row * t->addend->stride : NULL,
     };
 }
 
-// The addend's codes less their zero point.
-UNROLLED __m512 centered_codes(const tile_end *e, bool is_signed, bool is_shifted,
-                               const uint8_t *added, size_t vector, __mmask16 mask) {
-    const __m128i codes = _mm_maskz_loadu_epi8(mask, added + vector * PRODUCT_LANES);
-    const __m512 floats = _mm512_cvtepi32_ps(widen_lanes(is_signed, codes));
+// The addend's quantized values less their zero point.
+UNROLLED __m512 centered_quantized(const block_epilogue *e, bool is_signed, bool is_shifted,
+                                   const uint8_t *added, size_t vector, __mmask16 mask) {
+    const __m128i quantized = _mm_maskz_loadu_epi8(mask, added + vector * PRODUCT_LANES);
+    const __m512 floats = _mm512_cvtepi32_ps(widen_lanes(is_signed, quantized));
     return is_shifted ? _mm512_sub_ps(floats, _mm512_set1_ps(e->zero_point)) : floats;
 }
 
-// tare__native_add_codes, whose first operand is rounded but stays a float.
-UNROLLED __m512 add_to_code(const tile_end *e, const pack_constants *own, __m512 scaled,
-                            __m512 added) {
+// tare__native_add_quantized, whose first operand is rounded but stays a float.
+UNROLLED __m512 add_to_quantized(const block_epilogue *e, const pack_constants *own, __m512 scaled,
+                                 __m512 added) {
     const __m512 whole = _mm512_roundscale_ps(bound_lanes(own, scaled),
                                               _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     const __m512 value = _mm512_mul_ps(_mm512_add_ps(whole, _mm512_set1_ps(e->own_shift)),
@@ -154,19 +157,20 @@ typedef struct vector_constants {
     __m512 multiplier, bias;
 } vector_constants;
 
-UNROLLED vector_constants constants_of(const end_places *p, size_t vector) {
+UNROLLED vector_constants constants_of(const epilogue_constants *p, size_t vector) {
     const size_t c = vector * PRODUCT_LANES;
     return (vector_constants){_mm512_loadu_ps(p->multiplier + c), _mm512_loadu_ps(p->bias + c)};
 }
 
 UNROLLED void store_channels(const product_tile *t, size_t channels, size_t row, size_t rows,
-                             __m512i codes, size_t vectors) {
+                             __m512i quantized, size_t vectors) {
     uint8_t *y = t->y + row * t->y_stride;
     if (vectors > 2) {
-        store_first_512(y, channels, codes);
+        store_first_512(y, channels, quantized);
         return;
     }
-    const __m256i low = _mm512_castsi512_si256(codes), high = _mm512_extracti64x4_epi64(codes, 1);
+    const __m256i low = _mm512_castsi512_si256(quantized),
+                  high = _mm512_extracti64x4_epi64(quantized, 1);
     if (vectors == 2) {
         store_first_256(y, channels, low);
         if (rows > 1) store_first_256(y + t->y_stride, channels, high);
@@ -179,30 +183,30 @@ UNROLLED void store_channels(const product_tile *t, size_t channels, size_t row,
     if (rows > 3) store_first_128(y + t->y_stride, channels, _mm256_extracti128_si256(high, 1));
 }
 
-UNROLLED void store_rows(const product_tile *t, size_t row, size_t rows, __m512i codes,
+UNROLLED void store_rows(const product_tile *t, size_t row, size_t rows, __m512i quantized,
                          size_t vectors) {
     const size_t most = vectors * PRODUCT_LANES; // which few blocks do not have
     if (t->channels == most)
-        store_channels(t, most, row, rows, codes, vectors);
+        store_channels(t, most, row, rows, quantized, vectors);
     else
-        store_channels(t, t->channels, row, rows, codes, vectors);
+        store_channels(t, t->channels, row, rows, quantized, vectors);
 }
 
-UNROLLED void store_values(const product_tile *t, const tile_end *e, __m512i sums, size_t row,
+UNROLLED void store_values(const product_tile *t, const block_epilogue *e, __m512i sums, size_t row,
                            size_t vector, size_t vectors) {
     const __mmask16 mask = mask_of(e, vector, vectors);
-    const end_places places = places_of(t, false, row);
+    const epilogue_constants places = epilogue_constants_of(t, false, row);
     const vector_constants v = constants_of(&places, vector);
     const __m512 value = t->fuses ? _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums), v.multiplier, v.bias)
                                   : value_lanes(sums, v.multiplier, v.bias);
     _mm512_mask_storeu_ps(t->real + row * t->y_stride + vector * PRODUCT_LANES, mask, value);
 }
 
-// What the compiler is told of an end beside its kind.
-typedef struct end_form {
+// What the compiler knows of an epilogue beside its kind.
+typedef struct epilogue_form {
     bool is_shifted; // the zero point may be another than 0
     bool is_tight;   // other sums need the registers
-} end_form;
+} epilogue_form;
 
 typedef struct kept_sums {
     const int32_t *at; // [rows][stride]
@@ -211,8 +215,8 @@ typedef struct kept_sums {
     bool starts;        // each lacks its start
 } kept_sums;
 
-UNROLLED __m512i sums_at(const product_tile *t, const tile_end *e, const kept_sums *s, size_t r,
-                         size_t vector, size_t vectors) {
+UNROLLED __m512i sums_at(const product_tile *t, const block_epilogue *e, const kept_sums *s,
+                         size_t r, size_t vector, size_t vectors) {
     const __m512i sums = _mm512_maskz_loadu_epi32(mask_of(e, vector, vectors),
                                                   s->at + r * s->stride + vector * PRODUCT_LANES);
     return s->starts ? _mm512_add_epi32(sums, first_sums(t, vector)) : sums;
@@ -220,8 +224,8 @@ UNROLLED __m512i sums_at(const product_tile *t, const tile_end *e, const kept_su
 
 // What is compiled by itself for each number of vectors of a block.
 #define BLOCK(vectors)                                                                             \
-    void qu8_product_block__avx512vnni_##vectors(const product_tile *t, const tile_end *e);        \
-    void qu8_product_kept__avx512vnni_##vectors(const product_tile *t, const tile_end *e,          \
+    void qu8_product_block__avx512vnni_##vectors(const product_tile *t, const block_epilogue *e);  \
+    void qu8_product_kept__avx512vnni_##vectors(const product_tile *t, const block_epilogue *e,    \
                                                 const kept_sums *s);
 BLOCK(1)
 BLOCK(2)

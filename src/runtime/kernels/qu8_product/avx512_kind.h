@@ -7,55 +7,58 @@
 #define JOIN_(name, kind) name##_##kind
 #define JOIN(name, kind)  JOIN_(name, kind)
 #define OF_KIND(name)     JOIN(name, NAME)
-#define IS_OF_O           (KIND == END_OF_O || KIND == END_WITH_O)
-// Are the layer's codes the result's?
-#define IS_ALONE(t) (KIND <= END_OF_O || (KIND == END_OF_OTHERS && (t)->addend == NULL))
+#define IS_OF_O           (KIND == EPILOGUE_OF_O || KIND == EPILOGUE_WITH_O)
+// Are the layer's quantized values the result's?
+#define IS_ALONE(t) (KIND <= EPILOGUE_OF_O || (KIND == EPILOGUE_OF_OTHERS && (t)->addend == NULL))
 
 // Sums to rounded lanes. `mask`: which channels of the vector the addend has.
-UNROLLED __m512i OF_KIND(end_lanes)(const product_tile *t, const tile_end *e, bool is_shifted,
-                                    __m512i sums, const end_places *places, size_t vector,
-                                    __mmask16 mask) {
+UNROLLED __m512i OF_KIND(epilogue_of_lanes)(const product_tile *t, const block_epilogue *e,
+                                            bool is_shifted, __m512i sums,
+                                            const epilogue_constants *places, size_t vector,
+                                            __mmask16 mask) {
     const vector_constants v = constants_of(places, vector);
     pack_constants own = pack_constants_of(&e->own);
-    if (KIND <= END_WITH_O) {
+    if (KIND <= EPILOGUE_WITH_O) {
         own.is_small = true;
         own.is_shifted = is_shifted;
         own.is_o = IS_OF_O;
     }
     if (IS_ALONE(t)) return round_lanes(&own, scale_lanes(&own, sums, v.multiplier, v.bias));
     pack_constants sum = pack_constants_of(&e->sum);
-    if (KIND <= END_WITH_O) sum.is_small = true;
-    const bool is_signed = KIND <= END_WITH_O ? KIND == END_WITH_SIGNED : t->addend->is_signed;
+    if (KIND <= EPILOGUE_WITH_O) sum.is_small = true;
+    const bool is_signed =
+        KIND <= EPILOGUE_WITH_O ? KIND == EPILOGUE_WITH_SIGNED : t->addend->is_signed;
     const __m512 other =
-        centered_codes(e, is_signed, KIND != END_WITH_PLAIN, places->added, vector, mask);
+        centered_quantized(e, is_signed, KIND != EPILOGUE_WITH_PLAIN, places->added, vector, mask);
     const __m512 factor = _mm512_set1_ps(e->factor);
-    if (KIND != END_WITH_CODES && own.is_o) {
+    if (KIND != EPILOGUE_WITH_QUANTIZED && own.is_o) {
         const __m512 value = value_lanes(sums, v.multiplier, v.bias);
         const __m512 sum_value = _mm512_add_ps(value, _mm512_mul_ps(other, factor));
         return round_lanes(&sum, scale_value(&own, sum_value));
     }
     const __m512 scaled = scale_lanes(&own, sums, v.multiplier, v.bias);
-    if (KIND == END_WITH_CODES)
-        return round_lanes(&sum, add_to_code(e, &own, scaled, _mm512_mul_ps(other, factor)));
+    if (KIND == EPILOGUE_WITH_QUANTIZED)
+        return round_lanes(&sum, add_to_quantized(e, &own, scaled, _mm512_mul_ps(other, factor)));
     return round_lanes(&sum, _mm512_fmadd_ps(other, factor, scaled));
 }
 
-// The codes of rows that fill a register.
-UNROLLED __m512i OF_KIND(pack_rows)(const product_tile *t, const tile_end *e, const __m512i *lanes,
-                                    size_t registers) {
+// The quantized values of rows that fill a register.
+UNROLLED __m512i OF_KIND(pack_rows)(const product_tile *t, const block_epilogue *e,
+                                    const __m512i *lanes, size_t registers) {
     pack_constants k = pack_constants_of(IS_ALONE(t) ? &e->own : &e->sum);
-    if (KIND <= END_WITH_CODES) k.is_o = IS_OF_O;
-    if (KIND == END_WITH_PLAIN) k.is_shifted = false;
+    if (KIND <= EPILOGUE_WITH_QUANTIZED) k.is_o = IS_OF_O;
+    if (KIND == EPILOGUE_WITH_PLAIN) k.is_shifted = false;
     return order_packed(pack_lanes(&k, lanes, registers));
 }
 
 // Rows whose sums fill four registers at most. `last`: which channels of the last vector the addend
 // has.
-UNROLLED void OF_KIND(end_rows)(const product_tile *t, const tile_end *e, end_form form,
-                                __m512i *sums, size_t row, size_t rows, __mmask16 last) {
-    const bool adds = !IS_ALONE(t) && KIND != END_AS_VALUES;
-    end_places places = places_of(t, adds, row);
-#define END_OF(i)                                                                                  \
+UNROLLED void OF_KIND(epilogue_of_rows)(const product_tile *t, const block_epilogue *e,
+                                        epilogue_form form, __m512i *sums, size_t row, size_t rows,
+                                        __mmask16 last) {
+    const bool adds = !IS_ALONE(t) && KIND != EPILOGUE_AS_VALUES;
+    epilogue_constants places = epilogue_constants_of(t, adds, row);
+#define EPILOGUE_OF(i)                                                                             \
     const size_t vector = (i) % VECTORS;                                                           \
     if (form.is_tight) {                                                                           \
         RELOAD(places.multiplier);                                                                 \
@@ -63,38 +66,39 @@ UNROLLED void OF_KIND(end_rows)(const product_tile *t, const tile_end *e, end_fo
         RELOAD(e);                                                                                 \
     }                                                                                              \
     if (adds && (i) > 0 && vector == 0) places.added += t->addend->stride;                         \
-    if (KIND == END_AS_VALUES)                                                                     \
+    if (KIND == EPILOGUE_AS_VALUES)                                                                \
         store_values(t, e, sums[i], row + (i) / VECTORS, vector, VECTORS);                         \
     else                                                                                           \
-        sums[i] = OF_KIND(end_lanes)(t, e, form.is_shifted, sums[i], &places, vector,              \
-                                     vector + 1 < VECTORS ? 0xFFFF : last)
-    EACH_VECTOR(rows * VECTORS, END_OF);
-#undef END_OF
-    if (KIND == END_AS_VALUES) return;
+        sums[i] = OF_KIND(epilogue_of_lanes)(t, e, form.is_shifted, sums[i], &places, vector,      \
+                                             vector + 1 < VECTORS ? 0xFFFF : last)
+    EACH_VECTOR(rows * VECTORS, EPILOGUE_OF);
+#undef EPILOGUE_OF
+    if (KIND == EPILOGUE_AS_VALUES) return;
     store_rows(t, row, rows, OF_KIND(pack_rows)(t, e, sums, rows * VECTORS), VECTORS);
 }
 
 // Fewer rows than fill a register.
-static void OF_KIND(end_few)(const product_tile *t, const tile_end *e, const kept_sums *s,
-                             size_t first) {
+static void OF_KIND(epilogue_of_few)(const product_tile *t, const block_epilogue *e,
+                                     const kept_sums *s, size_t first) {
     __m512i lanes[PACKED_REGISTERS] = {0};
     for (size_t i = 0; i < (s->rows - first) * VECTORS; i++) {
         const size_t row = s->first + first + i / VECTORS, vector = i % VECTORS;
         const __m512i sums = sums_at(t, e, s, first + i / VECTORS, vector, VECTORS);
-        if (KIND == END_AS_VALUES) {
+        if (KIND == EPILOGUE_AS_VALUES) {
             store_values(t, e, sums, row, vector, VECTORS);
             continue;
         }
-        const end_places places = places_of(t, !IS_ALONE(t), row);
-        lanes[i] =
-            OF_KIND(end_lanes)(t, e, true, sums, &places, vector, mask_of(e, vector, VECTORS));
+        const epilogue_constants places = epilogue_constants_of(t, !IS_ALONE(t), row);
+        lanes[i] = OF_KIND(epilogue_of_lanes)(t, e, true, sums, &places, vector,
+                                              mask_of(e, vector, VECTORS));
     }
-    if (KIND == END_AS_VALUES) return;
+    if (KIND == EPILOGUE_AS_VALUES) return;
     store_rows(t, s->first + first, s->rows - first,
                OF_KIND(pack_rows)(t, e, lanes, PACKED_REGISTERS), VECTORS);
 }
 
-static void OF_KIND(end_kept)(const product_tile *t, const tile_end *e, const kept_sums *s) {
+static void OF_KIND(epilogue_kept)(const product_tile *t, const block_epilogue *e,
+                                   const kept_sums *s) {
     size_t first = 0;
     for (; first + STEP <= s->rows; first += STEP) {
         __m512i sums[PACKED_REGISTERS];
@@ -103,26 +107,26 @@ static void OF_KIND(end_kept)(const product_tile *t, const tile_end *e, const ke
     sums[i] = sums_at(t, e, s, first + (i) / VECTORS, (i) % VECTORS, VECTORS)
         EACH_VECTOR(PACKED_REGISTERS, READ);
 #undef READ
-        OF_KIND(end_rows)
-        (t, e, (end_form){.is_shifted = true}, sums, s->first + first, STEP, e->last);
+        OF_KIND(epilogue_of_rows)
+        (t, e, (epilogue_form){.is_shifted = true}, sums, s->first + first, STEP, e->last);
     }
-    if (first < s->rows) OF_KIND(end_few)(t, e, s, first);
+    if (first < s->rows) OF_KIND(epilogue_of_few)(t, e, s, first);
 }
 
 #if HAS_TILE
-UNROLLED void OF_KIND(end_tile)(const product_tile *t, const tile_end *e, bool is_shifted,
-                                tile_sums acc, size_t first, size_t rows) {
-#define END_AT(r)                                                                                  \
+UNROLLED void OF_KIND(epilogue_tile)(const product_tile *t, const block_epilogue *e,
+                                     bool is_shifted, tile_sums acc, size_t first, size_t rows) {
+#define EPILOGUE_AT(r)                                                                             \
     if ((r) % STEP == 0) {                                                                         \
         const size_t count = rows - (r) < STEP ? rows - (r) : STEP;                                \
         __m512i sums[PACKED_REGISTERS];                                                            \
         for (size_t i = 0; i < PACKED_REGISTERS; i++)                                              \
             if (i < count * VECTORS) sums[i] = acc[(r) + i / VECTORS][i % VECTORS];                \
-        OF_KIND(end_rows)                                                                          \
-        (t, e, (end_form){.is_shifted = is_shifted}, sums, first + (r), count, e->last);           \
+        OF_KIND(epilogue_of_rows)                                                                  \
+        (t, e, (epilogue_form){.is_shifted = is_shifted}, sums, first + (r), count, e->last);      \
     }
-    EACH_ROW(rows, END_AT);
-#undef END_AT
+    EACH_ROW(rows, EPILOGUE_AT);
+#undef EPILOGUE_AT
 }
 #endif
 #if HAS_PIPELINE

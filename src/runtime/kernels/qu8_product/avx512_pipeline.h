@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many rows of a product whose sums end in turn. The instructions that end sums need other ports
-// than vpdpbusd, but a whole tile's are too many for the processor to find sums behind them: so
-// rows end one after the other, spread over the time that the others' sums take.
+// A software-pipelined epilogue for products of many rows. The epilogue needs other ports than
+// vpdpbusd, but that of a whole tile has too many instructions for the processor to find products
+// behind them. So the epilogues of few rows at a time are spread over the products of the others.
 //
-// 24 registers of sums are six places of four. A place holds as many rows as its registers hold
-// vectors of channels; words of depth are cut into six stretches, between which a place gives its
-// codes and begins with other rows. Each row's sums begin at another word, and go on with the first
-// one after the last: sums of integers do not care where they begin.
+// The 24 registers of sums are six accumulator groups of four. A group holds as many rows as its
+// registers hold vectors of channels. The words of depth are cut into six stretches; after each
+// stretch one group runs its epilogue and begins with other rows. The sums of each group begin at
+// another word, and wrap around to the first: sums of integers may begin anywhere.
 // Private to runtime/kernels/qu8_product.
 #ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_PIPELINE_H
 #define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_PIPELINE_H
@@ -14,40 +14,39 @@
 #include "runtime/kernels/qu8_product/avx512_epilogue.h"
 
 enum {
-    PLACES = 6,
-    PLACE_ROWS = PACKED_REGISTERS, // at most
-    // Fewer turns do not pay: while the first rows begin and the last ones end, few sums share the
-    // weights that are loaded.
-    LEAST_TURNS = 9,
-    MOST_WORDS =
-        16, // of depth, for each turn: deeper rows are summed so long that ends hardly count
+    GROUPS = 6,
+    GROUP_ROWS = PACKED_REGISTERS, // at most
+    // Fewer rounds do not pay: while the first groups begin and the last ones end, few sums share
+    // the weights that are loaded.
+    LEAST_ROUNDS = 9,
+    MOST_WORDS = 16, // of depth, for each round: in deeper rows the epilogue hardly counts
 };
 
-// A tap, and how many of its codes come before.
-typedef struct word_place {
-    size_t tap, code;
-} word_place;
+// A tap, and how many of its quantized values come before.
+typedef struct word_position {
+    size_t tap, q;
+} word_position;
 
-typedef struct turns {
+typedef struct pipeline {
     const product_tile *t;
-    const tile_end *end;
-    const uint8_t *const *rows[PLACES * PLACE_ROWS]; // their first taps
-    const uint8_t *at[PLACES * PLACE_ROWS];          // their codes of the tap that is added
-    word_place ends[PLACES];                         // of the stretches
-} turns;
+    const block_epilogue *end;
+    const uint8_t *const *rows[GROUPS * GROUP_ROWS]; // their first taps
+    const uint8_t *at[GROUPS * GROUP_ROWS]; // their quantized values of the tap that is added
+    word_position ends[GROUPS];             // of the stretches
+} pipeline;
 
-static void begin_turns(turns *s, const product_tile *t, const tile_end *e) {
-    const size_t words = t->codes / 4;
+static void begin_pipeline(pipeline *s, const product_tile *t, const block_epilogue *e) {
+    const size_t words = t->tap_size / 4;
     s->t = t;
     s->end = e;
-    // Places that have not begun are looked up, too.
-    for (size_t i = 0; i < PLACES * PLACE_ROWS; i++) s->rows[i] = t->x;
-    for (size_t i = 0; i < PLACES; i++) {
+    // Groups that have not begun are looked up, too.
+    for (size_t i = 0; i < GROUPS * GROUP_ROWS; i++) s->rows[i] = t->x;
+    for (size_t i = 0; i < GROUPS; i++) {
         // At the end of a tap, if there are enough, so that loops are as long as each other.
-        const size_t end = (i + 1) * t->taps / PLACES;
-        const size_t word = t->taps >= PLACES ? end * words : (i + 1) * words * t->taps / PLACES;
+        const size_t end = (i + 1) * t->taps / GROUPS;
+        const size_t word = t->taps >= GROUPS ? end * words : (i + 1) * words * t->taps / GROUPS;
         const size_t tap = (word - 1) / words;
-        s->ends[i] = (word_place){tap, (word - tap * words) * 4};
+        s->ends[i] = (word_position){tap, (word - tap * words) * 4};
     }
 }
 
@@ -59,13 +58,13 @@ static void begin_turns(turns *s, const product_tile *t, const tile_end *e) {
 #define SUMS(name, number) __m512i name
 #endif
 
-// A place's registers, and what is done with them.
-#define PLACE0(X, ...) X(0, a0, b0, c0, d0, __VA_ARGS__)
-#define PLACE1(X, ...) X(1, a1, b1, c1, d1, __VA_ARGS__)
-#define PLACE2(X, ...) X(2, a2, b2, c2, d2, __VA_ARGS__)
-#define PLACE3(X, ...) X(3, a3, b3, c3, d3, __VA_ARGS__)
-#define PLACE4(X, ...) X(4, a4, b4, c4, d4, __VA_ARGS__)
-#define PLACE5(X, ...) X(5, a5, b5, c5, d5, __VA_ARGS__)
+// The registers of a group, and what is done with them.
+#define GROUP0(X, ...) X(0, a0, b0, c0, d0, __VA_ARGS__)
+#define GROUP1(X, ...) X(1, a1, b1, c1, d1, __VA_ARGS__)
+#define GROUP2(X, ...) X(2, a2, b2, c2, d2, __VA_ARGS__)
+#define GROUP3(X, ...) X(3, a3, b3, c3, d3, __VA_ARGS__)
+#define GROUP4(X, ...) X(4, a4, b4, c4, d4, __VA_ARGS__)
+#define GROUP5(X, ...) X(5, a5, b5, c5, d5, __VA_ARGS__)
 
 #define ADD_PLACE(place, a, b, c, d, ...)                                                          \
     do {                                                                                           \
@@ -90,13 +89,14 @@ static void begin_turns(turns *s, const product_tile *t, const tile_end *e) {
 
 // May the last vector of a block have fewer channels than lanes, which an addend must not be read
 // for? Whole blocks have not, and need no mask.
-#define HAS_PART_OF_VECTOR(kind) ((kind) >= END_WITH_PLAIN && VECTORS < PRODUCT_VECTORS)
+#define HAS_PART_OF_VECTOR(kind) ((kind) >= EPILOGUE_WITH_PLAIN && VECTORS < PRODUCT_VECTORS)
 
-// What the ends of rows will read and write is fetched while their sums are made.
-UNROLLED void expect_end(const product_tile *t, end_kind kind, size_t row, size_t rows) {
+// Fetches what the epilogue of these rows reads and writes, while their sums are made.
+UNROLLED void expect_epilogue(const product_tile *t, epilogue_kind kind, size_t row, size_t rows) {
     for (size_t r = row; r < row + rows; r++) {
         __builtin_prefetch(t->y + r * t->y_stride, 1);
-        if (kind >= END_WITH_PLAIN) __builtin_prefetch(t->addend->codes + r * t->addend->stride);
+        if (kind >= EPILOGUE_WITH_PLAIN)
+            __builtin_prefetch(t->addend->quantized + r * t->addend->stride);
     }
 }
 
@@ -104,9 +104,9 @@ UNROLLED void expect_end(const product_tile *t, end_kind kind, size_t row, size_
     do {                                                                                           \
         for (size_t r_ = (place)*STEP; r_ < ((place) + 1) * STEP; r_++) {                          \
             s->rows[r_] = t->x + (row) + r_;                                                       \
-            at[r_] = tare__product_codes_at(t, s->rows[r_], tap);                                  \
+            at[r_] = tare__product_values_at(t, s->rows[r_], tap);                                 \
         }                                                                                          \
-        expect_end(t, KIND, (row) + (place)*STEP, STEP);                                           \
+        expect_epilogue(t, KIND, (row) + (place)*STEP, STEP);                                      \
         a = first_sums(t, 0);                                                                      \
         b = VECTORS > 1 ? first_sums(t, 1) : a;                                                    \
         c = VECTORS > 2 ? first_sums(t, 2) : a;                                                    \
@@ -117,11 +117,12 @@ UNROLLED void expect_end(const product_tile *t, end_kind kind, size_t row, size_
     do {                                                                                           \
         tap = (next_tap);                                                                          \
         k = 0;                                                                                     \
-        for (size_t r_ = 0; r_ < PLACES * STEP && t->taps > 1; r_++)                               \
-            at[r_] = tare__product_codes_at(t, s->rows[r_], tap);                                  \
+        for (size_t r_ = 0; r_ < GROUPS * STEP && t->taps > 1; r_++)                               \
+            at[r_] = tare__product_values_at(t, s->rows[r_], tap);                                 \
     } while (0);
 
-#define END(place, a, b, c, d, row) OF_KIND(end_place)(s, (row) + (place)*STEP, a, b, c, d);
+#define EPILOGUE(place, a, b, c, d, row)                                                           \
+    OF_KIND(epilogue_of_group)(s, (row) + (place)*STEP, a, b, c, d);
 
 // Several rows use them: loads for each product would be slower than products are.
 #define KEEP_WEIGHTS(w0, w1, w2, w3)                                                               \
@@ -132,10 +133,10 @@ UNROLLED void expect_end(const product_tile *t, end_kind kind, size_t row, size_
         KEEP_IN_REGISTER(w3);                                                                      \
     } while (0)
 
-// The words of a stretch for some places.
+// The words of a stretch for some groups.
 #define WORDS(stretch, ADD_PLACES)                                                                 \
     for (;;) {                                                                                     \
-        const size_t last_ = tap < s->ends[stretch].tap ? t->codes : s->ends[stretch].code;        \
+        const size_t last_ = tap < s->ends[stretch].tap ? t->tap_size : s->ends[stretch].q;        \
         for (; k < last_; k += 4, w += BLOCK_LANES) {                                              \
             if (VECTORS <= 2) RELOAD(at);                                                          \
             expect_weights(w, ahead);                                                              \
@@ -151,37 +152,37 @@ UNROLLED void expect_end(const product_tile *t, end_kind kind, size_t row, size_
         GO_TO(tap + 1)                                                                             \
     }
 
-#define UP_TO_0 PLACE0(ADD_PLACE, )
-#define UP_TO_1 UP_TO_0 PLACE1(ADD_PLACE, )
-#define UP_TO_2 UP_TO_1 PLACE2(ADD_PLACE, )
-#define UP_TO_3 UP_TO_2 PLACE3(ADD_PLACE, )
-#define UP_TO_4 UP_TO_3 PLACE4(ADD_PLACE, )
-#define UP_TO_5 UP_TO_4 PLACE5(ADD_PLACE, )
-#define FROM_5  PLACE5(ADD_PLACE, )
-#define FROM_4  PLACE4(ADD_PLACE, ) FROM_5
-#define FROM_3  PLACE3(ADD_PLACE, ) FROM_4
-#define FROM_2  PLACE2(ADD_PLACE, ) FROM_3
-#define FROM_1  PLACE1(ADD_PLACE, ) FROM_2
+#define UP_TO_0 GROUP0(ADD_PLACE, )
+#define UP_TO_1 UP_TO_0 GROUP1(ADD_PLACE, )
+#define UP_TO_2 UP_TO_1 GROUP2(ADD_PLACE, )
+#define UP_TO_3 UP_TO_2 GROUP3(ADD_PLACE, )
+#define UP_TO_4 UP_TO_3 GROUP4(ADD_PLACE, )
+#define UP_TO_5 UP_TO_4 GROUP5(ADD_PLACE, )
+#define FROM_5  GROUP5(ADD_PLACE, )
+#define FROM_4  GROUP4(ADD_PLACE, ) FROM_5
+#define FROM_3  GROUP3(ADD_PLACE, ) FROM_4
+#define FROM_2  GROUP2(ADD_PLACE, ) FROM_3
+#define FROM_1  GROUP1(ADD_PLACE, ) FROM_2
 
 #endif
 
 // --- of each kind ---
 
-UNROLLED void OF_KIND(end_place)(const turns *s, size_t row, __m512i a, __m512i b, __m512i c,
-                                 __m512i d) {
+UNROLLED void OF_KIND(epilogue_of_group)(const pipeline *s, size_t row, __m512i a, __m512i b,
+                                         __m512i c, __m512i d) {
     __m512i sums[PACKED_REGISTERS] = {a, b, c, d};
     const __mmask16 last = HAS_PART_OF_VECTOR(KIND) ? s->end->last : 0xFFFF;
-    OF_KIND(end_rows)(s->t, s->end, (end_form){true, true}, sums, row, STEP, last);
+    OF_KIND(epilogue_of_rows)(s->t, s->end, (epilogue_form){true, true}, sums, row, STEP, last);
 }
 
-// `count` times as many rows as all places hold.
-static void OF_KIND(take_turns)(turns *s, size_t count) {
+// `count` times as many rows as all groups hold.
+static void OF_KIND(run_pipeline)(pipeline *s, size_t count) {
     const product_tile *t = s->t;
-    const size_t turn = PLACES * STEP;
+    const size_t round = GROUPS * STEP;
     const __m512i flip = _mm512_set1_epi8((char)t->flip);
-    const uint8_t *kept[PLACES * PLACE_ROWS], **at = VECTORS > 2 ? kept : s->at;
+    const uint8_t *kept[GROUPS * GROUP_ROWS], **at = VECTORS > 2 ? kept : s->at;
     const uint32_t *w = t->w;
-    size_t row = 0; // the first one of all places
+    size_t row = 0; // the first one of all groups
     size_t ahead = ahead_of(t, VECTORS, 0);
     size_t tap = 0, k = 0;
     // clang-format off
@@ -192,32 +193,32 @@ static void OF_KIND(take_turns)(turns *s, size_t count) {
     SUMS(a4, 24); SUMS(b4, 25); SUMS(c4, 26); SUMS(d4, 27);
     SUMS(a5, 28); SUMS(b5, 29); SUMS(c5, 30); SUMS(d5, 31);
     // clang-format on
-    for (size_t r = 0; r < PLACES * STEP; r++) at[r] = t->x[0];
+    for (size_t r = 0; r < GROUPS * STEP; r++) at[r] = t->x[0];
     // clang-format off
-    PLACE0(BEGIN, row) WORDS(0, UP_TO_0)
-    PLACE1(BEGIN, row) WORDS(1, UP_TO_1)
-    PLACE2(BEGIN, row) WORDS(2, UP_TO_2)
-    PLACE3(BEGIN, row) WORDS(3, UP_TO_3)
-    PLACE4(BEGIN, row) WORDS(4, UP_TO_4)
-    PLACE5(BEGIN, row) WORDS(5, UP_TO_5)
-#define TURN(place, BEHIND) \
-    PLACE##place(END, row) \
+    GROUP0(BEGIN, row) WORDS(0, UP_TO_0)
+    GROUP1(BEGIN, row) WORDS(1, UP_TO_1)
+    GROUP2(BEGIN, row) WORDS(2, UP_TO_2)
+    GROUP3(BEGIN, row) WORDS(3, UP_TO_3)
+    GROUP4(BEGIN, row) WORDS(4, UP_TO_4)
+    GROUP5(BEGIN, row) WORDS(5, UP_TO_5)
+#define ROUND(place, BEHIND) \
+    GROUP##place(EPILOGUE, row) \
     if (count > 1) { \
-        PLACE##place(BEGIN, row + turn) WORDS(place, UP_TO_5) \
+        GROUP##place(BEGIN, row + round) WORDS(place, UP_TO_5) \
     } else { \
         WORDS(place, BEHIND) \
     }
-    for (size_t pass = 1; count > 0; count--, row += turn, pass++) {
+    for (size_t pass = 1; count > 0; count--, row += round, pass++) {
         GO_TO(0)
         w = t->w;
         ahead = ahead_of(t, VECTORS, pass);
-        TURN(0, FROM_1)
-        TURN(1, FROM_2)
-        TURN(2, FROM_3)
-        TURN(3, FROM_4)
-        TURN(4, FROM_5)
-        TURN(5, (void)w0;)
+        ROUND(0, FROM_1)
+        ROUND(1, FROM_2)
+        ROUND(2, FROM_3)
+        ROUND(3, FROM_4)
+        ROUND(4, FROM_5)
+        ROUND(5, (void)w0;)
     }
     // clang-format on
-#undef TURN
+#undef ROUND
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many rows of few words of depth, whose ends take as long as their sums. Two registers of codes
-// are made at a time, by so few instructions that the processor finds the next ones' sums behind
-// the ends of these.
+// Many rows of few words of depth, whose epilogue takes as long as their sums. Two registers of
+// quantized values are made at a time, by so few instructions that the processor finds the next
+// ones' sums behind the ends of these.
 // Private to runtime/kernels/qu8_product.
 #ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_SATURATION_H
 #define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_SATURATION_H
@@ -17,7 +17,7 @@ UNROLLED __m512i load_once(const uint32_t *from) {
     return w;
 }
 
-// To the sums of two registers of codes, of as many rows as fit.
+// To the sums of two registers of quantized values, of as many rows as fit.
 UNROLLED void add_word(__m512i a[PACKED_REGISTERS], __m512i b[PACKED_REGISTERS],
                        const uint8_t *const *at, size_t k, __m512i flip, const uint32_t *from) {
     __m512i w[PRODUCT_VECTORS];
@@ -38,13 +38,14 @@ UNROLLED void add_word(__m512i a[PACKED_REGISTERS], __m512i b[PACKED_REGISTERS],
 
 // --- of each kind ---
 
-// `rows` rows, whole pairs of registers of codes. Tile and end are copied: for all the compiler
-// knows, codes are written over what pointers lead to, so that it would be loaded again for each.
-static void OF_KIND(run_pairs)(const product_tile *given_tile, const tile_end *given_end,
+// `rows` rows, whole pairs of registers of quantized values. Tile and end are copied: for all the
+// compiler knows, quantized values are written over what pointers lead to, so that it would be
+// loaded again for each.
+static void OF_KIND(run_pairs)(const product_tile *given_tile, const block_epilogue *given_epilogue,
                                size_t rows) {
     const product_tile t = *given_tile;
-    const tile_end e = *given_end;
-    const end_form form = {.is_shifted = true};
+    const block_epilogue e = *given_epilogue;
+    const epilogue_form form = {.is_shifted = true};
     const __m512i flip = _mm512_set1_epi8((char)t.flip);
     for (size_t row = 0; row < rows; row += 2 * STEP) {
         const uint32_t *w = t.w;
@@ -56,11 +57,11 @@ static void OF_KIND(run_pairs)(const product_tile *given_tile, const tile_end *g
         for (size_t tap = 0; tap < t.taps; tap++) {
             const uint8_t *at[2 * PACKED_REGISTERS];
             for (size_t r = 0; r < 2 * STEP; r++)
-                at[r] = tare__product_codes_at(&t, t.x + row + r, tap);
-            for (size_t k = 0; k < t.codes; k += 4, w += BLOCK_LANES)
+                at[r] = tare__product_values_at(&t, t.x + row + r, tap);
+            for (size_t k = 0; k < t.tap_size; k += 4, w += BLOCK_LANES)
                 add_word(a, b, at, k, flip, w);
         }
-        OF_KIND(end_rows)(&t, &e, form, a, row, STEP, 0xFFFF);
-        OF_KIND(end_rows)(&t, &e, form, b, row + STEP, STEP, 0xFFFF);
+        OF_KIND(epilogue_of_rows)(&t, &e, form, a, row, STEP, 0xFFFF);
+        OF_KIND(epilogue_of_rows)(&t, &e, form, b, row + STEP, STEP, 0xFFFF);
     }
 }

@@ -15,11 +15,11 @@ UNROLLED void add_word(__m256i acc[ROWS][HALVES], size_t rows, const __m256i x[R
 
 UNROLLED void add_taps(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows, size_t c) {
     const int32_t flip = (int32_t)(t->flip * 0x01010101U);
-    const size_t step = words_of_step(t), whole = t->codes / 4 * 4, tail = t->codes - whole;
+    const size_t step = words_of_step(t), whole = t->tap_size / 4 * 4, tail = t->tap_size - whole;
     const uint32_t *w = t->w + c;
     for (size_t tap = 0; tap < t->taps; tap++) {
         const uint8_t *at[ROWS];
-        for (size_t r = 0; r < rows; r++) at[r] = tare__product_codes_at(t, t->x + r, tap);
+        for (size_t r = 0; r < rows; r++) at[r] = tare__product_values_at(t, t->x + r, tap);
         w += tare__product_gap(t, tap);
         __m256i x[ROWS];
         for (size_t k = 0; k < whole; k += 4, w += step) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
 // Products with Arm's matrix instructions. usmmla adds the products of two pixels and two channels
-// over eight codes, unsigned and signed ones, to four sums: up to 12 pixels by 8 channels at a
-// time. A single pixel takes the dot product of such bytes.
+// over eight quantized values, unsigned and signed ones, to four sums: up to 12 pixels by 8
+// channels at a time. A single pixel takes the dot product of such bytes.
 #include <arm_neon.h>
 
 #define DOT_MOVED                 0
@@ -12,7 +12,7 @@
 
 enum { ROWS = 12, ROW_PAIRS = ROWS / 2, HALF = 8, CHANNEL_PAIRS = HALF / 2 };
 
-// Eight codes of two rows: those of a pixel beside each other.
+// Eight quantized values of two rows: those of a pixel beside each other.
 static inline uint8x16_t load_pair(const uint8_t *a, const uint8_t *b) {
     return vcombine_u8(vld1_u8(a), vld1_u8(b));
 }
@@ -44,21 +44,21 @@ UNROLLED void add_matrices(const product_tile *t, int32x4_t acc[ROW_PAIRS][CHANN
     const uint32x4_t none[2] = {vdupq_n_u32(0), vdupq_n_u32(0)};
     for (size_t tap = 0; tap < t->taps; tap++) {
         const uint8_t *at[ROWS];
-        for (size_t r = 0; r < rows; r++) at[r] = tare__product_codes_at(t, t->x + r, tap);
+        for (size_t r = 0; r < rows; r++) at[r] = tare__product_values_at(t, t->x + r, tap);
         w += tare__product_gap(t, tap);
         uint8x16_t x[ROW_PAIRS];
         size_t k = 0;
         // An odd row is its own neighbour, whose sums nobody reads.
-        for (; k + 8 <= t->codes; k += 8, w += 2 * step) {
+        for (; k + 8 <= t->tap_size; k += 8, w += 2 * step) {
             const uint32x4_t low[2] = {vld1q_u32(w), vld1q_u32(w + 4)};
             const uint32x4_t high[2] = {vld1q_u32(w + step), vld1q_u32(w + step + 4)};
             for (size_t p = 0; p < pairs; p++)
                 x[p] = veorq_u8(load_pair(at[2 * p] + k, at[2 * p + (2 * p + 1 < rows)] + k), flip);
             add_words(acc, pairs, x, low, high);
         }
-        for (; k < t->codes; k += 4, w += step) {
+        for (; k < t->tap_size; k += 4, w += step) {
             const uint32x4_t low[2] = {vld1q_u32(w), vld1q_u32(w + 4)};
-            const size_t left = t->codes - k < 4 ? t->codes - k : 4;
+            const size_t left = t->tap_size - k < 4 ? t->tap_size - k : 4;
             for (size_t p = 0; p < pairs; p++)
                 x[p] = veorq_u8(load_last(at[2 * p] + k, at[2 * p + (2 * p + 1 < rows)] + k, left),
                                 flip);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Products with what every 64-bit Arm CPU has: up to 4 pixels by 8 channels at a time. Codes become
-// signed, 128 less than unsigned ones; products of bytes fit 16 bits, and two of them are added to
-// a sum at a time, so that nothing saturates.
+// Products with what every 64-bit Arm CPU has: up to 4 pixels by 8 channels at a time. Quantized
+// values become signed, 128 less than unsigned ones; products of bytes fit 16 bits, and two of them
+// are added to a sum at a time, so that nothing saturates.
 #include "runtime/kernels/qu8_product/neon.h"
 
 enum {
@@ -26,10 +26,10 @@ UNROLLED void add_taps(const product_tile *t, int32x4_t acc[ROWS][PAIRS], size_t
     const size_t step = words_of_step(t);
     for (size_t tap = 0; tap < t->taps; tap++) {
         const uint8_t *at[ROWS];
-        for (size_t r = 0; r < rows; r++) at[r] = tare__product_codes_at(t, t->x + r, tap);
+        for (size_t r = 0; r < rows; r++) at[r] = tare__product_values_at(t, t->x + r, tap);
         w += tare__product_gap(t, tap);
-        for (size_t k = 0; k < t->codes; k += 4, w += step) {
-            const size_t left = t->codes - k < 4 ? t->codes - k : 4;
+        for (size_t k = 0; k < t->tap_size; k += 4, w += step) {
+            const size_t left = t->tap_size - k < 4 ? t->tap_size - k : 4;
             int8x8_t x[ROWS];
             for (size_t r = 0; r < rows; r++)
                 x[r] = vreinterpret_s8_u32(vdup_n_u32(tare__product_word(at[r] + k, left) ^ flip));

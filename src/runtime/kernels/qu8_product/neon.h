@@ -21,7 +21,7 @@ static inline int8x16_t load_weights(const uint32_t *w) {
 
 // The sums of the weights of 16 channels, where nobody counted them before.
 static inline void sum_weights(const product_tile *t, const uint32_t *w, uint32_t *out) {
-    const size_t words = (t->codes + 3) / 4, step = words_of_step(t);
+    const size_t words = (t->tap_size + 3) / 4, step = words_of_step(t);
     int32x4_t sums[NEON_QUADS] = {vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)};
     for (size_t tap = 0; tap < t->taps; tap++) {
         w += tare__product_gap(t, tap);
@@ -32,8 +32,8 @@ static inline void sum_weights(const product_tile *t, const uint32_t *w, uint32_
     for (size_t i = 0; i < NEON_QUADS; i++) vst1q_u32(out + 4 * i, vreinterpretq_u32_s32(sums[i]));
 }
 
-/// What sums of 16 channels from c on start with. `moved`: what codes are less than those that the
-/// tile means, 128 for a kernel that multiplies signed ones.
+/// What sums of 16 channels from c on start with. `moved`: what quantized values are less than
+/// those that the tile means, 128 for a kernel that multiplies signed ones.
 static inline neon_sums start_of(const product_tile *t, size_t c, uint32_t moved) {
     const tile_epilogue *e = &t->epilogue;
     const size_t left = t->channels - c, count = left < PRODUCT_LANES ? left : PRODUCT_LANES;
@@ -61,12 +61,13 @@ static inline vector_constants constants_of(const product_tile *t, size_t c) {
                               load_floats(t->epilogue.bias + c, count)};
 }
 
-static inline uint8x16_t codes_of(const product_tile *t, const epilogue_constants *k,
-                                  const vector_constants *v, neon_sums acc, size_t row, size_t c) {
+static inline uint8x16_t quantized_of(const product_tile *t, const epilogue_constants *k,
+                                      const vector_constants *v, neon_sums acc, size_t row,
+                                      size_t c) {
     const product_addend *a = t->addend;
     if (a == NULL) return requantize_lanes(k, acc, v->multiplier, v->bias);
-    const uint8x16_t other = load_codes(a->codes + row * a->stride + c, v->count);
-    if (a->kind == ADDEND_OF_CODES)
+    const uint8x16_t other = load_quantized(a->quantized + row * a->stride + c, v->count);
+    if (a->kind == ADDEND_OF_QUANTIZED)
         return add_lanes(&a->add, a->is_signed, requantize_lanes(k, acc, v->multiplier, v->bias),
                          other);
     return requantize_with(k, acc, v->multiplier, v->bias,
@@ -81,7 +82,7 @@ UNROLLED void finish(const product_tile *t, neon_sums acc[], size_t rows, size_t
     for (size_t r = 0; r < rows; r++) {
         const size_t at = r * t->y_stride + c;
         if (t->real == NULL)
-            store_codes(t->y + at, v.count, codes_of(t, &k, &v, acc[r], r, c));
+            store_quantized(t->y + at, v.count, quantized_of(t, &k, &v, acc[r], r, c));
         else if (t->fuses)
             store_floats(t->real + at, v.count, fused_lanes(acc[r], v.multiplier, v.bias));
         else

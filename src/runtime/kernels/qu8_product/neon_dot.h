@@ -4,7 +4,7 @@
 // this,
 //   DOT(acc, w, x)             the instruction, x: one word for all
 //   DOT_LANE(acc, w, x, lane)  the same with a word of four
-//   DOT_MOVED                  what its codes are less than unsigned ones
+//   DOT_MOVED                  what its quantized values are less than unsigned ones
 #include "runtime/kernels/qu8_product/neon.h"
 
 enum { DOT_ROWS = 6 };
@@ -13,7 +13,7 @@ static inline uint8x16_t word_for_all(uint32_t word) {
     return vreinterpretq_u8_u32(vdupq_n_u32(word));
 }
 
-// Adds the products of four words of depth, of which each row's x holds the codes.
+// Adds the products of four words of depth, of which each row's x holds the quantized values.
 UNROLLED void add_four_words(int32x4_t acc[DOT_ROWS][NEON_QUADS], size_t rows,
                              const uint8x16_t x[DOT_ROWS], const uint32_t *w, size_t step) {
 #define ADD_WORD(lane)                                                                             \
@@ -42,16 +42,16 @@ UNROLLED void add_taps(const product_tile *t, int32x4_t acc[DOT_ROWS][NEON_QUADS
     const size_t step = words_of_step(t);
     for (size_t tap = 0; tap < t->taps; tap++) {
         const uint8_t *at[DOT_ROWS];
-        for (size_t r = 0; r < rows; r++) at[r] = tare__product_codes_at(t, t->x + r, tap);
+        for (size_t r = 0; r < rows; r++) at[r] = tare__product_values_at(t, t->x + r, tap);
         w += tare__product_gap(t, tap);
         uint8x16_t x[DOT_ROWS];
         size_t k = 0;
-        for (; k + 16 <= t->codes; k += 16, w += 4 * step) {
+        for (; k + 16 <= t->tap_size; k += 16, w += 4 * step) {
             for (size_t r = 0; r < rows; r++) x[r] = veorq_u8(vld1q_u8(at[r] + k), flip);
             add_four_words(acc, rows, x, w, step);
         }
-        for (; k < t->codes; k += 4, w += step) {
-            const size_t left = t->codes - k < 4 ? t->codes - k : 4;
+        for (; k < t->tap_size; k += 4, w += step) {
+            const size_t left = t->tap_size - k < 4 ? t->tap_size - k : 4;
             for (size_t r = 0; r < rows; r++)
                 x[r] = veorq_u8(word_for_all(tare__product_word(at[r] + k, left)), flip);
             add_one_word(acc, rows, x, w);

@@ -48,14 +48,14 @@ static __m128i load_some(const uint8_t *x, size_t count) {
     return _mm_loadl_epi64((const __m128i *)bytes);
 }
 
-// Eight codes of sums of a row, from channel c on.
-static inline __m128i codes_of(const product_tile *t, const epilogue_constants *k,
-                               const half_constants *h, __m256i acc, size_t row, size_t c) {
+// Eight quantized values of sums of a row, from channel c on.
+static inline __m128i quantized_of(const product_tile *t, const epilogue_constants *k,
+                                   const half_constants *h, __m256i acc, size_t row, size_t c) {
     const product_addend *a = t->addend;
     const size_t left = t->channels - c;
     if (a == NULL) return requantize_lanes(k, acc, h->multiplier, h->bias);
-    const __m128i other = load_some(a->codes + row * a->stride + c, left);
-    if (a->kind == ADDEND_OF_CODES)
+    const __m128i other = load_some(a->quantized + row * a->stride + c, left);
+    if (a->kind == ADDEND_OF_QUANTIZED)
         return add_lanes(&a->add, a->is_signed, requantize_lanes(k, acc, h->multiplier, h->bias),
                          other);
     const float factor = tare__addend_factor(t->epilogue.requant, a->scale);
@@ -79,7 +79,7 @@ UNROLLED void finish(const product_tile *t, const epilogue_constants *k, __m256i
         if (t->real != NULL)
             store_floats(t->real + at, left, values_of(t, &h, sum));
         else
-            store_codes(t->y + at, left, codes_of(t, k, &h, sum, r, c));
+            store_quantized(t->y + at, left, quantized_of(t, k, &h, sum, r, c));
     }
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recorded with torch 2.15.0 on a CPU with AVX512-VNNI: quantized::linear of a quint8 [3][8] by a
 // per-channel qint8 [4][8] on three engines, and quantize_per_tensor with its ties. onednn's ReLU
-// is left out: that one recording had it not applied (codes below the zero point), unlike all
-// others.
+// is left out: that one recording had it not applied (quantized values below the zero point),
+// unlike all others.
 #ifndef UNIT_CORE_REQUANT_VECTORS_H
 #define UNIT_CORE_REQUANT_VECTORS_H
 
 #include <stdint.h>
 
 // clang-format off
-static const int32_t x_codes[24] = {
+static const int32_t x_integers[24] = {
     153, 87, 0, 0, 162, 48, 54, 0, 192, 39, 79, 58,
     99, 107, 33, 100, 98, 63, 2, 0, 54, 80, 72, 58,
 };
-static const int32_t w_codes[32] = {
+static const int32_t w_integers[32] = {
     64, -52, 21, -122, -128, -2, 18, -31, -59, 38, -10, 25,
     71, 123, -128, -74, 127, 67, -88, -48, 63, 40, 91, 0,
     75, -17, -12, -127, -25, 30, -31, 43,
@@ -67,7 +67,7 @@ static const float quantize_in_0[12] = {
     -3.0F, -2.5F, -1.5F, -0.5F, -0.25F, 0.0F,
     0.25F, 0.5F, 1.5F, 2.5F, 3.490000009536743F, 100.0F,
 };
-static const int32_t quantize_codes_0[12] = {
+static const int32_t quantize_integers_0[12] = {
     0, 1, 1, 3, 3, 3, 3, 3, 5, 5, 6, 103,
 };
 static const float quantize_back_0[12] = {
@@ -79,7 +79,7 @@ static const float quantize_in_1[12] = {
     -3.0F, -2.5F, -1.5F, -0.5F, -0.25F, 0.0F,
     0.25F, 0.5F, 1.5F, 2.5F, 3.490000009536743F, 100.0F,
 };
-static const int32_t quantize_codes_1[12] = {
+static const int32_t quantize_integers_1[12] = {
     47, 52, 62, 72, 75, 77, 79, 82, 92, 102, 112, 255,
 };
 static const float quantize_back_1[12] = {
@@ -91,7 +91,7 @@ static const float quantize_in_2[12] = {
     -3.0F, -2.5F, -1.5F, -0.5F, -0.25F, 0.0F,
     0.25F, 0.5F, 1.5F, 2.5F, 3.490000009536743F, 100.0F,
 };
-static const int32_t quantize_codes_2[12] = {
+static const int32_t quantize_integers_2[12] = {
     -128, -128, -87, -29, -14, 0, 14, 29, 87, 127, 127, 127,
 };
 static const float quantize_back_2[12] = {

@@ -9,7 +9,7 @@ enum { ROWS = 3, INNER = 8, CHANNELS = 4, OUTPUTS = ROWS * CHANNELS };
 static int32_t dot(const int32_t *x, int32_t x_zero_point, int64_t row, int64_t channel) {
     int32_t acc = 0;
     for (int64_t k = 0; k < INNER; k++)
-        acc += (x[row * INNER + k] - x_zero_point) * w_codes[channel * INNER + k];
+        acc += (x[row * INNER + k] - x_zero_point) * w_integers[channel * INNER + k];
     return acc;
 }
 
@@ -35,13 +35,13 @@ static void check_layer(requant_rule rule, bool relu, const int32_t *expected) {
     CHECK_OK(tare__requant_create(&spec, &r, NULL));
     for (int64_t i = 0; i < OUTPUTS; i++) {
         const int64_t c = i % CHANNELS;
-        const int32_t acc = dot(x_codes, X_ZERO_POINT, i / CHANNELS, c);
+        const int32_t acc = dot(x_integers, X_ZERO_POINT, i / CHANNELS, c);
         assert_int_equal(tare__requantize(r, c, acc), expected[i]);
     }
     tare__requant_destroy(r);
 }
 
-static void rules_give_the_engines_codes(void **state) {
+static void rules_give_the_engines_integers(void **state) {
     (void)state;
     check_layer(REQUANT_F, false, fbgemm_linear);
     check_layer(REQUANT_F, true, fbgemm_linear_relu);
@@ -61,15 +61,15 @@ static void check_dynamic(requant_rule rule, bool reduce_range, float ulps, cons
     const dynamic_range range = {
         .min = min, .max = max, .quant_max = 255, .reduce_range = reduce_range};
     const dynamic_qparams q = tare__choose_dynamic_qparams(&range);
-    int32_t codes[ROWS * INNER];
+    int32_t quantized[ROWS * INNER];
     for (int i = 0; i < ROWS * INNER; i++)
-        codes[i] = (int32_t)tare__quantize(x_floats[i], tare__inverse_scale(q.scale), q.zero_point,
-                                           0, 255);
+        quantized[i] = (int32_t)tare__quantize(x_floats[i], tare__inverse_scale(q.scale),
+                                               q.zero_point, 0, 255);
     for (int64_t i = 0; i < OUTPUTS; i++) {
         const int64_t c = i % CHANNELS;
         const float aw = (float)q.scale * (float)w_scales[c];
-        const float y =
-            tare__dynamic_output(rule, dot(codes, q.zero_point, i / CHANNELS, c), aw, biases[c]);
+        const float y = tare__dynamic_output(rule, dot(quantized, q.zero_point, i / CHANNELS, c),
+                                             aw, biases[c]);
         assert_true(fabsf(y - expected[i]) <= ulps * fabsf(expected[i]) * FLT_EPSILON);
     }
 }
@@ -81,8 +81,8 @@ static void dynamic_layers_give_the_engines_floats(void **state) {
     check_dynamic(REQUANT_O, true, 1, onednn_dynamic);
 }
 
-// One channel, input and weight scale 1, output scale 2: codes are acc / 2, so that odd sums are
-// ties.
+// One channel, input and weight scale 1, output scale 2: quantized values are acc / 2, so that odd
+// sums are ties.
 static requant *halves(requant_rule rule, int64_t zero_point, const float *bias) {
     static const double one = 1;
     const requant_spec spec = {.rule = rule,
@@ -152,7 +152,7 @@ static void addends_join_before_rounding(void **state) {
     for (int i = 0; i < 3; i++) tare__requant_destroy(all[i]);
 }
 
-// A sum in double, rounded once, is the code wherever float arithmetic can tell.
+// A sum in double, rounded once, is the quantized value wherever float arithmetic can tell.
 static void addends_are_added_exactly(void **state) {
     (void)state;
     for (requant_rule rule = REQUANT_F; rule <= REQUANT_Q; rule++) {
@@ -178,7 +178,7 @@ static void addends_are_added_exactly(void **state) {
     }
 }
 
-static void sums_beyond_any_code_are_clamped(void **state) {
+static void sums_beyond_any_integer_are_clamped(void **state) {
     (void)state;
     static const double scales[] = {1e-30, 1e-5, 1, 1e5, 1e30};
     for (int rule = 1; rule < REQUANT_RULE_COUNT; rule++)
@@ -256,23 +256,24 @@ static void arrays_are_padded_for_tiles(void **state) {
 }
 
 static void check_quantize(double scale, int64_t zero_point, int64_t min, int64_t max,
-                           const float *in, const int32_t *codes, const float *back) {
+                           const float *in, const int32_t *quantized, const float *back) {
     for (int i = 0; i < 12; i++) {
         const float inverse = tare__inverse_scale(scale);
-        assert_int_equal(tare__quantize(in[i], inverse, zero_point, min, max), codes[i]);
-        assert_int_equal(tare__quantize_channel(in[i], inverse, zero_point, min, max), codes[i]);
-        assert_true(tare__dequantize(codes[i], zero_point, (float)scale) == back[i]);
+        assert_int_equal(tare__quantize(in[i], inverse, zero_point, min, max), quantized[i]);
+        assert_int_equal(tare__quantize_channel(in[i], inverse, zero_point, min, max),
+                         quantized[i]);
+        assert_true(tare__dequantize(quantized[i], zero_point, (float)scale) == back[i]);
     }
 }
 
 static void quantizing_matches_the_recorded_ties(void **state) {
     (void)state;
-    check_quantize(1.0, 3, 0, 255, quantize_in_0, quantize_codes_0, quantize_back_0);
-    check_quantize(0.1, 77, 0, 255, quantize_in_1, quantize_codes_1, quantize_back_1);
-    check_quantize(0.0173, 0, -128, 127, quantize_in_2, quantize_codes_2, quantize_back_2);
+    check_quantize(1.0, 3, 0, 255, quantize_in_0, quantize_integers_0, quantize_back_0);
+    check_quantize(0.1, 77, 0, 255, quantize_in_1, quantize_integers_1, quantize_back_1);
+    check_quantize(0.0173, 0, -128, 127, quantize_in_2, quantize_integers_2, quantize_back_2);
 }
 
-static void values_without_a_code_are_clamped(void **state) {
+static void values_without_a_integer_are_clamped(void **state) {
     (void)state;
     assert_int_equal(tare__quantize(NAN, 1, 3, 0, 255), 255);
     assert_int_equal(tare__quantize(INFINITY, 1, 3, 0, 255), 255);
@@ -327,7 +328,7 @@ static void dynamic_parameters_match_the_recorded_ones(void **state) {
     const dynamic_qparams q = tare__choose_dynamic_qparams(&weight);
     assert_true((float)q.scale == 0.016771022230386734F);
     assert_int_equal(q.zero_point, 0);
-    // Codes without an integer in the middle: torch rounds 127.5 to the even neighbour.
+    // Quantized values without an integer in the middle: torch rounds 127.5 to the even neighbour.
     const dynamic_range unsigned_weight = {-0.25F, 0.125F, 0, 255, false, true};
     assert_int_equal(tare__choose_dynamic_qparams(&unsigned_weight).zero_point, 128);
 }
@@ -340,23 +341,23 @@ static void large_zero_points_cost_bits(void **state) {
     assert_true(f.value == (float)(798796480 - 798796506) * 6.1e-5F);
 }
 
-static void sums_of_codes_match_the_recorded_ties(void **state) {
+static void sums_of_integers_match_the_recorded_ties(void **state) {
     (void)state;
-    const code_range a = {0.03F, 100}, b = {0.05F, 60}, out = {0.06F, 70};
+    const quantized_range a = {0.03F, 100}, b = {0.05F, 60}, out = {0.06F, 70};
     const native_add add = tare__native_add(a, b, out, 0, 255, false);
     // Recorded with fbgemm; a fused multiply-add would give 73, 69, 114.
-    assert_int_equal(tare__native_add_codes(&add, 112, 57), 74);
-    assert_int_equal(tare__native_add_codes(&add, 89, 66), 70);
-    assert_int_equal(tare__native_add_codes(&add, 164, 75), 115);
+    assert_int_equal(tare__native_add_quantized(&add, 112, 57), 74);
+    assert_int_equal(tare__native_add_quantized(&add, 89, 66), 70);
+    assert_int_equal(tare__native_add_quantized(&add, 164, 75), 115);
     const native_add relu = tare__native_add(a, b, out, 0, 255, true);
-    assert_int_equal(tare__native_add_codes(&relu, 113, 84), 97);
-    assert_int_equal(tare__native_add_codes(&relu, 0, 0), 70);
-    assert_int_equal(tare__native_add_codes(&relu, 255, 255), 255);
+    assert_int_equal(tare__native_add_quantized(&relu, 113, 84), 97);
+    assert_int_equal(tare__native_add_quantized(&relu, 0, 0), 70);
+    assert_int_equal(tare__native_add_quantized(&relu, 255, 255), 255);
 }
 
 static void qnnpack_adds_in_fixed_point(void **state) {
     (void)state;
-    const code_range a = {0.5F, 10}, b = {0.25F, 20}, out = {1.0F, 30};
+    const quantized_range a = {0.5F, 10}, b = {0.25F, 20}, out = {1.0F, 30};
     const qnnpack_add add = tare__qnnpack_add(a, b, out, 0, 255, false);
     assert_int_equal(add.shift, 22);
     assert_int_equal(add.multiplier_a, 1 << 21);
@@ -364,52 +365,54 @@ static void qnnpack_adds_in_fixed_point(void **state) {
         for (int32_t y = 0; y < 256; y += 3) {
             const double exact = 0.5 * (x - 10) + 0.25 * (y - 20);
             const double code = fmin(fmax(round(exact) + 30, 0), 255); // ties away from zero
-            assert_int_equal(tare__qnnpack_add_codes(&add, x, y), (int32_t)code);
+            assert_int_equal(tare__qnnpack_add_quantized(&add, x, y), (int32_t)code);
         }
     const qnnpack_add relu = tare__qnnpack_add(a, b, out, 0, 255, true);
-    assert_int_equal(tare__qnnpack_add_codes(&relu, 0, 0), 30);
+    assert_int_equal(tare__qnnpack_add_quantized(&relu, 0, 0), 30);
     // Ratios far outside of QNNPACK's own limits stay defined.
-    const qnnpack_add tiny =
-        tare__qnnpack_add((code_range){1e-30F, 0}, (code_range){1e-35F, 0}, out, 0, 255, false);
-    assert_int_equal(tare__qnnpack_add_codes(&tiny, 255, 255), 30);
-    const qnnpack_add huge = tare__qnnpack_add((code_range){1e30F, 0}, b, out, 0, 255, false);
-    assert_int_equal(tare__qnnpack_add_codes(&huge, 255, 20), 255);
+    const qnnpack_add tiny = tare__qnnpack_add((quantized_range){1e-30F, 0},
+                                               (quantized_range){1e-35F, 0}, out, 0, 255, false);
+    assert_int_equal(tare__qnnpack_add_quantized(&tiny, 255, 255), 30);
+    const qnnpack_add huge = tare__qnnpack_add((quantized_range){1e30F, 0}, b, out, 0, 255, false);
+    assert_int_equal(tare__qnnpack_add_quantized(&huge, 255, 20), 255);
 }
 
-static void products_of_codes(void **state) {
+static void products_of_integers(void **state) {
     (void)state;
-    const code_range a = {0.5F, 10}, b = {0.25F, 20}, out = {2.0F, 30};
+    const quantized_range a = {0.5F, 10}, b = {0.25F, 20}, out = {2.0F, 30};
     const quantized_mul mul = tare__quantized_mul(a, b, out, 0, 255, false);
-    assert_int_equal(tare__quantized_mul_codes(&mul, 18, 22), 31); // 16 / 16
-    assert_int_equal(tare__quantized_mul_codes(&mul, 18, 23), 32); // 1.5 goes to 2
-    assert_int_equal(tare__quantized_mul_codes(&mul, 18, 25), 32); // 2.5 goes to 2
-    assert_int_equal(tare__quantized_mul_codes(&mul, 0, 255), 0);
+    assert_int_equal(tare__quantized_mul_quantized(&mul, 18, 22), 31); // 16 / 16
+    assert_int_equal(tare__quantized_mul_quantized(&mul, 18, 23), 32); // 1.5 goes to 2
+    assert_int_equal(tare__quantized_mul_quantized(&mul, 18, 25), 32); // 2.5 goes to 2
+    assert_int_equal(tare__quantized_mul_quantized(&mul, 0, 255), 0);
     const quantized_mul relu = tare__quantized_mul(a, b, out, 0, 255, true);
-    assert_int_equal(tare__quantized_mul_codes(&relu, 0, 255), 30);
+    assert_int_equal(tare__quantized_mul_quantized(&relu, 0, 255), 30);
 }
 
 static void scalars_choose_their_own_range(void **state) {
     (void)state;
     scalar_op op = tare__add_scalar(0.031, 120, 0.5, 0, 255, false);
     assert_int_equal(op.zero_point, 104);
-    assert_true(op.scale == 0.031 && tare__scalar_op_code(&op, 7) == 7);
+    assert_true(op.scale == 0.031 && tare__scalar_op_quantized(&op, 7) == 7);
     op = tare__add_scalar(0.031, 120, 50, 0, 255, false);
     assert_true(op.scale == 0.21250196078431371 && op.zero_point == 0);
-    assert_int_equal(tare__scalar_op_code(&op, 120), 235); // 50 / 0.2125
+    assert_int_equal(tare__scalar_op_quantized(&op, 120), 235); // 50 / 0.2125
     // The addend counts in whole steps of the input: 77 of them, not 2 / 0.0259 = 77.16.
     op = tare__add_scalar(0.025920063257217407, 23, 2, 0, 255, true);
-    assert_int_equal(tare__scalar_op_code(&op, 29), 68);
+    assert_int_equal(tare__scalar_op_quantized(&op, 29), 68);
     op = tare__add_scalar(0.031, 120, -50, 0, 255, true);
     assert_true(op.scale == 0.21067843137254902 && op.zero_point == 255);
-    assert_int_equal(tare__scalar_op_code(&op, 120), 255); // ReLU of what is below zero
+    assert_int_equal(tare__scalar_op_quantized(&op, 120), 255); // ReLU of what is below zero
     op = tare__add_scalar(0.031, 120, 0.5, 0, 255, true);
-    assert_int_equal(tare__scalar_op_code(&op, 7), 104);
+    assert_int_equal(tare__scalar_op_quantized(&op, 7), 104);
     op = tare__mul_scalar(0.5, 100, -2, 0, 255, false);
-    assert_true(op.scale == 1.0 && op.zero_point == 155 && tare__scalar_op_code(&op, 255) == 0);
+    assert_true(op.scale == 1.0 && op.zero_point == 155 &&
+                tare__scalar_op_quantized(&op, 255) == 0);
     op = tare__mul_scalar(0.5, 100, 3, 0, 255, false);
-    assert_true(op.scale == 1.5 && op.zero_point == 100 && tare__scalar_op_code(&op, 255) == 255);
+    assert_true(op.scale == 1.5 && op.zero_point == 100 &&
+                tare__scalar_op_quantized(&op, 255) == 255);
     op = tare__mul_scalar(0.5, 100, 0, 0, 255, false);
-    assert_true(op.scale == 1.0 && op.zero_point == 0 && tare__scalar_op_code(&op, 255) == 0);
+    assert_true(op.scale == 1.0 && op.zero_point == 0 && tare__scalar_op_quantized(&op, 255) == 0);
 }
 
 static void helpers_are_defined_at_their_ends(void **state) {
@@ -428,24 +431,24 @@ static void helpers_are_defined_at_their_ends(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_give_the_engines_codes),
+        cmocka_unit_test(rules_give_the_engines_integers),
         cmocka_unit_test(dynamic_layers_give_the_engines_floats),
         cmocka_unit_test(rules_differ_in_their_ties),
         cmocka_unit_test(only_q_and_fixed_point_round_the_bias),
         cmocka_unit_test(addends_join_before_rounding),
         cmocka_unit_test(addends_are_added_exactly),
-        cmocka_unit_test(sums_beyond_any_code_are_clamped),
+        cmocka_unit_test(sums_beyond_any_integer_are_clamped),
         cmocka_unit_test(fixed_point_is_the_float_rule_but_for_ties),
         cmocka_unit_test(impossible_layers_are_refused),
         cmocka_unit_test(arrays_are_padded_for_tiles),
         cmocka_unit_test(quantizing_matches_the_recorded_ties),
-        cmocka_unit_test(values_without_a_code_are_clamped),
+        cmocka_unit_test(values_without_a_integer_are_clamped),
         cmocka_unit_test(fake_quantizing_masks_what_it_clamps),
         cmocka_unit_test(dynamic_parameters_match_the_recorded_ones),
         cmocka_unit_test(large_zero_points_cost_bits),
-        cmocka_unit_test(sums_of_codes_match_the_recorded_ties),
+        cmocka_unit_test(sums_of_integers_match_the_recorded_ties),
         cmocka_unit_test(qnnpack_adds_in_fixed_point),
-        cmocka_unit_test(products_of_codes),
+        cmocka_unit_test(products_of_integers),
         cmocka_unit_test(scalars_choose_their_own_range),
         cmocka_unit_test(helpers_are_defined_at_their_ends),
     };

@@ -127,7 +127,7 @@ static void convert_tells_parameters_and_constants(void **state) {
                         "convert: converted: 'w' is quantized with scale 0.00787401572 and zero "
                         "point 0 [calibration]");
     CHECK_HOLDS(decided(c, "quantize_per_tensor_default_1"),
-                "convert: folded: its codes are computed once and kept as '_frozen_param0'");
+                "convert: folded: its integers are computed once and stored as '_frozen_param0'");
     tare_tensor_release(x);
     tare_model_destroy(c);
     tare_model_destroy(p);
@@ -135,7 +135,7 @@ static void convert_tells_parameters_and_constants(void **state) {
     tare_quantizer_destroy(q);
 }
 
-static void coverage_counts_what_is_annotated_and_read_from_codes(void **state) {
+static void coverage_counts_what_is_annotated_and_read_from_integers(void **state) {
     (void)state;
     tare_model *p = prepared_with(NULL), *c = NULL;
     const tare_convert_pt2e_options lenient = {.struct_size = sizeof lenient, .is_lenient = true};
@@ -186,7 +186,7 @@ int main(void) {
         cmocka_unit_test(every_node_and_every_edge_is_told_once),
         cmocka_unit_test(settings_are_named_and_requests_are_checked),
         cmocka_unit_test(convert_tells_parameters_and_constants),
-        cmocka_unit_test(coverage_counts_what_is_annotated_and_read_from_codes),
+        cmocka_unit_test(coverage_counts_what_is_annotated_and_read_from_integers),
         cmocka_unit_test(rules_of_ones_own_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

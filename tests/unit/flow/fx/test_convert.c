@@ -159,7 +159,7 @@ static void what_saw_no_data_is_an_error_or_a_warning(void **state) {
     drop(&f);
 }
 
-static void dead_code_goes_but_what_acts_stays(void **state) {
+static void dead_integer_goes_but_what_acts_stays(void **state) {
     (void)state;
     module *root = new_tree();
     put_module(root, NULL, "a", NN "Linear", "in_features=3, out_features=2");
@@ -232,7 +232,7 @@ int main(void) {
         cmocka_unit_test(the_decomposed_form_holds_literals),
         cmocka_unit_test(every_observer_node_keeps_a_pair_of_its_own),
         cmocka_unit_test(what_saw_no_data_is_an_error_or_a_warning),
-        cmocka_unit_test(dead_code_goes_but_what_acts_stays),
+        cmocka_unit_test(dead_integer_goes_but_what_acts_stays),
         cmocka_unit_test(weights_that_the_backend_refuses_stay_float),
         cmocka_unit_test(a_root_without_a_reference_class_is_left_alone),
     };

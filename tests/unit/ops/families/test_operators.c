@@ -134,22 +134,24 @@ static void operands_broadcast(void **state) {
 
 #define QUANTIZED "q = torch.quantize_per_tensor(x, 0.05, 30, torch.quint8); "
 
-static void check_codes(const char *expression, double scale, double zero_point, const int *codes) {
+static void check_quantized(const char *expression, double scale, double zero_point,
+                            const int *quantized) {
     tare_tensor *t = run_expression("x", expression, INPUTS(FLOATS(-2, -0.5f, 0, 1.5f)));
     assert_int_equal(t->dtype, TARE_QUINT8);
     assert_true((float)tare_tensor_scale(t, 0) == (float)scale);
     assert_true(tare_tensor_zero_point(t, 0) == zero_point);
-    for (int i = 0; i < 4; i++) assert_int_equal(((const uint8_t *)t->data)[i], codes[i]);
+    for (int i = 0; i < 4; i++) assert_int_equal(((const uint8_t *)t->data)[i], quantized[i]);
     tare_tensor_release(t);
 }
 
 static void quantized_inputs_follow_the_general_rule(void **state) {
     (void)state;
-    check_codes(QUANTIZED "q.contiguous()", 0.05, 30, (const int[]){0, 20, 30, 60});
-    check_codes(QUANTIZED "torch.sigmoid(q)", 1.0 / 256, 0, (const int[]){47, 97, 128, 209});
-    check_codes(QUANTIZED "torch.tanh(q)", 2.0 / 256, 128, (const int[]){12, 69, 128, 244});
-    check_codes(QUANTIZED "torch.nn.functional.relu6(q)", 0.05, 30, (const int[]){30, 30, 30, 60});
-    check_codes(QUANTIZED "q.view(2, 2)", 0.05, 30, (const int[]){0, 20, 30, 60});
+    check_quantized(QUANTIZED "q.contiguous()", 0.05, 30, (const int[]){0, 20, 30, 60});
+    check_quantized(QUANTIZED "torch.sigmoid(q)", 1.0 / 256, 0, (const int[]){47, 97, 128, 209});
+    check_quantized(QUANTIZED "torch.tanh(q)", 2.0 / 256, 128, (const int[]){12, 69, 128, 244});
+    check_quantized(QUANTIZED "torch.nn.functional.relu6(q)", 0.05, 30,
+                    (const int[]){30, 30, 30, 60});
+    check_quantized(QUANTIZED "q.view(2, 2)", 0.05, 30, (const int[]){0, 20, 30, 60});
 }
 
 // --- errors ---

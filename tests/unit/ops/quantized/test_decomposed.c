@@ -101,7 +101,7 @@ static void tokens_add_their_zero_point_before_rounding(void **state) {
                         0x1.7e5722p+0));
 }
 
-#define GROUP_CODES QD "quantize_per_channel_group.default(x, s, z, -8, 7, torch.int8, 4)"
+#define GROUP_INTEGERS QD "quantize_per_channel_group.default(x, s, z, -8, 7, torch.int8, 4)"
 
 static tare_tensor *grouped(const char *code) {
     return run_expression("x, s, z", code,
@@ -112,16 +112,16 @@ static tare_tensor *grouped(const char *code) {
 
 static void groups_of_a_row_have_their_own_parameters(void **state) {
     (void)state;
-    check_equal(grouped(GROUP_CODES), TARE_INT8,
+    check_equal(grouped(GROUP_INTEGERS), TARE_INT8,
                 NUMBERS(-2, 4, 3, 3, 3, 2, 2, 2, 3, 2, 1, 0, -3, 4, 3, 3));
-    check_equal(grouped("q = " GROUP_CODES "; " QD
+    check_equal(grouped("q = " GROUP_INTEGERS "; " QD
                         "dequantize_per_channel_group.default(q, s, z, -8, 7, torch.int8, 4, "
                         "torch.float32)"),
                 TARE_FLOAT32,
                 NUMBERS(-1, 2, 1.5, 1.5, 0x1.666666p+0, 0x1.666666p-1, 0x1.666666p-1, 0x1.666666p-1,
                         0x1.333334p-2, 0, -0x1.333334p-2, -0x1.333334p-1, -0x1.99999ap-1, 2,
                         0x1.99999ap+0, 0x1.99999ap+0));
-    check_equal(grouped("q = " GROUP_CODES "; " QD
+    check_equal(grouped("q = " GROUP_INTEGERS "; " QD
                         "dequantize_per_channel_group.default(q, s, None, -8, 7, torch.int8, 4, "
                         "torch.float16)"),
                 TARE_FLOAT16,
@@ -170,7 +170,7 @@ static void bytes_wrap_around_their_zero_points(void **state) {
                 TARE_FLOAT32, NUMBERS(254, 255, 98, 127.5));
 }
 
-static void what_has_no_code_is_clamped(void **state) {
+static void what_has_no_integer_is_clamped(void **state) {
     (void)state;
     check_equal(
         run_expression("x", QD "quantize_per_tensor.default(x, 1.0, 5, -100, 100, torch.int8)",
@@ -301,7 +301,7 @@ int main(void) {
         cmocka_unit_test(channels_are_quantized_and_back),
         cmocka_unit_test(half_precision_rounds_every_step),
         cmocka_unit_test(bytes_wrap_around_their_zero_points),
-        cmocka_unit_test(what_has_no_code_is_clamped),
+        cmocka_unit_test(what_has_no_integer_is_clamped),
         cmocka_unit_test(refusals_are_torchs),
         cmocka_unit_test(groups_refuse_nan),
         cmocka_unit_test(bounds_may_cross_and_lie_beyond_the_dtype),

@@ -15,8 +15,9 @@ static const registry classes = {.tables = tables, .table_count = sizeof tables 
 
 static tare_tensor *make(tare_dtype dtype, int ndim, const int64_t *shape, double scale,
                          int64_t zero_point) {
-    tare_tensor *t = new_codes(dtype, ndim, shape, scale, zero_point);
-    for (int64_t i = 0; i < t->count; i++) tare__store_code(t, i, (int32_t)(i * 37 % 251 - 100));
+    tare_tensor *t = new_integers(dtype, ndim, shape, scale, zero_point);
+    for (int64_t i = 0; i < t->count; i++)
+        tare__store_quantized(t, i, (int32_t)(i * 37 % 251 - 100));
     return t;
 }
 
@@ -88,8 +89,8 @@ static void scatter(const tare_tensor *x, const tare_tensor *w,
                 const int64_t column = p % SIZE * STRIDE - PAD + k % KERNEL;
                 if (row < 0 || row >= OUT_SIZE || column < 0 || column >= OUT_SIZE) continue;
                 sums[o][row][column] +=
-                    (tare__load_code(x, i * SIZE * SIZE + p) - zx) *
-                    (tare__load_code(w, i * (OUTS / GROUPS) * KERNEL * KERNEL + k) - zw);
+                    (tare__load_quantized(x, i * SIZE * SIZE + p) - zx) *
+                    (tare__load_quantized(w, i * (OUTS / GROUPS) * KERNEL * KERNEL + k) - zw);
             }
 }
 
@@ -118,7 +119,7 @@ static void transposed_convolution_spreads_each_input(void **state) {
     requant *r = NULL;
     CHECK_OK(tare__requant_create(&spec, &r, NULL));
     for (int64_t i = 0; i < y->count; i++)
-        assert_int_equal(tare__load_code(y, i),
+        assert_int_equal(tare__load_quantized(y, i),
                          tare__requantize(r, 0, (int32_t)(&sums[0][0][0])[i]));
     tare__requant_destroy(r);
     tare_tensor_release(x);

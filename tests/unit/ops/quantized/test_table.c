@@ -75,17 +75,18 @@ static void ties_of_averages_fall_by_the_order_in_memory(void **state) {
     check_average("torch._C._nn.avg_pool2d(q, (1, 2))", COUNTING(-1, 1, 2, 1, 1, 2), 0, 2);
 }
 
-#define CODES                                                                                      \
+#define QUANTIZED                                                                                  \
     "p = torch.quantize_per_tensor(x, 0.1, 60, torch.quint8); "                                    \
     "q = torch.quantize_per_tensor(y, 0.05, 10, torch.quint8); "
 
 // Where an operand is expanded first there is nothing to broadcast.
 static void check_broadcast(const char *function, tare_tensor *x, tare_tensor *y) {
     char expanded[400], broadcast[400];
-    snprintf(broadcast, sizeof broadcast, CODES "r = %s(p, q, 0.3, 70); r.dequantize()", function);
+    snprintf(broadcast, sizeof broadcast, QUANTIZED "r = %s(p, q, 0.3, 70); r.dequantize()",
+             function);
     snprintf(expanded, sizeof expanded,
-             CODES "a = p.expand(2, 3, 4, 5); b = q.expand(2, 3, 4, 5); "
-                   "r = %s(a, b, 0.3, 70); r.dequantize()",
+             QUANTIZED "a = p.expand(2, 3, 4, 5); b = q.expand(2, 3, 4, 5); "
+                       "r = %s(a, b, 0.3, 70); r.dequantize()",
              function);
     tare_tensor *const inputs[] = {tare_tensor_retain(x), tare_tensor_retain(y)};
     tare_tensor *const again[] = {x, y};
@@ -126,9 +127,9 @@ static void check_quantize(tare_dtype dtype, double scale, int64_t zero_point) {
         const int64_t code = tare__quantize(tare__f32(x)[i], tare__inverse_scale(scale), zero_point,
                                             q->quant_min, q->quant_max);
         const float real = (float)(code - zero_point) * (float)scale;
-        if (tare__load_code(y, i) != code)
+        if (tare__load_quantized(y, i) != code)
             fail_msg("%g: expected %lld, found %d", (double)tare__f32(x)[i], (long long)code,
-                     tare__load_code(y, i));
+                     tare__load_quantized(y, i));
         assert_memory_equal(&tare__f32(back)[i], &real, sizeof real);
     }
     tare__qparams_release(q);

@@ -72,10 +72,10 @@ static void add_product(const sums *s, int64_t n, int64_t o, int64_t i, int64_t 
     const int64_t of_group = o / outs * ins + i; // the input's channel
     const int64_t w = (g->is_transposed ? of_group * outs + o % outs : o * ins + i) * kernel + k;
     const qparams *q = c->weight->q;
-    const int64_t x = tare__load_code(c->x, (n * g->in_channels + of_group) * plane + in) -
+    const int64_t x = tare__load_quantized(c->x, (n * g->in_channels + of_group) * plane + in) -
                       (int64_t)c->x->q->zero_point[0];
     s->sum[(n * g->out_channels + o) * s->out[0] * s->out[1] * s->out[2] + out] +=
-        x * (tare__load_code(c->weight, w) - (int64_t)q->zero_point[q->count == 1 ? 0 : o]);
+        x * (tare__load_quantized(c->weight, w) - (int64_t)q->zero_point[q->count == 1 ? 0 : o]);
 }
 
 // All channels of position p and of the element of the kernel.
@@ -120,8 +120,8 @@ static void check_levels(layer_case *c, const sums *s) {
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
             run_layer_case(c, layer, threads, NULL);
             for (int64_t i = 0; i < c->y->count; i++)
-                check_layer_code(c, i / pixels % s->g->out_channels, s->sum[i], i,
-                                 tare__qlayer_form(layer).kernel);
+                check_layer_integer(c, i / pixels % s->g->out_channels, s->sum[i], i,
+                                    tare__qlayer_form(layer).kernel);
         }
         tare__qlayer_destroy(layer);
     }
@@ -381,9 +381,10 @@ static void extreme_zero_points_equal_the_plain_sum(void **state) {
             for (int64_t i = 0; i < 12; i++) {
                 int64_t sum = 0;
                 for (int64_t k = 0; k < 64; k++)
-                    sum += (tare__load_code(c.x, i / 4 * 64 + k) - (int64_t)c.x->q->zero_point[0]) *
-                           (tare__load_code(weight, i % 4 * 64 + k) - zero_point);
-                check_layer_code(&c, i % 4, sum, i, tare__qlayer_form(layer).kernel);
+                    sum += (tare__load_quantized(c.x, i / 4 * 64 + k) -
+                            (int64_t)c.x->q->zero_point[0]) *
+                           (tare__load_quantized(weight, i % 4 * 64 + k) - zero_point);
+                check_layer_integer(&c, i % 4, sum, i, tare__qlayer_form(layer).kernel);
             }
             tare__qlayer_destroy(layer);
         }

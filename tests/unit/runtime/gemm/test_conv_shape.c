@@ -48,7 +48,7 @@ static const uint8_t *pixel_at(const conv_windows *w, size_t image, size_t z, si
                             tare__conv_position(w, (ptrdiff_t)y - w->above, w->height),
                             tare__conv_position(w, (ptrdiff_t)x - w->before, w->width)};
     if (at[D] < 0 || at[H] < 0 || at[W] < 0) return padding;
-    return images + image * tare__conv_image_codes(w) +
+    return images + image * tare__conv_image_quantized(w) +
            (((size_t)at[D] * w->height + (size_t)at[H]) * w->width + (size_t)at[W]) * w->channels;
 }
 

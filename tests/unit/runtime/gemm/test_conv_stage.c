@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Staged images and lines of windows hold the codes that the definition says, whatever was asked
-// for before, and touch no other memory.
+// Staged images and lines of windows hold the quantized values that the definition says, whatever
+// was asked for before, and touch no other memory.
 #include "support/test.h"
 
 #include "core/memory/alloc.h"
@@ -54,7 +54,8 @@ static uint8_t *make_images(const staging *g, uint64_t *state) {
 }
 
 // Positions count from the padding's outer edge.
-static uint8_t code_at(const staging *g, size_t image, size_t z, size_t y, size_t x, size_t c) {
+static uint8_t quantized_at(const staging *g, size_t image, size_t z, size_t y, size_t x,
+                            size_t c) {
     const conv_windows *w = &g->stage->from;
     const ptrdiff_t at[] = {tare__conv_position(w, (ptrdiff_t)z - w->front, w->depth),
                             tare__conv_position(w, (ptrdiff_t)y - w->above, w->height),
@@ -89,7 +90,7 @@ static void check_image(const staging *g, size_t image) {
     for (size_t z = 0; z < w->depth; z++)
         for (size_t y = 0; y < w->height; y++)
             for (size_t i = 0; i < w->width * ins; i++)
-                assert_int_equal(*at++, code_at(g, image, z, y, i / ins, i % ins));
+                assert_int_equal(*at++, quantized_at(g, image, z, y, i / ins, i % ins));
     check_guards(staged, bytes);
 }
 
@@ -102,8 +103,8 @@ static void check_window(const staging *g, size_t pixel, const uint8_t *window) 
     for (size_t j = 0; j < w->columns; j++)
         for (size_t i = 0; i < w->rows; i++)
             for (size_t c = 0; c < w->channels; c++)
-                assert_int_equal(
-                    *window++, code_at(g, image, z, y * w->stride[H] + i, x * w->stride[W] + j, c));
+                assert_int_equal(*window++, quantized_at(g, image, z, y * w->stride[H] + i,
+                                                         x * w->stride[W] + j, c));
 }
 
 // On as threads go, and back now and then.
@@ -112,14 +113,14 @@ static void check_lines(const staging *g, uint64_t *state) {
     const uint8_t *to[MOST + 1];
     const size_t all = IMAGES * tare__conv_window_pixels(&g->stage->from);
     const size_t most = 1 + below(state, MOST);
-    const size_t bytes = tare__staged_lines_bytes(g->stage, most);
+    const size_t bytes = tare__staged_rows_bytes(g->stage, most);
     unsigned char *memory = guarded(bytes);
-    staged_lines *lines = tare__staged_lines_begin(g, most, memory);
+    staged_rows *lines = tare__staged_rows_begin(g, most, memory);
     size_t pixel = below(state, all);
     for (int i = 0; i < CALLS; i++) {
         const size_t left = all - pixel, count = 1 + below(state, left < most ? left : most);
         to[count] = g->images;
-        tare__staged_lines_list(lines, pixel, count, to);
+        tare__staged_rows_list(lines, pixel, count, to);
         for (size_t n = 0; n < count; n++) check_window(g, pixel + n, to[n]);
         assert_ptr_equal(to[count], g->images);
         pixel += count;

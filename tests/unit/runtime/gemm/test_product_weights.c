@@ -12,7 +12,7 @@
 static tare_tensor *make_weights(const product_form *f) {
     const int64_t shape[] = {(int64_t)(f->groups * f->outs), (int64_t)f->ins, (int64_t)f->height,
                              (int64_t)f->width};
-    tare_tensor *t = new_codes(TARE_QINT8, 4, shape, 1, 0);
+    tare_tensor *t = new_integers(TARE_QINT8, 4, shape, 1, 0);
     uint32_t state = 1;
     for (int64_t i = 0; i < t->count; i++) {
         state = state * 1664525u + 1013904223u;
@@ -21,14 +21,14 @@ static tare_tensor *make_weights(const product_form *f) {
     return t;
 }
 
-// As product.h says: [taps][words][channels rounded up] words of four codes.
+// As product.h says: [taps][words][channels rounded up] words of four quantized values.
 static int8_t packed_at(const packed_weights *p, const product_form *f, size_t channel, size_t tap,
                         size_t code) {
     const size_t group = channel / f->outs, in_group = channel % f->outs;
     const size_t block = in_group / PRODUCT_BLOCK, lane = in_group % PRODUCT_BLOCK;
     const size_t lanes =
         tare__product_vectors(tare__product_block_channels(f, block)) * PRODUCT_LANES;
-    const size_t words = (tare__product_codes(f) + 3) / 4;
+    const size_t words = (tare__product_tap_size(f) + 3) / 4;
     const uint32_t word = p->words[group * tare__product_group_words(f) +
                                    block * PRODUCT_BLOCK * tare__product_depth(f) +
                                    (tap * words + code / 4) * lanes + lane];
@@ -44,10 +44,10 @@ static void check_channel(const packed_weights *p, const product_form *f, size_t
                 const int8_t weight = w[(i * f->height + h) * f->width + x];
                 const size_t taps[] = {
                     [TAP_IS_PIXEL] = h * f->width + x, [TAP_IS_ROW] = h, [TAP_IS_WINDOW] = 0};
-                const size_t codes[] = {[TAP_IS_PIXEL] = i,
-                                        [TAP_IS_ROW] = x * f->ins + i,
-                                        [TAP_IS_WINDOW] = (x * f->height + h) * f->ins + i};
-                assert_int_equal(packed_at(p, f, channel, taps[f->tap], codes[f->tap]), weight);
+                const size_t quantized[] = {[TAP_IS_PIXEL] = i,
+                                            [TAP_IS_ROW] = x * f->ins + i,
+                                            [TAP_IS_WINDOW] = (x * f->height + h) * f->ins + i};
+                assert_int_equal(packed_at(p, f, channel, taps[f->tap], quantized[f->tap]), weight);
                 sum += weight;
             }
     assert_int_equal(p->sums[channel], sum);
@@ -99,8 +99,8 @@ static product_tap tap_of(const tap_case *k) {
         .conv = {.dims = 3, .groups = k->groups, .in_channels = k->ins, .out_channels = k->outs}};
     const int64_t shape[] = {k->outs, k->ins / k->groups, k->kernel[D], k->kernel[H], k->kernel[W]};
     const int64_t sizes[] = {1, k->ins, 20, 20, 20};
-    tare_tensor *weight = new_codes(TARE_QINT8, 5, shape, 1, 0);
-    tare_tensor *x = new_codes(TARE_QUINT8, 5, sizes, 1, 0);
+    tare_tensor *weight = new_integers(TARE_QINT8, 5, shape, 1, 0);
+    tare_tensor *x = new_integers(TARE_QUINT8, 5, sizes, 1, 0);
     for (int d = 0; d < SPATIAL; d++) {
         layer.conv.kernel[d] = k->kernel[d];
         layer.conv.stride[d] = k->stride;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel row gives the bits of the plain sum and tare__requantize, for every remainder of its
-// tiles, extreme codes, every rule and one to four threads.
+// tiles, extreme quantized values, every rule and one to four threads.
 #include "support/layer_case.h"
 #include "support/test.h"
 
-// The product of two codes, the input's without its zero point.
+// The product of two quantized values, the input's without its zero point.
 static int64_t product(const layer_case *c, int64_t x, int64_t w) {
     const int64_t zero = (int64_t)c->x->q->zero_point[0];
-    return (tare__load_code(c->x, x) - zero) * tare__load_code(c->weight, w);
+    return (tare__load_quantized(c->x, x) - zero) * tare__load_quantized(c->weight, w);
 }
 
 // --- linear ---
@@ -18,7 +18,7 @@ static void check_linear_sums(const layer_case *c, const char *kernel) {
         int64_t sum = 0;
         for (int64_t k = 0; k < depth; k++)
             sum += product(c, i / features * depth + k, i % features * depth + k);
-        check_layer_code(c, i % features, sum, i, kernel);
+        check_layer_integer(c, i % features, sum, i, kernel);
     }
 }
 
@@ -80,7 +80,7 @@ static void check_conv_sums(const layer_case *c, const conv_case *k, const char 
     for (int64_t i = 0; i < c->y->count; i++) {
         const int64_t x = i % out[3], y = i / out[3] % out[2], o = i / out[3] / out[2] % out[1];
         const int64_t n = i / out[3] / out[2] / out[1];
-        check_layer_code(c, o, conv_sum(c, k, n, o, y, x), i, kernel);
+        check_layer_integer(c, o, conv_sum(c, k, n, o, y, x), i, kernel);
     }
 }
 
@@ -112,32 +112,32 @@ static void begin_conv(layer_case *c, uint64_t seed, requant_rule rule, const co
         (int64_t[]){k->batch, k->outs, out_size(k, k->height), out_size(k, k->width)});
 }
 
-// A sum of the layer's codes and others; the sums are checked on their own.
+// A sum of the layer's quantized values and others; the sums are checked on their own.
 static void check_addend(const layer_case *c, const qlayer *p) {
     const bool is_signed = c->y->dtype == TARE_QINT8;
     const qparams *q = c->y->q;
     const int32_t zero_point = (int32_t)q->zero_point[0];
-    const code_range own = {(float)q->scale[0], zero_point}, out = {0.7F, zero_point / 2};
-    const product_addend add = {.kind = ADDEND_OF_CODES,
-                                .add = tare__native_add(own, (code_range){0.3F, zero_point}, out,
-                                                        (int32_t)q->quant_min,
+    const quantized_range own = {(float)q->scale[0], zero_point}, out = {0.7F, zero_point / 2};
+    const product_addend add = {.kind = ADDEND_OF_QUANTIZED,
+                                .add = tare__native_add(own, (quantized_range){0.3F, zero_point},
+                                                        out, (int32_t)q->quant_min,
                                                         (int32_t)q->quant_max, c->layer.relu),
                                 .is_signed = is_signed};
-    uint8_t *codes = malloc((size_t)c->y->count), *other = malloc((size_t)c->y->count);
+    uint8_t *quantized = malloc((size_t)c->y->count), *other = malloc((size_t)c->y->count);
     uint8_t *last = malloc((size_t)c->y->count);
-    assert_true(codes != NULL && other != NULL && last != NULL);
-    memcpy(codes, c->y->data, (size_t)c->y->count);
+    assert_true(quantized != NULL && other != NULL && last != NULL);
+    memcpy(quantized, c->y->data, (size_t)c->y->count);
     for (int64_t i = 0; i < c->y->count; i++) other[i] = (uint8_t)(i * 37);
     move_layer_channels(c, other, c->y, true, last);
     product_addend run = add;
-    run.codes = last;
+    run.quantized = last;
     run_layer_case(c, p, 2, &run);
     for (int64_t i = 0; i < c->y->count; i++) {
-        const int32_t a = is_signed ? (int8_t)codes[i] : codes[i];
+        const int32_t a = is_signed ? (int8_t)quantized[i] : quantized[i];
         const int32_t b = is_signed ? (int8_t)other[i] : other[i];
-        assert_int_equal(tare__load_code(c->y, i), tare__native_add_codes(&add.add, a, b));
+        assert_int_equal(tare__load_quantized(c->y, i), tare__native_add_quantized(&add.add, a, b));
     }
-    free(codes);
+    free(quantized);
     free(other);
     free(last);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of byte codes: every level's kernels give the portable ones' bits, and sessions the
-// reference's, whatever the shapes.
+// Attention of quantized bytes: every level's kernels give the portable ones' bits, and sessions
+// the reference's, whatever the shapes.
 #include "support/test.h"
 
 #include <math.h>
 
-#include "core/math/exp_code.h"
+#include "core/math/exp_quantized.h"
 #include "core/tensor/tensor.h"
 #include "runtime/kernels/attention.h"
 #include "support/models.h"
@@ -24,7 +24,7 @@ static const attention_kernels *scalar(void) {
 
 // --- kernels ---
 
-static void check_packing(const attention_kernels *k, const code_matrix *m) {
+static void check_packing(const attention_kernels *k, const quantized_matrix *m) {
     static uint32_t expected[MOST * MOST_LANES], found[MOST * MOST_LANES];
     int32_t expected_sums[MOST_LANES], found_sums[MOST_LANES];
     size_t lanes = (m->rows + 15) / 16 * 16, words = (m->columns + 3) / 4;
@@ -43,14 +43,14 @@ static void check_packing(const attention_kernels *k, const code_matrix *m) {
 
 static void every_level_packs_alike(void **state) {
     (void)state;
-    uint8_t codes[MOST * MOST];
-    for (size_t i = 0; i < sizeof codes; i++) codes[i] = (uint8_t)(draw() >> 8);
+    uint8_t quantized[MOST * MOST];
+    for (size_t i = 0; i < sizeof quantized; i++) quantized[i] = (uint8_t)(draw() >> 8);
     for (size_t k = 0; k + 1 < tare__attention_kernel_count; k++) {
         if (!tare__kernel_suits(&tare__attention_kernels[k].needs, tare__isa_detect())) continue;
         for (size_t rows = 1; rows <= MOST; rows += rows < 20 ? 1 : 7)
             for (size_t columns = 1; columns <= MOST; columns += columns < 20 ? 1 : 9)
                 for (int flip = 0; flip < 2; flip++) {
-                    const code_matrix m = {codes, MOST, rows, columns, flip ? 0x80 : 0};
+                    const quantized_matrix m = {quantized, MOST, rows, columns, flip ? 0x80 : 0};
                     check_packing(&tare__attention_kernels[k], &m);
                 }
     }
@@ -60,17 +60,17 @@ static void every_level_packs_alike(void **state) {
 static void rows_far_apart_are_packed(void **state) {
     (void)state;
     enum { STEP = 160 << 20, COLUMNS = 6 };
-    uint8_t *codes = calloc(1, STEP + COLUMNS); // of which two pages are touched
-    assert_non_null(codes);
+    uint8_t *quantized = calloc(1, STEP + COLUMNS); // of which two pages are touched
+    assert_non_null(quantized);
     for (size_t i = 0; i < COLUMNS; i++) {
-        codes[i] = (uint8_t)(i + 1);
-        codes[STEP + i] = (uint8_t)(200 - i);
+        quantized[i] = (uint8_t)(i + 1);
+        quantized[STEP + i] = (uint8_t)(200 - i);
     }
     for (size_t k = 0; k + 1 < tare__attention_kernel_count; k++)
         if (tare__kernel_suits(&tare__attention_kernels[k].needs, tare__isa_detect()))
             check_packing(&tare__attention_kernels[k],
-                          &(code_matrix){codes, STEP, 2, COLUMNS, 0x80});
-    free(codes);
+                          &(quantized_matrix){quantized, STEP, 2, COLUMNS, 0x80});
+    free(quantized);
 }
 
 static void fill_scores(float *x, size_t count, size_t kind) {
@@ -108,13 +108,13 @@ static void every_level_weighs_alike(void **state) {
 
 static void weights_are_rounded_powers_of_two(void **state) {
     (void)state;
-    assert_int_equal(tare__exp2_code(0), 255);
-    assert_int_equal(tare__exp2_code(NAN), 0);
-    assert_int_equal(tare__exp2_code(-INFINITY), 0);
+    assert_int_equal(tare__exp2_quantized(0), 255);
+    assert_int_equal(tare__exp2_quantized(NAN), 0);
+    assert_int_equal(tare__exp2_quantized(-INFINITY), 0);
     for (int i = 0; i <= 12000; i++) {
         const float d = -(float)i / 1000;
         const double exact = 255 * exp2((double)d);
-        assert_true(fabs(tare__exp2_code(d) - exact) <= 0.5011);
+        assert_true(fabs(tare__exp2_quantized(d) - exact) <= 0.5011);
     }
 }
 
@@ -215,7 +215,7 @@ static void sessions_give_the_references_bits(void **state) {
                                              .quantizes = form >= 2});
 }
 
-static void codes_give_what_floats_give(void **state) {
+static void integers_give_what_floats_give(void **state) {
     (void)state;
     const int64_t shape[] = {1, 2, 40, 32};
     tare_model *m =
@@ -247,7 +247,7 @@ int main(void) {
         cmocka_unit_test(every_level_weighs_alike),
         cmocka_unit_test(weights_are_rounded_powers_of_two),
         cmocka_unit_test(sessions_give_the_references_bits),
-        cmocka_unit_test(codes_give_what_floats_give),
+        cmocka_unit_test(integers_give_what_floats_give),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 enum { MOST = 75 };
 
-static const code_scheme schemes[] = {
+static const quantized_scheme schemes[] = {
     {.scale = 0.05F, .inverse = 1.0F / 0.05F, .zero_point = 117, .least = 0, .most = 255},
     {.scale = 3e-4F, .inverse = 1.0F / 3e-4F, .zero_point = 0, .least = 0, .most = 255},
     {.scale = 0.5F,
@@ -40,7 +40,7 @@ static void each_kernel(void (*check)(const elementwise_kernels *k)) {
             check(&tare__elementwise_kernels[i]);
 }
 
-static int32_t code_of(const code_scheme *s, uint8_t byte) {
+static int32_t quantized_value_of(const quantized_scheme *s, uint8_t byte) {
     return s->is_signed ? (int8_t)byte : byte;
 }
 
@@ -49,13 +49,13 @@ static void check_quantize(const elementwise_kernels *k) {
     float x[MOST];
     uint8_t y[MOST + 1];
     for (size_t count = 0; count <= MOST; count++) {
-        const code_scheme *s = &schemes[count % SCHEME_COUNT];
+        const quantized_scheme *s = &schemes[count % SCHEME_COUNT];
         for (size_t i = 0; i < count; i++) x[i] = odd_value(&state);
         y[count] = 0xA5;
         k->quantize(s, x, count, y);
         assert_int_equal(y[count], 0xA5);
         for (size_t i = 0; i < count; i++)
-            assert_int_equal(code_of(s, y[i]),
+            assert_int_equal(quantized_value_of(s, y[i]),
                              tare__quantize(x[i], s->inverse, s->zero_point, s->least, s->most));
     }
 }
@@ -65,11 +65,12 @@ static void check_dequantize(const elementwise_kernels *k) {
     float y[256];
     for (size_t i = 0; i < 256; i++) x[i] = (uint8_t)i;
     for (size_t n = 0; n < SCHEME_COUNT; n++) {
-        const code_scheme *s = &schemes[n];
+        const quantized_scheme *s = &schemes[n];
         for (size_t count = 200; count <= 256; count++) {
             k->dequantize(s, x, count, y);
             for (size_t i = 0; i < count; i++) {
-                const float expected = tare__dequantize(code_of(s, x[i]), s->zero_point, s->scale);
+                const float expected =
+                    tare__dequantize(quantized_value_of(s, x[i]), s->zero_point, s->scale);
                 assert_memory_equal(&expected, &y[i], sizeof expected);
             }
         }
@@ -81,10 +82,11 @@ static void check_add(const elementwise_kernels *k) {
     uint8_t a[MOST], b[MOST], y[MOST + 1];
     for (size_t count = 0; count <= MOST; count++)
         for (int relu = 0; relu < 2; relu++) {
-            const code_scheme *s = &schemes[count % SCHEME_COUNT];
+            const quantized_scheme *s = &schemes[count % SCHEME_COUNT];
             const native_add op = tare__native_add(
-                (code_range){s->scale, s->zero_point}, (code_range){0.07F, s->zero_point + 5},
-                (code_range){s->scale * 2, s->zero_point + 1}, s->least, s->most, relu != 0);
+                (quantized_range){s->scale, s->zero_point},
+                (quantized_range){0.07F, s->zero_point + 5},
+                (quantized_range){s->scale * 2, s->zero_point + 1}, s->least, s->most, relu != 0);
             for (size_t i = 0; i < count; i++) {
                 a[i] = (uint8_t)next(&state);
                 b[i] = (uint8_t)next(&state);
@@ -93,8 +95,9 @@ static void check_add(const elementwise_kernels *k) {
             k->add(&op, s->is_signed, a, b, count, y);
             assert_int_equal(y[count], 0xA5);
             for (size_t i = 0; i < count; i++)
-                assert_int_equal(code_of(s, y[i]),
-                                 tare__native_add_codes(&op, code_of(s, a[i]), code_of(s, b[i])));
+                assert_int_equal(quantized_value_of(s, y[i]),
+                                 tare__native_add_quantized(&op, quantized_value_of(s, a[i]),
+                                                            quantized_value_of(s, b[i])));
         }
 }
 
@@ -103,10 +106,11 @@ static void check_mul(const elementwise_kernels *k) {
     uint8_t a[MOST], b[MOST], y[MOST + 1];
     for (size_t count = 0; count <= MOST; count++)
         for (int relu = 0; relu < 2; relu++) {
-            const code_scheme *s = &schemes[count % SCHEME_COUNT];
+            const quantized_scheme *s = &schemes[count % SCHEME_COUNT];
             const quantized_mul op = tare__quantized_mul(
-                (code_range){s->scale, s->zero_point}, (code_range){0.07F, s->zero_point + 5},
-                (code_range){s->scale * 2, s->zero_point + 1}, s->least, s->most, relu != 0);
+                (quantized_range){s->scale, s->zero_point},
+                (quantized_range){0.07F, s->zero_point + 5},
+                (quantized_range){s->scale * 2, s->zero_point + 1}, s->least, s->most, relu != 0);
             for (size_t i = 0; i < count; i++) {
                 a[i] = (uint8_t)next(&state);
                 b[i] = (uint8_t)next(&state);
@@ -115,8 +119,9 @@ static void check_mul(const elementwise_kernels *k) {
             k->mul(&op, s->is_signed, a, b, count, y);
             assert_int_equal(y[count], 0xA5);
             for (size_t i = 0; i < count; i++)
-                assert_int_equal(code_of(s, y[i]), tare__quantized_mul_codes(&op, code_of(s, a[i]),
-                                                                             code_of(s, b[i])));
+                assert_int_equal(quantized_value_of(s, y[i]),
+                                 tare__quantized_mul_quantized(&op, quantized_value_of(s, a[i]),
+                                                               quantized_value_of(s, b[i])));
         }
 }
 
@@ -125,7 +130,7 @@ static void check_sum(const elementwise_kernels *k) {
     uint8_t x[MOST];
     int32_t sums[MOST + 1];
     for (size_t count = 0; count <= MOST; count++) {
-        const code_scheme *s = &schemes[count % SCHEME_COUNT];
+        const quantized_scheme *s = &schemes[count % SCHEME_COUNT];
         for (size_t i = 0; i < count; i++) {
             x[i] = (uint8_t)next(&state);
             sums[i] = (int32_t)i * 1000003;
@@ -134,7 +139,7 @@ static void check_sum(const elementwise_kernels *k) {
         k->sum(s->is_signed, x, count, sums);
         assert_int_equal(sums[count], 77);
         for (size_t i = 0; i < count; i++)
-            assert_int_equal(sums[i], (int32_t)i * 1000003 + code_of(s, x[i]));
+            assert_int_equal(sums[i], (int32_t)i * 1000003 + quantized_value_of(s, x[i]));
     }
 }
 
@@ -155,32 +160,34 @@ static void check_raise(const elementwise_kernels *k) {
     uint64_t state = 9;
     uint8_t x[MOST], y[MOST], before[MOST];
     for (size_t count = 0; count <= MOST; count++) {
-        const code_scheme *s = &schemes[count % SCHEME_COUNT];
+        const quantized_scheme *s = &schemes[count % SCHEME_COUNT];
         for (size_t i = 0; i < count; i++) {
             x[i] = (uint8_t)next(&state);
             before[i] = y[i] = (uint8_t)next(&state);
         }
         k->raise(s->is_signed, x, count, y);
         for (size_t i = 0; i < count; i++) {
-            const int32_t from = code_of(s, x[i]), old = code_of(s, before[i]);
-            assert_int_equal(code_of(s, y[i]), from > old ? from : old);
+            const int32_t from = quantized_value_of(s, x[i]),
+                          old = quantized_value_of(s, before[i]);
+            assert_int_equal(quantized_value_of(s, y[i]), from > old ? from : old);
         }
     }
 }
 
-// The definition for one code.
-static uint8_t greatest_of(const code_windows *w, const uint8_t *x) {
-    const code_scheme s = {.is_signed = w->is_signed};
+// The definition for one quantized value.
+static uint8_t greatest_of(const quantized_windows *w, const uint8_t *x) {
+    const quantized_scheme s = {.is_signed = w->is_signed};
     uint8_t best = *x;
     for (size_t a = 0; a < w->taps[0]; a++)
         for (size_t b = 0; b < w->taps[1]; b++) {
             const uint8_t code = x[a * w->tap_stride[0] + b * w->tap_stride[1]];
-            if (code_of(&s, code) > code_of(&s, best)) best = code;
+            if (quantized_value_of(&s, code) > quantized_value_of(&s, best)) best = code;
         }
     return best;
 }
 
-static void check_windows(const elementwise_kernels *k, const code_windows *w, const uint8_t *x) {
+static void check_windows(const elementwise_kernels *k, const quantized_windows *w,
+                          const uint8_t *x) {
     enum { SPARE = 0xA5 };
     static uint8_t y[8192];
     const size_t end = w->windows * w->y_step;
@@ -195,19 +202,19 @@ static void check_windows(const elementwise_kernels *k, const code_windows *w, c
 }
 
 static void check_greatest(const elementwise_kernels *k) {
-    enum { MOST_CODES = 340 };
-    static uint8_t x[16 * MOST_CODES];
+    enum { MOST_QUANTIZED = 340 };
+    static uint8_t x[16 * MOST_QUANTIZED];
     uint64_t state = 16;
     for (size_t i = 0; i < sizeof x; i++) x[i] = (uint8_t)next(&state);
-    for (size_t count = 1; count <= MOST_CODES; count++)
+    for (size_t count = 1; count <= MOST_QUANTIZED; count++)
         for (size_t taps = 1; taps <= 6; taps++) {
-            const code_windows w = {.is_signed = (count + taps) % 2 == 0,
-                                    .taps = {1 + taps % 2, taps},
-                                    .tap_stride = {2 * count + 1, count + taps % 3},
-                                    .windows = 1 + count % 4,
-                                    .x_step = count + taps,
-                                    .y_step = count + count % 3,
-                                    .count = count};
+            const quantized_windows w = {.is_signed = (count + taps) % 2 == 0,
+                                         .taps = {1 + taps % 2, taps},
+                                         .tap_stride = {2 * count + 1, count + taps % 3},
+                                         .windows = 1 + count % 4,
+                                         .x_step = count + taps,
+                                         .y_step = count + count % 3,
+                                         .count = count};
             check_windows(k, &w, x);
         }
 }
@@ -234,8 +241,8 @@ static void check_affine(const elementwise_kernels *k) {
     uint8_t x[MOST], y[MOST + 1];
     for (size_t count = 0; count <= MOST; count++)
         for (int relu = 0; relu < 2; relu++) {
-            const code_scheme *from = &schemes[count % SCHEME_COUNT];
-            code_scheme to = schemes[(count + (size_t)relu) % SCHEME_COUNT];
+            const quantized_scheme *from = &schemes[count % SCHEME_COUNT];
+            quantized_scheme to = schemes[(count + (size_t)relu) % SCHEME_COUNT];
             if (relu) to.least = to.zero_point;
             for (size_t i = 0; i < count; i++) {
                 x[i] = (uint8_t)next(&state);
@@ -247,9 +254,9 @@ static void check_affine(const elementwise_kernels *k) {
             assert_int_equal(y[count], 0xA5);
             for (size_t i = 0; i < count; i++) {
                 const float real =
-                    tare__dequantize(code_of(from, x[i]), from->zero_point, from->scale);
+                    tare__dequantize(quantized_value_of(from, x[i]), from->zero_point, from->scale);
                 const float product = real * scale[i];
-                assert_int_equal(code_of(&to, y[i]),
+                assert_int_equal(quantized_value_of(&to, y[i]),
                                  tare__quantize(product + shift[i], to.inverse, to.zero_point,
                                                 to.least, to.most));
             }
@@ -264,13 +271,13 @@ static void check_average(const elementwise_kernels *k) {
     uint8_t y[MOST + 1];
     for (size_t count = 0; count <= MOST; count++)
         for (int before = 0; before < 2; before++) {
-            const code_scheme *s = &schemes[count % SCHEME_COUNT];
-            const code_average a = {.divisor = divisors[count % 5],
-                                    .before = before ? (float)s->zero_point : 0,
-                                    .less = (int32_t)(count % 7) * s->zero_point,
-                                    .after = before ? 0 : s->zero_point,
-                                    .least = s->least,
-                                    .most = s->most};
+            const quantized_scheme *s = &schemes[count % SCHEME_COUNT];
+            const quantized_average a = {.divisor = divisors[count % 5],
+                                         .before = before ? (float)s->zero_point : 0,
+                                         .less = (int32_t)(count % 7) * s->zero_point,
+                                         .after = before ? 0 : s->zero_point,
+                                         .least = s->least,
+                                         .most = s->most};
             for (size_t i = 0; i < count; i++)
                 sums[i] = (int32_t)(next(&state) % (i % 5 == 0 ? 16000000 : 3000)) - 1000;
             y[count] = 0xA5;
@@ -278,7 +285,7 @@ static void check_average(const elementwise_kernels *k) {
             assert_int_equal(y[count], 0xA5);
             for (size_t i = 0; i < count; i++) {
                 const float mean = (float)(sums[i] - a.less) / a.divisor;
-                assert_int_equal(code_of(s, y[i]),
+                assert_int_equal(quantized_value_of(s, y[i]),
                                  tare__quantize(mean + a.before, 1.0F, a.after, s->least, s->most));
             }
         }
@@ -289,12 +296,12 @@ static void check_blend(const elementwise_kernels *k) {
     static uint8_t x[8][MOST];
     uint8_t y[MOST + 1];
     for (size_t count = 0; count <= MOST; count++) {
-        const code_scheme *s = &schemes[count % SCHEME_COUNT];
-        code_blend b = {.zero_point = s->zero_point,
-                        .least = s->least,
-                        .most = s->most,
-                        .is_signed = s->is_signed,
-                        .lines = 1 + count % 8};
+        const quantized_scheme *s = &schemes[count % SCHEME_COUNT];
+        quantized_blend b = {.zero_point = s->zero_point,
+                             .least = s->least,
+                             .most = s->most,
+                             .is_signed = s->is_signed,
+                             .lines = 1 + count % 8};
         for (size_t n = 0; n < b.lines; n++) {
             b.x[n] = x[n];
             b.share[n] = (float)(next(&state) % 65) / 64.0F - (n % 3 == 2 ? 0.3F : 0.0F);
@@ -306,10 +313,11 @@ static void check_blend(const elementwise_kernels *k) {
         for (size_t i = 0; i < count; i++) {
             float sum = 0;
             for (size_t n = 0; n < b.lines; n++) {
-                const float part = b.share[n] * (float)(code_of(s, x[n][i]) - s->zero_point);
+                const float part =
+                    b.share[n] * (float)(quantized_value_of(s, x[n][i]) - s->zero_point);
                 sum += part;
             }
-            assert_int_equal(code_of(s, y[i]),
+            assert_int_equal(quantized_value_of(s, y[i]),
                              tare__quantize(sum, 1.0F, s->zero_point, s->least, s->most));
         }
     }
@@ -357,17 +365,17 @@ static void mul_equals_the_definition(void **state) {
     each_kernel(check_mul);
 }
 
-static void sum_adds_every_code(void **state) {
+static void sum_adds_every_integer(void **state) {
     (void)state;
     each_kernel(check_sum);
 }
 
-static void look_up_finds_every_code(void **state) {
+static void look_up_finds_every_integer(void **state) {
     (void)state;
     each_kernel(check_look_up);
 }
 
-static void raise_takes_the_larger_code(void **state) {
+static void raise_takes_the_larger_integer(void **state) {
     (void)state;
     each_kernel(check_raise);
 }
@@ -408,9 +416,9 @@ int main(void) {
         cmocka_unit_test(dequantize_equals_the_definition),
         cmocka_unit_test(add_equals_the_definition),
         cmocka_unit_test(mul_equals_the_definition),
-        cmocka_unit_test(sum_adds_every_code),
-        cmocka_unit_test(look_up_finds_every_code),
-        cmocka_unit_test(raise_takes_the_larger_code),
+        cmocka_unit_test(sum_adds_every_integer),
+        cmocka_unit_test(look_up_finds_every_integer),
+        cmocka_unit_test(raise_takes_the_larger_integer),
         cmocka_unit_test(greatest_equals_the_definition),
         cmocka_unit_test(interleave_equals_the_definition),
         cmocka_unit_test(affine_equals_the_definition),

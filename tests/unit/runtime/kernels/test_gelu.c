@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GELU and its codes in one pass are what one after the other gives: for floats of all sizes, for
-// those around every float where a code ends, for every count.
+// GELU and its quantized values in one pass are what one after the other gives: for floats of all
+// sizes, for those around every float where a quantized value ends, for every count.
 #include "support/test.h"
 
 #include <math.h>
@@ -14,8 +14,9 @@
         .most = (high), .is_signed = (low) < 0                                                     \
     }
 
-// Where codes are too fine, a cubic cannot tell them: 2.2e-6 are the finest that one does.
-static const code_scheme schemes[] = {
+// Where quantized values are too fine, a cubic cannot tell them: 2.2e-6 are the finest that one
+// does.
+static const quantized_scheme schemes[] = {
     SCHEME(0.0099F, 17, 0, 255),
     SCHEME(0.05F, 4, 0, 127),
     SCHEME(0.03F, -120, -128, 127),
@@ -43,15 +44,15 @@ static const code_scheme schemes[] = {
 };
 enum { SCHEME_COUNT = sizeof schemes / sizeof *schemes, BATCH = 4096 };
 
-typedef void (*kernel)(const code_scheme *s, const float *x, size_t count, uint8_t *y);
+typedef void (*kernel)(const quantized_scheme *s, const float *x, size_t count, uint8_t *y);
 
-static int64_t code_of(const code_scheme *s, float x) {
+static int64_t quantized_value_of(const quantized_scheme *s, float x) {
     float value;
     f32_elements__scalar[ELEMENT_GELU](&x, &value, 1, NULL);
     return tare__quantize(value, s->inverse, s->zero_point, s->least, s->most);
 }
 
-static void check_codes(kernel k, const code_scheme *s, const float *x, size_t count) {
+static void check_quantized(kernel k, const quantized_scheme *s, const float *x, size_t count) {
     static float values[BATCH];
     static uint8_t y[BATCH + 1];
     assert_true(count <= BATCH);
@@ -64,7 +65,7 @@ static void check_codes(kernel k, const code_scheme *s, const float *x, size_t c
             y[i], (uint8_t)tare__quantize(values[i], s->inverse, s->zero_point, s->least, s->most));
 }
 
-static void each_kernel(void (*check)(kernel k, const code_scheme *s)) {
+static void each_kernel(void (*check)(kernel k, const quantized_scheme *s)) {
     size_t count = 0;
     for (size_t i = 0; i < tare__elementwise_kernel_count; i++) {
         const elementwise_kernels *k = &tare__elementwise_kernels[i];
@@ -77,7 +78,7 @@ static void each_kernel(void (*check)(kernel k, const code_scheme *s)) {
 }
 
 // Infinities and NaN are among them.
-static void check_all_sizes(kernel k, const code_scheme *s) {
+static void check_all_sizes(kernel k, const quantized_scheme *s) {
     enum { STEP = 9973 };
     static float x[BATCH];
     for (uint64_t bits = 0; bits <= UINT32_MAX; bits += (uint64_t)STEP * BATCH) {
@@ -85,20 +86,20 @@ static void check_all_sizes(kernel k, const code_scheme *s) {
             const uint32_t word = (uint32_t)(bits + i * STEP);
             memcpy(&x[i], &word, sizeof word);
         }
-        check_codes(k, s, x, BATCH);
+        check_quantized(k, s, x, BATCH);
     }
     for (size_t i = 0; i < BATCH; i++)
         x[i] = (const float[]){INFINITY, -INFINITY, NAN, 0.0F, -0.0F, 3e38F, -3e38F}[i % 7];
-    check_codes(k, s, x, BATCH);
+    check_quantized(k, s, x, BATCH);
 }
 
-static void any_float_has_its_code(void **state) {
+static void any_float_has_its_integer(void **state) {
     (void)state;
     each_kernel(check_all_sizes);
 }
 
 // As many floats above this one as up to it.
-static void check_around(kernel k, const code_scheme *s, float middle) {
+static void check_around(kernel k, const quantized_scheme *s, float middle) {
     enum { AROUND = 256, COUNT = 2 * AROUND };
     float x[COUNT], low = middle, high = nextafterf(middle, INFINITY);
     for (size_t i = 0; i < AROUND; i++) {
@@ -107,15 +108,17 @@ static void check_around(kernel k, const code_scheme *s, float middle) {
         high = nextafterf(high, INFINITY);
         low = nextafterf(low, -INFINITY);
     }
-    check_codes(k, s, x, COUNT);
+    check_quantized(k, s, x, COUNT);
 }
 
-// Of the floats between one that has this code or a lower one and one that has a higher one.
-static void check_boundary(kernel k, const code_scheme *s, int64_t code, float low, float high) {
-    if (code_of(s, low) > code || code_of(s, high) <= code) return;
+// Of the floats between one that has this quantized value or a lower one and one that has a higher
+// one.
+static void check_boundary(kernel k, const quantized_scheme *s, int64_t code, float low,
+                           float high) {
+    if (quantized_value_of(s, low) > code || quantized_value_of(s, high) <= code) return;
     for (float middle = (low + high) / 2; middle != low && middle != high;
          middle = (low + high) / 2) {
-        if (code_of(s, middle) > code)
+        if (quantized_value_of(s, middle) > code)
             high = middle;
         else
             low = middle;
@@ -124,7 +127,7 @@ static void check_boundary(kernel k, const code_scheme *s, int64_t code, float l
 }
 
 // GELU falls to its least value and rises from there on.
-static void check_boundaries(kernel k, const code_scheme *s) {
+static void check_boundaries(kernel k, const quantized_scheme *s) {
     const float least_at = -0.75179F;
     for (int64_t code = s->least; code < s->most; code++) {
         check_boundary(k, s, code, least_at, 3e38F);
@@ -132,13 +135,13 @@ static void check_boundaries(kernel k, const code_scheme *s) {
     }
 }
 
-static void floats_beside_each_boundary_have_their_codes(void **state) {
+static void floats_beside_each_boundary_have_their_integers(void **state) {
     (void)state;
     each_kernel(check_boundaries);
 }
 
 // A cubic is one of 32, and holds for a sixth; the last one ends at 5.24.
-static void check_ends(kernel k, const code_scheme *s) {
+static void check_ends(kernel k, const quantized_scheme *s) {
     enum { CUBICS = 32 };
     for (int i = 0; i <= CUBICS; i++) {
         const float end = i < CUBICS ? ((float)i + 0.5F) / 6.0F : 5.24F;
@@ -148,13 +151,13 @@ static void check_ends(kernel k, const code_scheme *s) {
     check_around(k, s, 0.0F);
 }
 
-static void cubics_end_in_the_same_codes(void **state) {
+static void cubics_end_in_the_same_integers(void **state) {
     (void)state;
     each_kernel(check_ends);
 }
 
 // One float that is computed in full, among others that are not.
-static void check_places(kernel k, const code_scheme *s) {
+static void check_places(kernel k, const quantized_scheme *s) {
     enum { COUNT = 128 };
     static const float rare[] = {INFINITY, -INFINITY, NAN, -NAN, 3.4e38F, -3.4e38F, 1e-45F};
     for (size_t at = 0; at < COUNT; at++)
@@ -162,34 +165,34 @@ static void check_places(kernel k, const code_scheme *s) {
             float x[COUNT];
             for (size_t n = 0; n < COUNT; n++) x[n] = 100.0F * s->scale;
             x[at] = rare[i];
-            check_codes(k, s, x, COUNT);
+            check_quantized(k, s, x, COUNT);
         }
 }
 
-static void one_rare_float_changes_no_other_code(void **state) {
+static void one_rare_float_changes_no_other_integer(void **state) {
     (void)state;
     each_kernel(check_places);
 }
 
-static void check_counts(kernel k, const code_scheme *s) {
+static void check_counts(kernel k, const quantized_scheme *s) {
     enum { MOST = 200 };
     float x[MOST];
     for (size_t i = 0; i < MOST; i++) x[i] = (float)((i * 37) % MOST) / 20.0F - 4.0F;
-    for (size_t count = 0; count <= MOST; count++) check_codes(k, s, x, count);
+    for (size_t count = 0; count <= MOST; count++) check_quantized(k, s, x, count);
 }
 
-static void any_count_has_as_many_codes(void **state) {
+static void any_count_has_as_many_integers(void **state) {
     (void)state;
     each_kernel(check_counts);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_float_has_its_code),
-        cmocka_unit_test(floats_beside_each_boundary_have_their_codes),
-        cmocka_unit_test(cubics_end_in_the_same_codes),
-        cmocka_unit_test(one_rare_float_changes_no_other_code),
-        cmocka_unit_test(any_count_has_as_many_codes),
+        cmocka_unit_test(any_float_has_its_integer),
+        cmocka_unit_test(floats_beside_each_boundary_have_their_integers),
+        cmocka_unit_test(cubics_end_in_the_same_integers),
+        cmocka_unit_test(one_rare_float_changes_no_other_integer),
+        cmocka_unit_test(any_count_has_as_many_integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

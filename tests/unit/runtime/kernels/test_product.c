@@ -10,9 +10,9 @@
 
 enum {
     MOST_TAPS = 7, // as many as rows that take turns have places, and one more
-    MOST_CODES = 70,
-    FEW_CODES = 24,
-    MOST_WORDS = MOST_TAPS * (MOST_CODES + 3) / 4,
+    MOST_QUANTIZED = 70,
+    FEW_INTEGERS = 24,
+    MOST_WORDS = MOST_TAPS * (MOST_QUANTIZED + 3) / 4,
     MOST_GAP = 20,   // words that are left out behind a row of taps
     MOST_TILES = 14, // with which kernels that like many do something else
     MOST_ROWS = MOST_TILES * PRODUCT_ROWS,
@@ -40,24 +40,24 @@ static int8_t weight_of(uint64_t *state, weight_kind kind, size_t code, int8_t b
 typedef struct tile_case {
     product_tile tile;
     weight_kind kind;
-    uint8_t x[MOST_ROWS][MOST_TAPS][MOST_CODES];
+    uint8_t x[MOST_ROWS][MOST_TAPS][MOST_QUANTIZED];
     const uint8_t *addresses[MOST_TAPS * MOST_ROWS];
     size_t offsets[MOST_TAPS];
-    int8_t w[PRODUCT_BLOCK][MOST_TAPS][MOST_CODES];
+    int8_t w[PRODUCT_BLOCK][MOST_TAPS][MOST_QUANTIZED];
     uint32_t words[(MOST_WORDS + MOST_TAPS * MOST_GAP) * PRODUCT_BLOCK];
     int32_t start[PRODUCT_BLOCK], sums[PRODUCT_BLOCK];
     bool pairs_fit[PRODUCT_VECTORS * MOST_WORDS];
-    uint8_t other[MOST_ROWS * OTHER_STRIDE], codes[MOST_ROWS * PRODUCT_BLOCK + 1];
+    uint8_t other[MOST_ROWS * OTHER_STRIDE], quantized[MOST_ROWS * PRODUCT_BLOCK + 1];
     float real[MOST_ROWS * PRODUCT_BLOCK + 1];
     product_addend addend;
     requant *r;
 } tile_case;
 
-static void fill_codes(tile_case *c, uint64_t *state) {
+static void fill_quantized(tile_case *c, uint64_t *state) {
     product_tile *t = &c->tile;
     for (size_t r = 0; r < t->rows; r++)
         for (size_t tap = 0; tap < t->taps; tap++) {
-            for (size_t k = 0; k < t->codes; k++) {
+            for (size_t k = 0; k < t->tap_size; k++) {
                 const uint32_t pick = next(state) % 4;
                 c->x[r][tap][k] = (uint8_t)(pick < 2 ? 0xFF ^ t->flip : next(state));
             }
@@ -83,13 +83,13 @@ static void place_taps(tile_case *c, size_t words, size_t at[MOST_TAPS]) {
 
 static void fill_weights(tile_case *c, uint64_t *state) {
     product_tile *t = &c->tile;
-    const size_t words = (t->codes + 3) / 4, lanes = tare__product_vectors(t->channels) * 16;
+    const size_t words = (t->tap_size + 3) / 4, lanes = tare__product_vectors(t->channels) * 16;
     size_t at[MOST_TAPS];
     place_taps(c, words * lanes, at);
     for (size_t n = 0; n < t->channels; n++) {
         c->sums[n] = 0;
         for (size_t tap = 0; tap < t->taps; tap++)
-            for (size_t k = 0; k < t->codes; k++) {
+            for (size_t k = 0; k < t->tap_size; k++) {
                 const int8_t w = weight_of(state, c->kind, k, k > 0 ? c->w[n][tap][k - 1] : 0);
                 c->w[n][tap][k] = w;
                 c->sums[n] += w;
@@ -113,7 +113,7 @@ static void fill_epilogue(tile_case *c, uint64_t *state) {
     }
     // Zero points of 0 and bounds that are all a byte's need fewer instructions.
     const int32_t least = next(state) % 4 == 0 ? -128 : 0;
-    const int32_t zero_code = next(state) % 2 ? -least : (int32_t)(next(state) % 256);
+    const int32_t zero_value = next(state) % 2 ? -least : (int32_t)(next(state) % 256);
     const requant_spec spec = {.rule = (requant_rule)(REQUANT_F + next(state) % 3),
                                .channel_count = (int64_t)t->channels,
                                .input_scale = 0.01,
@@ -121,7 +121,7 @@ static void fill_epilogue(tile_case *c, uint64_t *state) {
                                .weight_scale_count = (int64_t)t->channels,
                                .bias = bias,
                                .output_scale = 0.1 * (1 + next(state) % 50),
-                               .output_zero_point = least + zero_code,
+                               .output_zero_point = least + zero_value,
                                .quant_min = least,
                                .quant_max = least + 255,
                                .relu = next(state) % 4 == 0};
@@ -134,25 +134,25 @@ static void fill_epilogue(tile_case *c, uint64_t *state) {
                                   .weight_sums = next(state) % 2 ? c->sums : NULL,
                                   .is_small = next(state) % 4 != 0}; // no float is large here
     for (size_t i = 0; i < sizeof c->other; i++) c->other[i] = (uint8_t)next(state);
-    const addend_kind kind = next(state) % 2 ? ADDEND_OF_VALUES : ADDEND_OF_CODES;
+    const addend_kind kind = next(state) % 2 ? ADDEND_OF_VALUES : ADDEND_OF_QUANTIZED;
     c->addend = (product_addend){
         .kind = kind,
-        .add = tare__native_add((code_range){0.1F, least + 3}, (code_range){0.07F, least + 100},
-                                (code_range){0.15F, next(state) % 2 ? 0 : least + 7}, least,
-                                least + 255, false),
+        .add = tare__native_add(
+            (quantized_range){0.1F, least + 3}, (quantized_range){0.07F, least + 100},
+            (quantized_range){0.15F, next(state) % 2 ? 0 : least + 7}, least, least + 255, false),
         .scale = 0.3F,
         .zero_point = next(state) % 2 ? 0 : 77,
-        // Of native addition all codes are.
+        // Of native addition all quantized values are.
         .is_signed = kind == ADDEND_OF_VALUES ? next(state) % 2 != 0 : least < 0,
-        .codes = c->other,
+        .quantized = c->other,
         .stride = OTHER_STRIDE,
     };
 }
 
 // Of a tap; whole words are frequent, and so are few of them, which kernels do in another way.
-static size_t codes_of(uint64_t *state) {
-    const size_t codes = 1 + next(state) % (next(state) % 2 ? MOST_CODES : FEW_CODES);
-    return next(state) % 2 && codes > 4 ? codes / 4 * 4 : codes;
+static size_t quantized_of(uint64_t *state) {
+    const size_t tap_size = 1 + next(state) % (next(state) % 2 ? MOST_QUANTIZED : FEW_INTEGERS);
+    return next(state) % 2 && tap_size > 4 ? tap_size / 4 * 4 : tap_size;
 }
 
 static void leave_out(product_tile *t, uint64_t *state) {
@@ -166,13 +166,13 @@ static void begin(const product_kernel *k, tile_case *c, uint64_t seed, size_t r
     memset(&c->tile, 0, sizeof c->tile);
     c->tile = (product_tile){.rows = rows,
                              .taps = next(&state) % (MOST_TAPS + 1), // 0: all lie in the padding
-                             .codes = codes_of(&state),
+                             .tap_size = quantized_of(&state),
                              .flip = next(&state) % 2 ? 0x80 : 0,
                              .channels = channels,
                              .y_stride = PRODUCT_BLOCK};
     c->kind = (weight_kind)(next(&state) % WEIGHT_KINDS);
     if (!k->asks_pairs && next(&state) % 2) leave_out(&c->tile, &state);
-    fill_codes(c, &state);
+    fill_quantized(c, &state);
     fill_weights(c, &state);
     fill_epilogue(c, &state);
     c->tile.pairs_fit = next(&state) % 4 ? c->pairs_fit : NULL;
@@ -183,19 +183,19 @@ static void begin(const product_kernel *k, tile_case *c, uint64_t seed, size_t r
     c->tile.addend = end == 1 ? &c->addend : NULL;
     c->tile.real = end > 1 ? c->real : NULL;
     c->tile.fuses = end == 3;
-    c->tile.y = c->codes;
+    c->tile.y = c->quantized;
 }
 
 static int32_t sum_of(const tile_case *c, size_t row, size_t channel) {
     int64_t sum = c->start[channel];
     for (size_t tap = 0; tap < c->tile.taps; tap++)
-        for (size_t k = 0; k < c->tile.codes; k++)
+        for (size_t k = 0; k < c->tile.tap_size; k++)
             sum += (c->x[row][tap][k] ^ c->tile.flip) * c->w[channel][tap][k];
     return tare__wrap_int32(sum);
 }
 
 // Rule Q's own bias is part of the start here, and so is not added again.
-static int32_t code_of(const tile_case *c, size_t row, size_t channel, int32_t sum) {
+static int32_t quantized_value_of(const tile_case *c, size_t row, size_t channel, int32_t sum) {
     const int64_t n = (int64_t)channel;
     const uint8_t byte = c->other[row * OTHER_STRIDE + channel];
     const int32_t other = c->addend.is_signed ? (int8_t)byte : byte;
@@ -203,8 +203,8 @@ static int32_t code_of(const tile_case *c, size_t row, size_t channel, int32_t s
     const int32_t acc = tare__wrap_int32((int64_t)sum - less);
     const int32_t code = tare__requantize(c->r, n, acc);
     if (c->tile.addend == NULL) return code;
-    if (c->addend.kind == ADDEND_OF_CODES)
-        return tare__native_add_codes(&c->addend.add, code, other);
+    if (c->addend.kind == ADDEND_OF_QUANTIZED)
+        return tare__native_add_quantized(&c->addend.add, code, other);
     return tare__requantize_sum(c->r, n, acc, (float)(other - c->addend.zero_point),
                                 tare__addend_factor(c->r, c->addend.scale));
 }
@@ -230,15 +230,15 @@ static void check_tile(const tile_case *c, const char *kernel) {
                              (double)c->real[at]);
                 continue;
             }
-            const uint8_t wanted = is_given ? (uint8_t)code_of(c, r, n, sum) : 0xA5;
-            if (wanted != c->codes[at])
+            const uint8_t wanted = is_given ? (uint8_t)quantized_value_of(c, r, n, sum) : 0xA5;
+            if (wanted != c->quantized[at])
                 fail_msg("%s: %zu, %zu of %zu: expected %d, found %d", kernel, r, n,
-                         c->tile.channels, wanted, c->codes[at]);
+                         c->tile.channels, wanted, c->quantized[at]);
         }
 }
 
 static void run_tile(const product_kernel *k, tile_case *c) {
-    memset(c->codes, 0xA5, sizeof c->codes);
+    memset(c->quantized, 0xA5, sizeof c->quantized);
     for (size_t i = 0; i < sizeof c->real / sizeof *c->real; i++) c->real[i] = -1;
     k->run(&c->tile);
 }
@@ -295,15 +295,15 @@ static void every_row_of_many_tiles_equals_the_plain_sum(void **state) {
 // --- pairs of products ---
 
 static bool fits_16_bits(int a, int b) {
-    const int codes[2] = {0, 255};
+    const int quantized[2] = {0, 255};
     for (int i = 0; i < 4; i++) {
-        const int sum = codes[i % 2] * a + codes[i / 2] * b;
+        const int sum = quantized[i % 2] * a + quantized[i / 2] * b;
         if (sum < INT16_MIN || sum > INT16_MAX) return false;
     }
     return true;
 }
 
-static void a_pair_fits_where_no_codes_exceed_16_bits(void **state) {
+static void a_pair_fits_where_no_integers_exceed_16_bits(void **state) {
     (void)state;
     for (int a = -128; a <= 127; a++)
         for (int b = -128; b <= 127; b++)
@@ -337,7 +337,7 @@ static void a_false_proof_would_show(void **state) {
             c.tile.taps = 1;
             c.addresses[0] = c.x[0][0];
             c.tile.offsets = NULL;
-            c.tile.codes = 4;
+            c.tile.tap_size = 4;
             c.tile.flip = 0;
             c.tile.addend = NULL;
             c.tile.real = c.real;
@@ -364,7 +364,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_equals_the_plain_sum),
         cmocka_unit_test(every_row_of_many_tiles_equals_the_plain_sum),
-        cmocka_unit_test(a_pair_fits_where_no_codes_exceed_16_bits),
+        cmocka_unit_test(a_pair_fits_where_no_integers_exceed_16_bits),
         cmocka_unit_test(one_large_pair_is_found_in_its_chunk),
         cmocka_unit_test(a_false_proof_would_show),
     };

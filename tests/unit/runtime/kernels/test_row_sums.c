@@ -33,13 +33,13 @@ static const struct {
     {MOST, 0x1.d4c494p+15F},
 };
 
-static void check_levels(void (*check)(const line_kernels *level)) {
-    for (size_t k = 0; k < tare__line_kernel_count; k++)
-        if (tare__kernel_suits(&tare__line_kernels[k].needs, tare__isa_detect()))
-            check(&tare__line_kernels[k]);
+static void check_levels(void (*check)(const row_kernels *level)) {
+    for (size_t k = 0; k < tare__row_kernel_count; k++)
+        if (tare__kernel_suits(&tare__row_kernels[k].needs, tare__isa_detect()))
+            check(&tare__row_kernels[k]);
 }
 
-static void check_lines(const line_kernels *level) {
+static void check_lines(const row_kernels *level) {
     static float x[MOST];
     for (size_t i = 0; i < MOST; i++) x[i] = element(i);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -57,7 +57,7 @@ static void lines_are_summed_in_torchs_order(void **state) {
 }
 
 // Column c begins behind c elements of the line. Nothing beyond the columns is written.
-static void check_width(const line_kernels *level, const float *x, size_t stride, size_t width) {
+static void check_width(const row_kernels *level, const float *x, size_t stride, size_t width) {
     static const float mark = 7;
     for (size_t i = 0; i < sizeof lines / sizeof *lines && lines[i].count <= FEW; i++) {
         float y[150], expected;
@@ -73,7 +73,7 @@ static void check_width(const line_kernels *level, const float *x, size_t stride
     }
 }
 
-static void check_columns(const line_kernels *level) {
+static void check_columns(const row_kernels *level) {
     static const size_t widths[] = {1, 2, 5, 15, 16, 17, 63, 64, 65, 77, 128, 147};
     for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
         // No element of the last line is read beyond its columns.
@@ -94,11 +94,11 @@ static void columns_are_summed_as_lines(void **state) {
 static void no_sum_is_negative_zero(void **state) {
     (void)state;
     static const float x[40] = {-0.0F, -0.0F, [30] = -0.0F};
-    for (size_t k = 0; k < tare__line_kernel_count; k++) {
+    for (size_t k = 0; k < tare__row_kernel_count; k++) {
         float y = NAN;
-        if (!tare__kernel_suits(&tare__line_kernels[k].needs, tare__isa_detect())) continue;
+        if (!tare__kernel_suits(&tare__row_kernels[k].needs, tare__isa_detect())) continue;
         for (size_t count = 1; count <= 40; count++) {
-            tare__line_kernels[k].columns(x, count, 1, 1, &y);
+            tare__row_kernels[k].columns(x, count, 1, 1, &y);
             assert_true(y == 0 && !signbit(y));
         }
     }

@@ -29,8 +29,8 @@ static void add_extremes(float *x, size_t count, uint64_t seed) {
     for (size_t i = seed % 7; i < count; i += 5) x[i] = extremes[(i + seed) % EXTREMES];
 }
 
-static const line_kernels *scalar(void) {
-    return &tare__line_kernels[tare__line_kernel_count - 1];
+static const row_kernels *scalar(void) {
+    return &tare__row_kernels[tare__row_kernel_count - 1];
 }
 
 // NaN are equal whichever they are.
@@ -41,47 +41,47 @@ static void assert_same_bits(const float *a, const float *b, size_t count) {
     }
 }
 
-typedef void (*line_function)(const line_kernels *k, const float *x, size_t count, float *y);
+typedef void (*line_function)(const row_kernels *k, const float *x, size_t count, float *y);
 
-static void add(const line_kernels *k, const float *x, size_t count, float *y) {
+static void add(const row_kernels *k, const float *x, size_t count, float *y) {
     k->add(x, count, y);
 }
-static void sum(const line_kernels *k, const float *x, size_t count, float *y) {
+static void sum(const row_kernels *k, const float *x, size_t count, float *y) {
     k->sum(x, y, count, y);
 }
-static void raise_to(const line_kernels *k, const float *x, size_t count, float *y) {
+static void raise_to(const row_kernels *k, const float *x, size_t count, float *y) {
     k->raise(x, count, y);
 }
-static void softmax(const line_kernels *k, const float *x, size_t count, float *y) {
+static void softmax(const row_kernels *k, const float *x, size_t count, float *y) {
     k->softmax(x, count, y);
 }
-static void softmax_in_place(const line_kernels *k, const float *x, size_t count, float *y) {
+static void softmax_in_place(const row_kernels *k, const float *x, size_t count, float *y) {
     memcpy(y, x, count * sizeof *x);
     k->softmax(y, count, y);
 }
-static void log_softmax(const line_kernels *k, const float *x, size_t count, float *y) {
+static void log_softmax(const row_kernels *k, const float *x, size_t count, float *y) {
     k->log_softmax(x, count, y);
 }
-static void moments(const line_kernels *k, const float *x, size_t count, float *y) {
+static void moments(const row_kernels *k, const float *x, size_t count, float *y) {
     k->moments(x, count, &y[0], &y[1]);
 }
-static void scale_shift(const line_kernels *k, const float *x, size_t count, float *y) {
+static void scale_shift(const row_kernels *k, const float *x, size_t count, float *y) {
     k->scale_shift(x, count, 1.7F, -0.3F, y);
 }
-static void normalize(const line_kernels *k, const float *x, size_t count, float *y) {
+static void normalize(const row_kernels *k, const float *x, size_t count, float *y) {
     float weight[MOST], bias[MOST];
     fill(weight, MOST, 5, 2);
     fill(bias, MOST, 6, 2);
     k->normalize(x, count, count % 3 != 0 ? weight : NULL, count % 2 != 0 ? bias : NULL, 1e-5F, y);
 }
 
-static void rms_normalize(const line_kernels *k, const float *x, size_t count, float *y) {
+static void rms_normalize(const row_kernels *k, const float *x, size_t count, float *y) {
     float weight[MOST];
     fill(weight, MOST, 5, 2);
     k->rms_normalize(x, count, count % 3 != 0 ? weight : NULL, 1e-5F, y);
 }
 
-static void check_line(line_function f, const line_kernels *level, const float *x, size_t count) {
+static void check_line(line_function f, const row_kernels *level, const float *x, size_t count) {
     float expected[MOST + 2], found[MOST + 2];
     fill(expected, MOST + 2, count + 1, 3);
     memcpy(found, expected, sizeof found);
@@ -92,8 +92,8 @@ static void check_line(line_function f, const line_kernels *level, const float *
 
 static void check_levels(line_function f, float range) {
     float x[MOST];
-    for (size_t k = 0; k < tare__line_kernel_count; k++) {
-        const line_kernels *level = &tare__line_kernels[k];
+    for (size_t k = 0; k < tare__row_kernel_count; k++) {
+        const row_kernels *level = &tare__row_kernels[k];
         if (!tare__kernel_suits(&level->needs, tare__isa_detect())) continue;
         for (size_t count = 1; count <= MOST; count++) {
             fill(x, MOST, count, range);
@@ -137,8 +137,8 @@ static void check_loop(element_loop loop, element_loop expected_loop, const floa
 static void every_level_computes_the_same_functions(void **state) {
     (void)state;
     float x[MOST];
-    for (size_t k = 0; k < tare__line_kernel_count; k++) {
-        const line_kernels *level = &tare__line_kernels[k];
+    for (size_t k = 0; k < tare__row_kernel_count; k++) {
+        const row_kernels *level = &tare__row_kernels[k];
         if (!tare__kernel_suits(&level->needs, tare__isa_detect())) continue;
         for (size_t e = ELEMENT_OTHER + 1; e < ELEMENT_COUNT; e++)
             for (size_t count = 0; count <= MOST; count++) {
@@ -194,8 +194,8 @@ static void check_pairs(binary_loop loop, pair_kind kind, size_t count, uint64_t
 
 static void every_level_computes_the_same_pairs(void **state) {
     (void)state;
-    for (size_t k = 0; k < tare__line_kernel_count; k++) {
-        const line_kernels *level = &tare__line_kernels[k];
+    for (size_t k = 0; k < tare__row_kernel_count; k++) {
+        const row_kernels *level = &tare__row_kernels[k];
         if (!tare__kernel_suits(&level->needs, tare__isa_detect())) continue;
         for (size_t kind = PAIR_OTHER + 1; kind < PAIR_COUNT; kind++)
             for (size_t count = 1; count <= MOST; count++)
@@ -288,7 +288,7 @@ static void multiply_by_definition(const float *x, size_t inner, const float *w,
     }
 }
 
-static void check_panel(const line_kernels *level, size_t rows, size_t inner, size_t width,
+static void check_panel(const row_kernels *level, size_t rows, size_t inner, size_t width,
                         bool is_extreme) {
     float x[PANEL_ROWS * MOST_INNER], w[MOST_INNER * PANEL_COLUMNS], bias[PANEL_COLUMNS];
     float expected[PANEL_COLUMNS], found[PANEL_ROWS * PANEL_COLUMNS + 1] = {0};
@@ -306,8 +306,8 @@ static void check_panel(const line_kernels *level, size_t rows, size_t inner, si
 
 static void panels_are_multiplied_in_order(void **state) {
     (void)state;
-    for (size_t k = 0; k < tare__line_kernel_count; k++) {
-        const line_kernels *level = &tare__line_kernels[k];
+    for (size_t k = 0; k < tare__row_kernel_count; k++) {
+        const row_kernels *level = &tare__row_kernels[k];
         if (!tare__kernel_suits(&level->needs, tare__isa_detect())) continue;
         for (size_t width = PANEL_STEP; width <= PANEL_COLUMNS; width += PANEL_STEP)
             for (size_t inner = 0; inner <= MOST_INNER; inner++)

@@ -97,7 +97,7 @@ static const struct network {
               "    cat = torch.cat([wide, up], 1)\n"
               "    return (cat, up)\n",
      2},
-    {"a layer of joined codes",
+    {"a layer of joined integers",
      PICTURES "    up = self.up(flat)\n"
               "    wide = self.wide(flat)\n"
               "    cat = torch.cat([wide, up], 1)\n"
@@ -129,7 +129,7 @@ static const struct network {
          "    add = up + wide\n"
          "    return add\n",
      1, true},
-    {"floats behind codes",
+    {"floats behind integers",
      PICTURES "    up = self.up(flat)\n"
               "    down = self.down(up)\n"
               "    softmax = torch.nn.functional.softmax(down, dim=1)\n"
@@ -350,7 +350,7 @@ static void samples_leave_what_the_first_step_reads(void **state) {
     tare_session *of_all = session_of_samples(model, SAMPLES);
     const plan *one = tare__session_plan(of_one);
     const plan_ends ends = tare__plan_find_tail(one, tare__session_plan(of_all), SAMPLES);
-    assert_int_equal(ends.one, 3); // codes, the layer and floats again
+    assert_int_equal(ends.one, 3); // quantized values, the layer and floats again
     assert_string_equal(one->steps[one->step_count - ends.one - 1].node_name, "concat");
     tare_session_destroy(of_one);
     tare_session_destroy(of_all);

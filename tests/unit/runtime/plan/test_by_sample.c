@@ -92,7 +92,7 @@ static tare_model *wide_model(const char *conv, int64_t out) {
                      "    return (fc, softmax)\n");
 }
 
-// Layers that are long enough to be cut into bands of rows, images of a batch, or columns.
+// Layers that are long enough to be cut into row blocks of rows, images of a batch, or columns.
 static void threads_share_layers(void **state) {
     (void)state;
     static const struct {

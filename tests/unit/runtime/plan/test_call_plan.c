@@ -134,7 +134,7 @@ typedef struct fixture {
 static void begin(fixture *f) {
     *f = (fixture){.it = {.thread_count = 1},
                    .kernels = {.elementwise = tare__elementwise_choose(ISA_SCALAR),
-                               .lines = tare__lines_choose(ISA_SCALAR)}};
+                               .lines = tare__row_kernels_choose(ISA_SCALAR)}};
     f->setting = (plan_setting){.it = &f->it, .kernels = &f->kernels};
 }
 
@@ -200,7 +200,7 @@ static void calls_of_other_arguments_are_left_to_the_reference(void **state) {
     fixture f;
     call_case c;
     begin(&f);
-    tare_tensor *x = new_codes(TARE_QUINT8, 1, (const int64_t[]){4}, 0.5, 7);
+    tare_tensor *x = new_integers(TARE_QUINT8, 1, (const int64_t[]){4}, 0.5, 7);
     begin_call(&c, "relu", x);
     c.n.arg_count = 0;
     assert_false(run(&f, &c));

@@ -262,7 +262,7 @@ static void random_graphs_give_the_interpreters_results(void **state) {
 static const char *steps_of(const tare_model *model, const tare_tensor *x) {
     static char names[1024];
     const interpreter it = {.root = model->root, .thread_count = 1};
-    kernel_context kernels = {.lines = tare__lines_choose(ISA_SCALAR)};
+    kernel_context kernels = {.lines = tare__row_kernels_choose(ISA_SCALAR)};
     float_layers *layers = NULL;
     plan *p = NULL;
     CHECK_DONE(tare__float_layers_create(NULL, false, &layers, job_error()));
@@ -438,7 +438,7 @@ static void runs_keep_no_references_on_results_of_several_parts(void **state) {
 
 // --- codes ---
 
-static tare_model *codes_through(const char *body) {
+static tare_model *integers_through(const char *body) {
     char code[1024];
     (void)snprintf(code, sizeof code,
                    "def forward(self, x):\n"
@@ -448,24 +448,26 @@ static tare_model *codes_through(const char *body) {
     return new_model(NULL, new_tree(), code);
 }
 
-static void functions_between_codes_are_one_table(void **state) {
+static void functions_between_integers_are_one_table(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(1, 8, 6, 6);
     tare_model *model =
-        codes_through("    s = torch.nn.functional.silu(f)\n"
-                      "    r = torch.quantize_per_tensor(s, 0.03, 5, torch.quint8)\n"
-                      "    d = r.dequantize()\n"
-                      "    return d\n");
-    assert_string_equal(steps_of(model, x), "codes codes codes");
-    check_model(model, x, "silu between codes");
+        integers_through("    s = torch.nn.functional.silu(f)\n"
+                         "    r = torch.quantize_per_tensor(s, 0.03, 5, torch.quint8)\n"
+                         "    d = r.dequantize()\n"
+                         "    return d\n");
+    assert_string_equal(steps_of(model, x),
+                        "quantized elements quantized elements quantized elements");
+    check_model(model, x, "silu between integers");
     tare_model_destroy(model);
     // Floats that somebody else reads are made.
-    model = codes_through("    s = torch.nn.functional.silu(f)\n"
-                          "    r = torch.quantize_per_tensor(s, 0.03, 5, torch.quint8)\n"
-                          "    d = r.dequantize()\n"
-                          "    return (d, s)\n");
-    assert_string_equal(steps_of(model, x), "codes elements codes codes");
-    check_model(model, x, "silu between codes, and its floats");
+    model = integers_through("    s = torch.nn.functional.silu(f)\n"
+                             "    r = torch.quantize_per_tensor(s, 0.03, 5, torch.quint8)\n"
+                             "    d = r.dequantize()\n"
+                             "    return (d, s)\n");
+    assert_string_equal(steps_of(model, x),
+                        "quantized elements elements quantized elements quantized elements");
+    check_model(model, x, "silu between integers, and its floats");
     tare_model_destroy(model);
     tare_tensor_release(x);
 }
@@ -507,8 +509,10 @@ static void pictures_are_quantized_into_pixels(void **state) {
                                       "    return a\n");
         tare_tensor *x = NEW_INPUT(2, planes, 53, 47);
         tare_model *q = quantized_model(model, x);
-        assert_string_equal(steps_of(q, x), planes < 5 ? "codes code layer codes reorder"
-                                                       : "codes reorder code layer codes reorder");
+        assert_string_equal(
+            steps_of(q, x),
+            planes < 5 ? "quantized elements quantized layer quantized elements reorder"
+                       : "quantized elements reorder quantized layer quantized elements reorder");
         check_levels(q, x, "a picture");
         tare_model_destroy(q);
         tare_model_destroy(model);
@@ -542,7 +546,8 @@ static void integer_layers_take_in_bounds_and_sums(void **state) {
     tare_tensor *x = NEW_INPUT(2, 8, 6, 6);
     tare_model *q = quantized_model(model, x);
     assert_string_equal(steps_of(q, x),
-                        "codes reorder code layer code layer code layer code pool codes reorder");
+                        "quantized elements reorder quantized layer quantized layer quantized "
+                        "layer quantized pool quantized elements reorder");
     check_model(q, x, "inverted residual in integers");
     tare_model_destroy(q);
     tare_model_destroy(model);
@@ -678,7 +683,7 @@ int main(void) {
         cmocka_unit_test(views_of_constants_leave_them_as_they_are),
         cmocka_unit_test(tensors_of_the_model_that_turn_in_place_turn_in_every_run),
         cmocka_unit_test(runs_keep_no_references_on_results_of_several_parts),
-        cmocka_unit_test(functions_between_codes_are_one_table),
+        cmocka_unit_test(functions_between_integers_are_one_table),
         cmocka_unit_test(pictures_are_quantized_into_pixels),
         cmocka_unit_test(integer_layers_take_in_bounds_and_sums),
         cmocka_unit_test(exported_programs_get_the_same_layers),

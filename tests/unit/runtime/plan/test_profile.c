@@ -10,7 +10,7 @@
 #include "tare/session.h"
 
 typedef struct digits {
-    tare_model *real, *codes;
+    tare_model *real, *quantized;
     map images;
     tare_tensor *some;
 } digits;
@@ -37,7 +37,7 @@ static int set_up(void **state) {
     CHECK_OK(tare__npz_read("data/digits/test.npz", 0, &d.images, NULL));
     const tare_tensor *all = tare__map_get(&d.images, "x");
     CHECK_OK(tare_tensor_from_data(TARE_FLOAT32, 4, shape, tare_tensor_data(all), &d.some, NULL));
-    d.codes = quantize(&d);
+    d.quantized = quantize(&d);
     *state = &d;
     return 0;
 }
@@ -47,7 +47,7 @@ static int tear_down(void **state) {
     tare_tensor_release(d->some);
     tare__tensor_map_release(&d->images);
     tare_model_destroy(d->real);
-    tare_model_destroy(d->codes);
+    tare_model_destroy(d->quantized);
     return 0;
 }
 
@@ -103,7 +103,7 @@ static void there_are_no_steps_before_the_first_run_and_in_references(void **sta
 
 static void steps_are_timed_while_profiling_is_on(void **state) {
     const digits *d = *state;
-    tare_session *s = session_of(d->codes, false);
+    tare_session *s = session_of(d->quantized, false);
     tare_step step;
     run_times(s, d->some, 1);
     assert_true(tare_session_get_step(s, 0, &step));
@@ -130,7 +130,7 @@ static void steps_are_timed_while_profiling_is_on(void **state) {
 static void later_plans_are_timed(void **state) {
     const digits *d = *state;
     const int64_t shape[] = {2, 1, 8, 8};
-    tare_session *s = session_of(d->codes, false);
+    tare_session *s = session_of(d->quantized, false);
     tare_tensor *two = NULL;
     tare_step step;
     CHECK_OK(tare_tensor_from_data(TARE_FLOAT32, 4, shape, tare_tensor_data(d->some), &two, NULL));
@@ -144,26 +144,26 @@ static void later_plans_are_timed(void **state) {
     tare_session_destroy(s);
 }
 
-// Of floats the operators' rows count, of codes the packed layers.
+// Of floats the operators' rows count, of quantized values the packed layers.
 static void integers_multiply_as_often_as_floats(void **state) {
     const digits *d = *state;
-    tare_session *real = session_of(d->real, false), *codes = session_of(d->codes, false);
+    tare_session *real = session_of(d->real, false), *quantized = session_of(d->quantized, false);
     run_times(real, d->some, 1);
-    run_times(codes, d->some, 1);
+    run_times(quantized, d->some, 1);
     assert_true(all_macs(real) > 10000000);
-    assert_int_equal(all_macs(real), all_macs(codes));
+    assert_int_equal(all_macs(real), all_macs(quantized));
     tare_session_destroy(real);
-    tare_session_destroy(codes);
+    tare_session_destroy(quantized);
 }
 
 static void a_layer_says_what_computes_it_and_why(void **state) {
     const digits *d = *state;
-    tare_session *real = session_of(d->real, false), *codes = session_of(d->codes, false);
+    tare_session *real = session_of(d->real, false), *quantized = session_of(d->quantized, false);
     tare_step step;
     run_times(real, d->some, 1);
-    run_times(codes, d->some, 1);
-    assert_int_equal(count_steps(codes, "conv1", &step), 1);
-    assert_string_equal(step.kind, "code layer");
+    run_times(quantized, d->some, 1);
+    assert_int_equal(count_steps(quantized, "conv1", &step), 1);
+    assert_string_equal(step.kind, "quantized layer");
     assert_string_equal(step.node, "conv1");
     assert_non_null(strstr(step.kernel, "qu8_product__"));
     assert_non_null(strstr(step.why, "integers: product"));
@@ -177,7 +177,7 @@ static void a_layer_says_what_computes_it_and_why(void **state) {
     assert_int_equal(step.input_bytes, 5 * 8 * 8 * 4);
     assert_int_equal(step.bits_may_differ, strcmp(step.kind, "layer") == 0);
     tare_session_destroy(real);
-    tare_session_destroy(codes);
+    tare_session_destroy(quantized);
 }
 
 // Of a graph over weights of 2 x 2: "conv2d of a module that pads", and the like.
@@ -229,7 +229,7 @@ static void a_call_says_whether_a_library_multiplies_in_it(void **state) {
 
 static void the_memory_holds_every_place(void **state) {
     const digits *d = *state;
-    tare_session *s = session_of(d->codes, false);
+    tare_session *s = session_of(d->quantized, false);
     tare_plan_memory memory;
     tare_plan_place place;
     size_t places = 0;
@@ -253,7 +253,7 @@ static tare_status profiled_job(const digits *d) {
     tare_tensor *y = NULL;
     const tare_tensor *x = d->some;
     size_t count = 0;
-    TARE_TRY(tare_session_create(d->codes, NULL, &s, NULL));
+    TARE_TRY(tare_session_create(d->quantized, NULL, &s, NULL));
     tare_status status = tare_session_run(s, &x, 1, &y, 1, &count, NULL);
     if (status == TARE_OK) {
         tare_tensor_release(y);

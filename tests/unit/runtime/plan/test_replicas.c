@@ -116,7 +116,7 @@ static void floats_have_the_same_bits(void **state) {
     check_bits(real_model());
 }
 
-static void codes_have_the_same_bits(void **state) {
+static void integers_have_the_same_bits(void **state) {
     (void)state;
     check_bits(integer_model());
 }
@@ -343,7 +343,7 @@ static void sessions_run_beside_each_other(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_have_the_same_bits),
-        cmocka_unit_test(codes_have_the_same_bits),
+        cmocka_unit_test(integers_have_the_same_bits),
         cmocka_unit_test(masks_are_those_of_the_sample),
         cmocka_unit_test(a_batch_that_is_measured_stays_whole),
         cmocka_unit_test(threads_share_what_is_left),

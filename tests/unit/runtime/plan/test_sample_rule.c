@@ -243,7 +243,7 @@ static const rule_case cases[] = {
      "    back = view.view(size, -1)\n"
      "    return back\n",
      false},
-    {"codes whose range is measured",
+    {"integers whose range is measured",
      "    codes = torch.quantize_per_tensor_dynamic(x, torch.quint8, False)\n"
      "    floats = codes.dequantize()\n"
      "    return floats\n",

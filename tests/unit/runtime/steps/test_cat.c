@@ -77,7 +77,7 @@ static const network networks[] = {
      "    z = y.dequantize()\n"
      "    return z\n",
      0, 0},
-    {"codes of one pixel",
+    {"integers of one pixel",
      "    q = torch.quantize_per_tensor(x, 0.01, 110, torch.quint8)\n"
      "    p = torch.nn.functional.adaptive_avg_pool2d(q, 1)\n"
      "    a = torch.nn.functional.relu(p)\n"
@@ -87,7 +87,7 @@ static const network networks[] = {
      "    z = y.dequantize()\n"
      "    return z\n",
      0, 0},
-    {"plain codes of one pixel",
+    {"plain integers of one pixel",
      "    q = torch.quantize_per_tensor(x, 0.01, 110, torch.quint8)\n"
      "    p = torch.amax(q, (2, 3), True)\n"
      "    a = torch.nn.functional.relu(p)\n"
@@ -128,7 +128,7 @@ static void check_steps(const network *n, tare_session *s) {
     tare_step step = {.struct_size = sizeof step};
     for (size_t i = 0; tare_session_get_step(s, i, &step); i++) {
         size_t copied = 0, there = 0;
-        if (strcmp(step.op, "cat") != 0 || strcmp(step.kind, "code cat") == 0) continue;
+        if (strcmp(step.op, "cat") != 0 || strcmp(step.kind, "quantized cat") == 0) continue;
         assert_string_equal(step.kind, "cat");
         assert_int_equal(sscanf(step.why, "rows: %zu copied, %zu in place", &copied, &there), 2);
         steps++;
@@ -190,7 +190,7 @@ typedef struct channel_network {
     const char *code;
     const char *convs[8]; // "name config", all with a name of one letter
     size_t in_place;      // steps that write a part of something
-    size_t copies;        // steps that copy, between codes
+    size_t copies;        // steps that copy, between quantized values
 } channel_network;
 
 static const channel_network channel_networks[] = {
@@ -335,7 +335,7 @@ static const channel_network channel_networks[] = {
       "c in_channels=12, out_channels=12, kernel_size=1"},
      0,
      0},
-    {"few channels, and functions of codes",
+    {"few channels, and functions of integers",
      "def forward(self, x):\n"
      "    a = self.a(x)\n"
      "    b = self.b(x)\n"
@@ -410,7 +410,7 @@ static void check_channel_steps(const channel_network *n) {
     tare_session *s = session_of(m, false);
     run_outputs y = outputs_of(s, &in, 1);
     const size_t in_place = count_steps(s, NULL, "; in place for ");
-    const size_t copies = count_steps(s, "code cat", NULL) + count_steps(s, "gather", NULL);
+    const size_t copies = count_steps(s, "quantized cat", NULL) + count_steps(s, "gather", NULL);
     if (in_place != n->in_place || copies != n->copies)
         fail_msg("%s: %zu parts in place, %zu copies", n->name, in_place, copies);
     release_outputs(&y);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of tables of floats, of 8-bit and of 4-bit codes, and bags of them: a session's kernels give
-// the bits of the operator's reference, for every remainder of the vectors and any number of
-// threads, and refuse the same indices and offsets.
+// Rows of tables of floats, of 8-bit and of 4-bit quantized values, and bags of them: a session's
+// kernels give the bits of the operator's reference, for every remainder of the vectors and any
+// number of threads, and refuse the same indices and offsets.
 #include "support/test.h"
 
 #include <string.h>
@@ -30,9 +30,9 @@ static tare_tensor *table_of(tare_dtype dtype, int64_t width, uint64_t *state) {
                                       zero_point);
     CHECK_OK(tare__tensor_quantized(2, shape, q, &table, NULL));
     tare__qparams_release(q);
-    const uint32_t codes = dtype == TARE_QUINT4X2 ? 16 : 256;
+    const uint32_t quantized = dtype == TARE_QUINT4X2 ? 16 : 256;
     for (int64_t i = 0; i < table->count; i++)
-        ((uint8_t *)table->data)[i] = (uint8_t)(next(state) % codes);
+        ((uint8_t *)table->data)[i] = (uint8_t)(next(state) % quantized);
     return table;
 }
 
@@ -153,8 +153,8 @@ static void indices_outside_are_refused_alike(void **state) {
 
 // --- bags ---
 
-#define BAGS_CODE "def forward(self, x, at):\n    bags = self.rows(x, at)\n    return bags\n"
-#define WEIGHTED_CODE                                                                              \
+#define BAGS_INTEGER "def forward(self, x, at):\n    bags = self.rows(x, at)\n    return bags\n"
+#define WEIGHTED_INTEGER                                                                           \
     "def forward(self, x, at, share):\n    bags = self.rows(x, at, share)\n    return bags\n"
 
 // Bags of 0 to 3 indices; the last one has what is left.
@@ -178,7 +178,7 @@ static void check_bags(tare_dtype dtype, int64_t width, int64_t bags, int thread
             char more[64];
             (void)snprintf(more, sizeof more, ", mode='%s'%s", modes[mode],
                            padded ? ", padding_idx=3" : "");
-            tare_model *model = model_with("EmbeddingBag", more, BAGS_CODE, dtype, width, state);
+            tare_model *model = model_with("EmbeddingBag", more, BAGS_INTEGER, dtype, width, state);
             tare_tensor *x = indices_of(TARE_INT64, count, state);
             tare_tensor *at = offsets_of(bags, count, state);
             check_equal_of(model, threads, &(inputs){"embedding bag", {x, at}, 2});
@@ -204,7 +204,7 @@ static void rows_of_a_bag_have_shares(void **state) {
     (void)state;
     for (size_t t = 0; t < 3; t++) {
         tare_model *model =
-            model_with("EmbeddingBag", ", mode='sum'", WEIGHTED_CODE, tables[t], WIDEST, &seed);
+            model_with("EmbeddingBag", ", mode='sum'", WEIGHTED_INTEGER, tables[t], WIDEST, &seed);
         tare_tensor *x = indices_of(TARE_INT64, 40, &seed), *at = offsets_of(17, 40, &seed);
         tare_tensor *share = NEW_INPUT(40);
         check_equal_of(model, 1, &(inputs){"embedding bag", {x, at, share}, 3});
@@ -240,7 +240,7 @@ static void bags_are_refused_alike(void **state) {
     uint64_t seed = 9;
     (void)state;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        tare_model *model = model_with("EmbeddingBag", ", mode='sum', padding_idx=0", BAGS_CODE,
+        tare_model *model = model_with("EmbeddingBag", ", mode='sum', padding_idx=0", BAGS_INTEGER,
                                        tables[i % 3], 9, &seed);
         tare_tensor *x = indices_of(TARE_INT64, 12, &seed), *at = NULL;
         CHECK_OK(tare_tensor_create(TARE_INT64, 1, &(int64_t){4}, &at, NULL));

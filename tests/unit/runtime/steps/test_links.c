@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float convolutions that plans compute together, in bands of rows: they give what the layers give
-// one by one, for any number of threads and in a batch.
+// Float convolutions that plans compute together, in row blocks of rows: they give what the layers
+// give one by one, for any number of threads and in a batch.
 #include "support/models.h"
 #include "support/plan_checks.h"
 #include "support/test.h"
@@ -53,7 +53,7 @@ static tare_model *make(void) {
                      "    return last\n");
 }
 
-// What a session gives, of which so many steps compute several layers in bands.
+// What a session gives, of which so many steps compute several layers in row blocks.
 static tare_tensor *check_bands(const tare_model *model, const tare_session_options *options,
                                 const tare_tensor *x, size_t bands, const tare_tensor *expected) {
     tare_session *s = session_with(model, options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators read the codes that their floats are made of: the bits are the references',
-// in either layout, and floats that somebody else wants are there.
+// Elementwise operators read the quantized values that their floats are made of: the bits are the
+// references', in either layout, and floats that somebody else wants are there.
 #include "support/test.h"
 
 #include "support/models.h"
@@ -8,9 +8,11 @@
 
 #define THEN "\n    "
 
-// What y becomes of floats x and f, and codes q, p and r; of these, f, p and r lie channels last.
+// What y becomes of floats x and f, and quantized values q, p and r; of these, f, p and r lie
+// channels last.
 static const struct {
-    size_t converted, coded; // steps that only dequantize, and those that go by elements of codes
+    size_t converted,
+        coded; // steps that only dequantize, and those that go by elements of quantized values
     const char *line;
 } lines[] = {
     {0, 1, "a = p.dequantize()" THEN "b = f + a" THEN "y = torch.relu(b)"},
@@ -35,7 +37,7 @@ static const struct {
      "y = e * f"}, // e is broadcast
     {1, 0, "a = p.dequantize()" THEN "b = a + f" THEN "y = b * a"},
     {1, 0, "a = p.dequantize()" THEN "y = torch.softmax(a, 1)"},
-    // Nobody writes over the codes before they are read.
+    // Nobody writes over the quantized values before they are read.
     {1, 1,
      "a = p.dequantize()" THEN "s = torch.ops.quantized.add(p, p, 0.02, 100)" THEN
      "t = torch.nn.functional.max_pool2d(s, 3, 1, 1)" THEN "i = t.dequantize()" THEN
@@ -53,7 +55,7 @@ static const struct {
      "t = p.view(-1, 2, 5, 1)" THEN "w = t.transpose(1, 2)" THEN
      "s = torch.ops.quantized.add(p, p, 0.02, 100)" THEN "i = s.dequantize()" THEN
      "v = torch.amax(i, [0, 1, 2, 3], True)" THEN "a = w.dequantize()" THEN "y = a + v"},
-    // Codes that lie among others.
+    // Quantized values that lie among others.
     {2, 0,
      "a = p.dequantize()" THEN "c = torch.cat([p, p], 1)" THEN "b = f + a" THEN
      "d = c.dequantize()" THEN "e = torch.amax(d, 1, True)" THEN "y = b - e"},
@@ -75,8 +77,8 @@ static tare_model *model_of(size_t i) {
 }
 
 static void check_steps(const tare_session *s, size_t i) {
-    const size_t converted = count_steps(s, "codes", "codes to floats");
-    const size_t coded = count_steps(s, "elements", "of codes");
+    const size_t converted = count_steps(s, "quantized elements", "integers to floats");
+    const size_t coded = count_steps(s, "elements", "dequantized on the way");
     if (converted != lines[i].converted || coded != lines[i].coded)
         fail_msg("%s: %zu and %zu", lines[i].line, converted, coded);
 }
@@ -87,7 +89,7 @@ static void check(size_t i, const tare_tensor *x) {
     tare_model_destroy(model);
 }
 
-static void codes_become_floats_where_they_are_read(void **state) {
+static void integers_become_floats_where_they_are_read(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(2, 5, 6, 7), *large = NEW_INPUT(1, 19, 50, 40);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -109,7 +111,7 @@ static void every_allocation_may_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codes_become_floats_where_they_are_read),
+        cmocka_unit_test(integers_become_floats_where_they_are_read),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static void every_form_is_a_step_of_integers(void **state) {
                 tare_tensor_release(y);
             }
             check_calls(s, "", forms[i].class);
-            assert_int_equal(count_steps(s, "code layer", NULL), 1);
+            assert_int_equal(count_steps(s, "quantized layer", NULL), 1);
             tare_session_destroy(s);
         }
         tare_tensor_release(expected);

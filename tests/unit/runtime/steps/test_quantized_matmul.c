@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of two tensors of byte codes: sessions give the reference's bits for every level, shape
-// and zero point, and what floats give.
+// Products of two tensors of quantized bytes: sessions give the reference's bits for every level,
+// shape and zero point, and what floats give.
 #include "support/test.h"
 
 #include <math.h>
@@ -24,14 +24,14 @@ static tare_tensor *run(const tare_model *m, const tare_tensor *const *x, bool r
     size_t count = 0, i = 0;
     CHECK_DONE(tare_session_create(m, &options, &s, job_error()));
     CHECK_DONE(tare_session_run(s, x, 2, &y, 1, &count, job_error()));
-    while (tare_session_get_step(s, i, &step) && strcmp(step.kind, "code matmul") != 0) i++;
+    while (tare_session_get_step(s, i, &step) && strcmp(step.kind, "quantized matmul") != 0) i++;
     assert_true(reference || i < tare_session_step_count(s));
     tare_session_destroy(s);
     return y;
 }
 
 static void check_case(const matmul_case *c, const char *dtype, int a_zero, int b_zero,
-                       bool gives_codes) {
+                       bool gives_quantized) {
     char code[1024];
     (void)snprintf(code, sizeof code,
                    "def forward(self, a, b):\n"
@@ -39,9 +39,9 @@ static void check_case(const matmul_case *c, const char *dtype, int a_zero, int 
                    "    qb = torch.quantize_per_tensor(b, 0.009, %d, torch.%s)\n"
                    "    y = %s\n%s",
                    a_zero, dtype, b_zero, dtype,
-                   gives_codes ? "torch.ops.quantized.matmul(qa, qb, 0.03, 60)"
-                               : "torch.ops.tare.matmul_float(qa, qb)",
-                   gives_codes ? "    z = y.dequantize()\n    return z\n" : "    return y\n");
+                   gives_quantized ? "torch.ops.quantized.matmul(qa, qb, 0.03, 60)"
+                                   : "torch.ops.tare.matmul_float(qa, qb)",
+                   gives_quantized ? "    z = y.dequantize()\n    return z\n" : "    return y\n");
     tare_model *m = new_model(NULL, new_tree(), code);
     tare_tensor *a = new_input(c->a_ndim, c->a), *b = new_input(c->b_ndim, c->b);
     const tare_tensor *inputs[] = {a, b};
@@ -68,15 +68,15 @@ static void sessions_give_the_references_bits(void **state) {
         {1, 2, {9}, {9, 5}},           {2, 1, {4, 9}, {9}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int gives_codes = 0; gives_codes < 2; gives_codes++) {
-            check_case(&cases[i], "quint8", 120, 128, gives_codes != 0);
-            check_case(&cases[i], "quint8", 0, 3, gives_codes != 0);
-            check_case(&cases[i], "qint8", -7, 0, gives_codes != 0);
-            check_case(&cases[i], "qint8", 127, -128, gives_codes != 0);
+        for (int gives_quantized = 0; gives_quantized < 2; gives_quantized++) {
+            check_case(&cases[i], "quint8", 120, 128, gives_quantized != 0);
+            check_case(&cases[i], "quint8", 0, 3, gives_quantized != 0);
+            check_case(&cases[i], "qint8", -7, 0, gives_quantized != 0);
+            check_case(&cases[i], "qint8", 127, -128, gives_quantized != 0);
         }
 }
 
-static void codes_give_what_floats_give(void **state) {
+static void integers_give_what_floats_give(void **state) {
     (void)state;
     tare_model *m = new_model(NULL, new_tree(),
                               "def forward(self, a, b):\n"
@@ -98,8 +98,8 @@ static void codes_give_what_floats_give(void **state) {
     tare_model_destroy(m);
 }
 
-// By the general rule, which takes floats beside codes; what stands around it is planned.
-static void floats_beside_codes_are_left_to_the_rule(void **state) {
+// By the general rule, which takes floats beside integers; what stands around it is planned.
+static void floats_beside_integers_are_left_to_the_rule(void **state) {
     (void)state;
     tare_model *m = new_model(NULL, new_tree(),
                               "def forward(self, a):\n"
@@ -112,7 +112,7 @@ static void floats_beside_codes_are_left_to_the_rule(void **state) {
     tare_session *reference = session_of(m, true), *s = session_of(m, false);
     tare_tensor *expected = output_of(reference, a), *found = output_of(s, a);
     check_same_tensor(found, expected);
-    check_calls(s, "quantized.matmul", "floats beside codes");
+    check_calls(s, "quantized.matmul", "floats beside integers");
     tare_tensor_release(found);
     tare_tensor_release(expected);
     tare_session_destroy(s);
@@ -123,9 +123,9 @@ static void floats_beside_codes_are_left_to_the_rule(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(floats_beside_codes_are_left_to_the_rule),
+        cmocka_unit_test(floats_beside_integers_are_left_to_the_rule),
         cmocka_unit_test(sessions_give_the_references_bits),
-        cmocka_unit_test(codes_give_what_floats_give),
+        cmocka_unit_test(integers_give_what_floats_give),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,8 @@
 #include "support/models.h"
 #include "support/plan_checks.h"
 
-// `call` pools what is called q: codes, or what `before`, a line or nothing, makes of codes p.
+// `call` pools what is called q: quantized values, or what `before`, a line or nothing, makes of
+// quantized values p.
 static void check_lines(const tare_tensor *x, const char *dtype, const char *before,
                         const char *call, int most_threads) {
     char code[768];
@@ -136,7 +137,7 @@ static void adaptive_max_pool_of_lines_equals_the_reference(void **state) {
 }
 
 // Dilated windows step over images of one or two pixels. What is resized lies channels last.
-static void windows_between_pixels_give_the_least_code(void **state) {
+static void windows_between_pixels_give_the_least_integer(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(2, 3, 4, 4);
     for (int height = 1; height <= 3; height++)
@@ -174,7 +175,7 @@ static void bind_pool(op_call *call, value args[5], tare_tensor *x, arena *memor
     CHECK_DONE(tare__call_allocate(call));
 }
 
-static void windows_without_pixels_give_the_parameters_least_code(void **state) {
+static void windows_without_pixels_give_the_parameters_least_integer(void **state) {
     static const struct {
         tare_dtype dtype;
         int64_t least, code;
@@ -251,8 +252,8 @@ int main(void) {
         cmocka_unit_test(max_pool_of_lines_equals_the_reference),
         cmocka_unit_test(max_pool_of_lines_of_volumes_equals_the_reference),
         cmocka_unit_test(adaptive_max_pool_of_lines_equals_the_reference),
-        cmocka_unit_test(windows_between_pixels_give_the_least_code),
-        cmocka_unit_test(windows_without_pixels_give_the_parameters_least_code),
+        cmocka_unit_test(windows_between_pixels_give_the_least_integer),
+        cmocka_unit_test(windows_without_pixels_give_the_parameters_least_integer),
         cmocka_unit_test(adaptive_average_equals_the_reference),
         cmocka_unit_test(threads_share_a_window),
     };

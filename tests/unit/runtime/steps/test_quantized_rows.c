@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax of codes by lines: the reference's bits for every level and number of threads.
+// Softmax of quantized values by lines: the reference's bits for every level and number of threads.
 #include "support/test.h"
 
 #include "runtime/kernels/isa.h"
@@ -23,7 +23,7 @@ static void check(int64_t lines, int64_t width, const char *dtype, const char *c
         assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
         tare_session *s = session_on(m, 1 + isa % 2);
         tare_tensor *found = output_of(s, x);
-        assert_true(count_steps(s, "code softmax", NULL) > 0);
+        assert_true(count_steps(s, "quantized softmax", NULL) > 0);
         check_same_tensor(found, expected);
         tare_tensor_release(found);
         tare_session_destroy(s);
@@ -35,7 +35,7 @@ static void check(int64_t lines, int64_t width, const char *dtype, const char *c
     tare_model_destroy(m);
 }
 
-static void lines_of_codes_give_the_references_bits(void **state) {
+static void lines_of_integers_give_the_references_bits(void **state) {
     (void)state;
     static const int64_t widths[] = {8, 17, 64, 131};
     for (size_t i = 0; i < 4; i++)
@@ -48,7 +48,7 @@ static void lines_of_codes_give_the_references_bits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_of_codes_give_the_references_bits),
+        cmocka_unit_test(lines_of_integers_give_the_references_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

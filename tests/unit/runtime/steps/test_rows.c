@@ -11,7 +11,8 @@
 
 #define ATEN "torch.ops.aten."
 
-// Of x [..][12][..][19] and its codes q; `narrow` are tensors of 12, `wide` of 19 elements.
+// Of x [..][12][..][19] and its quantized values q; `narrow` are tensors of 12, `wide` of 19
+// elements.
 static const char *const calls[] = {
     ATEN "exp.default(x)",
     ATEN "expm1.default(x)",
@@ -61,12 +62,12 @@ static tare_model *model_of(const char *call) {
         if (strstr(call, names[i]) != NULL) // it may read no tensor that nobody uses
             tare__text_printf(&code, "    %s = self.%s.bias\n", names[i], names[i]);
     }
-    const bool has_codes = strstr(call, "(q,") != NULL;
-    if (has_codes)
+    const bool has_quantized = strstr(call, "(q,") != NULL;
+    if (has_quantized)
         tare__text_append(&code, "    q = torch.quantize_per_tensor(x, 0.03, 100, torch.quint8)\n");
     tare__text_printf(&code, "    y = %s\n", call);
     tare__text_append(&code,
-                      has_codes ? "    z = y.dequantize()\n    return z\n" : "    return y\n");
+                      has_quantized ? "    z = y.dequantize()\n    return z\n" : "    return y\n");
     tare_model *model = new_model(NULL, root, tare__text_chars(&code));
     tare__text_release(&code);
     return model;

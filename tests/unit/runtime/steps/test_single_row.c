@@ -83,8 +83,8 @@ static void convolutions_of_one_pixel_have_fixed_bits(void **state) {
     check_pixels(NEW_INPUT(7, 333, 5, 4));
 }
 
-// Linked with a layer that sees padding alone beside it, which bands refuse; the pixel has as many
-// functions behind it as a layer may have.
+// Linked with a layer that sees padding alone beside it, which row blocks refuse; the pixel has as
+// many functions behind it as a layer may have.
 static void a_pixel_before_a_depthwise_layer_has_fixed_bits(void **state) {
     (void)state;
     module *root = new_tree();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that have a step of floats and none of codes run as that one between conversions, in
-// either layout, and give the bits of their references.
+// Operators that have a step of floats and none of quantized values run as that one between
+// conversions, in either layout, and give the bits of their references.
 #include "support/test.h"
 
 #include "support/models.h"
 #include "support/plan_checks.h"
 
-// The operator that may be a call, on floats, and what y becomes of the codes q and p.
+// The operator that may be a call, on floats, and what y becomes of the quantized values q and p.
 static const struct {
     const char *call, *line;
 } lines[] = {
@@ -46,7 +46,7 @@ static void check(size_t i, const tare_tensor *x) {
     tare_model_destroy(model);
 }
 
-static void steps_of_floats_stand_between_codes(void **state) {
+static void steps_of_floats_stand_between_integers(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(2, 6, 5, 4);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) check(i, x);
@@ -63,7 +63,7 @@ static void every_allocation_may_fail(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_of_floats_stand_between_codes),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_of_floats_stand_between_integers),
                                        cmocka_unit_test(every_allocation_may_fail)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

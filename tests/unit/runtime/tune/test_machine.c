@@ -34,8 +34,8 @@ static void every_level_multiplies_in_every_round(void **state) {
         const float last = k->multiply_floats(1000);
         assert_true(last > 0 && (int)(last + 0.01F) % 4 == 0);
         assert_true(k->multiply_floats(1) != last);
-        assert_int_not_equal(k->multiply_codes(1), k->multiply_codes(2));
-        assert_true(k->codes > 0 && k->floats > 0);
+        assert_int_not_equal(k->multiply_integers(1), k->multiply_integers(2));
+        assert_true(k->integers > 0 && k->floats > 0);
     }
 }
 

@@ -55,7 +55,7 @@ static program layer_program(const layer_case *c, bool is_signed, const char *ac
     return p;
 }
 
-static void layers_give_the_codes_of_the_converted_program(void **state) {
+static void layers_give_the_integers_of_the_converted_program(void **state) {
     (void)state;
     for (size_t i = 0; i < (size_t)4 * LAYER_COUNT; i++) {
         const layer_case *c = &layers[i / 4];
@@ -159,7 +159,7 @@ static void int32_biases_join_the_sum(void **state) {
     const int64_t weight[] = {6, 7}, bias[] = {6};
     quantized(&p, "x", "v", &x);
     put_weight(&p, 2, weight, -1);
-    put_codes(&p, "steps", TARE_INT32, 1, bias, -3000, 3000);
+    put_integers(&p, "steps", TARE_INT32, 1, bias, -3000, 3000);
     line(&p,
          "b = " DECOMPOSED "dequantize_per_tensor.default(steps, %.17g, 0, -2147483648, "
          "2147483647, torch.int32)",
@@ -254,7 +254,7 @@ static void a_constant_is_added_to_what_a_layer_gives(void **state) {
         const int64_t weight[] = {6, 7}, one[] = {1};
         quantized(&p, "x", "v", &x);
         put_weight(&p, 2, weight, 0);
-        put_codes(&p, "code", is_signed ? TARE_INT8 : TARE_UINT8, 1, one, 40, 60);
+        put_integers(&p, "code", is_signed ? TARE_INT8 : TARE_UINT8, 1, one, 40, 60);
         dequantized(&p, "k", "code", &k);
         line(&p, "y = torch.ops.aten.linear.default(x, w)");
         quantized(&p, "h", "y", &h);
@@ -277,7 +277,7 @@ static void unsigned_weights_become_signed_ones(void **state) {
     const grid w = {false, 0.01, 131, 0, 255};
     const int64_t weight[] = {6, 7};
     quantized(&p, "x", "v", &x);
-    put_codes(&p, "frozen", TARE_UINT8, 2, weight, 0, 255);
+    put_integers(&p, "frozen", TARE_UINT8, 2, weight, 0, 255);
     dequantized(&p, "w", "frozen", &w);
     line(&p, "y = torch.ops.aten.linear.default(x, w)");
     quantized(&p, "result", "y", &y);
@@ -329,7 +329,7 @@ static void tables_are_looked_up_as_integers(void **state) {
     program p = new_program("v");
     const int64_t table[] = {9, 4}, rows[] = {9};
     tare_tensor *scales = NULL, *indices = NULL, *zeros = NULL;
-    put_codes(&p, "frozen", TARE_UINT8, 2, table, 0, 255);
+    put_integers(&p, "frozen", TARE_UINT8, 2, table, 0, 255);
     CHECK_OK(tare_tensor_create(TARE_FLOAT32, 1, rows, &scales, NULL));
     CHECK_OK(tare_tensor_create(TARE_FLOAT32, 1, rows, &zeros, NULL));
     for (int64_t i = 0; i < 9; i++) {
@@ -391,7 +391,7 @@ static void weights_may_keep_their_quantize(void **state) {
                 tare__f32(scales)[k] = (float)random_scale(0.005);
             put_tensor(&p, "scales", scales);
             line(&p, "scales = self.scales");
-            put_codes(&p, "zeros", TARE_INT64, 1, &channels, 0, 0);
+            put_integers(&p, "zeros", TARE_INT64, 1, &channels, 0, 0);
             line(&p,
                  "q_w = " DECOMPOSED "quantize_per_channel.default(real, scales, zeros, 0, -127, "
                  "127, torch.int8)");
@@ -442,7 +442,7 @@ static program large_program(void) {
     quantized(&p, "l", "k2", &x);
     line(&p, "c3 = torch.ops.aten.conv2d.default(d, w, b, [2, 2], [1, 1])");
     line(&p, "o = torch.ops.aten.mean.default(c3)");
-    put_codes(&p, "rows", TARE_UINT8, 2, table, 0, 255);
+    put_integers(&p, "rows", TARE_UINT8, 2, table, 0, 255);
     put_floats(&p, "row_scales", rows[0], 0.01);
     tare_tensor *scales = tare__module_tensor(p.root, "row_scales");
     for (int64_t k = 0; k < scales->count; k++)
@@ -502,7 +502,7 @@ static void memory_may_end_at_any_place(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_give_the_codes_of_the_converted_program),
+        cmocka_unit_test(layers_give_the_integers_of_the_converted_program),
         cmocka_unit_test(bounds_of_one_layer_are_its_own),
         cmocka_unit_test(bounds_become_those_of_layers),
         cmocka_unit_test(bounds_behind_a_quantize_become_those_of_layers),

@@ -100,7 +100,7 @@ static void check_operator(const operator_case *c, bool is_signed, const char *a
     for (size_t i = 0; i < 2; i++) tare_tensor_release(inputs[i]);
 }
 
-static void operators_give_the_codes_of_the_converted_program(void **state) {
+static void operators_give_the_integers_of_the_converted_program(void **state) {
     (void)state;
     for (size_t i = 0; i < OPERATOR_COUNT; i++)
         for (size_t k = 0; k < 4; k++) check_operator(&operators[i], k % 2 == 0, NULL);
@@ -126,10 +126,10 @@ static void what_stays_float_says_why(void **state) {
         const char *call, *reason;
     } cases[] = {
         {"cat.default([a, u], 1)", "its input 'u' is float [inputs]"},
-        {"erf.default(a)", "there is no function on codes for torch.ops.aten.erf.default with "
+        {"erf.default(a)", "there is no integer function for torch.ops.aten.erf.default with "
                            "these arguments [operator]"},
         {"dropout.default(a, 0.5, True)",
-         "there is no function on codes for torch.ops.aten.dropout.default"},
+         "there is no integer function for torch.ops.aten.dropout.default"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const operator_case c = {.call = cases[i].call};
@@ -158,7 +158,7 @@ static void quantize_moves_in_front_of_what_only_moves(void **state) {
     tare_model *m = checked(&p, "result", inputs, 2);
     CHECK_HOLDS(printed(m), "y = torch.ops.quantized.cat([q_a, q_b], 1, ");
     CHECK_HOLDS(printed(m), "result = t.dequantize()");
-    CHECK_HOLDS(decided(m, "z"), "lower: lowered: works on the codes of 'y'");
+    CHECK_HOLDS(decided(m, "z"), "lower: lowered: computed on the integers of 'y'");
     tare_model_destroy(m);
     for (size_t i = 0; i < 2; i++) tare_tensor_release(inputs[i]);
 }
@@ -177,7 +177,7 @@ static program attention_program(bool has_mask) {
         (void)snprintf(frozen, sizeof frozen, "codes%d", i);
         (void)snprintf(real, sizeof real, "weight%d", i);
         (void)snprintf(heads, sizeof heads, "heads%d", i);
-        put_codes(&p, frozen, TARE_INT8, 2, weight, -127, 127);
+        put_integers(&p, frozen, TARE_INT8, 2, weight, -127, 127);
         dequantized(&p, real, frozen, &w);
         line(&p, "linear%d = torch.ops.aten.linear.default(x, %s)", i, real);
         line(&p, "view%d = torch.ops.aten.view.default(linear%d, [size, 5, 2, 4])", i, i);
@@ -189,7 +189,7 @@ static program attention_program(bool has_mask) {
     return p;
 }
 
-static void attention_of_codes_is_computed_in_integers(void **state) {
+static void attention_of_integers_is_computed_in_integers(void **state) {
     (void)state;
     for (int has_mask = 0; has_mask < 2; has_mask++) {
         program p = attention_program(has_mask != 0);
@@ -246,7 +246,7 @@ static void items_of_tuples_stay_behind_them(void **state) {
     tare_tensor_release(input);
 }
 
-static void joined_layers_give_the_codes_of_the_references(void **state) {
+static void joined_layers_give_the_integers_of_the_references(void **state) {
     (void)state;
     for (size_t i = 0; i < 4; i++) {
         program p = new_program("v");
@@ -273,7 +273,7 @@ static void joined_layers_give_the_codes_of_the_references(void **state) {
     }
 }
 
-static void codes_are_requantized_without_floats(void **state) {
+static void integers_are_requantized_without_floats(void **state) {
     (void)state;
     for (size_t i = 0; i < 4; i++) {
         program p = new_program("v");
@@ -293,14 +293,14 @@ static void codes_are_requantized_without_floats(void **state) {
     }
 }
 
-static void constants_stay_codes(void **state) {
+static void constants_stay_integers(void **state) {
     (void)state;
     program p = new_program("v");
     const grid a = random_grid(true, 0.008), b = random_grid(true, 0.006);
     const grid y = random_grid(true, 0.011);
     const int64_t shape[] = {8};
     quantized(&p, "a", "v", &a);
-    put_codes(&p, "frozen", TARE_INT8, 1, shape, -128, 127);
+    put_integers(&p, "frozen", TARE_INT8, 1, shape, -128, 127);
     dequantized(&p, "b", "frozen", &b);
     line(&p, "y = torch.ops.aten.add.Tensor(a, b)");
     quantized(&p, "result", "y", &y);
@@ -311,7 +311,7 @@ static void constants_stay_codes(void **state) {
     tare_tensor_release(x);
 }
 
-static void codes_of_16_bits_stay_as_they_are(void **state) {
+static void integers_of_16_bits_stay_as_they_are(void **state) {
     (void)state;
     static const char *const calls[] = {"linear.default(x, w)", "relu.default(x)"};
     for (size_t i = 0; i < 2; i++) {
@@ -325,9 +325,8 @@ static void codes_of_16_bits_stay_as_they_are(void **state) {
         line(&p, "y = torch.ops.aten.%s", calls[i]);
         tare_model *m = converted(&p, "y"), *l = NULL;
         CHECK_DONE(tare_lower_pt2e(m, NULL, &l, job_error()));
-        CHECK_HOLDS(decided(l, "y"),
-                    "lower: left float: the codes of its input 'x' are no bytes of "
-                    "their own [dtypes]");
+        CHECK_HOLDS(decided(l, "y"), "lower: left float: its input 'x' has no 8-bit values of "
+                                     "its own [dtypes]");
         tare_model_destroy(l);
         tare_model_destroy(m);
     }
@@ -351,17 +350,17 @@ static void operators_of_mixed_dtypes_stay_float(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operators_give_the_codes_of_the_converted_program),
+        cmocka_unit_test(operators_give_the_integers_of_the_converted_program),
         cmocka_unit_test(relus_and_bounds_are_fused_or_follow),
         cmocka_unit_test(what_stays_float_says_why),
         cmocka_unit_test(quantize_moves_in_front_of_what_only_moves),
-        cmocka_unit_test(attention_of_codes_is_computed_in_integers),
+        cmocka_unit_test(attention_of_integers_is_computed_in_integers),
         cmocka_unit_test(products_that_floats_follow_give_floats),
         cmocka_unit_test(items_of_tuples_stay_behind_them),
-        cmocka_unit_test(joined_layers_give_the_codes_of_the_references),
-        cmocka_unit_test(codes_are_requantized_without_floats),
-        cmocka_unit_test(constants_stay_codes),
-        cmocka_unit_test(codes_of_16_bits_stay_as_they_are),
+        cmocka_unit_test(joined_layers_give_the_integers_of_the_references),
+        cmocka_unit_test(integers_are_requantized_without_floats),
+        cmocka_unit_test(constants_stay_integers),
+        cmocka_unit_test(integers_of_16_bits_stay_as_they_are),
         cmocka_unit_test(operators_of_mixed_dtypes_stay_float),
     };
     return cmocka_run_group_tests(tests, temp_make, temp_remove);

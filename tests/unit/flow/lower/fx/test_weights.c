@@ -25,7 +25,7 @@ static void put_parameter(module *root, const char *name, int ndim, const int64_
                   (const int64_t[]){__VA_ARGS__})
 
 // Everything that the codes below name.
-static tare_model *model_of_code(const char *code) {
+static tare_model *model_of_integer(const char *code) {
     module *root = new_tree();
     put_module(root, NULL, "relu", "torch.nn.ReLU", "");
     PUT(root, "w", 3, 4);
@@ -100,7 +100,7 @@ static flow flow_of(tare_model *model, bool is_dynamic, size_t ndim, const int64
     return f;
 }
 #define FLOW(code, is_dynamic, ...)                                                                \
-    flow_of(model_of_code(code), (is_dynamic),                                                     \
+    flow_of(model_of_integer(code), (is_dynamic),                                                  \
             sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                              \
             (const int64_t[]){__VA_ARGS__})
 
@@ -204,10 +204,10 @@ static void keywords_and_plain_numbers_are_understood(void **state) {
 static void packed_weights_are_named_after_the_scope(void **state) {
     (void)state;
     tare_model *model =
-        model_of_code("def forward(self, x):\n    blk_0_w = getattr(self.blk, \"0\").w\n"
-                      "    linear = torch._C._nn.linear(x, blk_0_w)\n"
-                      "    linear_1 = torch._C._nn.linear(x, blk_0_w)\n"
-                      "    return (linear, linear_1)\n");
+        model_of_integer("def forward(self, x):\n    blk_0_w = getattr(self.blk, \"0\").w\n"
+                         "    linear = torch._C._nn.linear(x, blk_0_w)\n"
+                         "    linear_1 = torch._C._nn.linear(x, blk_0_w)\n"
+                         "    return (linear, linear_1)\n");
     tare__graph_find(model->root->graph, "linear")->scope_path = "blk.0";
     tare__graph_find(model->root->graph, "linear_1")->scope_path = "blk.0";
     const int64_t shape[] = {5, 4};
@@ -221,7 +221,7 @@ static void packed_weights_are_named_after_the_scope(void **state) {
     drop(&f);
 }
 
-static void a_relu_without_a_fused_form_follows_on_the_codes(void **state) {
+static void a_relu_without_a_fused_form_follows_on_the_integers(void **state) {
     (void)state;
     flow f = FLOW("def forward(self, x):\n    t2 = self.t2\n"
                   "    conv_transpose2d = torch.conv_transpose2d(x, t2, None, (2, 2))\n"
@@ -353,7 +353,7 @@ int main(void) {
         cmocka_unit_test(volumes_and_products_are_lowered),
         cmocka_unit_test(keywords_and_plain_numbers_are_understood),
         cmocka_unit_test(packed_weights_are_named_after_the_scope),
-        cmocka_unit_test(a_relu_without_a_fused_form_follows_on_the_codes),
+        cmocka_unit_test(a_relu_without_a_fused_form_follows_on_the_integers),
         cmocka_unit_test(weights_are_computed_once),
         cmocka_unit_test(weights_that_depend_on_the_input_stay),
         cmocka_unit_test(dynamic_functions_quantize_by_themselves),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of float convolutions in bands of rows: a band of the last one's rows is made from what it
-// sees of the one before, and so on, while that is still in the caches. Each thread has a share of
-// the last one's rows, and windows of its own on what lies between; rows that two bands see are
-// kept, and those that two threads see are computed by both.
+// Chains of float convolutions in row blocks of rows: a row block of the last one's rows is made
+// from what it sees of the one before, and so on, while that is still in the caches. Each thread
+// has a share of the last one's rows, and windows of its own on what lies between; rows that two
+// row blocks see are kept, and those that two threads see are computed by both.
 #ifdef TARE_HAVE_DNNL
 #include <assert.h>
 #include <string.h>
@@ -15,21 +15,21 @@
 enum { WINDOW_BYTES = 384 << 10 };
 
 // A part runs, or the rows of a window that are still wanted move to its beginning.
-typedef struct band_op {
+typedef struct row_block_op {
     bool moves;
     size_t part;                     // that runs; of those that move: the window
     size_t from, to;                 // windows, from 1 on; 0: the layer's x, and its y
     int64_t x_first, y_first, count; // elements
-} band_op;
+} row_block_op;
 
-typedef struct float_bands {
+typedef struct float_row_blocks {
     size_t lane_count, window_count;
     int64_t elements[MOST_LINKS - 1]; // of windows
     size_t *first;                    // [lane_count + 1]: ops of lanes
-    band_op *ops;
-} float_bands;
+    row_block_op *ops;
+} float_row_blocks;
 
-void tare__float_bands_destroy(float_bands *bands) {
+void tare__float_row_blocks_destroy(float_row_blocks *bands) {
     if (bands == NULL) return;
     tare__free(bands->first);
     tare__free(bands->ops);
@@ -39,17 +39,17 @@ void tare__float_bands_destroy(float_bands *bands) {
 // --- what runs when ---
 
 // The shape of a part: parts of one shape in one lane are the same.
-typedef struct band_form {
+typedef struct row_block_form {
     size_t lane, link;
     float_conv conv;
-} band_form;
+} row_block_form;
 
 typedef struct schedule {
     const float_link *links;
     size_t link_count;
-    float_bands *bands;
+    float_row_blocks *bands;
     size_t op_count, op_capacity;
-    band_form *forms;
+    row_block_form *forms;
     size_t form_count, form_capacity;
     // In the lane at hand, of each link: rows made so far, and the first one that its window has.
     int64_t made[MOST_LINKS], base[MOST_LINKS];
@@ -66,12 +66,13 @@ static void seen(const float_conv *c, int64_t *first, int64_t *last) {
     *last = *first + band.in[1];
 }
 
-static bool is_same(const band_form *f, const band_form *g) {
+static bool is_same(const row_block_form *f, const row_block_form *g) {
     return f->lane == g->lane && f->link == g->link && f->conv.in[1] == g->conv.in[1] &&
            f->conv.out[1] == g->conv.out[1] && f->conv.pad[1] == g->conv.pad[1];
 }
 
-static tare_status find_part(schedule *s, const band_form *form, size_t *out, tare_error *err) {
+static tare_status find_part(schedule *s, const row_block_form *form, size_t *out,
+                             tare_error *err) {
     for (*out = 0; *out < s->form_count; (*out)++)
         if (is_same(&s->forms[*out], form)) return TARE_OK;
     if (!tare__grow((void **)&s->forms, &s->form_capacity, s->form_count, sizeof *s->forms))
@@ -80,7 +81,7 @@ static tare_status find_part(schedule *s, const band_form *form, size_t *out, ta
     return TARE_OK;
 }
 
-static tare_status add_op(schedule *s, band_op op, tare_error *err) {
+static tare_status add_op(schedule *s, row_block_op op, tare_error *err) {
     if (!tare__grow((void **)&s->bands->ops, &s->op_capacity, s->op_count, sizeof *s->bands->ops))
         return tare__out_of_memory(err);
     s->bands->ops[s->op_count++] = op;
@@ -99,7 +100,7 @@ static tare_status move_window(schedule *s, size_t link, tare_error *err) {
     if (kept <= 0) return TARE_OK;
     return add_op(
         s,
-        (band_op){
+        (row_block_op){
             .moves = true, .part = link, .x_first = (wanted - base) * row, .count = kept * row},
         err);
 }
@@ -111,8 +112,8 @@ static tare_status make_rows(schedule *s, size_t link, int64_t end, tare_error *
     int64_t begin = 0;
     if (end <= s->made[link]) return TARE_OK;
     if (!is_last) TARE_TRY(move_window(s, link, err));
-    band_form form = {s->lane, link, tare__float_conv_rows(c, s->made[link], end, &begin)};
-    band_op op = {.from = link, .to = is_last ? 0 : link + 1};
+    row_block_form form = {s->lane, link, tare__float_conv_rows(c, s->made[link], end, &begin)};
+    row_block_op op = {.from = link, .to = is_last ? 0 : link + 1};
     TARE_TRY(find_part(s, &form, &op.part, err));
     assert(is_first ||
            (begin >= s->base[link - 1] && begin + form.conv.in[1] <= s->made[link - 1]));
@@ -125,7 +126,7 @@ static tare_status make_rows(schedule *s, size_t link, int64_t end, tare_error *
     return add_op(s, op, err);
 }
 
-static tare_status make_band(schedule *s, int64_t end, tare_error *err) {
+static tare_status make_row_block(schedule *s, int64_t end, tare_error *err) {
     int64_t ends[MOST_LINKS] = {0};
     ends[s->link_count - 1] = end;
     for (size_t i = s->link_count - 1; i > 0; i--) {
@@ -138,7 +139,7 @@ static tare_status make_band(schedule *s, int64_t end, tare_error *err) {
 }
 
 // Rows of the last link whose windows fit.
-static int64_t rows_of_band(const schedule *s, int64_t rows) {
+static int64_t rows_of_block(const schedule *s, int64_t rows) {
     int64_t bytes = 0, times = 1;
     for (size_t i = s->link_count - 1; i > 0; i--) {
         times *= s->links[i].conv.stride[1];
@@ -155,14 +156,14 @@ static tare_status make_lane(schedule *s, int64_t first, int64_t last, tare_erro
         s->made[i] = s->base[i] = begin;
         if (i > 0) seen(&s->links[i].conv, &begin, &end);
     }
-    const int64_t step = rows_of_band(s, last - first);
+    const int64_t step = rows_of_block(s, last - first);
     for (int64_t row = first; row < last; row += step)
-        TARE_TRY(make_band(s, row + step < last ? row + step : last, err));
+        TARE_TRY(make_row_block(s, row + step < last ? row + step : last, err));
     return TARE_OK;
 }
 
 static tare_status make_lanes(schedule *s, size_t count, tare_error *err) {
-    float_bands *b = s->bands;
+    float_row_blocks *b = s->bands;
     const int64_t rows = s->links[s->link_count - 1].conv.out[1];
     b->lane_count = count;
     b->window_count = s->link_count - 1;
@@ -178,8 +179,8 @@ static tare_status make_lanes(schedule *s, size_t count, tare_error *err) {
 
 // --- compiling ---
 
-tare_status tare__float_bands_reserve(const float_layer *layer, tare_error *err) {
-    const float_bands *b = layer->bands;
+tare_status tare__float_row_blocks_reserve(const float_layer *layer, tare_error *err) {
+    const float_row_blocks *b = layer->bands;
     for (size_t lane = 0; lane < b->lane_count; lane++)
         for (size_t i = 0; i < b->window_count; i++)
             TARE_TRY(tare__work_reserve(&layer->shared->memory[lane].windows[i],
@@ -193,7 +194,7 @@ static tare_status compile_parts(const schedule *s, float_layer *layer, bool *fi
     const float_part *first[MOST_LINKS] = {NULL};
     *fits = true;
     for (size_t i = 0; i < s->form_count && *fits; i++) {
-        const band_form *form = &s->forms[i];
+        const row_block_form *form = &s->forms[i];
         const float_link *link = &s->links[form->link];
         const float_conv c = tare__float_conv_flat(&form->conv);
         part_form f = tare__part_form_of(&link->weights);
@@ -211,7 +212,7 @@ static tare_status create(float_layers *l, schedule *s, float_layer **out, tare_
     TARE_TRY(tare__float_layer_create(l, s->form_count, &layer, err));
     layer->bands = s->bands;
     s->bands = NULL;
-    tare_status status = tare__float_bands_reserve(layer, err);
+    tare_status status = tare__float_row_blocks_reserve(layer, err);
     if (status == TARE_OK) status = compile_parts(s, layer, &fits, err);
     return tare__float_layer_finish(layer, status, fits, out);
 }
@@ -241,25 +242,25 @@ tare_status tare__float_layer_chain(float_layers *l, const float_link *links, si
     tare_status status = make_lanes(
         &s, tare__float_part_count(l, cost_of(links, count), links[count - 1].conv.out[1]), err);
     if (status == TARE_OK) status = create(l, &s, out, err);
-    tare__float_bands_destroy(s.bands);
+    tare__float_row_blocks_destroy(s.bands);
     tare__free(s.forms);
     return status;
 }
 
 // --- running ---
 
-typedef struct bands_run {
+typedef struct row_blocks_run {
     const float_layer *layer;
     const float *x;
     float *y;
     dnnl_status_t statuses[MOST_PARTS];
-} bands_run;
+} row_blocks_run;
 
 static float *window_of(const part_memory *m, size_t window) {
     return m->windows[window].data;
 }
 
-static dnnl_status_t run_op(const bands_run *r, const part_memory *m, const band_op *op) {
+static dnnl_status_t run_op(const row_blocks_run *r, const part_memory *m, const row_block_op *op) {
     if (op->moves) {
         float *window = window_of(m, op->part);
         memmove(window, window + op->x_first, (size_t)op->count * sizeof *window);
@@ -271,8 +272,8 @@ static dnnl_status_t run_op(const bands_run *r, const part_memory *m, const band
 }
 
 static void run_lane(void *user, size_t lane, size_t worker) {
-    bands_run *r = user;
-    const float_bands *b = r->layer->bands;
+    row_blocks_run *r = user;
+    const float_row_blocks *b = r->layer->bands;
     dnnl_status_t status = dnnl_success;
     (void)worker;
     for (size_t i = b->first[lane]; i < b->first[lane + 1] && status == dnnl_success; i++)
@@ -280,8 +281,8 @@ static void run_lane(void *user, size_t lane, size_t worker) {
     r->statuses[lane] = status;
 }
 
-dnnl_status_t tare__float_bands_run(const float_layer *layer, const float *x, float *y) {
-    bands_run r = {.layer = layer, .x = x, .y = y};
+dnnl_status_t tare__float_row_blocks_run(const float_layer *layer, const float *x, float *y) {
+    row_blocks_run r = {.layer = layer, .x = x, .y = y};
     const size_t count = layer->bands->lane_count;
     tare__thread_pool_run(count > 1 ? layer->shared->pool : NULL, count, run_lane, &r);
     for (size_t i = 0; i < count; i++)
@@ -289,5 +290,5 @@ dnnl_status_t tare__float_bands_run(const float_layer *layer, const float *x, fl
     return dnnl_success;
 }
 #else
-typedef int tare__no_dnnl_bands; // a file must not be empty
+typedef int tare__no_dnnl_row_blocks; // a file must not be empty
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers of codes, or of floats that are quantized on the fly, whose floats go on through
-// functions, a sum, a norm, and become codes again: a band of rows goes all the way while it is in
-// the cache, so that floats which nobody else reads never reach memory.
+// Linear layers of quantized values, or of floats that are quantized on the fly, whose floats go on
+// through functions, a sum, a norm, and become quantized values again: a row block of rows goes all
+// the way while it is in the cache, so that floats which nobody else reads never reach memory.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -12,49 +12,55 @@
 #include "runtime/steps/steps.h"
 
 enum {
-    MOST_BAND_OPS = 8,          // behind a layer
+    MOST_ROW_BLOCK_OPS = 8,     // behind a layer
     FEW_ELEMENTS = 8,           // norms of shorter lines are left to the reference
-    CACHED_FLOATS = 32 << 10,   // bytes of a band, in the first-level cache
-    CACHED_WEIGHTS = 640 << 10, // bytes that all bands read from the second-level cache
-    LEAST_TILES = 6,            // of rows of the product that a band has, though it be longer:
+    CACHED_FLOATS = 32 << 10,   // bytes of a row block, in the first-level cache
+    CACHED_WEIGHTS = 640 << 10, // bytes that all row blocks read from the second-level cache
+    LEAST_TILES = 6,            // of rows of the product that a row block has, though it be longer:
                                 // of fewer, products do not fetch the next weights ahead
 };
 
-typedef enum band_kind { BAND_ELEMENT, BAND_SUM, BAND_NORM, BAND_RELU } band_kind;
+typedef enum row_block_kind {
+    ROW_BLOCK_ELEMENT,
+    ROW_BLOCK_SUM,
+    ROW_BLOCK_NORM,
+    ROW_BLOCK_RELU
+} row_block_kind;
 
-typedef struct band_op {
-    band_kind kind;
-    element_loop loop; // of BAND_ELEMENT
+typedef struct row_block_op {
+    row_block_kind kind;
+    element_loop loop; // of ROW_BLOCK_ELEMENT
     float p[ELEMENT_MAX_PARAMETERS];
-    size_t other, other_place;  // of BAND_SUM: the value that is added
-    const float *weight, *bias; // of BAND_NORM
+    size_t other, other_place;  // of ROW_BLOCK_SUM: the value that is added
+    const float *weight, *bias; // of ROW_BLOCK_NORM
     float eps;
-} band_op;
+} row_block_op;
 
-typedef struct code_band {
+typedef struct quantized_row_block {
     qlayer *layer;
-    size_t rows, width, ins;          // of all bands; of a row: floats, codes
-    size_t bands, step;               // rows of a band, at most
+    size_t rows, width, ins;          // of all row blocks; of a row: floats, quantized values
+    size_t bands, step;               // rows of a row block, at most
     bool is_whole;                    // all are one, and the product shares itself out
-    size_t x, y, codes, scratch;      // places; y, codes: NOTHING if nobody reads them
-    size_t input;                     // the place of what the codes mean; NOTHING: known
+    size_t x, y, quantized, scratch;  // places; y, quantized values: NOTHING if nobody reads them
+    size_t input;                     // the place of what the quantized values mean; NOTHING: known
     const qparams *weights;           // whose scales go into the multipliers then
     bool fuses;                       // as qlayer_run has it
     size_t layer_bytes, thread_bytes; // of scratch
-    code_scheme scheme;
-    void (*to_codes)(const code_scheme *s, const float *x, size_t count, uint8_t *y);
-    size_t count, applied; // applied: without the last one, where to_codes does it, too
-    band_op ops[MOST_BAND_OPS];
-} code_band;
+    quantized_scheme scheme;
+    void (*to_quantized)(const quantized_scheme *s, const float *x, size_t count, uint8_t *y);
+    size_t count, applied; // applied: without the last one, where to_quantized does it, too
+    row_block_op ops[MOST_ROW_BLOCK_OPS];
+} quantized_row_block;
 
 // --- running ---
 
-typedef struct band_run {
+typedef struct row_block_run {
     const plan_run_state *run;
-    const code_band *s;
-} band_run;
+    const quantized_row_block *s;
+} row_block_run;
 
-static void normalize(const band_run *r, const band_op *op, const float *x, size_t rows, float *y) {
+static void normalize(const row_block_run *r, const row_block_op *op, const float *x, size_t rows,
+                      float *y) {
     const size_t width = r->s->width;
     for (size_t i = 0; i < rows; i++)
         r->run->kernels->lines->normalize(x + i * width, width, op->weight, op->bias, op->eps,
@@ -62,14 +68,14 @@ static void normalize(const band_run *r, const band_op *op, const float *x, size
 }
 
 // From x into y, which may be x.
-static void apply(const band_run *r, const band_op *op, size_t first, size_t rows, float *x,
-                  float *y) {
+static void apply(const row_block_run *r, const row_block_op *op, size_t first, size_t rows,
+                  float *x, float *y) {
     const size_t count = rows * r->s->width;
-    if (op->kind == BAND_RELU) {
+    if (op->kind == ROW_BLOCK_RELU) {
         for (size_t i = 0; i < count; i++) y[i] = x[i] < 0 ? 0.0F : x[i];
-    } else if (op->kind == BAND_NORM) {
+    } else if (op->kind == ROW_BLOCK_NORM) {
         normalize(r, op, x, rows, y);
-    } else if (op->kind == BAND_ELEMENT) {
+    } else if (op->kind == ROW_BLOCK_ELEMENT) {
         op->loop(x, y, (int64_t)count, op->p);
     } else {
         const float *other = tare__place_data(r->run, op->other_place);
@@ -79,8 +85,8 @@ static void apply(const band_run *r, const band_op *op, size_t first, size_t row
 }
 
 static void run_part(void *user, size_t part, size_t worker) {
-    const band_run *r = user;
-    const code_band *s = r->s;
+    const row_block_run *r = user;
+    const quantized_row_block *s = r->s;
     const workspace alone = {.pool = NULL};
     const size_t first = tare__part_begin(s->rows, s->bands, part);
     const size_t rows = tare__part_begin(s->rows, s->bands, part + 1) - first;
@@ -97,14 +103,14 @@ static void run_part(void *user, size_t part, size_t worker) {
     tare__qlayer_run(s->layer, &product);
     for (size_t i = 0; i < s->applied; i++)
         apply(r, &s->ops[i], first, rows, values, i + 1 < s->applied ? values : last);
-    if (s->codes == NOTHING) return;
-    uint8_t *codes = (uint8_t *)tare__place_data(r->run, s->codes) + first * s->width;
-    s->to_codes(&s->scheme, last, rows * s->width, codes);
+    if (s->quantized == NOTHING) return;
+    uint8_t *quantized = (uint8_t *)tare__place_data(r->run, s->quantized) + first * s->width;
+    s->to_quantized(&s->scheme, last, rows * s->width, quantized);
 }
 
-static tare_status run_bands(const plan_run_state *run, void *state) {
-    const code_band *s = state;
-    band_run r = {run, s};
+static tare_status run_row_blocks(const plan_run_state *run, void *state) {
+    const quantized_row_block *s = state;
+    row_block_run r = {run, s};
     if (s->input != NOTHING) {
         const dynamic_input *in = tare__place_data(run, s->input);
         tare__qlayer_set_input(s->layer, s->weights, in->scale, in->zero_point);
@@ -119,18 +125,18 @@ static tare_status run_bands(const plan_run_state *run, void *state) {
 }
 
 static void destroy(void *state) {
-    const code_band *s = state;
+    const quantized_row_block *s = state;
     tare__qlayer_destroy(s->layer);
 }
 
 // What quantizes its input on the fly changes its layer in a run.
 static tare_status replicate(const plan *of, const void *state, void **out, tare_error *err) {
-    const code_band *s = state;
+    const quantized_row_block *s = state;
     return s->input == NOTHING ? tare__step_share(of, state, out, err) : TARE_OK;
 }
 
 static void describe(const plan *p, const void *state, step_note *out) {
-    const code_band *s = state;
+    const quantized_row_block *s = state;
     const qlayer_form form = tare__qlayer_form(s->layer);
     (void)p;
     out->kernel = form.kernel;
@@ -139,12 +145,12 @@ static void describe(const plan *p, const void *state, step_note *out) {
     out->macs = (int64_t)(s->rows * form.macs);
     tare__step_say(out, "integers: product, then floats in bands of %zu rows: %zu operator%s",
                    s->step, s->count, s->count == 1 ? "" : "s");
-    if (s->codes != NOTHING) tare__step_say(out, ", quantized");
+    if (s->quantized != NOTHING) tare__step_say(out, ", quantized");
 }
 
 // --- what a band can do ---
 
-static bool read_norm(const plan_builder *b, const plan_record *r, band_op *op) {
+static bool read_norm(const plan_builder *b, const plan_record *r, row_block_op *op) {
     op_call call = r->call;
     layer_norm_call c;
     const tare_tensor *y = b->values[r->result].tensor;
@@ -154,30 +160,31 @@ static bool read_norm(const plan_builder *b, const plan_record *r, band_op *op) 
         tare__call_given(&call, 2) != (c.weight != NULL) ||
         tare__call_given(&call, 3) != (c.bias != NULL))
         return false;
-    *op = (band_op){.kind = BAND_NORM, .weight = c.weight, .bias = c.bias, .eps = (float)c.eps};
+    *op = (row_block_op){
+        .kind = ROW_BLOCK_NORM, .weight = c.weight, .bias = c.bias, .eps = (float)c.eps};
     return true;
 }
 
-// What `r` does to the value `self`; false: a band cannot do it.
-static bool read_op(const plan_builder *b, const plan_record *r, size_t self, band_op *op) {
+// What `r` does to the value `self`; false: a row block cannot do it.
+static bool read_op(const plan_builder *b, const plan_record *r, size_t self, row_block_op *op) {
     if (tare__plan_is_sum(b, r)) {
         const size_t other = r->inputs[0] == self ? r->inputs[1] : r->inputs[0];
-        *op = (band_op){.kind = BAND_SUM, .other = other};
+        *op = (row_block_op){.kind = ROW_BLOCK_SUM, .other = other};
         return true;
     }
     if (!tare__plan_is_element(r)) return read_norm(b, r, op);
-    *op = (band_op){.kind = BAND_ELEMENT};
+    *op = (row_block_op){.kind = ROW_BLOCK_ELEMENT};
     return tare__plan_element_loop(b, r, &op->loop, op->p);
 }
 
 // A layer as kernels take it; w: how it quantizes its input.
-typedef struct band_layer {
+typedef struct row_block_layer {
     quantized_layer layer;
     bool is_dynamic, relu;
     dynamic_weights w;
-} band_layer;
+} row_block_layer;
 
-static tare_status read_dynamic(op_call *call, band_layer *out) {
+static tare_status read_dynamic(op_call *call, row_block_layer *out) {
     const module *m = tare__call_layer_module(call);
     out->is_dynamic = true;
     TARE_TRY(tare__dynamic_linear_read(call, &out->w, &out->relu));
@@ -186,20 +193,20 @@ static tare_status read_dynamic(op_call *call, band_layer *out) {
     return TARE_OK;
 }
 
-static tare_status read_layer(const plan_record *r, tare_error *err, band_layer *out) {
+static tare_status read_layer(const plan_record *r, tare_error *err, row_block_layer *out) {
     op_call call = r->call;
     call.err = err;
-    *out = (band_layer){0};
+    *out = (row_block_layer){0};
     return tare__plan_is_dynamic_layer(r) ? read_dynamic(&call, out)
                                           : tare__call_layer_read(&call, &out->layer);
 }
 
-static bool is_cached(const band_layer *l) {
+static bool is_cached(const row_block_layer *l) {
     return l->layer.weight->count <= CACHED_WEIGHTS;
 }
 
-static bool begins_bands(const plan_builder *b, const plan_record *r) {
-    band_layer l;
+static bool begins_row_blocks(const plan_builder *b, const plan_record *r) {
+    row_block_layer l;
     if (tare__plan_is_dynamic_layer(r)) return read_layer(r, NULL, &l) == TARE_OK && is_cached(&l);
     if (!tare__plan_is_quantized_layer(r) || !tare__plan_layer_is_linear(r)) return false;
     const tare_tensor *x = tare__call_layer_input(&r->call), *y = b->values[r->result].tensor;
@@ -208,16 +215,17 @@ static bool begins_bands(const plan_builder *b, const plan_record *r) {
 }
 
 static bool heads(const plan_builder *b, const plan_record *r) {
-    return tare__plan_is_dynamic_layer(r) || begins_bands(b, r);
+    return tare__plan_is_dynamic_layer(r) || begins_row_blocks(b, r);
 }
 
 static bool can_do(const plan_builder *b, size_t before, size_t next) {
-    band_op unused;
+    row_block_op unused;
     return tare__plan_keeps_shape(b, before, next) &&
            read_op(b, &b->records[next], b->records[before].result, &unused);
 }
 
-// The record that makes codes of r's floats before anybody else reads these; NOTHING: none.
+// The record that makes quantized values of r's floats before anybody else reads these; NOTHING:
+// none.
 static size_t first_quantize(const plan_builder *b, size_t record) {
     const size_t made = b->records[record].result;
     for (size_t i = record + 1; i < b->record_count; i++) {
@@ -230,12 +238,12 @@ static size_t first_quantize(const plan_builder *b, size_t record) {
     return NOTHING;
 }
 
-// What bands can do to the layer's floats, and the quantized values they become; others may read
-// the last floats, too.
+// What row blocks can do to the layer's floats, and the quantized values they become; others may
+// read the last floats, too.
 static bool extend(plan_builder *b, size_t head) {
-    if (!begins_bands(b, &b->records[head])) return false;
+    if (!begins_row_blocks(b, &b->records[head])) return false;
     size_t last = head, next = tare__plan_only_reader(b, head);
-    for (size_t count = 0; next != NOTHING && count < MOST_BAND_OPS; count++) {
+    for (size_t count = 0; next != NOTHING && count < MOST_ROW_BLOCK_OPS; count++) {
         if (!can_do(b, last, next)) break;
         tare__plan_append(b, head, &last, next);
         next = tare__plan_only_reader(b, last);
@@ -249,26 +257,27 @@ static bool extend(plan_builder *b, size_t head) {
 // --- planning ---
 
 // Reads the chain; the value of the floats that it ends in.
-static bool read_chain(const plan_builder *b, size_t head, code_band *s, size_t *floats,
-                       size_t *codes) {
+static bool read_chain(const plan_builder *b, size_t head, quantized_row_block *s, size_t *floats,
+                       size_t *quantized) {
     *floats = b->records[head].result;
-    *codes = NOTHING;
+    *quantized = NOTHING;
     for (size_t i = b->records[head].next; i != NOTHING; i = b->records[i].next) {
         const plan_record *r = &b->records[i];
         const tare_tensor *y = b->values[r->result].tensor;
         if (y->q != NULL) {
-            *codes = r->result;
-            s->scheme = tare__code_scheme_of(y);
+            *quantized = r->result;
+            s->scheme = tare__quantized_scheme_of(y);
             return true;
         }
-        if (s->count == MOST_BAND_OPS || !read_op(b, r, *floats, &s->ops[s->count++])) return false;
+        if (s->count == MOST_ROW_BLOCK_OPS || !read_op(b, r, *floats, &s->ops[s->count++]))
+            return false;
         *floats = r->result;
     }
     return true;
 }
 
-// As many for each thread. Shorter bands cost more than a shorter wait for the last one gives.
-static size_t count_bands(const code_band *s, size_t threads) {
+// As many for each thread. Shorter row blocks cost more than a shorter wait for the last one gives.
+static size_t count_row_blocks(const quantized_row_block *s, size_t threads) {
     const size_t cached = CACHED_FLOATS / sizeof(float) / s->width;
     const size_t least = LEAST_TILES * tare__qlayer_form(s->layer).tile_rows;
     const size_t rows = cached > least ? cached : least;
@@ -276,9 +285,9 @@ static size_t count_bands(const code_band *s, size_t threads) {
     return bands < s->rows ? bands : s->rows;
 }
 
-static void choose_bands(const plan_builder *b, code_band *s) {
+static void choose_row_blocks(const plan_builder *b, quantized_row_block *s) {
     const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
-    s->bands = s->is_whole ? 1 : count_bands(s, threads);
+    s->bands = s->is_whole ? 1 : count_row_blocks(s, threads);
     s->step = tare__ceil_div(s->rows, s->bands);
     const size_t workers = s->is_whole ? threads : 1;
     const size_t floats = s->count > 0 ? s->step * s->width : 0;
@@ -286,57 +295,59 @@ static void choose_bands(const plan_builder *b, code_band *s) {
     s->thread_bytes = s->layer_bytes + tare__round_up(floats * sizeof(float), PLACE_ALIGNMENT);
 }
 
-static bool is_gelu(const kernel_context *kernels, const band_op *op) {
-    return op->kind == BAND_ELEMENT && op->loop == kernels->lines->elements[ELEMENT_GELU];
+static bool is_gelu(const kernel_context *kernels, const row_block_op *op) {
+    return op->kind == ROW_BLOCK_ELEMENT && op->loop == kernels->lines->elements[ELEMENT_GELU];
 }
 
-// How floats that nobody else reads become codes.
-static void choose_end(const plan_builder *b, code_band *s) {
+// How floats that nobody else reads become quantized values.
+static void choose_end(const plan_builder *b, quantized_row_block *s) {
     const kernel_context *kernels = b->setting->kernels;
     const bool is_one = kernels->elementwise->quantize_gelu != NULL && s->y == NOTHING &&
                         s->count > 0 && is_gelu(kernels, &s->ops[s->count - 1]);
     s->applied = s->count - is_one;
-    s->to_codes = is_one ? kernels->elementwise->quantize_gelu : kernels->elementwise->quantize;
+    s->to_quantized = is_one ? kernels->elementwise->quantize_gelu : kernels->elementwise->quantize;
 }
 
-static tare_status place(plan_builder *b, const plan_record *r, const band_layer *l, code_band *s,
-                         size_t floats, size_t codes) {
+static tare_status place(plan_builder *b, const plan_record *r, const row_block_layer *l,
+                         quantized_row_block *s, size_t floats, size_t quantized) {
     const size_t x = tare__plan_find_value(b, tare__call_layer_input(&r->call));
     const size_t threads = s->is_whole ? 1 : tare__thread_count(b->setting->kernels->space.pool);
-    const size_t inner_uses = codes != NOTHING ? 1 : 0; // the quantize of the chain
+    const size_t inner_uses = quantized != NOTHING ? 1 : 0; // the quantize of the chain
     size_t other = NOTHING;
     bool unused;
-    s->y = s->codes = s->input = NOTHING;
+    s->y = s->quantized = s->input = NOTHING;
     if (l->is_dynamic)
-        TARE_TRY(tare__plan_dynamic_codes(b, r, &l->w, x, &s->x, &s->input));
+        TARE_TRY(tare__plan_dynamic_quantized(b, r, &l->w, x, &s->x, &s->input));
     else
         TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
     for (size_t i = 0; i < s->count; i++) {
-        if (s->ops[i].kind != BAND_SUM) continue;
+        if (s->ops[i].kind != ROW_BLOCK_SUM) continue;
         other = s->ops[i].other;
         TARE_TRY(tare__plan_read(b, other, LAYOUT_PLAIN, &s->ops[i].other_place));
     }
     TARE_TRY(tare__plan_new_scratch(b, threads * s->thread_bytes, &s->scratch));
-    // Bands do not meet, so that the sum may be written over what was added last.
-    if (codes == NOTHING || b->values[floats].uses_left > inner_uses)
+    // Row blocks do not meet, so that the sum may be written over what was added last.
+    if (quantized == NOTHING || b->values[floats].uses_left > inner_uses)
         TARE_TRY(other != NOTHING
                      ? tare__plan_write_over(b, floats, other, LAYOUT_PLAIN, &s->y, &unused)
                      : tare__plan_write(b, floats, LAYOUT_PLAIN, &s->y));
-    return codes != NOTHING ? tare__plan_write(b, codes, LAYOUT_PLAIN, &s->codes) : TARE_OK;
+    return quantized != NOTHING ? tare__plan_write(b, quantized, LAYOUT_PLAIN, &s->quantized)
+                                : TARE_OK;
 }
 
-static tare_status add_bands(plan_builder *b, const plan_record *r, const band_layer *l,
-                             code_band *s, size_t floats, size_t codes) {
-    choose_bands(b, s);
-    const tare_status status = place(b, r, l, s, floats, codes);
+static tare_status add_row_blocks(plan_builder *b, const plan_record *r, const row_block_layer *l,
+                                  quantized_row_block *s, size_t floats, size_t quantized) {
+    choose_row_blocks(b, s);
+    const tare_status status = place(b, r, l, s, floats, quantized);
     choose_end(b, s);
-    if (status == TARE_OK) return tare__plan_add_step(b, &tare__quantized_band_step, s, r->node);
+    if (status == TARE_OK)
+        return tare__plan_add_step(b, &tare__quantized_row_block_step, s, r->node);
     tare__qlayer_destroy(s->layer);
     return status;
 }
 
 // The layer, packed; NULL: no kernel covers it.
-static tare_status pack(plan_builder *b, const band_layer *l, const tare_tensor *x,
+static tare_status pack(plan_builder *b, const row_block_layer *l, const tare_tensor *x,
                         const tare_tensor *y, qlayer **out) {
     const isa_level isa = b->setting->kernels->isa;
     if (!l->is_dynamic) return tare__qlayer_create(&l->layer, x, y, isa, out, b->err);
@@ -345,34 +356,34 @@ static tare_status pack(plan_builder *b, const band_layer *l, const tare_tensor 
 
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
-    band_layer l;
-    size_t floats, codes;
+    row_block_layer l;
+    size_t floats, quantized;
     if (r->next == NOTHING && !tare__plan_is_dynamic_layer(r)) return TARE_OK;
     TARE_TRY(read_layer(r, b->err, &l));
     const tare_tensor *x = tare__call_layer_input(&r->call), *y = b->values[r->result].tensor;
-    code_band *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    quantized_row_block *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (code_band){.rows = (size_t)(y->count / l.layer.out_channels),
-                     .width = (size_t)l.layer.out_channels,
-                     .ins = (size_t)l.layer.weight->shape[1],
-                     .weights = l.layer.weight->q,
-                     .fuses = l.w.rule == REQUANT_F,
-                     .is_whole = !is_cached(&l)};
-    if (l.relu) s->ops[s->count++].kind = BAND_RELU;
-    if (tare__plan_find_value(b, x) == NOTHING || !read_chain(b, head, s, &floats, &codes))
+    *s = (quantized_row_block){.rows = (size_t)(y->count / l.layer.out_channels),
+                               .width = (size_t)l.layer.out_channels,
+                               .ins = (size_t)l.layer.weight->shape[1],
+                               .weights = l.layer.weight->q,
+                               .fuses = l.w.rule == REQUANT_F,
+                               .is_whole = !is_cached(&l)};
+    if (l.relu) s->ops[s->count++].kind = ROW_BLOCK_RELU;
+    if (tare__plan_find_value(b, x) == NOTHING || !read_chain(b, head, s, &floats, &quantized))
         return TARE_OK;
     TARE_TRY(pack(b, &l, x, y, &s->layer));
     if (s->layer == NULL) return tare__plan_decline(b, tare__qlayer_refusal(&l.layer, x));
     *done = true;
-    return add_bands(b, r, &l, s, floats, codes);
+    return add_row_blocks(b, r, &l, s, floats, quantized);
 }
 
-const step_class tare__quantized_band_step = {
-    .name = "code band",
+const step_class tare__quantized_row_block_step = {
+    .name = "quantized row block",
     .heads = heads,
     .extend = extend,
     .plan = plan_chain,
-    .run = run_bands,
+    .run = run_row_blocks,
     .destroy = destroy,
     .describe = describe,
     .replicate = replicate,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers whose floats go on in bands of rows: what the reference gives, for every level,
-// number of threads and of rows, and which steps there are.
+// Linear layers whose floats go on in row blocks of rows: what the reference gives, for every
+// level, number of threads and of rows, and which steps there are.
 #include "support/test.h"
 
 #include <math.h>
@@ -94,7 +94,8 @@ static void release(results *r) {
     for (size_t k = 0; k < 2; k++) tare_tensor_release(r->at[k]);
 }
 
-// A code that lies in the middle may be rounded the other way where sums have another order.
+// A quantized value that lies in the middle may be rounded the other way where sums have another
+// order.
 static void check_close(const tare_tensor *found, const tare_tensor *expected) {
     assert_int_equal(found->count, expected->count);
     for (int64_t i = 0; i < found->count; i++)
@@ -126,14 +127,16 @@ static void check_rows(const char *code, int64_t rows, bool is_dynamic, const ch
     tare_tensor_release(x);
 }
 
-static const char of_dynamic_layers[] =
-    "dynamic codes code band dynamic codes code band dynamic codes code band ";
+static const char of_dynamic_layers[] = "dynamic quantize quantized row block dynamic quantize "
+                                        "quantized row block dynamic quantize quantized row block ";
 
 static void bands_of_any_rows_give_the_same_bits(void **state) {
     (void)state;
     static const int64_t rows[] = {1, 2, 5, 13, 64, 301};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        check_rows(block, rows[i], false, "codes code band code band code band ");
+        check_rows(
+            block, rows[i], false,
+            "quantized elements quantized row block quantized row block quantized row block ");
         check_rows(block, rows[i], true, of_dynamic_layers);
         check_rows(layers_alone, rows[i], true, of_dynamic_layers);
     }
