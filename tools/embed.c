@@ -2,6 +2,7 @@
 // Writes one C source that holds the given files; see src/config/embedded.h for what it defines.
 // usage: tare-embed OUT.c FILE..   The names in the table are the FILE arguments as given.
 #include <stdio.h>
+#include <string.h>
 
 // Octal escapes have a fixed width, so no digit that follows can join one. A literal per line of
 // the file keeps every literal short; the compiler joins them much faster than it reads numbers.
@@ -34,6 +35,19 @@ static void write_table(FILE *out, char **paths, int count) {
     fprintf(out, "    {0}};\nconst size_t tare__embedded_file_count = %d;\n", count);
 }
 
+// The names of the files outside of folders, without ".json".
+static void write_names(FILE *out, char **paths, int count) {
+    int written = 0;
+    fputs("const char *const tare__embedded_backends[] = {", out);
+    for (int i = 0; i < count; i++) {
+        const size_t length = strlen(paths[i]), end = sizeof ".json" - 1;
+        if (strchr(paths[i], '/') != NULL || length <= end) continue;
+        fprintf(out, "\"%.*s\", ", (int)(length - end), paths[i]);
+        written++;
+    }
+    fprintf(out, "0};\nconst size_t tare__embedded_backend_count = %d;\n", written);
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) {
         fputs("usage: tare-embed OUT.c FILE..\n", stderr);
@@ -54,6 +68,7 @@ int main(int argc, char **argv) {
         }
     }
     write_table(out, argv + 2, argc - 2);
+    write_names(out, argv + 2, argc - 2);
     const int failed = ferror(out);
     return fclose(out) != 0 || failed ? 1 : 0;
 }

@@ -7,15 +7,17 @@
 #include "config/embedded.h"
 #include "core/text/text.h"
 
-// The order of listings: what most people want first, torch's own test config last.
-static const char *const names[] = {
-    "x86",        "onednn",        "qnnpack",
-    "fbgemm",     "native",        "tensorrt",
-    "executorch", "_qnnpack_pt2e", "test_only_legacy_native",
-};
+// torch's own for tests and for another flow, which listings name last.
+static bool is_internal(const char *name) {
+    return name[0] == '_' || tare__starts_with(name, "test_only_");
+}
 
 const char *tare_backend_config_builtin_name_at(size_t index) {
-    return index < sizeof names / sizeof *names ? names[index] : NULL;
+    for (int internal = 0; internal < 2; internal++)
+        for (size_t i = 0; i < tare__embedded_backend_count; i++)
+            if (is_internal(tare__embedded_backends[i]) == internal && index-- == 0)
+                return tare__embedded_backends[i];
+    return NULL;
 }
 
 static const char *name_at(const void *unused, size_t index) {
@@ -24,8 +26,8 @@ static const char *name_at(const void *unused, size_t index) {
 }
 
 static bool is_builtin(const char *name) {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0) return true;
+    for (size_t i = 0; i < tare__embedded_backend_count; i++)
+        if (strcmp(tare__embedded_backends[i], name) == 0) return true;
     return false;
 }
 

