@@ -25,10 +25,10 @@ static void follow(void *user, node *n) {
     tare__node_each_input(n, follow, c);
 }
 
-// A state that is written in place must not be read through an observer.
+// arg: the first argument. A state that is written in place must not be read through an observer.
 static tare_status writes_buffer(const insertion *in, const node *n, node *arg, bool *out) {
     *out = false;
-    if (!tare__writes_first_argument(n) || tare__node_arg(n, 0) != arg) return TARE_OK;
+    if (!tare__writes_first_argument(n)) return TARE_OK;
     chain c = {.p = in->p};
     c.seen =
         tare__arena_array(&in->p->scratch, in->p->model->root->graph->next_id + 1, sizeof *c.seen);
@@ -60,7 +60,7 @@ static tare_status choose_input(insertion *in, const node *n, node *arg, bool is
     TARE_TRY(check_single(in, original, n));
     bool is_state = false;
     // The chain starts at what the call was given, before its own observers came.
-    TARE_TRY(writes_buffer(in, n, is_first ? arg : NULL, &is_state));
+    if (is_first) TARE_TRY(writes_buffer(in, n, arg, &is_state));
     const bool stays = is_state || tare__observer_map_get(set, NULL, original) == observer;
     if (!stays) out->observer = observer;
     return TARE_OK;
