@@ -99,7 +99,7 @@ static const op_info *find_float_op(const op_info *op, bool *relu) {
     *relu = false;
     if (op->reference != function_reference || dot == NULL || strlen(dot + 1) >= sizeof id)
         return NULL;
-    strcpy(id, dot + 1);
+    memcpy(id, dot + 1, strlen(dot + 1) + 1);
     const op_info *found = tare__op_by_id(id, 0);
     if (found != NULL) return found;
     *relu = tare__ends_with(id, "_relu");
