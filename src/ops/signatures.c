@@ -437,34 +437,30 @@ bool tare__signature_param(const signature *s, size_t i, signature_param *out) {
 bool tare__signature_find(const signature *s, const char *name, size_t *index) {
     signature_param p;
     for (*index = 0; tare__signature_param(s, *index, &p); ++*index)
-        if (strlen(name) == p.length && memcmp(name, p.name, p.length) == 0) return true;
+        if (tare__is_word(p.name, p.length, name)) return true;
     return false;
-}
-
-static bool is(const char *chars, size_t length, const char *word) {
-    return length == strlen(word) && memcmp(chars, word, length) == 0;
 }
 
 // What signatures have for strings, so that values need no memory.
 static const char *string_of(const char *chars, size_t length) {
     static const char *const strings[] = {"none", "valid", "constant"};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
-        if (is(chars, length, strings[i])) return strings[i];
+        if (tare__is_word(chars, length, strings[i])) return strings[i];
     return NULL;
 }
 
 bool tare__signature_literal(const char *chars, size_t length, value *out) {
     double number = 0;
     *out = tare__none();
-    if (is(chars, length, "None")) return true;
-    if (is(chars, length, "True") || is(chars, length, "False")) {
+    if (tare__is_word(chars, length, "None")) return true;
+    if (tare__is_word(chars, length, "True") || tare__is_word(chars, length, "False")) {
         *out = tare__bool(*chars == 'T');
-    } else if (is(chars, length, "[]")) {
+    } else if (tare__is_word(chars, length, "[]")) {
         *out = (value){.kind = VALUE_LIST};
     } else if (*chars == '\'') {
         *out = tare__string(string_of(chars + 1, length - 2));
         return out->as.text != NULL;
-    } else if (is(chars, length, "torch.float32")) {
+    } else if (tare__is_word(chars, length, "torch.float32")) {
         *out = tare__dtype_value(TARE_FLOAT32);
     } else if (tare__parse_double(chars, length, &number)) {
         const bool is_float = memchr(chars, '.', length) || memchr(chars, 'e', length);

@@ -329,6 +329,10 @@ bool tare__ends_with(const char *chars, const char *suffix) {
     return end <= length && strcmp(chars + length - end, suffix) == 0;
 }
 
+bool tare__is_word(const char *chars, size_t length, const char *word) {
+    return length == strlen(word) && memcmp(chars, word, length) == 0;
+}
+
 static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }

@@ -64,6 +64,8 @@ void tare__text_code_point(text *t, unsigned long code);
 size_t tare__utf8_length(const char *chars);
 bool tare__starts_with(const char *chars, const char *prefix);
 bool tare__ends_with(const char *chars, const char *suffix);
+/// Are the `length` characters this word?
+bool tare__is_word(const char *chars, size_t length, const char *word);
 bool tare__is_identifier(const char *name); // Python's, ASCII
 bool tare__is_identifier_n(const char *name, size_t length);
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text/text.h"
+
 enum { MOST_DEPTH = 32, LONGEST_SYMBOL = 64 };
 static const int64_t limit = INT64_C(1) << 31; // of parts: products of two never overflow
 
@@ -106,15 +108,11 @@ static bool read_function(parser *p, size_t index, int64_t *out) {
     return true;
 }
 
-static bool is_word(const char *at, size_t length, const char *word) {
-    return length == strlen(word) && memcmp(at, word, length) == 0;
-}
-
 static bool read_body(parser *p, const char *word, size_t length, int64_t *out) {
-    if (is_word(word, length, "Integer")) return read_number(p, out);
-    if (is_word(word, length, "Symbol")) return read_symbol(p, out);
+    if (tare__is_word(word, length, "Integer")) return read_number(p, out);
+    if (tare__is_word(word, length, "Symbol")) return read_symbol(p, out);
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (is_word(word, length, functions[i].name)) return read_function(p, i, out);
+        if (tare__is_word(word, length, functions[i].name)) return read_function(p, i, out);
     return false;
 }
 

@@ -51,7 +51,7 @@ static bool read_list(metadata *m, const char *at, size_t length, string_list *o
 // --- dynamo ---
 
 static bool is_key(const onnx_property *p, const char *key) {
-    return p->key_length == strlen(key) && memcmp(p->key, key, p->key_length) == 0;
+    return tare__is_word(p->key, p->key_length, key);
 }
 
 static bool is_text(const onnx_property *p) {
