@@ -25,15 +25,10 @@ static const char *name_at(const void *unused, size_t index) {
     return tare_backend_config_builtin_name_at(index);
 }
 
-static bool is_builtin(const char *name) {
-    for (size_t i = 0; i < tare__embedded_backend_count; i++)
-        if (strcmp(tare__embedded_backends[i], name) == 0) return true;
-    return false;
-}
-
-// A built-in config is the file of its name.
+// A built-in config is the file of its name; folders hold other files.
 static const embedded_file *find_file(const char *name) {
     char file_name[64];
+    if (strchr(name, '/') != NULL) return NULL;
     const int length = snprintf(file_name, sizeof file_name, "%s.json", name);
     return length > 0 && (size_t)length < sizeof file_name ? tare__embedded_find(file_name) : NULL;
 }
@@ -48,7 +43,7 @@ static tare_status unknown_backend(const char *name, tare_error *err) {
 tare_status tare_backend_config_builtin(const char *name, tare_backend_config **out,
                                         tare_error *err) {
     if (!name) return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a name, found NULL");
-    const embedded_file *file = is_builtin(name) ? find_file(name) : NULL;
+    const embedded_file *file = find_file(name);
     if (!file) return unknown_backend(name, err);
     const tare_status status =
         tare_backend_config_from_json((const char *)file->data, file->size, out, err);
