@@ -127,6 +127,13 @@ typedef struct layer_norm_call {
 tare_status tare__layer_norm_read(op_call *call, layer_norm_call *out);
 /// The same of rms_norm, which has no bias.
 tare_status tare__rms_norm_read(op_call *call, layer_norm_call *out);
+/// Has the weight, and the bias (its parameter; 0: there is none), data where it is given?
+/// Parameters that are computed in the graph have none yet.
+bool tare__norm_is_known(const op_call *call, const layer_norm_call *c, size_t bias);
+
+/// Is a softmax of x, or its logarithm, over the last dimension, which is given, and in the dtype
+/// of x?
+bool tare__is_over_rows(op_call *call, const tare_tensor *x);
 
 /// A bound call of batch_norm outside of training: mean and var [C], weight and bias [C] or NULL.
 typedef struct batch_norm_call {

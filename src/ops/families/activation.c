@@ -6,6 +6,7 @@
 #include "core/math/rows.h"
 #include "ops/families/element.h"
 #include "ops/families/families.h"
+#include "ops/layer_call.h"
 
 VECTOR_ELEMENT(relu, RELU)
 VECTOR_ELEMENT(relu6, RELU6)
@@ -128,6 +129,13 @@ static tare_status softmax_of(op_call *call, bool logarithm) {
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) softmax_row(&s, o * count * inner + i);
     return TARE_OK;
+}
+
+// Without a dimension the row has a rule of its own.
+bool tare__is_over_rows(op_call *call, const tare_tensor *x) {
+    int dim = 0;
+    return tare__call_given(call, 1) && !tare__call_given(call, 3) &&
+           tare__call_dim(call, 1, 0, x->ndim, &dim) == TARE_OK && dim == x->ndim - 1;
 }
 
 static tare_status softmax_reference(op_call *call) {

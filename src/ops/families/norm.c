@@ -226,6 +226,11 @@ tare_status tare__rms_norm_read(op_call *call, layer_norm_call *out) {
     return tare__call_double(call, 3, (double)FLT_EPSILON, &out->eps);
 }
 
+bool tare__norm_is_known(const op_call *call, const layer_norm_call *c, size_t bias) {
+    return tare__call_given(call, 2) == (c->weight != NULL) &&
+           (bias == 0 || tare__call_given(call, bias) == (c->bias != NULL));
+}
+
 static tare_status rms_norm_reference(op_call *call) {
     layer_norm_call c;
     TARE_TRY(tare__rms_norm_read(call, &c));

@@ -11,7 +11,7 @@
 typedef struct kernel_context {
     isa_level isa;
     const elementwise_kernels *elementwise;
-    const row_kernels *lines;
+    const row_kernels *rows;
     workspace space;
 } kernel_context;
 

@@ -105,7 +105,7 @@ bool tare__plan_element_loop(const plan_builder *b, const plan_record *r, elemen
     call.err = NULL;
     const op_element *element = tare__element_of(&call);
     const bool has_kernel = element->kind != ELEMENT_OTHER && b->setting->kernels != NULL;
-    *loop = has_kernel ? b->setting->kernels->lines->elements[element->kind]
+    *loop = has_kernel ? b->setting->kernels->rows->elements[element->kind]
                        : tare__element_loop(element);
     return tare__element_parameters(&call, element, p) == TARE_OK;
 }

@@ -190,7 +190,7 @@ static tare_status prepare(tare_session *s, const tare_session_options *given, t
     s->conv_rule = tare__engine_rule(s->model->engine, &conv);
     TARE_TRY(tare__isa_choose(&s->kernels.isa, err));
     s->kernels.elementwise = tare__elementwise_choose(s->kernels.isa);
-    s->kernels.lines = tare__row_kernels_choose(s->kernels.isa);
+    s->kernels.rows = tare__row_kernels_choose(s->kernels.isa);
     if (s->reference) return TARE_OK;
     TARE_TRY(prepare_fast(s, err));
     return prepare_tuner(s, &options, err);

@@ -33,7 +33,7 @@ static void weigh(const plan_run_state *run, const attention_step *s, const atte
     const bool is_plain = a->mask == NULL && !a->is_causal;
     for (int64_t i = 0; i < a->queries; i++, scores += a->keys) {
         if (is_plain || tare__attention_mask(a, part, i, scores))
-            run->kernels->lines->softmax(scores, (size_t)a->keys, scores);
+            run->kernels->rows->softmax(scores, (size_t)a->keys, scores);
         else
             memset(scores, 0, (size_t)a->keys * sizeof *scores);
     }

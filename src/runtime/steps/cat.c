@@ -114,7 +114,7 @@ static void describe_rows(const plan *p, const void *state, step_note *out) {
 
 static void describe_floats(const plan *p, const void *state, step_note *out) {
     (void)p, (void)state;
-    tare__step_say(out, "float: pixels as lines of channels");
+    tare__step_say(out, "float: pixels as rows of channels");
 }
 
 static void describe_quantized(const plan *p, const void *state, step_note *out) {

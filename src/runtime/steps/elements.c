@@ -280,7 +280,7 @@ static bool read_choice(const plan_builder *b, const plan_record *r, size_t self
 
 static binary_loop pair_loop(const plan_builder *b, const op_binary *op) {
     const bool has_kernel = op->pair != PAIR_OTHER && b->setting->kernels != NULL;
-    return has_kernel ? b->setting->kernels->lines->pairs[op->pair] : tare__binary_loop(op);
+    return has_kernel ? b->setting->kernels->rows->pairs[op->pair] : tare__binary_loop(op);
 }
 
 static bool read_step(const plan_builder *b, const plan_record *r, size_t self, element_step *s) {

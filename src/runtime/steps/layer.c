@@ -83,17 +83,14 @@ const layer_kind *tare__layer_kind_of(const plan_record *r) {
 // --- epilogues ---
 
 static bool read_epilogue(const plan_record *r, float_epilogue *e) {
-    float p[ELEMENT_MAX_PARAMETERS] = {0};
     op_call call = r->call;
     call.err = NULL;
     if (!tare__plan_is_element(r) || e->count == MOST_EPILOGUES ||
         tare__element_of(&call) != call.op->element ||
         !tare__float_layer_applies(call.op->element->kind) ||
-        tare__element_parameters(&call, call.op->element, p) != TARE_OK)
+        tare__element_parameters(&call, call.op->element, e->steps[e->count].p) != TARE_OK)
         return false;
-    e->steps[e->count].kind = call.op->element->kind;
-    memcpy(e->steps[e->count].p, p, sizeof p);
-    e->count++;
+    e->steps[e->count++].kind = call.op->element->kind;
     return true;
 }
 

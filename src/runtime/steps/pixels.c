@@ -11,7 +11,7 @@
 
 // The mean of each channel over the pixels of an image.
 typedef struct mean_job {
-    const row_kernels *lines;
+    const row_kernels *rows;
     const float *x;
     float *y;
     int64_t batch, pixels;
@@ -28,12 +28,12 @@ static void mean_part(void *user, size_t part, size_t worker) {
     const size_t width = tare__part_of(job->channels, c, CHANNELS_OF_A_PART);
     float *y = job->y + image * job->channels + c;
     (void)worker;
-    job->lines->columns(x + c, pixels, job->channels, width, y);
+    job->rows->columns(x + c, pixels, job->channels, width, y);
     for (size_t i = 0; i < width; i++) y[i] /= (float)job->pixels;
 }
 
 static tare_status mean_of_pixels(const plan_run_state *run, mean_job *job) {
-    job->lines = run->kernels->lines;
+    job->rows = run->kernels->rows;
     job->parts = tare__ceil_div(job->channels, CHANNELS_OF_A_PART);
     thread_pool *pool = tare__threads_for(run, job->batch * job->pixels * (int64_t)job->channels);
     tare__thread_pool_run(pool, (size_t)job->batch * job->parts, mean_part, job);
@@ -42,7 +42,7 @@ static tare_status mean_of_pixels(const plan_run_state *run, mean_job *job) {
 
 static void describe(const plan *p, const void *state, step_note *out) {
     (void)p, (void)state;
-    tare__step_say(out, "float: pixels as lines of channels");
+    tare__step_say(out, "float: pixels as rows of channels");
 }
 
 // --- pooling ---
@@ -83,7 +83,7 @@ static void pool_pixel(const pool_step *s, const row_kernels *k, const float *im
 
 typedef struct pool_run {
     const pool_step *step;
-    const row_kernels *lines;
+    const row_kernels *rows;
     const float *x;
     float *y;
     size_t part_count;
@@ -104,7 +104,7 @@ static void pool_part(void *user, size_t part, size_t worker) {
     for (int64_t i = mine.first; i < mine.end; i++) {
         const int64_t pixel = i % out, rest = pixel / p->out[2];
         const int64_t at[] = {rest / p->out[1], rest % p->out[1], pixel % p->out[2]};
-        pool_pixel(s, run->lines, run->x + (size_t)(i / out * in) * s->channels, at,
+        pool_pixel(s, run->rows, run->x + (size_t)(i / out * in) * s->channels, at,
                    run->y + (size_t)i * s->channels);
     }
 }
@@ -113,7 +113,7 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     const pool_step *s = state;
     const pool_call *p = &s->call;
     const int64_t in = pixels_of(p->in), out = pixels_of(p->out);
-    pool_run r = {s, run->kernels->lines, tare__place_data(run, s->x), tare__place_data(run, s->y),
+    pool_run r = {s, run->kernels->rows, tare__place_data(run, s->x), tare__place_data(run, s->y),
                   1};
     if (p->is_adaptive && !p->is_max && out == 1) {
         mean_job job = {

@@ -291,7 +291,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     const quantized_pool *s = state;
     (void)p;
     tare__step_say(out, s->is_of_planes ? "integers: plane by plane"
-                                        : "integers: pixels as lines of channels");
+                                        : "integers: pixels as rows of channels");
     tare__step_say_slice(out, &s->y);
 }
 

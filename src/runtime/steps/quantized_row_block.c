@@ -63,8 +63,8 @@ static void normalize(const row_block_run *r, const row_block_op *op, const floa
                       float *y) {
     const size_t width = r->s->width;
     for (size_t i = 0; i < rows; i++)
-        r->run->kernels->lines->normalize(x + i * width, width, op->weight, op->bias, op->eps,
-                                          y + i * width);
+        r->run->kernels->rows->normalize(x + i * width, width, op->weight, op->bias, op->eps,
+                                         y + i * width);
 }
 
 // From x into y, which may be x.
@@ -79,7 +79,7 @@ static void apply(const row_block_run *r, const row_block_op *op, size_t first, 
         op->loop(x, y, (int64_t)count, op->p);
     } else {
         const float *other = tare__place_data(r->run, op->other_place);
-        r->run->kernels->lines->add(other + first * r->s->width, count, x);
+        r->run->kernels->rows->add(other + first * r->s->width, count, x);
         if (y != x) memcpy(y, x, count * sizeof *y);
     }
 }
@@ -296,7 +296,7 @@ static void choose_row_blocks(const plan_builder *b, quantized_row_block *s) {
 }
 
 static bool is_gelu(const kernel_context *kernels, const row_block_op *op) {
-    return op->kind == ROW_BLOCK_ELEMENT && op->loop == kernels->lines->elements[ELEMENT_GELU];
+    return op->kind == ROW_BLOCK_ELEMENT && op->loop == kernels->rows->elements[ELEMENT_GELU];
 }
 
 // How floats that nobody else reads become quantized values.

@@ -40,9 +40,9 @@ static void run_part(void *user, size_t part, size_t worker) {
         uint8_t *y = (uint8_t *)tare__place_data(r->run, s->y) + i * s->count;
         k->elementwise->dequantize(&s->from, x, s->count, row);
         if (s->is_norm)
-            k->lines->normalize(row, s->count, s->weight, s->bias, s->eps, row);
+            k->rows->normalize(row, s->count, s->weight, s->bias, s->eps, row);
         else
-            k->lines->softmax(row, s->count, row);
+            k->rows->softmax(row, s->count, row);
         k->elementwise->quantize(&s->to, row, s->count, y);
     }
 }
@@ -118,14 +118,10 @@ static bool heads_softmax(const plan_builder *b, const plan_record *r) {
 static tare_status plan_softmax(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     float_row_call f;
-    int dim = 0;
     if (!bind_floats(b, r, &f) || tare__op_id(f.bound.op) != TARE_OP_SOFTMAX) return TARE_OK;
-    const int ndim = f.like.ndim;
-    if (f.like.shape[ndim - 1] < FEW_ELEMENTS || !tare__call_given(&f.bound, 1) ||
-        tare__call_given(&f.bound, 3) || tare__call_dim(&f.bound, 1, 0, ndim, &dim) != TARE_OK ||
-        dim != ndim - 1)
-        return TARE_OK;
-    const row_step s = {.count = (size_t)f.like.shape[dim]};
+    const int64_t count = f.like.shape[f.like.ndim - 1];
+    if (count < FEW_ELEMENTS || !tare__is_over_rows(&f.bound, &f.like)) return TARE_OK;
+    const row_step s = {.count = (size_t)count};
     return add_rows(b, r, &tare__quantized_softmax_step, s, done);
 }
 
@@ -147,11 +143,8 @@ static tare_status plan_norm(plan_builder *b, size_t head, bool *done) {
     float_row_call f;
     layer_norm_call n;
     if (!bind_floats(b, r, &f) || tare__op_id(f.bound.op) != TARE_OP_LAYER_NORM ||
-        !has_float_weights(&f.bound) || tare__layer_norm_read(&f.bound, &n) != TARE_OK)
-        return TARE_OK;
-    // Weights that are computed in the graph have no data yet.
-    if (tare__call_given(&f.bound, 2) != (n.weight != NULL) ||
-        tare__call_given(&f.bound, 3) != (n.bias != NULL))
+        !has_float_weights(&f.bound) || tare__layer_norm_read(&f.bound, &n) != TARE_OK ||
+        !tare__norm_is_known(&f.bound, &n, 3))
         return TARE_OK;
     const row_step s = {.is_norm = true,
                         .count = (size_t)n.inner,
@@ -171,7 +164,7 @@ const step_class tare__quantized_softmax_step = {
 };
 
 const step_class tare__quantized_norm_step = {
-    .name = "code norm",
+    .name = "quantized norm",
     .heads = heads_norm,
     .plan = plan_norm,
     .run = run_rows,

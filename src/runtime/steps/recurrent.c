@@ -158,7 +158,7 @@ static tare_status float_product_of(void *user, const gate_request *request) {
     const panel_weights *w = g->panels;
     if ((int64_t)w->columns != request->width || (int64_t)w->inner != request->inner)
         return refuse(r, request);
-    const panel_product product = {.lines = r->kernels->lines,
+    const panel_product product = {.kernels = r->kernels->rows,
                                    .weights = w,
                                    .bias = g->bias,
                                    .rows = (size_t)request->rows,
@@ -172,7 +172,7 @@ static tare_status float_product_of(void *user, const gate_request *request) {
 
 static tare_status compute(const plan_run_state *run, call_step *base, op_call *call) {
     recurrent_run r = {run->kernels, (recurrent_step *)base, call};
-    const element_loop *functions = run->kernels->lines->elements;
+    const element_loop *functions = run->kernels->rows->elements;
     if (call->module == NULL) return tare__recurrent_compute(call, functions); // has its weights
     const gate_source source = {.user = &r,
                                 .product = is_dynamic(call) ? gate_product : float_product_of,

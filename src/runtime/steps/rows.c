@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps over lines of the last dimension, norms and softmax.
+// Steps over rows of the last dimension, norms and softmax.
 #include "ops/layer_call.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
 
-typedef struct line_step {
+typedef struct row_step {
     // y may be x, but for the logarithm of softmax.
-    void (*run)(const row_kernels *k, const struct line_step *s, const float *x, float *y);
+    void (*run)(const row_kernels *k, const struct row_step *s, const float *x, float *y);
     size_t x, y; // places
-    int64_t lines;
-    size_t count;               // elements of a line
+    int64_t rows;
+    size_t count;               // elements of a row
     const float *weight, *bias; // NULL: none
     float eps;
-} line_step;
+} row_step;
 
-static void normalize(const row_kernels *k, const line_step *s, const float *x, float *y) {
+static void normalize(const row_kernels *k, const row_step *s, const float *x, float *y) {
     k->normalize(x, s->count, s->weight, s->bias, s->eps, y);
 }
-static void rms_normalize(const row_kernels *k, const line_step *s, const float *x, float *y) {
+static void rms_normalize(const row_kernels *k, const row_step *s, const float *x, float *y) {
     k->rms_normalize(x, s->count, s->weight, s->eps, y);
 }
-static void softmax(const row_kernels *k, const line_step *s, const float *x, float *y) {
+static void softmax(const row_kernels *k, const row_step *s, const float *x, float *y) {
     k->softmax(x, s->count, y);
 }
-static void log_softmax(const row_kernels *k, const line_step *s, const float *x, float *y) {
+static void log_softmax(const row_kernels *k, const row_step *s, const float *x, float *y) {
     k->log_softmax(x, s->count, y);
 }
 
@@ -31,31 +31,31 @@ static void log_softmax(const row_kernels *k, const line_step *s, const float *x
 
 enum { ELEMENTS_PER_PART = 1 << 14 };
 
-typedef struct line_run {
+typedef struct rows_run {
     const plan_run_state *run;
-    const line_step *s;
-    int64_t step; // lines of a part
-} line_run;
+    const row_step *s;
+    int64_t step; // rows of a part
+} rows_run;
 
 static void run_part(void *user, size_t part, size_t worker) {
-    const line_run *r = user;
-    const line_step *s = r->s;
+    const rows_run *r = user;
+    const row_step *s = r->s;
     const int64_t first = (int64_t)part * r->step;
-    const int64_t last = first + r->step < s->lines ? first + r->step : s->lines;
+    const int64_t last = first + r->step < s->rows ? first + r->step : s->rows;
     const float *x = tare__place_data(r->run, s->x);
     float *y = tare__place_data(r->run, s->y);
     (void)worker;
     for (int64_t at = first * (int64_t)s->count; at < last * (int64_t)s->count;
          at += (int64_t)s->count)
-        s->run(r->run->kernels->lines, s, x + at, y + at);
+        s->run(r->run->kernels->rows, s, x + at, y + at);
 }
 
-static tare_status run_lines(const plan_run_state *run, void *state) {
-    const line_step *s = state;
+static tare_status run_rows(const plan_run_state *run, void *state) {
+    const row_step *s = state;
     const int64_t fit = ELEMENTS_PER_PART / (int64_t)s->count;
-    line_run r = {run, s, fit > 0 ? fit : 1};
-    thread_pool *pool = tare__threads_for(run, s->lines * (int64_t)s->count);
-    tare__thread_pool_run(pool, tare__ceil_div((size_t)s->lines, (size_t)r.step), run_part, &r);
+    rows_run r = {run, s, fit > 0 ? fit : 1};
+    thread_pool *pool = tare__threads_for(run, s->rows * (int64_t)s->count);
+    tare__thread_pool_run(pool, tare__ceil_div((size_t)s->rows, (size_t)r.step), run_part, &r);
     return TARE_OK;
 }
 
@@ -66,13 +66,13 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 // --- planning ---
 
-static tare_status add_lines(plan_builder *b, const plan_record *r, size_t x,
-                             const step_class *class, line_step like, bool *done) {
-    line_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+static tare_status add_rows(plan_builder *b, const plan_record *r, size_t x,
+                            const step_class *class, row_step like, bool *done) {
+    row_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     bool unused;
     if (s == NULL) return tare__out_of_memory(b->err);
     *s = like;
-    s->lines = b->values[x].tensor->count / (int64_t)s->count;
+    s->rows = b->values[x].tensor->count / (int64_t)s->count;
     TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
     if (s->run == log_softmax)
         TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
@@ -82,22 +82,16 @@ static tare_status add_lines(plan_builder *b, const plan_record *r, size_t x,
     return tare__plan_add_step(b, class, s, r->node);
 }
 
-// Parameters that are computed in the graph have no data yet.
-static bool are_known(const op_call *call, const layer_norm_call *c, size_t bias) {
-    return tare__call_given(call, 2) == (c->weight != NULL) &&
-           (bias == 0 || tare__call_given(call, bias) == (c->bias != NULL));
-}
-
 static tare_status add_norm(plan_builder *b, size_t head, const layer_norm_call *c,
                             const step_class *class, bool *done) {
     const size_t x = tare__plan_find_value(b, c->x);
-    const line_step s = {.run = class == &tare__rms_norm_step ? rms_normalize : normalize,
-                         .count = (size_t)c->inner,
-                         .weight = c->weight,
-                         .bias = c->bias,
-                         .eps = (float)c->eps};
+    const row_step s = {.run = class == &tare__rms_norm_step ? rms_normalize : normalize,
+                        .count = (size_t)c->inner,
+                        .weight = c->weight,
+                        .bias = c->bias,
+                        .eps = (float)c->eps};
     if (x == NOTHING || c->x->count == 0) return TARE_OK;
-    return add_lines(b, &b->records[head], x, class, s, done);
+    return add_rows(b, &b->records[head], x, class, s, done);
 }
 
 static bool heads_layer_norm(const plan_builder *b, const plan_record *r) {
@@ -110,7 +104,7 @@ static tare_status plan_layer_norm(plan_builder *b, size_t head, bool *done) {
     layer_norm_call c;
     call.err = b->err;
     TARE_TRY(tare__layer_norm_read(&call, &c));
-    if (!are_known(&call, &c, 3)) return TARE_OK;
+    if (!tare__norm_is_known(&call, &c, 3)) return TARE_OK;
     return add_norm(b, head, &c, &tare__layer_norm_step, done);
 }
 
@@ -124,7 +118,7 @@ static tare_status plan_rms_norm(plan_builder *b, size_t head, bool *done) {
     layer_norm_call c;
     call.err = b->err;
     TARE_TRY(tare__rms_norm_read(&call, &c));
-    if (!are_known(&call, &c, 0)) return TARE_OK;
+    if (!tare__norm_is_known(&call, &c, 0)) return TARE_OK;
     return add_norm(b, head, &c, &tare__rms_norm_step, done);
 }
 
@@ -132,16 +126,12 @@ static tare_status add_softmax(plan_builder *b, size_t head, bool logarithm, boo
     const plan_record *r = &b->records[head];
     const tare_tensor *x = b->values[r->inputs[0]].tensor;
     op_call call = r->call;
-    int dim = 0;
     call.err = NULL;
-    // Without a dimension the row has a rule of its own.
-    if (x->ndim == 0 || x->count == 0 || !tare__call_given(&call, 1) ||
-        tare__call_given(&call, 3) || tare__call_dim(&call, 1, 0, x->ndim, &dim) != TARE_OK ||
-        dim != x->ndim - 1)
-        return TARE_OK;
-    const line_step s = {.run = logarithm ? log_softmax : softmax, .count = (size_t)x->shape[dim]};
-    return add_lines(b, r, r->inputs[0], logarithm ? &tare__log_softmax_step : &tare__softmax_step,
-                     s, done);
+    if (x->ndim == 0 || x->count == 0 || !tare__is_over_rows(&call, x)) return TARE_OK;
+    const row_step s = {.run = logarithm ? log_softmax : softmax,
+                        .count = (size_t)x->shape[x->ndim - 1]};
+    return add_rows(b, r, r->inputs[0], logarithm ? &tare__log_softmax_step : &tare__softmax_step,
+                    s, done);
 }
 
 static bool heads_softmax(const plan_builder *b, const plan_record *r) {
@@ -165,7 +155,7 @@ const step_class tare__layer_norm_step = {
     .name = "layer_norm",
     .heads = heads_layer_norm,
     .plan = plan_layer_norm,
-    .run = run_lines,
+    .run = run_rows,
     .describe = describe,
     .replicate = tare__step_share,
 };
@@ -174,7 +164,7 @@ const step_class tare__rms_norm_step = {
     .name = "rms_norm",
     .heads = heads_rms_norm,
     .plan = plan_rms_norm,
-    .run = run_lines,
+    .run = run_rows,
     .describe = describe,
     .replicate = tare__step_share,
 };
@@ -183,7 +173,7 @@ const step_class tare__softmax_step = {
     .name = "softmax",
     .heads = heads_softmax,
     .plan = plan_softmax,
-    .run = run_lines,
+    .run = run_rows,
     .describe = describe,
     .replicate = tare__step_share,
 };
@@ -192,7 +182,7 @@ const step_class tare__log_softmax_step = {
     .name = "log_softmax",
     .heads = heads_log_softmax,
     .plan = plan_log_softmax,
-    .run = run_lines,
+    .run = run_rows,
     .describe = describe,
     .replicate = tare__step_share,
 };

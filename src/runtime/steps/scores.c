@@ -151,7 +151,7 @@ static void add_mask(const plan_run_state *run, const scores_step *s, int64_t ma
     const float *mask = tare__place_data(run, s->mask);
     mask += tare__strided_offset(n, s->batch, s->mask_stride, matrix) + query * s->mask_stride[n];
     if (s->mask_stride[n + 1] != 0)
-        run->kernels->lines->add(mask, (size_t)s->keys, line);
+        run->kernels->rows->add(mask, (size_t)s->keys, line);
     else
         for (int64_t i = 0; i < s->keys; i++) line[i] += *mask;
 }
@@ -178,7 +178,7 @@ static tare_status attend(const plan_run_state *run, const scores_step *s, int64
     for (int64_t q = 0; q < s->queries; q++) {
         float *line = scores + q * s->keys;
         if (s->mask != NOTHING) add_mask(run, s, i, q, line);
-        run->kernels->lines->softmax(line, (size_t)s->keys, line);
+        run->kernels->rows->softmax(line, (size_t)s->keys, line);
     }
     return tare__float_layers_multiply(layers, &mix, scores, tare__matrix_at(run, &s->v, i),
                                        tare__matrix_at(run, &s->y, i), NULL);

@@ -28,7 +28,7 @@ typedef struct row_step {
 // What its functions need in a run.
 typedef struct row_run {
     const row_step *s;
-    const row_kernels *lines;
+    const row_kernels *rows;
     const float *addend;
 } row_run;
 
@@ -39,7 +39,7 @@ static void run_functions(const void *user, size_t at, size_t columns, float *li
         if (f->loop != NULL)
             f->loop(line, line, (int64_t)columns, f->p);
         else
-            r->lines->add(r->addend + at, columns, line);
+            r->rows->add(r->addend + at, columns, line);
     }
 }
 
@@ -47,9 +47,9 @@ static tare_status run_row(const plan_run_state *run, void *state) {
     const row_step *s = state;
     const layer_places *at = &s->at;
     const row_run r = {.s = s,
-                       .lines = run->kernels->lines,
+                       .rows = run->kernels->rows,
                        .addend = at->addend != NOTHING ? tare__place_data(run, at->addend) : NULL};
-    const panel_product product = {.lines = run->kernels->lines,
+    const panel_product product = {.kernels = run->kernels->rows,
                                    .weights = s->weights,
                                    .bias = s->bias,
                                    .rows = s->rows,
@@ -68,7 +68,7 @@ static void destroy_row(void *state) {
 
 static void describe_row(const plan *p, const void *state, step_note *out) {
     const row_step *s = state;
-    out->kernel = p->setting.kernels->lines->name;
+    out->kernel = p->setting.kernels->rows->name;
     out->weight_bytes = tare__panel_bias_count(s->weights) * s->weights->inner * sizeof(float);
     tare__step_say(out, "float: panels of columns, sums in a fixed order");
 }

@@ -134,7 +134,7 @@ typedef struct fixture {
 static void begin(fixture *f) {
     *f = (fixture){.it = {.thread_count = 1},
                    .kernels = {.elementwise = tare__elementwise_choose(ISA_SCALAR),
-                               .lines = tare__row_kernels_choose(ISA_SCALAR)}};
+                               .rows = tare__row_kernels_choose(ISA_SCALAR)}};
     f->setting = (plan_setting){.it = &f->it, .kernels = &f->kernels};
 }
 

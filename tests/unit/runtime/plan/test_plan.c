@@ -262,7 +262,7 @@ static void random_graphs_give_the_interpreters_results(void **state) {
 static const char *steps_of(const tare_model *model, const tare_tensor *x) {
     static char names[1024];
     const interpreter it = {.root = model->root, .thread_count = 1};
-    kernel_context kernels = {.lines = tare__row_kernels_choose(ISA_SCALAR)};
+    kernel_context kernels = {.rows = tare__row_kernels_choose(ISA_SCALAR)};
     float_layers *layers = NULL;
     plan *p = NULL;
     CHECK_DONE(tare__float_layers_create(NULL, false, &layers, job_error()));
