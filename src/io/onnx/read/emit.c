@@ -171,14 +171,13 @@ tare_status tare__onnx_infer(onnx_import *in, node *n) {
 
 // --- computing constants ---
 
-// A few nodes of a small file can describe a constant that no memory holds, or no patience awaits.
-static tare_status check_work(onnx_import *in, const op_call *call) {
+// A few nodes of a small file can describe a constant that no patience awaits: what all constants
+// together may cost is bounded. False: the call is left to the graph.
+static bool take_work(onnx_import *in, const op_call *call) {
     const int64_t macs = call->op->macs != NULL ? call->op->macs(call) : 0;
-    if (macs < 0 || macs > in->folded_macs_left)
-        return tare__fail(in->err, TARE_UNSUPPORTED,
-                          "computing constants would take too many multiply-accumulates");
+    if (macs < 0 || macs > in->folded_macs_left) return false;
     in->folded_macs_left -= macs;
-    return TARE_OK;
+    return true;
 }
 
 // The references of a result go to the import.
@@ -198,13 +197,14 @@ static tare_status keep_result(onnx_import *in, value *v) {
     return status;
 }
 
-static tare_status compute(onnx_import *in, op_call *call) {
-    TARE_TRY(tare__op_shape(call));
-    if (tare__value_has_data(&call->result)) return TARE_OK;
-    tare_status status = check_work(in, call);
-    if (status == TARE_OK) status = tare__call_allocate(call);
-    if (status == TARE_OK) status = tare__op_compute(call);
-    if (status != TARE_OK) tare__value_release_tensors(&call->result);
+static tare_status compute(onnx_import *in, op_call *call, bool *done) {
+    tare_status status = tare__op_shape(call);
+    *done = status == TARE_OK && tare__value_has_data(&call->result);
+    if (*done) return TARE_OK;
+    *done = status == TARE_OK && take_work(in, call);
+    if (*done) status = tare__call_allocate(call);
+    if (*done && status == TARE_OK) status = tare__op_compute(call);
+    if (!*done || status != TARE_OK) tare__value_release_tensors(&call->result);
     return status;
 }
 
@@ -278,8 +278,9 @@ static tare_status fold_other(onnx_import *in, const op_info *op, const onnx_emi
     return TARE_OK;
 }
 
-tare_status tare__onnx_fold(onnx_import *in, node_op op, const onnx_emit *e, arena *scratch,
-                            value *out) {
+// A call on constants, computed now unless that is too dear. Results belong to the import.
+static tare_status fold_call(onnx_import *in, node_op op, const onnx_emit *e, arena *scratch,
+                             value *out, bool *done) {
     op_call call = {.node_name = e->target,
                     .memory = scratch,
                     .thread_count = 1,
@@ -290,7 +291,8 @@ tare_status tare__onnx_fold(onnx_import *in, node_op op, const onnx_emit *e, are
                     .budget = &in->data_files.budget,
                     .err = in->err};
     TARE_TRY(tare__call_bind(&call, row_of(op, e->target)));
-    TARE_TRY(compute(in, &call));
+    TARE_TRY(compute(in, &call, done));
+    if (!*done) return TARE_OK;
     value kept;
     const tare_status status = tare__value_share(&in->memory, &call.result, &kept, in->err);
     tare__value_release_tensors(&call.result);
@@ -428,7 +430,9 @@ static tare_status emit(onnx_call *c, node_op op, const onnx_emit *e, value *out
     if (row_of(op, e->target) == NULL)
         return tare__onnx_fail(c, "it would become '%s', which no operator here computes",
                                e->target);
-    if (is_constant_call(e)) return tare__onnx_fold(c->in, op, e, &c->scratch, out);
+    bool is_folded = false;
+    if (is_constant_call(e)) TARE_TRY(fold_call(c->in, op, e, &c->scratch, out, &is_folded));
+    if (is_folded) return TARE_OK;
     onnx_emit fitting = *e;
     value *args = tare__arena_array(&c->scratch, e->arg_count + 1, sizeof *args);
     if (args == NULL) return tare__out_of_memory(c->in->err);

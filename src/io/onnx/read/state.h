@@ -88,9 +88,6 @@ tare_status tare__onnx_add_info(onnx_import *in, const node *n, const onnx_scope
 /// Sets the result of n by running shape rules on what is known of its arguments.
 tare_status tare__onnx_infer(onnx_import *in, node *n);
 tare_status tare__onnx_bind(onnx_import *in, const char *name, const value *v);
-/// A call of a function on constants, computed now. Results belong to the import.
-tare_status tare__onnx_fold(onnx_import *in, node_op op, const onnx_emit *e, arena *scratch,
-                            value *out);
 
 /// Reads a node's scope from its metadata or its name (scope.c). Nodes of functions that say none
 /// have their caller's.

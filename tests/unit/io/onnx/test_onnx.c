@@ -107,6 +107,36 @@ static void constants_are_computed_at_once(void **state) {
     tare_model_destroy(model);
 }
 
+// As onnx_floats fills a tensor of this name.
+static double element(char name, int64_t i) {
+    return (double)(i * 37 % 19 - 9) / 16 + name / 1024.0;
+}
+
+// The product of a and b takes more than what all constants together may cost.
+static void dear_constants_stay_nodes(void **state) {
+    (void)state;
+    enum { ROWS = 1024, INNER = 1024, COLUMNS = 1025 };
+    static const int64_t a[] = {ROWS, INNER}, b[] = {INNER, COLUMNS};
+    text g = {0};
+    tare_model *model = NULL;
+    onnx_call(&g, "MatMul", "", "a b", "c");
+    onnx_call(&g, "Add", "", "x c", "y");
+    onnx_input(&g, "x", "1024,1025");
+    onnx_output(&g, "y");
+    onnx_floats(&g, "a", 2, a);
+    onnx_floats(&g, "b", 2, b);
+    CHECK_DONE(read_graph(g, &model));
+    CHECK_HOLDS(printed(model), "torch.matmul(");
+    tare_tensor *x = NEW_INPUT(ROWS, COLUMNS);
+    tare_tensor *y = result_of(model, (const tare_tensor *const[]){x}, 1);
+    double sum = tare__f32(x)[1];
+    for (int64_t k = 0; k < INNER; k++) sum += element('a', k) * element('b', k * COLUMNS + 1);
+    assert_float_equal(tare__f32(y)[1], sum, 1e-2); // 1,024 roundings near 110
+    tare_tensor_release(x);
+    tare_tensor_release(y);
+    tare_model_destroy(model);
+}
+
 // --- sizes ---
 
 static void open_sizes_must_be_given(void **state) {
@@ -447,6 +477,7 @@ int main(void) {
         cmocka_unit_test(any_batch_runs),
         cmocka_unit_test(nodes_may_stand_in_any_order),
         cmocka_unit_test(constants_are_computed_at_once),
+        cmocka_unit_test(dear_constants_stay_nodes),
         cmocka_unit_test(open_sizes_must_be_given),
         cmocka_unit_test(shapes_may_be_given),
         cmocka_unit_test(other_opsets_are_refused),
