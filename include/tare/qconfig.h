@@ -78,8 +78,9 @@ TARE_API void tare_qconfig_mapping_set_module_name_object_type_order(tare_qconfi
 TARE_API tare_status tare_qconfig_mapping_default(const char *name, bool is_qat, int version,
                                                   tare_qconfig_mapping **out, tare_error *err);
 /// The mapping for a backend when the user names none: "tare", unless the backend's constraints
-/// refuse its activations everywhere and there is a default of the backend's own name. The caller
-/// destroys *out.
+/// refuse its activations everywhere and there is a default of the backend's own name. The
+/// observers of int8 weights in "tare" get the narrowest range and the greatest least scale that
+/// the backend demands of them. The caller destroys *out.
 TARE_API tare_status tare_qconfig_mapping_for_backend(const tare_backend_config *backend,
                                                       bool is_qat, tare_qconfig_mapping **out,
                                                       tare_error *err);

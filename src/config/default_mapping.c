@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which default mapping fits a backend.
+// Which default mapping fits a backend, and fits its bounds of weights.
+#include <math.h>
 #include <string.h>
 
 #include "config/backend_config.h"
-#include "tare/qconfig.h"
+#include "config/qconfig.h"
+#include "observe/observer_spec.h"
+
+static const char own_name[] = "tare";
+
+bool tare__qconfig_mapping_is_torch(const tare_qconfig_mapping *m) {
+    return m->default_name != NULL && strcmp(m->default_name, own_name) != 0;
+}
+
+bool tare__qconfig_mapping_is_own(const tare_qconfig_mapping *m) {
+    return m->default_name != NULL && strcmp(m->default_name, own_name) == 0;
+}
 
 // What "tare" asks of activations: quint8, 0 to 255, the least scale that observers have.
 static bool takes_bytes(const tare_dtype_config *d) {
@@ -30,10 +42,75 @@ static bool is_default(const char *name) {
     return false;
 }
 
+// --- bounds of weights ---
+
+typedef struct weight_bounds {
+    int64_t low, high;
+    double scale_min;
+} weight_bounds;
+
+static void narrow(weight_bounds *b, const tare_dtype_config *d) {
+    const tare_dtype_constraints *c = &d->weight;
+    const uint32_t range = TARE_SET_QUANT_MIN | TARE_SET_QUANT_MAX;
+    if (c->dtype != TARE_QINT8 || !takes_bytes(d)) return;
+    if ((c->set & range) == range) {
+        b->low = (int64_t)fmax((double)b->low, ceil(c->quant_min_lower_bound));
+        b->high = (int64_t)fmin((double)b->high, floor(c->quant_max_upper_bound));
+    }
+    if (c->set & TARE_SET_SCALE_MIN) b->scale_min = fmax(b->scale_min, c->scale_min_lower_bound);
+}
+
+static weight_bounds find_bounds(const tare_backend_config *backend) {
+    weight_bounds b = {.low = INT8_MIN, .high = INT8_MAX, .scale_min = 0};
+    for (size_t i = 0; i < backend->count; i++)
+        for (size_t k = 0; k < backend->configs[i]->dtype_configs.count; k++)
+            narrow(&b, &backend->configs[i]->dtype_configs.items[k]);
+    return b;
+}
+
+static bool is_int8(const tare_observer_spec *spec) {
+    const observer_argument *dtype = spec != NULL ? tare__observer_spec_find(spec, "dtype") : NULL;
+    return dtype != NULL && dtype->kind == ARGUMENT_DTYPE && dtype->as.dtype == TARE_QINT8;
+}
+
+// Replaces a qconfig of int8 weights by one whose weights stay within the bounds.
+static tare_status bind_weight(tare_qconfig **q, const weight_bounds *b, tare_error *err) {
+    if (*q == NULL || !is_int8((*q)->weight)) return TARE_OK;
+    tare_observer_spec *weight = NULL;
+    TARE_TRY(tare__observer_spec_clone((*q)->weight, &weight, err));
+    tare_observer_spec_set_int(weight, "quant_min", b->low);
+    tare_observer_spec_set_int(weight, "quant_max", b->high);
+    if (b->scale_min > 0) tare_observer_spec_set_double(weight, "eps", b->scale_min);
+    tare_status status = tare__observer_spec_status(weight, err);
+    tare_qconfig *made = status == TARE_OK ? tare_qconfig_create((*q)->activation, weight) : NULL;
+    tare_observer_spec_release(weight);
+    TARE_TRY(status);
+    if (made == NULL) return tare__out_of_memory(err);
+    tare_qconfig_release(*q);
+    *q = made;
+    return TARE_OK;
+}
+
+static tare_status bind_weights(tare_qconfig_mapping *m, const weight_bounds *b, tare_error *err) {
+    if (b->low == INT8_MIN && b->high == INT8_MAX && b->scale_min <= 0) return TARE_OK;
+    tare_status status = bind_weight(&m->global, b, err);
+    for (size_t i = 0; i < m->object_type.count && status == TARE_OK; i++)
+        status = bind_weight(&m->object_type.items[i].qconfig, b, err);
+    return status;
+}
+
 tare_status tare_qconfig_mapping_for_backend(const tare_backend_config *backend, bool is_qat,
                                              tare_qconfig_mapping **out, tare_error *err) {
     TARE_TRY(tare_backend_config_check(backend, err));
     const char *own = tare_backend_config_name(backend);
     const bool takes_ours = backend_takes_bytes(backend) || !is_default(own);
-    return tare_qconfig_mapping_default(takes_ours ? "tare" : own, is_qat, -1, out, err);
+    tare_qconfig_mapping *made = NULL;
+    TARE_TRY(tare_qconfig_mapping_default(takes_ours ? own_name : own, is_qat, -1, &made, err));
+    const weight_bounds bounds = find_bounds(backend);
+    const tare_status status = takes_ours ? bind_weights(made, &bounds, err) : TARE_OK;
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare_qconfig_mapping_destroy(made);
+    return status;
 }

@@ -42,13 +42,18 @@ struct tare_qconfig_mapping {
     qconfig_rules module_name_regex, module_name, module_name_object_type_order;
     tare_status first_status; // of a setter
     tare_error *first_error;  // its sentence; NULL if memory for it was gone
-    char *default_name;       // "x86" when it came from {"default": "x86"}; for messages
+    char *default_name;       // "x86" when it came from {"default": "x86"}; NULL: written out
 };
 /// The full form of a mapping, and any form back; errors name the place in the JSON.
 void tare__qconfig_mapping_to_json(const tare_qconfig_mapping *mapping, text *out);
 tare_status tare__qconfig_mapping_from_json(const json_at *root, tare_qconfig_mapping **out,
                                             tare_error *err);
 tare_status tare__qconfig_mapping_status(const tare_qconfig_mapping *m, tare_error *err);
+/// Did it come from one of torch's default mappings, by name? Then torch's behaviour is asked for,
+/// also where ours is stricter on purpose.
+bool tare__qconfig_mapping_is_torch(const tare_qconfig_mapping *m);
+/// Did it come from "tare"?
+bool tare__qconfig_mapping_is_own(const tare_qconfig_mapping *m);
 
 /// Lookups as in spec/qconfig.md §5.1. *rule tells which selector decided, for the record (static
 /// or lent text; NULL: the fallback). Returned qconfigs are lent.

@@ -59,10 +59,12 @@ static size_t add_nodes(const tare_match *match, const node **out, size_t count)
         const match_item *item = &match->items[i];
         if (item->nested != NULL)
             count = add_nodes(item->nested, out, count);
-        else if (item->node != NULL && out != NULL)
+        else if (item->node == NULL || item->is_wildcard)
+            continue;
+        else if (out != NULL)
             out[count++] = tare__match_node_get(item->node);
         else
-            count += item->node != NULL;
+            count++;
     }
     return count;
 }

@@ -13,6 +13,7 @@
 typedef struct match_item {
     const tare_match *nested;
     const tare_match_node *node;
+    bool is_wildcard; // a wildcard stands for the node, which is no part of the pattern
 } match_item;
 
 struct tare_match {
@@ -44,7 +45,7 @@ static inline match_item tare__match_leaf(const value *v) {
 /// The match of these items, as one item of another; TARE_OUT_OF_MEMORY only.
 tare_status tare__match_nest(arena *a, const match_list *items, match_item *out, tare_error *err);
 
-/// The nodes of a match, without its shape.
+/// The nodes of a match, without its shape and without those that are marked as a wildcard's.
 typedef struct match_nodes {
     const node **items;
     size_t count;

@@ -60,6 +60,8 @@ tare_status tare__convert_modules(convert_pass *c);
 tare_status tare__convert_eliminate_dead(pass *p);
 /// Step (spec §7): reference patterns to integer modules and functions.
 tare_status tare__lower_steps(convert_pass *c);
+/// Step, when it is known what computes in integers: why the others, which were observed, do not.
+tare_status tare__lower_explain_floats(convert_pass *c);
 
 /// Refuses what no tensor can be quantized by: not finite scales (of data with NaNs or infinities
 /// in it), zero points outside the dtype, several scales per tensor.
@@ -71,10 +73,6 @@ bool tare__convert_has_no_qconfig(const convert_pass *c, const node *n);
 
 /// Step: the observers of functions' weights look at them once more.
 tare_status tare__convert_observe_weights(convert_pass *c);
-/// Do the dtype configs of this class accept the qconfig (torch's
-/// _is_qconfig_supported_by_dtype_configs)?
-tare_status tare__convert_supports(convert_pass *c, const char *class_name, const tare_qconfig *q,
-                                   bool *out);
 /// A reference module of this class, made of a float one under a qconfig: fresh weight observers
 /// look at the weights. n: the node that calls `called`, for what the backend demands of them;
 /// NULL: nothing is demanded.

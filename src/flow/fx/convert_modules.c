@@ -4,36 +4,9 @@
 
 #include "core/text/text.h"
 #include "flow/fx/convert.h"
+#include "flow/fx/module_refusal.h"
 #include "flow/fx/qat.h"
 #include "observe/dtype_roles.h"
-
-static tare_dtype or_float(tare_dtype dtype) {
-    return dtype == TARE_DTYPE_UNSET ? TARE_FLOAT32 : dtype;
-}
-
-static bool accepts(const tare_dtype_config *d, const tare_observer_info *activation,
-                    tare_dtype weight) {
-    const tare_dtype input = or_float(d->input.dtype), output = or_float(d->output.dtype);
-    if (or_float(d->weight.dtype) != weight || input != activation->dtype) return false;
-    if (d->is_dynamic > 0) return activation->is_dynamic && output == TARE_FLOAT32;
-    const bool is_half = activation->dtype == TARE_FLOAT16 && weight == TARE_FLOAT16;
-    return output == activation->dtype &&
-           or_float(d->bias) == (is_half ? TARE_FLOAT16 : TARE_FLOAT32);
-}
-
-tare_status tare__convert_supports(convert_pass *c, const char *class_name, const tare_qconfig *q,
-                                   bool *out) {
-    *out = false;
-    const tare_pattern_config *config =
-        tare__backend_config_for_operator(c->base->backend, class_name);
-    if (config == NULL) return TARE_OK;
-    tare_observer_info activation, weight;
-    TARE_TRY(tare__pass_spec_info(c->base, q->activation, &activation));
-    TARE_TRY(tare__pass_spec_info(c->base, q->weight, &weight));
-    for (size_t i = 0; i < config->dtype_configs.count && !*out; i++)
-        *out = accepts(&config->dtype_configs.items[i], &activation, weight.dtype);
-    return TARE_OK;
-}
 
 // A negative axis counts from the last dimension, as it does wherever Python indexes.
 static tare_status fit_axis(const tare_tensor *weight, const qparams **q, tare_error *err) {
@@ -178,24 +151,13 @@ static bool has_root_class(const convert_pass *c, const module *m) {
     return tare__backend_config_reference_module(c->base->backend, m->class->name) != NULL;
 }
 
-// Why a weighted module stays float; NULL: it does not.
+// Why a weighted module stays float, in the pass's scratch memory; NULL: it does not.
 static tare_status find_refusal(convert_pass *c, const node *n, const module *called,
                                 const tare_qconfig *q, const char **why) {
     const prepared_node *known = tare__prepared_node(c->prepared, n->name);
-    *why = NULL;
-    if (q == NULL || known == NULL || !known->is_observed) {
-        *why = ""; // prepare said why
-        return TARE_OK;
-    }
-    bool is_supported = false;
-    TARE_TRY(tare__convert_supports(c, called->class->name, q, &is_supported));
-    tare_observer_info weight;
-    TARE_TRY(tare__pass_spec_info(c->base, q->weight, &weight));
-    if (!is_supported)
-        *why = "no dtype config of the backend joins the qconfig's activation and weight dtypes";
-    else if (!tare__dtype_has_role(weight.dtype, DTYPE_WEIGHT))
-        *why = "the qconfig asks for no quantized weight";
-    return TARE_OK;
+    *why = "";
+    if (q == NULL || known == NULL || !known->is_observed) return TARE_OK; // prepare said why
+    return tare__module_refusal(c->base, called, q, why);
 }
 
 // A QAT module becomes float again, whether it is quantized or not.

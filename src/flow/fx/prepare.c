@@ -98,6 +98,7 @@ static tare_status begin(prepare_pass *p) {
     TARE_TRY(new_placeholder(TARE_QUINT8, &p->byte_spec, err));
     TARE_TRY(tare__qconfig_mapping_status(p->options->qconfig_mapping, err));
     TARE_TRY(tare_qconfig_mapping_clone(p->options->qconfig_mapping, &p->mapping, err));
+    p->leaves_weights = tare__qconfig_mapping_is_torch(p->mapping);
     if (p->options->equalization == NULL) return TARE_OK;
     TARE_TRY(tare__qconfig_mapping_status(p->options->equalization, err));
     return tare_qconfig_mapping_clone(p->options->equalization, &p->equalization, err);

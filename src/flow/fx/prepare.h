@@ -22,8 +22,9 @@ typedef struct prepare_match {
     node *last;
     const node *root;
     tare_match structure; // the last node first
-    match_nodes nodes;    // of the structure
+    match_nodes nodes;    // of the structure, without what wildcards stand for
     bool shares;
+    const char *refusal; // why all of it stays float; NULL: it does not, or nobody asked for it
     const standalone_entry *standalone; // the custom config's, of a standalone module
     const char *observed_class;         // of a custom module
 } prepare_match;
@@ -36,7 +37,8 @@ typedef struct dtypes_try {
     const char *wanted, *found, *why;
 } dtypes_try;
 typedef struct support_log {
-    text why; // the last refusal
+    text why;      // what the dtype config said that accepted most of the qconfig
+    size_t passed; // how many checks that were
     dtypes_try *tries;
     size_t count;
 } support_log;
@@ -60,6 +62,8 @@ typedef struct prepare_pass {
     pass *base;
     const tare_prepare_options *options;
     bool is_qat;
+    bool
+        leaves_weights; // torch's mapping: what a backend demands of modules' weights is no refusal
     tare_qconfig_mapping *mapping;            // the pass's copy, extended by fusion
     tare_qconfig_mapping *equalization;       // idem; NULL: none
     tare_observer_spec *float_spec;           // PlaceholderObserver(dtype=torch.float32)
@@ -116,6 +120,12 @@ tare_status tare__prepare_equalize(prepare_pass *p, const prepare_node *entry, n
 /// log->why.
 tare_status tare__prepare_is_supported(prepare_pass *p, const prepare_node *entry, bool *out,
                                        support_log *log);
+/// Does the match's root carry its weight in a module that convert quantizes?
+bool tare__prepare_has_module_weight(const prepare_match *match);
+/// What the dtype config that accepted the entry demands of its module's weight, and the qconfig
+/// breaks: a sentence in log->why, or "".
+tare_status tare__prepare_weight_refusal(prepare_pass *p, const prepare_node *entry,
+                                         support_log *log);
 /// Step: patterns, qconfig and dtypes of every call into the model's facts.
 tare_status tare__prepare_find_facts(prepare_pass *p);
 /// Remembers why the edge between two nodes got an observer or none, for the facts.

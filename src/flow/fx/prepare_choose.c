@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prepare: what every node's tensors shall be (torch's target_dtype_info).
+#include <stdio.h>
 #include <string.h>
 
 #include "flow/fx/prepare.h"
@@ -132,31 +133,86 @@ static void reset_match(prepare_pass *p, const prepare_match *match, bool *done)
     }
 }
 
+// What torch's mappings leave open, in one sentence for all layers.
+typedef struct weight_report {
+    size_t count;
+    const node *first;
+    const char *why;
+} weight_report;
+
+static tare_status report_weight(prepare_pass *p, const prepare_node *entry, support_log *log,
+                                 weight_report *report) {
+    if (!p->leaves_weights) return TARE_OK;
+    tare__text_clear(&log->why);
+    TARE_TRY(tare__prepare_weight_refusal(p, entry, log));
+    if (tare__text_chars(&log->why)[0] == '\0' || report->count++ > 0) return TARE_OK;
+    report->first = entry->match->last;
+    report->why = tare__arena_strdup(&p->base->scratch, tare__text_chars(&log->why));
+    return report->why != NULL ? TARE_OK : tare__out_of_memory(p->base->err);
+}
+
+static tare_status decide_report(prepare_pass *p, const weight_report *report) {
+    if (report->count == 0) return TARE_OK;
+    char more[64] = "";
+    if (report->count > 1)
+        (void)snprintf(more, sizeof more, " (and for %zu more)", report->count - 1);
+    return TARE_DECIDE(p->base, report->first, "warning", "constraints",
+                       "%s%s; torch's mapping '%s' is used as it is", report->why, more,
+                       p->mapping->default_name);
+}
+
+// The match stays float, and its last operator's record says why.
+static tare_status refuse_match(prepare_pass *p, prepare_match *match, const char *why) {
+    match->refusal = tare__arena_strdup(&p->base->scratch, why);
+    if (match->refusal == NULL) return tare__out_of_memory(p->base->err);
+    return TARE_DECIDE(p->base, match->last, "left float", pattern_name(match), "%s", why);
+}
+
+// A root without a qconfig is not quantized, and what follows it in the pattern is nothing alone.
+static bool has_bare_root(const prepare_pass *p, const prepare_match *match) {
+    return match->config != NULL && match->root != match->last &&
+           tare__prepare_node(p, match->root)->match == match &&
+           tare__prepare_node(p, match->root)->qconfig.qconfig == NULL;
+}
+
+static tare_status look_at_entry(prepare_pass *p, prepare_node *entry, support_log *log,
+                                 weight_report *report, bool *done) {
+    prepare_match *match = entry->match;
+    const prepare_node *last = tare__prepare_node(p, match->last);
+    bool is_supported = false;
+    log->count = 0;
+    log->passed = 0;
+    log->tries = NULL;
+    tare__text_clear(&log->why);
+    if (last->qconfig.qconfig != NULL && has_bare_root(p, match)) {
+        tare__text_printf(&log->why,
+                          "the qconfig mapping leaves '%s', the root of its pattern, float",
+                          match->root->name);
+    } else {
+        TARE_TRY(tare__prepare_is_supported(p, entry, &is_supported, log));
+        entry->tries = log->tries;
+        entry->try_count = log->count;
+    }
+    TARE_TRY(tare__text_status(&log->why, p->base->err));
+    if (is_supported && entry == last) TARE_TRY(report_weight(p, entry, log, report));
+    if (is_supported || last->info.output == NULL) return TARE_OK;
+    if (last->qconfig.qconfig != NULL && match->refusal == NULL)
+        TARE_TRY(refuse_match(p, match, tare__text_chars(&log->why)));
+    reset_match(p, match, done);
+    return TARE_OK;
+}
+
 // Entries whose qconfig the backend refuses fall back to float, and the record says why.
 static tare_status reset_unsupported(prepare_pass *p) {
     bool *done = tare__arena_array(&p->base->scratch, p->node_count + 1, sizeof *done);
     if (done == NULL) return tare__out_of_memory(p->base->err);
     support_log log = {0};
+    weight_report report = {0};
     tare_status status = TARE_OK;
-    for (size_t i = 0; i < p->match_count && status == TARE_OK; i++) {
-        prepare_node *entry = &p->nodes[p->match_order[i]];
-        bool is_supported = false;
-        log.count = 0;
-        tare__text_clear(&log.why);
-        status = tare__prepare_is_supported(p, entry, &is_supported, &log);
-        if (status == TARE_OK) status = tare__text_status(&log.why, p->base->err);
-        entry->tries = log.tries;
-        entry->try_count = log.count;
-        const prepare_node *last = tare__prepare_node(p, entry->match->last);
-        if (status != TARE_OK || is_supported || last->info.output == NULL) continue;
-        const size_t id = p->match_order[i];
-        if (entry->qconfig.qconfig != NULL && entry->match->last->id == id)
-            status = TARE_DECIDE(p->base, entry->match->last, "left float",
-                                 pattern_name(entry->match), "%s", tare__text_chars(&log.why));
-        if (status == TARE_OK) reset_match(p, entry->match, done);
-    }
+    for (size_t i = 0; i < p->match_count && status == TARE_OK; i++)
+        status = look_at_entry(p, &p->nodes[p->match_order[i]], &log, &report, done);
     tare__text_release(&log.why);
-    return status;
+    return status == TARE_OK ? decide_report(p, &report) : status;
 }
 
 // An index past the inputs would be ignored silently.

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/pattern_form.h"
+#include "flow/fx/module_refusal.h"
 #include "flow/fx/prepare.h"
 #include "flow/insert.h"
 #include "observe/dtype_roles.h"
@@ -244,6 +245,19 @@ static tare_status decide_skipped(prepare_pass *p, const node *n, const prepare_
                        entry->qconfig.key != NULL ? entry->qconfig.key : "");
 }
 
+// A call with a qconfig whose match is refused, or whose values are no tensors of floats.
+static tare_status decide_refused(prepare_pass *p, const node *n, const prepare_node *entry) {
+    const prepare_match *match = entry->match;
+    if (match->refusal != NULL && match->last == n) return TARE_OK; // the record says why already
+    if (match->refusal != NULL)
+        return TARE_DECIDE(p->base, n, "left float", "backend patterns",
+                           "its pattern ends at '%s', which stays float: %s", match->last->name,
+                           match->refusal);
+    return TARE_DECIDE(p->base, n, "left float", "no floating tensors",
+                       entry->is_integer ? "its values are integers or bools"
+                                         : "its values are no tensors");
+}
+
 static tare_status observe_node(insertion *in, node *n) {
     prepare_pass *p = in->user;
     prepare_node *entry = tare__prepare_node(p, n);
@@ -251,7 +265,7 @@ static tare_status observe_node(insertion *in, node *n) {
     if (entry->match == NULL || entry->qconfig.qconfig == NULL) return decide_skipped(p, n, entry);
     bool is_supported = false;
     TARE_TRY(tare__prepare_is_supported(p, entry, &is_supported, NULL));
-    if (!is_supported) return TARE_OK; // the record says why already
+    if (!is_supported) return decide_refused(p, n, entry);
     for (size_t i = 0; i < entry->match->nodes.count; i++)
         tare__prepare_node(p, entry->match->nodes.items[i])->is_observed = true;
     TARE_TRY(decide_observed(p, n, entry));
@@ -266,11 +280,28 @@ static tare_status observe_node(insertion *in, node *n) {
     return is_split ? TARE_OK : observe_output(in, entry, n);
 }
 
+// Observed, but no dtype config takes the weight: convert leaves it float.
+static tare_status decide_module(prepare_pass *p, const node *n, const prepare_node *entry) {
+    const prepare_match *match = entry->match;
+    const char *why = NULL;
+    if (match == NULL || match->root != n || !entry->is_observed ||
+        !tare__prepare_has_module_weight(match))
+        return TARE_OK;
+    TARE_TRY(tare__module_refusal(p->base, tare__called_module(p->base->model, n),
+                                  entry->qconfig.qconfig, &why));
+    return why == NULL ? TARE_OK
+                       : TARE_DECIDE(p->base, n, "left float", "dtype configs", "%s", why);
+}
+
 tare_status tare__prepare_insert(prepare_pass *p) {
     insertion in = {.p = p->base,
                     .user = p,
                     .visit = observe_node,
                     .choose = choose_input,
                     .tell = note_observed};
-    return tare__insert_observers(&in);
+    TARE_TRY(tare__insert_observers(&in));
+    for (const node *n = p->base->model->root->graph->first; n != NULL; n = n->next)
+        if (tare__prepare_node(p, n) != NULL)
+            TARE_TRY(decide_module(p, n, tare__prepare_node(p, n)));
+    return TARE_OK;
 }

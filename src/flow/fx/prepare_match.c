@@ -8,7 +8,10 @@
 static tare_status record_items(prepare_pass *p, const pattern *pat, const value *v,
                                 match_list *into) {
     if (pat->kind != PATTERN_TUPLE) {
-        into->items[into->count++] = tare__match_leaf(v);
+        match_item leaf = tare__match_leaf(v);
+        // A wildcard asks nothing of its node, which may have a pattern of its own.
+        leaf.is_wildcard = pat->kind == PATTERN_ANY;
+        into->items[into->count++] = leaf;
         return TARE_OK;
     }
     TARE_TRY(record_items(p, &pat->items[0], v, into));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "config/constraints.h"
+#include "config/qconfig.h"
 #include "flow/fx/prepare.h"
 
 // One question to the dtype configs of a pattern.
@@ -17,6 +18,7 @@ typedef struct support_query {
     const char *role;                // "input_dtype": the part of it that is looked at
     support_log *log;                // NULL: nobody asks
     dtypes_try *attempt;             // of the config, for the log
+    size_t passed;                   // checks of the config so far
     bool is_supported;
     bool is_out_of_memory;
 } support_query;
@@ -39,14 +41,15 @@ static shown show_name(const char *name) {
 }
 
 // The constraint that refuses and its two values. role "": the key stands for itself.
-static void note(support_query *q, const char *key, const char *wanted, const char *found) {
+static void note(support_query *q, const char *key, const char *wanted, const char *found,
+                 const char *why) {
     if (q->attempt == NULL) return;
     arena *a = &q->pass->base->scratch;
     q->attempt->constraint = q->role[0] != '\0' ? tare__arena_printf(a, "%s.%s", q->role, key)
                                                 : tare__arena_strdup(a, key);
     q->attempt->wanted = tare__arena_strdup(a, wanted);
     q->attempt->found = tare__arena_strdup(a, found);
-    q->attempt->why = tare__arena_strdup(a, tare__text_chars(&q->log->why));
+    q->attempt->why = tare__arena_strdup(a, why);
     q->is_out_of_memory |=
         !q->attempt->constraint || !q->attempt->wanted || !q->attempt->found || !q->attempt->why;
 }
@@ -62,9 +65,13 @@ static void refuse(support_query *q, const char *key, shown wanted, shown found,
     va_start(args, format);
     (void)vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    tare__text_clear(&q->log->why);
-    tare__text_append(&q->log->why, sentence);
-    note(q, key, wanted.chars, found.chars);
+    // The config that came furthest is the one that was meant.
+    if (tare__text_chars(&q->log->why)[0] == '\0' || q->passed > q->log->passed) {
+        tare__text_clear(&q->log->why);
+        tare__text_append(&q->log->why, sentence);
+        q->log->passed = q->passed;
+    }
+    note(q, key, wanted.chars, found.chars, sentence);
 }
 
 static void check_range(support_query *q, const tare_observer_info *info,
@@ -154,7 +161,8 @@ static tare_status check_qscheme(support_query *q, const tare_observer_info *inf
 // torch's _qconfig_satisfies_dtype_config_constraints.
 static tare_status check_constraints(support_query *q, const tare_observer_spec *spec,
                                      const tare_dtype_constraints *c, const char *what) {
-    if (spec == NULL || c->dtype == TARE_DTYPE_UNSET) return TARE_OK;
+    if (spec == NULL || c->dtype == TARE_DTYPE_UNSET)
+        return TARE_OK; // torch: no qconfig, no bounds
     tare_observer_info info;
     TARE_TRY(tare__pass_spec_info(q->pass->base, spec, &info));
     if (info.dtype != c->dtype) return TARE_OK;
@@ -162,6 +170,11 @@ static tare_status check_constraints(support_query *q, const tare_observer_spec 
     if (q->is_supported) check_scale_min(q, &info, c, what);
     if (q->is_supported) TARE_TRY(check_qscheme(q, &info, c, what));
     return q->is_supported ? check_fixed(q, &info, c) : TARE_OK;
+}
+
+static const tare_observer_spec *activation_of(const support_query *q) {
+    const tare_qconfig *qconfig = q->entry->qconfig.qconfig;
+    return qconfig != NULL ? qconfig->activation : NULL;
 }
 
 static const char *name_of(tare_dtype dtype) {
@@ -178,17 +191,20 @@ static tare_status check_activation(support_query *q) {
         refuse(q, "dtype", show_name(name_of(c->dtype)), show_name(name_of(info.dtype)),
                "the backend wants %s inputs, the qconfig gives %s", name_of(c->dtype),
                name_of(info.dtype));
-    } else if ((q->config->is_dynamic > 0) != info.is_dynamic) {
+        return TARE_OK;
+    }
+    q->passed++;
+    if ((q->config->is_dynamic > 0) != info.is_dynamic) {
         q->role = "";
         refuse(q, "is_dynamic", show_name(q->config->is_dynamic > 0 ? "true" : "false"),
                show_name(info.is_dynamic ? "true" : "false"),
                "the backend wants %s quantization here, the qconfig is %s",
                q->config->is_dynamic > 0 ? "dynamic" : "static",
                info.is_dynamic ? "dynamic" : "static");
-    } else {
-        return check_constraints(q, q->entry->qconfig.qconfig->activation, c, "activation");
+        return TARE_OK;
     }
-    return TARE_OK;
+    q->passed++;
+    return check_constraints(q, activation_of(q), c, "activation");
 }
 
 static tare_status check_weight(support_query *q) {
@@ -203,7 +219,9 @@ static tare_status check_weight(support_query *q) {
                name_of(info.dtype));
         return TARE_OK;
     }
-    return check_constraints(q, q->entry->qconfig.qconfig->weight, c, "weight");
+    q->passed++;
+    const tare_qconfig *qconfig = q->entry->qconfig.qconfig;
+    return check_constraints(q, qconfig != NULL ? qconfig->weight : NULL, c, "weight");
 }
 
 static tare_status check_bias(support_query *q) {
@@ -245,19 +263,39 @@ static tare_status check_output(support_query *q, const node *last) {
                name_of(dtype));
         return TARE_OK;
     }
-    return check_constraints(q, q->entry->qconfig.qconfig->activation, c, "activation");
+    return check_constraints(q, activation_of(q), c, "activation");
+}
+
+bool tare__prepare_has_module_weight(const prepare_match *match) {
+    return match->config != NULL && match->root->op == NODE_CALL_MODULE &&
+           match->config->root_module != NULL && match->config->reference_quantized_module != NULL;
+}
+
+// torch does not look at the weights of modules before convert, where it leaves those of another
+// dtype float. A mapping that is written out gets the same.
+static tare_status check_module_weight(support_query *q) {
+    const prepare_pass *p = q->pass;
+    if (!tare__prepare_has_module_weight(q->entry->match) || !q->is_supported || p->leaves_weights)
+        return TARE_OK;
+    tare_observer_info info;
+    TARE_TRY(tare__pass_spec_info(p->base, q->root_entry->info.weight, &info));
+    if (info.dtype != q->config->weight.dtype && !tare__qconfig_mapping_is_own(p->mapping))
+        return TARE_OK;
+    return check_weight(q);
 }
 
 static tare_status try_config(support_query *q, size_t index) {
     const prepare_match *match = q->entry->match;
     q->config = &match->config->dtype_configs.items[index];
     q->is_supported = true;
+    q->passed = 0;
     if (q->attempt != NULL) *q->attempt = (dtypes_try){.index = index};
     for (size_t a = 0; a < match->root->arg_count; a++)
         TARE_TRY(check_arg(q, &match->root->args[a]));
     for (size_t k = 0; k < match->root->kwarg_count; k++)
         TARE_TRY(check_arg(q, &match->root->kwargs[k].value));
     TARE_TRY(check_output(q, match->last));
+    TARE_TRY(check_module_weight(q));
     if (q->attempt != NULL) q->attempt->is_accepted = q->is_supported;
     return q->is_out_of_memory ? tare__out_of_memory(q->pass->base->err) : TARE_OK;
 }
@@ -266,7 +304,10 @@ tare_status tare__prepare_is_supported(prepare_pass *p, const prepare_node *entr
                                        support_log *log) {
     const prepare_match *match = entry->match;
     *out = false;
-    if (entry->qconfig.qconfig == NULL) return TARE_OK;
+    if (match->refusal != NULL) return TARE_OK;
+    // An operator inside a pattern may have no qconfig of its own, but its last one and its root
+    // say what is quantized.
+    if (tare__prepare_node(p, match->last)->qconfig.qconfig == NULL) return TARE_OK;
     if (match->config == NULL) { // a module of the custom config: no pattern limits it
         *out = true;
         return TARE_OK;
@@ -288,4 +329,19 @@ tare_status tare__prepare_is_supported(prepare_pass *p, const prepare_node *entr
         *out = q.is_supported;
     }
     return TARE_OK;
+}
+
+tare_status tare__prepare_weight_refusal(prepare_pass *p, const prepare_node *entry,
+                                         support_log *log) {
+    const prepare_match *match = entry->match;
+    if (entry->try_count == 0 || !tare__prepare_has_module_weight(match)) return TARE_OK;
+    support_query q = {.pass = p,
+                       .entry = entry,
+                       .root = match->root,
+                       .root_entry = tare__prepare_node(p, match->root),
+                       .config = &match->config->dtype_configs.items[entry->try_count - 1],
+                       .role = "",
+                       .log = log,
+                       .is_supported = true};
+    return check_weight(&q);
 }

@@ -189,9 +189,10 @@ static void weights_that_the_backend_refuses_stay_float(void **state) {
     CALIBRATED(p, 4, 3);
     tare_model *converted = referenced(p, backend);
     CHECK_HOLDS(printed(converted), "(fc): Linear(in_features=3, out_features=2, bias=True)");
-    CHECK_HOLDS(decided(converted, "block_fc"),
-                "convert: left float: no dtype config of the backend joins the qconfig's "
-                "activation and weight dtypes");
+    CHECK_HOLDS(
+        decided(converted, "block_fc"),
+        "convert: left float: the backend takes torch.quint8 inputs with torch.qint8 weights, "
+        "the qconfig gives torch.quint8 and torch.quint8");
     tare_model_destroy(converted);
     tare_model_destroy(p);
     tare_model_destroy(model);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <math.h>
+
 #include "core/text/text.h"
 #include "model/pass.h"
 #include "support/models.h"
@@ -405,7 +407,6 @@ static void limits_are_compared_with_the_observer(void **state) {
     tare_backend_config_destroy(backend);
 }
 
-// As in torch, the weight of a module is looked at when it is converted.
 static void weights_of_functions_have_limits_too(void **state) {
     (void)state;
     tare_dtype_config d = tare_dtype_config_init();
@@ -429,6 +430,147 @@ static void weights_of_functions_have_limits_too(void **state) {
     check_refusal(one_function(), backend, ACTIVATION("") QINT8, NULL);
     check_refusal(one_linear(), backend, ACTIVATION("") QINT8,
                   "the backend 'limited' has no pattern for it");
+    tare_backend_config_destroy(backend);
+}
+
+// --- weights of modules ---
+
+static tare_backend_config *bounded_backend(void) {
+    tare_dtype_config d = tare_dtype_config_init();
+    d.input.dtype = d.output.dtype = TARE_QUINT8;
+    d.weight.dtype = TARE_QINT8;
+    d.bias = TARE_FLOAT32;
+    d.weight.set = TARE_SET_QUANT_MIN | TARE_SET_QUANT_MAX;
+    d.weight.quant_min_lower_bound = -127;
+    d.weight.quant_max_upper_bound = 127;
+    return limited_backend(&d);
+}
+
+static void check_weight_range(tare_backend_config *backend, tare_qconfig_mapping *mapping) {
+    tare_model *model = one_linear(), *p = prepared(model, backend, mapping);
+    CALIBRATED(p, 1, 3);
+    tare_model *r = referenced(p, backend);
+    const tare_tensor *weight = tare__module_find_tensor(r->root, "fc.weight");
+    const tare_tensor *scale = tare__module_find_tensor(r->root, "fc.weight_scale");
+    const int64_t columns = weight->shape[1];
+    for (int64_t i = 0; i < columns * weight->shape[0]; i++)
+        assert_true(nearbyint(tare__tensor_get(weight, i) / tare__tensor_get(scale, i / columns)) >=
+                    -127);
+    tare_model_destroy(r);
+    tare_model_destroy(p);
+    tare_model_destroy(model);
+}
+
+static void bounds_of_modules_weights_are_enforced(void **state) {
+    (void)state;
+    static const char range[] =
+        "the qconfig's weight range (-128, 127) does not fall within the backend's (-127, 127)";
+    tare_backend_config *backend = bounded_backend();
+    check_refusal(one_linear(), backend, ACTIVATION("") QINT8, range);
+    check_refusal(one_linear(), backend,
+                  ACTIVATION("") WEIGHT("\"dtype\": \"torch.qint8\", \"quant_min\": -127, "
+                                        "\"quant_max\": 127"),
+                  NULL);
+    // The default mapping is narrowed to what the backend takes.
+    tare_qconfig_mapping *mapping = NULL;
+    CHECK_DONE(tare_qconfig_mapping_for_backend(backend, false, &mapping, job_error()));
+    check_weight_range(backend, mapping);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+}
+
+// torch does not look at them: its mappings by name are taken as they are, and the record tells.
+static void bounds_of_modules_weights_are_reported_for_torch_s_mappings(void **state) {
+    (void)state;
+    tare_backend_config *backend = bounded_backend();
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    tare_model *model = one_linear(), *p = prepared(model, backend, mapping);
+    CHECK_HOLDS(decided(p, "fc"), "observed");
+    CHECK_HOLDS(explained(p, "fc"), "warning: the qconfig's weight range (-128, 127) does not "
+                                    "fall within the backend's (-127, 127); torch's mapping "
+                                    "'x86' is used as it is");
+    tare_model_destroy(p);
+    tare_model_destroy(model);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+}
+
+// --- wildcards ---
+
+static const tare_match_node *second_of(void *user, const tare_match *match) {
+    (void)user;
+    return tare_match_node_at(match, 1);
+}
+
+// add(conv, anything), and a pattern for convolutions alone.
+static tare_backend_config *sum_backend(void) {
+    tare_dtype_config d = tare_dtype_config_init();
+    d.input.dtype = d.output.dtype = TARE_QUINT8;
+    d.weight.dtype = TARE_QINT8;
+    d.bias = TARE_FLOAT32;
+    tare_backend_config *backend = tare_backend_config_create("sums");
+    tare_pattern_config *sum = tare_pattern_config_create();
+    tare_pattern_config_set_pattern_complex(
+        sum, "[\"operator.add\", \"torch.nn.Conv2d\", \"MatchAllNode\"]");
+    tare_pattern_config_set_root_node_getter(sum, second_of, NULL);
+    tare_pattern_config_add_dtype_config(sum, &d);
+    tare_backend_config_set(backend, sum);
+    tare_pattern_config *conv = tare_backend_config_add(backend, NN "Conv2d", NULL, NULL);
+    tare_pattern_config_set_root_module(conv, NN "Conv2d");
+    tare_pattern_config_set_reference_quantized_module(conv,
+                                                       "torch.ao.nn.quantized.reference.Conv2d");
+    tare_pattern_config_add_dtype_config(conv, &d);
+    return backend;
+}
+
+static tare_model *sum_prepared(tare_backend_config *backend, const char *float_module) {
+    module *root = new_tree();
+    put_module(root, NULL, "a", NN "Conv2d", CONV);
+    put_module(root, NULL, "b", NN "Conv2d", CONV);
+    tare_model *model = new_model(NULL, root,
+                                  "def forward(self, x):\n    a = self.a(x)\n    b = self.b(x)\n"
+                                  "    add = a + b\n    return add\n");
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    if (float_module != NULL) tare_qconfig_mapping_set_module_name(mapping, float_module, NULL);
+    tare_model *p = prepared(model, backend, mapping);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_model_destroy(model);
+    return p;
+}
+
+static void a_wildcard_s_node_without_qconfig_leaves_the_match_alone(void **state) {
+    (void)state;
+    tare_backend_config *backend = sum_backend();
+    tare_model *p = sum_prepared(backend, "b");
+    CHECK_HOLDS(decided(p, "add"), "observed");
+    CHECK_HOLDS(decided(p, "a"), "observed");
+    CHECK_HOLDS(decided(p, "b"), "left float: the qconfig mapping asks for no quantization");
+    CHECK_HOLDS(printed(p), "a = self.a(activation_post_process_0)");
+    assert_false(tare__prepared_node(p->prepared, "b")->is_observed);
+    tare_model_destroy(p);
+    tare_backend_config_destroy(backend);
+}
+
+static void a_wildcard_s_node_has_a_pattern_of_its_own(void **state) {
+    (void)state;
+    tare_backend_config *backend = sum_backend();
+    tare_model *p = sum_prepared(backend, NULL);
+    // Its result is observed, so that the sum reads integers of it.
+    CHECK_HOLDS(printed(p), "activation_post_process_1 = self.activation_post_process_1(b)");
+    CHECK_HOLDS(printed(p), "add = a + activation_post_process_1;");
+    tare_model_destroy(p);
+    tare_backend_config_destroy(backend);
+}
+
+static void a_pattern_whose_root_has_no_qconfig_stays_float(void **state) {
+    (void)state;
+    tare_backend_config *backend = sum_backend();
+    tare_model *p = sum_prepared(backend, "a");
+    CHECK_HOLDS(decided(p, "add"), "left float: the qconfig mapping leaves 'a', the root of its "
+                                   "pattern, float");
+    CHECK_HOLDS(decided(p, "a"), "left float");
+    CHECK_HOLDS(decided(p, "b"), "observed");
+    tare_model_destroy(p);
     tare_backend_config_destroy(backend);
 }
 
@@ -477,6 +619,11 @@ int main(void) {
         cmocka_unit_test(each_constraint_is_refused_in_a_sentence),
         cmocka_unit_test(limits_are_compared_with_the_observer),
         cmocka_unit_test(weights_of_functions_have_limits_too),
+        cmocka_unit_test(bounds_of_modules_weights_are_enforced),
+        cmocka_unit_test(bounds_of_modules_weights_are_reported_for_torch_s_mappings),
+        cmocka_unit_test(a_wildcard_s_node_without_qconfig_leaves_the_match_alone),
+        cmocka_unit_test(a_wildcard_s_node_has_a_pattern_of_its_own),
+        cmocka_unit_test(a_pattern_whose_root_has_no_qconfig_stays_float),
         cmocka_unit_test(what_the_backend_does_not_list_is_left_float),
         cmocka_unit_test(the_tutorial_s_models_are_prepared_as_torch_does),
     };

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which weighted modules convert leaves float (torch's _is_qconfig_supported_by_dtype_configs).
+// Prepare asks, too, so that a preview tells what convert is going to do.
+#include "flow/fx/module_refusal.h"
+
+#include "observe/dtype_roles.h"
+
+static tare_dtype or_float(tare_dtype dtype) {
+    return dtype == TARE_DTYPE_UNSET ? TARE_FLOAT32 : dtype;
+}
+
+static bool accepts(const tare_dtype_config *d, const tare_observer_info *activation,
+                    tare_dtype weight) {
+    const tare_dtype input = or_float(d->input.dtype), output = or_float(d->output.dtype);
+    if (or_float(d->weight.dtype) != weight || input != activation->dtype) return false;
+    if (d->is_dynamic > 0) return activation->is_dynamic && output == TARE_FLOAT32;
+    const bool is_half = activation->dtype == TARE_FLOAT16 && weight == TARE_FLOAT16;
+    return output == activation->dtype &&
+           or_float(d->bias) == (is_half ? TARE_FLOAT16 : TARE_FLOAT32);
+}
+
+// The entry that the sentence compares with: of the same inputs if there is one.
+static const tare_dtype_config *nearest(const dtype_config_list *list,
+                                        const tare_observer_info *activation) {
+    for (size_t i = 0; i < list->count; i++) {
+        const tare_dtype_config *d = &list->items[i];
+        if (or_float(d->input.dtype) == activation->dtype &&
+            (d->is_dynamic > 0) == activation->is_dynamic)
+            return d;
+    }
+    return &list->items[0];
+}
+
+static tare_status tell(pass *p, const dtype_config_list *list,
+                        const tare_observer_info *activation, tare_dtype weight, const char **why) {
+    const tare_dtype_config *d = nearest(list, activation);
+    *why = tare__arena_printf(
+        &p->scratch, "the backend takes %s inputs with %s weights%s, the qconfig gives %s and %s%s",
+        tare_dtype_name(or_float(d->input.dtype)), tare_dtype_name(or_float(d->weight.dtype)),
+        d->is_dynamic > 0 ? ", dynamically" : "", tare_dtype_name(or_float(activation->dtype)),
+        tare_dtype_name(or_float(weight)), activation->is_dynamic ? ", dynamically" : "");
+    return *why != NULL ? TARE_OK : tare__out_of_memory(p->err);
+}
+
+tare_status tare__module_refusal(pass *p, const module *called, const tare_qconfig *q,
+                                 const char **why) {
+    const tare_pattern_config *config =
+        tare__backend_config_for_operator(p->backend, called->class->name);
+    tare_observer_info activation, weight;
+    *why = NULL;
+    TARE_TRY(tare__pass_spec_info(p, q->activation, &activation));
+    TARE_TRY(tare__pass_spec_info(p, q->weight, &weight));
+    bool is_supported = false;
+    for (size_t i = 0; config != NULL && i < config->dtype_configs.count && !is_supported; i++)
+        is_supported = accepts(&config->dtype_configs.items[i], &activation, weight.dtype);
+    if (config == NULL || config->dtype_configs.count == 0) {
+        *why = tare__arena_printf(&p->scratch, "the backend '%s' lists no dtypes for %s by itself",
+                                  tare_backend_config_name(p->backend), called->class->name);
+        return *why != NULL ? TARE_OK : tare__out_of_memory(p->err);
+    }
+    if (!is_supported) return tell(p, &config->dtype_configs, &activation, weight.dtype, why);
+    if (!tare__dtype_has_role(weight.dtype, DTYPE_WEIGHT))
+        *why = "the qconfig asks for no quantized weight";
+    return TARE_OK;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to flow/fx.
+#ifndef FLOW_FX_MODULE_REFUSAL_H
+#define FLOW_FX_MODULE_REFUSAL_H
+
+#include "model/pass.h"
+
+/// Why no dtype config of a weighted module's class accepts the qconfig, so that convert leaves it
+/// float: a sentence with both dtypes, lent by the pass's scratch memory or static; NULL: one
+/// accepts it.
+tare_status tare__module_refusal(pass *p, const module *called, const tare_qconfig *q,
+                                 const char **why);
+
+#endif
