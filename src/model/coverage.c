@@ -96,6 +96,7 @@ typedef struct integer_walk {
     bool reads_integers;
     bool *carries; // of annotated programs: values that were codes just before
     bool reads_carried;
+    map left_float; // names of nodes; convert leaves some observed modules float
 } integer_walk;
 
 static void look_at_input(void *user, node *input) {
@@ -106,21 +107,12 @@ static void look_at_input(void *user, node *input) {
 
 // In a lowered model an operator is computed in integers when it reads integers; in a reference
 // model that is what it stands for when prepare observed it for that.
-// Convert leaves some observed modules float, because no dtype config takes their weight.
-static bool was_left_float(const tare_model *model, const char *name) {
-    for (size_t i = 0; i < model->decisions.count; i++) {
-        const tare_decision *d = &model->decisions.items[i];
-        if (strcmp(d->decision, "left float") == 0 && strcmp(d->node, name) == 0) return true;
-    }
-    return false;
-}
-
 // In a reference model nothing is computed in integers yet: what counts is what it stands for.
 static bool stands_for_integers(const integer_walk *w, const node *n) {
     if (w->prepared == NULL)
         return w->reads_carried && tare__annotation_takes(&w->model->annotations, n);
     const prepared_node *known = tare__prepared_node(w->prepared, n->name);
-    return known != NULL && known->is_observed && !was_left_float(w->model, n->name);
+    return known != NULL && known->is_observed && tare__map_get(&w->left_float, n->name) == NULL;
 }
 
 static void walk_node(integer_walk *w, const node *n) {
@@ -178,11 +170,14 @@ tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepa
     w.gives_integers =
         tare__alloc_zeroed(model->root->graph->next_id + 1, sizeof *w.gives_integers);
     w.carries = tare__alloc_zeroed(model->root->graph->next_id + 1, sizeof *w.carries);
-    const bool has_memory = w.gives_integers != NULL && w.carries != NULL;
+    const bool has_memory =
+        w.gives_integers != NULL && w.carries != NULL &&
+        tare__record_left_float(&model->decisions, &w.left_float, err) == TARE_OK;
     for (const node *n = model->root->graph->first; n != NULL && has_memory; n = n->next)
         walk_node(&w, n);
     tare__free(w.gives_integers);
     tare__free(w.carries);
+    tare__map_release(&w.left_float);
     if (!has_memory) return tare__out_of_memory(err);
     for (size_t i = 0; i < model->op_count; i++)
         model->ops[i].is_quantized = tare__traced_carrier(model, &model->ops[i])->is_quantized;

@@ -8,17 +8,24 @@
 // A decision that settles nothing.
 #define MEASURED "measured"
 
-// The decision that settled an operator: the last one about it, passes in order; warnings aside.
-static const tare_decision *settled_by(const tare_model *model, const char *name) {
+static bool is_one_of(const char *decision, const char *const *list) {
+    while (*list != NULL && strcmp(decision, *list) != 0) list++;
+    return *list != NULL;
+}
+
+static const tare_decision *last_of(const tare_model *model, const char *name,
+                                    const char *const *decisions) {
     const tare_decision *last = NULL;
     for (size_t i = 0; i < model->decisions.count; i++) {
         const tare_decision *d = &model->decisions.items[i];
-        if (strcmp(d->node, name) == 0 && strcmp(d->decision, "warning") != 0 &&
-            strcmp(d->decision, MEASURED) != 0)
-            last = d;
+        if (strcmp(d->node, name) == 0 && is_one_of(d->decision, decisions)) last = d;
     }
     return last;
 }
+
+static const char *const settling[] = {"observed", "annotated", "left float",
+                                       "lowered",  "fused",     NULL};
+static const char *const notes[] = {"folded", "rewritten", "dropped", NULL};
 
 // What it was measured to take; "" if it was not.
 static const char *measured(const tare_model *model, const char *name) {
@@ -30,12 +37,27 @@ static const char *measured(const tare_model *model, const char *name) {
     return words;
 }
 
-// A pass may have put another node in the operator's place.
-static const tare_decision *settled_for(const tare_model *model, const char *name) {
-    const tare_decision *found = settled_by(model, name);
+// The last of these decisions. A pass may have put another node in the operator's place.
+static const tare_decision *last_for(const tare_model *model, const char *name,
+                                     const char *const *decisions) {
+    const tare_decision *found = last_of(model, name, decisions);
     for (const node *n = model->root->graph->first; n != NULL && found == NULL; n = n->next)
-        if (n->origin != NULL && strcmp(n->origin, name) == 0) found = settled_by(model, n->name);
+        if (n->origin != NULL && strcmp(n->origin, name) == 0)
+            found = last_of(model, n->name, decisions);
     return found;
+}
+
+// The decision that settled an operator: the last one, passes in order, that says where it is
+// computed. Notes on its weight count only where nothing else was said.
+static const tare_decision *settled_for(const tare_model *model, const char *name) {
+    const tare_decision *d = last_for(model, name, settling);
+    return d != NULL ? d : last_for(model, name, notes);
+}
+
+static bool has_node(const tare_model *model, const char *origin) {
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next)
+        if (n->origin != NULL && strcmp(n->origin, origin) == 0) return true;
+    return false;
 }
 
 // What a model has become of an operator, in a word.
@@ -44,21 +66,40 @@ static const char *outcome(const tare_model *model, const traced_op *op) {
     return op->is_quantized ? "quantized" : "left float";
 }
 
+// Does the decision say the opposite of what the model computes?
+static bool is_contradicted(const tare_model *model, const traced_op *host,
+                            const tare_decision *d) {
+    return model->stage >= TARE_STAGE_REFERENCE && host->is_quantized &&
+           strcmp(d->decision, "left float") == 0;
+}
+
+// What the operator became a part of, if it did.
+static void write_host(const tare_model *model, const traced_op *op, const traced_op *host,
+                       text *out) {
+    const tare_decision *own = settled_for(model, op->name);
+    if (own != NULL)
+        tare__text_append(out, own->reason);
+    else
+        tare__text_printf(out, "fused into '%s'", host->name);
+}
+
 // Why it is so. An operator inside a fused one shares the reason of that one, and says so.
 static void write_reason(const tare_model *model, const traced_op *op, text *out) {
     const traced_op *host = tare__traced_carrier(model, op);
     const tare_decision *d = settled_for(model, host->name);
     if (host != op) {
         const tare_decision *own = settled_for(model, op->name);
-        tare__text_append(out, own != NULL ? own->reason : "fused");
+        write_host(model, op, host, out);
         if (d == NULL || (own != NULL && strcmp(own->reason, d->reason) == 0)) return;
         tare__text_append(out, "; ");
     }
-    if (d != NULL)
+    if (d != NULL && !is_contradicted(model, host, d))
         tare__text_append(out, d->reason);
+    else if (host->is_quantized)
+        tare__text_append(out, "it reads quantized values and gives such");
     else if (host == op)
-        tare__text_append(out, op->is_quantized ? "it reads and gives quantized values"
-                                                : "no decision was recorded");
+        tare__text_append(out, has_node(model, op->name) ? "no pass has decided about it"
+                                                         : "a pass put others in its place");
     // A node can be observed and stay float: its neighbours do not pair up into an integer
     // operator.
     const bool is_watched = d != NULL && (strcmp(d->decision, "observed") == 0 ||
@@ -86,8 +127,9 @@ static const char *op_name_at(const void *user, size_t index) {
 }
 
 static tare_status check_node(const tare_model *model, const char *name, tare_error *err) {
-    if (name == NULL || tare__traced_op(model, name) != NULL || settled_by(model, name) != NULL)
-        return TARE_OK;
+    if (name == NULL || tare__traced_op(model, name) != NULL) return TARE_OK;
+    for (size_t i = 0; i < model->decisions.count; i++)
+        if (strcmp(model->decisions.items[i].node, name) == 0) return TARE_OK;
     return tare__suggest(err,
                          tare__fail(err, TARE_NOT_FOUND, "no decision about a node '%s'", name),
                          name, op_name_at, model);

@@ -5,7 +5,8 @@
 #include "model/coverage.h"
 #include "model/pass.h"
 
-static island_kind kind_of(const tare_model *model, const node *n) {
+// left_float: names of nodes.
+static island_kind kind_of(const tare_model *model, const map *left_float, const node *n) {
     if (!tare__node_is_call(n) || n->user_count == 0) return ISLAND_DATA;
     if (tare__is_observer_node(model, n)) return ISLAND_OBSERVER;
     if (tare__coverage_is_conversion(n)) return ISLAND_CONVERSION;
@@ -14,7 +15,8 @@ static island_kind kind_of(const tare_model *model, const node *n) {
         return tare__annotation_takes(&model->annotations, n) ? ISLAND_INTEGER : ISLAND_FLOAT;
     if (model->stage == TARE_STAGE_PREPARED) {
         const prepared_node *known = tare__prepared_node(model->prepared, n->name);
-        return known != NULL && known->is_observed ? ISLAND_INTEGER : ISLAND_FLOAT;
+        const bool stays_float = tare__map_get(left_float, n->name) != NULL;
+        return known != NULL && known->is_observed && !stays_float ? ISLAND_INTEGER : ISLAND_FLOAT;
     }
     const traced_op *op = tare__traced_op(model, n->origin);
     return op != NULL && op->is_quantized ? ISLAND_INTEGER : ISLAND_FLOAT;
@@ -36,12 +38,15 @@ static tare_status list_nodes(const tare_model *model, arena *memory, islands *x
     x->places = tare__arena_array(memory, g->next_id + 1, sizeof *x->places);
     if (x->nodes == NULL || x->kinds == NULL || x->parent == NULL || x->places == NULL)
         return tare__out_of_memory(err);
-    for (const node *n = g->first; n != NULL; n = n->next, x->count++) {
+    map left_float = {0};
+    const tare_status status = tare__record_left_float(&model->decisions, &left_float, err);
+    for (const node *n = g->first; n != NULL && status == TARE_OK; n = n->next, x->count++) {
         x->nodes[x->count] = n;
-        x->kinds[x->count] = kind_of(model, n);
+        x->kinds[x->count] = kind_of(model, &left_float, n);
         x->parent[x->count] = x->places[n->id] = x->count;
     }
-    return TARE_OK;
+    tare__map_release(&left_float);
+    return status;
 }
 
 // The node whose value this one passes on: itself, or what an observer or a conversion reads.

@@ -109,7 +109,7 @@ static bool is_honoured(const tare_model *model, const char *name) {
         if (model->prepared == NULL)
             return n == NULL || tare__annotation_takes(&model->annotations, n);
         const prepared_node *known = tare__prepared_node(model->prepared, name);
-        return known == NULL || known->is_observed;
+        return known == NULL || (known->is_observed && reason_of(model, name)[0] == '\0');
     }
     const traced_op *op = tare__traced_op(model, name);
     return op == NULL || tare__traced_carrier(model, op)->is_quantized;

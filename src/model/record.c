@@ -59,6 +59,24 @@ void tare__record_release(record *r) {
     *r = (record){0};
 }
 
+tare_status tare__record_inherit(record *r, const char *from, const char *to, tare_error *err) {
+    for (size_t i = r->count; i-- > 0;) {
+        tare_decision d = r->items[i];
+        if (strcmp(d.node, from) != 0 || strcmp(d.decision, "annotated") != 0) continue;
+        d.node = to;
+        return tare__record_add(r, &d, err, "%s", d.reason);
+    }
+    return TARE_OK;
+}
+
+tare_status tare__record_left_float(const record *r, map *names, tare_error *err) {
+    for (size_t i = 0; i < r->count; i++)
+        if (strcmp(r->items[i].decision, "left float") == 0 &&
+            !tare__map_set(names, r->items[i].node, names))
+            return tare__out_of_memory(err);
+    return TARE_OK;
+}
+
 tare_status tare__record_to_json(const record *r, text *out, tare_error *err) {
     tare__text_char(out, '[');
     for (size_t i = 0; i < r->count; i++) {

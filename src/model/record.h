@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/json/json.h"
 #include "core/memory/arena.h"
+#include "core/memory/map.h"
 #include "tare/record.h"
 
 typedef struct record {
@@ -23,6 +24,11 @@ tare_status tare__record_copy(record *to, const record *from, tare_error *err); 
 tare_status tare__record_append_inner(record *to, const record *from, const char *path,
                                       tare_error *err);
 void tare__record_release(record *r);
+/// Repeats the last decision about one node that says how it was annotated, for the node that takes
+/// its place.
+tare_status tare__record_inherit(record *r, const char *from, const char *to, tare_error *err);
+/// The nodes of which a decision says "left float", as keys with values that are not NULL.
+tare_status tare__record_left_float(const record *r, map *names, tare_error *err);
 tare_status tare__record_to_json(const record *r, text *out, tare_error *err);
 tare_status tare__record_from_json(record *r, const json_at *at, tare_error *err);
 

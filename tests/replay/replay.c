@@ -7,6 +7,7 @@
 
 #include "model/model.h"
 #include "ops/text/print.h"
+#include "replay/explained.h"
 #include "replay/left_out.h"
 #include "replay/pt2e.h"
 #include "replay/run.h"
@@ -338,6 +339,7 @@ static tare_status check_structure(flow *f) {
     f->step = "convert";
     TARE_TRY(convert(f));
     TARE_TRY(check_text(f, "converted_text", f->converted));
+    TARE_TRY(compare_explained(f->converted, f->out, f->err));
     if (f->numbers.is_random) return TARE_OK;
     compare_constants(f->c, f->converted, &f->numbers, f->out);
     compare_weights(f->c, f->converted, f->out);

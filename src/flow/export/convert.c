@@ -25,9 +25,10 @@ static tare_status run(pass *p, const tare_convert_pt2e_options *options) {
     TARE_TRY(tare__pt2e_fold_training(p));
     TARE_TRY(tare__pt2e_duplicate_dequantize(p));
     if (!options->keeps_quantize) TARE_TRY(tare__pt2e_fold_quantize(p));
-    if (options->use_reference_representation) TARE_TRY(tare__pt2e_reference_representation(p));
     p->model->stage = TARE_STAGE_REFERENCE;
-    return tare__coverage_finish(p->model, NULL, p->err);
+    // What stands for integers is told from quantize and dequantize, before they become arithmetic.
+    TARE_TRY(tare__coverage_finish(p->model, NULL, p->err));
+    return options->use_reference_representation ? tare__pt2e_reference_representation(p) : TARE_OK;
 }
 
 tare_status tare_convert_pt2e(const tare_model *prepared, const tare_convert_pt2e_options *options,

@@ -117,6 +117,7 @@ static tare_status fold_one(pass *p, const trained *t) {
     // input: names of duplicates follow the order of readers.
     TARE_TRY(tare__node_set_args(conv, conv->args, conv->arg_count, conv->kwargs, conv->kwarg_count,
                                  p->err));
+    TARE_TRY(tare__record_inherit(&p->model->decisions, t->conv->name, conv->name, p->err));
     TARE_TRY(TARE_DECIDE(p, t->norm, "folded", "conv-bn training pattern",
                          "folded into the weight of '%s'", conv->name));
     return TARE_DECIDE(p, conv, "folded", "conv-bn training pattern",

@@ -71,7 +71,8 @@ static tare_status run(convert_pass *c) {
         TARE_TRY(tare__pass_rebuild(c->base, NULL));
         c->base->model->stage = TARE_STAGE_LOWERED;
     }
-    return tare__coverage_finish(c->base->model, c->prepared, c->base->err);
+    TARE_TRY(tare__coverage_finish(c->base->model, c->prepared, c->base->err));
+    return c->form == CONVERT_LOWERED ? tare__lower_explain_floats(c) : TARE_OK;
 }
 
 static const tare_convert_custom_config no_custom_config;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/text/text.h"
 #include "model/coverage.h"
 #include "support/models.h"
 #include "support/test.h"
@@ -94,6 +95,14 @@ static void a_module_whose_weight_stays_float_does_not_count(void **state) {
     CHECK_DONE(tare_qconfig_mapping_from_json(quint8_weights, sizeof quint8_weights - 1, &mapping,
                                               job_error()));
     tare_model *model = read_example("conv_relu"), *p = prepared(model, backend, mapping);
+    // The preview asks what convert is going to ask.
+    text preview = {0};
+    CHECK_DONE(tare_model_preview(p, false, tare__text_append_writer, &preview, job_error()));
+    CHECK_HOLDS(tare__text_chars(&preview),
+                "float: linear (torch.nn.Linear): the backend takes torch.quint8 inputs with "
+                "torch.qint8 weights, the qconfig gives torch.quint8 and torch.quint8");
+    CHECK_LACKS(tare__text_chars(&preview), "integers");
+    tare__text_release(&preview);
     CALIBRATED(p, 1, 3, 10, 10);
     tare_model *r = referenced(p, backend);
     assert_int_equal(coverage_of(r).quantized_op_count, 0);

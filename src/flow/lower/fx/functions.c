@@ -171,8 +171,8 @@ static tare_status lower_special(convert_pass *c, node *quantize, node *referenc
     node *buffers[2] = {is_quantize ? tare__node_arg(quantize, 1) : NULL,
                         is_quantize ? tare__node_arg(quantize, 2) : NULL};
     TARE_TRY(TARE_DECIDE(c->base, reference, "lowered",
-                         tare__node_subject(c->base->model, reference),
-                         "computed on quantized tensors"));
+                         tare__node_subject(c->base->model, reference), "computed on %s",
+                         is_quantize ? "quantized tensors" : "float16 values"));
     TARE_TRY(tare__replace_quantize(c->base, quantize, reference));
     const bool has_buffers = buffers[0] != NULL && buffers[1] != NULL;
     if (group == SPECIAL_DEFAULT && reference->op == NODE_CALL_FUNCTION && has_buffers)
