@@ -292,7 +292,7 @@ static const op_info rows[] = {
      .overloads = "torch.ops.aten._to_copy.default(input|dtype|-layout|-device|-pin_memory|-non_blocking|-memory_format) "
                   "torch.ops.aten.to.dtype_layout(input|dtype|-layout|-device|-pin_memory|-non_blocking|-copy|-memory_format) "
                   "torch.ops.aten.to.device(input|-device|dtype|-non_blocking|-copy|-memory_format)",
-     .methods = "to|type|type_as", .params = "input/self|dtype/device/other|non_blocking|copy|memory_format",
+     .methods = "to|type|type_as", .params = "input/self|dtype/other|non_blocking|copy|memory_format|device",
      .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = to_shape, .reference = convert_reference},
     CONVERSION("decomposed.convert_element_type",
                "torch.ops.quantized_decomposed.convert_element_type.no_fuse", 0, NULL, "input|dtype", to_shape),

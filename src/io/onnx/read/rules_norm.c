@@ -10,13 +10,6 @@ static tare_status need_x(onnx_call *c, value *x, const tare_tensor **t) {
     return tare__onnx_need_meta(c, 0, "X", t);
 }
 
-static tare_status refuse_outputs_from(onnx_call *c, size_t first) {
-    for (size_t i = first; i < tare__onnx_output_count(c); i++)
-        if (tare__onnx_wants_output(c, i))
-            return tare__onnx_fail(c, "output %zu, which is for training, is not supported", i + 1);
-    return TARE_OK;
-}
-
 // --- BatchNormalization, InstanceNormalization, GroupNormalization ---
 
 static tare_status batch_norm(onnx_call *c) {
@@ -31,9 +24,9 @@ static tare_status batch_norm(onnx_call *c) {
     TARE_TRY(tare__onnx_attr_float(c, "momentum", 0.9, &momentum));
     if (tare__onnx_opset(c) >= 14)
         TARE_TRY(tare__onnx_attr_bool(c, "training_mode", false, &training));
-    if (training) return tare__onnx_fail(c, "training_mode is not supported");
-    TARE_TRY(refuse_outputs_from(c, 1));
-    args[5] = tare__bool(false);
+    // By the statistics of the input, as weights are standardized: nothing is left to keep.
+    if (training) args[1] = args[2] = tare__none();
+    args[5] = tare__bool(training);
     // torch counts the share of the new statistics, ONNX that of the old ones. The subtraction
     // leaves digits that no one wrote.
     const double share = 1 - momentum;

@@ -12,6 +12,8 @@
 
 #ifdef TARE_HAVE_ONNX
 
+#include <math.h>
+
 static tare_status read_file(const char *path, const tare_model_read_options *options,
                              tare_model **out) {
     return tare_model_read_with(path, NULL, options, out, job_error());
@@ -112,6 +114,38 @@ static double element(char name, int64_t i) {
     return (double)(i * 37 % 19 - 9) / 16 + name / 1024.0;
 }
 
+// Standardized by the statistics of the input, whatever was stored: as weights may be.
+static void norms_in_training_take_the_statistics_of_their_input(void **state) {
+    (void)state;
+    enum { ROWS = 4, COLUMNS = 3 };
+    static const int64_t shape[] = {COLUMNS};
+    text g = {0}, norm = onnx_node("BatchNormalization", "", "x s b m v", "y");
+    tare_model *model = NULL;
+    onnx_attr_int(&norm, "training_mode", 1);
+    onnx_add_node(&g, norm);
+    onnx_input(&g, "x", "N,3");
+    onnx_output(&g, "y");
+    for (const char *name = "sbmv"; *name != '\0'; name++)
+        onnx_floats(&g, (const char[]){*name, '\0'}, 1, shape);
+    CHECK_DONE(read_graph(g, &model));
+    tare_tensor *x = NEW_INPUT(ROWS, COLUMNS);
+    tare_tensor *y = result_of(model, (const tare_tensor *const[]){x}, 1);
+    for (int c = 0; c < COLUMNS; c++) {
+        double mean = 0, var = 0;
+        for (int r = 0; r < ROWS; r++) mean += tare__f32(x)[r * COLUMNS + c] / ROWS;
+        for (int r = 0; r < ROWS; r++) var += pow(tare__f32(x)[r * COLUMNS + c] - mean, 2) / ROWS;
+        for (int r = 0; r < ROWS; r++) {
+            const int at = r * COLUMNS + c;
+            const double unit = (tare__f32(x)[at] - mean) / sqrt(var + 1e-5);
+            assert_float_equal(tare__f32(y)[at], (float)(unit * element('s', c) + element('b', c)),
+                               1e-5);
+        }
+    }
+    tare_tensor_release(x);
+    tare_tensor_release(y);
+    tare_model_destroy(model);
+}
+
 // The product of a and b takes more than what all constants together may cost.
 static void dear_constants_stay_nodes(void **state) {
     (void)state;
@@ -131,7 +165,7 @@ static void dear_constants_stay_nodes(void **state) {
     tare_tensor *y = result_of(model, (const tare_tensor *const[]){x}, 1);
     double sum = tare__f32(x)[1];
     for (int64_t k = 0; k < INNER; k++) sum += element('a', k) * element('b', k * COLUMNS + 1);
-    assert_float_equal(tare__f32(y)[1], sum, 1e-2); // 1,024 roundings near 110
+    assert_float_equal(tare__f32(y)[1], (float)sum, 1e-2); // 1,024 roundings near 110
     tare_tensor_release(x);
     tare_tensor_release(y);
     tare_model_destroy(model);
@@ -477,6 +511,7 @@ int main(void) {
         cmocka_unit_test(any_batch_runs),
         cmocka_unit_test(nodes_may_stand_in_any_order),
         cmocka_unit_test(constants_are_computed_at_once),
+        cmocka_unit_test(norms_in_training_take_the_statistics_of_their_input),
         cmocka_unit_test(dear_constants_stay_nodes),
         cmocka_unit_test(open_sizes_must_be_given),
         cmocka_unit_test(shapes_may_be_given),

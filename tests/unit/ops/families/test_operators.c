@@ -221,6 +221,14 @@ static void empty_results_are_not_computed(void **state) {
     tare_tensor_release(t);
 }
 
+static void conversions_take_device_and_dtype_by_name(void **state) {
+    (void)state;
+    CHECK(run_expression("x",
+                         "y = x.to(device = device(type='cpu'), dtype = torch.bool); y.float()",
+                         INPUTS(FLOATS(-2, 0))),
+          1, 0);
+}
+
 static void in_place_results_are_seen_later(void **state) {
     (void)state;
     CHECK(run_expression("x", "y = torch.relu_(x); torch.add(y, x)", INPUTS(FLOATS(-1, 2))), 0, 4);
@@ -328,6 +336,7 @@ int main(void) {
         cmocka_unit_test(sizes_beyond_reason_are_refused),
         cmocka_unit_test(results_cannot_outgrow_memory),
         cmocka_unit_test(empty_results_are_not_computed),
+        cmocka_unit_test(conversions_take_device_and_dtype_by_name),
         cmocka_unit_test(in_place_results_are_seen_later),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(rows_are_complete_and_found_by_their_names),
