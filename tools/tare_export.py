@@ -16,17 +16,20 @@ shapes and are run once to check that the trace computes what the module compute
 import argparse
 import builtins
 import contextlib
+import copy
 import functools
 import importlib
 import importlib.util
 import inspect
 import json
 import math
+import operator
 import os
 import re
 import struct
 import sys
 import traceback
+import types
 import warnings
 
 try:
@@ -333,6 +336,8 @@ _TRACED_THROUGH = {"Sequential", *_FORWARDS}
 _UNKNOWN = object()
 # Functions that make tensors from numbers do not see a traced number by themselves.
 _FACTORIES = ("arange", "zeros", "ones", "full", "empty", "eye", "linspace", "tensor")
+# What a model fixes: the rank and the dtype of its values.
+_FACTS = ("ndim", "dtype", "device", "layout", "is_cuda", "is_nested", "is_quantized", "is_sparse")
 _NEW = ("new_zeros", "new_ones", "new_full", "new_empty")
 _TRACERS_OWN = (os.sep + os.path.join("torch", "fx") + os.sep, os.path.abspath(__file__))
 
@@ -349,6 +354,27 @@ def _place(frames):
         return "the module"
     f = users[-1]
     return f"{f.filename}:{f.lineno}, in {f.name}: {f.line}"
+
+
+def _promise(call, value, expected, message):
+    """Nodes that refuse to run where value is not what the graph was made for. call: (kind, target, args, kwargs)."""
+    call("call_function", torch._assert, (call("call_function", operator.eq, (value, expected), {}), message), {})
+
+
+def _promise_sizes(graph, examples):
+    """Sizes that were taken as numbers come from those of the inputs, which are checked as the model runs."""
+    placeholders = [n for n in graph.nodes if n.op == "placeholder"]
+    with graph.inserting_after(placeholders[-1]):
+        anchor = graph.call_function(torch._assert, (True, ""))
+    with graph.inserting_before(anchor):
+        for node in placeholders:
+            example = examples.get(node.target)
+            for d in range(1, example.dim() if isinstance(example, torch.Tensor) else 0):
+                size = graph.call_method("size", (node, d))
+                _promise(graph.create_node, size, example.shape[d],
+                         f"the model was exported for inputs {node.target} of shape [N, "
+                         f"{', '.join(map(str, example.shape[1:]))}]")
+    graph.erase_node(anchor)
 
 
 def _make_proxy_class():
@@ -385,7 +411,7 @@ def _make_tracer_class():
         def __init__(self, examples, leaves, by_example):
             super().__init__()
             self.given, self.leaves, self.by_example = examples, leaves, by_example
-            self.examples, self.notes, self.is_computing = {}, {}, False
+            self.examples, self.notes, self.is_computing, self.has_taken_sizes = {}, {}, False, False
             self.leaf_inputs = {}  # path of a module kept whole -> what it was called with
 
         def is_leaf_module(self, m, path):
@@ -431,8 +457,6 @@ def _make_tracer_class():
         def compute(self, kind, target, args, kwargs):
             if kind == "placeholder":
                 return self.given.get(target, args[0] if args else None)
-            if getattr(target, "__name__", "") in ("_assert", "_assert_is_none"):
-                return None  # of arguments with a fixed value; _drop_specialized removes it
             args = fx.node.map_aggregate(args, self.example_or_itself)
             kwargs = fx.node.map_aggregate(kwargs, self.example_or_itself)
             with torch.no_grad(), _plain_factories():
@@ -448,34 +472,37 @@ def _make_tracer_class():
         def example_or_itself(self, a):
             return self.example_of(a) if isinstance(a, fx.Proxy) else a
 
-        # What may be decided by the example. Sizes beyond the first, which is the batch's, are numbers then.
+        # What the example decides: ranks and dtypes always, sizes and branches if that is asked for. Sizes beyond the
+        # first, which is the batch's, are numbers then.
 
         def known_attribute(self, proxy, name):
-            if not self.by_example or name in ("node", "tracer"):
+            if name in ("node", "tracer"):
                 return _UNKNOWN
             value = self.examples.get(proxy.node)
             if not isinstance(value, torch.Tensor):
                 return _UNKNOWN
-            if name == "shape":
+            if name == "shape" and self.by_example:
                 return tuple(self.size_of(proxy, value, d) for d in range(value.dim()))
-            is_fact = name in ("ndim", "dtype", "device", "layout", "is_cuda", "is_nested", "is_quantized", "is_sparse")
-            return getattr(value, name) if is_fact else _UNKNOWN
+            return getattr(value, name) if name in _FACTS else _UNKNOWN
 
         def size_of(self, proxy, value, d):
             if d % max(value.dim(), 1) > 0:
+                self.has_taken_sizes = True
                 return value.shape[d]
             made = super().create_proxy("call_method", "size", (proxy, 0), {})
             self.examples[made.node] = value.shape[0]
             return made
 
         def known_call(self, kind, target, args, kwargs):
-            if not self.by_example or kind != "call_method" or not isinstance(args[0], fx.Proxy):
+            if kind != "call_method" or not isinstance(args[0], fx.Proxy):
                 return _UNKNOWN
             value = self.example_of(args[0])
             if not isinstance(value, torch.Tensor):
                 return _UNKNOWN
-            if target in ("dim", "ndimension"):
-                return value.dim()
+            if target in ("dim", "ndimension", "is_floating_point", "is_complex"):
+                return getattr(value, target)()
+            if not self.by_example:
+                return _UNKNOWN
             if target in _NEW and not list(_proxies_in([args[1:], kwargs])):
                 return getattr(value, target)(*args[1:], **kwargs)  # does not depend on the input
             if target == "size" and len(args) == 1:
@@ -485,9 +512,11 @@ def _make_tracer_class():
         def decide(self, proxy, ask, what):
             if not self.by_example:
                 raise fx.proxy.TraceError(f"Python wants {what} of a value that is only known when the model runs")
-            answer = ask(self.example_of(proxy))
-            place = _place(traceback.extract_stack())
+            value = self.example_of(proxy)
+            answer, place = ask(value), _place(traceback.extract_stack())
             self.notes[f"{place}\n    {what} is taken as {answer}, as for the example inputs"] = True
+            if isinstance(value, (bool, int)):
+                _promise(self.create_proxy, proxy, value, f"{what} was taken as {answer} when the model was exported")
             return answer
 
         def to_bool(self, obj):
@@ -578,10 +607,10 @@ def _tracing():
         wrapped.update(kept)
 
 
-def _trace(module, tracer, defaults):
+def _trace(module, tracer):
     try:
         with _tracing():
-            return tracer.trace(module, defaults)
+            return tracer.trace(module)
     except ExportError:
         raise
     except Exception as e:  # torch.fx lets through whatever the user's code raises on a traced value
@@ -592,30 +621,67 @@ def _trace(module, tracer, defaults):
         raise ExportError(f"{message}\n    {hint}") from e
 
 
-def _drop_specialized(graph, names):
-    """Removes the placeholders that torch.fx leaves for arguments with a fixed value, and their checks."""
-    for node in [n for n in graph.nodes if n.op == "placeholder"]:
-        if not any(re.fullmatch(re.escape(name) + r"_\d+", str(node.target)) for name in names):
-            continue
-        checks = [node]
-        for n in checks:
-            checks += [u for u in n.users if u not in checks]
-        for n in sorted(checks, reverse=True):
-            graph.erase_node(n)
-
-
 def _bind(module, inputs, kwargs):
-    """Argument name -> example, and name -> default of those that the caller leaves out."""
+    """forward's signature, what it is called with, and of that the tensors by name, in order."""
     signature = inspect.signature(module.forward)
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature.parameters.values()):
-        raise ExportError("forward takes *args or **kwargs: give it named arguments, or wrap the module in one that does")
     try:
-        given = signature.bind(*inputs, **kwargs).arguments
+        bound = signature.bind(*inputs, **kwargs)
     except TypeError as e:
         raise ExportError(f"the example inputs do not fit forward{signature}: {e}") from e
-    fixed = {name: v for name, v in given.items() if not isinstance(v, torch.Tensor) and not _holds_tensor(v)}
-    defaults = {name: p.default for name, p in signature.parameters.items() if name not in given}
-    return {name: v for name, v in given.items() if name not in fixed}, {**defaults, **fixed}
+    given = {}
+    for name, v in bound.arguments.items():
+        kind = signature.parameters[name].kind
+        if kind == inspect.Parameter.VAR_POSITIONAL:
+            raise ExportError("forward takes *args: give it named arguments, or wrap the module in one that does")
+        given.update(v if kind == inspect.Parameter.VAR_KEYWORD else {name: v})
+    return signature, bound, {name: v for name, v in given.items() if _holds_tensor(v)}
+
+
+def _plain(v):
+    """An output as tuples, lists and dicts; what holds no tensors in them (None, a cache) is left out of dicts."""
+    if isinstance(v, dict):
+        known = (fx.Proxy, torch.Tensor, dict, tuple, list, bool, int, float, str)
+        for name, x in v.items():
+            if x is not None and not isinstance(x, known):
+                warnings.warn(f"output '{name}' is a {type(x).__name__}, which no file holds: it is left out", stacklevel=2)
+        return {name: _plain(x) for name, x in v.items() if isinstance(x, known)}
+    if isinstance(v, (tuple, list)) and not hasattr(v, "_fields"):
+        return type(v)(_plain(x) for x in v)
+    return v
+
+
+@contextlib.contextmanager
+def _taking(module, signature, bound, names):
+    """Inside, the module's forward takes the tensors of these names; all else is what `bound` says."""
+    kind, forward = type(module), type(module).forward
+    variadic = next((n for n, p in signature.parameters.items() if p.kind == inspect.Parameter.VAR_KEYWORD), None)
+
+    def call(self, **tensors):
+        arguments = {**bound.arguments, **{n: v for n, v in tensors.items() if n in signature.parameters}}
+        more = {n: v for n, v in tensors.items() if n not in signature.parameters}
+        if variadic is not None:
+            arguments[variadic] = {**arguments.get(variadic, {}), **more}
+        whole = inspect.BoundArguments(signature, arguments)
+        return _plain(forward(self, *whole.args, **whole.kwargs))
+
+    # torch.fx reads the code of forward for its arguments, and its globals for functions to wrap.
+    scope = {}
+    exec(f"def make(call):\n def forward(self, {', '.join(names)}):\n"
+         f"  return call(self, {', '.join(f'{n}={n}' for n in names)})\n return forward", scope)
+    made = scope["make"](call)
+    made = types.FunctionType(made.__code__, inspect.unwrap(forward).__globals__, "forward", None, made.__closure__)
+    known = [signature.parameters[n] if n in signature.parameters else inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY)
+             for n in names]
+    made.__annotations__ = {p.name: p.annotation for p in known if p.annotation is not inspect.Parameter.empty}
+    made.__signature__ = inspect.Signature(
+        [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+         *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in known)])
+    module.__class__ = type(kind.__name__, (kind,), {"forward": made, "__module__": kind.__module__,
+                                                     "__qualname__": kind.__qualname__})
+    try:
+        yield
+    finally:
+        module.__class__ = kind
 
 
 def _holds_tensor(v):
@@ -626,23 +692,50 @@ def _holds_tensor(v):
 
 def input_names(module, inputs, kwargs=None):
     """The names of the model's inputs, in order."""
-    return list(_bind(module, tuple(inputs), dict(kwargs or {}))[0])
+    return list(_bind(module, tuple(inputs), dict(kwargs or {}))[2])
+
+
+def _made_plain(module):
+    """The module; if weights are computed from others (parametrizations, weight norm), a copy that holds the results."""
+    def computed(m):
+        hooks = [h.name for h in m._forward_pre_hooks.values() if type(h).__name__ == "WeightNorm"]
+        return hooks, list(m.parametrizations) if nn.utils.parametrize.is_parametrized(m) else []
+
+    if module.training or not any(any(computed(m)) for m in module.modules()):
+        return module
+    module = copy.deepcopy(module)
+    for m in list(module.modules()):
+        normed, parametrized = computed(m)
+        for name in normed:
+            nn.utils.remove_weight_norm(m, name)
+        if parametrized:
+            # torch's own removal changes the class, which the copy shares with the module that it was made of.
+            values = {name: nn.Parameter(getattr(m, name).detach()) for name in parametrized}
+            m.__class__ = type(m).__bases__[0]
+            del m.parametrizations
+            for name, v in values.items():
+                m.register_parameter(name, v)
+    return module
 
 
 def trace(module, inputs, kwargs=None, leaves=(), by_example=False, keep_defaults=False):
     """A torch.fx.GraphModule of `module` and the examples by placeholder. See export."""
-    examples, fixed = _bind(module, tuple(inputs), dict(kwargs or {}))
-    if keep_defaults:
-        fixed = {}
+    module = _made_plain(module)
+    signature, bound, examples = _bind(module, tuple(inputs), dict(kwargs or {}))
     attributes = set(vars(module))
     tracer = _make_tracer_class()(examples, set(leaves), by_example)
-    graph = _trace(module, tracer, fixed)
-    _drop_specialized(graph, fixed)
-    traced = fx.GraphModule(module, graph, type(module).__name__)
+    try:
+        with contextlib.nullcontext() if keep_defaults else _taking(module, signature, bound, list(examples)):
+            graph = _trace(module, tracer)
+        traced = fx.GraphModule(module, graph, type(module).__name__)
+    finally:
+        for name in set(vars(module)) - attributes:  # constants that the trace has hung on the module
+            delattr(module, name)
+    if tracer.has_taken_sizes:
+        _promise_sizes(graph, examples)
+    _lift_layers(module, traced, tracer.examples)
     traced.graph.eliminate_dead_code()
     traced.recompile()
-    for name in set(vars(module)) - attributes:  # constants that the trace has hung on the module
-        delattr(module, name)
     for path, (args, more) in tracer.leaf_inputs.items():
         leaf = module.get_submodule(path)
         if not type(leaf).__module__.startswith(("torch.nn", "torch.ao.nn")):
@@ -650,6 +743,122 @@ def trace(module, inputs, kwargs=None, leaves=(), by_example=False, keep_default
     for note in tracer.notes:
         warnings.warn(note, stacklevel=2)
     return traced, examples
+
+
+# --- modules that are more than torch.nn's ---
+
+# What a layer's function takes behind its input.
+_LAYER_ARGUMENTS = {
+    "linear": ("weight", "bias"),
+    "conv": ("weight", "bias", "stride", "padding", "dilation", "groups"),
+    "batch_norm": ("running_mean", "running_var", "weight", "bias", "training", "momentum", "eps"),
+    "layer_norm": ("normalized_shape", "weight", "bias", "eps"),
+    "group_norm": ("num_groups", "weight", "bias", "eps"),
+}
+_LAYER_DEFAULTS = {"weight": None, "bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1,
+                   "training": False, "momentum": 0.1, "eps": 1e-5}
+_LAYER_TENSORS = ("weight", "bias", "running_mean", "running_var")
+
+
+@functools.cache
+def _layer_functions():
+    found = {getattr(nn.functional, f"conv{d}d"): "conv" for d in (1, 2, 3)}
+    return found | {getattr(nn.functional, name): name for name in _LAYER_ARGUMENTS if name != "conv"}
+
+
+def _layer_call(node):
+    """(kind, argument name -> value) of a call of a layer's function; None for any other node."""
+    kind = _layer_functions().get(node.target) if node.op == "call_function" else None
+    if kind is None:
+        return None
+    names = _LAYER_ARGUMENTS[kind]
+    defaults = {name: _LAYER_DEFAULTS[name] for name in names if name in _LAYER_DEFAULTS}
+    return kind, {**defaults, **dict(zip(("input", *names), node.args)), **node.kwargs}
+
+
+def _owner_path(values):
+    """The path of the one module whose tensors these are, each under its own name; None if there is none."""
+    paths = set()
+    for name in _LAYER_TENSORS:
+        v = values.get(name)
+        if v is None:
+            continue
+        path, _, own = v.target.rpartition(".") if isinstance(v, fx.Node) and v.op == "get_attr" else (None, None, None)
+        if own != name:
+            return None
+        paths.add(path)
+    return paths.pop() if len(paths) == 1 else None
+
+
+def _are_numbers(values):
+    rest = [v for name, v in values.items() if name != "input" and name not in _LAYER_TENSORS]
+    return not any(isinstance(x, fx.Node) for v in rest for x in (v if isinstance(v, (tuple, list)) else [v]))
+
+
+def _numbers(v, count):
+    return tuple(v) if isinstance(v, (tuple, list)) else (v,) * count
+
+
+def _layer_of(kind, values, owner, rank):
+    """A module of torch.nn that computes the call, without tensors; None if there is none."""
+    weight = getattr(owner, "weight", None)
+    bias = values["bias"] is not None
+    if kind == "linear" and weight.dim() == 2:
+        return nn.Linear(weight.shape[1], weight.shape[0], bias, device="meta")
+    if kind == "conv" and weight.dim() in (3, 4, 5):
+        count, groups = weight.dim() - 2, values["groups"]
+        padding = values["padding"] if isinstance(values["padding"], str) else _numbers(values["padding"], count)
+        return getattr(nn, f"Conv{count}d")(
+            weight.shape[1] * groups, weight.shape[0], tuple(weight.shape[2:]), _numbers(values["stride"], count),
+            padding, _numbers(values["dilation"], count), groups, bias, device="meta")
+    if kind == "batch_norm" and not values["training"] and values["running_mean"] is not None:
+        made = getattr(nn, f"BatchNorm{max(rank - 2, 1)}d")
+        momentum = getattr(owner, "momentum", values["momentum"])
+        return made(len(owner.running_mean), values["eps"], momentum, values["weight"] is not None, device="meta")
+    if kind == "layer_norm":
+        return nn.LayerNorm(values["normalized_shape"], values["eps"], values["weight"] is not None, bias, device="meta")
+    if kind == "group_norm" and values["weight"] is not None and bias:
+        return nn.GroupNorm(values["num_groups"], len(weight), values["eps"], device="meta")
+    return None
+
+
+def _lift_layers(module, traced, examples):
+    """Calls of a layer's function on the tensors of one module become calls of torch.nn's module at its path.
+
+    So a subclass of BatchNorm2d that also activates, or a Conv2d that pads by itself, is what its arithmetic says, and
+    passes see a convolution, a batch norm and an activation. A module that is called twice stays as it is.
+    """
+    calls = {}
+    for node in traced.graph.nodes:
+        kind, values = _layer_call(node) or (None, None)
+        path = _owner_path(values) if kind is not None else None
+        if path and _are_numbers(values):
+            calls.setdefault(path, []).append((node, kind, values))
+    called = {node.target for node in traced.graph.nodes if node.op == "call_module"}
+    for path, found in calls.items():
+        node, kind, values = found[0]
+        owner, x = module.get_submodule(path), values["input"]
+        layer = None
+        if len(found) == 1 and path not in called and isinstance(x, fx.Node):
+            layer = _layer_of(kind, values, owner, examples[x].dim())
+        if layer is not None:
+            _call_layer(traced, path, layer, owner, node, x)
+
+
+def _call_layer(traced, path, layer, owner, node, x):
+    """Puts the layer, with its owner's tensors, in the place of the function."""
+    for name in [*layer._parameters, *layer._buffers]:
+        if getattr(layer, name) is not None:
+            setattr(layer, name, getattr(owner, name))
+    for name, child in traced.get_submodule(path).named_children():
+        layer.add_module(name, child)
+    layer.train(owner.training)
+    traced.set_submodule(path, layer)
+    with traced.graph.inserting_before(node):
+        call = traced.graph.call_module(path, (x,))
+    call.meta = dict(node.meta)
+    node.replace_all_uses_with(call)
+    traced.graph.erase_node(node)
 
 
 # --- graphs ---
@@ -833,14 +1042,48 @@ def _check_same(expected, found):
                               "depends on something that a trace cannot see (a random number, a global, its own state)")
 
 
-def export(module, inputs, path, kwargs=None, leaves=(), by_example=False, keep_defaults=False):
+def _trace_checked(module, inputs, kwargs, expected, options):
+    """A trace that a file can hold, and that computes what the module does, with its examples."""
+    traced, examples = trace(module, inputs, kwargs, **options)
+    problems = _problems(traced)
+    if problems:
+        raise ExportError("\n".join(problems))
+    if not module.training:
+        with torch.no_grad():
+            _check_same(expected, flatten(traced(*examples.values())))
+    return traced, examples
+
+
+def _write_program(module, inputs, kwargs, path, reason):
+    """What torch.export makes of the module, with an open batch where it can be."""
+    path = os.path.splitext(path)[0] + ".pt2"
+    signature, bound, examples = _bind(module, inputs, kwargs)
+    shapes = {name: {0: torch.export.Dim.AUTO} if isinstance(v, torch.Tensor) else None
+              for name, v in bound.arguments.items()}
+    failed = None
+    for dynamic_shapes in (shapes, None):
+        try:
+            program = torch.export.export(module, inputs, kwargs, dynamic_shapes=dynamic_shapes)
+            torch.export.save(program, path)
+        except Exception as e:  # torch.export lets through whatever the user's code raises
+            failed = e
+            continue
+        warnings.warn(f"{reason}\n    written as a program of torch.export instead, which a quantizer annotates: {path}", stacklevel=3)
+        return
+    raise ExportError(f"{reason}\n    torch.export cannot write it either: {type(failed).__name__}: "
+                      f"{str(failed).splitlines()[0] if str(failed) else ''}") from failed
+
+
+def export(module, inputs, path, kwargs=None, leaves=(), by_example=None, keep_defaults=False, fallback=True):
     """Traces `module` as it stands (train or eval mode) and writes it to `path`; returns its outputs for the inputs.
 
     inputs: a tuple of example tensors, kwargs: more of them by name; arguments of forward that are not given keep
     their defaults, and arguments that are no tensors are fixed to what is given. leaves: paths or class names of
     modules that stay one module instead of being traced through. by_example: sizes (but for the first dimension of a
-    tensor, the batch) and branches are decided by the example inputs. keep_defaults: arguments that are not given stay
-    inputs with a default, as torch.fx has it. Raises ExportError.
+    tensor, the batch) and branches are decided by the example inputs, which the model checks when it runs; None: where
+    it cannot be traced otherwise, with a warning that says so. keep_defaults: arguments that are not given stay inputs
+    with a default, as torch.fx has it. fallback: what cannot be traced is written as a program of torch.export, to
+    `path` with the ending .pt2, with a warning. Raises ExportError.
     """
     inputs = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
     kwargs = dict(kwargs or {})
@@ -853,13 +1096,21 @@ def export(module, inputs, path, kwargs=None, leaves=(), by_example=False, keep_
         raise ExportError(f"the module does not run on the example inputs: {type(e).__name__}: {e}") from e
     if not expected:
         raise ExportError("the module returns no tensor, nor a tuple, list or dict of them")
-    traced, examples = trace(module, inputs, kwargs, leaves, by_example, keep_defaults)
-    problems = _problems(traced)
-    if problems:
-        raise ExportError("\n".join(problems))
-    if not module.training:
-        with torch.no_grad():
-            _check_same(expected, flatten(traced(*examples.values())))
+    options = {"leaves": leaves, "keep_defaults": keep_defaults, "by_example": bool(by_example)}
+    try:
+        traced, examples = _trace_checked(module, inputs, kwargs, expected, options)
+    except ExportError as e:
+        traced, reason = None, e
+    if traced is None and by_example is None:
+        try:
+            traced, examples = _trace_checked(module, inputs, kwargs, expected, {**options, "by_example": True})
+        except ExportError as e:
+            reason = e
+    if traced is None and (module.training or not fallback):
+        raise reason
+    if traced is None:
+        _write_program(module, inputs, kwargs, path, reason)
+        return expected
     graph = graph_of(traced, examples)
     tensors, aliases = _tensors_of(traced)
     if aliases:
@@ -946,8 +1197,11 @@ def _parser():
                         help="keep train mode, for quantization-aware training (default: eval mode)")
     parser.add_argument("--leaf", action="append", default=[], metavar="PATH|CLASS",
                         help="keep this module whole instead of tracing through it")
-    parser.add_argument("--by-example", action="store_true",
-                        help="decide sizes (but the batch's) and branches by the example inputs")
+    parser.add_argument("--by-example", action=argparse.BooleanOptionalAction,
+                        help="decide sizes (but the batch's) and branches by the example inputs, which the model checks "
+                             "when it runs (default: where it cannot be traced otherwise)")
+    parser.add_argument("--no-fallback", action="store_true",
+                        help="fail where the module cannot be traced, instead of writing a program of torch.export (.pt2)")
     parser.add_argument("--save-inputs", metavar="FILE", help="write the example inputs here (.safetensors)")
     parser.add_argument("--save-outputs", metavar="FILE", help="write torch's outputs for them here (.safetensors)")
     return parser
@@ -969,9 +1223,10 @@ def _run_command(options):
         except Exception as e:  # torch has many kinds for a broken file
             raise ExportError(f"{options.weights} is no state dict of this module: {e}") from e
     inputs, kwargs = tuple(t for name, t in made if name is None), {name: t for name, t in made if name}
-    outputs = export(module, inputs, options.output, kwargs, options.leaf, options.by_example)
+    outputs = export(module, inputs, options.output, kwargs, options.leaf, options.by_example,
+                     fallback=not options.no_fallback)
     if options.save_inputs:
-        write_arrays(options.save_inputs, _bind(module, inputs, kwargs)[0])
+        write_arrays(options.save_inputs, _bind(module, inputs, kwargs)[2])
     if options.save_outputs:
         write_arrays(options.save_outputs, dict(zip(output_names(outputs), outputs)))
 

@@ -131,6 +131,9 @@ tare_status tare__rms_norm_read(op_call *call, layer_norm_call *out);
 /// Parameters that are computed in the graph have none yet.
 bool tare__norm_is_known(const op_call *call, const layer_norm_call *c, size_t bias);
 
+/// The tensors that a bound cat joins, in order, in the call's memory.
+tare_status tare__cat_inputs(op_call *call, const tare_tensor ***out, size_t *count);
+
 /// Is a softmax of x, or its logarithm, over the last dimension, which is given, and in the dtype
 /// of x?
 bool tare__is_over_rows(op_call *call, const tare_tensor *x);

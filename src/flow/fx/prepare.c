@@ -24,9 +24,18 @@ static bool gives_numbers(const node *n) {
            (strcmp(name->as.text, "ndim") == 0 || strcmp(name->as.text, "shape") == 0);
 }
 
-static bool arg_has_tensor(const prepare_pass *p, const value *v) {
-    // torch takes floats for tensors and then watches numbers, on which it fails in calibration.
+static bool holds_only_integers(const value *v) {
+    for (uint32_t i = 0; i < v->count; i++)
+        if (v->as.items[i].kind != VALUE_INT) return false;
+    return true;
+}
+
+// torch takes floats, and the tuple in `x.size() + (2,)`, for tensors and then watches numbers, on
+// which it fails in calibration.
+static bool arg_has_tensor(const prepare_pass *p, const node *n, const value *v) {
     if (v->kind == VALUE_INT || v->kind == VALUE_FLOAT) return false;
+    if (v->kind == VALUE_TUPLE && tare__function_op(n) == TARE_OP_ADD && holds_only_integers(v))
+        return false;
     if (v->kind == VALUE_NODE) return !tare__has_no_tensor_args(p, v->as.node);
     if (v->kind != VALUE_LIST) return true; // torch takes anything else for a tensor, tuples too
     for (uint32_t i = 0; i < v->count; i++)
@@ -56,7 +65,7 @@ static bool find_no_tensor_args(const prepare_pass *p, const node *n) {
     if (gives_numbers(n)) return true;
     if (n->arg_count == 0) return false;
     for (size_t i = 0; i < n->arg_count; i++)
-        if (arg_has_tensor(p, &n->args[i])) return false;
+        if (arg_has_tensor(p, n, &n->args[i])) return false;
     return true;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/families/families.h"
+#include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
 #include "ops/quantized/quantize.h"
 #include "ops/quantized/table.h"
@@ -24,9 +25,22 @@ static bool same_but(const tare_tensor *a, const tare_tensor *b, int dim) {
     return true;
 }
 
+// torch's cat passes over empty tensors of one dimension, whatever the others have: what a cache
+// holds before its first token.
+tare_status tare__cat_inputs(op_call *call, const tare_tensor ***out, size_t *count) {
+    size_t kept = 0;
+    TARE_TRY(tare__call_tensor_list(call, 0, out, count));
+    const tare_tensor **x = *out;
+    for (size_t i = 0; i < *count; i++)
+        if (x[i]->ndim != 1 || x[i]->count > 0) x[kept++] = x[i];
+    if (kept > 0) *count = kept;
+    return TARE_OK;
+}
+
 static tare_status read_join(op_call *call, bool stacks, join_plan *p) {
     *p = (join_plan){.stacks = stacks};
-    TARE_TRY(tare__call_tensor_list(call, 0, &p->x, &p->count));
+    TARE_TRY(stacks ? tare__call_tensor_list(call, 0, &p->x, &p->count)
+                    : tare__cat_inputs(call, &p->x, &p->count));
     const tare_tensor *first = p->x[0];
     p->ndim = first->ndim + (stacks ? 1 : 0);
     TARE_TRY(tare__call_dim(call, 1, 0, p->ndim, &p->dim));

@@ -5,6 +5,7 @@
 // before the one that is concatenated; of quantized values also channels last, pixel by pixel.
 #include <string.h>
 
+#include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
 #include "ops/quantized/table.h"
 #include "ops/rules.h"
@@ -140,7 +141,7 @@ static bool read_call(plan_builder *b, const plan_record *r, cat_call *c) {
     call.memory = &b->scratch;
     c->y = r->result != NOTHING ? b->values[r->result].tensor : NULL;
     if (b->setting->kernels == NULL || c->y == NULL || c->y->count == 0 ||
-        tare__call_tensor_list(&call, 0, &c->x, &c->count) != TARE_OK ||
+        tare__cat_inputs(&call, &c->x, &c->count) != TARE_OK ||
         tare__call_dim(&call, 1, 0, c->y->ndim, &c->dim) != TARE_OK)
         return false;
     for (size_t i = 0; i < c->count; i++)

@@ -229,6 +229,28 @@ static void conversions_take_device_and_dtype_by_name(void **state) {
           1, 0);
 }
 
+// What a cache holds before its first token has one dimension.
+static void cat_passes_over_empty_tensors(void **state) {
+    (void)state;
+    CHECK(run_expression("x", "y = torch.full((0,), 1.0); torch.cat([y, x, x], -2)",
+                         INPUTS(COUNTING(1, 1, 1, 2))),
+          1, 2, 1, 2);
+    tare_tensor *none = run_expression("x", "y = torch.full((0,), 1.0); torch.cat([y, y])",
+                                       INPUTS(COUNTING(1, 1, 1, 2)));
+    assert_int_equal(none->count, 0);
+    tare_tensor_release(none);
+}
+
+static void tensors_are_made_of_numbers(void **state) {
+    (void)state;
+    CHECK(run_expression("x", "y = torch.tensor(2.5, dtype = torch.float32); torch.mul(y, x)",
+                         INPUTS(FLOATS(2))),
+          5);
+    CHECK(run_expression("x", "y = x.size(0); t = torch.tensor(y); torch.add(t, x)",
+                         INPUTS(FLOATS(2, 4))),
+          4, 6);
+}
+
 static void in_place_results_are_seen_later(void **state) {
     (void)state;
     CHECK(run_expression("x", "y = torch.relu_(x); torch.add(y, x)", INPUTS(FLOATS(-1, 2))), 0, 4);
@@ -337,6 +359,8 @@ int main(void) {
         cmocka_unit_test(results_cannot_outgrow_memory),
         cmocka_unit_test(empty_results_are_not_computed),
         cmocka_unit_test(conversions_take_device_and_dtype_by_name),
+        cmocka_unit_test(cat_passes_over_empty_tensors),
+        cmocka_unit_test(tensors_are_made_of_numbers),
         cmocka_unit_test(in_place_results_are_seen_later),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(rows_are_complete_and_found_by_their_names),
