@@ -51,9 +51,12 @@ static tare_status take_text(parser *p, text *t, const char **out) {
     return t->failed || !*out ? tare__out_of_memory(p->err) : TARE_OK;
 }
 
-// Names print as they are between double quotes, so that none may hold one.
-static bool has_escape(const token *t) {
-    return memchr(t->start + 1, '"', t->length - 2) || memchr(t->start, '\\', t->length);
+// Names print as they are between double quotes, so that none may hold one, and the dots of a path
+// stand between names.
+static bool is_name(const token *t) {
+    const size_t length = t->length - 2;
+    return length > 0 && !memchr(t->start + 1, '"', length) && !memchr(t->start + 1, '.', length) &&
+           !memchr(t->start, '\\', t->length);
 }
 
 // `self.a.b`, with getattr( .. , "0") around what is followed by something that is no identifier.
@@ -70,7 +73,7 @@ static tare_status parse_path_text(parser *p, text *path) {
     for (; open > 0; open--) {
         const char *name = NULL;
         TARE_TRY(tare__parse_expect(p, ","));
-        if (p->now.kind == TOKEN_STRING && has_escape(&p->now))
+        if (p->now.kind == TOKEN_STRING && !is_name(&p->now))
             return tare__token_fail(&p->now, p->err, "no module or tensor has such a name");
         TARE_TRY(tare__parse_string(p, &name));
         TARE_TRY(tare__parse_expect(p, ")"));

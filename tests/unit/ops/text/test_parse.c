@@ -161,6 +161,10 @@ static void errors_name_line_and_column(void **state) {
                 "no operation begins with such a value");
     check_error(BODY("    a = getattr(self, '\"')\n"), NULL, "line 2, column 23",
                 "no module or tensor has such a name");
+    check_error(BODY("    a = getattr(self, '')\n"), NULL, "line 2, column 23",
+                "no module or tensor has such a name");
+    check_error(BODY("    a = getattr(self, 'b.')\n"), NULL, "line 2, column 23",
+                "no module or tensor has such a name");
     check_error(BODY("    a = torch.f(device(type=':cuda'))\n"), NULL, "line 2, column 24",
                 "a device has the name of its type and a number");
     check_error(BODY("    ?\n"), NULL, "line 2, column 5", "'?' is not expected here");
