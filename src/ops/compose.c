@@ -125,6 +125,66 @@ value tare__compose_item(composer *c, value v, uint32_t i) {
     return tare__none();
 }
 
+value tare__compose_param(const composer *c, size_t i) {
+    const op_call *call = c->call;
+    return i < call->param_count && call->param[i] != NULL ? *call->param[i] : tare__none();
+}
+
+value tare__compose_param_or(const composer *c, size_t i, value otherwise) {
+    const value v = tare__compose_param(c, i);
+    return v.kind == VALUE_NONE ? otherwise : v;
+}
+
+const tare_tensor *tare__compose_need(composer *c, size_t i) {
+    const tare_tensor *t = NULL;
+    op_call call = *c->call; // messages are its only change
+    if (c->status == TARE_OK) c->status = tare__call_need_tensor(&call, i, &t);
+    return c->status == TARE_OK ? t : NULL;
+}
+
+int64_t tare__compose_int(composer *c, size_t i, int64_t otherwise) {
+    int64_t number = otherwise;
+    op_call call = *c->call;
+    if (c->status == TARE_OK) c->status = tare__call_int(&call, i, otherwise, &number);
+    return number;
+}
+
+double tare__compose_double(composer *c, size_t i, double otherwise) {
+    double number = otherwise;
+    op_call call = *c->call;
+    if (c->status == TARE_OK) c->status = tare__call_double(&call, i, otherwise, &number);
+    return number;
+}
+
+bool tare__compose_bool(composer *c, size_t i, bool otherwise) {
+    bool flag = otherwise;
+    op_call call = *c->call;
+    if (c->status == TARE_OK) c->status = tare__call_bool(&call, i, otherwise, &flag);
+    return flag;
+}
+
+value tare__compose_ints(composer *c, const int64_t *ints, size_t count) {
+    const value list = tare__compose_list(c, count);
+    for (size_t i = 0; i < count && c->status == TARE_OK; i++)
+        list.as.items[i] = tare__int(ints[i]);
+    return list;
+}
+
+value tare__compose_with_nones(composer *c, value first, size_t count) {
+    value tuple = tare__compose_list(c, count);
+    if (c->status != TARE_OK) return tuple;
+    tuple.kind = VALUE_TUPLE;
+    tuple.as.items[0] = first;
+    for (size_t i = 1; i < count; i++) tuple.as.items[i] = tare__none();
+    return tuple;
+}
+
+value tare__compose_pair(composer *c, value first, value second) {
+    const value tuple = tare__compose_with_nones(c, first, 2);
+    if (c->status == TARE_OK) tuple.as.items[1] = second;
+    return tuple;
+}
+
 static bool is_kept(const value *v, const value *kept, size_t kept_count) {
     for (size_t i = 0; i < kept_count; i++)
         if (v->kind == VALUE_TENSOR && kept[i].kind == VALUE_TENSOR &&

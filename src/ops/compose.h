@@ -40,11 +40,43 @@ const tare_tensor *tare__compose_tensor(composer *c, value v);
 value tare__compose_item(composer *c, value v, uint32_t i);
 tare_status tare__compose_fail(composer *c, const char *what);
 
+/// Parameter i of the composed call; None if it was not given.
+value tare__compose_param(const composer *c, size_t i);
+/// The same, or `otherwise` if it was not given or is None.
+value tare__compose_param_or(const composer *c, size_t i, value otherwise);
+/// Parameter i, which must be a tensor; NULL after a failure.
+const tare_tensor *tare__compose_need(composer *c, size_t i);
+/// Numbers among the parameters, with defaults; the default after a failure.
+int64_t tare__compose_int(composer *c, size_t i, int64_t otherwise);
+double tare__compose_double(composer *c, size_t i, double otherwise);
+bool tare__compose_bool(composer *c, size_t i, bool otherwise);
+/// A list of ints.
+value tare__compose_ints(composer *c, const int64_t *ints, size_t count);
+/// (first, None, ..), `count` items: what only a backward pass would read.
+value tare__compose_with_nones(composer *c, value first, size_t count);
+/// (first, second)
+value tare__compose_pair(composer *c, value first, value second);
+
 /// Gives back what was made since `owned` had `mark` results, but for `kept`, which move up.
 void tare__compose_forget(composer *c, size_t mark, const value *kept, size_t kept_count);
 
 /// Shape rule and forward of a class whose calls are composed by `forward`: it returns the result.
 tare_status tare__composed_shape(op_call *call, value (*forward)(composer *c));
 tare_status tare__composed_forward(op_call *call, value (*forward)(composer *c));
+
+/// Defines NAME_shape and NAME_reference of the function NAME.
+#define COMPOSED(name)                                                                             \
+    static tare_status name##_shape(op_call *call) {                                               \
+        return tare__composed_shape(call, name);                                                   \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return tare__composed_forward(call, name);                                                 \
+    }
+/// The row of such a function.
+#define COMPOSED_ROW(name, names, method_names, parameters)                                        \
+    {                                                                                              \
+        .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
+        .shape = name##_shape, .reference = name##_reference                                       \
+    }
 
 #endif

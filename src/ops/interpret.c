@@ -11,6 +11,7 @@
 #include "ops/live_bytes.h"
 #include "ops/memory_order.h"
 #include "ops/op.h"
+#include "ops/refused.h"
 
 typedef struct run {
     const interpreter *it;
@@ -133,6 +134,16 @@ static void apply_mode(const run *r, const node *n, op_call *call) {
         call->param[tare__op_param_index(call->op, "training")] = r->mode;
 }
 
+static tare_status refuse(run *r, const node *n) {
+    const bool is_method = n->op == NODE_CALL_METHOD;
+    const char *why = is_method ? NULL : tare__why_refused(n->target);
+    if (why != NULL)
+        return tare__fail(r->err, TARE_UNSUPPORTED, "node '%s': function '%s': %s", n->name,
+                          n->target, why);
+    return tare__fail(r->err, TARE_UNSUPPORTED, "node '%s': %s '%s' is not known", n->name,
+                      is_method ? "method" : "function", n->target);
+}
+
 static tare_status choose_step(run *r, const node *n, op_call *call, step *out) {
     if (n->op == NODE_CALL_MODULE) {
         const module_class *class = call->module->class;
@@ -144,9 +155,7 @@ static tare_status choose_step(run *r, const node *n, op_call *call, step *out) 
         return TARE_OK;
     }
     const op_info *op = row_of(r, n);
-    if (op == NULL)
-        return tare__fail(r->err, TARE_UNSUPPORTED, "node '%s': %s '%s' is not known", n->name,
-                          n->op == NODE_CALL_METHOD ? "method" : "function", n->target);
+    if (op == NULL) return refuse(r, n);
     TARE_TRY(tare__call_bind(call, op));
     apply_mode(r, n, call);
     *out = (step){tare__op_shape, tare__op_compute};

@@ -97,7 +97,12 @@ tare_status tare__embedding_bag_at(op_call *call, const embedding_bags *b, int64
 
 /// A bound call of interpolate: x [N][C][..], of whose last `dims` dimensions, of three, the sizes
 /// change; the others are 1.
-typedef enum resize_mode { RESIZE_NEAREST, RESIZE_NEAREST_EXACT, RESIZE_LINEAR } resize_mode;
+typedef enum resize_mode {
+    RESIZE_NEAREST,
+    RESIZE_NEAREST_EXACT,
+    RESIZE_LINEAR,
+    RESIZE_CUBIC, // of two dimensions
+} resize_mode;
 typedef struct resize_call {
     const tare_tensor *x;
     int dims;
@@ -109,7 +114,7 @@ typedef struct resize_call {
 tare_status tare__resize_read(op_call *call, resize_call *out);
 /// The elements of a plane that an output element is made of, and their shares:
 ///   y = ((0 + share[0] * x[at[0]]) + share[1] * x[at[1]]) + ..
-enum { RESIZE_MOST_PARTS = 8 };
+enum { RESIZE_MOST_PARTS = 16 };
 typedef struct resize_parts {
     size_t count;
     int64_t at[RESIZE_MOST_PARTS];

@@ -237,6 +237,12 @@ static double remainder_of(double a, double b) {
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
+// log(exp(a) + exp(b)), shifted by the greater one.
+static double log_of_sum(double a, double b) {
+    const double top = a > b ? a : b;
+    return isinf(a) && a == b ? a : top + tare__log1p(tare__exp(-fabs(a - b)));
+}
+
 PAIRED(add, PAIR_ADD, RESULT_COMMON, a + b)
 PAIRED(sub, PAIR_SUB, RESULT_COMMON, a - b)
 PAIRED(rsub, PAIR_RSUB, RESULT_COMMON, b - a)
@@ -258,6 +264,13 @@ EXACT(logical_xor, RESULT_BOOL, (a != 0) != (b != 0))
 EXACT(trunc_divide, RESULT_COMMON, trunc(a / b))
 EXACT(fmod, RESULT_COMMON, fmod(a, b))
 EXACT(atan2, RESULT_FLOAT, atan2(a, b))
+EXACT(fmax, RESULT_COMMON, fmax(a, b))
+EXACT(fmin, RESULT_COMMON, fmin(a, b))
+EXACT(hypot, RESULT_COMMON, sqrt(a *a + b * b))
+EXACT(copysign, RESULT_FLOAT, copysign(a, b))
+EXACT(heaviside, RESULT_COMMON, a != a ? a : a < 0 ? 0 : a > 0 ? 1 : b)
+EXACT(xlogy, RESULT_FLOAT, b != b ? b : a == 0 ? 0 : a * tare__log(b))
+EXACT(logaddexp, RESULT_COMMON, log_of_sum(a, b))
 
 // Exponents that torch has a loop of its own for, and that.
 #define POWERS(POWER)                                                                              \
@@ -295,6 +308,23 @@ static double pow_exact(double a, double b) {
     return tare__pow(a, b);
 }
 OPERATOR(pow, PAIR_OTHER, pow_loop, RESULT_COMMON)
+
+// other - alpha * input
+static tare_status rsub_as_sub(op_call *call, bool compute) {
+    op_call swapped = *call;
+    swapped.param[0] = call->param[1];
+    swapped.param[1] = call->param[0];
+    swapped.op = tare__op_of_family(&tare__arithmetic_ops, "sub");
+    const tare_status status = compute ? sub_reference(&swapped) : sub_shape(&swapped);
+    call->result = swapped.result;
+    return status;
+}
+static tare_status any_rsub_shape(op_call *call) {
+    return tare__call_given(call, 2) ? rsub_as_sub(call, false) : rsub_shape(call);
+}
+static tare_status any_rsub_reference(op_call *call) {
+    return tare__call_given(call, 2) ? rsub_as_sub(call, true) : rsub_reference(call);
+}
 
 // torch.div(a, b, rounding_mode=..)
 typedef struct division {
@@ -417,18 +447,26 @@ static tare_status any_mul_shape(op_call *call) {
 
 // clang-format off
 static const op_info rows[] = {
-    BINARY_BY(add, any_add_shape, "torch.add|operator.add|operator.iadd" ATEN("add.Tensor") ATEN("add_.Tensor") ATEN("add.Scalar"), "add|add_", "input/self|other|alpha"),
-    BINARY(sub, "torch.sub|operator.sub|operator.isub|torch.subtract" ATEN("sub.Tensor") ATEN("sub_.Tensor") ATEN("sub.Scalar"), "sub|sub_", "input/self|other|alpha"),
-    BINARY(rsub, "torch.rsub" ATEN("rsub.Scalar") ATEN("rsub.Tensor"), NULL, OTHER),
-    BINARY_BY(mul, any_mul_shape, "torch.mul|operator.mul|operator.imul|torch.multiply" ATEN("mul.Tensor") ATEN("mul_.Tensor") ATEN("mul.Scalar"), "mul|mul_", OTHER),
-    {.id = "div", .functions = "torch.div|operator.truediv|operator.itruediv|torch.true_divide|torch.divide" ATEN("div.Tensor") ATEN("div_.Tensor") ATEN("div.Scalar") ATEN("div.Tensor_mode"),
-     .methods = "div|div_", .params = "input/self|other|rounding_mode", .traits = OP_ELEMENTWISE, .shape = div_mode_shape, .reference = div_mode_reference, .binary = &div_op},
-    BINARY(floor_divide, "torch.floor_divide|operator.floordiv" ATEN("floor_divide.default"), "floor_divide", OTHER),
+    BINARY_BY(add, any_add_shape, "torch.add|operator.add|operator.iadd" ATEN("add.Tensor") ATEN("add_.Tensor") ATEN("add.Scalar") ATEN("add_.Scalar"), "add|add_", "input/self|other|alpha"),
+    BINARY(sub, "torch.sub|operator.sub|operator.isub|torch.subtract" ATEN("sub.Tensor") ATEN("sub_.Tensor") ATEN("sub.Scalar") ATEN("sub_.Scalar") ATEN("subtract.Tensor") ATEN("subtract.Scalar"), "sub|sub_|subtract", "input/self|other|alpha"),
+    {.id = "rsub", .functions = "torch.rsub" ATEN("rsub.Scalar") ATEN("rsub.Tensor"), .params = "input/self|other|alpha", .traits = OP_ELEMENTWISE,
+     .shape = any_rsub_shape, .reference = any_rsub_reference, .binary = &rsub_op},
+    BINARY_BY(mul, any_mul_shape, "torch.mul|operator.mul|operator.imul|torch.multiply" ATEN("mul.Tensor") ATEN("mul_.Tensor") ATEN("mul.Scalar") ATEN("mul_.Scalar") ATEN("multiply.Tensor") ATEN("multiply_.Tensor") ATEN("multiply.Scalar"), "mul|mul_|multiply", OTHER),
+    {.id = "div", .functions = "torch.div|operator.truediv|operator.itruediv|torch.true_divide|torch.divide" ATEN("div.Tensor") ATEN("div_.Tensor") ATEN("div.Scalar") ATEN("div.Tensor_mode") ATEN("div.Scalar_mode") ATEN("div_.Scalar") ATEN("div_.Tensor_mode") ATEN("divide.Tensor") ATEN("divide.Scalar") ATEN("divide.Tensor_mode") ATEN("true_divide.Tensor") ATEN("true_divide.Scalar"),
+     .methods = "div|div_|divide|true_divide", .params = "input/self|other|rounding_mode", .traits = OP_ELEMENTWISE, .shape = div_mode_shape, .reference = div_mode_reference, .binary = &div_op},
+    BINARY(floor_divide, "torch.floor_divide|operator.floordiv" ATEN("floor_divide.default") ATEN("floor_divide.Scalar"), "floor_divide", OTHER),
     BINARY(remainder, "torch.remainder|operator.mod|operator.imod" ATEN("remainder.Scalar") ATEN("remainder.Tensor"), "remainder", OTHER),
     BINARY(fmod, "torch.fmod" ATEN("fmod.Scalar") ATEN("fmod.Tensor"), "fmod", OTHER),
     BINARY(atan2, "torch.atan2|torch.arctan2" ATEN("atan2.default"), "atan2", OTHER),
     BINARY(pow, "torch.pow|operator.pow" ATEN("pow.Tensor_Scalar") ATEN("pow.Tensor_Tensor") ATEN("pow.Scalar"), "pow", "input/self|exponent/other"),
     BINARY(maximum, "torch.maximum" ATEN("maximum.default"), "maximum", OTHER),
+    BINARY(fmax, "torch.fmax" ATEN("fmax.default"), "fmax", OTHER),
+    BINARY(fmin, "torch.fmin" ATEN("fmin.default"), "fmin", OTHER),
+    BINARY(hypot, "torch.hypot" ATEN("hypot.default"), "hypot", OTHER),
+    BINARY(copysign, "torch.copysign" ATEN("copysign.Tensor") ATEN("copysign.Scalar"), "copysign", OTHER),
+    BINARY(heaviside, "torch.heaviside" ATEN("heaviside.default"), "heaviside", "input/self|values/other"),
+    BINARY(xlogy, "torch.xlogy|torch.special.xlogy" ATEN("xlogy.Tensor") ATEN("xlogy.Scalar_Other") ATEN("xlogy.Scalar_Self"), "xlogy", OTHER),
+    BINARY(logaddexp, "torch.logaddexp" ATEN("logaddexp.default"), "logaddexp", OTHER),
     BINARY(minimum, "torch.minimum" ATEN("minimum.default"), "minimum", OTHER),
     COMPARE(eq, any_eq_shape),
     COMPARE(ne, any_ne_shape),

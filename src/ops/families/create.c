@@ -164,7 +164,7 @@ static const op_info rows[] = {
     ROW_WITH(zeros, "torch.ops.aten.empty.memory_format(size)", NULL, "*size|" REST "|memory_format", filled_shape, zeros_reference),
     ROW(ones, NULL, "*size|" REST, filled_shape, ones_reference),
     ROW_WITH(full, "torch.tensor(fill_value) torch.ops.aten.scalar_tensor.default(fill_value)", NULL, "size|fill_value/s|" REST, filled_shape, full_reference),
-    LIKE(zeros_like, NULL, "", zeros_reference),
+    LIKE(zeros_like, ATEN("empty_like.default(input|dtype|layout|device|pin_memory|memory_format)") ATEN("zero.default(input)") "torch.ops.aten.zero_.default(input)", "", zeros_reference),
     LIKE(ones_like, NULL, "", ones_reference),
     // Without randomness a draw is its expectation, as dropout is.
     LIKE(full_like, ATEN("fill.Scalar(input|fill_value)") ATEN("fill_.Scalar(input|fill_value)") ATEN("fill.Tensor(input|fill_value)")

@@ -24,6 +24,16 @@ tare_status tare__gather_begin(op_call *call, gather *g) {
     return TARE_OK;
 }
 
+tare_status tare__gather_reverse(op_call *call, gather *g) {
+    TARE_TRY(tare__gather_begin(call, g));
+    const gather dense = *g;
+    for (int d = 0; d < g->ndim; d++) {
+        g->size[d] = g->out_shape[d] = dense.size[g->ndim - 1 - d];
+        g->stride[d] = dense.stride[g->ndim - 1 - d];
+    }
+    return TARE_OK;
+}
+
 void tare__gather_drop(gather *g, int d) {
     g->ndim--;
     memmove(&g->size[d], &g->size[d + 1], (size_t)(g->ndim - d) * sizeof g->size[0]);

@@ -21,6 +21,8 @@ typedef struct gather {
 /// x unchanged: its own sizes and strides. The output's shape is the box's unless set otherwise.
 tare_status tare__gather_begin(op_call *call, gather *g);
 void tare__gather_dense(const tare_tensor *x, gather *g);
+/// x with its dimensions the other way round.
+tare_status tare__gather_reverse(op_call *call, gather *g);
 void tare__gather_drop(gather *g, int d); // box dimension d goes away
 /// A result tensor for the box: a view of x where the elements keep their order, else a meta
 /// tensor. Fails like tare__call_result.

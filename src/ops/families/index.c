@@ -542,7 +542,7 @@ static const op_info rows[] = {
      .shape = index_list_shape, .reference = tare__index_reference},
     {.id = "index_put", .functions = "torch.index_put" ATEN("index_put.default") ATEN("index_put_.default"), .methods = "index_put|index_put_",
      .params = "input/self|indices|values|accumulate", .shape = index_put_shape, .reference = index_put_reference},
-    {.id = "nonzero", .functions = "torch.nonzero", .methods = "nonzero", .params = "input/self", .shape = nonzero_shape, .reference = nonzero_reference},
+    {.id = "nonzero", .functions = "torch.nonzero" ATEN("nonzero.default") "|torch.argwhere" ATEN("argwhere.default"), .methods = "nonzero|argwhere", .params = "input/self", .shape = nonzero_shape, .reference = nonzero_reference},
 };
 // clang-format on
 

@@ -145,7 +145,7 @@ int64_t tare__matmul_macs(const op_call *call) {
     return product_macs(call, 0);
 }
 
-// --- addmm: beta * input + alpha * (mat1 @ mat2) ---
+// --- addmm, baddbmm, addmv: beta * input + alpha * (mat1 @ mat2) ---
 
 static tare_status addmm_shape(op_call *call) {
     matmul_call p;
@@ -167,15 +167,17 @@ static tare_status addmm_reference(op_call *call) {
     int ndim;
     int64_t shape[TARE_MAX_DIMS];
     TARE_TRY(tare__broadcast(call, added, out, &ndim, shape));
-    if (ndim != 2 || out->ndim != 2 || shape[0] != out->shape[0] || shape[1] != out->shape[1])
+    if (ndim != out->ndim || memcmp(shape, out->shape, (size_t)ndim * sizeof *shape) != 0)
         return tare__call_fail(call, "input of shape %s does not broadcast to %s",
                                tare__call_shape_text(call, added),
                                tare__call_shape_text(call, out));
-    tare__broadcast_strides(added, 2, out->shape, stride);
+    tare__broadcast_strides(added, ndim, shape, stride);
     float *y = tare__f32(out);
-    for (int64_t i = 0; i < out->shape[0]; i++)
-        for (int64_t j = 0; j < out->shape[1]; j++, y++)
-            *y = (float)beta * tare__f32(added)[i * stride[0] + j * stride[1]] + (float)alpha * *y;
+    for (int64_t i = 0; i < out->count; i++) {
+        const float x = tare__f32(added)[tare__strided_offset(ndim, shape, stride, i)];
+        // With a beta of 0 torch does not read the input, which may be NaN.
+        y[i] = beta == 0 ? (float)alpha * y[i] : (float)beta * x + (float)alpha * y[i];
+    }
     return TARE_OK;
 }
 
@@ -189,9 +191,13 @@ static int64_t addmm_macs(const op_call *call) {
 static const op_info rows[] = {
     {.id = "linear", .functions = "torch._C._nn.linear|torch.ops.aten.linear.default", .params = "input/self|weight|bias",
      .traits = OP_WEIGHTED | OP_BY_SAMPLE, .shape = linear_shape, .reference = linear_reference, .macs = linear_macs},
-    {.id = "matmul", .functions = "torch.matmul|operator.matmul|torch.bmm|torch.mm|torch.ops.aten.matmul.default|torch.ops.aten.mm.default|torch.ops.aten.bmm.default",
-     .methods = "matmul|bmm|mm", .params = "input/self|other/mat2", .traits = OP_BY_MATRIX, .shape = matmul_shape, .reference = matmul_reference, .macs = tare__matmul_macs},
+    {.id = "matmul", .functions = "torch.matmul|operator.matmul|torch.bmm|torch.mm|torch.ops.aten.matmul.default|torch.ops.aten.mm.default|torch.ops.aten.bmm.default|torch.mv|torch.ops.aten.mv.default|torch.dot|torch.ops.aten.dot.default",
+     .methods = "matmul|bmm|mm|mv|dot", .params = "input/self|other/mat2/vec/tensor", .traits = OP_BY_MATRIX, .shape = matmul_shape, .reference = matmul_reference, .macs = tare__matmul_macs},
     {.id = "addmm", .functions = "torch.addmm|torch.ops.aten.addmm.default", .methods = "addmm", .params = "input/self|mat1|mat2|beta|alpha",
+     .shape = addmm_shape, .reference = addmm_reference, .macs = addmm_macs},
+    {.id = "baddbmm", .functions = "torch.baddbmm|torch.ops.aten.baddbmm.default", .methods = "baddbmm", .params = "input/self|batch1|batch2|beta|alpha",
+     .shape = addmm_shape, .reference = addmm_reference, .macs = addmm_macs},
+    {.id = "addmv", .functions = "torch.addmv|torch.ops.aten.addmv.default", .methods = "addmv", .params = "input/self|mat|vec|beta|alpha",
      .shape = addmm_shape, .reference = addmm_reference, .macs = addmm_macs},
 };
 // clang-format on

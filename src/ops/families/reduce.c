@@ -24,6 +24,7 @@ static tare_status read_dims(op_call *call, reduce_plan *p) {
     for (int d = 0; d < p->x->ndim && count == 0; d++) p->reduced[d] = true; // none named: all
     for (size_t i = 0; i < count; i++) {
         const int64_t d = dims[i] < 0 ? dims[i] + p->x->ndim : dims[i];
+        if (p->x->ndim == 0 && (dims[i] == 0 || dims[i] == -1)) continue; // torch lets it pass
         if (d < 0 || d >= p->x->ndim)
             return tare__call_fail(call, "dimension %lld does not exist", (long long)dims[i]);
         p->reduced[d] = true;
@@ -50,17 +51,19 @@ static tare_status read_reduce(op_call *call, reduce_plan *p) {
 static tare_status reduce_shape(op_call *call) {
     reduce_plan p;
     TARE_TRY(read_reduce(call, &p));
-    if (tare__call_given(call, 3)) return tare__call_fail(call, "dtype is not supported");
-    return tare__call_result(call, p.x->dtype, p.ndim, p.shape, NULL);
+    tare_dtype dtype;
+    TARE_TRY(tare__call_dtype(call, 3, p.x->dtype, &dtype));
+    return tare__call_result(call, dtype, p.ndim, p.shape, NULL);
 }
 
 // Sums of integers are int64, as in torch.
 static tare_status sum_shape(op_call *call) {
     reduce_plan p;
     TARE_TRY(read_reduce(call, &p));
-    if (tare__call_given(call, 3)) return tare__call_fail(call, "dtype is not supported");
     const bool is_float = tare__dtype(p.x->dtype)->is_float;
-    return tare__call_result(call, is_float ? p.x->dtype : TARE_INT64, p.ndim, p.shape, NULL);
+    tare_dtype dtype;
+    TARE_TRY(tare__call_dtype(call, 3, is_float ? p.x->dtype : TARE_INT64, &dtype));
+    return tare__call_result(call, dtype, p.ndim, p.shape, NULL);
 }
 
 // any, all: bool, but of uint8, as in torch.
@@ -115,12 +118,17 @@ static int64_t place_of(const reduce_plan *p, int64_t i) {
 static tare_status fold_all(op_call *call, const reduce_plan *p, fold f, double start,
                             double **out) {
     const int64_t count = tare__call_out(call)->count;
+    // torch converts to the result's dtype first.
+    const bool cuts = tare__dtype(p->x->dtype)->is_float &&
+                      !tare__dtype(tare__call_out(call)->dtype)->is_float &&
+                      tare__call_out(call)->dtype != TARE_BOOL;
     double *sums = tare__arena_array(call->memory, (size_t)count + 1, sizeof *sums);
     if (sums == NULL) return tare__out_of_memory(call->err);
     for (int64_t i = 0; i < count; i++) sums[i] = start;
     for (int64_t i = 0; i < p->x->count; i++) {
         double *to = &sums[place_of(p, i)];
-        *to = f(*to, tare__tensor_get(p->x, i));
+        const double x = tare__tensor_get(p->x, i);
+        *to = f(*to, cuts ? trunc(x) : x);
     }
     *out = sums;
     return TARE_OK;
@@ -149,7 +157,8 @@ static tare_status reduce(op_call *call, fold f, double start, bool divides) {
     reduce_plan p;
     double *sums = NULL;
     TARE_TRY(read_reduce(call, &p));
-    if (f == plus && are_lines(&p)) return sum_lines(call, &p, divides);
+    if (f == plus && are_lines(&p) && tare__call_out(call)->dtype == TARE_FLOAT32)
+        return sum_lines(call, &p, divides);
     TARE_TRY(fold_all(call, &p, f, start, &sums));
     tare_tensor *y = tare__call_out(call);
     for (int64_t i = 0; i < y->count; i++)
@@ -252,8 +261,7 @@ static tare_status read_norm(op_call *call, op_call *reduction, double *order) {
     *reduction = *call;
     for (size_t i = 1; i < 3; i++) reduction->param[i] = call->param[i + 1];
     reduction->param[3] = NULL;
-    if (*order == 1 || *order == 2 || isinf(*order)) return TARE_OK;
-    return tare__call_fail(call, "a norm of order %g is not supported", *order);
+    return isnan(*order) ? tare__call_fail(call, "the order of the norm is NaN") : TARE_OK;
 }
 
 static tare_status norm_shape(op_call *call) {
@@ -267,6 +275,20 @@ static tare_status norm_shape(op_call *call) {
     return tare__call_result(call, TARE_FLOAT32, p.ndim, p.shape, NULL);
 }
 
+// The sum of powers, for any order but 0, 1, 2 and infinity.
+static tare_status power_norm(op_call *call, const reduce_plan *p, double order) {
+    tare_tensor *y = tare__call_out(call);
+    double *sums = tare__arena_array(call->memory, (size_t)y->count + 1, sizeof *sums);
+    if (sums == NULL) return tare__out_of_memory(call->err);
+    for (int64_t i = 0; i < p->x->count; i++)
+        sums[place_of(p, i)] += tare__pow(fabs(tare__tensor_get(p->x, i)), order);
+    for (int64_t i = 0; i < y->count; i++) tare__tensor_set(y, i, tare__pow(sums[i], 1 / order));
+    return TARE_OK;
+}
+
+static double plus_nonzero(double a, double b) {
+    return a + (b != 0);
+}
 static double larger_magnitude(double a, double b) {
     return larger(a, fabs(b));
 }
@@ -280,7 +302,9 @@ static tare_status norm_reference(op_call *call) {
     double order, *sums = NULL;
     TARE_TRY(read_norm(call, &reduction, &order));
     TARE_TRY(read_reduce(&reduction, &p));
-    const fold f = order == 1   ? plus_magnitude
+    if (order != 0 && order != 1 && order != 2 && !isinf(order)) return power_norm(call, &p, order);
+    const fold f = order == 0   ? plus_nonzero
+                   : order == 1 ? plus_magnitude
                    : order == 2 ? plus_square
                    : order > 0  ? larger_magnitude
                                 : smaller_magnitude;
@@ -312,8 +336,8 @@ static const op_info rows[] = {
     REDUCE(amax, "torch.amax|torch.ops.aten.amax.default", "amax", OP_KEEPS_QPARAMS, reduce_shape),
     REDUCE(amin, "torch.amin|torch.ops.aten.amin.default", "amin", OP_KEEPS_QPARAMS, reduce_shape),
     REDUCE(prod, "torch.prod|torch.ops.aten.prod.default|torch.ops.aten.prod.dim_int", "prod", 0, sum_shape),
-    REDUCE(any, "torch.any|torch.ops.aten.any.default|torch.ops.aten.any.dim", "any", 0, any_shape),
-    REDUCE(all, "torch.all|torch.ops.aten.all.default|torch.ops.aten.all.dim", "all", 0, any_shape),
+    REDUCE(any, "torch.any|torch.ops.aten.any.default|torch.ops.aten.any.dim|torch.ops.aten.any.dims", "any", 0, any_shape),
+    REDUCE(all, "torch.all|torch.ops.aten.all.default|torch.ops.aten.all.dim|torch.ops.aten.all.dims", "all", 0, any_shape),
     REDUCE(logsumexp, "torch.logsumexp|torch.ops.aten.logsumexp.default", "logsumexp", 0, spread_shape),
     {.id = "var", .functions = "torch.var|torch.ops.aten.var.correction", .overloads = SPREAD_OVERLOADS("var"), .methods = "var", .params = SPREAD, .shape = spread_shape, .reference = var_reference},
     {.id = "std", .functions = "torch.std|torch.ops.aten.std.correction", .overloads = SPREAD_OVERLOADS("std"), .methods = "std", .params = SPREAD, .shape = spread_shape, .reference = std_reference},

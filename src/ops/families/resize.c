@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch.nn.functional.interpolate: nearest, linear and bilinear resizing.
+// torch.nn.functional.interpolate: nearest, linear and cubic resizing.
 #include <math.h>
 #include <string.h>
 
@@ -14,11 +14,9 @@ static tare_status read_mode(op_call *call, resize_call *p) {
         const char *name;
         resize_mode mode;
         int dims; // 0: any
-    } modes[] = {{"nearest", RESIZE_NEAREST, 0},
-                 {"nearest-exact", RESIZE_NEAREST_EXACT, 0},
-                 {"linear", RESIZE_LINEAR, 1},
-                 {"bilinear", RESIZE_LINEAR, 2},
-                 {"trilinear", RESIZE_LINEAR, 3}};
+    } modes[] = {{"nearest", RESIZE_NEAREST, 0},  {"nearest-exact", RESIZE_NEAREST_EXACT, 0},
+                 {"linear", RESIZE_LINEAR, 1},    {"bilinear", RESIZE_LINEAR, 2},
+                 {"trilinear", RESIZE_LINEAR, 3}, {"bicubic", RESIZE_CUBIC, 2}};
     const char *mode;
     bool antialias;
     TARE_TRY(tare__call_text(call, MODE, "nearest", &mode));
@@ -51,7 +49,7 @@ static tare_status read_scales(op_call *call, const resize_call *p, double scale
 // As torch: the step follows from the sizes, unless a scale factor was given and not to be
 // recomputed.
 static void choose_step(resize_call *p, int d, double scale) {
-    if (p->mode == RESIZE_LINEAR && p->align_corners)
+    if (p->mode >= RESIZE_LINEAR && p->align_corners)
         p->step[d] = p->out[d] > 1 ? (float)(p->in[d] - 1) / (float)(p->out[d] - 1) : 0;
     else
         p->step[d] = scale > 0 ? (float)(1.0 / scale) : (float)p->in[d] / (float)p->out[d];
@@ -101,37 +99,70 @@ static tare_status interpolate_shape(op_call *call) {
     return tare__call_result(call, TARE_FLOAT32, p.x->ndim, shape, NULL);
 }
 
-// The two input elements between which output element i lies, and the share of the second.
-typedef struct between {
-    int64_t first, second;
-    float share;
-} between;
+// The input elements along one dimension that output element i is made of, and their shares.
+enum { MOST_TAPS = 4 };
+typedef struct taps {
+    int count;
+    int64_t at[MOST_TAPS];
+    float share[MOST_TAPS];
+} taps;
 
-static between place_of(const resize_call *p, int d, int64_t i) {
+static taps nearest_taps(const resize_call *p, int d, int64_t i) {
     const int64_t last = p->in[d] - 1;
-    if (p->mode != RESIZE_LINEAR) {
-        const float middle = p->mode == RESIZE_NEAREST_EXACT ? 0.5f : 0.0f;
-        const int64_t at = (int64_t)floorf(((float)i + middle) * p->step[d]);
-        return (between){at < last ? at : last, at < last ? at : last, 0};
-    }
-    const float position =
-        p->align_corners ? p->step[d] * (float)i : p->step[d] * ((float)i + 0.5f) - 0.5f;
-    const float inside = position > 0 ? position : 0;
+    const float middle = p->mode == RESIZE_NEAREST_EXACT ? 0.5f : 0.0f;
+    const int64_t at = (int64_t)floorf(((float)i + middle) * p->step[d]);
+    return (taps){.count = 1, .at = {at < last ? at : last}, .share = {1}};
+}
+
+static float position_of(const resize_call *p, int d, int64_t i) {
+    return p->align_corners ? p->step[d] * (float)i : p->step[d] * ((float)i + 0.5f) - 0.5f;
+}
+
+static taps linear_taps(const resize_call *p, int d, int64_t i) {
+    const int64_t last = p->in[d] - 1;
+    const float position = position_of(p, d, i), inside = position > 0 ? position : 0;
     const int64_t at = (int64_t)inside < last ? (int64_t)inside : last;
-    const float share = inside - (float)at;
-    return (between){at, at < last ? at + 1 : last, share < 1 ? share : 1};
+    const float left = inside - (float)at, share = left < 1 ? left : 1;
+    return (taps){.count = 2, .at = {at, at < last ? at + 1 : last}, .share = {1 - share, share}};
+}
+
+// Keys' cubic convolution with a = -0.75, as torch has it: up to a distance of 1, and of 2.
+static float cubic_near(float x) {
+    return ((-0.75f + 2) * x - (-0.75f + 3)) * x * x + 1;
+}
+static float cubic_far(float x) {
+    return ((-0.75f * x + 5 * 0.75f) * x - 8 * 0.75f) * x + 4 * 0.75f;
+}
+
+static taps cubic_taps(const resize_call *p, int d, int64_t i) {
+    const int64_t last = p->in[d] - 1;
+    const float position = position_of(p, d, i), t = position - floorf(position);
+    taps made = {.count = MOST_TAPS,
+                 .share = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)}};
+    for (int k = 0; k < MOST_TAPS; k++) {
+        const int64_t at = (int64_t)floorf(position) - 1 + k;
+        made.at[k] = at < 0 ? 0 : at < last ? at : last;
+    }
+    return made;
+}
+
+static taps taps_of(const resize_call *p, int d, int64_t i) {
+    if (d < 3 - p->dims) return (taps){.count = 1, .share = {1}};
+    if (p->mode == RESIZE_CUBIC) return cubic_taps(p, d, i);
+    return p->mode == RESIZE_LINEAR ? linear_taps(p, d, i) : nearest_taps(p, d, i);
 }
 
 resize_parts tare__resize_parts_of(const resize_call *r, const int64_t out[3]) {
-    const between at[] = {place_of(r, 0, out[0]), place_of(r, 1, out[1]), place_of(r, 2, out[2])};
+    const taps all[] = {taps_of(r, 0, out[0]), taps_of(r, 1, out[1]), taps_of(r, 2, out[2])};
+    const int counts[] = {all[0].count, all[1].count, all[2].count};
     resize_parts parts = {.count = 0};
-    for (int corner = 0; corner < RESIZE_MOST_PARTS; corner++) {
+    for (int i = 0; i < counts[0] * counts[1] * counts[2]; i++) {
+        const int tap[] = {i / counts[2] / counts[1], i / counts[2] % counts[1], i % counts[2]};
         float share = 1;
         int64_t index = 0;
         for (int d = 0; d < 3; d++) {
-            const bool second = (corner >> (2 - d)) & 1;
-            share *= second ? at[d].share : 1 - at[d].share;
-            index = index * r->in[d] + (second ? at[d].second : at[d].first);
+            share *= all[d].share[tap[d]];
+            index = index * r->in[d] + all[d].at[tap[d]];
         }
         if (share == 0) continue;
         parts.at[parts.count] = index;
@@ -173,7 +204,8 @@ static tare_status interpolate_reference(op_call *call) {
     NEAREST("_upsample_nearest_exact3d", "nearest-exact")                                          \
     LINEAR("upsample_linear1d", "linear")                                                          \
     LINEAR("upsample_bilinear2d", "bilinear")                                                      \
-    LINEAR("upsample_trilinear3d", "trilinear")
+    LINEAR("upsample_trilinear3d", "trilinear")                                                    \
+    LINEAR("upsample_bicubic2d", "bicubic")
 
 static const op_info rows[] = {
     {.id = "interpolate",

@@ -374,6 +374,22 @@ static tare_status dim_shape(op_call *call) {
     return TARE_OK;
 }
 
+// Of the dense, row-major tensor that there is.
+static tare_status stride_shape(op_call *call) {
+    const tare_tensor *x;
+    int dim;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    if (tare__call_given(call, 1)) {
+        TARE_TRY(tare__call_dim(call, 1, 0, x->ndim, &dim));
+        if (x->ndim == 0) return tare__call_fail(call, "the input has no dimensions");
+        call->result = tare__int(tare__inner_count(x, dim));
+        return TARE_OK;
+    }
+    TARE_TRY(tare__call_result_tuple(call, (uint32_t)x->ndim));
+    for (int d = 0; d < x->ndim; d++) call->result.as.items[d] = tare__int(tare__inner_count(x, d));
+    return TARE_OK;
+}
+
 static tare_status numel_shape(op_call *call) {
     const tare_tensor *x;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
@@ -381,21 +397,11 @@ static tare_status numel_shape(op_call *call) {
     return TARE_OK;
 }
 
-static tare_status plan_reversed(op_call *call, gather *g) {
-    TARE_TRY(tare__gather_begin(call, g));
-    const gather dense = *g;
-    for (int d = 0; d < g->ndim; d++) {
-        g->size[d] = g->out_shape[d] = dense.size[g->ndim - 1 - d];
-        g->stride[d] = dense.stride[g->ndim - 1 - d];
-    }
-    return TARE_OK;
-}
-
 // x.T, x.mT: all dimensions the other way round, the last two exchanged.
 static tare_status plan_attribute(op_call *call, gather *g) {
     const char *name;
     TARE_TRY(tare__call_text(call, 1, "", &name));
-    if (strcmp(name, "mT") != 0) return plan_reversed(call, g);
+    if (strcmp(name, "mT") != 0) return tare__gather_reverse(call, g);
     TARE_TRY(tare__gather_begin(call, g));
     const gather dense = *g;
     const int last = g->ndim - 1;
@@ -468,17 +474,18 @@ static tare_status assert_shape(op_call *call) {
 static const op_info rows[] = {
     {.id = "tuple", .functions = "tuple", .params = "iterable", .traits = OP_MOVES_DATA, .shape = tuple_shape},
     PART_OF(getitem, OP_PICKS_ITEM, "operator.getitem", NULL, "input|index"),
-    PART(narrow, "torch.narrow|" ATEN("narrow.default"), "narrow", "input/self|dim|start|length"),
-    {.id = "select", .functions = "torch.select|" ATEN("select.int"), .methods = "select", .params = "input/self|dim|index",
+    PART(narrow, "torch.narrow|" ATEN("narrow.default") "|" ATEN("narrow_copy.default"), "narrow", "input/self|dim|start|length"),
+    {.id = "select", .functions = "torch.select|" ATEN("select.int") "|" ATEN("select_copy.int"), .methods = "select", .params = "input/self|dim|index",
      .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .put_back = "select_scatter", .shape = select_shape, .reference = select_reference, .box = select_box},
-    PARTS(chunk, "torch.chunk|" ATEN("chunk.default"), "chunk", "input/self|chunks|dim"),
-    PARTS(split, "torch.functional.split|" ATEN("split.Tensor") "|" ATEN("split_with_sizes.default") "|" ATEN("split.sizes"), "split", "input/self/tensor|split_size_or_sections/split_size/split_sizes|dim"),
-    PARTS(unbind, "torch.unbind|" ATEN("unbind.int"), "unbind", "input/self|dim"),
+    PARTS(chunk, "torch.chunk|" ATEN("chunk.default") "|" ATEN("unsafe_chunk.default"), "chunk", "input/self|chunks|dim"),
+    PARTS(split, "torch.functional.split|" ATEN("split.Tensor") "|" ATEN("unsafe_split.Tensor") "|" ATEN("split_copy.Tensor") "|" ATEN("split_with_sizes_copy.default") "|" ATEN("split_with_sizes.default") "|" ATEN("split.sizes"), "split", "input/self/tensor|split_size_or_sections/split_size/split_sizes|dim"),
+    PARTS(unbind, "torch.unbind|" ATEN("unbind.int") "|" ATEN("unbind_copy.int"), "unbind", "input/self|dim"),
     {.id = "getattr", .functions = "getattr", .params = "input|name", .traits = OP_MOVES_DATA | OP_NOT_ON_TENSORS,
      .shape = getattr_shape, .reference = getattr_reference, .box = getattr_box},
     QUESTION("size", ATEN("sym_size.int"), "size", "input/self|dim", size_shape),
     QUESTION("dim", NULL, "dim|ndimension", "input", dim_shape),
-    QUESTION("numel", "torch.numel", "numel|nelement", "input", numel_shape),
+    QUESTION("tensor_stride", ATEN("sym_stride.int"), "stride", "input/self|dim", stride_shape),
+    QUESTION("numel", "torch.numel|" ATEN("sym_numel.default"), "numel|nelement", "input/self", numel_shape),
     {.id = "assert", .functions = "torch._assert|torch.ops.aten._assert_scalar.default|torch.ops.aten._assert_async.msg", .params = "condition/self|message/assert_msg", .traits = OP_IMPURE | OP_NOT_ON_TENSORS, .shape = assert_shape},
 };
 // clang-format on

@@ -58,6 +58,12 @@ static tare_status view_as_shape(op_call *call) {
     return reshape_to(call, x, other->ndim, other->shape);
 }
 
+static tare_status ravel_shape(op_call *call) {
+    const tare_tensor *x;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    return reshape_to(call, x, 1, &x->count);
+}
+
 static tare_status flatten_shape(op_call *call) {
     const tare_tensor *x;
     int64_t shape[TARE_MAX_DIMS] = {0};
@@ -108,6 +114,7 @@ static tare_status squeeze_shape(op_call *call) {
     if (!all) TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, dims, &count));
     for (size_t i = 0; i < count; i++) {
         const int64_t d = dims[i] < 0 ? dims[i] + x->ndim : dims[i];
+        if (x->ndim == 0 && (dims[i] == 0 || dims[i] == -1)) continue; // torch lets it pass
         if (d < 0 || d >= x->ndim)
             return tare__call_fail(call, "dimension %lld does not exist", (long long)dims[i]);
         named[d] = true;
@@ -183,6 +190,46 @@ static tare_status plan_permute(op_call *call, gather *g) {
     return TARE_OK;
 }
 
+static tare_status place_of_dim(op_call *call, const gather *g, int64_t dim, bool *taken,
+                                int64_t *out) {
+    *out = dim < 0 ? dim + g->ndim : dim;
+    if (*out < 0 || *out >= g->ndim || taken[*out])
+        return tare__call_fail(call, "dimension %lld does not exist, or is named twice",
+                               (long long)dim);
+    taken[*out] = true;
+    return TARE_OK;
+}
+
+// Dimensions named by the first list go to the places of the second; the others keep their order.
+static tare_status plan_movedim(op_call *call, gather *g) {
+    int64_t from[TARE_MAX_DIMS], to[TARE_MAX_DIMS], order[TARE_MAX_DIMS];
+    size_t from_count, to_count;
+    bool leaves[TARE_MAX_DIMS] = {false}, filled[TARE_MAX_DIMS] = {false};
+    TARE_TRY(tare__gather_begin(call, g));
+    TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, from, &from_count));
+    TARE_TRY(tare__call_int_list(call, 2, TARE_MAX_DIMS, to, &to_count));
+    if (from_count != to_count)
+        return tare__call_fail(call, "%zu dimensions cannot go to %zu places", from_count,
+                               to_count);
+    if (g->ndim == 0) return TARE_OK;
+    const gather dense = *g;
+    for (size_t i = 0; i < from_count; i++) {
+        TARE_TRY(place_of_dim(call, g, from[i], leaves, &from[i]));
+        TARE_TRY(place_of_dim(call, g, to[i], filled, &to[i]));
+        order[to[i]] = from[i];
+    }
+    for (int d = 0, place = 0; d < g->ndim; d++) {
+        if (leaves[d]) continue;
+        while (filled[place]) place++;
+        order[place++] = d;
+    }
+    for (int d = 0; d < g->ndim; d++) {
+        g->size[d] = g->out_shape[d] = dense.size[order[d]];
+        g->stride[d] = dense.stride[order[d]];
+    }
+    return TARE_OK;
+}
+
 // The second parameter: a number for each dimension, and for `more` new ones in front of them.
 static tare_status read_per_dim(op_call *call, gather *g, int64_t *numbers, int *more) {
     size_t count;
@@ -228,10 +275,7 @@ static tare_status plan_expand_as(op_call *call, gather *g) {
 }
 
 // The box has two dimensions for each of the output's: which copy, and where in it.
-static tare_status plan_repeat(op_call *call, gather *g) {
-    int64_t times[TARE_MAX_DIMS];
-    int more;
-    TARE_TRY(read_per_dim(call, g, times, &more));
+static tare_status repeat_by(op_call *call, gather *g, const int64_t *times, int more) {
     const gather dense = *g;
     g->out_ndim = dense.ndim + more;
     g->ndim = 2 * g->out_ndim;
@@ -246,6 +290,25 @@ static tare_status plan_repeat(op_call *call, gather *g) {
         g->out_shape[d] = tare__size_product(times[d], g->size[place]);
     }
     return TARE_OK;
+}
+
+static tare_status plan_repeat(op_call *call, gather *g) {
+    int64_t times[TARE_MAX_DIMS];
+    int more;
+    TARE_TRY(read_per_dim(call, g, times, &more));
+    return repeat_by(call, g, times, more);
+}
+
+// As repeat, but of fewer numbers than dimensions: those at the front are copied once.
+static tare_status plan_tile(op_call *call, gather *g) {
+    int64_t times[TARE_MAX_DIMS];
+    size_t count;
+    TARE_TRY(tare__gather_begin(call, g));
+    TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, times, &count));
+    const int missing = g->ndim > (int)count ? g->ndim - (int)count : 0;
+    memmove(times + missing, times, count * sizeof *times);
+    for (int d = 0; d < missing; d++) times[d] = 1;
+    return repeat_by(call, g, times, (int)count + missing - g->ndim);
 }
 
 // Every element of the dimension `repeats` times in a row; without a dimension, of the flattened
@@ -427,11 +490,14 @@ static tare_status roll_reference(op_call *call) {
 GATHER_OPERATOR(flip, plan_flip)
 GATHER_OPERATOR(transpose, plan_transpose)
 GATHER_OPERATOR(t, plan_t)
+GATHER_OPERATOR(reverse_dims, tare__gather_reverse)
 GATHER_OPERATOR(matrix_transpose, plan_matrix_transpose)
 GATHER_OPERATOR(permute, plan_permute)
+GATHER_OPERATOR(movedim, plan_movedim)
 GATHER_OPERATOR(expand, plan_expand)
 GATHER_OPERATOR(expand_as, plan_expand_as)
 GATHER_OPERATOR(repeat, plan_repeat)
+GATHER_OPERATOR(tile, plan_tile)
 GATHER_OPERATOR(repeat_interleave, plan_repeat_interleave)
 GATHER_OPERATOR(pixel_shuffle, plan_pixel_shuffle)
 GATHER_OPERATOR(pixel_unshuffle, plan_pixel_unshuffle)
@@ -465,29 +531,35 @@ GATHER_OPERATOR(channel_shuffle, plan_channel_shuffle)
 
 // clang-format off
 static const op_info rows[] = {
-    VIEW("view", ATEN("view.default") "|" ATEN("_unsafe_view.default"), "view|resize_", "input/self|*size/shape", view_shape),
+    VIEW("view", ATEN("view.default") "|" ATEN("_unsafe_view.default") "|" ATEN("view_copy.default"), "view|resize_", "input/self|*size/shape", view_shape),
     VIEW("reshape", "torch.reshape|" ATEN("reshape.default"), "reshape", "input/self|*shape", view_shape),
-    VIEW("view_as", NULL, "view_as|reshape_as", "input/self|other", view_as_shape),
+    VIEW("view_as", ATEN("view_as.default") "|" ATEN("reshape_as.default"), "view_as|reshape_as", "input/self|other", view_as_shape),
+    VIEW("ravel", "torch.ravel|" ATEN("ravel.default"), "ravel", "input/self", ravel_shape),
     VIEW("flatten", "torch.flatten|" ATEN("flatten.using_ints"), "flatten", "input/self|start_dim|end_dim", flatten_shape),
     VIEW("unflatten", "torch.unflatten|" ATEN("unflatten.int"), "unflatten", "input/self|dim|sizes/unflattened_size", unflatten_shape),
-    VIEW("squeeze", "torch.squeeze|" ATEN("squeeze.default") "|" ATEN("squeeze.dim") "|" ATEN("squeeze.dims"), "squeeze|squeeze_", "input/self|dim", squeeze_shape),
-    VIEW("unsqueeze", "torch.unsqueeze|" ATEN("unsqueeze.default"), "unsqueeze|unsqueeze_", "input/self|dim", unsqueeze_shape),
+    VIEW("squeeze", "torch.squeeze|" ATEN("squeeze.default") "|" ATEN("squeeze_copy.default") "|" ATEN("squeeze.dim") "|" ATEN("squeeze_copy.dim") "|" ATEN("squeeze.dims") "|" ATEN("squeeze_copy.dims"), "squeeze|squeeze_", "input/self|dim", squeeze_shape),
+    VIEW("unsqueeze", "torch.unsqueeze|" ATEN("unsqueeze.default") "|" ATEN("unsqueeze_copy.default"), "unsqueeze|unsqueeze_", "input/self|dim", unsqueeze_shape),
     SAME("contiguous", ATEN("contiguous.default"), "contiguous", "input/self|memory_format", tare__shape_identity),
     SAME("detach", "torch.detach|" ATEN("detach.default"), "detach|detach_", "input/self", tare__shape_identity),
     SAME("clone", "torch.clone|" ATEN("clone.default"), "clone", "input/self|memory_format", tare__shape_identity),
-    SAME("identity", ATEN("alias.default") "|" ATEN("lift_fresh_copy.default") "|" ATEN("lift_fresh.default") "|" ATEN("detach_.default"), "cpu", "input/self", tare__shape_identity),
+    SAME("identity", ATEN("alias.default") "|" ATEN("alias_copy.default") "|" ATEN("positive.default") "|" ATEN("detach_copy.default") "|" ATEN("lift_fresh_copy.default") "|" ATEN("lift_fresh.default") "|" ATEN("detach_.default"), "cpu", "input/self", tare__shape_identity),
     SAME("quant_stub", NULL, NULL, "input", tare__shape_identity),
     SAME("dequant_stub", NULL, NULL, "input", tare__shape_identity),
     // Without randomness the reference of dropout is its expectation, in training too.
     SAME("dropout", "torch.nn.functional.dropout|torch.dropout|torch.nn.functional.dropout1d|torch.nn.functional.dropout2d|torch.nn.functional.dropout3d|" ATEN("dropout.default") "|" ATEN("dropout_.default") "|" ATEN("feature_dropout.default") "|" ATEN("alpha_dropout.default") "|" ATEN("feature_alpha_dropout.default"),
          NULL, "input/self|p|training/train|inplace", tare__shape_identity),
-    TURN(transpose, "torch.transpose|torch.swapaxes|" ATEN("transpose.int"), "transpose|swapaxes|transpose_", "input/self|dim0|dim1"),
-    TURN(t, "torch.t|" ATEN("t.default"), "t|t_", "input/self"),
-    TURN(matrix_transpose, ATEN("mT.default"), NULL, "input/self"),
-    TURN(permute, "torch.permute|torch.permute_copy|" ATEN("permute.default"), "permute", "input/self|*dims"),
-    MOVE(expand, ATEN("expand.default"), "expand", "input/self|*size|implicit"),
+    TURN(transpose, "torch.transpose|torch.swapaxes|" ATEN("transpose.int") "|" ATEN("transpose_copy.int"), "transpose|swapaxes|transpose_", "input/self|dim0|dim1"),
+    TURN(t, "torch.t|" ATEN("t.default") "|" ATEN("t_copy.default"), "t|t_", "input/self"),
+    TURN(reverse_dims, ATEN("numpy_T.default"), NULL, "input/self"),
+    TURN(matrix_transpose, ATEN("mT.default") "|" ATEN("mH.default") "|" ATEN("matrix_H.default") "|" ATEN("adjoint.default") "|torch.adjoint", "adjoint", "input/self"),
+    TURN(permute, "torch.permute|torch.permute_copy|" ATEN("permute.default") "|" ATEN("permute_copy.default"), "permute", "input/self|*dims"),
+    TURN(movedim, "torch.movedim|" ATEN("movedim.int") "|" ATEN("movedim.intlist"), "movedim", "input/self|source|destination"),
+    {.id = "broadcast_to", .functions = "torch.broadcast_to|" ATEN("broadcast_to.default"), .params = "input/self|*size",
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = expand_shape, .reference = expand_reference, .box = expand_box},
+    MOVE(expand, ATEN("expand.default") "|" ATEN("expand_copy.default"), "expand", "input/self|*size|implicit"),
     MOVE(expand_as, ATEN("expand_as.default"), "expand_as", "input/self|other"),
     MOVE(repeat, ATEN("repeat.default"), "repeat", "input/self|*repeats"),
+    MOVE(tile, "torch.tile|" ATEN("tile.default"), "tile", "input/self|*repeats/dims"),
     MOVE(repeat_interleave, "torch.repeat_interleave|" ATEN("repeat_interleave.self_int"), "repeat_interleave", "input/self|repeats|dim|output_size"),
     MOVE(flip, "torch.flip|" ATEN("flip.default"), "flip", "input/self|*dims"),
     {.id = "roll", .functions = "torch.roll|" ATEN("roll.default"), .methods = "roll", .params = "input/self|shifts|dims",

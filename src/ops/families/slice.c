@@ -50,7 +50,46 @@ static tare_status plan_select_scatter(op_call *call, gather *g) {
     return TARE_OK;
 }
 
+// Parameters offset, dim1 and dim2 from index `at` on; the diagonal becomes the last dimension.
+static tare_status plan_diagonal_of(op_call *call, gather *g, size_t at, int first, int second) {
+    int64_t offset;
+    int a, b;
+    TARE_TRY(tare__gather_begin(call, g));
+    TARE_TRY(tare__call_int(call, at, 0, &offset));
+    TARE_TRY(tare__call_dim(call, at + 1, first, g->ndim, &a));
+    TARE_TRY(tare__call_dim(call, at + 2, second, g->ndim, &b));
+    if (g->ndim < 2 || a == b) return tare__call_fail(call, "needs two different dimensions");
+    const int64_t rows = g->size[a], columns = g->size[b];
+    // So that sizes and the offset add up without overflow.
+    if (offset > columns) offset = columns;
+    if (offset < -rows) offset = -rows;
+    const int64_t down = offset < 0 ? -offset : 0, right = offset > 0 ? offset : 0;
+    const int64_t below = rows - down, beside = columns - right;
+    const int64_t stride = g->stride[a] + g->stride[b];
+    const int64_t count = below < beside ? below : beside;
+    if (count > 0) g->offset += down * g->stride[a] + right * g->stride[b];
+    tare__gather_drop(g, a > b ? a : b);
+    tare__gather_drop(g, a > b ? b : a);
+    g->size[g->ndim] = count;
+    g->stride[g->ndim++] = stride;
+    g->out_ndim = g->ndim;
+    memcpy(g->out_shape, g->size, sizeof g->out_shape);
+    return TARE_OK;
+}
+
+static tare_status plan_diagonal(op_call *call, gather *g) {
+    return plan_diagonal_of(call, g, 1, 0, 1);
+}
+static tare_status plan_linalg_diagonal(op_call *call, gather *g) {
+    return plan_diagonal_of(call, g, 1, -2, -1);
+}
+static tare_status plan_diagonal_scatter(op_call *call, gather *g) {
+    return plan_diagonal_of(call, g, 2, 0, 1);
+}
+
 GATHER_OPERATOR(slice, plan_slice)
+GATHER_OPERATOR(diagonal, plan_diagonal)
+GATHER_OPERATOR(linalg_diagonal, plan_linalg_diagonal)
 
 // --- any strides ---
 
@@ -127,6 +166,7 @@ static tare_status scatter_reference(op_call *call, gather_planner plan) {
     }
 SCATTER_OPERATOR(slice_scatter)
 SCATTER_OPERATOR(select_scatter)
+SCATTER_OPERATOR(diagonal_scatter)
 
 // All of it, in another shape.
 static tare_status view_back_shape(op_call *call) {
@@ -158,6 +198,23 @@ static const op_info rows[] = {
      .shape = slice_shape,
      .reference = slice_reference,
      .box = slice_box},
+    {.id = "diagonal",
+     .functions =
+         "torch.diagonal|torch.ops.aten.diagonal.default|torch.ops.aten.diagonal_copy.default",
+     .methods = "diagonal",
+     .params = "input/self|offset|dim1|dim2",
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS,
+     .put_back = "diagonal_scatter",
+     .shape = diagonal_shape,
+     .reference = diagonal_reference,
+     .box = diagonal_box},
+    {.id = "linalg_diagonal",
+     .functions = "torch.linalg.diagonal|torch.ops.aten.linalg_diagonal.default",
+     .params = "input/A|offset|dim1|dim2",
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS,
+     .shape = linalg_diagonal_shape,
+     .reference = linalg_diagonal_reference,
+     .box = linalg_diagonal_box},
     {.id = "as_strided",
      .functions = "torch.ops.aten.as_strided.default|torch.as_strided",
      .params = "input/self|size|stride|storage_offset",
@@ -166,6 +223,7 @@ static const op_info rows[] = {
      .reference = as_strided_reference,
      .box = as_strided_box},
     ROW(slice_scatter, "input/self|src|dim|start|end|step", ".default|torch.slice_scatter"),
+    ROW(diagonal_scatter, "input/self|src|offset|dim1|dim2", ".default|torch.diagonal_scatter"),
     ROW(select_scatter, "input/self|src|dim|index", ".default|torch.select_scatter"),
     {.id = "view_back",
      .params = "input|part|*rest",

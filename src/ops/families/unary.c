@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
 // Elementary functions of one element that are no activations, and masking.
+#include "core/math/f64.h"
 #include "ops/families/element.h"
 #include "ops/families/families.h"
 
@@ -20,6 +21,7 @@ ELEMENT(trunc, truncf(v))
 ELEMENT(exp2, tare__exp2f(v))
 VECTOR_ELEMENT(expm1, EXPM1)
 ELEMENT(log2, tare__log2f(v))
+ELEMENT(log10, (float)(tare__log((double)v) * 0x1.bcb7b1526e50ep-2)) // 1 / log(10)
 ELEMENT(log1p, tare__log1pf(v))
 ELEMENT(tan, tare__tanf(v))
 ELEMENT(asin, tare__asinf(v))
@@ -90,11 +92,20 @@ static tare_status sign_reference(op_call *call) {
 }
 
 // A double is rounded as one, and integers are whole.
-static tare_status any_round_reference(op_call *call) {
-    const tare_tensor *x;
-    TARE_TRY(tare__call_need_tensor(call, 0, &x));
-    return x->dtype == TARE_FLOAT32 ? round_reference(call) : map_all(call, nearbyint);
+#define ROUNDING(name, function)                                                                   \
+    static tare_status any_##name##_reference(op_call *call) {                                     \
+        const tare_tensor *x;                                                                      \
+        TARE_TRY(tare__call_need_tensor(call, 0, &x));                                             \
+        return x->dtype == TARE_FLOAT32 ? name##_reference(call) : map_all(call, function);        \
+    }
+static double squared(double x) {
+    return x * x;
 }
+ROUNDING(round, nearbyint)
+ROUNDING(floor, floor)
+ROUNDING(ceil, ceil)
+ROUNDING(trunc, trunc)
+ROUNDING(square, squared)
 
 // --- questions, answered by bools ---
 
@@ -114,6 +125,8 @@ static tare_status question_shape(op_call *call) {
     }
 QUESTION_OF(isnan, isnan(x))
 QUESTION_OF(isinf, isinf(x))
+QUESTION_OF(isfinite, isfinite(x))
+QUESTION_OF(signbit, signbit(x) != 0)
 QUESTION_OF(isposinf, isinf(x) && x > 0)
 QUESTION_OF(isneginf, isinf(x) && x < 0)
 QUESTION_OF(logical_not, x == 0)
@@ -156,11 +169,20 @@ static tare_status masked_fill_reference(op_call *call) {
 
 #define UNARY(name, names, method_names)                                                           \
     {                                                                                              \
-        .id = #name, .functions = names "|torch.ops.aten." #name ".default",                       \
+        .id = #name,                                                                               \
+        .functions = names "|torch.ops.aten." #name ".default|torch.ops.aten." #name "_.default",  \
         .methods = method_names, .params = "input/self", .traits = OP_ELEMENTWISE,                 \
         .shape = tare__shape_same_float, .reference = name##_reference, .element = &name##_element \
     }
 
+// Of an integer the result is one.
+#define SAME(name, function, names, method_names)                                                  \
+    {                                                                                              \
+        .id = #name,                                                                               \
+        .functions = names "|torch.ops.aten." #name ".default|torch.ops.aten." #name "_.default",  \
+        .methods = method_names, .params = "input/self", .traits = OP_ELEMENTWISE,                 \
+        .shape = tare__shape_same, .reference = function, .element = &name##_element               \
+    }
 #define ASKED(name, names, method_names)                                                           \
     {                                                                                              \
         .id = #name, .functions = names "|torch.ops.aten." #name ".default",                       \
@@ -177,16 +199,16 @@ static const op_info rows[] = {
     UNARY(sin, "torch.sin", "sin"),
     UNARY(cos, "torch.cos", "cos"),
     UNARY(erf, "torch.erf", "erf"),
-    UNARY(floor, "torch.floor", "floor"),
-    UNARY(ceil, "torch.ceil", "ceil"),
-    {.id = "round", .functions = "torch.round|torch.ops.aten.round.default", .methods = "round", .params = "input/self",
-     .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = any_round_reference, .element = &round_element},
+    SAME(floor, any_floor_reference, "torch.floor", "floor"),
+    SAME(ceil, any_ceil_reference, "torch.ceil", "ceil"),
+    SAME(round, any_round_reference, "torch.round", "round"),
     UNARY(reciprocal, "torch.reciprocal", "reciprocal"),
-    UNARY(square, "torch.square", "square"),
-    UNARY(trunc, "torch.trunc", "trunc"),
+    SAME(square, any_square_reference, "torch.square", "square"),
+    SAME(trunc, any_trunc_reference, "torch.trunc", "trunc"),
     UNARY(exp2, "torch.exp2", "exp2"),
     UNARY(expm1, "torch.expm1", "expm1"),
     UNARY(log2, "torch.log2", "log2"),
+    UNARY(log10, "torch.log10", "log10"),
     UNARY(log1p, "torch.log1p", "log1p"),
     UNARY(sinh, "torch.sinh", "sinh"),
     UNARY(cosh, "torch.cosh", "cosh"),
@@ -197,18 +219,20 @@ static const op_info rows[] = {
     UNARY(acosh, "torch.acosh|torch.arccosh", "acosh"),
     UNARY(atanh, "torch.atanh|torch.arctanh", "atanh"),
     UNARY(tan, "torch.tan", "tan"),
-    {.id = "neg", .functions = "torch.neg|operator.neg|torch.ops.aten.neg.default", .methods = "neg", .params = "input/self",
+    {.id = "neg", .functions = "torch.neg|operator.neg|torch.ops.aten.neg.default|torch.ops.aten.neg_.default", .methods = "neg", .params = "input/self",
      .traits = OP_ELEMENTWISE, .shape = neg_shape, .reference = neg_reference, .element = &neg_element},
-    {.id = "abs", .functions = "torch.abs|operator.abs|torch.ops.aten.abs.default", .methods = "abs", .params = "input/self",
+    {.id = "abs", .functions = "torch.abs|operator.abs|torch.ops.aten.abs.default|torch.ops.aten.abs_.default", .methods = "abs", .params = "input/self",
      .traits = OP_ELEMENTWISE, .shape = abs_shape, .reference = abs_reference, .element = &abs_element},
-    {.id = "sign", .functions = "torch.sign|torch.sgn|torch.ops.aten.sign.default", .methods = "sign", .params = "input/self",
+    {.id = "sign", .functions = "torch.sign|torch.sgn|torch.ops.aten.sign.default|torch.ops.aten.sgn.default", .methods = "sign", .params = "input/self",
      .traits = OP_ELEMENTWISE, .shape = sign_shape, .reference = sign_reference, .element = &sign_element},
     ASKED(isnan, "torch.isnan", "isnan"),
     ASKED(isinf, "torch.isinf", "isinf"),
+    ASKED(isfinite, "torch.isfinite", "isfinite"),
+    ASKED(signbit, "torch.signbit", "signbit"),
     ASKED(isposinf, "torch.isposinf", NULL),
     ASKED(isneginf, "torch.isneginf", NULL),
     ASKED(logical_not, "torch.logical_not", "logical_not"),
-    {.id = "masked_fill", .functions = "torch.masked_fill|torch.ops.aten.masked_fill.Scalar|torch.ops.aten.masked_fill_.Scalar|torch.ops.aten.masked_fill.Tensor", .methods = "masked_fill|masked_fill_",
+    {.id = "masked_fill", .functions = "torch.masked_fill|torch.ops.aten.masked_fill.Scalar|torch.ops.aten.masked_fill_.Scalar|torch.ops.aten.masked_fill.Tensor|torch.ops.aten.masked_fill_.Tensor", .methods = "masked_fill|masked_fill_",
      .params = "input/self|mask|value", .traits = OP_ELEMENTWISE, .shape = masked_fill_shape, .reference = masked_fill_reference},
 };
 // clang-format on

@@ -104,7 +104,7 @@ static bool make_quantized(call_draft *d, value *out) {
            give_picked(d, suits_first, out);
 }
 
-static bool give_sequence(call_draft *d, value *out) {
+static bool find_sequence(call_draft *d, value *out) {
     for (size_t i = d->g->count; i-- > 0;) {
         const value_kind kind = d->g->values[i].value.kind;
         if (kind == VALUE_TUPLE || kind == VALUE_LIST)
@@ -113,9 +113,21 @@ static bool give_sequence(call_draft *d, value *out) {
     return false;
 }
 
+static bool give_vector(call_draft *d, int64_t size, value *out) {
+    return random_constant(d, NULL, random_tensor(d->g, TARE_FLOAT32, 1, &size), out);
+}
+
+static bool give_sequence(call_draft *d, value *out) {
+    if (find_sequence(d, out)) return true;
+    return random_graph_call(d->g, tare__op_by_id("chunk", 0)) && find_sequence(d, out);
+}
+
 // Tensors of one shape, and how they are quantized.
 static bool make_tensors(call_draft *d, value *out) {
     value items[3];
+    if (is_row(d, "meshgrid"))
+        return give_vector(d, 2, &items[0]) && give_vector(d, 3, &items[1]) &&
+               give_list(d, VALUE_LIST, items, 2, out);
     const bool is_coded = takes_quantized(d);
     if (is_coded ? !make_quantized(d, &items[0]) : !give_picked(d, suits_first, &items[0]))
         return false;
@@ -136,6 +148,10 @@ static bool make_first(call_draft *d, value *out) {
     if (is_row(d, "math_") || is_row(d, "sym_")) return make_plain_number(d, out);
     if (strcmp(d->id, "item") == 0) return give_one_element(d, out);
     if (strcmp(d->id, "tuple") == 0) return give_sequence(d, out);
+    if (is_row(d, "trace"))
+        return random_constant(d, NULL, random_tensor(d->g, TARE_FLOAT32, 2, (int64_t[]){3, 4}),
+                               out);
+    if (is_row(d, "addmv")) return give_vector(d, 2, out);
     if (is_row(d, "quantized.cat")) return make_tensors(d, out);
     if (is_row(d, "embedding"))
         return random_constant(d, NULL, random_indices(d->g, 2, (int64_t[]){2, 3}, 5), out);
@@ -199,6 +215,11 @@ static bool make_right(call_draft *d, value *out) {
     return random_constant(d, NULL, random_tensor(d->g, TARE_FLOAT32, 2, shape), out);
 }
 
+// The vector of addmv.
+static bool make_factors(call_draft *d, value *out) {
+    return give_vector(d, 3, out);
+}
+
 static bool make_other(call_draft *d, value *out) {
     if (d->x == NULL) return make_number(d, out);
     if (strstr(d->id, "pow") != NULL && draw(d, 3) != 0)
@@ -240,6 +261,10 @@ static bool make_dim(call_draft *d, value *out) {
     const int ndim = d->x != NULL ? d->x->ndim : 4;
     d->dim = ndim > 0 ? (int)draw(d, (uint32_t)ndim) : 0;
     return give(out, tare__int(draw(d, 3) == 0 ? d->dim - ndim : d->dim));
+}
+
+static bool make_first_dim(call_draft *d, value *out) {
+    return give_ints(d, (int64_t[]){0}, 1, out);
 }
 
 static bool make_new_dim(call_draft *d, value *out) {
@@ -463,6 +488,10 @@ static bool give_floats(call_draft *d, const char *name, int ndim, const int64_t
 static bool make_source(call_draft *d, value *out) {
     if (strstr(d->id, "attention") != NULL) return give_picked(d, is_alike, out);
     if (is_row(d, "assert")) return give(out, tare__string("a message"));
+    if (is_row(d, "diagonal_scatter") && d->x != NULL && d->x->ndim == 2) {
+        const int64_t count = d->x->shape[0] < d->x->shape[1] ? d->x->shape[0] : d->x->shape[1];
+        return give_floats(d, NULL, 1, &count, out);
+    }
     if (is_row(d, "slice_scatter") || is_row(d, "copy")) return give_picked(d, is_alike, out);
     if (is_row(d, "select_scatter") && d->x != NULL && d->x->ndim > 1)
         return give_floats(d, NULL, d->x->ndim - 1, d->x->shape + 1, out);
@@ -663,9 +692,9 @@ typedef struct argument_row {
 static const argument_row rows[] = {
     {"input|self|x|X|a|qx|qa|query|iterable", true, make_first},
     {"other|qb|exponent", true, make_other},
-    {"mat1", true, make_left},
-    {"mat2", true, make_right},
-    {"key|qaccum", true, make_alike},
+    {"mat1|batch1|mat", true, make_left},
+    {"mat2|batch2", true, make_right},
+    {"key|qaccum|tensor1|tensor2", true, make_alike},
     {"vec2", true, make_vector},
     {"condition|mask", true, make_mask},
     {"attn_mask", false, make_mask},
@@ -676,6 +705,11 @@ static const argument_row rows[] = {
     {"dims", true, make_order},
     {"start|step|end_dim", false, make_place},
     {"end", true, make_end},
+    {"vec", true, make_factors},
+    {"source|destination", true, make_dim},
+    {"dims_self|dims_other", true, make_first_dim},
+    {"N|C|HxW", true, make_one},
+    {"group", true, make_one},
     {"length", true, make_length},
     {"index", true, make_index},
     {"indices", true, make_indices},

@@ -578,8 +578,9 @@ static bool draw_usual(random_graph *g) {
 }
 
 static bool draw_call(random_graph *g) {
-    const uint32_t way = choose(g->choices, 4);
-    if (way == 0) return draw_usual(g);
+    // Half of the calls are what passes look for, however many rows there are.
+    const uint32_t way = choose(g->choices, 6);
+    if (way == 0 || way > 3) return draw_usual(g);
     if (way == 1 && g->spelling != SPELL_ATEN) return random_graph_call_module(g, draw_class(g));
     return random_graph_call(g, draw_row(g));
 }

@@ -130,8 +130,10 @@ static void minimum(onnx_out *o) {
 
 static void rsub(onnx_out *o) {
     const tare_dtype dtype = result_dtype(o);
-    tare__out_result(o,
-                     OUT(o, "Sub", tare__out_operand(o, 1, dtype), tare__out_operand(o, 0, dtype)));
+    const char *a = tare__out_operand(o, 0, dtype), *b = tare__out_operand(o, 1, dtype);
+    if (tare__out_given(o, 2) && tare__out_double(o, 2, 1) != 1) // alpha
+        a = OUT(o, "Mul", a, tare__out_number(o, dtype, tare__out_double(o, 2, 1)));
+    tare__out_result(o, OUT(o, "Sub", b, a));
 }
 
 static void power(onnx_out *o) {
