@@ -122,6 +122,19 @@ static void keywords_are_not_observed(void **state) {
         "annotation.");
 }
 
+// The chain of producers of a first argument that is a number has no node to start at.
+static void an_in_place_call_may_begin_with_a_number(void **state) {
+    static const char in_place[] = "def forward(self, x):\n"
+                                   "    add_ = torch.ops.aten.add_.Tensor(1, x)\n"
+                                   "    return add_\n";
+    (void)state;
+    tare_model *model = new_exported(NULL, in_place), *prepared = NULL;
+    CHECK_DONE(prepare(model, "{\"add_\": {\"input_qspec_map\": [[\"x\", " SPEC "]]}}", &prepared));
+    CHECK_HOLDS(printed(prepared), "add_.Tensor(1, activation_post_process_0)");
+    tare_model_destroy(prepared);
+    tare_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edges_must_exist),
@@ -130,6 +143,7 @@ int main(void) {
         cmocka_unit_test(derived_and_shared_specs_may_not_wait_for_each_other),
         cmocka_unit_test(several_tensors_have_no_observer),
         cmocka_unit_test(keywords_are_not_observed),
+        cmocka_unit_test(an_in_place_call_may_begin_with_a_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
