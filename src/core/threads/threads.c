@@ -276,3 +276,48 @@ void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task tas
     single_parts s = {task, user};
     tare__thread_pool_run_ranges(pool, part_count, (thread_grain){1, 1}, do_each, &s);
 }
+
+// --- loops ---
+
+typedef struct parallel_loop {
+    size_t count, grain, ranges; // items, of a range; ranges of an outer item
+    thread_range_task body;
+    thread_nest_task nest_body;
+    void *user;
+} parallel_loop;
+
+static size_t end_of(const parallel_loop *l, size_t first) {
+    return l->count - first < l->grain ? l->count : first + l->grain;
+}
+
+static void do_range(void *user, size_t part, size_t number) {
+    const parallel_loop *l = user;
+    const size_t first = part * l->grain;
+    l->body(l->user, first, end_of(l, first), number);
+}
+
+static void do_nested_range(void *user, size_t part, size_t number) {
+    const parallel_loop *l = user;
+    const size_t first = part % l->ranges * l->grain;
+    l->nest_body(l->user, part / l->ranges, first, end_of(l, first), number);
+}
+
+size_t tare__range_count(size_t count, size_t grain) {
+    if (count == 0) return 0;
+    assert(grain >= 1);
+    return count / grain + (count % grain != 0);
+}
+
+void tare__parallel(thread_pool *pool, size_t count, size_t grain, thread_range_task body,
+                    void *user) {
+    const size_t ranges = tare__range_count(count, grain);
+    parallel_loop l = {count, grain, ranges, .body = body, .user = user};
+    tare__thread_pool_run(pool, ranges, do_range, &l);
+}
+
+void tare__parallel_nest(thread_pool *pool, size_t outer, size_t count, size_t grain,
+                         thread_nest_task body, void *user) {
+    const size_t ranges = tare__range_count(count, grain);
+    parallel_loop l = {count, grain, ranges, .nest_body = body, .user = user};
+    tare__thread_pool_run(pool, outer * ranges, do_nested_range, &l);
+}

@@ -15,8 +15,10 @@ typedef struct thread_pool thread_pool;
 /// Part `part` of a piece of work. worker: who does it, 0 (the caller) .. thread_count - 1, so that
 /// each may have memory of its own. Parts must not depend on each other.
 typedef void (*thread_task)(void *user, size_t part, size_t worker);
-/// Parts [first, end), which follow each other.
+/// Parts, or a loop's items, [first, end), which follow each other.
 typedef void (*thread_range_task)(void *user, size_t first, size_t end, size_t worker);
+/// Items [first, end) of the inner loop, in the outer loop's item `outer`.
+typedef void (*thread_nest_task)(void *user, size_t outer, size_t first, size_t end, size_t worker);
 
 /// How many parts a thread takes at once, 1 <= least <= most: as many as it may while there is
 /// enough left that others who are done can help.
@@ -37,6 +39,11 @@ typedef struct part_range {
 static inline part_range tare__part_range(int64_t n, size_t parts, size_t part) {
     return (part_range){(int64_t)tare__part_begin((size_t)n, parts, part),
                         (int64_t)tare__part_begin((size_t)n, parts, part + 1)};
+}
+
+/// How many items of `each` elements fit into a part of `most` elements: at least one.
+static inline size_t tare__grain_of(size_t most, size_t each) {
+    return each < most ? most / each : 1;
 }
 
 /// How long threads look for work before they sleep, unless told: steps follow each other sooner
@@ -71,5 +78,17 @@ void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task tas
 /// The same for parts that are better done in a row. pool NULL: the caller does all at once.
 void tare__thread_pool_run_ranges(thread_pool *pool, size_t part_count, thread_grain grain,
                                   thread_range_task task, void *user);
+
+/// The loop over the items [0, count), shared by the threads. The body gets a range that begins at
+/// a multiple of grain >= 1 and has grain items, or what is left of count; first / grain numbers
+/// the ranges. Each item is done once, in any order; count 0: none is. pool NULL: the caller does
+/// all ranges, in order.
+void tare__parallel(thread_pool *pool, size_t count, size_t grain, thread_range_task body,
+                    void *user);
+/// The same for a loop over [0, count) within a loop over [0, outer): ranges of the inner loop.
+void tare__parallel_nest(thread_pool *pool, size_t outer, size_t count, size_t grain,
+                         thread_nest_task body, void *user);
+/// How many ranges a loop over [0, count) is shared in.
+size_t tare__range_count(size_t count, size_t grain);
 
 #endif

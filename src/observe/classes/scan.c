@@ -27,42 +27,33 @@ typedef struct scan_run {
     const scan_kernels *kernels;
     const range_bins *bins;
     const float *x;
-    size_t count, part_count, stride;
-    uint32_t *counters; // [part_count][SCAN_SETS][stride]
+    size_t grain; // floats of a part
+    size_t stride;
+    uint32_t *counters; // [parts][SCAN_SETS][stride]
     float min[MOST_PARTS], max[MOST_PARTS];
 } scan_run;
 
-static size_t count_parts(const float_scan *scan, int64_t count) {
-    const size_t threads = tare__thread_count(scan->pool), most = (size_t)count / LEAST_PART;
+static size_t grain_of(const float_scan *scan, size_t count) {
+    const size_t threads = tare__thread_count(scan->pool), most = count / LEAST_PART;
     const size_t wanted = threads < most ? threads : most;
-    return wanted < 1 ? 1 : wanted < MOST_PARTS ? wanted : MOST_PARTS;
+    const size_t parts = wanted < 1 ? 1 : wanted < MOST_PARTS ? wanted : MOST_PARTS;
+    return count / parts + (count % parts != 0);
 }
 
-static size_t start_of(const scan_run *run, size_t part) {
-    return run->count / run->part_count * part;
-}
-static size_t size_of(const scan_run *run, size_t part) {
-    return (part + 1 < run->part_count ? start_of(run, part + 1) : run->count) -
-           start_of(run, part);
-}
-
-static void find_extremes(void *user, size_t part, size_t worker) {
+static void find_extremes(void *user, size_t first, size_t end, size_t worker) {
     scan_run *run = user;
+    const size_t part = first / run->grain;
     bool has_nan = false;
     (void)worker;
-    run->kernels->extremes(run->x + start_of(run, part), size_of(run, part), &run->min[part],
-                           &run->max[part], &has_nan);
+    run->kernels->extremes(run->x + first, end - first, &run->min[part], &run->max[part], &has_nan);
     if (has_nan) run->min[part] = run->max[part] = NAN;
 }
 
 void tare__scan_extremes(const float_scan *scan, const float *x, int64_t count, float *min,
                          float *max) {
-    scan_run run = {.kernels = scan->kernels,
-                    .x = x,
-                    .count = (size_t)count,
-                    .part_count = count_parts(scan, count)};
-    tare__thread_pool_run(scan->pool, run.part_count, find_extremes, &run);
-    for (size_t i = 1; i < run.part_count; i++) {
+    scan_run run = {.kernels = scan->kernels, .x = x, .grain = grain_of(scan, (size_t)count)};
+    tare__parallel(scan->pool, (size_t)count, run.grain, find_extremes, &run);
+    for (size_t i = 1; i < tare__range_count((size_t)count, run.grain); i++) {
         run.min[0] = tare__least(run.min[i], run.min[0]);
         run.max[0] = tare__most(run.max[i], run.max[0]);
     }
@@ -70,11 +61,11 @@ void tare__scan_extremes(const float_scan *scan, const float *x, int64_t count, 
     *max = run.max[0] + 0.0F;
 }
 
-static void count_part(void *user, size_t part, size_t worker) {
+static void count_some(void *user, size_t first, size_t end, size_t worker) {
     const scan_run *run = user;
     (void)worker;
-    run->kernels->count_range(run->bins, run->x + start_of(run, part), size_of(run, part),
-                              run->stride, run->counters + part * SCAN_SETS * run->stride);
+    run->kernels->count_range(run->bins, run->x + first, end - first, run->stride,
+                              run->counters + first / run->grain * SCAN_SETS * run->stride);
 }
 
 tare_status tare__scan_range(const float_scan *scan, const range_bins *m, const float *x,
@@ -82,13 +73,12 @@ tare_status tare__scan_range(const float_scan *scan, const range_bins *m, const 
     scan_run run = {.kernels = scan->kernels,
                     .bins = m,
                     .x = x,
-                    .count = (size_t)count,
-                    .part_count = count_parts(scan, count),
+                    .grain = grain_of(scan, (size_t)count),
                     .stride = (size_t)bins};
-    const size_t sets = run.part_count * SCAN_SETS;
+    const size_t sets = tare__range_count((size_t)count, run.grain) * SCAN_SETS;
     run.counters = tare__alloc_zeroed(run.stride, sets * sizeof *run.counters);
     if (run.counters == NULL) return tare__out_of_memory(err);
-    tare__thread_pool_run(scan->pool, run.part_count, count_part, &run);
+    tare__parallel(scan->pool, (size_t)count, run.grain, count_some, &run);
     for (size_t b = 0; b < run.stride; b++) {
         out[b] = 0;
         for (size_t k = 0; k < sets; k++) out[b] += run.counters[k * run.stride + b];

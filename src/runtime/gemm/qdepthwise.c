@@ -123,7 +123,6 @@ typedef struct depthwise_job {
     size_t y_stride;
     unsigned char *memory; // a line of zero points, and a slice for each thread
     size_t bands;          // of rows, of a plane
-    size_t block_step, block_parts;
 } depthwise_job;
 
 // Pixels of a row of output, and of the one below it.
@@ -164,19 +163,16 @@ static void run_block(const depthwise_job *job, const depthwise_row_block *band,
     p->kernel->run(&tile);
 }
 
-static void run_part(void *user, size_t part, size_t worker) {
+// Blocks of channels [first, end) of a row block.
+static void run_blocks(void *user, size_t number, size_t first, size_t end, size_t worker) {
     const depthwise_job *job = user;
     const qdepthwise *p = job->p;
     const conv_windows *w = &job->windows;
-    const size_t number = part / job->block_parts;
-    const size_t first_block = part % job->block_parts * job->block_step;
-    size_t last_block = first_block + job->block_step;
     const uint8_t **addresses =
         (const uint8_t **)(void *)(job->memory + line_bytes(p) + worker * address_bytes(p));
     depthwise_row_block band = {.plane = number / job->bands,
                                 .row = number % job->bands * p->form.rows};
     band.rows = tare__part_of(w->out_height, band.row, p->form.rows);
-    if (last_block > p->form.blocks) last_block = p->form.blocks;
     for (; band.first < w->out_width; band.first += PIXELS) {
         band.pixels = tare__part_of(w->out_width, band.first, PIXELS);
         const size_t image = band.plane / w->out_depth;
@@ -189,16 +185,13 @@ static void run_part(void *user, size_t part, size_t worker) {
                                   .column_count = columns_of(p, band.pixels),
                                   .column_step = p->form.words * DEPTHWISE_WORD};
         tare__conv_columns_list(w, &list, addresses);
-        for (size_t b = first_block; b < last_block; b++) run_block(job, &band, addresses, b);
+        for (size_t b = first; b < end; b++) run_block(job, &band, addresses, b);
     }
 }
 
-// Threads share row blocks of rows, and channels where there are few row blocks.
-static void divide(depthwise_job *job, size_t bands, size_t parts) {
-    const qdepthwise *p = job->p;
-    job->block_step = bands < parts ? tare__share(p->form.blocks, tare__ceil_div(parts, bands), 1)
-                                    : p->form.blocks;
-    job->block_parts = tare__ceil_div(p->form.blocks, job->block_step);
+// Threads share row blocks, and channels where there are few row blocks: so many blocks at once.
+static size_t grain_of(size_t blocks, size_t bands, size_t parts) {
+    return bands < parts ? tare__share(blocks, tare__ceil_div(parts, bands), 1) : blocks;
 }
 
 void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
@@ -215,7 +208,8 @@ void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
     thread_pool *pool = tare__workspace_pool(run->space, macs);
     if (pixels == 0) return;
     if (run->x_stride != 0) job.windows.channels = run->x_stride;
-    divide(&job, planes * job.bands, tare__parts_of(macs, tare__thread_count(pool)));
+    const size_t bands = planes * job.bands, blocks = p->form.blocks;
+    const size_t grain = grain_of(blocks, bands, tare__parts_of(macs, tare__thread_count(pool)));
     memset(run->scratch, p->constants.zero_value ^ p->constants.flip, line_bytes(p));
-    tare__thread_pool_run(pool, planes * job.bands * job.block_parts, run_part, &job);
+    tare__parallel_nest(pool, bands, blocks, grain, run_blocks, &job);
 }

@@ -85,8 +85,7 @@ strided_copy tare__strided_copy_of(size_t element, int64_t offset, const copy_lo
         c.units *= sorted[i].size;
     }
     const int64_t unit = c.row.size * c.other.size / c.blocks;
-    c.units_per_part = unit < PART ? PART / (unit > 0 ? unit : 1) : 1;
-    c.part_count = (size_t)((c.units + c.units_per_part - 1) / c.units_per_part);
+    c.units_per_part = tare__grain_of(PART, unit > 0 ? (size_t)unit : 1);
     return c;
 }
 
@@ -181,17 +180,17 @@ static void copy_unit(const strided_copy *c, int64_t block, const unsigned char 
         copy_row(c, from, count, to);
 }
 
-void tare__strided_copy_part(const strided_copy *c, size_t part, const void *x, void *y) {
+void tare__strided_copy_units(const strided_copy *c, size_t first, size_t end, const void *x,
+                              void *y) {
     int64_t at[COPY_MOST_LOOPS] = {0}, from = c->offset, to = 0;
-    const int64_t first = (int64_t)part * c->units_per_part, left = c->units - first;
-    int64_t rest = first / c->blocks, block = first % c->blocks;
+    int64_t rest = (int64_t)first / c->blocks, block = (int64_t)first % c->blocks;
     for (int d = c->loop_count - 1; d >= 0; d--) {
         at[d] = rest % c->loop[d].size;
         rest /= c->loop[d].size;
         from += at[d] * c->loop[d].from;
         to += at[d] * c->loop[d].to;
     }
-    for (int64_t i = left < c->units_per_part ? left : c->units_per_part; i > 0; i--) {
+    for (size_t i = first; i < end; i++) {
         copy_unit(c, block, (const unsigned char *)x + from * (int64_t)c->element,
                   (unsigned char *)y + to * (int64_t)c->element);
         if (++block < c->blocks) continue;
@@ -215,13 +214,13 @@ typedef struct copy_job {
     void *y;
 } copy_job;
 
-static void run_part(void *user, size_t part, size_t worker) {
+static void copy_units(void *user, size_t first, size_t end, size_t worker) {
     const copy_job *job = user;
     (void)worker;
-    tare__strided_copy_part(job->copy, part, job->x, job->y);
+    tare__strided_copy_units(job->copy, first, end, job->x, job->y);
 }
 
 void tare__strided_copy_run(const strided_copy *c, thread_pool *pool, const void *x, void *y) {
     copy_job job = {c, x, y};
-    tare__thread_pool_run(pool, c->part_count, run_part, &job);
+    tare__parallel(pool, (size_t)c->units, c->units_per_part, copy_units, &job);
 }

@@ -24,8 +24,8 @@ typedef struct strided_copy {
     int64_t block;
     int loop_count; // around them, outermost first
     copy_loop loop[COPY_MOST_LOOPS];
-    size_t part_count; // pieces of work that may be done in any order
-    int64_t units, units_per_part;
+    int64_t units; // blocks in all loops, which may be moved in any order
+    size_t units_per_part;
 } strided_copy;
 
 /// y[sum of i_k * to_k] = x[offset + sum of i_k * from_k] for all i_k < size_k. Each element of y
@@ -36,8 +36,10 @@ strided_copy tare__strided_copy_of(size_t element, int64_t offset, const copy_lo
 bool tare__strided_copy_is_same(const strided_copy *c);
 /// Elements that are moved.
 int64_t tare__strided_copy_elements(const strided_copy *c);
-void tare__strided_copy_part(const strided_copy *c, size_t part, const void *x, void *y);
-/// All parts, shared by a pool's threads; NULL: the caller does them alone.
+/// Moves the units [first, end).
+void tare__strided_copy_units(const strided_copy *c, size_t first, size_t end, const void *x,
+                              void *y);
+/// All units, shared by a pool's threads; NULL: the caller does them alone.
 void tare__strided_copy_run(const strided_copy *c, thread_pool *pool, const void *x, void *y);
 
 #endif

@@ -29,17 +29,14 @@ typedef struct norm_job {
     const kernel_context *kernels;
     const void *x;
     void *y;
-    size_t lines; // of a part
 } norm_job;
 
-static void run_part(void *user, size_t part, size_t worker) {
+static void run_some(void *user, size_t first, size_t end, size_t worker) {
     const norm_job *job = user;
     const norm_step *s = job->s;
-    const size_t first = part * job->lines * s->line, end = first + job->lines * s->line;
-    const size_t last = end < s->count ? end : s->count;
     (void)worker;
-    for (size_t i = first; i < last; i += s->line) {
-        const size_t count = s->line < last - i ? s->line : last - i;
+    for (size_t i = first; i < end; i += s->line) {
+        const size_t count = tare__least(s->line, end - i);
         const size_t x = i / s->line * s->x.pitch, y = i / s->line * s->y.pitch;
         if (s->is_of_quantized)
             job->kernels->elementwise->affine(&s->from, &s->to, (const uint8_t *)job->x + x,
@@ -56,9 +53,8 @@ static tare_status run_norm(const plan_run_state *run, void *state) {
                     .kernels = run->kernels,
                     .x = tare__place_data(run, s->x.place),
                     .y = tare__place_data(run, s->y.place)};
-    job.lines = tare__ceil_div(ELEMENTS_PER_PART, s->line);
-    tare__thread_pool_run(tare__threads_for(run, (int64_t)s->count),
-                          tare__ceil_div(s->count, job.lines * s->line), run_part, &job);
+    tare__parallel(tare__threads_for(run, (int64_t)s->count), s->count,
+                   tare__round_up(ELEMENTS_PER_PART, s->line), run_some, &job);
     return TARE_OK;
 }
 

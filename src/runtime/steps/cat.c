@@ -31,7 +31,6 @@ typedef struct cat_step {
 typedef struct cat_job {
     const plan_run_state *run;
     const cat_step *s;
-    size_t parts;
 } cat_job;
 
 // Rows of so few bytes, which are a constant.
@@ -76,34 +75,35 @@ static void put_rows(const cat_job *job, const cat_part *p, size_t first, size_t
         put(job, p, x, p->row, y);
 }
 
-// A share of the only row.
-static void put_share(const cat_job *job, const cat_part *p, size_t part) {
-    const cat_step *s = job->s;
-    const size_t first = tare__part_begin(p->row, job->parts, part);
-    const size_t count = tare__part_begin(p->row, job->parts, part + 1) - first;
-    const uint8_t *x = tare__place_data(job->run, p->x);
-    uint8_t *y = tare__place_data(job->run, s->y);
-    put(job, p, x + first * s->element, count, y + (p->at + first) * s->element);
+static void run_rows(void *user, size_t first, size_t end, size_t worker) {
+    const cat_job *job = user;
+    (void)worker;
+    for (size_t i = 0; i < job->s->count; i++) put_rows(job, &job->s->parts[i], first, end);
 }
 
-static void run_part(void *user, size_t part, size_t worker) {
+// Elements [first, end) of the only row: those of them that each input has.
+static void run_elements(void *user, size_t first, size_t end, size_t worker) {
     const cat_job *job = user;
-    const size_t first = tare__part_begin(job->s->rows, job->parts, part);
-    const size_t last = tare__part_begin(job->s->rows, job->parts, part + 1);
+    const cat_step *s = job->s;
     (void)worker;
-    for (size_t i = 0; i < job->s->count; i++) {
-        if (job->s->rows == 1)
-            put_share(job, &job->s->parts[i], part);
-        else
-            put_rows(job, &job->s->parts[i], first, last);
+    for (size_t i = 0; i < s->count; i++) {
+        const cat_part *p = &s->parts[i];
+        const size_t from = tare__most(first, p->at), to = tare__least(end, p->at + p->row);
+        if (from >= to) continue;
+        const uint8_t *x = tare__place_data(job->run, p->x);
+        uint8_t *y = tare__place_data(job->run, s->y);
+        put(job, p, x + (from - p->at) * s->element, to - from, y + from * s->element);
     }
 }
 
 static tare_status run_cat(const plan_run_state *run, void *state) {
     const cat_step *s = state;
-    const size_t elements = s->rows * s->pitch, fit = tare__ceil_div(elements * s->element, PART);
-    cat_job job = {run, s, s->rows > 1 ? tare__least(s->rows, fit) : fit};
-    tare__thread_pool_run(tare__threads_for(run, (int64_t)elements), job.parts, run_part, &job);
+    thread_pool *pool = tare__threads_for(run, (int64_t)(s->rows * s->pitch));
+    cat_job job = {run, s};
+    if (s->rows == 1)
+        tare__parallel(pool, s->pitch, PART / s->element, run_elements, &job);
+    else
+        tare__parallel(pool, s->rows, tare__grain_of(PART, s->pitch * s->element), run_rows, &job);
     return TARE_OK;
 }
 

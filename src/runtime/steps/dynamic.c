@@ -36,32 +36,27 @@ typedef struct dynamic_run {
     quantized_scheme scheme;
 } dynamic_run;
 
-static size_t block_of(const dynamic_step *s, size_t part) {
-    const size_t left = s->count - part * BLOCK;
-    return left < BLOCK ? left : BLOCK;
-}
-
-static void find_part(void *user, size_t part, size_t worker) {
+static void find_range(void *user, size_t first, size_t end, size_t worker) {
     const dynamic_run *r = user;
-    range *own = &r->ranges[part];
+    range *own = &r->ranges[first / BLOCK];
     (void)worker;
-    r->s->scan->extremes(r->x + part * BLOCK, block_of(r->s, part), &own->min, &own->max,
-                         &own->has_nan);
+    r->s->scan->extremes(r->x + first, end - first, &own->min, &own->max, &own->has_nan);
 }
 
-static void quantize_part(void *user, size_t part, size_t worker) {
+static void quantize(void *user, size_t first, size_t end, size_t worker) {
     const dynamic_run *r = user;
     uint8_t *quantized = tare__place_data(r->run, r->s->quantized);
     (void)worker;
-    r->run->kernels->elementwise->quantize(&r->scheme, r->x + part * BLOCK, block_of(r->s, part),
-                                           quantized + part * BLOCK);
+    r->run->kernels->elementwise->quantize(&r->scheme, r->x + first, end - first,
+                                           quantized + first);
 }
 
-static void join_ranges(const dynamic_run *r, size_t parts, float *min, float *max) {
+static void join_ranges(const dynamic_run *r, float *min, float *max) {
+    const size_t count = tare__range_count(r->s->count, BLOCK);
     bool has_nan = false;
     *min = r->ranges[0].min;
     *max = r->ranges[0].max;
-    for (size_t i = 0; i < parts; i++) {
+    for (size_t i = 0; i < count; i++) {
         const range *part = &r->ranges[i];
         *min = part->min < *min ? part->min : *min;
         *max = part->max > *max ? part->max : *max;
@@ -72,19 +67,18 @@ static void join_ranges(const dynamic_run *r, size_t parts, float *min, float *m
 
 static tare_status run_dynamic(const plan_run_state *run, void *state) {
     const dynamic_step *s = state;
-    const size_t parts = tare__ceil_div(s->count, BLOCK);
     thread_pool *pool = tare__threads_for(run, (int64_t)s->count);
     dynamic_run r = {.run = run,
                      .s = s,
                      .x = tare__place_data(run, s->x),
                      .ranges = tare__place_data(run, s->ranges)};
-    tare__thread_pool_run(pool, parts, find_part, &r);
+    tare__parallel(pool, s->count, BLOCK, find_range, &r);
     float min, max;
-    join_ranges(&r, parts, &min, &max);
+    join_ranges(&r, &min, &max);
     dynamic_input *input = tare__place_data(run, s->input);
     r.scheme = tare__dynamic_scheme(&s->w, min, max, &input->scale);
     input->zero_point = r.scheme.zero_point;
-    tare__thread_pool_run(pool, parts, quantize_part, &r);
+    tare__parallel(pool, s->count, BLOCK, quantize, &r);
     return TARE_OK;
 }
 

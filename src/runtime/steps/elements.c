@@ -113,11 +113,10 @@ typedef struct elements_run {
     const elements *e;
 } elements_run;
 
-static void run_block(void *user, size_t part, size_t worker) {
+static void run_block(void *user, size_t first, size_t end, size_t worker) {
     const elements_run *r = user;
     const elements *e = r->e;
-    const int64_t at = (int64_t)part * BLOCK;
-    const int64_t count = e->count - at < BLOCK ? e->count - at : BLOCK;
+    const int64_t at = (int64_t)first, count = (int64_t)(end - first);
     float *y = (float *)tare__place_data(r->run, e->y) + at;
     const float *from = floats_at(&e->x, r->run, at, count, y);
     (void)worker;
@@ -132,8 +131,7 @@ static void run_block(void *user, size_t part, size_t worker) {
 
 static tare_status run_elements(const plan_run_state *run, void *state) {
     elements_run r = {run, state};
-    tare__thread_pool_run(tare__threads_for(run, r.e->count),
-                          tare__ceil_div((size_t)r.e->count, BLOCK), run_block, &r);
+    tare__parallel(tare__threads_for(run, r.e->count), (size_t)r.e->count, BLOCK, run_block, &r);
     return TARE_OK;
 }
 

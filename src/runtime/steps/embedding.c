@@ -63,11 +63,10 @@ static void take_columns(const embedding_job *job, int64_t row, size_t first, si
     job->kernels->expand(table->dtype == TARE_QINT8, scale, bias, from, count, y);
 }
 
-static void run_part(void *user, size_t part, size_t worker) {
+static void take_rows(void *user, size_t from, size_t end, size_t worker) {
     const embedding_job *job = user;
     const tare_tensor *indices = job->s->rows.indices, *table = job->s->rows.table;
-    const int64_t first = (int64_t)part * ROWS_PER_PART, left = indices->count - first;
-    const int64_t last = first + (left < ROWS_PER_PART ? left : ROWS_PER_PART);
+    const int64_t first = (int64_t)from, last = (int64_t)end;
     (void)worker;
     for (int64_t i = first; i < last && i < first + AHEAD; i++) ask_for(table, row_at(indices, i));
     for (int64_t i = first; i < last; i++) {
@@ -87,8 +86,8 @@ static tare_status run_embedding(const plan_run_state *run, void *state) {
         int64_t row;
         TARE_TRY(tare__embedding_row(&call, &s->rows, i, &row));
     }
-    tare__thread_pool_run(tare__threads_for(run, count * s->rows.table->shape[1]),
-                          tare__ceil_div((size_t)count, ROWS_PER_PART), run_part, (void *)&job);
+    tare__parallel(tare__threads_for(run, count * s->rows.table->shape[1]), (size_t)count,
+                   ROWS_PER_PART, take_rows, (void *)&job);
     return TARE_OK;
 }
 
@@ -136,18 +135,17 @@ static void take_bag(const embedding_job *job, int64_t begin, int64_t end, float
 }
 
 // Bags as long as they are on average make a part of the usual size.
-static int64_t bags_per_part(const embedding_bags *b) {
+static size_t bags_per_part(const embedding_bags *b) {
     const int64_t count = b->count * ROWS_PER_PART / (b->rows.indices->count + 1);
-    return count > 1 ? count : 1;
+    return count > 1 ? (size_t)count : 1;
 }
 
-static void run_bags_part(void *user, size_t part, size_t worker) {
+static void take_bags(void *user, size_t first, size_t last, size_t worker) {
     const embedding_job *job = user;
     const embedding_bags *b = &job->s->bags;
-    const int64_t step = bags_per_part(b), first = (int64_t)part * step;
     op_call call = job->s->call;
     (void)worker;
-    for (int64_t i = first; i < b->count && i < first + step; i++) {
+    for (int64_t i = (int64_t)first; i < (int64_t)last; i++) {
         int64_t begin = 0, end = 0;
         (void)tare__embedding_bag_at(&call, b, i, &begin, &end); // has been checked
         take_bag(job, begin, end, job->y + i * b->rows.table->shape[1]);
@@ -172,9 +170,9 @@ static tare_status run_bags(const plan_run_state *run, void *state) {
     op_call call = s->call;
     call.err = run->err;
     TARE_TRY(check_bags(&call, b));
-    tare__thread_pool_run(
+    tare__parallel(
         tare__threads_for(run, (b->rows.indices->count + b->count) * b->rows.table->shape[1]),
-        tare__ceil_div((size_t)b->count, (size_t)bags_per_part(b)), run_bags_part, (void *)&job);
+        (size_t)b->count, bags_per_part(b), take_bags, (void *)&job);
     return TARE_OK;
 }
 

@@ -23,17 +23,16 @@ enum { LEAST_SHARED_MACS = 1 << 18 };
 typedef struct matmul_run {
     const plan_run_state *run;
     const matmul_step *s;
-    int64_t bands; // of a product
     atomic_int status;
 } matmul_run;
 
-static tare_status multiply(const matmul_run *r, int64_t matrix, int64_t band) {
+// Rows [first, end) of a product.
+static tare_status multiply(const matmul_run *r, int64_t matrix, int64_t first, int64_t end) {
     const matmul_step *s = r->s;
     const matmul_call *m = &s->call;
-    const part_range rows = tare__part_range(m->rows, (size_t)r->bands, (size_t)band);
     const int64_t a = tare__strided_offset(m->batch_ndim, m->batch, m->a_stride, matrix);
     const int64_t b = tare__strided_offset(m->batch_ndim, m->batch, m->b_stride, matrix);
-    const float_block block = {.rows = rows.end - rows.first,
+    const float_block block = {.rows = end - first,
                                .inner = m->inner,
                                .columns = m->columns,
                                .x_step = s->a.row_step,
@@ -41,16 +40,16 @@ static tare_status multiply(const matmul_run *r, int64_t matrix, int64_t band) {
                                .y_step = m->columns,
                                .scale = 1.0F};
     float *y = tare__place_data(r->run, s->y);
-    return tare__float_layers_multiply(
-        r->run->plan->setting.layers, &block,
-        tare__matrix_at(r->run, &s->a, a) + rows.first * s->a.row_step,
-        tare__matrix_at(r->run, &s->b, b), y + (matrix * m->rows + rows.first) * m->columns, NULL);
+    return tare__float_layers_multiply(r->run->plan->setting.layers, &block,
+                                       tare__matrix_at(r->run, &s->a, a) + first * s->a.row_step,
+                                       tare__matrix_at(r->run, &s->b, b),
+                                       y + (matrix * m->rows + first) * m->columns, NULL);
 }
 
-static void multiply_part(void *user, size_t part, size_t worker) {
+static void multiply_rows(void *user, size_t matrix, size_t first, size_t end, size_t worker) {
     matmul_run *r = user;
     (void)worker;
-    const tare_status status = multiply(r, (int64_t)part / r->bands, (int64_t)part % r->bands);
+    const tare_status status = multiply(r, (int64_t)matrix, (int64_t)first, (int64_t)end);
     if (status != TARE_OK) atomic_store(&r->status, (int)status);
 }
 
@@ -59,10 +58,11 @@ static tare_status run_matmul(const plan_run_state *run, void *state) {
     const matmul_call *m = &s->call;
     const double macs = (double)s->count * (double)m->rows * (double)m->inner * (double)m->columns;
     thread_pool *pool = macs >= LEAST_SHARED_MACS ? run->kernels->space.pool : NULL;
-    const int64_t threads = (int64_t)tare__thread_count(pool);
-    matmul_run r = {.run = run, .s = s, .bands = 1};
-    if (s->count < threads) r.bands = threads < m->rows ? threads : m->rows;
-    tare__thread_pool_run(pool, (size_t)(s->count * r.bands), multiply_part, &r);
+    const size_t threads = tare__thread_count(pool), count = (size_t)s->count;
+    const size_t rows = (size_t)m->rows,
+                 grain = count < threads ? tare__share(rows, threads, 1) : rows;
+    matmul_run r = {.run = run, .s = s};
+    tare__parallel_nest(pool, count, rows, grain, multiply_rows, &r);
     const tare_status status = (tare_status)atomic_load(&r.status);
     return status == TARE_OK ? TARE_OK : tare__fail(run->err, status, "a product of floats failed");
 }

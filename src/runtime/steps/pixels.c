@@ -15,28 +15,26 @@ typedef struct mean_job {
     const float *x;
     float *y;
     int64_t batch, pixels;
-    size_t channels, parts; // of an image
+    size_t channels;
 } mean_job;
 
-enum { CHANNELS_OF_A_PART = 128 };
+enum { CHANNELS_PER_PART = 128 };
 
-static void mean_part(void *user, size_t part, size_t worker) {
+static void mean_of_channels(void *user, size_t image, size_t first, size_t end, size_t worker) {
     const mean_job *job = user;
-    const size_t image = part / job->parts, pixels = (size_t)job->pixels;
+    const size_t pixels = (size_t)job->pixels;
     const float *x = job->x + image * pixels * job->channels;
-    const size_t c = part % job->parts * CHANNELS_OF_A_PART;
-    const size_t width = tare__part_of(job->channels, c, CHANNELS_OF_A_PART);
-    float *y = job->y + image * job->channels + c;
+    float *y = job->y + image * job->channels + first;
     (void)worker;
-    job->rows->columns(x + c, pixels, job->channels, width, y);
-    for (size_t i = 0; i < width; i++) y[i] /= (float)job->pixels;
+    job->rows->columns(x + first, pixels, job->channels, end - first, y);
+    for (size_t i = 0; i < end - first; i++) y[i] /= (float)job->pixels;
 }
 
 static tare_status mean_of_pixels(const plan_run_state *run, mean_job *job) {
     job->rows = run->kernels->rows;
-    job->parts = tare__ceil_div(job->channels, CHANNELS_OF_A_PART);
     thread_pool *pool = tare__threads_for(run, job->batch * job->pixels * (int64_t)job->channels);
-    tare__thread_pool_run(pool, (size_t)job->batch * job->parts, mean_part, job);
+    tare__parallel_nest(pool, (size_t)job->batch, job->channels, CHANNELS_PER_PART,
+                        mean_of_channels, job);
     return TARE_OK;
 }
 
@@ -86,22 +84,20 @@ typedef struct pool_run {
     const row_kernels *rows;
     const float *x;
     float *y;
-    size_t part_count;
 } pool_run;
 
 static int64_t pixels_of(const int64_t size[3]) {
     return size[0] * size[1] * size[2];
 }
 
-// Each part pools as many pixels of the batch.
-static void pool_part(void *user, size_t part, size_t worker) {
+// Pixels of the whole batch's result.
+static void pool_pixels(void *user, size_t first, size_t end, size_t worker) {
     const pool_run *run = user;
     const pool_step *s = run->step;
     const pool_call *p = &s->call;
     const int64_t in = pixels_of(p->in), out = pixels_of(p->out);
-    const part_range mine = tare__part_range(s->batch * out, run->part_count, part);
     (void)worker;
-    for (int64_t i = mine.first; i < mine.end; i++) {
+    for (int64_t i = (int64_t)first; i < (int64_t)end; i++) {
         const int64_t pixel = i % out, rest = pixel / p->out[2];
         const int64_t at[] = {rest / p->out[1], rest % p->out[1], pixel % p->out[2]};
         pool_pixel(s, run->rows, run->x + (size_t)(i / out * in) * s->channels, at,
@@ -113,16 +109,16 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     const pool_step *s = state;
     const pool_call *p = &s->call;
     const int64_t in = pixels_of(p->in), out = pixels_of(p->out);
-    pool_run r = {s, run->kernels->rows, tare__place_data(run, s->x), tare__place_data(run, s->y),
-                  1};
+    pool_run r = {s, run->kernels->rows, tare__place_data(run, s->x), tare__place_data(run, s->y)};
     if (p->is_adaptive && !p->is_max && out == 1) {
         mean_job job = {
             .x = r.x, .y = r.y, .batch = s->batch, .pixels = in, .channels = s->channels};
         return mean_of_pixels(run, &job);
     }
     thread_pool *threads = tare__threads_for(run, s->batch * in * (int64_t)s->channels);
-    r.part_count = tare__thread_count(threads);
-    tare__thread_pool_run(threads, r.part_count, pool_part, &r);
+    const size_t pixels = (size_t)(s->batch * out);
+    tare__parallel(threads, pixels, tare__ceil_div(pixels, tare__thread_count(threads)),
+                   pool_pixels, &r);
     return TARE_OK;
 }
 

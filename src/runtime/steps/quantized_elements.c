@@ -116,24 +116,21 @@ typedef struct quantized_job {
     quantized_span all;
 } quantized_job;
 
-static void run_block(void *user, size_t part, size_t worker) {
+static void run_block(void *user, size_t first, size_t end, size_t worker) {
     const quantized_job *job = user;
     quantized_span at = job->all;
     (void)worker;
-    at.first = part * BLOCK;
-    at.count = job->s->count - at.first < BLOCK ? job->s->count - at.first : BLOCK;
+    at.first = first;
+    at.count = end - first;
     job->s->loop(job->s, job->kernels, &at);
 }
 
 // The loop for one pixel after the other.
-static void run_pixels(void *user, size_t part, size_t worker) {
+static void run_pixels(void *user, size_t first, size_t end, size_t worker) {
     const quantized_job *job = user;
     const quantized_step *s = job->s;
-    const size_t step = tare__ceil_div(BLOCK, s->channels), first = part * step;
-    const size_t pixels = s->count / s->channels;
-    const size_t last = pixels - first < step ? pixels : first + step;
     (void)worker;
-    for (size_t i = first; i < last; i++) {
+    for (size_t i = first; i < end; i++) {
         const quantized_span at = {.a = job->all.a + i * s->a_pitch,
                                    .b = s->b != NOTHING ? job->all.b + i * s->b_pitch : NULL,
                                    .y = job->all.y + i * s->y_pitch,
@@ -144,25 +141,17 @@ static void run_pixels(void *user, size_t part, size_t worker) {
 
 // A strip of the planes of an image, whose quantized values are in the cache when they become
 // pixels.
-static void run_planes(void *user, size_t part, size_t worker) {
+static void run_planes(void *user, size_t image, size_t first, size_t end, size_t worker) {
     const quantized_job *job = user;
     const quantized_step *s = job->s;
-    const size_t strips = tare__ceil_div(s->plane, STRIP), first = part % strips * STRIP;
-    const size_t count = tare__part_of(s->plane, first, STRIP);
-    const size_t image = part / strips * s->planes * s->plane;
-    const float *x = (const float *)(const void *)job->all.a + image + first;
+    const size_t count = end - first, at = image * s->planes * s->plane;
+    const float *x = (const float *)(const void *)job->all.a + at + first;
     uint8_t quantized[MOST_PLANES * STRIP];
     (void)worker;
     for (size_t k = 0; k < s->planes; k++)
         job->kernels->quantize(&s->scheme, x + k * s->plane, count, quantized + k * STRIP);
     job->kernels->interleave(quantized, STRIP, s->planes, count,
-                             job->all.y + image + first * s->planes);
-}
-
-static size_t part_count(const quantized_step *s) {
-    if (s->planes > 0) return s->count / s->planes / s->plane * tare__ceil_div(s->plane, STRIP);
-    if (s->channels == 0) return tare__ceil_div(s->count, BLOCK);
-    return tare__ceil_div(s->count / s->channels, tare__ceil_div(BLOCK, s->channels));
+                             job->all.y + at + first * s->planes);
 }
 
 static tare_status run_quantized(const plan_run_state *run, void *state) {
@@ -172,10 +161,15 @@ static tare_status run_quantized(const plan_run_state *run, void *state) {
                          .all = {.a = tare__place_data(run, s->a),
                                  .b = s->b != NOTHING ? tare__place_data(run, s->b) : NULL,
                                  .y = tare__place_data(run, s->y)}};
-    const thread_task run_part = s->planes > 0     ? run_planes
-                                 : s->channels > 0 ? run_pixels
-                                                   : run_block;
-    tare__thread_pool_run(tare__threads_for(run, (int64_t)s->count), part_count(s), run_part, &job);
+    thread_pool *pool = tare__threads_for(run, (int64_t)s->count);
+    if (s->planes > 0)
+        tare__parallel_nest(pool, s->count / s->planes / s->plane, s->plane, STRIP, run_planes,
+                            &job);
+    else if (s->channels > 0)
+        tare__parallel(pool, s->count / s->channels, tare__grain_of(BLOCK, s->channels), run_pixels,
+                       &job);
+    else
+        tare__parallel(pool, s->count, BLOCK, run_block, &job);
     return TARE_OK;
 }
 

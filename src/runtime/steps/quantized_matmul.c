@@ -22,7 +22,6 @@ typedef struct matmul_step {
     const product_kernel *product;
     size_t a, b, y, scratch; // places
     size_t count, matrices;  // products; matrices of b
-    size_t bands;            // of a product
     // Of scratch: a row of ones and a column of them, packed; b's matrices, each with the starts of
     // its sums; floats of each thread, and sums of rows.
     size_t ones_bytes, column_bytes, quantized_bytes, matrix_bytes, float_bytes, thread_bytes;
@@ -89,7 +88,7 @@ static void fill_ones(const matmul_run *r) {
     tare__quantized_product_pack(r->s->kernels, &m, r->column);
 }
 
-// --- bands ---
+// --- row blocks ---
 
 // What the zero point of b takes off all sums of a row: the product with a column of ones tells.
 static void add_offsets(const matmul_run *r, const uint8_t *x, size_t rows, float *sums, float *y) {
@@ -116,14 +115,13 @@ static void add_offsets(const matmul_run *r, const uint8_t *x, size_t rows, floa
     }
 }
 
-static void run_row_block(void *user, size_t part, size_t worker) {
+static void run_row_block(void *user, size_t matrix, size_t first, size_t end, size_t worker) {
     const matmul_run *r = user;
     const matmul_step *s = r->s;
     const matmul_call *c = &s->call;
     const size_t inner = (size_t)c->inner, columns = (size_t)c->columns, all = (size_t)c->rows;
-    const int64_t i = (int64_t)(part / s->bands);
-    const size_t first = part % s->bands * QUANTIZED_ROW_BLOCK,
-                 rows = tare__part_of(all, first, QUANTIZED_ROW_BLOCK);
+    const int64_t i = (int64_t)matrix;
+    const size_t rows = end - first;
     const size_t a = (size_t)tare__strided_offset(c->batch_ndim, c->batch, c->a_stride, i);
     const size_t b = (size_t)tare__strided_offset(c->batch_ndim, c->batch, c->b_stride, i);
     const size_t at = ((size_t)i * all + first) * columns;
@@ -164,7 +162,8 @@ static tare_status run_matmul(const plan_run_state *run, void *state) {
                                                                        (size_t)s->call.columns);
     fill_ones(&r);
     tare__thread_pool_run(pool, s->matrices, pack_matrix, &r);
-    tare__thread_pool_run(pool, s->count * s->bands, run_row_block, &r);
+    tare__parallel_nest(pool, s->count, (size_t)s->call.rows, QUANTIZED_ROW_BLOCK, run_row_block,
+                        &r);
     return TARE_OK;
 }
 
@@ -233,7 +232,6 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     if (s->gives_quantized) s->scheme = tare__quantized_scheme_of(y);
     s->count = (size_t)(y->count / c->rows / c->columns);
     s->matrices = (size_t)(c->b->count / c->inner / c->columns);
-    s->bands = tare__ceil_div((size_t)c->rows, QUANTIZED_ROW_BLOCK);
     lay_out(s);
     TARE_TRY(place(b, r, s));
     *done = true;

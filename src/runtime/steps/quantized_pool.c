@@ -156,10 +156,6 @@ static void take_greatest(void *user, size_t part, size_t worker) {
     }
 }
 
-static size_t channel_parts(const quantized_pool *s) {
-    return tare__ceil_div(s->channels, AVERAGED_CHANNELS);
-}
-
 // What is known of a part of the averages: some channels of a window.
 typedef struct averaged {
     pool_window w;
@@ -169,16 +165,15 @@ typedef struct averaged {
     int64_t lines;          // rows of pixels
 } averaged;
 
-static averaged averaged_at(const pool_job *job, size_t part) {
+static averaged averaged_at(const pool_job *job, size_t window, size_t first, size_t end) {
     const quantized_pool *s = job->s;
     const pool_call *p = &s->call;
-    const int64_t pixel = (int64_t)(part / channel_parts(s)), line = pixel / p->out[2];
+    const int64_t pixel = (int64_t)window, line = pixel / p->out[2];
     const int64_t at[] = {line / p->out[1] % p->out[0], line % p->out[1], pixel % p->out[2]};
-    const size_t first = part % channel_parts(s) * AVERAGED_CHANNELS;
     averaged a = {.w = tare__pool_window_at(p, at),
                   .image = image_at(job, line / p->out[1] / p->out[0]) + first,
                   .y = job->y + (size_t)pixel * s->y.pitch + first,
-                  .channels = tare__part_of(s->channels, first, AVERAGED_CHANNELS)};
+                  .channels = end - first};
     const size_t fit = AVERAGED_CHANNELS / a.channels, row = (size_t)(a.w.end[2] - a.w.begin[2]);
     const bool has_gaps = s->x.pitch != a.channels;
     a.width = has_gaps ? a.channels : tare__least(fit, row) * a.channels;
@@ -225,9 +220,9 @@ static void finish_average(const pool_job *job, const averaged *a, int32_t *sums
     job->kernels->average(&average, sums, a->channels, a->y);
 }
 
-static void take_average(void *user, size_t part, size_t worker) {
+static void take_average(void *user, size_t window, size_t first, size_t end, size_t worker) {
     const pool_job *job = user;
-    const averaged a = averaged_at(job, part);
+    const averaged a = averaged_at(job, window, first, end);
     int32_t *sums = sums_of(job, worker);
     memset(sums, 0, a.width * sizeof *sums);
     add_lines(job, &a, 0, a.lines, sums);
@@ -239,34 +234,37 @@ static void take_average(void *user, size_t part, size_t worker) {
 typedef struct shared_window {
     const pool_job *job;
     averaged a;
-    int64_t step; // rows of pixels of a part
 } shared_window;
 
-static void add_some_lines(void *user, size_t part, size_t worker) {
+static void add_some_lines(void *user, size_t first, size_t end, size_t worker) {
     const shared_window *s = user;
-    const int64_t first = (int64_t)part * s->step, last = first + s->step;
-    add_lines(s->job, &s->a, first, last < s->a.lines ? last : s->a.lines, sums_of(s->job, worker));
+    add_lines(s->job, &s->a, (int64_t)first, (int64_t)end, sums_of(s->job, worker));
 }
 
 // Each thread sums for itself; sums are exact, so their order is free.
-static void share_average(const pool_job *job, size_t part, thread_pool *pool) {
-    const size_t threads = tare__thread_count(pool);
-    shared_window s = {.job = job, .a = averaged_at(job, part)};
-    const size_t lines = (size_t)s.a.lines;
+static void share_average(const pool_job *job, averaged a, thread_pool *pool) {
+    const size_t threads = tare__thread_count(pool), lines = (size_t)a.lines;
+    shared_window s = {job, a};
     int32_t *sums = sums_of(job, 0);
     for (size_t i = 0; i < threads; i++) memset(sums_of(job, i), 0, s.a.width * sizeof *sums);
-    s.step = (int64_t)tare__share(lines, threads * PARTS_PER_THREAD, 1);
-    tare__thread_pool_run(pool, tare__ceil_div(lines, (size_t)s.step), add_some_lines, &s);
+    tare__parallel(pool, lines, tare__share(lines, threads * PARTS_PER_THREAD, 1), add_some_lines,
+                   &s);
     for (size_t i = 1; i < threads; i++)
         for (size_t k = 0; k < s.a.width; k++) sums[k] += sums_of(job, i)[k];
     finish_average(job, &s.a, sums);
 }
 
-static void take_averages(pool_job *job, size_t parts, thread_pool *pool) {
-    if (parts >= tare__thread_count(pool))
-        tare__thread_pool_run(pool, parts, take_average, job);
-    else
-        for (size_t i = 0; i < parts; i++) share_average(job, i, pool);
+static void take_averages(pool_job *job, size_t windows, thread_pool *pool) {
+    const size_t channels = job->s->channels, each = AVERAGED_CHANNELS;
+    if (windows * tare__ceil_div(channels, each) >= tare__thread_count(pool)) {
+        tare__parallel_nest(pool, windows, channels, each, take_average, job);
+        return;
+    }
+    for (size_t i = 0; i < windows; i++)
+        for (size_t first = 0; first < channels; first += each) {
+            const size_t end = first + tare__part_of(channels, first, each);
+            share_average(job, averaged_at(job, i, first, end), pool);
+        }
 }
 
 static tare_status run_pool(const plan_run_state *run, void *state) {
@@ -283,7 +281,7 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     if (p->is_max)
         tare__thread_pool_run(pool, rows, take_greatest, &job);
     else
-        take_averages(&job, rows * (size_t)p->out[2] * channel_parts(s), pool);
+        take_averages(&job, rows * (size_t)p->out[2], pool);
     return TARE_OK;
 }
 

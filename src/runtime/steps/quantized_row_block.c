@@ -39,7 +39,7 @@ typedef struct row_block_op {
 typedef struct quantized_row_block {
     qlayer *layer;
     size_t rows, width, ins;          // of all row blocks; of a row: floats, quantized values
-    size_t bands, step;               // rows of a row block, at most
+    size_t block_rows;                // of a row block, at most
     bool is_whole;                    // all are one, and the product shares itself out
     size_t x, y, quantized, scratch;  // places; y, quantized values: NOTHING if nobody reads them
     size_t input;                     // the place of what the quantized values mean; NOTHING: known
@@ -84,12 +84,11 @@ static void apply(const row_block_run *r, const row_block_op *op, size_t first, 
     }
 }
 
-static void run_part(void *user, size_t part, size_t worker) {
+static void run_rows(void *user, size_t first, size_t end, size_t worker) {
     const row_block_run *r = user;
     const quantized_row_block *s = r->s;
     const workspace alone = {.pool = NULL};
-    const size_t first = tare__part_begin(s->rows, s->bands, part);
-    const size_t rows = tare__part_begin(s->rows, s->bands, part + 1) - first;
+    const size_t rows = end - first;
     unsigned char *memory = tare__place_data(r->run, s->scratch);
     memory += worker * s->thread_bytes;
     float *values = (float *)(void *)(memory + s->layer_bytes), *last = values;
@@ -116,11 +115,11 @@ static tare_status run_row_blocks(const plan_run_state *run, void *state) {
         tare__qlayer_set_input(s->layer, s->weights, in->scale, in->zero_point);
     }
     if (s->is_whole) {
-        run_part(&r, 0, 0);
+        run_rows(&r, 0, s->rows, 0);
         return TARE_OK;
     }
     thread_pool *pool = tare__workspace_pool(&run->kernels->space, s->rows * s->width * s->ins);
-    tare__thread_pool_run(pool, s->bands, run_part, &r);
+    tare__parallel(pool, s->rows, s->block_rows, run_rows, &r);
     return TARE_OK;
 }
 
@@ -143,8 +142,8 @@ static void describe(const plan *p, const void *state, step_note *out) {
     out->multiplies_codes = true;
     out->weight_bytes = form.weight_bytes;
     out->macs = (int64_t)(s->rows * form.macs);
-    tare__step_say(out, "integers: product, then floats in bands of %zu rows: %zu operator%s",
-                   s->step, s->count, s->count == 1 ? "" : "s");
+    tare__step_say(out, "integers: product, then floats in row blocks of %zu rows: %zu operator%s",
+                   s->block_rows, s->count, s->count == 1 ? "" : "s");
     if (s->quantized != NOTHING) tare__step_say(out, ", quantized");
 }
 
@@ -281,16 +280,14 @@ static size_t count_row_blocks(const quantized_row_block *s, size_t threads) {
     const size_t cached = CACHED_FLOATS / sizeof(float) / s->width;
     const size_t least = LEAST_TILES * tare__qlayer_form(s->layer).tile_rows;
     const size_t rows = cached > least ? cached : least;
-    const size_t bands = tare__round_up(tare__ceil_div(s->rows, rows), threads);
-    return bands < s->rows ? bands : s->rows;
+    return tare__least(tare__round_up(tare__ceil_div(s->rows, rows), threads), s->rows);
 }
 
 static void choose_row_blocks(const plan_builder *b, quantized_row_block *s) {
     const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
-    s->bands = s->is_whole ? 1 : count_row_blocks(s, threads);
-    s->step = tare__ceil_div(s->rows, s->bands);
+    s->block_rows = s->is_whole ? s->rows : tare__ceil_div(s->rows, count_row_blocks(s, threads));
     const size_t workers = s->is_whole ? threads : 1;
-    const size_t floats = s->count > 0 ? s->step * s->width : 0;
+    const size_t floats = s->count > 0 ? s->block_rows * s->width : 0;
     s->layer_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, workers), PLACE_ALIGNMENT);
     s->thread_bytes = s->layer_bytes + tare__round_up(floats * sizeof(float), PLACE_ALIGNMENT);
 }

@@ -16,8 +16,8 @@ enum {
 };
 
 typedef struct row_step {
-    size_t x, y, scratch;     // places; a row of floats for each thread
-    size_t rows, count, step; // elements of a row; rows of a part
+    size_t x, y, scratch; // places; a row of floats for each thread
+    size_t rows, count;   // count: elements of a row
     quantized_scheme from, to;
     bool is_norm;               // else softmax
     const float *weight, *bias; // NULL: none
@@ -29,11 +29,10 @@ typedef struct rows_run {
     const row_step *s;
 } rows_run;
 
-static void run_part(void *user, size_t part, size_t worker) {
+static void run_some(void *user, size_t first, size_t end, size_t worker) {
     const rows_run *r = user;
     const row_step *s = r->s;
     const kernel_context *k = r->run->kernels;
-    const size_t first = part * s->step, end = first + tare__part_of(s->rows, first, s->step);
     float *row = (float *)tare__place_data(r->run, s->scratch) + worker * s->count;
     for (size_t i = first; i < end; i++) {
         const uint8_t *x = (const uint8_t *)tare__place_data(r->run, s->x) + i * s->count;
@@ -50,8 +49,8 @@ static void run_part(void *user, size_t part, size_t worker) {
 static tare_status run_rows(const plan_run_state *run, void *state) {
     const row_step *s = state;
     rows_run r = {run, s};
-    tare__thread_pool_run(tare__threads_for(run, (int64_t)(s->rows * s->count)),
-                          tare__ceil_div(s->rows, s->step), run_part, &r);
+    tare__parallel(tare__threads_for(run, (int64_t)(s->rows * s->count)), s->rows,
+                   tare__grain_of(ELEMENTS_PER_PART, s->count), run_some, &r);
     return TARE_OK;
 }
 
@@ -75,7 +74,6 @@ static tare_status add_rows(plan_builder *b, const plan_record *r, const step_cl
     s->from = tare__quantized_scheme_of(x);
     s->to = tare__quantized_scheme_of(y);
     s->rows = (size_t)y->count / s->count;
-    s->step = tare__most(ELEMENTS_PER_PART / s->count, 1);
     TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, x), LAYOUT_PLAIN, &s->x));
     TARE_TRY(tare__plan_new_scratch(b, threads * s->count * sizeof(float), &s->scratch));
     TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));

@@ -18,17 +18,13 @@ typedef struct reorder_job {
     const elementwise_kernels *kernels;
     const void *x;
     void *y;
-    int64_t step, parts; // columns of a part; parts of an image
 } reorder_job;
 
-static void run_part(void *user, size_t part, size_t worker) {
+static void move_columns(void *user, size_t image, size_t first, size_t end, size_t worker) {
     const reorder_job *job = user;
-    const transposition *t = &job->r->images;
-    const int64_t image = (int64_t)part / job->parts;
-    const int64_t first = (int64_t)part % job->parts * job->step;
-    const int64_t last = first + job->step < t->columns ? first + job->step : t->columns;
     (void)worker;
-    tare__transpose_columns(job->kernels, t, image, first, last, job->x, job->y);
+    tare__transpose_columns(job->kernels, &job->r->images, (int64_t)image, (int64_t)first,
+                            (int64_t)end, job->x, job->y);
 }
 
 static tare_status run_reorder(const plan_run_state *run, void *state) {
@@ -37,11 +33,10 @@ static tare_status run_reorder(const plan_run_state *run, void *state) {
     reorder_job job = {.r = r,
                        .kernels = run->kernels->elementwise,
                        .x = tare__place_data(run, r->from),
-                       .y = tare__place_data(run, r->to),
-                       .step = t->rows < PART ? PART / t->rows : 1};
-    job.parts = (t->columns + job.step - 1) / job.step;
-    thread_pool *pool = tare__threads_for(run, t->batch * t->rows * t->columns);
-    tare__thread_pool_run(pool, (size_t)(t->batch * job.parts), run_part, &job);
+                       .y = tare__place_data(run, r->to)};
+    tare__parallel_nest(tare__threads_for(run, t->batch * t->rows * t->columns), (size_t)t->batch,
+                        (size_t)t->columns, tare__grain_of(PART, (size_t)t->rows), move_columns,
+                        &job);
     return TARE_OK;
 }
 

@@ -34,28 +34,23 @@ enum { ELEMENTS_PER_PART = 1 << 14 };
 typedef struct rows_run {
     const plan_run_state *run;
     const row_step *s;
-    int64_t step; // rows of a part
 } rows_run;
 
-static void run_part(void *user, size_t part, size_t worker) {
+static void run_some(void *user, size_t first, size_t end, size_t worker) {
     const rows_run *r = user;
     const row_step *s = r->s;
-    const int64_t first = (int64_t)part * r->step;
-    const int64_t last = first + r->step < s->rows ? first + r->step : s->rows;
     const float *x = tare__place_data(r->run, s->x);
     float *y = tare__place_data(r->run, s->y);
     (void)worker;
-    for (int64_t at = first * (int64_t)s->count; at < last * (int64_t)s->count;
-         at += (int64_t)s->count)
+    for (size_t at = first * s->count; at < end * s->count; at += s->count)
         s->run(r->run->kernels->rows, s, x + at, y + at);
 }
 
 static tare_status run_rows(const plan_run_state *run, void *state) {
     const row_step *s = state;
-    const int64_t fit = ELEMENTS_PER_PART / (int64_t)s->count;
-    rows_run r = {run, s, fit > 0 ? fit : 1};
-    thread_pool *pool = tare__threads_for(run, s->rows * (int64_t)s->count);
-    tare__thread_pool_run(pool, tare__ceil_div((size_t)s->rows, (size_t)r.step), run_part, &r);
+    rows_run r = {run, s};
+    tare__parallel(tare__threads_for(run, s->rows * (int64_t)s->count), (size_t)s->rows,
+                   tare__grain_of(ELEMENTS_PER_PART, s->count), run_some, &r);
     return TARE_OK;
 }
 

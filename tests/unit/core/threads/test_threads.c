@@ -103,6 +103,58 @@ static void one_thread_and_few_parts_are_done_at_once(void **state) {
     assert_int_equal(none.calls, 0);
 }
 
+typedef struct loop_tally {
+    tally items; // of all outer items, one after the other
+    size_t count, grain, calls[MOST_THREADS];
+} loop_tally;
+
+static void count_nested(void *user, size_t outer, size_t first, size_t end, size_t worker) {
+    loop_tally *l = user;
+    const size_t left = l->count - first, expected = left < l->grain ? left : l->grain;
+    if (first % l->grain != 0 || end - first != expected) l->items.strange = true;
+    for (size_t i = first; i < end; i++) count_part(&l->items, outer * l->count + i, worker);
+    l->calls[worker]++;
+}
+
+static void count_items(void *user, size_t first, size_t end, size_t worker) {
+    count_nested(user, 0, first, end, worker);
+}
+
+static void check_loop(thread_pool *pool, size_t outer, size_t count, size_t grain) {
+    loop_tally l = {.items.thread_count = tare__thread_count(pool), .count = count, .grain = grain};
+    size_t calls = 0;
+    if (outer == 1)
+        tare__parallel(pool, count, grain, count_items, &l);
+    else
+        tare__parallel_nest(pool, outer, count, grain, count_nested, &l);
+    for (size_t i = 0; i < MOST_THREADS; i++) calls += l.calls[i];
+    assert_int_equal(calls, outer * tare__range_count(count, grain));
+    check_tally(&l.items, outer * count);
+}
+
+static void a_loop_does_every_item_once_in_ranges_of_its_grain(void **state) {
+    static const size_t counts[] = {0, 1, 2, 9, 10, 11, 50}, grains[] = {1, 2, 5, 10, 64, SIZE_MAX};
+    (void)state;
+    for (int threads = 1; threads <= 3; threads++) {
+        thread_pool *pool = NULL;
+        CHECK_OK(tare__thread_pool_create(threads, &pool, NULL));
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+            for (size_t g = 0; g < sizeof grains / sizeof *grains; g++)
+                for (size_t outer = 0; outer <= 4; outer++)
+                    check_loop(pool, outer, counts[c], grains[g]);
+        tare__thread_pool_destroy(pool);
+    }
+}
+
+static void a_grain_fits_into_a_part(void **state) {
+    (void)state;
+    assert_int_equal(tare__grain_of(100, 7), 14);
+    assert_int_equal(tare__grain_of(100, 100), 1);
+    assert_int_equal(tare__grain_of(100, 101), 1);
+    assert_int_equal(tare__range_count(11, 5), 3);
+    assert_int_equal(tare__range_count(0, 0), 0); // no items, no grain
+}
+
 static void every_part_is_done_once(void **state) {
     (void)state;
     for (int threads = 1; threads <= MOST_THREADS; threads++) {
@@ -254,6 +306,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_part_is_done_once),
         cmocka_unit_test(every_part_of_a_range_is_done_once),
+        cmocka_unit_test(a_loop_does_every_item_once_in_ranges_of_its_grain),
+        cmocka_unit_test(a_grain_fits_into_a_part),
         cmocka_unit_test(one_thread_and_few_parts_are_done_at_once),
         cmocka_unit_test(waiting_loses_no_work),
         cmocka_unit_test(a_pool_ends_while_its_workers_look_or_sleep),

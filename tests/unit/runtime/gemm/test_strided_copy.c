@@ -37,7 +37,7 @@ static void check(size_t element, int64_t offset, const copy_loop *loops, size_t
     copy_each(element, offset, loops, count, 0, 0);
     const strided_copy c = tare__strided_copy_of(element, offset, loops, count);
     assert_int_equal(tare__strided_copy_elements(&c), elements_of(loops, count));
-    for (size_t i = c.part_count; i-- > 0;) tare__strided_copy_part(&c, i, x, y);
+    for (size_t i = (size_t)c.units; i-- > 0;) tare__strided_copy_units(&c, i, i + 1, x, y);
     assert_memory_equal(y, expected, sizeof y);
     memset(y, 0xA5, sizeof y);
     tare__strided_copy_run(&c, pool, x, y);
