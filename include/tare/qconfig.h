@@ -73,8 +73,10 @@ TARE_API void tare_qconfig_mapping_set_module_name_object_type_order(tare_qconfi
                                                                      tare_qconfig *qconfig);
 
 /// torch's default mappings "x86", "fbgemm", "qnnpack", "onednn" and "symmetric_qnnpack", and
-/// "tare": x86's with all eight bits of activations. version < 0: the default (0 for PTQ, 1 for
-/// QAT). TARE_NOT_FOUND, with a suggestion, for other names. The caller destroys *out.
+/// "tare": x86's with all eight bits of activations, under which passes also leave float what no
+/// single scale holds: sums in front of norms, and masks (docs/differences.md). version < 0: the
+/// default (0 for PTQ, 1 for QAT). TARE_NOT_FOUND, with a suggestion, for other names. The caller
+/// destroys *out.
 TARE_API tare_status tare_qconfig_mapping_default(const char *name, bool is_qat, int version,
                                                   tare_qconfig_mapping **out, tare_error *err);
 /// The mapping for a backend when the user names none: "tare", unless the backend's constraints

@@ -121,7 +121,9 @@ static void walk_node(integer_walk *w, const node *n) {
     const module *m = tare__called_module(w->model, n);
     const bool is_integer_module =
         m != NULL && (m->class->role == ROLE_QUANTIZED || m->class->role == ROLE_DYNAMIC);
-    const bool in_integers = w->reads_integers || is_integer_module;
+    // A shape is no integer of a network, whosever it is.
+    const bool is_shape = tare__op_has(tare__node_row(n), OP_NOT_ON_TENSORS);
+    const bool in_integers = (w->reads_integers && !is_shape) || is_integer_module;
     w->gives_integers[n->id] =
         is_quantize(n) || is_packed(w->model, n) || (in_integers && !gives_floats(n, m));
     const bool counts =

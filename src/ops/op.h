@@ -38,6 +38,7 @@ typedef enum op_trait {
     OP_GREATEST = 1 << 18,    // gives the greatest of some values
     OP_DEQUANTIZES = 1 << 19,
     OP_FLOAT_WEIGHT = 1 << 20, // torch leaves its weight float, whatever the qconfig says
+    OP_NORMALIZES = 1 << 21,   // divides rows by deviations of their own
 } op_trait;
 
 typedef struct op_info {

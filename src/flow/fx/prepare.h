@@ -51,6 +51,7 @@ typedef struct prepare_node {
     bool has_info;           // the info came from a match (first come, first served)
     bool is_observed;        // inside a supported match: convert quantizes it
     bool is_integer;         // a number, or a tensor of integers or bools, for all that is known
+    const char *stays_float; // the rule that keeps it float, as the record says; NULL: none
     bool has_no_tensor_args; // see tare__has_no_tensor_args
     const dtypes_try *tries; // of the match's dtype configs, in order; NULL: it was not asked
     size_t try_count;
@@ -104,6 +105,8 @@ bool tare__standalone_wants_quantized(const prepare_match *match, const node *n,
 /// Of a custom module that returns a tuple and watches its results itself: every tensor in it goes
 /// through a dequant stub of its own. Other nodes are left alone.
 tare_status tare__prepare_split_result(prepare_pass *p, node *n, bool *is_split);
+/// Step, under tare's own mapping: what stays float because no single scale holds its values.
+tare_status tare__prepare_keep_ranges(prepare_pass *p);
 /// Step: target_info of every node.
 tare_status tare__prepare_choose(prepare_pass *p);
 /// Step: observers into the graph.

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/pattern_form.h"
+#include "config/qconfig.h"
 #include "flow/fx/module_refusal.h"
 #include "flow/fx/prepare.h"
 #include "flow/insert.h"
@@ -103,10 +104,18 @@ static void keep_first(void *user, node *n) {
     if (*first == NULL) *first = n;
 }
 
-// Back from `n` to the observer that its values went through; NULL if there is none.
+static bool keeps_values(const prepare_pass *p, const node *n) {
+    const module *m = tare__called_module(p->base->model, n);
+    return tare__op_has(m != NULL ? tare__class_row(m->class) : tare__node_row(n),
+                        OP_MOVES_DATA | OP_KEEPS_QPARAMS);
+}
+
+// Back from `n` to the observer that its values went through; NULL if there is none. torch walks
+// through every operator, also one that gives other values than it reads.
 static node *find_observer(prepare_pass *p, node *n) {
+    const bool is_own = tare__qconfig_mapping_is_own(p->mapping);
     while (n != NULL && !tare__is_observer_node(p->base->model, n)) {
-        if (n->op == NODE_PLACEHOLDER) return NULL;
+        if (n->op == NODE_PLACEHOLDER || (is_own && !keeps_values(p, n))) return NULL;
         node *input = NULL;
         for (size_t i = 0; i < n->arg_count && input == NULL; i++)
             if (n->args[i].kind == VALUE_NODE) input = n->args[i].as.node;
@@ -161,6 +170,15 @@ static bool shares(const prepare_node *entry, const node *n, tare_dtype wanted) 
     return (entry->info.shares && same_graph) || entry->info.reuses_input;
 }
 
+// Its values stay float, and who reads them observes them.
+static tare_status share_nothing(prepare_pass *p, prepare_node *entry, const node *n) {
+    if (!tare__qconfig_mapping_is_own(p->mapping)) return TARE_OK;
+    entry->info.input = entry->info.output = p->float_spec;
+    entry->is_observed = false;
+    return TARE_DECIDE(p->base, n, "left float", "sharing",
+                       "it would share the observer of its input, which is float");
+}
+
 static tare_status observe_output(insertion *in, prepare_node *entry, node *n) {
     prepare_pass *p = in->user;
     tare_observer_info wanted;
@@ -172,7 +190,10 @@ static tare_status observe_output(insertion *in, prepare_node *entry, node *n) {
     if (shares(entry, n, wanted.dtype)) {
         TARE_TRY(share_inputs(p, n, &wish.observer));
         // torch finds that out when the observer stands already.
-        if (wish.observer == NULL) return tare__spend_observer_number(in);
+        if (wish.observer == NULL) {
+            TARE_TRY(share_nothing(p, entry, n));
+            return tare__spend_observer_number(in);
+        }
         entry->output_rule =
             entry->info.shares ? "observed with its input: OUTPUT_SHARE_OBSERVER_WITH_INPUT"
                                : "observed with its input: the qconfig reuses the input's observer";
@@ -262,6 +283,7 @@ static tare_status observe_node(insertion *in, node *n) {
     prepare_pass *p = in->user;
     prepare_node *entry = tare__prepare_node(p, n);
     if (!tare__node_is_call(n)) return TARE_OK;
+    if (entry->stays_float != NULL) return TARE_OK; // the record says why already
     if (entry->match == NULL || entry->qconfig.qconfig == NULL) return decide_skipped(p, n, entry);
     bool is_supported = false;
     TARE_TRY(tare__prepare_is_supported(p, entry, &is_supported, NULL));

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepare under tare's own mapping: values that no single scale holds stay float. A norm divides
+// each row by its own deviation, so small rows of a quantized sum lose all they have; and a mask's
+// -inf or -3.4e38 leaves no step for the scores beside it. torch observes both.
+#include <stdio.h>
+#include <string.h>
+
+#include "config/qconfig.h"
+#include "flow/fx/prepare.h"
+#include "ops/op.h"
+
+// Numbers below this one stand in masks, not in networks' values.
+static const double mask_limit = -1e4;
+
+typedef struct range_walk {
+    prepare_pass *pass;
+    const node **norms; // by id: the norm that the value reaches; NULL: none
+    bool *is_mask;      // by id: holds a mask's numbers
+    bool *is_kept;      // by id: stays float for the sake of a norm
+} range_walk;
+
+static const op_info *row_of(const prepare_pass *p, const node *n) {
+    const module *m = tare__called_module(p->base->model, n);
+    return m != NULL ? tare__class_row(m->class) : tare__node_row(n);
+}
+
+static op_id op_of(const prepare_pass *p, const node *n) {
+    return tare__op_id(row_of(p, n));
+}
+
+// The values of its input, as they are?
+static bool passes_on(const prepare_pass *p, const node *n) {
+    const op_info *op = row_of(p, n);
+    return tare__op_has(op, OP_MOVES_DATA) || tare__op_id(op) == TARE_OP_DROPOUT;
+}
+
+// --- what norms read ---
+
+// Rows of several magnitudes come together here, and an average has a narrower range than what it
+// is of.
+static bool joins_rows(op_id op) {
+    return op == TARE_OP_ADD || op == TARE_OP_CAT || op == TARE_OP_MEAN;
+}
+
+static const node *find_norm(const range_walk *w, const node *n) {
+    const node *found = NULL;
+    for (size_t i = 0; i < n->user_count && found == NULL; i++) {
+        const node *user = n->users[i];
+        if (tare__op_has(row_of(w->pass, user), OP_NORMALIZES))
+            found = user;
+        else if (joins_rows(op_of(w->pass, user)) || passes_on(w->pass, user))
+            found = w->norms[user->id];
+    }
+    return found;
+}
+
+// --- masks ---
+
+static bool is_mask_number(const value *v) {
+    double number;
+    return tare__value_number(v, &number) && number <= mask_limit;
+}
+
+static bool is_mask_tensor(const prepare_pass *p, const node *n) {
+    const tare_tensor *t = tare__module_find_tensor(p->base->model->root, n->target);
+    if (t == NULL || !tare__dtype(t->dtype)->is_float) return false;
+    for (int64_t i = 0; i < t->count; i++)
+        if (tare__tensor_get(t, i) <= mask_limit) return true;
+    return false;
+}
+
+// Operators that write such a number where something is masked, and those that hand masks on.
+static bool makes_masks(op_id op) {
+    return op == TARE_OP_MASKED_FILL || op == TARE_OP_WHERE || op == TARE_OP_MUL ||
+           op == TARE_OP_FULL || op == TARE_OP_FULL_LIKE;
+}
+
+static bool keeps_masks(const range_walk *w, const node *n, op_id op) {
+    return makes_masks(op) || op == TARE_OP_ADD || op == TARE_OP_SUB || op == TARE_OP_TO ||
+           passes_on(w->pass, n);
+}
+
+static bool reads_mask(const range_walk *w, const node *n) {
+    for (size_t i = 0; i < n->input_count; i++)
+        if (w->is_mask[n->inputs[i]->id]) return true;
+    return false;
+}
+
+static bool writes_mask_number(const node *n) {
+    for (size_t i = 0; i < n->arg_count; i++)
+        if (is_mask_number(&n->args[i])) return true;
+    for (size_t i = 0; i < n->kwarg_count; i++)
+        if (is_mask_number(&n->kwargs[i].value)) return true;
+    return false;
+}
+
+static bool gives_mask(const range_walk *w, const node *n) {
+    if (n->op == NODE_GET_ATTR) return is_mask_tensor(w->pass, n);
+    const op_id op = op_of(w->pass, n);
+    if (makes_masks(op) && writes_mask_number(n)) return true;
+    return keeps_masks(w, n, op) && reads_mask(w, n);
+}
+
+// --- what stays float ---
+
+// A selector of the user's own is what the user wants.
+static bool is_by_default(const prepare_node *entry) {
+    const char *section = entry->qconfig.section;
+    return entry->match != NULL && entry->match->config != NULL && entry->qconfig.qconfig != NULL &&
+           section != NULL &&
+           (strcmp(section, "global") == 0 || strcmp(section, "object_type") == 0);
+}
+
+static tare_status keep_float(prepare_pass *p, const node *n, const char *rule, const char *format,
+                              const char *name) {
+    prepare_node *entry = tare__prepare_node(p, n);
+    entry->qconfig.qconfig = NULL;
+    entry->stays_float = rule;
+    char reason[256];
+    (void)snprintf(reason, sizeof reason, format, name);
+    return TARE_DECIDE(p->base, n, "left float", rule, "%s", reason);
+}
+
+static tare_status keep_node(const range_walk *w, const node *n) {
+    prepare_pass *p = w->pass;
+    if (!tare__node_is_call(n) || !is_by_default(tare__prepare_node(p, n))) return TARE_OK;
+    if (w->is_mask[n->id] || reads_mask(w, n))
+        return keep_float(p, n, "masks",
+                          "%s a mask's numbers, whose range leaves no step for the others",
+                          w->is_mask[n->id] ? "it holds" : "it reads");
+    const node *norm = w->norms[n->id];
+    const node *input = tare__node_arg(n, 0);
+    const bool follows = passes_on(p, n) && input != NULL && w->is_kept[input->id];
+    if (norm == NULL || (!joins_rows(op_of(p, n)) && !follows)) return TARE_OK;
+    w->is_kept[n->id] = true;
+    return keep_float(p, n, "norms",
+                      "'%s' divides its rows by their own deviations, and one scale does not hold "
+                      "small rows beside great ones",
+                      norm->name);
+}
+
+tare_status tare__prepare_keep_ranges(prepare_pass *p) {
+    const graph *g = p->base->model->root->graph;
+    range_walk w = {.pass = p};
+    if (!tare__qconfig_mapping_is_own(p->mapping)) return TARE_OK;
+    w.norms = tare__arena_array(&p->base->scratch, g->next_id + 1, sizeof *w.norms);
+    w.is_mask = tare__arena_array(&p->base->scratch, g->next_id + 1, sizeof *w.is_mask);
+    w.is_kept = tare__arena_array(&p->base->scratch, g->next_id + 1, sizeof *w.is_kept);
+    if (w.norms == NULL || w.is_mask == NULL || w.is_kept == NULL)
+        return tare__out_of_memory(p->base->err);
+    for (const node *n = g->last; n != NULL; n = n->prev) w.norms[n->id] = find_norm(&w, n);
+    for (const node *n = g->first; n != NULL; n = n->next) w.is_mask[n->id] = gives_mask(&w, n);
+    tare_status status = TARE_OK;
+    for (const node *n = g->first; n != NULL && status == TARE_OK; n = n->next)
+        status = keep_node(&w, n);
+    return status;
+}
