@@ -54,8 +54,8 @@ foreach(isa IN LISTS tare_x86_levels tare_arm_levels)
   list(FILTER tare_kernels INCLUDE REGEX "/src/runtime/kernels/.*/${isa}(_[0-9])?\\.c$")
   if(isa IN_LIST tare_levels)
     set_property(SOURCE ${tare_kernels} PROPERTY COMPILE_OPTIONS ${tare_isa_flags_${isa}}
-      # A third of gcc's time goes into where debuggers find the variables of unrolled code.
-      "$<$<AND:$<C_COMPILER_ID:GNU>,$<NOT:$<CONFIG:Debug>>>:-fno-var-tracking>")
+      # Half of gcc's time goes into where debuggers find the variables of unrolled code.
+      "$<$<C_COMPILER_ID:GNU>:-fno-var-tracking>")
   else()
     list(REMOVE_ITEM tare_sources ${tare_kernels})
   endif()

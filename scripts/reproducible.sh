@@ -75,8 +75,8 @@ against() {
     same "$work/first" "$work/second"
 }
 
-# compile_sample SOURCE BUILD OBJECTS: every 16th object goes to OBJECTS, but those of avx512, which take
-# minutes.
+# compile_sample SOURCE BUILD OBJECTS: every 16th object goes to OBJECTS, but those of avx512, which take the
+# longest.
 compile_sample() {
     configure "$1" "$2"
     objects=$(cd "$2" && ninja -t targets all | sed -n 's/^\(CMakeFiles.tare_objects.*\.o\): .*/\1/p' |

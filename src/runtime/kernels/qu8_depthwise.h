@@ -48,8 +48,8 @@ static inline void WIDTH(interleave)(const WIDTH(depthwise_setting) * s, const u
     words[3] = V(unpackhi_epi16)(high01, high23);
 }
 
-static void WIDTH(store_values)(const depthwise_tile *t, float *y,
-                                const VEC sums[PACKED_REGISTERS]) {
+UNROLLED void WIDTH(store_values)(const depthwise_tile *t, float *y,
+                                  const VEC sums[PACKED_REGISTERS]) {
     float values[BYTES];
     for (size_t i = 0; i < PACKED_REGISTERS; i++) {
         const size_t at = i * WIDTH(LANES);
@@ -76,6 +76,13 @@ UNROLLED VEC WIDTH(quantized_of)(const WIDTH(depthwise_setting) * s,
     return WIDTH(pack_lanes)(k, lanes, PACKED_REGISTERS);
 }
 
+// What may need bounds, which is rare: once for all forms.
+static __attribute__((noinline)) void WIDTH(finish_bounded)(const WIDTH(depthwise_setting) * s,
+                                                            size_t at,
+                                                            const VEC acc[PACKED_REGISTERS]) {
+    STORE_SOME(s->t->y + at, s->t->channels, WIDTH(quantized_of)(s, &s->pack, acc));
+}
+
 UNROLLED void WIDTH(finish)(const WIDTH(depthwise_setting) * s, size_t row, size_t pixel,
                             const VEC acc[PACKED_REGISTERS]) {
     const depthwise_tile *t = s->t;
@@ -84,18 +91,22 @@ UNROLLED void WIDTH(finish)(const WIDTH(depthwise_setting) * s, size_t row, size
         WIDTH(store_values)(t, t->real + at, acc);
         return;
     }
-    // What the compiler knows of the copies spares it to ask for each register.
+    if (!s->pack.is_small) {
+        VEC copy[PACKED_REGISTERS]; // the sums themselves stay in registers
+        for (size_t i = 0; i < PACKED_REGISTERS; i++) copy[i] = acc[i];
+        WIDTH(finish_bounded)(s, at, copy);
+        return;
+    }
+    // What the compiler knows of the copy spares it to ask for each register.
     WIDTH(pack_constants) k = s->pack;
+    k.is_small = true;
     VEC quantized;
-    if (k.is_small && k.is_o) {
-        k.is_small = k.is_o = true;
-        quantized = WIDTH(quantized_of)(s, &k, acc);
-    } else if (k.is_small) {
-        k.is_small = true;
-        k.is_o = false;
+    if (k.is_o) {
+        k.is_o = true;
         quantized = WIDTH(quantized_of)(s, &k, acc);
     } else {
-        quantized = WIDTH(quantized_of)(s, &s->pack, acc);
+        k.is_o = false;
+        quantized = WIDTH(quantized_of)(s, &k, acc);
     }
     STORE_SOME(t->y + at, t->channels, quantized);
 }
@@ -133,20 +144,36 @@ UNROLLED void WIDTH(slide)(const WIDTH(depthwise_setting) * s, size_t rows, size
 }
 
 UNROLLED void WIDTH(add_kept)(const WIDTH(depthwise_setting) * s,
-                              VEC (*kept)[MOST_WORDS][PACKED_REGISTERS], size_t pixel,
-                              size_t pixels, size_t rows, size_t words) {
+                              VEC (*kept)[MOST_WORDS][PACKED_REGISTERS], size_t pixel, size_t rows,
+                              size_t words) {
     const depthwise_tile *t = s->t;
     VEC acc[2][PAIR][PACKED_REGISTERS];
     for (size_t r = 0; r < rows; r++)
-        for (size_t p = 0; p < pixels; p++) WIDTH(start_sums)(t, acc[r][p]);
+        for (size_t p = 0; p < PAIR; p++) WIDTH(start_sums)(t, acc[r][p]);
     for (size_t j = 0; j < t->columns; j++)
         for (size_t k = 0; k < words; k++)
             for (size_t r = 0; r < rows; r++)
-                for (size_t p = 0; p < pixels; p++) WIDTH(add_word)
+                for (size_t p = 0; p < PAIR; p++) WIDTH(add_word)
     (t->w + ((r * t->columns + j) * words + k) * BYTES, kept[p * t->stride + j * t->dilation][k],
      acc[r][p]);
     for (size_t r = 0; r < rows; r++)
-        for (size_t p = 0; p < pixels; p++) WIDTH(finish)(s, r, pixel + p, acc[r][p]);
+        for (size_t p = 0; p < PAIR; p++) WIDTH(finish)(s, r, pixel + p, acc[r][p]);
+}
+
+// The last of an odd number of pixels: once for all forms.
+static __attribute__((noinline)) void WIDTH(add_last)(const WIDTH(depthwise_setting) * s,
+                                                      VEC (*kept)[MOST_WORDS][PACKED_REGISTERS],
+                                                      size_t pixel) {
+    const depthwise_tile *t = s->t;
+    const uint32_t *w = t->w;
+    for (size_t r = 0; r < t->rows; r++) {
+        VEC acc[PACKED_REGISTERS];
+        WIDTH(start_sums)(t, acc);
+        for (size_t j = 0; j < t->columns; j++)
+            for (size_t k = 0; k < t->words; k++, w += BYTES)
+                WIDTH(add_word)(w, kept[j * t->dilation][k], acc);
+        WIDTH(finish)(s, r, pixel, acc);
+    }
 }
 
 // Some pixels at a time, whose columns are interleaved before.
@@ -163,8 +190,8 @@ UNROLLED void WIDTH(keep)(const WIDTH(depthwise_setting) * s, size_t rows, size_
             for (size_t k = 0; k < words; k++, x += DEPTHWISE_WORD)
                 WIDTH(interleave)(s, x, kept[j][k]);
         for (; p + PAIR <= count; p += PAIR)
-            WIDTH(add_kept)(s, kept + p * t->stride, first + p, PAIR, rows, words);
-        if (p < count) WIDTH(add_kept)(s, kept + p * t->stride, first + p, 1, rows, words);
+            WIDTH(add_kept)(s, kept + p * t->stride, first + p, rows, words);
+        if (p < count) WIDTH(add_last)(s, kept + p * t->stride, first + p);
     }
 }
 

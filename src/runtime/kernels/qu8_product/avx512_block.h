@@ -98,6 +98,8 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
 #define NAME any
 #include "runtime/kernels/qu8_product/avx512_kind.h"
 #else
+// Of one vector few layers with an addend are deep and have many rows, of three none.
+#define ADDS_IN_PIPELINE   (VECTORS == 2 || VECTORS == 4)
 #define KIND               EPILOGUE_OF_F
 #define NAME               f
 #define HAS_TILE           1
@@ -110,27 +112,27 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
 #define HAS_PIPELINE       (VECTORS != 3)
 #define HAS_REGISTER_PAIRS (VECTORS != 3)
 #include "runtime/kernels/qu8_product/avx512_kind.h"
+#if VECTORS == 4
 #define KIND         EPILOGUE_WITH_PLAIN
 #define NAME         plain
-#define HAS_TILE     (VECTORS == 4)
-#define HAS_PIPELINE (VECTORS != 3)
+#define HAS_PIPELINE 1
 #include "runtime/kernels/qu8_product/avx512_kind.h"
+#else // rare, and not worth a form of its own
+#define epilogue_kept_plain epilogue_kept_values
+#define run_pipeline_plain  run_pipeline_values
+#endif
 #define KIND         EPILOGUE_WITH_VALUES
 #define NAME         values
 #define HAS_TILE     (VECTORS == 4)
-#define HAS_PIPELINE (VECTORS != 3)
-#include "runtime/kernels/qu8_product/avx512_kind.h"
-#define KIND         EPILOGUE_WITH_SIGNED
-#define NAME         signed
-#define HAS_PIPELINE (VECTORS != 3)
+#define HAS_PIPELINE ADDS_IN_PIPELINE
 #include "runtime/kernels/qu8_product/avx512_kind.h"
 #define KIND         EPILOGUE_WITH_O
 #define NAME         with_o
-#define HAS_PIPELINE (VECTORS != 3)
+#define HAS_PIPELINE ADDS_IN_PIPELINE
 #include "runtime/kernels/qu8_product/avx512_kind.h"
 #define KIND         EPILOGUE_WITH_QUANTIZED
 #define NAME         quantized
-#define HAS_PIPELINE (VECTORS != 3)
+#define HAS_PIPELINE ADDS_IN_PIPELINE
 #include "runtime/kernels/qu8_product/avx512_kind.h"
 #define KIND EPILOGUE_OF_OTHERS
 #define NAME others
@@ -154,7 +156,6 @@ void JOIN(qu8_product_kept__avx512vnni_, VECTORS)(const product_tile *t, const b
         [EPILOGUE_OF_O] = epilogue_kept_o,
         [EPILOGUE_WITH_PLAIN] = epilogue_kept_plain,
         [EPILOGUE_WITH_VALUES] = epilogue_kept_values,
-        [EPILOGUE_WITH_SIGNED] = epilogue_kept_signed,
         [EPILOGUE_WITH_O] = epilogue_kept_with_o,
         [EPILOGUE_WITH_QUANTIZED] = epilogue_kept_quantized,
         [EPILOGUE_OF_OTHERS] = epilogue_kept_others,
@@ -176,28 +177,20 @@ UNROLLED void run_tile(const product_tile *t, const block_epilogue *e, size_t fi
     add_taps(t, t->x + first, acc, rows, ahead_of(t, VECTORS, pass));
 #if !HAS_FEW_FORMS
     if (e->kind == EPILOGUE_OF_F) {
-        epilogue_tile_f(t, e, false, acc, first, rows);
-        return;
-    }
-    if (e->kind == EPILOGUE_OF_O && e->own.is_shifted) {
-        epilogue_tile_o(t, e, true, acc, first, rows);
+        epilogue_tile_f(t, e, acc, first, rows);
         return;
     }
     if (e->kind == EPILOGUE_OF_O) {
-        epilogue_tile_o(t, e, false, acc, first, rows);
+        epilogue_tile_o(t, e, acc, first, rows);
         return;
     }
 #if VECTORS == 4
-    if (e->kind == EPILOGUE_WITH_PLAIN) {
-        epilogue_tile_plain(t, e, false, acc, first, rows);
-        return;
-    }
-    if (e->kind == EPILOGUE_WITH_VALUES) {
-        epilogue_tile_values(t, e, false, acc, first, rows);
+    if (e->kind == EPILOGUE_WITH_PLAIN || e->kind == EPILOGUE_WITH_VALUES) {
+        epilogue_tile_values(t, e, acc, first, rows);
         return;
     }
     if (e->kind == EPILOGUE_AS_VALUES) {
-        epilogue_tile_as_values(t, e, false, acc, first, rows);
+        epilogue_tile_as_values(t, e, acc, first, rows);
         return;
     }
 #endif
@@ -207,17 +200,29 @@ UNROLLED void run_tile(const product_tile *t, const block_epilogue *e, size_t fi
     JOIN(qu8_product_kept__avx512vnni_, VECTORS)(t, e, &kept);
 }
 
-// One function per number of rows.
+// One function per number of rows; `rows_of_tile` gives no others.
 #if VECTORS == 4
 #define EACH_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6)
 enum { MOST_ROWS = 6 };
 #elif VECTORS == 3
 #define EACH_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
 enum { MOST_ROWS = 8 };
+#elif VECTORS == 2
+#define EACH_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6) X(8) X(10) X(12)
+enum { MOST_ROWS = 12 };
 #else
 #define EACH_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 enum { MOST_ROWS = 12 };
 #endif
+
+// As few tiles as can be, of about as many rows each. Two vectors of an odd number of rows take as
+// long as two tiles of half of them do.
+static size_t rows_of_tile(size_t left) {
+    const size_t tiles = (left + MOST_ROWS - 1) / MOST_ROWS, rows = (left + tiles - 1) / tiles;
+    if (VECTORS != 2 || rows <= MOST_ROWS / 2 || rows % 2 == 0) return rows;
+    return rows < left ? rows + 1 : (rows + 1) / 2;
+}
+
 #define DEFINE(rows)                                                                               \
     static void tile_##rows(const product_tile *t, const block_epilogue *e, size_t first,          \
                             size_t pass) {                                                         \
@@ -227,8 +232,8 @@ EACH_SIZE(DEFINE)
 #undef DEFINE
 
 #define ROW(rows) [(rows)-1] = tile_##rows,
-static void (*const tiles[MOST_ROWS])(const product_tile *, const block_epilogue *, size_t,
-                                      size_t) = {EACH_SIZE(ROW)};
+static void (*const run_tiles[MOST_ROWS])(const product_tile *, const block_epilogue *, size_t,
+                                          size_t) = {EACH_SIZE(ROW)};
 #undef ROW
 
 // --- rows before tiles ---
@@ -255,15 +260,23 @@ static size_t run_in_pairs(const product_tile *t, const block_epilogue *e) {
 
 // Frequent epilogues, of blocks that fill groups.
 static bool may_pipeline(const product_tile *t, const block_epilogue *e) {
-    return e->kind <= EPILOGUE_WITH_QUANTIZED && t->tap_size % 4 == 0 && t->gap == 0 &&
+    static const epilogue_kind last = ADDS_IN_PIPELINE ? EPILOGUE_WITH_QUANTIZED : EPILOGUE_OF_O;
+    return e->kind <= last && t->tap_size % 4 == 0 && t->gap == 0 &&
            (e->last == 0xFFFF || t->addend == NULL || HAS_PART_OF_VECTOR(e->kind));
 }
 
 // How many of the tile's rows were pipelined.
 static size_t run_pipelined(const product_tile *t, const block_epilogue *e) {
     static void (*const runs[])(pipeline *, size_t) = {
-        run_pipeline_f,      run_pipeline_o,      run_pipeline_plain,    run_pipeline_values,
-        run_pipeline_signed, run_pipeline_with_o, run_pipeline_quantized};
+        [EPILOGUE_OF_F] = run_pipeline_f,
+        [EPILOGUE_OF_O] = run_pipeline_o,
+#if ADDS_IN_PIPELINE
+        [EPILOGUE_WITH_PLAIN] = run_pipeline_plain,
+        [EPILOGUE_WITH_VALUES] = run_pipeline_values,
+        [EPILOGUE_WITH_O] = run_pipeline_with_o,
+        [EPILOGUE_WITH_QUANTIZED] = run_pipeline_quantized,
+#endif
+    };
     const size_t round = GROUPS * STEP, count = t->rows / round, words = t->tap_size / 4 * t->taps;
     if (count < LEAST_ROUNDS || words < GROUPS || words > MOST_WORDS * count || !may_pipeline(t, e))
         return 0;
@@ -283,9 +296,8 @@ void JOIN(qu8_product_block__avx512vnni_, VECTORS)(const product_tile *t, const 
     size_t row = run_before_tiles(t, e);
     size_t pass = row == 0 ? 0 : VECTORS;
     for (size_t rows; row < t->rows; row += rows, pass++) {
-        const size_t left = t->rows - row, count = (left + MOST_ROWS - 1) / MOST_ROWS;
-        rows = (left + count - 1) / count;
-        tiles[rows - 1](t, e, row, pass);
+        rows = rows_of_tile(t->rows - row);
+        run_tiles[rows - 1](t, e, row, pass);
     }
 }
 

@@ -75,7 +75,6 @@ typedef enum epilogue_kind {
     EPILOGUE_WITH_PLAIN,  // F and Q and an addend of unsigned values, likewise, both without zero
                           // points
     EPILOGUE_WITH_VALUES, // the same with zero points
-    EPILOGUE_WITH_SIGNED, // the same and an addend of signed quantized values
     EPILOGUE_WITH_O,      // rule O and an addend of unsigned values, likewise
     EPILOGUE_WITH_QUANTIZED, // native addition to the layer's quantized value
     EPILOGUE_OF_OTHERS,      // what may need bounds, with an addend of values or none
@@ -204,8 +203,7 @@ UNROLLED void store_values(const product_tile *t, const block_epilogue *e, __m51
 
 // What the compiler knows of an epilogue beside its kind.
 typedef struct epilogue_form {
-    bool is_shifted; // the zero point may be another than 0
-    bool is_tight;   // other sums need the registers
+    bool is_tight; // other sums need the registers
 } epilogue_form;
 
 typedef struct kept_sums {

@@ -13,21 +13,19 @@
 
 // Sums to rounded lanes. `mask`: which channels of the vector the addend has.
 UNROLLED __m512i OF_KIND(epilogue_of_lanes)(const product_tile *t, const block_epilogue *e,
-                                            bool is_shifted, __m512i sums,
-                                            const epilogue_constants *places, size_t vector,
-                                            __mmask16 mask) {
+                                            __m512i sums, const epilogue_constants *places,
+                                            size_t vector, __mmask16 mask) {
     const vector_constants v = constants_of(places, vector);
     pack_constants own = pack_constants_of(&e->own);
     if (KIND <= EPILOGUE_WITH_O) {
         own.is_small = true;
-        own.is_shifted = is_shifted;
+        own.is_shifted = true; // to add no zero point is not worth a second form
         own.is_o = IS_OF_O;
     }
     if (IS_ALONE(t)) return round_lanes(&own, scale_lanes(&own, sums, v.multiplier, v.bias));
     pack_constants sum = pack_constants_of(&e->sum);
     if (KIND <= EPILOGUE_WITH_O) sum.is_small = true;
-    const bool is_signed =
-        KIND <= EPILOGUE_WITH_O ? KIND == EPILOGUE_WITH_SIGNED : t->addend->is_signed;
+    const bool is_signed = KIND > EPILOGUE_WITH_O && t->addend->is_signed;
     const __m512 other =
         centered_quantized(e, is_signed, KIND != EPILOGUE_WITH_PLAIN, places->added, vector, mask);
     const __m512 factor = _mm512_set1_ps(e->factor);
@@ -69,7 +67,7 @@ UNROLLED void OF_KIND(epilogue_of_rows)(const product_tile *t, const block_epilo
     if (KIND == EPILOGUE_AS_VALUES)                                                                \
         store_values(t, e, sums[i], row + (i) / VECTORS, vector, VECTORS);                         \
     else                                                                                           \
-        sums[i] = OF_KIND(epilogue_of_lanes)(t, e, form.is_shifted, sums[i], &places, vector,      \
+        sums[i] = OF_KIND(epilogue_of_lanes)(t, e, sums[i], &places, vector,                       \
                                              vector + 1 < VECTORS ? 0xFFFF : last)
     EACH_VECTOR(rows * VECTORS, EPILOGUE_OF);
 #undef EPILOGUE_OF
@@ -89,8 +87,8 @@ static void OF_KIND(epilogue_of_few)(const product_tile *t, const block_epilogue
             continue;
         }
         const epilogue_constants places = epilogue_constants_of(t, !IS_ALONE(t), row);
-        lanes[i] = OF_KIND(epilogue_of_lanes)(t, e, true, sums, &places, vector,
-                                              mask_of(e, vector, VECTORS));
+        lanes[i] =
+            OF_KIND(epilogue_of_lanes)(t, e, sums, &places, vector, mask_of(e, vector, VECTORS));
     }
     if (KIND == EPILOGUE_AS_VALUES) return;
     store_rows(t, s->first + first, s->rows - first,
@@ -108,14 +106,14 @@ static void OF_KIND(epilogue_kept)(const product_tile *t, const block_epilogue *
         EACH_VECTOR(PACKED_REGISTERS, READ);
 #undef READ
         OF_KIND(epilogue_of_rows)
-        (t, e, (epilogue_form){.is_shifted = true}, sums, s->first + first, STEP, e->last);
+        (t, e, (epilogue_form){0}, sums, s->first + first, STEP, e->last);
     }
     if (first < s->rows) OF_KIND(epilogue_of_few)(t, e, s, first);
 }
 
 #if HAS_TILE
-UNROLLED void OF_KIND(epilogue_tile)(const product_tile *t, const block_epilogue *e,
-                                     bool is_shifted, tile_sums acc, size_t first, size_t rows) {
+UNROLLED void OF_KIND(epilogue_tile)(const product_tile *t, const block_epilogue *e, tile_sums acc,
+                                     size_t first, size_t rows) {
 #define EPILOGUE_AT(r)                                                                             \
     if ((r) % STEP == 0) {                                                                         \
         const size_t count = rows - (r) < STEP ? rows - (r) : STEP;                                \
@@ -123,7 +121,7 @@ UNROLLED void OF_KIND(epilogue_tile)(const product_tile *t, const block_epilogue
         for (size_t i = 0; i < PACKED_REGISTERS; i++)                                              \
             if (i < count * VECTORS) sums[i] = acc[(r) + i / VECTORS][i % VECTORS];                \
         OF_KIND(epilogue_of_rows)                                                                  \
-        (t, e, (epilogue_form){.is_shifted = is_shifted}, sums, first + (r), count, e->last);      \
+        (t, e, (epilogue_form){0}, sums, first + (r), count, e->last);                             \
     }
     EACH_ROW(rows, EPILOGUE_AT);
 #undef EPILOGUE_AT

@@ -172,7 +172,8 @@ UNROLLED void OF_KIND(epilogue_of_group)(const pipeline *s, size_t row, __m512i 
                                          __m512i c, __m512i d) {
     __m512i sums[PACKED_REGISTERS] = {a, b, c, d};
     const __mmask16 last = HAS_PART_OF_VECTOR(KIND) ? s->end->last : 0xFFFF;
-    OF_KIND(epilogue_of_rows)(s->t, s->end, (epilogue_form){true, true}, sums, row, STEP, last);
+    OF_KIND(epilogue_of_rows)
+    (s->t, s->end, (epilogue_form){.is_tight = true}, sums, row, STEP, last);
 }
 
 // `count` times as many rows as all groups hold.

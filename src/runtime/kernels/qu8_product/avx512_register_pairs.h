@@ -45,7 +45,7 @@ static void OF_KIND(run_pairs)(const product_tile *given_tile, const block_epilo
                                size_t rows) {
     const product_tile t = *given_tile;
     const block_epilogue e = *given_epilogue;
-    const epilogue_form form = {.is_shifted = true};
+    const epilogue_form form = {0};
     const __m512i flip = _mm512_set1_epi8((char)t.flip);
     for (size_t row = 0; row < rows; row += 2 * STEP) {
         const uint32_t *w = t.w;

@@ -10,8 +10,8 @@
 
 // The kind of epilogue for rule F, Q or O of floats that stay small and an addend of values.
 static inline epilogue_kind kind_of_sum(const product_addend *a, bool is_o, bool is_shifted) {
-    if (is_o) return a->is_signed ? EPILOGUE_OF_OTHERS : EPILOGUE_WITH_O;
-    if (a->is_signed) return EPILOGUE_WITH_SIGNED;
+    if (a->is_signed) return EPILOGUE_OF_OTHERS;
+    if (is_o) return EPILOGUE_WITH_O;
     return is_shifted || a->zero_point != 0 ? EPILOGUE_WITH_VALUES : EPILOGUE_WITH_PLAIN;
 }
 
