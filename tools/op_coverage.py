@@ -137,8 +137,8 @@ def table(path, pattern):
 
 def known_overloads():
     known = set(re.findall(r'^    "([\w.]+)\(', (ROOT / "src/ops/signatures.c").read_text(), re.M))
-    flow = re.findall(r"torch\.ops\.(higher_order\.\w+)", "".join(p.read_text() for p in ROOT.glob("src/**/*.c")))
-    return known | set(flow)
+    flow = re.findall(r'^    FLOW\("(\w+)"', (ROOT / "src/ops/families/flow.c").read_text(), re.M)
+    return known | {f"higher_order.{name}" for name in flow}
 
 
 def refusals():

@@ -617,6 +617,99 @@ static int64_t tensordot_macs(const op_call *call) {
     return contracted > 0 ? tare__size_product(a->count, b->count / contracted) : 0;
 }
 
+// --- embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+// include_last_offset, padding_idx): what its other three results hold is for a backward pass ---
+
+static value embedding_bags(composer *c) {
+    static const char *const modes[] = {"sum", "mean", "max"};
+    const int64_t mode = tare__compose_int(c, 4, 0);
+    if (mode < 0 || mode > 2) (void)tare__compose_fail(c, "mode must be 0, 1 or 2");
+    if (c->status != TARE_OK) return tare__none();
+    const value bags = COMPOSE(c, "embedding_bag", P(1), P(0), P(2), tare__string(modes[mode]),
+                               P(6), tare__compose_param_or(c, 7, tare__bool(false)),
+                               tare__compose_param_or(c, 8, tare__int(-1)));
+    return tare__compose_with_nones(c, bags, 4);
+}
+COMPOSED(embedding_bags)
+
+// --- pdist: the distances of each vector to those behind it ---
+
+static value pdist(composer *c) {
+    const tare_tensor *x = tare__compose_need(c, 0);
+    const value order = tare__float(tare__compose_double(c, 1, 2)), last = tare__int(-1);
+    if (x == NULL) return P(0);
+    if (x->ndim != 2) (void)tare__compose_fail(c, "needs a matrix");
+    const int64_t rows = x->shape[0];
+    const value lines = tare__compose_list(c, rows > 1 ? (size_t)rows - 1 : 0);
+    for (int64_t i = 0; i + 1 < rows && c->status == TARE_OK; i++) {
+        const value own = cut(c, P(0), tare__int(0), i, 1);
+        const value others = cut(c, P(0), tare__int(0), i + 1, rows - i - 1);
+        lines.as.items[i] = COMPOSE(c, "vector_norm", COMPOSE(c, "sub", own, others), order, last);
+    }
+    if (rows > 1) return COMPOSE(c, "cat", lines, tare__int(0));
+    const int64_t none = 0;
+    return COMPOSE(c, "zeros", tare__compose_ints(c, &none, 1));
+}
+COMPOSED(pdist)
+
+// --- tensor_split: parts that begin at some places, or so many of nearly one size ---
+
+static value parts_from(composer *c, const int64_t *starts, size_t count, value dim, int64_t size) {
+    const value all = tare__compose_list(c, count + 1);
+    for (size_t i = 0; i <= count && c->status == TARE_OK; i++) {
+        const int64_t from = i == 0 ? 0 : starts[i - 1], to = i < count ? starts[i] : size;
+        all.as.items[i] = cut(c, P(0), dim, from, to > from ? to - from : 0);
+    }
+    return all;
+}
+
+enum { MOST_PARTS = 1024 };
+
+static value tensor_split(composer *c) {
+    int64_t starts[MOST_PARTS];
+    size_t count = 0;
+    op_call call = *c->call;
+    const tare_tensor *x = tare__compose_need(c, 0);
+    const value given = P(1), dim = tare__int(tare__compose_int(c, 2, 0));
+    const int64_t d = x != NULL && dim.as.integer < 0 ? dim.as.integer + x->ndim : dim.as.integer;
+    if (x == NULL || d < 0 || d >= x->ndim) {
+        (void)tare__compose_fail(c, "the dimension does not exist");
+        return P(0);
+    }
+    const int64_t size = x->shape[d];
+    if (given.kind == VALUE_LIST || given.kind == VALUE_TUPLE) {
+        c->status = tare__call_int_list(&call, 1, MOST_PARTS, starts, &count);
+        for (size_t i = 0; i < count; i++) {
+            const int64_t at = starts[i] < 0 ? starts[i] + size : starts[i];
+            starts[i] = at < 0 ? 0 : at < size ? at : size;
+        }
+        return parts_from(c, starts, count, dim, size);
+    }
+    const int64_t sections = tare__compose_int(c, 1, 0);
+    if (sections < 1 || sections > MOST_PARTS) {
+        (void)tare__compose_fail(c, "expected 1 to 1024 sections");
+        return P(0);
+    }
+    for (int64_t i = 1; i < sections; i++) {
+        const int64_t longer = size % sections < i ? size % sections : i;
+        starts[count++] = i * (size / sections) + longer;
+    }
+    return parts_from(c, starts, count, dim, size);
+}
+COMPOSED(tensor_split)
+
+// --- max_pool3d_with_indices: without indices, as the others ---
+
+static value max_pool3d_with_indices(composer *c) {
+    return tare__compose_with_nones(c,
+                                    COMPOSE(c, "max_pool3d", P(0), P(1), P(2),
+                                            tare__compose_param_or(c, 3, tare__int(0)),
+                                            tare__compose_param_or(c, 4, tare__int(1)),
+                                            tare__compose_param_or(c, 5, tare__bool(false))),
+                                    2);
+}
+COMPOSED(max_pool3d_with_indices)
+
 // --- rows ---
 
 #define AT "torch.ops.aten."
@@ -691,6 +784,13 @@ static const op_info rows[] = {
     COMPOSED_ROW(count_nonzero, "torch.count_nonzero" ATEN("count_nonzero.default") ATEN("count_nonzero.dim_IntList"), "count_nonzero", "input/self|dim"),
     COMPOSED_ROW(nansum, "torch.nansum" ATEN("nansum.default"), "nansum", "input/self|dim|keepdim|dtype"),
     COMPOSED_ROW(nanmean, "torch.nanmean" ATEN("nanmean.default"), "nanmean", "input/self|dim|keepdim|dtype"),
+    {.id = "embedding_bags", .functions = "torch.ops.aten.embedding_bag.default" ATEN("embedding_bag.padding_idx") ATEN("_embedding_bag.default") ATEN("_embedding_bag_forward_only.default"),
+     .params = "weight|input/indices|offsets|scale_grad_by_freq|mode|sparse|per_sample_weights|include_last_offset|padding_idx",
+     .shape = embedding_bags_shape, .reference = embedding_bags_reference},
+    COMPOSED_ROW(pdist, "torch.pdist|torch.nn.functional.pdist" ATEN("pdist.default") ATEN("_pdist_forward.default"), NULL, "input/self|p"),
+    COMPOSED_ROW(tensor_split, "torch.tensor_split" ATEN("tensor_split.indices") ATEN("tensor_split.sections"), "tensor_split", "input/self|chunks/indices/sections|dim"),
+    {.id = "max_pool3d_with_indices", .functions = "torch.ops.aten.max_pool3d_with_indices.default", .params = "input/self|kernel_size|stride|padding|dilation|ceil_mode",
+     .shape = max_pool3d_with_indices_shape, .reference = max_pool3d_with_indices_reference},
     COMPOSED_ROW(trace, "torch.trace" ATEN("trace.default"), "trace", "input/self"),
     AT_LEAST_ROW(atleast_1d),
     AT_LEAST_ROW(atleast_2d),

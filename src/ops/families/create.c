@@ -161,7 +161,7 @@ static tare_status eye_reference(op_call *call) {
 
 // clang-format off
 static const op_info rows[] = {
-    ROW_WITH(zeros, "torch.ops.aten.empty.memory_format(size)", NULL, "*size|" REST "|memory_format", filled_shape, zeros_reference),
+    ROW_WITH(zeros, ATEN("empty.memory_format(size)") ATEN("empty_strided.default(size|-stride)") "torch.ops.aten.empty_permuted.default(size|-physical_layout)", NULL, "*size|" REST "|memory_format", filled_shape, zeros_reference),
     ROW(ones, NULL, "*size|" REST, filled_shape, ones_reference),
     ROW_WITH(full, "torch.tensor(fill_value) torch.ops.aten.scalar_tensor.default(fill_value)", NULL, "size|fill_value/s|" REST, filled_shape, full_reference),
     LIKE(zeros_like, ATEN("empty_like.default(input|dtype|layout|device|pin_memory|memory_format)") ATEN("zero.default(input)") "torch.ops.aten.zero_.default(input)", "", zeros_reference),
@@ -171,7 +171,8 @@ static const op_info rows[] = {
          ATEN("fill_.Tensor(input|fill_value)") ATEN("bernoulli.p(input|fill_value)") "torch.ops.aten.bernoulli_.float(input|fill_value)", "fill_value/value/p|", full_reference),
     ROW_WITH(arange, ATEN("arange.start(start|end)") "torch.ops.aten.arange.start_step(start|end|step)", NULL, "start|end|step|" REST, arange_shape, arange_reference),
     ROW(eye, NULL, "n|m|" REST, eye_shape, eye_reference),
-    NEW("new_zeros", ATEN_NAME("new_zeros") "|" ATEN_NAME("new_empty"), "*size", zeros_reference),
+    {.id = "new_zeros", .functions = ATEN_NAME("new_zeros") "|" ATEN_NAME("new_empty"), .overloads = "torch.ops.aten.new_empty_strided.default(input|size|-stride)", .methods = "new_zeros",
+     .params = "input/self|*size|" REST, .traits = OP_BLIND_TO_FIRST, .shape = new_shape, .reference = zeros_reference},
     NEW("new_ones", ATEN_NAME("new_ones"), "*size", ones_reference),
     NEW("new_full", ATEN_NAME("new_full"), "size|fill_value", full_reference),
 };

@@ -32,6 +32,7 @@
     X(join)                                                                                        \
     X(pad)                                                                                         \
     X(resize)                                                                                      \
+    X(windows)                                                                                     \
     X(embedding)                                                                                   \
     X(recurrent)                                                                                   \
     X(fake_quantize)                                                                               \

@@ -350,6 +350,55 @@ static tare_status map_reference(op_call *call) {
     return along_reference(call, false);
 }
 
+// --- wrap_with_set_grad_enabled(enabled, graph, *args) and wrap_with_autocast(device_type, dtype,
+// enabled, cache_enabled, graph, *args): what a context of Python's becomes ---
+
+// All arguments behind the graph.
+static tare_status run_wrapped(op_call *call, size_t at, bool shapes_only, value *made) {
+    row args = {.count = 0};
+    for (size_t i = at + 1; i < call->arg_count; i++) TARE_TRY(add(call, &args, &call->args[i]));
+    return run_graph(call, at, &args, shapes_only, call->memory, made);
+}
+
+static tare_status wrapped_shape(op_call *call, size_t at) {
+    value made;
+    TARE_TRY(run_wrapped(call, at, true, &made));
+    const tare_status status = result_like(call, &made, made.count, -1);
+    tare__value_release_tensors(&made);
+    return status;
+}
+
+static tare_status wrapped_reference(op_call *call, size_t at) {
+    value made;
+    TARE_TRY(run_wrapped(call, at, false, &made));
+    const tare_status status = copy_results(call, &made);
+    tare__value_release_tensors(&made);
+    return status;
+}
+
+enum { GRAD_GRAPH = 1, CAST_DEVICE = 0, CAST_ENABLED = 2, CAST_GRAPH = 4 };
+
+static tare_status set_grad_shape(op_call *call) {
+    return wrapped_shape(call, GRAD_GRAPH);
+}
+static tare_status set_grad_reference(op_call *call) {
+    return wrapped_reference(call, GRAD_GRAPH);
+}
+
+// What another device would compute in another dtype stays as it is here.
+static tare_status autocast_shape(op_call *call) {
+    const char *device;
+    bool enabled;
+    TARE_TRY(tare__call_text(call, CAST_DEVICE, "cpu", &device));
+    TARE_TRY(tare__call_bool(call, CAST_ENABLED, true, &enabled));
+    if (enabled && strcmp(device, "cpu") == 0)
+        return tare__call_fail(call, "autocast is not supported: export the model without it");
+    return wrapped_shape(call, CAST_GRAPH);
+}
+static tare_status autocast_reference(op_call *call) {
+    return wrapped_reference(call, CAST_GRAPH);
+}
+
 // Which branch runs, and how often, follows from data; so a plan leaves these to the interpreter.
 #define FLOW(name, parameters, shape_rule, compute)                                                \
     {                                                                                              \
@@ -364,6 +413,10 @@ static const op_info rows[] = {
          while_loop_reference),
     FLOW("scan", "combine_fn|init|xs|additional_inputs", scan_shape, scan_reference),
     FLOW("map_impl", "f|xs|pos_args", map_shape, map_reference),
+    FLOW("wrap_with_set_grad_enabled", "enabled|wrapped_func|*inputs", set_grad_shape,
+         set_grad_reference),
+    FLOW("wrap_with_autocast", "device_type|dtype|enabled|cache_enabled|wrapped_func|*inputs",
+         autocast_shape, autocast_reference),
 };
 
 const op_table tare__flow_ops = OP_TABLE(rows);

@@ -142,12 +142,13 @@ static double smaller(double old, double x) {
     return x < old || isnan(x) ? x : old;
 }
 
+// "mean" is a sum that is divided.
 static tare_status combine_named(op_call *call, const char *name, combine *out) {
     static const struct {
         const char *name;
         combine f;
-    } all[] = {{"", replaced},       {"add", added},   {"sum", added},   {"multiply", multiplied},
-               {"prod", multiplied}, {"amax", larger}, {"amin", smaller}};
+    } all[] = {{"", replaced},       {"add", added},   {"sum", added},    {"multiply", multiplied},
+               {"prod", multiplied}, {"amax", larger}, {"amin", smaller}, {"mean", added}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].name, name) == 0) {
             *out = all[i].f;
@@ -174,36 +175,58 @@ static tare_status read_scatter(op_call *call, line_indices *s, const tare_tenso
     return check_elements(call, s, *source != NULL ? *source : s->x);
 }
 
+static tare_status read_self(op_call *call, bool *includes_self) {
+    *includes_self = true;
+    if (!tare__op_param_is(call->op, INCLUDE_SELF, "include_self")) return TARE_OK;
+    return tare__call_bool(call, INCLUDE_SELF, true, includes_self);
+}
+
 static tare_status scatter_shape(op_call *call) {
     line_indices s;
     const tare_tensor *source;
     double number;
     bool includes_self;
     TARE_TRY(read_scatter(call, &s, &source, &number));
-    if (tare__op_param_is(call->op, INCLUDE_SELF, "include_self")) {
-        TARE_TRY(tare__call_bool(call, INCLUDE_SELF, true, &includes_self));
-        if (!includes_self) return tare__call_fail(call, "include_self=False is not supported");
-    }
+    TARE_TRY(read_self(call, &includes_self));
     return tare__shape_same(call);
 }
 
-static tare_status scatter_by(op_call *call, combine f) {
+// A mean of integers is rounded down.
+static void divide_by_counts(tare_tensor *y, const int64_t *counts, bool includes_self) {
+    const bool is_float = tare__dtype(y->dtype)->is_float;
+    for (int64_t i = 0; i < y->count; i++) {
+        if (counts[i] == 0) continue;
+        const double mean = tare__tensor_get(y, i) / (double)(counts[i] + (includes_self ? 1 : 0));
+        tare__tensor_set(y, i, is_float ? mean : floor(mean));
+    }
+}
+
+static tare_status scatter_by(op_call *call, combine f, bool is_mean) {
+    bool includes_self;
     line_indices s;
     const tare_tensor *source;
     double number;
     TARE_TRY(read_scatter(call, &s, &source, &number));
     tare_tensor *y = tare__call_out(call);
+    TARE_TRY(read_self(call, &includes_self));
+    int64_t *counts = NULL; // how many went to each element, where that matters
+    if (is_mean || !includes_self) {
+        counts = tare__arena_array(call->memory, (size_t)y->count + 1, sizeof *counts);
+        if (counts == NULL) return tare__out_of_memory(call->err);
+    }
     memcpy(y->data, s.x->data, tare__tensor_bytes(y));
     for (int64_t i = 0; i < s.indices->count; i++) {
         int64_t to, from;
         TARE_TRY(partner_of(call, &s, i, &to, source, &from));
-        if (f == replaced && source != NULL)
+        const bool is_first = counts != NULL && counts[to]++ == 0 && !includes_self;
+        if ((f == replaced || is_first) && source != NULL)
             copy_elements(source, from, y, to, 1);
         else
             tare__tensor_set(y, to,
                              f(tare__tensor_get(y, to),
                                source != NULL ? tare__tensor_get(source, from) : number));
     }
+    if (is_mean) divide_by_counts(y, counts, includes_self);
     return TARE_OK;
 }
 
@@ -212,11 +235,11 @@ static tare_status scatter_reference(op_call *call) {
     combine f = replaced;
     TARE_TRY(tare__call_text(call, REDUCE, "", &name));
     TARE_TRY(combine_named(call, name, &f));
-    return scatter_by(call, f);
+    return scatter_by(call, f, strcmp(name, "mean") == 0);
 }
 
 static tare_status scatter_add_reference(op_call *call) {
-    return scatter_by(call, added);
+    return scatter_by(call, added, false);
 }
 
 // --- indexing with tensors: x[i, :, j] ---
@@ -281,8 +304,7 @@ static tare_status read_item(op_call *call, const value *v, int64_t size, indexe
     if (v->kind == VALUE_TENSOR) {
         out->index = v->as.tensor;
         if (out->index->dtype == TARE_BOOL || out->index->dtype == TARE_UINT8)
-            return tare__call_fail(call, "a mask as index is not supported: the result's shape "
-                                         "would depend on the data");
+            return tare__call_fail(call, "a mask as index must be torch.bool and have dimensions");
         return need_indices(call, out->index);
     }
     if (v->kind == VALUE_BOOL || !tare__call_integer(v, &out->start) || out->start < -size ||
@@ -297,10 +319,41 @@ static void keep_dim(const tare_tensor *x, int d, indexed_dim *out) {
     *out = (indexed_dim){.is_slice = true, .step = 1, .count = x->shape[d]};
 }
 
+static bool is_mask(const value *v) {
+    return v->kind == VALUE_TENSOR && v->as.tensor->dtype == TARE_BOOL && v->as.tensor->ndim > 0;
+}
+
+// A mask stands for tensors of the places that it marks, one for each of its dimensions.
+static tare_status read_mask(op_call *call, const tare_tensor *mask, const tare_tensor *x, int at,
+                             indexed_dim *out) {
+    int64_t count = 0;
+    if (mask->ndim > x->ndim - at ||
+        memcmp(mask->shape, x->shape + at, (size_t)mask->ndim * sizeof *mask->shape) != 0)
+        return tare__call_fail(call, "a mask of shape %s does not fit %s",
+                               tare__call_shape_text(call, mask), tare__call_shape_text(call, x));
+    if (mask->data == NULL)
+        return tare__call_fail(call, "how many elements a mask marks depends on the data");
+    for (int64_t i = 0; i < mask->count; i++) count += tare__tensor_get_int(mask, i) != 0;
+    for (int d = 0; d < mask->ndim; d++) {
+        tare_tensor *t = tare__arena_alloc(call->memory, sizeof *t);
+        int64_t *places = tare__arena_array(call->memory, (size_t)count + 1, sizeof *places);
+        if (t == NULL || places == NULL) return tare__out_of_memory(call->err);
+        *t = (tare_tensor){.dtype = TARE_INT64, .ndim = 1, .count = count, .data = places};
+        t->shape[0] = count;
+        const int64_t inner = tare__inner_count(mask, d);
+        for (int64_t i = 0; i < mask->count; i++)
+            if (tare__tensor_get_int(mask, i) != 0) *places++ = i / inner % mask->shape[d];
+        out[d] = (indexed_dim){.index = t};
+    }
+    return TARE_OK;
+}
+
 static tare_status read_items(op_call *call, const value *items, uint32_t count, index_plan *p) {
     int consumed = 0, next = 0, made = 0;
     for (uint32_t i = 0; i < count; i++)
-        consumed += items[i].kind != VALUE_NONE && items[i].kind != VALUE_ELLIPSIS;
+        consumed += is_mask(&items[i])
+                        ? items[i].as.tensor->ndim
+                        : items[i].kind != VALUE_NONE && items[i].kind != VALUE_ELLIPSIS;
     if (consumed > p->x->ndim) return tare__call_fail(call, "too many indices");
     for (uint32_t i = 0; i < count; i++) {
         if (items[i].kind == VALUE_NONE) {
@@ -312,6 +365,9 @@ static tare_status read_items(op_call *call, const value *items, uint32_t count,
             consumed = p->x->ndim; // a second one stands for nothing
         } else if (next >= p->x->ndim) {
             return tare__call_fail(call, "too many indices");
+        } else if (is_mask(&items[i])) {
+            TARE_TRY(read_mask(call, items[i].as.tensor, p->x, next, &p->dim[next]));
+            next += items[i].as.tensor->ndim;
         } else {
             TARE_TRY(read_item(call, &items[i], p->x->shape[next], &p->dim[next]));
             next++;
@@ -438,24 +494,40 @@ static tare_status spell_out_indices(op_call *call) {
 
 // --- index_put: the same places, written ---
 
-static tare_status index_put_shape(op_call *call) {
-    index_plan p;
+// A mask whose data is not known yet.
+static bool waits_for_mask(const value *indices) {
+    const bool is_list = indices->kind == VALUE_TUPLE || indices->kind == VALUE_LIST;
+    for (uint32_t i = 0; is_list && i < indices->count; i++)
+        if (is_mask(&indices->as.items[i]) && indices->as.items[i].as.tensor->data == NULL)
+            return true;
+    return false;
+}
+
+static tare_status plan_put(op_call *call, index_plan *p, const tare_tensor **out) {
     const tare_tensor *values;
     int ndim;
     int64_t shape[TARE_MAX_DIMS];
-    if (call->param[1] == NULL) return tare__call_fail(call, "the indices are missing");
-    TARE_TRY(spell_out_indices(call));
-    TARE_TRY(plan_index(call, call->param[1], &p));
+    TARE_TRY(plan_index(call, call->param[1], p));
     TARE_TRY(tare__call_need_tensor(call, 2, &values));
-    const tare_tensor places = {.ndim = p.ndim};
-    tare_tensor named = places;
-    memcpy(named.shape, p.shape, (size_t)p.ndim * sizeof *p.shape);
+    *out = values;
+    tare_tensor named = {.ndim = p->ndim};
+    memcpy(named.shape, p->shape, (size_t)p->ndim * sizeof *p->shape);
     TARE_TRY(tare__broadcast(call, &named, values, &ndim, shape));
-    if (ndim != p.ndim || memcmp(shape, p.shape, (size_t)ndim * sizeof *shape) != 0 ||
-        values->dtype != p.x->dtype)
+    if (ndim != p->ndim || memcmp(shape, p->shape, (size_t)ndim * sizeof *shape) != 0 ||
+        values->dtype != p->x->dtype)
         return tare__call_fail(call, "values of shape %s (or their dtype) do not fit %s",
                                tare__call_shape_text(call, values),
                                tare__call_shape_text(call, &named));
+    return TARE_OK;
+}
+
+// The result has the input's shape, however many elements a mask marks.
+static tare_status index_put_shape(op_call *call) {
+    index_plan p;
+    const tare_tensor *values;
+    if (call->param[1] == NULL) return tare__call_fail(call, "the indices are missing");
+    TARE_TRY(spell_out_indices(call));
+    if (!waits_for_mask(call->param[1])) TARE_TRY(plan_put(call, &p, &values));
     return tare__shape_same(call);
 }
 
@@ -464,8 +536,7 @@ static tare_status index_put_reference(op_call *call) {
     const tare_tensor *values;
     int64_t stride[TARE_MAX_DIMS], count;
     bool accumulates;
-    TARE_TRY(plan_index(call, call->param[1], &p));
-    TARE_TRY(tare__call_need_tensor(call, 2, &values));
+    TARE_TRY(plan_put(call, &p, &values));
     TARE_TRY(tare__call_bool(call, 3, false, &accumulates));
     tare_tensor *y = tare__call_out(call);
     memcpy(y->data, p.x->data, tare__tensor_bytes(y));
@@ -482,6 +553,95 @@ static tare_status index_put_reference(op_call *call) {
             copy_elements(values, from, y, to, 1);
     }
     return TARE_OK;
+}
+
+// --- masked_scatter: the marked elements, in order, come from source ---
+
+static tare_status masked_scatter_shape(op_call *call) {
+    const tare_tensor *x, *mask, *source;
+    int ndim;
+    int64_t shape[TARE_MAX_DIMS];
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    TARE_TRY(tare__call_need_tensor(call, 1, &mask));
+    TARE_TRY(tare__call_need_tensor(call, 2, &source));
+    TARE_TRY(tare__broadcast(call, x, mask, &ndim, shape));
+    if (mask->dtype != TARE_BOOL || source->dtype != x->dtype || x->q != NULL)
+        return tare__call_fail(call,
+                               "needs a mask of torch.bool and a source of the input's dtype");
+    return tare__call_result(call, x->dtype, ndim, shape, NULL);
+}
+
+static tare_status masked_scatter_reference(op_call *call) {
+    const tare_tensor *x, *mask, *source;
+    int64_t x_stride[TARE_MAX_DIMS], mask_stride[TARE_MAX_DIMS], next = 0;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    TARE_TRY(tare__call_need_tensor(call, 1, &mask));
+    TARE_TRY(tare__call_need_tensor(call, 2, &source));
+    tare_tensor *y = tare__call_out(call);
+    tare__broadcast_strides(x, y->ndim, y->shape, x_stride);
+    tare__broadcast_strides(mask, y->ndim, y->shape, mask_stride);
+    for (int64_t i = 0; i < y->count; i++) {
+        const int64_t from = tare__strided_offset(y->ndim, y->shape, x_stride, i);
+        const int64_t at = tare__strided_offset(y->ndim, y->shape, mask_stride, i);
+        if (tare__tensor_get_int(mask, at) == 0) {
+            copy_elements(x, from, y, i, 1);
+            continue;
+        }
+        if (next == source->count)
+            return tare__call_fail(call, "the mask marks more than the %lld elements of source",
+                                   (long long)source->count);
+        copy_elements(source, next++, y, i, 1);
+    }
+    return TARE_OK;
+}
+
+// --- index_add, index_copy: slices along a dimension go to the places that an index names ---
+
+static tare_status read_slices(op_call *call, line_indices *s, const tare_tensor **source) {
+    TARE_TRY(read_line(call, s));
+    TARE_TRY(tare__call_need_tensor(call, 3, source));
+    bool fits = s->x->ndim > 0 && s->indices->ndim <= 1 && (*source)->ndim == s->x->ndim &&
+                (*source)->dtype == s->x->dtype && s->x->q == NULL;
+    for (int d = 0; fits && d < s->x->ndim; d++)
+        fits = (*source)->shape[d] == (d == s->dim ? s->indices->count : s->x->shape[d]);
+    if (fits) return TARE_OK;
+    return tare__call_fail(call, "source of shape %s (or its dtype) does not fit %s",
+                           tare__call_shape_text(call, *source), tare__call_shape_text(call, s->x));
+}
+
+static tare_status index_slices_shape(op_call *call) {
+    line_indices s;
+    const tare_tensor *source;
+    TARE_TRY(read_slices(call, &s, &source));
+    return tare__shape_same(call);
+}
+
+static tare_status put_slices(op_call *call, bool adds, double factor) {
+    line_indices s;
+    const tare_tensor *source;
+    TARE_TRY(read_slices(call, &s, &source));
+    tare_tensor *y = tare__call_out(call);
+    const int64_t inner = tare__inner_count(s.x, s.dim), count = s.indices->count;
+    memcpy(y->data, s.x->data, tare__tensor_bytes(y));
+    for (int64_t i = 0; i < source->count; i++) {
+        int64_t at;
+        TARE_TRY(index_at(call, s.indices, i / inner % count, s.x->shape[s.dim], &at));
+        const int64_t to = (i / inner / count * s.x->shape[s.dim] + at) * inner + i % inner;
+        if (adds)
+            tare__tensor_set(y, to, tare__tensor_get(y, to) + factor * tare__tensor_get(source, i));
+        else
+            copy_elements(source, i, y, to, 1);
+    }
+    return TARE_OK;
+}
+
+static tare_status index_add_reference(op_call *call) {
+    double factor;
+    TARE_TRY(tare__call_double(call, 4, 1, &factor));
+    return put_slices(call, true, factor);
+}
+static tare_status index_copy_reference(op_call *call) {
+    return put_slices(call, false, 1);
 }
 
 // --- aten's index: a list of tensors, None for a whole dimension ---
@@ -532,12 +692,18 @@ static const op_info rows[] = {
      .params = "input/self|dim|index", .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = index_select_shape, .reference = index_select_reference},
     {.id = "gather", .functions = "torch.gather" ATEN("gather.default"), .methods = "gather", .params = "input/self|dim|index|sparse_grad",
      .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = gather_shape, .reference = gather_reference},
-    {.id = "scatter", .functions = "torch.scatter" ATEN("scatter.src") ATEN("scatter.value"), .methods = "scatter|scatter_",
+    {.id = "scatter", .functions = "torch.scatter" ATEN("scatter.src") ATEN("scatter.value") ATEN("scatter.reduce") ATEN("scatter.value_reduce") ATEN("scatter_.src") ATEN("scatter_.value"), .methods = "scatter|scatter_",
      .params = "input/self|dim|index|src/value|reduce", .shape = scatter_shape, .reference = scatter_reference},
-    {.id = "scatter_add", .functions = "torch.scatter_add" ATEN("scatter_add.default"), .methods = "scatter_add|scatter_add_",
+    {.id = "scatter_add", .functions = "torch.scatter_add" ATEN("scatter_add.default") ATEN("scatter_add_.default"), .methods = "scatter_add|scatter_add_",
      .params = "input/self|dim|index|src", .shape = scatter_shape, .reference = scatter_add_reference},
-    {.id = "scatter_reduce", .functions = "torch.scatter_reduce" ATEN("scatter_reduce.two"), .methods = "scatter_reduce|scatter_reduce_",
+    {.id = "scatter_reduce", .functions = "torch.scatter_reduce" ATEN("scatter_reduce.two") ATEN("scatter_reduce_.two"), .methods = "scatter_reduce|scatter_reduce_",
      .params = "input/self|dim|index|src|reduce|include_self", .shape = scatter_shape, .reference = scatter_reference},
+    {.id = "masked_scatter", .functions = "torch.masked_scatter" ATEN("masked_scatter.default") ATEN("masked_scatter_.default"), .methods = "masked_scatter|masked_scatter_",
+     .params = "input/self|mask|source", .shape = masked_scatter_shape, .reference = masked_scatter_reference},
+    {.id = "index_add", .functions = "torch.index_add" ATEN("index_add.default") ATEN("index_add_.default"), .methods = "index_add|index_add_",
+     .params = "input/self|dim|index|source|alpha", .shape = index_slices_shape, .reference = index_add_reference},
+    {.id = "index_copy", .functions = "torch.index_copy" ATEN("index_copy.default") ATEN("index_copy_.default"), .methods = "index_copy|index_copy_",
+     .params = "input/self|dim|index|source", .shape = index_slices_shape, .reference = index_copy_reference},
     {.id = "index", .functions = "torch.ops.aten.index.Tensor", .params = "input/self|indices", .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS,
      .shape = index_list_shape, .reference = tare__index_reference},
     {.id = "index_put", .functions = "torch.index_put" ATEN("index_put.default") ATEN("index_put_.default"), .methods = "index_put|index_put_",

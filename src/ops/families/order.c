@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/families/arithmetic.h"
 #include "ops/families/families.h"
 #include "ops/rules.h"
 
@@ -263,6 +264,180 @@ static tare_status argsort_reference(op_call *call) {
     return sort_lines(call, &l, l.length, descending, NULL, tare__call_out(call));
 }
 
+// --- isin: is an element one of some others? ---
+
+typedef struct sorted_numbers {
+    double *at;
+    int64_t count;
+} sorted_numbers;
+
+static int by_value(const void *left, const void *right) {
+    const double a = *(const double *)left, b = *(const double *)right;
+    return is_greater(a, b) - is_greater(b, a);
+}
+
+// How many of them are less than v, or not greater.
+static int64_t count_before(const sorted_numbers *s, double v, bool also_equal) {
+    int64_t low = 0, high = s->count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const double at = s->at[middle];
+        if (also_equal ? !is_greater(at, v) : is_greater(v, at))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static tare_status read_numbers(op_call *call, size_t i, int64_t start, int64_t count,
+                                sorted_numbers *out) {
+    operand all;
+    TARE_TRY(tare__read_operand(call, i, &all));
+    *out = (sorted_numbers){.count = count};
+    out->at = tare__arena_array(call->memory, (size_t)count + 1, sizeof *out->at);
+    if (out->at == NULL) return tare__out_of_memory(call->err);
+    for (int64_t k = 0; k < count; k++) out->at[k] = tare__operand_at(&all, start + k);
+    return TARE_OK;
+}
+
+static tare_status shape_of_operand(op_call *call, size_t i, tare_dtype dtype) {
+    operand x;
+    TARE_TRY(tare__read_operand(call, i, &x));
+    const tare_tensor scalar = {0}, *t = x.t != NULL ? x.t : &scalar;
+    return tare__call_result(call, dtype, t->ndim, t->shape, NULL);
+}
+
+static tare_status isin_shape(op_call *call) {
+    operand among;
+    TARE_TRY(tare__read_operand(call, 1, &among));
+    return shape_of_operand(call, 0, TARE_BOOL);
+}
+
+static tare_status isin_reference(op_call *call) {
+    operand x, among;
+    bool inverts;
+    sorted_numbers all;
+    TARE_TRY(tare__read_operand(call, 0, &x));
+    TARE_TRY(tare__read_operand(call, 1, &among));
+    TARE_TRY(tare__call_bool(call, 3, false, &inverts));
+    TARE_TRY(read_numbers(call, 1, 0, among.t != NULL ? among.t->count : 1, &all));
+    qsort(all.at, (size_t)all.count, sizeof *all.at, by_value);
+    tare_tensor *y = tare__call_out(call);
+    for (int64_t i = 0; i < y->count; i++) {
+        const double v = tare__operand_at(&x, i);
+        const int64_t at = count_before(&all, v, false);
+        const bool found = at < all.count && all.at[at] == v;
+        tare__tensor_set_int(y, i, found != inverts);
+    }
+    return TARE_OK;
+}
+
+// --- bucketize, searchsorted: where would an element stand among sorted ones? ---
+
+// Which parameters hold the sorted numbers and what is looked for; both may have lines of their
+// own.
+typedef struct search {
+    const tare_tensor *sorted;
+    operand x;
+    int64_t length, each; // of a line of either
+    bool right, is_short;
+} search;
+
+static tare_status read_search(op_call *call, size_t sorted, size_t x, search *s) {
+    const char *side;
+    TARE_TRY(tare__call_need_tensor(call, sorted, &s->sorted));
+    TARE_TRY(tare__read_operand(call, x, &s->x));
+    TARE_TRY(tare__call_bool(call, 2, false, &s->is_short));
+    TARE_TRY(tare__call_bool(call, 3, false, &s->right));
+    TARE_TRY(tare__call_text(call, 4, s->right ? "right" : "left", &side));
+    if (tare__call_given(call, 5)) return tare__call_fail(call, "a sorter is not supported");
+    s->right = strcmp(side, "right") == 0;
+    const tare_tensor *t = s->x.t, *among = s->sorted;
+    bool fits = among->ndim >= 1 && among->q == NULL;
+    s->length = fits ? among->shape[among->ndim - 1] : 0;
+    s->each = t == NULL ? 1 : t->count;
+    if (fits && among->ndim > 1) {
+        fits = t != NULL && t->ndim == among->ndim;
+        for (int d = 0; fits && d + 1 < t->ndim; d++) fits = t->shape[d] == among->shape[d];
+        if (fits) s->each = t->shape[t->ndim - 1];
+    }
+    return fits ? TARE_OK
+                : tare__call_fail(call, "values do not fit sorted ones of shape %s",
+                                  tare__call_shape_text(call, among));
+}
+
+static tare_status search_shape(op_call *call, size_t sorted, size_t x) {
+    search s;
+    TARE_TRY(read_search(call, sorted, x, &s));
+    return shape_of_operand(call, x, s.is_short ? TARE_INT32 : TARE_INT64);
+}
+
+static tare_status search_reference(op_call *call, size_t sorted, size_t x) {
+    search s;
+    sorted_numbers line = {0};
+    TARE_TRY(read_search(call, sorted, x, &s));
+    tare_tensor *y = tare__call_out(call);
+    for (int64_t i = 0; i < y->count; i++) {
+        if (i % s.each == 0)
+            TARE_TRY(read_numbers(call, sorted, s.sorted->ndim > 1 ? i / s.each * s.length : 0,
+                                  s.length, &line));
+        tare__tensor_set_int(y, i, count_before(&line, tare__operand_at(&s.x, i), s.right));
+    }
+    return TARE_OK;
+}
+
+static tare_status bucketize_shape(op_call *call) {
+    return search_shape(call, 1, 0);
+}
+static tare_status bucketize_reference(op_call *call) {
+    return search_reference(call, 1, 0);
+}
+static tare_status searchsorted_shape(op_call *call) {
+    return search_shape(call, 0, 1);
+}
+static tare_status searchsorted_reference(op_call *call) {
+    return search_reference(call, 0, 1);
+}
+
+// --- histc(input, bins, min, max) ---
+
+static tare_status histc_shape(op_call *call) {
+    const tare_tensor *x;
+    int64_t bins;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    TARE_TRY(tare__call_int(call, 1, 100, &bins));
+    if (bins < 1) return tare__call_fail(call, "needs at least one bin");
+    return tare__call_result(call, TARE_FLOAT32, 1, &bins, NULL);
+}
+
+static tare_status histc_reference(op_call *call) {
+    const tare_tensor *x;
+    double low, high;
+    tare_tensor *y = tare__call_out(call);
+    TARE_TRY(tare__need_float(call, 0, &x));
+    TARE_TRY(tare__call_double(call, 2, 0, &low));
+    TARE_TRY(tare__call_double(call, 3, 0, &high));
+    float least = (float)low, most = (float)high;
+    if (least == most) tare__find_range(x, &least, &most);
+    if (least == most) {
+        least -= 1;
+        most += 1;
+    }
+    if (!(least < most) || isinf(least) || isinf(most))
+        return tare__call_fail(call, "the range from %g to %g has no bins", (double)least,
+                               (double)most);
+    float *counts = tare__f32(y);
+    memset(counts, 0, tare__tensor_bytes(y));
+    for (int64_t i = 0; i < x->count; i++) {
+        const float v = tare__f32(x)[i];
+        if (!(v >= least && v <= most)) continue;
+        const int64_t at = (int64_t)((v - least) * (float)y->count / (most - least));
+        counts[at < y->count ? at : y->count - 1]++;
+    }
+    return TARE_OK;
+}
+
 // --- rows ---
 
 #define ROW(name, names, parameters, rule)                                                         \
@@ -281,6 +456,29 @@ static const op_info rows[] = {
     ROW(topk, "|torch.ops.aten.topk.default", "input/self|k|dim|largest|sorted", topk_shape),
     ROW(sort, "|torch.ops.aten.sort.default|torch.ops.aten.sort.stable",
         "input/self|dim|descending|stable", sort_shape),
+    {.id = "isin",
+     .functions = "torch.isin|torch.ops.aten.isin.Tensor_Tensor|torch.ops.aten.isin.Tensor_Scalar|"
+                  "torch.ops.aten.isin.Scalar_Tensor",
+     .params = "input/elements/element|other/test_elements/test_element|assume_unique|invert",
+     .shape = isin_shape,
+     .reference = isin_reference},
+    {.id = "bucketize",
+     .functions = "torch.bucketize|torch.ops.aten.bucketize.Tensor|torch.ops.aten.bucketize.Scalar",
+     .params = "input/self|boundaries|out_int32|right",
+     .shape = bucketize_shape,
+     .reference = bucketize_reference},
+    {.id = "searchsorted",
+     .functions = "torch.searchsorted|torch.ops.aten.searchsorted.Tensor|"
+                  "torch.ops.aten.searchsorted.Scalar",
+     .params = "boundaries/sorted_sequence|input/self|out_int32|right|side|sorter",
+     .shape = searchsorted_shape,
+     .reference = searchsorted_reference},
+    {.id = "histc",
+     .functions = "torch.histc|torch.ops.aten.histc.default",
+     .methods = "histc",
+     .params = "input/self|bins|min|max",
+     .shape = histc_shape,
+     .reference = histc_reference},
     ROW(argsort, "|torch.ops.aten.argsort.default", "input/self|dim|descending|stable",
         argsort_shape),
 };

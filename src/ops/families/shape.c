@@ -489,6 +489,7 @@ static tare_status roll_reference(op_call *call) {
 
 GATHER_OPERATOR(flip, plan_flip)
 GATHER_OPERATOR(transpose, plan_transpose)
+GATHER_OPERATOR(swapaxes, plan_transpose)
 GATHER_OPERATOR(t, plan_t)
 GATHER_OPERATOR(reverse_dims, tare__gather_reverse)
 GATHER_OPERATOR(matrix_transpose, plan_matrix_transpose)
@@ -549,6 +550,7 @@ static const op_info rows[] = {
     SAME("dropout", "torch.nn.functional.dropout|torch.dropout|torch.nn.functional.dropout1d|torch.nn.functional.dropout2d|torch.nn.functional.dropout3d|" ATEN("dropout.default") "|" ATEN("dropout_.default") "|" ATEN("feature_dropout.default") "|" ATEN("alpha_dropout.default") "|" ATEN("feature_alpha_dropout.default"),
          NULL, "input/self|p|training/train|inplace", tare__shape_identity),
     TURN(transpose, "torch.transpose|torch.swapaxes|" ATEN("transpose.int") "|" ATEN("transpose_copy.int"), "transpose|swapaxes|transpose_", "input/self|dim0|dim1"),
+    TURN(swapaxes, ATEN("swapaxes.default") "|" ATEN("swapdims.default"), NULL, "input/self|dim0/axis0|dim1/axis1"),
     TURN(t, "torch.t|" ATEN("t.default") "|" ATEN("t_copy.default"), "t|t_", "input/self"),
     TURN(reverse_dims, ATEN("numpy_T.default"), NULL, "input/self"),
     TURN(matrix_transpose, ATEN("mT.default") "|" ATEN("mH.default") "|" ATEN("matrix_H.default") "|" ATEN("adjoint.default") "|torch.adjoint", "adjoint", "input/self"),

@@ -77,6 +77,27 @@ static tare_status plan_diagonal_of(op_call *call, gather *g, size_t at, int fir
     return TARE_OK;
 }
 
+// unfold(dimension, size, step): windows along it, whose elements become the last dimension.
+static tare_status plan_unfold(op_call *call, gather *g) {
+    int dim;
+    int64_t size, step;
+    TARE_TRY(tare__gather_begin(call, g));
+    TARE_TRY(tare__call_dim(call, 1, 0, g->ndim, &dim));
+    TARE_TRY(tare__call_int(call, 2, 1, &size));
+    TARE_TRY(tare__call_int(call, 3, 1, &step));
+    if (g->ndim == 0 || g->ndim == TARE_MAX_DIMS || size < 0 || size > g->size[dim] || step < 1)
+        return tare__call_fail(call, "windows of %lld elements at steps of %lld do not fit %s",
+                               (long long)size, (long long)step, tare__call_shape_text(call, g->x));
+    const int64_t stride = g->stride[dim], count = (g->size[dim] - size) / step + 1;
+    g->size[dim] = count;
+    if (count > 1) g->stride[dim] *= step;
+    g->size[g->ndim] = size;
+    g->stride[g->ndim++] = stride;
+    g->out_ndim = g->ndim;
+    memcpy(g->out_shape, g->size, sizeof g->out_shape);
+    return TARE_OK;
+}
+
 static tare_status plan_diagonal(op_call *call, gather *g) {
     return plan_diagonal_of(call, g, 1, 0, 1);
 }
@@ -89,6 +110,7 @@ static tare_status plan_diagonal_scatter(op_call *call, gather *g) {
 
 GATHER_OPERATOR(slice, plan_slice)
 GATHER_OPERATOR(diagonal, plan_diagonal)
+GATHER_OPERATOR(unfold, plan_unfold)
 GATHER_OPERATOR(linalg_diagonal, plan_linalg_diagonal)
 
 // --- any strides ---
@@ -208,6 +230,14 @@ static const op_info rows[] = {
      .shape = diagonal_shape,
      .reference = diagonal_reference,
      .box = diagonal_box},
+    {.id = "unfold",
+     .functions = "torch.ops.aten.unfold.default|torch.ops.aten.unfold_copy.default",
+     .methods = "unfold",
+     .params = "input/self|dim/dimension|length/size|step",
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS,
+     .shape = unfold_shape,
+     .reference = unfold_reference,
+     .box = unfold_box},
     {.id = "linalg_diagonal",
      .functions = "torch.linalg.diagonal|torch.ops.aten.linalg_diagonal.default",
      .params = "input/A|offset|dim1|dim2",

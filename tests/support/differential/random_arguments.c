@@ -220,6 +220,21 @@ static bool make_factors(call_draft *d, value *out) {
     return give_vector(d, 3, out);
 }
 
+static bool make_boundaries(call_draft *d, value *out) {
+    const int64_t shape[] = {5};
+    tare_tensor *t = random_tensor(d->g, TARE_FLOAT32, 1, shape);
+    for (int64_t i = 0; t != NULL && i < t->count; i++) tare__tensor_set(t, i, (double)i / 2 - 1);
+    return random_constant(d, NULL, t, out);
+}
+
+// Places in x, an image or a volume.
+static bool make_grid(call_draft *d, value *out) {
+    const int ndim = d->x != NULL ? d->x->ndim : 4;
+    const int64_t shape[] = {d->x != NULL && ndim > 0 ? d->x->shape[0] : 1, 2, 3, 2, 3};
+    return random_constant(d, NULL, random_tensor(d->g, TARE_FLOAT32, ndim < 5 ? 4 : 5, shape),
+                           out);
+}
+
 static bool make_other(call_draft *d, value *out) {
     if (d->x == NULL) return make_number(d, out);
     if (strstr(d->id, "pow") != NULL && draw(d, 3) != 0)
@@ -265,6 +280,11 @@ static bool make_dim(call_draft *d, value *out) {
 
 static bool make_first_dim(call_draft *d, value *out) {
     return give_ints(d, (int64_t[]){0}, 1, out);
+}
+
+// Of movedim; elsewhere a tensor to put.
+static bool make_dim_or_source(call_draft *d, value *out) {
+    return is_row(d, "movedim") ? make_dim(d, out) : give_picked(d, is_alike, out);
 }
 
 static bool make_new_dim(call_draft *d, value *out) {
@@ -459,7 +479,9 @@ static bool make_index(call_draft *d, value *out) {
     int64_t shape[TARE_MAX_DIMS] = {1 + (int64_t)draw(d, 4)};
     int ndim = 1;
     if (strcmp(d->id, "getitem") == 0 || is_row(d, "select")) return make_place(d, out);
-    if (!is_row(d, "index_select") && d->x != NULL) { // gather and scatter
+    if (is_row(d, "index_add") || is_row(d, "index_copy"))
+        shape[0] = size_at_dim(d);
+    else if (!is_row(d, "index_select") && d->x != NULL) { // gather and scatter
         ndim = d->x->ndim;
         memcpy(shape, d->x->shape, sizeof shape);
         if (d->dim < ndim && is_row(d, "gather")) shape[d->dim] = 1 + draw(d, 4);
@@ -706,7 +728,9 @@ static const argument_row rows[] = {
     {"start|step|end_dim", false, make_place},
     {"end", true, make_end},
     {"vec", true, make_factors},
-    {"source|destination", true, make_dim},
+    {"source|destination", true, make_dim_or_source},
+    {"boundaries", true, make_boundaries},
+    {"grid", true, make_grid},
     {"dims_self|dims_other", true, make_first_dim},
     {"N|C|HxW", true, make_one},
     {"group", true, make_one},

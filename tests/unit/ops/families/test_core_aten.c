@@ -217,6 +217,41 @@ static const aten_case cases[] = {
     {"@diagonal.default(x, -1, 2, 0)", "3x2", VALUES(-1.375, 0.25, -0.875, 0.75, -0.375, 1.25)},
     {"@linalg_diagonal.default(x, offset = 0)", "2x3", VALUES(-1.5, -0.875, -0.25, 0, 0.625, 1.25)},
     {"@diagonal.default(x, 9)", "4x0", NULL, 0},
+    {"t0 = @ge.Scalar(x, 0.5); t1 = @masked_scatter.default(x, t0, i); @select.int(t1, 0, 1)", "3x4", VALUES(0, 0.125, 0.25, 0.375, -1.5, -1.25, -1, -0.75, -0.5, -0.25, 0, 0.25)},
+    {"t0 = @ge.Scalar(x, 0.5); h10 = v[0]; t1 = @index_put.default(x, [t0], h10); @select.int(t1, 0, 1)", "3x4", VALUES(0, 0.125, 0.25, 0.375, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5)},
+    {"t0 = @ge.Scalar(v, 0.6); @index.Tensor(x, [t0])", "1x3x4", VALUES(0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1, 1.125, 1.25, 1.375)},
+    {"t0 = @ge.Scalar(v, 0.6); @index.Tensor(i, [None, t0])", "1x1x4x4", VALUES(2.5, 2.75, 3, 3.25, 3.5, 3.75, 4, 4.25, 4.5, 4.75, 5, 5.25, 5.5, 5.75, 6, 6.25)},
+    {"t0 = @arange.default(2); h10 = x[(slice(None, None, None), slice(0, 2, None))]; @index_add.default(x, 1, t0, h10, alpha = 2)", "2x3x4", VALUES(-4.5, -4.125, -3.75, -3.375, -3, -2.625, -2.25, -1.875, -0.5, -0.375, -0.25, -0.125, 0, 0.375, 0.75, 1.125, 1.5, 1.875, 2.25, 2.625, 1, 1.125, 1.25, 1.375)},
+    {"t0 = @arange.default(2); h10 = i[(0, 0, 0, slice(0, 2, None))]; @index_copy.default(v, 0, t0, h10)", "2", VALUES(-1.5, -1.25)},
+    {"t0 = @zeros.default([2], dtype = torch.int64); @scatter_reduce.two(v, 0, t0, v, 'mean')", "2", VALUES(0.583333313, 0.75)},
+    {"t0 = @zeros.default([2], dtype = torch.int64); @scatter_reduce.two(v, 0, t0, v, 'sum', include_self = False)", "2", VALUES(1.25, 0.75)},
+    {"t0 = @zeros.default([2], dtype = torch.int64); @scatter_reduce.two(v, 0, t0, v, 'mean', include_self = False)", "2", VALUES(0.625, 0.75)},
+    {"t0 = @zeros.default([2], dtype = torch.int64); @scatter.reduce(v, 0, t0, v, reduce = 'multiply')", "2", VALUES(0.1875, 0.75)},
+    {"t0 = @zeros.default([1], dtype = torch.int64); @scatter.value_reduce(v, 0, t0, 2.0, reduce = 'add')", "2", VALUES(2.5, 0.75)},
+    {"@isin.Tensor_Tensor(x, v)", "2x3x4", VALUES(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0)},
+    {"@isin.Tensor_Scalar(v, 0.75, invert = True)", "2", VALUES(1, 0)},
+    {"@bucketize.Tensor(x, v)", "2x3x4", VALUES(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2)},
+    {"@bucketize.Tensor(x, v, right = True)", "2x3x4", VALUES(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2, 2)},
+    {"@bucketize.Scalar(0.6, v)", "", VALUES(1)},
+    {"@searchsorted.Tensor(x, x, side = 'right')", "2x3x4", VALUES(1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4)},
+    {"@histc.default(x, 4)", "4", VALUES(6, 6, 6, 6)},
+    {"@histc.default(x, 3, -1, 0.5)", "3", VALUES(4, 4, 5)},
+    {"@unfold.default(x, 2, 3, 1)", "2x3x2x3", VALUES(-1.5, -1.375, -1.25, -1.375, -1.25, -1.125, -1, -0.875, -0.75, -0.875, -0.75, -0.625, -0.5, -0.375, -0.25, -0.375, -0.25, -0.125, 0, 0.125, 0.25, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.625, 0.75, 0.875, 1, 1.125, 1.25, 1.125, 1.25, 1.375)},
+    {"@im2col.default(i, [2, 2], [1, 1], [0, 1], [2, 2])", "1x8x6", VALUES(0, -1.25, -0.75, 0, 0.75, 1.25, -1.5, -1, 0, 0.5, 1, 0, 0, -0.25, 0.25, 0, 1.75, 2.25, -0.5, 0, 0, 1.5, 2, 0, 0, 2.75, 3.25, 0, 4.75, 5.25, 2.5, 3, 0, 4.5, 5, 0, 0, 3.75, 4.25, 0, 5.75, 6.25, 3.5, 4, 0, 5.5, 6, 0)},
+    {"h10 = i[0]; @im2col.default(h10, [2, 1], [2, 1], [0, 0], [1, 2])", "4x4", VALUES(-1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6)},
+    {"t0 = @im2col.default(i, [2, 2], [1, 1], [1, 0], [2, 2]); @col2im.default(t0, [4, 4], [2, 2], [1, 1], [1, 0], [2, 2])", "1x2x4x4", VALUES(-1.5, -1.25, -1, -0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75, 3, 3.25, 3.5, 3.75, 4, 4.25, 4.5, 4.75, 5, 5.25, 5.5, 5.75, 6, 6.25)},
+    {"t0 = @view.default(x, [1, 3, 4, 2]); @grid_sampler_2d.default(i, t0, 0, 0, False)", "1x2x3x4", VALUES(0, 0, -0.5625, -1.25, -0.625, 0, 0.625, 1.25, 1.875, 1.6875, 0.28125, 0, 0, 0, 0.9375, 2.75, 3.375, 4, 4.625, 5.25, 5.875, 4.6875, 0.78125, 0)},
+    {"t0 = @view.default(x, [1, 3, 4, 2]); @grid_sampler_2d.default(i, t0, 1, 1, True)", "1x2x3x4", VALUES(-1.5, -1.5, -1.5, -0.5, -0.25, -0.25, 1, 1, 1, 2.25, 2.25, 2.25, 2.5, 2.5, 2.5, 3.5, 3.75, 3.75, 5, 5, 5, 6.25, 6.25, 6.25)},
+    {"t0 = @view.default(x, [1, 3, 4, 2]); @grid_sampler_2d.default(i, t0, 2, 2, False)", "1x2x3x4", VALUES(-1.20703125, -1.640625, -1.6875, -1.30859375, -0.73046875, 0.046875, 0.578125, 1.33203125, 1.95703125, 2.390625, 2.4375, 2.05859375, 2.79296875, 2.359375, 2.3125, 2.69140625, 3.26953125, 4.046875, 4.578125, 5.33203125, 5.95703125, 6.390625, 6.4375, 6.05859375)},
+    {"t0 = @view.default(x, [1, 2, 2, 2, 3]); t1 = @view.default(i, [1, 1, 2, 4, 4]); @grid_sampler.default(t1, t0, 0, 2, True)", "1x1x2x2x2", VALUES(-0.25, -1.203125, 0.15625, 1.609375, 3.0625, 4.515625, 5.96875, 5.078125)},
+    {"t0 = @arange.default(2); t1 = @zeros.default([1], dtype = torch.int64); h10 = x[0]; r = @embedding_bag.padding_idx(h10, t0, t1, False, 1, False, None, False, 0); r[0]", "1x4", VALUES(-1, -0.875, -0.75, -0.625)},
+    {"t0 = @arange.default(3); t1 = @arange.default(2); h10 = x[1]; r = @_embedding_bag.default(h10, t0, t1, False, 2); r[0]", "2x4", VALUES(0, 0.125, 0.25, 0.375, 1, 1.125, 1.25, 1.375)},
+    {"h10 = x[0]; @_pdist_forward.default(h10, 2.0)", "3", VALUES(1, 2, 1)},
+    {"h10 = x[0]; @pdist.default(h10, 1.0)", "3", VALUES(2, 4, 2)},
+    {"r = @tensor_split.sections(x, 3, 2); r[0]", "2x3x2", VALUES(-1.5, -1.375, -1, -0.875, -0.5, -0.375, 0, 0.125, 0.5, 0.625, 1, 1.125)},
+    {"r = @tensor_split.indices(x, [1, -1], 2); r[1]", "2x3x2", VALUES(-1.375, -1.25, -0.875, -0.75, -0.375, -0.25, 0.125, 0.25, 0.625, 0.75, 1.125, 1.25)},
+    {"@swapaxes.default(x, 0, 2)", "4x3x2", VALUES(-1.5, 0, -1, 0.5, -0.5, 1, -1.375, 0.125, -0.875, 0.625, -0.375, 1.125, -1.25, 0.25, -0.75, 0.75, -0.25, 1.25, -1.125, 0.375, -0.625, 0.875, -0.125, 1.375)},
+    {"r = @max_pool3d_with_indices.default(i, [1, 2, 2]); r[0]", "1x2x2x2", VALUES(-0.25, 0.25, 1.75, 2.25, 3.75, 4.25, 5.75, 6.25)},
 };
 // clang-format on
 
@@ -295,6 +330,27 @@ static void wrong_calls_are_refused(void **state) {
     refuse("@index.Tensor(x, [None])", "at least one tensor");
     refuse("@item.default(x)", "one known element");
     refuse("@outer.default(x, x)", "vectors");
+    refuse("t = @gt.Scalar(x, 0); s = t[0]; @index.Tensor(x, [None, None, s])", "too many");
+    refuse("t = @zeros.default([3], dtype = torch.bool); @index_put.default(x, [t], x)",
+           "a mask of shape [3] does not fit [2, 2]");
+    refuse("t = @gt.Scalar(x, 0); s = @zeros.default([1]); @masked_scatter.default(x, t, s)",
+           "marks more than the 1 elements");
+    refuse("@im2col.default(x, [2, 2], [1, 1], [0, 0], [1, 1])", "3 or 4 dimensions");
+    refuse("t = @view.default(x, [1, 2, 2]); "
+           "@col2im.default(t, [2, 2], [2147483647, 2147483647], [2147483647, 1], [0, 0], [1, 1])",
+           "does not fit");
+    refuse("t = @view.default(x, [1, 1, 2, 2]); @grid_sampler.default(t, t, 3, 0, False)",
+           "interpolation 3");
+    refuse("@unfold.default(x, 0, 3, 1)", "do not fit");
+    refuse("@histc.default(x, 0)", "at least one bin");
+    refuse("@histc.default(x, 9223372036854775807)", "bytes");
+    refuse("@searchsorted.Tensor(x, 1.0)", "do not fit sorted ones");
+    refuse("@diff.default(x, -1)", "order >= 0");
+    refuse("@_weight_norm.default(x, x, 2)", "-1 or a dimension");
+    refuse("@tensor_split.sections(x, 0)", "sections");
+    refuse("@diagonal.default(x, 0, 1, 1)", "two different dimensions");
+    refuse("@movedim.intlist(x, [0, 0], [0, 1])", "named twice");
+    refuse("@meshgrid.indexing([x], indexing = 'ij')", "vectors");
     refuse("@lstm.input(x, [x, x], [x, x, x], True, 1, 0.0, False, False, False)", "3 dimensions");
 }
 

@@ -74,6 +74,27 @@ static void carried_values_may_change_places(void **state) {
     CHECK(made, 21); // 1 1, 1 2, 2 3, 3 5, 5 8, 8 13, 13 21
 }
 
+#define WRAP(call) CALL("x, y", "    a = self.first\n", call, "0")
+#define CAST(device, enabled)                                                                      \
+    WRAP("wrap_with_autocast('" device "', torch.bfloat16, " enabled ", None, a, x, y)")
+
+static void contexts_run_their_graph(void **state) {
+    (void)state;
+    static const char *const calls[] = {WRAP("wrap_with_set_grad_enabled(False, a, x, y)"),
+                                        CAST("cpu", "False"), CAST("cuda", "True")};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        tare_tensor *made = NULL;
+        module *m = flow_of(BODY(SUM, "(s,)"), BODY(SUM, "(s,)"), calls[i]);
+        CHECK_DONE(run_flow(m, INPUTS(COUNTING(1, 1, 2), COUNTING(3, 1, 2)), &made, job_error()));
+        CHECK(made, 4, 6);
+    }
+    check_flow_fails(flow_of(BODY(SUM, "(s,)"), BODY(SUM, "(s,)"), CAST("cpu", "True")),
+                     INPUTS(COUNTING(1, 1, 2), COUNTING(3, 1, 2)), "autocast is not supported");
+    check_flow_fails(
+        flow_of(BODY(SUM, "(s,)"), BODY(SUM, "(s,)"), WRAP("wrap_with_set_grad_enabled(False, x)")),
+        INPUTS(COUNTING(1, 1, 2), COUNTING(3, 1, 2)), "expected a module");
+}
+
 static void results_of_rounds_are_stacked(void **state) {
     (void)state;
     tare_tensor *made = NULL;
@@ -137,6 +158,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_predicate_chooses_the_branch),
         cmocka_unit_test(carried_values_may_change_places),
+        cmocka_unit_test(contexts_run_their_graph),
         cmocka_unit_test(results_of_rounds_are_stacked),
         cmocka_unit_test(nothing_to_go_along_gives_nothing),
         cmocka_unit_test(graphs_that_do_not_fit_are_refused),

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows of images as columns (im2col) and their sums (col2im), and images sampled at the places
+// that a grid names.
+#include <math.h>
+#include <string.h>
+
+#include "ops/families/families.h"
+#include "ops/rules.h"
+
+// --- im2col(input, kernel_size, dilation, padding, stride) and col2im ---
+
+typedef struct window_plan {
+    const tare_tensor *x;
+    int64_t batch, channels; // batch 1 where there is no such dimension
+    int64_t image[2], kernel[2], dilation[2], padding[2], stride[2], blocks[2];
+} window_plan;
+
+static tare_status read_pair(op_call *call, size_t i, int64_t least, int64_t out[2]) {
+    TARE_TRY(tare__call_ints(call, i, 2, least, out));
+    for (int d = 0; d < 2; d++)
+        if (out[d] < least || out[d] > INT32_MAX)
+            return tare__call_fail(call, "size %lld is out of range", (long long)out[d]);
+    return TARE_OK;
+}
+
+// kernel_size, dilation, padding and stride, from parameter `at` on; how many blocks there are.
+static tare_status read_windows(op_call *call, size_t at, window_plan *p) {
+    TARE_TRY(read_pair(call, at, 1, p->kernel));
+    TARE_TRY(read_pair(call, at + 1, 1, p->dilation));
+    TARE_TRY(read_pair(call, at + 2, 0, p->padding));
+    TARE_TRY(read_pair(call, at + 3, 1, p->stride));
+    for (int d = 0; d < 2; d++) {
+        if (p->image[d] < 0 || p->image[d] > INT32_MAX)
+            return tare__call_fail(call, "size %lld is out of range", (long long)p->image[d]);
+        const int64_t room = p->image[d] + 2 * p->padding[d] -
+                             tare__size_product(p->dilation[d], p->kernel[d] - 1) - 1;
+        if (room < 0)
+            return tare__call_fail(call, "a window of %lld does not fit a size of %lld",
+                                   (long long)p->kernel[d], (long long)p->image[d]);
+        p->blocks[d] = room / p->stride[d] + 1;
+    }
+    return TARE_OK;
+}
+
+// The dimensions in front of the last `own`: batch and channels, or channels alone.
+static tare_status read_front(op_call *call, int own, window_plan *p) {
+    TARE_TRY(tare__need_float(call, 0, &p->x));
+    const int front = p->x->ndim - own;
+    if (front != 1 && front != 2)
+        return tare__call_fail(call, "input must have %d or %d dimensions, found shape %s", own + 1,
+                               own + 2, tare__call_shape_text(call, p->x));
+    p->batch = front == 2 ? p->x->shape[0] : 1;
+    p->channels = p->x->shape[front - 1];
+    return TARE_OK;
+}
+
+static tare_status read_im2col(op_call *call, window_plan *p) {
+    *p = (window_plan){.batch = 1};
+    TARE_TRY(read_front(call, 2, p));
+    p->image[0] = p->x->shape[p->x->ndim - 2];
+    p->image[1] = p->x->shape[p->x->ndim - 1];
+    return read_windows(call, 1, p);
+}
+
+static tare_status read_col2im(op_call *call, window_plan *p) {
+    *p = (window_plan){.batch = 1};
+    TARE_TRY(read_front(call, 1, p));
+    TARE_TRY(read_pair(call, 1, 1, p->image));
+    TARE_TRY(read_windows(call, 2, p));
+    const int64_t area = tare__size_product(p->kernel[0], p->kernel[1]);
+    const int64_t blocks = tare__size_product(p->blocks[0], p->blocks[1]);
+    if (p->channels % area != 0 || p->x->shape[p->x->ndim - 1] != blocks)
+        return tare__call_fail(call, "input of shape %s does not hold windows of this size",
+                               tare__call_shape_text(call, p->x));
+    p->channels /= area;
+    return TARE_OK;
+}
+
+// The result: batch, if the input has one, and `count` sizes.
+static tare_status front_result(op_call *call, const window_plan *p, bool has_batch,
+                                const int64_t *sizes, int count) {
+    int64_t shape[4] = {p->batch};
+    const int front = has_batch ? 1 : 0;
+    memcpy(shape + front, sizes, (size_t)count * sizeof *sizes);
+    return tare__call_result(call, TARE_FLOAT32, front + count, shape, NULL);
+}
+
+static tare_status im2col_shape(op_call *call) {
+    window_plan p;
+    TARE_TRY(read_im2col(call, &p));
+    const int64_t area = tare__size_product(p.kernel[0], p.kernel[1]);
+    const int64_t sizes[] = {tare__size_product(p.channels, area),
+                             tare__size_product(p.blocks[0], p.blocks[1])};
+    return front_result(call, &p, p.x->ndim == 4, sizes, 2);
+}
+
+static tare_status col2im_shape(op_call *call) {
+    window_plan p;
+    TARE_TRY(read_col2im(call, &p));
+    const int64_t sizes[] = {p.channels, p.image[0], p.image[1]};
+    return front_result(call, &p, p.x->ndim == 3, sizes, 3);
+}
+
+// Where element (row, column) of the columns lies in its image; -1: in the padding. The rows of a
+// channel are the kernel's elements, the columns are the blocks.
+static int64_t place_in_image(const window_plan *p, int64_t row, int64_t column) {
+    const int64_t tap[] = {row / p->kernel[1] % p->kernel[0], row % p->kernel[1]};
+    const int64_t block[] = {column / p->blocks[1], column % p->blocks[1]};
+    int64_t at[2];
+    for (int d = 0; d < 2; d++) {
+        at[d] = block[d] * p->stride[d] - p->padding[d] + tap[d] * p->dilation[d];
+        if (at[d] < 0 || at[d] >= p->image[d]) return -1;
+    }
+    const int64_t channel = row / p->kernel[1] / p->kernel[0];
+    return (channel * p->image[0] + at[0]) * p->image[1] + at[1];
+}
+
+static void copy_windows(const window_plan *p, float *columns, float *images, bool to_columns) {
+    const int64_t rows = p->channels * p->kernel[0] * p->kernel[1];
+    const int64_t count = p->blocks[0] * p->blocks[1];
+    const int64_t image = p->channels * p->image[0] * p->image[1];
+    for (int64_t b = 0; b < p->batch; b++)
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t k = 0; k < count; k++, columns++) {
+                const int64_t at = place_in_image(p, r, k);
+                if (to_columns)
+                    *columns = at < 0 ? 0 : images[b * image + at];
+                else if (at >= 0)
+                    images[b * image + at] += *columns;
+            }
+}
+
+static tare_status im2col_reference(op_call *call) {
+    window_plan p;
+    TARE_TRY(read_im2col(call, &p));
+    copy_windows(&p, tare__f32(tare__call_out(call)), tare__f32(p.x), true);
+    return TARE_OK;
+}
+
+static tare_status col2im_reference(op_call *call) {
+    window_plan p;
+    TARE_TRY(read_col2im(call, &p));
+    tare_tensor *y = tare__call_out(call);
+    memset(y->data, 0, tare__tensor_bytes(y));
+    copy_windows(&p, tare__f32(p.x), tare__f32(y), false);
+    return TARE_OK;
+}
+
+// --- grid_sampler(input [N][C]image, grid [N]places[dims], interpolation, padding, align_corners)
+// ---
+
+enum { SAMPLE_LINEAR, SAMPLE_NEAREST, SAMPLE_CUBIC };
+enum { OUTSIDE_ZEROS, OUTSIDE_BORDER, OUTSIDE_REFLECTION };
+
+typedef struct sampler {
+    const tare_tensor *x, *grid;
+    int dims;
+    int64_t mode, outside;
+    bool aligns;
+    int64_t size[3]; // of an image, the outermost dimension first; unused ones in front are 1
+    int64_t plane, places;
+} sampler;
+
+static tare_status read_sampler(op_call *call, sampler *s) {
+    *s = (sampler){.size = {1, 1, 1}, .plane = 1, .places = 1};
+    TARE_TRY(tare__need_float(call, 0, &s->x));
+    TARE_TRY(tare__need_float(call, 1, &s->grid));
+    TARE_TRY(tare__call_int(call, 2, 0, &s->mode));
+    TARE_TRY(tare__call_int(call, 3, 0, &s->outside));
+    TARE_TRY(tare__call_bool(call, 4, false, &s->aligns));
+    s->dims = s->x->ndim - 2;
+    const bool fits = (s->dims == 2 || s->dims == 3) && s->grid->ndim == s->x->ndim &&
+                      s->grid->shape[0] == s->x->shape[0] &&
+                      s->grid->shape[s->grid->ndim - 1] == s->dims;
+    if (!fits)
+        return tare__call_fail(call, "a grid of shape %s does not fit an input of shape %s",
+                               tare__call_shape_text(call, s->grid),
+                               tare__call_shape_text(call, s->x));
+    if (s->mode < 0 || s->mode > SAMPLE_CUBIC || s->outside < 0 ||
+        s->outside > OUTSIDE_REFLECTION || (s->mode == SAMPLE_CUBIC && s->dims == 3))
+        return tare__call_fail(call, "interpolation %lld with padding %lld is not supported",
+                               (long long)s->mode, (long long)s->outside);
+    for (int d = 0; d < s->dims; d++) {
+        s->size[3 - s->dims + d] = s->x->shape[2 + d];
+        s->plane *= s->x->shape[2 + d];
+        s->places *= s->grid->shape[1 + d];
+        if (s->x->shape[2 + d] < 1 || s->x->shape[2 + d] > INT32_MAX)
+            return tare__call_fail(call, "input of shape %s cannot be sampled",
+                                   tare__call_shape_text(call, s->x));
+    }
+    return TARE_OK;
+}
+
+static tare_status sampler_shape(op_call *call) {
+    sampler s;
+    int64_t shape[TARE_MAX_DIMS];
+    TARE_TRY(read_sampler(call, &s));
+    memcpy(shape, s.x->shape, sizeof shape);
+    for (int d = 0; d < s.dims; d++) shape[2 + d] = s.grid->shape[1 + d];
+    return tare__call_result(call, TARE_FLOAT32, s.x->ndim, shape, NULL);
+}
+
+// -1 .. 1 become places of elements.
+static float unnormalized(const sampler *s, float v, int64_t size) {
+    return s->aligns ? (v + 1) / 2 * (float)(size - 1) : ((v + 1) * (float)size - 1) / 2;
+}
+
+// Between low / 2 and high / 2, back and forth.
+static float reflected(float v, int64_t low, int64_t high) {
+    if (low == high) return 0;
+    const float least = (float)low / 2, span = (float)(high - low) / 2;
+    const float way = fabsf(v - least), rest = fmodf(way, span);
+    const bool is_back = fmodf(floorf(way / span), 2) != 0;
+    return is_back ? span - rest + least : rest + least;
+}
+
+static float inside_of(const sampler *s, float v, int64_t size) {
+    if (s->outside == OUTSIDE_ZEROS) return v;
+    if (s->outside == OUTSIDE_REFLECTION)
+        v = s->aligns ? reflected(v, 0, 2 * (size - 1)) : reflected(v, -1, 2 * size - 1);
+    const float last = (float)(size - 1);
+    return v > 0 ? (v < last ? v : last) : 0; // NaN becomes 0
+}
+
+// The elements along one dimension that a place is made of, and their shares.
+typedef struct sample_taps {
+    int count;
+    float at[4], share[4]; // whole numbers
+} sample_taps;
+
+static float cubic_near(float x) {
+    return ((-0.75f + 2) * x - (-0.75f + 3)) * x * x + 1;
+}
+static float cubic_far(float x) {
+    return ((-0.75f * x + 5 * 0.75f) * x - 8 * 0.75f) * x + 4 * 0.75f;
+}
+
+static sample_taps taps_at(const sampler *s, int d, float v) {
+    const int64_t size = s->size[d];
+    if (d < 3 - s->dims) return (sample_taps){.count = 1, .share = {1}};
+    const float place = unnormalized(s, v, size);
+    if (s->mode == SAMPLE_CUBIC) {
+        const float first = floorf(place), t = place - first;
+        sample_taps c = {
+            .count = 4,
+            .share = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)}};
+        for (int k = 0; k < 4; k++) c.at[k] = inside_of(s, first - 1 + (float)k, size);
+        return c;
+    }
+    const float inside = inside_of(s, place, size), first = floorf(inside);
+    if (s->mode == SAMPLE_NEAREST)
+        return (sample_taps){.count = 1, .at = {nearbyintf(inside)}, .share = {1}};
+    return (sample_taps){
+        .count = 2, .at = {first, first + 1}, .share = {first + 1 - inside, inside - first}};
+}
+
+// The element at these places; 0 outside of the image.
+static float element_at(const sampler *s, const float *plane, const float at[3]) {
+    int64_t index = 0;
+    for (int d = 0; d < 3; d++) {
+        if (!(at[d] >= 0 && at[d] < (float)s->size[d])) return 0;
+        const int64_t i = (int64_t)at[d];
+        index = index * s->size[d] + (i < s->size[d] ? i : s->size[d] - 1);
+    }
+    return plane[index];
+}
+
+static float sample(const sampler *s, const float *plane, const sample_taps taps[3]) {
+    float sum = 0;
+    for (int i = 0; i < taps[0].count; i++)
+        for (int j = 0; j < taps[1].count; j++)
+            for (int k = 0; k < taps[2].count; k++) {
+                const float at[] = {taps[0].at[i], taps[1].at[j], taps[2].at[k]};
+                const float share = taps[0].share[i] * taps[1].share[j] * taps[2].share[k];
+                sum += element_at(s, plane, at) * share;
+            }
+    return sum;
+}
+
+static tare_status sampler_reference(op_call *call) {
+    sampler s;
+    TARE_TRY(read_sampler(call, &s));
+    const int64_t channels = s.x->shape[1];
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t b = 0; b < s.x->shape[0]; b++)
+        for (int64_t i = 0; i < s.places; i++) {
+            // The grid's last dimension names the innermost one first.
+            const float *place = tare__f32(s.grid) + (b * s.places + i) * s.dims;
+            sample_taps taps[3];
+            for (int d = 0; d < 3; d++) taps[d] = taps_at(&s, d, d < 3 - s.dims ? 0 : place[2 - d]);
+            for (int64_t c = 0; c < channels; c++)
+                y[(b * channels + c) * s.places + i] =
+                    sample(&s, tare__f32(s.x) + (b * channels + c) * s.plane, taps);
+        }
+    return TARE_OK;
+}
+
+// --- rows ---
+
+#define ATEN(name) "torch.ops.aten." name
+
+// clang-format off
+static const op_info rows[] = {
+    {.id = "im2col", .functions = ATEN("im2col.default") "|torch._C._nn.im2col", .params = "input/self|kernel_size|dilation|padding|stride",
+     .shape = im2col_shape, .reference = im2col_reference},
+    {.id = "col2im", .functions = ATEN("col2im.default") "|torch._C._nn.col2im", .params = "input/self|output_size|kernel_size|dilation|padding|stride",
+     .shape = col2im_shape, .reference = col2im_reference},
+    {.id = "grid_sampler", .functions = "torch.grid_sampler|" ATEN("grid_sampler.default") "|" ATEN("grid_sampler_2d.default") "|" ATEN("grid_sampler_3d.default"),
+     .params = "input|grid|interpolation_mode|padding_mode|align_corners", .shape = sampler_shape, .reference = sampler_reference},
+};
+// clang-format on
+
+const op_table tare__windows_ops = OP_TABLE(rows);
