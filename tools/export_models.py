@@ -187,7 +187,7 @@ def settle(module, batches):
         m.momentum = None  # a plain average
     with torch.no_grad():
         for batch in batches:
-            module(*batch)
+            module(**batch) if isinstance(batch, dict) else module(*batch)
     for m in norms:
         m.momentum = 0.1
 

@@ -1,0 +1,495 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Sends networks that nobody here wrote through the three doors, and says what became of each.
+
+    pip install torch torchvision timm transformers onnx onnxruntime onnxscript numpy
+    make build
+    python tools/zoo.py run build/zoo [NAME ..] [--door trace|pt2|onnx ..] [--peer] --tare build/bin/tare
+    python tools/zoo.py table build/zoo
+
+The networks are torchvision's, timm's and transformers', with random weights whose batch norms are settled
+(export_models.py). The doors: `trace` by tare_export.py, `pt2` by torch.export, `onnx` by torch's exporter. Through each, a
+network runs in float, beside torch's outputs; it is quantized with 8 samples, runs in integers on 2 others, and both forms
+are timed in turns on one thread. --peer does the same with ONNX Runtime's static int8 (QDQ, per channel). What was
+found is added to FOLDER/results.json, from which `table` writes the table of docs/models.md. Every network has a process
+and a time limit of its own.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+DOORS = {"trace": ".safetensors", "pt2": ".pt2", "onnx": ".onnx"}
+QUANTIZE = {"trace": ["--backend", "x86"], "onnx": ["--backend", "x86"], "pt2": ["--quantizer", "X86InductorQuantizer"]}
+EXAMPLES, CALIBRATION = 2, 8
+SECONDS_OF_A_NETWORK = 900
+
+# --- the networks ---
+
+TORCHVISION = """alexnet vgg11_bn squeezenet1_1 resnet18 resnext50_32x4d wide_resnet50_2 densenet121 googlenet inception_v3
+mnasnet0_5 mobilenet_v2 mobilenet_v3_small regnet_y_400mf regnet_x_400mf shufflenet_v2_x0_5 efficientnet_b0
+efficientnet_v2_s convnext_tiny maxvit_t swin_t swin_v2_t vit_b_32"""
+
+TIMM = """beit_base_patch16_224 botnet26t_256 cait_xxs24_224 coat_tiny coatnet_nano_rw_224 convit_tiny convmixer_768_32
+convnextv2_atto crossvit_tiny_240 cspresnet50 darknet53 davit_tiny deit_tiny_patch16_224 dla46_c dm_nfnet_f0 dpn48b
+eca_resnet33ts edgenext_xx_small efficientformer_l1 efficientformerv2_s0 efficientnet_b0 efficientvit_b0 efficientvit_m0
+ese_vovnet19b_dw eva02_tiny_patch14_224 fasternet_t0 fastvit_t8 fbnetc_100 focalnet_tiny_srf gcvit_xxtiny gernet_s
+ghostnetv2_100 gmlp_s16_224 halonet26t hardcorenas_a hgnetv2_b0 hiera_tiny_224 hrnet_w18_small inception_next_tiny
+lambda_resnet26t lcnet_050 levit_128s mambaout_femto maxvit_nano_rw_256 caformer_s18 mixer_s32_224 mixnet_s mnasnet_100
+mobilenetv4_conv_small mobilenetv4_hybrid_medium mobileone_s0 mobilevit_xxs mobilevitv2_050 mvitv2_tiny nest_tiny nfnet_l0
+pit_ti_224 poolformerv2_s12 pvt_v2_b0 rdnet_tiny regnety_002 repghostnet_050 repvgg_a0 repvit_m0_9 res2net50_14w_8s
+resmlp_12_224 resnest14d resnetv2_50 rexnet_100 selecsls42b sequencer2d_s shvit_s1 skresnet18 spnasnet_100 starnet_s1
+swiftformer_xs swin_tiny_patch4_window7_224 swinv2_tiny_window8_256 tf_efficientnet_lite0 tf_efficientnetv2_b0
+tf_mixnet_s tiny_vit_5m_224 tinynet_e tresnet_m twins_svt_small vgg11 visformer_tiny vit_tiny_patch16_224 vitamin_small_224
+volo_d1_224 vovnet39a xception41 xcit_nano_12_p16_224"""
+
+# A transformer: model's class, configuration's, its sizes (small: these are shapes, not sizes, that are tried), inputs.
+_WIDE = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+_TEXT = {"vocab_size": 1000, **_WIDE}
+_GROUPED = {**_TEXT, "num_key_value_heads": 2}
+_PICTURE = {**_WIDE, "image_size": 64}
+_SPEECH = {"d_model": 64, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
+           "encoder_ffn_dim": 128, "decoder_ffn_dim": 128}
+_STAGES = {"hidden_sizes": [16, 32, 64, 128], "depths": [1, 1, 2, 1]}
+TRANSFORMERS = {
+    "albert": ("AlbertModel", "AlbertConfig", {**_TEXT, "embedding_size": 32}, "words"),
+    "bert": ("BertModel", "BertConfig", _TEXT, "words"),
+    "bert_masked": ("BertModel", "BertConfig", _TEXT, "masked words"),
+    "bert_classifier": ("BertForSequenceClassification", "BertConfig", _TEXT, "words"),
+    "bloom": ("BloomForCausalLM", "BloomConfig", {"vocab_size": 1000, "hidden_size": 64, "n_layer": 2, "n_head": 4}, "words"),
+    "camembert": ("CamembertModel", "CamembertConfig", _TEXT, "words"),
+    "clip_text": ("CLIPTextModel", "CLIPTextConfig", _TEXT, "words"),
+    "clip_vision": ("CLIPVisionModel", "CLIPVisionConfig", _PICTURE, "picture"),
+    "convbert": ("ConvBertModel", "ConvBertConfig", {**_TEXT, "embedding_size": 64}, "words"),
+    "convnext": ("ConvNextModel", "ConvNextConfig", _STAGES, "picture"),
+    "cvt": ("CvtModel", "CvtConfig", {"embed_dim": [16, 32, 64], "num_heads": [1, 2, 4], "depth": [1, 1, 2]}, "picture"),
+    "data2vec": ("Data2VecVisionModel", "Data2VecVisionConfig", _PICTURE, "picture"),
+    "deberta": ("DebertaModel", "DebertaConfig", _TEXT, "words"),
+    "deberta_v2": ("DebertaV2Model", "DebertaV2Config", _TEXT, "words"),
+    "deit": ("DeiTModel", "DeiTConfig", _PICTURE, "picture"),
+    "dinov2": ("Dinov2Model", "Dinov2Config", {**_WIDE, "image_size": 70}, "picture of 70"),
+    "distilbert": ("DistilBertModel", "DistilBertConfig",
+                   {"vocab_size": 1000, "dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128}, "words"),
+    "dpt": ("DPTForDepthEstimation", "DPTConfig", {**_PICTURE, "num_hidden_layers": 4, "backbone_out_indices": [0, 1, 2, 3],
+            "neck_hidden_sizes": [16, 16, 32, 32], "fusion_hidden_size": 32}, "picture"),
+    "electra": ("ElectraModel", "ElectraConfig", {**_TEXT, "embedding_size": 32}, "words"),
+    "ernie": ("ErnieModel", "ErnieConfig", _TEXT, "words"),
+    "falcon": ("FalconForCausalLM", "FalconConfig", _TEXT, "words"),
+    "funnel": ("FunnelBaseModel", "FunnelConfig",
+               {"vocab_size": 1000, "d_model": 64, "n_head": 4, "d_head": 16, "d_inner": 128, "block_sizes": [1, 1]}, "words"),
+    "gemma": ("GemmaForCausalLM", "GemmaConfig", {**_GROUPED, "head_dim": 16}, "words"),
+    "glpn": ("GLPNModel", "GLPNConfig", {"hidden_sizes": [16, 32, 64, 128], "depths": [1, 1, 1, 1]}, "picture"),
+    "gpt2": ("GPT2LMHeadModel", "GPT2Config", {"vocab_size": 1000, "n_embd": 64, "n_layer": 2, "n_head": 4}, "words"),
+    "gpt_neox": ("GPTNeoXForCausalLM", "GPTNeoXConfig", _TEXT, "words"),
+    "hubert": ("HubertModel", "HubertConfig", _WIDE, "sound"),
+    "ibert": ("IBertModel", "IBertConfig", _TEXT, "words"),
+    "layoutlm": ("LayoutLMModel", "LayoutLMConfig", _TEXT, "words"),
+    "levit": ("LevitModel", "LevitConfig", {"image_size": 64, "hidden_sizes": [32, 64, 96], "depths": [1, 1, 1]}, "picture"),
+    "llama": ("LlamaForCausalLM", "LlamaConfig", _GROUPED, "words"),
+    "mistral": ("MistralForCausalLM", "MistralConfig", _GROUPED, "words"),
+    "mobilebert": ("MobileBertModel", "MobileBertConfig",
+                   {**_TEXT, "embedding_size": 32, "intra_bottleneck_size": 32, "true_hidden_size": 32}, "words"),
+    "mobilenet_v1": ("MobileNetV1Model", "MobileNetV1Config", {"depth_multiplier": 0.25}, "picture"),
+    "mobilevit": ("MobileViTModel", "MobileViTConfig", {}, "picture"),
+    "mpnet": ("MPNetModel", "MPNetConfig", _TEXT, "words"),
+    "nystromformer": ("NystromformerModel", "NystromformerConfig", {**_TEXT, "segment_means_seq_len": 32, "num_landmarks": 8}, "words"),
+    "opt": ("OPTForCausalLM", "OPTConfig", {"vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "ffn_dim": 128, "word_embed_proj_dim": 64}, "words"),
+    "phi": ("PhiForCausalLM", "PhiConfig", _TEXT, "words"),
+    "poolformer": ("PoolFormerModel", "PoolFormerConfig", _STAGES, "picture"),
+    "pvt": ("PvtModel", "PvtConfig", {"image_size": 64, "hidden_sizes": [16, 32, 64, 128], "depths": [1, 1, 1, 1]}, "picture"),
+    "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", _GROUPED, "words"),
+    "regnet": ("RegNetModel", "RegNetConfig", {"embedding_size": 16, **_STAGES}, "picture"),
+    "rembert": ("RemBertModel", "RemBertConfig", {**_TEXT, "input_embedding_size": 32}, "words"),
+    "resnet": ("ResNetModel", "ResNetConfig", {"embedding_size": 16, **_STAGES}, "picture"),
+    "roberta": ("RobertaModel", "RobertaConfig", _TEXT, "words"),
+    "roformer": ("RoFormerModel", "RoFormerConfig", _TEXT, "words"),
+    "segformer": ("SegformerForSemanticSegmentation", "SegformerConfig", {"hidden_sizes": [16, 32, 64, 128]}, "picture"),
+    "sew": ("SEWModel", "SEWConfig", _WIDE, "sound"),
+    "squeezebert": ("SqueezeBertModel", "SqueezeBertConfig", _TEXT, "words"),
+    "swin": ("SwinModel", "SwinConfig", {"image_size": 64, "embed_dim": 32, "depths": [1, 1], "num_heads": [2, 4]}, "picture"),
+    "t5_encoder": ("T5EncoderModel", "T5Config",
+                   {"vocab_size": 1000, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4}, "words"),
+    "upernet": ("UperNetForSemanticSegmentation", "UperNetConfig", {"hidden_size": 32, "auxiliary_channels": 16}, "picture"),
+    "vit": ("ViTForImageClassification", "ViTConfig", _PICTURE, "picture"),
+    "vit_mae": ("ViTMAEModel", "ViTMAEConfig", {**_PICTURE, "mask_ratio": 0.0}, "picture"),
+    "wav2vec2": ("Wav2Vec2Model", "Wav2Vec2Config", _WIDE, "sound"),
+    "whisper_encoder": ("WhisperModel", "WhisperConfig", {**_SPEECH, "max_source_positions": 100}, "spectrogram"),
+    "yolos": ("YolosModel", "YolosConfig", {**_WIDE, "image_size": [64, 64]}, "picture"),
+}
+
+
+def inputs_of(kind, count, generator):
+    import torch
+    if kind.endswith("words"):
+        made = {"input_ids": torch.randint(5, 1000, (count, 32), generator=generator)}
+        if kind.startswith("masked"):
+            mask = torch.ones(count, 32, dtype=torch.int64)
+            mask[:, 24:] = 0
+            made["attention_mask"] = mask
+        return made
+    if kind.startswith("picture"):
+        size = int(kind.rpartition(" ")[2]) if " " in kind else 64
+        return {"pixel_values": torch.randn(count, 3, size, size, generator=generator)}
+    if kind == "sound":
+        return {"input_values": torch.randn(count, 4000, generator=generator)}
+    return {"input_features": torch.randn(count, 80, 200, generator=generator)}
+
+
+def networks():
+    """name -> what makes (module in eval mode, count -> inputs by name)."""
+    found = {f"torchvision/{name}": name for name in TORCHVISION.split()}
+    found.update({f"timm/{name}": name for name in TIMM.split()})
+    found.update({f"transformers/{name}": name for name in TRANSFORMERS})
+    return found
+
+
+def make(name, generator):
+    import torch
+    source, _, own = name.partition("/")
+    if source == "transformers":
+        import transformers
+        kind, config, sizes, inputs = TRANSFORMERS[own]
+        module = getattr(transformers, kind)(getattr(transformers, config)(**sizes))
+        module = module.encoder if own == "whisper_encoder" else module
+        return module.eval(), lambda count: inputs_of(inputs, count, generator)
+    if source == "timm":
+        import timm
+        module = timm.create_model(own, num_classes=100)
+        shape = module.default_cfg["input_size"]
+    else:
+        import torchvision
+        more = {"aux_logits": False, "init_weights": False} if own in ("googlenet", "inception_v3") else {}
+        module, size = torchvision.models.get_model(own, num_classes=100, **more), 299 if "inception" in own else 224
+        shape = (3, size, size)
+    return module.eval(), lambda count: {"x": torch.randn(count, *shape, generator=generator)}
+
+
+# --- the doors ---
+
+def write_onnx(module, inputs, path):
+    import torch
+    names = list(inputs)
+    try:
+        torch.onnx.export(module, (), path, kwargs=inputs, input_names=names, dynamo=False, opset_version=17,
+                          dynamic_axes={name: {0: "N"} for name in names})
+    except Exception:  # what the older exporter cannot trace, the newer one may
+        torch.onnx.export(module, (), path, kwargs=inputs, input_names=names, dynamo=True, opset_version=18,
+                          external_data=False, verbose=False)
+
+
+def write_program(module, inputs, path):
+    import torch
+    shapes = {name: {0: torch.export.Dim.AUTO} for name in inputs}
+    try:
+        program = torch.export.export(module, (), inputs, dynamic_shapes=shapes)
+    except Exception:  # a network that takes one batch only
+        program = torch.export.export(module, (), inputs)
+    torch.export.save(program, path)
+
+
+def write_trace(module, inputs, path):
+    import tare_export
+    tare_export.export(module, (), path, kwargs=inputs, fallback=False)
+
+
+WRITERS = {"trace": write_trace, "pt2": write_program, "onnx": write_onnx}
+
+
+# --- one network ---
+
+class Failed(Exception):
+    """A command of tare that did not do what was asked."""
+
+
+def run(tare, *arguments):
+    done = subprocess.run([tare, *map(str, arguments)], capture_output=True, text=True, timeout=SECONDS_OF_A_NETWORK,
+                          env=dict(os.environ, LC_ALL="C"), check=False)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise Failed(f"{arguments[0]}: {said[0] if said else done.returncode}")
+    return done.stdout
+
+
+def arrays(path):
+    import numpy as np
+    with np.load(path) as file:
+        return [file[name] for name in file.files]
+
+
+def first_like(expected, found):
+    """Of the outputs the one that is compared: the first of torch's, wherever it stands."""
+    return next((x for x in found if x.shape == expected.shape and x.dtype.kind == "f"), None)
+
+
+def quality(expected, found):
+    import numpy as np
+    y = first_like(expected, found)
+    if y is None:
+        raise Failed(f"no output has the shape {list(expected.shape)}")
+    noise = float(np.square(expected.astype(np.float64) - y).sum())
+    signal = float(np.square(expected, dtype=np.float64).sum())
+    sqnr = 10 * np.log10(signal / noise) if noise > 0 and signal > 0 else None
+    return float(np.abs(expected - y).max() / max(np.abs(expected).max(), 1e-30)), sqnr
+
+
+def share_of_references(tare, model, inputs, batch):
+    """The share of the time of a run in steps that call an operator's reference."""
+    layers = json.loads(run(tare, "bench", model, "--input", inputs, "--batch", batch, "--seconds", 1, "--layers", "--json"))
+    layers = layers["layers"]
+    total = sum(layer["median_ms"] for layer in layers)
+    slow = {}
+    for layer in layers:
+        if layer["kind"] == "call":
+            slow[layer.get("op", "?")] = slow.get(layer.get("op", "?"), 0) + layer["median_ms"]
+    return {op: round(ms / total, 4) for op, ms in sorted(slow.items(), key=lambda item: -item[1])[:4] if ms > 0.002 * total}
+
+
+def times_of(tare, model, int8, inputs, seconds):
+    """Both forms in turns; of one sample, or of a batch where the network takes no other."""
+    for batch in (1, EXAMPLES):
+        try:
+            times = json.loads(run(tare, "bench", int8, "--against", model, "--input", inputs, "--batch", batch,
+                                   "--seconds", seconds, "--json"))
+            break
+        except Failed:
+            if batch == EXAMPLES:
+                raise
+    return {"batch": batch, "ms": [times["against"]["median_ms"], times["model"]["median_ms"]],
+            "references": {"float": share_of_references(tare, model, inputs, batch),
+                           "int8": share_of_references(tare, int8, inputs, batch)}}
+
+
+def measure(tare, door, model, folder, expected, seconds):
+    inputs, calibration, int8 = folder / "inputs.npz", folder / "calibration.npz", folder / "int8.safetensors"
+    run(tare, "run", model, "--input", inputs, "-o", folder / "float.npz")
+    found = {"error": quality(expected, arrays(folder / "float.npz"))[0]}
+    begin = time.monotonic()
+    try:
+        run(tare, "quantize", model, *QUANTIZE[door], "--calibrate", calibration, "--batch", EXAMPLES, "-o", int8,
+            "--report", folder)
+        found["quantize_s"] = time.monotonic() - begin
+        run(tare, "run", int8, "--input", inputs, "-o", folder / "int8.npz")
+        found["sqnr"] = quality(expected, arrays(folder / "int8.npz"))[1]
+        found["coverage"] = json.loads((folder / "coverage.json").read_text())
+        if seconds > 0:
+            found.update(times_of(tare, model, int8, inputs, seconds))
+    except Failed as e:
+        found["refused"] = str(e)
+    return found
+
+
+def measure_peer(folder, model, expected, seconds):
+    """ONNX Runtime: static quantization as its guide has it, batch of 1, one thread."""
+    import numpy as np
+    import onnxruntime as ort
+    from onnxruntime import quantization
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    with np.load(folder / "calibration.npz") as file:
+        samples = dict(file)
+
+    class Reader(quantization.CalibrationDataReader):
+        def __init__(self):
+            self.at = 0
+
+        def get_next(self):
+            self.at += EXAMPLES
+            return {n: x[self.at - EXAMPLES:self.at] for n, x in samples.items()} if self.at <= CALIBRATION else None
+
+    ready, int8 = str(folder / "ready.onnx"), str(folder / "peer.onnx")
+    try:
+        quant_pre_process(str(model), ready)
+    except Exception:
+        ready = str(model)
+    quantization.quantize_static(ready, int8, Reader(), per_channel=True, activation_type=quantization.QuantType.QUInt8,
+                                 weight_type=quantization.QuantType.QInt8)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    found = {}
+    with np.load(folder / "inputs.npz") as file:
+        inputs = dict(file)
+    for form, path in (("float", str(model)), ("int8", int8)):
+        session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        outputs = session.run(None, inputs)
+        if form == "int8":
+            found["sqnr"] = quality(expected, outputs)[1]
+        one = {n: x[:1] for n, x in inputs.items()}
+        try:
+            session.run(None, one)
+        except Exception:
+            one = inputs
+        times, end = [], time.monotonic() + seconds
+        while time.monotonic() < end or len(times) < 3:
+            begin = time.perf_counter()
+            session.run(None, one)
+            times.append(time.perf_counter() - begin)
+        found[f"{form}_ms"] = 1000 * float(np.median(times))
+    return found
+
+
+def one_network(options, name):
+    """Runs in a process of its own; prints its results as JSON on the last line."""
+    import numpy as np
+    import torch
+
+    import export_models
+    import tare_export
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
+    module, inputs = make(name, generator)
+    calibration, examples = inputs(CALIBRATION), inputs(EXAMPLES)
+    export_models.settle(module, [calibration])
+    module.eval()
+    with torch.no_grad():
+        expected = next(t for t in tare_export.flatten(module(**examples)) if t.is_floating_point()).numpy()
+    results = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch)
+        np.savez(folder / "inputs.npz", **{n: t.numpy() for n, t in examples.items()})
+        np.savez(folder / "calibration.npz", **{n: t.numpy() for n, t in calibration.items()})
+        for door in options.door:
+            model = folder / f"model{DOORS[door]}"
+            try:
+                with torch.no_grad():
+                    WRITERS[door](module, examples, str(model))
+                results[door] = measure(options.tare, door, model, folder, expected, options.seconds)
+            except Failed as e:
+                results[door] = {"refused": str(e)}
+            except Exception as e:  # an exporter lets through whatever it meets
+                results[door] = {"not_written": f"{type(e).__name__}: {str(e).strip().splitlines()[0] if str(e).strip() else ''}"}
+            if door == "onnx" and options.peer and model.exists():
+                try:
+                    results["peer"] = measure_peer(folder, model, expected, options.seconds)
+                except Exception as e:
+                    results["peer"] = {"refused": f"{type(e).__name__}: {str(e).strip().splitlines()[0] if str(e).strip() else ''}"}
+    print("\n" + json.dumps(results))
+
+
+# --- all of them ---
+
+def line(name, door, m):
+    said = m.get("refused") or m.get("not_written")
+    if "error" not in m:
+        return f"{name} {door}: {said}"
+    text = f"{name} {door}: float error {m['error']:.1e}"
+    if said:
+        return f"{text}; {said}"
+    c = m["coverage"]
+    sqnr = f"{m['sqnr']:.1f} dB" if m["sqnr"] is not None else "equal"
+    times = f", {m['ms'][0]:.3g} and {m['ms'][1]:.3g} ms" if "ms" in m else ""
+    return (f"{text}, SQNR {sqnr}, {c['quantized_operators']} of {c['operators']} operators, {c['float_islands']} islands"
+            f"{times}")
+
+
+def run_all(options):
+    folder = pathlib.Path(options.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / "results.json"
+    results = json.loads(kept.read_text()) if kept.exists() else {}
+    known = networks()
+    unknown = [name for name in options.names if name not in known]
+    if unknown:
+        sys.exit(f"no such network: {', '.join(unknown)}; see {sys.argv[0]} list")
+    for name in options.names or known:
+        command = [sys.executable, __file__, "one", name, "--tare", options.tare, "--seconds", str(options.seconds),
+                   *(["--peer"] if options.peer else []), "--door", *options.door]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_OF_A_NETWORK, check=False)
+            found = json.loads(done.stdout.strip().splitlines()[-1])
+        except subprocess.TimeoutExpired:
+            found = {door: {"refused": f"took more than {SECONDS_OF_A_NETWORK} s"} for door in options.door}
+        except (IndexError, json.JSONDecodeError):
+            said = done.stderr.strip().splitlines()
+            found = {door: {"not_written": said[-1] if said else "no output"} for door in options.door}
+        results[name] = {**results.get(name, {}), **found}
+        kept.write_text(json.dumps(results, indent=1) + "\n")
+        for door in options.door:
+            print(line(name, door, found[door]), flush=True)
+        if "peer" in found:
+            print(f"{name} peer: {found['peer']}", flush=True)
+
+
+# --- the table ---
+
+BEGIN, END = "<!-- zoo: begin, written by tools/zoo.py -->", "<!-- zoo: end -->"
+
+
+def cells(m):
+    if m is None:
+        return ["", "", "", ""]
+    if "error" not in m or "refused" in m:
+        said = (m.get("refused") or m.get("not_written") or "").replace("|", "/")
+        return [f"{m['error']:.0e}" if "error" in m else "no", said[:80], "", ""]
+    c = m["coverage"]
+    share = 100 * c["quantized_macs"] / c["macs"] if c["macs"] else 0
+    return [f"{m['error']:.0e}", f"{m['sqnr']:.1f}" if m["sqnr"] is not None else "equal",
+            f"{share:.0f} %, {c['float_islands']}", f"{m['ms'][0] / m['ms'][1]:.2f}" if "ms" in m else ""]
+
+
+def peer_cells(m):
+    if m is None or "refused" in m:
+        return ["", ""]
+    return [f"{m['sqnr']:.1f}" if m["sqnr"] is not None else "equal", f"{m['float_ms'] / m['int8_ms']:.2f}"]
+
+
+def write_table(options):
+    results = json.loads((pathlib.Path(options.folder) / "results.json").read_text())
+    head = ["network"]
+    for door in DOORS:
+        head += [f"{door}: float error", "SQNR", "in integers, islands", "int8 over float"]
+    head += ["ONNX Runtime: SQNR", "int8 over float"]
+    rows = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    for name in sorted(results):
+        found = [name]
+        for door in DOORS:
+            found += cells(results[name].get(door))
+        rows.append(f"| {' | '.join([*found, *peer_cells(results[name].get('peer'))])} |")
+    text = options.docs.read_text()
+    before, rest = text.split(BEGIN)
+    options.docs.write_text(before + BEGIN + "\n" + summary(results) + "\n\n" + "\n".join(rows) + "\n" + END + rest.split(END)[1])
+
+
+def summary(results):
+    said = []
+    for door in DOORS:
+        tried = [r[door] for r in results.values() if door in r]
+        runs = [m for m in tried if "error" in m]
+        whole = [m for m in runs if "refused" not in m]
+        faster = [m for m in whole if "ms" in m and m["ms"][1] <= m["ms"][0]]
+        said.append(f"- `{door}`: of {len(tried)} networks {len(runs)} run and {len(whole)} quantize; int8 is no slower than float "
+                    f"in {len(faster)}.")
+    return "\n".join(said)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Send many networks through every door.")
+    parser.add_argument("action", choices=["list", "run", "table", "one"])
+    parser.add_argument("folder", nargs="?", default="build/zoo", help="where results.json is kept")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
+    parser.add_argument("--door", nargs="+", choices=DOORS, default=list(DOORS))
+    parser.add_argument("--peer", action="store_true", help="ONNX Runtime beside it")
+    parser.add_argument("--tare", default="build/bin/tare", help="the program")
+    parser.add_argument("--seconds", type=int, default=1, help="for each pair of times; 0: none are taken")
+    parser.add_argument("--docs", type=pathlib.Path, metavar="FILE",
+                        default=pathlib.Path(__file__).resolve().parents[1] / "docs" / "models.md")
+    options = parser.parse_intermixed_args()
+    if options.action == "list":
+        print("\n".join(networks()))
+    elif options.action == "one":
+        one_network(options, options.folder)
+    elif options.action == "run":
+        run_all(options)
+    else:
+        write_table(options)
+
+
+if __name__ == "__main__":
+    main()
