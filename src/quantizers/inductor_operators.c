@@ -11,8 +11,11 @@ static const op_overload hands_on[] = {
     OVERLOAD(AVG_POOL2D, "default"), OVERLOAD(ADAPTIVE_AVG_POOL2D, "default"),
     OVERLOAD(FLATTEN, "using_ints"), OVERLOADS_END};
 
+// torchao annotates integers too (positions that are computed), whose observers then fail.
 static tare_status annotate_operands(const inductor_level *l, node *n) {
     tare_annotation *annotation = NULL;
+    for (size_t i = 0; i < n->input_count; i++)
+        if (!tare__can_be_observed(l->a, n->inputs[i])) return TARE_OK;
     TARE_TRY(tare__inductor_plain(l, n, true, &annotation));
     for (size_t i = 0; i < n->arg_count; i++) {
         const node *operand = tare__node_arg(n, i);

@@ -103,6 +103,8 @@ static tare_status annotate_cat(const xnnpack_level *l, const partition *p) {
                           "Expected cat node: %s, but found %s please "
                           "check if you are calling the correct capture API",
                           tare__overload_name(tare__cat_calls[0]).text, cat->target);
+    for (size_t i = 0; i < cat->input_count; i++)
+        if (!tare__can_be_observed(l->a, cat->inputs[i])) return TARE_OK;
     tare_annotation *annotation = NULL;
     TARE_TRY(tare__annotate_anew(l->a, cat, &annotation));
     TARE_TRY(tare__annotate_edge(l->a, annotation, cat->inputs[0], l->specs.input));

@@ -24,6 +24,14 @@ static node *find(tare_model *model, const char *name) {
     return n;
 }
 
+void set_dtype(tare_model *model, const char *name, tare_dtype dtype) {
+    node *n = find(model, name);
+    n->meta_json =
+        tare__arena_printf(&n->owner->memory, "{\"val\": {\"shape\": [4], \"dtype\": \"%s\"}}",
+                           tare_dtype_name(dtype));
+    assert_non_null(n->meta_json);
+}
+
 void set_source(tare_model *model, const char *name, const char *call, const char *function) {
     char more[512];
     snprintf(more, sizeof more, ", \"source_fn_stack\": [[\"%s\", \"%s\"]]", call, function);

@@ -9,6 +9,8 @@
 /// A model whose forward is `code`, over `root` (taken; NULL: an empty one). Every node gives a
 /// float tensor of shape [1, 4, 4, 4], as far as its meta says.
 tare_model *new_exported(module *root, const char *code);
+/// The node gives a tensor of that dtype, as its meta says.
+void set_dtype(tare_model *model, const char *node, tare_dtype dtype);
 /// Sets a node's meta beside its value: source (NULL: none) as [name, function] of
 /// source_fn_stack, and the innermost module's path and class.
 void set_source(tare_model *model, const char *node, const char *name, const char *function);

@@ -38,11 +38,25 @@ static tare_status writes_buffer(const insertion *in, const node *n, node *arg, 
     return TARE_OK;
 }
 
-// torch inserts the observer, which fails when it first sees a tuple.
-static tare_status check_single(const insertion *in, const node *input, const node *n) {
+static tare_status refuse_integers(const insertion *in, const node *input, const node *n) {
+    tare_node_meta *meta = NULL;
+    TARE_TRY(tare_node_meta_read((const tare_node *)input, &meta, in->p->err));
+    const tare_dtype dtype = meta->value_count == 1 ? meta->values[0].dtype : TARE_FLOAT32;
+    tare_node_meta_destroy(meta);
+    if (tare__dtype(dtype)->is_float) return TARE_OK;
+    return tare__hint(
+        in->p->err,
+        tare__fail(in->p->err, TARE_INVALID_ARGUMENT,
+                   "node '%s' is annotated with a spec for its input '%s', which holds %s", n->name,
+                   input->name, tare_dtype_name(dtype)),
+        "observers take floats: leave the node out");
+}
+
+// torch inserts the observer, which fails when it first sees a tuple or integers.
+static tare_status check_input(const insertion *in, const node *input, const node *n) {
     bool has_many = false;
     TARE_TRY(tare__has_many_values(input, &has_many, in->p->err));
-    if (!has_many) return TARE_OK;
+    if (!has_many) return refuse_integers(in, input, n);
     return tare__hint(in->p->err,
                       tare__fail(in->p->err, TARE_INVALID_ARGUMENT,
                                  "node '%s' is annotated with a spec for its input '%s', which "
@@ -57,7 +71,7 @@ static tare_status choose_input(insertion *in, const node *n, node *arg, bool is
     node *original = tare__behind_observers(in->p->model, arg);
     module *observer = original != NULL ? tare__observer_map_get(set, original, n) : NULL;
     if (observer == NULL) return TARE_OK;
-    TARE_TRY(check_single(in, original, n));
+    TARE_TRY(check_input(in, original, n));
     bool is_state = false;
     // The chain starts at what the call was given, before its own observers came.
     if (is_first) TARE_TRY(writes_buffer(in, n, arg, &is_state));

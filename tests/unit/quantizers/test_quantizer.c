@@ -74,6 +74,33 @@ static void dynamic_xnnpack_quantizes_linear_layers_inputs(void **state) {
         "linear[max_pool2d: int8, w3: int8]");
 }
 
+// Positions that are computed: their sums, products and joins stay integers, numbers beside them
+// too.
+static void integers_are_not_annotated(void **state) {
+    (void)state;
+    static const char *const names[] = {"XNNPACKQuantizer", "X86InductorQuantizer"};
+    static const char *const integers[] = {"i", "add", "mul", "cat"};
+    for (size_t k = 0; k < 2; k++) {
+        tare_model *model =
+            new_exported(NULL, "def forward(self, i, w):\n"
+                               "    add = torch.ops.aten.add.Tensor(i, 8)\n"
+                               "    mul = torch.ops.aten.mul.Tensor(add, i)\n"
+                               "    cat = torch.ops.aten.cat.default([mul, add])\n"
+                               "    embedding = torch.ops.aten.embedding.default(w, cat)\n"
+                               "    return embedding\n");
+        tare_quantizer *q = NULL;
+        for (size_t i = 0; i < 4; i++) set_dtype(model, integers[i], TARE_INT64);
+        set_source(model, "cat", "cat", "torch.cat");
+        CHECK_DONE(tare_quantizer_builtin(names[k], NULL, &q, job_error()));
+        apply(q, model);
+        assert_string_equal(annotated(model), "");
+        tare_tensor *eight = tare__module_find_tensor(model->root, "_tensor_constant_0");
+        assert_true(eight == NULL || (eight->dtype == TARE_INT64 && *(int64_t *)eight->data == 8));
+        tare_quantizer_destroy(q);
+        tare_model_destroy(model);
+    }
+}
+
 static void a_gru_needs_neither_a_first_nor_a_last_state(void **state) {
     (void)state;
     static const char *const inside[] = {"zeros", "gru", "getitem"};
@@ -349,6 +376,7 @@ int main(void) {
         cmocka_unit_test(an_operator_may_be_left_float),
         cmocka_unit_test(xnnpack_observes_operands_and_shares_pools),
         cmocka_unit_test(dynamic_xnnpack_quantizes_linear_layers_inputs),
+        cmocka_unit_test(integers_are_not_annotated),
         cmocka_unit_test(a_gru_needs_neither_a_first_nor_a_last_state),
         cmocka_unit_test(x86_lets_the_next_reader_quantize),
         cmocka_unit_test(arm_knows_layers_only),

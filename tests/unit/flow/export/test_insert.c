@@ -114,6 +114,17 @@ static void several_tensors_have_no_observer(void **state) {
     tare_model_destroy(model);
 }
 
+static void integers_have_no_observer(void **state) {
+    (void)state;
+    tare_model *model = new_net(), *prepared = NULL;
+    set_dtype(model, "linear", TARE_INT32);
+    CHECK_REFUSED(
+        prepare(model, "{\"relu\": {\"input_qspec_map\": [[\"linear\", " SPEC "]]}}", &prepared),
+        TARE_INVALID_ARGUMENT, "its input 'linear', which holds torch.int32");
+    assert_null(prepared);
+    tare_model_destroy(model);
+}
+
 static void keywords_are_not_observed(void **state) {
     (void)state;
     check_bad(
@@ -142,6 +153,7 @@ int main(void) {
         cmocka_unit_test(sharing_needs_something_annotated),
         cmocka_unit_test(derived_and_shared_specs_may_not_wait_for_each_other),
         cmocka_unit_test(several_tensors_have_no_observer),
+        cmocka_unit_test(integers_have_no_observer),
         cmocka_unit_test(keywords_are_not_observed),
         cmocka_unit_test(an_in_place_call_may_begin_with_a_number),
     };
