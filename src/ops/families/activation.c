@@ -3,6 +3,7 @@
 // Activations: mostly functions of one element.
 #include <string.h>
 
+#include "core/math/f64.h"
 #include "core/math/rows.h"
 #include "ops/families/element.h"
 #include "ops/families/families.h"
@@ -108,9 +109,39 @@ static void softmax_row(const softmax_rows *s, int64_t at) {
     for (int64_t i = 0; is_apart && i < s->count; i++) s->y[at + i * s->step] = y[i];
 }
 
+// Another dtype than the input's: the input is converted first.
+static tare_status softmax_shape(op_call *call) {
+    const tare_tensor *x;
+    tare_dtype dtype;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    if (x->q != NULL || !tare__call_given(call, 3)) return tare__shape_same_float(call);
+    TARE_TRY(tare__call_dtype(call, 3, TARE_FLOAT32, &dtype));
+    if (dtype != TARE_FLOAT32 && dtype != TARE_FLOAT64 && dtype != x->dtype)
+        return tare__call_fail(call, "dtype %s is not supported", tare_dtype_name(dtype));
+    return tare__call_result(call, dtype, x->ndim, x->shape, NULL);
+}
+
+// In double, of any dtype: rarely hot.
+static void softmax_line(const tare_tensor *x, tare_tensor *y, int64_t at, int64_t count,
+                         int64_t step, bool logarithm) {
+    double top = -HUGE_VAL, sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double v = tare__tensor_get(x, at + i * step);
+        top = v > top || isnan(v) ? v : top;
+    }
+    for (int64_t i = 0; i < count; i++) sum += tare__exp(tare__tensor_get(x, at + i * step) - top);
+    for (int64_t i = 0; i < count; i++) {
+        const double v = tare__tensor_get(x, at + i * step) - top;
+        tare__tensor_set(y, at + i * step, logarithm ? v - tare__log(sum) : tare__exp(v) / sum);
+    }
+}
+
 static tare_status softmax_of(op_call *call, bool logarithm) {
     const tare_tensor *x;
-    TARE_TRY(tare__need_float(call, 0, &x));
+    tare_tensor *out = tare__call_out(call);
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    const bool is_float = x->dtype == TARE_FLOAT32 && out->dtype == TARE_FLOAT32;
+    if (!is_float && !tare__call_given(call, 3)) return tare__need_float(call, 0, &x);
     // Without a dimension torch takes 0 for 0, 1 and 3 dimensions, else 1.
     const int64_t implicit = x->ndim == 0 || x->ndim == 1 || x->ndim == 3 ? 0 : 1;
     int dim;
@@ -118,8 +149,11 @@ static tare_status softmax_of(op_call *call, bool logarithm) {
     const int64_t inner = tare__inner_count(x, dim);
     const int64_t count = x->ndim == 0 ? 1 : x->shape[dim];
     const int64_t outer = x->count == 0 ? 0 : x->count / (count * inner);
+    for (int64_t line = 0; !is_float && line < outer * inner; line++)
+        softmax_line(x, out, line / inner * count * inner + line % inner, count, inner, logarithm);
+    if (!is_float) return TARE_OK;
     softmax_rows s = {.x = tare__f32(x),
-                      .y = tare__f32(tare__call_out(call)),
+                      .y = tare__f32(out),
                       .count = count,
                       .step = inner,
                       .logarithm = logarithm};
@@ -202,10 +236,10 @@ static const op_info rows[] = {
      .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = prelu_reference},
     {.id = "softmax", .functions = "torch.nn.functional.softmax|torch.softmax", .methods = "softmax",
      .overloads = "torch.ops.aten.softmax.int(input|dim|dtype) torch.ops.aten._softmax.default(input|dim|-half_to_float)",
-     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_BY_LINE, .shape = tare__shape_same_float, .reference = softmax_reference},
+     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_BY_LINE, .shape = softmax_shape, .reference = softmax_reference},
     {.id = "log_softmax", .functions = "torch.nn.functional.log_softmax|torch.log_softmax", .methods = "log_softmax",
      .overloads = "torch.ops.aten.log_softmax.int(input|dim|dtype) torch.ops.aten._log_softmax.default(input|dim|-half_to_float)",
-     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_BY_LINE, .shape = tare__shape_same_float, .reference = log_softmax_reference},
+     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_BY_LINE, .shape = softmax_shape, .reference = log_softmax_reference},
 };
 // clang-format on
 
