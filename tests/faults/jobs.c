@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#define _XOPEN_SOURCE 700 // mkdtemp, nftw
+#define _XOPEN_SOURCE 700 // nftw
 #include "faults/jobs.h"
 
 #include <dirent.h>
@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "support/temp.h"
 
 int tare_command_line(int argc, char **argv); // cli/main.c's main
 
@@ -72,7 +74,7 @@ static const char *const folders[] = {"arrays", "pictures", "pictures/one", "pic
 static const char list[] = "pictures/one/a.png 1\npictures/one/b.jpg 0\n";
 // clang-format on
 
-static char base[64];
+static char base[128];
 
 static const char *inside(const char *folder, const char *name) {
     static char paths[4][512];
@@ -383,8 +385,7 @@ static void copy_files(void) {
 
 int jobs_begin(void **state) {
     (void)state;
-    strcpy(base, "/tmp/tare-faults-XXXXXX");
-    if (mkdtemp(base) == NULL) return -1;
+    if (!temp_make_folder("tare-faults", base, sizeof base)) return -1;
     mkdir(inside("fix", ""), 0700);
     mkdir(inside("out", ""), 0700);
     copy_files();

@@ -7,12 +7,18 @@
 
 #include "support/test.h"
 
-static char folder[64];
+static char folder[128];
+
+bool temp_make_folder(const char *stem, char *path, size_t size) {
+    const char *wanted = getenv("TMPDIR");
+    const char *above = wanted != NULL && wanted[0] == '/' ? wanted : "/tmp";
+    const int length = snprintf(path, size, "%s/%s-XXXXXX", above, stem);
+    return length > 0 && (size_t)length < size && mkdtemp(path) != NULL;
+}
 
 int temp_make(void **state) {
     (void)state;
-    strcpy(folder, "/tmp/tare-test-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return temp_make_folder("tare-test", folder, sizeof folder) ? 0 : -1;
 }
 
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at) {

@@ -3,8 +3,11 @@
 #ifndef SUPPORT_TEMP_H
 #define SUPPORT_TEMP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
+/// A new folder in $TMPDIR, or in /tmp, whose name begins with `stem`. False: it could not be made.
+bool temp_make_folder(const char *stem, char *path, size_t size);
 int temp_make(void **state);   // group setup
 int temp_remove(void **state); // group teardown
 
