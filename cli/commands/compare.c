@@ -186,12 +186,21 @@ static tare_status write_report(const job *j) {
     return output_close(&out, TARE_OK);
 }
 
+static tare_status check_order(const job *j) {
+    const tare_model_stage x = tare_model_get_stage(j->float_model);
+    const tare_model_stage y = tare_model_get_stage(j->quantized_model);
+    if (x < TARE_STAGE_REFERENCE || y >= TARE_STAGE_REFERENCE) return TARE_OK;
+    return fail_here("compare", "swap them: tare compare FLOAT QUANTIZED",
+                     "the first model is quantized and the second is not");
+}
+
 static tare_status open_models(job *j, const char *float_path, const char *quantized_path) {
     const tare_debug_options options = {.thread_count = (int)j->options->threads,
                                         .by_origin = !j->options->layers};
     const size_options quantized = {.max_memory = j->options->sizes.max_memory};
     TRY(read_model(float_path, &j->options->sizes, &j->float_model, j->err));
     TRY(read_model(quantized_path, &quantized, &j->quantized_model, j->err));
+    TRY(check_order(j));
     // The same numbers that quantize --debug-handles gave; those of the file stay.
     if (j->options->layers && tare_model_has_debug_handles(j->quantized_model))
         TRY(tare_debug_handles_generate(j->float_model, j->err));
@@ -265,10 +274,9 @@ static const option options[] = {
     {.name = "layers",
      .help = "print each value that both models have",
      .details = "Each row has SQNR, mean squared error (the mean of (x - y)^2) and the largest "
-                "error, as in torch's numeric debugger. Values are matched by debug handles (tare "
-                "quantize --debug-handles; the last node with a handle counts), or, without "
-                "handles, by the node names of the float model. Here x is the value in the "
-                "quantized model and y that in the float model.",
+                "error. Values are matched by debug handles (tare quantize --debug-handles; the "
+                "last node with a handle counts), or, without handles, by the node names of the "
+                "float model.",
      .kind = OPTION_FLAG,
      .offset = FIELD(layers)},
     {.name = "worst",

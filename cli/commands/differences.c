@@ -45,11 +45,18 @@ typedef struct value_table {
     size_t count;
 } value_table;
 
+// One definition for all that tare compare prints: the signal is the float model's.
+static double decibels_of(const tare_debug_row *row) {
+    const difference d = difference_of(row);
+    return signal_to_noise_db(&d);
+}
+
 // What is not a number stands first: nothing is worse.
 static int by_sqnr(const void *a, const void *b) {
     const tare_debug_row *x = a, *y = b;
-    if (isnan(x->sqnr_db) || isnan(y->sqnr_db)) return isnan(y->sqnr_db) - isnan(x->sqnr_db);
-    return (x->sqnr_db > y->sqnr_db) - (x->sqnr_db < y->sqnr_db);
+    const double a_db = decibels_of(x), b_db = decibels_of(y);
+    if (isnan(a_db) || isnan(b_db)) return isnan(b_db) - isnan(a_db);
+    return (a_db > b_db) - (a_db < b_db);
 }
 
 static value_table table_of(const tare_debug_comparison *c, bool worst_first) {
@@ -70,7 +77,7 @@ void print_values(const tare_debug_comparison *c, bool worst_first) {
         char handle[32] = "-";
         if (r->handle != 0) (void)snprintf(handle, sizeof handle, "%" PRId64, r->handle);
         printf("%6s  %-20s  %-32s  %7s  %10.4g  %10.4g  %s\n", handle, r->reference_node, r->node,
-               decibels_text(r->sqnr_db), r->mse, r->max_abs_error, r->target);
+               decibels_text(decibels_of(r)), r->mse, r->max_abs_error, r->target);
     }
     tare_memory_release(t.rows);
 }
@@ -86,7 +93,7 @@ void write_values(const tare_debug_comparison *c, bool worst_first, json_out *js
         json_out_string(json, "float_node", r->reference_node);
         json_out_string(json, "node", r->node);
         json_out_string(json, "operator", r->target);
-        json_out_number(json, "sqnr_db", r->sqnr_db); // infinite: null
+        json_out_number(json, "sqnr_db", decibels_of(r)); // infinite: null
         json_out_number(json, "mse", r->mse);
         json_out_number(json, "max_abs_error", r->max_abs_error);
         json_out_close(json, '}');

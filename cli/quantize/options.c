@@ -205,7 +205,8 @@ const option quantize_option_rows[] = {
     {.name = "strict",
      .help = "fail if a requested operator stays float",
      .details = "Requested operators are those that a selector of the mapping (by name, type or "
-                "order) or a setting of a quantizer (by module or operator) asks to quantize.",
+                "order) or a setting of a quantizer (by module or operator) asks to quantize, and "
+                "the model as a whole, of which something must be quantized.",
      .kind = OPTION_FLAG,
      .excludes = "stop=fuse",
      .offset = FIELD(strict)},

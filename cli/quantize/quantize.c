@@ -83,12 +83,16 @@ static tare_status quantize(quantize_job *j) {
 }
 
 // A default mapping asks for types that most networks have none of, by torch's list, not the
-// user's.
+// user's; what the user asks for by it is the model as a whole.
 static tare_status check_requests(const quantize_job *j) {
     const char *asked = j->options->qconfig;
     const bool is_own =
         j->flow == &pt2e_flow || j->was_prepared || (asked != NULL && !is_default_mapping(asked));
-    return is_own ? tare_model_check_requests(j->model, j->err) : TARE_OK;
+    tare_coverage c = {.struct_size = sizeof c};
+    TRY(tare_model_coverage(j->model, &c, j->err));
+    const bool is_float =
+        tare_model_get_stage(j->model) >= TARE_STAGE_REFERENCE && c.quantized_op_count == 0;
+    return is_own || is_float ? tare_model_check_requests(j->model, j->err) : TARE_OK;
 }
 
 /// What is said of the finished model.

@@ -44,7 +44,9 @@ typedef struct tare_debug_comparison tare_debug_comparison;
 /// Opens sessions of both models and matches their nodes. Where both have handles, the last node
 /// with a handle in one model is matched with the last one in the other, as torchao's loggers are;
 /// otherwise each node is matched with the one that tare_model_float_node names. Both models must
-/// outlive the comparison and must not change. options may be NULL. The caller destroys *out.
+/// outlive the comparison and must not change. options may be NULL. TARE_INVALID_ARGUMENT for
+/// models that are not related: nothing matches, or most operators that the one was made of are not
+/// in the other. The caller destroys *out.
 TARE_API tare_status tare_debug_comparison_create(const tare_model *reference,
                                                   const tare_model *model,
                                                   const tare_debug_options *options,

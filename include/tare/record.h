@@ -49,8 +49,8 @@ TARE_API tare_status tare_model_coverage(const tare_model *model, tare_coverage 
 TARE_API tare_status tare_model_preview(const tare_model *model, bool as_json, tare_writer write,
                                         void *user, tare_error *err);
 /// TARE_UNSUPPORTED, with the first such node, where a node stays float although a selector of the
-/// qconfig mapping names it by name, type or order. The global qconfig requests nothing in
-/// particular.
+/// qconfig mapping names it by name, type or order. The global qconfig requests no operator in
+/// particular, but something must be quantized of all that it is for.
 TARE_API tare_status tare_model_check_requests(const tare_model *model, tare_error *err);
 
 /// The name of the float model's operator whose value a node computes: the last one that was fused

@@ -2,11 +2,13 @@
 // Two models side by side: values that belong together, and sums of how far they are apart.
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "core/memory/alloc.h"
 #include "core/memory/map.h"
 #include "core/struct_size.h"
-#include "model/model.h"
+#include "model/coverage.h"
+#include "model/pass.h"
 #include "ops/quantized/decomposed.h"
 #include "tare/debug.h"
 #include "tare/record.h"
@@ -90,6 +92,29 @@ static tare_status match_by_origin(tare_debug_comparison *c, tare_error *err) {
         if (reference != NULL) TARE_TRY(add_row(c, 0, reference, n, err));
     }
     return TARE_OK;
+}
+
+// Is it an operator of the reference, or one that the reference was made of?
+static bool is_in_reference(const tare_model *reference, const traced_op *op) {
+    const traced_op *known = tare__traced_op(reference, op->name);
+    if (known != NULL) return strcmp(known->subject, op->subject) == 0;
+    const node *n = tare__graph_find(reference->root->graph, op->name);
+    return n != NULL && strcmp(tare__node_subject(reference, n), op->subject) == 0;
+}
+
+// A model knows the operators that it was made of. Names alone say little: every network has a
+// "linear", and handles are numbers.
+static tare_status check_related(const tare_debug_comparison *c, tare_error *err) {
+    const tare_model *m = c->model;
+    size_t found = 0;
+    for (size_t i = 0; i < m->op_count; i++) found += is_in_reference(c->reference, &m->ops[i]);
+    if (c->row_count > 0 && 2 * found >= m->op_count) return TARE_OK;
+    const tare_status status =
+        tare__fail(err, TARE_INVALID_ARGUMENT,
+                   "the models are not related: of the %zu operators that the second was made of, "
+                   "%zu are in the first",
+                   m->op_count, found);
+    return tare__hint(err, status, "compare a model with what was made of it, that one first");
 }
 
 // --- running ---
@@ -206,6 +231,7 @@ tare_status tare_debug_comparison_create(const tare_model *reference, const tare
     c->by_handles = !o.by_origin && tare_model_has_debug_handles(reference) &&
                     tare_model_has_debug_handles(model);
     tare_status status = c->by_handles ? match_by_handles(c, err) : match_by_origin(c, err);
+    if (status == TARE_OK) status = check_related(c, err);
     if (status == TARE_OK) status = open_sessions(c, o.thread_count, err);
     if (status == TARE_OK)
         *out = c;

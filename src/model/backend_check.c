@@ -12,6 +12,7 @@
 #include "config/constraints.h"
 #include "config/pattern_form.h"
 #include "model/model.h"
+#include "model/user_class.h"
 #include "ops/op.h"
 
 typedef struct lint {
@@ -248,6 +249,106 @@ static void check_modules(lint *l) {
         warning(l, &reference, "reference_quantized_module_for_root works only with root_module");
 }
 
+// --- classes ---
+
+static void check_class(lint *l, const char *key, const char *name, unsigned roles,
+                        const char *wanted) {
+    advice at = {.remedy = "correct the name, or register the class in a context"};
+    if (name == NULL) return;
+    (void)snprintf(at.place, sizeof at.place, ".%s", key);
+    const registry *classes = &tare__context_or_builtin(l->context)->classes;
+    const module_class *class = tare__class_find(classes, name);
+    if (class == NULL) {
+        warning(l, &at, "%s %s is no known module class", key, name);
+        return;
+    }
+    // A class of the user's has one role, whatever it stands for.
+    if (tare__user_class(class) != NULL || (roles & 1u << class->role) != 0) return;
+    at.remedy = "name a class of that kind";
+    warning(l, &at, "%s %s is not %s", key, name, wanted);
+}
+
+static void check_classes(lint *l) {
+    const tare_pattern_config *p = l->config;
+    check_class(l, "root_module", p->root_module, 1u << ROLE_FLOAT | 1u << ROLE_FUSED,
+                "a float module");
+    check_class(l, "qat_module", p->qat_module, 1u << ROLE_QAT, "a module for training");
+    check_class(l, "reference_quantized_module_for_root", p->reference_quantized_module,
+                1u << ROLE_REFERENCE, "a reference module");
+    check_class(l, "fused_module", p->fused_module,
+                1u << ROLE_FLOAT | 1u << ROLE_FUSED | 1u << ROLE_QAT, "a fused module");
+}
+
+static bool has_pattern_for(const lint *l, const char *name) {
+    for (size_t i = 0; i < l->backend->count; i++) {
+        const pattern *p = l->backend->configs[i]->complex;
+        if (p->kind == PATTERN_MODULE && strcmp(p->name, name) == 0) return true;
+    }
+    return false;
+}
+
+// A fusion makes a module that only a pattern of its own can quantize.
+static void check_fused_pattern(lint *l) {
+    const tare_pattern_config *p = l->config;
+    const advice at = {.place = ".fused_module", .remedy = "add a pattern with dtype_configs"};
+    if (p->fused_module == NULL || p->dtype_configs.count > 0 || !tare__pattern_config_has_fuser(p))
+        return;
+    if (!has_pattern_for(l, p->fused_module))
+        warning(l, &at, "no pattern is for %s, so what is fused stays float", p->fused_module);
+}
+
+// --- dtypes ---
+
+static void check_dtype_name(lint *l, size_t i, const char *key, tare_dtype dtype) {
+    static const struct {
+        tare_dtype found, meant;
+    } rows[] = {{TARE_INT8, TARE_QINT8}, {TARE_UINT8, TARE_QUINT8}, {TARE_INT32, TARE_QINT32}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        if (dtype != rows[k].found) continue;
+        advice at = {.remedy = "name the quantized dtype"};
+        (void)snprintf(at.place, sizeof at.place, ".dtype_configs[%zu].%s", i, key);
+        warning(l, &at, "the observers of a qconfig give %s, not %s",
+                tare_dtype_name(rows[k].meant), tare_dtype_name(dtype));
+    }
+}
+
+// Sizes and shapes are no tensors, so that there is nothing to observe in any case.
+static bool gives_tensors(const pattern *p) {
+    const op_info *op = p->kind == PATTERN_METHOD     ? tare__op_method(p->name)
+                        : p->kind == PATTERN_FUNCTION ? tare__op_function(p->name)
+                                                      : NULL;
+    return p->kind == PATTERN_MODULE || p->kind == PATTERN_TUPLE ||
+           (op != NULL && !tare__op_has(op, OP_NOT_ON_TENSORS));
+}
+
+static void check_meaning(lint *l, size_t i, const tare_dtype_config *d) {
+    advice at = {.remedy = "set output_dtype to torch.float"};
+    const bool gives_quantized =
+        d->output.dtype != TARE_DTYPE_UNSET && !tare__dtype(d->output.dtype)->is_float;
+    (void)snprintf(at.place, sizeof at.place, ".dtype_configs[%zu].output_dtype", i);
+    if (d->is_dynamic > 0 && gives_quantized)
+        warning(l, &at, "what is quantized dynamically comes out in float, not %s",
+                tare_dtype_name(d->output.dtype));
+    at.remedy = "choose another observation_type, or float dtypes";
+    if (l->config->observation_type == TARE_INPUT_OUTPUT_NOT_OBSERVED && gives_quantized &&
+        gives_tensors(l->config->complex))
+        warning(l, &at, "INPUT_OUTPUT_NOT_OBSERVED has no effect beside %s: the output is observed",
+                tare_dtype_name(d->output.dtype));
+}
+
+static void check_use(lint *l) {
+    const dtype_config_list *list = &l->config->dtype_configs;
+    for (size_t i = 0; i < list->count; i++) {
+        const tare_dtype_config *d = &list->items[i];
+        check_dtype_name(l, i, "input_dtype", d->input.dtype);
+        check_dtype_name(l, i, "output_dtype", d->output.dtype);
+        check_dtype_name(l, i, "weight_dtype", d->weight.dtype);
+        check_meaning(l, i, d);
+    }
+}
+
+// --- patterns ---
+
 // Is there anything that this name could match?
 static bool is_known(const lint *l, const pattern *p) {
     const registry *classes = &tare__context_or_builtin(l->context)->classes;
@@ -315,6 +416,9 @@ tare_status tare_backend_config_lint(const tare_backend_config *config, const ta
         l.config = config->configs[i];
         check_names(&l, l.config->complex);
         check_reach(&l, sorted);
+        check_classes(&l);
+        check_fused_pattern(&l);
+        check_use(&l);
         check_config(&l);
     }
     tare__arena_release(&memory);

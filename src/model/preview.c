@@ -115,32 +115,63 @@ static bool is_honoured(const tare_model *model, const char *name) {
     return op == NULL || tare__traced_carrier(model, op)->is_quantized;
 }
 
-static bool is_request(const fact *about) {
+static bool is_asked(const fact *about) {
+    return about->columns[NODE_QUANTIZER][0] != '\0'
+               ? strcmp(about->columns[NODE_PLACE], "left out") != 0
+               : about->columns[NODE_QCONFIG][0] != '\0';
+}
+
+// Did a selector ask for it, and not the mapping for all there is?
+static bool is_selected(const fact *about) {
     const char *section = about->columns[NODE_SECTION];
-    const bool is_asked = about->columns[NODE_QUANTIZER][0] != '\0'
-                              ? strcmp(about->columns[NODE_PLACE], "left out") != 0
-                              : about->columns[NODE_QCONFIG][0] != '\0';
-    return section[0] != '\0' && strcmp(section, "global") != 0 && is_asked;
+    return section[0] != '\0' && strcmp(section, "global") != 0;
+}
+
+// What was asked for and stays float.
+typedef struct requests {
+    const fact *first, *first_selected;
+    size_t count, selected_count, honoured_count;
+} requests;
+
+static requests find_requests(const tare_model *model) {
+    const fact_table *nodes = &model->facts.tables[FACT_NODE];
+    requests r = {0};
+    for (size_t i = 0; i < nodes->count; i++) {
+        const fact *about = &nodes->rows[i];
+        if (!is_asked(about)) continue;
+        if (is_honoured(model, about->columns[NODE_NAME])) {
+            r.honoured_count++;
+            continue;
+        }
+        // What no selector and no global setting is for was not asked for.
+        if (about->columns[NODE_SECTION][0] == '\0') continue;
+        if (r.count++ == 0) r.first = about;
+        if (is_selected(about) && r.selected_count++ == 0) r.first_selected = about;
+    }
+    return r;
 }
 
 tare_status tare_model_check_requests(const tare_model *model, tare_error *err) {
-    const fact_table *nodes = &model->facts.tables[FACT_NODE];
-    const fact *first = NULL;
-    size_t count = 0;
-    for (size_t i = 0; i < nodes->count; i++) {
-        const fact *about = &nodes->rows[i];
-        if (!is_request(about) || is_honoured(model, about->columns[NODE_NAME])) continue;
-        if (first == NULL) first = about;
-        count++;
-    }
-    if (first == NULL) return TARE_OK;
-    const char *name = first->columns[NODE_NAME], *reason = reason_of(model, name);
+    const requests r = find_requests(model);
+    const bool is_whole = r.honoured_count == 0 && r.count > r.selected_count;
+    const fact *about = is_whole ? r.first : r.first_selected;
+    if (r.selected_count == 0 && !is_whole) return TARE_OK;
+    const char *name = about->columns[NODE_NAME], *reason = reason_of(model, name);
+    if (reason[0] == '\0') reason = "no integer form of it exists here";
+    tare_status status;
     char more[48] = "";
-    if (count > 1) (void)snprintf(more, sizeof more, " (and %zu more)", count - 1);
-    const tare_status status = tare__fail(
-        err, TARE_UNSUPPORTED,
-        "node '%s' (%s): the %s selector '%s' asks to quantize it, but it stays float: %s%s", name,
-        first->columns[NODE_OPERATOR], first->columns[NODE_SECTION], first->columns[NODE_KEY],
-        reason[0] != '\0' ? reason : "no integer form of it exists here", more);
+    if (r.selected_count > 1)
+        (void)snprintf(more, sizeof more, " (and %zu more)", r.selected_count - 1);
+    if (!is_whole)
+        status = tare__fail(
+            err, TARE_UNSUPPORTED,
+            "node '%s' (%s): the %s selector '%s' asks to quantize it, but it stays float: %s%s",
+            name, about->columns[NODE_OPERATOR], about->columns[NODE_SECTION],
+            about->columns[NODE_KEY], reason, more);
+    else
+        status = tare__fail(err, TARE_UNSUPPORTED,
+                            "the whole model was asked for, but all %zu operators stay float, "
+                            "the first '%s' (%s): %s",
+                            r.count, name, about->columns[NODE_OPERATOR], reason);
     return tare__hint(err, status, "tare explain MODEL --node %s says what was tried", name);
 }

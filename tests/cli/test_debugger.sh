@@ -32,6 +32,20 @@ expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 64 -o "$w
 expect 0 compare "$digits" "$work/plain" --data "$train" --limit 64 --layers
 says '     -  relu1                 conv1 '
 
+# One definition of error, with layers or without: what layers say of the last is what the table says.
+"$tare" compare "$digits" "$work/plain" --data "$train" --limit 64 --json >"$work/table"
+"$tare" compare "$digits" "$work/plain" --data "$train" --limit 64 --layers --json >"$work/layers"
+for file in table layers; do
+    grep '"sqnr_db"' "$work/$file" | sed 's/ *//; s/,$//' | sort -u >"$work/$file.db"
+done
+grep -vxF -f "$work/table.db" "$work/layers.db" && fail 'layers and table differ'
+
+# Swapped and unrelated models are no comparison.
+refuses 1 'the first model is quantized and the second is not' compare "$work/plain" "$digits" --data "$train"
+expect 0 quantize examples/data/tutorial_conv_relu.safetensors --backend x86 \
+    --calibrate examples/data/tutorial_input.npy -o "$work/other"
+refuses 1 'the models are not related: of the ' compare "$digits" "$work/other" --data "$train"
+
 refuses 2 '--worst has no effect without --layers' compare "$net" "$work/int8" --data "$data" --worst
 refuses 2 '--dry-run and --debug-handles exclude each other' \
     quantize "$digits" --backend x86 --stop prepare --dry-run --debug-handles

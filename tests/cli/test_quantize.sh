@@ -165,6 +165,11 @@ refuses 1 "the object_type selector 'torch.nn.Conv2d' asks to quantize it, but i
     quantize $tutorial "$@" --strict -o "$work/strict"
 [ ! -e "$work/strict" ] || fail 'a model is left behind'
 expect 0 quantize examples/data/tutorial_conv_relu.safetensors "$@" --strict -o "$work/strict"
+# The model as a whole is asked for, too: nothing of it in integers is a failure.
+sed 's/torch.quint8/torch.qint8/g' examples/my_backend.json >"$work/other_dtype.json"
+refuses 1 'the whole model was asked for, but all ' quantize examples/data/tutorial_conv_relu.safetensors \
+    --backend "$work/other_dtype.json" --calibrate examples/data/tutorial_input.npy --strict -o "$work/strict2"
+
 refuses 2 '--lenient and --strict exclude each other' quantize $tutorial "$@" --strict --lenient -o "$work/strict"
 
 # Corrected biases: the record says which; how many threads correct them does not show.

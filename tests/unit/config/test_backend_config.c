@@ -623,6 +623,60 @@ static void builtins_have_no_lint(void **state) {
     }
 }
 
+static void check_finding(const char *entry, const char *finding) {
+    char json[1024];
+    (void)snprintf(json, sizeof json, "{\"configs\": [%s]}", entry);
+    tare_backend_config *b = parse(json);
+    size_t count = 0;
+    text out = {0};
+    CHECK_OK(tare_backend_config_lint(b, NULL, collect_finding, &out, &count, err));
+    if (strstr(tare__text_chars(&out), finding) == NULL)
+        fail_msg("missing: %s\nin %s", finding, tare__text_chars(&out));
+    tare__text_release(&out);
+    tare_backend_config_destroy(b);
+}
+
+#define ONE_DTYPES(text) "\"dtype_configs\": [{" text "}]"
+#define ROOT(name, reference)                                                                      \
+    "\"root_module\": \"" name "\", \"reference_quantized_module_for_root\": \"" reference "\""
+#define REFERENCE_LINEAR "torch.ao.nn.quantized.reference.Linear"
+
+static void lint_finds_classes_and_dtypes_that_have_no_use(void **state) {
+    (void)state;
+    static const char some[] = ONE_DTYPES("\"input_dtype\": \"torch.quint8\"");
+    char entry[768];
+#define LINEAR_WITH(text)                                                                          \
+    ((void)snprintf(entry, sizeof entry, "{\"pattern\": \"torch.nn.Linear\", " text ", %s}",       \
+                    some),                                                                         \
+     entry)
+    check_finding(LINEAR_WITH(ROOT("torch.nn.Lineer", REFERENCE_LINEAR)),
+                  "root_module torch.nn.Lineer is no known module class");
+    check_finding(LINEAR_WITH(ROOT(REFERENCE_LINEAR, REFERENCE_LINEAR)),
+                  "root_module torch.ao.nn.quantized.reference.Linear is not a float module");
+    check_finding(LINEAR_WITH(ROOT("torch.nn.Linear", "torch.ao.nn.quantized.Linear")),
+                  "is not a reference module (name a class of that kind)");
+    check_finding(LINEAR_WITH("\"qat_module\": \"torch.nn.Linear\""),
+                  "qat_module torch.nn.Linear is not a module for training");
+    check_finding(
+        "{\"pattern\": [\"torch.nn.Linear\", \"torch.nn.ReLU\"], \"fused_module\": "
+        "\"torch.ao.nn.intrinsic.LinearReLU\", \"fuser_method\": "
+        "\"torch.ao.quantization.fuser_method_mappings._sequential_wrapper2(torch.ao.nn.intrinsic."
+        "LinearReLU)\"}",
+        "no pattern is for torch.ao.nn.intrinsic.LinearReLU, so what is fused stays float");
+    check_finding(
+        "{\"pattern\": \"torch.nn.Linear\", " ONE_DTYPES("\"weight_dtype\": \"torch.int8\"") "}",
+        "weight_dtype: torch.nn.Linear: the observers of a qconfig give torch.qint8, not "
+        "torch.int8 (name the quantized dtype)");
+    check_finding("{\"pattern\": \"torch.nn.Linear\", " ONE_DTYPES(
+                      "\"input_dtype\": \"torch.quint8\", \"output_dtype\": \"torch.quint8\", "
+                      "\"is_dynamic\": true") "}",
+                  "what is quantized dynamically comes out in float, not torch.quint8");
+    check_finding(
+        "{\"pattern\": \"torch.nn.Linear\", \"observation_type\": "
+        "\"INPUT_OUTPUT_NOT_OBSERVED\", " ONE_DTYPES("\"output_dtype\": \"torch.quint8\"") "}",
+        "INPUT_OUTPUT_NOT_OBSERVED has no effect beside torch.quint8");
+}
+
 static void lint_finds_what_cannot_be_meant(void **state) {
     (void)state;
     tare_backend_config *b = parse(
@@ -770,6 +824,7 @@ int main(void) {
         cmocka_unit_test(a_clone_is_equal_and_independent),
         cmocka_unit_test(bare_dtypes_and_nulls_are_read_as_torch_reads_them),
         cmocka_unit_test(builtins_have_no_lint),
+        cmocka_unit_test(lint_finds_classes_and_dtypes_that_have_no_use),
         cmocka_unit_test(lint_finds_what_cannot_be_meant),
         cmocka_unit_test(show_tells_every_fact),
         cmocka_unit_test(lost_memory_leaves_nothing_behind),
