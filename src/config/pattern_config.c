@@ -204,7 +204,7 @@ static tare_status unknown_getter(const char *name,
                                   const char *(*name_at)(const void *unused, size_t index),
                                   tare_error *err) {
     tare__fail(err, TARE_NOT_FOUND, "no built-in getter is called '%s'", name);
-    tare__hint(err, TARE_NOT_FOUND, "a getter of one's own is given as a callback");
+    tare__hint(err, TARE_NOT_FOUND, "pass a getter of your own as a callback");
     return tare__suggest(err, TARE_NOT_FOUND, name, name_at, NULL);
 }
 

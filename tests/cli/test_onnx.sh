@@ -82,7 +82,7 @@ wrong() {
     [ ! -e "$work/none.safetensors" ] || fail "a model of $1"
 }
 wrong $files/external "tensor 'w': " "in '../w.bin', outside of the model's folder" 'data files must lie'
-wrong $files/circle "" "goes in a circle: node 'a' (Relu) needs node 'b' (Relu)" 'no exporter writes'
+wrong $files/circle "" "has a cycle: node 'a' (Relu) needs node 'b' (Relu)" 'no exporter writes'
 wrong $files/unknown_op "node 'a' (FancyOp): " "the operator 'FancyOp' is not known" 'export the part without it'
 wrong $files/opset_99 "" 'is of opset 99, expected 11 to 21' 'export it with opset_version=17'
 wrong $files/bomb "byte " 'nested more than 64 deep' 'no exporter writes'

@@ -206,7 +206,10 @@ static tare_status take_labels(named *n, const part *p, int64_t size, data_batch
                                tare_error *err) {
     if (p->batch.labels == NULL) return TARE_OK;
     if (n->labels != NULL || out->labels != NULL)
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "there are labels from two places");
+        return tare__hint(err,
+                          tare__fail(err, TARE_INVALID_ARGUMENT,
+                                     "labels come with several inputs; expected them from one"),
+                          "leave the labels out of all but one");
     return tare__data_slice(p->batch.labels, p->position, size, &out->labels, err);
 }
 

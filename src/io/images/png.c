@@ -126,7 +126,9 @@ tare_status tare__png_decode(const unsigned char *bytes, size_t size, int64_t mo
     if (d.png == NULL)
         return d.is_out_of_memory
                    ? tare__out_of_memory(err)
-                   : tare__fail(err, TARE_UNSUPPORTED, "libpng is another one than at build time");
+                   : tare__fail(err, TARE_UNSUPPORTED,
+                                "libpng %s does not fit tare, which was built with libpng %s",
+                                png_get_libpng_ver(NULL), PNG_LIBPNG_VER_STRING);
     const bool is_read = run(&d);
     png_destroy_read_struct(&d.png, &d.info, NULL);
     if (is_read) {

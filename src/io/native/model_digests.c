@@ -141,8 +141,8 @@ static tare_status put_origin(const model_digests *d, const packed_origin *origi
     const tare_status status = tare__text_status(&joined, err);
     tare__text_release(&joined);
     if (status != TARE_OK || is_known) return status;
-    return tare__fail(err, TARE_INTERNAL, "packed weights '%s' of no tensor of the file",
-                      origin->packed);
+    return tare__fail(err, TARE_INTERNAL,
+                      "packed weights '%s' belong to none of the file's tensors", origin->packed);
 }
 
 static tare_status put_origins(model_digests *d, const packed_origin *origins, size_t count,

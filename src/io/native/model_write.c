@@ -146,8 +146,8 @@ static tare_status write_state(writer *w, const module *m, const char *path, tex
     if (m->state == NULL) return TARE_OK;
     if (w->state == NULL)
         return tare__fail(w->err, TARE_INVALID_ARGUMENT,
-                          "module '%s' of class '%s' has a state that nothing here can write", path,
-                          m->class->name);
+                          "module '%s' of class '%s' has a state that this writer cannot save",
+                          path, m->class->name);
     map tensors = {0};
     tare_status status = w->state->save(m, &tensors, w->err);
     if (status == TARE_OK) status = write_state_tensors(w, &tensors, path, names);
@@ -273,7 +273,7 @@ static tare_status write_packing(writer *w, const model_packing *p, packed_origi
     const char *name = find_seen(&w->tensors, p->weight);
     if (name == NULL)
         return tare__fail(w->err, TARE_INVALID_ARGUMENT,
-                          "packed weights of no tensor of the model");
+                          "packed weights belong to none of the model's tensors");
     const char *bytes = tare__arena_printf(&w->paths, "%s.packed", name);
     if (bytes == NULL) return tare__out_of_memory(w->err);
     origin->packed = bytes;

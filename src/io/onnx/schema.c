@@ -2,6 +2,7 @@
 // Opening a file: what is refused at once, and what newer files hold beyond the schema.
 #include "io/onnx/schema.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -149,7 +150,9 @@ static tare_status check_opset(onnx_file *f, const Onnx__OperatorSetIdProto *set
     if (*domain != '\0' && strcmp(domain, "ai.onnx") != 0)
         return TARE_OK; // refused where it is used
     if (f->opset != 0)
-        return tare__fail(err, TARE_MALFORMED_FILE, "the model says its opset twice");
+        return tare__fail(err, TARE_MALFORMED_FILE,
+                          "the model says its opset twice: %d and %" PRId64 "; expected once",
+                          f->opset, (int64_t)set->version);
     TARE_TRY(tare__onnx_check_opset("the model", set->version, err));
     f->opset = (int)set->version;
     return TARE_OK;

@@ -25,7 +25,9 @@ enum { BARE = -MAX_WBITS };
 static tare_status begin_status(int result, tare_error *err) {
     if (result == Z_OK) return TARE_OK;
     if (result == Z_MEM_ERROR) return tare__out_of_memory(err);
-    return tare__fail(err, TARE_UNSUPPORTED, "zlib is another one than at build time");
+    return tare__fail(err, TARE_UNSUPPORTED,
+                      "zlib %s does not fit tare, which was built with zlib %s", zlibVersion(),
+                      ZLIB_VERSION);
 }
 
 // --- inflating ---

@@ -178,7 +178,7 @@ static const struct refusal {
      "found 'torch.ao.quantization.fuser_method_mappings._sequential_wrapper2()'",
      ""},
     {CONFIG("\"root_node_getter\": \"mine\""), "$.configs[0].root_node_getter",
-     "no built-in getter is called 'mine'", "a getter of one's own is given as a callback"},
+     "no built-in getter is called 'mine'", "pass a getter of your own as a callback"},
     {CONFIG("\"extra_inputs_getter\": "
             "\"torch.ao.quantization.backend_config.onednn._conv_add_extra_inputs_getter_lift\""),
      "$.configs[0].extra_inputs_getter",

@@ -276,7 +276,8 @@ static tare_status output_value(onnx_import *in, const Onnx__ValueInfoProto *inf
     const char *name = info->name != NULL ? info->name : "";
     const onnx_binding *b = tare__map_get(&in->values, name);
     if (b == NULL)
-        return tare__fail(in->err, TARE_MALFORMED_FILE, "the output '%s' is made by no node", name);
+        return tare__fail(in->err, TARE_MALFORMED_FILE,
+                          "no node, input or initializer gives the output '%s'", name);
     *out = b->v;
     if (out->kind != VALUE_TENSOR) return TARE_OK;
     node *n = NULL;

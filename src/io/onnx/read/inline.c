@@ -159,7 +159,8 @@ static tare_status read_default(inliner *l, const unsigned char *bytes, size_t s
     attribute *a = onnx__attribute_proto__unpack(&allocator, size, bytes);
     if (u.failed) return tare__out_of_memory(l->err);
     if (a == NULL || a->name == NULL)
-        return tare__fail(l->err, TARE_MALFORMED_FILE, "a default of its function is no attribute");
+        return tare__fail(l->err, TARE_MALFORMED_FILE,
+                          "a default of its function is no attribute with a name");
     if (a->t != NULL || a->g != NULL || a->n_tensors > 0 || a->n_graphs > 0)
         return tare__fail(l->err, TARE_UNSUPPORTED,
                           "the attribute '%s' of its function has a tensor or a graph as its "
@@ -438,9 +439,8 @@ static tare_status add_node(inliner *l, const node_proto *n, const frame *at) {
     if (f != NULL)
         status = add_call(l, step, f, at);
     else if (at != NULL && step->opset == 0 && is_default_domain(n->domain))
-        status =
-            tare__fail(l->err, TARE_MALFORMED_FILE,
-                       "the function '%s' that it is of does not say its opset", name_of(at->f));
+        status = tare__fail(l->err, TARE_MALFORMED_FILE, "its function '%s' does not say its opset",
+                            name_of(at->f));
     else
         return push(l, step);
     if (status == TARE_OK || at != NULL) return status; // the outermost call is the place

@@ -143,11 +143,11 @@ static tare_status report_circle(const sorter *s, size_t index) {
         tare__onnx_describe_node(s->g->node[s->stack[i]], where, sizeof where);
         tare__text_printf(&names, "%s%s", names.length > 0 ? " needs " : "", where);
     }
-    const tare_status status =
-        names.failed ? tare__out_of_memory(s->err)
-                     : tare__fail(s->err, TARE_MALFORMED_FILE,
-                                  "the graph goes in a circle: %s needs the first again",
-                                  tare__text_chars(&names));
+    const tare_status status = names.failed
+                                   ? tare__out_of_memory(s->err)
+                                   : tare__fail(s->err, TARE_MALFORMED_FILE,
+                                                "the graph has a cycle: %s needs the first again",
+                                                tare__text_chars(&names));
     tare__text_release(&names);
     return tare__hint(s->err, status, "no exporter writes such a file: export the model again");
 }

@@ -300,7 +300,9 @@ static tare_status read_external(const onnx_file *f, onnx_data_files *d, const O
     TARE_TRY(read_entries(t, &e, err));
     if (e.has_length) {
         if (e.length > SIZE_MAX)
-            return tare__fail(err, TARE_MALFORMED_FILE, "its data has an absurd length");
+            return tare__fail(
+                err, TARE_MALFORMED_FILE,
+                "its data is said to have %" PRIu64 " bytes, more than memory can have", e.length);
         TARE_TRY(check_bytes(h, (size_t)e.length, err));
     }
     TARE_TRY(map_location(f, d, e.location, &store, err));

@@ -535,8 +535,7 @@ static tare_status write_stored(const pt2_sizes *s, const node *n, const json_t 
     if (!is_known) {
         tare__fail(s->err, TARE_UNSUPPORTED, "the shape of node '%s' cannot be told: %s", n->name,
                    tare_error_message(s->why));
-        return tare__hint(s->err, TARE_UNSUPPORTED,
-                          "a program says of every value what shape it has");
+        return tare__hint(s->err, TARE_UNSUPPORTED, "a .pt2 file states the shape of every value");
     }
     TARE_TRY(tare__tensor_meta(tare_dtype_from_name(dtype), (int)ndim, sizes, NULL, &t, s->err));
     const tare_status status = tare__pt2_sizes_data(s, n, t, false, out);

@@ -273,7 +273,7 @@ static void inputs_by_name_are_read_in_step(void **state) {
                   two_inputs, 2, how, "line 2: expected one whole number");
     put_text("named/numbered.txt", "photos,x=1/a.png 1\nphotos,x=1/a.png 2\n");
     check_refused(named_spec("x=@/named/numbered.txt,y=@/named/short.txt"), one_input, 1, how,
-                  "labels from two places");
+                  "labels come with several inputs");
 }
 
 static tare_status read_all(const char *spec, const data_input *inputs, size_t count,
