@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kind of model it is.
+// Tells whether a model is an exported program, and whether it was prepared as one.
 #include "model/model.h"
 #include "ops/op.h"
 

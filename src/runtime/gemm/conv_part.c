@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Divides a convolution into ordinary ones: by remainders of a transposed one's stride, and by
+// pieces of weights that do not fit int8.
 #include "runtime/gemm/conv_part.h"
 
 #include "ops/quantized/engine_rules.h"

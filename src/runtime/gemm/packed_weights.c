@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Packs the weights of a tensor once for all layers that read it, or takes them from a mapped file.
 #include "runtime/gemm/packed_weights.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Packs weights of floats into panels of columns, and multiplies a few rows with them.
 #include "runtime/gemm/panels.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions have kernels of their own; all else is a product. A transposed convolution
-// is several ordinary ones.
+// Chooses what computes a quantized layer, and runs it. Depthwise convolutions have kernels of
+// their own; all else is a product. A transposed convolution is several ordinary ones.
 #include "runtime/gemm/qlayer.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles at a time, so that neither side leaves the cache; few rows, as of the channels of pictures,
-// column by column, bytes of them by the elementwise kernels.
+// Transposes matrices in tiles, so that neither side leaves the cache; few rows, as of the channels
+// of pictures, column by column, bytes of them by the elementwise kernels.
 #include "runtime/gemm/transpose.h"
 
 enum { TILE = 16, FEW = 4 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cutting plans: that of one sample loses its last steps, that of all samples all but these. Both
+// Makes a batched tail of two plans: the plan of one sample loses its last steps, the plan of all
+// samples loses all others. Both
 // were planned anyhow, to choose between them (plan/by_sample.c), and layers of both share their
 // packed weights. What lies across the cut is one place: each sample's row of it is copied to where
 // the tail reads it, unless that is an output, which both plans find in the caller's memory.

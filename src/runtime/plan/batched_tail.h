@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tails: the last steps of a plan that runs sample by sample, where each sample is a vector by
-// then. They meet each of their weights once per sample, so that reading these is what they cost;
-// for all samples at once they read them once. The tail is a plan by itself: the end of one for all
-// samples.
-// Private to runtime/plan.
+// Batched tails: the last steps of a plan that runs sample by sample, where each sample is a vector
+// by then. They meet each of their weights once per sample, so that reading these is what they
+// cost; for all samples at once they read them once. The tail is a plan by itself: the end of one
+// for all samples. Private to runtime/plan.
 #ifndef RUNTIME_PLAN_BATCHED_TAIL_H
 #define RUNTIME_PLAN_BATCHED_TAIL_H
 

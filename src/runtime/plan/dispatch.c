@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop over the classes of steps.
+// Goes through the classes of steps in order of priority, and asks each whether it heads a call,
+// joins the next ones and can plan them.
 #include "runtime/plan/dispatch.h"
 
 #include "ops/rules.h"

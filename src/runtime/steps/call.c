@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that can do everything: a call of an operator's or module's reference, bound and shaped
-// once.
+// The step for calls that no other step computes: it runs the reference of an operator or module,
+// which was bound and shaped once.
 #include "runtime/steps/call.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds the graph of layers and the values between them, and finds its minimum cut.
 #include "runtime/tune/layer_costs.h"
 
 #include <string.h>

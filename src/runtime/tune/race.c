@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Times several models on the same inputs, a run of each in turn.
 #include "runtime/tune/race.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Times the kernels that fit a layer, chooses the fastest, and reads and writes the file of times.
 #include "runtime/tune/tuner.h"
 
 #include <stdio.h>
