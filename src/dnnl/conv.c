@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float convolutions by oneDNN, cut into row blocks of rows, into channels or into images.
+// Float convolutions by oneDNN, cut into row blocks, into channels or into images.
 #ifdef TARE_HAVE_DNNL
 #include "dnnl/part.h"
 
@@ -172,7 +172,7 @@ static double cost_by_channels(const conv_costs *k, int64_t blocks, size_t count
            (ELEMENT_COST + FOREIGN_COST) * k->in;
 }
 
-// How an image is cut: into row blocks of rows, or into blocks of channels.
+// How an image is cut: into row blocks, or into blocks of channels.
 typedef struct cut {
     size_t count;
     bool by_channels;
@@ -184,11 +184,11 @@ static cut choose_cut(const float_layers *l, const float_conv *c) {
     const double whole = k.macs + ELEMENT_COST * (k.in + k.out) + WEIGHT_COST * k.weights;
     const int64_t rows = is_pointwise(c) ? c->out[2] : tare__float_conv_has_rows(c) ? c->out[1] : 1;
     const int64_t blocks = c->groups == 1 ? c->out_channels / CHANNEL_BLOCK : 1;
-    const size_t bands = tare__float_part_count(l, whole, rows);
+    const size_t row_parts = tare__float_part_count(l, whole, rows);
     const size_t shares = tare__float_part_count(l, whole, blocks);
-    if (shares > 1 && cost_by_channels(&k, blocks, shares) < cost_by_rows(&k, rows, bands))
+    if (shares > 1 && cost_by_channels(&k, blocks, shares) < cost_by_rows(&k, rows, row_parts))
         return (cut){shares, true, blocks};
-    return (cut){bands, false, 0};
+    return (cut){row_parts, false, 0};
 }
 
 static float_conv slice(const float_conv *c, size_t index, size_t count, float_part *part) {

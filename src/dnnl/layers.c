@@ -132,8 +132,9 @@ tare_status tare__float_layer_replica(const float_layer *of, float_layers *in, f
     tare_status status = TARE_OK;
     for (size_t i = 0; i < of->part_count && status == TARE_OK; i++)
         status = tare__float_part_replica(&of->parts[i], layer, i, err);
-    layer->bands = of->bands;
-    if (status == TARE_OK && of->bands != NULL) status = tare__float_row_blocks_reserve(layer, err);
+    layer->row_blocks = of->row_blocks;
+    if (status == TARE_OK && of->row_blocks != NULL)
+        status = tare__float_row_blocks_reserve(layer, err);
     return tare__float_layer_finish(layer, status, true, out);
 }
 
@@ -229,7 +230,7 @@ static void run_task(void *user, size_t part, size_t worker) {
 
 tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err) {
     dnnl_status_t statuses[MOST_PARTS + 1];
-    if (layer->bands != NULL) {
+    if (layer->row_blocks != NULL) {
         DNNL_TRY(tare__float_row_blocks_run(layer, x, y));
         return TARE_OK;
     }
@@ -259,7 +260,7 @@ void tare__float_layer_destroy(float_layer *layer) {
     if (layer == NULL) return;
     const bool is_replica = layer->part_count > 0 && layer->parts[0].is_replica;
     for (size_t i = 0; i < layer->part_count; i++) tare__float_part_clear(&layer->parts[i]);
-    if (!is_replica) tare__float_row_blocks_destroy(layer->bands);
+    if (!is_replica) tare__float_row_blocks_destroy(layer->row_blocks);
     tare__free(layer);
 }
 

@@ -70,7 +70,7 @@ struct float_row_blocks; // dnnl/row blocks.c
 struct float_layer {
     float_layers *shared;
     struct float_row_blocks
-        *bands; // in which parts run; NULL: all at once. A replica's are its model's.
+        *row_blocks; // in which parts run; NULL: all at once. A replica's are its model's.
     size_t part_count;
     float_part parts[];
 };
@@ -111,12 +111,12 @@ float_conv tare__float_conv_rows(const float_conv *c, int64_t first, int64_t las
 /// A convolution of single pixels as one row of them; others as they are.
 float_conv tare__float_conv_flat(const float_conv *c);
 
-// --- chains in bands (dnnl/row_blocks.c) ---
+// --- chains in row blocks (dnnl/row_blocks.c) ---
 
 dnnl_status_t tare__float_row_blocks_run(const float_layer *layer, const float *x, float *y);
 /// Memory for the windows of a layer with row blocks.
 tare_status tare__float_row_blocks_reserve(const float_layer *layer, tare_error *err);
-void tare__float_row_blocks_destroy(struct float_row_blocks *bands); // NULL is fine
+void tare__float_row_blocks_destroy(struct float_row_blocks *row_blocks); // NULL is fine
 
 // --- layers in parts (dnnl/layers.c) ---
 

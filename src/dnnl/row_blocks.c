@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of float convolutions in row blocks of rows: a row block of the last one's rows is made
+// Chains of float convolutions in row blocks: a row block of the last one's rows is made
 // from what it sees of the one before, and so on, while that is still in the caches. Each thread
 // has a share of the last one's rows, and windows of its own on what lies between; rows that two
 // row blocks see are kept, and those that two threads see are computed by both.
@@ -29,11 +29,11 @@ typedef struct float_row_blocks {
     row_block_op *ops;
 } float_row_blocks;
 
-void tare__float_row_blocks_destroy(float_row_blocks *bands) {
-    if (bands == NULL) return;
-    tare__free(bands->first);
-    tare__free(bands->ops);
-    tare__free(bands);
+void tare__float_row_blocks_destroy(float_row_blocks *row_blocks) {
+    if (row_blocks == NULL) return;
+    tare__free(row_blocks->first);
+    tare__free(row_blocks->ops);
+    tare__free(row_blocks);
 }
 
 // --- what runs when ---
@@ -47,7 +47,7 @@ typedef struct row_block_form {
 typedef struct schedule {
     const float_link *links;
     size_t link_count;
-    float_row_blocks *bands;
+    float_row_blocks *row_blocks;
     size_t op_count, op_capacity;
     row_block_form *forms;
     size_t form_count, form_capacity;
@@ -82,9 +82,10 @@ static tare_status find_part(schedule *s, const row_block_form *form, size_t *ou
 }
 
 static tare_status add_op(schedule *s, row_block_op op, tare_error *err) {
-    if (!tare__grow((void **)&s->bands->ops, &s->op_capacity, s->op_count, sizeof *s->bands->ops))
+    if (!tare__grow((void **)&s->row_blocks->ops, &s->op_capacity, s->op_count,
+                    sizeof *s->row_blocks->ops))
         return tare__out_of_memory(err);
-    s->bands->ops[s->op_count++] = op;
+    s->row_blocks->ops[s->op_count++] = op;
     return TARE_OK;
 }
 
@@ -120,7 +121,7 @@ static tare_status make_rows(schedule *s, size_t link, int64_t end, tare_error *
     op.x_first = (begin - (is_first ? 0 : s->base[link - 1])) * c->in[2] * c->in_channels;
     op.y_first = (s->made[link] - (is_last ? 0 : s->base[link])) * row_elements(c);
     s->made[link] = end;
-    int64_t *size = is_last ? NULL : &s->bands->elements[link];
+    int64_t *size = is_last ? NULL : &s->row_blocks->elements[link];
     const int64_t filled = (end - s->base[link]) * row_elements(c);
     if (size != NULL && filled > *size) *size = filled;
     return add_op(s, op, err);
@@ -146,8 +147,8 @@ static int64_t rows_of_block(const schedule *s, int64_t rows) {
         bytes += times * row_elements(&s->links[i - 1].conv) * (int64_t)sizeof(float);
     }
     const int64_t most = bytes > 0 && bytes < WINDOW_BYTES ? WINDOW_BYTES / bytes : 1;
-    const int64_t bands = (rows + most - 1) / most;
-    return (rows + bands - 1) / bands;
+    const int64_t count = (rows + most - 1) / most;
+    return (rows + count - 1) / count;
 }
 
 static tare_status make_lane(schedule *s, int64_t first, int64_t last, tare_error *err) {
@@ -163,7 +164,7 @@ static tare_status make_lane(schedule *s, int64_t first, int64_t last, tare_erro
 }
 
 static tare_status make_lanes(schedule *s, size_t count, tare_error *err) {
-    float_row_blocks *b = s->bands;
+    float_row_blocks *b = s->row_blocks;
     const int64_t rows = s->links[s->link_count - 1].conv.out[1];
     b->lane_count = count;
     b->window_count = s->link_count - 1;
@@ -180,7 +181,7 @@ static tare_status make_lanes(schedule *s, size_t count, tare_error *err) {
 // --- compiling ---
 
 tare_status tare__float_row_blocks_reserve(const float_layer *layer, tare_error *err) {
-    const float_row_blocks *b = layer->bands;
+    const float_row_blocks *b = layer->row_blocks;
     for (size_t lane = 0; lane < b->lane_count; lane++)
         for (size_t i = 0; i < b->window_count; i++)
             TARE_TRY(tare__work_reserve(&layer->shared->memory[lane].windows[i],
@@ -210,8 +211,8 @@ static tare_status create(float_layers *l, schedule *s, float_layer **out, tare_
     float_layer *layer = NULL;
     bool fits = false;
     TARE_TRY(tare__float_layer_create(l, s->form_count, &layer, err));
-    layer->bands = s->bands;
-    s->bands = NULL;
+    layer->row_blocks = s->row_blocks;
+    s->row_blocks = NULL;
     tare_status status = tare__float_row_blocks_reserve(layer, err);
     if (status == TARE_OK) status = compile_parts(s, layer, &fits, err);
     return tare__float_layer_finish(layer, status, fits, out);
@@ -237,12 +238,12 @@ tare_status tare__float_layer_chain(float_layers *l, const float_link *links, si
     *out = NULL;
     for (size_t i = 0; i < count; i++)
         if (!is_image(&links[i].conv)) return TARE_OK;
-    s.bands = tare__alloc_zeroed(1, sizeof *s.bands);
-    if (s.bands == NULL) return tare__out_of_memory(err);
+    s.row_blocks = tare__alloc_zeroed(1, sizeof *s.row_blocks);
+    if (s.row_blocks == NULL) return tare__out_of_memory(err);
     tare_status status = make_lanes(
         &s, tare__float_part_count(l, cost_of(links, count), links[count - 1].conv.out[1]), err);
     if (status == TARE_OK) status = create(l, &s, out, err);
-    tare__float_row_blocks_destroy(s.bands);
+    tare__float_row_blocks_destroy(s.row_blocks);
     tare__free(s.forms);
     return status;
 }
@@ -273,7 +274,7 @@ static dnnl_status_t run_op(const row_blocks_run *r, const part_memory *m, const
 
 static void run_lane(void *user, size_t lane, size_t worker) {
     row_blocks_run *r = user;
-    const float_row_blocks *b = r->layer->bands;
+    const float_row_blocks *b = r->layer->row_blocks;
     dnnl_status_t status = dnnl_success;
     (void)worker;
     for (size_t i = b->first[lane]; i < b->first[lane + 1] && status == dnnl_success; i++)
@@ -283,7 +284,7 @@ static void run_lane(void *user, size_t lane, size_t worker) {
 
 dnnl_status_t tare__float_row_blocks_run(const float_layer *layer, const float *x, float *y) {
     row_blocks_run r = {.layer = layer, .x = x, .y = y};
-    const size_t count = layer->bands->lane_count;
+    const size_t count = layer->row_blocks->lane_count;
     tare__thread_pool_run(count > 1 ? layer->shared->pool : NULL, count, run_lane, &r);
     for (size_t i = 0; i < count; i++)
         if (r.statuses[i] != dnnl_success) return r.statuses[i];

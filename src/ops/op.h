@@ -30,7 +30,7 @@ typedef enum op_trait {
     // from the items of the same index. Which dimension is the batch is for shapes to tell.
     OP_BY_SAMPLE = 1 << 11,
     OP_BY_MATRIX = 1 << 12,   // the last two dimensions are a matrix's; the others are broadcast
-    OP_BY_LINE = 1 << 13,     // elements meet, or part, along dimension `dim` alone
+    OP_ALONG_DIM = 1 << 13,   // combines or selects along dimension `dim` only
     OP_PICKS_ITEM = 1 << 14,  // gives an item of a tuple or list, or a part of a tensor
     OP_CONVOLUTION = 1 << 15, // weighted: conv1d, 2d, 3d
     OP_TRANSPOSED = 1 << 16,  // weighted: conv_transpose1d, 2d, 3d

@@ -11,10 +11,10 @@
 #include "ops/quantized/quantize.h"
 #include "ops/quantized/table.h"
 
-typedef enum way {
+typedef enum run_path {
     AS_IT_IS,      // the row's reference, or its own quantized form
     THROUGH_FLOAT, // convert inputs to float32, run, convert the result
-} way;
+} run_path;
 
 typedef void (*tensor_visitor)(void *user, const tare_tensor *t);
 
@@ -43,7 +43,7 @@ static inputs find_inputs(const op_call *call) {
     return found;
 }
 
-static tare_status choose_path(op_call *call, const inputs *in, way *out) {
+static tare_status choose_path(op_call *call, const inputs *in, run_path *out) {
     const unsigned traits = call->op->traits;
     *out = AS_IT_IS;
     if (traits & (OP_MOVES_DATA | OP_NOT_ON_TENSORS | OP_ANY_DTYPE)) return TARE_OK;
@@ -281,7 +281,7 @@ static bool is_on_codes(const op_call *call, const inputs *in) {
 bool tare__op_goes_through_float(const op_call *call) {
     op_call asked = *call;
     const inputs in = find_inputs(call);
-    way chosen;
+    run_path chosen;
     asked.err = NULL;
     return in.quantized != NULL && choose_path(&asked, &in, &chosen) == TARE_OK &&
            chosen == THROUGH_FLOAT && !is_on_codes(call, &in);
@@ -291,7 +291,7 @@ bool tare__op_goes_through_float(const op_call *call) {
 
 tare_status tare__op_shape(op_call *call) {
     const inputs in = find_inputs(call);
-    way chosen;
+    run_path chosen;
     TARE_TRY(choose_path(call, &in, &chosen));
     const tare_status status =
         chosen == THROUGH_FLOAT ? shape_through_float(call, &in) : call->op->shape(call);
@@ -302,7 +302,7 @@ tare_status tare__op_shape(op_call *call) {
 tare_status tare__op_compute(op_call *call) {
     if (tare__value_is_empty(&call->result)) return TARE_OK;
     const inputs in = find_inputs(call);
-    way chosen;
+    run_path chosen;
     TARE_TRY(choose_path(call, &in, &chosen));
     if (chosen == THROUGH_FLOAT && is_on_codes(call, &in))
         return compute_on_codes(call, in.quantized);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops over the functions of core/math/elements.def and core/math/binary.def, and the tables of
 // them. The file that includes this has included a kind of vectors and defines ELEMENT_LOOPS and
-// PAIR_LOOPS, the names of the tables.
+// BINARY_LOOPS, the names of the tables.
 #include "core/math/elements.h"
 #include "core/math/vector_functions.h"
 
@@ -27,12 +27,12 @@ const element_loop ELEMENT_LOOPS[ELEMENT_COUNT] = {
 #undef ELEMENT
 };
 
-#define PAIR(kind, name, value)                                                                    \
+#define BINARY(kind, name, value)                                                                  \
     static inline vec both_##name(vec a, vec b) {                                                  \
         return value;                                                                              \
     }                                                                                              \
-    static void pairs_##name(const float *a, int64_t a_step, const float *b, int64_t b_step,       \
-                             float *y, int64_t count) {                                            \
+    static void binary_##name(const float *a, int64_t a_step, const float *b, int64_t b_step,      \
+                              float *y, int64_t count) {                                           \
         const size_t whole = (size_t)count / WIDTH * WIDTH, left = (size_t)count - whole;          \
         const vec first = v_set(*a), second = v_set(*b);                                           \
         for (size_t i = 0; i < whole; i += WIDTH)                                                  \
@@ -44,10 +44,10 @@ const element_loop ELEMENT_LOOPS[ELEMENT_COUNT] = {
         v_store_part(y + whole, last, left);                                                       \
     }
 #include "core/math/binary.def"
-#undef PAIR
+#undef BINARY
 
-const binary_loop PAIR_LOOPS[PAIR_COUNT] = {
-#define PAIR(kind, name, value) [PAIR_##kind] = pairs_##name,
+const binary_loop BINARY_LOOPS[BINARY_COUNT] = {
+#define BINARY(kind, name, value) [BINARY_##kind] = binary_##name,
 #include "core/math/binary.def"
-#undef PAIR
+#undef BINARY
 };

@@ -22,16 +22,16 @@ enum { ELEMENT_MAX_PARAMETERS = 3 }; // that a function has
 typedef void (*binary_loop)(const float *a, int64_t a_step, const float *b, int64_t b_step,
                             float *y, int64_t count);
 
-typedef enum pair_kind {
-    PAIR_OTHER, // none of math/binary.def
-#define PAIR(kind, name, value) PAIR_##kind,
+typedef enum binary_kind {
+    BINARY_OTHER, // none of math/binary.def
+#define BINARY(kind, name, value) BINARY_##kind,
 #include "core/math/binary.def"
-#undef PAIR
-    PAIR_COUNT,
-} pair_kind;
+#undef BINARY
+    BINARY_COUNT,
+} binary_kind;
 
 /// In plain C.
 extern const element_loop f32_elements__scalar[ELEMENT_COUNT];
-extern const binary_loop f32_pairs__scalar[PAIR_COUNT];
+extern const binary_loop f32_binary__scalar[BINARY_COUNT];
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's weights in bytes: 255 for the greatest score of a line, and 255 * 2^d for one that is
+// Attention's weights in bytes: 255 for the greatest score of a row, and 255 * 2^d for one that is
 // -d below it. Every kernel computes just these operations, so that all give the same bytes.
 #ifndef CORE_MATH_EXP_QUANTIZED_H
 #define CORE_MATH_EXP_QUANTIZED_H

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of lines of floats with the same bits from every kind of vectors. Sums have a fixed
+// Functions of rows of floats with the same bits from every kind of vectors. Sums have a fixed
 // order: element i goes to sum i mod 64, in the order of elements; then sum j takes sum j + 32 for
-// j < 32, and so on by halves. Those of a softmax have 16 sums instead, and one if the line has
+// j < 32, and so on by halves. Those of a softmax have 16 sums instead, and one if the row has
 // fewer than 16 elements.
 #ifndef CORE_MATH_ROWS_H
 #define CORE_MATH_ROWS_H
 
 #include <stddef.h>
 
-enum { LINE_LANES = 64, LINE_FEW_LANES = 16 };
+enum { ROW_LANES = 64, ROW_FEW_LANES = 16 };
 /// The columns of a panel of weights, what narrower ones are a multiple of, and the rows that it is
 /// multiplied with at a time, at most.
 enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
@@ -16,14 +16,14 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 /// Declares them for one kind of vectors. y may be x, but for log_softmax. count > 0.
 ///   add            y[i] += x[i]
 ///   sum            y[i] = a[i] + b[i]
-///   raise          y[i] = max(y[i], x[i]); NaN is greater than all
+///   max_into       y[i] = max(y[i], x[i]); NaN is greater than all
 ///   softmax        y[i] = e[i] / sum of e, e[i] = exp(x[i] - max(x)), 0 where that is below
 ///                  exp(-87.3); all NaN if an element is NaN or infinity, or all are -infinity
 ///   log_softmax    y[i] = x[i] - max(x) - log(sum of e)
 ///   moments        the mean, and the mean square of the distances to it
 ///   scale_shift    y[i] = fma(x[i], scale, shift)
 ///   affine         y[i] = x[i] * scale[i] + shift[i], two roundings
-///   blend          y[i] = ((0 + share[0] * x[0][i]) + share[1] * x[1][i]) + .. of `lines` lines
+///   blend          y[i] = ((0 + share[0] * x[0][i]) + share[1] * x[1][i]) + .. of `rows` rows
 ///   panel          y[r][i] = (((0 + x[r][0] * w[0][i]) + x[r][1] * w[1][i]) + ..) + bias[i], two
 ///                  roundings each, of x [rows][inner] and w [inner][width]; rows: 1 to PANEL_ROWS;
 ///                  width: a multiple of PANEL_STEP, at most PANEL_COLUMNS; y [PANEL_ROWS]
@@ -32,12 +32,12 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 ///                  last two in one rounding; weight and bias may be NULL
 ///   rms_normalize  y[i] = x[i] * (1 / sqrt(mean square + eps)) * weight[i]; weight may be NULL
 ///   columns        y[c] = the sum of x[i * stride + c] over i < count, for c < width; y is not x.
-///                  Each column as torch sums a line of count floats that lie side by side, so that
+///                  Each column as torch sums a row of count floats that lie side by side, so that
 ///                  averages on a rounding boundary round as torch's do (PyTorch 2.15, whichever
 ///                  the processor: four rows of eight lanes, carried over every sixteen rows).
 ///                  Source: aten/src/ATen/native/cpu/SumKernel.cpp, vectorized_inner_sum and
 ///                  scalar_inner_sum. count: >= 0
-#define LINE_FUNCTIONS(suffix)                                                                     \
+#define ROW_FUNCTIONS(suffix)                                                                      \
     void f32_add__##suffix(const float *x, size_t count, float *y);                                \
     void f32_sum__##suffix(const float *a, const float *b, size_t count, float *y);                \
     void f32_max_into__##suffix(const float *x, size_t count, float *y);                           \
@@ -48,7 +48,7 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
                                    float *y);                                                      \
     void f32_affine__##suffix(const float *x, size_t count, const float *scale,                    \
                               const float *shift, float *y);                                       \
-    void f32_blend__##suffix(const float *const x[], const float *share, size_t lines,             \
+    void f32_blend__##suffix(const float *const x[], const float *share, size_t rows,              \
                              size_t count, float *y);                                              \
     void f32_panel__##suffix(const float *x, size_t rows, size_t inner, const float *w,            \
                              size_t width, const float *bias, float *y);                           \
@@ -58,6 +58,6 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
                                      float *y);                                                    \
     void f32_columns__##suffix(const float *x, size_t count, size_t stride, size_t width, float *y);
 
-LINE_FUNCTIONS(scalar)
+ROW_FUNCTIONS(scalar)
 
 #endif

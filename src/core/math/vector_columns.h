@@ -10,7 +10,7 @@ enum { COLUMNS = 64, COLUMN_VECS = COLUMNS / WIDTH, MOST_LANES = 8, LANE_SLOTS =
 
 typedef struct columns {
     const float *x;
-    size_t count, stride; // lines, and elements from one to the next
+    size_t count, stride; // rows, and elements from one to the next
     size_t lanes, slots;
     size_t rows, done; // full ones, and those that the levels have
 } columns;
@@ -21,11 +21,11 @@ COLUMNS_INLINE void add_vecs(const vec *x, size_t vecs, vec *sums) {
     for (size_t k = 0; k < vecs; k++) sums[k] = v_add(sums[k], x[k]);
 }
 
-// `width` columns of every step-th line from `line` on.
-COLUMNS_INLINE void add_lines(const columns *c, size_t line, size_t end, size_t step, size_t width,
+// `width` columns of every step-th row from `row` on.
+COLUMNS_INLINE void add_lines(const columns *c, size_t row, size_t end, size_t step, size_t width,
                               vec *sums) {
-    for (; line < end; line += step) {
-        const float *x = c->x + line * c->stride;
+    for (; row < end; row += step) {
+        const float *x = c->x + row * c->stride;
         for (size_t k = 0; k * WIDTH < width; k++)
             sums[k] = v_add(sums[k], take(x + k * WIDTH, width - k * WIDTH));
     }
@@ -93,7 +93,7 @@ COLUMNS_INLINE void sum_columns(columns c, size_t width, float *y) {
     for (size_t k = 0; k < vecs; k++) give(y + k * WIDTH, sums[k], width - k * WIDTH);
 }
 
-void LINES(f32_columns)(const float *x, size_t count, size_t stride, size_t width, float *y) {
+void ROWS(f32_columns)(const float *x, size_t count, size_t stride, size_t width, float *y) {
     columns c = {.x = x, .count = count, .stride = stride};
     c.lanes = count >= MOST_LANES ? MOST_LANES : 1;
     c.slots = LANE_SLOTS * c.lanes;

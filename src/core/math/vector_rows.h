@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of lines of floats, once for all kinds of vectors: core/math/rows.h is their manual.
-// The file that includes this has included a kind of vectors and defines LINES(name).
+// Functions of rows of floats, once for all kinds of vectors: core/math/rows.h is their manual.
+// The file that includes this has included a kind of vectors and defines ROWS(name).
 #include <math.h>
 
 #include "core/math/f32.h"
 #include "core/math/rows.h"
 #include "core/math/vector_functions.h"
 
-enum { SUMS = LINE_LANES / WIDTH, FEW_SUMS = LINE_FEW_LANES / WIDTH };
+enum { SUMS = ROW_LANES / WIDTH, FEW_SUMS = ROW_FEW_LANES / WIDTH };
 
-// The next elements of a line that has `left` more: zeros beyond them.
+// The next elements of a row that has `left` more: zeros beyond them.
 static inline vec take(const float *x, size_t left) {
     return left >= WIDTH ? v_load(x) : v_load_part(x, left);
 }
@@ -23,17 +23,17 @@ static inline vec keep(vec a, size_t left) {
     return left >= WIDTH ? a : v_keep(a, left);
 }
 
-void LINES(f32_add)(const float *x, size_t count, float *y) {
+void ROWS(f32_add)(const float *x, size_t count, float *y) {
     for (size_t i = 0; i < count; i += WIDTH)
         give(y + i, v_add(take(y + i, count - i), take(x + i, count - i)), count - i);
 }
 
-void LINES(f32_sum)(const float *a, const float *b, size_t count, float *y) {
+void ROWS(f32_sum)(const float *a, const float *b, size_t count, float *y) {
     for (size_t i = 0; i < count; i += WIDTH)
         give(y + i, v_add(take(a + i, count - i), take(b + i, count - i)), count - i);
 }
 
-void LINES(f32_max_into)(const float *x, size_t count, float *y) {
+void ROWS(f32_max_into)(const float *x, size_t count, float *y) {
     for (size_t i = 0; i < count; i += WIDTH) {
         const vec a = take(x + i, count - i), b = take(y + i, count - i);
         give(y + i, v_blend(v_is_nan(a), a, v_max(a, b)), count - i);
@@ -56,7 +56,7 @@ static float sum_of(const float *x, size_t count) {
     vec sums[SUMS];
     size_t i = 0;
     clear(sums, SUMS);
-    for (; i + LINE_LANES <= count; i += LINE_LANES)
+    for (; i + ROW_LANES <= count; i += ROW_LANES)
         for (size_t k = 0; k < SUMS; k++) sums[k] = v_add(sums[k], v_load(x + i + k * WIDTH));
     for (size_t k = 0; i < count; i += WIDTH, k++) sums[k] = v_add(sums[k], take(x + i, count - i));
     return fold(sums, SUMS);
@@ -72,7 +72,7 @@ static float squares_of(const float *x, size_t count, float mean) {
     vec sums[SUMS];
     size_t i = 0;
     clear(sums, SUMS);
-    for (; i + LINE_LANES <= count; i += LINE_LANES)
+    for (; i + ROW_LANES <= count; i += ROW_LANES)
         for (size_t k = 0; k < SUMS; k++)
             sums[k] = add_square(sums[k], v_sub(v_load(x + i + k * WIDTH), zero));
     for (size_t k = 0; i < count; i += WIDTH, k++)
@@ -87,7 +87,7 @@ static float greatest(const float *x, size_t count) {
     vec top[SUMS];
     size_t i = 0;
     for (size_t k = 0; k < SUMS; k++) top[k] = v_set(-INFINITY);
-    for (; i + LINE_LANES <= count; i += LINE_LANES)
+    for (; i + ROW_LANES <= count; i += ROW_LANES)
         for (size_t k = 0; k < SUMS; k++) top[k] = v_max(v_load(x + i + k * WIDTH), top[k]);
     for (; i + WIDTH <= count; i += WIDTH) top[0] = v_max(v_load(x + i), top[0]);
     for (size_t k = 1; k < SUMS; k++) top[0] = v_max(top[0], top[k]);
@@ -102,7 +102,7 @@ static float exponentials(const float *x, size_t count, float top, float *y) {
     vec sums[FEW_SUMS];
     size_t i = 0;
     clear(sums, FEW_SUMS);
-    for (; i + LINE_FEW_LANES <= count; i += LINE_FEW_LANES)
+    for (; i + ROW_FEW_LANES <= count; i += ROW_FEW_LANES)
         for (size_t k = 0; k < FEW_SUMS; k++) {
             const vec e = v_exp_down(v_sub(v_load(x + i + k * WIDTH), zero));
             sums[k] = v_add(sums[k], e);
@@ -113,20 +113,20 @@ static float exponentials(const float *x, size_t count, float top, float *y) {
         sums[k] = v_add(sums[k], keep(e, count - i));
         give(y + i, e, count - i);
     }
-    if (count >= LINE_FEW_LANES) return fold(sums, FEW_SUMS);
+    if (count >= ROW_FEW_LANES) return fold(sums, FEW_SUMS);
     float sum = y[0];
     for (i = 1; i < count; i++) sum += y[i];
     return sum;
 }
 
-void LINES(f32_softmax)(const float *x, size_t count, float *y) {
+void ROWS(f32_softmax)(const float *x, size_t count, float *y) {
     const float sum = exponentials(x, count, greatest(x, count), y);
     const vec whole = v_set(sum);
     for (size_t i = 0; i < count; i += WIDTH)
         give(y + i, v_div(take(y + i, count - i), whole), count - i);
 }
 
-void LINES(f32_log_softmax)(const float *x, size_t count, float *y) {
+void ROWS(f32_log_softmax)(const float *x, size_t count, float *y) {
     const float top = greatest(x, count);
     const vec zero = v_set(top), log_sum = v_set(tare__logf(exponentials(x, count, top, y)));
     for (size_t i = 0; i < count; i += WIDTH)
@@ -135,19 +135,19 @@ void LINES(f32_log_softmax)(const float *x, size_t count, float *y) {
 
 // --- norms ---
 
-void LINES(f32_moments)(const float *x, size_t count, float *mean, float *variance) {
+void ROWS(f32_moments)(const float *x, size_t count, float *mean, float *variance) {
     *mean = sum_of(x, count) / (float)count;
     *variance = squares_of(x, count, *mean) / (float)count;
 }
 
-void LINES(f32_scale_shift)(const float *x, size_t count, float scale, float shift, float *y) {
+void ROWS(f32_scale_shift)(const float *x, size_t count, float scale, float shift, float *y) {
     const vec a = v_set(scale), b = v_set(shift);
     for (size_t i = 0; i < count; i += WIDTH)
         give(y + i, v_fma(take(x + i, count - i), a, b), count - i);
 }
 
-void LINES(f32_affine)(const float *x, size_t count, const float *scale, const float *shift,
-                       float *y) {
+void ROWS(f32_affine)(const float *x, size_t count, const float *scale, const float *shift,
+                      float *y) {
     for (size_t i = 0; i < count; i += WIDTH) {
         const size_t left = count - i;
         const vec product = v_mul(take(x + i, left), take(scale + i, left));
@@ -155,11 +155,11 @@ void LINES(f32_affine)(const float *x, size_t count, const float *scale, const f
     }
 }
 
-void LINES(f32_blend)(const float *const x[], const float *share, size_t lines, size_t count,
-                      float *y) {
+void ROWS(f32_blend)(const float *const x[], const float *share, size_t rows, size_t count,
+                     float *y) {
     for (size_t i = 0; i < count; i += WIDTH) {
         vec sum = v_set(0.0F);
-        for (size_t k = 0; k < lines; k++)
+        for (size_t k = 0; k < rows; k++)
             sum = v_add(sum, v_mul(v_set(share[k]), take(x[k] + i, count - i)));
         give(y + i, sum, count - i);
     }
@@ -196,8 +196,8 @@ static void four_rows_step(const float *const x[PANEL_ROWS], size_t inner, const
             v_store(y + r * PANEL_COLUMNS + k * WIDTH, v_add(sums[r][k], v_load(bias + k * WIDTH)));
 }
 
-void LINES(f32_panel)(const float *x, size_t rows, size_t inner, const float *w, size_t width,
-                      const float *bias, float *y) {
+void ROWS(f32_panel)(const float *x, size_t rows, size_t inner, const float *w, size_t width,
+                     const float *bias, float *y) {
     const float *x_rows[PANEL_ROWS]; // missing ones repeat the last
     for (size_t r = 0; r < PANEL_ROWS; r++) x_rows[r] = x + (r < rows ? r : rows - 1) * inner;
     if (rows == 1 && width == PANEL_COLUMNS) {
@@ -225,10 +225,10 @@ static void affine_line(const float *x, size_t count, vec mean, vec scale, const
     }
 }
 
-void LINES(f32_normalize)(const float *x, size_t count, const float *weight, const float *bias,
-                          float eps, float *y) {
+void ROWS(f32_normalize)(const float *x, size_t count, const float *weight, const float *bias,
+                         float eps, float *y) {
     float mean, variance;
-    LINES(f32_moments)(x, count, &mean, &variance);
+    ROWS(f32_moments)(x, count, &mean, &variance);
     const vec zero = v_set(mean), scale = v_set(1.0F / sqrtf(variance + eps));
     if (weight != NULL && bias != NULL) {
         affine_line(x, count, zero, scale, weight, bias, y);
@@ -243,8 +243,8 @@ void LINES(f32_normalize)(const float *x, size_t count, const float *weight, con
     }
 }
 
-void LINES(f32_rms_normalize)(const float *x, size_t count, const float *weight, float eps,
-                              float *y) {
+void ROWS(f32_rms_normalize)(const float *x, size_t count, const float *weight, float eps,
+                             float *y) {
     const float mean = squares_of(x, count, 0.0F) / (float)count;
     const vec scale = v_set(1.0F / sqrtf(mean + eps));
     for (size_t i = 0; i < count; i += WIDTH) {

@@ -211,7 +211,7 @@ static tare_status binary_reference(op_call *call, const op_binary *op) {
     }                                                                                              \
     OPERATOR(name, kind, loop_or_null, result)
 // By doubles alone: rarely hot, or no float result.
-#define EXACT(name, result, expression) EXACT_AND(name, PAIR_OTHER, NULL, result, expression)
+#define EXACT(name, result, expression) EXACT_AND(name, BINARY_OTHER, NULL, result, expression)
 // With the loop of floats that core/math/binary.def has.
 #define PAIRED(name, kind, result, expression) EXACT_AND(name, kind, NULL, result, expression)
 // With a float loop, whose two cases let a compiler vectorize each.
@@ -229,7 +229,7 @@ static tare_status binary_reference(op_call *call, const op_binary *op) {
                 y[i] = (expression);                                                               \
             }                                                                                      \
     }                                                                                              \
-    EXACT_AND(name, PAIR_OTHER, name##_loop, result, expression)
+    EXACT_AND(name, BINARY_OTHER, name##_loop, result, expression)
 
 // Python's and torch's remainder has the sign of the divisor.
 static double remainder_of(double a, double b) {
@@ -243,11 +243,11 @@ static double log_of_sum(double a, double b) {
     return isinf(a) && a == b ? a : top + tare__log1p(tare__exp(-fabs(a - b)));
 }
 
-PAIRED(add, PAIR_ADD, RESULT_COMMON, a + b)
-PAIRED(sub, PAIR_SUB, RESULT_COMMON, a - b)
-PAIRED(rsub, PAIR_RSUB, RESULT_COMMON, b - a)
-PAIRED(mul, PAIR_MUL, RESULT_COMMON, a *b)
-PAIRED(div, PAIR_DIV, RESULT_FLOAT, a / b)
+PAIRED(add, BINARY_ADD, RESULT_COMMON, a + b)
+PAIRED(sub, BINARY_SUB, RESULT_COMMON, a - b)
+PAIRED(rsub, BINARY_RSUB, RESULT_COMMON, b - a)
+PAIRED(mul, BINARY_MUL, RESULT_COMMON, a *b)
+PAIRED(div, BINARY_DIV, RESULT_FLOAT, a / b)
 FAST(maximum, RESULT_COMMON, a > b || a != a ? a : b)
 FAST(minimum, RESULT_COMMON, a < b || a != a ? a : b)
 EXACT(floor_divide, RESULT_COMMON, floor(a / b))
@@ -307,7 +307,7 @@ static void pow_loop(const float *p, int64_t p_step, const float *q, int64_t q_s
 static double pow_exact(double a, double b) {
     return tare__pow(a, b);
 }
-OPERATOR(pow, PAIR_OTHER, pow_loop, RESULT_COMMON)
+OPERATOR(pow, BINARY_OTHER, pow_loop, RESULT_COMMON)
 
 // other - alpha * input
 static tare_status rsub_as_sub(op_call *call, bool compute) {

@@ -7,7 +7,6 @@
 #include "core/math/f32.h"
 #include "ops/rules.h"
 
-
 /// y[i] = f(x[i]) with `count` number parameters, which follow x and have these defaults. f is one
 /// of core/math/elements.def, which vectors compute too, or a loop.
 typedef struct op_element {
@@ -27,8 +26,8 @@ typedef enum result_kind {
 } result_kind;
 
 typedef struct op_binary {
-    pair_kind pair;   // of float32 tensors
-    binary_loop loop; // of PAIR_OTHER; NULL: by `exact`
+    binary_kind binary; // of float32 tensors
+    binary_loop loop;   // of BINARY_OTHER; NULL: by `exact`
     double (*exact)(double a, double b);
     result_kind kind;
 } op_binary;
@@ -41,7 +40,7 @@ const op_element *tare__element_of(const op_call *call);
 element_loop tare__element_loop(const op_element *element);
 /// The loop of float32 tensors in plain C; NULL: there is none.
 static inline binary_loop tare__binary_loop(const op_binary *op) {
-    return op->pair != PAIR_OTHER ? f32_pairs__scalar[op->pair] : op->loop;
+    return op->binary != BINARY_OTHER ? f32_binary__scalar[op->binary] : op->loop;
 }
 /// Its number parameters.
 tare_status tare__element_parameters(op_call *call, const op_element *element,

@@ -463,7 +463,7 @@ static tare_status assert_shape(op_call *call) {
 #define PART(name, names, method_names, parameters)                                                \
     PART_OF(name, 0, names, method_names, parameters)
 #define PARTS(name, names, method_names, parameters)                                               \
-    PART_OF(name, OP_BY_LINE, names, method_names, parameters)
+    PART_OF(name, OP_ALONG_DIM, names, method_names, parameters)
 #define QUESTION(name, names, method_names, parameters, rule)                                      \
     {                                                                                              \
         .id = name, .functions = names, .methods = method_names, .params = parameters,             \

@@ -120,11 +120,11 @@ static tare_status check_reach(op_call *call, const gather *g) {
     int64_t last = g->offset;
     for (int d = 0; d < g->ndim; d++) {
         if (g->size[d] == 0) return TARE_OK;
-        const int64_t way = tare__size_product(g->size[d] - 1, g->stride[d]);
-        if (way > INT64_MAX - last)
+        const int64_t reach = tare__size_product(g->size[d] - 1, g->stride[d]);
+        if (reach > INT64_MAX - last)
             last = INT64_MAX;
         else
-            last += way;
+            last += reach;
     }
     return last < g->x->count ? TARE_OK
                               : tare__call_fail(call, "the strides reach beyond the input");

@@ -84,9 +84,9 @@ static tare_status scalar_quantized(op_call *call) {
 
 // --- two tensors ---
 
-quantized_pairs tare__quantized_pairs_of(const tare_tensor *a, const tare_tensor *b,
-                                         tare_tensor *y) {
-    quantized_pairs p = {.a = a, .b = b, .y = y, .count = 1};
+quantized_broadcast tare__quantized_broadcast_of(const tare_tensor *a, const tare_tensor *b,
+                                                 tare_tensor *y) {
+    quantized_broadcast p = {.a = a, .b = b, .y = y, .count = 1};
     int d = y->ndim - 1;
     tare__broadcast_strides(a, y->ndim, y->shape, p.stride_a);
     tare__broadcast_strides(b, y->ndim, y->shape, p.stride_b);
@@ -103,7 +103,8 @@ quantized_pairs tare__quantized_pairs_of(const tare_tensor *a, const tare_tensor
     return p;
 }
 
-void tare__quantized_pairs_locate(const quantized_pairs *p, int64_t i, int64_t *a, int64_t *b) {
+void tare__quantized_broadcast_locate(const quantized_broadcast *p, int64_t i, int64_t *a,
+                                      int64_t *b) {
     *a = tare__strided_offset(p->ndim, p->y->shape, p->stride_a, i);
     *b = tare__strided_offset(p->ndim, p->y->shape, p->stride_b, i);
 }
@@ -127,9 +128,9 @@ static tare_status binary_shape(op_call *call) {
 }
 
 #define PAIRS(name, kind, quantized)                                                               \
-    static void name(const quantized_pairs *p, const kind *op) {                                   \
+    static void name(const quantized_broadcast *p, const kind *op) {                               \
         for (int64_t i = 0, line = 0, a, b; i < p->y->count; i += p->count, line++) {              \
-            tare__quantized_pairs_locate(p, line, &a, &b);                                         \
+            tare__quantized_broadcast_locate(p, line, &a, &b);                                     \
             for (int64_t k = 0; k < p->count; k++, a += p->step_a, b += p->step_b)                 \
                 tare__store_quantized(                                                             \
                     p->y, i + k,                                                                   \
@@ -142,7 +143,7 @@ PAIRS(products, quantized_mul, tare__quantized_mul_quantized)
 
 static tare_status binary_quantized(op_call *call) {
     if (has_number(call)) return scalar_quantized(call);
-    const quantized_pairs p = tare__quantized_pairs_of(
+    const quantized_broadcast p = tare__quantized_broadcast_of(
         call->param[A]->as.tensor, call->param[B]->as.tensor, tare__call_out(call));
     const quantized_range a = range_of(p.a->q), b = range_of(p.b->q), y = range_of(p.y->q);
     const int32_t least = (int32_t)p.y->q->quant_min, most = (int32_t)p.y->q->quant_max;

@@ -6,18 +6,19 @@
 
 #include "core/tensor/tensor.h"
 
-typedef struct quantized_pairs {
+typedef struct quantized_broadcast {
     const tare_tensor *a, *b;
     tare_tensor *y;
     int64_t stride_a[TARE_MAX_DIMS], stride_b[TARE_MAX_DIMS];
     int ndim;                      // of the lines
     int64_t count, step_a, step_b; // elements of a line; steps are 0 or 1
-} quantized_pairs;
+} quantized_broadcast;
 
 /// Dimensions that both operands walk through as one become one line.
-quantized_pairs tare__quantized_pairs_of(const tare_tensor *a, const tare_tensor *b,
-                                         tare_tensor *y);
+quantized_broadcast tare__quantized_broadcast_of(const tare_tensor *a, const tare_tensor *b,
+                                                 tare_tensor *y);
 /// Where line i begins in a and b; in y it is element i * count.
-void tare__quantized_pairs_locate(const quantized_pairs *p, int64_t i, int64_t *a, int64_t *b);
+void tare__quantized_broadcast_locate(const quantized_broadcast *p, int64_t i, int64_t *a,
+                                      int64_t *b);
 
 #endif

@@ -122,7 +122,7 @@ typedef struct depthwise_job {
     conv_windows windows; // of images whose pixels may lie apart
     size_t y_stride;
     unsigned char *memory; // a line of zero points, and a slice for each thread
-    size_t bands;          // of rows, of a plane
+    size_t row_blocks;     // of a plane
 } depthwise_job;
 
 // Pixels of a row of output, and of the one below it.
@@ -131,14 +131,14 @@ typedef struct depthwise_row_block {
     size_t first, pixels;    // of a row
 } depthwise_row_block;
 
-static void run_block(const depthwise_job *job, const depthwise_row_block *band,
+static void run_block(const depthwise_job *job, const depthwise_row_block *at,
                       const uint8_t *const *addresses, size_t block) {
     const qdepthwise *p = job->p;
     const conv_windows *w = &p->windows;
     const size_t channel = block * p->form.block;
-    const size_t row = band->plane * w->out_height + band->row;
-    const size_t pixel = tare__conv_part_pixel(&p->part, row * w->out_width + band->first);
-    const size_t at = pixel * job->y_stride + channel;
+    const size_t row = at->plane * w->out_height + at->row;
+    const size_t pixel = tare__conv_part_pixel(&p->part, row * w->out_width + at->first);
+    const size_t offset = pixel * job->y_stride + channel;
     const depthwise_tile tile = {
         .x = addresses,
         .first = channel,
@@ -146,8 +146,8 @@ static void run_block(const depthwise_job *job, const depthwise_row_block *band,
         .columns = w->columns,
         .stride = w->stride[W],
         .dilation = w->step[W],
-        .rows = band->rows,
-        .pixels = band->pixels,
+        .rows = at->rows,
+        .pixels = at->pixels,
         .flip = p->constants.flip ^ p->kernel->moved,
         .w = p->weights->words + block * tare__depthwise_block_words(&p->form),
         .requant = p->constants.requant,
@@ -155,8 +155,8 @@ static void run_block(const depthwise_job *job, const depthwise_row_block *band,
         .is_signed = p->is_signed,
         .is_small = p->constants.is_small,
         .channels = tare__depthwise_block_channels(&p->form, block),
-        .y = job->run->y != NULL ? job->run->y + at : NULL,
-        .real = job->run->real != NULL ? job->run->real + at : NULL,
+        .y = job->run->y != NULL ? job->run->y + offset : NULL,
+        .real = job->run->real != NULL ? job->run->real + offset : NULL,
         .y_row = p->part.apart[H] * p->part.out[W] * job->y_stride,
         .y_stride = p->part.apart[W] * job->y_stride,
     };
@@ -170,28 +170,28 @@ static void run_blocks(void *user, size_t number, size_t first, size_t end, size
     const conv_windows *w = &job->windows;
     const uint8_t **addresses =
         (const uint8_t **)(void *)(job->memory + line_bytes(p) + worker * address_bytes(p));
-    depthwise_row_block band = {.plane = number / job->bands,
-                                .row = number % job->bands * p->form.rows};
-    band.rows = tare__part_of(w->out_height, band.row, p->form.rows);
-    for (; band.first < w->out_width; band.first += PIXELS) {
-        band.pixels = tare__part_of(w->out_width, band.first, PIXELS);
-        const size_t image = band.plane / w->out_depth;
+    depthwise_row_block at = {.plane = number / job->row_blocks,
+                              .row = number % job->row_blocks * p->form.rows};
+    at.rows = tare__part_of(w->out_height, at.row, p->form.rows);
+    for (; at.first < w->out_width; at.first += PIXELS) {
+        at.pixels = tare__part_of(w->out_width, at.first, PIXELS);
+        const size_t image = at.plane / w->out_depth;
         const column_list list = {.image = job->run->x + image * tare__conv_image_quantized(w),
                                   .padding = job->memory,
-                                  .plane = band.plane % w->out_depth,
-                                  .row = band.row,
-                                  .row_count = p->form.taps + band.rows - 1,
-                                  .first = band.first,
-                                  .column_count = columns_of(p, band.pixels),
+                                  .plane = at.plane % w->out_depth,
+                                  .row = at.row,
+                                  .row_count = p->form.taps + at.rows - 1,
+                                  .first = at.first,
+                                  .column_count = columns_of(p, at.pixels),
                                   .column_step = p->form.words * DEPTHWISE_WORD};
         tare__conv_columns_list(w, &list, addresses);
-        for (size_t b = first; b < end; b++) run_block(job, &band, addresses, b);
+        for (size_t b = first; b < end; b++) run_block(job, &at, addresses, b);
     }
 }
 
 // Threads share row blocks, and channels where there are few row blocks: so many blocks at once.
-static size_t grain_of(size_t blocks, size_t bands, size_t parts) {
-    return bands < parts ? tare__share(blocks, tare__ceil_div(parts, bands), 1) : blocks;
+static size_t grain_of(size_t blocks, size_t row_blocks, size_t parts) {
+    return row_blocks < parts ? tare__share(blocks, tare__ceil_div(parts, row_blocks), 1) : blocks;
 }
 
 void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
@@ -200,7 +200,7 @@ void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
                          .windows = p->windows,
                          .y_stride = run->y_stride != 0 ? run->y_stride : p->form.channels,
                          .memory = run->scratch,
-                         .bands = tare__ceil_div(p->windows.out_height, p->form.rows)};
+                         .row_blocks = tare__ceil_div(p->windows.out_height, p->form.rows)};
     const size_t planes = run->batch * p->windows.out_depth;
     const size_t pixels = planes * p->windows.out_height * p->windows.out_width;
     // A word of a channel costs about as much as 8 multiply-accumulates of a product.
@@ -208,8 +208,9 @@ void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
     thread_pool *pool = tare__workspace_pool(run->space, macs);
     if (pixels == 0) return;
     if (run->x_stride != 0) job.windows.channels = run->x_stride;
-    const size_t bands = planes * job.bands, blocks = p->form.blocks;
-    const size_t grain = grain_of(blocks, bands, tare__parts_of(macs, tare__thread_count(pool)));
+    const size_t row_blocks = planes * job.row_blocks, blocks = p->form.blocks;
+    const size_t grain =
+        grain_of(blocks, row_blocks, tare__parts_of(macs, tare__thread_count(pool)));
     memset(run->scratch, p->constants.zero_value ^ p->constants.flip, line_bytes(p));
-    tare__parallel_nest(pool, bands, blocks, grain, run_blocks, &job);
+    tare__parallel_nest(pool, row_blocks, blocks, grain, run_blocks, &job);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// By oneDNN 2.x, through its C API.
+// Computes a convolution's integer sums with oneDNN 2.x (its C API), a row block of the output at a
+// time, and applies the epilogue of the product kernels to them.
 #include "runtime/gemm/qlibrary.h"
 
 #if defined(TARE_HAVE_DNNL) && defined(TARE_HAVE_X86_KERNELS)
@@ -21,11 +22,11 @@ enum {
 enum { SRC, WEIGHTS, DST, WORK, MEMORIES };
 
 // Rows [first, first + rows) of the output, and the row of the input where their windows begin.
-typedef struct band {
+typedef struct row_block {
     size_t first, rows, begin;
     dnnl_primitive_t primitive;
     size_t work_bytes;
-} band;
+} row_block;
 
 struct qlibrary {
     qconstants constants;
@@ -37,7 +38,7 @@ struct qlibrary {
     void *weights;
     size_t weight_bytes, sum_bytes, work_bytes; // of a thread
     size_t row_block_count;
-    band bands[MOST_ROW_BLOCKS];
+    row_block row_blocks[MOST_ROW_BLOCKS];
     dnnl_memory_t *memories; // [thread][row block][MEMORIES]
 };
 
@@ -55,7 +56,7 @@ static bool has_padding(const qlibrary *l) {
     return l->shape.staged_height != l->shape.height || l->shape.staged_width != l->shape.width;
 }
 
-// --- bands ---
+// --- row blocks ---
 
 static void choose_row_blocks(qlibrary *l) {
     const size_t height = l->shape.out_height, line = l->shape.out_width * l->outs * 4;
@@ -69,8 +70,8 @@ static void choose_row_blocks(qlibrary *l) {
     rows = tare__ceil_div(height, l->row_block_count);
     l->row_block_count = tare__ceil_div(height, rows);
     for (size_t i = 0; i < l->row_block_count; i++) {
-        l->bands[i].first = i * rows;
-        l->bands[i].rows = height - i * rows < rows ? height - i * rows : rows;
+        l->row_blocks[i].first = i * rows;
+        l->row_blocks[i].rows = height - i * rows < rows ? height - i * rows : rows;
     }
     l->sum_bytes = tare__round_up(rows * line, ALIGNMENT);
 }
@@ -80,7 +81,7 @@ typedef struct row_block_sizes {
 } row_block_sizes;
 
 // What the windows of a row block's rows see of the image, and of the padding around it.
-static row_block_sizes sizes_of(const qlibrary *l, band *b) {
+static row_block_sizes sizes_of(const qlibrary *l, row_block *b) {
     const conv_geometry *g = &l->g;
     const int64_t height = (int64_t)l->shape.height, width = (int64_t)l->shape.width;
     const int64_t reach = g->dilation[H] * (g->kernel[H] - 1) + 1;
@@ -103,10 +104,11 @@ static row_block_sizes sizes_of(const qlibrary *l, band *b) {
     };
 }
 
-static tare_status describe(const qlibrary *l, band *b, dnnl_memory_desc_t memory[MEMORIES],
+static tare_status describe(const qlibrary *l, row_block *b, dnnl_memory_desc_t memory[MEMORIES],
                             dnnl_convolution_desc_t *out, tare_error *err) {
     const row_block_sizes s = sizes_of(l, b);
-    if (s.src[2] < 1) return tare__fail(err, TARE_UNSUPPORTED, "a band sees the padding alone");
+    if (s.src[2] < 1)
+        return tare__fail(err, TARE_UNSUPPORTED, "a row block sees the padding alone");
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&memory[SRC], 4, s.src, dnnl_u8, dnnl_nhwc));
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&memory[DST], 4, s.dst, dnnl_s32, dnnl_nhwc));
     DNNL_TRY(
@@ -151,14 +153,14 @@ static tare_status create_memories(qlibrary *l, size_t index,
 static tare_status fill(qlibrary *l, size_t index, const_dnnl_primitive_desc_t pd,
                         dnnl_memory_desc_t memory[MEMORIES], const tare_tensor *weight,
                         tare_error *err) {
-    band *b = &l->bands[index];
+    row_block *b = &l->row_blocks[index];
     memory[WEIGHTS] = *dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
     memory[WORK] = *dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     if (index == 0) {
         l->packed = memory[WEIGHTS];
         TARE_TRY(pack(l, weight, err));
     } else if (!dnnl_memory_desc_equal(&l->packed, &memory[WEIGHTS])) {
-        return tare__fail(err, TARE_UNSUPPORTED, "bands want weights in different orders");
+        return tare__fail(err, TARE_UNSUPPORTED, "row blocks want weights in different orders");
     }
     b->work_bytes = dnnl_memory_desc_get_size(&memory[WORK]);
     if (b->work_bytes > l->work_bytes) l->work_bytes = tare__round_up(b->work_bytes, ALIGNMENT);
@@ -172,7 +174,7 @@ static tare_status compile(qlibrary *l, size_t index, const tare_tensor *weight,
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t pd = NULL;
     TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));
-    TARE_TRY(describe(l, &l->bands[index], memory, &desc, err));
+    TARE_TRY(describe(l, &l->row_blocks[index], memory, &desc, err));
     TARE_TRY(tare__dnnl_create_attribute(&attributes, err));
     const dnnl_status_t status =
         dnnl_primitive_desc_create(&pd, &desc, attributes, l->place.engine, NULL);
@@ -225,7 +227,8 @@ void tare__qlibrary_destroy(qlibrary *l) {
     for (size_t i = 0; l->memories != NULL && i < l->thread_count * l->row_block_count * MEMORIES;
          i++)
         dnnl_memory_destroy(l->memories[i]);
-    for (size_t i = 0; i < l->row_block_count; i++) dnnl_primitive_destroy(l->bands[i].primitive);
+    for (size_t i = 0; i < l->row_block_count; i++)
+        dnnl_primitive_destroy(l->row_blocks[i].primitive);
     tare__dnnl_close(&l->place);
     tare__qconstants_release(&l->constants);
     tare__free_aligned(l->weights);
@@ -235,7 +238,7 @@ void tare__qlibrary_destroy(qlibrary *l) {
 
 qlayer_form tare__qlibrary_form(const qlibrary *l) {
     return (qlayer_form){.kernel = "oneDNN, qu8_product_finish__avx512vnni",
-                         .tile_rows = l->bands[0].rows * l->shape.out_width,
+                         .tile_rows = l->row_blocks[0].rows * l->shape.out_width,
                          .tile_channels = l->outs,
                          .weight_bytes = l->weight_bytes,
                          .macs = l->shape.out_height * l->shape.out_width * l->outs * l->ins *
@@ -282,7 +285,7 @@ static void sum_row_block(void *user, size_t part, size_t worker) {
     const qlibrary *l = job->l;
     const conv_shape *s = &l->shape;
     const size_t image = part / l->row_block_count, index = part % l->row_block_count;
-    const band *b = &l->bands[index];
+    const row_block *b = &l->row_blocks[index];
     const size_t thread = job->run->space->number + worker;
     dnnl_memory_t *m = l->memories + (thread * l->row_block_count + index) * MEMORIES;
     unsigned char *memory =

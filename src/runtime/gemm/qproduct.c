@@ -54,7 +54,7 @@ struct qproduct {
     size_t blocks;
     size_t cached_blocks; // that the cache holds beside quantized values
     packed_weights *weights;
-    bool *pairs_fit; // [groups][vectors of channels][chunks]; NULL: the kernel does not ask
+    bool *never_saturates; // [groups][vectors of channels][chunks]; NULL: the kernel does not ask
 };
 
 // --- planning ---
@@ -127,29 +127,29 @@ static const uint32_t *block_weights(const qproduct *p, size_t group, size_t blo
     return p->weights->words + group * p->group_words + block * PRODUCT_BLOCK * p->depth;
 }
 
-static size_t pairs_of_group(const qproduct *p) {
+static size_t chunks_of_group(const qproduct *p) {
     return tare__product_vectors(p->outs) * tare__product_chunks(p->depth);
 }
 
-static size_t first_pair(const qproduct *p, size_t group, size_t block) {
-    return group * pairs_of_group(p) + block * PRODUCT_VECTORS * tare__product_chunks(p->depth);
+static size_t first_chunk(const qproduct *p, size_t group, size_t block) {
+    return group * chunks_of_group(p) + block * PRODUCT_VECTORS * tare__product_chunks(p->depth);
 }
 
-static tare_status find_pairs(qproduct *p, tare_error *err) {
-    if (!p->kernel->asks_pairs) return TARE_OK;
-    p->pairs_fit = tare__alloc_zeroed(p->groups, pairs_of_group(p));
-    if (p->pairs_fit == NULL) return tare__out_of_memory(err);
+static tare_status prove_unsaturated(qproduct *p, tare_error *err) {
+    if (!p->kernel->asks_saturation) return TARE_OK;
+    p->never_saturates = tare__alloc_zeroed(p->groups, chunks_of_group(p));
+    if (p->never_saturates == NULL) return tare__out_of_memory(err);
     for (size_t g = 0; g < p->groups; g++)
         for (size_t b = 0; b < p->blocks; b++)
-            tare__product_find_pairs(block_weights(p, g, b),
-                                     tare__product_block_channels(&p->form, b), p->depth,
-                                     p->pairs_fit + first_pair(p, g, b));
+            tare__product_prove_unsaturated(block_weights(p, g, b),
+                                            tare__product_block_channels(&p->form, b), p->depth,
+                                            p->never_saturates + first_chunk(p, g, b));
     return TARE_OK;
 }
 
 // Kernels that count words of weights from the first tap on leave none out.
 static tare_status find_ranges(qproduct *p, tare_error *err) {
-    const bool leaves_out = p->constants.zero_value == 0 && p->pairs_fit == NULL;
+    const bool leaves_out = p->constants.zero_value == 0 && p->never_saturates == NULL;
     // The rows of a tile of scattered pixels are as far apart as those of one line.
     TARE_TRY(tare__conv_ranges_create(&p->windows, leaves_out, p->is_scattered, &p->ranges, err));
     choose_runs(p);
@@ -164,7 +164,7 @@ static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const c
     if (p->ins > SIZE_MAX / 64 / tare__conv_window_taps(w)) return tare__out_of_memory(err);
     choose_taps(p, y);
     TARE_TRY(tare__product_weights_of_part(layer->weight, &p->form, &part->taps, &p->weights, err));
-    TARE_TRY(find_pairs(p, err));
+    TARE_TRY(prove_unsaturated(p, err));
     TARE_TRY(tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err));
     return find_ranges(p, err);
 }
@@ -191,7 +191,7 @@ void tare__qproduct_destroy(qproduct *p) {
     tare__qconstants_release(&p->constants);
     tare__packed_weights_release(p->weights);
     tare__conv_ranges_release(&p->ranges);
-    tare__free(p->pairs_fit);
+    tare__free(p->never_saturates);
     tare__free(p);
 }
 
@@ -249,7 +249,8 @@ static void begin_tile(const product_job *job, size_t group, size_t block, produ
         .tap_size = p->tap_size,
         .flip = p->constants.flip,
         .w = block_weights(p, group, block),
-        .pairs_fit = p->pairs_fit != NULL ? p->pairs_fit + first_pair(p, group, block) : NULL,
+        .never_saturates =
+            p->never_saturates != NULL ? p->never_saturates + first_chunk(p, group, block) : NULL,
         .channels = tare__product_block_channels(&p->form, block),
         .fuses = job->run->fuses,
     };

@@ -99,7 +99,7 @@ static void pack(const attention_quantized *a, const attention_head *head,
     tare__quantized_product_pack(a->kernels, &values, m->values);
 }
 
-// --- a band ---
+// --- a row block ---
 
 static void look(const attention_quantized *a, const attention_head *head,
                  const attention_memory *m, size_t first, size_t rows) {

@@ -101,13 +101,13 @@ int64_t tare__strided_copy_elements(const strided_copy *c) {
 // --- elements ---
 
 // Rows of `count` elements `from` apart, and `others` of them, which are neighbours in x and `to`
-// apart in y. Rows of two that follow each other are interleaved lines.
+// apart in y. Two rows whose elements alternate in y are interleaved.
 #define DEFINE(name, type)                                                                         \
     static void name##_row(const type *x, int64_t from, int64_t count, type *y) {                  \
         for (int64_t i = 0; i < count; i++) y[i] = x[i * from];                                    \
     }                                                                                              \
-    static void name##_pairs(const type *restrict x, int64_t from, int64_t others,                 \
-                             type *restrict y) {                                                   \
+    static void name##_interleave(const type *restrict x, int64_t from, int64_t others,            \
+                                  type *restrict y) {                                              \
         const type *restrict second = x + from;                                                    \
         for (int64_t k = 0; k < others; k++) {                                                     \
             y[2 * k] = x[k];                                                                       \
@@ -157,9 +157,9 @@ static void copy_row(const strided_copy *c, const void *x, int64_t count, void *
 
 static void copy_tiles(const strided_copy *c, const void *x, int64_t others, void *y) {
     if (c->row.size == 2 && c->other.to == 2) {
-#define PAIRS(name, type) name##_pairs(x, c->row.from, others, y)
-        EACH_TYPE(c->element, PAIRS)
-#undef PAIRS
+#define INTERLEAVE(name, type) name##_interleave(x, c->row.from, others, y)
+        EACH_TYPE(c->element, INTERLEAVE)
+#undef INTERLEAVE
         return;
     }
 #define TILES(name, type) name##_tiles(x, &c->row, others, c->other.to, y)

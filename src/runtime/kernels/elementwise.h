@@ -22,22 +22,22 @@ typedef struct quantized_average {
     int32_t less, after, least, most;
 } quantized_average;
 
-/// A weighted sum of lines of quantized values, each of them less the zero point.
+/// A weighted sum of rows of quantized values, each of them less the zero point.
 typedef struct quantized_blend {
     int32_t zero_point, least, most;
     bool is_signed;
-    size_t lines;
+    size_t rows;
     const uint8_t *x[8];
     float share[8];
 } quantized_blend;
 
-/// Windows over lines of quantized values that follow each other at one distance, and their
+/// Windows over rows of quantized values that follow each other at one distance, and their
 /// results.
 typedef struct quantized_windows {
     bool is_signed;
-    size_t taps[2], tap_stride[2];  // lines of a window, outer and inner, > 0; bytes between them
+    size_t taps[2], tap_stride[2];  // rows of a window, outer and inner, > 0; bytes between them
     size_t windows, x_step, y_step; // bytes from a window to the next, and from a result
-    size_t count;                   // quantized values of a line
+    size_t count;                   // quantized values of a row
 } quantized_windows;
 
 typedef struct elementwise_kernels {
@@ -57,8 +57,6 @@ typedef struct elementwise_kernels {
     void (*sum)(bool is_signed, const uint8_t *x, size_t count, int32_t *sums);
     /// y[i] = table[x[i]]; y may be x
     void (*look_up)(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y);
-    /// y[i] = max(y[i], x[i])
-    void (*raise)(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
     /// y[i * y_step + c] = max over a, b of
     ///   x[i * x_step + a * tap_stride[0] + b * tap_stride[1] + c]; y may not overlap x
     void (*greatest)(const quantized_windows *w, const uint8_t *x, uint8_t *y);
@@ -97,7 +95,6 @@ const elementwise_kernels *tare__elementwise_choose(isa_level isa);
     void qu8_sum__##suffix(bool is_signed, const uint8_t *x, size_t count, int32_t *sums);         \
     void qu8_look_up__##suffix(const uint8_t table[256], const uint8_t *x, size_t count,           \
                                uint8_t *y);                                                        \
-    void qu8_max__##suffix(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);            \
     void qu8_greatest__##suffix(const quantized_windows *w, const uint8_t *x, uint8_t *y);         \
     void qu8_interleave__##suffix(const uint8_t *x, size_t stride, size_t planes, size_t count,    \
                                   uint8_t *y);                                                     \

@@ -5,14 +5,14 @@
 #include "runtime/kernels/scratch.h"
 
 const product_kernel tare__product_kernels[] = {
-#define KERNEL(name, needs, asks_pairs, tiles, ...)                                                \
-    {{needs}, name, #name, asks_pairs, tiles, {__VA_ARGS__}},
+#define KERNEL(name, needs, asks_saturation, tiles, ...)                                           \
+    {{needs}, name, #name, asks_saturation, tiles, {__VA_ARGS__}},
 #include "runtime/kernels/qu8_product/kernels.def"
 #undef KERNEL
 };
 
 // Of a run, for those who list it on the stack.
-#define KERNEL(name, needs, asks_pairs, tiles, ...)                                                \
+#define KERNEL(name, needs, asks_saturation, tiles, ...)                                           \
     _Static_assert((tiles)*PRODUCT_ROWS <= PRODUCT_RUN_ROWS, "too many rows at once");
 #include "runtime/kernels/qu8_product/kernels.def"
 #undef KERNEL

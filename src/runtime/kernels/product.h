@@ -65,11 +65,12 @@ typedef struct product_tile {
     size_t tap_size; // of a tap
     const uint32_t *w;
     size_t row_taps, gap; // behind each row of so many taps, words of w that are left out; gap 0:
-                          // none are. Not for kernels that ask for pairs
+                          // none are. Not for kernels that ask for saturation
     size_t ahead; // bytes from w to weights that are wanted next, to be fetched meanwhile; 0: none
     size_t pass;  // how many tiles have met these weights before
-    const bool *pairs_fit; // [vectors][product_chunks] of w (kernels/saturation.h); NULL: not known
-    size_t channels;       // at most PRODUCT_BLOCK
+    const bool
+        *never_saturates; // [vectors][product_chunks] of w (kernels/saturation.h); NULL: not known
+    size_t channels;      // at most PRODUCT_BLOCK
     tile_epilogue epilogue;
     const product_addend *addend; // NULL: none
     uint8_t *y;                   // [rows][y_stride]
@@ -83,7 +84,7 @@ typedef struct product_kernel {
     kernel_needs needs;
     void (*run)(const product_tile *t);
     const char *name;
-    bool asks_pairs;              // is faster where it knows that pairs of products fit
+    bool asks_saturation;         // is faster where it knows that 16-bit sums do not saturate
     size_t tiles;                 // that it likes to be given at once, at most
     size_t rows[PRODUCT_VECTORS]; // the best tile's, by the vectors of a block, 1 first
 } product_kernel;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of kernels over lines of floats.
+// The table of kernels over rows of floats.
 #include "runtime/kernels/rows.h"
 
 const row_kernels tare__row_kernels[] = {
@@ -8,7 +8,7 @@ const row_kernels tare__row_kernels[] = {
      .name = #suffix,                                                                              \
      .add = f32_add__##suffix,                                                                     \
      .sum = f32_sum__##suffix,                                                                     \
-     .raise = f32_max_into__##suffix,                                                              \
+     .max_into = f32_max_into__##suffix,                                                           \
      .softmax = f32_softmax__##suffix,                                                             \
      .log_softmax = f32_log_softmax__##suffix,                                                     \
      .moments = f32_moments__##suffix,                                                             \
@@ -20,7 +20,7 @@ const row_kernels tare__row_kernels[] = {
      .rms_normalize = f32_rms_normalize__##suffix,                                                 \
      .columns = f32_columns__##suffix,                                                             \
      .elements = f32_elements__##suffix,                                                           \
-     .pairs = f32_pairs__##suffix},
+     .binary = f32_binary__##suffix},
 #include "runtime/kernels/f32_rows/kernels.def"
 #undef KERNEL
 };

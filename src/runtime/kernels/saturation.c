@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at the pairs of packed weights.
+// Proves from packed weights, chunk by chunk, that sums of two products fit 16 bits.
 #include "runtime/kernels/saturation.h"
 
 // A word holds two pairs for one channel.
@@ -15,7 +15,7 @@ static bool chunk_fits(const uint32_t *w, size_t step, size_t words) {
     return fits;
 }
 
-void tare__product_find_pairs(const uint32_t *w, size_t channels, size_t depth, bool *out) {
+void tare__product_prove_unsaturated(const uint32_t *w, size_t channels, size_t depth, bool *out) {
     const size_t vectors = tare__product_vectors(channels), step = vectors * PRODUCT_LANES;
     for (size_t v = 0; v < vectors; v++)
         for (size_t d = 0; d < depth; d += PRODUCT_CHUNK) {

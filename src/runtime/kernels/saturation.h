@@ -24,6 +24,6 @@ static inline bool tare__product_pair_fits(int8_t a, int8_t b) {
 }
 
 /// out[vectors][chunks] of the packed weights of a block; depth: words.
-void tare__product_find_pairs(const uint32_t *w, size_t channels, size_t depth, bool *out);
+void tare__product_prove_unsaturated(const uint32_t *w, size_t channels, size_t depth, bool *out);
 
 #endif

@@ -112,14 +112,14 @@ static void read_call(const op_call *call, node_facts *f) {
     const op_info *op = meaning_of(call->op);
     f->is_elementwise = has_trait(op, OP_ELEMENTWISE);
     f->is_by_sample =
-        has_trait(op, OP_BY_SAMPLE | OP_BY_LINE) && !trains(call) && !measures_batch(call);
+        has_trait(op, OP_BY_SAMPLE | OP_ALONG_DIM) && !trains(call) && !measures_batch(call);
     f->is_by_matrix = has_trait(op, OP_BY_MATRIX);
     f->is_not_on_tensors = has_trait(op, OP_NOT_ON_TENSORS);
-    f->gives_parts = has_trait(op, OP_BY_LINE) && tare__value_has_items(&call->result);
+    f->gives_parts = has_trait(op, OP_ALONG_DIM) && tare__value_has_items(&call->result);
     f->picks_item = has_trait(op, OP_PICKS_ITEM);
     f->takes_shape = op != NULL && m == NULL && tare__op_param_index(op, "shape") == 1;
     f->measures = has_trait(op, OP_SHAPED_BY_DATA);
-    if (has_trait(op, OP_BY_LINE) && runs_along_samples(call)) f->meets = true;
+    if (has_trait(op, OP_ALONG_DIM) && runs_along_samples(call)) f->meets = true;
     if (m == NULL) return;
     f->is_by_matrix = false;
     if (m->class->role == ROLE_FUSED)

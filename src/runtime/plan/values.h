@@ -160,7 +160,7 @@ void tare__plan_forget_touched(plan_builder *b);
 void tare__plan_count_uses(plan_builder *b, size_t value, ptrdiff_t more);
 /// A view of another value, until somebody wants it; false: it has to lie somewhere at once.
 bool tare__plan_defer_view(plan_builder *b, size_t view, size_t of);
-/// A place that nobody reads or writes before the last step is used by that, too.
+/// A place that nobody reads or writes before the last step may be used by the last step, too.
 void tare__plan_keep_to_end(plan *p, size_t place);
 
 #endif

@@ -180,22 +180,22 @@ static bool is_sane(const attention_call *a) {
 }
 
 // What follows in the chain: the result is quantized, and heads and length are swapped.
-typedef struct attention_tail {
+typedef struct attention_epilogue {
     size_t result; // the value that the step gives
     bool is_swapped;
     const tare_tensor *quantized; // NULL: floats
-} attention_tail;
+} attention_epilogue;
 
-static attention_tail read_tail(const plan_builder *b, const plan_record *r) {
-    attention_tail tail = {.result = r->result};
+static attention_epilogue read_epilogue(const plan_builder *b, const plan_record *r) {
+    attention_epilogue epilogue = {.result = r->result};
     for (size_t i = r->next; i != NOTHING; i = b->records[i].next) {
-        tail.result = b->records[i].result;
+        epilogue.result = b->records[i].result;
         if (tare__plan_swaps_heads(b, &b->records[i]))
-            tail.is_swapped = true;
+            epilogue.is_swapped = true;
         else
-            tail.quantized = b->values[tail.result].tensor;
+            epilogue.quantized = b->values[epilogue.result].tensor;
     }
-    return tail;
+    return epilogue;
 }
 
 // Memory for every thread.
@@ -205,7 +205,7 @@ static tare_status take_scratch(plan_builder *b, attention_step *s, size_t bytes
     return tare__plan_new_scratch(b, bytes, &s->scores);
 }
 
-static tare_status place(plan_builder *b, const attention_tail *tail, attention_step *s,
+static tare_status place(plan_builder *b, const attention_epilogue *epilogue, attention_step *s,
                          size_t bytes) {
     const attention_call *a = &s->call;
     TARE_TRY(tare__plan_read_matrices(b, a->q, &s->q));
@@ -214,14 +214,15 @@ static tare_status place(plan_builder *b, const attention_tail *tail, attention_
     if (a->mask != NULL)
         TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, a->mask), LAYOUT_PLAIN, &s->mask));
     TARE_TRY(take_scratch(b, s, bytes));
-    return tare__plan_write(b, tail->result, LAYOUT_PLAIN, &s->y.place);
+    return tare__plan_write(b, epilogue->result, LAYOUT_PLAIN, &s->y.place);
 }
 
-static void use_quantized(const plan_builder *b, const attention_tail *tail, attention_step *s) {
+static void use_quantized(const plan_builder *b, const attention_epilogue *epilogue,
+                          attention_step *s) {
     quantized_scheme scheme;
-    if (tail->quantized != NULL) scheme = tare__quantized_scheme_of(tail->quantized);
+    if (epilogue->quantized != NULL) scheme = tare__quantized_scheme_of(epilogue->quantized);
     tare__attention_quantized_init(&s->quantized, &s->call,
-                                   tail->quantized != NULL ? &scheme : NULL,
+                                   epilogue->quantized != NULL ? &scheme : NULL,
                                    b->setting->kernels->isa);
     s->thread_bytes = tare__attention_quantized_bytes(&s->quantized);
 }
@@ -253,7 +254,7 @@ static bool extend(plan_builder *b, size_t head) {
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     const tare_tensor *y = b->values[r->result].tensor;
-    const attention_tail tail = read_tail(b, r);
+    const attention_epilogue epilogue = read_epilogue(b, r);
     size_t bytes;
     op_call call = r->call;
     attention_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
@@ -266,9 +267,9 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
         !tare__mul_size((size_t)a->queries * sizeof(float), (size_t)a->keys, &bytes))
         return TARE_OK;
     s->count = y->count / (a->queries * a->value_width);
-    s->y = tare__plan_describe_matrices(y, tail.is_swapped);
-    if (of_quantized) use_quantized(b, &tail, s);
-    TARE_TRY(place(b, &tail, s, of_quantized ? s->thread_bytes : bytes));
+    s->y = tare__plan_describe_matrices(y, epilogue.is_swapped);
+    if (of_quantized) use_quantized(b, &epilogue, s);
+    TARE_TRY(place(b, &epilogue, s, of_quantized ? s->thread_bytes : bytes));
     *done = true;
     return tare__plan_add_step(
         b, of_quantized ? &tare__quantized_attention_step : &tare__attention_step, s, r->node);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch norms by kept statistics that are not part of a layer: a factor and a summand for each
-// channel, of floats or of quantized values. Lines are pixels of channels; small plain images are
-// lines, too.
+// channel, of floats or of quantized values. Rows are pixels of channels; small plain images are
+// rows, too.
 #include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
 #include "ops/quantized/rule.h"
@@ -12,14 +12,14 @@
 
 enum {
     ELEMENTS_PER_PART = 1 << 14,
-    LEAST_LINE = 512,     // elements: the factors of fewer channels are repeated
+    LEAST_ROW = 512,      // elements: the factors of fewer channels are repeated
     MOST_PLAIN = 1 << 13, // elements of an image that is not moved
 };
 
 typedef struct norm_step {
-    plan_pixels x, y;     // from a line of this step to the next
-    size_t line, count;   // elements of some pixels, of all
-    float *scale, *shift; // of a line
+    plan_pixels x, y;     // from a row of this step to the next
+    size_t row, count;    // elements of some pixels, of all
+    float *scale, *shift; // of a row
     bool is_of_quantized;
     quantized_scheme from, to;
 } norm_step;
@@ -35,9 +35,9 @@ static void run_some(void *user, size_t first, size_t end, size_t worker) {
     const norm_job *job = user;
     const norm_step *s = job->s;
     (void)worker;
-    for (size_t i = first; i < end; i += s->line) {
-        const size_t count = tare__least(s->line, end - i);
-        const size_t x = i / s->line * s->x.pitch, y = i / s->line * s->y.pitch;
+    for (size_t i = first; i < end; i += s->row) {
+        const size_t count = tare__least(s->row, end - i);
+        const size_t x = i / s->row * s->x.pitch, y = i / s->row * s->y.pitch;
         if (s->is_of_quantized)
             job->kernels->elementwise->affine(&s->from, &s->to, (const uint8_t *)job->x + x,
                                               s->scale, s->shift, count, (uint8_t *)job->y + y);
@@ -54,7 +54,7 @@ static tare_status run_norm(const plan_run_state *run, void *state) {
                     .x = tare__place_data(run, s->x.place),
                     .y = tare__place_data(run, s->y.place)};
     tare__parallel(tare__threads_for(run, (int64_t)s->count), s->count,
-                   tare__round_up(ELEMENTS_PER_PART, s->line), run_some, &job);
+                   tare__round_up(ELEMENTS_PER_PART, s->row), run_some, &job);
     return TARE_OK;
 }
 
@@ -69,15 +69,15 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 // --- planning ---
 
-// each: elements of a channel that lie side by side. Pixels that lie apart are lines by themselves.
+// each: elements of a channel that lie side by side. Pixels that lie apart are rows by themselves.
 static tare_status repeat_factors(plan_builder *b, const batch_norm_call *n, size_t each,
                                   bool is_apart, norm_step *s) {
     const size_t channels = (size_t)n->x->shape[1], image = channels * each;
-    s->line = is_apart ? image : image * tare__ceil_div(LEAST_LINE, image);
-    s->scale = tare__arena_array(&b->plan->memory, s->line, sizeof *s->scale);
-    s->shift = tare__arena_array(&b->plan->memory, s->line, sizeof *s->shift);
+    s->row = is_apart ? image : image * tare__ceil_div(LEAST_ROW, image);
+    s->scale = tare__arena_array(&b->plan->memory, s->row, sizeof *s->scale);
+    s->shift = tare__arena_array(&b->plan->memory, s->row, sizeof *s->shift);
     if (s->scale == NULL || s->shift == NULL) return tare__out_of_memory(b->err);
-    for (size_t i = 0; i < s->line; i++)
+    for (size_t i = 0; i < s->row; i++)
         tare__batch_norm_factors(n, (int64_t)(i / each % channels), &s->scale[i], &s->shift[i]);
     return TARE_OK;
 }
@@ -115,7 +115,7 @@ static tare_status add_norm(plan_builder *b, size_t head, op_call *call, const t
     const bool joins = tare__plan_is_slice(b, r->result, LAYOUT_CHANNELS_LAST);
     const bool is_apart = layout == LAYOUT_CHANNELS_LAST && (joins || tare__plan_lies_apart(b, v));
     TARE_TRY(repeat_factors(b, &n, (size_t)each, is_apart, s));
-    s->x.pitch = s->y.pitch = s->line;
+    s->x.pitch = s->y.pitch = s->row;
     TARE_TRY(is_apart ? tare__plan_read_pixels(b, v, &s->x)
                       : tare__plan_read(b, v, layout, &s->x.place));
     TARE_TRY(is_apart && joins

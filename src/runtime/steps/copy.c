@@ -107,28 +107,28 @@ static bool steps_out(const gather *g, const tare_tensor *y, plan_layout layout,
 
 // --- choosing ---
 
-typedef struct way {
+typedef struct copy_path {
     plan_layout in, out;
     strided_copy copy;
-} way;
+} copy_path;
 
 static bool path_of(const gather *g, const tare_tensor *y, plan_layout in, plan_layout out,
-                    way *w) {
+                    copy_path *w) {
     int64_t from[GATHER_MAX_DIMS], to[GATHER_MAX_DIMS], offset;
     copy_loop loops[GATHER_MAX_DIMS];
     if (!steps_in(g, in, from, &offset) || !steps_out(g, y, out, to)) return false;
     for (int i = 0; i < g->ndim; i++) loops[i] = (copy_loop){g->size[i], from[i], to[i]};
-    *w = (way){in, out,
-               tare__strided_copy_of(tare_dtype_size(y->dtype), offset, loops, (size_t)g->ndim)};
+    *w = (copy_path){
+        in, out, tare__strided_copy_of(tare_dtype_size(y->dtype), offset, loops, (size_t)g->ndim)};
     return true;
 }
 
-static bool is_whole(const gather *g, const tare_tensor *y, const way *w) {
+static bool is_whole(const gather *g, const tare_tensor *y, const copy_path *w) {
     return tare__strided_copy_is_same(&w->copy) && y->count == g->x->count;
 }
 
 // Elements that lie side by side on both sides; nothing is better than nothing to do.
-static int64_t worth_of(const gather *g, const tare_tensor *y, const way *w) {
+static int64_t worth_of(const gather *g, const tare_tensor *y, const copy_path *w) {
     if (is_whole(g, y, w)) return INT64_MAX;
     return w->copy.row.from == 1 ? w->copy.row.size : 1;
 }
@@ -147,11 +147,11 @@ static bool may_lie(const tare_tensor *t, plan_layout layout) {
 // The plain layout of the result comes first. Channels last it is made of what lies so, or of what
 // has that order already.
 static bool choose_path(const plan_builder *b, const gather *g, size_t x, const tare_tensor *y,
-                        way *best) {
+                        copy_path *best) {
     int64_t most = 0;
     for (plan_layout out = 0; out < LAYOUT_COUNT; out++)
         for (plan_layout in = 0; in < LAYOUT_COUNT; in++) {
-            way w;
+            copy_path w;
             if (!lies_in(b, x, in) || !may_lie(g->x, in) || !may_lie(y, out) ||
                 !path_of(g, y, in, out, &w))
                 continue;
@@ -165,7 +165,7 @@ static bool choose_path(const plan_builder *b, const gather *g, size_t x, const 
 }
 
 static tare_status add_step(plan_builder *b, const plan_record *r, size_t x, size_t y,
-                            const way *w) {
+                            const copy_path *w) {
     copy_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     s->copy = w->copy;
@@ -188,7 +188,7 @@ static tare_status move_between_views(plan_builder *b, const plan_record *r, con
     const size_t view = tare__plan_find_value(b, g->x), to = only_view(b, y);
     const size_t x = tare__plan_source(b, view, SOURCE_VIEW);
     gather own = *g;
-    way w;
+    copy_path w;
     if (x == NOTHING || to == NOTHING) return TARE_OK;
     own.x = b->values[x].tensor;
     const tare_tensor *made = b->values[to].tensor;
@@ -205,10 +205,10 @@ static tare_status add_copy(plan_builder *b, const plan_record *r, const gather 
     const tare_tensor *made = b->values[y].tensor;
     const size_t x = tare__plan_find_value(b, g->x);
     bool is_moved = false;
-    way w;
+    copy_path w;
     TARE_TRY(move_between_views(b, r, g, y, &is_moved));
     if (is_moved) return TARE_OK;
-    // Boxes of plain tensors always have a way; one that lies otherwise may have to be moved.
+    // Boxes of plain tensors always have a path; one that lies otherwise may have to be moved.
     if (!choose_path(b, g, x, made, &w) && !path_of(g, made, LAYOUT_PLAIN, LAYOUT_PLAIN, &w))
         return tare__fail(b->err, TARE_INTERNAL, "node '%s': cannot be moved", r->node->name);
     if (is_whole(g, made, &w))

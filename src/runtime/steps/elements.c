@@ -227,14 +227,14 @@ static bool read_operand(const plan_builder *b, const value *v, size_t self, ope
 }
 
 // Of parameters a and b; `self`: the value that flows through the chain, one of them.
-static bool read_pair(const plan_builder *b, const plan_record *r, const size_t pair[2],
-                      size_t self, operand *other) {
+static bool read_operands(const plan_builder *b, const plan_record *r, const size_t choices[2],
+                          size_t self, operand *other) {
     for (int i = 0; i < 2; i++) {
-        const value *v = r->call.param[pair[i]];
+        const value *v = r->call.param[choices[i]];
         if (v == NULL || v->kind != VALUE_TENSOR || tare__plan_find_value(b, v->as.tensor) != self)
             continue;
         other->is_first = i == 1;
-        return read_operand(b, r->call.param[pair[1 - i]], self, other);
+        return read_operand(b, r->call.param[choices[1 - i]], self, other);
     }
     return false;
 }
@@ -244,7 +244,7 @@ static bool read_pair(const plan_builder *b, const plan_record *r, const size_t 
 // Which parameters are the mask, what is taken where it holds, and what elsewhere.
 static const struct choice_row {
     op_id op;
-    size_t mask, pair[2];
+    size_t mask, choices[2];
 } choices[] = {{TARE_OP_MASKED_FILL, 1, {2, 0}}, {TARE_OP_WHERE, 0, {1, 2}}};
 
 static const struct choice_row *choice_of(const plan_record *r) {
@@ -265,27 +265,27 @@ static bool is_choice(const plan_builder *b, const plan_record *r) {
     const tare_tensor *mask = tare__call_tensor(&r->call, row->mask);
     const tare_tensor *y = b->values[r->result].tensor;
     return mask != NULL && (mask->dtype == TARE_BOOL || mask->dtype == TARE_UINT8) &&
-           is_float_or_number(r->call.param[row->pair[0]]) &&
-           is_float_or_number(r->call.param[row->pair[1]]) && y->dtype == TARE_FLOAT32 &&
+           is_float_or_number(r->call.param[row->choices[0]]) &&
+           is_float_or_number(r->call.param[row->choices[1]]) && y->dtype == TARE_FLOAT32 &&
            y->count > 0;
 }
 
 static bool read_choice(const plan_builder *b, const plan_record *r, size_t self, element_step *s) {
     const struct choice_row *row = choice_of(r);
     return read_operand(b, r->call.param[row->mask], self, &s->mask) &&
-           read_pair(b, r, row->pair, self, &s->other);
+           read_operands(b, r, row->choices, self, &s->other);
 }
 
 static binary_loop pair_loop(const plan_builder *b, const op_binary *op) {
-    const bool has_kernel = op->pair != PAIR_OTHER && b->setting->kernels != NULL;
-    return has_kernel ? b->setting->kernels->rows->pairs[op->pair] : tare__binary_loop(op);
+    const bool has_kernel = op->binary != BINARY_OTHER && b->setting->kernels != NULL;
+    return has_kernel ? b->setting->kernels->rows->binary[op->binary] : tare__binary_loop(op);
 }
 
 static bool read_step(const plan_builder *b, const plan_record *r, size_t self, element_step *s) {
     if (tare__plan_is_element(r)) return tare__plan_element_loop(b, r, &s->loop, s->p);
     if (!tare__plan_is_binary(r)) return read_choice(b, r, self, s);
     s->two = pair_loop(b, r->call.op->binary);
-    return read_pair(b, r, (const size_t[]){0, 1}, self, &s->other);
+    return read_operands(b, r, (const size_t[]){0, 1}, self, &s->other);
 }
 
 // It is best to begin with what lies channels last, then with floats, which may be written over.

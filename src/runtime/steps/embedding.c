@@ -97,7 +97,7 @@ static void add_columns(const float *from, float share, size_t count, float *y) 
     for (size_t i = 0; i < count; i++) y[i] += from[i] * share;
 }
 
-static void raise_columns(const float *from, size_t count, float *y) {
+static void max_columns(const float *from, size_t count, float *y) {
     for (size_t i = 0; i < count; i++) y[i] = from[i] > y[i] ? from[i] : y[i];
 }
 
@@ -115,7 +115,7 @@ static void put_row(const embedding_job *job, int64_t i, int64_t row, int64_t us
         else if (used == 0)
             memcpy(y + at, from, count * sizeof *y);
         else
-            raise_columns(from, count, y + at);
+            max_columns(from, count, y + at);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions that a plan computes together, in row blocks of rows: depthwise ones and their
+// Convolutions that a plan computes together, in row blocks: depthwise ones and their
 // neighbours have few sums for each element that they read and write, so that where these do not
 // fit the caches, moving them is what the layers cost.
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps on tensors that lie channels last: a pixel is a line of channels. Other tensors are left to
+// Steps on tensors that lie channels last: a pixel is a row of channels. Other tensors are left to
 // their rows' references.
 #include <math.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static void pool_pixel(const pool_step *s, const row_kernels *k, const float *im
                 const float *pixel =
                     image + (size_t)((i * p->in[1] + j) * p->in[2] + l) * s->channels;
                 if (p->is_max)
-                    k->raise(pixel, s->channels, y);
+                    k->max_into(pixel, s->channels, y);
                 else
                     k->add(pixel, s->channels, y);
             }

@@ -19,7 +19,7 @@ enum {
     MOST_PLANES = 4,
     MOST_ELEMENTS = 16, // operators of a chain
     REPEATED = 1 << 10, // elements for which an operand that stands still is repeated
-    FEW_PAIRS = 8,      // shorter rows of broadcast operands are left to the reference
+    FEW_BROADCAST = 8,  // shorter rows of broadcast operands are left to the reference
 };
 
 typedef struct quantized_step quantized_step;
@@ -38,11 +38,11 @@ struct quantized_step {
     size_t channels;                  // of pixels that lie apart; 0: elements follow each other
     size_t a_pitch, b_pitch, y_pitch; // of such pixels, in bytes
     const char *slice_of;             // as of pixels
-    size_t line, image;               // where b is a line of channels per image: elements of both
+    size_t row, image;                // where b has one row of channels per image: elements of both
     size_t planes, plane;             // of images that become pixels, and its elements; 0: none do
     quantized_scheme scheme;
     quantized_binary binary;
-    quantized_pairs pairs; // of broadcast operands
+    quantized_broadcast broadcast; // of broadcast operands
     uint8_t table[QUANTIZED_COUNT];
 };
 
@@ -66,22 +66,22 @@ static void combine(const quantized_step *s, const elementwise_kernels *k,
                                at->y + at->first);
 }
 
-// b is a line of channels for each image.
-static void combine_lines(const quantized_step *s, const elementwise_kernels *k,
-                          const quantized_span *at) {
+// b is a row of channels for each image.
+static void combine_channels(const quantized_step *s, const elementwise_kernels *k,
+                             const quantized_span *at) {
     const size_t last = at->first + at->count;
     for (size_t i = at->first, count; i < last; i += count) {
-        const size_t channel = i % s->line;
-        count = s->line - channel < last - i ? s->line - channel : last - i;
+        const size_t channel = i % s->row;
+        count = s->row - channel < last - i ? s->row - channel : last - i;
         tare__quantized_binary_run(&s->binary, k, at->a + i,
-                                   at->b + i / s->image * s->line + channel, count, at->y + i);
+                                   at->b + i / s->image * s->row + channel, count, at->y + i);
     }
 }
 
 // A row of broadcast operands; the steps are 0 where one stands still.
 static void combine_row(const quantized_step *s, const elementwise_kernels *k, const uint8_t *a,
                         const uint8_t *b, size_t count, uint8_t *y) {
-    const bool steps_a = s->pairs.step_a != 0, steps_b = s->pairs.step_b != 0;
+    const bool steps_a = s->broadcast.step_a != 0, steps_b = s->broadcast.step_b != 0;
     uint8_t same[REPEATED];
     if (!steps_a || !steps_b) memset(same, steps_a ? b[0] : a[0], tare__least(count, REPEATED));
     for (size_t i = 0; i < count; i += REPEATED)
@@ -91,13 +91,13 @@ static void combine_row(const quantized_step *s, const elementwise_kernels *k, c
 
 static void combine_broadcast(const quantized_step *s, const elementwise_kernels *k,
                               const quantized_span *at) {
-    const quantized_pairs *p = &s->pairs;
+    const quantized_broadcast *p = &s->broadcast;
     const size_t row = (size_t)p->count, last = at->first + at->count;
     for (size_t i = at->first, count; i < last; i += count) {
         const size_t within = i % row;
         int64_t a, b;
         count = tare__least(row - within, last - i);
-        tare__quantized_pairs_locate(p, (int64_t)(i / row), &a, &b);
+        tare__quantized_broadcast_locate(p, (int64_t)(i / row), &a, &b);
         combine_row(s, k, at->a + a + (int64_t)within * p->step_a,
                     at->b + b + (int64_t)within * p->step_b, count, at->y + i);
     }
@@ -181,7 +181,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
         {quantize, .kernel = "quantize", .why = "floats to integers"},
         {dequantize, .kernel = "dequantize", .why = "integers to floats"},
         {combine, .kernel = "combine", .why = "integers: two values"},
-        {combine_lines, .kernel = "combine",
+        {combine_channels, .kernel = "combine",
          .why = "integers: two values, one of them per channel"},
         {combine_broadcast, .kernel = "combine", .why = "integers: two codes, broadcast"},
         {look_up, .kernel = "look_up", .why = "integers: a table of a function of one value"},
@@ -223,21 +223,21 @@ static tare_status set_dequantize(plan_builder *b, quantized_call *c, quantized_
     return TARE_OK;
 }
 
-static bool is_pair(const quantized_call *c) {
+static bool have_result_shape(const quantized_call *c) {
     return tare__same_shape(c->a, c->y) && tare__same_shape(c->b, c->y);
 }
 
-// b as [N, C, 1, ..]: one line for all pixels of an image.
-static bool is_line(const tare_tensor *b, const tare_tensor *y) {
+// b as [N, C, 1, ..]: one row for all pixels of an image.
+static bool is_per_channel(const tare_tensor *b, const tare_tensor *y) {
     return b->ndim == y->ndim && y->ndim >= 3 && b->shape[0] == y->shape[0] &&
            b->shape[1] == y->shape[1] && b->count == y->shape[0] * y->shape[1];
 }
 
 // Rows along which both are one, or one stands still.
 static bool set_broadcast(const quantized_call *c, tare_tensor *y, quantized_step *s) {
-    s->pairs = tare__quantized_pairs_of(c->a, c->b, y);
+    s->broadcast = tare__quantized_broadcast_of(c->a, c->b, y);
     s->loop = combine_broadcast;
-    return s->pairs.step_a + s->pairs.step_b > 0 && s->pairs.count >= FEW_PAIRS;
+    return s->broadcast.step_a + s->broadcast.step_b > 0 && s->broadcast.count >= FEW_BROADCAST;
 }
 
 // Neither sums nor products depend on the order of their operands.
@@ -255,11 +255,11 @@ static tare_status set_binary(plan_builder *b, quantized_call *c, quantized_step
         return TARE_OK;
     order_operands(c);
     s->loop = combine;
-    if (!is_pair(c) && tare__same_shape(c->a, c->y) && is_line(c->b, c->y)) {
-        s->loop = combine_lines;
-        s->line = (size_t)c->y->shape[1];
+    if (!have_result_shape(c) && tare__same_shape(c->a, c->y) && is_per_channel(c->b, c->y)) {
+        s->loop = combine_channels;
+        s->row = (size_t)c->y->shape[1];
         s->image = (size_t)(c->y->count / c->y->shape[0]);
-    } else if (!is_pair(c) && !set_broadcast(c, b->values[c->record->result].tensor, s)) {
+    } else if (!have_result_shape(c) && !set_broadcast(c, b->values[c->record->result].tensor, s)) {
         return TARE_OK;
     }
     s->binary = tare__quantized_binary_of(&c->record->call, c->a, c->b, c->y);
@@ -347,7 +347,7 @@ static tare_status place(plan_builder *b, size_t y, size_t first, size_t second,
     const bool is_apart = tare__plan_lies_apart(b, first) ||
                           (second != NOTHING && tare__plan_lies_apart(b, second)) ||
                           tare__plan_is_slice(b, y, LAYOUT_CHANNELS_LAST);
-    if (layout == LAYOUT_CHANNELS_LAST && is_apart && s->loop != combine_lines)
+    if (layout == LAYOUT_CHANNELS_LAST && is_apart && s->loop != combine_channels)
         return place_pixels(b, y, first, second, s);
     TARE_TRY(tare__plan_read(b, first, layout, &s->a));
     if (second != NOTHING) TARE_TRY(tare__plan_read(b, second, layout, &s->b));
@@ -406,15 +406,15 @@ static tare_status choose(plan_builder *b, quantized_call *c, quantized_step *s,
     return set_table(b, c, s, known);
 }
 
-static bool has_pair(const quantized_step *s) {
-    return s->loop == combine || s->loop == combine_lines || s->loop == combine_broadcast;
+static bool is_binary(const quantized_step *s) {
+    return s->loop == combine || s->loop == combine_channels || s->loop == combine_broadcast;
 }
 
 // One operand channels last is enough: the other is moved.
 static plan_layout choose_layout(const plan_builder *b, const quantized_step *s, size_t a,
                                  size_t other) {
     const plan_layout first = tare__plan_layout(b, a);
-    if (s->loop == combine_lines) return LAYOUT_CHANNELS_LAST;
+    if (s->loop == combine_channels) return LAYOUT_CHANNELS_LAST;
     if (s->loop == combine_broadcast) return LAYOUT_PLAIN;
     return first == LAYOUT_CHANNELS_LAST || other == NOTHING ? first : tare__plan_layout(b, other);
 }
@@ -504,7 +504,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(choose(b, &c, s, &known));
     if (!known) return TARE_OK;
     const size_t first = tare__plan_find_value(b, c.a);
-    const size_t second = has_pair(s) ? tare__plan_find_value(b, c.b) : NOTHING;
+    const size_t second = is_binary(s) ? tare__plan_find_value(b, c.b) : NOTHING;
     const plan_layout layout = choose_layout(b, s, first, second);
     if (s->loop == quantize && layout == LAYOUT_PLAIN && becomes_pixels(b, &c))
         TARE_TRY(place_planes(b, c.record->result, first, s));

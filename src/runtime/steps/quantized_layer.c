@@ -176,18 +176,18 @@ static bool is_clamp(const uint8_t *table, bool is_signed, quantized_bounds *out
 }
 
 // What follows the layer in its chain.
-typedef struct quantized_remainder {
+typedef struct layer_epilogue {
     size_t result, rest; // the value that the layer gives; NOTHING, or the record that is left
     bool has_bounds;
     quantized_bounds bounds;
-} quantized_remainder;
+} layer_epilogue;
 
 // A function of quantized values that only bounds them is the layer's own: both have one scheme.
-static tare_status read_tail(plan_builder *b, size_t head, quantized_remainder *out) {
+static tare_status read_epilogue(plan_builder *b, size_t head, layer_epilogue *out) {
     const plan_record *r = &b->records[head];
     uint8_t table[QUANTIZED_COUNT];
     bool known = false;
-    *out = (quantized_remainder){.result = r->result, .rest = r->next};
+    *out = (layer_epilogue){.result = r->result, .rest = r->next};
     if (r->next == NOTHING || tare__plan_is_quantized_sum(b, &b->records[r->next])) return TARE_OK;
     const plan_record *next = &b->records[r->next];
     const tare_tensor *x = b->values[r->result].tensor, *y = b->values[next->result].tensor;
@@ -217,23 +217,24 @@ static tare_status add_rest(plan_builder *b, size_t rest) {
 }
 
 // Is what is left a sum that the layer can add itself?
-static bool takes_sum(const plan_builder *b, const quantized_remainder *tail,
+static bool takes_sum(const plan_builder *b, const layer_epilogue *epilogue,
                       quantized_layer_step *s, size_t *other) {
-    if (tail->rest == NOTHING || !tare__qlayer_adds(s->layer)) return false;
-    const plan_record *sum = &b->records[tail->rest];
-    return tare__plan_is_quantized_sum(b, sum) && read_sum(b, tail->result, sum, &s->addend, other);
+    if (epilogue->rest == NOTHING || !tare__qlayer_adds(s->layer)) return false;
+    const plan_record *sum = &b->records[epilogue->rest];
+    return tare__plan_is_quantized_sum(b, sum) &&
+           read_sum(b, epilogue->result, sum, &s->addend, other);
 }
 
-static tare_status add_steps(plan_builder *b, size_t head, const quantized_remainder *tail,
+static tare_status add_steps(plan_builder *b, size_t head, const layer_epilogue *epilogue,
                              quantized_layer_step *s) {
     const plan_record *r = &b->records[head];
     size_t other = NOTHING;
     if (s->addend.kind == ADDEND_OF_VALUES)
         other = tare__plan_find_value(b, s->added);
-    else if (takes_sum(b, tail, s, &other))
-        return add_step(b, r, b->records[tail->rest].result, other, s);
-    TARE_TRY(add_step(b, r, tail->result, other, s));
-    return add_rest(b, tail->rest);
+    else if (takes_sum(b, epilogue, s, &other))
+        return add_step(b, r, b->records[epilogue->rest].result, other, s);
+    TARE_TRY(add_step(b, r, epilogue->result, other, s));
+    return add_rest(b, epilogue->rest);
 }
 
 static void set_batch(const plan_record *r, const quantized_layer *layer, const tare_tensor *x,
@@ -288,7 +289,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     op_call call = r->call;
     quantized_layer layer;
-    quantized_remainder tail;
+    layer_epilogue epilogue;
     call.err = b->err;
     TARE_TRY(tare__call_layer_read(&call, &layer));
     const tare_tensor *x = tare__call_layer_input(&call), *y = b->values[r->result].tensor;
@@ -296,19 +297,19 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     if (y->count == 0 || tare__plan_find_value(b, x) == NOTHING ||
         (layer.adds && (added == NULL || tare__plan_find_value(b, added) == NOTHING)))
         return TARE_OK;
-    TARE_TRY(read_tail(b, head, &tail));
+    TARE_TRY(read_epilogue(b, head, &epilogue));
     quantized_layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     set_batch(r, &layer, x, y, s);
     s->gives_floats = y->q == NULL;
     s->added = added;
     if (added != NULL) s->addend = tare__value_addend_of(added);
-    if (tail.has_bounds) narrow(&layer, &tail.bounds);
+    if (epilogue.has_bounds) narrow(&layer, &epilogue.bounds);
     TARE_TRY(tare__qlayer_create(&layer, x, y, b->setting->kernels->isa, &s->layer, b->err));
     if (s->layer != NULL) TARE_TRY(tune(b, &layer, x, y, s));
     if (s->layer == NULL) return tare__plan_decline(b, tare__qlayer_refusal(&layer, x));
     *done = true;
-    return add_steps(b, head, &tail, s);
+    return add_steps(b, head, &epilogue, s);
 }
 
 const step_class tare__quantized_layer_step = {

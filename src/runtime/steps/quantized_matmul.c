@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of two tensors of quantized bytes, to quantized values or to floats. The second operand
-// is packed in the run; row blocks of rows of the first one are shared out.
+// is packed in the run; row blocks of the first one are shared out.
 #include <string.h>
 
 #include "ops/layer_call.h"

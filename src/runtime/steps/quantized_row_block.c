@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers of quantized values, or of floats that are quantized on the fly, whose floats go on
-// through functions, a sum, a norm, and become quantized values again: a row block of rows goes all
+// through functions, a sum, a norm, and become quantized values again: a row block goes all
 // the way while it is in the cache, so that floats which nobody else reads never reach memory.
 #include <string.h>
 
@@ -147,7 +147,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     if (s->quantized != NOTHING) tare__step_say(out, ", quantized");
 }
 
-// --- what a band can do ---
+// --- what a row block can do ---
 
 static bool read_norm(const plan_builder *b, const plan_record *r, row_block_op *op) {
     op_call call = r->call;

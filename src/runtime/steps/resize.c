@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resizing of floats and of quantized values that lie channels last: a pixel of the result is a
-// weighted sum of up to eight pixels, lines of channels.
+// weighted sum of up to eight pixels, rows of channels.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -34,8 +34,8 @@ static void blend_quantized(const resize_job *job, const resize_parts *parts, co
         memcpy(y, image + (size_t)parts->at[0] * job->s->x.pitch, channels);
         return;
     }
-    b.lines = parts->count;
-    for (size_t k = 0; k < b.lines; k++) {
+    b.rows = parts->count;
+    for (size_t k = 0; k < b.rows; k++) {
         b.x[k] = image + (size_t)parts->at[k] * job->s->x.pitch;
         b.share[k] = parts->share[k];
     }

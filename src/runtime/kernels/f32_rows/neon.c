@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Lines of floats and functions of their elements. With NEON.
+// Rows of floats and functions of their elements. With NEON.
 #include "runtime/kernels/f32_neon.h"
 #include "runtime/kernels/rows.h"
 
-#define LINES(name)   name##__neon
+#define ROWS(name)    name##__neon
 #define ELEMENT_LOOPS f32_elements__neon
-#define PAIR_LOOPS    f32_pairs__neon
+#define BINARY_LOOPS  f32_binary__neon
 #include "core/math/element_loops.h"
 #include "core/math/vector_rows.h"
 

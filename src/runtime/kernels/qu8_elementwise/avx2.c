@@ -108,21 +108,7 @@ static inline void store_bytes(uint8_t *y, __m256i bytes) {
     _mm256_storeu_si256((__m256i *)y, bytes);
 }
 
-void qu8_max__avx2(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
-    size_t i = 0;
-    for (; i + BYTES <= count; i += BYTES) {
-        const __m256i a = load_bytes(x + i), b = load_bytes(y + i);
-        store_bytes(y + i, is_signed ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b));
-    }
-    for (; i + LANES <= count; i += LANES) {
-        const __m128i a = load_quantized(x + i), b = load_quantized(y + i);
-        const __m128i larger = is_signed ? _mm_max_epi8(a, b) : _mm_max_epu8(a, b);
-        _mm_storel_epi64((__m128i *)(y + i), larger);
-    }
-    qu8_max__scalar(is_signed, x + i, count - i, y + i);
-}
-
-// The quantized values of `blocks` registers, the same ones of each line of a window.
+// The quantized values of `blocks` registers, the same ones of each row of a window.
 static inline __attribute__((always_inline)) void greatest_quantized(const quantized_windows *w,
                                                                      bool is_signed, size_t blocks,
                                                                      const uint8_t *x, uint8_t *y) {
@@ -130,10 +116,10 @@ static inline __attribute__((always_inline)) void greatest_quantized(const quant
     for (size_t v = 0; v < blocks; v++) best[v] = _mm256_set1_epi8(is_signed ? INT8_MIN : 0);
     const size_t taps = w->taps[1], stride = w->tap_stride[1];
     for (size_t a = 0; a < w->taps[0]; a++) {
-        const uint8_t *line = x + a * w->tap_stride[0];
-        for (size_t b = 0; b < taps; b++, line += stride)
+        const uint8_t *row = x + a * w->tap_stride[0];
+        for (size_t b = 0; b < taps; b++, row += stride)
             for (size_t v = 0; v < blocks; v++) {
-                const __m256i quantized = load_bytes(line + v * BYTES);
+                const __m256i quantized = load_bytes(row + v * BYTES);
                 best[v] = is_signed ? _mm256_max_epi8(best[v], quantized)
                                     : _mm256_max_epu8(best[v], quantized);
             }
@@ -250,7 +236,7 @@ void qu8_blend__avx2(const quantized_blend *b, size_t count, uint8_t *y) {
     size_t i = 0;
     for (; i + LANES <= count; i += LANES) {
         __m256 sum = _mm256_setzero_ps();
-        for (size_t k = 0; k < b->lines; k++) {
+        for (size_t k = 0; k < b->rows; k++) {
             const __m256 real =
                 dequantize_lanes(b->is_signed, b->zero_point, 1.0F, load_quantized(b->x[k] + i));
             sum = _mm256_add_ps(sum, _mm256_mul_ps(_mm256_set1_ps(b->share[k]), real));
@@ -260,7 +246,7 @@ void qu8_blend__avx2(const quantized_blend *b, size_t count, uint8_t *y) {
                          round_to_quantized(bounded, _mm256_set1_epi32(b->zero_point)));
     }
     quantized_blend rest = *b;
-    for (size_t k = 0; k < b->lines; k++) rest.x[k] += i;
+    for (size_t k = 0; k < b->rows; k++) rest.x[k] += i;
     qu8_blend__scalar(&rest, count - i, y + i);
 }
 

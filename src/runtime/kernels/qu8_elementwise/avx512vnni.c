@@ -106,17 +106,7 @@ void qu8_sum__avx512vnni(bool is_signed, const uint8_t *x, size_t count, int32_t
     }
 }
 
-void qu8_max__avx512vnni(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
-    for (size_t i = 0; i < count; i += BYTES) {
-        const __mmask64 mask = byte_mask_of(count - i);
-        const __m512i a = _mm512_maskz_loadu_epi8(mask, x + i);
-        const __m512i b = _mm512_maskz_loadu_epi8(mask, y + i);
-        _mm512_mask_storeu_epi8(y + i, mask,
-                                is_signed ? _mm512_max_epi8(a, b) : _mm512_max_epu8(a, b));
-    }
-}
-
-// The quantized values of `blocks` registers, the same ones of each line of a window.
+// The quantized values of `blocks` registers, the same ones of each row of a window.
 static inline __attribute__((always_inline)) void greatest_quantized(const quantized_windows *w,
                                                                      bool is_signed, size_t blocks,
                                                                      __mmask64 mask,
@@ -125,10 +115,10 @@ static inline __attribute__((always_inline)) void greatest_quantized(const quant
     for (size_t v = 0; v < blocks; v++) best[v] = _mm512_set1_epi8(is_signed ? INT8_MIN : 0);
     const size_t taps = w->taps[1], stride = w->tap_stride[1];
     for (size_t a = 0; a < w->taps[0]; a++) {
-        const uint8_t *line = x + a * w->tap_stride[0];
-        for (size_t b = 0; b < taps; b++, line += stride)
+        const uint8_t *row = x + a * w->tap_stride[0];
+        for (size_t b = 0; b < taps; b++, row += stride)
             for (size_t v = 0; v < blocks; v++) {
-                const __m512i quantized = _mm512_maskz_loadu_epi8(mask, line + v * BYTES);
+                const __m512i quantized = _mm512_maskz_loadu_epi8(mask, row + v * BYTES);
                 best[v] = is_signed ? _mm512_max_epi8(best[v], quantized)
                                     : _mm512_max_epu8(best[v], quantized);
             }
@@ -226,7 +216,7 @@ void qu8_blend__avx512vnni(const quantized_blend *b, size_t count, uint8_t *y) {
     for (size_t i = 0; i < count; i += LANES) {
         const __mmask16 mask = mask_of(count - i);
         __m512 sum = _mm512_setzero_ps();
-        for (size_t k = 0; k < b->lines; k++) {
+        for (size_t k = 0; k < b->rows; k++) {
             const __m512 real = dequantize_lanes(b->is_signed, b->zero_point, 1.0F,
                                                  _mm_maskz_loadu_epi8(mask, b->x[k] + i));
             sum = _mm512_add_ps(sum, _mm512_mul_ps(_mm512_set1_ps(b->share[k]), real));

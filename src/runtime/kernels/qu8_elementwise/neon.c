@@ -83,16 +83,6 @@ void qu8_look_up__neon(const uint8_t table[256], const uint8_t *x, size_t count,
     qu8_look_up__scalar(table, x + i, count - i, y + i);
 }
 
-void qu8_max__neon(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
-    size_t i = 0;
-    for (; i + NEON_LANES <= count; i += NEON_LANES) {
-        const uint8x16_t a = vld1q_u8(x + i), b = vld1q_u8(y + i);
-        const int8x16_t larger = vmaxq_s8(vreinterpretq_s8_u8(a), vreinterpretq_s8_u8(b));
-        vst1q_u8(y + i, is_signed ? vreinterpretq_u8_s8(larger) : vmaxq_u8(a, b));
-    }
-    qu8_max__scalar(is_signed, x + i, count - i, y + i);
-}
-
 static inline void greatest_quantized(const quantized_windows *w, const uint8_t *x, uint8_t *y) {
     const uint8x16_t flip = vdupq_n_u8(w->is_signed ? 0x80 : 0); // to unsigned values of that order
     uint8x16_t best = vdupq_n_u8(0);
@@ -172,7 +162,7 @@ void qu8_blend__neon(const quantized_blend *b, size_t count, uint8_t *y) {
     for (; i + NEON_LANES <= count; i += NEON_LANES) {
         neon_floats sum;
         for (size_t q = 0; q < NEON_QUADS; q++) sum.v[q] = vdupq_n_f32(0);
-        for (size_t k = 0; k < b->lines; k++) {
+        for (size_t k = 0; k < b->rows; k++) {
             const neon_floats real =
                 dequantize_lanes(b->is_signed, b->zero_point, 1.0F, vld1q_u8(b->x[k] + i));
             for (size_t q = 0; q < NEON_QUADS; q++)
@@ -181,7 +171,7 @@ void qu8_blend__neon(const quantized_blend *b, size_t count, uint8_t *y) {
         vst1q_u8(y + i, scale_to_quantized(sum, 1.0F, b->least, b->most, b->zero_point));
     }
     quantized_blend rest = *b;
-    for (size_t k = 0; k < b->lines; k++) rest.x[k] += i;
+    for (size_t k = 0; k < b->rows; k++) rest.x[k] += i;
     qu8_blend__scalar(&rest, count - i, y + i);
 }
 

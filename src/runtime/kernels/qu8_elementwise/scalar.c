@@ -56,7 +56,7 @@ void qu8_look_up__scalar(const uint8_t table[256], const uint8_t *x, size_t coun
     for (size_t i = 0; i < count; i++) y[i] = table[x[i]];
 }
 
-void qu8_max__scalar(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
+static void qu8_max(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
     for (size_t i = 0; i < count; i++)
         if (quantized_at(is_signed, x, i) > quantized_at(is_signed, y, i)) y[i] = x[i];
 }
@@ -66,8 +66,7 @@ void qu8_greatest__scalar(const quantized_windows *w, const uint8_t *x, uint8_t 
         memcpy(y, x, w->count);
         for (size_t a = 0; a < w->taps[0]; a++)
             for (size_t b = a == 0; b < w->taps[1]; b++)
-                qu8_max__scalar(w->is_signed, x + a * w->tap_stride[0] + b * w->tap_stride[1],
-                                w->count, y);
+                qu8_max(w->is_signed, x + a * w->tap_stride[0] + b * w->tap_stride[1], w->count, y);
     }
 }
 
@@ -148,7 +147,7 @@ void qu8_blend__scalar(const quantized_blend *b, size_t count, uint8_t *y) {
     const float low = (float)(b->least - b->zero_point), high = (float)(b->most - b->zero_point);
     for (size_t i = 0; i < count; i++) {
         float sum = 0;
-        for (size_t k = 0; k < b->lines; k++) {
+        for (size_t k = 0; k < b->rows; k++) {
             const float part =
                 b->share[k] * (float)(quantized_at(b->is_signed, b->x[k], i) - b->zero_point);
             sum += part;

@@ -40,8 +40,8 @@ UNROLLED void add_narrow(__m256i acc[ROWS][HALVES], size_t rows, const int32_t x
 }
 
 UNROLLED void add_word(__m256i acc[ROWS][HALVES], size_t rows, const int32_t x[ROWS],
-                       const uint32_t *w, bool pairs_fit) {
-    if (pairs_fit)
+                       const uint32_t *w, bool never_saturates) {
+    if (never_saturates)
         add_narrow(acc, rows, x, w);
     else
         add_wide(acc, rows, x, w);
@@ -50,32 +50,33 @@ UNROLLED void add_word(__m256i acc[ROWS][HALVES], size_t rows, const int32_t x[R
 // Quantized values k to `last` of a tap, or to its end, and their weights.
 UNROLLED void add_quantized(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows,
                             const uint8_t *const *at, size_t k, size_t last, const uint32_t *w,
-                            bool pairs_fit) {
+                            bool never_saturates) {
     const int32_t flip = (int32_t)(t->flip * 0x01010101U);
     const size_t step = words_of_step(t);
     int32_t x[ROWS];
     for (; k + 4 <= t->tap_size && k < last; k += 4, w += step) {
         for (size_t r = 0; r < rows; r++) x[r] = (int32_t)tare__product_word(at[r] + k, 4) ^ flip;
-        add_word(acc, rows, x, w, pairs_fit);
+        add_word(acc, rows, x, w, never_saturates);
     }
     if (k >= last) return;
     for (size_t r = 0; r < rows; r++)
         x[r] = (int32_t)tare__product_tail(at[r] + k, t->tap_size - k) ^ flip;
-    add_word(acc, rows, x, w, pairs_fit);
+    add_word(acc, rows, x, w, never_saturates);
 }
 
 // Where from a word on, at most up to `end`, chunks are of its kind.
-static inline size_t end_of_kind(const bool *pairs_fit, size_t word, size_t end) {
-    if (pairs_fit == NULL) return end;
+static inline size_t end_of_kind(const bool *never_saturates, size_t word, size_t end) {
+    if (never_saturates == NULL) return end;
     size_t chunk = word / PRODUCT_CHUNK;
-    const bool kind = pairs_fit[chunk];
-    while (chunk * PRODUCT_CHUNK < end && pairs_fit[chunk] == kind) chunk++;
+    const bool kind = never_saturates[chunk];
+    while (chunk * PRODUCT_CHUNK < end && never_saturates[chunk] == kind) chunk++;
     return chunk * PRODUCT_CHUNK < end ? chunk * PRODUCT_CHUNK : end;
 }
 
 UNROLLED void add_taps(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows, size_t c) {
     const size_t words = (t->tap_size + 3) / 4, chunks = tare__product_chunks(t->taps * words);
-    const bool *pairs_fit = t->pairs_fit == NULL ? NULL : t->pairs_fit + c / PRODUCT_LANES * chunks;
+    const bool *never_saturates =
+        t->never_saturates == NULL ? NULL : t->never_saturates + c / PRODUCT_LANES * chunks;
     const uint32_t *w = t->w + c;
     size_t word = 0; // of the depth
     for (size_t tap = 0; tap < t->taps; tap++) {
@@ -83,9 +84,9 @@ UNROLLED void add_taps(const product_tile *t, __m256i acc[ROWS][HALVES], size_t 
         for (size_t r = 0; r < rows; r++) at[r] = tare__product_values_at(t, t->x + r, tap);
         const size_t first = tap * words;
         while (word < first + words) {
-            const size_t last = end_of_kind(pairs_fit, word, first + words);
+            const size_t last = end_of_kind(never_saturates, word, first + words);
             const size_t k = (word - first) * 4, end = (last - first) * 4;
-            if (pairs_fit != NULL && pairs_fit[word / PRODUCT_CHUNK])
+            if (never_saturates != NULL && never_saturates[word / PRODUCT_CHUNK])
                 add_quantized(t, acc, rows, at, k, end, w, true);
             else
                 add_quantized(t, acc, rows, at, k, end, w, false);

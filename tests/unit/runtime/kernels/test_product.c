@@ -46,7 +46,7 @@ typedef struct tile_case {
     int8_t w[PRODUCT_BLOCK][MOST_TAPS][MOST_QUANTIZED];
     uint32_t words[(MOST_WORDS + MOST_TAPS * MOST_GAP) * PRODUCT_BLOCK];
     int32_t start[PRODUCT_BLOCK], sums[PRODUCT_BLOCK];
-    bool pairs_fit[PRODUCT_VECTORS * MOST_WORDS];
+    bool never_saturates[PRODUCT_VECTORS * MOST_WORDS];
     uint8_t other[MOST_ROWS * OTHER_STRIDE], quantized[MOST_ROWS * PRODUCT_BLOCK + 1];
     float real[MOST_ROWS * PRODUCT_BLOCK + 1];
     product_addend addend;
@@ -97,7 +97,7 @@ static void fill_weights(tile_case *c, uint64_t *state) {
             }
     }
     t->w = c->words;
-    tare__product_find_pairs(c->words, t->channels, t->taps * words, c->pairs_fit);
+    tare__product_prove_unsaturated(c->words, t->channels, t->taps * words, c->never_saturates);
 }
 
 static const float zeros[PRODUCT_BLOCK];
@@ -171,11 +171,11 @@ static void begin(const product_kernel *k, tile_case *c, uint64_t seed, size_t r
                              .channels = channels,
                              .y_stride = PRODUCT_BLOCK};
     c->kind = (weight_kind)(next(&state) % WEIGHT_KINDS);
-    if (!k->asks_pairs && next(&state) % 2) leave_out(&c->tile, &state);
+    if (!k->asks_saturation && next(&state) % 2) leave_out(&c->tile, &state);
     fill_quantized(c, &state);
     fill_weights(c, &state);
     fill_epilogue(c, &state);
-    c->tile.pairs_fit = next(&state) % 4 ? c->pairs_fit : NULL;
+    c->tile.never_saturates = next(&state) % 4 ? c->never_saturates : NULL;
     c->tile.ahead = next(&state) % 2 ? sizeof c->w : 0; // what is fetched early changes nothing
     c->tile.pass = next(&state) % 3;
     // Values are rule O's; the others' biases are no floats of a layer.
@@ -320,7 +320,7 @@ static void one_large_pair_is_found_in_its_chunk(void **state) {
             bool fit[3 * 3];
             memset(w, 0, sizeof w);
             w[d * LANES + n] = d % 2 ? UINT32_C(0x4141) : UINT32_C(0xBFBF0000); // 65, -65
-            tare__product_find_pairs(w, CHANNELS, DEPTH, fit);
+            tare__product_prove_unsaturated(w, CHANNELS, DEPTH, fit);
             for (size_t i = 0; i < 9; i++)
                 assert_int_equal(fit[i], i != n / PRODUCT_LANES * 3 + d / PRODUCT_CHUNK);
         }
@@ -332,7 +332,7 @@ static void a_false_proof_would_show(void **state) {
     static tile_case c;
     (void)state;
     for (const product_kernel *k = tare__product_kernels;; k++) {
-        if (k->asks_pairs && tare__kernel_suits(&k->needs, tare__isa_detect())) {
+        if (k->asks_saturation && tare__kernel_suits(&k->needs, tare__isa_detect())) {
             begin(k, &c, 1, 1, 16);
             c.tile.taps = 1;
             c.addresses[0] = c.x[0][0];
@@ -343,15 +343,15 @@ static void a_false_proof_would_show(void **state) {
             c.tile.real = c.real;
             c.tile.fuses = false;
             c.tile.epilogue.bias = zeros;
-            c.tile.pairs_fit = c.pairs_fit;
+            c.tile.never_saturates = c.never_saturates;
             memset(c.x, 0xFF, sizeof c.x);
             memset(c.w, 127, sizeof c.w);
             memset(c.words, 127, sizeof c.words);
-            c.pairs_fit[0] = false;
+            c.never_saturates[0] = false;
             run_tile(k, &c);
             check_tile(&c, k->name);
             const float right = c.real[0];
-            c.pairs_fit[0] = true;
+            c.never_saturates[0] = true;
             run_tile(k, &c);
             assert_true(c.real[0] < right);
             tare__requant_destroy(c.r);

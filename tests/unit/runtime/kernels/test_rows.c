@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels over lines of floats: every level gives the portable one's bits, which are right.
+// Kernels over rows of floats: every level gives the portable one's bits, which are right.
 #include "support/test.h"
 
 #include <math.h>
 
 #include "runtime/kernels/rows.h"
 
-enum { MOST = 2 * LINE_LANES + 35 };
+enum { MOST = 2 * ROW_LANES + 35 };
 
 static float next_float(uint64_t *seed, float range) {
     *seed = *seed * 6364136223846793005U + 1442695040888963407U;
@@ -50,7 +50,7 @@ static void sum(const row_kernels *k, const float *x, size_t count, float *y) {
     k->sum(x, y, count, y);
 }
 static void raise_to(const row_kernels *k, const float *x, size_t count, float *y) {
-    k->raise(x, count, y);
+    k->max_into(x, count, y);
 }
 static void softmax(const row_kernels *k, const float *x, size_t count, float *y) {
     k->softmax(x, count, y);
@@ -151,26 +151,26 @@ static void every_level_computes_the_same_functions(void **state) {
     }
 }
 
-static float pair_by_definition(pair_kind kind, float a, float b) {
+static float pair_by_definition(binary_kind kind, float a, float b) {
     switch (kind) {
-    case PAIR_ADD:
+    case BINARY_ADD:
         return a + b;
-    case PAIR_SUB:
+    case BINARY_SUB:
         return a - b;
-    case PAIR_RSUB:
+    case BINARY_RSUB:
         return b - a;
-    case PAIR_MUL:
+    case BINARY_MUL:
         return a * b;
-    case PAIR_DIV:
+    case BINARY_DIV:
         return a / b;
     default:
-        fail_msg("no definition of pair %d", (int)kind);
+        fail_msg("no definition of binary function %d", (int)kind);
         return NAN;
     }
 }
 
 // Steps of 0 and 1, and y in the place of either operand.
-static void check_pairs(binary_loop loop, pair_kind kind, size_t count, uint64_t seed) {
+static void check_binary(binary_loop loop, binary_kind kind, size_t count, uint64_t seed) {
     float a[MOST], b[MOST], expected[MOST + 1], found[MOST + 1];
     fill(a, MOST, seed, 100);
     fill(b, MOST, seed + 1, 3);
@@ -197,17 +197,18 @@ static void every_level_computes_the_same_pairs(void **state) {
     for (size_t k = 0; k < tare__row_kernel_count; k++) {
         const row_kernels *level = &tare__row_kernels[k];
         if (!tare__kernel_suits(&level->needs, tare__isa_detect())) continue;
-        for (size_t kind = PAIR_OTHER + 1; kind < PAIR_COUNT; kind++)
+        for (size_t kind = BINARY_OTHER + 1; kind < BINARY_COUNT; kind++)
             for (size_t count = 1; count <= MOST; count++)
-                check_pairs(level->pairs[kind], (pair_kind)kind, count, count * PAIR_COUNT + kind);
+                check_binary(level->binary[kind], (binary_kind)kind, count,
+                             count * BINARY_COUNT + kind);
     }
 }
 
 // The order that core/math/rows.h states, in its own words.
 static float sum_by_definition(const float *x, size_t count) {
-    float sums[LINE_LANES] = {0};
-    for (size_t i = 0; i < count; i++) sums[i % LINE_LANES] += x[i];
-    for (size_t half = LINE_LANES / 2; half > 0; half /= 2)
+    float sums[ROW_LANES] = {0};
+    for (size_t i = 0; i < count; i++) sums[i % ROW_LANES] += x[i];
+    for (size_t half = ROW_LANES / 2; half > 0; half /= 2)
         for (size_t j = 0; j < half; j++) sums[j] += sums[j + half];
     return sums[0];
 }
@@ -266,7 +267,7 @@ static void the_greatest_is_nan_if_one_is(void **state) {
     (void)state;
     const float x[] = {1, NAN, 3}, top = 2;
     float y[] = {top, top, NAN};
-    scalar()->raise(x, 3, y);
+    scalar()->max_into(x, 3, y);
     assert_true(y[0] == top);
     assert_true(isnan(y[1]));
     assert_true(isnan(y[2]));

@@ -54,16 +54,17 @@ static tare_model *make(void) {
 }
 
 // What a session gives, of which so many steps compute several layers in row blocks.
-static tare_tensor *check_bands(const tare_model *model, const tare_session_options *options,
-                                const tare_tensor *x, size_t bands, const tare_tensor *expected) {
+static tare_tensor *check_row_blocks(const tare_model *model, const tare_session_options *options,
+                                     const tare_tensor *x, size_t row_blocks,
+                                     const tare_tensor *expected) {
     tare_session *s = session_with(model, options);
     tare_tensor *y = output_of(s, x);
 #ifdef TARE_HAVE_DNNL
-    assert_int_equal(count_steps(s, NULL, "in bands of rows"), bands);
+    assert_int_equal(count_steps(s, NULL, "in row blocks"), row_blocks);
 #else
-    (void)bands;
+    (void)row_blocks;
 #endif
-    check_near_floats(y, expected, 2e-5F, "bands");
+    check_near_floats(y, expected, 2e-5F, "row_blocks");
     tare_session_destroy(s);
     return y;
 }
@@ -75,13 +76,13 @@ static void bands_give_what_layers_give(void **state) {
     tare_tensor *expected = output_with(model, &portable_reference, x);
     for (int threads = 1; threads <= 5; threads++) {
         const tare_session_options options = {.thread_count = threads};
-        tare_tensor *y = check_bands(model, &options, x, 3, expected);
+        tare_tensor *y = check_row_blocks(model, &options, x, 3, expected);
         if (first == NULL) first = tare_tensor_retain(y);
         assert_memory_equal(y->data, first->data, tare__tensor_bytes(y));
         tare_tensor_release(y);
     }
     const tare_session_options portable = {.portable_floats = true}; // layers have fixed bits there
-    tare_tensor_release(check_bands(model, &portable, x, 0, expected));
+    tare_tensor_release(check_row_blocks(model, &portable, x, 0, expected));
     tare_tensor_release(first);
     tare_tensor_release(expected);
     tare_tensor_release(x);
