@@ -2,12 +2,13 @@
 // Numbers among an operator's arguments become tensors of the model, so that they can be observed
 // (torchao's _convert_scalars_to_attrs).
 #include "core/tensor/tensor.h"
+#include "ops/op.h"
 #include "quantizers/annotate.h"
 #include "tare/pt2e.h"
 #include "tare/quantizer.h"
 
-// torch makes floats of the numbers beside integers, too: indices that are computed become floats,
-// and the embedding that they choose from fails. Here they stay integers.
+// torch makes floats of the numbers beside integers, too. Indices that are computed become floats,
+// and the embedding that they choose from fails: here these stay integers.
 static tare_status new_constant(const value *v, bool is_integer, tare_tensor **out,
                                 tare_error *err) {
     double number = 0;
@@ -42,10 +43,26 @@ static tare_status gives_integers(const node *n, bool *out, tare_error *err) {
     return TARE_OK;
 }
 
-static tare_status lift(tare_model *model, node *n, arena *scratch, tare_error *err) {
+static bool is_index_of(const node *n, const node *user) {
+    const op_id op = tare__function_op(user);
+    return (op == TARE_OP_EMBEDDING || op == TARE_OP_INDEX) && tare__node_arg(user, 0) != n;
+}
+
+// Which integers some index is computed from, by id. Users stand behind what they read.
+static tare_status find_index_sources(const graph *g, bool *out, tare_error *err) {
+    for (const node *n = g->last; n != NULL; n = n->prev) {
+        bool is_read = false;
+        for (size_t i = 0; i < n->user_count && !is_read; i++)
+            is_read = out[n->users[i]->id] || is_index_of(n, n->users[i]);
+        if (is_read) TARE_TRY(gives_integers(n, &out[n->id], err));
+    }
+    return TARE_OK;
+}
+
+static tare_status lift(tare_model *model, node *n, bool is_integer, arena *scratch,
+                        tare_error *err) {
     value *args = tare__arena_array(scratch, n->arg_count + 1, sizeof *args);
-    bool has_scalar = false, is_integer = false;
-    TARE_TRY(gives_integers(n, &is_integer, err));
+    bool has_scalar = false;
     if (args == NULL) return tare__out_of_memory(err);
     for (size_t i = 0; i < n->arg_count; i++) {
         double number = 0;
@@ -64,12 +81,23 @@ static tare_status lift(tare_model *model, node *n, arena *scratch, tare_error *
     return tare__node_set_args(n, args, n->arg_count, n->kwargs, n->kwarg_count, err);
 }
 
+static tare_status lift_all(tare_model *model, const char *const *operators, arena *scratch,
+                            tare_error *err) {
+    const graph *g = model->root->graph;
+    const size_t known = g->next_id; // what is inserted meanwhile is no operator
+    bool *are_indices = tare__arena_array(scratch, known + 1, sizeof *are_indices);
+    if (are_indices == NULL) return tare__out_of_memory(err);
+    TARE_TRY(find_index_sources(g, are_indices, err));
+    for (node *n = g->first; n != NULL; n = n->next)
+        if (n->id < known && tare__calls(n, operators))
+            TARE_TRY(lift(model, n, are_indices[n->id], scratch, err));
+    return TARE_OK;
+}
+
 tare_status tare_model_lift_scalars(tare_model *model, const char *const *operators,
                                     tare_error *err) {
     arena scratch = {0};
-    tare_status status = TARE_OK;
-    for (node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
-        if (tare__calls(n, operators)) status = lift(model, n, &scratch, err);
+    const tare_status status = lift_all(model, operators, &scratch, err);
     tare__arena_release(&scratch);
     return status;
 }
