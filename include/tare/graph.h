@@ -123,6 +123,22 @@ TARE_API const char *tare_node_keyword_name(const tare_node *node, size_t index)
 /// has the kind NONE.
 TARE_API bool tare_argument_item(const tare_argument *container, size_t index, tare_argument *out);
 
+/// Reads a constructor value of a module: "stride" may be a number or a list. False if there is
+/// none; *out then has the kind NONE. Lent by the module.
+TARE_API bool tare_module_config(const tare_module *module, const char *key, tare_argument *out);
+/// The name of the index-th constructor value, in the order of the file; NULL past the end. Lent by
+/// the module.
+TARE_API const char *tare_module_config_key(const tare_module *module, size_t index);
+/// Reads an integer, or a list of integers, as `count` integers: a single one stands for all, as in
+/// torch's stride=2. False, and out is unchanged, if the key is absent, is no integer, or has
+/// another number of them.
+TARE_API bool tare_module_config_ints(const tare_module *module, const char *key, size_t count,
+                                      int64_t *out);
+/// The name of the index-th parameter or buffer; NULL past the end. Lent by the module.
+TARE_API const char *tare_module_tensor_name(const tare_module *module, size_t index);
+/// The name of the index-th child; NULL past the end. Lent by the module.
+TARE_API const char *tare_module_child_name(const tare_module *module, size_t index);
+
 #ifdef __cplusplus
 }
 #endif

@@ -76,6 +76,16 @@ typedef struct tare_model_read_options {
 TARE_API tare_status tare_model_read_with(const char *path, const tare_context *context,
                                           const tare_model_read_options *options, tare_model **out,
                                           tare_error *err);
+/// As tare_model_read_with, from `size` bytes in memory: an array that is compiled in, or what came
+/// over a network. Weights are used where they stand if that place is aligned for them, 64 bytes
+/// for the whole; so the bytes must stay as they are until the model and all that came from it (the
+/// models of passes, tensors) are destroyed. With copies_file they are copied, and are the
+/// caller's again at once. ONNX models whose weights lie in files of their own are
+/// TARE_UNSUPPORTED. Errors have "memory" in place of the file's name.
+TARE_API tare_status tare_model_read_memory(const void *bytes, size_t size,
+                                            const tare_context *context,
+                                            const tare_model_read_options *options,
+                                            tare_model **out, tare_error *err);
 /// Writes the model with its stage, statistics and decisions. "-" is standard output. The file is
 /// written under a temporary name and renamed at the end. Equal models give equal bytes.
 TARE_API tare_status tare_model_write(const tare_model *model, const char *path, tare_error *err);

@@ -61,6 +61,34 @@ TARE_API bool tare_preprocess_equal(const tare_preprocess *a, const tare_preproc
 TARE_API tare_status tare_preprocess_picture(const tare_preprocess *preprocess, const char *path,
                                              tare_tensor **out, tare_error *err);
 
+/// The same with a file's bytes in memory: PNG or JPEG by what they begin with. They are lent for
+/// the call.
+TARE_API tare_status tare_preprocess_bytes(const tare_preprocess *preprocess, const void *bytes,
+                                           size_t size, tare_tensor **out, tare_error *err);
+
+/// The order of a pixel's channels, 8 bits each. Alpha is dropped, not blended.
+typedef enum tare_pixel_format {
+    TARE_PIXELS_GRAY = 1,
+    TARE_PIXELS_RGB = 2,
+    TARE_PIXELS_BGR = 3,
+    TARE_PIXELS_RGBA = 4,
+    TARE_PIXELS_BGRA = 5,
+} tare_pixel_format;
+/// A decoded picture, as cameras and decoders give it; lent for the call.
+typedef struct tare_pixels {
+    uint32_t struct_size;
+    tare_pixel_format format;
+    const uint8_t *data;   // [height][width][channels], the upper row first
+    int64_t height, width; // >= 1, at most 2^26 pixels together
+    int64_t row_bytes;     // from one row to the next; 0: width x channels
+} tare_pixels;
+/// Applies all steps to a decoded picture: the same tensor as tare_preprocess_picture makes of a
+/// file with these pixels. TARE_INVALID_ARGUMENT for sizes that are out of range and for rows that
+/// overlap. The caller releases *out.
+TARE_API tare_status tare_preprocess_pixels(const tare_preprocess *preprocess,
+                                            const tare_pixels *pixels, tare_tensor **out,
+                                            tare_error *err);
+
 /// The preprocessing that the model declares, lent by the model; NULL if none.
 TARE_API const tare_preprocess *tare_model_preprocess(const tare_model *model);
 /// Declares a preprocessing, which is copied into the model; NULL removes the declaration.

@@ -93,6 +93,15 @@ TARE_API tare_status tare_session_run(tare_session *session, const tare_tensor *
 TARE_API tare_status tare_session_run_into(tare_session *session, const tare_tensor *const *inputs,
                                            size_t input_count, tare_tensor *const *outputs,
                                            size_t output_count, tare_error *err);
+/// As tare_session_run, by names. inputs: input_count tensors under the names of input_names, in
+/// any order. Those that have defaults and stand at the model's end may be left out. outputs: room
+/// for output_count tensors, those of output_names in that order; tare/shapes.h lists the names.
+/// The caller releases them. TARE_NOT_FOUND, with a suggestion, for a name that the model does not
+/// have; TARE_INVALID_ARGUMENT for an input that is missing or given twice.
+TARE_API tare_status tare_session_run_named(tare_session *session, const char *const *input_names,
+                                            const tare_tensor *const *inputs, size_t input_count,
+                                            const char *const *output_names, tare_tensor **outputs,
+                                            size_t output_count, tare_error *err);
 /// As tare_model_write, with the weights of integer layers also in the order of the kernels. The
 /// file is about twice as large; a session of it packs nothing and reads them from the mapped file.
 /// They suit every instruction set. A later version that needs another order packs them again.

@@ -27,6 +27,7 @@
 #include "tare/quantizer.h"
 #include "tare/record.h"
 #include "tare/session.h"
+#include "tare/shapes.h"
 #include "tare/status.h"
 #include "tare/subgraph.h"
 #include "tare/tensor.h"

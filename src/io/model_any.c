@@ -172,19 +172,42 @@ static tare_status read_bytes(const reading *r, const char *path, storage *store
     return read_own(r, store, bytes, size); // which says what is wrong with it
 }
 
-tare_status tare__model_any_read(const char *path, const registry *classes,
+static void keep_lent(void *owner) {
+    (void)owner; // the bytes are the caller's
+}
+
+static tare_status open_memory(const model_source *from, bool copies, storage **out,
+                               const unsigned char **bytes, tare_error *err) {
+    void *lent = (void *)from->bytes; // NOLINT: adopted bytes are only read
+    *out = copies ? tare__storage_create(from->size)
+                  : tare__storage_adopt(lent, from->size, NULL, keep_lent);
+    if (*out == NULL) return tare__out_of_memory(err);
+    *bytes = tare__storage_data(*out);
+    if (copies && from->size > 0) memcpy((void *)*bytes, from->bytes, from->size);
+    return TARE_OK;
+}
+
+static tare_status open_source(const model_source *from, bool copies, storage **out,
+                               const unsigned char **bytes, size_t *size, tare_error *err) {
+    *size = from->size;
+    if (from->bytes != NULL) return open_memory(from, copies, out, bytes, err);
+    return copies ? tare__file_read(from->path, out, bytes, size, err)
+                  : tare__file_map(from->path, out, bytes, size, err);
+}
+
+tare_status tare__model_any_read(const model_source *from, const registry *classes,
                                  const model_state_io *state,
                                  const tare_model_read_options *options, model_found *out,
                                  tare_error *err) {
     const reading r = {classes, state, options, out, err};
+    const char *path = from->path;
     storage *store = NULL;
     const unsigned char *bytes = NULL;
     size_t size = 0;
     memset(out, 0, sizeof *out);
-    TARE_TRY(options != NULL && options->copies_file
-                 ? tare__file_read(path, &store, &bytes, &size, err)
-                 : tare__file_map(path, &store, &bytes, &size, err));
-    tare_status status = read_bytes(&r, path, store, bytes, size);
+    TARE_TRY(
+        open_source(from, options != NULL && options->copies_file, &store, &bytes, &size, err));
+    tare_status status = read_bytes(&r, from->bytes != NULL ? NULL : path, store, bytes, size);
     // What is cut off meanwhile looks damaged.
     const bool is_lost = status != TARE_OK && tare__mapping_check(err) != TARE_OK;
     tare__storage_release(store);

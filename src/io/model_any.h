@@ -17,9 +17,16 @@ typedef struct model_found {
                            // behind a convolution
 } model_found;
 
-/// Reads PATH: our own format, a program of torch.export (.pt2), or ONNX. Anything else is refused
-/// by what it is. options may be NULL, and its limits, too.
-tare_status tare__model_any_read(const char *path, const registry *classes,
+/// Where a model comes from.
+typedef struct model_source {
+    const char *path;  // for messages, too: "memory"
+    const void *bytes; // NULL: the file at `path`; else lent, unless options say copies_file
+    size_t size;
+} model_source;
+
+/// Reads our own format, a program of torch.export (.pt2), or ONNX. Anything else is refused by
+/// what it is. options may be NULL, and its limits, too.
+tare_status tare__model_any_read(const model_source *from, const registry *classes,
                                  const model_state_io *state,
                                  const tare_model_read_options *options, model_found *out,
                                  tare_error *err);

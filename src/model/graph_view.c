@@ -209,3 +209,38 @@ bool tare_argument_item(const tare_argument *container, size_t i, tare_argument 
     const value *items = container->items;
     return fill_if(items != NULL && i < container->count ? &items[i] : NULL, out);
 }
+
+// --- modules ---
+
+static const module *look_at(const tare_module *m) {
+    return (const module *)m;
+}
+
+bool tare_module_config(const tare_module *m, const char *key, tare_argument *out) {
+    return fill_if(tare__module_config(look_at(m), key), out);
+}
+
+const char *tare_module_config_key(const tare_module *m, size_t i) {
+    return i < look_at(m)->config_count ? look_at(m)->config[i].name : NULL;
+}
+
+bool tare_module_config_ints(const tare_module *m, const char *key, size_t count, int64_t *out) {
+    const value *v = tare__module_config(look_at(m), key);
+    if (v == NULL) return false;
+    const bool is_list = v->kind == VALUE_LIST || v->kind == VALUE_TUPLE;
+    const value *items = is_list ? v->as.items : v;
+    const size_t found = is_list ? v->count : 1;
+    if (found != count && (is_list || count == 0)) return false;
+    for (size_t i = 0; i < found; i++)
+        if (items[i].kind != VALUE_INT) return false;
+    for (size_t i = 0; i < count; i++) out[i] = items[is_list ? i : 0].as.integer;
+    return true;
+}
+
+const char *tare_module_tensor_name(const tare_module *m, size_t i) {
+    return i < look_at(m)->tensor_count ? look_at(m)->tensors[i].name : NULL;
+}
+
+const char *tare_module_child_name(const tare_module *m, size_t i) {
+    return i < look_at(m)->child_count ? look_at(m)->children[i].name : NULL;
+}

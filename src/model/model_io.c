@@ -277,9 +277,9 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
     return tare__annotations_from_record(model, root, err);
 }
 
-tare_status tare_model_read_with(const char *path, const tare_context *context,
-                                 const tare_model_read_options *options, tare_model **out,
-                                 tare_error *err) {
+static tare_status read_source(const model_source *from, const tare_context *context,
+                               const tare_model_read_options *options, tare_model **out,
+                               tare_error *err) {
     const tare_context *known = tare__context_or_builtin(context);
     tare_model_read_options given = {0};
     model_found found;
@@ -289,7 +289,7 @@ tare_status tare_model_read_with(const char *path, const tare_context *context,
     if (given.limits != NULL) tare__struct_copy(&limits, sizeof limits, given.limits);
     given.limits = &limits; // whole, for whoever reads
     TARE_TRY(
-        tare__model_any_read(path, &known->classes, &tare__observer_state_io, &given, &found, err));
+        tare__model_any_read(from, &known->classes, &tare__observer_state_io, &given, &found, err));
     tare_status status = tare__model_create(
         context, found.root, found.is_quantized ? TARE_STAGE_REFERENCE : TARE_STAGE_FLOAT, NULL,
         &model, err);
@@ -301,7 +301,7 @@ tare_status tare_model_read_with(const char *path, const tare_context *context,
     }
     if (status == TARE_OK && found.extra != NULL) {
         const json_at at = tare__json_root(found.extra);
-        status = tare__at(err, read_extra(model, &at, err), "%s: record", path);
+        status = tare__at(err, read_extra(model, &at, err), "%s: record", from->path);
     }
     json_decref(found.extra);
     if (status == TARE_OK)
@@ -309,6 +309,22 @@ tare_status tare_model_read_with(const char *path, const tare_context *context,
     else
         tare_model_destroy(model);
     return status;
+}
+
+tare_status tare_model_read_with(const char *path, const tare_context *context,
+                                 const tare_model_read_options *options, tare_model **out,
+                                 tare_error *err) {
+    const model_source file = {.path = path};
+    return read_source(&file, context, options, out, err);
+}
+
+tare_status tare_model_read_memory(const void *bytes, size_t size, const tare_context *context,
+                                   const tare_model_read_options *options, tare_model **out,
+                                   tare_error *err) {
+    const model_source memory = {.path = "memory", .bytes = bytes, .size = size};
+    if (bytes == NULL || out == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a model's bytes, found NULL");
+    return read_source(&memory, context, options, out, err);
 }
 
 tare_status tare_model_read(const char *path, const tare_context *context, tare_model **out,

@@ -3,6 +3,7 @@
 #include "tare/preprocess.h"
 
 #include "core/memory/alloc.h"
+#include "core/struct_size.h"
 #include "model/model.h"
 
 static tare_status make(const preprocess *steps, tare_preprocess **out, tare_error *err) {
@@ -50,16 +51,82 @@ bool tare_preprocess_equal(const tare_preprocess *a, const tare_preprocess *b) {
     return tare__preprocess_equal(&a->steps, &b->steps);
 }
 
-tare_status tare_preprocess_picture(const tare_preprocess *p, const char *path, tare_tensor **out,
-                                    tare_error *err) {
-    image picture = {0};
+// A batch of the one picture, whose pixels are used up.
+static tare_status make_batch(const tare_preprocess *p, image *picture, tare_tensor **out,
+                              tare_error *err) {
     tare_tensor *sample = NULL;
-    TARE_TRY(tare__image_read(path, &picture, err));
-    TARE_TRY(tare__at(err, tare__preprocess_apply(&p->steps, &picture, &sample, err), "%s", path));
+    TARE_TRY(tare__preprocess_apply(&p->steps, picture, &sample, err));
     const int64_t shape[] = {1, sample->shape[0], sample->shape[1], sample->shape[2]};
     const tare_status status = tare__tensor_reshape(sample, 4, shape, out, err);
     tare_tensor_release(sample);
     return status;
+}
+
+tare_status tare_preprocess_picture(const tare_preprocess *p, const char *path, tare_tensor **out,
+                                    tare_error *err) {
+    image picture = {0};
+    TARE_TRY(tare__image_read(path, &picture, err));
+    return tare__at(err, make_batch(p, &picture, out, err), "%s", path);
+}
+
+tare_status tare_preprocess_bytes(const tare_preprocess *p, const void *bytes, size_t size,
+                                  tare_tensor **out, tare_error *err) {
+    image picture = {0};
+    TARE_TRY(tare__image_decode(bytes, size, IMAGE_MOST_PIXELS, &picture, err));
+    return make_batch(p, &picture, out, err);
+}
+
+// --- decoded pictures ---
+
+// A pixel's bytes, and where red, green and blue stand among them.
+typedef struct pixel_layout {
+    int bytes, channels, at[3];
+} pixel_layout;
+
+static const pixel_layout pixel_layouts[] = {
+    [TARE_PIXELS_GRAY] = {1, 1, {0}},       [TARE_PIXELS_RGB] = {3, 3, {0, 1, 2}},
+    [TARE_PIXELS_BGR] = {3, 3, {2, 1, 0}},  [TARE_PIXELS_RGBA] = {4, 3, {0, 1, 2}},
+    [TARE_PIXELS_BGRA] = {4, 3, {2, 1, 0}},
+};
+
+static tare_status check_pixels(const tare_pixels *x, const pixel_layout *layout, tare_error *err) {
+    if (x->data == NULL || x->height < 1 || x->width < 1 ||
+        x->width > IMAGE_MOST_PIXELS / x->height)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "expected a picture of 1 to %lld pixels, found one %lld wide and %lld "
+                          "high",
+                          (long long)IMAGE_MOST_PIXELS, (long long)x->width, (long long)x->height);
+    if (x->row_bytes != 0 && x->row_bytes < x->width * layout->bytes)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "expected rows of at least %lld bytes, found %lld",
+                          (long long)(x->width * layout->bytes), (long long)x->row_bytes);
+    return TARE_OK;
+}
+
+static void copy_pixels(const tare_pixels *x, const pixel_layout *layout, image *to) {
+    const int64_t row_bytes = x->row_bytes != 0 ? x->row_bytes : x->width * layout->bytes;
+    uint8_t *out = to->pixels;
+    for (int64_t y = 0; y < x->height; y++) {
+        const uint8_t *row = x->data + y * row_bytes;
+        for (int64_t column = 0; column < x->width; column++)
+            for (int c = 0; c < layout->channels; c++)
+                *out++ = row[column * layout->bytes + layout->at[c]];
+    }
+}
+
+tare_status tare_preprocess_pixels(const tare_preprocess *p, const tare_pixels *pixels,
+                                   tare_tensor **out, tare_error *err) {
+    tare_pixels given = {0};
+    image picture = {0};
+    tare__struct_copy(&given, sizeof given, pixels);
+    const size_t count = sizeof pixel_layouts / sizeof *pixel_layouts;
+    if ((size_t)given.format >= count || pixel_layouts[given.format].bytes == 0)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "no pixel format %d", (int)given.format);
+    const pixel_layout *layout = &pixel_layouts[given.format];
+    TARE_TRY(check_pixels(&given, layout, err));
+    TARE_TRY(tare__image_create(given.height, given.width, layout->channels, &picture, err));
+    copy_pixels(&given, layout, &picture);
+    return make_batch(p, &picture, out, err);
 }
 
 const tare_preprocess *tare_model_preprocess(const tare_model *model) {

@@ -2,6 +2,7 @@
 // Prepare: which values are integers, bools or numbers, and so nothing to quantize. torch does not
 // ask: it watches a mask that is reshaped and raises when it shall be quantized.
 #include "flow/fx/prepare.h"
+#include "model/shapes.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
 
@@ -29,9 +30,7 @@ static tare_status make_inputs(const graph *g, value *inputs, size_t *count, boo
         TARE_TRY(tare__describe_input(n, &input, err));
         *is_known = input.ndim >= 0 && input.dtype != TARE_DTYPE_UNSET;
         if (!*is_known) break;
-        for (int d = 0; d < input.ndim; d++)
-            if (input.shape[d] < 0) input.shape[d] = 1;
-        TARE_TRY(tare__tensor_meta(input.dtype, input.ndim, input.shape, NULL, &t, err));
+        TARE_TRY(tare__meta_input(&input, 1, &t, err));
         inputs[(*count)++] = (value){.kind = VALUE_TENSOR, .as.tensor = t};
     }
     return TARE_OK;

@@ -21,7 +21,7 @@ typedef struct onnx_origin {
 } onnx_origin;
 
 /// The model in `size` bytes, as a torch.fx.GraphModule with modules under the names that the user
-/// knows. path: where the bytes come from, for data files beside it ("-": standard input). Weights
+/// knows. path: where the bytes come from, for data files beside it ("-": standard input; NULL: memory). Weights
 /// are views of what was unpacked or mapped. A file that tare wrote gives the model that it was
 /// written from (own.h); state is for its modules and may be NULL. options may be NULL. Errors name
 /// node, operator and value. The caller releases *root.

@@ -283,6 +283,10 @@ void tare_session_watch(tare_session *session, tare_node_watcher watcher, void *
     tare__session_leave(session);
 }
 
+const tare_model *tare__session_model(const tare_session *session) {
+    return session->model;
+}
+
 const plan *tare__session_plan(const tare_session *session) {
     return session->plans[0];
 }
@@ -331,10 +335,8 @@ static tare_status hand_out(const value *result, tare_tensor **outputs, size_t c
                             size_t *count, tare_error *err) {
     output_list list = {.tensors = outputs, .capacity = capacity};
     collect(result, &list);
-    if (list.count <= capacity) {
-        *count = list.count;
-        return TARE_OK;
-    }
+    *count = list.count;
+    if (list.count <= capacity) return TARE_OK;
     for (size_t i = 0; i < capacity; i++) tare_tensor_release(outputs[i]);
     return too_many(list.count, capacity, err);
 }
@@ -418,11 +420,8 @@ static tare_status find_plan(tare_session *s, const tare_tensor *const *inputs, 
 
 static tare_status run_plan(plan *p, const tare_tensor *const *inputs, tare_tensor **outputs,
                             size_t capacity, size_t *count, tare_error *err) {
-    size_t found = 0;
-    TARE_TRY(tare__plan_run(p, inputs, outputs, capacity, &found, err));
-    if (found > capacity) return too_many(found, capacity, err);
-    *count = found;
-    return TARE_OK;
+    TARE_TRY(tare__plan_run(p, inputs, outputs, capacity, count, err));
+    return *count > capacity ? too_many(*count, capacity, err) : TARE_OK;
 }
 
 static tare_status run_either(tare_session *s, const tare_tensor *const *inputs, size_t input_count,
@@ -444,18 +443,28 @@ static tare_status check_mappings(tare_tensor **outputs, size_t count, tare_erro
     return status;
 }
 
+tare_status tare__session_run_counted(tare_session *session, const tare_tensor *const *inputs,
+                                      size_t input_count, tare_tensor **outputs, size_t capacity,
+                                      size_t *count, tare_error *err) {
+    *count = 0;
+    TARE_TRY(enter(session, err));
+    tare_status status = run_either(session, inputs, input_count, outputs, capacity, count, err);
+    if (status == TARE_OK) status = check_mappings(outputs, *count, err);
+    tare__session_leave(session);
+    return status;
+}
+
 tare_status tare_session_run(tare_session *session, const tare_tensor *const *inputs,
                              size_t input_count, tare_tensor **outputs, size_t output_capacity,
                              size_t *output_count, tare_error *err) {
+    size_t found = 0;
     if (session == NULL || (inputs == NULL && input_count > 0) || output_count == NULL ||
         (outputs == NULL && output_capacity > 0))
         return tare__fail(err, TARE_INVALID_ARGUMENT, "a run needs a session, inputs and outputs");
-    TARE_TRY(enter(session, err));
-    tare_status status =
-        run_either(session, inputs, input_count, outputs, output_capacity, output_count, err);
-    if (status == TARE_OK) status = check_mappings(outputs, *output_count, err);
-    tare__session_leave(session);
-    return status;
+    TARE_TRY(tare__session_run_counted(session, inputs, input_count, outputs, output_capacity,
+                                       &found, err));
+    *output_count = found;
+    return TARE_OK;
 }
 
 // --- into the caller's tensors ---

@@ -111,11 +111,46 @@ static void arguments_show_what_they_are(void **state) {
     tare_model_destroy(m);
 }
 
+static void modules_show_what_they_were_made_with(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_module(root, NULL, "conv", "torch.nn.Conv2d",
+               "in_channels=2, out_channels=2, kernel_size=(3, 1), stride=(2, 1), padding=1, "
+               "dilation=(1, 1), groups=1, padding_mode='zeros'");
+    tare_model *m =
+        new_model(NULL, root, "def forward(self, x):\n    conv = self.conv(x)\n    return conv\n");
+    const tare_module *conv = tare_node_module(m, tare_model_find_node(m, "conv"));
+    tare_argument a, item;
+    int64_t pair[2] = {7, 7};
+    assert_true(tare_module_config(conv, "stride", &a));
+    assert_int_equal(a.kind, TARE_ARGUMENT_LIST);
+    assert_true(tare_argument_item(&a, 0, &item));
+    assert_int_equal(item.integer, 2);
+    assert_true(tare_module_config(conv, "padding_mode", &a));
+    assert_string_equal(a.text, "zeros");
+    assert_false(tare_module_config(conv, "strides", &a));
+    assert_int_equal(a.kind, TARE_ARGUMENT_NONE);
+    assert_true(tare_module_config_ints(conv, "kernel_size", 2, pair));
+    assert_true(pair[0] == 3 && pair[1] == 1);
+    assert_true(tare_module_config_ints(conv, "padding", 2, pair)); // one stands for both
+    assert_true(pair[0] == 1 && pair[1] == 1);
+    assert_false(tare_module_config_ints(conv, "stride", 3, pair));
+    assert_false(tare_module_config_ints(conv, "padding_mode", 2, pair));
+    assert_true(pair[0] == 1 && pair[1] == 1);
+    assert_string_equal(tare_module_config_key(conv, 0), "in_channels");
+    assert_null(tare_module_config_key(conv, 100));
+    assert_string_equal(tare_module_tensor_name(conv, 0), "weight");
+    assert_null(tare_module_tensor_name(conv, 100));
+    assert_null(tare_module_child_name(conv, 0));
+    tare_model_destroy(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_come_in_order_with_their_edges),
         cmocka_unit_test(the_walk_goes_both_ways),
         cmocka_unit_test(arguments_show_what_they_are),
+        cmocka_unit_test(modules_show_what_they_were_made_with),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

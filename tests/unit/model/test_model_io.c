@@ -316,6 +316,45 @@ static void ranges_of_nans_read_back_and_are_refused_by_convert(void **state) {
     tare_model_destroy(model);
 }
 
+// As a program has it that compiled the model in, or got it over a network.
+static unsigned char *bytes_of(const char *path, size_t *size) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    unsigned char *bytes = aligned_alloc(64, (*size + 63) / 64 * 64);
+    assert_non_null(bytes);
+    assert_int_equal(fread(bytes, 1, *size, file), *size);
+    assert_int_equal(fclose(file), 0);
+    return bytes;
+}
+
+static void a_model_in_memory_is_the_one_of_the_file(void **state) {
+    const flow *f = *state;
+    tare_model *lent = NULL, *copied = NULL;
+    size_t size = 0;
+    CHECK_DONE(tare_model_write(f->lowered, temp_path("m.safetensors"), job_error()));
+    unsigned char *bytes = bytes_of(temp_path("m.safetensors"), &size);
+    const tare_model_read_options copies = {.copies_file = true};
+    CHECK_DONE(tare_model_read_memory(bytes, size, NULL, NULL, &lent, job_error()));
+    CHECK_DONE(tare_model_read_memory(bytes, size, NULL, &copies, &copied, job_error()));
+    check_same_model(f->lowered, lent);
+    check_same_results(f->lowered, lent);
+    tare_model_destroy(lent);
+    bytes[size - 1] ^= 1;
+    CHECK_REFUSED(tare_model_read_memory(bytes, size, NULL, NULL, &lent, job_error()),
+                  TARE_MALFORMED_FILE, "memory");
+    memset(bytes, 0, size);
+    free(bytes);
+    check_same_results(f->lowered, copied);
+    tare_model_destroy(copied);
+    CHECK_REFUSED(tare_model_read_memory("", 0, NULL, NULL, &lent, job_error()),
+                  TARE_MALFORMED_FILE, "empty");
+    CHECK_REFUSED(tare_model_read_memory(NULL, 0, NULL, NULL, &lent, job_error()),
+                  TARE_INVALID_ARGUMENT, "NULL");
+}
+
 static int begin(void **state) {
     return temp_make(state) == 0 ? make_flow(state) : -1;
 }
@@ -337,6 +376,7 @@ int main(void) {
         cmocka_unit_test(a_stage_that_the_graph_does_not_have_does_no_harm),
         cmocka_unit_test(ranges_of_nans_read_back_and_are_refused_by_convert),
         cmocka_unit_test(unwritable_places_are_reported),
+        cmocka_unit_test(a_model_in_memory_is_the_one_of_the_file),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -97,7 +97,7 @@ static tare_status copy_args(lift *l, const node *n, node_spec *spec) {
 static tare_status add_plain(lift *l, const node *n) {
     const onnx_scope *scope = tare__onnx_info(l->in, n)->scope;
     node_spec spec = {.op = n->op, .target = n->target};
-    if (n->op == NODE_PLACEHOLDER) spec.like = n;
+    if (n->op == NODE_PLACEHOLDER || n->op == NODE_OUTPUT) spec.like = n;
     TARE_TRY(add_constants(l, n->inputs, n->input_count));
     TARE_TRY(copy_args(l, n, &spec));
     node **out = &l->mapped[n->id];

@@ -286,6 +286,23 @@ static tare_status output_value(onnx_import *in, const Onnx__ValueInfoProto *inf
     return TARE_OK;
 }
 
+// {"names": [..]}, which tare_shapes_output hands out.
+static tare_status name_outputs(onnx_import *in, const Onnx__GraphProto *g, node *n) {
+    text meta = {0};
+    tare__text_append(&meta, "{\"names\": [");
+    for (size_t i = 0; i < g->n_output; i++) {
+        if (i > 0) tare__text_append(&meta, ", ");
+        tare__text_json_string(&meta, g->output[i]->name);
+    }
+    tare__text_append(&meta, "]}");
+    tare_status status = tare__text_status(&meta, in->err);
+    if (status == TARE_OK &&
+        !tare__arena_copy_text(&in->draft->memory, tare__text_chars(&meta), &n->meta_json))
+        status = tare__out_of_memory(in->err);
+    tare__text_release(&meta);
+    return status;
+}
+
 static tare_status add_outputs(onnx_import *in, const Onnx__GraphProto *g) {
     value result = tare__value_sequence(&in->memory, VALUE_TUPLE, (uint32_t)g->n_output);
     if (g->n_output == 0)
@@ -299,6 +316,7 @@ static tare_status add_outputs(onnx_import *in, const Onnx__GraphProto *g) {
                             .arg_count = 1};
     node *n = NULL;
     TARE_TRY(tare__graph_insert(in->draft, &spec, NULL, &n, in->err));
+    TARE_TRY(name_outputs(in, g, n));
     return tare__onnx_add_info(in, n, NULL, "");
 }
 

@@ -240,10 +240,10 @@ static tare_status map_location(const onnx_file *f, onnx_data_files *d, const ch
     if (*location == '\0')
         return tare__fail(err, TARE_MALFORMED_FILE, "its data lies in another file without a name");
     if (*location == '/' || has_parent_step(location)) return outside(location, err);
-    if (strcmp(f->path, "-") == 0)
+    if (f->path == NULL || strcmp(f->path, "-") == 0)
         return tare__fail(err, TARE_UNSUPPORTED,
-                          "its data lies in '%s', but the model comes from standard input",
-                          location);
+                          "its data lies in '%s', but the model comes from %s", location,
+                          f->path == NULL ? "memory" : "standard input");
     char *path = NULL;
     const unsigned char *data = NULL;
     size_t size = 0;

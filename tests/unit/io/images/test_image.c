@@ -7,6 +7,7 @@
 #include "io/images/image.h"
 #include "io/images/preprocess.h"
 #include "support/temp.h"
+#include "tare/preprocess.h"
 
 static map recorded;
 
@@ -113,6 +114,102 @@ static void tensors_are_torchvisions_to_the_bit(void **state) {
         count++;
     }
     assert_true(count >= 50);
+}
+
+// --- pictures in memory ---
+
+static void check_same_bytes(tare_tensor *found, const tare_tensor *expected) {
+    assert_int_equal(found->dtype, expected->dtype);
+    assert_int_equal(found->count, expected->count);
+    assert_memory_equal(found->data, expected->data, tare__tensor_bytes(expected));
+    tare_tensor_release(found);
+}
+
+// The recorded pixels in another order, each row followed by bytes that are nobody's.
+static uint8_t *reordered(const tare_tensor *rgb, const int *order, int bytes, int64_t row_bytes) {
+    uint8_t *out = malloc((size_t)(rgb->shape[0] * row_bytes));
+    assert_non_null(out);
+    memset(out, 0xa5, (size_t)(rgb->shape[0] * row_bytes));
+    const uint8_t *from = rgb->data;
+    for (int64_t y = 0; y < rgb->shape[0]; y++)
+        for (int64_t x = 0; x < rgb->shape[1]; x++, from += 3)
+            for (int c = 0; c < 3; c++) out[y * row_bytes + x * bytes + order[c]] = from[c];
+    return out;
+}
+
+static void check_formats(const tare_preprocess *p, const tare_tensor *pixels,
+                          const tare_tensor *expected) {
+    static const struct {
+        tare_pixel_format format;
+        int bytes, order[3];
+    } formats[] = {{TARE_PIXELS_RGB, 3, {0, 1, 2}},
+                   {TARE_PIXELS_BGR, 3, {2, 1, 0}},
+                   {TARE_PIXELS_RGBA, 4, {0, 1, 2}},
+                   {TARE_PIXELS_BGRA, 4, {2, 1, 0}}};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        const int64_t row_bytes = pixels->shape[1] * formats[i].bytes + 5;
+        uint8_t *data = reordered(pixels, formats[i].order, formats[i].bytes, row_bytes);
+        const tare_pixels given = {.format = formats[i].format,
+                                   .data = data,
+                                   .height = pixels->shape[0],
+                                   .width = pixels->shape[1],
+                                   .row_bytes = row_bytes};
+        tare_tensor *found = NULL;
+        CHECK_OK(tare_preprocess_pixels(p, &given, &found, NULL));
+        check_same_bytes(found, expected);
+        free(data);
+    }
+}
+
+static void pictures_in_memory_give_the_same_tensors(void **state) {
+    (void)state;
+    NEEDS_DECODERS;
+    size_t count = 0;
+    for (size_t i = 0; i < recorded.count; i++) {
+        char name[96];
+        if (!name_with(recorded.entries[i].key, "steps", name)) continue;
+        char *steps = text_of(name, "steps"), *picture = text_of(name, "picture");
+        const tare_tensor *file = part_of(picture, "file"), *pixels = part_of(picture, "pixels");
+        const tare_tensor *expected = part_of(name, "output");
+        tare_preprocess *p = NULL;
+        tare_tensor *found = NULL;
+        CHECK_OK(tare_preprocess_parse(steps, &p, NULL));
+        CHECK_OK(tare_preprocess_bytes(p, file->data, (size_t)file->count, &found, NULL));
+        assert_int_equal(found->ndim, 4);
+        check_same_bytes(found, expected);
+        if (pixels->shape[2] == 3) check_formats(p, pixels, expected);
+        tare_preprocess_destroy(p);
+        free(steps);
+        free(picture);
+        count++;
+    }
+    assert_true(count >= 50);
+}
+
+static void pixels_that_cannot_be_are_refused(void **state) {
+    (void)state;
+    const uint8_t grey[] = {0, 51, 255, 102};
+    tare_preprocess *p = NULL;
+    tare_tensor *found = NULL;
+    CHECK_OK(tare_preprocess_parse("to_tensor,color=gray", &p, NULL));
+    const tare_pixels fine = {.format = TARE_PIXELS_GRAY, .data = grey, .height = 2, .width = 2};
+    CHECK_OK(tare_preprocess_pixels(p, &fine, &found, NULL));
+    assert_true(tare__f32(found)[1] == (float)(51 * (1.0 / 255)));
+    assert_true(tare__f32(found)[2] == 1.0F);
+    tare_tensor_release(found);
+    tare_pixels wrong[6];
+    for (size_t i = 0; i < 6; i++) wrong[i] = fine;
+    wrong[0].format = (tare_pixel_format)0;
+    wrong[1].format = (tare_pixel_format)99;
+    wrong[2].data = NULL;
+    wrong[3].height = 0;
+    wrong[4].width = INT64_MAX;
+    wrong[5].row_bytes = 1;
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(tare_preprocess_pixels(p, &wrong[i], &found, NULL), TARE_INVALID_ARGUMENT);
+    assert_int_equal(tare_preprocess_bytes(p, "GIF89a", 6, &found, NULL), TARE_MALFORMED_FILE);
+    assert_int_equal(tare_preprocess_bytes(p, NULL, 0, &found, NULL), TARE_MALFORMED_FILE);
+    tare_preprocess_destroy(p);
 }
 
 static void json_keeps_every_step(void **state) {
@@ -285,6 +382,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pictures_are_read_as_pillow_reads_them),
         cmocka_unit_test(tensors_are_torchvisions_to_the_bit),
+        cmocka_unit_test(pictures_in_memory_give_the_same_tensors),
+        cmocka_unit_test(pixels_that_cannot_be_are_refused),
         cmocka_unit_test(json_keeps_every_step),
         cmocka_unit_test(steps_without_sense_are_refused),
         cmocka_unit_test(broken_pictures_are_refused),

@@ -6,6 +6,7 @@
 #include "core/tensor/tensor.h"
 #include "io/data/npz.h"
 #include "runtime/kernels/isa.h"
+#include "support/models.h"
 #include "tare/quantize.h"
 #include "tare/session.h"
 
@@ -261,8 +262,8 @@ static void many_shapes_stay_right(void **state) {
     tare_model_destroy(m);
 }
 
-static void check_refused(tare_session *s, const tare_tensor *x, tare_tensor *const *outputs,
-                          size_t count, const char *words) {
+static void check_output_refused(tare_session *s, const tare_tensor *x, tare_tensor *const *outputs,
+                                 size_t count, const char *words) {
     tare_error *err = tare_error_create();
     assert_int_equal(tare_session_run_into(s, &x, 1, outputs, count, err), TARE_INVALID_ARGUMENT);
     if (strstr(tare_error_message(err), words) == NULL)
@@ -281,15 +282,15 @@ static void check_runs_into(const tare_model *m, const tare_tensor *x, bool refe
     CHECK_OK(tare_session_run_into(s, &x, 1, &y, 1, NULL));
     assert_memory_equal(y->data, expected->data, tare__tensor_bytes(y));
     tare_tensor *const twice[] = {y, y}, *const none[] = {NULL};
-    check_refused(s, x, &other, 1,
-                  "output 0: expected a tensor of torch.float32 and shape [5, 10]");
-    check_refused(s, x, twice, 2, "output 1 shares its memory");
-    check_refused(s, x, none, 1, "output 0: expected a tensor that can be written");
-    check_refused(s, x, &y, 0, "the model has 1 output");
-    check_refused(s, y, &y, 1, "output 0 shares its memory");
+    check_output_refused(s, x, &other, 1,
+                         "output 0: expected a tensor of torch.float32 and shape [5, 10]");
+    check_output_refused(s, x, twice, 2, "output 1 shares its memory");
+    check_output_refused(s, x, none, 1, "output 0: expected a tensor that can be written");
+    check_output_refused(s, x, &y, 0, "the model has 1 output");
+    check_output_refused(s, y, &y, 1, "output 0 shares its memory");
     tare_tensor *held = tare_tensor_retain(y), *view = NULL;
     CHECK_OK(tare__tensor_reshape(y, y->ndim, y->shape, &view, NULL));
-    check_refused(s, x, &held, 1, "nobody else holds");
+    check_output_refused(s, x, &held, 1, "nobody else holds");
     tare_tensor_release(view);
     tare_tensor_release(held);
     tare_tensor_release(other);
@@ -307,12 +308,81 @@ static void outputs_go_into_given_tensors(void **state) {
     tare_model_destroy(m);
 }
 
+// --- by names ---
+
+static tare_status run_named(tare_session *s, const char *in, const tare_tensor *x, const char *out,
+                             tare_tensor **y, tare_error *err) {
+    return tare_session_run_named(s, &in, &x, in != NULL, &out, y, 1, err);
+}
+
+static void runs_by_names_are_runs(void **state) {
+    const digits *d = *state;
+    tare_model *m = quantize(d, "x86");
+    tare_session *s = NULL;
+    tare_tensor *found = NULL, *twice[2] = {NULL};
+    tare_error *err = tare_error_create();
+    CHECK_OK(tare_session_create(m, NULL, &s, NULL));
+    tare_tensor *expected = run_once(s, d->some);
+    CHECK_OK(run_named(s, "x", d->some, "output", &found, NULL));
+    assert_memory_equal(found->data, expected->data, tare__tensor_bytes(expected));
+    const char *same[] = {"output", "output"};
+    const tare_tensor *x = d->some;
+    CHECK_OK(tare_session_run_named(s, (const char *[]){"x"}, &x, 1, same, twice, 2, NULL));
+    assert_memory_equal(twice[1]->data, expected->data, tare__tensor_bytes(expected));
+    assert_int_equal(run_named(s, "y", d->some, "output", &found, err), TARE_NOT_FOUND);
+    assert_non_null(strstr(tare_error_message(err), "'y'"));
+    assert_int_equal(run_named(s, "x", d->some, "outputs", &found, err), TARE_NOT_FOUND);
+    assert_non_null(strstr(tare_error_hint(err), "output"));
+    assert_int_equal(run_named(s, NULL, NULL, "output", &found, err), TARE_INVALID_ARGUMENT);
+    assert_non_null(strstr(tare_error_message(err), "missing"));
+    const tare_tensor *both[] = {d->some, d->some};
+    assert_int_equal(
+        tare_session_run_named(s, (const char *[]){"x", "x"}, both, 2, same, twice, 2, err),
+        TARE_INVALID_ARGUMENT);
+    tare_tensor_release(twice[0]);
+    tare_tensor_release(twice[1]);
+    tare_tensor_release(found);
+    tare_tensor_release(expected);
+    tare_error_destroy(err);
+    tare_session_destroy(s);
+    tare_model_destroy(m);
+}
+
+// Of a result that is one node with many tensors only a run knows how many there are.
+static void outputs_that_one_node_gives_have_numbers(void **state) {
+    (void)state;
+    tare_model *m = new_model(NULL, new_tree(),
+                              "def forward(self, x, y):\n    add = torch.add(x, y)\n"
+                              "    split = torch.split(add, 1, 0)\n    return split\n");
+    const float values[] = {1, 2, 3}, others[] = {10, 20, 30};
+    const int64_t shape[] = {3};
+    tare_tensor *x = NULL, *y = NULL, *last = NULL;
+    CHECK_OK(tare_tensor_from_data(TARE_FLOAT32, 1, shape, values, &x, NULL));
+    CHECK_OK(tare_tensor_from_data(TARE_FLOAT32, 1, shape, others, &y, NULL));
+    for (int reference = 0; reference < 2; reference++) {
+        tare_session *s = NULL;
+        const tare_tensor *inputs[] = {y, x};
+        CHECK_OK(
+            tare_session_create(m, &(tare_session_options){.reference = reference == 1}, &s, NULL));
+        CHECK_OK(tare_session_run_named(s, (const char *[]){"y", "x"}, inputs, 2,
+                                        (const char *[]){"output.2"}, &last, 1, NULL));
+        assert_true(tare__f32(last)[0] == 33);
+        tare_tensor_release(last);
+        tare_session_destroy(s);
+    }
+    tare_tensor_release(x);
+    tare_tensor_release(y);
+    tare_model_destroy(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_gives_the_references_bits),
         cmocka_unit_test(every_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(many_shapes_stay_right),
         cmocka_unit_test(outputs_go_into_given_tensors),
+        cmocka_unit_test(runs_by_names_are_runs),
+        cmocka_unit_test(outputs_that_one_node_gives_have_numbers),
         cmocka_unit_test(an_unknown_level_names_the_valid_ones),
         cmocka_unit_test(an_unknown_float_library_names_the_valid_ones),
         cmocka_unit_test(portable_floats_are_those_of_the_references),

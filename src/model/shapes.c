@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes before a run: the shape rules run twice, with two sizes in place of each open one. What
+// differs between them is open, too.
+#include "model/shapes.h"
+
+#include <string.h>
+
+#include "core/memory/alloc.h"
+#include "model/model.h"
+#include "ops/interpret.h"
+#include "ops/op.h"
+
+// The tensors that a node gives.
+typedef struct node_shapes {
+    tare_tensor_info *items; // in the arena
+    size_t count;
+} node_shapes;
+
+struct tare_shapes {
+    arena memory;
+    const graph *graph;
+    data_input *inputs;
+    const node **input_nodes;
+    size_t input_count;
+    node_shapes *nodes; // by node id
+    node_shapes outputs;
+    char *unknown; // NULL: all is known
+};
+
+// --- inputs ---
+
+static tare_status describe_inputs(tare_shapes *s, const tare_model *model, tare_error *err) {
+    const size_t count = tare_model_input_count(model);
+    s->inputs = tare__arena_array(&s->memory, count + 1, sizeof *s->inputs);
+    s->input_nodes = tare__arena_array(&s->memory, count + 1, sizeof *s->input_nodes);
+    if (s->inputs == NULL || s->input_nodes == NULL) return tare__out_of_memory(err);
+    for (const node *n = s->graph->first; n != NULL; n = n->next) {
+        if (!tare__node_is_input(n)) continue;
+        s->input_nodes[s->input_count] = n;
+        TARE_TRY(tare__describe_input(n, &s->inputs[s->input_count], err));
+        s->input_count++;
+    }
+    return TARE_OK;
+}
+
+static const char *input_name_at(const void *user, size_t index) {
+    const tare_shapes *s = user;
+    return index < s->input_count ? s->inputs[index].name : NULL;
+}
+
+static tare_status find_input(tare_shapes *s, const char *name, data_input **out, tare_error *err) {
+    for (size_t i = 0; i < s->input_count; i++) {
+        *out = &s->inputs[i];
+        if (strcmp((*out)->name, name) == 0) return TARE_OK;
+    }
+    return tare__suggest(err, tare__fail(err, TARE_NOT_FOUND, "the model has no input '%s'", name),
+                         name, input_name_at, s);
+}
+
+static tare_status check_given(const data_input *in, const tare_input_shape *given,
+                               tare_error *err) {
+    const bool is_known = in->ndim >= 0 && !in->is_example;
+    if (given->ndim < 0 || given->ndim > TARE_MAX_DIMS || (is_known && given->ndim != in->ndim))
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "input '%s': expected %d dimensions, found %d", in->name,
+                          is_known ? in->ndim : TARE_MAX_DIMS, given->ndim);
+    for (int d = 0; d < given->ndim; d++) {
+        const int64_t found = given->shape[d], expected = is_known ? in->shape[d] : -1;
+        if (found < -1 || (expected >= 0 && found >= 0 && found != expected))
+            return tare__fail(err, TARE_INVALID_ARGUMENT,
+                              "input '%s': expected a size of %lld in dimension %d, found %lld",
+                              in->name, (long long)expected, d, (long long)found);
+    }
+    return TARE_OK;
+}
+
+static tare_status take_given(tare_shapes *s, const tare_input_shape *given, tare_error *err) {
+    data_input *in = NULL;
+    TARE_TRY(find_input(s, given->input, &in, err));
+    TARE_TRY(check_given(in, given, err));
+    const bool is_known = in->ndim >= 0 && !in->is_example;
+    in->ndim = given->ndim;
+    in->is_example = false;
+    for (int d = 0; d < given->ndim; d++)
+        if (!is_known || in->shape[d] < 0) in->shape[d] = given->shape[d];
+    return TARE_OK;
+}
+
+tare_status tare__meta_input(const data_input *input, int64_t open, tare_tensor **out,
+                             tare_error *err) {
+    int64_t shape[TARE_MAX_DIMS] = {0};
+    const tare_dtype dtype = input->dtype != TARE_DTYPE_UNSET ? input->dtype : TARE_FLOAT32;
+    for (int d = 0; d < input->ndim; d++) shape[d] = input->shape[d] < 0 ? open : input->shape[d];
+    return tare__tensor_meta(dtype, input->ndim, shape, NULL, out, err);
+}
+
+// --- what the shape rules give ---
+
+typedef struct shape_run {
+    tare_shapes *shapes;
+    bool is_second; // compares instead of noting
+    tare_error *err;
+} shape_run;
+
+static size_t count_tensors(const value *v) {
+    size_t count = v->kind == VALUE_TENSOR;
+    for (uint32_t i = 0; tare__value_has_items(v) && i < v->count; i++)
+        count += count_tensors(&v->as.items[i]);
+    return count;
+}
+
+static void fill_info(const tare_tensor *t, const char *name, tare_tensor_info *out) {
+    *out = (tare_tensor_info){.struct_size = sizeof *out,
+                              .name = name,
+                              .dtype = t->dtype,
+                              .ndim = t->ndim,
+                              .qscheme = tare_tensor_qscheme(t)};
+    memcpy(out->shape, t->shape, (size_t)t->ndim * sizeof *t->shape);
+    const bool is_per_tensor =
+        tare_tensor_qparam_count(t) == 1 && !tare__qscheme_is_per_channel(out->qscheme);
+    if (is_per_tensor) {
+        out->scale = tare_tensor_scale(t, 0);
+        out->zero_point = tare_tensor_zero_point(t, 0);
+    }
+}
+
+static void open_sizes(const tare_tensor *t, tare_tensor_info *known) {
+    if (t->ndim != known->ndim) known->ndim = -1;
+    for (int d = 0; d < known->ndim; d++)
+        if (t->shape[d] != known->shape[d]) known->shape[d] = -1;
+}
+
+static void visit_tensors(const value *v, bool is_second, const char *name, node_shapes *out) {
+    if (v->kind == VALUE_TENSOR) {
+        if (!is_second)
+            fill_info(v->as.tensor, name, &out->items[out->count]);
+        else if (out->items[out->count].ndim >= 0)
+            open_sizes(v->as.tensor, &out->items[out->count]);
+        out->count++;
+    }
+    for (uint32_t i = 0; tare__value_has_items(v) && i < v->count; i++)
+        visit_tensors(&v->as.items[i], is_second, name, out);
+}
+
+// Nodes that give another number of tensors for another size are not known.
+static tare_status note(void *user, const node *n, const value *result, tare_error *err) {
+    shape_run *r = user;
+    node_shapes *out = &r->shapes->nodes[n->id];
+    const size_t count = count_tensors(result);
+    if (r->is_second && count != out->count) out->count = 0;
+    if (count == 0 || (r->is_second && out->count == 0)) return TARE_OK;
+    if (!r->is_second)
+        out->items = tare__arena_array(&r->shapes->memory, count, sizeof *out->items);
+    if (out->items == NULL) return tare__out_of_memory(err);
+    out->count = 0;
+    visit_tensors(result, r->is_second, n->name, out);
+    return TARE_OK;
+}
+
+static tare_status run_on(shape_run *r, const tare_model *model, const value *inputs,
+                          size_t count) {
+    arena memory = {0};
+    value result = tare__none();
+    const interpreter it = {.root = model->root,
+                            .thread_count = 1,
+                            .memory_limit = model->memory_limit,
+                            .shapes_only = true,
+                            .after = note,
+                            .user = r};
+    const tare_status status = tare__interpret(&it, inputs, count, &memory, &result, r->err);
+    if (status == TARE_OK) tare__value_release_tensors(&result);
+    tare__arena_release(&memory);
+    return status;
+}
+
+// The sizes of an example stand in for themselves in a graph that takes no others.
+static int64_t stand_in(const data_input *in, int64_t open) {
+    return open == 1 && in->is_example && in->ndim > 0 && in->shape[0] > 0 ? in->shape[0] : open;
+}
+
+static tare_status make_input(const data_input *known, int64_t open, value *out, tare_error *err) {
+    data_input in = *known;
+    tare_tensor *t = NULL;
+    const int64_t size = stand_in(known, open);
+    if (in.is_example && in.ndim > 0) in.shape[0] = -1; // its batch
+    TARE_TRY(tare__meta_input(&in, size, &t, err));
+    *out = (value){.kind = VALUE_TENSOR, .as.tensor = t};
+    return TARE_OK;
+}
+
+// Inputs at the end that have defaults are left out if their shapes are not known.
+static size_t fed_count(const tare_shapes *s) {
+    size_t count = s->input_count;
+    while (count > 0 && s->inputs[count - 1].ndim < 0 && s->input_nodes[count - 1]->arg_count > 0)
+        count--;
+    return count;
+}
+
+// Notes all shapes with `open` for each open size, or compares them with what was noted.
+static tare_status run_with(tare_shapes *s, const tare_model *model, int64_t open, bool is_second,
+                            tare_error *err) {
+    shape_run r = {.shapes = s, .is_second = is_second, .err = err};
+    const size_t count = fed_count(s);
+    value *inputs = tare__alloc_zeroed(count + 1, sizeof *inputs);
+    if (inputs == NULL) return tare__out_of_memory(err);
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < count && status == TARE_OK; i++)
+        status = make_input(&s->inputs[i], open, &inputs[i], err);
+    if (status == TARE_OK) status = run_on(&r, model, inputs, count);
+    for (size_t i = 0; i < count; i++) tare__value_release_tensors(&inputs[i]);
+    tare__free(inputs);
+    return status;
+}
+
+static void forget(tare_shapes *s) {
+    for (size_t i = 0; i < s->graph->next_id; i++) s->nodes[i] = (node_shapes){0};
+}
+
+static tare_status keep_reason(tare_shapes *s, const tare_error *why, tare_error *err) {
+    const char *where = tare_error_where(why);
+    s->unknown = tare__arena_printf(&s->memory, "%s%s%s", where, where[0] != '\0' ? ": " : "",
+                                    tare_error_message(why));
+    return s->unknown != NULL ? TARE_OK : tare__out_of_memory(err);
+}
+
+// Two sizes; where they do not run, one; where that does not run, what stands before the failure.
+static tare_status infer(tare_shapes *s, const tare_model *model, tare_error *err) {
+    tare_error *why = tare_error_create();
+    if (why == NULL) return tare__out_of_memory(err);
+    tare_status status = run_with(s, model, 2, false, why);
+    if (status == TARE_OK) status = run_with(s, model, 3, true, why);
+    if (status != TARE_OK && status != TARE_OUT_OF_MEMORY) {
+        forget(s);
+        status = keep_reason(s, why, err);
+        if (status == TARE_OK) status = run_with(s, model, 1, false, why);
+    }
+    tare_error_destroy(why);
+    return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(err) : TARE_OK;
+}
+
+static const data_input *unknown_input(const tare_shapes *s) {
+    for (size_t i = 0; i < fed_count(s); i++)
+        if (s->inputs[i].ndim < 0) return &s->inputs[i];
+    return NULL;
+}
+
+// --- outputs ---
+
+static tare_status name_outputs(tare_shapes *s, tare_error *err) {
+    const node *last = tare__graph_output(s->graph);
+    const node_shapes none = {0}, *known = last != NULL ? &s->nodes[last->id] : &none;
+    const char **names = NULL;
+    const size_t count = known->count > 0 ? known->count : tare__output_count(s->graph);
+    TARE_TRY(tare__output_names(s->graph, count, &s->memory, &names, err));
+    s->outputs.items = tare__arena_array(&s->memory, count + 1, sizeof *s->outputs.items);
+    if (s->outputs.items == NULL) return tare__out_of_memory(err);
+    s->outputs.count = count;
+    for (size_t i = 0; i < count; i++) {
+        tare_tensor_info *out = &s->outputs.items[i];
+        if (i < known->count)
+            *out = known->items[i];
+        else
+            *out = (tare_tensor_info){.struct_size = sizeof *out, .ndim = -1};
+        out->name = names[i];
+    }
+    return TARE_OK;
+}
+
+static tare_status fill(tare_shapes *s, const tare_model *model, const tare_input_shape *given,
+                        size_t given_count, tare_error *err) {
+    TARE_TRY(describe_inputs(s, model, err));
+    for (size_t i = 0; i < given_count; i++) TARE_TRY(take_given(s, &given[i], err));
+    s->nodes = tare__arena_array(&s->memory, s->graph->next_id + 1, sizeof *s->nodes);
+    if (s->nodes == NULL) return tare__out_of_memory(err);
+    const data_input *unknown = unknown_input(s);
+    if (unknown == NULL) {
+        TARE_TRY(infer(s, model, err));
+    } else {
+        s->unknown = tare__arena_printf(&s->memory, "input '%s': the model does not say its shape",
+                                        unknown->name);
+        if (s->unknown == NULL) return tare__out_of_memory(err);
+    }
+    return name_outputs(s, err);
+}
+
+// --- the public view ---
+
+tare_status tare_shapes_infer(const tare_model *model, const tare_input_shape *given,
+                              size_t given_count, tare_shapes **out, tare_error *err) {
+    if (model == NULL || out == NULL || (given == NULL && given_count > 0))
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "shapes need a model and a place for them");
+    tare_shapes *made = tare__alloc_zeroed(1, sizeof *made);
+    if (made == NULL) return tare__out_of_memory(err);
+    made->graph = model->root->graph;
+    const tare_status status = fill(made, model, given, given_count, err);
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare_shapes_destroy(made);
+    return status;
+}
+
+void tare_shapes_destroy(tare_shapes *s) {
+    if (s == NULL) return;
+    tare__arena_release(&s->memory);
+    tare__free(s);
+}
+
+const char *tare_shapes_unknown(const tare_shapes *s) {
+    return s->unknown;
+}
+
+size_t tare_shapes_input_count(const tare_shapes *s) {
+    return s->input_count;
+}
+
+bool tare_shapes_input(const tare_shapes *s, size_t index, tare_tensor_info *out) {
+    if (index >= s->input_count) return false;
+    const data_input *in = &s->inputs[index];
+    *out = (tare_tensor_info){.struct_size = sizeof *out,
+                              .name = in->name,
+                              .dtype = in->dtype,
+                              .ndim = in->ndim,
+                              .is_example = in->is_example && in->ndim >= 0,
+                              .is_optional = s->input_nodes[index]->arg_count > 0};
+    for (int d = 0; d < in->ndim; d++) out->shape[d] = in->shape[d];
+    if (in->is_example && in->ndim > 0) out->shape[0] = -1;
+    return true;
+}
+
+size_t tare_shapes_output_count(const tare_shapes *s) {
+    return s->outputs.count;
+}
+
+static bool read_item(const node_shapes *from, size_t index, tare_tensor_info *out) {
+    if (index >= from->count) return false;
+    *out = from->items[index];
+    return true;
+}
+
+bool tare_shapes_output(const tare_shapes *s, size_t index, tare_tensor_info *out) {
+    return read_item(&s->outputs, index, out);
+}
+
+bool tare_shapes_node(const tare_shapes *s, const tare_node *n, size_t index,
+                      tare_tensor_info *out) {
+    const node *of = (const node *)n;
+    return of->owner == s->graph && read_item(&s->nodes[of->id], index, out);
+}
