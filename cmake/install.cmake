@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` leaves: headers, both libraries, tare.pc, the CMake package, the command
-# line, its pages and completions, and the bill of materials of them. What debuggers need is left out,
-# until `cmake --install build/release --component debug` installs it.
+# line, its pages and completions, documents with examples, schemas and backends, the tools in Python,
+# and the bill of materials of them. What debuggers need is left out, until `cmake --install build/release --component debug` installs it.
 include(CMakePackageConfigHelpers)
 
 # A path of an install rule, as the script that runs it sees it.
@@ -45,6 +45,12 @@ if(TARGET tare_cli AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATO
 endif()
 file(GLOB tare_man_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.1")
 install(FILES ${tare_man_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+
+# Documents keep their places towards each other, so that their links lead somewhere.
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE
+        DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs examples backends DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES tools/tare_export.py DESTINATION "${CMAKE_INSTALL_DATADIR}/tare/tools")
 
 # The shared library needs nothing from its user. The static one needs our dependencies, so its
 # targets stand in a file of their own that is read on demand.
@@ -105,6 +111,6 @@ install(FILES "${PROJECT_BINARY_DIR}/tare.pc" DESTINATION "${CMAKE_INSTALL_LIBDI
 
 # Last, for it lists what the rules above installed.
 get_property(tare_bill GLOBAL PROPERTY TARE_BILL)
-set(tare_sbom_path "${CMAKE_INSTALL_DATADIR}/doc/tare/tare.spdx.json")
+set(tare_sbom_path "${CMAKE_INSTALL_DOCDIR}/tare.spdx.json")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/sbom.cmake.in" "${PROJECT_BINARY_DIR}/sbom.cmake" @ONLY)
 install(SCRIPT "${PROJECT_BINARY_DIR}/sbom.cmake")

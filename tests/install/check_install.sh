@@ -50,6 +50,7 @@ expect() {
 "$cmake" -S "$consumer" -B "$work/build" -G Ninja -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/log" &&
     "$cmake" --build "$work/build" >>"$work/log" || { cat "$work/log"; exit 1; }
+"$cmake" -DCOMPONENTS=static "$work/build" >"$work/log" || { cat "$work/log"; exit 1; }
 expect "find_package, shared" "$work/build/consumer"
 expect "find_package, static" "$work/build/consumer_static"
 
@@ -63,6 +64,14 @@ for script in bash-completion/completions/tare zsh/site-functions/_tare fish/ven
         exit 1
     }
 done
+
+for path in LICENSE README.md docs/backend-config.md docs/schemas/backend-config.json examples/handoff.c \
+    backends/native.json; do
+    [ -s "$work/prefix/share/doc/tare/$path" ] || { echo "$path was not installed"; exit 1; }
+done
+python=$work/prefix/share/tare/tools
+PYTHONDONTWRITEBYTECODE=1 python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' \
+    "$python/tare_export.py" || { echo "tare_export.py was not installed"; exit 1; }
 
 # has_symbols FILE: it holds debug information.
 has_symbols() { readelf -SW "$1" 2>/dev/null | grep -qE '\.z?debug_info'; }
