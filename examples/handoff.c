@@ -4,7 +4,11 @@
 // multiplies u8 by s8 and rescales by shifts, so its backend config demands powers of two.
 // docs/backend-config.md walks through it.
 //
-// ctest: data/digits examples/toy_accelerator.json
+//     handoff MODEL DATA BACKEND     quantizes a float model first
+//     handoff MODEL                  walks a model as it is, whatever it is
+//
+// ctest: data/digits/digits.safetensors data/digits/train.npz examples/toy_accelerator.json
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,191 +50,237 @@ static tare_status quantize(const tare_model *model, const tare_backend_config *
 }
 
 // 2. Reading the reference form. `quantize_per_tensor(x, scale, zero_point, dtype)` makes an
-// integer tensor; `dequantize` only marks that its user reads integers.
+// integer tensor; `dequantize` only marks that its user reads integers. Graphs may hold anything
+// else, too: all that is no instruction of the accelerator is left to the host.
 typedef struct walk {
     const tare_model *model;
+    const tare_shapes *shapes;
     size_t command_count, host_count;
 } walk;
 
-static bool calls(const tare_node *n, tare_node_kind kind, const char *target) {
-    return n != NULL && tare_node_get_kind(n) == kind && strcmp(tare_node_target(n), target) == 0;
+static const tare_node *first_input(const tare_node *n) {
+    return n != NULL ? tare_node_input(n, 0) : NULL;
 }
 
-static bool is_quantize(const tare_node *n) {
-    return calls(n, TARE_NODE_CALL_FUNCTION, "torch.quantize_per_tensor");
+static bool is_dequantize(const walk *w, const tare_node *n) {
+    tare_node_qparams q;
+    return n != NULL && tare_node_calls(n, "dequantize") && tare_node_get_qparams(w->model, n, &q);
 }
 
-static bool is_dequantize(const tare_node *n) {
-    return calls(n, TARE_NODE_CALL_METHOD, "dequantize");
+static bool is_quantize(const walk *w, const tare_node *n) {
+    tare_node_qparams q;
+    return n != NULL && !tare_node_calls(n, "dequantize") && tare_node_get_qparams(w->model, n, &q);
 }
 
-static const tare_node *node_argument(const tare_node *n, size_t i) {
-    tare_argument a;
-    return tare_node_argument(n, i, &a) && a.kind == TARE_ARGUMENT_NODE ? a.node : NULL;
+// The quantize that alone reads n; NULL: n's result is needed as float.
+static const tare_node *quantized_result(const walk *w, const tare_node *n) {
+    const tare_node *user = n != NULL ? tare_node_only_user(n) : NULL;
+    return is_quantize(w, user) ? user : NULL;
 }
 
-// The exponent of a scale, which the backend config made a power of two.
-static int exponent_of(double scale) {
-    int exponent = 0;
-    (void)frexp(scale, &exponent);
-    return exponent - 1;
+static bool reads_integers(const walk *w, const tare_node *n, size_t count) {
+    if (tare_node_input_count(n) != count) return false;
+    for (size_t i = 0; i < count; i++)
+        if (!is_dequantize(w, tare_node_input(n, i))) return false;
+    return true;
 }
-
-static int scale_exponent(const walk *w, const tare_node *quantize) {
-    const tare_tensor *scale = tare_node_tensor(w->model, node_argument(quantize, 1));
-    return exponent_of((double)*(const float *)tare_tensor_data(scale));
-}
-
-static long zero_point(const walk *w, const tare_node *quantize) {
-    const tare_tensor *zero = tare_node_tensor(w->model, node_argument(quantize, 2));
-    return (long)*(const int64_t *)tare_tensor_data(zero);
-}
-
-// Do all tensors come in as integers, and does the one result leave as integers?
-static const tare_node *integer_result(const tare_node *n) {
-    const size_t inputs = tare_node_input_count(n);
-    for (size_t i = 0; i < inputs; i++)
-        if (!is_dequantize(tare_node_input(n, i))) return NULL;
-    const tare_node *user = tare_node_user(n, 0);
-    return inputs > 0 && tare_node_user_count(n) == 1 && is_quantize(user) ? user : NULL;
-}
-
-// 3. The accelerator's instructions, one row for each operator that its config lists.
-typedef struct instruction {
-    const char *operator_name; // a module class or a function
-    const char *mnemonic;
-    bool has_weight;
-} instruction;
-
-static const instruction instructions[] = {
-    {"torch.ao.nn.quantized.reference.Conv2d", "CONV", true},
-    {"torch.ao.nn.intrinsic.ConvReLU2d", "CONV_RELU", true},
-    {"torch.nn.MaxPool2d", "MAXPOOL", false},
-    {"torch.nn.ReLU", "ADD_RELU", false}, // behind an add: see add_of
-};
 
 static const char *operator_of(const walk *w, const tare_node *n) {
     const tare_module *m = tare_node_module(w->model, n);
     return m != NULL ? tare_module_class_name(m) : tare_node_target(n);
 }
 
-static const instruction *find_instruction(const walk *w, const tare_node *n) {
-    const char *name = operator_of(w, n);
+// 3. The accelerator's instructions, one row for each operator that its config lists.
+typedef struct instruction {
+    const char *operator_name; // a module class or a function
+    const char *mnemonic;
+    size_t inputs; // tensors
+    bool has_weight;
+    const char *then; // the module class of what it does in the same pass; NULL: nothing
+} instruction;
+
+static const instruction instructions[] = {
+    {"torch.ao.nn.quantized.reference.Conv2d", "CONV", 1, true, NULL},
+    {"torch.ao.nn.intrinsic.ConvReLU2d", "CONV_RELU", 1, true, NULL},
+    {"torch.nn.MaxPool2d", "MAXPOOL", 1, false, NULL},
+    {"operator.add", "ADD_RELU", 2, false, "torch.nn.ReLU"},
+};
+
+// What n begins: an instruction, the node whose result it gives, and the quantize behind that.
+typedef struct command {
+    const instruction *with;
+    const tare_node *last, *result;
+} command;
+
+static bool begin_command(const walk *w, const tare_node *n, const instruction *with,
+                          command *out) {
+    *out = (command){.with = with, .last = n};
+    if (strcmp(with->operator_name, operator_of(w, n)) != 0 || !reads_integers(w, n, with->inputs))
+        return false;
+    if (with->then != NULL) {
+        out->last = tare_node_only_user(n);
+        if (out->last == NULL || strcmp(operator_of(w, out->last), with->then) != 0) return false;
+    }
+    out->result = quantized_result(w, out->last);
+    return out->result != NULL;
+}
+
+static bool find_command(const walk *w, const tare_node *n, command *out) {
     for (size_t i = 0; i < sizeof instructions / sizeof *instructions; i++)
-        if (strcmp(instructions[i].operator_name, name) == 0) return &instructions[i];
-    return NULL;
+        if (begin_command(w, n, &instructions[i], out)) return true;
+    return false;
 }
 
-// The addition in front of a relu, which the accelerator does in the same pass.
-static const tare_node *add_of(const tare_node *relu) {
-    const tare_node *add = tare_node_input(relu, 0);
-    return calls(add, TARE_NODE_CALL_FUNCTION, "operator.add") && tare_node_user_count(add) == 1
-               ? add
-               : NULL;
+// Does a command that begins before n give n's result?
+static bool is_within_command(const walk *w, const tare_node *n) {
+    command c;
+    return find_command(w, n, &c) ||
+           (first_input(n) != NULL && find_command(w, first_input(n), &c) && c.last == n);
 }
 
-static void emit_inputs(const tare_node *n) {
-    for (size_t i = 0; i < tare_node_input_count(n); i++)
-        printf("%s %%%s", i > 0 ? "," : "",
-               tare_node_name(tare_node_input(tare_node_input(n, i), 0)));
+// 4. Writing them.
+static void print_scale(double scale) {
+    int exponent = 0;
+    if (frexp(scale, &exponent) == 0.5)
+        printf("scale 2^%d", exponent - 1);
+    else
+        printf("scale %.9g", scale);
 }
 
-// A reference module keeps the float weight and its parameters: the shift of an output channel is
-// input scale x weight scale / output scale.
-static void emit_weight(const walk *w, const tare_node *n, const tare_node *result) {
-    const tare_module *m = tare_node_module(w->model, n);
-    const tare_module *inner = tare_module_child(m, "0");
-    const tare_module *weighted = inner != NULL ? inner : m;
-    const tare_tensor *weight = tare_module_tensor(weighted, "weight");
-    const tare_tensor *scales = tare_module_tensor(weighted, "weight_scale");
-    const float *scale = tare_tensor_data(scales);
-    const int64_t channels = tare_tensor_element_count(scales);
-    const int input = scale_exponent(w, tare_node_input(tare_node_input(n, 0), 0));
-    const int output = scale_exponent(w, result);
+static void print_shape(const walk *w, const tare_node *n) {
+    tare_tensor_info info;
+    if (w->shapes == NULL || !tare_shapes_node(w->shapes, n, 0, &info)) return;
+    for (int d = 0; d < info.ndim; d++) {
+        printf("%s", d == 0 ? " [" : "x");
+        if (info.shape[d] < 0)
+            printf("N");
+        else
+            printf("%" PRId64, info.shape[d]);
+    }
+    printf(info.ndim > 0 ? "]" : "");
+}
+
+static void print_integers(const walk *w, const tare_node *quantize) {
+    tare_node_qparams q;
+    if (!tare_node_get_qparams(w->model, quantize, &q)) return;
+    printf(" ;");
+    print_shape(w, quantize);
+    printf(" %s, ", tare_dtype_name(q.dtype));
+    print_scale(q.scale);
+    printf(", zero %" PRId64 "\n", q.zero_point);
+}
+
+// The integers of the weight, and how far the sum of each output channel is shifted.
+static tare_status print_weight(const walk *w, const tare_node *n, tare_error *err) {
+    const tare_integer_layer *layer = NULL;
+    TRY(tare_integer_layer_create(w->model, n, &layer, err));
     int least = 0, most = 0;
-    for (int64_t c = 0; c < channels; c++) {
-        const int shift = output - input - exponent_of((double)scale[c]);
+    for (int64_t c = 0; c < layer->channel_count; c++) {
+        const int shift = 1 - layer->shift[c]; // of a power of two: 2^30 * 2^(shift - 31)
         least = c == 0 || shift < least ? shift : least;
         most = c == 0 || shift > most ? shift : most;
     }
+    int64_t pads[2] = {0}, strides[2] = {1, 1};
+    if (layer->module != NULL) {
+        (void)tare_module_config_ints(layer->module, "padding", 2, pads);
+        (void)tare_module_config_ints(layer->module, "stride", 2, strides);
+    }
     printf(", @%s", tare_node_target(n));
-    for (int d = 0; d < tare_tensor_ndim(weight); d++)
-        printf("%s%lld", d == 0 ? " " : "x", (long long)tare_tensor_shape(weight)[d]);
-    printf(" shift %d..%d", least, most);
+    for (int d = 0; d < tare_tensor_ndim(layer->weight); d++)
+        printf("%s%" PRId64, d == 0 ? " " : "x", tare_tensor_shape(layer->weight)[d]);
+    printf(" stride %" PRId64 " pad %" PRId64 "%s shift %d..%d", strides[0], pads[0],
+           layer->bias != NULL ? " bias i32" : "", least, most);
+    tare_integer_layer_destroy(layer);
+    return TARE_OK;
 }
 
-static void emit_integer(walk *w, const instruction *with, const tare_node *n,
-                         const tare_node *result) {
-    const tare_node *add = add_of(n);
-    printf("%-9s %%%s <-", with->mnemonic, tare_node_name(result));
-    emit_inputs(add != NULL ? add : n);
-    if (with->has_weight) emit_weight(w, n, result);
-    printf(" ; u8, scale 2^%d, zero %ld\n", scale_exponent(w, result), zero_point(w, result));
+static tare_status emit_command(walk *w, const tare_node *n, const command *c, tare_error *err) {
+    printf("%-9s %%%s <-", c->with->mnemonic, tare_node_name(c->result));
+    for (size_t i = 0; i < c->with->inputs; i++)
+        printf("%s %%%s", i > 0 ? "," : "", tare_node_name(first_input(tare_node_input(n, i))));
+    if (c->with->has_weight) TRY(print_weight(w, n, err));
+    print_integers(w, c->result);
     w->command_count++;
+    return TARE_OK;
+}
+
+static void emit_inputs(const char *mnemonic, const tare_node *n) {
+    printf("%-9s %%%s <-", mnemonic, tare_node_name(n));
+    for (size_t i = 0; i < tare_node_input_count(n); i++)
+        printf("%s %%%s", i > 0 ? "," : "", tare_node_name(tare_node_input(n, i)));
 }
 
 static void emit_host(walk *w, const tare_node *n) {
-    printf("%-9s %%%s <-", "HOST", tare_node_name(n));
-    for (size_t i = 0; i < tare_node_input_count(n); i++)
-        printf("%s %%%s", i > 0 ? "," : "", tare_node_name(tare_node_input(n, i)));
-    printf(" ; %s, float\n", operator_of(w, n));
+    emit_inputs("HOST", n);
+    printf(" ;");
+    print_shape(w, n);
+    printf(" %s, float\n", operator_of(w, n));
     w->host_count++;
 }
 
-// Is n an operator, or the first half of one, whose command its last node emits?
-static bool waits_for_relu(const tare_node *n) {
-    const tare_node *user = tare_node_user(n, 0);
-    return calls(n, TARE_NODE_CALL_FUNCTION, "operator.add") && tare_node_user_count(n) == 1 &&
-           add_of(user) == n && is_quantize(tare_node_user(user, 0));
+// A quantize of what the host computed; the others were told with their commands.
+static void emit_quantize(walk *w, const tare_node *n) {
+    const tare_node *source = first_input(n);
+    if (source != NULL && is_within_command(w, source)) return;
+    printf("%-9s %%%s <- %%%s", "QUANTIZE", tare_node_name(n),
+           source != NULL ? tare_node_name(source) : "?");
+    print_integers(w, n);
+    w->command_count++;
 }
 
-static void emit_call(walk *w, const tare_node *n) {
-    if (waits_for_relu(n)) return;
-    const tare_node *add = add_of(n);
-    const tare_node *result = add != NULL ? tare_node_user(n, 0) : integer_result(n);
-    const instruction *with = find_instruction(w, n);
-    if (result != NULL && with != NULL)
-        emit_integer(w, with, n, result);
-    else
-        emit_host(w, n);
+static tare_status emit_call(walk *w, const tare_node *n, tare_error *err) {
+    command c;
+    if (find_command(w, n, &c)) return emit_command(w, n, &c, err);
+    if (!is_within_command(w, n)) emit_host(w, n);
+    return TARE_OK;
 }
 
-static void emit(walk *w, const tare_node *n) {
-    const tare_node_kind kind = tare_node_get_kind(n);
-    if (kind == TARE_NODE_PLACEHOLDER) {
-        printf("%-9s %%%s ; float\n", "INPUT", tare_node_name(n));
-    } else if (kind == TARE_NODE_OUTPUT) {
-        printf("%-9s %%%s\n", "OUTPUT", tare_node_name(tare_node_input(n, 0)));
-    } else if (is_quantize(n)) {
-        const tare_node *source = node_argument(n, 0);
-        // An operator's result was told with the operator; what is left enters from the host.
-        if (tare_node_get_kind(source) != TARE_NODE_PLACEHOLDER) return;
-        printf("%-9s %%%s <- %%%s ; u8, scale 2^%d, zero %ld\n", "QUANTIZE", tare_node_name(n),
-               tare_node_name(source), scale_exponent(w, n), zero_point(w, n));
-        w->command_count++;
-    } else if (is_dequantize(n) || kind == TARE_NODE_GET_ATTR) {
-        return;
-    } else {
-        emit_call(w, n);
+static tare_status emit(walk *w, const tare_node *n, tare_error *err) {
+    switch (tare_node_get_kind(n)) {
+    case TARE_NODE_PLACEHOLDER:
+        printf("%-9s %%%s ;", "INPUT", tare_node_name(n));
+        print_shape(w, n);
+        printf(" float\n");
+        return TARE_OK;
+    case TARE_NODE_OUTPUT:
+        emit_inputs("OUTPUT", n);
+        printf("\n");
+        return TARE_OK;
+    case TARE_NODE_GET_ATTR:
+        return TARE_OK;
+    case TARE_NODE_CALL_MODULE:
+    case TARE_NODE_CALL_FUNCTION:
+    case TARE_NODE_CALL_METHOD:
+        break;
     }
+    if (is_dequantize(w, n)) return TARE_OK;
+    if (!is_quantize(w, n)) return emit_call(w, n, err);
+    emit_quantize(w, n);
+    return TARE_OK;
 }
 
-static tare_status hand_off(const char *folder, const char *config, tare_error *err) {
-    char path[512], samples[512];
-    (void)snprintf(path, sizeof path, "%s/digits.safetensors", folder);
-    (void)snprintf(samples, sizeof samples, "%s/train.npz", folder);
+static tare_status emit_all(const tare_model *model, tare_error *err) {
+    tare_shapes *shapes = NULL;
+    TRY(tare_shapes_infer(model, NULL, 0, &shapes, err));
+    walk w = {.model = model, .shapes = shapes};
+    tare_status status = TARE_OK;
+    const tare_node *n = tare_model_first_node(model);
+    for (; n != NULL && status == TARE_OK; n = tare_node_next(n)) status = emit(&w, n, err);
+    printf("; %zu commands, %zu operators on the host\n", w.command_count, w.host_count);
+    tare_shapes_destroy(shapes);
+    return status;
+}
+
+static tare_status hand_off(char **argv, bool quantizes, tare_error *err) {
     tare_backend_config *backend = NULL;
     tare_model *model = NULL, *reference = NULL;
-    tare_status status = tare_backend_config_read(config, &backend, err);
-    if (status == TARE_OK) status = tare_model_read(path, NULL, &model, err);
-    if (status == TARE_OK) status = quantize(model, backend, samples, &reference, err);
-    if (status == TARE_OK) {
-        walk w = {.model = reference};
+    tare_status status = tare_model_read(argv[1], NULL, &model, err);
+    if (status == TARE_OK && quantizes) status = tare_backend_config_read(argv[3], &backend, err);
+    if (status == TARE_OK && quantizes) {
         printf("; for %s\n", tare_backend_config_name(backend));
-        const tare_node *n = tare_model_first_node(reference);
-        for (; n != NULL; n = tare_node_next(n)) emit(&w, n);
-        printf("; %zu commands, %zu operators on the host\n", w.command_count, w.host_count);
+        status = quantize(model, backend, argv[2], &reference, err);
     }
+    if (status == TARE_OK) status = emit_all(quantizes ? reference : model, err);
     tare_model_destroy(reference);
     tare_model_destroy(model);
     tare_backend_config_destroy(backend);
@@ -238,9 +288,12 @@ static tare_status hand_off(const char *folder, const char *config, tare_error *
 }
 
 int main(int argc, char **argv) {
+    if (argc != 2 && argc != 4) {
+        fprintf(stderr, "usage: handoff MODEL [DATA BACKEND]\n");
+        return EXIT_FAILURE;
+    }
     tare_error *err = tare_error_create();
-    const tare_status status = hand_off(argc > 1 ? argv[1] : "data/digits",
-                                        argc > 2 ? argv[2] : "examples/toy_accelerator.json", err);
+    const tare_status status = hand_off(argv, argc == 4, err);
     if (status != TARE_OK)
         fprintf(stderr, "handoff: %s: %s (%s)\n", tare_error_where(err), tare_error_message(err),
                 tare_error_hint(err));

@@ -12,6 +12,7 @@
 #include "tare/dtype.h"
 #include "tare/file.h"
 #include "tare/graph.h"
+#include "tare/handoff.h"
 #include "tare/limits.h"
 #include "tare/machine.h"
 #include "tare/memory.h"
