@@ -45,6 +45,48 @@ static tare_status take_state(quantize_job *j) {
                      (long long)info.shard_count);
 }
 
+/// What a model has no use for whose quantize nodes are lowered as they are.
+static tare_status refuse_late_options(const quantize_job *j) {
+    const quantize_options *o = j->options;
+    const struct {
+        const char *name;
+        bool is_given;
+    } late[] = {{"backend", o->backend != NULL},
+                {"quantizer", o->quantizer != NULL},
+                {"qat", o->qat},
+                {"calibrate", o->calibrate != NULL},
+                {"state", o->state != NULL},
+                {"bias-correction", o->bias_correction},
+                {"never-slower", o->never_slower},
+                {"lenient", o->lenient},
+                {"debug-handles", o->debug_handles},
+                {"dry-run", o->dry_run}};
+    for (size_t i = 0; i < sizeof late / sizeof *late; i++)
+        if (late[i].is_given)
+            return fail_here(j->input, "leave it out: its quantize nodes are lowered as they are",
+                             "the model is quantized already: --%s has no effect", late[i].name);
+    if (j->stop == STOP_LOWER) return TARE_OK;
+    return fail_here(j->input, "leave it out: its quantize nodes are lowered as they are",
+                     "the model is quantized already: --stop %s is too late", stop_names[j->stop]);
+}
+
+/// A model that holds quantize nodes is not quantized a second time.
+static tare_status lower_as_it_is(quantize_job *j) {
+    const char *engine = j->options->engine;
+    const tare_lower_options options = {.struct_size = sizeof options,
+                                        .engine = engine != NULL ? tare_engine_from_name(engine)
+                                                                 : TARE_ENGINE_DEFAULT};
+    tare_model *lowered = NULL;
+    TRY(refuse_late_options(j));
+    TRY(tare_lower(j->model, &options, &lowered, j->err));
+    quantize_advance(j, lowered);
+    (void)fprintf(stderr,
+                  "tare quantize: note: %s is quantized already; its quantize nodes were lowered "
+                  "as they are\n",
+                  j->input);
+    return TARE_OK;
+}
+
 /// A float model goes the whole way; one that was prepared earlier goes on from there.
 static tare_status check_stage(quantize_job *j) {
     const tare_model_stage stage = tare_model_get_stage(j->model);
@@ -66,6 +108,7 @@ static tare_status check_stage(quantize_job *j) {
 }
 
 static tare_status quantize(quantize_job *j) {
+    if (tare_model_get_stage(j->model) == TARE_STAGE_REFERENCE) return lower_as_it_is(j);
     TRY(check_stage(j));
     if (j->options->debug_handles) TRY(tare_debug_handles_generate(j->model, j->err));
     if (j->stop == STOP_FUSE) return j->flow->fuse(j);
@@ -233,7 +276,10 @@ const command quantize_command = {
     .details =
         "MODEL is a float model, quantized for a --backend; a program of torch.export (.pt2, or a "
         "file of tare's own that has one), quantized as a --quantizer annotates it; or a prepared "
-        "one of either kind (--stop prepare).\n\nDATA is .npz, .npy, .safetensors, a folder of "
+        "one of either kind (--stop prepare).\n\nA MODEL that is quantized already (--stop "
+        "reference, a converted program, an ONNX file with QuantizeLinear) is never quantized a "
+        "second time: without --backend and --quantizer its integers are lowered as they "
+        "are.\n\nDATA is .npz, .npy, .safetensors, a folder of "
         "those, .csv or .csv.gz of rows feature,..,label, random:N[:SEED[:SHAPE]]; or pictures: a "
         ".png or .jpg, a folder of them or of one folder per class, .txt or .csv lists. See DATA "
         "in man tare.\n\nAt the end, prints how many operators, multiply-accumulates and weight "
@@ -242,6 +288,7 @@ const command quantize_command = {
     .example =
         "tare quantize net.safetensors --backend x86 --calibrate train.npz -o int8.safetensors\n"
         "tare quantize net.pt2 --quantizer XNNPACKQuantizer --calibrate train.npz -o "
-        "int8.safetensors\n",
+        "int8.safetensors\n"
+        "tare quantize quantized.onnx -o int8.safetensors\n",
     .run = run,
 };

@@ -136,6 +136,19 @@ TARE_API tare_status tare_convert_to_reference_decomposed_fx(const tare_model *p
 TARE_API tare_status tare_convert_fx(const tare_model *prepared,
                                      const tare_convert_options *options, tare_model **out,
                                      tare_error *err);
+/// Zero means the default everywhere; struct_size as in tare/status.h.
+typedef struct tare_lower_options {
+    uint32_t struct_size;
+    /// The engine whose rounding the integer layers have. The default is that of the model's record;
+    /// where it has none, layers round as its quantize operators do (tare/pt2e.h).
+    tare_engine engine;
+} tare_lower_options;
+/// Lowers a model that holds quantize and dequantize already to integers: the reference model of
+/// either flow, or a file that another quantizer wrote. Scales, zero points and integers stay as
+/// they are; the record says what stays float, and why. options may be NULL. TARE_INVALID_ARGUMENT
+/// for models of other stages than TARE_STAGE_REFERENCE. The caller destroys *out.
+TARE_API tare_status tare_lower(const tare_model *reference, const tare_lower_options *options,
+                                tare_model **out, tare_error *err);
 
 #ifdef __cplusplus
 }

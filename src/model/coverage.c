@@ -32,11 +32,22 @@ static tare_status add(tare_model *model, const char *name, const char *subject,
     return TARE_OK;
 }
 
+// What chooses a scale and a zero point in a run, and the two by themselves.
+static bool is_choice(const node *n) {
+    return n != NULL && n->op == NODE_CALL_FUNCTION && strstr(n->target, ".choose_qparams") != NULL;
+}
+
+static bool is_item_of_choice(const node *n) {
+    return tare__function_op(n) == TARE_OP_GETITEM && is_choice(tare__node_arg(n, 0));
+}
+
 tare_status tare__coverage_begin(tare_model *model, tare_error *err) {
     if (model->op_count > 0) return TARE_OK;
     for (node *n = model->root->graph->first; n != NULL; n = n->next) {
         // What nobody reads computes nothing of the result: guards, counters of batches.
         if (!tare__node_is_call(n) || n->user_count == 0) continue;
+        // Nor are conversions of a model that comes quantized operators of the network.
+        if (tare__coverage_is_conversion(n) || is_choice(n) || is_item_of_choice(n)) continue;
         n->origin = n->name;
         traced_op *op = NULL;
         TARE_TRY(add(model, n->name, tare__node_subject(model, n), &op, err));

@@ -277,6 +277,14 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
     return tare__annotations_from_record(model, root, err);
 }
 
+// A file of a model that comes quantized has no record: its nodes tell. What holds quantize nodes
+// is never quantized a second time.
+static void recognize_quantized(tare_model *model) {
+    if (model->stage != TARE_STAGE_FLOAT || model->root->graph == NULL) return;
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next)
+        if (tare__coverage_is_conversion(n)) model->stage = TARE_STAGE_REFERENCE;
+}
+
 static tare_status read_source(const model_source *from, const tare_context *context,
                                const tare_model_read_options *options, tare_model **out,
                                tare_error *err) {
@@ -304,6 +312,7 @@ static tare_status read_source(const model_source *from, const tare_context *con
         status = tare__at(err, read_extra(model, &at, err), "%s: record", from->path);
     }
     json_decref(found.extra);
+    if (status == TARE_OK) recognize_quantized(model);
     if (status == TARE_OK)
         *out = model;
     else

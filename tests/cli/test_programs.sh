@@ -41,6 +41,24 @@ refuses 1 'the model was prepared by a quantizer: --backend has no effect' \
 refuses 1 'has seen no data' quantize "$prepared" -o "$work/out"
 refuses 1 'the model is quantized already' quantize "$int8" --quantizer XNNPACKQuantizer -o "$work/out"
 
+# A converted program is lowered as it is, from our format and from torch's.
+expect 0 quantize "$net" --quantizer XNNPACKQuantizer --calibrate "$data" --stop reference -o "$work/converted"
+expect 0 quantize "$work/converted" -o "$work/lowered"
+complains 'is quantized already; its quantize nodes were lowered as they are'
+cmp "$int8" "$work/lowered"
+expect 0 export "$work/converted" --to pt2 -o "$work/converted.pt2"
+expect 0 quantize "$work/converted.pt2" -o "$work/lowered"
+says '49 of 49 operators in integers'
+expect 0 run "$work/lowered" --input "$data" -o "$work/lowered.npz"
+cmp "$work/ran.npz" "$work/lowered.npz"
+for late in '--quantizer XNNPACKQuantizer' '--backend x86' "--calibrate $data" --qat --lenient --never-slower; do
+    # shellcheck disable=SC2086
+    refuses 1 "the model is quantized already: ${late%% *} has no effect (leave it out" \
+        quantize "$work/converted.pt2" $late -o "$work/out"
+done
+refuses 1 'the model is quantized already: --stop prepare is too late' \
+    quantize "$work/converted.pt2" --stop prepare -o "$work/out"
+
 # The same from our own format, built-in, composed and data quantizers alike, for training too.
 expect 0 export "$net" --to tare -o "$work/program.safetensors"
 expect 0 quantize "$work/program.safetensors" --quantizer XNNPACKQuantizer --calibrate "$data" -o "$work/again"

@@ -34,6 +34,8 @@ says '(conv1): ConvReLU2d('
 expect 0 quantize "$digits" --backend x86 --stop reference --calibrate "$train" --limit 32 --print -o "$work/reference.safetensors"
 says 'QuantizedConv2d(Reference)'
 says 'next: tare explain'
+expect 0 quantize "$work/reference.safetensors" -o "$work/lowered"
+cmp "$int8" "$work/lowered"
 
 # In the form of training, with the batch norms' own statistics: nearly the same integers.
 expect 0 quantize "$digits" --backend x86 --qat --calibrate "$train" --limit 64 --batch 8 -o "$work/qat.safetensors"

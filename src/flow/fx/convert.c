@@ -4,6 +4,7 @@
 
 #include "core/struct_size.h"
 #include "flow/fx/equalize.h"
+#include "flow/lower/lower.h"
 #include "flow/sound_weights.h"
 #include "model/coverage.h"
 #include "ops/op.h"
@@ -18,6 +19,7 @@ tare_qconfig *tare__convert_qconfig(const convert_pass *c, const node *n, bool *
 
 bool tare__convert_has_no_qconfig(const convert_pass *c, const node *n) {
     bool is_listed = false;
+    if (c->prepared == NULL) return tare__map_get(&c->left_float, n->name) != NULL;
     return tare__convert_qconfig(c, n, &is_listed) == NULL && is_listed;
 }
 
@@ -54,6 +56,14 @@ tare_status tare__convert_eliminate_dead(pass *p) {
     return tare__graph_eliminate_dead(p->model->root->graph, keeps_node, NULL, p->err);
 }
 
+static tare_status lower(convert_pass *c) {
+    TARE_TRY(tare__lower_steps(c));
+    TARE_TRY(tare__pass_rebuild(c->base, NULL));
+    c->base->model->stage = TARE_STAGE_LOWERED;
+    TARE_TRY(tare__coverage_finish(c->base->model, c->prepared, c->base->err));
+    return tare__lower_explain_floats(c);
+}
+
 static tare_status run(convert_pass *c) {
     TARE_TRY(tare__convert_apply_mapping(c));
     TARE_TRY(tare__convert_apply_choices(c));
@@ -67,12 +77,9 @@ static tare_status run(convert_pass *c) {
     c->base->model->stage = TARE_STAGE_REFERENCE;
     if (c->form == CONVERT_LOWERED) {
         c->base->name = "lower";
-        TARE_TRY(tare__lower_steps(c));
-        TARE_TRY(tare__pass_rebuild(c->base, NULL));
-        c->base->model->stage = TARE_STAGE_LOWERED;
+        return lower(c);
     }
-    TARE_TRY(tare__coverage_finish(c->base->model, c->prepared, c->base->err));
-    return c->form == CONVERT_LOWERED ? tare__lower_explain_floats(c) : TARE_OK;
+    return tare__coverage_finish(c->base->model, c->prepared, c->base->err);
 }
 
 static const tare_convert_custom_config no_custom_config;
@@ -161,4 +168,26 @@ tare_status tare_convert_to_reference_decomposed_fx(const tare_model *prepared,
 tare_status tare_convert_fx(const tare_model *prepared, const tare_convert_options *options,
                             tare_model **out, tare_error *err) {
     return convert(prepared, options, CONVERT_LOWERED, out, err);
+}
+
+// What stands in no record was not asked to stay float.
+static tare_status lower_reference(convert_pass *c, tare_engine engine) {
+    pass *p = c->base;
+    if (engine != TARE_ENGINE_DEFAULT) p->model->engine = engine;
+    TARE_TRY(tare__coverage_begin(p->model, p->err));
+    TARE_TRY(tare__record_left_float(&p->model->decisions, &c->left_float, p->err));
+    return lower(c);
+}
+
+tare_status tare__lower_fx(const tare_model *reference, tare_engine engine, tare_model **out,
+                           tare_error *err) {
+    static const tare_convert_options none;
+    pass base;
+    convert_pass c = {
+        .base = &base, .options = &none, .form = CONVERT_LOWERED, .custom = &no_custom_config};
+    tare_status status = tare__pass_begin(&base, "lower", reference, NULL, err);
+    if (status == TARE_OK) status = lower_reference(&c, engine);
+    tare__map_release(&c.call_counts);
+    tare__map_release(&c.left_float);
+    return tare__pass_end(&base, status, out);
 }

@@ -33,6 +33,7 @@ typedef struct convert_pass {
     size_t limit_count, limit_capacity;
     bool *switched_off; // by index in prepared->nodes: by convert's own mapping or choices; NULL:
                         // none
+    map left_float;     // of a model that comes converted, without `prepared`: names of nodes
     map call_counts;    // while lowering: a module's path -> how many nodes call it
 } convert_pass;
 

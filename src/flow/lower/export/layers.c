@@ -15,7 +15,8 @@
 static tare_status as_signed(const tare_tensor *quantized, const qparams *q, tare_tensor **out,
                              tare_error *err) {
     TARE_TRY(tare__tensor_quantized(quantized->ndim, quantized->shape, q, out, err));
-    const int64_t shift = quantized->dtype == TARE_UINT8 ? 128 : 0;
+    const bool is_signed = quantized->dtype != TARE_UINT8 && quantized->dtype != TARE_QUINT8;
+    const int64_t shift = is_signed ? 0 : 128;
     for (int64_t i = 0; i < quantized->count; i++)
         tare__tensor_set_int(*out, i, tare__tensor_get_int(quantized, i) - shift);
     return TARE_OK;
@@ -94,9 +95,27 @@ static tare_status read_constant(lowering *l, const node *dequantize, const valu
     return quantized_constant(l, &c, out);
 }
 
+// *t, of quint8, as a qint8 tensor.
+static tare_status make_signed(lowering *l, tare_tensor **t) {
+    const qparams *from = (*t)->q;
+    tare_tensor *made = NULL;
+    double *zeros = tare__arena_array(&l->p->scratch, (size_t)from->count, sizeof *zeros);
+    if (zeros == NULL) return tare__out_of_memory(l->p->err);
+    for (int64_t i = 0; i < from->count; i++) zeros[i] = from->zero_point[i] - 128;
+    qparams *q =
+        tare__qparams_create(from->scheme, TARE_QINT8, from->axis, from->count, from->scale, zeros);
+    if (q == NULL) return tare__out_of_memory(l->p->err);
+    const tare_status status = as_signed(*t, q, &made, l->p->err);
+    tare__qparams_release(q);
+    tare_tensor_release(*t);
+    *t = made;
+    return status;
+}
+
 static tare_status quantized_behind(lowering *l, const node *dequantize, tare_tensor **out) {
     TARE_TRY(tare__pass_fold_tensors(l->p, dequantize->args, 1, dequantize, out));
     if (*out == NULL || ((*out)->q != NULL && (*out)->dtype == TARE_QINT8)) return TARE_OK;
+    if ((*out)->q != NULL && (*out)->dtype == TARE_QUINT8) return make_signed(l, out);
     tare_tensor_release(*out);
     *out = NULL;
     return TARE_OK;
@@ -130,7 +149,9 @@ static tare_status read_bias(lowering *l, const function_call *w, layer_bias *ou
     TARE_TRY(tare__pass_fold_tensors(l->p, v, 1, w->function, &out->tensor));
     if (out->tensor == NULL) return TARE_OK;
     out->is_constant = out->tensor->dtype == TARE_FLOAT32;
-    out->is_integer = v->kind == VALUE_NODE && tare__is_dequantize_call(v->as.node);
+    // A file's biases of int32 were dequantized when it was read.
+    out->is_integer =
+        l->has_tensors || (v->kind == VALUE_NODE && tare__is_dequantize_call(v->as.node));
     return TARE_OK;
 }
 

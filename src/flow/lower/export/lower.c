@@ -124,6 +124,9 @@ tare_status tare__read_quantized(lowering *l, node *n) {
 static tare_status run(lowering *l) {
     pass *p = l->p;
     p->model->engine = l->engine;
+    TARE_TRY(tare__coverage_begin(p->model, p->err)); // of a program that came converted
+    TARE_TRY(tare__pt2e_lower_modules(l));
+    TARE_TRY(tare__pt2e_lower_tensors(l));
     TARE_TRY(tare__pt2e_lower_borders(l));
     TARE_TRY(tare__pt2e_lift_quantize(l));
     TARE_TRY(tare__pt2e_lower_layers(l));

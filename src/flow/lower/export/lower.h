@@ -22,6 +22,8 @@ typedef struct lowering {
     tare_engine engine;
     quantized_params *params; // by node id
     size_t capacity;
+    bool has_tensors; // the file's own quantize nodes give quantized tensors; see
+                      // tare__pt2e_lower_tensors
 } lowering;
 
 /// What a node's quantized values stand for; NULL: it gives none.
@@ -65,6 +67,12 @@ tare_status tare__own_buffer(lowering *l, const char *base, tare_tensor *t, cons
 /// Every dequantize of quantized values that n reads gives way to the quantized values.
 tare_status tare__read_quantized(lowering *l, node *n);
 
+/// Step: modules become calls of their functions, and reference modules' weights constants that are
+/// dequantized. Programs of torch.export have no modules that are called.
+tare_status tare__pt2e_lower_modules(lowering *l);
+/// Step: what quantized tensors stand for that a file's own quantize nodes and constants give. All
+/// are of one dtype then: qint8 values are quint8 ones less 128.
+tare_status tare__pt2e_lower_tensors(lowering *l);
 /// Step: pairs of quantized_decomposed operators on bytes become those of quantized tensors.
 tare_status tare__pt2e_lower_borders(lowering *l);
 /// Step: quantize operators move in front of what only moves values.

@@ -41,10 +41,12 @@ tare_status tare__lower_explain_floats(convert_pass *c) {
     for (const node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next) {
         const prepared_node *prepared = tare__prepared_node(c->prepared, n->name);
         const traced_op *op = tare__traced_op(model, n->origin);
-        if (prepared == NULL || !prepared->is_observed || op == NULL || op->is_quantized ||
+        const bool was_observed =
+            c->prepared == NULL || (prepared != NULL && prepared->is_observed);
+        if (!was_observed || op == NULL || op->is_quantized ||
             tare__map_get(&known, n->name) != NULL)
             continue;
-        status = explain(c, n, prepared->qconfig);
+        status = explain(c, n, prepared != NULL ? prepared->qconfig : NULL);
     }
     tare__map_release(&known);
     return status;

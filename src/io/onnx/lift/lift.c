@@ -36,8 +36,7 @@ static bool has_place(const lift *l, const char *name) {
     }
 }
 
-static tare_status place_constant(lift *l, tare_tensor *t, const char **out) {
-    const char *name = tare__onnx_constant_of(l->in, t)->name;
+static tare_status place_constant(lift *l, const char *name, tare_tensor *t, const char **out) {
     while (!is_name(name) || !has_place(l, name)) {
         name = tare__arena_printf(&l->scratch, "_tensor_constant%zu", l->constant_count++);
         if (name == NULL) return tare__out_of_memory(l->err);
@@ -48,9 +47,18 @@ static tare_status place_constant(lift *l, tare_tensor *t, const char **out) {
 
 static tare_status add_constant(lift *l, const node *n) {
     const char *target = NULL;
-    TARE_TRY(place_constant(l, tare__onnx_info(l->in, n)->constant, &target));
+    node **out = &l->mapped[n->id];
+    tare_tensor *values = tare__onnx_info(l->in, n)->constant;
+    const onnx_constant *c = tare__onnx_constant_of(l->in, values);
+    TARE_TRY(place_constant(l, c->name, c->codes != NULL ? c->codes : values, &target));
     const node_spec spec = {.op = NODE_GET_ATTR, .target = target};
-    return tare__graph_insert(l->g, &spec, NULL, &l->mapped[n->id], l->err);
+    TARE_TRY(tare__graph_insert(l->g, &spec, NULL, out, l->err));
+    if (c->codes == NULL) return TARE_OK;
+    // What the file has as integers stays integers.
+    const value codes = tare__node_value(*out);
+    const node_spec dequantize = {
+        .op = NODE_CALL_METHOD, .target = "dequantize", .args = &codes, .arg_count = 1};
+    return tare__graph_insert(l->g, &dequantize, NULL, out, l->err);
 }
 
 // Constants come in front of the first node that reads them as tensors.

@@ -53,7 +53,7 @@ static tare_status transpose(onnx_import *in, const tare_tensor *w, tare_tensor 
             to[o * w->shape[0] + i] = from[i * w->shape[1] + o];
     TARE_TRY(tare__onnx_add_constant(in, t, NULL));
     *out = t;
-    return TARE_OK;
+    return tare__onnx_turn_codes(in, w, t);
 }
 
 // The sum that adds a bias of `count` to the product, which nothing else uses; NULL if there is

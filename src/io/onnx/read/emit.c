@@ -46,6 +46,32 @@ tare_status tare__onnx_add_constant(onnx_import *in, tare_tensor *t, const char 
     return remember(in, t, name);
 }
 
+// The parameters of a matrix whose dimensions trade places.
+static qparams *turned_params(const qparams *q) {
+    const int axis = tare__qscheme_is_per_channel(q->scheme) ? 1 - q->axis : 0;
+    return tare__qparams_create(q->scheme, q->dtype, axis, q->count, q->scale, q->zero_point);
+}
+
+tare_status tare__onnx_turn_codes(onnx_import *in, const tare_tensor *from, const tare_tensor *to) {
+    const tare_tensor *codes = tare__onnx_constant_of(in, from)->codes;
+    if (codes == NULL || codes->ndim != 2) return TARE_OK;
+    const int64_t rows = codes->shape[0], columns = codes->shape[1];
+    const int64_t shape[] = {columns, rows};
+    qparams *q = turned_params(codes->q);
+    tare_tensor *turned = NULL;
+    if (q == NULL) return tare__out_of_memory(in->err);
+    const tare_status status = tare__tensor_quantized(2, shape, q, &turned, in->err);
+    tare__qparams_release(q);
+    TARE_TRY(status);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < columns; k++)
+            tare__tensor_set_int(turned, k * rows + i,
+                                 tare__tensor_get_int(codes, i * columns + k));
+    TARE_TRY(tare__onnx_add_constant(in, turned, NULL));
+    tare__onnx_constant_of(in, to)->codes = turned;
+    return TARE_OK;
+}
+
 // --- what is known of nodes ---
 
 draft_info *tare__onnx_info(onnx_import *in, const node *n) {
@@ -278,6 +304,16 @@ static tare_status fold_other(onnx_import *in, const op_info *op, const onnx_emi
     return TARE_OK;
 }
 
+// Does the call swap the dimensions of a matrix?
+static bool turns(const op_call *call) {
+    const value *x = call->param[0], *order = call->param[1];
+    if (x == NULL || x->kind != VALUE_TENSOR || x->as.tensor->ndim != 2) return false;
+    if (tare__op_id(call->op) == TARE_OP_T) return true;
+    return tare__op_id(call->op) == TARE_OP_PERMUTE && order != NULL &&
+           tare__value_has_items(order) && order->count == 2 &&
+           order->as.items[0].kind == VALUE_INT && order->as.items[0].as.integer == 1;
+}
+
 // A call on constants, computed now unless that is too dear. Results belong to the import.
 static tare_status fold_call(onnx_import *in, node_op op, const onnx_emit *e, arena *scratch,
                              value *out, bool *done) {
@@ -299,6 +335,8 @@ static tare_status fold_call(onnx_import *in, node_op op, const onnx_emit *e, ar
     TARE_TRY(status);
     TARE_TRY(keep_result(in, &kept));
     *out = kept;
+    if (turns(&call) && kept.kind == VALUE_TENSOR)
+        TARE_TRY(tare__onnx_turn_codes(in, e->args[0].as.tensor, kept.as.tensor));
     return fold_other(in, row_of(op, e->target), e, scratch, &kept);
 }
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering of models that come quantized, whoever quantized them.
+#include "flow/lower/lower.h"
+
+#include "core/struct_size.h"
+#include "flow/lower/fx/lower.h"
+#include "ops/op.h"
+#include "tare/pt2e.h"
+
+// Convert in FX mode keeps parameters in buffers, which nodes read; all others write numbers.
+static bool is_of_fx(const tare_model *model) {
+    bool found = false;
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
+        const op_id id = tare__function_op(n);
+        const node *scale = tare__node_arg(n, 1);
+        const bool reads_buffer = scale != NULL && scale->op == NODE_GET_ATTR;
+        if (OP_IS_ANY(id, TARE_OP_QUANTIZE_PER_TENSOR, TARE_OP_QUANTIZE_PER_CHANNEL)) {
+            if (!reads_buffer) return false;
+            found = true;
+        } else if (id == TARE_OP_QUANTIZE_PER_TENSOR_DYNAMIC || tare__is_half_node(n))
+            found = true;
+    }
+    return found;
+}
+
+tare_status tare_lower(const tare_model *reference, const tare_lower_options *options,
+                       tare_model **out, tare_error *err) {
+    tare_lower_options known = {0};
+    if (options != NULL) tare__struct_copy(&known, sizeof known, options);
+    if (reference == NULL || reference->stage != TARE_STAGE_REFERENCE)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "lower: expected a model that holds quantize and dequantize");
+    if (is_of_fx(reference)) return tare__lower_fx(reference, known.engine, out, err);
+    const tare_lower_pt2e_options same = {.struct_size = sizeof same, .engine = known.engine};
+    return tare_lower_pt2e(reference, &same, out, err);
+}
