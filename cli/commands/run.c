@@ -64,7 +64,23 @@ static tare_status run_batches(job *j) {
     }
 }
 
-static void print_result(const job *j, FILE *stream) {
+static void list_outputs(const joined_outputs *outputs, json_out *json) {
+    json_out_open(json, "outputs", '[');
+    for (size_t i = 0; i < outputs->count; i++) {
+        const tare_tensor *t = outputs->tensors[i];
+        json_out_open(json, NULL, '{');
+        json_out_string(json, "name", outputs->names[i]);
+        json_out_string(json, "dtype", tare_dtype_name(tare_tensor_dtype(t)));
+        json_out_open(json, "shape", '[');
+        for (int d = 0; d < tare_tensor_ndim(t); d++)
+            json_out_integer(json, NULL, (uint64_t)tare_tensor_shape(t)[d]);
+        json_out_close(json, ']');
+        json_out_close(json, '}');
+    }
+    json_out_close(json, ']');
+}
+
+static void print_result(const job *j, const joined_outputs *outputs, FILE *stream) {
     const double accuracy = (double)j->correct_count / (double)j->sample_count;
     if (j->options->as_json) {
         json_out json = json_out_begin(stream);
@@ -73,6 +89,7 @@ static void print_result(const job *j, FILE *stream) {
             json_out_integer(&json, "correct", (uint64_t)j->correct_count);
             json_out_number(&json, "accuracy", accuracy);
         }
+        if (j->options->output != NULL) list_outputs(outputs, &json);
         json_out_end(&json);
         return;
     }
@@ -81,6 +98,20 @@ static void print_result(const job *j, FILE *stream) {
         (void)fprintf(stream, ", %" PRId64 " right: accuracy %.2f %%", j->correct_count,
                       100 * accuracy);
     (void)fprintf(stream, "\n");
+}
+
+static tare_status write_result(const job *j) {
+    const char *path = j->options->output;
+    joined_outputs joined = {.count = 0};
+    tare_status status = TARE_OK;
+    if (path != NULL) status = gather_join(&j->outputs, j->session, &joined, j->err);
+    if (path != NULL && status == TARE_OK)
+        status = tare_arrays_write(path, joined.names, (const tare_tensor *const *)joined.tensors,
+                                   joined.count, j->err);
+    const bool output_is_stdout = path != NULL && strcmp(path, "-") == 0;
+    if (status == TARE_OK) print_result(j, &joined, output_is_stdout ? stderr : stdout);
+    joined_outputs_release(&joined);
+    return status;
 }
 
 static tare_status run_job(job *j, const char *model) {
@@ -98,10 +129,7 @@ static tare_status run_job(job *j, const char *model) {
     TRY(keep_thread(&o->session, j->err));
     TRY(run_batches(j));
     end_progress();
-    if (o->output != NULL) TRY(gather_write(&j->outputs, o->output, j->err));
-    const bool output_is_stdout = o->output != NULL && strcmp(o->output, "-") == 0;
-    print_result(j, output_is_stdout ? stderr : stdout);
-    return TARE_OK;
+    return write_result(j);
 }
 
 static int run(const command *self, int argc, char **argv) {
@@ -134,8 +162,10 @@ static const option options[] = {
      .letter = 'o',
      .value = "FILE",
      .help = "results: .npz, .npy or .safetensors; '-': .npz on standard output",
-     .details = "The arrays are named output, or output.0, output.1, .. if there are several; "
-                "quantized outputs are written as float32.",
+     .details = "Each array has the name of its output: the key in the mapping that the model "
+                "returns, the path to what is nested ('both.0'), the name in an ONNX file; or "
+                "output, or output.0, output.1, .. of a tuple. Quantized outputs are written as "
+                "float32.",
      .kind = OPTION_FILE,
      .offset = FIELD(output)},
     {.name = "batch",

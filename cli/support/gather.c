@@ -2,7 +2,6 @@
 // Outputs of batches, put together.
 #include "support/gather.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,24 +79,18 @@ static tare_status join(const gathered_output *o, const char *name, tare_tensor 
     return TARE_OK;
 }
 
-tare_status gather_write(gathered *g, const char *path, tare_error *err) {
-    char names[GATHER_CAPACITY][32];
-    const char *name_list[GATHER_CAPACITY];
-    tare_tensor *joined[GATHER_CAPACITY] = {NULL};
-    tare_status status = TARE_OK;
-    for (size_t i = 0; i < g->count && status == TARE_OK; i++) {
-        if (g->count == 1)
-            (void)snprintf(names[i], sizeof names[i], "output");
-        else
-            (void)snprintf(names[i], sizeof names[i], "output.%zu", i);
-        name_list[i] = names[i];
-        status = join(&g->outputs[i], names[i], &joined[i], err);
+tare_status gather_join(const gathered *g, const tare_session *session, joined_outputs *out,
+                        tare_error *err) {
+    for (; out->count < g->count; out->count++) {
+        const size_t i = out->count;
+        out->names[i] = tare_session_output_name(session, i);
+        TRY(join(&g->outputs[i], out->names[i], &out->tensors[i], err));
     }
-    if (status == TARE_OK)
-        status =
-            tare_arrays_write(path, name_list, (const tare_tensor *const *)joined, g->count, err);
-    for (size_t i = 0; i < g->count; i++) tare_tensor_release(joined[i]);
-    return status;
+    return TARE_OK;
+}
+
+void joined_outputs_release(joined_outputs *joined) {
+    for (size_t i = 0; i < GATHER_CAPACITY; i++) tare_tensor_release(joined->tensors[i]);
 }
 
 void gather_release(gathered *g) {

@@ -17,13 +17,21 @@ typedef struct gathered {
     gathered_output outputs[GATHER_CAPACITY];
     size_t count;
 } gathered;
+/// One array per output, by the names of the session's outputs.
+typedef struct joined_outputs {
+    tare_tensor *tensors[GATHER_CAPACITY];
+    const char *names[GATHER_CAPACITY]; // lent by the session
+    size_t count;
+} joined_outputs;
 
 /// Quantized tensors among `tensors` become float32, in place.
 tare_status gather_plain(tare_tensor **tensors, size_t count, tare_error *err);
 /// Keeps a reference to each.
 tare_status gather_add(gathered *g, tare_tensor **tensors, size_t count, tare_error *err);
-/// Joins the parts along dimension 0 and writes them as `output`, or `output.0`, ..
-tare_status gather_write(gathered *g, const char *path, tare_error *err);
+/// Joins the parts along dimension 0. What is made is to be released after failures, too.
+tare_status gather_join(const gathered *g, const tare_session *session, joined_outputs *out,
+                        tare_error *err);
+void joined_outputs_release(joined_outputs *joined);
 void gather_release(gathered *g);
 
 #endif

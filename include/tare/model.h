@@ -121,8 +121,9 @@ TARE_API tare_status tare_model_print(const tare_model *model, tare_print_form f
 
 /// The number of the graph's inputs.
 TARE_API size_t tare_model_input_count(const tare_model *model);
-/// The name of the index-th input, as the graph's argument is called; NULL past the end. Lent by
-/// the model.
+/// The name of the index-th input: of an ONNX file the file's name; else as the graph's argument is
+/// called, with the path to what is nested in it ("batch.ids", "pair.0"). NULL past the end. Lent
+/// by the model.
 TARE_API const char *tare_model_input_name(const tare_model *model, size_t index);
 
 /// For a model lowered with keeps_original_weights: a tensor from which the packed weights of a

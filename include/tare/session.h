@@ -107,6 +107,15 @@ TARE_API tare_status tare_session_run_named(tare_session *session, const char *c
 /// They suit every instruction set. A later version that needs another order packs them again.
 TARE_API tare_status tare_model_write_packed(const tare_model *model, const char *path,
                                              tare_error *err);
+/// The number of tensors that the latest run gave. Before the first run, as far as the graph tells:
+/// exact for exported programs and ONNX files, and where no module or function returns several
+/// tensors (LSTM) that the model returns as they are.
+TARE_API size_t tare_session_output_count(const tare_session *session);
+/// The name of the index-th of them; NULL past the end. Names are unique. Of an ONNX file they are
+/// the file's. Otherwise an output is called by its path in what the model returns, with the keys
+/// of mappings, the fields of named tuples, and positions: "logits", "both.0". A single tensor is
+/// "output"; an item of a tuple "output.0". Lent until the next run.
+TARE_API const char *tare_session_output_name(const tare_session *session, size_t index);
 /// What tare_model_verify found right.
 typedef struct tare_model_verified {
     uint32_t struct_size;

@@ -49,9 +49,8 @@ TARE_API size_t tare_shapes_input_count(const tare_shapes *shapes);
 TARE_API bool tare_shapes_input(const tare_shapes *shapes, size_t index, tare_tensor_info *out);
 /// The number of outputs, in the order of tare_session_run.
 TARE_API size_t tare_shapes_output_count(const tare_shapes *shapes);
-/// Reads what is known of the index-th output. False past the end. Its name is the one that an ONNX
-/// file gives it, the key of a dict ("logits"; "heads.0" inside of it), "output" if there is but
-/// one, and else "output.0", "output.1", .. The name is lent by the shapes.
+/// Reads what is known of the index-th output. False past the end. Its name is that of
+/// tare_session_output_name ("logits", "both.0", "output"). The name is lent by the shapes.
 TARE_API bool tare_shapes_output(const tare_shapes *shapes, size_t index, tare_tensor_info *out);
 /// Reads what is known of the index-th tensor that a node gives: 0 for a tensor, 0, 1, .. for a
 /// tuple, flattened from left to right. False past the end, for nodes that give no tensor, and

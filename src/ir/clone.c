@@ -83,7 +83,9 @@ static tare_status clone_into(cloning *c, const graph *from, tare_error *err) {
     TARE_TRY(clone_counts(&from->base_counts, &to->base_counts, err));
     if (!tare__arena_copy_text(&to->memory, from->pytree_signature, &to->pytree_signature) ||
         !tare__arena_copy_text(&to->memory, from->pytree_flatten, &to->pytree_flatten) ||
-        !tare__arena_copy_text(&to->memory, from->export_json, &to->export_json))
+        !tare__arena_copy_text(&to->memory, from->export_json, &to->export_json) ||
+        !tare__call_names_copy(&to->memory, &from->input_names, &to->input_names) ||
+        !tare__call_names_copy(&to->memory, &from->output_names, &to->output_names))
         return tare__out_of_memory(err);
     for (const node *n = from->first; n; n = n->next) TARE_TRY(clone_node(c, n, err));
     for (const node *n = from->first; n; n = n->next)

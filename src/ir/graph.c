@@ -134,6 +134,17 @@ tare_status tare__graph_erase(graph *g, node *n, tare_error *err) {
     return TARE_OK;
 }
 
+bool tare__call_names_copy(arena *a, const call_names *from, call_names *out) {
+    call_names copy = {.items = tare__arena_array(a, from->count, sizeof *copy.items)};
+    if (copy.items == NULL && from->count > 0) return false;
+    for (; copy.count < from->count; copy.count++) {
+        copy.items[copy.count] = tare__arena_strdup(a, from->items[copy.count]);
+        if (copy.items[copy.count] == NULL) return false;
+    }
+    *out = copy;
+    return true;
+}
+
 void tare__graph_move_before(node *n, node *before) {
     if (n == before) return;
     graph *g = n->owner;

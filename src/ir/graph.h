@@ -53,6 +53,13 @@ struct node {
     size_t id; // unique in the graph, never reused: an index for a pass's own tables
 };
 
+typedef struct call_names {
+    const char **items;
+    size_t count;
+} call_names;
+/// Copies into `a`; false when memory is short.
+bool tare__call_names_copy(arena *a, const call_names *from, call_names *out);
+
 struct graph {
     arena memory;
     node *first, *last;
@@ -64,6 +71,9 @@ struct graph {
     // What a file of an exported program says beside its graph, kept so that it can be written
     // again: a JSON object (io/pt2/about.h); NULL if none.
     const char *export_json;
+    // What the file that the graph was read from calls its inputs, a name per placeholder, and its
+    // outputs, a name per item of what is returned (ir/call_names.h); empty where it names none.
+    call_names input_names, output_names;
 };
 
 tare_status tare__graph_create(graph **out, tare_error *err);

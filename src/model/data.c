@@ -234,6 +234,11 @@ static tare_status write_map(const char *path, const map *arrays, tare_error *er
     TARE_TRY(tare_arrays_check_path(path, err));
     if (strcmp(path, "-") == 0 || tare__ends_with(path, ".npz"))
         return tare__npz_write(path, arrays, err);
+    if (tare__ends_with(path, ".safetensors") && tare__map_has(arrays, "__metadata__"))
+        return tare__hint(err,
+                          tare__fail(err, TARE_INVALID_ARGUMENT,
+                                     "a .safetensors file cannot hold an array '__metadata__'"),
+                          "write an .npz");
     if (tare__ends_with(path, ".safetensors"))
         return tare__safetensors_write(path, arrays, NULL, err);
     if (arrays->count != 1)

@@ -7,6 +7,7 @@
 #include "core/memory/alloc.h"
 #include "dnnl/float_kernels.h"
 #include "io/native/model_file.h"
+#include "ir/call_names.h"
 #include "model/coverage.h"
 #include "model/dot.h"
 #include "ops/text/print.h"
@@ -178,7 +179,7 @@ size_t tare_model_input_count(const tare_model *model) {
 
 const char *tare_model_input_name(const tare_model *model, size_t index) {
     for (const node *n = model->root->graph->first; n != NULL; n = n->next)
-        if (tare__node_is_input(n) && index-- == 0) return n->target;
+        if (tare__node_is_input(n) && index-- == 0) return tare__input_name(n);
     return NULL;
 }
 

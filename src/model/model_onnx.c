@@ -32,7 +32,7 @@ typedef struct onnx_job {
 static tare_status take_shape(const onnx_job *job, const tare_input_shape *given) {
     for (size_t i = 0; i < job->input_count; i++) {
         data_input *in = &job->inputs[i];
-        if (strcmp(in->name, given->input) != 0) continue;
+        if (!tare__data_input_is(in, given->input)) continue;
         if (in->ndim >= 0 && !in->is_example)
             return tare__fail(job->err, TARE_INVALID_ARGUMENT,
                               "input '%s': the model says its shape", in->name);

@@ -3,6 +3,7 @@
 #include "model/pass.h"
 
 #include "core/memory/alloc.h"
+#include "ir/call_names.h"
 #include "ops/interpret.h"
 
 tare_status tare__pass_begin(pass *p, const char *name, const tare_model *source,
@@ -42,12 +43,17 @@ tare_status tare__pass_end(pass *p, tare_status status, tare_model **out) {
 
 tare_status tare__pass_rebuild(pass *p, graph *g) {
     module *rebuilt = NULL;
+    graph *before = p->model->root->graph;
+    tare_status status = TARE_OK;
     if (g == NULL) {
-        g = p->model->root->graph;
+        g = before;
         p->model->root->graph = NULL;
+    } else {
+        status = tare__call_names_set(g, &before->input_names, &before->output_names, p->err);
     }
-    const tare_status status = tare__module_from_graph(p->model->root, g, &tare__class_container,
-                                                       &tare__class_graph_module, &rebuilt, p->err);
+    if (status == TARE_OK)
+        status = tare__module_from_graph(p->model->root, g, &tare__class_container,
+                                         &tare__class_graph_module, &rebuilt, p->err);
     if (status != TARE_OK) {
         tare__graph_destroy(g);
         return status;

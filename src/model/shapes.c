@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
+#include "ir/call_names.h"
 #include "model/model.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
@@ -23,6 +24,7 @@ struct tare_shapes {
     const node **input_nodes;
     size_t input_count;
     node_shapes *nodes; // by node id
+    call_names output_names;
     node_shapes outputs;
     char *unknown; // NULL: all is known
 };
@@ -51,7 +53,7 @@ static const char *input_name_at(const void *user, size_t index) {
 static tare_status find_input(tare_shapes *s, const char *name, data_input **out, tare_error *err) {
     for (size_t i = 0; i < s->input_count; i++) {
         *out = &s->inputs[i];
-        if (strcmp((*out)->name, name) == 0) return TARE_OK;
+        if (tare__data_input_is(*out, name)) return TARE_OK;
     }
     return tare__suggest(err, tare__fail(err, TARE_NOT_FOUND, "the model has no input '%s'", name),
                          name, input_name_at, s);
@@ -167,8 +169,11 @@ static tare_status run_on(shape_run *r, const tare_model *model, const value *in
                             .shapes_only = true,
                             .after = note,
                             .user = r};
-    const tare_status status = tare__interpret(&it, inputs, count, &memory, &result, r->err);
-    if (status == TARE_OK) tare__value_release_tensors(&result);
+    tare_status status = tare__interpret(&it, inputs, count, &memory, &result, r->err);
+    if (status == TARE_OK)
+        status = tare__output_names(it.root->graph, &result, &r->shapes->memory,
+                                    &r->shapes->output_names, r->err);
+    tare__value_release_tensors(&result);
     tare__arena_release(&memory);
     return status;
 }
@@ -249,19 +254,19 @@ static const data_input *unknown_input(const tare_shapes *s) {
 static tare_status name_outputs(tare_shapes *s, tare_error *err) {
     const node *last = tare__graph_output(s->graph);
     const node_shapes none = {0}, *known = last != NULL ? &s->nodes[last->id] : &none;
-    const char **names = NULL;
-    const size_t count = known->count > 0 ? known->count : tare__output_count(s->graph);
-    TARE_TRY(tare__output_names(s->graph, count, &s->memory, &names, err));
+    if (known->count == 0 || known->count != s->output_names.count)
+        TARE_TRY(tare__output_names(s->graph, NULL, &s->memory, &s->output_names, err));
+    const size_t count = s->output_names.count;
     s->outputs.items = tare__arena_array(&s->memory, count + 1, sizeof *s->outputs.items);
     if (s->outputs.items == NULL) return tare__out_of_memory(err);
     s->outputs.count = count;
     for (size_t i = 0; i < count; i++) {
         tare_tensor_info *out = &s->outputs.items[i];
-        if (i < known->count)
+        if (known->count == count)
             *out = known->items[i];
         else
             *out = (tare_tensor_info){.struct_size = sizeof *out, .ndim = -1};
-        out->name = names[i];
+        out->name = s->output_names.items[i];
     }
     return TARE_OK;
 }

@@ -13,10 +13,4 @@
 tare_status tare__meta_input(const data_input *input, int64_t open, tare_tensor **out,
                              tare_error *err);
 
-/// The names of `count` outputs (see tare_shapes_output), in `memory`.
-tare_status tare__output_names(const graph *g, size_t count, arena *memory, const char ***out,
-                               tare_error *err);
-/// How many outputs the graph's result has if each of its nodes gives one tensor.
-size_t tare__output_count(const graph *g);
-
 #endif

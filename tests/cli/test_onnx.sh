@@ -46,6 +46,16 @@ cp $files/open_size "$work/open.onnx"
 expect 0 bench "$work/open.onnx" --against "$work/open.onnx" --dim M=4 --seconds 1
 refuses 1 'only ONNX files' bench "$digits" --dim M=4
 
+# Outputs are called as in the file, also through our own format and in a file that is written.
+expect 0 run $files/conv --input random:2 --output "$work/y.safetensors" --json
+says '"name": "y"'
+expect 0 export $files/conv --to tare -o "$work/named.safetensors"
+expect 0 export $files/conv --to onnx -o "$work/named.onnx"
+for named in "$work/named.safetensors" "$work/named.onnx"; do
+    expect 0 run "$named" --input x=random:2 --output "$work/again.safetensors"
+    cmp "$work/y.safetensors" "$work/again.safetensors"
+done
+
 # Written once in our own format, it is the same model.
 expect 0 export $files/open_size --to tare --dim M=4 -o "$work/own.safetensors"
 "$tare" print $files/open_size --dim M=4 >"$work/before"

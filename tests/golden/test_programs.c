@@ -170,6 +170,39 @@ static void programs_compute_what_torch_did(void **state) {
         run_calls(programs[i], put_program(programs[i]));
 }
 
+// --- what inputs and outputs are called ---
+
+static void check_call_names(const tare_model *model) {
+    static const char *const inputs[] = {"pair.0", "pair.1.0", "pair.1.1", "table.k", "scale"};
+    static const char *const outputs[] = {"output.0.y",         "output.0.parts.0.0",
+                                          "output.0.parts.0.1", "output.0.parts.0.2",
+                                          "output.0.top.0",     "output.0.top.1",
+                                          "output.1"};
+    tare_session *session = NULL;
+    CHECK_DONE(tare_session_create(model, NULL, &session, job_error()));
+    assert_int_equal(tare_model_input_count(model), 5);
+    for (size_t i = 0; i < 5; i++)
+        assert_string_equal(tare_model_input_name(model, i), inputs[i]);
+    assert_int_equal(tare_session_output_count(session), 7);
+    for (size_t i = 0; i < 7; i++)
+        assert_string_equal(tare_session_output_name(session, i), outputs[i]);
+    assert_null(tare_session_output_name(session, 7));
+    tare_session_destroy(session);
+}
+
+static void nested_inputs_and_outputs_are_called_by_their_paths(void **state) {
+    (void)state;
+    const char *own = temp_path("own.safetensors");
+    tare_model *model = NULL, *again = NULL;
+    CHECK_DONE(tare_model_read(put_program("containers"), NULL, &model, job_error()));
+    check_call_names(model);
+    CHECK_DONE(tare_model_write(model, own, job_error()));
+    CHECK_DONE(tare_model_read(own, NULL, &again, job_error()));
+    check_call_names(again);
+    tare_model_destroy(model);
+    tare_model_destroy(again);
+}
+
 // --- what they are when we write them ---
 
 // Strides, where data that was not dense is now.
@@ -370,6 +403,7 @@ static void every_allocation_of_writing_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_compute_what_torch_did),
+        cmocka_unit_test(nested_inputs_and_outputs_are_called_by_their_paths),
         cmocka_unit_test(written_programs_are_what_they_were),
         cmocka_unit_test(our_files_keep_what_programs_need),
         cmocka_unit_test(inserted_nodes_follow_open_sizes),

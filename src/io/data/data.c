@@ -17,10 +17,29 @@ static tare_status copy_options(data_source *s, const char *spec, const data_inp
     for (size_t i = 0; i < input_count; i++) {
         s->inputs[i] = inputs[i];
         s->inputs[i].name = tare__arena_strdup(&s->memory, inputs[i].name);
-        if (s->inputs[i].name == NULL) return tare__out_of_memory(err);
+        if (s->inputs[i].name == NULL ||
+            !tare__arena_copy_text(&s->memory, inputs[i].argument, &s->inputs[i].argument))
+            return tare__out_of_memory(err);
     }
     s->input_count = input_count;
     return TARE_OK;
+}
+
+static bool is_called(const char *name, const char *chars, size_t length) {
+    return name != NULL && strlen(name) == length && memcmp(name, chars, length) == 0;
+}
+
+bool tare__data_find(const data_source *s, const char *chars, size_t length, size_t *out) {
+    for (*out = 0; *out < s->input_count; ++*out)
+        if (is_called(s->inputs[*out].name, chars, length)) return true;
+    for (*out = 0; *out < s->input_count; ++*out)
+        if (is_called(s->inputs[*out].argument, chars, length)) return true;
+    return false;
+}
+
+bool tare__data_input_is(const data_input *input, const char *name) {
+    const size_t length = strlen(name);
+    return is_called(input->name, name, length) || is_called(input->argument, name, length);
 }
 
 static tare_status open_kind(data_source *s, tare_error *err) {

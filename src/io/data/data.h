@@ -27,12 +27,16 @@
 /// What a model wants.
 typedef struct data_input {
     const char *name;
+    const char *argument; // another name that data may have: the graph's; NULL: there is none
     int ndim;                     // -1: unknown
     int64_t shape[TARE_MAX_DIMS]; // -1: unknown; shape[0] is the batch and not looked at
     tare_dtype dtype;             // unset: unknown
     bool is_example; // the shape was seen once: random data and rows take it, files need not
     bool is_finite;  // infinities are refused as NaNs are
 } data_input;
+
+/// Is it called so, by either name?
+bool tare__data_input_is(const data_input *input, const char *name);
 
 struct node; // ir/graph.h
 /// What the model says of an input: `val` of its meta is what must be so, `example` what the

@@ -4,7 +4,7 @@
 
 #include "core/json/json.h"
 #include "io/data/data.h"
-#include "ir/graph.h"
+#include "ir/call_names.h"
 
 // Exported graphs say shape and dtype of their inputs: {"val": {"shape": [1, null], "dtype":
 // ".."}}.
@@ -27,7 +27,8 @@ static tare_status read_value_meta(const json_at *val, data_input *out, tare_err
 }
 
 tare_status tare__describe_input(const node *placeholder, data_input *out, tare_error *err) {
-    *out = (data_input){.name = placeholder->target, .ndim = -1};
+    *out = (data_input){
+        .name = tare__input_name(placeholder), .argument = placeholder->target, .ndim = -1};
     if (placeholder->meta_json == NULL) return TARE_OK;
     json_t *meta = NULL;
     TARE_TRY(tare__json_parse(placeholder->meta_json, strlen(placeholder->meta_json), &meta, err));

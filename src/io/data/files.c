@@ -135,11 +135,7 @@ static bool position_in_name(const char *name, const char *prefix, size_t count,
 }
 
 static bool find_input(const data_source *s, const char *array, size_t *out) {
-    for (size_t i = 0; i < s->input_count; i++) {
-        if (strcmp(s->inputs[i].name, array) != 0) continue;
-        *out = i;
-        return true;
-    }
+    if (tare__data_find(s, array, strlen(array), out)) return true;
     *out = 0;
     if (s->input_count == 1) return IS_AMONG(array, only_names);
     return position_in_name(array, "input.", s->input_count, out) ||

@@ -30,10 +30,10 @@ typedef struct named {
 static size_t name_at(const data_source *s, const char *at) {
     const size_t length = strcspn(at, "=");
     if (at[length] != '=') return 0;
-    for (size_t i = 0; i < s->input_count; i++)
-        if (strlen(s->inputs[i].name) == length && strncmp(s->inputs[i].name, at, length) == 0)
-            return length;
-    return tare__data_is_label_name(at, length) ? length : 0;
+    size_t unused;
+    const bool is_known =
+        tare__data_find(s, at, length, &unused) || tare__data_is_label_name(at, length);
+    return is_known ? length : 0;
 }
 
 bool tare__data_is_named(const data_source *s) {
@@ -129,8 +129,8 @@ static tare_status at_spec(const data_source *s, tare_status status, tare_error 
 
 static tare_status open_part(data_source *s, named *n, const char *name, const char *spec,
                              tare_error *err) {
-    for (size_t i = 0; i < s->input_count; i++) {
-        if (strcmp(s->inputs[i].name, name) != 0) continue;
+    size_t i;
+    if (tare__data_find(s, name, strlen(name), &i)) {
         if (n->parts[i].source != NULL)
             return at_spec(
                 s, tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s' is given twice", name), err);

@@ -40,6 +40,8 @@ tare_status tare__data_open_pictures(data_source *s, tare_error *err);
 tare_status tare__data_open_named(data_source *s, tare_error *err);
 /// Whether the spec asks for pictures, by a look at the disk; fails only where memory is gone.
 tare_status tare__data_is_pictures(const char *spec, bool *out, tare_error *err);
+/// The input of this name, or else the one of this argument.
+bool tare__data_find(const data_source *s, const char *chars, size_t length, size_t *out);
 /// Whether it names inputs.
 bool tare__data_is_named(const data_source *s);
 /// An array that holds labels may be called so: labels, label, y.

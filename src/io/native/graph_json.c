@@ -10,6 +10,7 @@
 #include "core/json/write.h"
 #include "io/native/debug_handle.h"
 #include "io/native/value_json.h"
+#include "ir/call_names.h"
 #include "ops/classes/classes.h"
 #include "ops/op.h"
 
@@ -214,6 +215,40 @@ static tare_status read_codegen(reader *r, const json_at *at) {
     return keep_json(r, &about, &r->graph->export_json);
 }
 
+// ["x", "mask"]; absent: none.
+static tare_status read_name_list(reader *r, const json_at *names, const char *key,
+                                  call_names *out) {
+    const json_at list = tare__json_get(names, key);
+    if (!tare__json_has(names, key)) return TARE_OK;
+    TARE_TRY(tare__json_expect(&list, JSON_ARRAY, r->err));
+    const size_t count = json_array_size(list.value);
+    out->items = tare__arena_array(&r->scratch, count + 1, sizeof *out->items);
+    if (out->items == NULL) return tare__out_of_memory(r->err);
+    for (; out->count < count; out->count++) {
+        const json_at item = tare__json_item(&list, out->count);
+        TARE_TRY(tare__json_string(&item, &out->items[out->count], r->err));
+    }
+    return TARE_OK;
+}
+
+// Those of an exported program follow from what its file said.
+static tare_status read_names(reader *r, const json_at *object) {
+    static const char *const keys[] = {"inputs", "outputs", NULL};
+    const json_at names = tare__json_get(object, "names");
+    call_names inputs = {0}, outputs = {0};
+    if (!tare__json_has(object, "names")) {
+        const json_at codegen = tare__json_get(object, "codegen");
+        const json_at pytree = tare__json_get(&codegen, "pytree");
+        const json_at about = tare__json_get(&pytree, "export");
+        return tare__call_names_read(r->graph, &about, r->err);
+    }
+    TARE_TRY(tare__json_expect(&names, JSON_OBJECT, r->err));
+    TARE_TRY(tare__json_only_keys(&names, keys, r->err));
+    TARE_TRY(read_name_list(r, &names, "inputs", &inputs));
+    TARE_TRY(read_name_list(r, &names, "outputs", &outputs));
+    return tare__call_names_set(r->graph, &inputs, &outputs, r->err);
+}
+
 static tare_status read_graph(reader *r, const json_at *object) {
     const json_at nodes = tare__json_get(object, "nodes");
     TARE_TRY(tare__json_expect(&nodes, JSON_ARRAY, r->err));
@@ -226,6 +261,7 @@ static tare_status read_graph(reader *r, const json_at *object) {
         const json_at codegen = tare__json_get(object, "codegen");
         TARE_TRY(read_codegen(r, &codegen));
     }
+    TARE_TRY(read_names(r, object));
     // The verifier's complaint is about our file here, not about a pass.
     const tare_status status = tare__graph_verify(r->graph, r->err);
     return status == TARE_INTERNAL
@@ -294,16 +330,28 @@ static tare_status write_node(const node *n, text *out, tare_error *err) {
     return TARE_OK;
 }
 
-tare_status tare__graph_to_json(const graph *g, text *out, tare_error *err) {
-    tare__text_append(out, "\"nodes\": [");
-    for (const node *n = g->first; n != NULL; n = n->next) {
-        if (n != g->first) tare__text_append(out, ", ");
-        TARE_TRY(write_node(n, out, err));
+static void write_name_list(const char *key, const call_names *names, text *out) {
+    tare__text_printf(out, "\"%s\": [", key);
+    for (size_t i = 0; i < names->count; i++) {
+        if (i > 0) tare__text_append(out, ", ");
+        tare__text_json_string(out, names->items[i]);
     }
-    tare__text_append(out, "], \"codegen\": ");
+    tare__text_char(out, ']');
+}
+
+static void write_names(const graph *g, text *out) {
+    if (g->export_json != NULL || g->input_names.count + g->output_names.count == 0) return;
+    tare__text_append(out, ", \"names\": {");
+    write_name_list("inputs", &g->input_names, out);
+    tare__text_append(out, ", ");
+    write_name_list("outputs", &g->output_names, out);
+    tare__text_char(out, '}');
+}
+
+static void write_codegen(const graph *g, text *out) {
     if (g->pytree_signature == NULL) {
         tare__text_append(out, "\"plain\"");
-        return TARE_OK;
+        return;
     }
     tare__text_append(out, "{\"pytree\": {\"signature\": ");
     tare__text_json_string(out, g->pytree_signature);
@@ -311,5 +359,16 @@ tare_status tare__graph_to_json(const graph *g, text *out, tare_error *err) {
     tare__text_json_string(out, g->pytree_flatten);
     if (g->export_json != NULL) tare__text_printf(out, ", \"export\": %s", g->export_json);
     tare__text_append(out, "}}");
+}
+
+tare_status tare__graph_to_json(const graph *g, text *out, tare_error *err) {
+    tare__text_append(out, "\"nodes\": [");
+    for (const node *n = g->first; n != NULL; n = n->next) {
+        if (n != g->first) tare__text_append(out, ", ");
+        TARE_TRY(write_node(n, out, err));
+    }
+    tare__text_append(out, "], \"codegen\": ");
+    write_codegen(g, out);
+    write_names(g, out);
     return TARE_OK;
 }

@@ -482,7 +482,7 @@ static tare_status check_class(const module *m, const char *path, tare_error *er
 }
 
 static tare_status read_graph(reader *r, const json_at *entry, const char *path, module *m) {
-    static const char *const keys[] = {"nodes", "codegen", NULL};
+    static const char *const keys[] = {"nodes", "codegen", "names", NULL};
     if (!tare__json_has(entry, "graph")) return TARE_OK;
     const json_at object = tare__json_get(entry, "graph");
     if (m->class->role != ROLE_CONTAINER)
@@ -515,7 +515,7 @@ static tare_status finish_modules(reader *r) {
 static tare_status check_format(const json_at *top, tare_error *err) {
     static const char *const keys[] = {"format",  "version",    "class_name", "training",
                                        "modules", "parameters", "buffers",    "aliases",
-                                       "nodes",   "codegen",    "quantized",  "state",
+                                       "nodes",   "codegen",    "names",      "quantized",  "state",
                                        "record",  "tare",       "packed",     NULL};
     const json_at format_at = tare__json_get(top, "format");
     const json_at version_at = tare__json_get(top, "version");

@@ -76,6 +76,7 @@ struct plan {
     size_t input_count;
     plan_output *outputs;
     size_t output_count, output_capacity;
+    call_names output_names;  // in `memory`; empty in the plan of a call
     plan_profile *profile;   // NULL: runs are not timed
     plan_replicas *replicas; // NULL: there are none
     plan *tail;              // its last steps, of all samples at once; NULL: there is none

@@ -230,6 +230,10 @@ tare_status tare__plan_run(plan *p, const tare_tensor *const *inputs, tare_tenso
     return status;
 }
 
+const call_names *tare__plan_output_names(const plan *p) {
+    return &p->output_names;
+}
+
 size_t tare__plan_output_count(const plan *p) {
     return p->output_count;
 }

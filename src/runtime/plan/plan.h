@@ -58,6 +58,7 @@ tare_status tare__plan_run_into(plan *p, const tare_tensor *const *inputs,
                                 tare_tensor *const *outputs, size_t output_count, tare_error *err);
 
 size_t tare__plan_output_count(const plan *p);
+const call_names *tare__plan_output_names(const plan *p);
 
 /// For tests and listings: the steps in order, those of a tail last (plan/batched_tail.h).
 size_t tare__plan_step_count(const plan *p);

@@ -4,6 +4,7 @@
 // which a view of it is known.
 #include <string.h>
 
+#include "ir/call_names.h"
 #include "ops/classes/module_call.h"
 #include "runtime/plan/emit.h"
 
@@ -361,7 +362,10 @@ tare_status tare__plan_trace(plan_builder *b, const tare_tensor *const *inputs, 
     if (values == NULL) return tare__out_of_memory(b->err);
     TARE_TRY(make_inputs(b, inputs, count, values));
     TARE_TRY(tare__interpret(&it, values, count, &b->plan->memory, &result, b->err));
-    const tare_status status = note_outputs(b, &result);
+    tare_status status = note_outputs(b, &result);
+    if (status == TARE_OK)
+        status = tare__output_names(it.root->graph, &result, &b->plan->memory,
+                                    &b->plan->output_names, b->err);
     tare__value_release_tensors(&result); // the plan keeps them
     return status;
 }

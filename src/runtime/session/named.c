@@ -4,7 +4,6 @@
 
 #include "core/memory/alloc.h"
 #include "model/model.h"
-#include "model/shapes.h"
 #include "runtime/session/session.h"
 
 typedef struct named_run {
@@ -15,7 +14,6 @@ typedef struct named_run {
     size_t input_count;
     tare_tensor **results; // all outputs; references owned
     size_t result_count;
-    const char **result_names;
     tare_error *err;
 } named_run;
 
@@ -74,21 +72,21 @@ static tare_status run_for(named_run *r, size_t capacity) {
 
 // A node of the result that gives a tuple has more outputs than the graph says: then again.
 static tare_status run_all(named_run *r) {
-    const size_t expected = tare__output_count(r->model->root->graph);
+    const size_t expected = tare_session_output_count(r->session);
     const tare_status status = run_for(r, expected);
     return status != TARE_OK && r->result_count > expected ? run_for(r, r->result_count) : status;
 }
 
 static const char *result_name_at(const void *user, size_t index) {
     const named_run *r = user;
-    return index < r->result_count ? r->result_names[index] : NULL;
+    return tare_session_output_name(r->session, index);
 }
 
 static tare_status find_result(const named_run *r, const char *name, size_t *out) {
     if (name == NULL) return tare__fail(r->err, TARE_INVALID_ARGUMENT, "an output's name is NULL");
     for (size_t i = 0; i < r->result_count; i++) {
         *out = i;
-        if (strcmp(r->result_names[i], name) == 0) return TARE_OK;
+        if (strcmp(tare_session_output_name(r->session, i), name) == 0) return TARE_OK;
     }
     return tare__suggest(r->err,
                          tare__fail(r->err, TARE_NOT_FOUND, "the model has no output '%s'", name),
@@ -98,8 +96,6 @@ static tare_status find_result(const named_run *r, const char *name, size_t *out
 static tare_status pick_outputs(named_run *r, const char *const *names, tare_tensor **outputs,
                                 size_t count) {
     size_t at = 0;
-    TARE_TRY(tare__output_names(r->model->root->graph, r->result_count, &r->memory,
-                                &r->result_names, r->err));
     for (size_t i = 0; i < count; i++) TARE_TRY(find_result(r, names[i], &at));
     for (size_t i = 0; i < count; i++)
         if (find_result(r, names[i], &at) == TARE_OK)

@@ -13,6 +13,7 @@
 #include "core/system/mapping.h"
 #include "dnnl/float_kernels.h"
 #include "dnnl/float_layers.h"
+#include "ir/call_names.h"
 #include "model/model.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
@@ -65,6 +66,11 @@ struct tare_session {
     int refusal_count;
     tare_node_watcher watcher;
     void *watcher_user;
+    // Of the outputs of the latest run: of its plan, or of the session's own; before the first run
+    // as far as the graph tells.
+    const call_names *output_names;
+    call_names own_names;
+    arena name_memory;
 };
 
 // --- what is kept per node ---
@@ -150,6 +156,12 @@ static tare_status refuse_bf16(tare_error *err) {
                       "bfloat16 is a library's: neither references nor portable floats have it");
 }
 
+static tare_status name_outputs(tare_session *s, const value *result, tare_error *err) {
+    tare__arena_clear(&s->name_memory);
+    s->output_names = &s->own_names;
+    return tare__output_names(s->model->root->graph, result, &s->name_memory, &s->own_names, err);
+}
+
 static tare_status prepare_fast(tare_session *s, tare_error *err) {
     s->kernels.space.least_shared_macs = LEAST_SHARED_MACS;
     const float_provider *floats = &tare__portable_floats;
@@ -188,6 +200,7 @@ static tare_status prepare(tare_session *s, const tare_session_options *given, t
     const engine_query linear = {.groups = 1}, conv = {.is_conv = true, .groups = 1};
     s->linear_rule = tare__engine_rule(s->model->engine, &linear);
     s->conv_rule = tare__engine_rule(s->model->engine, &conv);
+    TARE_TRY(name_outputs(s, NULL, err));
     TARE_TRY(tare__isa_choose(&s->kernels.isa, err));
     s->kernels.elementwise = tare__elementwise_choose(s->kernels.isa);
     s->kernels.rows = tare__row_kernels_choose(s->kernels.isa);
@@ -245,6 +258,7 @@ void tare_session_destroy(tare_session *session) {
     tare__scratch_release(&session->call_block);
     tare__thread_pool_destroy(session->kernels.space.pool);
     tare__module_release(session->own);
+    tare__arena_release(&session->name_memory);
     tare__free(session);
 }
 
@@ -285,6 +299,15 @@ void tare_session_watch(tare_session *session, tare_node_watcher watcher, void *
 
 const tare_model *tare__session_model(const tare_session *session) {
     return session->model;
+}
+
+size_t tare_session_output_count(const tare_session *session) {
+    return session->output_names->count;
+}
+
+const char *tare_session_output_name(const tare_session *session, size_t index) {
+    const call_names *names = session->output_names;
+    return index < names->count ? names->items[index] : NULL;
 }
 
 const plan *tare__session_plan(const tare_session *session) {
@@ -369,6 +392,7 @@ static tare_status interpret(tare_session *s, const tare_tensor *const *inputs, 
     arena memory = {0};
     value result = tare__none();
     tare_status status = run(s, &memory, inputs, input_count, &result, err);
+    if (status == TARE_OK) status = name_outputs(s, &result, err);
     if (status == TARE_OK) status = hand_out(&result, outputs, capacity, count, err);
     tare__value_release_tensors(&result);
     tare__arena_release(&memory);
@@ -380,6 +404,7 @@ static tare_status interpret(tare_session *s, const tare_tensor *const *inputs, 
 static void keep_plan(tare_session *s, size_t from, plan *p) {
     for (size_t i = from; i > 0; i--) s->plans[i] = s->plans[i - 1];
     s->plans[0] = p;
+    s->output_names = tare__plan_output_names(p);
 }
 
 static tare_status make_plan(tare_session *s, const tare_tensor *const *inputs, size_t count,

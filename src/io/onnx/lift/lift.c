@@ -7,6 +7,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/text/text.h"
+#include "ir/call_names.h"
 
 // --- constants that stay tensors ---
 
@@ -105,7 +106,7 @@ static tare_status copy_args(lift *l, const node *n, node_spec *spec) {
 static tare_status add_plain(lift *l, const node *n) {
     const onnx_scope *scope = tare__onnx_info(l->in, n)->scope;
     node_spec spec = {.op = n->op, .target = n->target};
-    if (n->op == NODE_PLACEHOLDER || n->op == NODE_OUTPUT) spec.like = n;
+    if (n->op == NODE_PLACEHOLDER) spec.like = n;
     TARE_TRY(add_constants(l, n->inputs, n->input_count));
     TARE_TRY(copy_args(l, n, &spec));
     node **out = &l->mapped[n->id];
@@ -168,6 +169,8 @@ static tare_status build(lift *l) {
     TARE_TRY(tare__graph_create(&l->g, l->err));
     for (const node *n = l->in->draft->first; n != NULL; n = n->next) TARE_TRY(add_node(l, n));
     leave_training(l->root);
+    TARE_TRY(tare__call_names_set(l->g, &l->in->draft->input_names, &l->in->draft->output_names,
+                                  l->err));
     return tare__graph_verify(l->g, l->err);
 }
 

@@ -14,6 +14,7 @@
 #include "io/onnx/read/own.h"
 #include "io/onnx/read/rules.h"
 #include "io/onnx/read/state.h"
+#include "ir/call_names.h"
 
 enum {
     FOLDED_MACS = 1 << 30,
@@ -286,23 +287,6 @@ static tare_status output_value(onnx_import *in, const Onnx__ValueInfoProto *inf
     return TARE_OK;
 }
 
-// {"names": [..]}, which tare_shapes_output hands out.
-static tare_status name_outputs(onnx_import *in, const Onnx__GraphProto *g, node *n) {
-    text meta = {0};
-    tare__text_append(&meta, "{\"names\": [");
-    for (size_t i = 0; i < g->n_output; i++) {
-        if (i > 0) tare__text_append(&meta, ", ");
-        tare__text_json_string(&meta, g->output[i]->name);
-    }
-    tare__text_append(&meta, "]}");
-    tare_status status = tare__text_status(&meta, in->err);
-    if (status == TARE_OK &&
-        !tare__arena_copy_text(&in->draft->memory, tare__text_chars(&meta), &n->meta_json))
-        status = tare__out_of_memory(in->err);
-    tare__text_release(&meta);
-    return status;
-}
-
 static tare_status add_outputs(onnx_import *in, const Onnx__GraphProto *g) {
     value result = tare__value_sequence(&in->memory, VALUE_TUPLE, (uint32_t)g->n_output);
     if (g->n_output == 0)
@@ -316,7 +300,6 @@ static tare_status add_outputs(onnx_import *in, const Onnx__GraphProto *g) {
                             .arg_count = 1};
     node *n = NULL;
     TARE_TRY(tare__graph_insert(in->draft, &spec, NULL, &n, in->err));
-    TARE_TRY(name_outputs(in, g, n));
     return tare__onnx_add_info(in, n, NULL, "");
 }
 
@@ -361,6 +344,21 @@ static tare_status describe_inputs(onnx_import *in) {
     return TARE_OK;
 }
 
+// --- names ---
+
+// As the file has them: those of arguments are made identifiers.
+static tare_status name_call(onnx_import *in, const Onnx__GraphProto *g) {
+    const char **names = tare__arena_array(&in->memory, g->n_input + g->n_output, sizeof *names);
+    call_names inputs = {.items = names};
+    if (names == NULL) return tare__out_of_memory(in->err);
+    for (size_t i = 0; i < g->n_input; i++)
+        if (!tare__map_has(&in->initializer_names, g->input[i]->name))
+            names[inputs.count++] = g->input[i]->name;
+    const call_names outputs = {.items = names + inputs.count, .count = g->n_output};
+    for (size_t i = 0; i < g->n_output; i++) outputs.items[i] = g->output[i]->name;
+    return tare__call_names_set(in->draft, &inputs, &outputs, in->err);
+}
+
 // --- the whole ---
 
 static void note_origin(const onnx_file *f, const Onnx__GraphProto *g, onnx_origin *out) {
@@ -394,6 +392,7 @@ static tare_status import_graph(onnx_import *in, const tare_model_read_options *
     TARE_TRY(tare__onnx_raise(in));
     TARE_TRY(describe_inputs(in));
     note_origin(in->file, g, origin);
+    TARE_TRY(name_call(in, g));
     return tare__onnx_lift(in, out);
 }
 

@@ -77,6 +77,21 @@ static bool is_made(const onnx_writer *w, const char *name) {
     return false;
 }
 
+static void rename_value(onnx_writer *w, const char *from, const char *to) {
+    for (size_t i = 0; i < w->node_count; i++) {
+        out_node *n = &w->nodes[i];
+        for (size_t k = 0; k < n->output_count; k++)
+            if (strcmp(n->outputs[k], from) == 0) n->outputs[k] = to;
+        for (size_t k = 0; k < n->input_count; k++)
+            if (strcmp(n->inputs[k], from) == 0) n->inputs[k] = to;
+    }
+}
+
+static const char *wanted_name(const onnx_writer *w) {
+    const size_t index = w->output_names.count;
+    return index < w->wanted_outputs.count ? w->wanted_outputs.items[index] : NULL;
+}
+
 // Every output is the result of a node of its own.
 tare_status tare__onnx_add_output(onnx_writer *w, const tare_tensor *t, const tare_tensor *other) {
     const node *last = tare__graph_output(w->root->graph);
@@ -88,9 +103,24 @@ tare_status tare__onnx_add_output(onnx_writer *w, const tare_tensor *t, const ta
     if (!is_made(w, name) || tare__map_has(&w->output_names, name))
         name = OUT(&o, "Identity", name);
     TARE_TRY(o.status);
-    if (!tare__map_set(&w->output_names, name, NULL)) return tare__out_of_memory(w->err);
-    write_info(&w->outputs, GRAPH_OUTPUT, name, element_type(t), t, other);
+    const char *wanted = wanted_name(w);
+    if (wanted == NULL) wanted = name;
+    if (!tare__map_set(&w->output_names, name, (void *)wanted)) return tare__out_of_memory(w->err);
+    write_info(&w->outputs, GRAPH_OUTPUT, wanted, element_type(t), t, other);
     return tare__text_status(&w->outputs, w->err);
+}
+
+tare_status tare__onnx_name_outputs(onnx_writer *w) {
+    map named = {0};
+    bool fits = true;
+    for (size_t i = 0; i < w->output_names.count; i++) {
+        const map_entry *e = &w->output_names.entries[i];
+        rename_value(w, e->key, e->value);
+        fits &= tare__map_set(&named, e->value, NULL);
+    }
+    tare__map_release(&w->output_names);
+    w->output_names = named;
+    return fits ? TARE_OK : tare__out_of_memory(w->err);
 }
 
 static void write_inputs(const onnx_writer *w, text *out) {

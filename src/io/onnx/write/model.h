@@ -9,6 +9,8 @@
 /// t becomes the next output of the file. other: the same for another batch; NULL: the batch is
 /// fixed.
 tare_status tare__onnx_add_output(onnx_writer *w, const tare_tensor *t, const tare_tensor *other);
+/// When all are there: nodes that give one call it as it is to be called.
+tare_status tare__onnx_name_outputs(onnx_writer *w);
 /// Everything but elements as bytes. Initializers that nothing reads are left out.
 tare_status tare__onnx_assemble(onnx_writer *w, onnx_image *out);
 /// A JSON object: how each tensor of our own file is had from the initializers (write/sources.c).

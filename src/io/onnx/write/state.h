@@ -78,14 +78,15 @@ struct onnx_writer {
     map paths;        // "%p" of a tensor of the model -> const char * (its path)
     map names;        // every name of a value
     map node_names;
-    map output_names;
-    map constants;          // content -> const char *
-    map codes;              // path of a weight -> tare_tensor *, its integers; references owned
-    map weights;            // "%p" of such integers -> path
-    map dynamic;            // "%p" of a tensor -> out_dynamic *
-    map sources;            // path of a tensor of the model -> onnx_source *
-    const char *batch_size; // the value that is the batch; NULL: not computed yet
-    text refusals, notes;   // items of JSON lists
+    map output_names;          // -> what it is to be called
+    call_names wanted_outputs; // one per output; NULL: as its node
+    map constants;             // content -> const char *
+    map codes;                 // path of a weight -> tare_tensor *, its integers; references owned
+    map weights;               // "%p" of such integers -> path
+    map dynamic;               // "%p" of a tensor -> out_dynamic *
+    map sources;               // path of a tensor of the model -> onnx_source *
+    const char *batch_size;    // the value that is the batch; NULL: not computed yet
+    text refusals, notes;      // items of JSON lists
     size_t refusal_count;
     text first_refusal; // sentences, for the error
     text outputs;       // as bytes

@@ -11,6 +11,7 @@
 #include "io/onnx/write/rules.h"
 #include "io/onnx/write/state.h"
 #include "io/onnx/write/wire.h"
+#include "ir/call_names.h"
 #include "ops/quantized/rule.h"
 
 enum {
@@ -421,6 +422,24 @@ static tare_status refuse_all(onnx_writer *w) {
 
 // --- outputs ---
 
+// An output that the model names is called so in the file, any other as the node that gives it.
+// Before there are nodes: none may take these names.
+static tare_status reserve_output_names(onnx_writer *w) {
+    const graph *g = w->root->graph;
+    const bool is_named = g->output_names.count > 0 && g->export_json == NULL;
+    call_names *names = &w->wanted_outputs;
+    TARE_TRY(tare__output_names(g, &w->trace.outputs, &w->memory, names, w->err));
+    for (size_t i = 0; i < names->count; i++) {
+        const char *name = names->items[i];
+        const bool is_default = strcmp(name, "output") == 0 || tare__starts_with(name, "output.");
+        if (is_default && !is_named)
+            names->items[i] = NULL;
+        else if ((names->items[i] = tare__out_unique(w, &w->names, name)) == NULL)
+            return tare__out_of_memory(w->err);
+    }
+    return TARE_OK;
+}
+
 static tare_status write_outputs(onnx_writer *w, const value *v, const value *other) {
     if (v->kind != VALUE_TENSOR && !tare__value_has_items(v))
         return tare__fail(w->err, TARE_UNSUPPORTED,
@@ -447,9 +466,11 @@ static tare_status write_model(onnx_writer *w, onnx_image *out) {
     TARE_TRY(tare__module_walk(w->root, note_paths, w, w->err));
     TARE_TRY(trace_all(w));
     TARE_TRY(bind_inputs(w));
+    TARE_TRY(reserve_output_names(w));
     for (size_t i = 0; i < w->trace.record_count; i++) TARE_TRY(write_record(w, i));
     if (w->refusal_count > 0) return refuse_all(w);
     TARE_TRY(write_outputs(w, &w->trace.outputs, w->has_other ? &w->other.outputs : NULL));
+    TARE_TRY(tare__onnx_name_outputs(w));
     TARE_TRY(tare__onnx_fit_runtime(w));
     return tare__onnx_assemble(w, out);
 }

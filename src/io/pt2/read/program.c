@@ -13,6 +13,7 @@
 #include "io/pt2/pt2.h"
 #include "io/pt2/read/archive.h"
 #include "io/pt2/signature.h"
+#include "ir/call_names.h"
 #include "ops/op.h"
 
 enum { SCHEMA_MAJOR = 8, MOST_RESULTS = 4096 };
@@ -565,7 +566,8 @@ static tare_status read_program(reader *r, const json_at *top) {
     r->tensors = tare__json_get(&r->graph, "tensor_values");
     TARE_TRY(read_graph(r));
     TARE_TRY(tare__pt2_keep_about(r->g, top, r->err));
-    return tare__pt2_set_signature(r->g, &calls, r->err);
+    TARE_TRY(tare__pt2_set_signature(r->g, &calls, r->err));
+    return tare__call_names_read(r->g, &inside, r->err);
 }
 
 static tare_status read_json(reader *r) {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What inputs and outputs are called. Whatever is nested is called by its path: "both.0" is the
+// first item of what the mapping that a model returns has under "both". An output that stands in no
+// mapping is "output", or "output.0" where there are several.
+#ifndef IR_CALL_NAMES_H
+#define IR_CALL_NAMES_H
+
+#include "core/json/json.h"
+#include "ir/graph.h"
+
+/// Sets g's names from the trees of arguments and results in `about`, an object with
+/// `module_call_graph` and `treespec_namedtuple_fields` as torch.export writes them. None are set
+/// where it has no trees, or trees of another graph. Errors name the place.
+tare_status tare__call_names_read(graph *g, const json_at *about, tare_error *err);
+/// Sets g's names to copies of these; a list without items takes the names away.
+tare_status tare__call_names_set(graph *g, const call_names *inputs, const call_names *outputs,
+                                 tare_error *err);
+
+/// The name of an input. Lent by the graph.
+const char *tare__input_name(const node *placeholder);
+/// The names of the tensors that g returns, in order, each once. result: what a run, or its shapes,
+/// gave; NULL: as far as the graph tells, which takes a node for one tensor unless its meta says
+/// otherwise. In `memory`.
+tare_status tare__output_names(const graph *g, const value *result, arena *memory, call_names *out,
+                               tare_error *err);
+
+#endif
