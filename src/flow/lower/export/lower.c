@@ -124,6 +124,7 @@ tare_status tare__read_quantized(lowering *l, node *n) {
 static tare_status run(lowering *l) {
     pass *p = l->p;
     p->model->engine = l->engine;
+    TARE_TRY(tare__pt2e_join_chosen(l));
     TARE_TRY(tare__coverage_begin(p->model, p->err)); // of a program that came converted
     TARE_TRY(tare__pt2e_lower_modules(l));
     TARE_TRY(tare__pt2e_lower_tensors(l));

@@ -67,6 +67,9 @@ tare_status tare__own_buffer(lowering *l, const char *base, tare_tensor *t, cons
 /// Every dequantize of quantized values that n reads gives way to the quantized values.
 tare_status tare__read_quantized(lowering *l, node *n);
 
+/// Step: quantization with parameters that are found in a run, written as arithmetic, becomes
+/// quantize operators.
+tare_status tare__pt2e_join_chosen(lowering *l);
 /// Step: modules become calls of their functions, and reference modules' weights constants that are
 /// dequantized. Programs of torch.export have no modules that are called.
 tare_status tare__pt2e_lower_modules(lowering *l);

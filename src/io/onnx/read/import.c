@@ -9,6 +9,7 @@
 #include "core/text/text.h"
 #include "io/onnx/onnx.h"
 #include "io/onnx/pack.h"
+#include "io/onnx/read/expand.h"
 #include "io/onnx/read/options.h"
 #include "io/onnx/read/order.h"
 #include "io/onnx/read/own.h"
@@ -381,6 +382,7 @@ static tare_status import_graph(onnx_import *in, const tare_model_read_options *
     if (in->file->model->n_training_info > 0)
         return tare__fail(in->err, TARE_UNSUPPORTED, "the model holds training steps");
     TARE_TRY(tare__onnx_inline(in->file, &in->memory, &flat, in->err));
+    TARE_TRY(tare__onnx_expand(&flat, &in->memory, in->err));
     TARE_TRY(tare__onnx_order(g, NULL, &in->memory, &sorted, in->err)); // checks all names too
     TARE_TRY(tare__graph_create(&in->draft, in->err));
     TARE_TRY(tare__module_create(&tare__class_graph_module, &in->root, in->err));

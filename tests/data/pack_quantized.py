@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Packs small networks that others have quantized into tests/data/quantized.zip, for the test golden.quantized: the file,
+inputs, and what its own runtime computes.
+
+    pip install torch torchao onnx onnxruntime nncf numpy
+    python tests/data/pack_quantized.py OUT.zip
+
+Three networks (a residual one, a depthwise one, an encoder layer) by ONNX Runtime's quantizer (QDQ, QOperator, dynamic), by
+NNCF and by torchao (static, dynamic, trained). ONNX Runtime runs without its optimizations, which round otherwise. case.json
+holds "file", "operators": the least number in integers, and "error": the most, relative to the greatest output.
+"""
+import argparse
+import copy
+import json
+import pathlib
+import struct
+import tempfile
+import warnings
+import zipfile
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+import torchao.quantization.pt2e.quantizer.x86_inductor_quantizer as x86
+from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static, shape_inference
+from torch import nn
+from torchao.quantization.pt2e import move_exported_model_to_eval
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, prepare_qat_pt2e
+from torchao.testing.pt2e._xnnpack_quantizer import XNNPACKQuantizer, get_symmetric_quantization_config
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1, self.relu = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU()
+        self.conv2, self.bn2 = nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
+        self.pool, self.fc = nn.AdaptiveAvgPool2d(1), nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(x)) + x)
+        return self.fc(torch.flatten(self.pool(y), 1))
+
+
+class Depthwise(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU6(),
+                               nn.Conv2d(8, 8, 3, 1, 1, groups=8, bias=False), nn.BatchNorm2d(8), nn.Hardswish(),
+                               nn.Conv2d(8, 16, 1), nn.MaxPool2d(2))
+        self.fc = nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.fc(self.f(x).mean((2, 3)))
+
+
+class Encoder(nn.Module):
+    def __init__(self, d=16, h=2):
+        super().__init__()
+        self.h = h
+        self.q, self.k, self.v, self.o = (nn.Linear(d, d) for _ in range(4))
+        self.n1, self.n2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.f1, self.f2 = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = (f(x).reshape(b, t, self.h, d // self.h).transpose(1, 2) for f in (self.q, self.k, self.v))
+        a = torch.softmax(q @ k.transpose(-1, -2) * (d // self.h) ** -0.5, -1) @ v
+        x = self.n1(x + self.o(a.transpose(1, 2).reshape(b, t, d)))
+        return self.n2(x + self.f2(nn.functional.gelu(self.f1(x))))
+
+
+NETWORKS = {"residual": (Residual, (2, 3, 16, 16)), "depthwise": (Depthwise, (2, 3, 16, 16)), "encoder": (Encoder, (2, 6, 16))}
+
+
+def network(name):
+    torch.manual_seed(0)
+    build, shape = NETWORKS[name]
+    module, x = build(), torch.randn(shape)
+    module.train()
+    for _ in range(5):
+        module(torch.randn_like(x) * 1.3 + 0.1)
+    return module.eval(), x
+
+
+def batches(x):
+    return [x[i:i + 1] * factor for factor in (1, .7, 1.2) for i in range(2)]
+
+
+class Reader:
+    def __init__(self, x):
+        self.left = iter([{"x": b.numpy()} for b in batches(x)])
+
+    def get_next(self):
+        return next(self.left, None)
+
+
+def onnx_file(name, kind, folder):
+    module, x = network(name)
+    plain, ready, out = (str(folder / f) for f in ("plain.onnx", "ready.onnx", "model.onnx"))
+    torch.onnx.export(module, (x[:1],), plain, dynamo=False, input_names=["x"], output_names=["y"], opset_version=17,
+                      dynamic_axes={"x": {0: "n"}, "y": {0: "n"}})
+    shape_inference.quant_pre_process(plain, ready, skip_symbolic_shape=True)
+    if kind == "dynamic":
+        quantize_dynamic(ready, out)
+    elif kind == "nncf":
+        import nncf
+        data = nncf.Dataset([{"x": b.numpy()} for b in batches(x)])
+        onnx.save(nncf.quantize(onnx.load(plain), data, subset_size=6), out)
+    else:
+        form, dtype, channels = kind.split("_")
+        quantize_static(ready, out, Reader(x), quant_format=QuantFormat[form], activation_type=QuantType[dtype],
+                        weight_type=QuantType.QInt8, per_channel=channels == "channels")
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return out, x, onnxruntime.InferenceSession(out, options).run(None, {"x": x.numpy()})[0]
+
+
+def program(name, kind, folder):
+    module, x = network(name)
+    sizes = ({0: torch.export.Dim("n", max=64)},)
+    trains = kind == "trained"
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=kind == "dynamic", is_qat=trains)
+    quantizer = XNNPACKQuantizer().set_global(config)
+    if kind == "x86":
+        quantizer = x86.X86InductorQuantizer().set_global(x86.get_default_x86_inductor_quantization_config())
+    graph = torch.export.export(copy.deepcopy(module).train(trains), (x,), dynamic_shapes=sizes).module()
+    prepared = (prepare_qat_pt2e if trains else prepare_pt2e)(graph, quantizer)
+    optimizer = torch.optim.SGD(prepared.parameters(), lr=.01)
+    for batch in batches(x):
+        loss = prepared(batch.repeat(2, *[1] * (x.dim() - 1))).square().mean()
+        if trains:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    if trains:
+        move_exported_model_to_eval(prepared)
+    converted = convert_pt2e(prepared)
+    out = str(folder / "model.pt2")
+    torch.export.save(torch.export.export(converted, (x,), dynamic_shapes=sizes), out)
+    return out, x, converted(x).detach().numpy()
+
+
+# Network, who, how, least operators in integers, most error.
+CASES = [
+    ("residual", onnx_file, "QDQ_QUInt8_channels", 6, 1e-5),
+    ("residual", onnx_file, "QDQ_QInt8_tensor", 6, 1e-5),
+    ("residual", onnx_file, "QOperator_QUInt8_channels", 6, 1e-5),
+    ("residual", onnx_file, "dynamic", 1, 1e-5),
+    ("residual", onnx_file, "nncf", 6, 1e-5),
+    ("residual", program, "trained", 8, 1e-5),
+    ("depthwise", onnx_file, "QDQ_QInt8_channels", 7, 1e-5),
+    ("depthwise", onnx_file, "QOperator_QUInt8_tensor", 7, 1e-5),
+    ("depthwise", program, "static", 8, 1e-5),
+    ("encoder", onnx_file, "QDQ_QUInt8_channels", 23, 1e-5),
+    ("encoder", onnx_file, "QOperator_QUInt8_channels", 30, 1e-5),
+    ("encoder", onnx_file, "dynamic", 6, 1e-5),
+    ("encoder", program, "dynamic", 6, 1e-5),
+    ("encoder", program, "x86", 6, 1e-5),
+]
+
+
+def safetensors(arrays):
+    header, data = {}, b""
+    for name, array in arrays.items():
+        bytes_of = np.ascontiguousarray(array, dtype=np.float32).tobytes()
+        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [len(data), len(data) + len(bytes_of)]}
+        data += bytes_of
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def add(archive, name, data):
+    # A fixed date, so that the archive depends on the content only.
+    member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    member.compress_type = zipfile.ZIP_DEFLATED
+    member.external_attr = 0o644 << 16
+    archive.writestr(member, data)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out")
+    args = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    with zipfile.ZipFile(args.out, "w") as archive:
+        for name, make, kind, operators, error in CASES:
+            with tempfile.TemporaryDirectory() as folder:
+                path, x, y = make(name, kind, pathlib.Path(folder))
+                case = f"{name}_{kind.lower()}{'_pt2' if make is program else ''}"
+                text = {"file": pathlib.Path(path).name, "operators": operators, "error": error}
+                add(archive, f"{case}/case.json", json.dumps(text, indent=1) + "\n")
+                add(archive, f"{case}/data.safetensors", safetensors({"input.0": x.numpy(), "output.0": y}))
+                add(archive, f"{case}/{text['file']}", pathlib.Path(path).read_bytes())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks that others have quantized: they are known as quantized, become integers as they are,
+// and give what their own runtime computes. Data: tests/data/quantized.zip, made by
+// tests/data/pack_quantized.py.
+#include "support/test.h"
+
+#include <math.h>
+
+#include "core/json/json.h"
+#include "golden/networks.h"
+#include "replay/case.h"
+#include "support/models.h"
+
+#define ARCHIVE "tests/data/quantized.zip"
+
+static const char *const onnx_names[] = {
+    "residual_qdq_quint8_channels",
+    "residual_qdq_qint8_tensor",
+    "residual_qoperator_quint8_channels",
+    "residual_dynamic",
+    "residual_nncf",
+    "depthwise_qdq_qint8_channels",
+    "depthwise_qoperator_quint8_tensor",
+    "encoder_qdq_quint8_channels",
+    "encoder_qoperator_quint8_channels",
+    "encoder_dynamic",
+};
+static const char *const program_names[] = {
+    "residual_trained_pt2",
+    "depthwise_static_pt2",
+    "encoder_dynamic_pt2",
+    "encoder_x86_pt2",
+};
+
+typedef struct quantized_file {
+    safetensors data;
+    tare_model *model;
+    double operators, error;
+} quantized_file;
+
+static double number(const case_bytes *json, const char *key) {
+    json_t *root = json_loadb((const char *)json->data, json->size, 0, NULL);
+    const double found = json_number_value(json_object_get(root, key));
+    json_decref(root);
+    return found;
+}
+
+static quantized_file read_case(const char *name, const char *file) {
+    char members[64];
+    quantized_file q = {.model = NULL};
+    case_bytes json, data, model;
+    snprintf(members, sizeof members, "%s/", name);
+    const case_place place = {name, ARCHIVE, members};
+    const tare_model_read_options options = {.struct_size = sizeof options, .copies_file = true};
+    CHECK_DONE(case_read_file(&place, "case.json", &json, job_error()));
+    CHECK_DONE(case_read_file(&place, "data.safetensors", &data, job_error()));
+    CHECK_DONE(case_read_file(&place, file, &model, job_error()));
+    q.operators = number(&json, "operators");
+    q.error = number(&json, "error");
+    CHECK_DONE(tare__safetensors_parse(data.store, data.data, data.size, &q.data, job_error()));
+    CHECK_DONE(
+        tare_model_read_memory(model.data, model.size, NULL, &options, &q.model, job_error()));
+    tare__storage_release(json.store);
+    tare__storage_release(data.store);
+    tare__storage_release(model.store);
+    return q;
+}
+
+static void check_result(const char *name, const quantized_file *q, const tare_model *model) {
+    const tensors inputs = tensors_of(&q->data, "input"), wanted = tensors_of(&q->data, "output");
+    tensors found = run_tensors(model, &inputs);
+    const tare_tensor *x = wanted.items[0], *y = found.items[0];
+    double greatest = 0, apart = 0;
+    assert_int_equal(x->count, y->count);
+    for (int64_t i = 0; i < x->count; i++) {
+        greatest = fmax(greatest, fabs(tare__tensor_get(x, i)));
+        apart = fmax(apart, fabs(tare__tensor_get(x, i) - tare__tensor_get(y, i)));
+    }
+    if (!(apart <= q->error * greatest))
+        fail_msg("%s, stage %d: %g of the greatest output apart", name, tare_model_get_stage(model),
+                 apart / greatest);
+    release_tensors(&found);
+}
+
+static void check_file(const char *name, const char *file) {
+    tare_model *lowered = NULL;
+    tare_coverage c = {.struct_size = sizeof c};
+    quantized_file q = read_case(name, file);
+    assert_int_equal(tare_model_get_stage(q.model), TARE_STAGE_REFERENCE);
+    check_result(name, &q, q.model);
+    CHECK_DONE(tare_lower(q.model, NULL, &lowered, job_error()));
+    CHECK_DONE(tare_model_coverage(lowered, &c, job_error()));
+    if ((double)c.quantized_op_count < q.operators)
+        fail_msg("%s: %llu operators in integers, expected %g", name,
+                 (unsigned long long)c.quantized_op_count, q.operators);
+    check_result(name, &q, lowered);
+    tare_model_destroy(lowered);
+    tare_model_destroy(q.model);
+    tare__safetensors_release(&q.data);
+}
+
+static void check_program(void **state) {
+    check_file(*state, "model.pt2");
+}
+
+static void check_onnx(void **state) {
+#ifdef TARE_HAVE_ONNX
+    check_file(*state, "model.onnx");
+#else
+    (void)state;
+    skip();
+#endif
+}
+
+int main(void) {
+    enum {
+        ONNX_NAMES = sizeof onnx_names / sizeof *onnx_names,
+        PROGRAMS = sizeof program_names / sizeof *program_names
+    };
+    struct CMUnitTest tests[ONNX_NAMES + PROGRAMS];
+    for (size_t i = 0; i < ONNX_NAMES; i++)
+        tests[i] = (struct CMUnitTest){
+            .name = onnx_names[i], .test_func = check_onnx, .initial_state = (void *)onnx_names[i]};
+    for (size_t i = 0; i < PROGRAMS; i++)
+        tests[ONNX_NAMES + i] = (struct CMUnitTest){.name = program_names[i],
+                                                    .test_func = check_program,
+                                                    .initial_state = (void *)program_names[i]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
