@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/text/text.h"
 #include "io/onnx/read/inline.h"
 
 #define MICROSOFT "com.microsoft"
@@ -23,19 +24,13 @@ typedef struct integer_operator {
 } integer_operator;
 
 // clang-format off
+// What find_plain does not know.
 static const integer_operator operators[] = {
     {"", "QLinearConv", "Conv", .operands = 2, .result = 6, .bias = 8, .axis = 0},
     {"", "QLinearMatMul", "MatMul", .operands = 2, .result = 6, .axis = -1},
     {MICROSOFT, "QGemm", "Gemm", .operands = 2, .result = 7, .bias = 6, .axis = 1},
-    {MICROSOFT, "QLinearAdd", "Add", .operands = 2, .result = 6},
-    {MICROSOFT, "QLinearAveragePool", "AveragePool", .operands = 1, .result = 3},
     {MICROSOFT, "QLinearConcat", "Concat", .first = 2, .result = 0},
-    {MICROSOFT, "QLinearGlobalAveragePool", "GlobalAveragePool", .operands = 1, .result = 3},
-    {MICROSOFT, "QLinearLeakyRelu", "LeakyRelu", .operands = 1, .result = 3},
-    {MICROSOFT, "QLinearMul", "Mul", .operands = 2, .result = 6},
     {MICROSOFT, "QLinearReduceMean", "ReduceMean", .operands = 1, .result = 3, .opset = 13},
-    {MICROSOFT, "QLinearSigmoid", "Sigmoid", .operands = 1, .result = 3},
-    {MICROSOFT, "QLinearSoftmax", "Softmax", .operands = 1, .result = 3},
 };
 // clang-format on
 
@@ -219,12 +214,26 @@ static tare_status expand_product(expander *e, const node_proto *n, const onnx_p
 
 // --- which ---
 
-static const integer_operator *find(const node_proto *n) {
+// ONNX Runtime's operators of one or two tensors: QLinearAdd becomes Add.
+static bool find_plain(const node_proto *n, integer_operator *out) {
+    static const char beginning[] = "QLinear";
+    const bool has_name = n->op_type != NULL && tare__starts_with(n->op_type, beginning);
+    // Three inputs for each tensor, but the result has two, and may have no zero point.
+    const size_t operands = (n->n_input + 2) / 3 - 1;
+    if (!has_name || n->n_input < 4 || n->n_input % 3 == 0 || operands > 2) return false;
+    *out = (integer_operator){
+        .becomes = n->op_type + sizeof beginning - 1, .operands = operands, .result = 3 * operands};
+    return true;
+}
+
+static bool find(const node_proto *n, integer_operator *out) {
     const char *domain = n->domain != NULL && strcmp(n->domain, "ai.onnx") != 0 ? n->domain : "";
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
-        if (is_text(n->op_type, operators[i].op_type) && strcmp(operators[i].domain, domain) == 0)
-            return &operators[i];
-    return NULL;
+        if (is_text(n->op_type, operators[i].op_type) && strcmp(operators[i].domain, domain) == 0) {
+            *out = operators[i];
+            return true;
+        }
+    return strcmp(domain, MICROSOFT) == 0 && find_plain(n, out);
 }
 
 // Scaled products have biases of other steps, and channels may stand elsewhere.
@@ -237,15 +246,15 @@ static bool has_form(const integer_operator *op, const node_proto *n) {
 }
 
 static tare_status visit(expander *e, const onnx_products *products, node_proto *n) {
-    const integer_operator *op = find(n);
+    integer_operator op;
     onnx_product product;
     if (tare__onnx_find_product(products, n, &product)) return expand_product(e, n, &product);
-    if (op == NULL || !has_form(op, n)) return push(e, n);
+    if (!find(n, &op) || !has_form(&op, n)) return push(e, n);
     const expansion x = {.e = e,
                          .from = tare__onnx_step(n),
-                         .op = op,
+                         .op = &op,
                          .operand_count =
-                             op->operands > 0 ? op->operands : (n->n_input - op->first) / 3};
+                             op.operands > 0 ? op.operands : (n->n_input - op.first) / 3};
     return expand(&x);
 }
 
@@ -254,8 +263,9 @@ static bool is_integer_product(const node_proto *n) {
 }
 
 static bool has_integers(const Onnx__GraphProto *g) {
+    integer_operator op;
     for (size_t i = 0; i < g->n_node; i++)
-        if (find(g->node[i]) != NULL || is_integer_product(g->node[i])) return true;
+        if (find(g->node[i], &op) || is_integer_product(g->node[i])) return true;
     return false;
 }
 
