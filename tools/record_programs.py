@@ -11,6 +11,7 @@ torch.export.save wrote (NAME.pt2), and what it was given and gave in one call o
 usage: record_programs.py [ZIP]
 """
 import io
+import math
 import pathlib
 import sys
 import zipfile
@@ -142,6 +143,80 @@ class Map(Flow):
         return map_op(lambda x, y: self.linear(x) * y, xs, y)
 
 
+class Contexts(nn.Module):
+    """Layers within torch.no_grad() and autocasts that do nothing on a CPU."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 8)
+        self.second = nn.Linear(8, 3)
+
+    def forward(self, x):
+        with torch.autocast("cpu", enabled=False):
+            y = self.first(x)
+            z = y.relu()
+        with torch.no_grad():
+            w = z * 2
+            v = w.split(4, -1)[0] + 1
+        with torch.autocast("cuda", dtype=torch.float16):
+            u = self.second(w)
+            with torch.autocast("cpu", enabled=False):
+                u = u + 1
+        return {"scores": u, "rest": (v, y)}
+
+
+class Pictures(nn.Module):
+    """Convolutions on pictures of any size: pooled, resized, padded, normalized and joined."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, stride=2, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.depthwise = nn.Conv2d(8, 8, 3, padding=1, groups=8)
+        self.pointwise = nn.Conv2d(8, 8, 1)
+        self.gate = nn.Conv2d(8, 8, 1)
+        self.merge = nn.Conv2d(16, 8, 3, padding=1)
+        self.head = nn.Linear(8 * 5, 5)
+
+    def forward(self, x):
+        a = self.norm(self.stem(x)).relu()
+        b = a + F.hardswish(self.pointwise(self.depthwise(a)))
+        b = b * torch.sigmoid(self.gate(b.mean((2, 3), keepdim=True)))
+        c = F.interpolate(F.max_pool2d(b, 2), size=b.shape[2:], mode="nearest")
+        d = self.merge(torch.cat([b, c], 1)).relu()
+        pooled = [F.adaptive_avg_pool2d(d, n).flatten(1) for n in (1, 2)]
+        return {"scores": self.head(torch.cat(pooled, 1)), "map": d}
+
+
+class Encoder(nn.Module):
+    """Attention over any number of positions: masks, ranges, expanded and joined tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(20, 16)
+        self.positions = nn.Embedding(32, 16)
+        self.token = nn.Parameter(torch.randn(1, 1, 16))
+        self.before, self.after = nn.LayerNorm(16), nn.LayerNorm(16)
+        self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
+        self.up, self.down = nn.Linear(16, 32), nn.Linear(32, 16)
+        self.slope = nn.Parameter(torch.rand(2, 1, 1))
+
+    def forward(self, ids, mask):
+        n, t = ids.shape
+        x = self.words(ids) + self.positions(torch.arange(t, device=ids.device))
+        x = torch.cat([self.token.expand(n, -1, -1), x], 1)
+        seen = torch.cat([mask.new_ones(n, 1), mask], 1)[:, None, None, :].bool()
+        steps = torch.arange(t + 1)
+        bias = (steps[None, :] - steps[:, None]).abs() * -self.slope
+        scores = torch.where(seen, bias, float("-inf"))
+        q, k, v = self.qkv(self.before(x)).view(n, t + 1, 3, 2, 8).permute(2, 0, 3, 1, 4).unbind(0)
+        y = (q @ k.transpose(-2, -1) / math.sqrt(8) + scores).softmax(-1) @ v
+        x = x + self.out(y.transpose(1, 2).reshape(n, t + 1, 16))
+        x = x + self.down(F.gelu(self.up(self.after(x))))
+        weights = seen[:, 0, 0, :, None].to(x.dtype)
+        return {"last_hidden_state": x, "pooled": (x * weights).sum(1) / weights.sum(1)}
+
+
 def tensors(tree):
     return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
 
@@ -206,6 +281,30 @@ def record_flow(files):
     keep(files, "map", export(Map().eval(), (xs, x)), ((xs, x), {}), ((-xs, y), {}))
 
 
+def record_open(files):
+    n = Dim("n", min=1, max=64)
+    x = torch.randn(2, 4)
+    program = export(Contexts().eval(), (x,), dynamic_shapes=({0: n},))
+    keep(files, "contexts", program, ((x,), {}), ((torch.randn(3, 4),), {}))
+    height, width = Dim("height", min=8, max=512), Dim("width", min=8, max=512)
+    pictures = [torch.randn(shape) for shape in ((2, 3, 24, 20), (1, 3, 16, 16), (3, 3, 17, 21))]
+    model = settled(Pictures(), torch.randn(8, 3, 24, 20))
+    program = export(model, (pictures[0],), dynamic_shapes=({0: n, 2: height, 3: width},))
+    keep(files, "pictures", program, *(((x,), {}) for x in pictures))
+    t = Dim("t", min=2, max=32)
+    calls = [((torch.randint(0, 20, shape), (torch.rand(shape) < 0.8).long()), {}) for shape in ((2, 5), (1, 9), (4, 3))]
+    program = export(Encoder().eval(), calls[0][0], dynamic_shapes=({0: n, 1: t}, {0: n, 1: t}))
+    keep(files, "encoder", program, *calls)
+
+
+def settled(model, x):
+    """Norms that have seen data."""
+    model.train()
+    for _ in range(20):
+        model(x)
+    return model.eval()
+
+
 def main():
     data = pathlib.Path(__file__).resolve().parent.parent / "tests/data"
     target = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else data / "programs.zip"
@@ -215,6 +314,7 @@ def main():
         record_plain(files)
         record_flow(files)
         record_quantized(files)
+        record_open(files)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(files):
             member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))

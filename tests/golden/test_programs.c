@@ -17,8 +17,9 @@
 #include "ops/op.h"
 #include "replay/zip_memory.h"
 
-static const char *const programs[] = {"arguments", "cond", "containers", "dynamic",    "map",
-                                       "open",      "scan", "static",     "while_loop", "writes"};
+static const char *const programs[] = {"arguments", "cond",   "containers", "dynamic",
+                                       "encoder",   "map",    "open",       "pictures",
+                                       "scan",      "static", "while_loop", "writes"};
 
 // What may differ, and why: an id is of its archive's bytes; example inputs, a pickle, are left
 // out; the version is that whose form it is.
@@ -123,6 +124,16 @@ static void run_call(const char *path, const safetensors *s, int call) {
     tare_model_destroy(model);
 }
 
+static size_t inputs_of(const safetensors *s, int call, const tare_tensor *inputs[8]) {
+    size_t count = 0;
+    char name[64];
+    for (; count < 8; count++) {
+        (void)snprintf(name, sizeof name, "%d.in.%zu", call, count);
+        if ((inputs[count] = tare__safetensors_get(s, name)) == NULL) break;
+    }
+    return count;
+}
+
 // By plan where shapes do not depend on data, twice with one session.
 static void run_in_session(const char *path, const safetensors *s, int calls) {
     tare_model *model = NULL;
@@ -132,12 +143,9 @@ static void run_in_session(const char *path, const safetensors *s, int calls) {
     for (int call = 0; call < calls; call++) {
         const tare_tensor *inputs[8];
         tare_tensor *outputs[8];
-        size_t count = 0, made = 0;
+        const size_t count = inputs_of(s, call, inputs);
+        size_t made = 0;
         char name[64];
-        for (; count < 8; count++) {
-            (void)snprintf(name, sizeof name, "%d.in.%zu", call, count);
-            if ((inputs[count] = tare__safetensors_get(s, name)) == NULL) break;
-        }
         CHECK_DONE(tare_session_run(session, inputs, count, outputs, 8, &made, job_error()));
         for (size_t i = 0; i < made; i++) {
             (void)snprintf(name, sizeof name, "%d.out.%zu", call, i);
@@ -152,14 +160,22 @@ static void run_in_session(const char *path, const safetensors *s, int calls) {
     tare_model_destroy(model);
 }
 
+static int count_calls(const safetensors *s) {
+    char name[32] = "0.in.0";
+    int count = 0;
+    while (tare__safetensors_get(s, name) != NULL)
+        (void)snprintf(name, sizeof name, "%d.in.0", ++count);
+    return count;
+}
+
 static void run_calls(const char *name, const char *path) {
     const bytes b = recorded(name, "safetensors");
     safetensors s = {0};
     CHECK_DONE(tare__safetensors_parse(b.store, b.data, b.size, &s, job_error()));
     run_call(path, &s, 0);
-    const bool calls_twice = tare__safetensors_get(&s, "1.in.0") != NULL;
-    if (calls_twice) run_call(path, &s, 1);
-    run_in_session(path, &s, calls_twice ? 2 : 1);
+    const int calls = count_calls(&s);
+    for (int call = 1; call < calls; call++) run_call(path, &s, call);
+    run_in_session(path, &s, calls);
     tare__safetensors_release(&s);
     tare__storage_release(b.store);
 }
@@ -170,19 +186,37 @@ static void programs_compute_what_torch_did(void **state) {
         run_calls(programs[i], put_program(programs[i]));
 }
 
+// torch.no_grad() and autocasts without effect: what they hold stands around, by its names.
+static void contexts_without_effect_are_gone(void **state) {
+    (void)state;
+    const char *path = put_program("contexts");
+    tare_model *model = NULL;
+    run_calls("contexts", path);
+    CHECK_DONE(tare_model_read(path, NULL, &model, job_error()));
+    const graph *g = model->root->graph;
+    for (const node *n = g->first; n != NULL; n = n->next)
+        if (strstr(n->target, "wrap_with") != NULL) fail_msg("'%s' is left", n->name);
+    assert_non_null(tare__graph_find(g, "linear"));
+    assert_non_null(tare__graph_find(g, "relu"));
+    assert_int_equal(model->root->child_count, 3); // two layers and the guards
+    tare_model_destroy(model);
+}
+
 // --- what inputs and outputs are called ---
 
 static void check_call_names(const tare_model *model) {
     static const char *const inputs[] = {"pair.0", "pair.1.0", "pair.1.1", "table.k", "scale"};
-    static const char *const outputs[] = {"output.0.y",         "output.0.parts.0.0",
-                                          "output.0.parts.0.1", "output.0.parts.0.2",
-                                          "output.0.top.0",     "output.0.top.1",
+    static const char *const outputs[] = {"output.0.y",
+                                          "output.0.parts.0.0",
+                                          "output.0.parts.0.1",
+                                          "output.0.parts.0.2",
+                                          "output.0.top.0",
+                                          "output.0.top.1",
                                           "output.1"};
     tare_session *session = NULL;
     CHECK_DONE(tare_session_create(model, NULL, &session, job_error()));
     assert_int_equal(tare_model_input_count(model), 5);
-    for (size_t i = 0; i < 5; i++)
-        assert_string_equal(tare_model_input_name(model, i), inputs[i]);
+    for (size_t i = 0; i < 5; i++) assert_string_equal(tare_model_input_name(model, i), inputs[i]);
     assert_int_equal(tare_session_output_count(session), 7);
     for (size_t i = 0; i < 7; i++)
         assert_string_equal(tare_session_output_name(session, i), outputs[i]);
@@ -339,11 +373,12 @@ static tare_model *quantize(const char *name) {
     tare_model *model = NULL, *prepared = NULL, *converted = NULL;
     tare_quantizer *q = NULL;
     CHECK_DONE(tare__safetensors_parse(b.store, b.data, b.size, &s, job_error()));
-    const tare_tensor *x = tare__safetensors_get(&s, "0.in.0");
+    const tare_tensor *inputs[8];
+    const size_t count = inputs_of(&s, 0, inputs);
     CHECK_DONE(tare_model_read(put_program(name), NULL, &model, job_error()));
     CHECK_DONE(tare_quantizer_builtin("XNNPACKQuantizer", NULL, &q, job_error()));
     CHECK_DONE(tare_prepare_pt2e(model, q, &prepared, job_error()));
-    CHECK_DONE(tare_calibrate(prepared, &x, 1, job_error()));
+    CHECK_DONE(tare_calibrate(prepared, inputs, count, job_error()));
     CHECK_DONE(tare_convert_pt2e(prepared, NULL, &converted, job_error()));
     tare_quantizer_destroy(q);
     tare_model_destroy(model);
@@ -351,6 +386,58 @@ static tare_model *quantize(const char *name) {
     tare__safetensors_release(&s);
     tare__storage_release(b.store);
     return converted;
+}
+
+static double signal_to_noise(const tare_tensor *expected, const tare_tensor *made) {
+    double signal = 0, noise = 0;
+    assert_int_equal(made->ndim, expected->ndim);
+    assert_memory_equal(made->shape, expected->shape, (size_t)made->ndim * sizeof *made->shape);
+    for (int64_t i = 0; i < made->count; i++) {
+        const double a = tare__tensor_get(expected, i);
+        signal += a * a;
+        noise += (tare__tensor_get(made, i) - a) * (tare__tensor_get(made, i) - a);
+    }
+    return 10 * log10(signal / noise);
+}
+
+static void check_integers(const tare_model *lowered, const safetensors *s, int calls) {
+    tare_session *session = NULL;
+    CHECK_DONE(tare_session_create(lowered, NULL, &session, job_error()));
+    for (int call = 0; call < calls; call++) {
+        const tare_tensor *inputs[8];
+        tare_tensor *outputs[8];
+        const size_t count = inputs_of(s, call, inputs);
+        size_t made = 0;
+        char name[64];
+        CHECK_DONE(tare_session_run(session, inputs, count, outputs, 8, &made, job_error()));
+        assert_true(tare_session_step_count(session) > 0); // planned, whatever the sizes
+        for (size_t i = 0; i < made; i++) {
+            (void)snprintf(name, sizeof name, "%d.out.%zu", call, i);
+            const double decibels = signal_to_noise(tare__safetensors_get(s, name), outputs[i]);
+            if (!(decibels > 20)) fail_msg("%s: %.1f dB", name, decibels);
+            tare_tensor_release(outputs[i]);
+        }
+    }
+    tare_session_destroy(session);
+}
+
+// Quantized with data of one size, they run in integers on pictures, batches and lengths of others.
+static void open_sizes_stay_open_in_integers(void **state) {
+    (void)state;
+    static const char *const names[] = {"encoder", "pictures"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const bytes b = recorded(names[i], "safetensors");
+        safetensors s = {0};
+        tare_model *converted = quantize(names[i]), *lowered = NULL;
+        CHECK_DONE(tare__safetensors_parse(b.store, b.data, b.size, &s, job_error()));
+        CHECK_DONE(tare_lower_pt2e(converted, NULL, &lowered, job_error()));
+        assert_int_equal(count_calls(&s), 3);
+        check_integers(lowered, &s, 3);
+        tare_model_destroy(converted);
+        tare_model_destroy(lowered);
+        tare__safetensors_release(&s);
+        tare__storage_release(b.store);
+    }
 }
 
 static const char *first_tensor(const json_t *list) {
@@ -403,10 +490,12 @@ static void every_allocation_of_writing_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_compute_what_torch_did),
+        cmocka_unit_test(contexts_without_effect_are_gone),
         cmocka_unit_test(nested_inputs_and_outputs_are_called_by_their_paths),
         cmocka_unit_test(written_programs_are_what_they_were),
         cmocka_unit_test(our_files_keep_what_programs_need),
         cmocka_unit_test(inserted_nodes_follow_open_sizes),
+        cmocka_unit_test(open_sizes_stay_open_in_integers),
         cmocka_unit_test(every_allocation_of_writing_may_fail),
     };
     return cmocka_run_group_tests(tests, temp_make, temp_remove);

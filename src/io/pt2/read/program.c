@@ -31,6 +31,12 @@ typedef struct reader {
     map values;  // what gives a value: name -> node *, lent
     map targets; // get_attr nodes by target, lent
     map taken;   // names of the program's own nodes
+    // Of a graph that becomes a part of the one around it: names that its nodes cannot have, and
+    // those that they get instead of their own, because they give results of that graph.
+    const map *reserved;
+    map renamed;        // lent
+    bool is_in_context; // the arguments of an autocast that stays are being read
+    bool keeps_graphs;  // what contexts hold stays in graphs: it is within one that matters
     arena scratch;
     tare_error *err;
 } reader;
@@ -41,7 +47,29 @@ static tare_status keep_value(reader *r, const json_at *at, const char *name, no
     return tare__map_set(&r->values, name, n) ? TARE_OK : tare__out_of_memory(r->err);
 }
 
+static bool is_free(const reader *r, const char *name) {
+    return !tare__map_has(r->reserved, name) && tare__graph_find(r->g, name) == NULL &&
+           tare__module_child(r->root, name) == NULL;
+}
+
+// The name itself, or that with a number.
+static tare_status free_name(reader *r, const char *name, const char **out) {
+    *out = tare__map_get(&r->renamed, name);
+    if (*out != NULL) return TARE_OK;
+    *out = name;
+    for (int k = 1; !is_free(r, *out); k++) {
+        *out = tare__arena_printf(&r->scratch, "%s_%d", name, k);
+        if (*out == NULL) return tare__out_of_memory(r->err);
+    }
+    return TARE_OK;
+}
+
 static tare_status insert(reader *r, const json_at *at, const node_spec *spec, node **out) {
+    if (r->reserved != NULL && spec->candidate != NULL) {
+        node_spec inner = *spec;
+        TARE_TRY(free_name(r, spec->candidate, &inner.candidate));
+        return tare__graph_insert(r->g, &inner, NULL, out, r->err);
+    }
     TARE_TRY(tare__graph_insert(r->g, spec, NULL, out, r->err));
     if (spec->candidate != NULL && strcmp((*out)->name, spec->candidate) != 0)
         return tare__json_fail(at, r->err,
@@ -282,11 +310,11 @@ static tare_status read_target(reader *r, const json_at *at, const char **out) {
 }
 
 // Where a result has the node's own name there is nothing to take out.
-static tare_status add_items(reader *r, const json_at *at, node *n, const results *res,
-                             const json_at *metadata) {
+static tare_status add_items(reader *r, const json_at *at, node *n, const char *candidate,
+                             const results *res, const json_at *metadata) {
     for (size_t i = 0; i < res->count; i++) {
         char unused[512];
-        (void)snprintf(unused, sizeof unused, "%s_unused_%zu", n->name, i);
+        (void)snprintf(unused, sizeof unused, "%s_unused_%zu", candidate, i);
         if (strcmp(unused, res->names[i]) == 0) continue;
         const value args[] = {tare__node_value(n), tare__int((int64_t)i)};
         const node_spec spec = {.op = NODE_CALL_FUNCTION,
@@ -302,6 +330,14 @@ static tare_status add_items(reader *r, const json_at *at, node *n, const result
     return TARE_OK;
 }
 
+static bool is_autocast(const json_at *target) {
+    const char *name = json_string_value(target->value);
+    return name != NULL && strcmp(name, "torch.ops.higher_order.wrap_with_autocast") == 0;
+}
+
+static bool is_wrapper(const json_at *target, const json_at *inputs, size_t *graph_at);
+static tare_status inline_graph(reader *r, const json_at *at, size_t graph_at, bool *done);
+
 static tare_status add_node(reader *r, const json_at *at) {
     const json_at target = tare__json_get(at, "target"), inputs = tare__json_get(at, "inputs");
     const json_at outputs = tare__json_get(at, "outputs"), name = tare__json_get(at, "name");
@@ -310,8 +346,14 @@ static tare_status add_node(reader *r, const json_at *at) {
     node_spec spec = {.op = NODE_CALL_FUNCTION};
     results res;
     node *n = NULL;
+    size_t graph_at = 0;
+    bool done = false;
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, r->err));
+    if (!r->keeps_graphs && is_wrapper(&target, &inputs, &graph_at))
+        TARE_TRY(inline_graph(r, at, graph_at, &done));
+    if (done) return TARE_OK;
     TARE_TRY(read_target(r, &target, &spec.target));
+    r->is_in_context = is_autocast(&target);
     TARE_TRY(read_arguments(r, &inputs, &spec));
     TARE_TRY(read_results(r, &outputs, &res));
     // A graph's only result stands in a tuple all the same, unless the node says otherwise.
@@ -323,7 +365,8 @@ static tare_status add_node(reader *r, const json_at *at) {
         spec.candidate = res.names[0];
     TARE_TRY(insert(r, at, &spec, &n));
     TARE_TRY(tare__pt2_set_meta(n, &r->graph, res.names, res.count, &metadata, r->err));
-    if (res.are_items) return add_items(r, at, n, &res, &metadata);
+    const char *called = spec.candidate != NULL ? spec.candidate : n->name;
+    if (res.are_items) return add_items(r, at, n, called, &res, &metadata);
     return res.count == 1 ? keep_value(r, at, res.names[0], n) : TARE_OK;
 }
 
@@ -459,6 +502,7 @@ static tare_status make_root(reader *r) {
 
 static void release_graph(reader *r) {
     tare__map_release(&r->values);
+    tare__map_release(&r->renamed);
     tare__map_release(&r->targets);
     tare__map_release(&r->taken);
     tare__arena_release(&r->scratch);
@@ -506,8 +550,9 @@ static tare_status read_branch(reader *r) {
 
 static tare_status attach_branch(reader *r, const json_at *at, const char *name, module *branch,
                                  value *out) {
-    const node_spec spec = {.op = NODE_GET_ATTR, .target = name, .candidate = name};
     node *n = NULL;
+    if (r->reserved != NULL) TARE_TRY(free_name(r, name, &name));
+    const node_spec spec = {.op = NODE_GET_ATTR, .target = name, .candidate = name};
     if (tare__module_child(r->root, name) != NULL || tare__module_has_tensor(r->root, name))
         return tare__json_fail(at, r->err, "'%s' is there twice", name);
     TARE_TRY(tare__module_set_child(r->root, name, branch, r->err));
@@ -529,12 +574,123 @@ static tare_status add_subgraph(void *user, const json_at *at, value *out) {
     reader inner = {.archive = r->archive,
                     .classes = r->classes,
                     .graph = tare__json_get(at, "graph"),
+                    .keeps_graphs = r->keeps_graphs || r->is_in_context,
                     .err = r->err};
     tare_status status = make_root(&inner);
     if (status == TARE_OK) status = read_branch(&inner);
     if (status == TARE_OK) status = attach_branch(r, &name_at, name, inner.root, out);
     release_graph(&inner);
     tare__module_release(inner.root);
+    return status;
+}
+
+// --- graphs of contexts: torch.no_grad() and torch.autocast ---
+
+static const json_t *argument_of(const json_at *inputs, size_t i) {
+    return json_object_get(json_array_get(inputs->value, i), "arg");
+}
+
+// A context that changes nothing here, whose graph could as well stand around: one of gradients,
+// and an autocast that is disabled, or for another device. graph_at: where the graph stands among
+// the arguments.
+static bool is_wrapper(const json_at *target, const json_at *inputs, size_t *graph_at) {
+    enum { CAST_DEVICE = 0, CAST_ENABLED = 2, CAST_GRAPH = 4 };
+    const char *name = json_string_value(target->value);
+    *graph_at = 1;
+    if (name != NULL && strcmp(name, "torch.ops.higher_order.wrap_with_set_grad_enabled") == 0)
+        return true;
+    const json_t *enabled = json_object_get(argument_of(inputs, CAST_ENABLED), "as_bool");
+    const char *device =
+        json_string_value(json_object_get(argument_of(inputs, CAST_DEVICE), "as_string"));
+    *graph_at = CAST_GRAPH;
+    return is_autocast(target) && device != NULL &&
+           (strcmp(device, "cpu") != 0 || json_is_false(enabled));
+}
+
+// {"as_tensor": {"name": "x"}}: a value of a node; NULL: anything else.
+static const char *name_in(const json_t *argument) {
+    const json_t *tensor = json_object_get(argument, "as_tensor");
+    return json_string_value(json_object_get(tensor, "name"));
+}
+
+// The graph's inputs are the nodes of the call's arguments; false if one is no node.
+static tare_status bind_arguments(reader *r, reader *inner, const json_at *inputs, size_t first,
+                                  bool *fits) {
+    const json_at taken = tare__json_get(&inner->graph, "inputs");
+    TARE_TRY(tare__json_expect(&taken, JSON_ARRAY, r->err));
+    const size_t count = json_array_size(taken.value);
+    *fits = json_array_size(inputs->value) == first + count;
+    for (size_t i = 0; i < count && *fits; i++) {
+        const char *from = name_in(argument_of(inputs, first + i)),
+                   *to = name_in(json_array_get(taken.value, i));
+        node *n = from != NULL ? tare__map_get(&r->values, from) : NULL;
+        *fits = n != NULL && to != NULL;
+        if (*fits) TARE_TRY(keep_value(inner, &taken, to, n));
+    }
+    return TARE_OK;
+}
+
+// The first node that gives a result takes its name.
+static tare_status rename_results(reader *r, reader *inner, const results *res, bool *fits) {
+    const json_at outputs = tare__json_get(&inner->graph, "outputs");
+    TARE_TRY(tare__json_expect(&outputs, JSON_ARRAY, r->err));
+    *fits = json_array_size(outputs.value) == res->count;
+    for (size_t i = 0; i < res->count && *fits; i++) {
+        const char *name = name_in(json_array_get(outputs.value, i));
+        *fits = name != NULL;
+        if (name == NULL || tare__map_has(&inner->renamed, name)) continue;
+        if (!tare__map_set(&inner->renamed, name, (void *)res->names[i]))
+            return tare__out_of_memory(r->err);
+    }
+    return TARE_OK;
+}
+
+static tare_status keep_results(reader *r, const reader *inner, const json_at *at,
+                                const results *res) {
+    const json_at outputs = tare__json_get(&inner->graph, "outputs");
+    for (size_t i = 0; i < res->count; i++) {
+        const char *name = name_in(json_array_get(outputs.value, i));
+        node *n = tare__map_get(&inner->values, name);
+        if (n == NULL) return tare__json_fail(at, r->err, "no node of its graph gives '%s'", name);
+        TARE_TRY(keep_value(r, at, res->names[i], n));
+    }
+    return TARE_OK;
+}
+
+static tare_status read_inlined(reader *r, reader *inner, const json_at *at, const json_at *inputs,
+                                size_t graph_at, bool *done) {
+    const json_at outputs = tare__json_get(at, "outputs");
+    const json_at nodes = tare__json_get(&inner->graph, "nodes");
+    results res;
+    bool fits = false;
+    TARE_TRY(read_results(r, &outputs, &res));
+    TARE_TRY(bind_arguments(r, inner, inputs, graph_at + 1, &fits));
+    if (fits) TARE_TRY(rename_results(r, inner, &res, &fits));
+    if (!fits) return TARE_OK;
+    *done = true;
+    TARE_TRY(tare__json_expect(&nodes, JSON_ARRAY, r->err));
+    TARE_TRY(read_nodes(inner, &nodes));
+    return keep_results(r, inner, at, &res);
+}
+
+// Not done where the graph takes or gives anything but tensors.
+static tare_status inline_graph(reader *r, const json_at *at, size_t graph_at, bool *done) {
+    const json_at inputs = tare__json_get(at, "inputs");
+    const json_at item = tare__json_item(&inputs, graph_at);
+    const json_at argument = tare__json_get(&item, "arg");
+    const json_at held = tare__json_get(&argument, "as_graph");
+    TARE_TRY(tare__json_expect(&held, JSON_OBJECT, r->err));
+    reader inner = {.archive = r->archive,
+                    .classes = r->classes,
+                    .root = r->root,
+                    .g = r->g,
+                    .graph = tare__json_get(&held, "graph"),
+                    .reserved = r->reserved != NULL ? r->reserved : &r->taken,
+                    .err = r->err};
+    TARE_TRY(tare__json_expect(&inner.graph, JSON_OBJECT, r->err));
+    inner.tensors = tare__json_get(&inner.graph, "tensor_values");
+    const tare_status status = read_inlined(r, &inner, at, &inputs, graph_at, done);
+    release_graph(&inner);
     return status;
 }
 
