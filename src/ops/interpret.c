@@ -144,13 +144,14 @@ static tare_status refuse(run *r, const node *n) {
                       is_method ? "method" : "function", n->target);
 }
 
-static tare_status choose_step(run *r, const node *n, op_call *call, step *out) {
+// Binds the call to its row, which the step that is given serves; a module's class has its own.
+static tare_status choose_step(run *r, const node *n, op_call *call, step *s) {
     if (n->op == NODE_CALL_MODULE) {
         const module_class *class = call->module->class;
         if (class->shape == NULL || class->forward == NULL)
             return tare__fail(r->err, TARE_UNSUPPORTED, "node '%s': a %s cannot be run", n->name,
                               class->name);
-        *out = (step){class->shape, class->forward};
+        *s = (step){class->shape, class->forward};
         call->op = row_of(r, n);
         return TARE_OK;
     }
@@ -158,7 +159,6 @@ static tare_status choose_step(run *r, const node *n, op_call *call, step *out) 
     if (op == NULL) return refuse(r, n);
     TARE_TRY(tare__call_bind(call, op));
     apply_mode(r, n, call);
-    *out = (step){tare__op_shape, tare__op_compute};
     return TARE_OK;
 }
 
@@ -184,7 +184,7 @@ static tare_status finish_step(run *r, const node *n, op_call *call, const step 
 }
 
 static tare_status run_step(run *r, const node *n, op_call *call) {
-    step s = {0};
+    step s = {tare__op_shape, tare__op_compute};
     TARE_TRY(choose_step(r, n, call, &s));
     return finish_step(r, n, call, &s);
 }

@@ -442,7 +442,7 @@ static bool make_repeats(call_draft *d, value *out) {
 }
 
 static bool make_strides(call_draft *d, value *out) {
-    int64_t steps[TARE_MAX_DIMS], step = 1;
+    int64_t steps[TARE_MAX_DIMS] = {0}, step = 1;
     if (!is_row(d, "as_strided")) return make_stride(d, out);
     for (int i = d->x->ndim - 1; i >= 0; i--) {
         steps[i] = step;
@@ -467,9 +467,9 @@ static bool make_length(call_draft *d, value *out) {
 }
 
 static bool make_normalized(call_draft *d, value *out) {
-    const int ndim = d->x != NULL ? d->x->ndim : 1;
+    if (d->x == NULL || d->x->ndim == 0) return false;
+    const int ndim = d->x->ndim;
     d->normalized = ndim > 2 && draw(d, 3) == 0 ? 2 : 1;
-    if (ndim < d->normalized) return false;
     return give_ints(d, d->x->shape + ndim - d->normalized, (uint32_t)d->normalized, out);
 }
 
