@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Reductions over some or all dimensions.
 #include <math.h>
 #include <string.h>
@@ -74,32 +75,17 @@ static tare_status any_shape(op_call *call) {
                              p.shape, NULL);
 }
 
-typedef double (*fold)(double so_far, double x);
-static double plus(double a, double b) {
-    return a + b;
-}
-static double larger(double a, double b) {
-    return b > a || b != b ? b : a;
-}
-static double smaller(double a, double b) {
-    return b < a || b != b ? b : a;
-}
+// --- walking over the input ---
 
-static double times(double a, double b) {
-    return a * b;
-}
-static double plus_magnitude(double a, double b) {
-    return a + fabs(b);
-}
-static double plus_square(double a, double b) {
-    return a + b * b;
-}
-static double either(double a, double b) {
-    return a != 0 || b != 0;
-}
-static double both(double a, double b) {
-    return a != 0 && b != 0;
-}
+enum { BLOCK = 256 };
+
+// Elements that lie side by side, and where they go in the result: element k to `to` + k * `step`.
+typedef struct block {
+    int64_t first, count;
+    int64_t to;
+    int64_t step; // 0: all to one element; 1: side by side, too
+    double x[BLOCK];
+} block;
 
 // Where element i of the input goes in the result.
 static int64_t place_of(const reduce_plan *p, int64_t i) {
@@ -114,6 +100,62 @@ static int64_t place_of(const reduce_plan *p, int64_t i) {
     return to;
 }
 
+// The elements of the last dimensions that are all reduced, or all kept.
+static int64_t alike(const reduce_plan *p, int64_t *step) {
+    const int ndim = p->x->ndim;
+    int64_t count = 1;
+    *step = ndim == 0 || p->reduced[ndim - 1] ? 0 : 1;
+    for (int d = ndim - 1; d >= 0 && p->reduced[d] == (*step == 0); d--) count *= p->x->shape[d];
+    return count;
+}
+
+static void load(const tare_tensor *t, block *b) {
+    if (t->dtype == TARE_FLOAT32)
+        for (int64_t k = 0; k < b->count; k++) b->x[k] = tare__f32(t)[b->first + k];
+    else
+        for (int64_t k = 0; k < b->count; k++) b->x[k] = tare__tensor_get(t, b->first + k);
+}
+
+// The next elements of the input, in their order; b is zero before the first. A block ends where
+// the elements that lie side by side do.
+static bool next_block(const reduce_plan *p, block *b) {
+    b->first += b->count;
+    if (b->first >= p->x->count) return false;
+    const int64_t count = alike(p, &b->step), left = count - b->first % count;
+    b->to = place_of(p, b->first);
+    b->count = left < BLOCK ? left : BLOCK;
+    load(p->x, b);
+    return true;
+}
+
+// --- folds ---
+
+// Of elements to[k * step] and x[k]; step: 0 or 1.
+typedef void (*fold)(double *restrict to, int64_t step, const double *restrict x, int64_t count);
+
+#define FOLD(name, value)                                                                          \
+    static void name(double *restrict to, int64_t step, const double *restrict x, int64_t count) { \
+        double so_far = to[0];                                                                     \
+        for (int64_t k = 0; k < count; k++) {                                                      \
+            const double a = step == 0 ? so_far : to[k], b = x[k];                                 \
+            so_far = (value);                                                                      \
+            if (step != 0) to[k] = so_far;                                                         \
+        }                                                                                          \
+        if (step == 0) to[0] = so_far;                                                             \
+    }
+
+FOLD(plus, a + b)
+FOLD(times, a *b)
+FOLD(plus_magnitude, a + fabs(b))
+FOLD(plus_square, a + b * b)
+FOLD(plus_nonzero, a + (b != 0))
+FOLD(larger, b > a || b != b ? b : a)
+FOLD(smaller, b < a || b != b ? b : a)
+FOLD(larger_magnitude, fabs(b) > a || b != b ? fabs(b) : a)
+FOLD(smaller_magnitude, fabs(b) < a || b != b ? fabs(b) : a)
+FOLD(either, a != 0 || b != 0)
+FOLD(both, a != 0 && b != 0)
+
 // Accumulates in double, so that the order of a long sum hardly matters.
 static tare_status fold_all(op_call *call, const reduce_plan *p, fold f, double start,
                             double **out) {
@@ -125,10 +167,9 @@ static tare_status fold_all(op_call *call, const reduce_plan *p, fold f, double 
     double *sums = tare__arena_array(call->memory, (size_t)count + 1, sizeof *sums);
     if (sums == NULL) return tare__out_of_memory(call->err);
     for (int64_t i = 0; i < count; i++) sums[i] = start;
-    for (int64_t i = 0; i < p->x->count; i++) {
-        double *to = &sums[place_of(p, i)];
-        const double x = tare__tensor_get(p->x, i);
-        *to = f(*to, cuts ? trunc(x) : x);
+    for (block b = {0}; next_block(p, &b);) {
+        for (int64_t k = 0; k < b.count && cuts; k++) b.x[k] = trunc(b.x[k]);
+        f(sums + b.to, b.step, b.x, b.count);
     }
     *out = sums;
     return TARE_OK;
@@ -200,10 +241,9 @@ static tare_status logsumexp_reference(op_call *call) {
     double *sums = tare__arena_array(call->memory, (size_t)y->count + 1, sizeof *sums);
     if (sums == NULL) return tare__out_of_memory(call->err);
     for (int64_t i = 0; i < y->count; i++) top[i] = isinf(top[i]) ? 0 : top[i];
-    for (int64_t i = 0; i < p.x->count; i++) {
-        const int64_t to = place_of(&p, i);
-        sums[to] += tare__exp(tare__tensor_get(p.x, i) - top[to]);
-    }
+    for (block b = {0}; next_block(&p, &b);)
+        for (int64_t k = 0, to = b.to; k < b.count; k++, to += b.step)
+            sums[to] += tare__exp(b.x[k] - top[to]);
     for (int64_t i = 0; i < y->count; i++) tare__tensor_set(y, i, tare__log(sums[i]) + top[i]);
     return TARE_OK;
 }
@@ -231,11 +271,9 @@ static tare_status spread(op_call *call, bool takes_root) {
     double *squares = tare__arena_array(call->memory, (size_t)y->count + 1, sizeof *squares);
     if (squares == NULL) return tare__out_of_memory(call->err);
     for (int64_t i = 0; i < y->count; i++) mean[i] /= (double)p.each;
-    for (int64_t i = 0; i < p.x->count; i++) {
-        const int64_t to = place_of(&p, i);
-        const double distance = tare__tensor_get(p.x, i) - mean[to];
-        squares[to] += distance * distance;
-    }
+    for (block b = {0}; next_block(&p, &b);)
+        for (int64_t k = 0, to = b.to; k < b.count; k++, to += b.step)
+            squares[to] += (b.x[k] - mean[to]) * (b.x[k] - mean[to]);
     const double count = (double)p.each - correction;
     for (int64_t i = 0; i < y->count; i++) {
         const double variance = squares[i] / (count > 0 ? count : 0);
@@ -280,20 +318,11 @@ static tare_status power_norm(op_call *call, const reduce_plan *p, double order)
     tare_tensor *y = tare__call_out(call);
     double *sums = tare__arena_array(call->memory, (size_t)y->count + 1, sizeof *sums);
     if (sums == NULL) return tare__out_of_memory(call->err);
-    for (int64_t i = 0; i < p->x->count; i++)
-        sums[place_of(p, i)] += tare__pow(fabs(tare__tensor_get(p->x, i)), order);
+    for (block b = {0}; next_block(p, &b);)
+        for (int64_t k = 0, to = b.to; k < b.count; k++, to += b.step)
+            sums[to] += tare__pow(fabs(b.x[k]), order);
     for (int64_t i = 0; i < y->count; i++) tare__tensor_set(y, i, tare__pow(sums[i], 1 / order));
     return TARE_OK;
-}
-
-static double plus_nonzero(double a, double b) {
-    return a + (b != 0);
-}
-static double larger_magnitude(double a, double b) {
-    return larger(a, fabs(b));
-}
-static double smaller_magnitude(double a, double b) {
-    return smaller(a, fabs(b));
 }
 
 static tare_status norm_reference(op_call *call) {

@@ -206,6 +206,12 @@ static const aten_case cases[] = {
     {"h10 = x[(0, slice(0, 2, None), slice(0, 2, None))]; @mv.default(h10, v)", "2", VALUES(-1.78125, -1.15625)},
     {"@linalg_vector_norm.default(x, 3, [2])", "2x3", VALUES(2.10682321, 1.32684565, 0.580198586, 0.412740886, 1.13468993, 1.9107939)},
     {"@linalg_vector_norm.default(x, 0)", "", VALUES(23)},
+    // More elements side by side than a reduction takes at a time.
+    {"b0 = @arange.start_step(0, 1200, 1); b1 = @to.dtype(b0, torch.float32); b2 = @div.Tensor(b1, 64.0); b3 = @view.default(b2, [2, 300, 2]); @linalg_vector_norm.default(b3, 2, [1])", "2x2", VALUES(93.5155945, 93.7497787, 247.773209, 248.0392)},
+    {"b0 = @arange.start_step(0, 1200, 1); b1 = @to.dtype(b0, torch.float32); b2 = @div.Tensor(b1, 64.0); b3 = @view.default(b2, [4, 300]); b4 = @linalg_vector_norm.default(b3, 2, [0]); @slice.Tensor(b4, 0, 254, 257)", "3", VALUES(24.3693104, 24.3975258, 24.4257488)},
+    {"b0 = @arange.start_step(0, 1200, 1); b1 = @to.dtype(b0, torch.float32); b2 = @div.Tensor(b1, 64.0); b3 = @view.default(b2, [2, 600]); @linalg_vector_norm.default(b3, 1, [1])", "2", VALUES(2807.8125, 8432.8125)},
+    {"b0 = @arange.start_step(0, 1200, 1); b1 = @to.dtype(b0, torch.float32); b2 = @div.Tensor(b1, 64.0); b3 = @view.default(b2, [4, 300]); b4 = @logsumexp.default(b3, [0]); @slice.Tensor(b4, 0, 255, 300, 44)", "2", VALUES(18.0561275, 18.7436275)},
+    {"b0 = @arange.start_step(0, 1200, 1); b1 = @to.dtype(b0, torch.float32); b2 = @div.Tensor(b1, 64.0); b3 = @view.default(b2, [2, 300, 2]); b4 = @var.correction(b3, [0, 2]); @slice.Tensor(b4, 0, 0, 300, 299)", "2", VALUES(29.296957, 29.296957)},
     {"@sum.dim_IntList(x, [2], dtype = torch.int64)", "2x3", VALUES(-4, -1, 0, 0, 0, 4)},
     {"@any.dims(x, [1, 2])", "2", VALUES(1, 1)},
     {"r = @native_group_norm.default(i, v, v, 1, 2, 16, 2, 1e-05); r[0]", "1x2x4x4", VALUES(-0.313486159, -0.205021337, -0.0965565145, 0.0119083077, 0.12037313, 0.228837952, 0.337302774, 0.445767581, 0.554232419, 0.662697256, 0.771162033, 0.87962687, 0.988091707, 1.09655654, 1.20502138, 1.31348622, -0.470229089, -0.307531863, -0.144834638, 0.0178625882, 0.180559814, 0.34325704, 0.505954266, 0.668651462, 0.831348717, 0.994045973, 1.15674317, 1.31944036, 1.48213768, 1.64483488, 1.80753207, 1.97022927)},
