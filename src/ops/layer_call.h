@@ -122,6 +122,31 @@ typedef struct resize_parts {
 } resize_parts;
 resize_parts tare__resize_parts_of(const resize_call *r, const int64_t out[3]);
 
+/// A bound call of pad: x, and how many elements stand before and after each of its dimensions;
+/// fewer than none crop.
+typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR } pad_mode;
+typedef struct pad_call {
+    const tare_tensor *x;
+    int64_t before[TARE_MAX_DIMS], after[TARE_MAX_DIMS];
+    pad_mode mode;
+    double constant;
+} pad_call;
+tare_status tare__pad_read(op_call *call, pad_call *out);
+/// An array [in..] that is padded to [out..], in the order of memory. Each element of the last
+/// dimension is `unit` elements of `element` bytes, which are copied together.
+typedef struct pad_box {
+    pad_mode mode;
+    int ndim;
+    int64_t in[TARE_MAX_DIMS], out[TARE_MAX_DIMS], before[TARE_MAX_DIMS];
+    size_t element, unit;
+    unsigned char fill[8]; // an element of the constant
+} pad_box;
+/// Of an array whose dimensions of `call` are those of `order`, the outermost first; y: the result.
+pad_box tare__pad_box_of(const pad_call *call, const int *order, const tare_tensor *y);
+/// The rows of the last dimension of the result, and the computation of some.
+int64_t tare__pad_row_count(const pad_box *b);
+void tare__pad_rows(const pad_box *b, const void *x, int64_t first, int64_t end, void *y);
+
 /// A bound call of layer_norm: x [..][inner]; weight and bias [inner] or NULL.
 typedef struct layer_norm_call {
     const tare_tensor *x;

@@ -20,8 +20,7 @@ typedef struct conv_plan {
     bool batched;
     int dims;
     float_conv conv;
-    pad_mode mode;
-    int64_t before[TARE_MAX_DIMS], after[TARE_MAX_DIMS]; // of explicit padding, per dimension of x
+    pad_call pad; // explicit padding of x
 } conv_plan;
 
 static tare_status read_tensors(op_call *call, int dims, conv_plan *p) {
@@ -136,12 +135,12 @@ static tare_status plan_explicit_padding(op_call *call, conv_plan *p, const int6
     for (int d = 3 - p->dims; d < 3; d++) {
         const int axis = p->x->ndim - 3 + d;
         const int64_t most = c->pad[d] > after[d] ? c->pad[d] : after[d];
-        if ((p->mode == PAD_REFLECT && most >= c->in[d]) ||
-            (p->mode == PAD_CIRCULAR && most > c->in[d]))
+        if ((p->pad.mode == PAD_REFLECT && most >= c->in[d]) ||
+            (p->pad.mode == PAD_CIRCULAR && most > c->in[d]))
             return tare__call_fail(call, "padding of %lld does not fit a size of %lld",
                                    (long long)most, (long long)c->in[d]);
-        p->before[axis] = c->pad[d];
-        p->after[axis] = after[d];
+        p->pad.before[axis] = c->pad[d];
+        p->pad.after[axis] = after[d];
         c->in[d] += c->pad[d] + after[d];
         c->pad[d] = 0;
     }
@@ -155,10 +154,11 @@ static tare_status read_conv(op_call *call, int dims, conv_plan *p) {
     int64_t after[3] = {0};
     TARE_TRY(read_common(call, at, dims, p));
     c->out_channels = p->w->shape[0];
+    p->pad.x = p->x;
     TARE_TRY(check_channels(call, p, p->w->shape[1]));
     TARE_TRY(read_padding(call, at, p, after));
     TARE_TRY(tare__call_text(call, at->padding_mode, "zeros", &mode));
-    if (!tare__pad_mode_from_name(mode, &p->mode))
+    if (!tare__pad_mode_from_name(mode, &p->pad.mode))
         return tare__call_fail(call, "unknown padding_mode '%s'", mode);
     for (int d = 0; d < 3; d++) {
         const int64_t room =
@@ -169,7 +169,7 @@ static tare_status read_conv(op_call *call, int dims, conv_plan *p) {
                 tare__call_shape_text(call, p->x), tare__call_shape_text(call, p->w));
         c->out[d] = room / c->stride[d] + 1;
     }
-    return p->mode != PAD_CONSTANT ? plan_explicit_padding(call, p, after) : TARE_OK;
+    return p->pad.mode != PAD_CONSTANT ? plan_explicit_padding(call, p, after) : TARE_OK;
 }
 
 static tare_status conv_shape(op_call *call, int dims) {
@@ -180,9 +180,10 @@ static tare_status conv_shape(op_call *call, int dims) {
 
 static tare_status pad_input(op_call *call, const conv_plan *p, tare_tensor **out) {
     int64_t shape[TARE_MAX_DIMS];
-    for (int d = 0; d < p->x->ndim; d++) shape[d] = p->before[d] + p->x->shape[d] + p->after[d];
+    for (int d = 0; d < p->x->ndim; d++)
+        shape[d] = p->pad.before[d] + p->x->shape[d] + p->pad.after[d];
     TARE_TRY(tare_tensor_create(TARE_FLOAT32, p->x->ndim, shape, out, call->err));
-    tare__pad_into(p->x, p->mode, p->before, 0, *out);
+    tare__pad_into(&p->pad, *out);
     return TARE_OK;
 }
 
@@ -190,7 +191,7 @@ static tare_status conv_reference(op_call *call, int dims) {
     conv_plan p;
     tare_tensor *padded = NULL;
     TARE_TRY(read_conv(call, dims, &p));
-    if (p.mode != PAD_CONSTANT) TARE_TRY(pad_input(call, &p, &padded));
+    if (p.pad.mode != PAD_CONSTANT) TARE_TRY(pad_input(call, &p, &padded));
     if (call->module != NULL && p.w == tare__module_tensor(call->module, "weight"))
         p.conv.constant = call->param[1]->as.tensor;
     const tare_status status = tare__float_convolve(
@@ -209,7 +210,7 @@ tare_status tare__conv_read(op_call *call, conv_call *out) {
                        .x = p.x,
                        .w = p.w,
                        .bias = p.bias,
-                       .is_plain = p.batched && p.mode == PAD_CONSTANT};
+                       .is_plain = p.batched && p.pad.mode == PAD_CONSTANT};
     return TARE_OK;
 }
 

@@ -24,7 +24,8 @@ bool tare__pad_mode_from_name(const char *name, pad_mode *out) {
     return false;
 }
 
-int64_t tare__pad_source(pad_mode mode, int64_t i, int64_t size) {
+// The source index of index i - before in a row of `size`; -1: a constant stands there.
+static int64_t source_of(pad_mode mode, int64_t i, int64_t size) {
     if (i >= 0 && i < size) return i;
     switch (mode) {
     case PAD_REFLECT:
@@ -39,49 +40,113 @@ int64_t tare__pad_source(pad_mode mode, int64_t i, int64_t size) {
     return -1;
 }
 
-// Dimensions at the end that are not padded are copied as one line.
-static int64_t line_length(const tare_tensor *x, const int64_t *before, const tare_tensor *y,
-                           int *ndim) {
-    int64_t length = 1;
-    *ndim = y->ndim;
-    while (*ndim > 0 && before[*ndim - 1] == 0 && x->shape[*ndim - 1] == y->shape[*ndim - 1])
-        length *= y->shape[--*ndim];
-    return length;
+// --- boxes ---
+
+// Dimensions at the end that are not padded are copied together.
+pad_box tare__pad_box_of(const pad_call *call, const int *order, const tare_tensor *y) {
+    pad_box b = {.mode = call->mode, .element = tare_dtype_size(y->dtype), .unit = 1};
+    tare_tensor constant = *y;
+    constant.data = b.fill;
+    tare__tensor_set(&constant, 0, call->constant);
+    if (y->ndim == 0) {
+        b.ndim = 1;
+        b.in[0] = b.out[0] = 1;
+        return b;
+    }
+    for (b.ndim = y->ndim; b.ndim > 1; b.ndim--) {
+        const int d = order[b.ndim - 1];
+        if (call->before[d] != 0 || call->after[d] != 0) break;
+        b.unit *= (size_t)y->shape[d];
+    }
+    for (int i = 0; i < b.ndim; i++) {
+        b.in[i] = call->x->shape[order[i]];
+        b.out[i] = y->shape[order[i]];
+        b.before[i] = call->before[order[i]];
+    }
+    return b;
 }
 
-void tare__pad_into(const tare_tensor *x, pad_mode mode, const int64_t *before, double constant,
-                    tare_tensor *y) {
-    int ndim;
-    const int64_t length = line_length(x, before, y, &ndim);
-    const size_t size = tare_dtype_size(y->dtype) * (size_t)length;
-    for (int64_t i = 0; i * length < y->count; i++) {
-        int64_t rest = i, from = 0, step = 1;
-        bool outside = false;
-        for (int d = ndim - 1; d >= 0; d--) {
-            const int64_t source =
-                tare__pad_source(mode, rest % y->shape[d] - before[d], x->shape[d]);
-            rest /= y->shape[d];
-            outside = outside || source < 0;
-            from += source * step;
-            step *= x->shape[d];
-        }
-        if (!outside)
-            memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)from * size,
-                   size);
-        for (int64_t k = 0; outside && k < length; k++)
-            tare__tensor_set(y, i * length + k, constant);
+int64_t tare__pad_row_count(const pad_box *b) {
+    int64_t count = 1;
+    for (int i = 0; i + 1 < b->ndim; i++) count *= b->out[i];
+    return count;
+}
+
+static void fill(const pad_box *b, size_t units, unsigned char *y) {
+    static const unsigned char zeros[sizeof b->fill];
+    const size_t count = units * b->unit;
+    if (memcmp(b->fill, zeros, sizeof zeros) == 0)
+        memset(y, 0, count * b->element);
+    else
+        for (size_t i = 0; i < count; i++) memcpy(y + i * b->element, b->fill, b->element);
+}
+
+// What stands at [first, end) of a row of the result, outside of the input's.
+static void pad_ends(const pad_box *b, const unsigned char *x, int64_t first, int64_t end,
+                     unsigned char *y) {
+    const int last = b->ndim - 1;
+    const size_t bytes = b->unit * b->element;
+    if (first >= end) return;
+    if (b->mode == PAD_CONSTANT) {
+        fill(b, (size_t)(end - first), y + (size_t)first * bytes);
+        return;
     }
+    for (int64_t i = first; i < end; i++)
+        memcpy(y + (size_t)i * bytes,
+               x + (size_t)source_of(b->mode, i - b->before[last], b->in[last]) * bytes, bytes);
+}
+
+static void pad_row(const pad_box *b, const unsigned char *x, unsigned char *y) {
+    const int last = b->ndim - 1;
+    const size_t bytes = b->unit * b->element;
+    const int64_t before = b->before[last], out = b->out[last], behind = before + b->in[last];
+    const int64_t first = before < 0 ? 0 : before < out ? before : out;
+    const int64_t end = behind < first ? first : behind < out ? behind : out;
+    pad_ends(b, x, 0, first, y);
+    if (end > first)
+        memcpy(y + (size_t)first * bytes, x + (size_t)(first - before) * bytes,
+               (size_t)(end - first) * bytes);
+    pad_ends(b, x, end, out, y);
+}
+
+// The row of the input that one of the result is made of; -1: none.
+static int64_t row_of(const pad_box *b, int64_t row) {
+    int64_t from = 0, step = 1;
+    for (int i = b->ndim - 2; i >= 0; i--) {
+        const int64_t source = source_of(b->mode, row % b->out[i] - b->before[i], b->in[i]);
+        if (source < 0) return -1;
+        row /= b->out[i];
+        from += source * step;
+        step *= b->in[i];
+    }
+    return from;
+}
+
+void tare__pad_rows(const pad_box *b, const void *x, int64_t first, int64_t end, void *y) {
+    const int last = b->ndim - 1;
+    const size_t bytes = b->unit * b->element;
+    const size_t x_row = (size_t)b->in[last] * bytes, y_row = (size_t)b->out[last] * bytes;
+    for (int64_t i = first; i < end; i++) {
+        const int64_t from = row_of(b, i);
+        unsigned char *to = (unsigned char *)y + (size_t)i * y_row;
+        if (from < 0)
+            fill(b, (size_t)b->out[last], to);
+        else
+            pad_row(b, (const unsigned char *)x + (size_t)from * x_row, to);
+    }
+}
+
+void tare__pad_into(const pad_call *p, tare_tensor *y) {
+    int order[TARE_MAX_DIMS];
+    for (int d = 0; d < y->ndim; d++) order[d] = d;
+    if (y->count == 0) return;
+    const pad_box b = tare__pad_box_of(p, order, y);
+    tare__pad_rows(&b, p->x->data, 0, tare__pad_row_count(&b), y->data);
 }
 
 // --- the operator ---
 
-typedef struct pad_plan {
-    const tare_tensor *x;
-    int64_t before[TARE_MAX_DIMS], after[TARE_MAX_DIMS];
-    pad_mode mode;
-} pad_plan;
-
-static tare_status check_amount(op_call *call, const pad_plan *p, int d) {
+static tare_status check_amount(op_call *call, const pad_call *p, int d) {
     const int64_t most = p->before[d] > p->after[d] ? p->before[d] : p->after[d];
     const int64_t size = p->x->shape[d];
     const bool fits = p->mode == PAD_REFLECT    ? most < size
@@ -93,11 +158,11 @@ static tare_status check_amount(op_call *call, const pad_plan *p, int d) {
 }
 
 // The amounts come in pairs, the last dimension first.
-static tare_status read_pad(op_call *call, pad_plan *p) {
+tare_status tare__pad_read(op_call *call, pad_call *p) {
     int64_t amounts[2 * TARE_MAX_DIMS];
     size_t count;
     const char *mode;
-    *p = (pad_plan){0};
+    *p = (pad_call){0};
     TARE_TRY(tare__call_need_tensor(call, 0, &p->x));
     TARE_TRY(tare__call_int_list(call, 1, sizeof amounts / sizeof *amounts, amounts, &count));
     TARE_TRY(tare__call_text(call, 2, "constant", &mode));
@@ -114,23 +179,21 @@ static tare_status read_pad(op_call *call, pad_plan *p) {
             return tare__call_fail(call, "an amount of padding is out of range");
         TARE_TRY(check_amount(call, p, d));
     }
-    return TARE_OK;
+    return tare__call_double(call, 3, 0, &p->constant);
 }
 
 static tare_status pad_shape(op_call *call) {
-    pad_plan p;
+    pad_call p;
     int64_t shape[TARE_MAX_DIMS];
-    TARE_TRY(read_pad(call, &p));
+    TARE_TRY(tare__pad_read(call, &p));
     for (int d = 0; d < p.x->ndim; d++) shape[d] = p.before[d] + p.x->shape[d] + p.after[d];
     return tare__call_result(call, p.x->dtype, p.x->ndim, shape, NULL);
 }
 
 static tare_status pad_reference(op_call *call) {
-    pad_plan p;
-    double constant;
-    TARE_TRY(read_pad(call, &p));
-    TARE_TRY(tare__call_double(call, 3, 0, &constant));
-    tare__pad_into(p.x, p.mode, p.before, constant, tare__call_out(call));
+    pad_call p;
+    TARE_TRY(tare__pad_read(call, &p));
+    tare__pad_into(&p, tare__call_out(call));
     return TARE_OK;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concatenations. Their inputs are slices of the result, where the steps that make them can write
-// them there; what lies elsewhere is copied, and quantized values of other parameters than the
-// result's are looked up. In the plain layout that is where nothing but dimensions of size 1 stands
-// before the one that is concatenated; of quantized values also channels last, pixel by pixel.
+// Concatenations, and stacks in the plain layout. Their inputs are slices of the result, where the
+// steps that make them can write them there; what lies elsewhere is copied, and quantized values of
+// other parameters than the result's are looked up. In the plain layout that is where nothing but
+// dimensions of size 1 stands before the one that is concatenated; of quantized values also
+// channels last, pixel by pixel.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -133,6 +134,7 @@ typedef struct cat_call {
     size_t count;
     int64_t outer, inner; // rows of the result; elements of one step along the dimension
     int dim;
+    bool stacks; // along a dimension that the inputs do not have
 } cat_call;
 
 static bool read_call(plan_builder *b, const plan_record *r, cat_call *c) {
@@ -140,13 +142,15 @@ static bool read_call(plan_builder *b, const plan_record *r, cat_call *c) {
     call.err = NULL;
     call.memory = &b->scratch;
     c->y = r->result != NOTHING ? b->values[r->result].tensor : NULL;
+    c->stacks = tare__record_is(r, TARE_OP_STACK);
     if (b->setting->kernels == NULL || c->y == NULL || c->y->count == 0 ||
-        tare__cat_inputs(&call, &c->x, &c->count) != TARE_OK ||
+        (c->stacks ? tare__call_tensor_list(&call, 0, &c->x, &c->count)
+                   : tare__cat_inputs(&call, &c->x, &c->count)) != TARE_OK ||
         tare__call_dim(&call, 1, 0, c->y->ndim, &c->dim) != TARE_OK)
         return false;
     for (size_t i = 0; i < c->count; i++)
-        if (c->x[i]->count == 0 || c->x[i]->ndim != c->y->ndim || c->x[i]->dtype != c->y->dtype ||
-            tare__plan_find_value(b, c->x[i]) == NOTHING)
+        if (c->x[i]->count == 0 || c->x[i]->ndim != c->y->ndim - (c->stacks ? 1 : 0) ||
+            c->x[i]->dtype != c->y->dtype || tare__plan_find_value(b, c->x[i]) == NOTHING)
             return false;
     c->inner = tare__inner_count(c->y, c->dim);
     c->outer = c->y->count / (c->inner * c->y->shape[c->dim]);
@@ -161,16 +165,19 @@ static bool has_one_scheme(const cat_call *c) {
     return true;
 }
 
+static bool are_bytes(const cat_call *c) {
+    for (size_t i = 0; i < c->count; i++)
+        if (!tare__is_byte_quantized(c->x[i])) return false;
+    return tare__is_byte_quantized(c->y);
+}
+
 // Channels of images; quantized ones are bytes.
 static bool has_pixels(const cat_call *c) {
-    if (c->dim != 1 || c->y->ndim < 3) return false;
-    for (size_t i = 0; i < c->count; i++)
-        if (c->x[i]->q != NULL && !tare__is_byte_quantized(c->x[i])) return false;
-    return c->y->q == NULL || tare__is_byte_quantized(c->y);
+    return c->dim == 1 && c->y->ndim >= 3 && (c->y->q == NULL || are_bytes(c));
 }
 
 static size_t row_of(const cat_call *c, const tare_tensor *t) {
-    return (size_t)(t->shape[c->dim] * c->inner);
+    return (size_t)((c->stacks ? 1 : t->shape[c->dim]) * c->inner);
 }
 
 // The step, without parts yet.
@@ -184,10 +191,32 @@ static tare_status new_step(plan_builder *b, const cat_call *c, size_t rows, cat
     return s->parts != NULL ? TARE_OK : tare__out_of_memory(b->err);
 }
 
+// --- other parameters than the result's ---
+
+static void fill_table(const qparams *x, const qparams *y, bool is_signed,
+                       uint8_t table[QUANTIZED_COUNT]) {
+    const float inverse = tare__inverse_scale(y->scale[0]);
+    for (int i = 0; i < QUANTIZED_COUNT; i++) {
+        const int q = is_signed ? (int8_t)(uint8_t)i : i;
+        const float real = tare__dequantize(q, (int64_t)x->zero_point[0], (float)x->scale[0]);
+        table[i] = (uint8_t)tare__quantize(real, inverse, (int64_t)y->zero_point[0], y->quant_min,
+                                           y->quant_max);
+    }
+}
+
+static tare_status make_table(plan_builder *b, const tare_tensor *x, const tare_tensor *y,
+                              const uint8_t **out) {
+    uint8_t *table = tare__arena_alloc(&b->plan->memory, QUANTIZED_COUNT);
+    if (table == NULL) return tare__out_of_memory(b->err);
+    fill_table(x->q, y->q, y->dtype == TARE_QINT8, table);
+    *out = table;
+    return TARE_OK;
+}
+
 // --- the plain layout ---
 
 static bool heads_rows(const plan_builder *b, const plan_record *r) {
-    static const op_id ids[] = {TARE_OP_CAT, TARE_OP_QUANTIZED_CAT, TARE_OP_NONE};
+    static const op_id ids[] = {TARE_OP_CAT, TARE_OP_QUANTIZED_CAT, TARE_OP_STACK, TARE_OP_NONE};
     (void)b;
     return tare__record_is_one_of(r, ids) && r->result != NOTHING && !r->is_view && !r->is_observer;
 }
@@ -222,15 +251,19 @@ static bool is_slice_at(const plan_builder *b, size_t x, size_t whole, size_t at
     return slice->whole == root && slice->pitch == 0 && slice->shift == y->shift + at;
 }
 
-static tare_status add_rows(plan_builder *b, size_t v, size_t at, size_t row, cat_step *s) {
+static tare_status add_rows(plan_builder *b, const cat_call *c, const tare_tensor *x, size_t at,
+                            cat_step *s) {
+    const size_t v = tare__plan_find_value(b, x), row = row_of(c, x);
     const size_t place = b->values[v].placement[LAYOUT_PLAIN].place;
+    const bool differs = x->q != NULL && !tare__qparams_equal(x->q, c->y->q);
     cat_part *p = &s->parts[s->count];
-    if (place != NOTHING && is_slice_at(b, place, s->y, at * s->element)) {
+    if (!differs && place != NOTHING && is_slice_at(b, place, s->y, at * s->element)) {
         s->in_place++;
         return TARE_OK;
     }
     *p = (cat_part){.pitch = row, .at = at, .row = row};
     s->count++;
+    if (differs) TARE_TRY(make_table(b, x, c->y, &p->table));
     return tare__plan_read(b, v, LAYOUT_PLAIN, &p->x);
 }
 
@@ -238,12 +271,13 @@ static tare_status plan_rows(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     cat_call c = {0};
     cat_step *s;
-    if (r->next != NOTHING || !read_call(b, r, &c) || !has_one_scheme(&c)) return TARE_OK;
+    if (r->next != NOTHING || !read_call(b, r, &c) || !(has_one_scheme(&c) || are_bytes(&c)))
+        return TARE_OK;
     TARE_TRY(new_step(b, &c, (size_t)c.outer, &s));
-    s->pitch = row_of(&c, c.y);
+    s->pitch = (size_t)(c.y->count / c.outer);
     TARE_TRY(tare__plan_place_whole(b, r->result, LAYOUT_PLAIN, &s->y));
     for (size_t i = 0, at = 0; i < c.count; at += row_of(&c, c.x[i++]))
-        TARE_TRY(add_rows(b, tare__plan_find_value(b, c.x[i]), at, row_of(&c, c.x[i]), s));
+        TARE_TRY(add_rows(b, &c, c.x[i], at, s));
     *done = true;
     TARE_TRY(tare__plan_write_whole(b, r->result, LAYOUT_PLAIN, s->count > 0));
     return s->count > 0 ? tare__plan_add_step(b, &tare__cat_step, s, r->node) : TARE_OK;
@@ -323,26 +357,6 @@ static bool is_in_place(const plan_builder *b, size_t v) {
     const plan_placement *x = placement_of(b, v);
     const size_t whole = placement_of(b, x->slice_of)->whole;
     return x->place != NOTHING && whole != NOTHING && b->plan->places[x->place].whole == whole;
-}
-
-static void fill_table(const qparams *x, const qparams *y, bool is_signed,
-                       uint8_t table[QUANTIZED_COUNT]) {
-    const float inverse = tare__inverse_scale(y->scale[0]);
-    for (int i = 0; i < QUANTIZED_COUNT; i++) {
-        const int q = is_signed ? (int8_t)(uint8_t)i : i;
-        const float real = tare__dequantize(q, (int64_t)x->zero_point[0], (float)x->scale[0]);
-        table[i] = (uint8_t)tare__quantize(real, inverse, (int64_t)y->zero_point[0], y->quant_min,
-                                           y->quant_max);
-    }
-}
-
-static tare_status make_table(plan_builder *b, const tare_tensor *x, const tare_tensor *y,
-                              const uint8_t **out) {
-    uint8_t *table = tare__arena_alloc(&b->plan->memory, QUANTIZED_COUNT);
-    if (table == NULL) return tare__out_of_memory(b->err);
-    fill_table(x->q, y->q, y->dtype == TARE_QINT8, table);
-    *out = table;
-    return TARE_OK;
 }
 
 // What is copied where it belongs is found there from now on.

@@ -139,7 +139,7 @@ static tare_status plan_pool(plan_builder *b, size_t head, bool *done) {
     call.err = b->err;
     TARE_TRY(tare__pool_read(&call, &s->call, &known));
     const tare_tensor *x = s->call.x;
-    if (!known || x->ndim != s->call.dims + 2 || !is_channels_last(b, r->inputs[0])) return TARE_OK;
+    if (!known || x->ndim != s->call.dims + 2) return TARE_OK;
     s->batch = x->shape[0];
     s->channels = (size_t)x->shape[1];
     TARE_TRY(tare__plan_read(b, r->inputs[0], LAYOUT_CHANNELS_LAST, &s->x));

@@ -183,7 +183,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
         {combine, .kernel = "combine", .why = "integers: two values"},
         {combine_channels, .kernel = "combine",
          .why = "integers: two values, one of them per channel"},
-        {combine_broadcast, .kernel = "combine", .why = "integers: two codes, broadcast"},
+        {combine_broadcast, .kernel = "combine", .why = "integers: two values, broadcast"},
         {look_up, .kernel = "look_up", .why = "integers: a table of a function of one value"},
     };
     const quantized_step *s = state;

@@ -70,13 +70,35 @@ static const network networks[] = {
      "    z = y * y\n"
      "    return z\n",
      1, 0},
-    {"codes",
+    {"quantized values",
      "    q = torch.quantize_per_tensor(x, 0.01, 110, torch.quint8)\n"
      "    r = torch.nn.functional.relu(q)\n"
      "    y = torch.cat([q, r], 0)\n"
      "    z = y.dequantize()\n"
      "    return z\n",
      0, 0},
+    {"quantized values of other parameters",
+     "    q = torch.quantize_per_tensor(x, 0.01, 110, torch.quint8)\n"
+     "    r = torch.quantize_per_tensor(x, 0.02, 90, torch.quint8)\n"
+     "    p = torch.nn.functional.relu(q)\n"
+     "    y = torch.ops.quantized.cat([q, r, p], 3, 0.015, 100)\n"
+     "    z = y.dequantize()\n"
+     "    return z\n",
+     1, 0},
+    {"a stack of rows",
+     "    a = torch.exp(x)\n"
+     "    b = torch.tanh(x)\n"
+     "    y = torch.stack([a, b], 0)\n"
+     "    z = torch.tanh(y)\n"
+     "    return z\n",
+     0, 0},
+    {"a stack of elements",
+     "    a = torch.exp(x)\n"
+     "    b = torch.tanh(x)\n"
+     "    y = torch.stack([a, b, a], -1)\n"
+     "    z = torch.tanh(y)\n"
+     "    return z\n",
+     1, 0},
     {"integers of one pixel",
      "    q = torch.quantize_per_tensor(x, 0.01, 110, torch.quint8)\n"
      "    p = torch.nn.functional.adaptive_avg_pool2d(q, 1)\n"
@@ -128,7 +150,9 @@ static void check_steps(const network *n, tare_session *s) {
     tare_step step = {.struct_size = sizeof step};
     for (size_t i = 0; tare_session_get_step(s, i, &step); i++) {
         size_t copied = 0, there = 0;
-        if (strcmp(step.op, "cat") != 0 || strcmp(step.kind, "quantized cat") == 0) continue;
+        const bool joins = strcmp(step.op, "cat") == 0 || strcmp(step.op, "stack") == 0 ||
+                           strcmp(step.op, "quantized.cat") == 0;
+        if (!joins || strcmp(step.kind, "quantized cat") == 0) continue;
         assert_string_equal(step.kind, "cat");
         assert_int_equal(sscanf(step.why, "rows: %zu copied, %zu in place", &copied, &there), 2);
         steps++;
