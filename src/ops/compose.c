@@ -29,9 +29,20 @@ static value own(composer *c, value v) {
     return v;
 }
 
+static const value *keep_arguments(composer *c, const value *args, size_t count) {
+    value *kept = tare__arena_array(c->call->memory, count + 1, sizeof *kept);
+    if (kept == NULL)
+        c->status = tare__out_of_memory(c->call->err);
+    else
+        memcpy(kept, args, count * sizeof *kept);
+    return kept;
+}
+
 value tare__compose_op(composer *c, const char *id, const value *args, size_t count) {
     if (c->status != TARE_OK) return tare__none();
     op_call call = *c->call;
+    if (c->shaped != NULL) args = keep_arguments(c, args, count);
+    if (args == NULL) return tare__none();
     call.module = NULL;
     call.function = NULL;
     call.is_bound = false;
@@ -44,9 +55,11 @@ value tare__compose_op(composer *c, const char *id, const value *args, size_t co
                            : tare__fail(call.err, TARE_INTERNAL, "there is no operator '%s'", id);
     if (c->status == TARE_OK) c->status = tare__op_run(&call, c->shapes_only);
     if (c->status != TARE_OK) return tare__none();
+    if (c->shaped != NULL) c->status = c->shaped(c->user, &call);
     // Lists of results live in the call's memory, as do those of arguments.
-    value kept;
-    c->status = tare__value_share(call.memory, &call.result, &kept, call.err);
+    value kept = tare__none();
+    if (c->status == TARE_OK)
+        c->status = tare__value_share(call.memory, &call.result, &kept, call.err);
     tare__value_release_tensors(&call.result);
     return own(c, c->status == TARE_OK ? kept : tare__none());
 }
@@ -204,18 +217,25 @@ void tare__compose_forget(composer *c, size_t mark, const value *kept, size_t ke
     c->count = end;
 }
 
-static tare_status compose(op_call *call, value (*forward)(composer *c), bool shapes_only,
-                           value *out) {
-    composer c = {.call = call, .shapes_only = shapes_only};
-    const value result = forward(&c);
-    if (c.status == TARE_OK) c.status = tare__value_share(call->memory, &result, out, call->err);
-    tare__compose_forget(&c, 0, NULL, 0);
-    tare__free(c.owned);
-    return c.status;
+static tare_status compose(composer *c, value (*forward)(composer *c), value *out) {
+    const value result = forward(c);
+    if (c->status == TARE_OK)
+        c->status = tare__value_share(c->call->memory, &result, out, c->call->err);
+    tare__compose_forget(c, 0, NULL, 0);
+    tare__free(c->owned);
+    return c->status;
 }
 
 tare_status tare__composed_shape(op_call *call, value (*forward)(composer *c)) {
-    return compose(call, forward, true, &call->result);
+    composer c = {.call = call, .shapes_only = true};
+    return compose(&c, forward, &call->result);
+}
+
+tare_status tare__composed_calls(const op_call *call,
+                                 tare_status (*shaped)(void *user, const op_call *call), void *user,
+                                 value *out) {
+    composer c = {.call = call, .shapes_only = true, .shaped = shaped, .user = user};
+    return compose(&c, call->op->forward, out);
 }
 
 // One tensor is filled where it lies, as others may know it by its place already.
@@ -229,7 +249,8 @@ static bool fill(tare_tensor *to, const tare_tensor *from) {
 // Otherwise the computed tensors take the place of those of the shape rule.
 tare_status tare__composed_forward(op_call *call, value (*forward)(composer *c)) {
     value made = tare__none();
-    TARE_TRY(compose(call, forward, false, &made));
+    composer c = {.call = call};
+    TARE_TRY(compose(&c, forward, &made));
     if (made.kind == VALUE_TENSOR && call->result.kind == VALUE_TENSOR &&
         fill(call->result.as.tensor, made.as.tensor)) {
         tare__value_release_tensors(&made);

@@ -13,6 +13,10 @@
 typedef struct composer {
     const op_call *call; // of the composed module
     bool shapes_only;
+    /// With shapes_only: told each call of an operator, whose arguments are in the call's memory
+    /// then. NULL: nobody is.
+    tare_status (*shaped)(void *user, const op_call *call);
+    void *user;
     tare_status status;
     value *owned;
     size_t count, capacity;
@@ -64,6 +68,12 @@ void tare__compose_forget(composer *c, size_t mark, const value *kept, size_t ke
 tare_status tare__composed_shape(op_call *call, value (*forward)(composer *c));
 tare_status tare__composed_forward(op_call *call, value (*forward)(composer *c));
 
+/// The calls that a call of a composed function is made of, with their results' shapes. The caller
+/// gives the tensors of *out back with tare__value_release_tensors.
+tare_status tare__composed_calls(const op_call *call,
+                                 tare_status (*shaped)(void *user, const op_call *call), void *user,
+                                 value *out);
+
 /// Defines NAME_shape and NAME_reference of the function NAME.
 #define COMPOSED(name)                                                                             \
     static tare_status name##_shape(op_call *call) {                                               \
@@ -76,7 +86,7 @@ tare_status tare__composed_forward(op_call *call, value (*forward)(composer *c))
 #define COMPOSED_ROW(name, names, method_names, parameters)                                        \
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
-        .shape = name##_shape, .reference = name##_reference                                       \
+        .shape = name##_shape, .reference = name##_reference, .forward = name                      \
     }
 
 #endif

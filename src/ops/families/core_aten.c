@@ -727,7 +727,8 @@ COMPOSED(max_pool3d_with_indices)
         .id = #name, .functions = "torch." #name ATEN(#name ".correction"),                        \
         .overloads = "torch.ops.aten." #name ".default(input|unbiased) torch.ops.aten." #name      \
                      ".dim(input|dim|unbiased|keepdim)",                                           \
-        .params = SPREAD_PARAMS, .shape = name##_shape, .reference = name##_reference              \
+        .params = SPREAD_PARAMS, .shape = name##_shape, .reference = name##_reference,             \
+        .forward = name                                                                            \
     }
 #define AT_LEAST_ROW(name)                                                                         \
     COMPOSED_ROW(name,                                                                             \
@@ -742,20 +743,20 @@ static const op_info rows[] = {
      .shape = convolution_shape, .reference = convolution_reference},
     {.id = "batch_norm_no_training", .functions = AT "_native_batch_norm_legit_no_training.default",
      .params = "input|weight|bias|running_mean|running_var|momentum|eps",
-     .shape = batch_norm_no_training_shape, .reference = batch_norm_no_training_reference},
+     .shape = batch_norm_no_training_shape, .reference = batch_norm_no_training_reference, .forward = batch_norm_no_training},
     {.id = "batch_norm_legit", .functions = AT "_native_batch_norm_legit.default",
      .params = "input|weight|bias|running_mean|running_var|training|momentum|eps",
-     .shape = batch_norm_legit_shape, .reference = batch_norm_legit_reference},
+     .shape = batch_norm_legit_shape, .reference = batch_norm_legit_reference, .forward = batch_norm_legit},
     {.id = "batch_norm_no_stats", .functions = AT "_native_batch_norm_legit.no_stats",
      .params = "input|weight|bias|training|momentum|eps",
-     .shape = batch_norm_no_stats_shape, .reference = batch_norm_no_stats_reference},
+     .shape = batch_norm_no_stats_shape, .reference = batch_norm_no_stats_reference, .forward = batch_norm_no_stats},
     {.id = "native_layer_norm", .functions = AT "native_layer_norm.default",
-     .params = "input|normalized_shape|weight|bias|eps", .shape = native_layer_norm_shape, .reference = native_layer_norm_reference},
+     .params = "input|normalized_shape|weight|bias|eps", .shape = native_layer_norm_shape, .reference = native_layer_norm_reference, .forward = native_layer_norm},
     {.id = "native_group_norm", .functions = AT "native_group_norm.default",
-     .params = "input|weight|bias|N|C|HxW|group|eps", .shape = native_group_norm_shape, .reference = native_group_norm_reference},
+     .params = "input|weight|bias|N|C|HxW|group|eps", .shape = native_group_norm_shape, .reference = native_group_norm_reference, .forward = native_group_norm},
     {.id = "max_pool2d_with_indices", .functions = AT "max_pool2d_with_indices.default",
      .params = "input/self|kernel_size|stride|padding|dilation|ceil_mode",
-     .shape = max_pool2d_with_indices_shape, .reference = max_pool2d_with_indices_reference},
+     .shape = max_pool2d_with_indices_shape, .reference = max_pool2d_with_indices_reference, .forward = max_pool2d_with_indices},
     ADAPTIVE_ROW(adaptive_max_pool1d),
     ADAPTIVE_ROW(adaptive_max_pool2d),
     ADAPTIVE_ROW(adaptive_max_pool3d),
@@ -764,7 +765,7 @@ static const op_info rows[] = {
     {.id = "clamp_tensors", .functions = "torch.ops.aten.clamp.Tensor" ATEN("clamp_.Tensor"),
      .overloads = "torch.ops.aten.clamp_min.Tensor(input|min) torch.ops.aten.clamp_min_.Tensor(input|min) "
                   "torch.ops.aten.clamp_max.Tensor(input|max) torch.ops.aten.clamp_max_.Tensor(input|max)",
-     .params = "input/self|min|max", .shape = clamp_tensors_shape, .reference = clamp_tensors_reference},
+     .params = "input/self|min|max", .shape = clamp_tensors_shape, .reference = clamp_tensors_reference, .forward = clamp_tensors},
     COMPOSED_ROW(lerp, "torch.lerp" ATEN("lerp.Scalar") ATEN("lerp.Tensor"), "lerp", "input/self|other/end|alpha/weight"),
     COMPOSED_ROW(isclose, "torch.isclose" ATEN("isclose.default"), "isclose", "input/self|other|rtol|atol|equal_nan"),
     COMPOSED_ROW(nan_to_num, "torch.nan_to_num" ATEN("nan_to_num.default") ATEN("nan_to_num_.default"), "nan_to_num|nan_to_num_", "input/self|nan|posinf|neginf"),
@@ -786,11 +787,11 @@ static const op_info rows[] = {
     COMPOSED_ROW(nanmean, "torch.nanmean" ATEN("nanmean.default"), "nanmean", "input/self|dim|keepdim|dtype"),
     {.id = "embedding_bags", .functions = "torch.ops.aten.embedding_bag.default" ATEN("embedding_bag.padding_idx") ATEN("_embedding_bag.default") ATEN("_embedding_bag_forward_only.default"),
      .params = "weight|input/indices|offsets|scale_grad_by_freq|mode|sparse|per_sample_weights|include_last_offset|padding_idx",
-     .shape = embedding_bags_shape, .reference = embedding_bags_reference},
+     .shape = embedding_bags_shape, .reference = embedding_bags_reference, .forward = embedding_bags},
     COMPOSED_ROW(pdist, "torch.pdist|torch.nn.functional.pdist" ATEN("pdist.default") ATEN("_pdist_forward.default"), NULL, "input/self|p"),
     COMPOSED_ROW(tensor_split, "torch.tensor_split" ATEN("tensor_split.indices") ATEN("tensor_split.sections"), "tensor_split", "input/self|chunks/indices/sections|dim"),
     {.id = "max_pool3d_with_indices", .functions = "torch.ops.aten.max_pool3d_with_indices.default", .params = "input/self|kernel_size|stride|padding|dilation|ceil_mode",
-     .shape = max_pool3d_with_indices_shape, .reference = max_pool3d_with_indices_reference},
+     .shape = max_pool3d_with_indices_shape, .reference = max_pool3d_with_indices_reference, .forward = max_pool3d_with_indices},
     COMPOSED_ROW(trace, "torch.trace" ATEN("trace.default"), "trace", "input/self"),
     AT_LEAST_ROW(atleast_1d),
     AT_LEAST_ROW(atleast_2d),
@@ -802,7 +803,7 @@ static const op_info rows[] = {
     COMPOSED_ROW(broadcast_tensors, "torch.ops.aten.broadcast_tensors.default", NULL, "tensors"),
     COMPOSED_ROW(meshgrid, "torch.ops.aten.meshgrid.default" ATEN("meshgrid.indexing"), NULL, "tensors|indexing"),
     {.id = "tensordot", .functions = "torch.ops.aten.tensordot.default", .params = "input/self|other|dims_self|dims_other",
-     .shape = tensordot_shape, .reference = tensordot_reference, .macs = tensordot_macs},
+     .shape = tensordot_shape, .reference = tensordot_reference, .forward = tensordot, .macs = tensordot_macs},
 };
 // clang-format on
 

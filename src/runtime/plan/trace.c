@@ -6,6 +6,7 @@
 
 #include "ir/call_names.h"
 #include "ops/classes/module_call.h"
+#include "ops/compose.h"
 #include "runtime/plan/emit.h"
 
 // --- values ---
@@ -254,6 +255,87 @@ static tare_status note_sequence(plan_builder *b, const node *n, const op_call *
     return TARE_OK;
 }
 
+// --- composed functions ---
+
+// What a function is composed of, each part a record of its own, so that steps compute them.
+typedef struct composition {
+    plan_builder *b;
+    const node *n;
+    size_t first_record, first_value; // of its own
+} composition;
+
+static tare_status note_part(void *user, const op_call *call) {
+    const composition *c = user;
+    return note_call(c->b, c->n, call, tare__op_compute);
+}
+
+static void replace_tensor(value *v, const tare_tensor *from, tare_tensor *to) {
+    if (v->kind == VALUE_TENSOR && v->as.tensor == from) v->as.tensor = to;
+    if (!tare__value_has_items(v)) return;
+    for (uint32_t i = 0; i < v->count; i++) replace_tensor(&v->as.items[i], from, to);
+}
+
+// The parts' arguments and results lie in the plan's memory.
+static void replace_in_records(const composition *c, const tare_tensor *from, tare_tensor *to) {
+    for (size_t i = c->first_record; i < c->b->record_count; i++) {
+        op_call *call = &c->b->records[i].call;
+        for (size_t k = 0; k < call->arg_count; k++)
+            replace_tensor((value *)&call->args[k], from, to);
+        replace_tensor(&call->result, from, to);
+    }
+}
+
+// All of it was constant.
+static tare_status copy_constant(plan_builder *b, tare_tensor *t, const tare_tensor *made) {
+    size_t unused;
+    TARE_TRY(tare__tensor_allocate(t, b->err));
+    if (t->count > 0) memcpy(t->data, made->data, tare__tensor_bytes(t));
+    return tare__plan_add_value(b, t, &unused);
+}
+
+// The graph goes on with `t`: it takes the place of what the parts made.
+static tare_status put_in_place(const composition *c, tare_tensor *t, const tare_tensor *made) {
+    plan_builder *b = c->b;
+    const size_t v = tare__plan_find_value(b, made);
+    if (tare__plan_find_value(b, t) != NOTHING) return TARE_OK; // an argument
+    if (made->data != NULL) return copy_constant(b, t, made);
+    if (v == NOTHING || v < c->first_value) return refuse(b, c->n->name);
+    if (t->store != NULL) tare__storage_release(t->store); // of a view
+    t->store = tare__storage_retain(made->store);
+    replace_in_records(c, made, t);
+    b->values[v].tensor = t;
+    TARE_TRY(tare__plan_keep_tensor(b->plan, t, b->err));
+    return tare__pointer_index_set(&b->by_tensor, &b->scratch, t, v) ? TARE_OK
+                                                                     : tare__out_of_memory(b->err);
+}
+
+static tare_status put_all_in_place(const composition *c, const value *v, const value *made) {
+    if (v->kind == VALUE_TENSOR && made->kind == VALUE_TENSOR)
+        return put_in_place(c, v->as.tensor, made->as.tensor);
+    if (!tare__value_has_items(v) || v->kind != made->kind || v->count != made->count)
+        return TARE_OK;
+    for (uint32_t i = 0; i < v->count; i++)
+        TARE_TRY(put_all_in_place(c, &v->as.items[i], &made->as.items[i]));
+    return TARE_OK;
+}
+
+static bool is_of_quantized(const plan_builder *b, const reading *r) {
+    for (size_t i = 0; i < r->count; i++)
+        if (b->values[r->list[i]].tensor->q != NULL) return true;
+    return false;
+}
+
+static tare_status note_composed(plan_builder *b, const node *n, const op_call *call) {
+    composition c = {b, n, b->record_count, b->value_count};
+    op_call own = *call;
+    value made = tare__none();
+    own.memory = &b->plan->memory;
+    TARE_TRY(tare__composed_calls(&own, note_part, &c, &made));
+    const tare_status status = put_all_in_place(&c, &call->result, &made);
+    tare__value_release_tensors(&made);
+    return status;
+}
+
 static tare_status note(plan_builder *b, const node *n, const op_call *call, op_compute compute) {
     reading r = {.b = b};
     const bool is_observer = call->module != NULL && call->module->class->role == ROLE_OBSERVER;
@@ -270,6 +352,8 @@ static tare_status note(plan_builder *b, const node *n, const op_call *call, op_
         TARE_TRY(fold_constant(b, call, compute));
         return note_results(b, &call->result);
     }
+    if (compute == tare__op_compute && call->op->forward != NULL && !is_of_quantized(b, &r))
+        return note_composed(b, n, call);
     TARE_TRY(note_results(b, &call->result));
     return add_record(b, n, call, compute, &r);
 }
