@@ -112,15 +112,22 @@ typedef struct resize_call {
     float step[3]; // input elements per output element
 } resize_call;
 tare_status tare__resize_read(op_call *call, resize_call *out);
-/// The elements of a plane that an output element is made of, and their shares:
+/// The input elements along dimension d that output element i of it is made of, and their shares.
+enum { RESIZE_MOST_TAPS = 4, RESIZE_MOST_PARTS = 16 };
+typedef struct resize_taps {
+    int count;
+    int64_t at[RESIZE_MOST_TAPS];
+    float share[RESIZE_MOST_TAPS];
+} resize_taps;
+resize_taps tare__resize_taps_of(const resize_call *r, int d, int64_t i);
+/// The elements of a plane that an output element is made of, by its taps along each dimension:
 ///   y = ((0 + share[0] * x[at[0]]) + share[1] * x[at[1]]) + ..
-enum { RESIZE_MOST_PARTS = 16 };
 typedef struct resize_parts {
     size_t count;
     int64_t at[RESIZE_MOST_PARTS];
     float share[RESIZE_MOST_PARTS];
 } resize_parts;
-resize_parts tare__resize_parts_of(const resize_call *r, const int64_t out[3]);
+resize_parts tare__resize_parts_of(const resize_call *r, const resize_taps *const taps[3]);
 
 /// A bound call of pad: x, and how many elements stand before and after each of its dimensions;
 /// fewer than none crop.

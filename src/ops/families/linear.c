@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "dnnl/float_kernels.h"
+#include "ops/compose.h"
 #include "ops/families/families.h"
 #include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
@@ -147,39 +148,28 @@ int64_t tare__matmul_macs(const op_call *call) {
 
 // --- addmm, baddbmm, addmv: beta * input + alpha * (mat1 @ mat2) ---
 
-static tare_status addmm_shape(op_call *call) {
-    matmul_call p;
-    TARE_TRY(tare__matmul_read(call, 1, &p));
-    return tare__matmul_result(call, &p);
+static value scaled(composer *c, value x, double factor) {
+    return factor == 1 ? x : COMPOSE(c, "mul", x, tare__float(factor));
 }
 
-static tare_status addmm_reference(op_call *call) {
-    matmul_call p;
-    const tare_tensor *added;
-    int64_t stride[TARE_MAX_DIMS];
-    double beta, alpha;
-    TARE_TRY(tare__matmul_read(call, 1, &p));
-    TARE_TRY(tare__need_float(call, 0, &added));
-    TARE_TRY(tare__call_double(call, 3, 1, &beta));
-    TARE_TRY(tare__call_double(call, 4, 1, &alpha));
-    TARE_TRY(matmul_compute(call, &p, NULL));
-    tare_tensor *out = tare__call_out(call);
-    int ndim;
-    int64_t shape[TARE_MAX_DIMS];
-    TARE_TRY(tare__broadcast(call, added, out, &ndim, shape));
-    if (ndim != out->ndim || memcmp(shape, out->shape, (size_t)ndim * sizeof *shape) != 0)
-        return tare__call_fail(call, "input of shape %s does not broadcast to %s",
-                               tare__call_shape_text(call, added),
-                               tare__call_shape_text(call, out));
-    tare__broadcast_strides(added, ndim, shape, stride);
-    float *y = tare__f32(out);
-    for (int64_t i = 0; i < out->count; i++) {
-        const float x = tare__f32(added)[tare__strided_offset(ndim, shape, stride, i)];
-        // With a beta of 0 torch does not read the input, which may be NaN.
-        y[i] = beta == 0 ? (float)alpha * y[i] : (float)beta * x + (float)alpha * y[i];
+// With a beta of 0 torch does not read the input, which may be NaN.
+static value addmm(composer *c) {
+    const double beta = tare__compose_double(c, 3, 1), alpha = tare__compose_double(c, 4, 1);
+    const value product = scaled(
+        c, COMPOSE(c, "matmul", tare__compose_param(c, 1), tare__compose_param(c, 2)), alpha);
+    const tare_tensor *input = tare__compose_need(c, 0), *y = tare__compose_tensor(c, product);
+    if (c->status != TARE_OK || beta == 0) return product;
+    const value sum = COMPOSE(c, "add", scaled(c, tare__compose_param(c, 0), beta), product);
+    const tare_tensor *all = tare__compose_tensor(c, sum);
+    if (all != NULL && (all->ndim != y->ndim || all->count != y->count)) {
+        op_call call = *c->call;
+        c->status =
+            tare__call_fail(&call, "input of shape %s does not broadcast to %s",
+                            tare__call_shape_text(&call, input), tare__call_shape_text(&call, y));
     }
-    return TARE_OK;
+    return sum;
 }
+COMPOSED(addmm)
 
 static int64_t addmm_macs(const op_call *call) {
     return product_macs(call, 1);
@@ -194,11 +184,11 @@ static const op_info rows[] = {
     {.id = "matmul", .functions = "torch.matmul|operator.matmul|torch.bmm|torch.mm|torch.ops.aten.matmul.default|torch.ops.aten.mm.default|torch.ops.aten.bmm.default|torch.mv|torch.ops.aten.mv.default|torch.dot|torch.ops.aten.dot.default",
      .methods = "matmul|bmm|mm|mv|dot", .params = "input/self|other/mat2/vec/tensor", .traits = OP_BY_MATRIX, .shape = matmul_shape, .reference = matmul_reference, .macs = tare__matmul_macs},
     {.id = "addmm", .functions = "torch.addmm|torch.ops.aten.addmm.default", .methods = "addmm", .params = "input/self|mat1|mat2|beta|alpha",
-     .shape = addmm_shape, .reference = addmm_reference, .macs = addmm_macs},
+     .shape = addmm_shape, .reference = addmm_reference, .forward = addmm, .macs = addmm_macs},
     {.id = "baddbmm", .functions = "torch.baddbmm|torch.ops.aten.baddbmm.default", .methods = "baddbmm", .params = "input/self|batch1|batch2|beta|alpha",
-     .shape = addmm_shape, .reference = addmm_reference, .macs = addmm_macs},
+     .shape = addmm_shape, .reference = addmm_reference, .forward = addmm, .macs = addmm_macs},
     {.id = "addmv", .functions = "torch.addmv|torch.ops.aten.addmv.default", .methods = "addmv", .params = "input/self|mat|vec|beta|alpha",
-     .shape = addmm_shape, .reference = addmm_reference, .macs = addmm_macs},
+     .shape = addmm_shape, .reference = addmm_reference, .forward = addmm, .macs = addmm_macs},
 };
 // clang-format on
 

@@ -99,31 +99,24 @@ static tare_status interpolate_shape(op_call *call) {
     return tare__call_result(call, TARE_FLOAT32, p.x->ndim, shape, NULL);
 }
 
-// The input elements along one dimension that output element i is made of, and their shares.
-enum { MOST_TAPS = 4 };
-typedef struct taps {
-    int count;
-    int64_t at[MOST_TAPS];
-    float share[MOST_TAPS];
-} taps;
-
-static taps nearest_taps(const resize_call *p, int d, int64_t i) {
+static resize_taps nearest_taps(const resize_call *p, int d, int64_t i) {
     const int64_t last = p->in[d] - 1;
     const float middle = p->mode == RESIZE_NEAREST_EXACT ? 0.5f : 0.0f;
     const int64_t at = (int64_t)floorf(((float)i + middle) * p->step[d]);
-    return (taps){.count = 1, .at = {at < last ? at : last}, .share = {1}};
+    return (resize_taps){.count = 1, .at = {at < last ? at : last}, .share = {1}};
 }
 
 static float position_of(const resize_call *p, int d, int64_t i) {
     return p->align_corners ? p->step[d] * (float)i : p->step[d] * ((float)i + 0.5f) - 0.5f;
 }
 
-static taps linear_taps(const resize_call *p, int d, int64_t i) {
+static resize_taps linear_taps(const resize_call *p, int d, int64_t i) {
     const int64_t last = p->in[d] - 1;
     const float position = position_of(p, d, i), inside = position > 0 ? position : 0;
     const int64_t at = (int64_t)inside < last ? (int64_t)inside : last;
     const float left = inside - (float)at, share = left < 1 ? left : 1;
-    return (taps){.count = 2, .at = {at, at < last ? at + 1 : last}, .share = {1 - share, share}};
+    return (resize_taps){
+        .count = 2, .at = {at, at < last ? at + 1 : last}, .share = {1 - share, share}};
 }
 
 // Keys' cubic convolution with a = -0.75, as torch has it: up to a distance of 1, and of 2.
@@ -134,35 +127,35 @@ static float cubic_far(float x) {
     return ((-0.75f * x + 5 * 0.75f) * x - 8 * 0.75f) * x + 4 * 0.75f;
 }
 
-static taps cubic_taps(const resize_call *p, int d, int64_t i) {
+static resize_taps cubic_taps(const resize_call *p, int d, int64_t i) {
     const int64_t last = p->in[d] - 1;
     const float position = position_of(p, d, i), t = position - floorf(position);
-    taps made = {.count = MOST_TAPS,
-                 .share = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)}};
-    for (int k = 0; k < MOST_TAPS; k++) {
+    resize_taps made = {
+        .count = RESIZE_MOST_TAPS,
+        .share = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)}};
+    for (int k = 0; k < RESIZE_MOST_TAPS; k++) {
         const int64_t at = (int64_t)floorf(position) - 1 + k;
         made.at[k] = at < 0 ? 0 : at < last ? at : last;
     }
     return made;
 }
 
-static taps taps_of(const resize_call *p, int d, int64_t i) {
-    if (d < 3 - p->dims) return (taps){.count = 1, .share = {1}};
+resize_taps tare__resize_taps_of(const resize_call *p, int d, int64_t i) {
+    if (d < 3 - p->dims) return (resize_taps){.count = 1, .share = {1}};
     if (p->mode == RESIZE_CUBIC) return cubic_taps(p, d, i);
     return p->mode == RESIZE_LINEAR ? linear_taps(p, d, i) : nearest_taps(p, d, i);
 }
 
-resize_parts tare__resize_parts_of(const resize_call *r, const int64_t out[3]) {
-    const taps all[] = {taps_of(r, 0, out[0]), taps_of(r, 1, out[1]), taps_of(r, 2, out[2])};
-    const int counts[] = {all[0].count, all[1].count, all[2].count};
+resize_parts tare__resize_parts_of(const resize_call *r, const resize_taps *const taps[3]) {
+    const int counts[] = {taps[0]->count, taps[1]->count, taps[2]->count};
     resize_parts parts = {.count = 0};
     for (int i = 0; i < counts[0] * counts[1] * counts[2]; i++) {
         const int tap[] = {i / counts[2] / counts[1], i / counts[2] % counts[1], i % counts[2]};
         float share = 1;
         int64_t index = 0;
         for (int d = 0; d < 3; d++) {
-            share *= all[d].share[tap[d]];
-            index = index * r->in[d] + all[d].at[tap[d]];
+            share *= taps[d]->share[tap[d]];
+            index = index * r->in[d] + taps[d]->at[tap[d]];
         }
         if (share == 0) continue;
         parts.at[parts.count] = index;
@@ -174,12 +167,21 @@ resize_parts tare__resize_parts_of(const resize_call *r, const int64_t out[3]) {
 static tare_status interpolate_reference(op_call *call) {
     resize_call r;
     TARE_TRY(tare__resize_read(call, &r));
+    resize_taps *along = tare__arena_array(call->memory, (size_t)r.out[2], sizeof *along);
+    if (along == NULL) return tare__out_of_memory(call->err);
+    for (int64_t i = 0; i < r.out[2]; i++) along[i] = tare__resize_taps_of(&r, 2, i);
     const int64_t in = r.in[0] * r.in[1] * r.in[2], out = r.out[0] * r.out[1] * r.out[2];
     const int64_t planes = r.x->shape[0] * r.x->shape[1];
     float *y = tare__f32(tare__call_out(call));
+    resize_taps depth = {0}, height = {0};
     for (int64_t i = 0; i < out; i++) {
-        const int64_t at[] = {i / r.out[2] / r.out[1], i / r.out[2] % r.out[1], i % r.out[2]};
-        const resize_parts parts = tare__resize_parts_of(&r, at);
+        const int64_t row = i / r.out[2];
+        if (i % r.out[2] == 0) {
+            depth = tare__resize_taps_of(&r, 0, row / r.out[1]);
+            height = tare__resize_taps_of(&r, 1, row % r.out[1]);
+        }
+        const resize_parts parts = tare__resize_parts_of(
+            &r, (const resize_taps *[]){&depth, &height, &along[i % r.out[2]]});
         for (int64_t plane = 0; plane < planes; plane++) {
             float sum = 0;
             for (size_t k = 0; k < parts.count; k++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resizing of floats and of quantized values that lie channels last: a pixel of the result is a
-// weighted sum of up to eight pixels, rows of channels.
+// weighted sum of some pixels, rows of channels.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -12,6 +12,7 @@
 
 typedef struct resize_step {
     resize_call call;
+    resize_taps *along; // of each pixel of a row
     plan_pixels x, y;
     size_t channels;
     int64_t batch;
@@ -58,9 +59,12 @@ static void resize_row(void *user, size_t part, size_t worker) {
     const int64_t row = (int64_t)part, in = r->in[0] * r->in[1] * r->in[2];
     const int64_t depth = row / r->out[1] % r->out[0], image = row / r->out[1] / r->out[0];
     const size_t from = (size_t)(image * in) * s->x.pitch;
+    const resize_taps across[] = {tare__resize_taps_of(r, 0, depth),
+                                  tare__resize_taps_of(r, 1, row % r->out[1])};
     (void)worker;
     for (int64_t w = 0; w < r->out[2]; w++) {
-        const resize_parts parts = tare__resize_parts_of(r, (int64_t[]){depth, row % r->out[1], w});
+        const resize_parts parts =
+            tare__resize_parts_of(r, (const resize_taps *[]){&across[0], &across[1], &s->along[w]});
         const size_t to = (size_t)(row * r->out[2] + w) * s->y.pitch;
         if (s->is_of_quantized)
             blend_quantized(job, &parts, job->x + from, job->y + to);
@@ -103,7 +107,11 @@ static tare_status add_resize(plan_builder *b, size_t head, op_call *call, const
     if (s == NULL) return tare__out_of_memory(b->err);
     *s = like;
     TARE_TRY(tare__resize_read(call, &s->call));
-    if (s->call.mode == RESIZE_CUBIC) return TARE_OK; // more pixels than the kernels take
+    if (s->call.mode == RESIZE_CUBIC && s->is_of_quantized)
+        return TARE_OK; // more pixels than the kernels take
+    s->along = tare__arena_array(&b->plan->memory, (size_t)s->call.out[2], sizeof *s->along);
+    if (s->along == NULL) return tare__out_of_memory(b->err);
+    for (int64_t i = 0; i < s->call.out[2]; i++) s->along[i] = tare__resize_taps_of(&s->call, 2, i);
     s->call.x = x;
     s->batch = x->shape[0];
     s->channels = (size_t)x->shape[1];

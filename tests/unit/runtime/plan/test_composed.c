@@ -40,6 +40,12 @@ static const network networks[] = {
                                        "    b = a[1]\n"
                                        "    y = torch.tanh(b)\n"
                                        "    return y\n"},
+    {"a product and a bias",
+     "    w = x.new_ones(5, 7)\n"
+     "    v = x.new_ones(7)\n"
+     "    a = x.reshape(48, 5)\n"
+     "    y = torch.addmm(v, a, w, beta = 2, alpha = 0.5)\n"
+     "    return y\n"},
     {"constants alone", "    w = x.new_ones(5)\n"
                         "    a = torch.ops.aten.addcmul.default(w, w, w, value = 3)\n"
                         "    y = x * a\n"
