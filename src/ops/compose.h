@@ -68,12 +68,6 @@ void tare__compose_forget(composer *c, size_t mark, const value *kept, size_t ke
 tare_status tare__composed_shape(op_call *call, value (*forward)(composer *c));
 tare_status tare__composed_forward(op_call *call, value (*forward)(composer *c));
 
-/// The calls that a call of a composed function is made of, with their results' shapes. The caller
-/// gives the tensors of *out back with tare__value_release_tensors.
-tare_status tare__composed_calls(const op_call *call,
-                                 tare_status (*shaped)(void *user, const op_call *call), void *user,
-                                 value *out);
-
 /// Defines NAME_shape and NAME_reference of the function NAME.
 #define COMPOSED(name)                                                                             \
     static tare_status name##_shape(op_call *call) {                                               \

@@ -120,6 +120,12 @@ const char *tare__function_canonical(const char *name);
 /// are handled by print.c; this returns the base for node names ("conv2d").
 const char *tare__function_base_name(const char *name);
 
+/// The calls that a call of a composed function is made of, with their results' shapes. The caller
+/// gives the tensors of *out back with tare__value_release_tensors.
+tare_status tare__composed_calls(const op_call *call,
+                                 tare_status (*shaped)(void *user, const op_call *call), void *user,
+                                 value *out);
+
 /// Every row, for listings and tests; NULL past the end.
 const op_info *tare__op_at(size_t index);
 

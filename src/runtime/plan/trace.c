@@ -6,7 +6,7 @@
 
 #include "ir/call_names.h"
 #include "ops/classes/module_call.h"
-#include "ops/compose.h"
+#include "ops/op.h"
 #include "runtime/plan/emit.h"
 
 // --- values ---

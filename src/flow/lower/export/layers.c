@@ -284,6 +284,12 @@ static tare_status lower_residual(lowering *l, const function_call *w, module *p
     return tare__end_in_quantized(l, r->add, &r->end, true);
 }
 
+// A filter of one channel: kernels of such have no sum behind them, which is a step of its own.
+static bool is_depthwise(const module *packed) {
+    const tare_tensor *weight = tare__module_tensor(packed, "weight");
+    return weight != NULL && weight->ndim > 2 && weight->shape[1] == 1;
+}
+
 static tare_status visit(lowering *l, node *n) {
     function_call w;
     if (!tare__weighted_bind(&l->p->scratch, n, &w)) return TARE_OK;
@@ -299,7 +305,8 @@ static tare_status visit(lowering *l, node *n) {
     if (e.quantize == NULL) TARE_TRY(find_residual(l, &w, x->dtype, &r, &has_residual));
     TARE_TRY(tare__at(l->p->err, tare__lower_pack(l, &w, x, &packed), "node '%s'", n->name));
     if (packed == NULL) return TARE_OK;
-    return has_residual ? lower_residual(l, &w, packed, &r) : lower_layer(l, &w, packed, &e);
+    return has_residual && !is_depthwise(packed) ? lower_residual(l, &w, packed, &r)
+                                                 : lower_layer(l, &w, packed, &e);
 }
 
 tare_status tare__pt2e_lower_layers(lowering *l) {

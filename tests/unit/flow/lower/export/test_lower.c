@@ -226,6 +226,31 @@ static void residuals_are_added_to_the_sums(void **state) {
     }
 }
 
+// No kernel of filters of one channel adds anything.
+static void depthwise_layers_leave_sums_alone(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        program p = new_program("v, u");
+        const grid x = random_grid(false, 0.01), y = random_grid(false, 0.05);
+        const grid other = random_grid(false, 0.02);
+        const int64_t weight[] = {4, 1, 3, 3};
+        quantized(&p, "x", "v", &x);
+        quantized(&p, "r", "u", &other);
+        put_weight(&p, 4, weight, 0);
+        put_floats(&p, "b", 4, 0.5);
+        line(&p, "y = torch.ops.aten.conv2d.default(x, w, b, [1, 1], [1, 1], [1, 1], 4)");
+        line(&p, "z = torch.ops.aten.add.Tensor(y, r)");
+        if (i == 1) line(&p, "t = torch.ops.aten.relu.default(z)");
+        quantized(&p, "result", i == 1 ? "t" : "z", &y);
+        tare_tensor *inputs[] = {NEW_INPUT(1, 4, 4, 4), NEW_INPUT(1, 4, 4, 4)};
+        tare_model *m = checked(&p, "result", inputs, 2);
+        CHECK_HOLDS(printed(m), "y = torch.ops.tare.conv2d_float(");
+        CHECK_LACKS(printed(m), "conv2d_add");
+        tare_model_destroy(m);
+        for (size_t k = 0; k < 2; k++) tare_tensor_release(inputs[k]);
+    }
+}
+
 // A quantize that the program wrote itself is not one that convert made of an observer.
 static void quantizes_of_the_program_are_left_alone(void **state) {
     (void)state;
@@ -510,6 +535,7 @@ int main(void) {
         cmocka_unit_test(int32_biases_join_the_sum),
         cmocka_unit_test(layers_before_floats_give_floats),
         cmocka_unit_test(residuals_are_added_to_the_sums),
+        cmocka_unit_test(depthwise_layers_leave_sums_alone),
         cmocka_unit_test(quantizes_of_the_program_are_left_alone),
         cmocka_unit_test(a_constant_is_added_to_what_a_layer_gives),
         cmocka_unit_test(unsigned_weights_become_signed_ones),
