@@ -81,7 +81,9 @@ TARE_API tare_status tare_thread_keep(const char *affinity, tare_error *err);
 /// Runs the model once. inputs: one tensor per model input. outputs: room for output_capacity
 /// tensors; *output_count becomes their number (nested tuples flattened from left to right). The
 /// caller releases the outputs; after a failure there are none. TARE_INVALID_ARGUMENT for inputs
-/// whose shapes do not fit, with the node, and for too little room.
+/// of another dtype than the model states, with the input's name; whose shapes do not fit, with the
+/// input's name where the number of dimensions is wrong, else with the node; and for too little
+/// room.
 TARE_API tare_status tare_session_run(tare_session *session, const tare_tensor *const *inputs,
                                       size_t input_count, tare_tensor **outputs,
                                       size_t output_capacity, size_t *output_count,

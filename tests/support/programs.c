@@ -146,9 +146,17 @@ void check_session(const tare_model *m, tare_tensor *const *inputs, size_t count
     tare_session_destroy(session);
 }
 
+// new_exported takes every value for float32.
+static void state_dtypes(tare_model *m, tare_tensor *const *inputs, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (inputs[i]->dtype != TARE_FLOAT32)
+            set_dtype(m, tare_model_input_name(m, i), inputs[i]->dtype);
+}
+
 tare_model *checked(program *p, const char *returned, tare_tensor *const *inputs, size_t count) {
     tare_model *m = converted(p, returned), *lowered_model = NULL;
     const tare_lower_pt2e_options options = {.struct_size = sizeof options, .engine = p->engine};
+    state_dtypes(m, inputs, count);
     CHECK_DONE(tare_lower_pt2e(m, &options, &lowered_model, job_error()));
     tare_tensor *a = result_of(m, (const tare_tensor *const *)inputs, count);
     tare_tensor *b = result_of(lowered_model, (const tare_tensor *const *)inputs, count);

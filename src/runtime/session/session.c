@@ -21,6 +21,7 @@
 #include "ops/run_changes.h"
 #include "runtime/plan/call_plan.h"
 #include "runtime/plan/profile.h"
+#include "runtime/session/inputs.h"
 #include "runtime/session/threads.h"
 #include "runtime/tune/tuner.h"
 
@@ -64,6 +65,7 @@ struct tare_session {
     interpreter calls;       // how plans run what they do not cover
     plan *plans[MOST_PLANS]; // newest first
     int refusal_count;
+    session_inputs inputs;
     tare_node_watcher watcher;
     void *watcher_user;
     // Of the outputs of the latest run: of its plan, or of the session's own; before the first run
@@ -196,6 +198,7 @@ static tare_status prepare(tare_session *s, const tare_session_options *given, t
     s->memory_limit =
         tare__run_budget(options.memory_bytes != 0 ? options.memory_bytes : s->model->memory_limit)
             .limit;
+    TARE_TRY(tare__session_inputs_describe(s->model, &s->inputs, err));
     TARE_TRY(tare__session_start_threads(&options, &s->thread_count, &s->kernels.space.pool, err));
     const engine_query linear = {.groups = 1}, conv = {.is_conv = true, .groups = 1};
     s->linear_rule = tare__engine_rule(s->model->engine, &linear);
@@ -252,6 +255,7 @@ void tare_session_destroy(tare_session *session) {
     if (session == NULL) return;
     for (size_t i = 0; i < MOST_PLANS; i++) tare__plan_destroy(session->plans[i]);
     destroy_entries(session->graphs);
+    tare__session_inputs_release(&session->inputs);
     tare__tuner_destroy(session->tuner);
     tare__float_layers_destroy(session->layers);
     tare__float_kernels_destroy(session->floats);
@@ -421,19 +425,31 @@ static tare_status make_plan(tare_session *s, const tare_tensor *const *inputs, 
     return status;
 }
 
+static bool can_plan(const tare_session *s, const tare_tensor *const *inputs, size_t count) {
+    if (s->reference || s->watcher != NULL || s->refusal_count == MOST_REFUSALS) return false;
+    for (size_t i = 0; i < count; i++)
+        if (inputs[i] == NULL || inputs[i]->data == NULL) return false;
+    return true;
+}
+
+static plan *kept_plan(tare_session *s, const tare_tensor *const *inputs, size_t count) {
+    for (size_t i = 0; i < MOST_PLANS && s->plans[i] != NULL; i++) {
+        plan *p = s->plans[i];
+        if (!tare__plan_fits(p, inputs, count)) continue;
+        keep_plan(s, i, p);
+        return p;
+    }
+    return NULL;
+}
+
 // *out is NULL if the interpreter is to run; it also finds the words for inputs that do not fit.
 static tare_status find_plan(tare_session *s, const tare_tensor *const *inputs, size_t count,
                              plan **out, tare_error *err) {
-    *out = NULL;
-    if (s->reference || s->watcher != NULL || s->refusal_count == MOST_REFUSALS) return TARE_OK;
-    for (size_t i = 0; i < count; i++)
-        if (inputs[i] == NULL || inputs[i]->data == NULL) return TARE_OK;
-    for (size_t i = 0; i < MOST_PLANS && s->plans[i] != NULL; i++) {
-        if (!tare__plan_fits(s->plans[i], inputs, count)) continue;
-        *out = s->plans[i];
-        keep_plan(s, i, *out);
-        return TARE_OK;
-    }
+    const bool may_plan = can_plan(s, inputs, count);
+    *out = may_plan ? kept_plan(s, inputs, count) : NULL;
+    if (*out != NULL) return TARE_OK;
+    TARE_TRY(tare__session_inputs_check(&s->inputs, inputs, count, err));
+    if (!may_plan) return TARE_OK;
     const tare_status status = make_plan(s, inputs, count, out);
     if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(err);
     if (status != TARE_OK) s->refusal_count++;
@@ -454,8 +470,11 @@ static tare_status run_either(tare_session *s, const tare_tensor *const *inputs,
                               tare_error *err) {
     plan *p = NULL;
     TARE_TRY(find_plan(s, inputs, input_count, &p, err));
-    return p != NULL ? run_plan(p, inputs, outputs, capacity, count, err)
-                     : interpret(s, inputs, input_count, outputs, capacity, count, err);
+    if (p != NULL) return run_plan(p, inputs, outputs, capacity, count, err);
+    const tare_status status = interpret(s, inputs, input_count, outputs, capacity, count, err);
+    return *count > capacity
+               ? status
+               : tare__session_inputs_blame(&s->inputs, inputs, input_count, status, err);
 }
 
 // Results of weights that a mapped file has lost are no results.

@@ -375,6 +375,41 @@ static void outputs_that_one_node_gives_have_numbers(void **state) {
     tare_model_destroy(m);
 }
 
+static void inputs_that_the_model_does_not_take_are_named(void **state) {
+    const digits *d = *state;
+#ifndef TARE_HAVE_ONNX
+    skip();
+#endif
+    tare_model *m = NULL;
+    tare_session *s = NULL;
+    tare_tensor *flat = NULL, *bytes = NULL, *y = NULL;
+    tare_error *err = tare_error_create();
+    const int64_t shape[] = {5, 64}, picture[] = {5, 1, 8, 8};
+    size_t count = 0;
+    CHECK_OK(tare_model_read("data/digits/digits.onnx", NULL, &m, NULL)); // which says its input
+    CHECK_OK(tare_tensor_create(TARE_FLOAT32, 2, shape, &flat, NULL));
+    CHECK_OK(tare_tensor_create(TARE_UINT8, 4, picture, &bytes, NULL));
+    const tare_tensor *const wrong[] = {flat, bytes}, *right = d->some;
+    static const char *const words[] = {"found torch.float32 [5, 64]",
+                                        "found torch.uint8 [5, 1, 8, 8]"};
+    for (int i = 0; i < 4; i++) {
+        const tare_session_options options = {.reference = i >= 2};
+        CHECK_OK(tare_session_create(m, &options, &s, NULL));
+        CHECK_OK(tare_session_run(s, &right, 1, &y, 1, &count, NULL));
+        tare_tensor_release(y);
+        assert_int_equal(tare_session_run(s, &wrong[i % 2], 1, &y, 1, &count, err),
+                         TARE_INVALID_ARGUMENT);
+        assert_non_null(
+            strstr(tare_error_message(err), "input 'x': expected torch.float32 [any, 1, 8, 8], "));
+        assert_non_null(strstr(tare_error_message(err), words[i % 2]));
+        tare_session_destroy(s);
+    }
+    tare_tensor_release(flat);
+    tare_tensor_release(bytes);
+    tare_error_destroy(err);
+    tare_model_destroy(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_gives_the_references_bits),
@@ -382,6 +417,7 @@ int main(void) {
         cmocka_unit_test(many_shapes_stay_right),
         cmocka_unit_test(outputs_go_into_given_tensors),
         cmocka_unit_test(runs_by_names_are_runs),
+        cmocka_unit_test(inputs_that_the_model_does_not_take_are_named),
         cmocka_unit_test(outputs_that_one_node_gives_have_numbers),
         cmocka_unit_test(an_unknown_level_names_the_valid_ones),
         cmocka_unit_test(an_unknown_float_library_names_the_valid_ones),

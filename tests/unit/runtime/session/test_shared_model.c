@@ -187,7 +187,7 @@ static void a_run_leaves_the_model_as_it_was(void **state) {
 static void a_session_keeps_what_its_runs_changed(void **state) {
     (void)state;
     tare_model *model = counting();
-    tare_tensor *x = NEW_INPUT(1);
+    tare_tensor *x = NEW_INPUT(1, 4, 4, 4);
     for (int n = 0; n < 2; n++) {
         tare_session *s = session_of(model, n == 0);
         for (int i = 0; i < 3; i++) {
