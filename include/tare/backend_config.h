@@ -54,6 +54,27 @@ typedef struct tare_dtype_constraints {
     bool scale_power_of_two; // convert raises scales to the next power of two
 } tare_dtype_constraints;
 
+/// Sets a field and its bit; the fields' comments say what each asks for. Assigning a field without
+/// its bit asks for nothing, which tare_backend_config_lint reports.
+TARE_API void tare_dtype_constraints_set_quant_range(tare_dtype_constraints *c, double least,
+                                                     double greatest);
+/// As tare_dtype_constraints_set_quant_range, for scale_min_lower_bound.
+TARE_API void tare_dtype_constraints_set_scale_min(tare_dtype_constraints *c, double least);
+/// As tare_dtype_constraints_set_quant_range, for scale_max_upper_bound.
+TARE_API void tare_dtype_constraints_set_scale_max(tare_dtype_constraints *c, double greatest);
+/// As tare_dtype_constraints_set_quant_range, for scale_exact_match and zero_point_exact_match.
+TARE_API void tare_dtype_constraints_set_exact(tare_dtype_constraints *c, double scale,
+                                               int64_t zero_point);
+/// As tare_dtype_constraints_set_quant_range, for allowed_qschemes: TARE_QSCHEME_BIT(..) | ..
+TARE_API void tare_dtype_constraints_set_qschemes(tare_dtype_constraints *c, uint32_t allowed);
+/// As tare_dtype_constraints_set_quant_range, for channel_axis.
+TARE_API void tare_dtype_constraints_set_channel_axis(tare_dtype_constraints *c, int64_t axis);
+/// As tare_dtype_constraints_set_quant_range, for the bounds of zero points.
+TARE_API void tare_dtype_constraints_set_zero_point_range(tare_dtype_constraints *c, int64_t least,
+                                                          int64_t greatest);
+/// As tare_dtype_constraints_set_quant_range, for scale_power_of_two.
+TARE_API void tare_dtype_constraints_set_power_of_two(tare_dtype_constraints *c);
+
 /// torch's DTypeConfig. is_dynamic: -1 unset (counts as false), 0, 1.
 typedef struct tare_dtype_config {
     tare_dtype_constraints input, output, weight;

@@ -227,3 +227,71 @@ tare_status tare__constraints_check(const char *role, const tare_dtype_constrain
                           role);
     return check_values(role, c, err);
 }
+
+// --- setting ---
+
+void tare_dtype_constraints_set_quant_range(tare_dtype_constraints *c, double least,
+                                            double greatest) {
+    c->quant_min_lower_bound = least;
+    c->quant_max_upper_bound = greatest;
+    c->set |= TARE_SET_QUANT_MIN | TARE_SET_QUANT_MAX;
+}
+
+void tare_dtype_constraints_set_scale_min(tare_dtype_constraints *c, double least) {
+    c->scale_min_lower_bound = least;
+    c->set |= TARE_SET_SCALE_MIN;
+}
+
+void tare_dtype_constraints_set_scale_max(tare_dtype_constraints *c, double greatest) {
+    c->scale_max_upper_bound = greatest;
+    c->set |= TARE_SET_SCALE_MAX;
+}
+
+void tare_dtype_constraints_set_exact(tare_dtype_constraints *c, double scale, int64_t zero_point) {
+    c->scale_exact_match = scale;
+    c->zero_point_exact_match = zero_point;
+    c->set |= TARE_SET_SCALE_EXACT | TARE_SET_ZERO_POINT_EXACT;
+}
+
+void tare_dtype_constraints_set_qschemes(tare_dtype_constraints *c, uint32_t allowed) {
+    c->allowed_qschemes = allowed;
+    c->set |= TARE_SET_QSCHEMES;
+}
+
+void tare_dtype_constraints_set_channel_axis(tare_dtype_constraints *c, int64_t axis) {
+    c->channel_axis = axis;
+    c->set |= TARE_SET_CHANNEL_AXIS;
+}
+
+void tare_dtype_constraints_set_zero_point_range(tare_dtype_constraints *c, int64_t least,
+                                                 int64_t greatest) {
+    c->zero_point_lower_bound = least;
+    c->zero_point_upper_bound = greatest;
+    c->set |= TARE_SET_ZERO_POINT_MIN | TARE_SET_ZERO_POINT_MAX;
+}
+
+void tare_dtype_constraints_set_power_of_two(tare_dtype_constraints *c) {
+    c->scale_power_of_two = true;
+    c->set |= TARE_SET_POWER_OF_TWO;
+}
+
+static bool has_value(const field *f, const tare_dtype_constraints *c) {
+    switch (f->kind) {
+    case FIELD_BOUND:
+    case FIELD_DOUBLE:
+        return as_double(f, c) != 0;
+    case FIELD_INT:
+        return as_int(f, c) != 0;
+    case FIELD_TRUE:
+        return c->scale_power_of_two;
+    case FIELD_QSCHEMES:
+        return c->allowed_qschemes != 0;
+    }
+    return false;
+}
+
+const char *tare__constraints_without_bit(const tare_dtype_constraints *c) {
+    for (size_t i = 0; i < FIELD_COUNT; i++)
+        if (!(c->set & fields[i].bit) && has_value(&fields[i], c)) return fields[i].key;
+    return NULL;
+}

@@ -24,4 +24,8 @@ tare_status tare__constraints_check(const char *role, const tare_dtype_constrain
 /// "torch.per_tensor_affine, torch.per_tensor_symmetric".
 void tare__qschemes_to_text(uint32_t qschemes, text *t);
 
+/// The key of the first field that has a value but not its TARE_SET_ bit, so that it asks for
+/// nothing; NULL: there is none.
+const char *tare__constraints_without_bit(const tare_dtype_constraints *c);
+
 #endif

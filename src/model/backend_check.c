@@ -175,9 +175,18 @@ static void check_qschemes(lint *l, const advice *role, const tare_dtype_constra
     warning(l, &at, "channel_axis bounds per-channel schemes, and allowed_qschemes has none");
 }
 
+// Configs that were made in C: a file's keys set their bits.
+static void check_bits(lint *l, const advice *role, const tare_dtype_constraints *c) {
+    const char *key = tare__constraints_without_bit(c);
+    if (key == NULL) return;
+    const advice at = inside(role, key, "set it by its tare_dtype_constraints_set_ function");
+    warning(l, &at, "%s has a value, but not its TARE_SET_ bit, and asks for nothing", key);
+}
+
 static void check_tensor(lint *l, size_t i, const char *key, const tare_dtype_constraints *c) {
     advice role = {.remedy = ""};
     (void)snprintf(role.place, sizeof role.place, ".dtype_configs[%zu].%s", i, key);
+    check_bits(l, &role, c);
     check_range(l, &role, c);
     check_scale(l, &role, c);
     check_exact(l, &role, c);
@@ -383,6 +392,31 @@ static void check_names(lint *l, const pattern *p) {
         if (i == 0 || p->items[i].kind != PATTERN_METHOD) check_names(l, &p->items[i]);
 }
 
+static const op_info *row_of(const lint *l, const pattern *p) {
+    const registry *classes = &tare__context_or_builtin(l->context)->classes;
+    if (p->kind == PATTERN_FUNCTION) return tare__op_function(p->name);
+    if (p->kind == PATTERN_METHOD) return tare__op_method(p->name);
+    const module_class *class =
+        p->kind == PATTERN_MODULE ? tare__class_find(classes, p->name) : NULL;
+    return class != NULL ? tare__class_row(class) : NULL;
+}
+
+// torch's first patterns stood in reverse: (relu, conv) for a relu behind a convolution. Nothing
+// fuses what comes in front of a weighted operator.
+static void check_order(lint *l, const pattern *p) {
+    const pattern *first = p;
+    if (p->kind != PATTERN_TUPLE || p->item_count == 0) return;
+    while (first->kind == PATTERN_TUPLE && first->item_count == 2) first = &first->items[1];
+    const op_info *last_row = row_of(l, &p->items[0]), *first_row = row_of(l, first);
+    if (first == p || !tare__op_has(last_row, OP_WEIGHTED) || first_row == NULL ||
+        tare__op_has(first_row, OP_WEIGHTED))
+        return;
+    warning(l, &(advice){.place = "", .remedy = "put the operators into the order of the data"},
+            "%s stands last and %s first: patterns have the order of the data, weighted operators "
+            "first",
+            p->items[0].name, first->name);
+}
+
 static void check_reach(lint *l, const tare_pattern_config *const *sorted) {
     for (size_t i = 0; sorted[i] != l->config; i++) {
         if (!tare__pattern_covers(sorted[i]->complex, l->config->complex)) continue;
@@ -415,6 +449,7 @@ tare_status tare_backend_config_lint(const tare_backend_config *config, const ta
         l.index = i;
         l.config = config->configs[i];
         check_names(&l, l.config->complex);
+        check_order(&l, l.config->complex);
         check_reach(&l, sorted);
         check_classes(&l);
         check_fused_pattern(&l);
