@@ -149,8 +149,41 @@ static void draw_dot(const plot *p, const tare_step *step, const tare_machine_pe
     (void)fputs("</title></circle>\n", p->file);
 }
 
-// Great ones first, so that none hides another.
+// --- names beside the dots ---
+
+// The places of labels so far; a label that would cover one of them is left out.
+typedef struct labels {
+    struct {
+        double x, y, width;
+    } places[48];
+    size_t count;
+} labels;
+
+enum { LETTER = 6, LINE = 11 }; // a letter's width and a line's height of the class `small`
+
+static bool is_free(const labels *l, double x, double y, double width) {
+    for (size_t i = 0; i < l->count; i++)
+        if (fabs(l->places[i].y - y) < LINE && x < l->places[i].x + l->places[i].width &&
+            l->places[i].x < x + width)
+            return false;
+    return l->count < sizeof l->places / sizeof *l->places;
+}
+
+static void draw_label(const plot *p, labels *l, const tare_step *step) {
+    const double x = x_at(p, intensity(step)), y = y_at(p, layer_gops(step)) + LINE / 3.0;
+    const double width = LETTER * (double)strlen(step->node);
+    if (!is_free(l, x, y, width)) return;
+    l->places[l->count].x = x;
+    l->places[l->count].y = y;
+    l->places[l->count++].width = width;
+    (void)fprintf(p->file, "<text class=\"small\" x=\"%.1f\" y=\"%.1f\">", x, y);
+    put_text(p->file, step->node);
+    (void)fputs("</text>\n", p->file);
+}
+
+// Great ones first, so that none hides another, and the longest layers have their names.
 static void draw_dots(const plot *p, const layer_list *list, const tare_machine_peak *peak) {
+    labels named = {.count = 0};
     double all = 0;
     for (size_t i = 0; i < list->count; i++) all += (double)list->layers[i].step.median_ns;
     uint64_t above = UINT64_MAX;
@@ -164,8 +197,9 @@ static void draw_dots(const plot *p, const layer_list *list, const tare_machine_
         if (next == 0) return;
         for (size_t i = 0; i < list->count; i++) {
             const tare_step *step = &list->layers[i].step;
-            if (is_dot(step) && step->median_ns == next)
-                draw_dot(p, step, peak, (double)next / all);
+            if (!is_dot(step) || step->median_ns != next) continue;
+            draw_dot(p, step, peak, (double)next / all);
+            draw_label(p, &named, step);
         }
         above = next;
     }

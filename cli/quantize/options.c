@@ -124,7 +124,6 @@ const option quantize_option_rows[] = {
      .default_value = "1",
      .kind = OPTION_NUMBER,
      .most = MOST_THREADS,
-     .requires = "calibrate|bias-correction",
      .offset = FIELD(threads)},
     {.name = "preprocess",
      .value = "STEPS",

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -150,14 +151,42 @@ static void format_duration(double seconds, char *out, size_t size) {
         (void)snprintf(out, size, "%lld:%02lld", s / 60, s % 60);
 }
 
-static void draw_bar(int64_t done, int64_t total, double rate) {
-    enum { WIDTH = 30 };
-    char left[32];
-    const int filled = done < total ? (int)((double)done / (double)total * WIDTH) : WIDTH;
-    format_duration(rate > 0 ? (double)(total - done) / rate : 0, left, sizeof left);
-    (void)fprintf(raw_terminal(), " [%.*s%*s] %lld of %lld, %.*f/s, %s left", filled,
-                  "##############################", WIDTH - filled, "", (long long)done,
-                  (long long)total, rate < 10 ? 1 : 0, rate, left);
+// A line that reaches the last column would wrap and could not be drawn over.
+static int usable_columns(void) {
+    struct winsize size = {0};
+    const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return (is_known ? size.ws_col : 80) - 1;
+}
+
+// As many of "WHAT [####  ] NUMBERS" as the columns hold: first the bar shrinks, then it goes, then
+// the end of the numbers.
+static void draw_line(const char *what, const char *numbers, double part, int columns) {
+    enum { WIDTH = 30, LEAST = 6 };
+    const int left = columns - (int)(strlen(what) + strlen(numbers)) - 4;
+    const int width = part < 0 || left < LEAST ? 0 : left < WIDTH ? left : WIDTH;
+    char line[512];
+    if (width > 0) {
+        const int filled = part < 1 ? (int)(part * width) : width;
+        (void)snprintf(line, sizeof line, "%s [%.*s%*s] %s", what, filled,
+                       "##############################", width - filled, "", numbers);
+    } else {
+        (void)snprintf(line, sizeof line, "%s: %s", what, numbers);
+    }
+    (void)fprintf(raw_terminal(), "\r%.*s\033[K", columns > 0 ? columns : 0, line);
+}
+
+static void draw_progress(const char *what, int64_t done, int64_t total, double rate) {
+    char numbers[160], left[32];
+    const int digits = rate < 10 ? 1 : 0;
+    if (total > 0) {
+        format_duration(rate > 0 ? (double)(total - done) / rate : 0, left, sizeof left);
+        (void)snprintf(numbers, sizeof numbers, "%lld of %lld, %.*f/s, %s left", (long long)done,
+                       (long long)total, digits, rate, left);
+    } else {
+        (void)snprintf(numbers, sizeof numbers, "%lld samples, %.*f/s", (long long)done, digits,
+                       rate);
+    }
+    draw_line(what, numbers, total > 0 ? (double)done / (double)total : -1, usable_columns());
 }
 
 void show_progress(const char *what, int64_t done, int64_t total) {
@@ -171,13 +200,7 @@ void show_progress(const char *what, int64_t done, int64_t total) {
     if (now - progress.drawn_s < 0.1 && done != total) return;
     progress.drawn_s = now;
     const double rate = now > progress.begin_s ? (double)done / (now - progress.begin_s) : 0;
-    (void)fprintf(raw_terminal(), "\r%s", what);
-    if (total > 0)
-        draw_bar(done, total, rate);
-    else
-        (void)fprintf(raw_terminal(), ": %lld samples, %.*f/s", (long long)done, rate < 10 ? 1 : 0,
-                      rate);
-    (void)fprintf(raw_terminal(), "\033[K");
+    draw_progress(what, done, total, rate);
 }
 
 tare_status progress_callback(void *user, int64_t done, int64_t total, tare_error *err) {

@@ -65,7 +65,8 @@ typedef struct tare_batch {
 /// - NAME=DATA,NAME=DATA,..: the data of each input by its name; labels=FILE brings labels, an
 ///   array or a FILE.txt with a whole number a line
 /// - random:N[:SEED[:SHAPE]]: N standard-normal samples; SHAPE is one sample's ("3x32x32", inputs
-///   separated by ','), needed where the model does not say it
+///   separated by ','), needed where the model does not say it. Integers lie below the rows of the
+///   embedding that reads them, bools are drawn; other integers are TARE_UNSUPPORTED
 ///
 /// A model of one input also takes an array called x, input, input.0 or arr_0; one of several takes
 /// input.I and arr_I by position. Wrong names, NaNs, sizes that disagree and files without samples

@@ -13,6 +13,7 @@
 #include "io/data/npz.h"
 #include "io/native/safetensors.h"
 #include "model/model.h"
+#include "ops/op.h"
 
 struct tare_data {
     data_source *source;
@@ -40,6 +41,61 @@ static uint64_t memory_limit(const tare_read_limits *given, const tare_model *mo
     return limits.memory_bytes != 0 ? limits.memory_bytes : model->memory_limit;
 }
 
+// --- ranges of integers: the rows of the embeddings that read them ---
+
+static int64_t rows_of(const module *root, const node *n) {
+    const module *m = n->op == NODE_CALL_MODULE ? tare__module_find(root, n->target) : NULL;
+    if (m != NULL && tare__class_op(m->class) == TARE_OP_EMBEDDING)
+        return tare__module_int(m, "num_embeddings", 0);
+    if (m != NULL || tare__node_op(n) != TARE_OP_EMBEDDING) return 0;
+    for (size_t i = 0; i < n->input_count; i++) {
+        const node *weight = n->inputs[i];
+        while (weight->op != NODE_GET_ATTR && tare__node_arg(weight, 0) != NULL)
+            weight = tare__node_arg(weight, 0);
+        const tare_tensor *t =
+            weight->op == NODE_GET_ATTR ? tare__module_find_tensor(root, weight->target) : NULL;
+        if (t != NULL && t->ndim == 2) return t->shape[0];
+    }
+    return 0;
+}
+
+// Does it give its input's numbers, in another order or form?
+static bool passes_on(const module *root, const node *n) {
+    const module *m = n->op == NODE_CALL_MODULE ? tare__module_find(root, n->target) : NULL;
+    if (m != NULL) return m->class->role == ROLE_OBSERVER;
+    return tare__op_has(tare__node_row(n), OP_KEEPS_QPARAMS) || tare__node_op(n) == TARE_OP_TO;
+}
+
+static bool reads_any(const node *n, const bool *carries) {
+    for (size_t i = 0; i < n->input_count; i++)
+        if (carries[n->inputs[i]->id]) return true;
+    return false;
+}
+
+// The least of all embeddings that read the input, directly or behind what passes it on.
+static tare_status find_bound(const module *root, const node *input, int64_t *bound,
+                              tare_error *err) {
+    bool *carries = tare__alloc_zeroed(root->graph->next_id + 1, sizeof *carries);
+    if (carries == NULL) return tare__out_of_memory(err);
+    carries[input->id] = true;
+    for (const node *n = input->next; n != NULL; n = n->next) {
+        if (!reads_any(n, carries)) continue;
+        const int64_t rows = rows_of(root, n);
+        if (rows > 0 && (*bound == 0 || rows < *bound)) *bound = rows;
+        const node *first = tare__node_arg(n, 0);
+        carries[n->id] = rows == 0 && first != NULL && carries[first->id] && passes_on(root, n);
+    }
+    tare__free(carries);
+    return TARE_OK;
+}
+
+static tare_status describe_input(const module *root, const node *n, bool is_finite,
+                                  data_input *out, tare_error *err) {
+    TARE_TRY(tare__describe_input(n, out, err));
+    out->is_finite = is_finite;
+    return find_bound(root, n, &out->bound, err);
+}
+
 static tare_status open_source(tare_data *data, const tare_model *model, const char *spec,
                                const tare_data_options *options, tare_error *err) {
     const tare_preprocess *declared =
@@ -50,8 +106,8 @@ static tare_status open_source(tare_data *data, const tare_model *model, const c
     tare_status status = TARE_OK;
     size_t i = 0;
     for (const node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
-        if (tare__node_is_input(n)) status = tare__describe_input(n, &inputs[i++], err);
-    for (i = 0; i < count; i++) inputs[i].is_finite = options->is_finite;
+        if (tare__node_is_input(n))
+            status = describe_input(model->root, n, options->is_finite, &inputs[i++], err);
     if (status == TARE_OK && !options->as_is) data->fixed_batch = fixed_batch(inputs, count);
     if (data->fixed_batch > 0 && (data->batch_size == 0 || data->batch_size > data->fixed_batch))
         data->batch_size = data->fixed_batch;

@@ -50,6 +50,11 @@ refuses 2 '--calibrate and --state exclude each other' \
 if command -v script >/dev/null 2>&1; then
     script -qec "$tare calibrate $prepared --data $train -o $work/x.state" "$work/typescript" >/dev/null </dev/null
     grep -q 'calibrating \[.* of .*/s, .* left' "$work/typescript" || fail "no progress on a terminal"
+    # No line is longer than the terminal has columns.
+    script -qec "stty cols 40; $tare calibrate $prepared --data $train -o $work/x.state" "$work/typescript" \
+        >/dev/null </dev/null
+    tr '\r' '\n' <"$work/typescript" | sed 's/.\[K$//' | grep '^calibrating' >"$work/lines" || fail 'no progress'
+    awk 'length($0) > 39 { exit 1 }' "$work/lines" || fail "$(cat "$work/lines")"
     script -qec "$tare calibrate $prepared --data $train -q -o $work/x.state" "$work/typescript" >/dev/null </dev/null
     ! grep -q 'calibrating' "$work/typescript" || fail "progress in spite of --quiet"
 fi

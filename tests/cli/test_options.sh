@@ -79,10 +79,11 @@ while read -r command option letter kind value requires excludes; do
 done <"$work/rows"
 
 # Of several that will do, one is enough; a default value holds.
-refuses 2 'MODEL is missing' quantize --threads 2 --bias-correction --bias-data x
+refuses 2 'MODEL is missing' quantize --bias-data x --bias-correction
+refuses 2 'MODEL is missing' quantize --threads 2 # a script may give it always
 refuses 2 'MODEL is missing' quantize --engine x86
-refuses 2 '--threads has no effect without --calibrate or --bias-correction (give --calibrate or --bias-correction, or leave' \
-    quantize --threads 2
+refuses 2 '--bias-correction has no effect without --calibrate or --bias-data (give --calibrate or --bias-data, or leave' \
+    quantize --bias-correction
 refuses 2 '--engine has an effect with --stop lower only' quantize --engine x86 --stop fuse
 
 # A required option may be replaced by one that excludes it.

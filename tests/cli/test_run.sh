@@ -102,6 +102,7 @@ says "the machine's peak, 1 thread"
 grep -q '^conv1 .*qu8_product__.*integers: product' "$work/stdout" || fail 'no line tells of conv1'
 grep -q 'results between layers: [0-9]* bytes in one block' "$work/stdout" || fail 'no line tells of memory'
 grep -q '<title>conv1 (.*of the peak' "$work/roof.svg" || fail 'the picture lacks conv1'
+grep -q '>conv1</text>' "$work/roof.svg" || fail 'the picture does not name conv1'
 [ "$(grep -c '</svg>' "$work/roof.svg")" = 1 ] || fail 'the picture has no end'
 expect 0 bench "$digits" --input "$test_data" --seconds 1 --layers --json
 says '"bits_may_differ": '

@@ -11,7 +11,8 @@
 //   lines `PATH [LABEL]` and FILE.csv with rows `path[,label]`, relative to that file
 // - NAME=DATA,NAME=DATA,..: the data of each input by its name; labels=FILE brings labels
 // - random:N[:SEED[:SHAPE]]: N standard-normal samples; SHAPE (one sample's, "3x32x32", inputs
-//   separated by ',') where the model does not say its inputs' shapes
+//   separated by ',') where the model does not say its inputs' shapes. Integers lie below the bound
+//   that the model tells, bools are drawn
 //
 // A model of one input also takes an array called x, input, input.0 or arr_0; one of several takes
 // input.I and arr_I by position. Any other name is an error, and so are NaNs and sizes that
@@ -28,11 +29,12 @@
 typedef struct data_input {
     const char *name;
     const char *argument; // another name that data may have: the graph's; NULL: there is none
-    int ndim;                     // -1: unknown
+    int ndim;             // -1: unknown
     int64_t shape[TARE_MAX_DIMS]; // -1: unknown; shape[0] is the batch and not looked at
     tare_dtype dtype;             // unset: unknown
     bool is_example; // the shape was seen once: random data and rows take it, files need not
     bool is_finite;  // infinities are refused as NaNs are
+    int64_t bound;   // integers lie from 0 to below this; 0: unknown
 } data_input;
 
 /// Is it called so, by either name?

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Standard-normal samples. A sample depends on the seed, its number and its input alone, so that
-// the size of batches does not change the data.
+// Standard-normal samples; of integers uniform ones below their bound. A sample depends on the
+// seed, its number and its input alone, so that the size of batches does not change the data.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -35,11 +35,25 @@ static float next_normal(uint64_t *state) {
     return (float)(radius * tare__cos_of_turns(next_uniform(state)));
 }
 
-static void fill_sample(float *out, int64_t count, uint64_t seed, size_t input, int64_t sample) {
+static void fill_sample(float *out, int64_t count, uint64_t state) {
+    for (int64_t i = 0; i < count; i++) out[i] = next_normal(&state);
+}
+
+static void fill_integers(tare_tensor *t, int64_t first, int64_t count, uint64_t state,
+                          uint64_t bound) {
+    for (int64_t i = 0; i < count; i++)
+        tare__tensor_set_int(t, first + i, (int64_t)(next_random(&state) % bound));
+}
+
+static uint64_t state_of(uint64_t seed, size_t input, int64_t sample) {
     uint64_t state = seed;
     state = next_random(&state) ^ (uint64_t)input;
-    state = next_random(&state) ^ (uint64_t)sample;
-    for (int64_t i = 0; i < count; i++) out[i] = next_normal(&state);
+    return next_random(&state) ^ (uint64_t)sample;
+}
+
+static tare_dtype dtype_of(const data_input *input) {
+    if (input->dtype != TARE_DTYPE_UNSET) return input->dtype;
+    return input->bound > 0 ? TARE_INT64 : TARE_FLOAT32;
 }
 
 static tare_status take_memory(const data_source *s, size_t i, const int64_t *shape,
@@ -50,7 +64,8 @@ static tare_status take_memory(const data_source *s, size_t i, const int64_t *sh
     (void)snprintf(what, sizeof what, "a batch of %" PRId64 " samples for input '%.64s'", shape[0],
                    input->name);
     (void)tare__shape_count(input->ndim, shape, &elements);
-    return tare__budget_take(budget, (uint64_t)elements * sizeof(float), what, err);
+    return tare__budget_take(budget, (uint64_t)elements * tare_dtype_size(dtype_of(input)), what,
+                             err);
 }
 
 static tare_status make_input(const data_source *s, size_t i, int64_t count, memory_budget *budget,
@@ -60,10 +75,18 @@ static tare_status make_input(const data_source *s, size_t i, int64_t count, mem
     memcpy(shape, s->inputs[i].shape, sizeof shape);
     shape[0] = count;
     TARE_TRY(take_memory(s, i, shape, budget, err));
-    TARE_TRY(tare_tensor_create(TARE_FLOAT32, s->inputs[i].ndim, shape, out, err));
+    const data_input *input = &s->inputs[i];
+    const tare_dtype dtype = dtype_of(input);
+    TARE_TRY(tare_tensor_create(dtype, input->ndim, shape, out, err));
     const int64_t elements = (*out)->count / count;
-    for (int64_t n = 0; n < count; n++)
-        fill_sample(tare__f32(*out) + n * elements, elements, r->seed, i, r->position + n);
+    const uint64_t bound = dtype == TARE_BOOL ? 2 : (uint64_t)input->bound;
+    for (int64_t n = 0; n < count; n++) {
+        const uint64_t state = state_of(r->seed, i, r->position + n);
+        if (dtype == TARE_FLOAT32)
+            fill_sample(tare__f32(*out) + n * elements, elements, state);
+        else
+            fill_integers(*out, n * elements, elements, state, bound);
+    }
     return TARE_OK;
 }
 
@@ -157,9 +180,16 @@ static tare_status check_input(const data_input *input, tare_error *err) {
         return tare__hint(err, TARE_INVALID_ARGUMENT,
                           "give it, without the batch: random:N:SEED:3x32x32");
     }
-    if (input->dtype == TARE_DTYPE_UNSET || input->dtype == TARE_FLOAT32) return TARE_OK;
-    return tare__fail(err, TARE_UNSUPPORTED, "input '%s' is of %s; random data is float32",
-                      input->name, tare_dtype_name(input->dtype));
+    const tare_dtype dtype = dtype_of(input);
+    const bool is_integer = dtype == TARE_INT64 || dtype == TARE_INT32;
+    if (dtype == TARE_FLOAT32 || dtype == TARE_BOOL || (is_integer && input->bound > 0))
+        return TARE_OK;
+    tare__fail(err, TARE_UNSUPPORTED,
+               is_integer ? "input '%s' is of %s, and no embedding that reads it tells its range"
+                          : "input '%s' is of %s; random data is float32, integers or bools",
+               input->name, tare_dtype_name(dtype));
+    return tare__hint(err, TARE_UNSUPPORTED, "give an array for it: %s=FILE.npy,NAME=random:N",
+                      input->name);
 }
 
 static tare_status open_random(data_source *s, random_state *r, tare_error *err) {

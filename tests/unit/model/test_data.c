@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data for a model: what the graph tells of its inputs.
+#include "core/tensor/tensor.h"
+#include "support/models.h"
+#include "support/test.h"
+#include "tare/data.h"
+
+static tare_batch first_batch(const tare_model *m, const char *spec, tare_data **data) {
+    tare_batch batch = {0};
+    bool done = false;
+    CHECK_DONE(tare_data_open(spec, m, NULL, data, job_error()));
+    CHECK_DONE(tare_data_next(*data, &batch, &done, job_error()));
+    assert_false(done);
+    return batch;
+}
+
+static void random_integers_lie_below_the_rows_of_their_embedding(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_module(root, NULL, "words", "torch.nn.Embedding", "num_embeddings=11, embedding_dim=4");
+    put_module(root, NULL, "kinds", "torch.nn.Embedding", "num_embeddings=3, embedding_dim=4");
+    tare_model *m = new_model(NULL, root,
+                              "def forward(self, ids, more, rest):\n"
+                              "    reshape = torch.reshape(ids, (-1, 5))\n"
+                              "    words = self.words(reshape)\n"
+                              "    kinds = self.kinds(more)\n"
+                              "    words_1 = self.words(more)\n"
+                              "    add = words + kinds\n"
+                              "    add_1 = add + words_1\n"
+                              "    mul = add_1 * rest\n"
+                              "    return mul\n");
+    tare_data *data = NULL;
+    const tare_batch batch = first_batch(m, "random:40:1:5,5,5x4", &data);
+    static const int64_t bounds[] = {11, 3};
+    for (size_t k = 0; k < 2; k++) {
+        const tare_tensor *t = batch.inputs[k];
+        int64_t greatest = 0;
+        assert_int_equal(tare_tensor_dtype(t), TARE_INT64);
+        for (int64_t i = 0; i < t->count; i++) {
+            const int64_t x = tare__tensor_get_int(t, i);
+            assert_true(x >= 0 && x < bounds[k]);
+            if (x > greatest) greatest = x;
+        }
+        assert_int_equal(greatest, bounds[k] - 1);
+    }
+    assert_int_equal(tare_tensor_dtype(batch.inputs[2]), TARE_FLOAT32);
+    tare_data_close(data);
+    tare_model_destroy(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_integers_lie_below_the_rows_of_their_embedding),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
