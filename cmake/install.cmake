@@ -50,7 +50,7 @@ install(FILES ${tare_man_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE
         DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs examples backends DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-install(FILES tools/tare_export.py DESTINATION "${CMAKE_INSTALL_DATADIR}/tare/tools")
+install(FILES tools/tare_export.py tools/torch_configs.py DESTINATION "${CMAKE_INSTALL_DATADIR}/tare/tools")
 
 # The shared library needs nothing from its user. The static one needs our dependencies, so its
 # targets stand in a file of their own that is read on demand.

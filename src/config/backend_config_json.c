@@ -10,6 +10,12 @@
 #include "config/pattern_form.h"
 #include "core/json/json.h"
 
+// What entries may name instead of writing it out: {name: dtype with constraints}, {name: dtype
+// config}. Both are the file's own; what is written has none.
+typedef struct definitions {
+    json_at dtypes, dtype_configs;
+} definitions;
+
 // What a setter refused becomes a fault of the file at this place.
 static tare_status placed(const json_at *at, tare_status status, tare_error *err) {
     if (status == TARE_OK || status == TARE_OUT_OF_MEMORY) return status;
@@ -90,19 +96,31 @@ static tare_status read_constraint_object(const json_at *at, tare_dtype_constrai
     return read_dtype(&dtype, &c->dtype, err);
 }
 
+// A definition by its name; its value is NULL if there is none.
+static json_at find_definition(const json_at *table, const json_at *name) {
+    const json_at none = {0};
+    return json_is_object(table->value) ? tare__json_get(table, json_string_value(name->value))
+                                        : none;
+}
+
 // A bare dtype is a dtype without constraints.
-static tare_status read_constraints(const json_at *object, const char *key,
+static tare_status read_constraints(const json_at *object, const char *key, const definitions *defs,
                                     tare_dtype_constraints *c, tare_error *err) {
     const json_at at = tare__json_get(object, key);
     if (!is_given(&at)) return TARE_OK;
-    if (json_is_string(at.value)) return read_dtype(&at, &c->dtype, err);
+    if (json_is_string(at.value)) {
+        const json_at named = find_definition(&defs->dtypes, &at);
+        return named.value != NULL ? read_constraint_object(&named, c, err)
+                                   : read_dtype(&at, &c->dtype, err);
+    }
     if (!json_is_object(at.value))
         return tare__json_fail(&at, err, "Expected %s to be a torch.dtype or DTypeWithConstraints",
                                key);
     return read_constraint_object(&at, c, err);
 }
 
-static tare_status read_dtype_config(const json_at *at, tare_dtype_config *d, tare_error *err) {
+static tare_status read_dtype_config(const json_at *at, const definitions *defs,
+                                     tare_dtype_config *d, tare_error *err) {
     static const char *const keys[] = {"input_dtype", "output_dtype", "weight_dtype",
                                        "bias_dtype",  "is_dynamic",   NULL};
     if (!json_is_object(at->value))
@@ -111,9 +129,9 @@ static tare_status read_dtype_config(const json_at *at, tare_dtype_config *d, ta
                                "backend_pattern_config_dict[\"dtype_configs\"], got '<class '%s'>'",
                                python_type(at->value));
     TARE_TRY(tare__json_only_keys(at, keys, err));
-    TARE_TRY(read_constraints(at, keys[0], &d->input, err));
-    TARE_TRY(read_constraints(at, keys[1], &d->output, err));
-    TARE_TRY(read_constraints(at, keys[2], &d->weight, err));
+    TARE_TRY(read_constraints(at, keys[0], defs, &d->input, err));
+    TARE_TRY(read_constraints(at, keys[1], defs, &d->output, err));
+    TARE_TRY(read_constraints(at, keys[2], defs, &d->weight, err));
     const json_at bias = tare__json_get(at, keys[3]), is_dynamic = tare__json_get(at, keys[4]);
     if (is_given(&bias)) TARE_TRY(read_dtype(&bias, &d->bias, err));
     if (!is_given(&is_dynamic)) return TARE_OK;
@@ -123,15 +141,37 @@ static tare_status read_dtype_config(const json_at *at, tare_dtype_config *d, ta
     return TARE_OK;
 }
 
-static tare_status read_dtype_configs(const json_at *object, tare_pattern_config *p,
-                                      tare_error *err) {
+// Of the first ones, which is enough to suggest one.
+static const char *definition_name_at(const void *user, size_t index) {
+    const json_at *table = user;
+    if (index >= 256) return NULL;
+    json_t *entries = (json_t *)table->value; // jansson's iterators only read it
+    void *i = json_object_iter(entries);
+    for (; i != NULL && index > 0; index--) i = json_object_iter_next(entries, i);
+    return i != NULL ? json_object_iter_key(i) : NULL;
+}
+
+static tare_status read_named_config(const json_at *at, const definitions *defs,
+                                     tare_dtype_config *d, tare_error *err) {
+    const json_at named = find_definition(&defs->dtype_configs, at);
+    const char *name = json_string_value(at->value);
+    if (named.value != NULL) return read_dtype_config(&named, defs, d, err);
+    return tare__suggest(err,
+                         tare__json_fail(at, err, "the file's 'dtype_configs' lack '%s'", name),
+                         name, definition_name_at, &defs->dtype_configs);
+}
+
+static tare_status read_dtype_configs(const json_at *object, const definitions *defs,
+                                      tare_pattern_config *p, tare_error *err) {
     const json_at list = tare__json_get(object, "dtype_configs");
     if (!is_given(&list)) return TARE_OK;
     TARE_TRY(tare__json_expect(&list, JSON_ARRAY, err));
     for (size_t i = 0; i < json_array_size(list.value); i++) {
         const json_at at = tare__json_item(&list, i);
         tare_dtype_config d = tare_dtype_config_init();
-        TARE_TRY(read_dtype_config(&at, &d, err));
+        const bool is_named = json_is_string(at.value) && json_is_object(defs->dtype_configs.value);
+        TARE_TRY(is_named ? read_named_config(&at, defs, &d, err)
+                          : read_dtype_config(&at, defs, &d, err));
         TARE_TRY(placed(&at, tare__pattern_config_append_dtypes(p, &d, err), err));
     }
     return TARE_OK;
@@ -265,7 +305,8 @@ static tare_status refuse_setters_name(const json_at *object, tare_error *err) {
                       "did you mean 'reference_quantized_module_for_root'?");
 }
 
-static tare_status read_pattern_config(const json_at *at, tare_pattern_config *p, tare_error *err) {
+static tare_status read_pattern_config(const json_at *at, const definitions *defs,
+                                       tare_pattern_config *p, tare_error *err) {
     static const char *const keys[] = {"pattern",
                                        "observation_type",
                                        "dtype_configs",
@@ -288,42 +329,99 @@ static tare_status read_pattern_config(const json_at *at, tare_pattern_config *p
     TARE_TRY(read_pattern(at, p, err));
     const json_at observation = tare__json_get(at, "observation_type");
     if (is_given(&observation)) TARE_TRY(read_observation(&observation, &p->observation_type, err));
-    TARE_TRY(read_dtype_configs(at, p, err));
+    TARE_TRY(read_dtype_configs(at, defs, p, err));
     TARE_TRY(read_modules(at, p, err));
     TARE_TRY(read_functions(at, p, err));
     TARE_TRY(read_counts(at, p, err));
     return read_indexes(at, p, err);
 }
 
-static tare_status read_config(const json_at *at, tare_backend_config *b, tare_error *err) {
+static tare_status read_config(const json_at *at, const definitions *defs, tare_backend_config *b,
+                               tare_error *err) {
     tare_pattern_config *p = tare_pattern_config_create();
     if (!p) return tare__out_of_memory(err);
-    const tare_status status = read_pattern_config(at, p, err);
+    const tare_status status = read_pattern_config(at, defs, p, err);
     if (status == TARE_OK) return tare__backend_config_store(b, p, err);
     tare_pattern_config_destroy(p);
     return status;
 }
 
-static tare_status read_configs(const json_at *root, tare_backend_config *b, tare_error *err) {
+static tare_status read_configs(const json_at *root, const definitions *defs,
+                                tare_backend_config *b, tare_error *err) {
     const json_at list = tare__json_get(root, "configs");
     if (!is_given(&list)) return TARE_OK;
     TARE_TRY(tare__json_expect(&list, JSON_ARRAY, err));
     for (size_t i = 0; i < json_array_size(list.value); i++) {
         const json_at at = tare__json_item(&list, i);
-        TARE_TRY(read_config(&at, b, err));
+        TARE_TRY(read_config(&at, defs, b, err));
     }
     return TARE_OK;
 }
 
-static tare_status read_document(const json_at *root, tare_backend_config **out, tare_error *err) {
-    static const char *const keys[] = {"name", "configs", NULL};
-    TARE_TRY(tare__json_only_keys(root, keys, err));
-    const json_at name_at = tare__json_get(root, "name");
+// --- definitions ---
+
+// A name that is a dtype's, too, would leave open which of them is meant.
+static tare_status check_dtypes(const definitions *defs, tare_error *err) {
+    const json_at *table = &defs->dtypes;
     const char *name = NULL;
+    json_t *item = NULL;
+    if (!is_given(table)) return TARE_OK;
+    TARE_TRY(tare__json_expect(table, JSON_OBJECT, err));
+    json_object_foreach((json_t *)table->value, name, item) {
+        const json_at at = tare__json_get(table, name);
+        tare_dtype_config unused = tare_dtype_config_init();
+        if (tare_dtype_from_name(name) != TARE_DTYPE_UNSET)
+            return tare__json_fail(&at, err, "'%s' is a dtype, and cannot be a name for one", name);
+        TARE_TRY(tare__json_expect(&at, JSON_OBJECT, err));
+        TARE_TRY(read_constraint_object(&at, &unused.input, err));
+    }
+    return TARE_OK;
+}
+
+static tare_status check_dtype_configs(const definitions *defs, tare_error *err) {
+    const json_at *table = &defs->dtype_configs;
+    const char *name = NULL;
+    json_t *item = NULL;
+    if (!is_given(table)) return TARE_OK;
+    TARE_TRY(tare__json_expect(table, JSON_OBJECT, err));
+    json_object_foreach((json_t *)table->value, name, item) {
+        const json_at at = tare__json_get(table, name);
+        tare_dtype_config unused = tare_dtype_config_init();
+        TARE_TRY(tare__json_expect(&at, JSON_OBJECT, err));
+        TARE_TRY(read_dtype_config(&at, defs, &unused, err));
+    }
+    return TARE_OK;
+}
+
+// --- the document ---
+
+// An empty config, or a copy of the built-in one that the file extends, whose patterns the file's
+// replace where they are equal.
+static tare_status begin_config(const json_at *root, tare_backend_config **out, tare_error *err) {
+    const json_at name_at = tare__json_get(root, "name"), base = tare__json_get(root, "extends");
+    const char *name = NULL, *extended = NULL;
     TARE_TRY(optional_string(&name_at, &name, err));
-    tare_backend_config *b = tare_backend_config_create(name);
-    if (!b) return tare__out_of_memory(err);
-    const tare_status status = read_configs(root, b, err);
+    TARE_TRY(optional_string(&base, &extended, err));
+    if (extended == NULL) {
+        *out = tare_backend_config_create(name);
+        return *out != NULL ? TARE_OK : tare__out_of_memory(err);
+    }
+    TARE_TRY(placed(&base, tare_backend_config_builtin(extended, out, err), err));
+    if (name != NULL) tare_backend_config_set_name(*out, name);
+    return TARE_OK;
+}
+
+static tare_status read_document(const json_at *root, tare_backend_config **out, tare_error *err) {
+    static const char *const keys[] = {"name",          "extends", "dtypes",
+                                       "dtype_configs", "configs", NULL};
+    tare_backend_config *b = NULL;
+    TARE_TRY(tare__json_only_keys(root, keys, err));
+    const definitions defs = {.dtypes = tare__json_get(root, "dtypes"),
+                              .dtype_configs = tare__json_get(root, "dtype_configs")};
+    TARE_TRY(check_dtypes(&defs, err));
+    TARE_TRY(check_dtype_configs(&defs, err));
+    TARE_TRY(begin_config(root, &b, err));
+    const tare_status status = read_configs(root, &defs, b, err);
     if (status != TARE_OK) {
         tare_backend_config_destroy(b);
         return status;

@@ -74,7 +74,14 @@ tare_status tare__observer_class_check_argument(const tare_observer_class *class
         if (strcmp(known, name) == 0) return TARE_OK;
     const tare_status status =
         tare__fail(err, TARE_INVALID_ARGUMENT, "%s has no argument '%s'", class->name, name);
-    return tare__suggest(err, status, name, argument_name_at, class);
+    if (tare_nearest_name(name, argument_name_at, class) != NULL)
+        return tare__suggest(err, status, name, argument_name_at, class);
+    text all = {0};
+    for (size_t i = 0; (known = argument_name_at(class, i)) != NULL; i++)
+        tare__text_printf(&all, "%s%s", i > 0 ? ", " : "its arguments are ", known);
+    tare__hint(err, status, "%s", all.length > 0 ? tare__text_chars(&all) : "it takes none");
+    tare__text_release(&all);
+    return status;
 }
 
 static tare_status check_known(const tare_observer_class *class, const tare_observer_spec *spec,

@@ -70,8 +70,10 @@ for path in LICENSE README.md docs/backend-config.md docs/schemas/backend-config
     [ -s "$work/prefix/share/doc/tare/$path" ] || { echo "$path was not installed"; exit 1; }
 done
 python=$work/prefix/share/tare/tools
-PYTHONDONTWRITEBYTECODE=1 python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' \
-    "$python/tare_export.py" || { echo "tare_export.py was not installed"; exit 1; }
+for tool in tare_export.py torch_configs.py; do
+    PYTHONDONTWRITEBYTECODE=1 python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' \
+        "$python/$tool" || { echo "$tool was not installed"; exit 1; }
+done
 
 # has_symbols FILE: it holds debug information.
 has_symbols() { readelf -SW "$1" 2>/dev/null | grep -qE '\.z?debug_info'; }

@@ -2,6 +2,11 @@
 // Checks JSON against a schema of docs/schemas: the part of JSON Schema (draft 7) that they use. A
 // keyword that is not known is an error, so that no schema promises what nobody checks.
 // usage: schema_check SCHEMA < DOCUMENT
+//        schema_check --strangers SCHEMA DOCUMENT..    for every object of the documents whose keys
+//        the
+//            schema lists: a line with these keys, sorted, and a line with the document in which
+//            that object has a key more, "~"; for lists of keys that no document uses: a line
+//            "unused KEYS"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +14,17 @@
 
 #include <jansson.h>
 
+// Where closed objects are met, when they are asked for.
+typedef struct visitor {
+    json_t *document;
+    const json_t **seen; // their schemas
+    size_t count;
+} visitor;
+
 typedef struct checker {
     const json_t *root; // of the schema, for $ref
+    const char *folder; // of other schemas
+    visitor *visitor;   // NULL: none
     char path[512];
     char message[1024]; // of the first fault
 } checker;
@@ -43,7 +57,45 @@ static bool check_below(checker *c, const json_t *schema, const json_t *value, c
     return is_good;
 }
 
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void print_keys(const json_t *properties) {
+    const char *names[128], *key = NULL;
+    size_t count = 0;
+    json_t *rule = NULL;
+    json_object_foreach((json_t *)properties, key, rule) {
+        if (strcmp(key, "$schema") == 0) continue; // for editors, on top of every document
+        if (count < sizeof names / sizeof *names) names[count++] = key;
+    }
+    qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 0; i < count; i++) (void)printf("%s%s", i > 0 ? " " : "", names[i]);
+    (void)printf("\n");
+}
+
+static bool is_seen(const visitor *v, const json_t *schema) {
+    for (size_t i = 0; i < v->count; i++)
+        if (v->seen[i] == schema) return true;
+    return false;
+}
+
+static void visit(visitor *v, const json_t *schema, const json_t *value) {
+    if (!is_seen(v, schema)) {
+        v->seen = realloc(v->seen, (v->count + 1) * sizeof(json_t *));
+        if (v->seen == NULL) exit(2);
+        v->seen[v->count++] = schema;
+    }
+    print_keys(json_object_get(schema, "properties"));
+    (void)json_object_set_new((json_t *)value, "~", json_integer(0));
+    (void)json_dumpf(v->document, stdout, JSON_COMPACT);
+    (void)printf("\n");
+    (void)json_object_del((json_t *)value, "~");
+}
+
 static bool check_properties(checker *c, const json_t *schema, const json_t *value) {
+    if (c->visitor != NULL && json_is_false(json_object_get(schema, "additionalProperties")))
+        visit(c->visitor, schema, value);
     const json_t *known = json_object_get(schema, "properties");
     const json_t *more = json_object_get(schema, "additionalProperties");
     const char *key = NULL;
@@ -69,11 +121,13 @@ static bool check_required(checker *c, const json_t *required, const json_t *val
     return true;
 }
 
+// One rule for all items, or one for each.
 static bool check_items(checker *c, const json_t *rule, const json_t *value) {
     for (size_t i = 0; i < json_array_size(value); i++) {
+        const json_t *own = json_is_array(rule) ? json_array_get(rule, i) : rule;
         char index[24];
         (void)snprintf(index, sizeof index, "%zu", i);
-        if (!check_below(c, rule, json_array_get(value, i), index)) return false;
+        if (own != NULL && !check_below(c, own, json_array_get(value, i), index)) return false;
     }
     return true;
 }
@@ -87,9 +141,10 @@ static bool is_among(const json_t *values, const json_t *value) {
 static bool fits_any(const json_t *rules, const json_t *value, checker *c) {
     checker inner = {.root = c->root};
     for (size_t i = 0; i < json_array_size(rules); i++) {
-        inner = (checker){.root = c->root};
+        const json_t *rule = json_array_get(rules, i);
+        inner = (checker){.root = c->root, .folder = c->folder};
         memcpy(inner.path, c->path, sizeof inner.path);
-        if (check(&inner, json_array_get(rules, i), value)) return true;
+        if (check(&inner, rule, value)) return c->visitor == NULL || check(c, rule, value);
     }
     return fault(c, inner.message[0] != '\0' ? inner.message : "fits none of anyOf");
 }
@@ -98,10 +153,33 @@ static size_t length_of(const json_t *value) {
     return json_is_string(value) ? json_string_length(value) : json_array_size(value);
 }
 
-// "#/definitions/NAME".
+// "FILE.json", beside this schema; kept until the end.
+static bool fits_file(checker *c, const char *name, const json_t *value) {
+    static struct {
+        char path[512];
+        json_t *schema;
+    } known[8];
+    const json_t *own = c->root;
+    char path[512];
+    size_t i = 0;
+    (void)snprintf(path, sizeof path, "%s/%s", c->folder, name);
+    while (i < 7 && known[i].schema != NULL && strcmp(known[i].path, path) != 0) i++;
+    if (known[i].schema == NULL) {
+        known[i].schema = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+        memcpy(known[i].path, path, sizeof path);
+    }
+    c->root = known[i].schema;
+    const bool fits = c->root != NULL && check(c, c->root, value);
+    c->root = own;
+    return fits || fault(c, "does not fit the schema of another file");
+}
+
+// "#/definitions/NAME", "#", or another file.
 static bool fits_reference(checker *c, const char *reference, const json_t *value) {
     static const char prefix[] = "#/definitions/";
     const json_t *rule = NULL;
+    if (reference[0] != '#') return fits_file(c, reference, value);
+    if (strcmp(reference, "#") == 0) return check(c, c->root, value);
     if (strncmp(reference, prefix, sizeof prefix - 1) == 0)
         rule =
             json_object_get(json_object_get(c->root, "definitions"), reference + sizeof prefix - 1);
@@ -160,16 +238,62 @@ static bool check(checker *c, const json_t *schema, const json_t *value) {
     return true;
 }
 
+static void print_unused(const visitor *v, const json_t *schema) {
+    const char *key = NULL;
+    json_t *item = NULL;
+    const json_t *properties = json_object_get(schema, "properties");
+    const bool is_closed = json_is_false(json_object_get(schema, "additionalProperties"));
+    if (is_closed && properties != NULL && !is_seen(v, schema)) {
+        (void)printf("unused ");
+        print_keys(properties);
+    }
+    for (size_t i = 0; i < json_array_size(schema); i++) print_unused(v, json_array_get(schema, i));
+    if (!json_is_object(schema)) return;
+    json_object_foreach((json_t *)schema, key, item) {
+        print_unused(v, item);
+    }
+}
+
+static void find_folder(const char *path, char out[512]) {
+    const char *slash = strrchr(path, '/');
+    (void)snprintf(out, 512, "%.*s", slash != NULL ? (int)(slash - path) : 1,
+                   slash != NULL ? path : ".");
+}
+
+static int print_strangers(int argc, char **argv) {
+    json_t *schema = argc > 2 ? json_load_file(argv[2], JSON_REJECT_DUPLICATES, NULL) : NULL;
+    visitor v = {0};
+    char folder[512];
+    if (schema == NULL) return 2;
+    find_folder(argv[2], folder);
+    for (int i = 3; i < argc; i++) {
+        v.document = json_load_file(argv[i], JSON_REJECT_DUPLICATES, NULL);
+        checker c = {.root = schema, .folder = folder, .visitor = &v};
+        if (v.document == NULL || !check(&c, schema, v.document)) {
+            (void)fprintf(stderr, "%s: %s\n", argv[i], c.message);
+            return 1;
+        }
+        json_decref(v.document);
+    }
+    print_unused(&v, schema);
+    free(v.seen);
+    json_decref(schema);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     json_error_t error;
+    if (argc > 1 && strcmp(argv[1], "--strangers") == 0) return print_strangers(argc, argv);
     if (argc != 2) return 2;
+    char folder[512];
+    find_folder(argv[1], folder);
     json_t *schema = json_load_file(argv[1], JSON_REJECT_DUPLICATES, &error);
     if (!json_is_object(schema)) {
         (void)fprintf(stderr, "%s: %s\n", argv[1], error.text);
         return 2;
     }
     json_t *document = json_loadf(stdin, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-    checker c = {.root = schema};
+    checker c = {.root = schema, .folder = folder};
     int status = 0;
     if (document == NULL) {
         (void)fprintf(stderr, "the document is no JSON: line %d: %s\n", error.line, error.text);

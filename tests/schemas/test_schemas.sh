@@ -104,6 +104,93 @@ fits_file quantizer-settings examples/data/quantizer_settings.json
     --stop prepare -o "$work/settings" >/dev/null || fail 'quantizer_settings.json'
 wrong quantizer '{"format": "tare-quantizer", "version": 2, "name": "a", "config": {}, "rules": []}'
 wrong quantizer-settings '{"globl": null}'
+
+# The keys of a schema are those that its reader knows: a key more is refused by a hint that lists them.
+# same_keys SCHEMA DOCUMENT.. -- ARGUMENT..: the documents use every list of keys of the schema; tare reads
+# the file FILE.
+same_keys() {
+    schema=$1 documents='' program=$(realpath "$tare")
+    shift
+    while [ "$1" != -- ]; do
+        fits_file "$schema" "$1"
+        documents="$documents $1"
+        shift
+    done
+    shift
+    # shellcheck disable=SC2086 # Paths are words.
+    "$TARE_SCHEMA_CHECK" --strangers "docs/schemas/$schema.json" $documents >"$work/strangers" || fail "$schema"
+    while IFS= read -r keys; do
+        case $keys in unused*) fail "$schema: no document of the test has an object of the keys ${keys#unused }" ;; esac
+        IFS= read -r document
+        printf '%s' "$document" >"$work/FILE"
+        ! (cd "$work" && "$program" "$@") >"$work/stdout" 2>"$work/stderr" </dev/null || fail "$schema: took $document"
+        found=$(sed -n "s/.*'~'.*(\(the keys here\|its arguments\|inputs\) are \(.*\))\$/\2/p" "$work/stderr" |
+            sed 's/,//g; s/ and / /' | tr ' ' '\n' | LC_ALL=C sort | tr '\n' ' ')
+        grep -q "'~'.*(it takes none)" "$work/stderr" || [ -n "$found" ] ||
+            fail "$schema: $document: $(cat "$work/stderr")"
+        [ "${found% }" = "$keys" ] || fail "$schema: has the keys '$keys', the reader '${found% }'"
+    done <"$work/strangers"
+}
+
+cat >"$work/backend.json" <<'EOF'
+{"$schema": "backend-config.json", "name": "mine", "extends": "native",
+ "dtypes": {"act": {"dtype": "torch.quint8", "scale_power_of_two": true}},
+ "dtype_configs": {"int8": {"input_dtype": "act", "output_dtype": "act", "weight_dtype": "torch.qint8"}},
+ "configs": [{"pattern": "torch.nn.Linear", "dtype_configs": ["int8", {"input_dtype": {"dtype": "quint8"}}],
+   "root_module": "torch.nn.Linear",
+   "reference_quantized_module_for_root": "torch.ao.nn.quantized.reference.Linear"},
+  {"pattern": "torch.nn.functional.linear", "input_type_to_index": {"weight": 1, "bias": 2}}]}
+EOF
+cat >"$work/mapping.json" <<'EOF'
+{"$schema": "qconfig-mapping.json", "default": "x86", "global": "default_qconfig",
+ "object_type": [
+  ["a", {"activation": {"class": "MinMaxObserver", "kwargs": {}}, "weight": null}],
+  ["b", {"activation": {"class": "MovingAverageMinMaxObserver", "kwargs": {}}}],
+  ["c", {"activation": {"class": "PerChannelMinMaxObserver", "kwargs": {}}}],
+  ["d", {"activation": {"class": "MovingAveragePerChannelMinMaxObserver", "kwargs": {}}}],
+  ["e", {"activation": {"class": "HistogramObserver", "kwargs": {"bins": 256}}}],
+  ["f", {"activation": {"class": "tare.MergeableHistogramObserver", "kwargs": {}}}],
+  ["g", {"activation": {"class": "FixedQParamsObserver", "kwargs": {"scale": 1, "zero_point": 0}}}],
+  ["h", {"activation": {"class": "PlaceholderObserver", "kwargs": {}}}],
+  ["i", {"activation": {"class": "NoopObserver", "kwargs": {}}}],
+  ["j", {"activation": {"class": "ReuseInputObserver", "kwargs": {}}}],
+  ["l", {"activation": {"class": "FakeQuantize", "kwargs": {"observer": {"class": "MinMaxObserver"}}}}],
+  ["m", {"activation": {"class": "FixedQParamsFakeQuantize", "kwargs": {"observer":
+   {"class": "FixedQParamsObserver", "kwargs": {"scale": 1, "zero_point": 0}}}}}],
+  ["n", {"activation": {"class": "_LearnableFakeQuantize", "kwargs": {"observer": {"class": "MinMaxObserver"}}}}]],
+ "module_name_regex": [["conv.*", null]], "module_name": [["fc", null]],
+ "module_name_object_type_order": [["", "torch.add", 0, "default_qconfig"]]}
+EOF
+cat >"$work/equalization.json" <<'EOF'
+{"global": {"input_activation": {"class": "_InputEqualizationObserver", "kwargs": {}},
+            "weight": {"class": "_WeightEqualizationObserver"}}}
+EOF
+cat >"$work/prepare.json" <<'EOF'
+{"standalone_module_name": [["fc", {"default": "x86"}, null, {"input_quantized_idxs": [0]}, "x86"]],
+ "float_to_observed_custom_module_class": {"static": {}}, "preserved_attributes": []}
+EOF
+cat >"$work/convert.json" <<'EOF'
+{"observed_to_quantized_custom_module_class": {"static": {}}, "preserved_attributes": []}
+EOF
+cp "$digits" "$work/digits.safetensors"
+same_keys backend-config "$work/backend.json" examples/toy_accelerator.json examples/my_backend.json -- backend check FILE
+same_keys qconfig-mapping "$work/mapping.json" "$work/equalization.json" examples/my_mapping.json examples/minmax.json \
+    -- qconfig show FILE
+same_keys prepare-custom-config "$work/prepare.json" -- \
+    quantize digits.safetensors --backend x86 --prepare-config FILE --stop prepare -o prepared --quiet
+same_keys convert-custom-config "$work/convert.json" -- \
+    quantize prepared --backend x86 --convert-config FILE --lenient --stop reference -o out --quiet
+for backend in backends/*.json; do fits_file backend-config "$backend"; done
+for mapping in backends/qconfigs/mapping_*.json; do fits_file qconfig-mapping "$mapping"; done
+for mapping in $("$tare" qconfig list | sed -n '/^qconfigs/q; s/^ //p'); do
+    fits qconfig-mapping qconfig show "$mapping" --json
+done
+wrong qconfig-mapping '{"object_type": [["torch.nn.Linear"]]}'
+wrong qconfig-mapping '{"global": {"activation": {"class": "MinMaxObserver", "kwargs": {"ch_axis": 0}}}}'
+wrong qconfig-mapping '{"global": "defalt_qconfig"}'
+wrong prepare-custom-config '{"standalone_module_name": [["fc", {"globl": null}, null, null, null]]}'
+wrong backend-config '{"dtypes": {"act": "torch.quint8"}}'
+
 fits help help --json
 fits help help run --json
 

@@ -82,6 +82,11 @@ static const char *key_at(const void *user, size_t i) {
     return ((const char *const *)user)[i];
 }
 
+// Editors find a document's schema by this key.
+static bool is_for_editors(const json_at *object, const char *key) {
+    return object->parent == NULL && strcmp(key, "$schema") == 0;
+}
+
 static bool is_known(const char *key, const char *const *keys) {
     while (*keys && strcmp(*keys, key) != 0) keys++;
     return *keys != NULL;
@@ -104,7 +109,8 @@ tare_status tare__json_only_keys(const json_at *object, const char *const *keys,
     // jansson's iterators want a mutable object, but only read it.
     json_t *value = (json_t *)object->value;
     for (void *i = json_object_iter(value); i; i = json_object_iter_next(value, i))
-        if (!is_known(json_object_iter_key(i), keys))
+        if (!is_known(json_object_iter_key(i), keys) &&
+            !is_for_editors(object, json_object_iter_key(i)))
             return unknown_key(object, json_object_iter_key(i), keys, err);
     return TARE_OK;
 }

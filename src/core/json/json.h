@@ -36,7 +36,8 @@ tare_status tare__json_fail(const json_at *at, tare_error *err, const char *form
     TARE_PRINTF(3, 4);
 /// Puts this path in front of what err says of a value here; returns status.
 tare_status tare__json_place(const json_at *at, tare_status status, tare_error *err);
-/// Refuses keys outside the NULL-terminated list, with the nearest known key as a hint.
+/// Refuses keys outside the NULL-terminated list, with the nearest known key as a hint. A document
+/// may have "$schema" on top, for editors.
 tare_status tare__json_only_keys(const json_at *object, const char *const *keys, tare_error *err);
 
 /// Typed reads; a missing or wrong value is an error at its path. A double may be an integer too,

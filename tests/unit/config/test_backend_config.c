@@ -4,6 +4,7 @@
 #include "config/embedded.h"
 #include "core/system/file.h"
 #include "support/test.h"
+#include "tare/qconfig.h"
 
 static tare_error *err;
 
@@ -195,6 +196,21 @@ static const struct refusal {
      ""},
     {CONFIG("\"input_type_to_index\": {\"weigth\": 1}"), "$.configs[0].input_type_to_index.weigth",
      "unknown input 'weigth'", "did you mean 'weight'?"},
+    {"{\"extends\": \"x68\"}", "$.extends", "no built-in backend is called 'x68'",
+     "did you mean 'x86'?"},
+    {"{\"dtypes\": {\"quint8\": {\"dtype\": \"qint8\"}}}", "$.dtypes.quint8",
+     "'quint8' is a dtype, and cannot be a name for one", ""},
+    {"{\"dtypes\": {\"act\": {\"dtype\": \"torch.quint9\"}}}", "$.dtypes.act.dtype",
+     "unknown dtype 'torch.quint9'", "did you mean 'torch.quint8'?"},
+    {"{\"dtypes\": {\"act\": \"torch.quint8\"}}", "$.dtypes.act",
+     "expected an object, found a string", ""},
+    {"{\"dtype_configs\": {\"int8\": {\"input\": \"quint8\"}}}", "$.dtype_configs.int8",
+     "unknown key 'input'",
+     "the keys here are input_dtype, output_dtype, weight_dtype, bias_dtype, is_dynamic"},
+    {"{\"dtype_configs\": {\"int8\": {}}, \"configs\": [{\"pattern\": \"torch.nn.Linear\", "
+     "\"dtype_configs\": [\"int4\"]}]}",
+     "$.configs[0].dtype_configs[0]", "the file's 'dtype_configs' lack 'int4'",
+     "did you mean 'int8'?"},
     {CONFIG("\"input_type_to_index\": {\"bias\": -1}"), "$.configs[0].input_type_to_index.bias",
      "expected the index of a positional argument, found -1", ""},
 };
@@ -272,6 +288,59 @@ static void the_tutorials_backend_equals_its_file(void **state) {
     tare__free(from_file);
     tare_backend_config_destroy(built);
     tare_backend_config_destroy(read);
+}
+
+static tare_backend_config *parsed(const char *json) {
+    tare_backend_config *b = NULL;
+    CHECK_OK(tare_backend_config_from_json(json, strlen(json), &b, NULL));
+    return b;
+}
+
+static void check_equal(tare_backend_config *a, tare_backend_config *b) {
+    char *one = NULL, *other = NULL;
+    CHECK_OK(tare_backend_config_to_json(a, &one, NULL));
+    CHECK_OK(tare_backend_config_to_json(b, &other, NULL));
+    assert_string_equal(one, other);
+    tare_string_free(one);
+    tare_string_free(other);
+    tare_backend_config_destroy(a);
+    tare_backend_config_destroy(b);
+}
+
+static void names_stand_for_what_they_define(void **state) {
+    (void)state;
+    check_equal(
+        parsed(
+            "{\"$schema\": \"backend-config.json\", \"name\": \"n\", "
+            "\"dtypes\": {\"act\": {\"dtype\": \"torch.quint8\", \"quant_max_upper_bound\": 127}}, "
+            "\"dtype_configs\": {\"int8\": {\"input_dtype\": \"act\", \"output_dtype\": \"act\", "
+            "\"weight_dtype\": \"qint8\"}}, \"configs\": [{\"pattern\": \"torch.nn.Linear\", "
+            "\"dtype_configs\": [\"int8\", {\"input_dtype\": \"act\"}]}]}"),
+        parsed(
+            "{\"name\": \"n\", \"configs\": [{\"pattern\": \"torch.nn.Linear\", \"dtype_configs\": "
+            "[{\"input_dtype\": {\"dtype\": \"torch.quint8\", \"quant_max_upper_bound\": 127}, "
+            "\"output_dtype\": {\"dtype\": \"torch.quint8\", \"quant_max_upper_bound\": 127}, "
+            "\"weight_dtype\": \"torch.qint8\"}, "
+            "{\"input_dtype\": {\"dtype\": \"torch.quint8\", \"quant_max_upper_bound\": "
+            "127}}]}]}"));
+}
+
+static void a_file_extends_a_builtin(void **state) {
+    (void)state;
+    tare_backend_config *expected = NULL;
+    CHECK_OK(tare_backend_config_builtin("x86", &expected, NULL));
+    const size_t count = tare_backend_config_count(expected);
+    tare_backend_config_set_name(expected, "mine");
+    tare_pattern_config *linear = tare_backend_config_add(expected, "torch.nn.Linear", NULL, NULL);
+    tare_pattern_config_set_root_module(linear, "torch.nn.Linear");
+    tare_backend_config *extended =
+        parsed("{\"extends\": \"x86\", \"name\": \"mine\", \"configs\": [{\"pattern\": "
+               "\"torch.nn.Linear\", \"root_module\": \"torch.nn.Linear\"}]}");
+    assert_int_equal(tare_backend_config_count(extended), count); // replaced, not added
+    check_equal(extended, expected);
+    tare_backend_config *plain = parsed("{\"extends\": \"x86\"}");
+    assert_string_equal(tare_backend_config_name(plain), "x86");
+    tare_backend_config_destroy(plain);
 }
 
 static void an_equal_key_is_replaced_in_its_place(void **state) {
@@ -677,6 +746,57 @@ static void lint_finds_classes_and_dtypes_that_have_no_use(void **state) {
         "INPUT_OUTPUT_NOT_OBSERVED has no effect beside torch.quint8");
 }
 
+static void lint_finds_patterns_in_reverse(void **state) {
+    (void)state;
+    static const char words[] = "torch.nn.Conv2d stands last and torch.nn.ReLU first: patterns "
+                                "have the order of the data, weighted operators first (put the "
+                                "operators into the order of the data)";
+    check_finding("{\"pattern\": [\"torch.nn.ReLU\", \"torch.nn.Conv2d\"], \"dtype_configs\": []}",
+                  words);
+    check_finding("{\"pattern_complex_format\": [\"torch.nn.Conv2d\", \"torch.nn.ReLU\"], "
+                  "\"dtype_configs\": []}",
+                  words);
+}
+
+static void constraints_have_their_bits(void **state) {
+    (void)state;
+    tare_backend_config *b = tare_backend_config_create("b");
+    tare_pattern_config *p = tare_backend_config_add(b, "torch.nn.Linear", NULL, NULL);
+    tare_dtype_config d = tare_dtype_config_init();
+    text found = {0};
+    size_t count = 0;
+    d.input.dtype = d.output.dtype = TARE_QUINT8;
+    tare_dtype_constraints_set_quant_range(&d.input, 0, 127);
+    tare_dtype_constraints_set_scale_min(&d.input, 0.5);
+    tare_dtype_constraints_set_scale_max(&d.input, 2);
+    tare_dtype_constraints_set_qschemes(&d.input, TARE_QSCHEME_BIT(TARE_PER_CHANNEL_AFFINE));
+    tare_dtype_constraints_set_channel_axis(&d.input, 0);
+    tare_dtype_constraints_set_zero_point_range(&d.input, 0, 0);
+    tare_dtype_constraints_set_power_of_two(&d.input);
+    tare_dtype_constraints_set_exact(&d.output, 0.25, 3);
+    d.output.channel_axis = 1; // forgotten
+    tare_pattern_config_add_dtype_config(p, &d);
+    char *json = NULL;
+    CHECK_OK(tare_backend_config_to_json(b, &json, NULL));
+    static const char *const keys[] = {
+        "\"quant_min_lower_bound\": 0",   "\"quant_max_upper_bound\": 127",
+        "\"scale_min_lower_bound\": 0.5", "\"scale_max_upper_bound\": 2",
+        "\"allowed_qschemes\"",           "\"channel_axis\": 0",
+        "\"zero_point_lower_bound\": 0",  "\"zero_point_upper_bound\": 0",
+        "\"scale_power_of_two\": true",   "\"scale_exact_match\": 0.25",
+        "\"zero_point_exact_match\": 3"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strstr(json, keys[i]) == NULL) fail_msg("%s lacks %s", json, keys[i]);
+    assert_null(strstr(json, "\"channel_axis\": 1"));
+    CHECK_OK(tare_backend_config_lint(b, NULL, collect_finding, &found, &count, NULL));
+    assert_non_null(strstr(tare__text_chars(&found),
+                           "output_dtype.channel_axis: torch.nn.Linear: channel_axis has a "
+                           "value, but not its TARE_SET_ bit"));
+    tare__text_release(&found);
+    tare_string_free(json);
+    tare_backend_config_destroy(b);
+}
+
 static void lint_finds_what_cannot_be_meant(void **state) {
     (void)state;
     tare_backend_config *b = parse(
@@ -810,6 +930,8 @@ int main(void) {
         cmocka_unit_test(refusals_name_the_path_and_a_way_out),
         cmocka_unit_test(a_file_with_a_fault_is_named),
         cmocka_unit_test(the_tutorials_backend_equals_its_file),
+        cmocka_unit_test(names_stand_for_what_they_define),
+        cmocka_unit_test(a_file_extends_a_builtin),
         cmocka_unit_test(an_equal_key_is_replaced_in_its_place),
         cmocka_unit_test(synonyms_of_one_function_are_one_key),
         cmocka_unit_test(classes_are_compared_by_their_public_names),
@@ -826,6 +948,8 @@ int main(void) {
         cmocka_unit_test(builtins_have_no_lint),
         cmocka_unit_test(lint_finds_classes_and_dtypes_that_have_no_use),
         cmocka_unit_test(lint_finds_what_cannot_be_meant),
+        cmocka_unit_test(lint_finds_patterns_in_reverse),
+        cmocka_unit_test(constraints_have_their_bits),
         cmocka_unit_test(show_tells_every_fact),
         cmocka_unit_test(lost_memory_leaves_nothing_behind),
     };
