@@ -20,7 +20,7 @@ static size_t column_taps(const conv_windows *w) {
 }
 
 bool tare__depthwise_fits(const weight_taps *t, const conv_windows *w) {
-    return t->groups == t->ins && t->groups > 1 && t->outs == t->groups &&
+    return t->groups == t->ins && t->groups > 1 && t->outs % t->groups == 0 &&
            w->columns <= MOST_TAPS && w->planes <= MOST_TAPS && w->rows <= MOST_TAPS &&
            column_taps(w) <= MOST_TAPS && column_taps(w) * w->columns <= MOST_TAPS;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Depthwise convolution. The addresses of the columns that some pixels of one or two rows of output
-// meet are listed, and all blocks of channels meet them.
+// meet are listed, and all blocks of channels meet them. Where an input channel has several output
+// channels, it is repeated as often in copies of those columns.
 #include "runtime/gemm/qdepthwise.h"
 
 #include <string.h>
@@ -21,6 +23,7 @@ struct qdepthwise {
     conv_part part;
     conv_windows windows; // the part's
     depthwise_form form;
+    size_t repeats; // output channels of an input channel
     bool is_signed; // the result
     packed_weights *weights;
     depthwise_constants *ordered; // [blocks]
@@ -50,6 +53,7 @@ static tare_status plan_layer(qdepthwise *p, const quantized_layer *layer, const
                               const tare_tensor *x, const tare_tensor *y, tare_error *err) {
     p->part = *part;
     p->windows = part->windows;
+    p->repeats = part->taps.outs / part->taps.ins;
     p->form = tare__depthwise_form_of(p->kernel, &p->windows, part->taps.outs);
     p->is_signed = y->dtype == TARE_QINT8;
     p->ordered = tare__alloc_lines(p->form.blocks, sizeof *p->ordered);
@@ -103,17 +107,26 @@ static size_t columns_of(const qdepthwise *p, size_t pixels) {
     return (pixels - 1) * w->stride[W] + (w->columns - 1) * w->step[W] + 1;
 }
 
-static size_t address_bytes(const qdepthwise *p) {
+static size_t most_addresses(const qdepthwise *p) {
     const size_t width = p->windows.out_width;
-    const size_t columns = columns_of(p, width < PIXELS ? width : PIXELS);
-    return tare__round_up(columns * p->form.words * DEPTHWISE_WORD * sizeof(uint8_t *), ALIGNMENT);
+    return columns_of(p, width < PIXELS ? width : PIXELS) * p->form.words * DEPTHWISE_WORD;
+}
+
+static size_t address_bytes(const qdepthwise *p) {
+    return tare__round_up(most_addresses(p) * sizeof(uint8_t *), ALIGNMENT);
 }
 static size_t line_bytes(const qdepthwise *p) {
     return tare__round_up(p->form.channels, ALIGNMENT);
 }
 
+// Of a thread: addresses, and copies of what lies there.
+static size_t thread_bytes(const qdepthwise *p) {
+    const size_t copies = p->repeats > 1 ? most_addresses(p) * line_bytes(p) : 0;
+    return address_bytes(p) + copies;
+}
+
 size_t tare__qdepthwise_scratch_bytes(const qdepthwise *p, size_t thread_count) {
-    return line_bytes(p) + thread_count * address_bytes(p);
+    return line_bytes(p) + thread_count * thread_bytes(p);
 }
 
 typedef struct depthwise_job {
@@ -163,13 +176,35 @@ static void run_block(const depthwise_job *job, const depthwise_row_block *at,
     p->kernel->run(&tile);
 }
 
+static void repeat_channels(const uint8_t *restrict x, size_t repeats, size_t count,
+                            uint8_t *restrict y) {
+    if (repeats == 2)
+        for (size_t c = 0; c < count; c++) y[2 * c] = y[2 * c + 1] = x[c];
+    else
+        for (size_t c = 0; c < count; c++) memset(y + c * repeats, x[c], repeats);
+}
+
+// Has the addresses lead to copies of those channels that blocks [first, end) meet.
+static void repeat_columns(const qdepthwise *p, const uint8_t *padding, const uint8_t **addresses,
+                           size_t count, size_t first, size_t end) {
+    uint8_t *copy = (uint8_t *)addresses + address_bytes(p);
+    const size_t from = first * p->form.block / p->repeats;
+    const size_t last = tare__least(end * p->form.block, p->form.channels);
+    const size_t channels = tare__ceil_div(last, p->repeats) - from;
+    for (size_t i = 0; i < count; i++, copy += line_bytes(p)) {
+        if (addresses[i] == padding) continue;
+        repeat_channels(addresses[i] + from, p->repeats, channels, copy + from * p->repeats);
+        addresses[i] = copy;
+    }
+}
+
 // Blocks of channels [first, end) of a row block.
 static void run_blocks(void *user, size_t number, size_t first, size_t end, size_t worker) {
     const depthwise_job *job = user;
     const qdepthwise *p = job->p;
     const conv_windows *w = &job->windows;
     const uint8_t **addresses =
-        (const uint8_t **)(void *)(job->memory + line_bytes(p) + worker * address_bytes(p));
+        (const uint8_t **)(void *)(job->memory + line_bytes(p) + worker * thread_bytes(p));
     depthwise_row_block at = {.plane = number / job->row_blocks,
                               .row = number % job->row_blocks * p->form.rows};
     at.rows = tare__part_of(w->out_height, at.row, p->form.rows);
@@ -185,6 +220,9 @@ static void run_blocks(void *user, size_t number, size_t first, size_t end, size
                                   .column_count = columns_of(p, at.pixels),
                                   .column_step = p->form.words * DEPTHWISE_WORD};
         tare__conv_columns_list(w, &list, addresses);
+        if (p->repeats > 1)
+            repeat_columns(p, list.padding, addresses, list.column_count * list.column_step, first,
+                           end);
         for (size_t b = first; b < end; b++) run_block(job, &at, addresses, b);
     }
 }

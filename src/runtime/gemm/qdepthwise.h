@@ -15,7 +15,7 @@ typedef struct qdepthwise qdepthwise;
 struct qlayer_run; // qlayer.h
 
 /// Packs a part of a layer for parameters and outputs of y's. *out is NULL when the layer is no
-/// depthwise convolution with an output channel per input channel. The caller destroys it.
+/// depthwise convolution. The caller destroys it.
 tare_status tare__qdepthwise_create(const quantized_layer *layer, const conv_part *part,
                                     const tare_tensor *x, const tare_tensor *y, isa_level isa,
                                     qdepthwise **out, tare_error *err);

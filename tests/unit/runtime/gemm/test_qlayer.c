@@ -251,6 +251,16 @@ static void depthwise_equals_the_plain_sum_for_every_number_of_channels(void **s
                    (conv_case){1, channels, channels, 5, 4, 3, 1, 1, 1, channels});
 }
 
+// Blocks that begin amid the output channels of an input channel.
+static void depthwise_equals_the_plain_sum_where_channels_repeat(void **state) {
+    (void)state;
+    uint64_t seed = 8000;
+    for (int64_t channels = 5; channels <= 90; channels += 17)
+        for (int64_t repeats = 2; repeats <= 5; repeats++)
+            check_conv(seed++, (requant_rule)(REQUANT_F + repeats % 3),
+                       (conv_case){2, channels, channels * repeats, 6, 5, 3, 2, 1, 1, channels});
+}
+
 // Windows whose columns are kept, and those that are too large for it; rows of several words.
 static void depthwise_equals_the_plain_sum_for_large_windows(void **state) {
     (void)state;
@@ -313,6 +323,7 @@ int main(void) {
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_remainder),
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_geometry),
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_number_of_channels),
+        cmocka_unit_test(depthwise_equals_the_plain_sum_where_channels_repeat),
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_large_windows),
         cmocka_unit_test(layers_survive_every_failed_allocation),
         cmocka_unit_test(the_environment_lowers_the_level),
