@@ -32,8 +32,7 @@ typedef struct matmul_call {
     int batch_ndim;
     int64_t batch[TARE_MAX_DIMS], a_stride[TARE_MAX_DIMS], b_stride[TARE_MAX_DIMS]; // in matrices
 } matmul_call;
-/// first: the parameter that is a; b follows.
-tare_status tare__matmul_read(op_call *call, size_t first, matmul_call *out);
+tare_status tare__matmul_read(op_call *call, matmul_call *out);
 /// Gives the call a float result of the product's shape.
 tare_status tare__matmul_result(op_call *call, const matmul_call *m);
 int64_t tare__matmul_macs(const op_call *call);

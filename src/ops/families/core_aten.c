@@ -9,6 +9,7 @@
 #include "core/tensor/tensor.h"
 #include "ops/compose.h"
 #include "ops/families/families.h"
+#include "ops/layer_call.h"
 #include "ops/rules.h"
 
 #define P(i) tare__compose_param(c, i)
@@ -132,6 +133,36 @@ static value addcdiv(composer *c) {
 }
 COMPOSED(addcmul)
 COMPOSED(addcdiv)
+
+// --- addmm, baddbmm, addmv: beta * input + alpha * (mat1 @ mat2) ---
+
+static value scaled(composer *c, value x, double factor) {
+    return factor == 1 ? x : COMPOSE(c, "mul", x, tare__float(factor));
+}
+
+// With a beta of 0 torch does not read the input, which may be NaN.
+static value addmm(composer *c) {
+    const double beta = tare__compose_double(c, 3, 1), alpha = tare__compose_double(c, 4, 1);
+    const value product = scaled(c, COMPOSE(c, "matmul", P(1), P(2)), alpha);
+    const tare_tensor *input = tare__compose_need(c, 0), *y = tare__compose_tensor(c, product);
+    if (c->status != TARE_OK || beta == 0) return product;
+    const value sum = COMPOSE(c, "add", scaled(c, P(0), beta), product);
+    const tare_tensor *all = tare__compose_tensor(c, sum);
+    if (all != NULL && (all->ndim != y->ndim || all->count != y->count)) {
+        op_call call = *c->call;
+        c->status =
+            tare__call_fail(&call, "input of shape %s does not broadcast to %s",
+                            tare__call_shape_text(&call, input), tare__call_shape_text(&call, y));
+    }
+    return sum;
+}
+COMPOSED(addmm)
+
+static int64_t addmm_macs(const op_call *call) {
+    op_call product = *call;
+    product.param[0] = call->param[1];
+    return tare__matmul_macs(&product);
+}
 
 // --- clamp between tensors ---
 
@@ -620,7 +651,7 @@ static int64_t tensordot_macs(const op_call *call) {
 // --- embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
 // include_last_offset, padding_idx): what its other three results hold is for a backward pass ---
 
-static value embedding_bags(composer *c) {
+static value bags_with_offsets(composer *c) {
     static const char *const modes[] = {"sum", "mean", "max"};
     const int64_t mode = tare__compose_int(c, 4, 0);
     if (mode < 0 || mode > 2) (void)tare__compose_fail(c, "mode must be 0, 1 or 2");
@@ -630,7 +661,7 @@ static value embedding_bags(composer *c) {
                                tare__compose_param_or(c, 8, tare__int(-1)));
     return tare__compose_with_nones(c, bags, 4);
 }
-COMPOSED(embedding_bags)
+COMPOSED(bags_with_offsets)
 
 // --- pdist: the distances of each vector to those behind it ---
 
@@ -787,7 +818,7 @@ static const op_info rows[] = {
     COMPOSED_ROW(nanmean, "torch.nanmean" ATEN("nanmean.default"), "nanmean", "input/self|dim|keepdim|dtype"),
     {.id = "embedding_bags", .functions = "torch.ops.aten.embedding_bag.default" ATEN("embedding_bag.padding_idx") ATEN("_embedding_bag.default") ATEN("_embedding_bag_forward_only.default"),
      .params = "weight|input/indices|offsets|scale_grad_by_freq|mode|sparse|per_sample_weights|include_last_offset|padding_idx",
-     .shape = embedding_bags_shape, .reference = embedding_bags_reference, .forward = embedding_bags},
+     .shape = bags_with_offsets_shape, .reference = bags_with_offsets_reference, .forward = bags_with_offsets},
     COMPOSED_ROW(pdist, "torch.pdist|torch.nn.functional.pdist" ATEN("pdist.default") ATEN("_pdist_forward.default"), NULL, "input/self|p"),
     COMPOSED_ROW(tensor_split, "torch.tensor_split" ATEN("tensor_split.indices") ATEN("tensor_split.sections"), "tensor_split", "input/self|chunks/indices/sections|dim"),
     {.id = "max_pool3d_with_indices", .functions = "torch.ops.aten.max_pool3d_with_indices.default", .params = "input/self|kernel_size|stride|padding|dilation|ceil_mode",
@@ -804,6 +835,12 @@ static const op_info rows[] = {
     COMPOSED_ROW(meshgrid, "torch.ops.aten.meshgrid.default" ATEN("meshgrid.indexing"), NULL, "tensors|indexing"),
     {.id = "tensordot", .functions = "torch.ops.aten.tensordot.default", .params = "input/self|other|dims_self|dims_other",
      .shape = tensordot_shape, .reference = tensordot_reference, .forward = tensordot, .macs = tensordot_macs},
+    {.id = "addmm", .functions = "torch.addmm|torch.ops.aten.addmm.default", .methods = "addmm", .params = "input/self|mat1|mat2|beta|alpha",
+     .shape = addmm_shape, .reference = addmm_reference, .forward = addmm, .macs = addmm_macs},
+    {.id = "baddbmm", .functions = "torch.baddbmm|torch.ops.aten.baddbmm.default", .methods = "baddbmm", .params = "input/self|batch1|batch2|beta|alpha",
+     .shape = addmm_shape, .reference = addmm_reference, .forward = addmm, .macs = addmm_macs},
+    {.id = "addmv", .functions = "torch.addmv|torch.ops.aten.addmv.default", .methods = "addmv", .params = "input/self|mat|vec|beta|alpha",
+     .shape = addmm_shape, .reference = addmm_reference, .forward = addmm, .macs = addmm_macs},
 };
 // clang-format on
 

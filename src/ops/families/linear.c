@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "dnnl/float_kernels.h"
-#include "ops/compose.h"
 #include "ops/families/families.h"
 #include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
@@ -79,10 +78,10 @@ static tare_status need_operand(op_call *call, size_t i, const tare_tensor **out
                            tare_dtype_name((*out)->dtype));
 }
 
-tare_status tare__matmul_read(op_call *call, size_t first, matmul_call *p) {
+tare_status tare__matmul_read(op_call *call, matmul_call *p) {
     *p = (matmul_call){0};
-    TARE_TRY(need_operand(call, first, &p->a));
-    TARE_TRY(need_operand(call, first + 1, &p->b));
+    TARE_TRY(need_operand(call, 0, &p->a));
+    TARE_TRY(need_operand(call, 1, &p->b));
     const tare_tensor *a = p->a, *b = p->b;
     if (a->ndim == 0 || b->ndim == 0) return tare__call_fail(call, "needs at least one dimension");
     p->rows = a->ndim > 1 ? a->shape[a->ndim - 2] : 1;
@@ -108,7 +107,7 @@ tare_status tare__matmul_result(op_call *call, const matmul_call *p) {
     return tare__call_result(call, TARE_FLOAT32, ndim, shape, NULL);
 }
 
-static tare_status matmul_compute(op_call *call, const matmul_call *p, const float *bias) {
+static tare_status matmul_compute(op_call *call, const matmul_call *p) {
     const float_product product = {.rows = p->rows, .inner = p->inner, .columns = p->columns};
     float *y = tare__f32(tare__call_out(call));
     int64_t count = 1;
@@ -118,61 +117,28 @@ static tare_status matmul_compute(op_call *call, const matmul_call *p, const flo
         const int64_t b = tare__strided_offset(p->batch_ndim, p->batch, p->b_stride, i);
         TARE_TRY(
             tare__float_multiply(call->kernels, &product, tare__f32(p->a) + a * p->rows * p->inner,
-                                 tare__f32(p->b) + b * p->inner * p->columns, bias, y, call->err));
+                                 tare__f32(p->b) + b * p->inner * p->columns, NULL, y, call->err));
     }
     return TARE_OK;
 }
 
 static tare_status matmul_shape(op_call *call) {
     matmul_call p;
-    TARE_TRY(tare__matmul_read(call, 0, &p));
+    TARE_TRY(tare__matmul_read(call, &p));
     return tare__matmul_result(call, &p);
 }
 
 static tare_status matmul_reference(op_call *call) {
     matmul_call p;
-    TARE_TRY(tare__matmul_read(call, 0, &p));
-    return matmul_compute(call, &p, NULL);
-}
-
-static int64_t product_macs(const op_call *call, size_t first) {
-    const value *a = call->param[first], *y = &call->result;
-    if (a == NULL || a->kind != VALUE_TENSOR || y->kind != VALUE_TENSOR) return 0;
-    const tare_tensor *t = a->as.tensor;
-    return t->ndim > 0 ? tare__size_product(y->as.tensor->count, t->shape[t->ndim - 1]) : 0;
+    TARE_TRY(tare__matmul_read(call, &p));
+    return matmul_compute(call, &p);
 }
 
 int64_t tare__matmul_macs(const op_call *call) {
-    return product_macs(call, 0);
-}
-
-// --- addmm, baddbmm, addmv: beta * input + alpha * (mat1 @ mat2) ---
-
-static value scaled(composer *c, value x, double factor) {
-    return factor == 1 ? x : COMPOSE(c, "mul", x, tare__float(factor));
-}
-
-// With a beta of 0 torch does not read the input, which may be NaN.
-static value addmm(composer *c) {
-    const double beta = tare__compose_double(c, 3, 1), alpha = tare__compose_double(c, 4, 1);
-    const value product = scaled(
-        c, COMPOSE(c, "matmul", tare__compose_param(c, 1), tare__compose_param(c, 2)), alpha);
-    const tare_tensor *input = tare__compose_need(c, 0), *y = tare__compose_tensor(c, product);
-    if (c->status != TARE_OK || beta == 0) return product;
-    const value sum = COMPOSE(c, "add", scaled(c, tare__compose_param(c, 0), beta), product);
-    const tare_tensor *all = tare__compose_tensor(c, sum);
-    if (all != NULL && (all->ndim != y->ndim || all->count != y->count)) {
-        op_call call = *c->call;
-        c->status =
-            tare__call_fail(&call, "input of shape %s does not broadcast to %s",
-                            tare__call_shape_text(&call, input), tare__call_shape_text(&call, y));
-    }
-    return sum;
-}
-COMPOSED(addmm)
-
-static int64_t addmm_macs(const op_call *call) {
-    return product_macs(call, 1);
+    const value *a = call->param[0], *y = &call->result;
+    if (a == NULL || a->kind != VALUE_TENSOR || y->kind != VALUE_TENSOR) return 0;
+    const tare_tensor *t = a->as.tensor;
+    return t->ndim > 0 ? tare__size_product(y->as.tensor->count, t->shape[t->ndim - 1]) : 0;
 }
 
 // --- rows ---
@@ -183,12 +149,6 @@ static const op_info rows[] = {
      .traits = OP_WEIGHTED | OP_BY_SAMPLE, .shape = linear_shape, .reference = linear_reference, .macs = linear_macs},
     {.id = "matmul", .functions = "torch.matmul|operator.matmul|torch.bmm|torch.mm|torch.ops.aten.matmul.default|torch.ops.aten.mm.default|torch.ops.aten.bmm.default|torch.mv|torch.ops.aten.mv.default|torch.dot|torch.ops.aten.dot.default",
      .methods = "matmul|bmm|mm|mv|dot", .params = "input/self|other/mat2/vec/tensor", .traits = OP_BY_MATRIX, .shape = matmul_shape, .reference = matmul_reference, .macs = tare__matmul_macs},
-    {.id = "addmm", .functions = "torch.addmm|torch.ops.aten.addmm.default", .methods = "addmm", .params = "input/self|mat1|mat2|beta|alpha",
-     .shape = addmm_shape, .reference = addmm_reference, .forward = addmm, .macs = addmm_macs},
-    {.id = "baddbmm", .functions = "torch.baddbmm|torch.ops.aten.baddbmm.default", .methods = "baddbmm", .params = "input/self|batch1|batch2|beta|alpha",
-     .shape = addmm_shape, .reference = addmm_reference, .forward = addmm, .macs = addmm_macs},
-    {.id = "addmv", .functions = "torch.addmv|torch.ops.aten.addmv.default", .methods = "addmv", .params = "input/self|mat|vec|beta|alpha",
-     .shape = addmm_shape, .reference = addmm_reference, .forward = addmm, .macs = addmm_macs},
 };
 // clang-format on
 

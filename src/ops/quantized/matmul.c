@@ -49,7 +49,7 @@ static void store(tare_tensor *y, int64_t i, float real) {
 
 tare_status tare__quantized_matmul_compute(op_call *call) {
     matmul_call m;
-    TARE_TRY(tare__matmul_read(call, 0, &m));
+    TARE_TRY(tare__matmul_read(call, &m));
     const quantized_matmul c = tare__quantized_matmul_of(&m);
     tare_tensor *y = tare__call_out(call);
     for (int64_t i = 0; i < y->count; i++) {
@@ -64,7 +64,7 @@ tare_status tare__quantized_matmul_compute(op_call *call) {
 
 static tare_status float_shape(op_call *call) {
     matmul_call m;
-    TARE_TRY(tare__matmul_read(call, 0, &m));
+    TARE_TRY(tare__matmul_read(call, &m));
     return tare__matmul_result(call, &m);
 }
 

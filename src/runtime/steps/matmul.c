@@ -81,7 +81,7 @@ static tare_status plan_product(plan_builder *b, size_t head, bool *done) {
     matmul_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     call.err = b->err;
-    TARE_TRY(tare__matmul_read(&call, 0, &s->call));
+    TARE_TRY(tare__matmul_read(&call, &s->call));
     const matmul_call *m = &s->call;
     if (m->a->ndim < 2 || m->b->ndim < 2 || m->inner == 0) return TARE_OK;
     s->count = b->values[r->result].tensor->count / (m->rows * m->columns);

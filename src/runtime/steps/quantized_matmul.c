@@ -223,7 +223,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
                        .product = tare__product_choose(b->setting->kernels->isa),
                        .gives_quantized = y->q != NULL};
     call.err = b->err;
-    TARE_TRY(tare__matmul_read(&call, 0, &s->call));
+    TARE_TRY(tare__matmul_read(&call, &s->call));
     const matmul_call *c = &s->call;
     if (y->count == 0 || c->inner == 0 || c->inner > MOST_INNER ||
         tare__plan_find_value(b, c->a) == NOTHING || tare__plan_find_value(b, c->b) == NOTHING)
