@@ -14,10 +14,15 @@
 
 #include <jansson.h>
 
-// Where closed objects are met, when they are asked for.
+// Where closed objects are met, when they are asked for. Three of each schema are enough.
+enum { MOST_VISITS = 3 };
+typedef struct visited {
+    const json_t *schema;
+    int times;
+} visited;
 typedef struct visitor {
     json_t *document;
-    const json_t **seen; // their schemas
+    visited *seen;
     size_t count;
 } visitor;
 
@@ -74,18 +79,22 @@ static void print_keys(const json_t *properties) {
     (void)printf("\n");
 }
 
-static bool is_seen(const visitor *v, const json_t *schema) {
+static visited *find_visited(const visitor *v, const json_t *schema) {
     for (size_t i = 0; i < v->count; i++)
-        if (v->seen[i] == schema) return true;
-    return false;
+        if (v->seen[i].schema == schema) return &v->seen[i];
+    return NULL;
 }
 
 static void visit(visitor *v, const json_t *schema, const json_t *value) {
-    if (!is_seen(v, schema)) {
-        v->seen = realloc(v->seen, (v->count + 1) * sizeof(json_t *));
+    visited *known = find_visited(v, schema);
+    if (known == NULL) {
+        v->seen = realloc(v->seen, (v->count + 1) * sizeof(visited));
         if (v->seen == NULL) exit(2);
-        v->seen[v->count++] = schema;
+        known = &v->seen[v->count++];
+        *known = (visited){.schema = schema};
     }
+    if (known->times == MOST_VISITS) return;
+    known->times++;
     print_keys(json_object_get(schema, "properties"));
     (void)json_object_set_new((json_t *)value, "~", json_integer(0));
     (void)json_dumpf(v->document, stdout, JSON_COMPACT);
@@ -243,7 +252,7 @@ static void print_unused(const visitor *v, const json_t *schema) {
     json_t *item = NULL;
     const json_t *properties = json_object_get(schema, "properties");
     const bool is_closed = json_is_false(json_object_get(schema, "additionalProperties"));
-    if (is_closed && properties != NULL && !is_seen(v, schema)) {
+    if (is_closed && properties != NULL && find_visited(v, schema) == NULL) {
         (void)printf("unused ");
         print_keys(properties);
     }

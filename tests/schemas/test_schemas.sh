@@ -172,6 +172,17 @@ EOF
 cat >"$work/convert.json" <<'EOF'
 {"observed_to_quantized_custom_module_class": {"static": {}}, "preserved_attributes": []}
 EOF
+sed 's/"specs": {/"specs": {"shared": {"spec": "SharedQuantizationSpec", "edge_or_node": {"node": "x"}},/
+     s/"name": "add",/"name": "add", "examples": [[{"shape": [1, 4]}, [1, 4]]],/' \
+    examples/data/toy_quantizer.json >"$work/quantizer.json"
+cat >"$work/settings.json" <<'EOF'
+{"module_name": [["a", {"default": {}}],
+  ["b", {"input_activation": {"spec": "SharedQuantizationSpec", "edge_or_node": {"node": "x"}}}],
+  ["c", {"input_activation": {"spec": "FixedQParamsQuantizationSpec", "dtype": "torch.uint8", "scale": 1,
+                              "zero_point": 0, "quant_min": 0, "quant_max": 255, "qscheme": "torch.per_tensor_affine"},
+         "bias": {"spec": "DerivedQuantizationSpec", "dtype": "torch.int32", "derived_from": [{"node": "x"}],
+                  "derive_qparams_fn": "_derive_bias_qparams_from_act_and_weight_qparams"}}]]}
+EOF
 cp "$digits" "$work/digits.safetensors"
 same_keys backend-config "$work/backend.json" examples/toy_accelerator.json examples/my_backend.json -- backend check FILE
 same_keys qconfig-mapping "$work/mapping.json" "$work/equalization.json" examples/my_mapping.json examples/minmax.json \
@@ -180,6 +191,11 @@ same_keys prepare-custom-config "$work/prepare.json" -- \
     quantize digits.safetensors --backend x86 --prepare-config FILE --stop prepare -o prepared --quiet
 same_keys convert-custom-config "$work/convert.json" -- \
     quantize prepared --backend x86 --convert-config FILE --lenient --stop reference -o out --quiet
+same_keys quantizer "$work/quantizer.json" examples/data/attention_quantizer.json examples/npu_quantizer.json \
+    examples/xnnpack_quantizer.json -- quantizer check ./FILE
+cp "$program" "$work/program.pt2"
+same_keys quantizer-settings examples/data/quantizer_settings.json "$work/settings.json" -- \
+    quantize program.pt2 --quantizer XNNPACKQuantizer --quantizer-config FILE --stop prepare -o settings --quiet
 for backend in backends/*.json; do fits_file backend-config "$backend"; done
 for mapping in backends/qconfigs/mapping_*.json; do fits_file qconfig-mapping "$mapping"; done
 for mapping in $("$tare" qconfig list | sed -n '/^qconfigs/q; s/^ //p'); do
