@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The inputs of a run against what the model says of them.
 #include "runtime/session/inputs.h"
+
+#include <stdio.h>
 
 #include "core/memory/alloc.h"
 #include "core/text/text.h"
@@ -70,8 +73,11 @@ tare_status tare__session_inputs_check(const session_inputs *s, const tare_tenso
 tare_status tare__session_inputs_blame(const session_inputs *s, const tare_tensor *const *inputs,
                                        size_t count, tare_status status, tare_error *err) {
     if (status != TARE_INVALID_ARGUMENT) return status;
-    for (size_t i = 0; i < count && i < s->count; i++)
-        if (inputs[i] != NULL && has_other_rank(&s->items[i], inputs[i]))
-            return refuse(&s->items[i], inputs[i], err);
+    for (size_t i = 0; i < count && i < s->count; i++) {
+        if (inputs[i] == NULL || !has_other_rank(&s->items[i], inputs[i])) continue;
+        char reason[400]; // of the node
+        (void)snprintf(reason, sizeof reason, "%s", tare_error_message(err));
+        return tare__hint(err, refuse(&s->items[i], inputs[i], err), "%s", reason);
+    }
     return status;
 }
