@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/tensor/tensor.h"
+#include "support/faults.h"
 #include "support/models.h"
 #include "support/test.h"
 #include "tare/data.h"
@@ -170,6 +171,12 @@ static void integers_of_a_layer_give_its_results(void **state) {
             check_layer(reference, layers[k], x);
             check_layer(decomposed, layers[k], x);
         }
+        const tare_integer_layer *l = NULL;
+        const tare_node *conv = tare_model_find_node(reference, "conv");
+        tare_status status = TARE_OK;
+        EVERY_ALLOCATION_FAILS(status,
+                               status = tare_integer_layer_create(reference, conv, &l, NULL),
+                               (tare_integer_layer_destroy(l), l = NULL));
         tare_tensor_release(x);
         tare_model_destroy(decomposed);
         tare_model_destroy(reference);

@@ -2,6 +2,7 @@
 // Shapes before a run are those of a run.
 #include <string.h>
 
+#include "support/faults.h"
 #include "support/models.h"
 #include "support/test.h"
 #include "tare/shapes.h"
@@ -148,12 +149,25 @@ static void outputs_of_onnx_files_keep_their_names(void **state) {
     tare_model_destroy(m);
 }
 
+static void memory_may_end_at_any_place(void **state) {
+    (void)state;
+    tare_model *m = two_heads();
+    const int64_t open[] = {-1, 3};
+    const tare_input_shape given = {"x", 2, open};
+    tare_shapes *s = NULL;
+    tare_status status = TARE_OK;
+    EVERY_ALLOCATION_FAILS(status, status = tare_shapes_infer(m, &given, 1, &s, NULL),
+                           (tare_shapes_destroy(s), s = NULL));
+    tare_model_destroy(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_calibrated_model_knows_what_it_takes_and_gives),
         cmocka_unit_test(given_shapes_lead_to_the_outputs),
         cmocka_unit_test(shapes_that_do_not_fit_are_said),
         cmocka_unit_test(outputs_of_onnx_files_keep_their_names),
+        cmocka_unit_test(memory_may_end_at_any_place),
         cmocka_unit_test(a_graph_for_one_batch_is_known_for_that_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
