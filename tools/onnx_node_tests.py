@@ -117,9 +117,7 @@ def call_tare(tare, folder, model, inputs):
         return None, "more than %d seconds" % SECONDS, True
     if done.returncode == 0:
         found = np.load(output_path)
-        count = len(found.files)
-        names = ["output"] if count == 1 else ["output.%d" % i for i in range(count)]
-        return [found[n] for n in names], "", False
+        return [found[n] for n in found.files], "", False
     message = done.stderr.strip()
     crashed = done.returncode < 0 or not message.startswith("tare:") or "Sanitizer" in message
     return None, message, crashed
