@@ -138,7 +138,9 @@ def table(path, pattern):
 def known_overloads():
     known = set(re.findall(r'^    "([\w.]+)\(', (ROOT / "src/ops/signatures.c").read_text(), re.M))
     flow = re.findall(r'^    FLOW\("(\w+)"', (ROOT / "src/ops/families/flow.c").read_text(), re.M)
-    return known | {f"higher_order.{name}" for name in flow}
+    others = {name for path in ROOT.glob("src/ops/families/*.c")
+              for name in re.findall(r"torch\.ops\.(transformers\.\w+\.\w+)", path.read_text())}
+    return known | others | {f"higher_order.{name}" for name in flow}
 
 
 def refusals():

@@ -389,6 +389,15 @@ static value cdist(composer *c) {
 }
 COMPOSED(cdist)
 
+// outer(vector, vector): of any dtypes that mul takes.
+static value outer(composer *c) {
+    const tare_tensor *a = tare__compose_need(c, 0), *b = tare__compose_need(c, 1);
+    if (a == NULL || b == NULL) return P(0);
+    if (a->ndim != 1 || b->ndim != 1) (void)tare__compose_fail(c, "needs vectors");
+    return COMPOSE(c, "mul", COMPOSE(c, "unsqueeze", P(0), tare__int(-1)), P(1));
+}
+COMPOSED(outer)
+
 // --- pairs of statistics ---
 
 static value aminmax(composer *c) {
@@ -832,6 +841,7 @@ static const op_info rows[] = {
     COMPOSED_ROW(dstack, "torch.dstack" ATEN("dstack.default"), NULL, "tensors"),
     COMPOSED_ROW(column_stack, "torch.column_stack" ATEN("column_stack.default"), NULL, "tensors"),
     COMPOSED_ROW(broadcast_tensors, "torch.ops.aten.broadcast_tensors.default", NULL, "tensors"),
+    COMPOSED_ROW(outer, "torch.outer" ATEN("outer.default"), "outer", "input/self|vec2"),
     COMPOSED_ROW(meshgrid, "torch.ops.aten.meshgrid.default" ATEN("meshgrid.indexing"), NULL, "tensors|indexing"),
     {.id = "tensordot", .functions = "torch.ops.aten.tensordot.default", .params = "input/self|other|dims_self|dims_other",
      .shape = tensordot_shape, .reference = tensordot_reference, .forward = tensordot, .macs = tensordot_macs},

@@ -115,6 +115,43 @@ static tare_status arange_reference(op_call *call) {
     return TARE_OK;
 }
 
+// --- linspace(start, end, steps) ---
+
+static tare_status linspace_shape(op_call *call) {
+    int64_t steps;
+    tare_dtype dtype;
+    TARE_TRY(tare__call_int(call, 2, 0, &steps));
+    if (steps < 0)
+        return tare__call_fail(call, "steps must not be negative, found %lld", (long long)steps);
+    TARE_TRY(tare__call_dtype(call, tare__op_param_index(call->op, "dtype"), TARE_FLOAT32, &dtype));
+    if (dtype != TARE_FLOAT32 && dtype != TARE_FLOAT64)
+        return tare__call_fail(call, "has no form for %s", tare_dtype_name(dtype));
+    return tare__call_result(call, dtype, 1, &steps, NULL);
+}
+
+// As torch, in the result's dtype: counted from the start in the first half, and from the end in
+// the second.
+static tare_status linspace_reference(op_call *call) {
+    double start, end;
+    TARE_TRY(tare__call_double(call, 0, 0, &start));
+    TARE_TRY(tare__call_double(call, 1, 0, &end));
+    tare_tensor *y = tare__call_out(call);
+    const int64_t last = y->count - 1;
+    const bool is_float = y->dtype == TARE_FLOAT32;
+    const float low = (float)start, high = (float)end, step = (high - low) / (float)last;
+    for (int64_t i = 0; i < y->count; i++) {
+        const bool from_start = i < y->count / 2 || last == 0;
+        const int64_t steps = last == 0 ? 0 : from_start ? i : last - i;
+        const float moved = steps > 0 ? step * (float)steps : 0;
+        const double exact = steps > 0 ? (end - start) / (double)last * (double)steps : 0;
+        if (is_float)
+            tare__tensor_set(y, i, from_start ? low + moved : high - moved);
+        else
+            tare__tensor_set(y, i, from_start ? start + exact : end - exact);
+    }
+    return TARE_OK;
+}
+
 // --- eye ---
 
 static tare_status eye_shape(op_call *call) {
@@ -170,6 +207,7 @@ static const op_info rows[] = {
     LIKE(full_like, ATEN("fill.Scalar(input|fill_value)") ATEN("fill_.Scalar(input|fill_value)") ATEN("fill.Tensor(input|fill_value)")
          ATEN("fill_.Tensor(input|fill_value)") ATEN("bernoulli.p(input|fill_value)") "torch.ops.aten.bernoulli_.float(input|fill_value)", "fill_value/value/p|", full_reference),
     ROW_WITH(arange, ATEN("arange.start(start|end)") "torch.ops.aten.arange.start_step(start|end|step)", NULL, "start|end|step|" REST, arange_shape, arange_reference),
+    ROW(linspace, NULL, "start|end|steps|" REST, linspace_shape, linspace_reference),
     ROW(eye, NULL, "n|m|" REST, eye_shape, eye_reference),
     {.id = "new_zeros", .functions = ATEN_NAME("new_zeros") "|" ATEN_NAME("new_empty"), .overloads = "torch.ops.aten.new_empty_strided.default(input|size|-stride)", .methods = "new_zeros",
      .params = "input/self|*size|" REST, .traits = OP_BLIND_TO_FIRST, .shape = new_shape, .reference = zeros_reference},

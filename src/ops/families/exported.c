@@ -56,29 +56,6 @@ static tare_status copy_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- outer ---
-
-static tare_status outer_shape(op_call *call) {
-    const tare_tensor *a, *b;
-    TARE_TRY(tare__need_float(call, 0, &a));
-    TARE_TRY(tare__need_float(call, 1, &b));
-    if (a->ndim != 1 || b->ndim != 1)
-        return tare__call_fail(call, "needs vectors, found shapes %s and %s",
-                               tare__call_shape_text(call, a), tare__call_shape_text(call, b));
-    const int64_t shape[] = {a->shape[0], b->shape[0]};
-    return tare__call_result(call, TARE_FLOAT32, 2, shape, NULL);
-}
-
-static tare_status outer_reference(op_call *call) {
-    const tare_tensor *a, *b;
-    TARE_TRY(tare__need_float(call, 0, &a));
-    TARE_TRY(tare__need_float(call, 1, &b));
-    float *y = tare__f32(tare__call_out(call));
-    for (int64_t i = 0; i < a->count; i++)
-        for (int64_t j = 0; j < b->count; j++) *y++ = tare__f32(a)[i] * tare__f32(b)[j];
-    return TARE_OK;
-}
-
 // --- rows ---
 
 static const op_info rows[] = {
@@ -105,12 +82,6 @@ static const op_info rows[] = {
      .traits = OP_ELEMENTWISE | OP_ANY_DTYPE,
      .shape = copy_shape,
      .reference = copy_reference},
-    {.id = "outer",
-     .functions = "torch.outer|torch.ops.aten.outer.default",
-     .methods = "outer",
-     .params = "input/self|vec2",
-     .shape = outer_shape,
-     .reference = outer_reference},
 };
 
 const op_table tare__exported_ops = OP_TABLE(rows);

@@ -151,7 +151,8 @@ static tare_status stack_reference(op_call *call) {
     }
 
 static const op_info rows[] = {
-    JOIN(cat, "torch.cat|torch.concat|torch.concatenate|torch.ops.aten.cat.default"),
+    JOIN(cat, "torch.cat|torch.concat|torch.concatenate|torch.ops.aten.cat.default|torch.ops.aten."
+              "concat.default|torch.ops.aten.concatenate.default"),
     JOIN(stack, "torch.stack|torch.ops.aten.stack.default"),
 };
 

@@ -141,10 +141,64 @@ int64_t tare__matmul_macs(const op_call *call) {
     return t->ndim > 0 ? tare__size_product(y->as.tensor->count, t->shape[t->ndim - 1]) : 0;
 }
 
+// --- grouped_mm: x [S][K] in groups of rows that end at offs [E], times w [E][K][N] ---
+
+typedef struct grouped_call {
+    const tare_tensor *x, *w, *ends;
+} grouped_call;
+
+static tare_status read_grouped(op_call *call, grouped_call *g) {
+    TARE_TRY(tare__need_float(call, 0, &g->x));
+    TARE_TRY(tare__need_float(call, 1, &g->w));
+    TARE_TRY(tare__call_need_tensor(call, 2, &g->ends));
+    if (tare__call_given(call, 3) || tare__call_given(call, 4))
+        return tare__call_fail(call, "has no form with a bias or another dtype");
+    const bool fits = g->x->ndim == 2 && g->w->ndim == 3 && g->ends->ndim == 1 &&
+                      g->x->shape[1] == g->w->shape[1] && g->ends->count == g->w->shape[0] &&
+                      !tare__dtype(g->ends->dtype)->is_float && g->ends->q == NULL;
+    return fits ? TARE_OK
+                : tare__call_fail(call, "shapes %s and %s and the ends %s of groups do not fit",
+                                  tare__call_shape_text(call, g->x),
+                                  tare__call_shape_text(call, g->w),
+                                  tare__call_shape_text(call, g->ends));
+}
+
+static tare_status grouped_mm_shape(op_call *call) {
+    grouped_call g;
+    TARE_TRY(read_grouped(call, &g));
+    const int64_t shape[] = {g.x->shape[0], g.w->shape[2]};
+    return tare__call_result(call, TARE_FLOAT32, 2, shape, NULL);
+}
+
+// Rows behind the last group are 0.
+static tare_status grouped_mm_reference(op_call *call) {
+    grouped_call g;
+    TARE_TRY(read_grouped(call, &g));
+    const int64_t inner = g.x->shape[1], columns = g.w->shape[2];
+    float *y = tare__f32(tare__call_out(call));
+    memset(y, 0, (size_t)tare__call_out(call)->count * sizeof *y);
+    for (int64_t e = 0, from = 0; e < g.ends->count; e++) {
+        const int64_t end = tare__tensor_get_int(g.ends, e);
+        if (end < from || end > g.x->shape[0])
+            return tare__call_fail(
+                call, "group %lld ends at row %lld of %lld, expected %lld or more", (long long)e,
+                (long long)end, (long long)g.x->shape[0], (long long)from);
+        const float_product p = {.rows = end - from, .inner = inner, .columns = columns};
+        if (end > from)
+            TARE_TRY(tare__float_multiply(call->kernels, &p, tare__f32(g.x) + from * inner,
+                                          tare__f32(g.w) + e * inner * columns, NULL,
+                                          y + from * columns, call->err));
+        from = end;
+    }
+    return TARE_OK;
+}
+
 // --- rows ---
 
 // clang-format off
 static const op_info rows[] = {
+    {.id = "grouped_mm", .functions = "torch.nn.functional.grouped_mm|torch._grouped_mm|torch.ops.aten._grouped_mm.default|torch.ops.transformers.grouped_mm_fallback.default",
+     .params = "input/self|weight/mat2|offs|bias|out_dtype", .shape = grouped_mm_shape, .reference = grouped_mm_reference, .macs = tare__matmul_macs},
     {.id = "linear", .functions = "torch._C._nn.linear|torch.ops.aten.linear.default", .params = "input/self|weight|bias",
      .traits = OP_WEIGHTED | OP_BY_SAMPLE, .shape = linear_shape, .reference = linear_reference, .macs = linear_macs},
     {.id = "matmul", .functions = "torch.matmul|operator.matmul|torch.bmm|torch.mm|torch.ops.aten.matmul.default|torch.ops.aten.mm.default|torch.ops.aten.bmm.default|torch.mv|torch.ops.aten.mv.default|torch.dot|torch.ops.aten.dot.default",

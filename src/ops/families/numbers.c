@@ -47,9 +47,34 @@ INT_OF(math_floor, floor)
 INT_OF(math_ceil, ceil)
 INT_OF(math_trunc, trunc)
 
+// The larger, or the smaller, of two sizes: an int if both are.
+static tare_status give_one_of(op_call *call, bool larger) {
+    double a, b;
+    const value *x = call->param[0], *y = call->param[1];
+    if (x == NULL || y == NULL || x->kind == VALUE_TENSOR || y->kind == VALUE_TENSOR ||
+        !tare__value_number(x, &a) || !tare__value_number(y, &b))
+        return tare__call_fail(call, "expected two numbers");
+    const bool takes_first = larger ? a >= b : a <= b;
+    const bool is_int = x->kind != VALUE_FLOAT && y->kind != VALUE_FLOAT;
+    call->result = is_int ? *(takes_first ? x : y) : tare__float(takes_first ? a : b);
+    return TARE_OK;
+}
+static tare_status sym_max_shape(op_call *call) {
+    return give_one_of(call, true);
+}
+static tare_status sym_min_shape(op_call *call) {
+    return give_one_of(call, false);
+}
+
 #define NUMBER(name, names)                                                                        \
     {                                                                                              \
         .id = #name, .functions = names, .params = "x", .traits = OP_NOT_ON_TENSORS,               \
+        .shape = name##_shape                                                                      \
+    }
+
+#define TWO_NUMBERS(name, names)                                                                   \
+    {                                                                                              \
+        .id = #name, .functions = names, .params = "a|b", .traits = OP_NOT_ON_TENSORS,             \
         .shape = name##_shape                                                                      \
     }
 
@@ -62,6 +87,8 @@ static const op_info rows[] = {
     NUMBER(math_ceil, "math.ceil"),
     NUMBER(math_trunc, "math.trunc|torch.sym_int"),
     NUMBER(sym_float, "torch.sym_float"),
+    TWO_NUMBERS(sym_max, "torch.sym_max"),
+    TWO_NUMBERS(sym_min, "torch.sym_min"),
 };
 
 const op_table tare__numbers_ops = OP_TABLE(rows);

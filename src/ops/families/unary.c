@@ -5,6 +5,8 @@
 #include "ops/families/element.h"
 #include "ops/families/families.h"
 
+#define TWO_PI 0x1.921fb54442d18p+2
+
 VECTOR_ELEMENT(sqrt, SQRT)
 VECTOR_ELEMENT(rsqrt, RSQRT)
 VECTOR_ELEMENT(exp, EXP)
@@ -107,6 +109,36 @@ ROUNDING(ceil, ceil)
 ROUNDING(trunc, trunc)
 ROUNDING(square, squared)
 
+// Functions that have a form for doubles.
+#define DOUBLE_OF(name, function)                                                                  \
+    static tare_status any_##name##_reference(op_call *call) {                                     \
+        const tare_tensor *x;                                                                      \
+        TARE_TRY(tare__call_need_tensor(call, 0, &x));                                             \
+        return x->dtype == TARE_FLOAT64 ? map_all(call, function) : name##_reference(call);        \
+    }
+static double reciprocal_of(double x) {
+    return 1 / x;
+}
+static double rsqrt_of(double x) {
+    return 1 / sqrt(x);
+}
+static double cos_of(double x) {
+    return tare__cos_of_turns(x / TWO_PI);
+}
+static double sin_of(double x) {
+    return tare__cos_of_turns(x / TWO_PI - 0.25);
+}
+DOUBLE_OF(sqrt, sqrt)
+DOUBLE_OF(sin, sin_of)
+DOUBLE_OF(cos, cos_of)
+DOUBLE_OF(rsqrt, rsqrt_of)
+DOUBLE_OF(reciprocal, reciprocal_of)
+DOUBLE_OF(exp, tare__exp)
+DOUBLE_OF(log, tare__log)
+DOUBLE_OF(log2, tare__log2)
+DOUBLE_OF(log1p, tare__log1p)
+DOUBLE_OF(atan, tare__atan)
+
 // --- questions, answered by bools ---
 
 static tare_status question_shape(op_call *call) {
@@ -167,12 +199,13 @@ static tare_status masked_fill_reference(op_call *call) {
 
 // --- rows ---
 
-#define UNARY(name, names, method_names)                                                           \
+#define UNARY(name, names, method_names) UNARY_BY(name, name##_reference, names, method_names)
+#define UNARY_BY(name, function, names, method_names)                                              \
     {                                                                                              \
         .id = #name,                                                                               \
         .functions = names "|torch.ops.aten." #name ".default|torch.ops.aten." #name "_.default",  \
         .methods = method_names, .params = "input/self", .traits = OP_ELEMENTWISE,                 \
-        .shape = tare__shape_same_float, .reference = name##_reference, .element = &name##_element \
+        .shape = tare__shape_same_float, .reference = function, .element = &name##_element         \
     }
 
 // Of an integer the result is one.
@@ -192,29 +225,29 @@ static tare_status masked_fill_reference(op_call *call) {
 
 // clang-format off
 static const op_info rows[] = {
-    UNARY(sqrt, "torch.sqrt", "sqrt"),
-    UNARY(rsqrt, "torch.rsqrt", "rsqrt"),
-    UNARY(exp, "torch.exp", "exp"),
-    UNARY(log, "torch.log", "log"),
-    UNARY(sin, "torch.sin", "sin"),
-    UNARY(cos, "torch.cos", "cos"),
+    UNARY_BY(sqrt, any_sqrt_reference, "torch.sqrt", "sqrt"),
+    UNARY_BY(rsqrt, any_rsqrt_reference, "torch.rsqrt", "rsqrt"),
+    UNARY_BY(exp, any_exp_reference, "torch.exp", "exp"),
+    UNARY_BY(log, any_log_reference, "torch.log", "log"),
+    UNARY_BY(sin, any_sin_reference, "torch.sin", "sin"),
+    UNARY_BY(cos, any_cos_reference, "torch.cos", "cos"),
     UNARY(erf, "torch.erf", "erf"),
     SAME(floor, any_floor_reference, "torch.floor", "floor"),
     SAME(ceil, any_ceil_reference, "torch.ceil", "ceil"),
     SAME(round, any_round_reference, "torch.round", "round"),
-    UNARY(reciprocal, "torch.reciprocal", "reciprocal"),
+    UNARY_BY(reciprocal, any_reciprocal_reference, "torch.reciprocal", "reciprocal"),
     SAME(square, any_square_reference, "torch.square", "square"),
     SAME(trunc, any_trunc_reference, "torch.trunc", "trunc"),
     UNARY(exp2, "torch.exp2", "exp2"),
     UNARY(expm1, "torch.expm1", "expm1"),
-    UNARY(log2, "torch.log2", "log2"),
+    UNARY_BY(log2, any_log2_reference, "torch.log2", "log2"),
     UNARY(log10, "torch.log10", "log10"),
-    UNARY(log1p, "torch.log1p", "log1p"),
+    UNARY_BY(log1p, any_log1p_reference, "torch.log1p", "log1p"),
     UNARY(sinh, "torch.sinh", "sinh"),
     UNARY(cosh, "torch.cosh", "cosh"),
     UNARY(asin, "torch.asin|torch.arcsin", "asin"),
     UNARY(acos, "torch.acos|torch.arccos", "acos"),
-    UNARY(atan, "torch.atan|torch.arctan", "atan"),
+    UNARY_BY(atan, any_atan_reference, "torch.atan|torch.arctan", "atan"),
     UNARY(asinh, "torch.asinh|torch.arcsinh", "asinh"),
     UNARY(acosh, "torch.acosh|torch.arccosh", "acosh"),
     UNARY(atanh, "torch.atanh|torch.arctanh", "atanh"),

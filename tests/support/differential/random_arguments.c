@@ -752,7 +752,7 @@ static const argument_row rows[] = {
     {"shape", true, make_shape},
     {"sizes|unflattened_size", true, make_unflattened},
     {"split_size_or_sections", true, make_parts},
-    {"chunks|n|m|k|upscale_factor|downscale_factor", true, make_count},
+    {"chunks|n|m|k|upscale_factor|downscale_factor|steps", true, make_count},
     {"group_size", true, make_last_size},
     {"repeats", true, make_repeats},
     {"shifts", true, make_small},

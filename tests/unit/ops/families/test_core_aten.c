@@ -52,6 +52,16 @@ static const aten_case cases[] = {
     {"@arange.start(2, 5)", "3", VALUES(2, 3, 4)},
     {"@arange.start_step(1, 9, 3)", "3", VALUES(1, 4, 7)},
     {"@arange.start_step(0.5, 2, 0.5)", "3", VALUES(0.5, 1, 1.5)},
+    {"@linspace.default(-1, 2, 4)", "4", VALUES(-1, 0, 1, 2)},
+    {"@linspace.default(0.1, 1, 7)", "7", VALUES(0.100000001, 0.25, 0.399999976, 0.550000012, 0.700000048, 0.850000024, 1)},
+    {"@linspace.default(3, 5, 1)", "1", VALUES(3)},
+    {"@linspace.default(3, 5, 0)", "0", NULL, 0},
+    {"s = @sym_size.int(x, 2); t = @sym_size.int(x, 1); n = torch.sym_max(s, t); @arange.default(n)", "4", VALUES(0, 1, 2, 3)},
+    {"s = @sym_size.int(x, 2); t = @sym_size.int(x, 1); n = torch.sym_min(s, t); @arange.default(n)", "3", VALUES(0, 1, 2)},
+    {"t = @to.dtype(v, torch.float64); s = @reciprocal.default(t); @to.dtype(s, torch.float32)", "2", VALUES(2, 1.33333337)},
+    {"t = @to.dtype(v, torch.float64); s = @exp.default(t); u = @log.default(s); r = @sqrt.default(u); @to.dtype(r, torch.float32)", "2", VALUES(0.707106769, 0.866025388)},
+    {"t = @to.dtype(v, torch.float64); s = @outer.default(t, t); u = @sin.default(s); r = @cos.default(u); @to.dtype(r, torch.float32)", "2x2", VALUES(0.969551444, 0.933668792, 0.933668792, 0.861132741)},
+    {"t = @full.default([2, 4, 2], 0.5); s = @full.default([2], 1, dtype = torch.int32); u = @cumsum.default(s, 0); y = x[0]; @_grouped_mm.default(y, t, u)", "3x2", VALUES(-2.625, -2.625, -1.625, -1.625, 0, 0)},
     {"@rsub.Scalar(v, 1)", "2", VALUES(0.5, 0.25)},
     {"@sub.Tensor(v, v, alpha = 2)", "2", VALUES(-0.5, -0.75)},
     {"t0 = v[0]; @div.Tensor_mode(x, t0, rounding_mode = 'floor')", "2x3x4", VALUES(-3, -3, -3, -3, -2, -2, -2, -2, -1, -1, -1, -1, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2)},
@@ -351,6 +361,10 @@ static void wrong_calls_are_refused(void **state) {
     refuse("t = @view.default(x, [1, 1, 2, 2]); @grid_sampler.default(t, t, 3, 0, False)",
            "interpolation 3");
     refuse("@unfold.default(x, 0, 3, 1)", "do not fit");
+    refuse("@linspace.default(0, 1, -1)", "steps must not be negative");
+    refuse("torch.sym_max(x, 1)", "two numbers");
+    refuse("t = @zeros.default([2, 2, 2]); s = @arange.default(2); @_grouped_mm.default(x, t, x)", "do not fit");
+    refuse("t = @zeros.default([2, 2, 2]); s = @full.default([2], 3); @_grouped_mm.default(x, t, s)", "ends at row 3 of 2");
     refuse("@histc.default(x, 0)", "at least one bin");
     refuse("@histc.default(x, 9223372036854775807)", "bytes");
     refuse("@searchsorted.Tensor(x, 1.0)", "do not fit sorted ones");
