@@ -151,9 +151,37 @@ _REQUIRED = {"proj_size": 0, "return_indices": False, "divisor_override": None, 
 @functools.cache
 def _config_names(kind):
     """The names that the file keeps for a class of torch.nn; None for any other class."""
-    if getattr(nn, kind.__name__, None) is not kind:
+    if kind is None or getattr(nn, kind.__name__, None) is not kind:
         return None
     return _CLASSES.get(kind.__name__, _CLASSES.get(re.sub(r"[123]d$", "Dd", kind.__name__)))
+
+
+# What convert_to_reference_fx makes: layers whose weights are quantized, and fused ones around layers and activations.
+_REFERENCE, _FUSED = "torch.ao.nn.quantized.reference", "torch.ao.nn.intrinsic"
+
+
+def _ao_config(module):
+    """(type, constructor's values) of a reference module or a fused one; None for any other."""
+    kind = type(module)
+    if kind.__module__.startswith(f"{_FUSED}.modules.") and isinstance(module, nn.Sequential):
+        return f"{_FUSED}.{kind.__name__}", {}
+    names = _config_names(getattr(nn, kind.__name__, None)) if kind.__module__.startswith(f"{_REFERENCE}.") else None
+    if names is None or not hasattr(module, "weight_qscheme"):
+        return None
+    return f"{_REFERENCE}.{kind.__name__}", {name: getattr(module, name)
+                                             for name in [*names.split(), "weight_dtype", "weight_qscheme"]}
+
+
+def _ao_problem(path, module):
+    """Why a module on its way through torch's quantization cannot be written as it is; None if it is none."""
+    package = type(module).__module__
+    if hasattr(module, "calculate_qparams") or package.startswith(("torch.ao.nn.qat", "torch.ao.nn.intrinsic.qat")):
+        return (f"module '{path}' is a {type(module).__qualname__} of a prepared model, which torch trains and calibrates: "
+                "convert it first, torch.ao.quantization.quantize_fx.convert_to_reference_fx(prepared.eval())")
+    if package.startswith((f"{_REFERENCE.rpartition('.')[0]}.", f"{_FUSED}.quantized")) and _ao_config(module) is None:
+        return (f"module '{path}' is a {package}.{type(module).__qualname__}, whose weights torch has packed: write what "
+                "torch.ao.quantization.quantize_fx.convert_to_reference_fx(prepared) gives instead")
+    return None
 
 
 def _is_linear_in_disguise(module):
@@ -163,8 +191,8 @@ def _is_linear_in_disguise(module):
 def _class_problem(path, module):
     """Why a called module cannot be written; None if it can."""
     kind = type(module)
-    if isinstance(module, fx.GraphModule):
-        return None  # a leaf of a user's class, with a graph of its own
+    if isinstance(module, fx.GraphModule) or _ao_config(module) is not None:
+        return None  # a leaf of a user's class, with a graph of its own, or what convert made
     if nn.utils.parametrize.is_parametrized(module):
         names = ", ".join(module.parametrizations)
         return (f"module '{path}' is parametrized ({names}): make its tensors plain first, "
@@ -186,6 +214,10 @@ def _module(path, module, is_called):
         record["type"] = "torch.fx.GraphModule"
         record["config"] = {"class_name": type(module).__name__}
         record["graph"] = {"nodes": [_node(n, {}) for n in module.graph.nodes], "codegen": "plain"}
+        return record
+    if _ao_config(module) is not None:
+        record["type"], config = _ao_config(module)
+        record["config"] = {name: _value(v) for name, v in config.items()}
         return record
     kind = nn.Linear if _is_linear_in_disguise(module) else type(module)
     names = _config_names(kind).split() + (["inplace"] if hasattr(module, "inplace") else [])
@@ -722,6 +754,8 @@ def trace(module, inputs, kwargs=None, leaves=(), by_example=False, keep_default
     """A torch.fx.GraphModule of `module` and the examples by placeholder. See export."""
     module = _made_plain(module)
     signature, bound, examples = _bind(module, tuple(inputs), dict(kwargs or {}))
+    if isinstance(module, fx.GraphModule) and any(_ao_config(m) for m in module.modules()):
+        return module, examples  # what convert made is a trace, in which shared modules keep the names of their calls
     attributes = set(vars(module))
     tracer = _make_tracer_class()(examples, set(leaves), by_example)
     try:
@@ -885,7 +919,7 @@ def _value(v):
         return {"slice": [_value(v.start), _value(v.stop), _value(v.step)]}
     if v is Ellipsis:
         return {"ellipsis": True}
-    for kind, key in ((torch.dtype, "dtype"), (torch.device, "device"), (torch.layout, "layout"),
+    for kind, key in ((torch.dtype, "dtype"), (torch.qscheme, "qscheme"), (torch.device, "device"), (torch.layout, "layout"),
                       (torch.memory_format, "layout")):
         if isinstance(v, kind):
             return {key: str(v)}
@@ -1096,6 +1130,9 @@ def export(module, inputs, path, kwargs=None, leaves=(), by_example=None, keep_d
         raise ExportError(f"the module does not run on the example inputs: {type(e).__name__}: {e}") from e
     if not expected:
         raise ExportError("the module returns no tensor, nor a tuple, list or dict of them")
+    for name, m in module.named_modules():
+        if _ao_problem(name, m) is not None:
+            raise ExportError(_ao_problem(name, m))
     options = {"leaves": leaves, "keep_defaults": keep_defaults, "by_example": bool(by_example)}
     try:
         traced, examples = _trace_checked(module, inputs, kwargs, expected, options)

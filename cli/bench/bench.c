@@ -78,6 +78,12 @@ static tare_status load(job *j, subject *s) {
     const double begin = now_ms();
     const size_options sizes = sizes_of(j, s);
     TRY(read_model(s->path, &sizes, &s->model, j->err));
+    if (tare_model_get_stage(s->model) == TARE_STAGE_REFERENCE)
+        (void)fprintf(
+            stderr,
+            "tare bench: note: %s is quantized, but computes in floats between quantize and "
+            "dequantize;\n'tare quantize %s -o OUT' lowers it to integers\n",
+            s->path, s->path);
     s->load_ms = now_ms() - begin;
     s->run_ms = tare_memory_allocate(MOST_RUNS, sizeof *s->run_ms);
     return s->run_ms != NULL ? TARE_OK : TARE_OUT_OF_MEMORY;

@@ -146,7 +146,8 @@ typedef struct tare_lower_options {
 /// Lowers a model that holds quantize and dequantize already to integers: the reference model of
 /// either flow, or a file that another quantizer wrote. Scales, zero points and integers stay as
 /// they are; the record says what stays float, and why. options may be NULL. TARE_INVALID_ARGUMENT
-/// for models of other stages than TARE_STAGE_REFERENCE. The caller destroys *out.
+/// for models of other stages than TARE_STAGE_REFERENCE, TARE_UNSUPPORTED for programs in reference
+/// representation (use_reference_representation). The caller destroys *out.
 TARE_API tare_status tare_lower(const tare_model *reference, const tare_lower_options *options,
                                 tare_model **out, tare_error *err);
 

@@ -85,6 +85,18 @@ bool tare__coverage_is_conversion(const node *n) {
     return is_quantize(n) || is_dequantize(n);
 }
 
+static bool converts_to(const node *n, tare_dtype dtype) {
+    return tare__node_op(n) == TARE_OP_TO && n->arg_count >= 2 && n->args[1].kind == VALUE_DTYPE &&
+           n->args[1].as.dtype == dtype;
+}
+
+bool tare__coverage_is_arithmetic(const node *n) {
+    if (!converts_to(n, TARE_INT8) && !converts_to(n, TARE_UINT8)) return false;
+    const node *clamp = tare__node_arg(n, 0);
+    const node *sum = tare__node_op(clamp) == TARE_OP_CLAMP ? tare__node_arg(clamp, 0) : NULL;
+    return tare__node_op(sum) == TARE_OP_ADD && converts_to(tare__node_arg(sum, 0), TARE_INT32);
+}
+
 static bool is_packed(const tare_model *model, const node *n) {
     const module *m = n->op == NODE_GET_ATTR ? tare__module_find(model->root, n->target) : NULL;
     return m != NULL && m->class->role == ROLE_PACKED;

@@ -18,6 +18,9 @@ tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepa
 void tare__coverage_set_macs(tare_model *model, const char *origin, int64_t macs);
 /// Whether a node turns floats into quantized tensors or back.
 bool tare__coverage_is_conversion(const node *n);
+/// Is it a quantize as the reference representation of exported programs writes it, in arithmetic:
+/// to(clamp(to(.., int32) + zero_point), int8)?
+bool tare__coverage_is_arithmetic(const node *n);
 traced_op *tare__traced_op(const tare_model *model, const char *name); // NULL if unknown
 /// The operator that computes this one now, at the end of the fusions.
 const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *op);

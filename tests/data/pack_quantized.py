@@ -7,7 +7,7 @@ inputs, and what its own runtime computes.
     python tests/data/pack_quantized.py OUT.zip
 
 Three networks (a residual one, a depthwise one, an encoder layer) by ONNX Runtime's quantizer (QDQ, QOperator, dynamic), by
-NNCF and by torchao (static, dynamic, trained). ONNX Runtime runs without its optimizations, which round otherwise. case.json
+NNCF, by torchao (static, dynamic, trained) and by torch's FX mode. ONNX Runtime runs without its optimizations, which round otherwise. case.json
 holds "file", "operators": the least number in integers, and "error": the most, relative to the greatest output.
 """
 import argparse
@@ -15,6 +15,7 @@ import copy
 import json
 import pathlib
 import struct
+import sys
 import tempfile
 import warnings
 import zipfile
@@ -26,9 +27,14 @@ import torch
 import torchao.quantization.pt2e.quantizer.x86_inductor_quantizer as x86
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static, shape_inference
 from torch import nn
+from torch.ao.quantization import get_default_qat_qconfig_mapping, get_default_qconfig_mapping
+from torch.ao.quantization.quantize_fx import convert_to_reference_fx, prepare_fx, prepare_qat_fx
 from torchao.quantization.pt2e import move_exported_model_to_eval
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, prepare_qat_pt2e
 from torchao.testing.pt2e._xnnpack_quantizer import XNNPACKQuantizer, get_symmetric_quantization_config
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import tare_export  # noqa: E402
 
 
 class Residual(nn.Module):
@@ -143,6 +149,24 @@ def program(name, kind, folder):
     return out, x, converted(x).detach().numpy()
 
 
+def module_file(name, kind, folder):
+    module, x = network(name)
+    trains = kind == "fx_trained"
+    mapping = (get_default_qat_qconfig_mapping if trains else get_default_qconfig_mapping)("x86")
+    prepared = (prepare_qat_fx if trains else prepare_fx)(module.train(trains), mapping, (x,))
+    optimizer = torch.optim.SGD(prepared.parameters(), lr=.01)
+    for factor in (1, .7, 1.2):
+        loss = prepared(x * factor).square().mean()
+        if trains:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    reference = convert_to_reference_fx(prepared.eval())
+    out = str(folder / "model.safetensors")
+    tare_export.export(reference, (x,), out)
+    return out, x, reference(x).detach().numpy()
+
+
 # Network, who, how, least operators in integers, most error.
 CASES = [
     ("residual", onnx_file, "QDQ_QUInt8_channels", 6, 1e-5),
@@ -151,9 +175,12 @@ CASES = [
     ("residual", onnx_file, "dynamic", 1, 1e-5),
     ("residual", onnx_file, "nncf", 6, 1e-5),
     ("residual", program, "trained", 8, 1e-5),
+    ("residual", module_file, "fx", 7, 1e-5),
+    ("residual", module_file, "fx_trained", 7, 1e-5),
     ("depthwise", onnx_file, "QDQ_QInt8_channels", 7, 1e-5),
     ("depthwise", onnx_file, "QOperator_QUInt8_tensor", 7, 1e-5),
     ("depthwise", program, "static", 8, 1e-5),
+    ("depthwise", module_file, "fx_trained", 8, 1e-5),
     ("encoder", onnx_file, "QDQ_QUInt8_channels", 23, 1e-5),
     ("encoder", onnx_file, "QOperator_QUInt8_channels", 30, 1e-5),
     ("encoder", onnx_file, "dynamic", 6, 1e-5),

@@ -32,6 +32,12 @@ static const char *const program_names[] = {
     "encoder_x86_pt2",
 };
 
+static const char *const module_names[] = {
+    "residual_fx",
+    "residual_fx_trained",
+    "depthwise_fx_trained",
+};
+
 typedef struct quantized_file {
     safetensors data;
     tare_model *model;
@@ -103,6 +109,10 @@ static void check_program(void **state) {
     check_file(*state, "model.pt2");
 }
 
+static void check_module(void **state) {
+    check_file(*state, "model.safetensors");
+}
+
 static void check_onnx(void **state) {
 #ifdef TARE_HAVE_ONNX
     check_file(*state, "model.onnx");
@@ -112,18 +122,20 @@ static void check_onnx(void **state) {
 #endif
 }
 
+static struct CMUnitTest test_of(const char *name, void (*check)(void **state)) {
+    return (struct CMUnitTest){.name = name, .test_func = check, .initial_state = (void *)name};
+}
+
 int main(void) {
     enum {
         ONNX_NAMES = sizeof onnx_names / sizeof *onnx_names,
-        PROGRAMS = sizeof program_names / sizeof *program_names
+        PROGRAMS = sizeof program_names / sizeof *program_names,
+        MODULES = sizeof module_names / sizeof *module_names
     };
-    struct CMUnitTest tests[ONNX_NAMES + PROGRAMS];
-    for (size_t i = 0; i < ONNX_NAMES; i++)
-        tests[i] = (struct CMUnitTest){
-            .name = onnx_names[i], .test_func = check_onnx, .initial_state = (void *)onnx_names[i]};
-    for (size_t i = 0; i < PROGRAMS; i++)
-        tests[ONNX_NAMES + i] = (struct CMUnitTest){.name = program_names[i],
-                                                    .test_func = check_program,
-                                                    .initial_state = (void *)program_names[i]};
+    struct CMUnitTest tests[ONNX_NAMES + PROGRAMS + MODULES];
+    size_t count = 0;
+    for (size_t i = 0; i < ONNX_NAMES; i++) tests[count++] = test_of(onnx_names[i], check_onnx);
+    for (size_t i = 0; i < PROGRAMS; i++) tests[count++] = test_of(program_names[i], check_program);
+    for (size_t i = 0; i < MODULES; i++) tests[count++] = test_of(module_names[i], check_module);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "core/struct_size.h"
 #include "flow/lower/fx/lower.h"
+#include "model/coverage.h"
 #include "ops/op.h"
 #include "tare/pt2e.h"
 
@@ -23,6 +24,18 @@ static bool is_of_fx(const tare_model *model) {
     return found;
 }
 
+static tare_status refuse_arithmetic(const tare_model *model, tare_error *err) {
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
+        if (!tare__coverage_is_arithmetic(n)) continue;
+        tare__fail(err, TARE_UNSUPPORTED,
+                   "node '%s': the program is in reference representation, whose arithmetic on "
+                   "integers no integer operator computes bit by bit",
+                   n->name);
+        return tare__hint(err, TARE_UNSUPPORTED, "convert it without use_reference_representation");
+    }
+    return TARE_OK;
+}
+
 tare_status tare_lower(const tare_model *reference, const tare_lower_options *options,
                        tare_model **out, tare_error *err) {
     tare_lower_options known = {0};
@@ -30,6 +43,7 @@ tare_status tare_lower(const tare_model *reference, const tare_lower_options *op
     if (reference == NULL || reference->stage != TARE_STAGE_REFERENCE)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "lower: expected a model that holds quantize and dequantize");
+    TARE_TRY(refuse_arithmetic(reference, err));
     if (is_of_fx(reference)) return tare__lower_fx(reference, known.engine, out, err);
     const tare_lower_pt2e_options same = {.struct_size = sizeof same, .engine = known.engine};
     return tare_lower_pt2e(reference, &same, out, err);

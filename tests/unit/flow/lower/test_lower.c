@@ -95,6 +95,25 @@ static void reference_models_of_the_flow_become_what_the_flow_makes(void **state
     tare_backend_config_destroy(backend);
 }
 
+#define ATEN "torch.ops.aten."
+
+static void arithmetic_on_integers_is_known_and_refused(void **state) {
+    (void)state;
+    tare_model *m = from_file(new_tree(), "def forward(self, x):\n"
+                                          "    d = " ATEN "div.Tensor(x, 0.05)\n"
+                                          "    r = " ATEN "round.default(d)\n"
+                                          "    i = " ATEN "to.dtype(r, torch.int32)\n"
+                                          "    a = " ATEN "add.Tensor(i, 3)\n"
+                                          "    c = " ATEN "clamp.default(a, -128, 127)\n"
+                                          "    q = " ATEN "to.dtype(c, torch.int8)\n"
+                                          "    return q");
+    tare_model *out = NULL;
+    assert_int_equal(tare_model_get_stage(m), TARE_STAGE_REFERENCE);
+    CHECK_REFUSED(tare_lower(m, NULL, &out, job_error()), TARE_UNSUPPORTED,
+                  "node 'q': the program is in reference representation");
+    tare_model_destroy(m);
+}
+
 static void models_of_other_stages_are_refused(void **state) {
     (void)state;
     tare_model *m = read_example("conv_relu"), *out = NULL;
@@ -109,6 +128,7 @@ int main(void) {
         cmocka_unit_test(quantize_nodes_of_a_file_become_integers),
         cmocka_unit_test(what_holds_quantize_nodes_is_not_prepared),
         cmocka_unit_test(reference_models_of_the_flow_become_what_the_flow_makes),
+        cmocka_unit_test(arithmetic_on_integers_is_known_and_refused),
         cmocka_unit_test(models_of_other_stages_are_refused),
     };
     return cmocka_run_group_tests(tests, temp_make, temp_remove);
