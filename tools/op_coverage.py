@@ -4,7 +4,7 @@
 
 The operators that there are stand in tools/operator_sets.json: torch's core set, ONNX's default domain, and what
 exported programs of a list of networks call. What tare knows is read from its sources: src/ops/signatures.c has a row for
-every overload of the operator tables, src/ops/refused.c and src/io/onnx/read/rules_refused.c say what is refused and why.
+every overload of the operator tables, src/ops/refused.c and src/io/onnx/families/refused.c say what is refused and why.
 
 usage: op_coverage.py              write docs/operators.md
        op_coverage.py --check      exit with 1 if that would change it
@@ -21,7 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SETS = ROOT / "tools/operator_sets.json"
 PAGE = ROOT / "docs/operators.md"
-RULES = ROOT / "src/io/onnx/read"
+RULES = ROOT / "src/io/onnx/families"
 
 TIMM = """beit_base_patch16_224 cait_xxs24_224 coat_tiny coatnet_nano_rw_224 convit_tiny convmixer_768_32 convnextv2_atto
 crossvit_tiny_240 cspresnet50 davit_tiny deit3_small_patch16_224 dla34 dpn48b edgenext_xx_small efficientformerv2_s0
@@ -154,10 +154,10 @@ def why_refused(name, reasons):
 def onnx_rules():
     """Name -> None if it is read, else why not."""
     rules = {}
-    for path in sorted(RULES.glob("rules_*.c")):
+    for path in sorted(RULES.glob("*.c")):
         source = path.read_text()
         for name, function in re.findall(r'\{"(\w+)",[^}]*?\.translate = (\w+)', source):
-            rules[name] = None if path.stem != "rules_refused" else sentence_of(source, function)
+            rules[name] = None if path.stem != "refused" else sentence_of(source, function)
     return rules
 
 

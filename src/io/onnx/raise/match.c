@@ -7,6 +7,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/text/text.h"
+#include "io/onnx/families/families.h"
 #include "ops/text/print.h"
 
 // --- reading ---
@@ -47,23 +48,39 @@ static const op_info *row_of(const node *n) {
 }
 
 static tare_status open_row(idiom_set *s, size_t i, tare_error *err) {
-    TARE_TRY(parse(s->rows[i].parameters, s->rows[i].pattern, &s->patterns[i], err));
+    TARE_TRY(parse(s->rows[i]->parameters, s->rows[i]->pattern, &s->patterns[i], err));
     s->lasts[i] = row_of(tare__node_arg(tare__graph_output(s->patterns[i]), 0));
-    return parse_result(&s->rows[i], &s->results[i], err);
+    return parse_result(s->rows[i], &s->results[i], err);
 }
 
-tare_status tare__idioms_open(const idiom *rows, size_t count, onnx_import *in, idiom_set *out) {
-    *out = (idiom_set){.rows = rows,
+static size_t count_idioms(void) {
+    const onnx_family *family;
+    size_t count = 0;
+    for (size_t f = 0; (family = tare__onnx_family_at(f)) != NULL; f++)
+        count += family->idiom_count;
+    return count;
+}
+
+static void list_idioms(const idiom **out) {
+    const onnx_family *family;
+    for (size_t f = 0; (family = tare__onnx_family_at(f)) != NULL; f++)
+        for (size_t i = 0; i < family->idiom_count; i++) *out++ = &family->idioms[i];
+}
+
+tare_status tare__idioms_open(onnx_import *in, idiom_set *out) {
+    const size_t count = count_idioms();
+    *out = (idiom_set){.rows = tare__alloc_zeroed(count, sizeof(idiom *)),
                        .patterns = tare__alloc_zeroed(count, sizeof(graph *)),
                        .results = tare__alloc_zeroed(count, sizeof(graph *)),
                        .lasts = tare__alloc_zeroed(count, sizeof(op_info *)),
                        .count = count};
-    if (out->patterns == NULL || out->results == NULL || out->lasts == NULL)
+    if (out->rows == NULL || out->patterns == NULL || out->results == NULL || out->lasts == NULL)
         return tare__out_of_memory(in->err);
+    list_idioms(out->rows);
     for (const node *n = in->draft->first; n != NULL; n = n->next) {
         const op_info *op = row_of(n);
         for (size_t i = 0; op != NULL && i < count; i++)
-            if (out->patterns[i] == NULL && strcmp(rows[i].needs, op->id) == 0)
+            if (out->patterns[i] == NULL && strcmp(out->rows[i]->needs, op->id) == 0)
                 TARE_TRY(open_row(out, i, in->err));
     }
     return TARE_OK;
@@ -74,6 +91,7 @@ void tare__idioms_release(idiom_set *s) {
         if (s->patterns != NULL) tare__graph_destroy(s->patterns[i]);
         if (s->results != NULL) tare__graph_destroy(s->results[i]);
     }
+    tare__free(s->rows);
     tare__free(s->patterns);
     tare__free(s->results);
     tare__free(s->lasts);
@@ -327,11 +345,11 @@ static tare_status try_idiom(const idiom_set *s, size_t i, idiom_match *m, bool 
     bool holds = true;
     const node *last = tare__node_arg(tare__graph_output(pattern), 0);
     if (pattern->next_id > IDIOM_MOST_NODES || !match_call(&t, last, m->root) ||
-        !is_closed(&t, m->root) || (s->rows[i].of_one_call && !is_one_call(&t)))
+        !is_closed(&t, m->root) || (s->rows[i]->of_one_call && !is_one_call(&t)))
         return TARE_OK;
     for (const node *n = pattern->first; n != NULL; n = n->next)
         if (n->op == NODE_PLACEHOLDER) TARE_TRY(tare__match_bind(m, n->target, t.bound[n->id]));
-    if (s->rows[i].check != NULL) TARE_TRY(s->rows[i].check(m, &holds));
+    if (s->rows[i]->check != NULL) TARE_TRY(s->rows[i]->check(m, &holds));
     if (!holds) return TARE_OK;
     *applied = true;
     return build(m, s->results[i]);
@@ -351,4 +369,20 @@ tare_status tare__idioms_apply(const idiom_set *s, onnx_import *in, node *n, boo
     }
     tare__arena_release(&memory);
     return status;
+}
+
+// --- checks ---
+
+bool tare__match_same_shape(const tare_tensor *a, const tare_tensor *b) {
+    return a != NULL && b != NULL && a->dtype == b->dtype && tare__same_shape(a, b);
+}
+
+const tare_tensor *tare__match_root_meta(const idiom_match *m) {
+    const value *meta = &tare__onnx_info(m->in, m->root)->meta;
+    return meta->kind == VALUE_TENSOR ? meta->as.tensor : NULL;
+}
+
+tare_status tare__match_keeps_shape(idiom_match *m, bool *holds) {
+    *holds = tare__match_same_shape(tare__match_meta(m, "x"), tare__match_root_meta(m));
+    return TARE_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Patterns of calls, written as torch prints code, and their places in a draft.
-// Private to io/onnx/raise.
+// Private to io/onnx.
 #ifndef IO_ONNX_RAISE_MATCH_H
 #define IO_ONNX_RAISE_MATCH_H
 
@@ -40,18 +40,24 @@ value tare__match_value(const idiom_match *m, const char *name);
 tare_status tare__match_bind(idiom_match *m, const char *name, value v);
 /// Its shape and dtype; NULL where it is no tensor.
 const tare_tensor *tare__match_meta(const idiom_match *m, const char *name);
+/// The shape and dtype of what the calls give.
+const tare_tensor *tare__match_root_meta(const idiom_match *m);
+/// A check: the result has the shape and dtype of `x`, so that no constant of more than one element
+/// made it larger.
+tare_status tare__match_keeps_shape(idiom_match *m, bool *holds);
+bool tare__match_same_shape(const tare_tensor *a, const tare_tensor *b); // false for NULL
 /// Its data, where it is a constant tensor.
 const tare_tensor *tare__match_constant(const idiom_match *m, const char *name);
 
 /// Idioms ready to be looked for. The caller releases them, after a failure too.
 typedef struct idiom_set {
-    const idiom *rows;
+    const idiom **rows;
     graph **patterns, **results; // NULL: not needed
     const op_info **lasts;       // the operators that patterns end in
     size_t count;
 } idiom_set;
-/// Those that the draft may hold.
-tare_status tare__idioms_open(const idiom *rows, size_t count, onnx_import *in, idiom_set *out);
+/// Those of all families that the draft may hold.
+tare_status tare__idioms_open(onnx_import *in, idiom_set *out);
 void tare__idioms_release(idiom_set *s);
 /// Puts the first idiom that ends at n in place of its calls. Results that something else uses too
 /// keep them.

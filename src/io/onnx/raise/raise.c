@@ -2,7 +2,7 @@
 // What exporters take apart becomes one call again.
 #include <string.h>
 
-#include "io/onnx/raise/raise.h"
+#include "io/onnx/raise/match.h"
 
 // --- replacing ---
 
@@ -99,6 +99,20 @@ static tare_status raise_linear(onnx_import *in, node *n) {
     return tare__raise_replace(in, sum != NULL ? sum : n, &spec, NULL);
 }
 
+// --- idioms ---
+
+static tare_status raise_idioms(onnx_import *in) {
+    idiom_set set;
+    tare_status status = tare__idioms_open(in, &set);
+    for (node *n = in->draft->first, *next; n != NULL && status == TARE_OK; n = next) {
+        bool applied = false;
+        if (n->user_count > 0) status = tare__idioms_apply(&set, in, n, &applied);
+        next = n->next; // a call that took n's place comes next: it may be part of a larger idiom
+    }
+    tare__idioms_release(&set);
+    return status;
+}
+
 // --- the whole ---
 
 tare_status tare__onnx_raise(onnx_import *in) {
@@ -108,6 +122,6 @@ tare_status tare__onnx_raise(onnx_import *in) {
     }
     TARE_TRY(tare__graph_eliminate_dead(in->draft, NULL, NULL, in->err));
     TARE_TRY(tare__raise_views(in));
-    TARE_TRY(tare__raise_idioms(in));
+    TARE_TRY(raise_idioms(in));
     return tare__graph_eliminate_dead(in->draft, NULL, NULL, in->err);
 }

@@ -13,7 +13,5 @@ tare_tensor *tare__raise_constant(onnx_import *in, const value *v);
 bool tare__raise_is(const node *n, const char *id);
 /// Takes out changes of shape and order that cancel each other.
 tare_status tare__raise_views(onnx_import *in);
-/// Puts one operator in place of every idiom of raise/idioms.c.
-tare_status tare__raise_idioms(onnx_import *in);
 
 #endif

@@ -7,13 +7,13 @@
 
 #include "core/memory/alloc.h"
 #include "core/text/text.h"
+#include "io/onnx/families/families.h"
 #include "io/onnx/onnx.h"
 #include "io/onnx/pack.h"
 #include "io/onnx/read/expand.h"
 #include "io/onnx/read/options.h"
 #include "io/onnx/read/order.h"
 #include "io/onnx/read/own.h"
-#include "io/onnx/read/rules.h"
 #include "io/onnx/read/state.h"
 #include "ir/call_names.h"
 
@@ -188,15 +188,11 @@ static tare_status add_inputs(onnx_import *in, const Onnx__GraphProto *g,
 // --- nodes ---
 
 static const onnx_rule *find_rule(const char *op_type, int opset, bool *is_known) {
-    static const onnx_rule_table *const tables[] = {
-#define TABLE(family) &tare__onnx_##family##_rules,
-        ONNX_RULE_FAMILIES(TABLE)
-#undef TABLE
-    };
+    const onnx_family *family;
     *is_known = false;
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (size_t i = 0; i < tables[t]->count; i++) {
-            const onnx_rule *rule = &tables[t]->rows[i];
+    for (size_t f = 0; (family = tare__onnx_family_at(f)) != NULL; f++)
+        for (size_t i = 0; i < family->read.count; i++) {
+            const onnx_rule *rule = &family->read.rows[i];
             if (strcmp(rule->op_type, op_type) != 0) continue;
             *is_known = true;
             if (rule->since <= opset && (rule->until == 0 || opset <= rule->until)) return rule;

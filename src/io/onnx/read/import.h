@@ -23,7 +23,7 @@
 //
 // A rule reads every attribute that it honours; one that the file has and no rule asked for is an
 // error, so nothing is ignored silently.
-// Private to io/onnx/read.
+// Private to io/onnx.
 #ifndef IO_ONNX_READ_IMPORT_H
 #define IO_ONNX_READ_IMPORT_H
 
@@ -44,7 +44,7 @@ typedef struct onnx_rule {
     tare_status (*translate)(onnx_call *c);
 } onnx_rule;
 
-/// A family's rows; io/onnx/read/rules.h lists the tables.
+/// A family's rows; io/onnx/families/families.h lists them.
 typedef struct onnx_rule_table {
     const onnx_rule *rows;
     size_t count;

@@ -82,3 +82,13 @@ tare_status tare__onnx_attr_choice(onnx_call *c, const char *name, const char *o
         }
     return tare__onnx_fail(c, "attribute '%s' is '%s', which is not supported", name, found);
 }
+
+tare_status tare__onnx_need_first(onnx_call *c, const char *name, value *x, const tare_tensor **t) {
+    TARE_TRY(tare__onnx_need_input(c, 0, name, x));
+    return tare__onnx_need_meta(c, 0, name, t);
+}
+
+tare_status tare__onnx_give(onnx_call *c, const value *v) {
+    tare__onnx_set_output(c, 0, v);
+    return TARE_OK;
+}

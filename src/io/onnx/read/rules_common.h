@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Short ways of saying what rules of ONNX operators say again and again.
-// Private to io/onnx/read.
+// Private to io/onnx.
 #ifndef IO_ONNX_READ_RULES_COMMON_H
 #define IO_ONNX_READ_RULES_COMMON_H
 
-#include "io/onnx/read/rules.h"
+#include "io/onnx/read/import.h"
 
 #define ONNX_VALUES(...)                                                                           \
     (const value[]){__VA_ARGS__}, sizeof((const value[]){__VA_ARGS__}) / sizeof(value)
@@ -16,6 +16,10 @@
 tare_status tare__onnx_call(onnx_call *c, bool is_method, const char *target, const value *args,
                             size_t count, value *out);
 
+/// Input 0, which must be a tensor, and its shape and dtype.
+tare_status tare__onnx_need_first(onnx_call *c, const char *name, value *x, const tare_tensor **t);
+/// Output 0.
+tare_status tare__onnx_give(onnx_call *c, const value *v);
 /// Output 0, in the dtype that ONNX gives it where torch's function gives another.
 tare_status tare__onnx_finish(onnx_call *c, const value *v, tare_dtype dtype);
 tare_status tare__onnx_to(onnx_call *c, const value *v, tare_dtype dtype, value *out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writer's own state (io/onnx/write/, but not the rules).
-// Private to io/onnx/write.
+// The writer's own state; of the rules, those of quantized values alone ask for it.
+// Private to io/onnx.
 #ifndef IO_ONNX_WRITE_STATE_H
 #define IO_ONNX_WRITE_STATE_H
 

@@ -6,9 +6,9 @@
 
 #include "core/memory/alloc.h"
 #include "core/tensor/map.h"
+#include "io/onnx/families/families.h"
 #include "io/onnx/schema.h"
 #include "io/onnx/write/model.h"
-#include "io/onnx/write/rules.h"
 #include "io/onnx/write/state.h"
 #include "io/onnx/write/wire.h"
 #include "ir/call_names.h"
@@ -23,16 +23,11 @@ enum {
 
 // --- rules ---
 
-static const onnx_write_table *const tables[] = {
-#define TABLE(family) &tare__onnx_write_##family##_rules,
-    ONNX_WRITE_FAMILIES(TABLE)
-#undef TABLE
-};
-
 const onnx_write_rule *tare__onnx_write_rule_at(size_t index) {
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        if (index < tables[i]->count) return &tables[i]->rows[index];
-        index -= tables[i]->count;
+    const onnx_family *family;
+    for (size_t f = 0; (family = tare__onnx_family_at(f)) != NULL; f++) {
+        if (index < family->write.count) return &family->write.rows[index];
+        index -= family->write.count;
     }
     return NULL;
 }

@@ -17,7 +17,7 @@
 // Quantized tensors are their integers in the file. Where a rule asks for such an input it gets
 // what a DequantizeLinear makes of it, and a result that is to be quantized goes through a
 // QuantizeLinear: a rule sees floats only, and quantize(op(dequantize(x))) is written by itself.
-// Private to io/onnx/write.
+// Private to io/onnx.
 #ifndef IO_ONNX_WRITE_WRITE_H
 #define IO_ONNX_WRITE_WRITE_H
 
@@ -38,7 +38,7 @@ typedef struct onnx_write_rule {
     void (*write)(onnx_out *o);
 } onnx_write_rule;
 
-/// A family's rows; write/rules.h lists the tables.
+/// A family's rows; families/families.h lists them.
 typedef struct onnx_write_table {
     const onnx_write_rule *rows;
     size_t count;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators whose result is known while the file is read.
+// ONNX operators whose result is known while the file is read, and constants whose sizes follow the
+// batch, which are written as nodes.
 #include <math.h>
 #include <string.h>
 
+#include "io/onnx/families/families.h"
 #include "io/onnx/read/rules_common.h"
+
+// --- reading ---
 
 // What a file of a few bytes may ask for.
 enum { MOST_ELEMENTS = 1 << 26 };
@@ -58,7 +62,7 @@ static tare_status constant_ints(onnx_call *c) {
     return TARE_OK;
 }
 
-static tare_status constant(onnx_call *c) {
+static tare_status translate_constant(onnx_call *c) {
     if (tare__onnx_has_attr(c, "value_floats")) return constant_floats(c);
     if (tare__onnx_has_attr(c, "value_ints")) return constant_ints(c);
     if (tare__onnx_has_attr(c, "value_float")) {
@@ -85,7 +89,7 @@ static tare_status constant(onnx_call *c) {
 
 // --- ConstantOfShape, EyeLike, Range ---
 
-static tare_status constant_of_shape(onnx_call *c) {
+static tare_status translate_constant_of_shape(onnx_call *c) {
     int64_t shape[TARE_MAX_DIMS];
     size_t ndim;
     value fill;
@@ -103,7 +107,7 @@ static tare_status constant_of_shape(onnx_call *c) {
     return give_tensor(c, t);
 }
 
-static tare_status eye_like(onnx_call *c) {
+static tare_status translate_eye_like(onnx_call *c) {
     const tare_tensor *like = NULL;
     int64_t number, diagonal;
     tare_dtype dtype;
@@ -124,7 +128,7 @@ static tare_status eye_like(onnx_call *c) {
     return give_tensor(c, t);
 }
 
-static tare_status range(onnx_call *c) {
+static tare_status translate_range(onnx_call *c) {
     static const char *const names[] = {"start", "limit", "delta"};
     double number[3];
     const tare_tensor *like = NULL;
@@ -149,7 +153,7 @@ static int64_t bound(int64_t i, int64_t ndim) {
     return i < 0 ? 0 : i > ndim ? ndim : i;
 }
 
-static tare_status shape(onnx_call *c) {
+static tare_status translate_shape(onnx_call *c) {
     const tare_tensor *t = NULL;
     int64_t start, end;
     value x, v;
@@ -165,7 +169,7 @@ static tare_status shape(onnx_call *c) {
     return TARE_OK;
 }
 
-static tare_status size(onnx_call *c) {
+static tare_status translate_size(onnx_call *c) {
     const tare_tensor *t = NULL;
     tare_tensor *made = NULL;
     TARE_TRY(tare__onnx_need_meta(c, 0, "data", &t));
@@ -173,10 +177,68 @@ static tare_status size(onnx_call *c) {
     return give_tensor(c, made);
 }
 
-static const onnx_rule rows[] = {
-    {"Constant", .translate = constant}, {"ConstantOfShape", .translate = constant_of_shape},
-    {"EyeLike", .translate = eye_like},  {"Range", .translate = range},
-    {"Shape", .translate = shape},       {"Size", .translate = size},
+static const onnx_rule read_rows[] = {
+    {"Constant", .translate = translate_constant},
+    {"ConstantOfShape", .translate = translate_constant_of_shape},
+    {"EyeLike", .translate = translate_eye_like},
+    {"Range", .translate = translate_range},
+    {"Shape", .translate = translate_shape},
+    {"Size", .translate = translate_size},
 };
 
-const onnx_rule_table tare__onnx_constant_rules = ONNX_RULES(rows);
+// --- writing ---
+
+// A number, as often as the result is large.
+static void filled(onnx_out *o, const char *number) {
+    const tare_tensor *y = tare__out_result_meta(o), *other = tare__out_result_other(o);
+    tare__out_result(
+        o, OUT(o, "Expand", number,
+               tare__out_sizes(o, y->shape, other != NULL ? other->shape : NULL, (size_t)y->ndim)));
+}
+
+static void write_zeros(onnx_out *o) {
+    filled(o, tare__out_number(o, tare__out_result_meta(o)->dtype, 0));
+}
+
+static void write_ones(onnx_out *o) {
+    filled(o, tare__out_number(o, tare__out_result_meta(o)->dtype, 1));
+}
+
+// The number itself may follow the batch no more than it is written to.
+static void write_full(onnx_out *o) {
+    const size_t at = tare__op_param_index(tare__out_call(o)->op, "fill_value");
+    const tare_dtype dtype = tare__out_result_meta(o)->dtype;
+    if (tare__out_param_differs(o, at)) tare__out_refuse(o, "a number that follows the batch");
+    filled(o, tare__out_operand(o, at, dtype));
+}
+
+static void write_arange(onnx_out *o) {
+    const tare_tensor *y = tare__out_result_meta(o), *other = tare__out_result_other(o);
+    const bool has_end = tare__out_given(o, 1);
+    const double start = has_end ? tare__out_double(o, 0, 0) : 0, step = tare__out_double(o, 2, 1);
+    if (tare__out_param_differs(o, 2) || (has_end && tare__out_param_differs(o, 0)))
+        tare__out_refuse(o, "a range whose start or step follows the batch");
+    const char *count = tare__out_sizes(o, y->shape, other != NULL ? other->shape : NULL, 1);
+    const int64_t only = 0;
+    count = tare__out_cast(o, tare__out_squeeze(o, count, &only, 1), TARE_INT64, y->dtype);
+    const char *first = tare__out_number(o, y->dtype, start),
+               *by = tare__out_number(o, y->dtype, step);
+    const char *end = OUT(o, "Add", first, OUT(o, "Mul", count, by));
+    tare__out_result(o, OUT(o, "Range", first, end, by));
+}
+
+static const onnx_write_rule write_rows[] = {
+    {"arange", "Range", .takes_sizes = true, .write = write_arange},
+    {"full", "Expand", .takes_sizes = true, .write = write_full},
+    {"full_like", "Expand", .takes_sizes = true, .write = write_full},
+    {"new_full", "Expand", .takes_sizes = true, .write = write_full},
+    {"new_ones", "Expand", .takes_sizes = true, .write = write_ones},
+    {"new_zeros", "Expand", .takes_sizes = true, .write = write_zeros},
+    {"ones", "Expand", .takes_sizes = true, .write = write_ones},
+    {"ones_like", "Expand", .takes_sizes = true, .write = write_ones},
+    {"zeros", "Expand", .takes_sizes = true, .write = write_zeros},
+    {"zeros_like", "Expand", .takes_sizes = true, .write = write_zeros},
+};
+
+const onnx_family tare__onnx_create_family = {.read = ONNX_RULES(read_rows),
+                                              .write = ONNX_WRITE_RULES(write_rows)};

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators with indices: gathering, scattering, sorting, running sums.
+// Gathering, scattering and sorting by tensors of indices, and running sums, in ONNX.
 #include <string.h>
 
 #include "core/math/float_to_int.h"
+#include "io/onnx/families/families.h"
 #include "io/onnx/read/rules_common.h"
+
+// --- reading ---
 
 typedef struct indexed {
     value x, indices;
@@ -46,7 +49,7 @@ static bool is_embedding(onnx_call *c, const indexed *in) {
            tare__onnx_constant(c, 0) != NULL && tare__onnx_constant(c, 1) == NULL;
 }
 
-static tare_status gather(onnx_call *c) {
+static tare_status translate_gather(onnx_call *c) {
     indexed in;
     TARE_TRY(read_indexed(c, true, &in));
     const value embedding[] = {in.indices, in.x};
@@ -68,7 +71,7 @@ static tare_status gather(onnx_call *c) {
     return TARE_OK;
 }
 
-static tare_status gather_elements(onnx_call *c) {
+static tare_status translate_gather_elements(onnx_call *c) {
     indexed in;
     TARE_TRY(read_indexed(c, true, &in));
     const value args[] = {in.x, tare__int(in.axis), in.indices};
@@ -100,7 +103,7 @@ static tare_status coordinates(onnx_call *c, const indexed *in, int64_t batch, v
     return tuple_of(c, items, (size_t)(batch + count), out);
 }
 
-static tare_status gather_nd(onnx_call *c) {
+static tare_status translate_gather_nd(onnx_call *c) {
     indexed in;
     int64_t batch;
     value args[2];
@@ -144,7 +147,7 @@ static const char *const reductions[] = {"", "sum", "prod", "amax", "amin"};
 #define READ_REDUCTION(c, out)                                                                     \
     ONNX_CHOICE(c, "reduction", "none", out, "none", "add", "mul", "max", "min")
 
-static tare_status scatter_nd(onnx_call *c) {
+static tare_status translate_scatter_nd(onnx_call *c) {
     indexed in;
     size_t reduction = 0;
     value args[4];
@@ -158,7 +161,7 @@ static tare_status scatter_nd(onnx_call *c) {
     return tare__onnx_one(c, "torch.index_put", reduction == 1 ? 4 : 3, args);
 }
 
-static tare_status scatter_elements(onnx_call *c) {
+static tare_status translate_scatter_elements(onnx_call *c) {
     indexed in;
     size_t reduction = 0;
     value updates;
@@ -184,7 +187,7 @@ static tare_status counting_along(onnx_call *c, int64_t count, int64_t start, in
 }
 
 // Where the index is i, or i - depth: negative ones count from the end.
-static tare_status one_hot(onnx_call *c) {
+static tare_status translate_one_hot(onnx_call *c) {
     value x, values, hot, below, numbers, on, off;
     const tare_tensor *t = NULL, *v = NULL;
     double depth;
@@ -213,7 +216,7 @@ static tare_status one_hot(onnx_call *c) {
 
 // --- NonZero, Compress: where, while the file is read ---
 
-static tare_status non_zero(onnx_call *c) {
+static tare_status translate_non_zero(onnx_call *c) {
     value x;
     TARE_TRY(tare__onnx_need_input(c, 0, "X", &x));
     if (tare__onnx_constant(c, 0) == NULL)
@@ -224,7 +227,7 @@ static tare_status non_zero(onnx_call *c) {
     return tare__onnx_one(c, "torch.transpose", 3, args);
 }
 
-static tare_status compress(onnx_call *c) {
+static tare_status translate_compress(onnx_call *c) {
     value x, at;
     const tare_tensor *t = NULL, *condition = tare__onnx_constant(c, 1);
     int64_t axis = 0;
@@ -250,7 +253,7 @@ static tare_status compress(onnx_call *c) {
 
 // --- TopK, ArgMax, ArgMin ---
 
-static tare_status top_k(onnx_call *c) {
+static tare_status translate_top_k(onnx_call *c) {
     value x, pair;
     const tare_tensor *t = NULL;
     double k;
@@ -296,10 +299,10 @@ static tare_status arg_extreme(onnx_call *c, const char *target) {
     return TARE_OK;
 }
 
-static tare_status arg_max(onnx_call *c) {
+static tare_status translate_arg_max(onnx_call *c) {
     return arg_extreme(c, "torch.argmax");
 }
-static tare_status arg_min(onnx_call *c) {
+static tare_status translate_arg_min(onnx_call *c) {
     return arg_extreme(c, "torch.argmin");
 }
 
@@ -317,7 +320,7 @@ static tare_status push_on(onnx_call *c, int64_t axis, value *x) {
     return ONNX_CALL(c, x, "torch.nn.functional.pad", *x, list);
 }
 
-static tare_status cum_sum(onnx_call *c) {
+static tare_status translate_cum_sum(onnx_call *c) {
     value x, dims;
     const tare_tensor *t = NULL;
     double number;
@@ -338,7 +341,7 @@ static tare_status cum_sum(onnx_call *c) {
     return tare__onnx_finish(c, &x, dtype);
 }
 
-static tare_status trilu(onnx_call *c) {
+static tare_status translate_trilu(onnx_call *c) {
     value x;
     double k;
     bool upper;
@@ -349,14 +352,161 @@ static tare_status trilu(onnx_call *c) {
     return tare__onnx_one(c, upper ? "torch.triu" : "torch.tril", 2, args);
 }
 
-static const onnx_rule rows[] = {
-    {"ArgMax", .translate = arg_max},       {"ArgMin", .translate = arg_min},
-    {"Compress", .translate = compress},    {"CumSum", .translate = cum_sum},
-    {"Gather", .translate = gather},        {"GatherElements", .translate = gather_elements},
-    {"GatherND", .translate = gather_nd},   {"NonZero", .translate = non_zero},
-    {"OneHot", .translate = one_hot},       {"ScatterElements", .translate = scatter_elements},
-    {"ScatterND", .translate = scatter_nd}, {"TopK", .translate = top_k},
-    {"Trilu", 14, .translate = trilu},
+static const onnx_rule read_rows[] = {
+    {"ArgMax", .translate = translate_arg_max},
+    {"ArgMin", .translate = translate_arg_min},
+    {"Compress", .translate = translate_compress},
+    {"CumSum", .translate = translate_cum_sum},
+    {"Gather", .translate = translate_gather},
+    {"GatherElements", .translate = translate_gather_elements},
+    {"GatherND", .translate = translate_gather_nd},
+    {"NonZero", .translate = translate_non_zero},
+    {"OneHot", .translate = translate_one_hot},
+    {"ScatterElements", .translate = translate_scatter_elements},
+    {"ScatterND", .translate = translate_scatter_nd},
+    {"TopK", .translate = translate_top_k},
+    {"Trilu", 14, .translate = translate_trilu},
 };
 
-const onnx_rule_table tare__onnx_index_rules = ONNX_RULES(rows);
+// --- writing ---
+
+static const char *integers(onnx_out *o, size_t i) {
+    return tare__out_operand(o, i, TARE_INT64);
+}
+
+static void write_index_select(onnx_out *o) {
+    const int64_t axis = tare__out_dim(o, 1, 0, tare__out_meta(o, 0)->ndim);
+    const char *y = OUT(o, "Gather", tare__out_input(o, 0), integers(o, 2));
+    tare__out_attr_int(o, "axis", axis);
+    tare__out_result(o, y);
+}
+
+// ONNX wants the other dimensions as large as the input's; torch takes smaller ones.
+static void write_gather(onnx_out *o) {
+    const tare_tensor *x = tare__out_meta(o, 0), *index = tare__out_meta(o, 2);
+    const int64_t axis = tare__out_dim(o, 1, 0, x->ndim);
+    for (int d = 0; d < x->ndim && d < index->ndim; d++)
+        if (d != axis && x->shape[d] != index->shape[d])
+            tare__out_refuse(o, "GatherElements of fewer elements than dimension %d has", d);
+    const char *y = OUT(o, "GatherElements", tare__out_input(o, 0), integers(o, 2));
+    tare__out_attr_int(o, "axis", axis);
+    tare__out_result(o, y);
+}
+
+// --- scatter ---
+
+static const char *updates(onnx_out *o, tare_dtype dtype) {
+    const value *v = tare__out_call(o)->param[3];
+    const char *x = tare__out_operand(o, 3, dtype);
+    if (v != NULL && v->kind == VALUE_TENSOR && v->as.tensor->ndim > 0) return x;
+    return OUT(o, "Expand", x, OUT(o, "Shape", integers(o, 2)));
+}
+
+static void scatter_with(onnx_out *o, const char *reduction) {
+    const tare_tensor *x = tare__out_meta(o, 0), *index = tare__out_meta(o, 2);
+    const int64_t axis = tare__out_dim(o, 1, 0, x->ndim);
+    const value *v = tare__out_call(o)->param[3];
+    if (v != NULL && v->kind == VALUE_TENSOR && v->as.tensor->ndim > 0)
+        for (int d = 0; d < index->ndim && d < v->as.tensor->ndim; d++)
+            if (index->shape[d] != v->as.tensor->shape[d])
+                tare__out_refuse(o, "ScatterElements needs as many updates as indices");
+    if (*reduction != '\0' && tare__out_opset(o) < 16)
+        tare__out_refuse(o, "ScatterElements reduces from opset 16 on");
+    const char *y = OUT(o, "ScatterElements", tare__out_input(o, 0), integers(o, 2),
+                        updates(o, x->q != NULL ? TARE_FLOAT32 : x->dtype));
+    tare__out_attr_int(o, "axis", axis);
+    if (*reduction != '\0') tare__out_attr_text(o, "reduction", reduction);
+    tare__out_result(o, y);
+}
+
+static const char *reduction_of(onnx_out *o, const char *name) {
+    static const struct {
+        const char *ours, *theirs;
+        int since;
+    } names[] = {
+        {"", "", 0},         {"add", "add", 16},  {"sum", "add", 16}, {"multiply", "mul", 16},
+        {"prod", "mul", 16}, {"amax", "max", 18}, {"amin", "min", 18}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i].ours, name) == 0 && tare__out_opset(o) >= names[i].since)
+            return names[i].theirs;
+    tare__out_refuse(o, "ScatterElements has no reduction '%s' in this opset", name);
+    return "";
+}
+
+static void write_scatter(onnx_out *o) {
+    scatter_with(o, reduction_of(o, tare__out_text(o, 4, "")));
+}
+
+static void write_scatter_add(onnx_out *o) {
+    scatter_with(o, "add");
+}
+
+static void write_scatter_reduce(onnx_out *o) {
+    if (!tare__out_bool(o, 5, true))
+        tare__out_refuse(o, "ScatterElements reduces with what was there");
+    scatter_with(o, reduction_of(o, tare__out_text(o, 4, "")));
+}
+
+// --- index_put ---
+
+// Indices of the first dimensions [..], side by side in a new last one.
+static const char *places(onnx_out *o, const value *list, const tare_tensor **largest) {
+    const char *parts[TARE_MAX_DIMS];
+    const int64_t last = -1;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const value *v = &list->as.items[i];
+        if (v->kind != VALUE_TENSOR || v->as.tensor->dtype == TARE_BOOL || i >= TARE_MAX_DIMS) {
+            tare__out_refuse(o, "index_put by anything but integers of the first dimensions");
+            return "";
+        }
+        if (*largest == NULL || v->as.tensor->count > (*largest)->count) *largest = v->as.tensor;
+    }
+    for (uint32_t i = 0; i < list->count; i++) {
+        const tare_tensor *t = list->as.items[i].as.tensor;
+        const char *x = tare__out_cast(o, tare__out_codes(o, t), t->dtype, TARE_INT64);
+        if (t != *largest) x = OUT(o, "Expand", x, OUT(o, "Shape", tare__out_codes(o, *largest)));
+        parts[i] = tare__out_unsqueeze(o, x, &last, 1);
+    }
+    if (list->count == 1) return parts[0];
+    const char *y = tare__out_node(o, "Concat", parts, list->count);
+    tare__out_attr_int(o, "axis", -1);
+    return y;
+}
+
+static void write_index_put(onnx_out *o) {
+    const tare_tensor *x = tare__out_meta(o, 0), *largest = NULL;
+    const value *list = tare__out_call(o)->param[1];
+    const bool adds = tare__out_bool(o, 3, false);
+    if (list == NULL || !tare__value_has_items(list) || list->count == 0) {
+        tare__out_refuse(o, "its indices are missing");
+        return;
+    }
+    if (adds && tare__out_opset(o) < 16) tare__out_refuse(o, "ScatterND adds from opset 16 on");
+    if (tare__out_failed(o)) return;
+    const char *at = places(o, list, &largest);
+    if (tare__out_failed(o) || largest == NULL) return;
+    int64_t shape[2 * TARE_MAX_DIMS];
+    size_t ndim = 0;
+    for (int d = 0; d < largest->ndim; d++) shape[ndim++] = largest->shape[d];
+    for (int d = (int)list->count; d < x->ndim; d++) shape[ndim++] = x->shape[d];
+    if (tare__out_result_other(o) != NULL && list->count < (size_t)x->ndim &&
+        tare__out_result_other(o)->shape[x->ndim - 1] != x->shape[x->ndim - 1])
+        tare__out_refuse(o, "index_put of sizes that follow the batch");
+    const char *values =
+        OUT(o, "Expand", tare__out_operand(o, 2, x->dtype), tare__out_ints(o, shape, ndim));
+    const char *y = OUT(o, "ScatterND", tare__out_input(o, 0), at, values);
+    if (adds) tare__out_attr_text(o, "reduction", "add");
+    tare__out_result(o, y);
+}
+
+static const onnx_write_rule write_rows[] = {
+    {"gather", "GatherElements", .write = write_gather},
+    {"index_put", "ScatterND", .write = write_index_put},
+    {"index_select", "Gather", .write = write_index_select},
+    {"scatter", "ScatterElements", .write = write_scatter},
+    {"scatter_add", "ScatterElements", 16, .write = write_scatter_add},
+    {"scatter_reduce", "ScatterElements", 16, .write = write_scatter_reduce},
+};
+
+const onnx_family tare__onnx_index_family = {.read = ONNX_RULES(read_rows),
+                                             .write = ONNX_WRITE_RULES(write_rows)};

@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every family's table of rules for writing.
-// Private to io/onnx/write.
-#ifndef IO_ONNX_WRITE_RULES_H
-#define IO_ONNX_WRITE_RULES_H
+// Families of ONNX operators. A family's file holds all that its operators need: how nodes of a
+// file are read, which groups of nodes exporters write in place of one operator, and how calls are
+// written as nodes. The manuals of the three are read/import.h, raise/match.h and write/write.h.
+// Private to io/onnx.
+#ifndef IO_ONNX_FAMILIES_FAMILIES_H
+#define IO_ONNX_FAMILIES_FAMILIES_H
 
+#include "io/onnx/read/import.h"
 #include "io/onnx/write/write.h"
 
-#define ONNX_WRITE_FAMILIES(X)                                                                     \
+struct idiom; // io/onnx/raise/match.h
+
+typedef struct onnx_family {
+    onnx_rule_table read;
+    onnx_write_table write;
+    const struct idiom *idioms;
+    size_t idiom_count;
+} onnx_family;
+
+/// In the order in which they are searched.
+#define ONNX_FAMILIES(X)                                                                           \
     X(math)                                                                                        \
     X(activation)                                                                                  \
     X(layer)                                                                                       \
@@ -21,10 +34,14 @@
     X(resize)                                                                                      \
     X(recurrent)                                                                                   \
     X(quantize)                                                                                    \
-    X(quantized)
+    X(quantized)                                                                                   \
+    X(refused)
 
-#define DECLARE(family) extern const onnx_write_table tare__onnx_write_##family##_rules;
-ONNX_WRITE_FAMILIES(DECLARE)
+#define DECLARE(name) extern const onnx_family tare__onnx_##name##_family;
+ONNX_FAMILIES(DECLARE)
 #undef DECLARE
+
+/// Family i in that order; NULL past the last one.
+const onnx_family *tare__onnx_family_at(size_t i);
 
 #endif

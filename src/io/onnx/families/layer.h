@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions and linear layers, for rules of float and of integer ones.
-// Private to io/onnx/write.
-#ifndef IO_ONNX_WRITE_LAYER_H
-#define IO_ONNX_WRITE_LAYER_H
+// Private to io/onnx/families.
+#ifndef IO_ONNX_FAMILIES_LAYER_H
+#define IO_ONNX_FAMILIES_LAYER_H
 
 #include "io/onnx/write/write.h"
 

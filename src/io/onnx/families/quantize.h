@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantizing by the range that is found when the model runs, for rules of layers that do it.
-// Private to io/onnx/write.
-#ifndef IO_ONNX_WRITE_QUANTIZE_H
-#define IO_ONNX_WRITE_QUANTIZE_H
+// Private to io/onnx/families.
+#ifndef IO_ONNX_FAMILIES_QUANTIZE_H
+#define IO_ONNX_FAMILIES_QUANTIZE_H
 
 #include "io/onnx/write/write.h"
 

@@ -3,9 +3,9 @@
 // quantize(op(dequantize(x))).
 #include <string.h>
 
-#include "io/onnx/write/layer.h"
-#include "io/onnx/write/quantize.h"
-#include "io/onnx/write/rules.h"
+#include "io/onnx/families/families.h"
+#include "io/onnx/families/layer.h"
+#include "io/onnx/families/quantize.h"
 #include "io/onnx/write/state.h"
 #include "ops/classes/module_call.h"
 #include "ops/quantized/dynamic.h"
@@ -35,7 +35,7 @@ const char *tare__out_turned_weight(onnx_out *o, const char *w) {
 // --- reference modules ---
 
 // Every weight with parameters of its own is replaced by what it is quantized to.
-static void reference_module(onnx_out *o) {
+static void write_reference_module(onnx_out *o) {
     op_call *call = tare__out_call(o);
     value stand_ins[OP_MAX_PARAMS];
     char name[64];
@@ -120,7 +120,7 @@ static const char *activated(onnx_out *o, const char *y, const quantized_layer *
     return bounded(o, y, layer);
 }
 
-static void layer(onnx_out *o) {
+static void write_layer(onnx_out *o) {
     op_call *call = tare__out_call(o);
     quantized_layer layer = {0};
     tare__out_try(o, tare__call_layer_read(call, &layer));
@@ -152,7 +152,7 @@ static dynamic_spec spec_of(const dynamic_weights *w) {
                           .middle = w->symmetric_zero_point};
 }
 
-static void dynamic_layer(onnx_out *o) {
+static void write_dynamic_layer(onnx_out *o) {
     op_call *call = tare__out_call(o);
     dynamic_weights w = {0};
     bool relu = false;
@@ -174,10 +174,10 @@ static void dynamic_layer(onnx_out *o) {
     tare__out_result(o, relu ? OUT(o, "Relu", y) : y);
 }
 
-static void dynamic_module(onnx_out *o) {
+static void write_dynamic_module(onnx_out *o) {
     const char *op = tare__out_call(o)->module->class->op;
     if (op != NULL && strcmp(op, "linear") == 0)
-        dynamic_layer(o);
+        write_dynamic_layer(o);
     else
         tare__out_refuse(o, "ONNX has no %s whose gates are quantized when they run",
                          tare__out_call(o)->module->class->print_name);
@@ -205,13 +205,13 @@ static void ruled_module(onnx_out *o) {
     tare__out_as(o, rule.rule.op->id, rule.rule.param, OP_MAX_PARAMS);
 }
 
-static void quantized_module(onnx_out *o) {
+static void write_quantized_module(onnx_out *o) {
     const char *op = tare__out_call(o)->module->class->op;
     if (op == NULL)
         tare__out_refuse(o, "nothing writes it");
     else if (strcmp(op, "linear") == 0 || strcmp(op, "conv") == 0 ||
              strcmp(op, "conv_transpose") == 0)
-        layer(o);
+        write_layer(o);
     else if (strcmp(op, "embedding") == 0)
         embedding_module(o);
     else if (strcmp(op, "quantize_per_tensor") == 0 || strcmp(op, "dequantize") == 0)
@@ -222,12 +222,12 @@ static void quantized_module(onnx_out *o) {
         ruled_module(o);
 }
 
-static void observer_module(onnx_out *o) {
+static void write_observer_module(onnx_out *o) {
     tare__out_refuse(o, "observers and fake quantizers are not part of a finished model: convert "
                         "it first");
 }
 
-static void fused_module(onnx_out *o) {
+static void write_fused_module(onnx_out *o) {
     tare__out_refuse(o, "a fused module with two inputs is not written");
 }
 
@@ -241,7 +241,7 @@ static void arithmetic(onnx_out *o) {
                             tare__out_operand(o, 1, TARE_FLOAT32)));
 }
 
-static void ruled(onnx_out *o) {
+static void write_ruled(onnx_out *o) {
     rule_call rule;
     bool known = false;
     tare__out_try(o, tare__function_rule_bind(tare__out_call(o), &rule, &known));
@@ -256,40 +256,40 @@ static void ruled(onnx_out *o) {
         "quantized." name "_relu", nodes ", Relu", .write = function                               \
     }
 #define FLOATS(name, nodes)                                                                        \
-    { "quantized." name "_float", nodes, .write = layer }
+    { "quantized." name "_float", nodes, .write = write_layer }
 
 // clang-format off
-static const onnx_write_rule rows[] = {
-    {"dynamic.module", "DynamicQuantizeLinear, Gemm, MatMul", .write = dynamic_module},
-    {"fused.module", "", .write = fused_module},
-    {"observer.module", "", .write = observer_module},
-    {"quantized.module", "Conv, Gemm, MatMul, and those of the float operators", .write = quantized_module},
-    {"reference.module", "those of the float module", .write = reference_module},
+static const onnx_write_rule write_rows[] = {
+    {"dynamic.module", "DynamicQuantizeLinear, Gemm, MatMul", .write = write_dynamic_module},
+    {"fused.module", "", .write = write_fused_module},
+    {"observer.module", "", .write = write_observer_module},
+    {"quantized.module", "Conv, Gemm, MatMul, and those of the float operators", .write = write_quantized_module},
+    {"reference.module", "those of the float module", .write = write_reference_module},
     FLOATS("linear", "Gemm, MatMul"),
-    {"quantized.linear_decomposed_dynamic", "DynamicQuantizeLinear, Gemm, MatMul", .write = dynamic_layer},
-    {"quantized.linear_relu_decomposed_dynamic", "DynamicQuantizeLinear, Gemm, MatMul, Relu", .write = dynamic_layer},
-    {ONNX_RULED, "those of the float operator", .write = ruled},
+    {"quantized.linear_decomposed_dynamic", "DynamicQuantizeLinear, Gemm, MatMul", .write = write_dynamic_layer},
+    {"quantized.linear_relu_decomposed_dynamic", "DynamicQuantizeLinear, Gemm, MatMul, Relu", .write = write_dynamic_layer},
+    {ONNX_RULED, "those of the float operator", .write = write_ruled},
     AND_RELU("add", "Add", arithmetic),
     AND_RELU("mul", "Mul", arithmetic),
-    AND_RELU("linear", "Gemm, MatMul", layer),
-    AND_RELU("conv1d", "Conv", layer),
-    AND_RELU("conv2d", "Conv", layer),
-    AND_RELU("conv3d", "Conv", layer),
-    AND_RELU("conv2d_add", "Conv, Add", layer),
-    {"quantized.conv_transpose1d", "ConvTranspose", .write = layer},
-    {"quantized.conv_transpose2d", "ConvTranspose", .write = layer},
-    {"quantized.conv_transpose3d", "ConvTranspose", .write = layer},
+    AND_RELU("linear", "Gemm, MatMul", write_layer),
+    AND_RELU("conv1d", "Conv", write_layer),
+    AND_RELU("conv2d", "Conv", write_layer),
+    AND_RELU("conv3d", "Conv", write_layer),
+    AND_RELU("conv2d_add", "Conv, Add", write_layer),
+    {"quantized.conv_transpose1d", "ConvTranspose", .write = write_layer},
+    {"quantized.conv_transpose2d", "ConvTranspose", .write = write_layer},
+    {"quantized.conv_transpose3d", "ConvTranspose", .write = write_layer},
     FLOATS("conv1d", "Conv"),
     FLOATS("conv2d", "Conv"),
     FLOATS("conv3d", "Conv"),
     FLOATS("conv_transpose1d", "ConvTranspose"),
     FLOATS("conv_transpose2d", "ConvTranspose"),
     FLOATS("conv_transpose3d", "ConvTranspose"),
-    {"quantized.linear_dynamic", "DynamicQuantizeLinear, Gemm, MatMul", .write = dynamic_layer},
-    {"quantized.linear_relu_dynamic", "DynamicQuantizeLinear, Gemm, MatMul, Relu", .write = dynamic_layer},
-    {"quantized.linear_dynamic_fp16", "Gemm, MatMul", .write = dynamic_layer},
-    {"quantized.linear_relu_dynamic_fp16", "Gemm, MatMul, Relu", .write = dynamic_layer},
+    {"quantized.linear_dynamic", "DynamicQuantizeLinear, Gemm, MatMul", .write = write_dynamic_layer},
+    {"quantized.linear_relu_dynamic", "DynamicQuantizeLinear, Gemm, MatMul, Relu", .write = write_dynamic_layer},
+    {"quantized.linear_dynamic_fp16", "Gemm, MatMul", .write = write_dynamic_layer},
+    {"quantized.linear_relu_dynamic_fp16", "Gemm, MatMul, Relu", .write = write_dynamic_layer},
 };
 // clang-format on
 
-const onnx_write_table tare__onnx_write_quantized_rules = ONNX_WRITE_RULES(rows);
+const onnx_family tare__onnx_quantized_family = {.write = ONNX_WRITE_RULES(write_rows)};

@@ -1,8 +1,281 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of tensors, and tensors put together, as ONNX.
+// Slices of tensors, tensors joined, and padding, in ONNX.
+#include <stdlib.h>
 #include <string.h>
 
-#include "io/onnx/write/rules.h"
+#include "core/math/float_to_int.h"
+#include "io/onnx/families/families.h"
+#include "io/onnx/read/rules_common.h"
+
+// --- reading ---
+
+static tare_status translate_concat(onnx_call *c) {
+    const size_t count = tare__onnx_input_count(c);
+    value list;
+    const tare_tensor *t = NULL;
+    int64_t axis;
+    value *items = tare__arena_array(tare__onnx_arena(c), count + 1, sizeof *items);
+    if (items == NULL) return tare__out_of_memory(tare__onnx_error(c));
+    for (size_t i = 0; i < count; i++) TARE_TRY(tare__onnx_need_input(c, i, "inputs", &items[i]));
+    TARE_TRY(tare__onnx_need_meta(c, 0, "inputs", &t));
+    TARE_TRY(tare__onnx_attr_axis(c, "axis", 0, t->ndim, &axis));
+    if (count == 1) return tare__onnx_give(c, &items[0]);
+    TARE_TRY(tare__onnx_list(c, items, count, &list));
+    const value args[] = {list, tare__int(axis)};
+    return tare__onnx_one(c, "torch.cat", 2, args);
+}
+
+// The sizes of the parts: the attribute before opset 13, then an input; without either they are
+// equal, but the last, which may be smaller.
+static tare_status read_parts(onnx_call *c, int64_t total, size_t outputs, int64_t *sizes,
+                              bool *equal) {
+    size_t count = 0;
+    bool given = false;
+    int64_t declared = (int64_t)outputs;
+    if (tare__onnx_opset(c) < 13)
+        TARE_TRY(tare__onnx_attr_ints(c, "split", outputs, sizes, &count, &given));
+    else
+        TARE_TRY(tare__onnx_input_ints(c, 1, "split", outputs, sizes, &count, &given));
+    if (tare__onnx_opset(c) >= 18)
+        TARE_TRY(tare__onnx_attr_int(c, "num_outputs", declared, &declared));
+    if (declared != (int64_t)outputs || (given && count != outputs))
+        return tare__onnx_malformed(c, "the number of parts differs from that of the %zu outputs",
+                                    outputs);
+    const int64_t each = (total + declared - 1) / declared;
+    int64_t left = total;
+    *equal = true;
+    for (size_t i = 0; i < outputs; i++) {
+        if (!given) sizes[i] = left < each ? left : each;
+        *equal = *equal && sizes[i] == sizes[0];
+        left -= sizes[i];
+    }
+    return TARE_OK;
+}
+
+static tare_status translate_split(onnx_call *c) {
+    value x, parts, list;
+    const tare_tensor *t = NULL;
+    int64_t axis;
+    bool equal = false;
+    const size_t outputs = tare__onnx_output_count(c);
+    int64_t *sizes = tare__arena_array(tare__onnx_arena(c), outputs + 1, sizeof *sizes);
+    if (sizes == NULL) return tare__out_of_memory(tare__onnx_error(c));
+    TARE_TRY(tare__onnx_need_first(c, "input", &x, &t));
+    TARE_TRY(tare__onnx_attr_axis(c, "axis", 0, t->ndim, &axis));
+    if (outputs == 0) return tare__onnx_malformed(c, "there are no outputs");
+    TARE_TRY(read_parts(c, t->shape[axis], outputs, sizes, &equal));
+    if (equal && sizes[0] > 0) {
+        TARE_TRY(
+            ONNX_CALL(c, &parts, "torch.chunk", x, tare__int((int64_t)outputs), tare__int(axis)));
+    } else {
+        TARE_TRY(tare__onnx_ints(c, sizes, outputs, &list));
+        TARE_TRY(ONNX_CALL(c, &parts, "torch.split", x, list, tare__int(axis)));
+    }
+    for (size_t i = 0; i < outputs; i++) {
+        if (!tare__onnx_wants_output(c, i)) continue;
+        value part;
+        TARE_TRY(tare__onnx_item(c, &parts, (int64_t)i, &part));
+        tare__onnx_set_output(c, i, &part);
+    }
+    return TARE_OK;
+}
+
+// --- Slice ---
+
+typedef struct cut {
+    int64_t start, stop, step; // step > 0, counted on the flipped dimension where `flipped`
+    bool named, flipped;
+} cut;
+
+static int64_t bounded(int64_t i, int64_t least, int64_t most) {
+    return i < least ? least : i > most ? most : i;
+}
+
+// Python's rule for one dimension; a negative step runs over the flipped dimension.
+static void cut_dim(int64_t size, int64_t start, int64_t stop, int64_t step, cut *out) {
+    if (start < 0) start = start < -size ? -1 : start + size;
+    if (stop < 0) stop = stop < -size ? -1 : stop + size;
+    *out = (cut){.named = true, .flipped = step < 0, .step = step < 0 ? -step : step};
+    if (step > 0) {
+        out->start = bounded(start, 0, size);
+        out->stop = bounded(stop, 0, size);
+        return;
+    }
+    out->start = size - 1 - bounded(start, -1, size - 1);
+    out->stop = size - 1 - bounded(stop, -1, size - 1);
+}
+
+static tare_status read_cuts(onnx_call *c, const tare_tensor *t, cut *cuts) {
+    int64_t starts[TARE_MAX_DIMS], ends[TARE_MAX_DIMS], axes[TARE_MAX_DIMS], steps[TARE_MAX_DIMS];
+    size_t count, end_count, axis_count, step_count;
+    bool has_axes, has_steps;
+    TARE_TRY(tare__onnx_input_ints(c, 1, "starts", TARE_MAX_DIMS, starts, &count, NULL));
+    TARE_TRY(tare__onnx_input_ints(c, 2, "ends", TARE_MAX_DIMS, ends, &end_count, NULL));
+    TARE_TRY(tare__onnx_input_ints(c, 3, "axes", TARE_MAX_DIMS, axes, &axis_count, &has_axes));
+    TARE_TRY(tare__onnx_input_ints(c, 4, "steps", TARE_MAX_DIMS, steps, &step_count, &has_steps));
+    if (end_count != count || (has_axes && axis_count != count) ||
+        (has_steps && step_count != count) || count > (size_t)t->ndim)
+        return tare__onnx_malformed(c, "starts, ends, axes and steps differ in length");
+    for (size_t i = 0; i < count; i++) {
+        int64_t axis = (int64_t)i;
+        if (has_axes) TARE_TRY(tare__onnx_axis(c, axes[i], t->ndim, &axis));
+        const int64_t step = has_steps ? steps[i] : 1;
+        if (step == 0 || step == INT64_MIN)
+            return tare__onnx_malformed(c, "a step is out of range");
+        cut_dim(t->shape[axis], starts[i], ends[i], step, &cuts[axis]);
+    }
+    return TARE_OK;
+}
+
+// start:stop:step as Python would write it: what is the default is left out.
+static tare_status slice_value(onnx_call *c, const cut *k, int64_t size, value *out) {
+    *out = tare__value_sequence(tare__onnx_arena(c), VALUE_SLICE, 3);
+    if (out->as.items == NULL) return tare__out_of_memory(tare__onnx_error(c));
+    if (!k->named) return TARE_OK;
+    if (k->start > 0) out->as.items[0] = tare__int(k->start);
+    if (k->stop < size) out->as.items[1] = tare__int(k->stop);
+    if (k->step > 1) out->as.items[2] = tare__int(k->step);
+    return TARE_OK;
+}
+
+static bool takes_all(const cut *k, int64_t size) {
+    return !k->named || (k->start == 0 && k->stop >= size && k->step == 1);
+}
+
+static tare_status flip_dims(onnx_call *c, const cut *cuts, int ndim, value *x) {
+    int64_t dims[TARE_MAX_DIMS];
+    size_t count = 0;
+    value list;
+    for (int d = 0; d < ndim; d++)
+        if (cuts[d].flipped) dims[count++] = d;
+    if (count == 0) return TARE_OK;
+    TARE_TRY(tare__onnx_ints(c, dims, count, &list));
+    return ONNX_CALL(c, x, "torch.flip", *x, list);
+}
+
+static tare_status translate_slice(onnx_call *c) {
+    value x, items[TARE_MAX_DIMS], index;
+    const tare_tensor *t = NULL;
+    cut cuts[TARE_MAX_DIMS] = {0};
+    size_t count = 0;
+    TARE_TRY(tare__onnx_need_first(c, "data", &x, &t));
+    const tare_tensor in = {.ndim = t->ndim, .dtype = t->dtype};
+    int64_t shape[TARE_MAX_DIMS];
+    memcpy(shape, t->shape, sizeof shape);
+    TARE_TRY(read_cuts(c, t, cuts));
+    TARE_TRY(flip_dims(c, cuts, in.ndim, &x));
+    for (int d = 0; d < in.ndim; d++)
+        if (!takes_all(&cuts[d], shape[d])) count = (size_t)d + 1;
+    if (count == 0) return tare__onnx_give(c, &x);
+    for (size_t i = 0; i < count; i++) TARE_TRY(slice_value(c, &cuts[i], shape[i], &items[i]));
+    index = items[0];
+    if (count > 1) {
+        index = tare__value_sequence(tare__onnx_arena(c), VALUE_TUPLE, (uint32_t)count);
+        if (index.as.items == NULL) return tare__out_of_memory(tare__onnx_error(c));
+        memcpy(index.as.items, items, count * sizeof *items);
+    }
+    const value args[] = {x, index};
+    return tare__onnx_one(c, "operator.getitem", 2, args);
+}
+
+// --- Pad ---
+
+enum { MOST_AMOUNTS = 2 * TARE_MAX_DIMS };
+
+// [begin of each axis.., end of each axis..] becomes torch's pairs, the last dimension first;
+// dimensions in front that are not padded are left out.
+static tare_status read_pads(onnx_call *c, const tare_tensor *t, int64_t *amounts, size_t *count) {
+    int64_t pads[MOST_AMOUNTS], axes[TARE_MAX_DIMS];
+    size_t pad_count, axis_count = 0;
+    bool has_axes = false;
+    TARE_TRY(tare__onnx_input_ints(c, 1, "pads", MOST_AMOUNTS, pads, &pad_count, NULL));
+    if (tare__onnx_opset(c) >= 18)
+        TARE_TRY(tare__onnx_input_ints(c, 3, "axes", TARE_MAX_DIMS, axes, &axis_count, &has_axes));
+    for (int d = 0; !has_axes && d < t->ndim; d++) axes[axis_count++] = d;
+    if (pad_count != 2 * axis_count)
+        return tare__onnx_malformed(c, "%zu pads for %zu axes", pad_count, axis_count);
+    memset(amounts, 0, MOST_AMOUNTS * sizeof *amounts);
+    *count = 0;
+    for (size_t i = 0; i < axis_count; i++) {
+        int64_t axis;
+        TARE_TRY(tare__onnx_axis(c, axes[i], t->ndim, &axis));
+        const size_t pair = (size_t)(t->ndim - 1 - (int)axis);
+        amounts[2 * pair] = pads[i];
+        amounts[2 * pair + 1] = pads[axis_count + i];
+        const bool pads_any = pads[i] != 0 || pads[axis_count + i] != 0;
+        if (pads_any && *count < 2 * pair + 2) *count = 2 * pair + 2;
+    }
+    return TARE_OK;
+}
+
+static tare_status translate_pad(onnx_call *c) {
+    static const char *const modes[] = {"constant", "reflect", "replicate", "circular"};
+    value args[4];
+    const tare_tensor *t = NULL;
+    int64_t amounts[MOST_AMOUNTS];
+    size_t count = 0, mode = 0;
+    double fill;
+    TARE_TRY(tare__onnx_need_first(c, "data", &args[0], &t));
+    const bool is_float = tare__dtype(t->dtype)->is_float;
+    TARE_TRY(ONNX_CHOICE(c, "mode", "constant", &mode, "constant", "reflect", "edge", "wrap"));
+    TARE_TRY(read_pads(c, t, amounts, &count));
+    TARE_TRY(tare__onnx_input_number(c, 2, "constant_value", 0, &fill));
+    if (count == 0) return tare__onnx_give(c, &args[0]);
+    TARE_TRY(tare__onnx_int_tuple(c, amounts, count, &args[1]));
+    args[2] = tare__string(modes[mode]);
+    args[3] = is_float ? tare__float(fill) : tare__int(tare__cut_int64(fill));
+    return tare__onnx_one(c, "torch.nn.functional.pad", mode == 0 ? 4 : 3, args);
+}
+
+// --- CenterCropPad: every axis is cut, or padded with zeros, around its middle ---
+
+static tare_status crop_or_pad(onnx_call *c, value *x, int64_t axis, int64_t wanted) {
+    const tare_tensor *t = tare__onnx_meta(c, x);
+    const int64_t size = t->shape[axis], ndim = t->ndim;
+    if (size >= wanted)
+        return size == wanted ? TARE_OK
+                              : ONNX_CALL(c, x, "torch.narrow", *x, tare__int(axis),
+                                          tare__int((size - wanted) / 2), tare__int(wanted));
+    int64_t amounts[MOST_AMOUNTS] = {0};
+    value list;
+    const size_t pair = (size_t)(ndim - 1 - axis);
+    amounts[2 * pair] = (wanted - size) / 2;
+    amounts[2 * pair + 1] = wanted - size - (wanted - size) / 2;
+    TARE_TRY(tare__onnx_int_tuple(c, amounts, 2 * pair + 2, &list));
+    return ONNX_CALL(c, x, "torch.nn.functional.pad", *x, list);
+}
+
+static tare_status translate_center_crop_pad(onnx_call *c) {
+    value x;
+    const tare_tensor *t = NULL;
+    int64_t wanted[TARE_MAX_DIMS], axes[TARE_MAX_DIMS];
+    size_t count, axis_count = 0;
+    bool has_axes = false;
+    TARE_TRY(tare__onnx_need_first(c, "input_data", &x, &t));
+    const int ndim = t->ndim;
+    TARE_TRY(tare__onnx_input_ints(c, 1, "shape", TARE_MAX_DIMS, wanted, &count, NULL));
+    TARE_TRY(tare__onnx_attr_ints(c, "axes", TARE_MAX_DIMS, axes, &axis_count, &has_axes));
+    for (int d = 0; !has_axes && d < ndim; d++) axes[axis_count++] = d;
+    if (axis_count != count)
+        return tare__onnx_malformed(c, "%zu sizes for %zu axes", count, axis_count);
+    for (size_t i = 0; i < count; i++) {
+        int64_t axis;
+        TARE_TRY(tare__onnx_axis(c, axes[i], ndim, &axis));
+        if (wanted[i] < 0) return tare__onnx_malformed(c, "a size is negative");
+        TARE_TRY(crop_or_pad(c, &x, axis, wanted[i]));
+    }
+    return tare__onnx_give(c, &x);
+}
+
+static const onnx_rule read_rows[] = {
+    {"CenterCropPad", 18, .translate = translate_center_crop_pad},
+    {"Concat", .translate = translate_concat},
+    {"Pad", .translate = translate_pad},
+    {"Slice", .translate = translate_slice},
+    {"Split", .translate = translate_split},
+};
+
+// --- writing ---
 
 enum { MOST_LISTED = 256 };
 
@@ -13,7 +286,7 @@ typedef struct slices {
     size_t count;
 } slices;
 
-static const char *cut(onnx_out *o, const slices *s, const char *x) {
+static const char *cut_slices(onnx_out *o, const slices *s, const char *x) {
     if (s->count == 0) return x;
     return OUT(o, "Slice", x, tare__out_ints(o, s->start, s->count),
                tare__out_ints(o, s->end, s->count), tare__out_ints(o, s->axis, s->count),
@@ -159,19 +432,19 @@ static void index_by(onnx_out *o, const value *index) {
     if (tare__out_failed(o)) return;
     if (p.chosen_count > 0 && p.taken_count + p.put_count > 0)
         tare__out_refuse(o, "an index of tensors together with ints or None");
-    const char *y = cut(o, &p.cuts, tare__out_input(o, 0));
+    const char *y = cut_slices(o, &p.cuts, tare__out_input(o, 0));
     y = choose(o, &p, y);
     for (size_t i = p.taken_count; i-- > 0;) y = take(o, y, p.taken[i], p.at[i]);
     if (p.put_count > 0) y = tare__out_unsqueeze(o, y, p.put, p.put_count);
     tare__out_result(o, y == tare__out_input(o, 0) ? OUT(o, "Identity", y) : y);
 }
 
-static void getitem(onnx_out *o) {
+static void write_getitem(onnx_out *o) {
     index_by(o, tare__out_call(o)->param[1]);
 }
 
 // aten.index: None keeps a dimension, as a full slice does.
-static void index_list(onnx_out *o) {
+static void write_index_list(onnx_out *o) {
     const value *given = tare__out_call(o)->param[1];
     op_call *call = tare__out_call(o);
     if (given == NULL || !tare__value_has_items(given)) {
@@ -190,7 +463,7 @@ static void index_list(onnx_out *o) {
 }
 
 // x.T and its kin.
-static void attribute(onnx_out *o) {
+static void write_attribute(onnx_out *o) {
     const char *name = tare__out_text(o, 1, "");
     const int ndim = tare__out_meta(o, 0)->ndim;
     const char *x = tare__out_input(o, 0);
@@ -206,7 +479,7 @@ static void attribute(onnx_out *o) {
 
 // --- one part ---
 
-static void narrow(onnx_out *o) {
+static void write_narrow(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0);
     const int64_t axis = tare__out_dim(o, 1, 0, x->ndim), start = tare__out_int(o, 2, 0);
     const int64_t end = start + tare__out_int(o, 3, 0);
@@ -214,12 +487,12 @@ static void narrow(onnx_out *o) {
                                         start < 0 && end >= 0 ? INT64_MAX : end, 1));
 }
 
-static void select_one(onnx_out *o) {
+static void write_select_one(onnx_out *o) {
     const int64_t axis = tare__out_dim(o, 1, 0, tare__out_meta(o, 0)->ndim);
     tare__out_result(o, take(o, tare__out_input(o, 0), tare__out_int(o, 2, 0), axis));
 }
 
-static void slice(onnx_out *o) {
+static void write_slice(onnx_out *o) {
     const int64_t axis = tare__out_dim(o, 1, 0, tare__out_meta(o, 0)->ndim);
     tare__out_result(o, tare__out_slice(o, tare__out_input(o, 0), axis, tare__out_int(o, 2, 0),
                                         tare__out_int(o, 3, INT64_MAX), tare__out_int(o, 4, 1)));
@@ -250,7 +523,7 @@ static bool is_batch(onnx_out *o, int64_t axis) {
     return other != NULL && axis < y->ndim && other->shape[axis] != y->shape[axis];
 }
 
-static void slice_scatter(onnx_out *o) {
+static void write_slice_scatter(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0);
     const int64_t axis = tare__out_dim(o, 2, 0, x->ndim);
     if (tare__out_failed(o)) return;
@@ -263,7 +536,7 @@ static void slice_scatter(onnx_out *o) {
     replace(o, tare__out_input(o, 1), axis, start, end, size);
 }
 
-static void select_scatter(onnx_out *o) {
+static void write_select_scatter(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0);
     const int64_t axis = tare__out_dim(o, 2, 0, x->ndim);
     if (tare__out_failed(o)) return;
@@ -306,10 +579,10 @@ static void parts_of(onnx_out *o, size_t dim_at, bool drops_dim) {
         start += size;
     }
 }
-static void split(onnx_out *o) {
+static void write_split(onnx_out *o) {
     parts_of(o, 2, false);
 }
-static void unbind(onnx_out *o) {
+static void write_unbind(onnx_out *o) {
     parts_of(o, 1, true);
 }
 
@@ -348,12 +621,12 @@ static const char *join(onnx_out *o, const char *op_type, int64_t axis, bool sta
     return made;
 }
 
-static void cat(onnx_out *o) {
+static void write_cat(onnx_out *o) {
     const int64_t axis = tare__out_dim(o, 1, 0, tare__out_result_meta(o)->ndim);
     tare__out_result(o, join(o, "Concat", axis, false));
 }
 
-static void stack(onnx_out *o) {
+static void write_stack(onnx_out *o) {
     const int64_t axis = tare__out_dim(o, 1, 0, tare__out_result_meta(o)->ndim);
     tare__out_result(o, join(o, "Concat", axis, true));
 }
@@ -365,7 +638,7 @@ typedef struct pad_sizes {
 } pad_sizes;
 
 // torch counts from the last dimension, in pairs.
-static pad_sizes read_pads(onnx_out *o) {
+static pad_sizes torch_pads(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0);
     int64_t given[2 * TARE_MAX_DIMS];
     size_t count = 0;
@@ -383,7 +656,7 @@ static pad_sizes read_pads(onnx_out *o) {
 }
 
 static void pad_by(onnx_out *o, const char *mode, const char *number) {
-    const pad_sizes p = read_pads(o);
+    const pad_sizes p = torch_pads(o);
     const size_t count = 2 * (size_t)tare__out_meta(o, 0)->ndim;
     const char *y = OUT(o, "Pad", tare__out_input(o, 0), tare__out_ints(o, p.pads, count), number);
     tare__out_attr_text(o, "mode", mode);
@@ -394,7 +667,7 @@ static void pad_by(onnx_out *o, const char *mode, const char *number) {
 static void wrap(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0);
     const char *y = tare__out_input(o, 0), *parts[3];
-    pad_sizes p = read_pads(o);
+    pad_sizes p = torch_pads(o);
     for (int d = 0; d < x->ndim && !tare__out_failed(o); d++) {
         const int64_t before = p.pads[d], after = p.pads[x->ndim + d];
         size_t count = 0;
@@ -409,7 +682,7 @@ static void wrap(onnx_out *o) {
     tare__out_result(o, y);
 }
 
-static void pad(onnx_out *o) {
+static void write_pad(onnx_out *o) {
     const char *mode = tare__out_text(o, 2, "constant");
     const tare_tensor *x = tare__out_meta(o, 0);
     if (strcmp(mode, "constant") == 0) {
@@ -427,26 +700,27 @@ static void pad(onnx_out *o) {
     }
 }
 
-static void zero_pad(onnx_out *o) {
+static void write_zero_pad(onnx_out *o) {
     pad_by(o, "constant", "");
 }
 
-static const onnx_write_rule rows[] = {
-    {"cat", "Concat", .write = cat},
-    {"chunk", "Slice", .write = split},
-    {"getattr", "Transpose", .write = attribute},
-    {"getitem", "Slice, Gather, Unsqueeze", .write = getitem},
-    {"index", "Gather, GatherND", .write = index_list},
-    {"narrow", "Slice", .write = narrow},
-    {"pad", "Pad", .write = pad},
-    {"select", "Gather", .write = select_one},
-    {"select_scatter", "Slice, Concat", .write = select_scatter},
-    {"slice", "Slice", .write = slice},
-    {"slice_scatter", "Slice, Concat", .write = slice_scatter},
-    {"split", "Slice", .write = split},
-    {"stack", "Unsqueeze, Concat", .write = stack},
-    {"unbind", "Gather", .write = unbind},
-    {"zero_pad", "Pad", .write = zero_pad},
+static const onnx_write_rule write_rows[] = {
+    {"cat", "Concat", .write = write_cat},
+    {"chunk", "Slice", .write = write_split},
+    {"getattr", "Transpose", .write = write_attribute},
+    {"getitem", "Slice, Gather, Unsqueeze", .write = write_getitem},
+    {"index", "Gather, GatherND", .write = write_index_list},
+    {"narrow", "Slice", .write = write_narrow},
+    {"pad", "Pad", .write = write_pad},
+    {"select", "Gather", .write = write_select_one},
+    {"select_scatter", "Slice, Concat", .write = write_select_scatter},
+    {"slice", "Slice", .write = write_slice},
+    {"slice_scatter", "Slice, Concat", .write = write_slice_scatter},
+    {"split", "Slice", .write = write_split},
+    {"stack", "Unsqueeze, Concat", .write = write_stack},
+    {"unbind", "Gather", .write = write_unbind},
+    {"zero_pad", "Pad", .write = write_zero_pad},
 };
 
-const onnx_write_table tare__onnx_write_select_rules = ONNX_WRITE_RULES(rows);
+const onnx_family tare__onnx_select_family = {.read = ONNX_RULES(read_rows),
+                                              .write = ONNX_WRITE_RULES(write_rows)};
