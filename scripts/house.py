@@ -24,14 +24,13 @@ SOURCES = sorted(p for p in (ROOT / "src").rglob("*") if p.suffix in (".c", ".h"
 OPERATORS = {
     "hardswish": r"hardswish",
     "layer_norm": r"layer_?norm",
-    "softmax": r"(?<!log_)(?<!log)softmax",
+    "softmax": r"(?<!log_)(?<!log)softmax(?!CrossEntropyLoss)",
     "conv+relu": r"conv\w*_?relu",
 }
 # Rooms that ask ids and traits, never names.
 NAMELESS = ("flow", "quantizers", "runtime")
 # Except files that are lists of torch's own names, or code of torch's.
 NAMES_BY_NATURE = {
-    "flow/lower/fx/tables.c": "torch's list of what it lowers, which follows no rule",
     "flow/export/reference.c": "patterns and replacements, written as torch code",
     "quantizers/patterns/ready_patterns.c": "patterns, written as torch code",
     "quantizers/patterns/partitions.c": "torch's list of names that mean the same source",
@@ -69,6 +68,8 @@ def files_that_know(pattern):
 def operator_ids():
     """Operators' ids without their namespace: what rows of the operator table begin with, and src/ops/ids.def."""
     ids = set(re.findall(r'"(?:\w+\.)?(\w+)"\)', text_of(ROOT / "src/ops/ids.def")))
+    for path in (ROOT / "src/ops/rows").glob("*.def"):
+        ids |= set(re.findall(r'^RULED(?:_OWN)?\("(\w+)"', text_of(path), re.M))
     for path in (ROOT / "src/ops").rglob("*.c"):
         rows = code_of(path).partition("op_info rows[] = ")[2]
         ids |= set(re.findall(r'\.id = "(?:\w+\.)?(\w+)"', rows))
@@ -208,7 +209,7 @@ def rows(objects):
     yield "lines of a function outside kernels, median", statistics.median(lengths), None, None, []
 
 
-LIMITS = {"hardswish": 11, "layer_norm": 17, "softmax": 23, "conv+relu": 5, "literals": 0, "cycle": 12, "words": 0, "tests": 10}
+LIMITS = {"hardswish": 6, "layer_norm": 8, "softmax": 15, "conv+relu": 5, "literals": 0, "cycle": 12, "words": 0, "tests": 10}
 
 
 def main():

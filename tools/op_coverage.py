@@ -3,7 +3,7 @@
 """Writes docs/operators.md: which operators of torch and of ONNX tare knows, and which it lacks.
 
 The operators that there are stand in tools/operator_sets.json: torch's core set, ONNX's default domain, and what
-exported programs of a list of networks call. What tare knows is read from its sources: src/ops/signatures.c has a row for
+exported programs of a list of networks call. What tare knows is read from its sources: src/ops/rows/ has a signature for
 every overload of the operator tables, src/ops/refused.c and src/io/onnx/families/refused.c say what is refused and why.
 
 usage: op_coverage.py              write docs/operators.md
@@ -136,7 +136,8 @@ def table(path, pattern):
 
 
 def known_overloads():
-    known = set(re.findall(r'^    "([\w.]+)\(', (ROOT / "src/ops/signatures.c").read_text(), re.M))
+    known = {name for path in ROOT.glob("src/ops/rows/*.def")
+             for name in re.findall(r'^SIGNATURE\("([\w.]+)\(', path.read_text(), re.M)}
     flow = re.findall(r'^    FLOW\("(\w+)"', (ROOT / "src/ops/families/flow.c").read_text(), re.M)
     others = {name for path in ROOT.glob("src/ops/families/*.c")
               for name in re.findall(r"torch\.ops\.(transformers\.\w+\.\w+)", path.read_text())}

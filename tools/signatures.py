@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the rows of src/ops/signatures.c: what arguments the overloads of aten and of
+"""Writes the signatures in src/ops/rows/: what arguments the overloads of aten and of
 quantized_decomposed take, and with which defaults.
 
-Run it where torch is installed when an operator table has got another spelling of torch's: the rows are
-those of the overloads that `src/ops` names, of those that the file has, and of NAME ("aten.add.Tensor",
-where a macro makes the name). It rewrites the file in place.
+Run it where torch is installed when an operator table has got another spelling of torch's. A family's
+file has the overloads that its rows in src/ops name, and those that it has already; FAMILY:NAME
+("unary:aten.frac.default") adds one whose name a macro makes. The files are rewritten in place.
 
-usage: signatures.py [NAME..]
+usage: signatures.py [FAMILY:NAME..]
 """
 import pathlib
 import re
@@ -17,18 +17,26 @@ import torch
 import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TABLE = ROOT / "src/ops/signatures.c"
+ROWS = ROOT / "src/ops/rows"
+TITLE = "\n// Signatures, written by tools/signatures.py.\n"
 LETTERS = {"SymInt": "i", "int": "i", "Scalar": "i", "float": "f", "bool": "b", "str": "s", "Tensor": "T"}
 
 
 def known():
-    """Names of the rows that there are, and every other spelling in a row's strings."""
-    names = set(re.findall(r'^    "([\w.]+)\(', TABLE.read_text(), re.M)) | set(sys.argv[1:])
+    """Family -> names of the rows that there are, and every other spelling in the strings of its source."""
+    names = {path.stem: set(re.findall(r'^SIGNATURE\("([\w.]+)\(', path.read_text(), re.M)) for path in ROWS.glob("*.def")}
+    del names["rows"]
+    for argument in sys.argv[1:]:
+        family, _, name = argument.partition(":")
+        names[family].add(name)
+    listed = set().union(*names.values())
     for path in ROOT.glob("src/ops/**/*.c"):
         text = path.read_text()
-        names |= {f"aten.{n}" for n in re.findall(r'(?:ATEN\("|torch\.ops\.aten\.)(\w+\.\w+)', text)}
-        names |= {f"quantized_decomposed.{n}" for n in re.findall(r"quantized_decomposed\.(\w+\.\w+)", text)}
-    return sorted(names)
+        found = {f"aten.{n}" for n in re.findall(r'(?:ATEN\("|torch\.ops\.aten\.)(\w+\.\w+)', text)}
+        found |= {f"quantized_decomposed.{n}" for n in re.findall(r"quantized_decomposed\.(\w+\.\w+)", text)}
+        if path.stem in names:
+            names[path.stem] |= found - listed
+    return names
 
 
 def split(text):
@@ -81,14 +89,15 @@ def row(name):
         results = " ".join(result(r) for r in split(results[1:-1]))
     else:
         results = result(results)
-    return f'    "{name}({params}) {results}"'.rstrip() + ",\n"
+    return f'SIGNATURE("{name}({params}) {results}")\n'
 
 
 def main():
-    rows = "".join(filter(None, map(row, known())))
-    begin, end = "static const char *const rows[] = {\n", "};\n// clang-format on"
-    head, rest = TABLE.read_text().split(begin)
-    TABLE.write_text(head + begin + rows + end + rest.split(end)[1])
+    for family, names in known().items():
+        path = ROWS / f"{family}.def"
+        rows = "".join(filter(None, map(row, sorted(names))))
+        others = re.sub(r"\nSIGNATURE\(.*", "", path.read_text()).replace(TITLE.rstrip("\n"), "").rstrip("\n")
+        path.write_text(others + "\n" + (TITLE + rows if rows else ""))
 
 
 if __name__ == "__main__":

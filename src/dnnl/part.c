@@ -20,15 +20,8 @@ typedef struct eltwise {
     float alpha, beta;
 } eltwise;
 static const eltwise functions[ELEMENT_COUNT] = {
-    [ELEMENT_RELU] = {dnnl_eltwise_relu},
-    [ELEMENT_RELU6] = {dnnl_eltwise_clip, true, 0, 6},
-    [ELEMENT_CLAMP] = {dnnl_eltwise_clip},
-    [ELEMENT_LEAKY_RELU] = {dnnl_eltwise_relu},
-    [ELEMENT_SIGMOID] = {dnnl_eltwise_logistic},
-    [ELEMENT_TANH] = {dnnl_eltwise_tanh},
-    [ELEMENT_SILU] = {dnnl_eltwise_swish, true, 1, 0},
-    [ELEMENT_HARDSWISH] = {dnnl_eltwise_hardswish},
-    [ELEMENT_GELU] = {dnnl_eltwise_gelu_erf},
+#define FUSED(kind, ...) [ELEMENT_##kind] = {__VA_ARGS__},
+#include "core/math/elements.def"
 };
 
 bool tare__float_layer_applies(element_kind kind) {

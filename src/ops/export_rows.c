@@ -26,65 +26,10 @@
 #define ACTIVATION(name, params)                                                                   \
     { name ".default", "FTM", "input" params " inplace" }
 
-// clang-format off
 static const export_row rows[] = {
-    CONV(1), CONV(2), CONV(3),
-    {"conv_transpose1d.default", "FT"}, {"conv_transpose2d.input", "FT"}, {"conv_transpose3d.input", "FT"},
-    {"linear.default", "FN"},
-    {"embedding.default", "F", "input/indices weight padding_idx"},
-    {"batch_norm.default", "F", "input running_mean running_var weight=None bias=None training=False momentum=0.1 eps=1e-05"},
-    {"instance_norm.default", "F", "input running_mean=None running_var=None weight=None bias=None use_input_stats=True momentum=0.1 eps=1e-05"},
-    {"layer_norm.default", "F", "input normalized_shape weight=None bias=None eps=1e-05"},
-    {"group_norm.default", "F", "input num_groups weight=None bias=None eps=1e-05"},
-    {"rms_norm.default", "F"},
-    {"dropout.default", "F", "input p=0.5 training/train=True inplace"},
-
-    ACTIVATION("relu", ""), ACTIVATION("relu6", ""), ACTIVATION("silu", ""), ACTIVATION("mish", ""),
-    ACTIVATION("selu", ""), ACTIVATION("hardswish", ""), ACTIVATION("hardsigmoid", ""),
-    ACTIVATION("hardtanh", " min_val=-1.0 max_val=1.0"), ACTIVATION("leaky_relu", " negative_slope"),
-    ACTIVATION("elu", " alpha=1.0"), ACTIVATION("celu", " alpha"), ACTIVATION("threshold", " threshold value"),
-    {"gelu.default", "FN"}, {"softplus.default", "FN"}, {"log_sigmoid.default", "N", NULL, "torch.nn.functional.logsigmoid"},
-    {"hardshrink.default", "F"}, {"softshrink.default", "F"}, {"prelu.default", "F"}, {"glu.default", "F"},
-    {"sigmoid.default", "FTM"}, {"tanh.default", "FTM"},
-    UNARY("sqrt"), UNARY("rsqrt"), UNARY("exp"), UNARY("log"), UNARY("abs"), UNARY("erf"), UNARY("sin"), UNARY("cos"),
-    UNARY("reciprocal"), {"neg.default", "TMO"},
-    {"softmax.int", "FTM", "input dim! dtype"}, {"log_softmax.int", "FTM", "input dim! dtype"},
-
-    {"add.Tensor", "TOM", "input& other alpha"}, {"sub.Tensor", "TOM", "input& other alpha"},
-    {"mul.Tensor", "TOM", "input& other"}, {"div.Tensor", "TM", "input& other", "operator.truediv"},
-    {"div_.Tensor", "", "input& other", "operator.itruediv"},
-    {"add.Tensor", "TO", "other# input&"}, {"mul.Tensor", "TO", "other# input&"},
-    {"rsub.Scalar", "", "other# input&", "operator.sub"}, {"rsub.Scalar", "T", "input other#"},
-    {"mul.Tensor", "", "other# input&", "operator.truediv", .before = "reciprocal.default"},
-    {"floor_divide.default", "T", NULL, "operator.floordiv"},
-    {"pow.Tensor_Scalar", "TOM", "input& exponent#"}, {"pow.Tensor_Tensor", "TOM", "input& exponent&"},
-    {"minimum.default", "TM"}, {"maximum.default", "TM"}, {"clamp.default", "TM"},
-    {"matmul.default", "TOM"}, {"bmm.default", "TM"}, {"mm.default", "TM"},
-    {"addmm.default", "T"}, {"baddbmm.default", "T"}, {"einsum.default", "T", "equation *operands/tensors"},
-    {"scaled_dot_product_attention.default", "FN"},
-
-    {"max_pool1d.default", "FT"}, {"max_pool2d.default", "FT"}, {"max_pool3d.default", "FT"},
-    {"avg_pool1d.default", "FT"}, {"avg_pool2d.default", "FN"}, {"avg_pool3d.default", "FN"},
-    {"adaptive_avg_pool1d.default", "F"}, {"adaptive_avg_pool2d.default", "F"}, {"adaptive_avg_pool3d.default", "F"},
-    NEAREST(1), NEAREST(2), NEAREST(3),
-    SMOOTH(1, "linear", "linear"), SMOOTH(2, "bilinear", "bilinear"), SMOOTH(2, "bicubic", "bicubic"), SMOOTH(3, "trilinear", "trilinear"),
-    {"pixel_shuffle.default", "FT"}, {"pad.default", "FN"},
-
-    {"mean.dim", "TM", "input dim! keepdim"}, {"mean.default", "TM"}, {"sum.dim_IntList", "TM", "input dim! keepdim"}, {"sum.default", "TM"},
-    {"amax.default", "TM"}, {"amin.default", "TM"},
-    {"max.dim", "TM", "input dim# keepdim"}, {"min.dim", "TM", "input dim# keepdim"}, {"max.default", "TM"}, {"min.default", "TM"},
-    {"argmax.default", "TM"}, {"argmin.default", "TM"}, {"var.dim", "TM", "input dim! unbiased keepdim"},
-
-    {"cat.default", "T", NULL, "torch.concat"}, {"stack.default", "T"}, {"chunk.default", "TM"}, {"split.Tensor", "TM"}, {"unbind.int", "TM"},
-    {"flatten.using_ints", "TM"}, {"view.default", "M", "input *shape/size"}, {"reshape.default", "TM", "input *shape"},
-    {"permute.default", "TM", "input *dims"}, {"transpose.int", "TM"}, {"t.default", "TM"}, {"contiguous.default", "M"},
-    {"squeeze.dim", "TM", "input dim!"}, {"squeeze.default", "TM"}, {"unsqueeze.default", "TM"},
-    {"expand.default", "M", "input *sizes/size"}, {"repeat.default", "M", "input *repeats"}, {"select.int", "TM"},
-    {"masked_fill.Scalar", "TM", "input mask value#"}, {"where.self", "T"},
-    {"to.dtype", "", "input dtype^=torch.float32", ".float"}, {"to.dtype", "M"}, {"type_as.default", "M"},
-    {"lstm.input", "T"}, {"gru.input", "T"},
+#define EXPORT(...) __VA_ARGS__,
+#include "ops/rows/rows.def"
 };
-// clang-format on
 
 const export_row *tare__export_row_at(size_t index) {
     return index < sizeof rows / sizeof *rows ? &rows[index] : NULL;

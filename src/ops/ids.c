@@ -79,7 +79,7 @@ const op_info *tare__op_form(const op_info *op, op_form form) {
         [FORM_DECOMPOSED_DYNAMIC_RELU] = {"quantized.", "_relu_decomposed_dynamic"},
         [FORM_ADD] = {"quantized.", "_add"},
         [FORM_ADD_RELU] = {"quantized.", "_add_relu"},
-        [FORM_BY_RULE] = {"codes.", ""},
+        [FORM_BY_RULE] = {"tare.", ""},
     };
     char id[64];
     const int length =

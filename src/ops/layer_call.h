@@ -153,19 +153,18 @@ pad_box tare__pad_box_of(const pad_call *call, const int *order, const tare_tens
 int64_t tare__pad_row_count(const pad_box *b);
 void tare__pad_rows(const pad_box *b, const void *x, int64_t first, int64_t end, void *y);
 
-/// A bound call of layer_norm: x [..][inner]; weight and bias [inner] or NULL.
-typedef struct layer_norm_call {
+/// A bound call that normalizes the last dimensions: x [..][inner]; weight and bias [inner] or
+/// NULL. One that divides by the root mean square has no bias.
+typedef struct norm_call {
     const tare_tensor *x;
     const float *weight, *bias;
     int64_t inner;
     double eps;
-} layer_norm_call;
-tare_status tare__layer_norm_read(op_call *call, layer_norm_call *out);
-/// The same of rms_norm, which has no bias.
-tare_status tare__rms_norm_read(op_call *call, layer_norm_call *out);
-/// Has the weight, and the bias (its parameter; 0: there is none), data where it is given?
-/// Parameters that are computed in the graph have none yet.
-bool tare__norm_is_known(const op_call *call, const layer_norm_call *c, size_t bias);
+} norm_call;
+tare_status tare__norm_read(op_call *call, norm_call *out);
+/// Have weight and bias data where they are given? Parameters that are computed in the graph have
+/// none yet.
+bool tare__norm_is_known(const op_call *call, const norm_call *c);
 
 /// The tensors that a bound cat joins, in order, in the call's memory.
 tare_status tare__cat_inputs(op_call *call, const tare_tensor ***out, size_t *count);

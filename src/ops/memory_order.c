@@ -14,8 +14,8 @@ static const struct {
     const char *prefix; // of the operator's name
     bool is_channels_last;
 } makers[] = {
-    {"conv", true},        {"batch_norm", true},     {"linear", false}, {"layer_norm", false},
-    {"group_norm", false}, {"instance_norm", false}, {"matmul", false},
+#define QUANTIZED_RESULT(prefix, is_channels_last) {prefix, is_channels_last},
+#include "ops/rows/rows.def"
 };
 
 // "conv2d" of a function, "conv" of a module; "" where nothing is known.

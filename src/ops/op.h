@@ -63,7 +63,7 @@ typedef struct op_info {
     unsigned traits;
     // Of a row of quantized values that gives floats: how many parameters, the first ones, take
     // them. 0: packed weights say it.
-    int code_inputs;
+    int quantized_inputs;
     // The operator that writes what became of this one's result into its first input, as torch does
     // when a view is written in place: put_back(input, result, the other arguments). NULL: none.
     const char *put_back;

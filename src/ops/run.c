@@ -226,10 +226,10 @@ static tare_status compute_averages(op_call *call) {
     return status;
 }
 
-// Averages of codes, which are whole numbers, have ties; averages of dequantized ones miss them by
-// a rounding. So the first input and the result count as tensors of scale 1 here, with the bounds
-// that they have.
-static tare_status compute_on_codes(op_call *call, const tare_tensor *x) {
+// Averages of quantized values, which are whole numbers, have ties; averages of dequantized ones
+// miss them by a rounding. So the first input and the result count as tensors of scale 1 here, with
+// the bounds that they have.
+static tare_status compute_on_quantized(op_call *call, const tare_tensor *x) {
     value in = {.kind = VALUE_TENSOR}, out = {.kind = VALUE_TENSOR};
     qparams *q = tare__qparams_per_tensor(x->dtype, 1.0, (int64_t)x->q->zero_point[0]);
     if (q == NULL) return tare__out_of_memory(call->err);
@@ -252,8 +252,8 @@ static tare_status compute_on_codes(op_call *call, const tare_tensor *x) {
     return status;
 }
 
-// torch averages along the innermost dimensions on codes; along others it goes through float, where
-// ties fall as the rounding has it.
+// torch averages along the innermost dimensions on quantized values; along others it goes through
+// float, where ties fall as the rounding has it.
 static bool averages_inside(const op_call *call, const tare_tensor *x) {
     const size_t i = tare__op_param_index(call->op, "dim");
     if (i >= call->param_count) return true; // a pooling operator
@@ -270,7 +270,7 @@ static bool averages_inside(const op_call *call, const tare_tensor *x) {
     return true;
 }
 
-static bool is_on_codes(const op_call *call, const inputs *in) {
+static bool averages_quantized(const op_call *call, const inputs *in) {
     return (call->op->traits & OP_ON_QUANTIZED) && in->quantized != NULL &&
            call->result.kind == VALUE_TENSOR && call->param[0] != NULL &&
            call->param[0]->kind == VALUE_TENSOR && call->param[0]->as.tensor == in->quantized &&
@@ -284,7 +284,7 @@ bool tare__op_goes_through_float(const op_call *call) {
     run_path chosen;
     asked.err = NULL;
     return in.quantized != NULL && choose_path(&asked, &in, &chosen) == TARE_OK &&
-           chosen == THROUGH_FLOAT && !is_on_codes(call, &in);
+           chosen == THROUGH_FLOAT && !averages_quantized(call, &in);
 }
 
 // --- steps ---
@@ -304,8 +304,8 @@ tare_status tare__op_compute(op_call *call) {
     const inputs in = find_inputs(call);
     run_path chosen;
     TARE_TRY(choose_path(call, &in, &chosen));
-    if (chosen == THROUGH_FLOAT && is_on_codes(call, &in))
-        return compute_on_codes(call, in.quantized);
+    if (chosen == THROUGH_FLOAT && averages_quantized(call, &in))
+        return compute_on_quantized(call, in.quantized);
     if (chosen == THROUGH_FLOAT) return compute_through_float(call);
     const bool own =
         in.quantized != NULL && call->op->quantized != NULL && !(call->op->traits & OP_MOVES_DATA);

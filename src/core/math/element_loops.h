@@ -18,13 +18,11 @@
         if (left > 0) v_store_part(y, one_##name(v_load_part(x, left), p), left);                  \
     }
 #include "core/math/elements.def"
-#undef ELEMENT
 #undef P
 
 const element_loop ELEMENT_LOOPS[ELEMENT_COUNT] = {
 #define ELEMENT(kind, name, value) [ELEMENT_##kind] = loop_##name,
 #include "core/math/elements.def"
-#undef ELEMENT
 };
 
 #define BINARY(kind, name, value)                                                                  \

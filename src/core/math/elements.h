@@ -13,7 +13,6 @@ typedef enum element_kind {
     ELEMENT_OTHER, // none of elements.def
 #define ELEMENT(kind, name, value) ELEMENT_##kind,
 #include "core/math/elements.def"
-#undef ELEMENT
     ELEMENT_COUNT,
 } element_kind;
 enum { ELEMENT_MAX_PARAMETERS = 3 }; // that a function has

@@ -13,7 +13,7 @@ enum { ROW_LANES = 64, ROW_FEW_LANES = 16 };
 /// multiplied with at a time, at most.
 enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 
-/// Declares them for one kind of vectors. y may be x, but for log_softmax. count > 0.
+/// ROW_FUNCTIONS declares them for one kind of vectors. y may be x, but for log_softmax. count > 0.
 ///   add            y[i] += x[i]
 ///   sum            y[i] = a[i] + b[i]
 ///   max_into       y[i] = max(y[i], x[i]); NaN is greater than all
@@ -37,26 +37,29 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 ///                  the processor: four rows of eight lanes, carried over every sixteen rows).
 ///                  Source: aten/src/ATen/native/cpu/SumKernel.cpp, vectorized_inner_sum and
 ///                  scalar_inner_sum. count: >= 0
-#define ROW_FUNCTIONS(suffix)                                                                      \
-    void f32_add__##suffix(const float *x, size_t count, float *y);                                \
-    void f32_sum__##suffix(const float *a, const float *b, size_t count, float *y);                \
-    void f32_max_into__##suffix(const float *x, size_t count, float *y);                           \
-    void f32_softmax__##suffix(const float *x, size_t count, float *y);                            \
-    void f32_log_softmax__##suffix(const float *x, size_t count, float *y);                        \
-    void f32_moments__##suffix(const float *x, size_t count, float *mean, float *variance);        \
-    void f32_scale_shift__##suffix(const float *x, size_t count, float scale, float shift,         \
-                                   float *y);                                                      \
-    void f32_affine__##suffix(const float *x, size_t count, const float *scale,                    \
-                              const float *shift, float *y);                                       \
-    void f32_blend__##suffix(const float *const x[], const float *share, size_t rows,              \
-                             size_t count, float *y);                                              \
-    void f32_panel__##suffix(const float *x, size_t rows, size_t inner, const float *w,            \
-                             size_t width, const float *bias, float *y);                           \
-    void f32_normalize__##suffix(const float *x, size_t count, const float *weight,                \
-                                 const float *bias, float eps, float *y);                          \
-    void f32_rms_normalize__##suffix(const float *x, size_t count, const float *weight, float eps, \
-                                     float *y);                                                    \
-    void f32_columns__##suffix(const float *x, size_t count, size_t stride, size_t width, float *y);
+/// X(suffix, name, parameters) of each.
+#define ROW_FUNCTION_LIST(X, suffix)                                                               \
+    X(suffix, add, (const float *x, size_t count, float *y))                                       \
+    X(suffix, sum, (const float *a, const float *b, size_t count, float *y))                       \
+    X(suffix, max_into, (const float *x, size_t count, float *y))                                  \
+    X(suffix, softmax, (const float *x, size_t count, float *y))                                   \
+    X(suffix, log_softmax, (const float *x, size_t count, float *y))                               \
+    X(suffix, moments, (const float *x, size_t count, float *mean, float *variance))               \
+    X(suffix, scale_shift, (const float *x, size_t count, float scale, float shift, float *y))     \
+    X(suffix, affine,                                                                              \
+      (const float *x, size_t count, const float *scale, const float *shift, float *y))            \
+    X(suffix, blend,                                                                               \
+      (const float *const x[], const float *share, size_t rows, size_t count, float *y))           \
+    X(suffix, panel,                                                                               \
+      (const float *x, size_t rows, size_t inner, const float *w, size_t width, const float *bias, \
+       float *y))                                                                                  \
+    X(suffix, normalize,                                                                           \
+      (const float *x, size_t count, const float *weight, const float *bias, float eps, float *y)) \
+    X(suffix, rms_normalize,                                                                       \
+      (const float *x, size_t count, const float *weight, float eps, float *y))                    \
+    X(suffix, columns, (const float *x, size_t count, size_t stride, size_t width, float *y))
+#define ROW_DECLARATION(suffix, name, parameters) void f32_##name##__##suffix parameters;
+#define ROW_FUNCTIONS(suffix)                     ROW_FUNCTION_LIST(ROW_DECLARATION, suffix)
 
 ROW_FUNCTIONS(scalar)
 

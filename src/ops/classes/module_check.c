@@ -12,32 +12,10 @@ typedef struct tensor_rule {
     bool is_required;
 } tensor_rule;
 
-#define NORM(op)                                                                                   \
-    {op, "weight", "num_features", false}, {op, "bias", "num_features", false},                    \
-        {op, "running_mean", "num_features", false}, {                                             \
-        op, "running_var", "num_features", false                                                   \
-    }
-
-// clang-format off
 static const tensor_rule rules[] = {
-    {"linear",         "weight", "out_features|in_features",                        true},
-    {"linear",         "bias",   "out_features",                                    false},
-    {"conv",           "weight", "out_channels|in_channels/groups|kernel_size",     true},
-    {"conv",           "bias",   "out_channels",                                    false},
-    {"conv_transpose", "weight", "in_channels|out_channels/groups|kernel_size",     true},
-    {"conv_transpose", "bias",   "out_channels",                                    false},
-    {"embedding",      "weight", "num_embeddings|embedding_dim",                    true},
-    {"embedding_bag",  "weight", "num_embeddings|embedding_dim",                    true},
-    {"prelu",          "weight", "num_parameters",                                  true},
-    {"layer_norm",     "weight", "normalized_shape",                                false},
-    {"layer_norm",     "bias",   "normalized_shape",                                false},
-    {"rms_norm",       "weight", "normalized_shape",                                false},
-    {"group_norm",     "weight", "num_channels",                                    false},
-    {"group_norm",     "bias",   "num_channels",                                    false},
-    NORM("batch_norm"),
-    NORM("instance_norm"),
+#define TENSOR(...) {__VA_ARGS__},
+#include "ops/rows/rows.def"
 };
-// clang-format on
 
 // --- expected shapes ---
 

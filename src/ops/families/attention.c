@@ -213,7 +213,7 @@ static tare_status attention_reference(op_call *call) {
     return status;
 }
 
-// --- of codes ---
+// --- of quantized values ---
 
 int32_t tare__signed_shift(const tare_tensor *t) {
     return t->dtype == TARE_QINT8 ? 0 : 0x80;
@@ -328,7 +328,7 @@ static const op_info rows[] = {
      .functions = "torch.ops.tare.scaled_dot_product_attention",
      .params = PARAMETERS,
      .traits = OP_ANY_DTYPE,
-     .code_inputs = 3,
+     .quantized_inputs = 3,
      .shape = attention_shape,
      .reference = quantized_attention_reference,
      .macs = attention_macs},

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of aten that are several others in a row, or give more than their module spelling does,
-// or less: one name for all convolutions, normalizations and pooling with what only a backward pass
-// reads. Such further results are None.
+// or less: one name for all convolutions.
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -43,76 +42,6 @@ static tare_status convolution_shape(op_call *call) {
 static tare_status convolution_reference(op_call *call) {
     return call->op->reference(call);
 }
-
-// --- normalizations: input, weight, bias, running_mean, running_var, [training,] momentum, eps ---
-
-static value batch_norm_of(composer *c, value mean, value var, value training, value eps) {
-    const value x = P(0), weight = P(1);
-    const value made =
-        COMPOSE(c, "batch_norm", x, mean, var, weight, P(2), training, tare__float(0), eps);
-    return tare__compose_with_nones(c, made, 3);
-}
-
-static value batch_norm_no_training(composer *c) {
-    return batch_norm_of(c, P(3), P(4), tare__bool(false), P(6));
-}
-COMPOSED(batch_norm_no_training)
-
-// input|weight|bias|running_mean|running_var|training|momentum|eps; in training the running
-// statistics would be written.
-static value batch_norm_legit(composer *c) {
-    if (tare__compose_bool(c, 5, false))
-        (void)tare__compose_fail(c, "training with running statistics is not supported");
-    return batch_norm_of(c, P(3), P(4), tare__bool(false), P(7));
-}
-COMPOSED(batch_norm_legit)
-
-// In training: the functional form returns the statistics of the batch beside; what becomes of the
-// running ones is said by the operator that writes them.
-static value batch_norm_no_stats(composer *c) {
-    return batch_norm_of(c, tare__none(), tare__none(), tare__bool(true), P(5));
-}
-COMPOSED(batch_norm_no_stats)
-
-static value native_layer_norm(composer *c) {
-    return tare__compose_with_nones(c, COMPOSE(c, "layer_norm", P(0), P(1), P(2), P(3), P(4)), 3);
-}
-COMPOSED(native_layer_norm)
-
-// input|weight|bias|N|C|HxW|group|eps: the sizes are the input's.
-static value native_group_norm(composer *c) {
-    return tare__compose_with_nones(c, COMPOSE(c, "group_norm", P(0), P(6), P(1), P(2), P(7)), 3);
-}
-COMPOSED(native_group_norm)
-
-// --- max_pool2d_with_indices ---
-
-// Integers of up to 24 bits go through float unchanged.
-static value max_pool2d_with_indices(composer *c) {
-    const op_call *call = c->call;
-    const value x = P(0);
-    const bool is_integer = x.kind == VALUE_TENSOR && x.as.tensor->q == NULL &&
-                            !tare__dtype(x.as.tensor->dtype)->is_float;
-    const value from = is_integer ? COMPOSE(c, "to", x, tare__dtype_value(TARE_FLOAT32)) : x;
-    value made =
-        COMPOSE(c, "max_pool2d", from, P(1), P(2), call->param[3] != NULL ? P(3) : tare__int(0),
-                call->param[4] != NULL ? P(4) : tare__int(1),
-                call->param[5] != NULL ? P(5) : tare__bool(false));
-    if (is_integer) made = COMPOSE(c, "to", made, tare__dtype_value(x.as.tensor->dtype));
-    return tare__compose_with_nones(c, made, 2);
-}
-COMPOSED(max_pool2d_with_indices)
-
-// --- adaptive_max_pool ---
-
-#define ADAPTIVE_MAX_POOL(n)                                                                       \
-    static value adaptive_max_pool##n##d_with_indices(composer *c) {                               \
-        return tare__compose_with_nones(c, COMPOSE(c, "adaptive_max_pool" #n "d", P(0), P(1)), 2); \
-    }                                                                                              \
-    COMPOSED(adaptive_max_pool##n##d_with_indices)
-ADAPTIVE_MAX_POOL(1)
-ADAPTIVE_MAX_POOL(2)
-ADAPTIVE_MAX_POOL(3)
 
 static bool is_one(value v) {
     double number;
@@ -753,12 +682,6 @@ COMPOSED(max_pool3d_with_indices)
 // --- rows ---
 
 #define AT "torch.ops.aten."
-#define ADAPTIVE_ROW(name)                                                                         \
-    {                                                                                              \
-        .id = #name "_with_indices", .functions = AT #name ".default",                             \
-        .params = "input/self|output_size", .shape = name##_with_indices_shape,                    \
-        .reference = name##_with_indices_reference                                                 \
-    }
 
 #define ATEN(name)    "|torch.ops.aten." name
 #define SPREAD_PARAMS "input/self|dim|keepdim|unbiased|correction"
@@ -781,25 +704,6 @@ static const op_info rows[] = {
     {.id = "convolution", .functions = AT "convolution.default|torch.convolution",
      .params = "input|weight|bias|stride|padding|dilation|transposed|output_padding|groups", .traits = OP_WEIGHTED,
      .shape = convolution_shape, .reference = convolution_reference},
-    {.id = "batch_norm_no_training", .functions = AT "_native_batch_norm_legit_no_training.default",
-     .params = "input|weight|bias|running_mean|running_var|momentum|eps",
-     .shape = batch_norm_no_training_shape, .reference = batch_norm_no_training_reference, .forward = batch_norm_no_training},
-    {.id = "batch_norm_legit", .functions = AT "_native_batch_norm_legit.default",
-     .params = "input|weight|bias|running_mean|running_var|training|momentum|eps",
-     .shape = batch_norm_legit_shape, .reference = batch_norm_legit_reference, .forward = batch_norm_legit},
-    {.id = "batch_norm_no_stats", .functions = AT "_native_batch_norm_legit.no_stats",
-     .params = "input|weight|bias|training|momentum|eps",
-     .shape = batch_norm_no_stats_shape, .reference = batch_norm_no_stats_reference, .forward = batch_norm_no_stats},
-    {.id = "native_layer_norm", .functions = AT "native_layer_norm.default",
-     .params = "input|normalized_shape|weight|bias|eps", .shape = native_layer_norm_shape, .reference = native_layer_norm_reference, .forward = native_layer_norm},
-    {.id = "native_group_norm", .functions = AT "native_group_norm.default",
-     .params = "input|weight|bias|N|C|HxW|group|eps", .shape = native_group_norm_shape, .reference = native_group_norm_reference, .forward = native_group_norm},
-    {.id = "max_pool2d_with_indices", .functions = AT "max_pool2d_with_indices.default",
-     .params = "input/self|kernel_size|stride|padding|dilation|ceil_mode",
-     .shape = max_pool2d_with_indices_shape, .reference = max_pool2d_with_indices_reference, .forward = max_pool2d_with_indices},
-    ADAPTIVE_ROW(adaptive_max_pool1d),
-    ADAPTIVE_ROW(adaptive_max_pool2d),
-    ADAPTIVE_ROW(adaptive_max_pool3d),
     COMPOSED_ROW(addcmul, "torch.addcmul" ATEN("addcmul.default") ATEN("addcmul_.default"), "addcmul|addcmul_", "input/self|tensor1|tensor2|value"),
     COMPOSED_ROW(addcdiv, "torch.addcdiv" ATEN("addcdiv.default") ATEN("addcdiv_.default"), "addcdiv|addcdiv_", "input/self|tensor1|tensor2|value"),
     {.id = "clamp_tensors", .functions = "torch.ops.aten.clamp.Tensor" ATEN("clamp_.Tensor"),

@@ -8,6 +8,7 @@
 
 #include "core/math/f64.h"
 #include "core/math/rows.h"
+#include "ops/compose.h"
 #include "ops/families/families.h"
 #include "ops/layer_call.h"
 #include "ops/rules.h"
@@ -199,17 +200,31 @@ static tare_status layer_norm_shape(op_call *call) {
     return tare__shape_same(call);
 }
 
-tare_status tare__layer_norm_read(op_call *call, layer_norm_call *out) {
-    *out = (layer_norm_call){0};
+// The parameters of layer_norm; rms_norm has no bias, and eps in its place.
+enum { NORM_WEIGHT = 2, NORM_BIAS, NORM_EPS };
+
+static bool has_bias_parameter(const op_call *call) {
+    return tare__op_param_is(call->op, NORM_BIAS, "bias");
+}
+
+tare_status tare__norm_read(op_call *call, norm_call *out) {
+    const bool has_bias = has_bias_parameter(call);
+    *out = (norm_call){0};
     TARE_TRY(read_layer_norm(call, &out->x, &out->inner));
-    TARE_TRY(optional_floats(call, 2, out->inner, &out->weight));
-    TARE_TRY(optional_floats(call, 3, out->inner, &out->bias));
-    return tare__call_double(call, 4, 1e-5, &out->eps);
+    TARE_TRY(optional_floats(call, NORM_WEIGHT, out->inner, &out->weight));
+    if (has_bias) TARE_TRY(optional_floats(call, NORM_BIAS, out->inner, &out->bias));
+    return tare__call_double(call, has_bias ? NORM_EPS : NORM_BIAS,
+                             has_bias ? 1e-5 : (double)FLT_EPSILON, &out->eps);
+}
+
+bool tare__norm_is_known(const op_call *call, const norm_call *c) {
+    return tare__call_given(call, NORM_WEIGHT) == (c->weight != NULL) &&
+           (!has_bias_parameter(call) || tare__call_given(call, NORM_BIAS) == (c->bias != NULL));
 }
 
 static tare_status layer_norm_reference(op_call *call) {
-    layer_norm_call c;
-    TARE_TRY(tare__layer_norm_read(call, &c));
+    norm_call c;
+    TARE_TRY(tare__norm_read(call, &c));
     const float *from = tare__f32(c.x);
     float *y = tare__f32(tare__call_out(call));
     for (int64_t at = 0; at < c.x->count; at += c.inner)
@@ -219,21 +234,9 @@ static tare_status layer_norm_reference(op_call *call) {
 
 // --- RMS norm: divides by the root of the mean square of the last dimensions ---
 
-tare_status tare__rms_norm_read(op_call *call, layer_norm_call *out) {
-    *out = (layer_norm_call){0};
-    TARE_TRY(read_layer_norm(call, &out->x, &out->inner));
-    TARE_TRY(optional_floats(call, 2, out->inner, &out->weight));
-    return tare__call_double(call, 3, (double)FLT_EPSILON, &out->eps);
-}
-
-bool tare__norm_is_known(const op_call *call, const layer_norm_call *c, size_t bias) {
-    return tare__call_given(call, 2) == (c->weight != NULL) &&
-           (bias == 0 || tare__call_given(call, bias) == (c->bias != NULL));
-}
-
 static tare_status rms_norm_reference(op_call *call) {
-    layer_norm_call c;
-    TARE_TRY(tare__rms_norm_read(call, &c));
+    norm_call c;
+    TARE_TRY(tare__norm_read(call, &c));
     const float *from = tare__f32(c.x);
     float *y = tare__f32(tare__call_out(call));
     for (int64_t at = 0; at < c.x->count; at += c.inner)
@@ -377,6 +380,50 @@ static tare_status response_norm_reference(op_call *call) {
     return TARE_OK;
 }
 
+// --- those of aten that give further results, which only a backward pass reads: None ---
+
+#define P(i) tare__compose_param(c, i)
+
+// input|weight|bias|running_mean|running_var|[training|]momentum|eps
+static value batch_norm_of(composer *c, value mean, value var, value training, value eps) {
+    const value x = P(0), weight = P(1);
+    const value made =
+        COMPOSE(c, "batch_norm", x, mean, var, weight, P(2), training, tare__float(0), eps);
+    return tare__compose_with_nones(c, made, 3);
+}
+
+static value batch_norm_no_training(composer *c) {
+    return batch_norm_of(c, P(3), P(4), tare__bool(false), P(6));
+}
+COMPOSED(batch_norm_no_training)
+
+// input|weight|bias|running_mean|running_var|training|momentum|eps; in training the running
+// statistics would be written.
+static value batch_norm_legit(composer *c) {
+    if (tare__compose_bool(c, 5, false))
+        (void)tare__compose_fail(c, "training with running statistics is not supported");
+    return batch_norm_of(c, P(3), P(4), tare__bool(false), P(7));
+}
+COMPOSED(batch_norm_legit)
+
+// In training: the functional form returns the statistics of the batch beside; what becomes of the
+// running ones is said by the operator that writes them.
+static value batch_norm_no_stats(composer *c) {
+    return batch_norm_of(c, tare__none(), tare__none(), tare__bool(true), P(5));
+}
+COMPOSED(batch_norm_no_stats)
+
+static value native_layer_norm(composer *c) {
+    return tare__compose_with_nones(c, COMPOSE(c, "layer_norm", P(0), P(1), P(2), P(3), P(4)), 3);
+}
+COMPOSED(native_layer_norm)
+
+// input|weight|bias|N|C|HxW|group|eps: the sizes are the input's.
+static value native_group_norm(composer *c) {
+    return tare__compose_with_nones(c, COMPOSE(c, "group_norm", P(0), P(6), P(1), P(2), P(7)), 3);
+}
+COMPOSED(native_group_norm)
+
 // --- rows ---
 
 // clang-format off
@@ -399,6 +446,19 @@ static const op_info rows[] = {
      .overloads = "torch.ops.aten.instance_norm.default(input|weight|bias|running_mean|running_var|use_input_stats|momentum|eps|-cudnn_enabled)",
      .params = "input|running_mean|running_var|weight|bias|use_input_stats/training|momentum|eps", .traits = OP_FLOAT_WEIGHT,
      .shape = batch_norm_shape, .reference = instance_norm_reference},
+    {.id = "batch_norm_no_training", .functions = "torch.ops.aten._native_batch_norm_legit_no_training.default",
+     .params = "input|weight|bias|running_mean|running_var|momentum|eps",
+     .shape = batch_norm_no_training_shape, .reference = batch_norm_no_training_reference, .forward = batch_norm_no_training},
+    {.id = "batch_norm_legit", .functions = "torch.ops.aten._native_batch_norm_legit.default",
+     .params = "input|weight|bias|running_mean|running_var|training|momentum|eps",
+     .shape = batch_norm_legit_shape, .reference = batch_norm_legit_reference, .forward = batch_norm_legit},
+    {.id = "batch_norm_no_stats", .functions = "torch.ops.aten._native_batch_norm_legit.no_stats",
+     .params = "input|weight|bias|training|momentum|eps",
+     .shape = batch_norm_no_stats_shape, .reference = batch_norm_no_stats_reference, .forward = batch_norm_no_stats},
+    {.id = "native_layer_norm", .functions = "torch.ops.aten.native_layer_norm.default",
+     .params = "input|normalized_shape|weight|bias|eps", .shape = native_layer_norm_shape, .reference = native_layer_norm_reference, .forward = native_layer_norm},
+    {.id = "native_group_norm", .functions = "torch.ops.aten.native_group_norm.default",
+     .params = "input|weight|bias|N|C|HxW|group|eps", .shape = native_group_norm_shape, .reference = native_group_norm_reference, .forward = native_group_norm},
 };
 // clang-format on
 

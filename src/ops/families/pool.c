@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/math/rows.h"
+#include "ops/compose.h"
 #include "ops/families/families.h"
 #include "ops/layer_call.h"
 #include "ops/rules.h"
@@ -252,13 +253,48 @@ POOLS(1)
 POOLS(2)
 POOLS(3)
 
-// aten's adaptive_max_pool stands in core_aten.c: it gives indices, too.
+// --- those of aten that give indices, too, which only a backward pass reads: None ---
+
+#define P(i) tare__compose_param(c, i)
+
+// Integers of up to 24 bits go through float unchanged.
+static value max_pool2d_with_indices(composer *c) {
+    const op_call *call = c->call;
+    const value x = P(0);
+    const bool is_integer = x.kind == VALUE_TENSOR && x.as.tensor->q == NULL &&
+                            !tare__dtype(x.as.tensor->dtype)->is_float;
+    const value from = is_integer ? COMPOSE(c, "to", x, tare__dtype_value(TARE_FLOAT32)) : x;
+    value made =
+        COMPOSE(c, "max_pool2d", from, P(1), P(2), call->param[3] != NULL ? P(3) : tare__int(0),
+                call->param[4] != NULL ? P(4) : tare__int(1),
+                call->param[5] != NULL ? P(5) : tare__bool(false));
+    if (is_integer) made = COMPOSE(c, "to", made, tare__dtype_value(x.as.tensor->dtype));
+    return tare__compose_with_nones(c, made, 2);
+}
+COMPOSED(max_pool2d_with_indices)
+
+#define ADAPTIVE_MAX_POOL(n)                                                                       \
+    static value adaptive_max_pool##n##d_with_indices(composer *c) {                               \
+        return tare__compose_with_nones(c, COMPOSE(c, "adaptive_max_pool" #n "d", P(0), P(1)), 2); \
+    }                                                                                              \
+    COMPOSED(adaptive_max_pool##n##d_with_indices)
+ADAPTIVE_MAX_POOL(1)
+ADAPTIVE_MAX_POOL(2)
+ADAPTIVE_MAX_POOL(3)
+
+// --- rows ---
+
 #define ATEN(name) "torch.ops.aten." name ".default"
 #define ROW(kind, n, names, parameters, more)                                                      \
     {                                                                                              \
         .id = #kind #n "d", .functions = names, .params = parameters,                              \
         .traits = OP_KEEPS_QPARAMS | OP_ON_QUANTIZED | OP_BY_SAMPLE | (more),                      \
         .shape = kind##n##d_shape, .reference = kind##n##d                                         \
+    }
+#define ADAPTIVE_ROW(name)                                                                         \
+    {                                                                                              \
+        .id = #name "_with_indices", .functions = ATEN(#name), .params = "input/self|output_size", \
+        .shape = name##_with_indices_shape, .reference = name##_with_indices_reference             \
     }
 #define MAX_PARAMS "input/self|kernel_size|stride|padding|dilation|ceil_mode|return_indices"
 #define AVG_PARAMS                                                                                 \
@@ -279,6 +315,12 @@ static const op_info rows[] = {
     ROW(adaptive_max_pool, 1, "torch.nn.functional.adaptive_max_pool1d", ADAPTIVE_PARAMS, 0),
     ROW(adaptive_max_pool, 2, "torch.nn.functional.adaptive_max_pool2d", ADAPTIVE_PARAMS, 0),
     ROW(adaptive_max_pool, 3, "torch.nn.functional.adaptive_max_pool3d", ADAPTIVE_PARAMS, 0),
+    {.id = "max_pool2d_with_indices", .functions = ATEN("max_pool2d_with_indices"),
+     .params = "input/self|kernel_size|stride|padding|dilation|ceil_mode",
+     .shape = max_pool2d_with_indices_shape, .reference = max_pool2d_with_indices_reference, .forward = max_pool2d_with_indices},
+    ADAPTIVE_ROW(adaptive_max_pool1d),
+    ADAPTIVE_ROW(adaptive_max_pool2d),
+    ADAPTIVE_ROW(adaptive_max_pool3d),
 };
 // clang-format on
 

@@ -338,7 +338,7 @@ tare_status tare__quantized_layer_requant(const quantized_layer *layer, const qp
     return tare__requant_create(&spec, out, err);
 }
 
-// --- codes ---
+// --- quantized values ---
 
 tare_status tare__centered_quantized(const tare_tensor *t, int16_t **out, tare_error *err) {
     int16_t *quantized = tare__realloc_array(NULL, (size_t)t->count + 1, sizeof *quantized);

@@ -87,7 +87,7 @@ tare_status tare__rule_compute(op_call *call, const rule_call *rule) {
 static const value not_training = {.kind = VALUE_BOOL};
 
 // Functions of ours are named after their float operator.
-#define OURS "codes."
+#define OURS "tare."
 
 static tare_status function_reference(op_call *call);
 
@@ -172,7 +172,7 @@ static bool joins_quantized(const op_call *call) {
 }
 
 // Sums of integers are exact.
-static bool multiplies_codes(const op_call *call) {
+static bool multiplies_quantized(const op_call *call) {
     const value *a = call->param[0], *b = call->param[1];
     return tare__matmul_is_of_quantized(call) && a != NULL && b != NULL &&
            a->kind == VALUE_TENSOR && b->kind == VALUE_TENSOR &&
@@ -182,7 +182,7 @@ static bool multiplies_codes(const op_call *call) {
 static tare_status function_reference(op_call *call) {
     rule_call rule;
     if (joins_quantized(call)) return tare__join_quantized(call);
-    if (multiplies_codes(call)) return tare__quantized_matmul_compute(call);
+    if (multiplies_quantized(call)) return tare__quantized_matmul_compute(call);
     TARE_TRY(bind_function(call, &rule));
     return tare__rule_compute(call, &rule);
 }
@@ -262,7 +262,7 @@ tare_status tare__quantized_rule_forward(op_call *call) {
 static bool has_rule(const op_call *call) {
     if (call->module != NULL) return tare__quantized_module_has_rule(call->module);
     return call->op != NULL && tare__quantized_rule_op(call->op) != NULL &&
-           !joins_quantized(call) && !multiplies_codes(call);
+           !joins_quantized(call) && !multiplies_quantized(call);
 }
 
 // Tensors of quantized bytes, and what is neither quantized values nor a list.
@@ -302,55 +302,23 @@ tare_status tare__through_float_begin(const op_call *call, through_float *out, b
 // --- rows ---
 
 #define OUTPUT "|output_scale|output_zero_point"
-#define RULE(name, parameters)                                                                     \
-    {                                                                                              \
-        .id = "quantized." name, .functions = "torch.ops.quantized." name, .params = parameters,   \
-        .traits = OP_ANY_DTYPE, .shape = function_shape, .reference = function_reference           \
-    }
+#define RULED(name, parameters)                                                                    \
+    {.id = "quantized." name,                                                                      \
+     .functions = "torch.ops.quantized." name,                                                     \
+     .params = parameters,                                                                         \
+     .traits = OP_ANY_DTYPE,                                                                       \
+     .shape = function_shape,                                                                      \
+     .reference = function_reference},
 // Operators that torch has no quantized function for: the parameters are the float operator's.
-#define OWN(name, parameters)                                                                      \
-    {                                                                                              \
-        .id = OURS name, .functions = "torch.ops.tare." name, .params = parameters OUTPUT,         \
-        .traits = OP_ANY_DTYPE, .shape = function_shape, .reference = function_reference           \
-    }
-#define WINDOW     "input|kernel_size|stride|padding|"
-#define MAX_POOL   WINDOW "dilation|ceil_mode|return_indices"
-#define AVG_POOL   WINDOW "ceil_mode|count_include_pad|divisor_override"
-#define BATCH_NORM "qx/input|weight|bias|mean/running_mean|var/running_var|eps" OUTPUT
-
-// clang-format off
+#define RULED_OWN(name, parameters)                                                                \
+    {.id = OURS name,                                                                              \
+     .functions = "torch.ops.tare." name,                                                          \
+     .params = parameters OUTPUT,                                                                  \
+     .traits = OP_ANY_DTYPE,                                                                       \
+     .shape = function_shape,                                                                      \
+     .reference = function_reference},
 static const op_info rows[] = {
-    RULE("hardswish", "input" OUTPUT),
-    RULE("leaky_relu", "qx/input|negative_slope|inplace" OUTPUT),
-    RULE("elu", "self/input" OUTPUT "|alpha|scale|input_scale"),
-    RULE("celu", "self/input" OUTPUT "|alpha"),
-    RULE("softmax", "qx/input|dim" OUTPUT),
-    RULE("layer_norm", "input|normalized_shape|weight|bias|eps" OUTPUT),
-    RULE("group_norm", "input|num_groups|weight|bias|eps" OUTPUT),
-    RULE("instance_norm", "input|weight|bias|eps" OUTPUT),
-    RULE("batch_norm2d", BATCH_NORM),
-    RULE("batch_norm2d_relu", BATCH_NORM),
-    RULE("batch_norm3d", BATCH_NORM),
-    RULE("batch_norm3d_relu", BATCH_NORM),
-    RULE("dropout", "self/input" OUTPUT "|p|training"),
-    RULE("matmul", "qa/input|qb/other" "|scale/output_scale|zero_point/output_zero_point"),
-    RULE("cat", "qx/tensors|dim|scale/output_scale|zero_point/output_zero_point"),
-    RULE("cat_relu", "qx/tensors|dim|scale/output_scale|zero_point/output_zero_point"),
-    OWN("identity", "input"), // other parameters for the same values
-    OWN("sigmoid", "input"), OWN("tanh", "input"), OWN("hardsigmoid", "input"), OWN("gelu", "input|approximate"),
-    OWN("silu", "input"), OWN("mish", "input"), OWN("selu", "input"), OWN("softplus", "input|beta|threshold"),
-    OWN("log_sigmoid", "input"), OWN("relu", "input"), OWN("relu6", "input"), OWN("prelu", "input|weight"),
-    OWN("hardtanh", "input|min_val|max_val"), OWN("clamp", "input|min|max"), OWN("log_softmax", "input|dim|dtype"),
-    OWN("add", "input|other|alpha"), OWN("sub", "input|other|alpha"), OWN("rsub", "input|other"), OWN("mul", "input|other"),
-    OWN("div", "input|other|rounding_mode"), OWN("neg", "input"), OWN("abs", "input"), OWN("exp", "input"),
-    OWN("sqrt", "input"), OWN("rsqrt", "input"), OWN("pow", "input|exponent"), OWN("mean", "input|dim|keepdim|dtype"),
-    OWN("sum", "input|dim|keepdim|dtype"), OWN("amax", "input|dim|keepdim"), OWN("amin", "input|dim|keepdim"),
-    OWN("max_pool1d", MAX_POOL), OWN("max_pool2d", MAX_POOL), OWN("max_pool3d", MAX_POOL),
-    OWN("avg_pool1d", AVG_POOL), OWN("avg_pool2d", AVG_POOL), OWN("avg_pool3d", AVG_POOL),
-    OWN("adaptive_avg_pool1d", "input|output_size"), OWN("adaptive_avg_pool2d", "input|output_size"),
-    OWN("adaptive_avg_pool3d", "input|output_size"), OWN("rms_norm", "input|normalized_shape|weight|eps"),
-    OWN("interpolate", "input|size|scale_factor|mode|align_corners|recompute_scale_factor|antialias"),
+#include "ops/rows/rows.def"
 };
-// clang-format on
 
 const op_table tare__quantized_rule_ops = OP_TABLE(rows);

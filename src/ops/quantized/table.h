@@ -8,6 +8,8 @@
 
 enum { QUANTIZED_COUNT = 256 };
 
+/// Does an element of the result depend on the element of its place alone?
+bool tare__op_is_by_element(const op_info *op);
 /// May y = op(x, numbers..) be looked up? x is the only tensor among the `count` parameters, both
 /// have bytes quantized per tensor and the same shape, and it is worth it.
 bool tare__quantized_table_fits(const op_info *op, const value *const *param, size_t count,
@@ -15,20 +17,12 @@ bool tare__quantized_table_fits(const op_info *op, const value *const *param, si
 
 /// Computes a result for one quantized value each: in[0] in place of x, into *out.
 typedef tare_status (*quantized_function)(void *user, const value *in, value *out);
+/// The byte of the result for each byte of x; x and y as above, or smaller.
+tare_status tare__quantized_table_make(const tare_tensor *x, const tare_tensor *y,
+                                       quantized_function compute, void *user,
+                                       uint8_t table[QUANTIZED_COUNT], tare_error *err);
 /// x and y as above.
 tare_status tare__quantized_table_run(const tare_tensor *x, tare_tensor *y,
                                       quantized_function compute, void *user, tare_error *err);
-
-/// Is the result of a call that a shape rule has bound a function of each quantized value of its
-/// first argument x?
-bool tare__is_function_of_one_value(const op_call *call, const tare_tensor *x);
-/// Runs a call that a shape rule has bound on x in place of its first argument, into y. In the
-/// call's memory.
-tare_status tare__call_on(const op_call *call, op_compute compute, tare_tensor *x, tare_tensor *y);
-/// The table of a call that a shape rule has bound, whose reference is `compute`: what it gives for
-/// each quantized value of its first argument x, a byte each. *known false: its result is no
-/// function of one quantized value alone. In the call's memory.
-tare_status tare__quantized_table_of(const op_call *call, op_compute compute, const tare_tensor *x,
-                                     uint8_t table[QUANTIZED_COUNT], bool *known);
 
 #endif

@@ -17,22 +17,8 @@ static const struct {
     module_role role;
     const char *op, *names;
 } renamed[] = {
-    {ROLE_QUANTIZED, "linear", PACKED_LINEAR},
-    {ROLE_QUANTIZED, "conv", PACKED_CONV},
-    {ROLE_QUANTIZED, "conv_transpose", PACKED_CONV},
-    {ROLE_QUANTIZED, "embedding", PACKED_EMBEDDING},
-    {ROLE_QUANTIZED, "embedding_bag", PACKED_EMBEDDING},
-    // Output parameters that torch keeps as plain attributes.
-    {ROLE_QUANTIZED, "elu", ""},
-    {ROLE_QUANTIZED, "prelu", ""},
-    {ROLE_QUANTIZED, "softmax", ""},
-    {ROLE_QUANTIZED, "dropout", ""},
-    {ROLE_DYNAMIC, "linear", PACKED_LINEAR},
-    {ROLE_DYNAMIC, "lstm", "_all_weight_values.*.param"},
-    {ROLE_DYNAMIC, "gru", "_all_weight_values.*.param"},
-    {ROLE_DYNAMIC, "lstm_cell", PACKED_CELL},
-    {ROLE_DYNAMIC, "gru_cell", PACKED_CELL},
-    {ROLE_DYNAMIC, "rnn_cell", PACKED_CELL},
+#define STATE_NAMES(...) {__VA_ARGS__},
+#include "ops/rows/rows.def"
 };
 
 static const char *names_of(const module *m) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls by the rows of ops/export_rows.c: which row a call fits, and its arguments in aten's order.
+// Calls by the rows of ops/export_rows.h: which row a call fits, and its arguments in aten's order.
 #include <string.h>
 
 #include "core/text/text.h"

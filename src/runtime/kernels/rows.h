@@ -13,21 +13,9 @@
 typedef struct row_kernels {
     kernel_needs needs;
     const char *name;
-    void (*add)(const float *x, size_t count, float *y);
-    void (*sum)(const float *a, const float *b, size_t count, float *y);
-    void (*max_into)(const float *x, size_t count, float *y);
-    void (*softmax)(const float *x, size_t count, float *y);
-    void (*log_softmax)(const float *x, size_t count, float *y);
-    void (*moments)(const float *x, size_t count, float *mean, float *variance);
-    void (*scale_shift)(const float *x, size_t count, float scale, float shift, float *y);
-    void (*affine)(const float *x, size_t count, const float *scale, const float *shift, float *y);
-    void (*blend)(const float *const x[], const float *share, size_t rows, size_t count, float *y);
-    void (*panel)(const float *x, size_t rows, size_t inner, const float *w, size_t width,
-                  const float *bias, float *y);
-    void (*normalize)(const float *x, size_t count, const float *weight, const float *bias,
-                      float eps, float *y);
-    void (*rms_normalize)(const float *x, size_t count, const float *weight, float eps, float *y);
-    void (*columns)(const float *x, size_t count, size_t stride, size_t width, float *y);
+#define MEMBER(suffix, name, parameters) void(*name) parameters;
+    ROW_FUNCTION_LIST(MEMBER, )
+#undef MEMBER
     const element_loop *elements; // by element_kind
     const binary_loop *binary;    // by binary_kind
 } row_kernels;

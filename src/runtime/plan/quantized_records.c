@@ -2,8 +2,8 @@
 // Calls of quantized values.
 #include <string.h>
 
+#include "ops/quantized/call_table.h"
 #include "ops/quantized/layer.h"
-#include "ops/quantized/table.h"
 #include "ops/rules.h"
 #include "runtime/kernels/schemes.h"
 #include "runtime/plan/records.h"

@@ -115,7 +115,7 @@ static void describe_step(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "float: oneDNN's products; bits may differ between machines");
 }
 
-// --- of codes ---
+// --- of quantized values ---
 
 static void attend_quantized(void *user, size_t i, size_t worker) {
     const attention_run *r = user;

@@ -43,7 +43,7 @@ typedef struct elements {
     source x;
     size_t y; // place
     int64_t count;
-    size_t step_count, coded_count; // operands that are quantized values
+    size_t step_count, quantized_count; // operands that are quantized values
     element_step *steps;
 } elements;
 
@@ -140,7 +140,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     (void)p;
     tare__step_say(out, "float: %zu loop%s in a row over blocks that stay in the cache",
                    e->step_count, e->step_count == 1 ? "" : "s");
-    if (e->coded_count > 0) tare__step_say(out, ", dequantized on the way");
+    if (e->quantized_count > 0) tare__step_say(out, ", dequantized on the way");
 }
 
 // --- planning ---
@@ -357,11 +357,11 @@ static tare_status place_operand(plan_builder *b, const element_chain *c, operan
 static tare_status place(plan_builder *b, const element_chain *c, elements *e) {
     bool unused;
     TARE_TRY(read_source(b, c->x, c->layout, &e->x));
-    e->coded_count = e->x.scheme != NULL ? 1 : 0;
+    e->quantized_count = e->x.scheme != NULL ? 1 : 0;
     for (size_t i = 0; i < c->count; i++) {
         TARE_TRY(place_operand(b, c, &c->steps[i].other));
         TARE_TRY(place_operand(b, c, &c->steps[i].mask));
-        if (c->steps[i].other.from.scheme != NULL) e->coded_count++;
+        if (c->steps[i].other.from.scheme != NULL) e->quantized_count++;
     }
     TARE_TRY(e->x.scheme != NULL
                  ? tare__plan_write(b, c->result, c->layout, &e->y)

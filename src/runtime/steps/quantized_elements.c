@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "ops/quantized/broadcast.h"
+#include "ops/quantized/call_table.h"
 #include "ops/quantized/layer.h"
-#include "ops/quantized/table.h"
 #include "ops/rules.h"
 #include "runtime/kernels/schemes.h"
 #include "runtime/plan/dispatch.h"
@@ -290,7 +290,7 @@ static tare_status run_chain(plan_builder *b, size_t head, tare_tensor **at) {
     return TARE_OK;
 }
 
-// A chain from codes through floats to codes.
+// A chain from quantized values through floats to quantized values.
 static tare_status chain_table(plan_builder *b, size_t head, const tare_tensor *x,
                                uint8_t table[QUANTIZED_COUNT]) {
     tare_tensor *at = NULL;

@@ -151,13 +151,12 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 static bool read_norm(const plan_builder *b, const plan_record *r, row_block_op *op) {
     op_call call = r->call;
-    layer_norm_call c;
+    norm_call c;
     const tare_tensor *y = b->values[r->result].tensor;
     call.err = NULL;
-    if (!tare__record_is(r, TARE_OP_LAYER_NORM) || tare__layer_norm_read(&call, &c) != TARE_OK ||
+    if (!tare__record_is(r, TARE_OP_LAYER_NORM) || tare__norm_read(&call, &c) != TARE_OK ||
         y->ndim < 1 || c.inner != y->shape[y->ndim - 1] || c.inner < FEW_ELEMENTS ||
-        tare__call_given(&call, 2) != (c.weight != NULL) ||
-        tare__call_given(&call, 3) != (c.bias != NULL))
+        !tare__norm_is_known(&call, &c))
         return false;
     *op = (row_block_op){
         .kind = ROW_BLOCK_NORM, .weight = c.weight, .bias = c.bias, .eps = (float)c.eps};

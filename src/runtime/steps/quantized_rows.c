@@ -139,10 +139,10 @@ static bool has_float_weights(op_call *call) {
 static tare_status plan_norm(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     float_row_call f;
-    layer_norm_call n;
+    norm_call n;
     if (!bind_floats(b, r, &f) || tare__op_id(f.bound.op) != TARE_OP_LAYER_NORM ||
-        !has_float_weights(&f.bound) || tare__layer_norm_read(&f.bound, &n) != TARE_OK ||
-        !tare__norm_is_known(&f.bound, &n, 3))
+        !has_float_weights(&f.bound) || tare__norm_read(&f.bound, &n) != TARE_OK ||
+        !tare__norm_is_known(&f.bound, &n))
         return TARE_OK;
     const row_step s = {.is_norm = true,
                         .count = (size_t)n.inner,

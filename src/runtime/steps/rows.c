@@ -77,15 +77,18 @@ static tare_status add_rows(plan_builder *b, const plan_record *r, size_t x,
     return tare__plan_add_step(b, class, s, r->node);
 }
 
-static tare_status add_norm(plan_builder *b, size_t head, const layer_norm_call *c,
-                            const step_class *class, bool *done) {
-    const size_t x = tare__plan_find_value(b, c->x);
+static tare_status add_norm(plan_builder *b, size_t head, const step_class *class, bool *done) {
+    op_call call = b->records[head].call;
+    norm_call c;
+    call.err = b->err;
+    TARE_TRY(tare__norm_read(&call, &c));
+    const size_t x = tare__plan_find_value(b, c.x);
     const row_step s = {.run = class == &tare__rms_norm_step ? rms_normalize : normalize,
-                        .count = (size_t)c->inner,
-                        .weight = c->weight,
-                        .bias = c->bias,
-                        .eps = (float)c->eps};
-    if (x == NOTHING || c->x->count == 0) return TARE_OK;
+                        .count = (size_t)c.inner,
+                        .weight = c.weight,
+                        .bias = c.bias,
+                        .eps = (float)c.eps};
+    if (!tare__norm_is_known(&call, &c) || x == NOTHING || c.x->count == 0) return TARE_OK;
     return add_rows(b, &b->records[head], x, class, s, done);
 }
 
@@ -95,12 +98,7 @@ static bool heads_layer_norm(const plan_builder *b, const plan_record *r) {
 }
 
 static tare_status plan_layer_norm(plan_builder *b, size_t head, bool *done) {
-    op_call call = b->records[head].call;
-    layer_norm_call c;
-    call.err = b->err;
-    TARE_TRY(tare__layer_norm_read(&call, &c));
-    if (!tare__norm_is_known(&call, &c, 3)) return TARE_OK;
-    return add_norm(b, head, &c, &tare__layer_norm_step, done);
+    return add_norm(b, head, &tare__layer_norm_step, done);
 }
 
 static bool heads_rms_norm(const plan_builder *b, const plan_record *r) {
@@ -109,12 +107,7 @@ static bool heads_rms_norm(const plan_builder *b, const plan_record *r) {
 }
 
 static tare_status plan_rms_norm(plan_builder *b, size_t head, bool *done) {
-    op_call call = b->records[head].call;
-    layer_norm_call c;
-    call.err = b->err;
-    TARE_TRY(tare__rms_norm_read(&call, &c));
-    if (!tare__norm_is_known(&call, &c, 0)) return TARE_OK;
-    return add_norm(b, head, &c, &tare__rms_norm_step, done);
+    return add_norm(b, head, &tare__rms_norm_step, done);
 }
 
 static tare_status add_softmax(plan_builder *b, size_t head, bool logarithm, bool *done) {

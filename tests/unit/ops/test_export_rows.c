@@ -8,7 +8,7 @@
 static export_call call_of(const export_row *row) {
     export_call c = {.row = row, .target = tare__export_target(row->overload, false)};
     if (!tare__signature_of(c.target.text, &c.signature))
-        fail_msg("ops/signatures.c lacks %s: run tools/signatures.py", c.target.text);
+        fail_msg("ops/rows lacks the signature of %s: run tools/signatures.py", c.target.text);
     return c;
 }
 

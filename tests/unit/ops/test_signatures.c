@@ -37,7 +37,7 @@ static void every_exported_operator_has_a_signature(void **state) {
         check_names(tare__op_at(i)->overloads, &missing);
     }
     if (missing.length > 0)
-        fail_msg("ops/signatures.c lacks rows: run tools/signatures.py%s", missing.chars);
+        fail_msg("ops/rows lacks signatures: run tools/signatures.py%s", missing.chars);
     assert_false(tare__signature_of("torch.conv2d", &ignored));
     assert_false(tare__signature_of("torch.ops.aten.conv2d", &ignored));
     assert_false(tare__signature_of("torch.ops.aten.conv2d.default(", &ignored));

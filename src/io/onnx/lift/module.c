@@ -39,14 +39,8 @@ static const struct {
     const char *op, *key;
     value v;
 } defaults[] = {
-    {"conv", "padding_mode", {.kind = VALUE_STRING, .as.text = "zeros"}},
-    {"conv_transpose", "padding_mode", {.kind = VALUE_STRING, .as.text = "zeros"}},
-    {"batch_norm", "affine", {.kind = VALUE_BOOL, .as.boolean = true}},
-    {"batch_norm", "track_running_stats", {.kind = VALUE_BOOL, .as.boolean = true}},
-    {"layer_norm", "elementwise_affine", {.kind = VALUE_BOOL, .as.boolean = true}},
-    {"group_norm", "affine", {.kind = VALUE_BOOL, .as.boolean = true}},
-    {"instance_norm", "affine", {.kind = VALUE_BOOL, .as.boolean = true}},
-    {"instance_norm", "track_running_stats", {.kind = VALUE_BOOL, .as.boolean = false}},
+#define CONSTRUCTOR(op, key, ...) {op, key, __VA_ARGS__},
+#include "ops/rows/rows.def"
 };
 
 // Parameters of functions that are no constructor values.
@@ -220,12 +214,12 @@ static tare_status refer(lift *l, const node *n, module **made) {
     for (size_t i = 1; i < tare__op_param_count(op); i++)
         if (tare__op_param_is(op, i, "weight")) v = tare__lift_param(n, op, i);
     const tare_tensor *t = tare__lift_constant(l, v);
-    const tare_tensor *codes = t != NULL ? tare__onnx_constant_of(l->in, t)->codes : NULL;
+    const tare_tensor *quantized = t != NULL ? tare__onnx_constant_of(l->in, t)->quantized : NULL;
     const module *m = *made;
     const module_class *class = tare__class_triple(l->in->classes, m->class->op, m->class->dims,
                                                    ROLE_REFERENCE, FUSED_NONE);
-    if (codes == NULL || class == NULL) return TARE_OK;
-    const weight_qparams w = {.name = "weight", .dtype = codes->dtype, .q = codes->q};
+    if (quantized == NULL || class == NULL) return TARE_OK;
+    const weight_qparams w = {.name = "weight", .dtype = quantized->dtype, .q = quantized->q};
     module *reference = NULL;
     TARE_TRY(tare__module_create(class, &reference, l->err));
     tare_status status = tare__module_copy_config(reference, m, l->err);

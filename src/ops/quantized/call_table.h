@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The look-up tables of bound calls: of a function of one quantized value, what it gives for each.
+#ifndef OPS_QUANTIZED_CALL_TABLE_H
+#define OPS_QUANTIZED_CALL_TABLE_H
+
+#include "ops/quantized/table.h"
+
+/// Is the result of a call that a shape rule has bound a function of each quantized value of its
+/// first argument x?
+bool tare__is_function_of_one_value(const op_call *call, const tare_tensor *x);
+/// Runs a call that a shape rule has bound on x in place of its first argument, into y. In the
+/// call's memory.
+tare_status tare__call_on(const op_call *call, op_compute compute, tare_tensor *x, tare_tensor *y);
+/// The table of a call that a shape rule has bound, whose reference is `compute`: what it gives for
+/// each quantized value of its first argument x, a byte each. *known false: its result is no
+/// function of one quantized value alone. In the call's memory.
+tare_status tare__quantized_table_of(const op_call *call, op_compute compute, const tare_tensor *x,
+                                     uint8_t table[QUANTIZED_COUNT], bool *known);
+
+#endif
