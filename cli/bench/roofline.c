@@ -128,7 +128,7 @@ static void draw_roofs(const plot *p, const tare_machine_peak *peak) {
     draw_slope(p, peak->memory_gbs, top, "memory");
     draw_slope(p, peak->l3_gbs, top, "L3");
     draw_slope(p, peak->l2_gbs, top, "L2");
-    draw_ceiling(p, peak->int8_gops, "codes roof", "integers");
+    draw_ceiling(p, peak->int8_gops, "integers roof", "integers");
     draw_ceiling(p, peak->float_gflops, "floats roof", "floats");
 }
 
@@ -137,7 +137,7 @@ static void draw_roofs(const plot *p, const tare_machine_peak *peak) {
 static void draw_dot(const plot *p, const tare_step *step, const tare_machine_peak *peak,
                      double share) {
     (void)fprintf(p->file, "<circle class=\"%s dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>",
-                  step->multiplies_codes ? "codes" : "floats", x_at(p, intensity(step)),
+                  step->multiplies_codes ? "integers" : "floats", x_at(p, intensity(step)),
                   y_at(p, layer_gops(step)), 3 + 40 * sqrt(share / 3.14159));
     put_text(p->file, step->node);
     (void)fprintf(p->file, " (%s): %.1f us, %.1f %% of the time, %.0f GOPS, %.0f %% of the peak; ",
@@ -209,7 +209,7 @@ static const char head[] =
     "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">\n"
     "<style>text{font:13px sans-serif;fill:#222}.small{font-size:11px;fill:#666}"
     ".title{font-size:16px}.grid{stroke:#ddd}.roof{stroke-width:2}"
-    ".codes{stroke:#0b6e99;fill:#0b6e99}.floats{stroke:#b8521b;fill:#b8521b}"
+    ".integers{stroke:#0b6e99;fill:#0b6e99}.floats{stroke:#b8521b;fill:#b8521b}"
     ".slope{stroke:#999;stroke-dasharray:5 3}.dot{fill-opacity:.45;stroke-width:1}</style>\n"
     "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text class=\"title\" x=\"%d\" "
     "y=\"30\">";

@@ -117,7 +117,7 @@ typedef struct integer_walk {
     const prepared_state *prepared;
     bool *gives_integers;
     bool reads_integers;
-    bool *carries; // of annotated programs: values that were codes just before
+    bool *carries; // of annotated programs: values that were quantized just before
     bool reads_carried;
     map left_float; // names of nodes; convert leaves some observed modules float
 } integer_walk;

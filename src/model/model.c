@@ -190,7 +190,7 @@ typedef struct fact_walk {
     size_t count, capacity;
 } fact_walk;
 
-// Quantized tensors, and the codes that exported programs hold as plain integers.
+// Quantized tensors, and the quantized values that exported programs hold as plain integers.
 static bool is_quantized(const tare_tensor *t, bool is_parameter) {
     const bool is_byte = t->dtype == TARE_INT8 || t->dtype == TARE_UINT8;
     return tare__tensor_is_quantized(t) || (is_byte && !is_parameter);

@@ -20,7 +20,7 @@
 _Static_assert(FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 16,
                "float arithmetic must round to float after every operation");
 
-// --- codes ---
+// --- quantized values ---
 
 static inline int64_t tare__clamp_int(int64_t number, int64_t least, int64_t most) {
     return number < least ? least : number > most ? most : number;
@@ -318,7 +318,7 @@ static inline float tare__dynamic_output(requant_rule rule, int32_t acc, float a
     return product + bias;
 }
 
-// --- elementwise operators on codes ---
+// --- elementwise operators on quantized values ---
 
 typedef struct quantized_range {
     float scale;

@@ -644,12 +644,12 @@ static bool dequantize_bytes(const tare_tensor *t, float *out) {
     if (tare__qscheme_is_per_channel(q->scheme) || !is_small) return false;
     const int32_t zero = (int32_t)zero_point;
     const float scale = (float)q->scale[0];
-    const uint8_t *codes = t->data;
-    const int8_t *signed_codes = t->data;
+    const uint8_t *bytes = t->data;
+    const int8_t *signed_bytes = t->data;
     if (t->dtype == TARE_QUINT8)
-        for (int64_t i = 0; i < t->count; i++) out[i] = (float)(codes[i] - zero) * scale;
+        for (int64_t i = 0; i < t->count; i++) out[i] = (float)(bytes[i] - zero) * scale;
     else if (t->dtype == TARE_QINT8)
-        for (int64_t i = 0; i < t->count; i++) out[i] = (float)(signed_codes[i] - zero) * scale;
+        for (int64_t i = 0; i < t->count; i++) out[i] = (float)(signed_bytes[i] - zero) * scale;
     else
         return false;
     return true;

@@ -101,7 +101,7 @@ static tare_status replace_one(const replacing *r, const subgraph_match *match) 
     for (const node *n = r->replacement->first; n != NULL; n = n->next)
         if (n->op != NODE_PLACEHOLDER && n->op != NODE_OUTPUT) TARE_TRY(copy_node(&s, n));
     node *result = s.made[tare__graph_output(r->replacement)->inputs[0]->id];
-    // The arithmetic that gives codes is no quantize any more, of which one knows that.
+    // The arithmetic that gives quantized values is not recognizable as a quantize any more.
     if (!tare__gives_bare_integers(returned)) result->debug_handle = returned->debug_handle;
     TARE_TRY(tare__node_replace_uses(returned, result, NULL, r->p->err));
     r->changed[returned->id] = result;

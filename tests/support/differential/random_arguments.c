@@ -41,7 +41,7 @@ static bool is_real(const tare_tensor *t) {
 }
 
 static bool takes_quantized(const call_draft *d) {
-    return is_row(d, "quantized.") || is_row(d, "codes.") || is_row(d, "int_repr") ||
+    return is_row(d, "quantized.") || is_row(d, "tare.") || is_row(d, "int_repr") ||
            strcmp(d->id, "dequantize") == 0;
 }
 
@@ -408,7 +408,7 @@ static bool make_size(call_draft *d, value *out) {
     d->has_size = true;
     if (is_row(d, "as_strided") && x != NULL) return give_ints(d, x->shape, (uint32_t)x->ndim, out);
     if (is_row(d, "view") || is_row(d, "reshape")) return make_shape(d, out);
-    if (is_row(d, "interpolate") || is_row(d, "codes.interpolate"))
+    if (is_row(d, "interpolate") || is_row(d, "tare.interpolate"))
         return give_ints(d, (int64_t[]){1 + draw(d, 9), 1 + draw(d, 9), 2},
                          x != NULL && x->ndim > 2 ? (uint32_t)x->ndim - 2 : 2, out);
     if (is_row(d, "local_response")) return make_count(d, out);

@@ -66,7 +66,7 @@ static void a_quantized_form_is_found_by_its_id(void **state) {
     assert_ptr_equal(tare__op_form(linear, FORM_DYNAMIC_RELU),
                      tare__op_by_id("quantized.linear_relu_dynamic", 0));
     assert_null(tare__op_form(linear, FORM_ADD));
-    assert_ptr_equal(tare__op_form(gelu, FORM_BY_RULE), tare__op_by_id("codes.gelu", 0));
+    assert_ptr_equal(tare__op_form(gelu, FORM_BY_RULE), tare__op_by_id("tare.gelu", 0));
 }
 
 static void a_name_is_the_first_of_the_row(void **state) {

@@ -16,8 +16,8 @@ static bool was_lowered(const lowering *l, const node *n) {
     return false;
 }
 
-// Dequantized from something else than a constant, but not from codes that lowering takes: of 16
-// bits, of float8, with parameters that are computed.
+// Dequantized from something else than a constant, but not from quantized values that lowering
+// takes: of 16 bits, of float8, with parameters that are computed.
 static bool is_other_quantize(const node *n) {
     const node *quantized = n != NULL && tare__is_dequantize_call(n) ? tare__node_arg(n, 0) : NULL;
     return quantized != NULL && quantized->op != NODE_GET_ATTR;

@@ -7,7 +7,7 @@
 #include "core/struct_size.h"
 #include "model/coverage.h"
 
-// --- codes ---
+// --- quantized values ---
 
 const quantized_params *tare__quantized_given(const lowering *l, const node *n) {
     if (n == NULL || n->id >= l->capacity || l->params[n->id].dtype == TARE_DTYPE_UNSET)

@@ -53,7 +53,7 @@ static survey survey_of(const operator_call *c) {
     return s;
 }
 
-// --- on the codes themselves ---
+// --- on the quantized values themselves ---
 
 static tare_status finish_on_quantized(const operator_call *c) {
     TARE_TRY(tare__write_nothing(c->l, c->n));
@@ -95,7 +95,7 @@ static tare_status finish_with_other_quantized(const operator_call *c) {
     const value x = tare__node_value(n);
     const keyword output[] = {{"output_scale", tare__float(c->result.scale)},
                               {"output_zero_point", tare__int(c->result.zero_point)}};
-    const op_name identity = tare__op_function_name(tare__op_row(TARE_OP_CODES_IDENTITY));
+    const op_name identity = tare__op_function_name(tare__op_row(TARE_OP_TARE_IDENTITY));
     const node_spec spec = {.op = NODE_CALL_FUNCTION,
                             .target = identity.text,
                             .args = &x,
@@ -264,7 +264,7 @@ static bool writes_shared(const node *n) {
     return written != NULL && written->user_count > 1;
 }
 
-// --- codes of other parameters ---
+// --- quantized values of other parameters ---
 
 // quantize(dequantize(quantized values)): nothing, or a table.
 static tare_status requantize(lowering *l, node *n) {
@@ -278,7 +278,7 @@ static tare_status requantize(lowering *l, node *n) {
     const value x = tare__node_value(quantized);
     const keyword output[] = {{"output_scale", tare__float(to->scale)},
                               {"output_zero_point", tare__int(to->zero_point)}};
-    TARE_TRY(tare__retarget(l->p, n, tare__op_row(TARE_OP_CODES_IDENTITY), &x, 1));
+    TARE_TRY(tare__retarget(l->p, n, tare__op_row(TARE_OP_TARE_IDENTITY), &x, 1));
     return tare__node_set_args(n, &x, 1, output, 2, l->p->err);
 }
 

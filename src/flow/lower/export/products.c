@@ -9,7 +9,7 @@ static const op_info *product_of(const node *n) {
     const op_info *op = tare__function_row(n);
     for (size_t i = 0; op != NULL && i < sizeof forms / sizeof *forms; i++) {
         const op_info *row = tare__op_form(op, forms[i]);
-        if (row != NULL && row->code_inputs > 0) return row;
+        if (row != NULL && row->quantized_inputs > 0) return row;
     }
     return NULL;
 }
@@ -40,7 +40,7 @@ static bool drops_out(const function_call *call) {
 static tare_status lower(lowering *l, node *n, const op_info *row) {
     function_call call;
     if (!tare__function_bind(&l->p->scratch, n, &call) ||
-        !reads_quantized(l, &call.bound, row->code_inputs) || drops_out(&call) ||
+        !reads_quantized(l, &call.bound, row->quantized_inputs) || drops_out(&call) ||
         !stays_float(l, &call.bound, n, row))
         return TARE_OK;
     const char *target = tare__arena_strdup(&n->owner->memory, tare__op_function_name(row).text);

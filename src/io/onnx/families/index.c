@@ -463,8 +463,9 @@ static const char *places(onnx_out *o, const value *list, const tare_tensor **la
     }
     for (uint32_t i = 0; i < list->count; i++) {
         const tare_tensor *t = list->as.items[i].as.tensor;
-        const char *x = tare__out_cast(o, tare__out_codes(o, t), t->dtype, TARE_INT64);
-        if (t != *largest) x = OUT(o, "Expand", x, OUT(o, "Shape", tare__out_codes(o, *largest)));
+        const char *x = tare__out_cast(o, tare__out_quantized(o, t), t->dtype, TARE_INT64);
+        if (t != *largest)
+            x = OUT(o, "Expand", x, OUT(o, "Shape", tare__out_quantized(o, *largest)));
         parts[i] = tare__out_unsqueeze(o, x, &last, 1);
     }
     if (list->count == 1) return parts[0];

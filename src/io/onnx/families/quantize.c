@@ -186,7 +186,7 @@ static tare_status make_qparams(onnx_call *c, const linear *l, qparams **out) {
 // Integers of the file: what they stand for, which a module may hold as a quantized weight.
 static tare_status constant(onnx_call *c, const tare_tensor *x, const linear *l) {
     qparams *q = NULL;
-    tare_tensor *codes = NULL;
+    tare_tensor *quantized = NULL;
     value out;
     TARE_TRY(make_qparams(c, l, &q));
     int64_t channel = 0;
@@ -195,9 +195,9 @@ static tare_status constant(onnx_call *c, const tare_tensor *x, const linear *l)
         status =
             tare__onnx_malformed(c, "scale %g and zero point %g are none of %s", q->scale[channel],
                                  q->zero_point[channel], tare_dtype_name(l->dtype));
-    if (status == TARE_OK) status = tare__tensor_requalify(x, q, &codes, tare__onnx_error(c));
+    if (status == TARE_OK) status = tare__tensor_requalify(x, q, &quantized, tare__onnx_error(c));
     tare__qparams_release(q);
-    if (status == TARE_OK) status = tare__onnx_dequantized(c, x, codes, &out);
+    if (status == TARE_OK) status = tare__onnx_dequantized(c, x, quantized, &out);
     if (status == TARE_OK) tare__onnx_set_output(c, 0, &out);
     return status;
 }
@@ -278,7 +278,7 @@ static const char *real(onnx_out *o, double n) {
 static void use_own(onnx_out *o, size_t i) {
     const value *v = tare__out_call(o)->param[i];
     if (v != NULL && v->kind == VALUE_TENSOR && v->as.tensor->data != NULL)
-        tare__out_codes(o, v->as.tensor);
+        tare__out_quantized(o, v->as.tensor);
 }
 
 // --- torch.quantize_per_tensor and its kin: the result says its parameters ---
@@ -293,14 +293,14 @@ static void write_dequantize(onnx_out *o) {
 }
 
 static void write_int_repr(onnx_out *o) {
-    tare__out_result_raw(o, OUT(o, "Identity", tare__out_codes(o, tare__out_meta(o, 0))));
+    tare__out_result_raw(o, OUT(o, "Identity", tare__out_quantized(o, tare__out_meta(o, 0))));
 }
 
 // --- ranges that are found when the model runs ---
 
 typedef struct dynamic_values {
     const char *scale, *zero_point; // without dimensions; the latter of the storage dtype
-    const char *codes;              // "": not made
+    const char *quantized;          // "": not made
 } dynamic_values;
 
 static const char *extreme(onnx_out *o, const char *reduces, const char *limits, const char *x,
@@ -358,11 +358,11 @@ dynamic_spec tare__out_dynamic_spec(bool is_signed, bool reduce_range) {
 }
 
 // Less than the type's range is cut off behind the operator, which fills all of it.
-static const char *narrowed(onnx_out *o, const char *codes, tare_dtype dtype, double least,
+static const char *narrowed(onnx_out *o, const char *quantized, tare_dtype dtype, double least,
                             double most) {
     const dtype_info *info = tare__dtype(dtype);
-    if (least <= (double)info->min && most >= (double)info->max) return codes;
-    return tare__out_clip(o, codes, dtype, least, most);
+    if (least <= (double)info->min && most >= (double)info->max) return quantized;
+    return tare__out_clip(o, quantized, dtype, least, most);
 }
 
 const char *tare__out_quantize_dynamic(onnx_out *o, const tare_tensor *x, const char *name,
@@ -371,9 +371,9 @@ const char *tare__out_quantize_dynamic(onnx_out *o, const tare_tensor *x, const 
     const dynamic_values v = choose_any(o, name, x->ndim, s);
     *scale = v.scale;
     *zero_point = v.zero_point;
-    if (*v.codes != '\0') return v.codes;
-    const char *codes = OUT(o, "QuantizeLinear", name, v.scale, v.zero_point);
-    return narrowed(o, codes, s->storage, s->quant_min, s->quant_max);
+    if (*v.quantized != '\0') return v.quantized;
+    const char *quantized = OUT(o, "QuantizeLinear", name, v.scale, v.zero_point);
+    return narrowed(o, quantized, s->storage, s->quant_min, s->quant_max);
 }
 
 static void write_quantize_dynamic(onnx_out *o) {
@@ -385,10 +385,10 @@ static void write_quantize_dynamic(onnx_out *o) {
     }
     const dynamic_spec s =
         tare__out_dynamic_spec(y->dtype == TARE_QINT8, tare__out_bool(o, 2, false));
-    const char *codes =
+    const char *quantized =
         tare__out_quantize_dynamic(o, tare__out_meta(o, 0), x, &s, &scale, &zero_point);
     tare__out_set_dynamic(o, y, scale, zero_point);
-    tare__out_result_raw(o, codes);
+    tare__out_result_raw(o, quantized);
 }
 
 // --- quantized_decomposed: plain integers, and parameters in the call ---
@@ -424,7 +424,7 @@ static const char *scalar(onnx_out *o, size_t i, tare_dtype dtype) {
         use_own(o, i);
         return tare__out_number(o, dtype, tare__tensor_get(t, 0));
     }
-    const char *x = tare__out_cast(o, tare__out_codes(o, t), t->dtype, dtype);
+    const char *x = tare__out_cast(o, tare__out_quantized(o, t), t->dtype, dtype);
     return t->ndim > 0 ? tare__out_reshape(o, x, NULL, 0) : x;
 }
 
@@ -434,7 +434,7 @@ static const char *channels(onnx_out *o, size_t i, tare_dtype dtype) {
     tare_tensor *made = NULL;
     if (tare__out_failed(o)) return "";
     if (t->dtype == dtype || t->data == NULL)
-        return tare__out_cast(o, tare__out_codes(o, t), t->dtype, dtype);
+        return tare__out_cast(o, tare__out_quantized(o, t), t->dtype, dtype);
     tare__out_try(o, tare_tensor_create(dtype, 1, &t->count, &made, tare__out_call(o)->err));
     if (tare__out_failed(o)) return "";
     for (int64_t c = 0; c < t->count; c++) tare__tensor_set(made, c, tare__tensor_get(t, c));
@@ -447,21 +447,21 @@ static const char *channels(onnx_out *o, size_t i, tare_dtype dtype) {
 
 static parameters per_tensor(onnx_out *o, bool quantizes) {
     parameters p = {.quant_min = tare__out_double(o, 3, 0), .quant_max = tare__out_double(o, 4, 0)};
-    const tare_tensor *codes = quantizes ? tare__out_result_meta(o) : tare__out_meta(o, 0);
-    p.dtype = checked_dtype(o, codes->dtype, quantizes);
+    const tare_tensor *quantized = quantizes ? tare__out_result_meta(o) : tare__out_meta(o, 0);
+    p.dtype = checked_dtype(o, quantized->dtype, quantizes);
     p.scale = scalar(o, 1, TARE_FLOAT32);
     p.zero_point = scalar(o, 2, p.dtype);
     return p;
 }
 
 static parameters per_channel(onnx_out *o, bool quantizes) {
-    const tare_tensor *codes = quantizes ? tare__out_result_meta(o) : tare__out_meta(o, 0);
+    const tare_tensor *quantized = quantizes ? tare__out_result_meta(o) : tare__out_meta(o, 0);
     parameters p = {.is_per_channel = true,
-                    .axis = tare__out_dim(o, 3, 0, codes->ndim),
+                    .axis = tare__out_dim(o, 3, 0, quantized->ndim),
                     .quant_min = tare__out_double(o, 4, 0),
                     .quant_max = tare__out_double(o, 5, 0)};
     const value *zeros = tare__out_call(o)->param[2];
-    p.dtype = checked_dtype(o, codes->dtype, quantizes);
+    p.dtype = checked_dtype(o, quantized->dtype, quantizes);
     if (zeros != NULL && zeros->kind == VALUE_TENSOR &&
         tare__dtype(zeros->as.tensor->dtype)->is_float)
         tare__out_refuse(o, "zero points that are not whole");
@@ -476,14 +476,14 @@ static void quantize_by(onnx_out *o, const parameters *p) {
                                ? tare__out_find_dynamic(o, scale->as.tensor)
                                : NULL;
     const char *x = tare__out_input(o, 0);
-    const char *codes;
-    if (d != NULL && d->codes != NULL && strcmp(d->source, x) == 0) {
-        codes = d->codes; // DynamicQuantizeLinear has made them already
+    const char *quantized;
+    if (d != NULL && d->quantized != NULL && strcmp(d->source, x) == 0) {
+        quantized = d->quantized; // DynamicQuantizeLinear has made them already
     } else {
-        codes = OUT(o, "QuantizeLinear", x, p->scale, p->zero_point);
+        quantized = OUT(o, "QuantizeLinear", x, p->scale, p->zero_point);
         if (p->is_per_channel) tare__out_attr_int(o, "axis", p->axis);
     }
-    tare__out_result_raw(o, narrowed(o, codes, p->dtype, p->quant_min, p->quant_max));
+    tare__out_result_raw(o, narrowed(o, quantized, p->dtype, p->quant_min, p->quant_max));
 }
 
 static bool fits(const tare_tensor *t, const parameters *p) {
@@ -525,16 +525,16 @@ static const char *packed_zeros(onnx_out *o, const char *name, int type) {
 
 static void dequantize_by(onnx_out *o, const parameters *p) {
     const tare_tensor *t = tare__out_meta(o, 0);
-    const char *codes, *zero_point = p->zero_point;
+    const char *quantized, *zero_point = p->zero_point;
     int type;
     if (tare__out_failed(o)) return;
     if (is_packed(o, t, p, &type)) {
-        codes = packed(o, t, type);
+        quantized = packed(o, t, type);
         if (*zero_point != '\0') zero_point = packed_zeros(o, zero_point, type);
     } else {
-        codes = tare__out_codes(o, t);
+        quantized = tare__out_quantized(o, t);
     }
-    const char *y = OUT(o, "DequantizeLinear", codes, p->scale, zero_point);
+    const char *y = OUT(o, "DequantizeLinear", quantized, p->scale, zero_point);
     if (p->is_per_channel) tare__out_attr_int(o, "axis", p->axis);
     const tare_tensor *result = tare__out_result_meta(o);
     tare__out_result(o, tare__out_cast(o, y, TARE_FLOAT32, result->dtype));
@@ -579,9 +579,9 @@ static void choose_qparams_as(onnx_out *o, bool symmetric) {
     for (int i = 0; i < 2; i++) {
         tare__out_set_dynamic(o, items[i].as.tensor, v.scale, v.zero_point);
         out_dynamic *d = tare__out_find_dynamic(o, items[i].as.tensor);
-        if (d == NULL || *v.codes == '\0') continue;
+        if (d == NULL || *v.quantized == '\0') continue;
         d->source = x;
-        d->codes = v.codes;
+        d->quantized = v.quantized;
     }
 }
 static void write_choose_qparams(onnx_out *o) {
@@ -596,10 +596,10 @@ static void write_choose_qparams_symmetric(onnx_out *o) {
 static void fake(onnx_out *o, parameters p, size_t range) {
     p.quant_min = tare__out_double(o, range, 0);
     p.quant_max = tare__out_double(o, range + 1, 0);
-    const char *codes = OUT(o, "QuantizeLinear", tare__out_input(o, 0), p.scale, p.zero_point);
+    const char *quantized = OUT(o, "QuantizeLinear", tare__out_input(o, 0), p.scale, p.zero_point);
     if (p.is_per_channel) tare__out_attr_int(o, "axis", p.axis);
-    codes = narrowed(o, codes, p.dtype, p.quant_min, p.quant_max);
-    const char *y = OUT(o, "DequantizeLinear", codes, p.scale, p.zero_point);
+    quantized = narrowed(o, quantized, p.dtype, p.quant_min, p.quant_max);
+    const char *y = OUT(o, "DequantizeLinear", quantized, p.scale, p.zero_point);
     if (p.is_per_channel) tare__out_attr_int(o, "axis", p.axis);
     tare__out_result(o, y);
 }

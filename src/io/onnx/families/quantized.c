@@ -24,10 +24,10 @@ const char *tare__out_turned_weight(onnx_out *o, const char *w) {
                               found->input_count == 3 &&
                               tare__out_find_tensor(writer, found->inputs[0]) != NULL;
     if (!is_quantized) return tare__out_swap(o, w, 2, 0, 1);
-    const char *codes = found->inputs[0], *scale = found->inputs[1], *zero = found->inputs[2];
+    const char *quantized = found->inputs[0], *scale = found->inputs[1], *zero = found->inputs[2];
     const out_tensor *scales = tare__out_find_tensor(writer, scale);
     const bool is_per_channel = scales != NULL && scales->t->ndim == 1;
-    const char *y = OUT(o, "DequantizeLinear", tare__out_swap(o, codes, 2, 0, 1), scale, zero);
+    const char *y = OUT(o, "DequantizeLinear", tare__out_swap(o, quantized, 2, 0, 1), scale, zero);
     if (is_per_channel) tare__out_attr_int(o, "axis", 1);
     return y;
 }
@@ -48,9 +48,9 @@ static void write_reference_module(onnx_out *o) {
             tare__op_param_name(call->op, i, name, sizeof name) == 0 ||
             call->param[i]->as.tensor != tare__module_tensor(call->module, name))
             continue;
-        const tare_tensor *codes = tare__out_weight_codes(o, call->module, name);
-        if (codes == NULL) continue;
-        stand_ins[i] = (value){.kind = VALUE_TENSOR, .as.tensor = (tare_tensor *)codes};
+        const tare_tensor *quantized = tare__out_quantized_weight(o, call->module, name);
+        if (quantized == NULL) continue;
+        stand_ins[i] = (value){.kind = VALUE_TENSOR, .as.tensor = (tare_tensor *)quantized};
         call->param[i] = &stand_ins[i];
     }
     const value *params[OP_MAX_PARAMS];
@@ -87,7 +87,7 @@ static const char *layer_weight(onnx_out *o, const quantized_layer *layer) {
     return tare__out_reshape(o, name, shape, (size_t)layer->conv.dims + 2);
 }
 
-// An activation that lowering found in the bounds of the codes.
+// An activation that lowering found in the bounds of the quantized values.
 static const char *bounded(onnx_out *o, const char *y, const quantized_layer *layer) {
     const tare_tensor *t = tare__out_result_meta(o);
     if (t->q == NULL) return y;
@@ -193,7 +193,7 @@ static void embedding_module(onnx_out *o) {
         return;
     }
     const char *table = tare__out_tensor(o, w);
-    tare__out_result(o, OUT(o, "Gather", table, tare__out_codes(o, call->args[0].as.tensor)));
+    tare__out_result(o, OUT(o, "Gather", table, tare__out_quantized(o, call->args[0].as.tensor)));
 }
 
 static void ruled_module(onnx_out *o) {

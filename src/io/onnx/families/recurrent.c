@@ -377,8 +377,8 @@ static const tare_tensor *weight_of(onnx_out *o, const layers *l, int64_t layer,
         return l->weights[(size_t)(layer * l->directions + direction) * l->each + (size_t)which];
     snprintf(name, sizeof name, "%s_l%lld%s", stems[which], (long long)layer,
              direction > 0 ? "_reverse" : "");
-    const tare_tensor *codes = tare__out_weight_codes(o, l->module, name);
-    const tare_tensor *t = codes != NULL ? codes : tare__module_tensor(l->module, name);
+    const tare_tensor *quantized = tare__out_quantized_weight(o, l->module, name);
+    const tare_tensor *t = quantized != NULL ? quantized : tare__module_tensor(l->module, name);
     if (t == NULL) tare__out_refuse(o, "it has no tensor '%s'", name);
     return t;
 }
@@ -517,8 +517,8 @@ static void cell_gates(onnx_out *o, const char *x, int which, int64_t count,
                        const char *gates[MOST_GATES]) {
     static const char *const stems[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
     const module *m = tare__out_call(o)->module;
-    const tare_tensor *codes = tare__out_weight_codes(o, m, stems[which]);
-    const tare_tensor *w = codes != NULL ? codes : tare__module_tensor(m, stems[which]);
+    const tare_tensor *quantized = tare__out_quantized_weight(o, m, stems[which]);
+    const tare_tensor *w = quantized != NULL ? quantized : tare__module_tensor(m, stems[which]);
     const tare_tensor *b = tare__module_tensor(m, stems[which + 2]);
     for (int64_t i = 0; i < MOST_GATES; i++) gates[i] = "";
     if (w == NULL) tare__out_refuse(o, "it has no tensor '%s'", stems[which]);

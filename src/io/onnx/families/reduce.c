@@ -388,7 +388,7 @@ static void write_cumsum(onnx_out *o) {
 static void triangle(onnx_out *o, bool is_upper) {
     const tare_tensor *t = tare__out_meta(o, 0);
     if (tare__out_opset(o) < 14) tare__out_refuse(o, "Trilu comes with opset 14");
-    const char *y = OUT(o, "Trilu", tare__out_codes(o, t),
+    const char *y = OUT(o, "Trilu", tare__out_quantized(o, t),
                         tare__out_number(o, TARE_INT64, (double)tare__out_int(o, 1, 0)));
     tare__out_attr_int(o, "upper", is_upper);
     tare__out_result(o, y);

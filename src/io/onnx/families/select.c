@@ -380,7 +380,7 @@ static void plan_index(onnx_out *o, const value *index, int ndim, index_plan *p)
 static const char *integers(onnx_out *o, const tare_tensor *t) {
     if (t->dtype == TARE_BOOL || t->dtype == TARE_UINT8)
         tare__out_refuse(o, "a mask as an index makes a result whose size depends on the data");
-    const char *x = tare__out_codes(o, t);
+    const char *x = tare__out_quantized(o, t);
     return t->dtype == TARE_INT32 ? x : tare__out_cast(o, x, t->dtype, TARE_INT64);
 }
 
@@ -395,7 +395,7 @@ static const char *stacked(onnx_out *o, const index_plan *p) {
         const char *x =
             tare__out_cast(o, integers(o, p->chosen[i]), p->chosen[i]->dtype, TARE_INT64);
         if (p->chosen[i] != largest)
-            x = OUT(o, "Expand", x, OUT(o, "Shape", tare__out_codes(o, largest)));
+            x = OUT(o, "Expand", x, OUT(o, "Shape", tare__out_quantized(o, largest)));
         parts[i] = tare__out_unsqueeze(o, x, &last, 1);
     }
     if (p->chosen_count == 1) return parts[0];

@@ -74,7 +74,7 @@ typedef struct call_form {
     bool has_tensors; // constants that a module would hold
     bool is_liftable;
     const char *weight_name; // the file's name of the parameter `weight`; NULL: computed or none
-    bool has_weight, has_quantized; // codes: the file has it as integers
+    bool has_weight, has_quantized; // quantized: the file has it as integers
     const char *bias_owner;         // "fc" of "fc.bias"; NULL: not known
 } call_form;
 
@@ -96,7 +96,7 @@ static call_form form_of(lift *l, const node *n, const op_info *op) {
         if (!tare__op_param_is(op, i, "weight")) continue;
         form.has_weight = true;
         form.weight_name = name;
-        form.has_quantized = tare__onnx_constant_of(l->in, t)->codes != NULL;
+        form.has_quantized = tare__onnx_constant_of(l->in, t)->quantized != NULL;
     }
     return form;
 }

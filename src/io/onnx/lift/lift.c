@@ -51,14 +51,14 @@ static tare_status add_constant(lift *l, const node *n) {
     node **out = &l->mapped[n->id];
     tare_tensor *values = tare__onnx_info(l->in, n)->constant;
     const onnx_constant *c = tare__onnx_constant_of(l->in, values);
-    TARE_TRY(place_constant(l, c->name, c->codes != NULL ? c->codes : values, &target));
+    TARE_TRY(place_constant(l, c->name, c->quantized != NULL ? c->quantized : values, &target));
     const node_spec spec = {.op = NODE_GET_ATTR, .target = target};
     TARE_TRY(tare__graph_insert(l->g, &spec, NULL, out, l->err));
-    if (c->codes == NULL) return TARE_OK;
+    if (c->quantized == NULL) return TARE_OK;
     // What the file has as integers stays integers.
-    const value codes = tare__node_value(*out);
+    const value quantized = tare__node_value(*out);
     const node_spec dequantize = {
-        .op = NODE_CALL_METHOD, .target = "dequantize", .args = &codes, .arg_count = 1};
+        .op = NODE_CALL_METHOD, .target = "dequantize", .args = &quantized, .arg_count = 1};
     return tare__graph_insert(l->g, &dequantize, NULL, out, l->err);
 }
 

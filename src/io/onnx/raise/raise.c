@@ -37,7 +37,7 @@ static bool is_linear_weight(onnx_import *in, const node *product, const tare_te
     const onnx_scope *scope = tare__onnx_info(in, product)->scope;
     const char *name = tare__onnx_constant_of(in, w)->name;
     if (w->ndim != 2 || w->dtype != TARE_FLOAT32) return false;
-    if (tare__onnx_constant_of(in, w)->codes != NULL) return true; // named by a quantizer
+    if (tare__onnx_constant_of(in, w)->quantized != NULL) return true; // named by a quantizer
     if (scope != NULL && scope->target != NULL) return strstr(scope->target, "linear") != NULL;
     if (scope == NULL || !scope->is_known) return true;
     return name == NULL || strstr(name, "::") != NULL;
@@ -54,7 +54,7 @@ static tare_status transpose(onnx_import *in, const tare_tensor *w, tare_tensor 
             to[o * w->shape[0] + i] = from[i * w->shape[1] + o];
     TARE_TRY(tare__onnx_add_constant(in, t, NULL));
     *out = t;
-    return tare__onnx_turn_codes(in, w, t);
+    return tare__onnx_transpose_quantized(in, w, t);
 }
 
 // The sum that adds a bias of `count` to the product, which nothing else uses; NULL if there is

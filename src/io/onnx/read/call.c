@@ -341,15 +341,15 @@ static const char *name_of_values(onnx_call *c, const char *name) {
     return tare__arena_strndup(&c->in->memory, name, strlen(name) - (sizeof ending - 1));
 }
 
-tare_status tare__onnx_dequantized(onnx_call *c, const tare_tensor *x, tare_tensor *codes,
+tare_status tare__onnx_dequantized(onnx_call *c, const tare_tensor *x, tare_tensor *quantized,
                                    value *out) {
     onnx_import *in = c->in;
     const char *name = name_of_values(c, tare__onnx_constant_of(in, x)->name);
     tare_tensor *values = NULL;
-    TARE_TRY(tare__onnx_add_constant(in, codes, NULL));
-    TARE_TRY(tare_tensor_to_float(codes, &values, in->err));
+    TARE_TRY(tare__onnx_add_constant(in, quantized, NULL));
+    TARE_TRY(tare_tensor_to_float(quantized, &values, in->err));
     TARE_TRY(tare__onnx_add_constant(in, values, name));
-    if (codes->dtype != TARE_QINT32) tare__onnx_constant_of(in, values)->codes = codes;
+    if (quantized->dtype != TARE_QINT32) tare__onnx_constant_of(in, values)->quantized = quantized;
     *out = (value){.kind = VALUE_TENSOR, .as.tensor = values};
     return TARE_OK;
 }

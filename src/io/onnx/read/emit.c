@@ -52,12 +52,13 @@ static qparams *turned_params(const qparams *q) {
     return tare__qparams_create(q->scheme, q->dtype, axis, q->count, q->scale, q->zero_point);
 }
 
-tare_status tare__onnx_turn_codes(onnx_import *in, const tare_tensor *from, const tare_tensor *to) {
-    const tare_tensor *codes = tare__onnx_constant_of(in, from)->codes;
-    if (codes == NULL || codes->ndim != 2) return TARE_OK;
-    const int64_t rows = codes->shape[0], columns = codes->shape[1];
+tare_status tare__onnx_transpose_quantized(onnx_import *in, const tare_tensor *from,
+                                           const tare_tensor *to) {
+    const tare_tensor *quantized = tare__onnx_constant_of(in, from)->quantized;
+    if (quantized == NULL || quantized->ndim != 2) return TARE_OK;
+    const int64_t rows = quantized->shape[0], columns = quantized->shape[1];
     const int64_t shape[] = {columns, rows};
-    qparams *q = turned_params(codes->q);
+    qparams *q = turned_params(quantized->q);
     tare_tensor *turned = NULL;
     if (q == NULL) return tare__out_of_memory(in->err);
     const tare_status status = tare__tensor_quantized(2, shape, q, &turned, in->err);
@@ -66,9 +67,9 @@ tare_status tare__onnx_turn_codes(onnx_import *in, const tare_tensor *from, cons
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < columns; k++)
             tare__tensor_set_int(turned, k * rows + i,
-                                 tare__tensor_get_int(codes, i * columns + k));
+                                 tare__tensor_get_int(quantized, i * columns + k));
     TARE_TRY(tare__onnx_add_constant(in, turned, NULL));
-    tare__onnx_constant_of(in, to)->codes = turned;
+    tare__onnx_constant_of(in, to)->quantized = turned;
     return TARE_OK;
 }
 
@@ -336,7 +337,7 @@ static tare_status fold_call(onnx_import *in, node_op op, const onnx_emit *e, ar
     TARE_TRY(keep_result(in, &kept));
     *out = kept;
     if (turns(&call) && kept.kind == VALUE_TENSOR)
-        TARE_TRY(tare__onnx_turn_codes(in, e->args[0].as.tensor, kept.as.tensor));
+        TARE_TRY(tare__onnx_transpose_quantized(in, e->args[0].as.tensor, kept.as.tensor));
     return fold_other(in, row_of(op, e->target), e, scratch, &kept);
 }
 

@@ -134,10 +134,10 @@ tare_status tare__onnx_ints(onnx_call *c, const int64_t *ints, size_t count, val
 tare_status tare__onnx_int_tuple(onnx_call *c, const int64_t *ints, size_t count, value *out);
 /// A constant tensor made by the rule: its reference is handed over, also on failure.
 tare_status tare__onnx_take_tensor(onnx_call *c, tare_tensor *t, value *out);
-/// What integers of the file (x, a constant) stand for, as a float constant. codes: the same with
-/// their parameters; handed over, also on failure. A module whose weight it becomes is a reference
-/// module.
-tare_status tare__onnx_dequantized(onnx_call *c, const tare_tensor *x, tare_tensor *codes,
+/// What integers of the file (x, a constant) stand for, as a float constant. quantized: the same
+/// with their parameters; handed over, also on failure. A module whose weight it becomes is a
+/// reference module.
+tare_status tare__onnx_dequantized(onnx_call *c, const tare_tensor *x, tare_tensor *quantized,
                                    value *out);
 /// A one-dimensional int64 constant.
 tare_status tare__onnx_int_tensor(onnx_call *c, const int64_t *ints, size_t count, value *out);

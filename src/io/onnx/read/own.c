@@ -126,23 +126,23 @@ static tare_status listed(const own_file *f, const json_at *at, tare_tensor **ou
 }
 
 typedef struct dequantization {
-    tare_tensor *codes, *scale, *zero_point; // the last may be NULL
-    int64_t inner;                           // elements between neighbours along the axis
+    tare_tensor *quantized, *scale, *zero_point; // the last may be NULL
+    int64_t inner;                               // elements between neighbours along the axis
 } dequantization;
 
 static tare_status read_dequantization(const own_file *f, const json_at *at, dequantization *d) {
     const json_at axis_at = tare__json_get(at, "axis");
     int64_t axis = 0;
     *d = (dequantization){.inner = 1};
-    TARE_TRY(named(f, at, "codes", &d->codes));
+    TARE_TRY(named(f, at, "codes", &d->quantized));
     TARE_TRY(named(f, at, "scale", &d->scale));
     if (tare__json_has(at, "zero_point")) TARE_TRY(named(f, at, "zero_point", &d->zero_point));
     if (tare__json_has(at, "axis")) TARE_TRY(tare__json_int(&axis_at, &axis, f->err));
-    const bool fits = axis >= 0 && (axis < d->codes->ndim || d->scale->count == 1) &&
-                      (d->scale->count == 1 || d->scale->count == d->codes->shape[axis]) &&
+    const bool fits = axis >= 0 && (axis < d->quantized->ndim || d->scale->count == 1) &&
+                      (d->scale->count == 1 || d->scale->count == d->quantized->shape[axis]) &&
                       (d->zero_point == NULL || d->zero_point->count == d->scale->count);
     if (!fits) return tare__json_fail(at, f->err, "the scales do not fit");
-    for (int i = (int)axis + 1; i < d->codes->ndim; i++) d->inner *= d->codes->shape[i];
+    for (int i = (int)axis + 1; i < d->quantized->ndim; i++) d->inner *= d->quantized->shape[i];
     return TARE_OK;
 }
 
@@ -151,12 +151,13 @@ static tare_status dequantized(const own_file *f, const json_at *at, tare_tensor
     dequantization d;
     tare_tensor *made = NULL;
     TARE_TRY(read_dequantization(f, at, &d));
-    TARE_TRY(tare_tensor_create(TARE_FLOAT32, d.codes->ndim, d.codes->shape, &made, f->err));
+    TARE_TRY(
+        tare_tensor_create(TARE_FLOAT32, d.quantized->ndim, d.quantized->shape, &made, f->err));
     for (int64_t i = 0; i < made->count; i++) {
         const int64_t c = d.scale->count == 1 ? 0 : i / d.inner % d.scale->count;
         const double zero = d.zero_point != NULL ? tare__tensor_get(d.zero_point, c) : 0;
         tare__f32(made)[i] =
-            (float)(tare__tensor_get(d.codes, i) - zero) * (float)tare__tensor_get(d.scale, c);
+            (float)(tare__tensor_get(d.quantized, i) - zero) * (float)tare__tensor_get(d.scale, c);
     }
     *out = made;
     return TARE_OK;

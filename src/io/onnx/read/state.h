@@ -32,11 +32,11 @@ typedef struct draft_info {
 
 /// A constant: who it is.
 typedef struct onnx_constant {
-    const char *name;   // of the initializer; NULL: computed
-    node *attr;         // the get_attr that reads it; NULL: none yet
-    tare_tensor *other; // what it would be if the batch had another size, lent; NULL: the same
-    bool is_packed;     // elements of 4 bits, in bytes here
-    tare_tensor *codes; // the integers that it was dequantized from, lent; NULL: none
+    const char *name;       // of the initializer; NULL: computed
+    node *attr;             // the get_attr that reads it; NULL: none yet
+    tare_tensor *other;     // what it would be if the batch had another size, lent; NULL: the same
+    bool is_packed;         // elements of 4 bits, in bytes here
+    tare_tensor *quantized; // the integers that it was dequantized from, lent; NULL: none
 } onnx_constant;
 
 /// What a name of the file stands for.
@@ -80,8 +80,10 @@ draft_info *tare__onnx_info(onnx_import *in, const node *n);
 tare_status tare__onnx_add_constant(onnx_import *in, tare_tensor *t, const char *name);
 onnx_constant *tare__onnx_constant_of(const onnx_import *in, const tare_tensor *t);
 /// A node that is the constant, in the draft.
-/// Of a matrix `to` that is `from` with its dimensions swapped: its integers, where `from` has some.
-tare_status tare__onnx_turn_codes(onnx_import *in, const tare_tensor *from, const tare_tensor *to);
+/// Of a matrix `to` that is `from` with its dimensions swapped: its integers, where `from` has
+/// some.
+tare_status tare__onnx_transpose_quantized(onnx_import *in, const tare_tensor *from,
+                                           const tare_tensor *to);
 tare_status tare__onnx_constant_node(onnx_import *in, tare_tensor *t, const onnx_scope *scope,
                                      node **out);
 /// Room for what is known of n, which was just inserted.

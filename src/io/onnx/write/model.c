@@ -97,8 +97,8 @@ tare_status tare__onnx_add_output(onnx_writer *w, const tare_tensor *t, const ta
     const node *last = tare__graph_output(w->root->graph);
     const out_record record = {.node = last};
     onnx_out o = {.w = w, .record = &record, .call = {.err = w->err}};
-    o.on_codes = true;
-    const char *name = tare__out_codes(&o, t);
+    o.on_quantized = true;
+    const char *name = tare__out_quantized(&o, t);
     TARE_TRY(o.status);
     if (!is_made(w, name) || tare__map_has(&w->output_names, name))
         name = OUT(&o, "Identity", name);

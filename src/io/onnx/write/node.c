@@ -326,21 +326,21 @@ static const char *linear(onnx_out *o, const char *op_type, const char *x, const
 }
 
 // (code - zero point) * scale, where the zero points are not whole.
-static const char *by_floats(onnx_out *o, const char *codes, const qparams *q) {
+static const char *by_floats(onnx_out *o, const char *quantized, const qparams *q) {
     const char *scale, *zero_point;
     tare__out_qparams(o, q, TARE_FLOAT32, &scale, &zero_point);
     if (q->axis != 0) tare__out_refuse(o, "zero points that are not whole, along axis %d", q->axis);
-    const char *x = tare__out_cast(o, codes, TARE_UINT8, TARE_FLOAT32);
+    const char *x = tare__out_cast(o, quantized, TARE_UINT8, TARE_FLOAT32);
     const int64_t last = 1;
     return OUT(o, "Mul", OUT(o, "Sub", x, tare__out_unsqueeze(o, zero_point, &last, 1)),
                tare__out_unsqueeze(o, scale, &last, 1));
 }
 
-const char *tare__out_dequantize(onnx_out *o, const char *codes, const qparams *q) {
+const char *tare__out_dequantize(onnx_out *o, const char *quantized, const qparams *q) {
     if (tare__out_failed(o)) return "";
     return q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS
-               ? by_floats(o, codes, q)
-               : linear(o, "DequantizeLinear", codes, q);
+               ? by_floats(o, quantized, q)
+               : linear(o, "DequantizeLinear", quantized, q);
 }
 
 const char *tare__out_quantize(onnx_out *o, const char *x, const qparams *q) {
@@ -392,7 +392,7 @@ void tare__out_then_relu(onnx_out *o) {
 void tare__out_result(onnx_out *o, const char *x) {
     if (o->then_relu) x = OUT(o, "Relu", x);
     const tare_tensor *t = tare__out_result_meta(o);
-    tare__out_result_raw(o, t->q != NULL && !o->on_codes ? tare__out_quantize(o, x, t->q) : x);
+    tare__out_result_raw(o, t->q != NULL && !o->on_quantized ? tare__out_quantize(o, x, t->q) : x);
 }
 
 void tare__out_result_at(onnx_out *o, const value *v, const char *x) {
@@ -401,7 +401,7 @@ void tare__out_result_at(onnx_out *o, const value *v, const char *x) {
         return;
     }
     const tare_tensor *t = v->as.tensor;
-    if (t->q != NULL && !o->on_codes) x = tare__out_quantize(o, x, t->q);
+    if (t->q != NULL && !o->on_quantized) x = tare__out_quantize(o, x, t->q);
     if (!tare__out_failed(o) && !tare__out_bind(o->w, t, x)) no_memory(o);
 }
 

@@ -65,9 +65,9 @@ static bool find_job(const onnx_writer *w, const out_node *n, bias_job *out) {
 
 // The integers, and their scales in float32; false where one does not fit, or is too far from the
 // bias: a quarter of a step of the result.
-static bool quantize(const bias_job *job, tare_tensor *codes, tare_tensor *scales) {
+static bool quantize(const bias_job *job, tare_tensor *quantized, tare_tensor *scales) {
     const double most = 0.25 * tare__tensor_get(job->y, 0);
-    for (int64_t c = 0; c < codes->count; c++) {
+    for (int64_t c = 0; c < quantized->count; c++) {
         const int64_t channel = scales->count == 1 ? 0 : c;
         const float scale =
             (float)tare__tensor_get(job->x, 0) * (float)tare__tensor_get(job->weight, channel);
@@ -75,7 +75,7 @@ static bool quantize(const bias_job *job, tare_tensor *codes, tare_tensor *scale
         const double code = rint(bias / (double)scale);
         if (!(fabs(code) <= INT32_MAX) || !(fabs(code * (double)scale - bias) <= most))
             return false;
-        tare__tensor_set_int(codes, c, (int64_t)code);
+        tare__tensor_set_int(quantized, c, (int64_t)code);
         tare__tensor_set(scales, channel, (double)scale);
     }
     return true;
@@ -88,7 +88,7 @@ static void move_last(onnx_writer *w, size_t at) {
     w->nodes[at] = last;
 }
 
-static void use_integers(onnx_out *o, size_t at, const bias_job *job, const tare_tensor *codes,
+static void use_integers(onnx_out *o, size_t at, const bias_job *job, const tare_tensor *quantized,
                          const tare_tensor *scales) {
     const char *name = job->bias->name; // the array of tensors grows
     const char *path = tare__out_path(o->w, job->bias->t);
@@ -98,7 +98,7 @@ static void use_integers(onnx_out *o, size_t at, const bias_job *job, const tare
         tare__out_try(o, tare__out_of_memory(o->call.err));
         return;
     }
-    integers = tare__out_constant(o, codes, integers);
+    integers = tare__out_constant(o, quantized, integers);
     scale = tare__out_constant(o, scales, scale);
     const bool is_per_channel = scales->count > 1;
     const char *made = OUT(o, "DequantizeLinear", integers, scale);
@@ -128,16 +128,16 @@ static void keep_float(onnx_out *o, size_t at) {
 static tare_status write_bias(onnx_writer *w, size_t at, const bias_job *job) {
     const out_record record = {.node = w->nodes[at].from};
     onnx_out o = {.w = w, .record = &record, .call = {.err = w->err}};
-    tare_tensor *codes = NULL, *scales = NULL;
+    tare_tensor *quantized = NULL, *scales = NULL;
     const int64_t count = job->weight->count;
     const int ndim = job->weight->count == 1 ? 0 : 1;
-    TARE_TRY(tare_tensor_create(TARE_INT32, 1, job->bias->t->shape, &codes, w->err));
+    TARE_TRY(tare_tensor_create(TARE_INT32, 1, job->bias->t->shape, &quantized, w->err));
     tare_status status = tare_tensor_create(TARE_FLOAT32, ndim, &count, &scales, w->err);
-    if (status == TARE_OK && quantize(job, codes, scales))
-        use_integers(&o, at, job, codes, scales);
+    if (status == TARE_OK && quantize(job, quantized, scales))
+        use_integers(&o, at, job, quantized, scales);
     else if (status == TARE_OK)
         keep_float(&o, at);
-    tare_tensor_release(codes);
+    tare_tensor_release(quantized);
     tare_tensor_release(scales);
     return status == TARE_OK ? o.status : status;
 }

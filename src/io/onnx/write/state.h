@@ -57,7 +57,7 @@ typedef struct out_node {
 /// Scale and zero point that are computed.
 typedef struct out_dynamic {
     const char *scale, *zero_point, *source; // source: what was quantized; NULL: no matter
-    const char *codes;                       // what it became; NULL: not made yet
+    const char *quantized;                   // what it became; NULL: not made yet
 } out_dynamic;
 out_dynamic *tare__out_find_dynamic(const onnx_out *o, const tare_tensor *t);
 
@@ -81,7 +81,7 @@ struct onnx_writer {
     map output_names;          // -> what it is to be called
     call_names wanted_outputs; // one per output; NULL: as its node
     map constants;             // content -> const char *
-    map codes;                 // path of a weight -> tare_tensor *, its integers; references owned
+    map quantized;             // path of a weight -> tare_tensor *, its integers; references owned
     map weights;               // "%p" of such integers -> path
     map dynamic;               // "%p" of a tensor -> out_dynamic *
     map sources;               // path of a tensor of the model -> onnx_source *
@@ -101,7 +101,7 @@ struct onnx_out {
     const out_record *record, *other; // other may be NULL
     op_call call;
     tare_status status;
-    bool on_codes; // the operator only moves integers
+    bool on_quantized; // the operator only moves integers
     bool then_relu;
     int depth; // of rules that call rules
 };
@@ -112,7 +112,7 @@ typedef struct onnx_source {
     int axis;                                     // -1: one scale
 } onnx_source;
 /// The model's tensor at `path` is in the file as these initializers.
-void tare__out_source(onnx_out *o, const char *path, const char *codes, const char *scale,
+void tare__out_source(onnx_out *o, const char *path, const char *quantized, const char *scale,
                       const char *zero_point, int axis);
 
 const char *tare__out_unique(onnx_writer *w, map *names, const char *wish);

@@ -173,7 +173,7 @@ void tare__out_qparams(onnx_out *o, const qparams *q, tare_dtype dtype, const ch
 
 // --- sources ---
 
-void tare__out_source(onnx_out *o, const char *path, const char *codes, const char *scale,
+void tare__out_source(onnx_out *o, const char *path, const char *quantized, const char *scale,
                       const char *zero_point, int axis) {
     onnx_source *source = tare__arena_alloc(&o->w->memory, sizeof *source);
     if (tare__out_failed(o)) return;
@@ -181,7 +181,7 @@ void tare__out_source(onnx_out *o, const char *path, const char *codes, const ch
         no_memory(o);
         return;
     }
-    *source = (onnx_source){codes, scale, zero_point, axis};
+    *source = (onnx_source){quantized, scale, zero_point, axis};
 }
 
 // --- tensors ---
@@ -203,7 +203,7 @@ static const char *add_model_tensor(onnx_out *o, const tare_tensor *t) {
     return made;
 }
 
-const char *tare__out_codes(onnx_out *o, const tare_tensor *t) {
+const char *tare__out_quantized(onnx_out *o, const tare_tensor *t) {
     if (tare__out_failed(o)) return "";
     const char *name = tare__out_bound(o->w, t);
     if (name != NULL) return name;
@@ -213,7 +213,7 @@ const char *tare__out_codes(onnx_out *o, const tare_tensor *t) {
 }
 
 // The parameters that a tensor of the model was dequantized with are parts of it.
-static void note_qparams(onnx_out *o, const tare_tensor *t, const char *codes) {
+static void note_qparams(onnx_out *o, const tare_tensor *t, const char *quantized) {
     char key[32];
     key_of(t, key);
     const char *path = tare__out_path(o->w, t), *weight = tare__map_get(&o->w->weights, key);
@@ -226,18 +226,18 @@ static void note_qparams(onnx_out *o, const tare_tensor *t, const char *codes) {
     }
     if (weight == NULL || tare__map_has(&o->w->sources, weight)) return;
     const bool is_per_channel = tare__qscheme_is_per_channel(t->q->scheme);
-    tare__out_source(o, weight, codes, scale, zero_point, is_per_channel ? t->q->axis : -1);
+    tare__out_source(o, weight, quantized, scale, zero_point, is_per_channel ? t->q->axis : -1);
     add_part(o, weight, "_scale", scale);
     add_part(o, weight, "_zero_point", zero_point);
 }
 
 const char *tare__out_tensor(onnx_out *o, const tare_tensor *t) {
-    const char *codes = tare__out_codes(o, t);
-    if (t->q == NULL || o->on_codes) return codes;
+    const char *quantized = tare__out_quantized(o, t);
+    if (t->q == NULL || o->on_quantized) return quantized;
     const out_dynamic *d = tare__out_find_dynamic(o, t);
-    if (d != NULL) return OUT(o, "DequantizeLinear", codes, d->scale, d->zero_point);
-    const char *made = tare__out_dequantize(o, codes, t->q);
-    note_qparams(o, t, codes);
+    if (d != NULL) return OUT(o, "DequantizeLinear", quantized, d->scale, d->zero_point);
+    const char *made = tare__out_dequantize(o, quantized, t->q);
+    note_qparams(o, t, quantized);
     return made;
 }
 
@@ -264,33 +264,33 @@ void tare__out_set_dynamic(onnx_out *o, const tare_tensor *t, const char *scale,
 static tare_tensor *make_quantized(onnx_out *o, const module *m, const char *name,
                                    const char *path) {
     onnx_writer *w = o->w;
-    tare_tensor *codes = NULL;
+    tare_tensor *quantized = NULL;
     char key[32];
-    tare__out_try(o, tare__reference_quantized(m, name, &codes, o->call.err));
+    tare__out_try(o, tare__reference_quantized(m, name, &quantized, o->call.err));
     if (tare__out_failed(o)) return NULL;
-    if (!tare__map_set(&w->codes, path, codes)) {
-        tare_tensor_release(codes);
+    if (!tare__map_set(&w->quantized, path, quantized)) {
+        tare_tensor_release(quantized);
         no_memory(o);
         return NULL;
     }
-    key_of(codes, key);
-    const char *made = add_tensor(o, path, codes);
+    key_of(quantized, key);
+    const char *made = add_tensor(o, path, quantized);
     const char *kept = tare__arena_strdup(&w->memory, path);
     if (tare__out_failed(o)) return NULL;
     if (kept == NULL || !tare__map_set(&w->weights, key, (void *)kept) || // NOLINT: only read
-        !tare__out_bind(w, codes, made))
+        !tare__out_bind(w, quantized, made))
         no_memory(o);
-    return codes;
+    return quantized;
 }
 
-const tare_tensor *tare__out_weight_codes(onnx_out *o, const module *m, const char *name) {
+const tare_tensor *tare__out_quantized_weight(onnx_out *o, const module *m, const char *name) {
     char key[128];
     const tare_tensor *own = tare__module_tensor(m, name);
     snprintf(key, sizeof key, "%s_scale", name);
     if (tare__out_failed(o) || own == NULL || !tare__module_has_tensor(m, key)) return NULL;
     const char *path = tare__out_path(o->w, own);
     if (path == NULL) path = name;
-    const tare_tensor *known = tare__map_get(&o->w->codes, path);
+    const tare_tensor *known = tare__map_get(&o->w->quantized, path);
     return known != NULL ? known : make_quantized(o, m, name, path);
 }
 
@@ -327,7 +327,7 @@ static const char *batch_size(onnx_out *o) {
     for (size_t i = 0; i < w->spec->input_count; i++) {
         const tare_tensor *a = w->trace.inputs[i].as.tensor, *b = w->other.inputs[i].as.tensor;
         if (a->ndim == 0 || a->shape[0] != w->batch || b->shape[0] != w->other_batch) continue;
-        const char *shape = OUT(o, "Shape", tare__out_codes(o, a));
+        const char *shape = OUT(o, "Shape", tare__out_quantized(o, a));
         w->batch_size = tare__out_slice(o, shape, 0, 0, 1, 1);
         return w->batch_size;
     }

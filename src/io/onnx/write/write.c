@@ -388,7 +388,7 @@ static tare_status write_record(onnx_writer *w, size_t i) {
     const size_t mark = w->node_count;
     const char *batch_size = w->batch_size;
     o.call.err = w->rule_err;
-    o.on_codes = works_on_quantized(&o.call);
+    o.on_quantized = works_on_quantized(&o.call);
     tare_error_clear(w->rule_err);
     write_call(&o);
     if (o.status == TARE_OK) return TARE_OK;
@@ -490,7 +490,7 @@ static void release(onnx_writer *w) {
     map *const maps[] = {&w->tensor_names, &w->values,  &w->paths,   &w->names,   &w->node_names,
                          &w->constants,    &w->sources, &w->weights, &w->dynamic, &w->output_names};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) tare__map_release(maps[i]);
-    tare__tensor_map_release(&w->codes);
+    tare__tensor_map_release(&w->quantized);
     tare__onnx_trace_release(&w->trace);
     tare__onnx_trace_release(&w->other);
     tare__text_release(&w->refusals);

@@ -95,7 +95,7 @@ const char *tare__out_operand(onnx_out *o, size_t i, tare_dtype dtype);
 /// A tensor of the call, or of the model; the same for a value that is one.
 const char *tare__out_tensor(onnx_out *o, const tare_tensor *t);
 /// Its integers, where it is quantized.
-const char *tare__out_codes(onnx_out *o, const tare_tensor *t);
+const char *tare__out_quantized(onnx_out *o, const tare_tensor *t);
 /// Constants: one number without dimensions, and whole numbers in a row.
 const char *tare__out_number(onnx_out *o, tare_dtype dtype, double number);
 const char *tare__out_ints(onnx_out *o, const int64_t *ints, size_t count);
@@ -147,12 +147,12 @@ const char *tare__out_slice(onnx_out *o, const char *x, int64_t axis, int64_t st
                             int64_t step);
 const char *tare__out_clip(onnx_out *o, const char *x, tare_dtype dtype, double low, double high);
 /// DequantizeLinear and QuantizeLinear with constant parameters.
-const char *tare__out_dequantize(onnx_out *o, const char *codes, const qparams *q);
+const char *tare__out_dequantize(onnx_out *o, const char *quantized, const qparams *q);
 const char *tare__out_quantize(onnx_out *o, const char *x, const qparams *q);
 
-/// The codes of a module's weight `name`, which it computes with in place of the tensor itself: as
-/// a tensor that stands for the call. NULL: the module has none.
-const tare_tensor *tare__out_weight_codes(onnx_out *o, const module *m, const char *name);
+/// The quantized values of a module's weight `name`, which it computes with in place of the tensor itself:
+/// as a tensor that stands for the call. NULL: the module has none.
+const tare_tensor *tare__out_quantized_weight(onnx_out *o, const module *m, const char *name);
 /// A quantized tensor whose parameters are values of the file.
 void tare__out_set_dynamic(onnx_out *o, const tare_tensor *t, const char *scale,
                            const char *zero_point);

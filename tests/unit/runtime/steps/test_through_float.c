@@ -16,7 +16,7 @@ static const struct {
     {"amax", "torch.amax(q, (2, 3), True)"},
     {"amax", "torch.amax(p, 1, True)"},
     {"pad", "torch.nn.functional.pad(q, (1, 2, 0, 1))"},
-    {"codes.sum", "torch.ops.tare.sum(q, 1, output_scale = 0.1, output_zero_point = 3)"},
+    {"tare.sum", "torch.ops.tare.sum(q, 1, output_scale = 0.1, output_zero_point = 3)"},
     {"", "torch.ops.tare.div(q, p, output_scale = 0.1, output_zero_point = 3)"},
     {"", "torch.ops.tare.sub(q, q, output_scale = 0.1, output_zero_point = 3)"},
     {"quantized.softmax", "torch.ops.quantized.softmax(q, 1, 0.004, 0)"},
