@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tare, the command line: finds the command and hands over to it.
-#define _XOPEN_SOURCE 700 // SIGPIPE
+#define _XOPEN_SOURCE 700 // SIGPIPE, SIGXFSZ
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +40,8 @@ static int run_command_line(int argc, char **argv) {
 int main(int argc, char **argv) {
     // A reader that goes away is an error of the job, which says so and leaves nothing half done.
     (void)signal(SIGPIPE, SIG_IGN);
+    // So is a file that would grow past `ulimit -f`.
+    (void)signal(SIGXFSZ, SIG_IGN);
     guard_terminals();
     // A program that cannot have the guard does without.
     (void)tare_file_guard(NULL);

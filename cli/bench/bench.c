@@ -348,6 +348,7 @@ static const option options[] = {
      .help = "samples of a run",
      .default_value = "1",
      .kind = OPTION_NUMBER,
+     .most = INT32_MAX,
      .offset = FIELD(batch)},
     {.name = "seconds",
      .value = "N",
@@ -374,6 +375,7 @@ static const option options[] = {
          "Operations per second over operations per byte, with the measured limits of arithmetic "
          "and of reading from L2, L3 and memory. The title of a dot names its layer.",
      .kind = OPTION_FILE,
+     .writes = "",
      .offset = FIELD(roofline)},
     {.name = "memory",
      .help = "print the plan's memory, and the peak of the process",

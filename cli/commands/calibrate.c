@@ -68,9 +68,7 @@ static tare_status open_job(job *j, const char *model) {
                                     .shard_index = j->shard_index,
                                     .shard_count = j->shard_count,
                                     .is_finite = !o->lenient};
-    const char *const inputs[] = {model, o->data};
     TRY(output_check(o->output));
-    TRY(output_refuse_inputs(o->output, inputs, 2));
     TRY(read_model(model, &o->sizes, &j->model, j->err));
     if (tare_model_get_stage(j->model) != TARE_STAGE_PREPARED)
         return fail_here(model, "tare quantize --stop prepare makes one",
@@ -102,7 +100,6 @@ static tare_status merge(job *j, const char *const *paths) {
     size_t count = 0;
     TRY(output_check(j->options->output));
     while (paths[count] != NULL) count++;
-    TRY(output_refuse_inputs(j->options->output, paths, count));
     TRY(tare_calibration_merge(NULL, paths, count, j->options->output, &info, j->err));
     print_info(j, &info);
     return TARE_OK;
@@ -177,6 +174,7 @@ static const option options[] = {
      .value = "STATE",
      .help = "the file to write; '-': standard output",
      .kind = OPTION_FILE,
+     .writes = "",
      .is_required = true,
      .offset = FIELD(output)},
     {.name = "shard",

@@ -288,6 +288,7 @@ static const option options[] = {
      .value = "DIR",
      .help = "write compare.json into DIR",
      .kind = OPTION_FOLDER,
+     .writes = "compare.json",
      .offset = FIELD(report)},
     JSON_OPTION(compare_options, as_json),
     QUIET_OPTION(compare_options, quiet),

@@ -65,7 +65,6 @@ static tare_status run_job(const char *path, const export_options *o, const mode
                            tare_error *err) {
     tare_model *model = NULL;
     TRY(format->check_output(o->output));
-    TRY(output_refuse_inputs(o->output, &path, 1));
     TRY(read_model(path, &o->sizes, &model, err));
     const tare_status status = format->write(model, o, err);
     tare_model_destroy(model);

@@ -25,7 +25,7 @@ typedef struct onnx_export {
      .help = "write what ONNX cannot express, and notes, as JSON",                                 \
      .details = "Its keys are opset, batch (open or fixed), refused (a list of node, operator, "   \
                 "reason) and notes (a list of node, note).",                                       \
-     .kind = OPTION_FILE, .requires = "to=onnx", .offset = offsetof(type, field.report)},          \
+     .kind = OPTION_FILE, .writes = "", .requires = "to=onnx", .offset = offsetof(type, field.report)},          \
     {.name = "input-shape", .value = "INPUT=NxN..,..",                                             \
      .help = "shapes of inputs that the model does not state",                                     \
      .details = "With a first size of N (x=Nx3x224x224) the batch is open.",                       \

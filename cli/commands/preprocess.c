@@ -91,6 +91,7 @@ static const option options[] = {
      .value = "OUT",
      .help = "the model to write; '-': standard output",
      .kind = OPTION_FILE,
+     .writes = "",
      .requires = "set|clear",
      .offset = FIELD(output)},
     JSON_OPTION(preprocess_options, as_json),

@@ -25,7 +25,8 @@ static tare_print_form chosen_form(const print_options *o) {
 /// Hands the drawing to graphviz' dot, which writes to our standard output.
 static tare_status print_svg(const tare_model *model, tare_error *err) {
     (void)fflush(stdout);
-    FILE *dot = popen("dot -Tsvg", "w");
+    // The shell would say on a line of its own that it finds no dot.
+    FILE *dot = popen("command -v dot >/dev/null || exit 127; exec dot -Tsvg", "w");
     if (dot == NULL)
         return fail_here("dot", "install graphviz, or print --dot", "cannot be started: %s",
                          strerror(errno));

@@ -121,7 +121,6 @@ static tare_status run_job(job *j, const char *model) {
     if (o->output != NULL) {
         TRY(tare_arrays_check_path(o->output, j->err));
         TRY(output_check(o->output));
-        TRY(output_refuse_inputs(o->output, (const char *const[]){model, o->input}, 2));
     }
     TRY(read_model(model, &o->sizes, &j->model, j->err));
     TRY(tare_data_open(o->input, j->model, &data, &j->data, j->err));
@@ -167,6 +166,7 @@ static const option options[] = {
                 "output, or output.0, output.1, .. of a tuple. Quantized outputs are written as "
                 "float32.",
      .kind = OPTION_FILE,
+     .writes = "",
      .offset = FIELD(output)},
     {.name = "batch",
      .value = "N",
@@ -183,6 +183,7 @@ static const option options[] = {
      .help = "run each array file as a whole: any shapes, no batch",
      .details = "Dimension 0 is not a batch then.",
      .kind = OPTION_FLAG,
+     .excludes = "batch",
      .offset = FIELD(as_is)},
     SESSION_OPTIONS(run_options, session),
     JSON_OPTION(run_options, as_json),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "options/command.h"
+#include "options/files.h"
 #include "options/rules.h"
 #include "support/report.h"
 #include "tare/tare.h"
@@ -245,5 +246,6 @@ bool parse_arguments(const command *self, int argc, char **argv, void *options,
     for (size_t i = 0; i < OPERAND_CAPACITY; i++) operands[i] = NULL;
     store_defaults(&p);
     return take_arguments(&p) && check_rules(self, options, p.is_given) &&
-           !operand_is_missing(&p) && !option_is_missing(&p);
+           !operand_is_missing(&p) && !option_is_missing(&p) &&
+           check_files(self, options, operands, p.operand_count);
 }

@@ -41,6 +41,9 @@ typedef struct option {
     names_at choice_at;          // names that its value may have; NULL: none known
     const char *default_value;   // stored where the option is not given; NULL: none
     const char *library_default; // shown as the default, but left to the library
+    /// OPTION_FILE and OPTION_FOLDER: what is written there. "": the file itself; else names of
+    /// files in the folder, with '|' between. NULL: it is read.
+    const char *writes;
     /// Names of other options, with '|' between; "stop=lower" is an option with this value.
     const char *requires; // one of them must hold; NULL: nothing is required
     const char *excludes; // none of them may hold; stated at one of two options

@@ -24,7 +24,7 @@ enum { MOST_THREADS = 1024 };
 #define MODEL_OUTPUT_OPTION(type, field)                                                           \
     {.name = "output", .letter = 'o', .value = "OUT",                                              \
      .help = "the model to write; '-': standard output",                                           \
-     .kind = OPTION_FILE, .is_required = true, .offset = offsetof(type, field)}
+     .kind = OPTION_FILE, .writes = "", .is_required = true, .offset = offsetof(type, field)}
 // clang-format on
 
 #endif

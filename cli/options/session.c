@@ -19,6 +19,10 @@ bool read_session_settings(const char *where, const session_settings *given,
         (void)wrong_usage(where, NULL, "--spin has no effect without --threads 2 or more");
         return false;
     }
+    if (given->tune_cache != NULL && strcmp(given->tune_cache, "-") == 0) {
+        (void)wrong_usage(where, NULL, "--tune-cache needs a FILE that is kept");
+        return false;
+    }
     if (has_spin) out->spin_us = given->spin_us > 0 ? (int32_t)given->spin_us : TARE_SPIN_NONE;
     out->thread_count = (int)given->threads;
     out->affinity = given->affinity;

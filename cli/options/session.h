@@ -57,7 +57,7 @@ const char *float_type_at(const void *user, size_t index);
      .details = "Kernels that give the same bits are timed for the shape of each layer on this "   \
                 "machine, and the fastest is taken. FILE keeps the times by processor and shape. " \
                 "Results do not depend on it.",                                                    \
-     .kind = OPTION_FILE, .offset = offsetof(type, field.tune_cache)}
+     .kind = OPTION_FILE, .writes = "", .offset = offsetof(type, field.tune_cache)}
 // clang-format on
 
 #endif

@@ -224,6 +224,7 @@ const option quantize_option_rows[] = {
      .help = "write explain.json, coverage.json and model.txt into DIR",
      .details = "DIR is made unless it exists.",
      .kind = OPTION_FOLDER,
+     .writes = "explain.json|coverage.json|model.txt",
      .offset = FIELD(report)},
     JSON_OPTION(quantize_options, as_json),
     QUIET_OPTION(quantize_options, quiet),

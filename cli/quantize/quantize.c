@@ -204,9 +204,7 @@ static tare_status declare_preprocess(quantize_job *j) {
 
 static tare_status run_job(quantize_job *j) {
     const quantize_options *o = j->options;
-    const char *const inputs[] = {j->input, o->calibrate, o->state, o->bias_data};
     if (o->output != NULL) TRY(output_check_model(o->output));
-    TRY(output_refuse_inputs(o->output, inputs, sizeof inputs / sizeof *inputs));
     if (o->report != NULL) TRY(output_check_folder(o->report));
     TRY(j->flow->open(j));
     TRY(read_model(j->input, &o->sizes, &j->model, j->err));

@@ -35,6 +35,12 @@ static char *next_name(char **at) {
     return name;
 }
 
+static bool has_dim(const sizes *s, const char *name) {
+    for (size_t i = 0; i < s->options.dim_count; i++)
+        if (strcmp(s->dims[i].name, name) == 0) return true;
+    return false;
+}
+
 static tare_status read_dims(sizes *s, const char *given) {
     for (char *at = s->dims_text; at != NULL && *at != '\0';) {
         if (s->options.dim_count == MOST_NAMES)
@@ -45,6 +51,8 @@ static tare_status read_dims(sizes *s, const char *given) {
         if (dim->name == NULL || !read_size(&at, &dim->size) || (*at != '\0' && *at != ','))
             return fail_here("--dim", "as in batch=1,height=224",
                              "expected NAME=SIZE,.., found '%s'", given);
+        if (has_dim(s, dim->name))
+            return fail_here("--dim", "leave one of them out", "'%s' is given twice", dim->name);
         s->options.dim_count++;
         at += *at == ',';
     }
@@ -58,6 +66,12 @@ static bool read_shape_size(const shape_list *list, const tare_input_shape *shap
     *out = -1;
     ++*at;
     return true;
+}
+
+static bool has_shape(const shape_list *list, const char *input) {
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->shapes[i].input, input) == 0) return true;
+    return false;
 }
 
 tare_status read_shape_list(const char *option_name, const char *given, shape_list *list) {
@@ -80,6 +94,9 @@ tare_status read_shape_list(const char *option_name, const char *given, shape_li
         if (!is_shape || (*at != '\0' && *at != ','))
             return fail_here(option_name, "sizes are whole numbers from 1 up",
                              "expected INPUT=1x3x224x224,.., found '%s'", given);
+        if (has_shape(list, shape->input))
+            return fail_here(option_name, "leave one of them out", "input '%s' is given twice",
+                             shape->input);
         shape->shape = list->sizes[index];
         list->count++;
         at += *at == ',';

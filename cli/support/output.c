@@ -55,20 +55,6 @@ tare_status output_check(const char *path) {
     return check_parent(path);
 }
 
-static bool is_same_file(const char *a, const char *b) {
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev &&
-           x.st_ino == y.st_ino;
-}
-
-tare_status output_refuse_inputs(const char *path, const char *const *inputs, size_t count) {
-    for (size_t i = 0; path != NULL && i < count; i++)
-        if (inputs[i] != NULL && is_same_file(path, inputs[i]))
-            return fail_here(path, "name another file", "the output would take the place of '%s'",
-                             inputs[i]);
-    return TARE_OK;
-}
-
 tare_status output_check_model(const char *path) {
     const char *ending = strrchr(path, '.');
     if (ending != NULL && (strcmp(ending, ".onnx") == 0 || strcmp(ending, ".pt2") == 0))

@@ -17,9 +17,6 @@ typedef struct output_file {
 tare_status output_check(const char *path);
 /// The same for a model, which is neither ONNX nor a program whatever its name says.
 tare_status output_check_model(const char *path);
-/// Refuses an output that is the same file as one of the inputs: it would take its place. Inputs
-/// that are NULL or no files are passed over.
-tare_status output_refuse_inputs(const char *path, const char *const *inputs, size_t count);
 /// The same as output_check for a folder that is made unless it is there.
 tare_status output_check_folder(const char *folder);
 /// Makes the folder unless it is there.

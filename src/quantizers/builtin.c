@@ -53,8 +53,9 @@ static tare_status find_row(const char *name, const builtin_row **out, tare_erro
         *out = &rows[i];
         return TARE_OK;
     }
-    return tare__suggest(err, tare__fail(err, TARE_NOT_FOUND, "no built-in quantizer '%s'", name),
-                         name, name_at, NULL);
+    tare__fail(err, TARE_NOT_FOUND, "no built-in quantizer '%s'", name);
+    tare__hint(err, TARE_NOT_FOUND, "see tare_quantizer_builtin_name_at, or tare quantizer list");
+    return tare__suggest(err, TARE_NOT_FOUND, name, name_at, NULL);
 }
 
 static tare_status default_settings(const char *name, tare_quantizer_settings **out,

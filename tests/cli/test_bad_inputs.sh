@@ -346,15 +346,72 @@ for file in model.safetensors prepared data.npz a.state b.state; do
 done
 ln "$work/model.safetensors" "$work/linked"
 replaces='the output would take the place of'
-bad 1 'model.safetensors' "$replaces" quantize "$work/model.safetensors" --backend x86 --calibrate $train \
+bad 2 'model.safetensors' "$replaces" quantize "$work/model.safetensors" --backend x86 --calibrate $train \
     -o "$work/model.safetensors"
-bad 1 'linked' "$replaces" export "$work/model.safetensors" --to tare -o "$work/linked"
-bad 1 'data.npz' "$replaces" quantize "$digits" --backend x86 --calibrate "$work/data.npz" -o "$work/data.npz"
-bad 1 'prepared' "$replaces" calibrate "$work/prepared" --data $train -o "$work/prepared"
-bad 1 'b.state' "$replaces" calibrate --merge "$work/a.state" "$work/b.state" -o "$work/b.state"
-bad 1 'data.npz' "$replaces" run "$digits" --input "$work/data.npz" --output "$work/data.npz"
+bad 2 'linked' "$replaces" export "$work/model.safetensors" --to tare -o "$work/linked"
+bad 2 'data.npz' "$replaces" quantize "$digits" --backend x86 --calibrate "$work/data.npz" -o "$work/data.npz"
+bad 2 'prepared' "$replaces" calibrate "$work/prepared" --data $train -o "$work/prepared"
+bad 2 'b.state' "$replaces" calibrate --merge "$work/a.state" "$work/b.state" -o "$work/b.state"
+bad 2 'data.npz' "$replaces" run "$digits" --input "$work/data.npz" --output "$work/data.npz"
+# Named within a list, or lying in a folder that is named.
+mkdir "$work/arrays" "$work/told" "$work/judged"
+cp "$work/good.npy" "$work/a.npy"
+cp "$work/good.npy" "$work/arrays/a.npy"
+cp "$digits" "$work/told/model.txt"
+cp "$work/int8" "$work/judged/compare.json"
+bad 2 'a.npy' "$replaces" run "$digits" --input "x=$work/a.npy" -o "$work/a.npy"
+bad 2 'a.npy' "$replaces" run "$digits" --input "$work/arrays" -o "$work/arrays/a.npy"
+bad 2 'model.safetensors' "$replaces" preprocess "$work/model.safetensors" --set imagenet -o "$work/model.safetensors"
+# Files that are written beside the result.
+bad 2 'model.safetensors' "$replaces" export "$work/model.safetensors" --to onnx --report "$work/model.safetensors" \
+    --input-shape x=1x1x8x8 -o "$work/out.onnx"
+bad 2 'model.safetensors' "$replaces" bench "$work/model.safetensors" --input "$work/good.npy" --seconds 1 \
+    --roofline "$work/model.safetensors"
+bad 2 'told/model.txt' "$replaces" quantize "$work/told/model.txt" --backend x86 --calibrate $train --limit 16 \
+    --report "$work/told" -o "$out"
+bad 2 'judged/compare.json' "$replaces" compare "$digits" "$work/judged/compare.json" --data $test_data --limit 16 \
+    --report "$work/judged"
+bad 2 'model.safetensors' "$replaces" run "$work/model.safetensors" --input $test_data --limit 1 \
+    --tune-cache "$work/model.safetensors"
 cmp "$digits" "$work/model.safetensors"
 cmp $train "$work/data.npz"
+cmp "$work/good.npy" "$work/a.npy"
+cmp "$work/good.npy" "$work/arrays/a.npy"
+cmp "$digits" "$work/told/model.txt"
+cmp "$work/int8" "$work/judged/compare.json"
+
+# Two outputs of one name, and two inputs from one stream.
+bad 2 'out.onnx' "$replaces" export "$digits" --to onnx --input-shape x=1x1x8x8 --report "$work/./out.onnx" -o "$work/out.onnx"
+bad 2 'out.npz' "$replaces" run "$work/int8" --input $test_data --limit 1 --tune-cache "$work/out.npz" -o "$work/out.npz"
+bad 2 'told/coverage.json' "$replaces" quantize "$digits" --backend x86 --calibrate $train --limit 16 --report "$work/told" \
+    -o "$work/told/coverage.json"
+bad 2 'export' 'two outputs would go to standard output' export "$digits" --to onnx --input-shape x=1x1x8x8 --report - -o -
+bad 2 'quantize' 'expected one input from standard input, found 2' quantize - --backend - --calibrate $train -o "$out"
+bad 2 'run' '--tune-cache needs a FILE that is kept' run "$work/int8" --input $test_data --limit 1 --tune-cache -
+
+# --- values that are given twice, or that nothing would follow from ---
+bad 1 '--dim' "'M' is given twice" print $corpus/onnx/open_size --dim M=4,M=5
+bad 1 '--shape' "input 'x' is given twice" print $corpus/onnx/open_size --shape x=4x4,x=5x5
+bad 1 '--input-shape' "input 'x' is given twice" export "$digits" --to onnx --input-shape x=1x1x8x8,x=2x1x8x8 -o "$work/out.onnx"
+bad 2 '--as-is' 'exclude each other' run "$digits" --input "$work/good.npy" --as-is --batch 3
+bad 2 '--batch' 'found '"'9999999999'" bench "$digits" --batch 9999999999
+bad 1 'quantizer' 'see tare_quantizer_builtin_name_at, or tare quantizer list' quantizer show nothing_alike
+bad 1 'random:4:0:3x0' 'N from 1 to 2147483647' run "$digits" --input random:4:0:3x0
+status=0
+PATH=$work/nothing "$tare" print "$digits" --svg >"$work/stdout" 2>"$work/stderr" || status=$?
+[ "$status" -eq 1 ] || fail "without the program dot: status $status"
+[ "$(cat "$work/stderr")" = 'tare: dot: there is no such program (install graphviz, or use --dot)' ] || fail 'without the program dot: another error'
+
+# What was found stands beside what was expected.
+safetensors "$work/minus" '{"w":{"dtype":"F32","shape":[-4],"data_offsets":[0,16]}}'
+bad 1 'minus: $.w.shape[0]' 'expected a size from 0 up, found -4' print "$work/minus"
+bad 1 'open_size' 'expected a shape of 2 dimensions as the file has, found 3' print $corpus/onnx/open_size --shape x=1x4x4
+bad 1 "input 'x'" 'expected' print $corpus/onnx/conv --shape x=1x1x2x2
+gzip -c <"$work/few.csv" | head -c 16 >"$work/cut.csv.gz"
+bad 1 'cut.csv.gz: line 1: unexpected end of file' '' run "$digits" --input "$work/cut.csv.gz"
+
+# A file that may not grow so large.
+(ulimit -f 1 && bad 1 'out.safetensors' 'File too large' quantize "$digits" --backend x86 --calibrate $train --limit 16 -q -o "$out")
 
 if [ -w /dev/full ]; then
     status=0

@@ -39,7 +39,8 @@ refuses 2 'such as 512M or 2G' run "$digits" --input "$test_data" --max-memory 9
 refuses 2 '--merge and --max-memory exclude each other' calibrate --merge "$work/state" --max-memory 1G -o "$work/out.state"
 
 # Numbers that no integer holds.
-refuses 1 'expected random:N' bench "$digits" --batch 9223372036854775807
+refuses 2 'expected a number from 1 to 2147483647' bench "$digits" --batch 9223372036854775807
+refuses 1 'expected random:N' bench "$digits" --input random:9223372036854775807
 npy "$work/one.npy" '(1, 1, 8, 8)' 256
 echo 1e300 >"$work/labels.txt"
 refuses 1 'expected one whole number a line' run "$digits" --input "x=$work/one.npy,labels=$work/labels.txt"

@@ -16,6 +16,7 @@ fopen fdopen freopen fread getline getdelim getrandom getentropy'
 # The command line looks at paths before the work begins, makes folders for reports, reads
 # /proc/cpuinfo, and frees the text of open_memstream, which the C library allocates.
 allowed='src/core/system/mapping.c.o mmap
+cli/options/files.c.o stat
 cli/support/output.c.o stat
 cli/support/output.c.o access
 cli/support/output.c.o mkdir

@@ -192,7 +192,9 @@ static tare_status read_count(const json_at *root, const char *key, int64_t leas
     const json_at at = tare__json_get(root, key);
     TARE_TRY(tare__json_int(&at, out, err));
     if (*out >= least && *out <= most) return TARE_OK;
-    return tare__json_fail(&at, err, "expected a number of at least %" PRId64, least);
+    return tare__json_fail(&at, err,
+                           "expected a number from %" PRId64 " to %" PRId64 ", found %" PRId64,
+                           least, most, *out);
 }
 
 static tare_status read_shards(reader *r, const json_at *root) {

@@ -45,7 +45,12 @@ static tare_status check_stream(const data_source *s, csv *c, tare_error *err) {
     const char *message = gzerror(c->file, &number);
     if (number == Z_OK || number == Z_STREAM_END) return TARE_OK;
     if (number == Z_MEM_ERROR) return tare__out_of_memory(err);
-    return fail_line(s, err, "%s", number == Z_ERRNO ? "reading failed" : message);
+    if (number == Z_ERRNO) return fail_line(s, err, "reading failed");
+    // zlib puts the path and ": " before its own words.
+    const size_t path_length = strlen(s->spec);
+    const bool has_path =
+        strncmp(message, s->spec, path_length) == 0 && message[path_length] == ':';
+    return fail_line(s, err, "%s", has_path ? message + path_length + 2 : message);
 }
 
 // The next line without its end; *end when there is none.

@@ -98,9 +98,12 @@ static tare_status check_inflated_size(const reader *r, const member *m, inflate
     npy_header h = {0};
     TARE_TRY(tare__npy_parse_header(bytes, header->length, &h, r->err));
     size_t size = 0;
-    if (!tare__add_size(h.header_bytes, h.data_bytes, &size) || size != m->info.size)
-        return broken(r, m, "is of another size than its array's header says");
-    return TARE_OK;
+    if (tare__add_size(h.header_bytes, h.data_bytes, &size) && size == m->info.size) return TARE_OK;
+    return tare__fail(
+        r->err, TARE_MALFORMED_FILE,
+        "member '%s' has %llu bytes, of which %zu are the array's header; its elements "
+        "take %zu",
+        m->file_name, (unsigned long long)m->info.size, h.header_bytes, h.data_bytes);
 }
 
 static tare_status inflate_rest(const reader *r, const member *m, inflater *f, const text *header,

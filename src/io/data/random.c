@@ -193,9 +193,14 @@ static tare_status check_input(const data_input *input, tare_error *err) {
 }
 
 static tare_status open_random(data_source *s, random_state *r, tare_error *err) {
-    if (!read_spec(s, r))
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "expected random:N[:SEED[:SHAPE[,SHAPE ..]]]");
+    if (!read_spec(s, r)) {
+        tare__fail(err, TARE_INVALID_ARGUMENT,
+                   "expected random:N[:SEED[:SHAPE[,SHAPE ..]]], found '%s'", s->spec);
+        return tare__hint(err, TARE_INVALID_ARGUMENT,
+                          "N from 1 to %d, SEED from 0 up, SHAPE of one sample as in 3x32x32, at "
+                          "most %d sizes from 1 up",
+                          INT32_MAX, TARE_MAX_DIMS - 1);
+    }
     for (size_t i = 0; i < s->input_count; i++) TARE_TRY(check_input(&s->inputs[i], err));
     return TARE_OK;
 }

@@ -82,7 +82,8 @@ static tare_status read_shape(const json_at *at, entry *e, tare_error *err) {
         const json_at dim = tare__json_item(at, i);
         TARE_TRY(tare__json_int(&dim, &e->shape[i], err));
         if (e->shape[i] < 0)
-            return tare__json_fail(&dim, err, "tensor '%s' has a negative size", e->name);
+            return tare__json_fail(&dim, err, "tensor '%s': expected a size from 0 up, found %lld",
+                                   e->name, (long long)e->shape[i]);
     }
     return TARE_OK;
 }

@@ -14,6 +14,23 @@
 
 // --- Conv, ConvTranspose ---
 
+// The weight has it: a file that says something else was put together wrongly.
+static tare_status check_kernel_shape(onnx_call *c, const window *w) {
+    int64_t kernel[3];
+    size_t count = 0;
+    bool given = false;
+    TARE_TRY(tare__onnx_attr_ints(c, "kernel_shape", 3, kernel, &count, &given));
+    if (given && count != w->dims)
+        return tare__onnx_malformed(c, "kernel_shape has %zu values, expected %zu", count, w->dims);
+    for (size_t d = 0; given && d < w->dims; d++)
+        if (kernel[d] != w->kernel[d])
+            return tare__onnx_malformed(c,
+                                        "kernel_shape says %lld in dimension %zu, the weight's "
+                                        "size there is %lld",
+                                        (long long)kernel[d], d, (long long)w->kernel[d]);
+    return TARE_OK;
+}
+
 static tare_status read_conv(onnx_call *c, window *w, size_t *mode, int64_t *groups) {
     const tare_tensor *x = NULL, *weight = NULL;
     *w = (window){0};
@@ -26,7 +43,7 @@ static tare_status read_conv(onnx_call *c, window *w, size_t *mode, int64_t *gro
                                x->ndim, weight->ndim);
     w->dims = (size_t)weight->ndim - 2;
     memcpy(w->kernel, weight->shape + 2, w->dims * sizeof *w->kernel);
-    tare__onnx_ignore_attr(c, "kernel_shape"); // the weight has it
+    TARE_TRY(check_kernel_shape(c, w));
     TARE_TRY(tare__onnx_attr_int(c, "group", 1, groups));
     return tare__window_read(c, x, w, mode);
 }

@@ -39,8 +39,8 @@ static tare_status read_parts(onnx_call *c, int64_t total, size_t outputs, int64
     if (tare__onnx_opset(c) >= 18)
         TARE_TRY(tare__onnx_attr_int(c, "num_outputs", declared, &declared));
     if (declared != (int64_t)outputs || (given && count != outputs))
-        return tare__onnx_malformed(c, "the number of parts differs from that of the %zu outputs",
-                                    outputs);
+        return tare__onnx_malformed(c, "%lld parts for %zu outputs",
+                                    given ? (long long)count : (long long)declared, outputs);
     const int64_t each = (total + declared - 1) / declared;
     int64_t left = total;
     *equal = true;
@@ -121,7 +121,8 @@ static tare_status read_cuts(onnx_call *c, const tare_tensor *t, cut *cuts) {
         if (has_axes) TARE_TRY(tare__onnx_axis(c, axes[i], t->ndim, &axis));
         const int64_t step = has_steps ? steps[i] : 1;
         if (step == 0 || step == INT64_MIN)
-            return tare__onnx_malformed(c, "a step is out of range");
+            return tare__onnx_malformed(c, "step %zu is %lld, which is out of range", i,
+                                        (long long)step);
         cut_dim(t->shape[axis], starts[i], ends[i], step, &cuts[axis]);
     }
     return TARE_OK;
@@ -261,7 +262,9 @@ static tare_status translate_center_crop_pad(onnx_call *c) {
     for (size_t i = 0; i < count; i++) {
         int64_t axis;
         TARE_TRY(tare__onnx_axis(c, axes[i], ndim, &axis));
-        if (wanted[i] < 0) return tare__onnx_malformed(c, "a size is negative");
+        if (wanted[i] < 0)
+            return tare__onnx_malformed(c, "size %zu is %lld, expected one from 0 up", i,
+                                        (long long)wanted[i]);
         TARE_TRY(crop_or_pad(c, &x, axis, wanted[i]));
     }
     return tare__onnx_give(c, &x);

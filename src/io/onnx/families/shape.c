@@ -111,7 +111,12 @@ static tare_status translate_transpose(onnx_call *c) {
         fits = order[i] >= 0 && order[i] < t->ndim && !seen[order[i]];
         if (fits) seen[order[i]] = true;
     }
-    if (!fits) return tare__onnx_malformed(c, "perm is no permutation of %d dimensions", t->ndim);
+    if (!fits) {
+        char found[200];
+        tare__shape_text((int)count, order, found, sizeof found);
+        return tare__onnx_malformed(c, "perm is %s, expected each of 0 to %d once", found,
+                                    t->ndim - 1);
+    }
     TARE_TRY(tare__onnx_permute(c, &x, order, count, &y));
     return tare__onnx_give(c, &y);
 }

@@ -93,17 +93,21 @@ typedef struct input_shape {
 
 static tare_status check_given(onnx_import *in, const char *input, const input_shape *given,
                                const Onnx__TensorShapeProto *shape) {
-    for (int d = 0; d < given->ndim; d++) {
-        const dimension *said =
-            shape != NULL && (size_t)given->ndim == shape->n_dim ? shape->dim[d] : NULL;
+    if (shape != NULL && shape->n_dim != (size_t)given->ndim)
+        return tare__fail(
+            in->err, TARE_INVALID_ARGUMENT,
+            "input '%s': expected a shape of %zu dimensions as the file has, found %d", input,
+            shape->n_dim, given->ndim);
+    for (int d = 1; shape != NULL && d < given->ndim; d++) {
+        const dimension *said = shape->dim[d];
         const bool has_value =
-            said != NULL &&
-            said->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-        if (shape != NULL && (said == NULL || (has_value && said->dim_value > 0 && d > 0 &&
-                                               said->dim_value != given->size[d])))
+            said->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+            said->dim_value > 0;
+        if (has_value && said->dim_value != given->size[d])
             return tare__fail(in->err, TARE_INVALID_ARGUMENT,
-                              "input '%s': the shape that was given does not fit the file's",
-                              input);
+                              "input '%s': expected %lld for dimension %d as the file says, found "
+                              "%lld",
+                              input, (long long)said->dim_value, d, (long long)given->size[d]);
     }
     return TARE_OK;
 }

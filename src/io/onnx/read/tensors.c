@@ -43,9 +43,12 @@ static tare_status read_header(const Onnx__TensorProto *t, header *h, tare_error
     h->ndim = (int)t->n_dims;
     for (int d = 0; d < h->ndim; d++) h->shape[d] = t->dims[d];
     if (!tare__shape_count(h->ndim, h->shape, &h->count) ||
-        (uint64_t)h->count > SIZE_MAX / 2 / tare_dtype_size(h->dtype))
+        (uint64_t)h->count > SIZE_MAX / 2 / tare_dtype_size(h->dtype)) {
+        char found[200];
+        tare__shape_text(h->ndim, h->shape, found, sizeof found);
         return tare__fail(err, TARE_MALFORMED_FILE,
-                          "a size is negative, or their product too large");
+                          "a size of its shape %s is negative, or their product too large", found);
+    }
     return TARE_OK;
 }
 

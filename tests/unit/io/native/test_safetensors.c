@@ -87,7 +87,7 @@ static void what_breaks_the_format_is_refused(void **state) {
     expect_refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4,
                    "2 offsets");
     expect_refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4,
-                   "negative");
+                   "expected a size from 0 up, found -1");
     expect_refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],"
                    "\"data_offsets\":[0,0]}}",
                    0, "overflows");

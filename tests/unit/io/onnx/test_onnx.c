@@ -220,7 +220,7 @@ static void shapes_may_be_given(void **state) {
         } else {
             options.shapes = differs;
             CHECK_REFUSED(read_graph_as(g, 17, &options, &model), TARE_INVALID_ARGUMENT,
-                          "does not fit");
+                          "expected a shape of 2 dimensions as the file has, found 3");
         }
     }
 }
@@ -301,6 +301,23 @@ static void shapes_that_disagree_name_the_operator(void **state) {
     onnx_output(&g, "y");
     onnx_floats(&g, "w", 4, weight);
     check_graph_refused(g, TARE_INVALID_ARGUMENT, "node 'the_conv' (Conv)");
+}
+
+static void a_kernel_that_is_not_the_weights_is_refused(void **state) {
+    (void)state;
+    const int64_t weight[] = {3, 2, 3, 3}, kernel[] = {3, 5};
+    for (size_t count = 1; count <= 2; count++) {
+        text g = {0}, conv = onnx_node("Conv", "the_conv", "x w", "y");
+        onnx_attr_ints(&conv, "kernel_shape", kernel, count);
+        onnx_add_node(&g, conv);
+        onnx_input(&g, "x", "1,2,8,8");
+        onnx_output(&g, "y");
+        onnx_floats(&g, "w", 4, weight);
+        check_graph_refused(g, TARE_MALFORMED_FILE,
+                            count == 1 ? "kernel_shape has 1 values, expected 2"
+                                       : "kernel_shape says 5 in dimension 1, the weight's size "
+                                         "there is 3");
+    }
 }
 
 // --- data beside the file ---
@@ -521,6 +538,7 @@ int main(void) {
         cmocka_unit_test(unknown_attributes_are_refused),
         cmocka_unit_test(broken_graphs_are_refused),
         cmocka_unit_test(shapes_that_disagree_name_the_operator),
+        cmocka_unit_test(a_kernel_that_is_not_the_weights_is_refused),
         cmocka_unit_test(data_beside_the_file_is_read),
         cmocka_unit_test(links_do_not_lead_outside),
         cmocka_unit_test(other_files_are_told_apart),
