@@ -22,7 +22,7 @@ endif()
 function(tare_add_inner_program target folder)
   add_executable(${target} ${ARGN})
   target_include_directories(${target} PRIVATE
-    "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+    "${PROJECT_SOURCE_DIR}/src" "${PROJECT_BINARY_DIR}/generated" "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE ${tare_kernel_definition})
   target_link_libraries(${target} PRIVATE ${tare_inner} tare_dependencies PkgConfig::MINIZIP)
   set_target_properties(${target} PROPERTIES

@@ -68,7 +68,7 @@ function(tare_add_unit_tests)
     list(TRANSFORM shared PREPEND "${PROJECT_SOURCE_DIR}/tests/")
     add_library(tare_test_support STATIC ${shared})
     target_include_directories(tare_test_support PRIVATE
-      "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+      "${PROJECT_SOURCE_DIR}/src" "${PROJECT_BINARY_DIR}/generated" "${PROJECT_SOURCE_DIR}/tests")
     target_link_libraries(tare_test_support PUBLIC ${tare_inner} tare_dependencies
       PkgConfig::MINIZIP PkgConfig::CMOCKA)
   endif()

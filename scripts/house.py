@@ -60,22 +60,12 @@ def files_in_folders():
 
 
 def files_that_know(pattern):
-    """Without the list of ids, which names operators and says nothing of them."""
-    known = sorted(p.relative_to(ROOT / "src").as_posix() for p in SOURCES if re.search(pattern, code_of(p), re.I))
-    return [path for path in known if path != "ops/ids.def"]
+    return sorted(p.relative_to(ROOT / "src").as_posix() for p in SOURCES if re.search(pattern, code_of(p), re.I))
 
 
 def operator_ids():
-    """Operators' ids without their namespace: what rows of the operator table begin with, and src/ops/ids.def."""
-    ids = set(re.findall(r'"(?:\w+\.)?(\w+)"\)', text_of(ROOT / "src/ops/ids.def")))
-    for path in (ROOT / "src/ops/rows").glob("*.def"):
-        ids |= set(re.findall(r'^RULED(?:_OWN)?\("(\w+)"', text_of(path), re.M))
-    for path in (ROOT / "src/ops").rglob("*.c"):
-        rows = code_of(path).partition("op_info rows[] = ")[2]
-        ids |= set(re.findall(r'\.id = "(?:\w+\.)?(\w+)"', rows))
-        ids |= set(re.findall(r'\b[A-Z][A-Z_]*\("?([a-z_]\w*)"?[,)]', rows))
-        ids |= {f"{kind}{n}d" for kind, n in re.findall(r"\b[A-Z][A-Z_]*\(([a-z]\w*), (\d),", rows)}
-    return ids
+    """Operators' ids without their namespace: the rows ID in src/ops/rows."""
+    return {name for path in SOURCES if path.suffix == ".def" for name in re.findall(r'^ID\("(?:\w+\.)?(\w+)"', text_of(path), re.M)}
 
 
 def is_operator_name(literal, ids):
@@ -209,7 +199,7 @@ def rows(objects):
     yield "lines of a function outside kernels, median", statistics.median(lengths), None, None, []
 
 
-LIMITS = {"hardswish": 6, "layer_norm": 8, "softmax": 15, "conv+relu": 5, "literals": 0, "cycle": 12, "words": 0, "tests": 10}
+LIMITS = {"hardswish": 6, "layer_norm": 8, "softmax": 15, "conv+relu": 6, "literals": 0, "cycle": 12, "words": 0, "tests": 10}
 
 
 def main():

@@ -7,9 +7,9 @@
 #include "ops/op.h"
 
 static const char *const row_ids[TARE_OP_COUNT] = {
-#define OP_ID(name, id) [TARE_OP_##name] = id,
+#define ID(id, name) [TARE_OP_##name] = id,
 #include "ops/ids.def"
-#undef OP_ID
+#undef ID
 };
 
 const op_info *tare__op_row(op_id id) {
