@@ -14,7 +14,7 @@ ci_optional="$build_optional libclang-rt-dev"
 
 case ${1-} in
 build) needed=$build optional=$build_optional ;;
-test) needed=$test optional=$build_optional ;;
+test) needed=$test optional="$build_optional python3-dev python3-venv" ;;
 format) needed=$format optional= ;;
 ci) needed=$ci optional=$ci_optional ;;
 arm64) needed=$build optional="$build_optional $arm64" ;; # scripts/arm64.sh says what is missing
@@ -44,6 +44,21 @@ is_answered() {
         command -v "$name" >/dev/null 2>&1 || return 1
     done
 }
+
+# The tests of the Python package need NumPy: that of the machine, or of an environment below build/. Where neither is
+# to be had, these tests are reported as skipped.
+set_up_python() {
+    for python in build/venv/bin/python3 python3; do
+        if "$python" -c 'import numpy' 2>/dev/null; then return 0; fi
+    done
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || return 0
+    echo "setup: making build/venv with NumPy for the tests in Python"
+    { python3 -m venv build/venv && build/venv/bin/pip install -q --disable-pip-version-check numpy; } >/dev/null 2>&1 ||
+        { rm -rf build/venv; echo "setup: no NumPy to be had; the tests in Python will be skipped" >&2; }
+}
+case $1 in
+test | ci) trap set_up_python EXIT ;; # once the packages are there
+esac
 
 if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
     for package in $needed; do

@@ -66,6 +66,13 @@ TARE_API const char *tare_error_message(const tare_error *error);
 /// What to do about it; "" where there is nothing to say, and for NULL. Lent as tare_error_where's.
 TARE_API const char *tare_error_hint(const tare_error *error);
 
+/// For callbacks: fills the error that the library handed in, and returns `status`, so that it can
+/// end the callback. The texts are copied, and cut where they are longer than an error holds;
+/// where: the place, hint: what to do; NULL: "". error may be NULL. TARE_INTERNAL for TARE_OK,
+/// which is no failure.
+TARE_API tare_status tare_error_set(tare_error *error, tare_status status, const char *where,
+                                    const char *message, const char *hint);
+
 /// The candidate with the smallest edit distance to `found`, or NULL when none is close: a
 /// suggestion for an unknown name. candidate(user, i) returns the i-th name, and NULL past the end.
 /// The result is lent by `candidate`.

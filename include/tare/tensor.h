@@ -3,6 +3,7 @@
 #ifndef TARE_TENSOR_H
 #define TARE_TENSOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,15 @@ TARE_API tare_status tare_tensor_create(tare_dtype dtype, int ndim, const int64_
 /// Arguments and errors as for tare_tensor_create.
 TARE_API tare_status tare_tensor_from_data(tare_dtype dtype, int ndim, const int64_t *shape,
                                            const void *data, tare_tensor **out, tare_error *err);
+/// Creates a tensor over `data`, which is not copied: element count x element size bytes,
+/// row-major, aligned for the dtype (elements that are not are copied). The data must stay until
+/// release(owner) is called, which happens once, when the last tensor that shares it is released,
+/// in whichever thread that is; release NULL: never. is_writable: runs may write results there
+/// (tare_session_run_into), and tare_tensor_mutable_data lends it. Arguments and errors as for
+/// tare_tensor_create; after a failure `release` is not called.
+TARE_API tare_status tare_tensor_wrap(tare_dtype dtype, int ndim, const int64_t *shape, void *data,
+                                      bool is_writable, void (*release)(void *owner), void *owner,
+                                      tare_tensor **out, tare_error *err);
 /// Adds a reference and returns its argument. NULL is allowed. Any thread may call it.
 TARE_API tare_tensor *tare_tensor_retain(tare_tensor *tensor);
 /// Drops a reference; the last one frees the tensor. NULL is allowed. Any thread may call it.

@@ -113,6 +113,25 @@ tare_status tare__hint(tare_error *err, tare_status status, const char *format, 
     return status;
 }
 
+// A text of the caller's, cut to what fits.
+static void copy_into(char *out, size_t size, const char *text) {
+    const int length = snprintf(out, size, "%s", text ? text : "");
+    if (length < 0) out[0] = '\0';
+    if (length >= 0 && (size_t)length >= size) mark_cut(out, size);
+}
+
+tare_status tare_error_set(tare_error *error, tare_status status, const char *where,
+                           const char *message, const char *hint) {
+    if (status == TARE_OK) status = TARE_INTERNAL;
+    if (!error) return status;
+    tare_error filled = {.status = status}; // the texts may be the error's own
+    copy_into(filled.where, sizeof filled.where, where);
+    copy_into(filled.message, sizeof filled.message, message);
+    copy_into(filled.hint, sizeof filled.hint, hint);
+    *error = filled;
+    return status;
+}
+
 enum { LONGEST_NAME = 127 };
 
 static unsigned min3(unsigned a, unsigned b, unsigned c) {

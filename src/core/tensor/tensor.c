@@ -276,12 +276,16 @@ static tare_status create(tare_dtype dtype, int ndim, const int64_t *shape, cons
     return status;
 }
 
-tare_status tare_tensor_create(tare_dtype dtype, int ndim, const int64_t *shape, tare_tensor **out,
-                               tare_error *err) {
-    if (!tare__dtype(dtype)->is_quantized) return create(dtype, ndim, shape, NULL, out, err);
+static tare_status refuse_quantized(tare_dtype dtype, tare_error *err) {
     return tare__fail(err, TARE_INVALID_ARGUMENT,
                       "expected a plain dtype, found %s, which needs a scale and a zero point",
                       tare_dtype_name(dtype));
+}
+
+tare_status tare_tensor_create(tare_dtype dtype, int ndim, const int64_t *shape, tare_tensor **out,
+                               tare_error *err) {
+    if (tare__dtype(dtype)->is_quantized) return refuse_quantized(dtype, err);
+    return create(dtype, ndim, shape, NULL, out, err);
 }
 
 tare_status tare_tensor_from_data(tare_dtype dtype, int ndim, const int64_t *shape,
@@ -309,6 +313,29 @@ static tare_status look_into(tare_tensor *t, storage *store, size_t offset, tare
     }
     t->store = tare__storage_retain(store);
     t->data = data;
+    return TARE_OK;
+}
+
+tare_status tare_tensor_wrap(tare_dtype dtype, int ndim, const int64_t *shape, void *data,
+                             bool is_writable, void (*release)(void *owner), void *owner,
+                             tare_tensor **out, tare_error *err) {
+    if (tare__dtype(dtype)->is_quantized) return refuse_quantized(dtype, err);
+    tare_tensor *t = NULL;
+    TARE_TRY(tare__tensor_meta(dtype, ndim, shape, NULL, &t, err));
+    // Nobody's `release` runs unless the tensor is handed out.
+    storage *store = tare__storage_adopt(data, tare__tensor_bytes(t), NULL, NULL);
+    const tare_status status =
+        store != NULL ? look_into(t, store, 0, err) : tare__out_of_memory(err);
+    if (status != TARE_OK) {
+        tare__storage_release(store);
+        tare_tensor_release(t);
+        return status;
+    }
+    store->read_only = !is_writable;
+    store->owner = owner;
+    store->release = release;
+    tare__storage_release(store); // the tensor has it, or has copied from it
+    *out = t;
     return TARE_OK;
 }
 

@@ -101,6 +101,28 @@ static void errors_are_copied(void **state) {
     tare__alloc_fail_at(0);
 }
 
+static void callbacks_fill_errors(void **state) {
+    (void)state;
+    tare_error *e = tare_error_create();
+    assert_int_equal(tare_error_set(e, TARE_UNSUPPORTED, "node 'a'", "no", NULL), TARE_UNSUPPORTED);
+    assert_int_equal(tare_error_status(e), TARE_UNSUPPORTED);
+    assert_string_equal(tare_error_where(e), "node 'a'");
+    assert_string_equal(tare_error_hint(e), "");
+    // Texts of the error itself may be given again.
+    tare_error_set(e, TARE_OK, NULL, tare_error_where(e), tare_error_message(e));
+    assert_int_equal(tare_error_status(e), TARE_INTERNAL);
+    assert_string_equal(tare_error_message(e), "node 'a'");
+    assert_string_equal(tare_error_hint(e), "no");
+    char longest[3000];
+    memset(longest, 'q', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    tare_error_set(e, TARE_IO, longest, longest, longest);
+    assert_int_equal(strlen(tare_error_message(e)), 1023);
+    assert_string_equal(tare_error_message(e) + 1020, "...");
+    assert_int_equal(tare_error_set(NULL, TARE_IO, NULL, NULL, NULL), TARE_IO);
+    tare_error_destroy(e);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failure_is_recorded_with_places_and_hint),
@@ -110,6 +132,7 @@ int main(void) {
         cmocka_unit_test(the_nearest_name_is_found_by_edits),
         cmocka_unit_test(statuses_have_names),
         cmocka_unit_test(errors_are_copied),
+        cmocka_unit_test(callbacks_fill_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,49 @@ static void a_tensor_holds_what_it_was_given(void **state) {
     tare_tensor_release(NULL);
 }
 
+static void count_release(void *owner) {
+    *(int *)owner += 1;
+}
+
+static void a_wrapped_tensor_uses_the_callers_memory(void **state) {
+    (void)state;
+    float values[6] = {1, 2, 3, 4, 5, 6};
+    int releases = 0;
+    tare_tensor *t = NULL, *rows = NULL;
+    CHECK_OK(tare_tensor_wrap(TARE_FLOAT32, 2, shape_2x3, values, true, count_release, &releases,
+                              &t, NULL));
+    assert_ptr_equal(tare_tensor_data(t), values);
+    assert_ptr_equal(tare_tensor_mutable_data(t), values);
+    CHECK_OK(tare__tensor_rows(t, 1, 1, &rows, NULL));
+    tare_tensor_release(t);
+    assert_int_equal(releases, 0); // the rows still read it
+    assert_true(tare__f32(rows)[0] == 4);
+    tare_tensor_release(rows);
+    assert_int_equal(releases, 1);
+    CHECK_OK(tare_tensor_wrap(TARE_FLOAT32, 2, shape_2x3, values, false, NULL, NULL, &t, NULL));
+    assert_null(tare_tensor_mutable_data(t));
+    tare_tensor_release(t);
+}
+
+static void wrapping_copies_what_is_not_aligned_and_fails_without_a_release(void **state) {
+    (void)state;
+    _Alignas(8) char bytes[32] = {0};
+    int releases = 0;
+    tare_tensor *t = NULL;
+    CHECK_OK(tare_tensor_wrap(TARE_FLOAT32, 2, shape_2x3, bytes + 1, true, count_release, &releases,
+                              &t, NULL));
+    assert_int_equal(releases, 1); // copied: the bytes are the caller's again
+    assert_int_equal((uintptr_t)tare_tensor_data(t) % 4, 0);
+    tare_tensor_release(t);
+    assert_int_equal(tare_tensor_wrap(TARE_QUINT8, 2, shape_2x3, bytes, true, count_release,
+                                      &releases, &t, NULL),
+                     TARE_INVALID_ARGUMENT);
+    assert_int_equal(tare_tensor_wrap(TARE_FLOAT32, 1, (int64_t[]){-1}, bytes, true, count_release,
+                                      &releases, &t, NULL),
+                     TARE_INVALID_ARGUMENT);
+    assert_int_equal(releases, 1);
+}
+
 static void scalars_and_empty_tensors_exist(void **state) {
     (void)state;
     tare_tensor *scalar = NULL, *whole = NULL, *empty = NULL;
@@ -162,10 +205,6 @@ static void shared_bytes_are_not_writable(void **state) {
 }
 
 static int releases;
-static void count_release(void *owner) {
-    *(int *)owner += 1;
-}
-
 static void views_stay_within_their_storage(void **state) {
     (void)state;
     _Alignas(8) static unsigned char bytes[32];
@@ -322,6 +361,8 @@ int main(void) {
         cmocka_unit_test(a_meta_tensor_gets_its_data_later),
         cmocka_unit_test(shapes_are_written),
         cmocka_unit_test(int64_becomes_float_in_one_rounding),
+        cmocka_unit_test(a_wrapped_tensor_uses_the_callers_memory),
+        cmocka_unit_test(wrapping_copies_what_is_not_aligned_and_fails_without_a_release),
         cmocka_unit_test(half_floats_round_to_even),
         cmocka_unit_test(small_floats_read_and_write),
         cmocka_unit_test(lost_memory_is_an_error_without_leaks),

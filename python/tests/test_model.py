@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models: files, text, graphs, records, and their use by several threads."""
+import os
+import subprocess
+import threading
+import unittest
+
+import numpy as np
+
+import tare
+from support import ANNOTATED, DIGITS, TOP, Case, digits, main, prepared_digits, quantized_digits
+
+
+class Files(Case):
+    def test_a_saved_model_prints_and_computes_the_same(self):
+        model, images = quantized_digits()
+        for name, packed in (("plain.safetensors", False), ("packed.safetensors", True)):
+            tare.save(model, self.folder / name, packed=packed)
+            again = tare.load(self.folder / name)
+            self.assertEqual(str(again), str(model))
+            np.testing.assert_array_equal(again(images), model(images))
+
+    def test_bytes_in_memory_are_a_model(self):
+        again = tare.loads(DIGITS.read_bytes())
+        self.assertEqual(str(again), str(tare.load(DIGITS)))
+
+    def test_endings_choose_the_format(self):
+        model = tare.load(ANNOTATED)
+        model.save(self.folder / "a.pt2")
+        self.assertEqual((self.folder / "a.pt2").read_bytes()[:2], b"PK")
+        self.assertTrue(tare.load(self.folder / "a.pt2").is_exported)
+
+    def test_a_broken_file_says_where(self):
+        broken = self.folder / "broken.safetensors"
+        broken.write_bytes(DIGITS.read_bytes()[:1000])
+        with self.assertRaises(tare.MalformedFileError) as caught:
+            tare.load(broken)
+        self.assertIn("broken.safetensors", caught.exception.place)
+        with self.assertRaises(tare.TareIOError):
+            tare.load(self.folder / "none.safetensors")
+        with self.assertRaises(OSError):  # Python's own class fits, too
+            tare.load(self.folder / "none.safetensors")
+
+    def test_the_text_is_that_of_the_command_line(self):
+        command = os.environ.get("TARE_CLI")
+        if not command:
+            self.skipTest("TARE_CLI does not name the program")
+        said = subprocess.run([command, "print", str(DIGITS)], capture_output=True, text=True, check=True)
+        self.assertEqual(said.stdout.rstrip("\n"), str(tare.load(DIGITS)))
+
+
+class Looking(Case):
+    def test_the_graph_has_torchs_words(self):
+        graph = tare.load(DIGITS).graph
+        ops = [node.op for node in graph.nodes]
+        self.assertEqual((ops[0], ops[-1], ops.count("call_module"), len(graph)), ("placeholder", "output", 15, 19))
+        add = graph["add"]
+        self.assertEqual((add.target, [str(n) for n in add.args], add.kwargs), ("operator.add", ["bn4", "pool"], {}))
+        self.assertEqual([str(n) for n in add.users], ["relu4"])
+        self.assertEqual(add.next.prev, add)
+        self.assertEqual(graph["flatten"].args[1], 1)
+        self.assertEqual([str(n) for n in graph.find_nodes(op="call_function", target="torch.flatten")], ["flatten"])
+        self.assertEqual([str(n) for n in reversed(graph.nodes)][:2], ["output", "fc"])
+        self.assertTrue(str(graph).startswith("graph():\n    %x : [num_users=1] = placeholder[target=x]\n"))
+
+    def test_targets_equal_functions_of_their_name(self):
+        import operator
+        self.assertTrue(tare.load(DIGITS).graph["add"].target == operator.add)
+        self.assertFalse(tare.load(DIGITS).graph["add"].target == operator.mul)
+
+    def test_modules_show_their_values_and_tensors(self):
+        conv = tare.load(DIGITS).graph["conv1"].module
+        self.assertEqual((conv.class_name, conv.kernel_size, conv.weight.shape), ("torch.nn.Conv2d", [3, 3], (48, 1, 3, 3)))
+        self.assertEqual(conv.weight.dtype, tare.float32)
+        with self.assertRaises(AttributeError):
+            conv.wait  # noqa: B018
+
+    def test_state_dict_has_the_tensors_without_copies(self):
+        model = tare.load(DIGITS)
+        state = model.state_dict()
+        self.assertEqual(state["fc.weight"].shape, (10, 64))
+        weight = np.asarray(state["fc.weight"])
+        del model  # the array keeps what it needs
+        self.assertTrue(np.isfinite(weight).all() and not weight.flags.writeable)
+
+    def test_the_record_says_what_was_decided(self):
+        model, _ = quantized_digits()
+        self.assertIn("lowered", {row["decision"] for row in model.decisions()})
+        self.assertEqual(model.coverage()["op_count"], model.coverage()["quantized_op_count"])
+        said = tare.explain(model, "bn1")
+        self.assertIn("fused into ConvReLU2d at 'conv1'", said)
+        self.assertTrue(said.to_records())
+        with self.assertRaises(tare.NotFoundError) as caught:
+            tare.explain(model, "bn11")
+        self.assertEqual(caught.exception.hint, "did you mean 'bn1'?")
+
+    def test_meta_has_torchs_keys(self):
+        node = next(n for n in tare.load(ANNOTATED).graph.nodes if n.op == "call_function")
+        self.assertIn("val", node.meta)
+        self.assertEqual(node.meta["val"].dtype, tare.float32)
+        self.assertIsInstance(node.meta["nn_module_stack"], dict)
+
+
+class Lifetimes(Case):
+    def test_a_closed_model_raises(self):
+        model, images = quantized_digits()
+        node = model.graph["conv1"]
+        module = node.module
+        model.close()
+        for use in (lambda: str(model), lambda: model(images), lambda: node.args, lambda: module.class_name,
+                    lambda: tare.Session(model), model.close):
+            with self.assertRaises(ReferenceError):
+                use()
+
+    def test_a_model_with_sessions_does_not_change(self):
+        prepared, images = prepared_digits()
+        with tare.Session(prepared) as session:
+            with self.assertRaisesRegex(RuntimeError, "sessions"):
+                prepared.calibrate(images)
+            session.run(images)
+        prepared.calibrate(images)
+
+    def test_threads_share_a_model(self):
+        model, images = quantized_digits()
+        expected = model(images)
+        failures = []
+
+        def work():
+            for _ in range(20):
+                if not np.array_equal(model(images), expected):
+                    failures.append("differs")
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+
+    def test_changes_from_two_threads_are_refused_or_done(self):
+        prepared, images = prepared_digits()
+        outcomes = []
+
+        def work():
+            for _ in range(5):
+                try:
+                    prepared.calibrate(images)
+                    outcomes.append("done")
+                except RuntimeError:
+                    outcomes.append("refused")
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(outcomes), 20)
+        self.assertIn("done", outcomes)
+
+
+class Package(Case):
+    def test_the_version_is_the_librarys(self):
+        self.assertEqual(tare.__version__, "0.1.0")
+        self.assertIn('version = "0.1.0"', (TOP / "python/pyproject.toml").read_text())
+
+    def test_every_public_name_has_a_docstring(self):
+        bare = [name for name in tare.__all__ if not isinstance(getattr(tare, name), (tare.dtype, tare.qscheme))
+                and not getattr(tare, name).__doc__]
+        self.assertEqual(bare, [])
+
+
+if __name__ == "__main__":
+    main()
