@@ -370,6 +370,8 @@ _UNKNOWN = object()
 _FACTORIES = ("arange", "zeros", "ones", "full", "empty", "eye", "linspace", "tensor")
 # What a model fixes: the rank and the dtype of its values.
 _FACTS = ("ndim", "dtype", "device", "layout", "is_cuda", "is_nested", "is_quantized", "is_sparse")
+# So do methods of a tensor that the trace does not see.
+_SIZED = ("expand", "view", "reshape", "repeat", "narrow", "new_zeros", "new_ones", "new_full", "new_empty")
 _NEW = ("new_zeros", "new_ones", "new_full", "new_empty")
 _TRACERS_OWN = (os.sep + os.path.join("torch", "fx") + os.sep, os.path.abspath(__file__))
 
@@ -432,6 +434,15 @@ def _make_proxy_class():
     return Proxy
 
 
+def _plain_operator(kind, target, args):
+    """x.__and__(y), which torch calls where x is no traced value, as x & y."""
+    if kind != "call_method" or not re.fullmatch(r"__\w+__", target) or not hasattr(operator, target.replace("__r", "__")):
+        return kind, target, args
+    if hasattr(operator, target):
+        return "call_function", getattr(operator, target), args
+    return "call_function", getattr(operator, target.replace("__r", "__")), args[::-1]
+
+
 def _make_tracer_class():
     proxy_class = _make_proxy_class()
 
@@ -473,6 +484,7 @@ def _make_tracer_class():
             known = self.known_call(kind, target, args, kwargs)
             if known is not _UNKNOWN:
                 return known
+            kind, target, args = _plain_operator(kind, target, args)
             made = super().create_proxy(kind, target, args, kwargs, *rest, **more)
             self.is_computing = True
             try:
@@ -574,20 +586,23 @@ def _run(module, args, kwargs):
     return y
 
 
-_originals = {}
+_originals = {}  # (owner, name) -> function: what _tracing replaces
 
 
 @contextlib.contextmanager
 def _patched(functions):
-    """torch.NAME = function for a while."""
-    before = {name: getattr(torch, name) for name in functions}
-    for name, function in functions.items():
-        setattr(torch, name, function)
+    """owner.NAME = function for a while, for each (owner, NAME)."""
+    before = {(owner, name): vars(owner).get(name) for owner, name in functions}
+    for (owner, name), function in functions.items():
+        setattr(owner, name, function)
     try:
         yield
     finally:
-        for name, function in before.items():
-            setattr(torch, name, function)
+        for (owner, name), function in before.items():
+            if function is None:  # inherited
+                delattr(owner, name)
+            else:
+                setattr(owner, name, function)
 
 
 @contextlib.contextmanager
@@ -615,11 +630,14 @@ def _proxies_in(v):
         yield from _proxies_in(list(v.values()))
 
 
-def _traced_factory(function):
+def _traced(owner, name, function):
+    kind, target = ("call_function", function) if owner is torch else ("call_method", name)
+
     @functools.wraps(function)
     def make(*args, **kwargs):
-        for proxy in _proxies_in([args, kwargs]):
-            return proxy.tracer.create_proxy("call_function", function, args, kwargs)
+        if owner is torch or not isinstance(args[0], fx.Proxy):
+            for proxy in _proxies_in([args, kwargs]):
+                return proxy.tracer.create_proxy(kind, target, args, kwargs)
         return function(*args, **kwargs)
     return make
 
@@ -630,9 +648,10 @@ def _tracing():
     wrapped = getattr(fx._symbolic_trace, "_wrapped_fns_to_patch", {})
     kept = dict(wrapped)
     wrapped.clear()
-    _originals.update({name: getattr(torch, name) for name in _FACTORIES})
+    replaced = [(torch, name) for name in _FACTORIES] + [(torch.Tensor, name) for name in _SIZED]
+    _originals.update({(owner, name): getattr(owner, name) for owner, name in replaced})
     try:
-        with _patched({name: _traced_factory(f) for name, f in _originals.items()}):
+        with _patched({(owner, name): _traced(owner, name, f) for (owner, name), f in _originals.items()}):
             yield
     finally:
         _originals.clear()
@@ -876,7 +895,8 @@ def _lift_layers(module, traced, examples):
         if len(found) == 1 and path not in called and isinstance(x, fx.Node):
             layer = _layer_of(kind, values, owner, examples[x].dim())
         if layer is not None:
-            _call_layer(traced, path, layer, owner, node, x)
+            # Its input is read again: what gave it may have become a module since.
+            _call_layer(traced, path, layer, owner, node, _layer_call(node)[1]["input"])
 
 
 def _call_layer(traced, path, layer, owner, node, x):

@@ -12,12 +12,14 @@ The networks are torchvision's, timm's and transformers', with random weights wh
 network runs in float, beside torch's outputs; it is quantized with 8 samples, runs in integers on 2 others, and both forms
 are timed in turns on one thread. --peer does the same with ONNX Runtime's static int8 (QDQ, per channel). What was
 found is added to FOLDER/results.json, from which `table` writes the table of docs/models.md. Every network has a process
-and a time limit of its own.
+and a time limit of its own, forked from one that has loaded torch.
 """
 import argparse
 import json
+import logging
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,7 @@ import warnings
 DOORS = {"trace": ".safetensors", "pt2": ".pt2", "onnx": ".onnx"}
 QUANTIZE = {"trace": ["--backend", "x86"], "onnx": ["--backend", "x86"], "pt2": ["--quantizer", "X86InductorQuantizer"]}
 EXAMPLES, CALIBRATION = 2, 8
+PIXELS = 160  # of pictures, where an architecture takes any size
 SECONDS_OF_A_NETWORK = 900
 
 # --- the networks ---
@@ -34,6 +37,9 @@ SECONDS_OF_A_NETWORK = 900
 TORCHVISION = """alexnet vgg11_bn squeezenet1_1 resnet18 resnext50_32x4d wide_resnet50_2 densenet121 googlenet inception_v3
 mnasnet0_5 mobilenet_v2 mobilenet_v3_small regnet_y_400mf regnet_x_400mf shufflenet_v2_x0_5 efficientnet_b0
 efficientnet_v2_s convnext_tiny maxvit_t swin_t swin_v2_t vit_b_32"""
+
+SEGMENTATION = ("fcn_resnet50", "lraspp_mobilenet_v3_large", "deeplabv3_mobilenet_v3_large")
+VIDEO = ("r2plus1d_18", "mvit_v2_s", "swin3d_t")
 
 TIMM = """beit_base_patch16_224 botnet26t_256 cait_xxs24_224 coat_tiny coatnet_nano_rw_224 convit_tiny convmixer_768_32
 convnextv2_atto crossvit_tiny_240 cspresnet50 darknet53 davit_tiny deit_tiny_patch16_224 dla46_c dm_nfnet_f0 dpn48b
@@ -102,7 +108,7 @@ TRANSFORMERS = {
             "num_attention_heads": 4, "ffn_dim": 128, "word_embed_proj_dim": 64}, "words"),
     "phi": ("PhiForCausalLM", "PhiConfig", _TEXT, "words"),
     "poolformer": ("PoolFormerModel", "PoolFormerConfig", _STAGES, "picture"),
-    "pvt": ("PvtModel", "PvtConfig", {"image_size": 64, "hidden_sizes": [16, 32, 64, 128], "depths": [1, 1, 1, 1]}, "picture"),
+    "pvt": ("PvtModel", "PvtConfig", {"image_size": 64, "hidden_sizes": [16, 32, 80, 128], "depths": [1, 1, 1, 1]}, "picture"),
     "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", _GROUPED, "words"),
     "regnet": ("RegNetModel", "RegNetConfig", {"embedding_size": 16, **_STAGES}, "picture"),
     "rembert": ("RemBertModel", "RemBertConfig", {**_TEXT, "input_embedding_size": 32}, "words"),
@@ -149,24 +155,37 @@ def networks():
     return found
 
 
+def make_torchvision(name):
+    """A network, or the backbone of a detector: NAME.backbone."""
+    import torchvision
+    own, _, part = name.partition(".")
+    more = {"aux_logits": False, "init_weights": False} if own in ("googlenet", "inception_v3") else {}
+    if part or own in SEGMENTATION:
+        more = {"weights_backbone": None}
+    module = torchvision.models.get_model(own, num_classes=100, **more)
+    size = 224 if own in ("maxvit_t", "vit_b_32", "mvit_v2_s") else PIXELS
+    shape = (3, size, size) if own not in VIDEO else (3, 16, size, size) if "mvit" in own else (3, 8, 64, 64)
+    return (getattr(module, part) if part else module), shape
+
+
 def make(name, generator):
     import torch
     source, _, own = name.partition("/")
     if source == "transformers":
         import transformers
         kind, config, sizes, inputs = TRANSFORMERS[own]
-        module = getattr(transformers, kind)(getattr(transformers, config)(**sizes))
+        made = getattr(transformers, config)(**sizes)
+        made.use_cache = False  # what a cache holds is no output of a file
+        module = getattr(transformers, kind)(made)
         module = module.encoder if own == "whisper_encoder" else module
         return module.eval(), lambda count: inputs_of(inputs, count, generator)
     if source == "timm":
         import timm
         module = timm.create_model(own, num_classes=100)
         shape = module.default_cfg["input_size"]
+        shape = shape if module.default_cfg.get("fixed_input_size", False) else (3, PIXELS, PIXELS)
     else:
-        import torchvision
-        more = {"aux_logits": False, "init_weights": False} if own in ("googlenet", "inception_v3") else {}
-        module, size = torchvision.models.get_model(own, num_classes=100, **more), 299 if "inception" in own else 224
-        shape = (3, size, size)
+        module, shape = make_torchvision(own)
     return module.eval(), lambda count: {"x": torch.randn(count, *shape, generator=generator)}
 
 
@@ -195,7 +214,7 @@ def write_program(module, inputs, path):
 
 def write_trace(module, inputs, path):
     import tare_export
-    tare_export.export(module, (), path, kwargs=inputs, fallback=False)
+    tare_export.export(module, (), path, kwargs=inputs)
 
 
 WRITERS = {"trace": write_trace, "pt2": write_program, "onnx": write_onnx}
@@ -251,7 +270,7 @@ def share_of_references(tare, model, inputs, batch):
 
 
 def times_of(tare, model, int8, inputs, seconds):
-    """Both forms in turns; of one sample, or of a batch where the network takes no other."""
+    """Both forms in turns; of one sample, or of a batch where the network takes no other. Where int8 is slower: what takes the time."""
     for batch in (1, EXAMPLES):
         try:
             times = json.loads(run(tare, "bench", int8, "--against", model, "--input", inputs, "--batch", batch,
@@ -260,12 +279,14 @@ def times_of(tare, model, int8, inputs, seconds):
         except Failed:
             if batch == EXAMPLES:
                 raise
-    return {"batch": batch, "ms": [times["against"]["median_ms"], times["model"]["median_ms"]],
-            "references": {"float": share_of_references(tare, model, inputs, batch),
-                           "int8": share_of_references(tare, int8, inputs, batch)}}
+    ms = [times["against"]["median_ms"], times["model"]["median_ms"]]
+    slower = {"references": share_of_references(tare, int8, inputs, batch)} if ms[1] > ms[0] else {}
+    return {"batch": batch, "ms": ms, **slower}
 
 
 def measure(tare, door, model, folder, expected, seconds):
+    if door == "trace" and not model.exists():  # the exporter fell back to a program of torch.export
+        return {**measure(tare, "pt2", model.with_suffix(".pt2"), folder, expected, seconds), "fell_back": True}
     inputs, calibration, int8 = folder / "inputs.npz", folder / "calibration.npz", folder / "int8.safetensors"
     run(tare, "run", model, "--input", inputs, "-o", folder / "float.npz")
     found = {"error": quality(expected, arrays(folder / "float.npz"))[0]}
@@ -334,13 +355,12 @@ def measure_peer(folder, model, expected, seconds):
 
 
 def one_network(options, name):
-    """Runs in a process of its own; prints its results as JSON on the last line."""
+    """What became of one network. Runs in a process of its own."""
     import numpy as np
     import torch
 
     import export_models
     import tare_export
-    warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(0)
@@ -353,10 +373,11 @@ def one_network(options, name):
     results = {}
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
+        os.chdir(folder)  # exporters and quantizers leave files where they run
         np.savez(folder / "inputs.npz", **{n: t.numpy() for n, t in examples.items()})
         np.savez(folder / "calibration.npz", **{n: t.numpy() for n, t in calibration.items()})
         for door in options.door:
-            model = folder / f"model{DOORS[door]}"
+            model = folder / f"{door}{DOORS[door]}"
             try:
                 with torch.no_grad():
                     WRITERS[door](module, examples, str(model))
@@ -370,7 +391,53 @@ def one_network(options, name):
                     results["peer"] = measure_peer(folder, model, expected, options.seconds)
                 except Exception as e:
                     results["peer"] = {"refused": f"{type(e).__name__}: {str(e).strip().splitlines()[0] if str(e).strip() else ''}"}
-    print("\n" + json.dumps(results))
+    return results
+
+
+def load():
+    """Loads once what every network's process needs; none of it may start a thread, for that does not outlive a fork."""
+    import export_models  # noqa: F401
+    import tare_export  # noqa: F401
+    import timm  # noqa: F401
+    import torch
+    import torchvision  # noqa: F401
+    import transformers  # noqa: F401
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    logging.disable(logging.WARNING)
+
+
+def in_own_process(options, name, log):
+    """one_network in a fork of this process, which is ended when its time is up."""
+    with tempfile.NamedTemporaryFile() as answer:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                os.setsid()  # with what it starts
+                os.dup2(log.fileno(), 1)
+                os.dup2(log.fileno(), 2)
+                pathlib.Path(answer.name).write_text(json.dumps(one_network(options, name)))
+                status = 0
+            except BaseException as e:
+                text = str(e).strip().splitlines()
+                said = f"{type(e).__name__}: {text[0] if text else ''}"
+                pathlib.Path(answer.name).write_text(json.dumps({door: {"not_written": said} for door in options.door}))
+            finally:
+                os._exit(status)
+        end = time.monotonic() + SECONDS_OF_A_NETWORK
+        while os.waitpid(child, os.WNOHANG)[0] == 0:
+            if time.monotonic() > end:
+                os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                break
+            time.sleep(0.1)
+        text = pathlib.Path(answer.name).read_text()
+    if text:
+        return json.loads(text)
+    late = time.monotonic() > end
+    said = f"took more than {SECONDS_OF_A_NETWORK} s" if late else "the exporter's process ended early"
+    return {door: {"refused" if late else "not_written": said} for door in options.door}
 
 
 # --- all of them ---
@@ -389,6 +456,14 @@ def line(name, door, m):
             f"{times}")
 
 
+def in_turns(known):
+    """The networks of the sources in turns, spread over each list: breadth comes first."""
+    lists = [[name for name in known if name.startswith(f"{source}/")] for source in ("timm", "transformers", "torchvision")]
+    places = [((at + 0.5) / len(names), name) for names in lists for at, name in enumerate(names)]
+    spread = [name for _, name in sorted(places)]
+    return [name for first in range(4) for name in spread[first::4]]
+
+
 def run_all(options):
     folder = pathlib.Path(options.folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -398,23 +473,21 @@ def run_all(options):
     unknown = [name for name in options.names if name not in known]
     if unknown:
         sys.exit(f"no such network: {', '.join(unknown)}; see {sys.argv[0]} list")
-    for name in options.names or known:
-        command = [sys.executable, __file__, "one", name, "--tare", options.tare, "--seconds", str(options.seconds),
-                   *(["--peer"] if options.peer else []), "--door", *options.door]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_OF_A_NETWORK, check=False)
-            found = json.loads(done.stdout.strip().splitlines()[-1])
-        except subprocess.TimeoutExpired:
-            found = {door: {"refused": f"took more than {SECONDS_OF_A_NETWORK} s"} for door in options.door}
-        except (IndexError, json.JSONDecodeError):
-            said = done.stderr.strip().splitlines()
-            found = {door: {"not_written": said[-1] if said else "no output"} for door in options.door}
+    load()
+    options.tare = str(pathlib.Path(options.tare).resolve())
+    for name in options.names or in_turns(known):
+        if options.missing and all(door in results.get(name, {}) for door in options.door):
+            continue
+        begin = time.monotonic()
+        with open(folder / "log.txt", "a", encoding="utf-8") as log:
+            found = in_own_process(options, name, log)
         results[name] = {**results.get(name, {}), **found}
         kept.write_text(json.dumps(results, indent=1) + "\n")
         for door in options.door:
             print(line(name, door, found[door]), flush=True)
         if "peer" in found:
             print(f"{name} peer: {found['peer']}", flush=True)
+        print(f"{name} took {time.monotonic() - begin:.0f} s", flush=True)
 
 
 # --- the table ---
@@ -471,10 +544,11 @@ def summary(results):
 
 def main():
     parser = argparse.ArgumentParser(description="Send many networks through every door.")
-    parser.add_argument("action", choices=["list", "run", "table", "one"])
+    parser.add_argument("action", choices=["list", "run", "table"])
     parser.add_argument("folder", nargs="?", default="build/zoo", help="where results.json is kept")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
     parser.add_argument("--door", nargs="+", choices=DOORS, default=list(DOORS))
+    parser.add_argument("--missing", action="store_true", help="only networks that results.json does not have")
     parser.add_argument("--peer", action="store_true", help="ONNX Runtime beside it")
     parser.add_argument("--tare", default="build/bin/tare", help="the program")
     parser.add_argument("--seconds", type=int, default=1, help="for each pair of times; 0: none are taken")
@@ -483,8 +557,6 @@ def main():
     options = parser.parse_intermixed_args()
     if options.action == "list":
         print("\n".join(networks()))
-    elif options.action == "one":
-        one_network(options, options.folder)
     elif options.action == "run":
         run_all(options)
     else:

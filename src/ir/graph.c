@@ -163,6 +163,17 @@ node *tare__graph_output(const graph *g) {
     return NULL;
 }
 
+bool tare__graph_reads_path(const graph *g, const char *path) {
+    const size_t length = strlen(path);
+    for (const node *n = g->first; n != NULL; n = n->next) {
+        if (n->op != NODE_CALL_MODULE && n->op != NODE_GET_ATTR) continue;
+        if (strncmp(n->target, path, length) == 0 &&
+            (n->target[length] == '\0' || n->target[length] == '.'))
+            return true;
+    }
+    return false;
+}
+
 tare_status tare__graph_eliminate_dead(graph *g, bool (*is_impure)(const void *user, const node *n),
                                        const void *user, tare_error *err) {
     for (node *n = g->last, *prev; n; n = prev) {

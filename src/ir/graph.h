@@ -112,6 +112,8 @@ tare_status tare__graph_erase(graph *g, node *n, tare_error *err);
 void tare__graph_move_before(node *n, node *before); // NULL: to the end
 node *tare__graph_find(const graph *g, const char *name);
 node *tare__graph_output(const graph *g); // NULL if there is none
+/// Does a node call or read the module or tensor at `path`, or one inside it?
+bool tare__graph_reads_path(const graph *g, const char *path);
 
 /// Replaces the arguments; users lists follow (old uses dropped first, new ones appended, as torch
 /// does).

@@ -101,7 +101,23 @@ tare_status tare__pass_preserve(pass *p, const name_list *names, const module *s
     return TARE_OK;
 }
 
+// Parts of the module at `path` that nodes call for themselves (an activation inside of a norm's
+// subclass) go into the one that takes its place.
+static tare_status keep_called_parts(pass *p, const char *path, module *m) {
+    const module *old = tare__module_find(p->model->root, path);
+    for (size_t i = 0; old != NULL && old != m && i < old->child_count; i++) {
+        const named_module *part = &old->children[i];
+        if (tare__module_child_const(m, part->name) != NULL) continue;
+        const char *part_path = tare__arena_printf(&p->scratch, "%s.%s", path, part->name);
+        if (part_path == NULL) return tare__out_of_memory(p->err);
+        if (tare__graph_reads_path(p->model->root->graph, part_path))
+            TARE_TRY(tare__module_set_child(m, part->name, part->module, p->err));
+    }
+    return TARE_OK;
+}
+
 tare_status tare__pass_put_module(pass *p, const char *path, module *m, tare_status status) {
+    if (status == TARE_OK) status = keep_called_parts(p, path, m);
     if (status == TARE_OK)
         status = tare__module_set_path(p->model->root, path, m, &tare__class_container, p->err);
     tare__module_release(m);

@@ -164,17 +164,6 @@ tare_status tare__pt2e_fold_quantize(pass *p) {
 
 // --- modules ---
 
-static bool is_used(const graph *g, const char *path) {
-    const size_t length = strlen(path);
-    for (const node *n = g->first; n != NULL; n = n->next) {
-        if (n->op != NODE_CALL_MODULE && n->op != NODE_GET_ATTR) continue;
-        if (strncmp(n->target, path, length) == 0 &&
-            (n->target[length] == '\0' || n->target[length] == '.'))
-            return true;
-    }
-    return false;
-}
-
 static tare_status remove_unused(pass *p, module *m, const char *path) {
     const module *root = p->model->root;
     for (size_t i = m->child_count; i-- > 0;) {
@@ -183,7 +172,7 @@ static tare_status remove_unused(pass *p, module *m, const char *path) {
                                ? child->name
                                : tare__arena_printf(&p->scratch, "%s.%s", path, child->name);
         if (name == NULL) return tare__out_of_memory(p->err);
-        if (!is_used(root->graph, name))
+        if (!tare__graph_reads_path(root->graph, name))
             tare__module_remove_child(m, child->name);
         else if (child->module->class->role == ROLE_CONTAINER)
             TARE_TRY(remove_unused(p, child->module, name));

@@ -42,11 +42,13 @@ static tare_status read_sizes(op_call *call, size_t i, int dims, int64_t otherwi
 static tare_status choose_out(op_call *call, pool_call *p) {
     for (int d = 3 - p->dims; d < 3; d++) {
         const int64_t room = p->in[d] + 2 * p->pad[d] - p->dilation[d] * (p->kernel[d] - 1) - 1;
-        if (room < 0 || 2 * p->pad[d] > p->kernel[d])
+        const int64_t more =
+            p->ceil_mode ? p->stride[d] - 1 : 0; // a window beyond the input counts
+        if (room + more < 0 || 2 * p->pad[d] > p->kernel[d])
             return tare__call_fail(call, "kernel %lld with padding %lld does not fit input %s",
                                    (long long)p->kernel[d], (long long)p->pad[d],
                                    tare__call_shape_text(call, p->x));
-        p->out[d] = (room + (p->ceil_mode ? p->stride[d] - 1 : 0)) / p->stride[d] + 1;
+        p->out[d] = (room + more) / p->stride[d] + 1;
         if (p->ceil_mode && (p->out[d] - 1) * p->stride[d] >= p->in[d] + p->pad[d]) p->out[d]--;
     }
     return TARE_OK;

@@ -6,6 +6,7 @@
 
 #include "io/onnx/families/families.h"
 #include "io/onnx/read/rules_common.h"
+#include "io/onnx/read/state.h"
 
 // --- reading ---
 
@@ -128,22 +129,47 @@ static tare_status translate_eye_like(onnx_call *c) {
     return give_tensor(c, t);
 }
 
-static tare_status translate_range(onnx_call *c) {
-    static const char *const names[] = {"start", "limit", "delta"};
-    double number[3];
-    const tare_tensor *like = NULL;
-    tare_tensor *t = NULL;
-    TARE_TRY(tare__onnx_need_meta(c, 0, "start", &like));
-    for (size_t i = 0; i < 3; i++) TARE_TRY(tare__onnx_input_number(c, i, names[i], 0, &number[i]));
+static tare_status make_range(onnx_call *c, tare_dtype dtype, const double number[3],
+                              tare_tensor **out) {
     const double count = ceil((number[1] - number[0]) / number[2]);
     if (number[2] == 0 || !(count < MOST_ELEMENTS))
         return tare__onnx_fail(c, "a range from %g to %g by %g is out of range", number[0],
                                number[1], number[2]);
     const int64_t shape[] = {count > 0 ? (int64_t)count : 0};
-    TARE_TRY(new_tensor(c, like->dtype, 1, shape, &t));
-    for (int64_t i = 0; i < t->count; i++)
-        tare__tensor_set(t, i, number[0] + (double)i * number[2]);
-    return give_tensor(c, t);
+    TARE_TRY(new_tensor(c, dtype, 1, shape, out));
+    for (int64_t i = 0; i < (*out)->count; i++)
+        tare__tensor_set(*out, i, number[0] + (double)i * number[2]);
+    return TARE_OK;
+}
+
+// What input i is for the other batch, where it is another number.
+static bool other_number(const onnx_call *c, size_t i, double *out) {
+    const tare_tensor *t = tare__onnx_constant(c, i);
+    const tare_tensor *other = t != NULL ? tare__onnx_constant_of(c->in, t)->other : NULL;
+    if (other == NULL || other->count != 1) return false;
+    *out = tare__tensor_get(other, 0);
+    return true;
+}
+
+static tare_status translate_range(onnx_call *c) {
+    static const char *const names[] = {"start", "limit", "delta"};
+    double number[3], others[3];
+    const tare_tensor *like = NULL;
+    tare_tensor *t = NULL, *other = NULL;
+    bool follows = false;
+    TARE_TRY(tare__onnx_need_meta(c, 0, "start", &like));
+    for (size_t i = 0; i < 3; i++) {
+        TARE_TRY(tare__onnx_input_number(c, i, names[i], 0, &number[i]));
+        others[i] = number[i];
+        follows |= other_number(c, i, &others[i]);
+    }
+    TARE_TRY(make_range(c, like->dtype, number, &t));
+    TARE_TRY(give_tensor(c, t));
+    if (!follows) return TARE_OK;
+    TARE_TRY(make_range(c, like->dtype, others, &other));
+    TARE_TRY(tare__onnx_add_constant(c->in, other, NULL));
+    tare__onnx_constant_of(c->in, t)->other = other;
+    return TARE_OK;
 }
 
 // --- Shape, Size: every shape is known ---

@@ -85,7 +85,6 @@ static const onnx_rule read_rows[] = {
     {"DeformConv", .translate = translate_missing},
     {"Det", .translate = translate_missing},
     {"GlobalLpPool", .translate = translate_missing},
-    {"GridSample", .translate = translate_missing},
     {"LpPool", .translate = translate_missing},
     {"MaxRoiPool", .translate = translate_missing},
     {"MaxUnpool", .translate = translate_missing},

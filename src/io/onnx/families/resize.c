@@ -320,7 +320,24 @@ static tare_status translate_resize_rule(onnx_call *c) {
     return TARE_OK;
 }
 
+// torch's grid_sample, by which detectors look at places; opset 20 names its modes anew.
+static tare_status translate_grid_sample(onnx_call *c) {
+    size_t mode, outside;
+    bool aligns;
+    value x, grid;
+    TARE_TRY(tare__onnx_need_input(c, 0, "X", &x));
+    TARE_TRY(tare__onnx_need_input(c, 1, "grid", &grid));
+    TARE_TRY(ONNX_CHOICE(c, "mode", "linear", &mode, "linear", "nearest", "cubic", "bilinear",
+                         "nearest", "bicubic"));
+    TARE_TRY(ONNX_CHOICE(c, "padding_mode", "zeros", &outside, "zeros", "border", "reflection"));
+    TARE_TRY(tare__onnx_attr_bool(c, "align_corners", false, &aligns));
+    const value args[] = {x, grid, tare__int((int64_t)(mode % 3)), tare__int((int64_t)outside),
+                          tare__bool(aligns)};
+    return tare__onnx_one(c, "torch.grid_sampler", 5, args);
+}
+
 static const onnx_rule read_rows[] = {
+    {"GridSample", .translate = translate_grid_sample},
     {"Resize", .translate = translate_resize_rule},
 };
 

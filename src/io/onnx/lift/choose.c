@@ -131,12 +131,20 @@ static bool is_pooling(const op_info *op) {
            tare__starts_with(op->id, "adaptive_avg_pool");
 }
 
-static const module_class *class_in_scope(const lift *l, const onnx_scope *scope,
+// Unequal windows are gathered first, and their mean is over a tensor of more dimensions.
+static bool has_rank_of_pool(const lift *l, const node *n, int dims) {
+    const value *meta = &tare__onnx_info(l->in, n->args[0].as.node)->meta;
+    const int ndim = meta->kind == VALUE_TENSOR ? meta->as.tensor->ndim : 0;
+    return ndim == dims + 1 || ndim == dims + 2;
+}
+
+static const module_class *class_in_scope(const lift *l, const node *n, const onnx_scope *scope,
                                           const op_info *op) {
     const module_class *class = tare__class_find(l->in->classes, scope->type);
     if (class == NULL || class->role != ROLE_FLOAT || class->op == NULL) return NULL;
     if (computes(class, op)) return class;
-    return strcmp(class->op, "adaptive_avg_pool") == 0 && is_pooling(op) ? class : NULL;
+    const bool pools = strcmp(class->op, "adaptive_avg_pool") == 0 && is_pooling(op);
+    return pools && has_rank_of_pool(l, n, class->dims) ? class : NULL;
 }
 
 // --- the choice ---
@@ -176,10 +184,11 @@ static bool is_a_module(lift *l, const onnx_scope *scope, const op_info *op,
 }
 
 // A folded batch norm leaves its own scope on the convolution, whose parameters kept their names.
-static lift_choice choose_by_type(lift *l, const onnx_scope *scope, const op_info *op,
-                                  const module_class *by_op, const call_form *form) {
+static lift_choice choose_by_type(lift *l, const node *n, const onnx_scope *scope,
+                                  const op_info *op, const module_class *by_op,
+                                  const call_form *form) {
     const module_class *said = tare__class_find(l->in->classes, scope->type);
-    const module_class *class = class_in_scope(l, scope, op);
+    const module_class *class = class_in_scope(l, n, scope, op);
     if (class != NULL && *scope->path != '\0') return (lift_choice){class, scope->path};
     const bool is_norm = said != NULL && said->op != NULL && strcmp(said->op, "batch_norm") == 0;
     if (!is_norm || !form->has_weight || by_op == NULL) return (lift_choice){0};
@@ -202,7 +211,7 @@ tare_status tare__lift_choose(lift *l, const node *n, lift_choice *out) {
         return TARE_OK;
     }
     if (scope->type != NULL) {
-        *out = choose_by_type(l, scope, op, class, &form);
+        *out = choose_by_type(l, n, scope, op, class, &form);
         return TARE_OK;
     }
     if (class == NULL) return TARE_OK;

@@ -4,13 +4,15 @@
 #include <string.h>
 
 #include "core/tensor/tensor.h"
+#include "io/onnx/read/rules_common.h"
 #include "io/onnx/read/state.h"
 
 // --- sizes as constants ---
 
 // What is known of v for the other batch; NULL: nothing.
 static const tare_tensor *other_meta(const onnx_call *c, const value *v) {
-    if (v->kind != VALUE_NODE) return tare__onnx_meta(c, v);
+    if (v->kind == VALUE_TENSOR) return tare__onnx_constant_of(c->in, v->as.tensor)->other;
+    if (v->kind != VALUE_NODE) return NULL;
     const value *other = &tare__onnx_info(c->in, v->as.node)->other;
     return other->kind == VALUE_TENSOR ? other->as.tensor : NULL;
 }
@@ -131,11 +133,85 @@ tare_status tare__onnx_reshape(onnx_call *c, const value *x, const int64_t *dims
     int64_t sizes[TARE_MAX_DIMS];
     const tare_tensor *meta = tare__onnx_meta(c, x);
     TARE_TRY(check_sizes(c, meta, dims, count, sizes));
-    const tare_tensor *other = x->kind == VALUE_NODE ? other_meta(c, x) : NULL;
+    const tare_tensor *other = other_meta(c, x);
     const size_t d = other != NULL ? batch_dim(c->in, meta, other, sizes, count) : count;
     if (d < count) sizes[d] = -1;
     return emit_reshape(c, x, sizes, count, out);
 }
+
+// --- constants as long as the batch ---
+
+// A constant with a row per sample, each a step further than the row before: arange(batch) and what
+// is made of it, or rows that are all alike.
+typedef struct progression {
+    tare_tensor *first; // row 0, [1][..]
+    double step;
+} progression;
+
+static bool has_steps(const tare_tensor *t, int64_t row, double *step) {
+    *step = 0;
+    for (int64_t i = row; i < t->count; i++) {
+        const double way = tare__tensor_get(t, i) - tare__tensor_get(t, i - row);
+        if (i == row) *step = way;
+        if (way != *step) return false;
+    }
+    return true;
+}
+
+static tare_status read_progression(onnx_call *c, const tare_tensor *t, const tare_tensor *other,
+                                    progression *p) {
+    int at = 0;
+    *p = (progression){0};
+    const bool is_batched = (t->dtype == TARE_INT64 || t->dtype == TARE_FLOAT32) &&
+                            other->ndim == t->ndim && differing_dims(t, other, &at) == 1 &&
+                            at == 0 && t->shape[0] == c->in->batch &&
+                            other->shape[0] == c->in->other_batch;
+    if (!is_batched || t->count <= 0) return TARE_OK;
+    const int64_t row = t->count / t->shape[0];
+    if (!has_steps(other, row, &p->step)) return TARE_OK;
+    for (int64_t i = 0; i < t->count; i++)
+        if (tare__tensor_get(t, i) != tare__tensor_get(other, i)) return TARE_OK;
+    int64_t shape[TARE_MAX_DIMS];
+    memcpy(shape, t->shape, sizeof shape);
+    shape[0] = 1;
+    TARE_TRY(tare__onnx_new_tensor(c, t->dtype, t->ndim, shape, &p->first));
+    for (int64_t i = 0; i < row; i++) tare__tensor_set(p->first, i, tare__tensor_get(t, i));
+    return TARE_OK;
+}
+
+// An input whose dimension 0 is the batch.
+static const node *batched_input(onnx_import *in) {
+    for (const node *n = in->draft->first; n != NULL && n->op == NODE_PLACEHOLDER; n = n->next) {
+        const draft_info *info = tare__onnx_info(in, n);
+        if (info->meta.kind != VALUE_TENSOR || info->other.kind != VALUE_TENSOR) continue;
+        const tare_tensor *t = info->meta.as.tensor, *other = info->other.as.tensor;
+        if (t->ndim > 0 && t->shape[0] == in->batch && other->shape[0] == in->other_batch) return n;
+    }
+    return NULL;
+}
+
+tare_status tare__onnx_follow_batch(onnx_call *c, value *constant) {
+    const tare_tensor *t = constant->as.tensor;
+    const tare_tensor *other = tare__onnx_constant_of(c->in, t)->other;
+    node *x = (node *)batched_input(c->in);
+    progression p = {0};
+    value size, steps, row, step;
+    if (other == NULL || x == NULL) return TARE_OK;
+    TARE_TRY(read_progression(c, t, other, &p));
+    if (p.first == NULL) return TARE_OK;
+    TARE_TRY(tare__onnx_take_tensor(c, p.first, &row));
+    step = t->dtype == TARE_INT64 ? tare__int((int64_t)p.step) : tare__float(p.step);
+    TARE_TRY(ONNX_METHOD(c, &size, "size", tare__node_value(x), tare__int(0)));
+    TARE_TRY(ONNX_CALL(c, &steps, "torch.arange", tare__int(0), size));
+    value args[1 + TARE_MAX_DIMS] = {steps, tare__int(-1)};
+    for (int d = 1; d < t->ndim; d++) args[1 + d] = tare__int(1);
+    const onnx_emit stands = {.target = "reshape", .args = args, .arg_count = 1 + (size_t)t->ndim};
+    if (t->ndim > 1) TARE_TRY(tare__onnx_method(c, &stands, &steps));
+    TARE_TRY(ONNX_CALL(c, &steps, "operator.mul", steps, step));
+    return ONNX_CALL(c, constant, "operator.add", steps, row);
+}
+
+// --- shapes of reshape ---
 
 // The one size that differs between both batches; count: there is none, or there are several.
 static size_t differing(const int64_t *sizes, const int64_t *others, size_t count) {
@@ -185,7 +261,7 @@ tare_status tare__onnx_reshape_by(onnx_call *c, const value *x, size_t i, bool a
     int64_t sizes[TARE_MAX_DIMS], others[TARE_MAX_DIMS];
     shape_input s;
     const tare_tensor *meta = tare__onnx_meta(c, x);
-    const tare_tensor *other = x->kind == VALUE_NODE ? other_meta(c, x) : NULL;
+    const tare_tensor *other = other_meta(c, x);
     TARE_TRY(read_shape_input(c, i, allows_zeros, meta, other, &s));
     TARE_TRY(check_sizes(c, meta, s.dims, s.count, sizes));
     const bool is_known = other != NULL && complete(s.others, s.count, other->count, others);

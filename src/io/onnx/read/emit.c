@@ -235,8 +235,9 @@ static tare_status compute(onnx_import *in, op_call *call, bool *done) {
     return status;
 }
 
-// Shape arithmetic works on a few numbers; what is larger says nothing about sizes.
-enum { MOST_OTHER_ELEMENTS = 64 };
+// Shape arithmetic works on a few numbers, or on a range as long as the other batch; what is larger
+// says nothing about sizes.
+enum { MOST_OTHER_ELEMENTS = 4096 };
 
 static bool depends_on_batch(const onnx_import *in, const value *v) {
     if (v->kind == VALUE_TENSOR) return tare__onnx_constant_of(in, v->as.tensor)->other != NULL;
@@ -476,6 +477,8 @@ static tare_status emit(onnx_call *c, node_op op, const onnx_emit *e, value *out
     value *args = tare__arena_array(&c->scratch, e->arg_count + 1, sizeof *args);
     if (args == NULL) return tare__out_of_memory(c->in->err);
     TARE_TRY(repeat_constants(c, row_of(op, e->target), e, args));
+    for (size_t i = 0; i < e->arg_count; i++)
+        if (args[i].kind == VALUE_TENSOR) TARE_TRY(tare__onnx_follow_batch(c, &args[i]));
     fitting.args = args;
     return insert_call(c, op, &fitting, out);
 }

@@ -177,6 +177,9 @@ tare_status tare__onnx_module(onnx_call *c, const onnx_module *m, value *out);
 /// is the batch, as far as the import can prove it, the call is written so that it fits any batch.
 tare_status tare__onnx_reshape(onnx_call *c, const value *x, const int64_t *dims, size_t count,
                                value *out);
+/// A constant with a row per sample, each a step further than the row before (arange(batch)), becomes
+/// a computation from an input's size; any other stays.
+tare_status tare__onnx_follow_batch(onnx_call *c, value *constant);
 /// The same with the sizes that constant input i says, as in ONNX's Reshape (a 0 keeps x's own size
 /// unless allows_zeros). Where the file computes them from shapes, the batch stays open wherever it
 /// stands.

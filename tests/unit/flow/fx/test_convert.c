@@ -32,6 +32,24 @@ static tare_model *nested_linear(void) {
                      "    return block_fc\n");
 }
 
+// A norm's subclass that activates by itself: what is called inside stays when the norm is
+// replaced.
+static void called_parts_outlive_the_module_around_them(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_module(root, NULL, "bn", NN "BatchNorm2d", "num_features=3");
+    put_module(root, NULL, "bn.act", NN "Tanh", "");
+    flow f = x86_flow(new_model(NULL, root,
+                                "def forward(self, x):\n    bn = self.bn(x)\n"
+                                "    bn_act = self.bn.act(bn)\n    return bn_act\n"));
+    CALIBRATED(f.prepared, 1, 3, 4, 4);
+    tare_model *q = lowered(f.prepared, f.backend);
+    CHECK_HOLDS(printed(q), "(bn): QuantizedBatchNorm2d(");
+    assert_non_null(tare__module_find_const(q->root, "bn.act"));
+    tare_model_destroy(q);
+    drop(&f);
+}
+
 static void observers_become_quantize_and_dequantize_with_buffers(void **state) {
     (void)state;
     flow f = x86_flow(nested_linear());
@@ -229,6 +247,7 @@ static void a_root_without_a_reference_class_is_left_alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(observers_become_quantize_and_dequantize_with_buffers),
+        cmocka_unit_test(called_parts_outlive_the_module_around_them),
         cmocka_unit_test(reference_modules_hold_the_weight_s_parameters),
         cmocka_unit_test(the_decomposed_form_holds_literals),
         cmocka_unit_test(every_observer_node_keeps_a_pair_of_its_own),

@@ -79,6 +79,41 @@ static void any_batch_runs(void **state) {
     tare_model_destroy(model);
 }
 
+// y[i] = x[i] + i, as exporters count the samples: Shape, Gather, Range.
+static void ranges_over_the_batch_are_as_long_as_it_is(void **state) {
+    (void)state;
+    tare_model *model = NULL;
+    text g = {0}, gather = onnx_node("Gather", "", "sizes zero", "n"),
+         cast = onnx_node("Cast", "", "rows", "floats");
+    const int64_t zero[] = {0}, one[] = {1}, minus_one[] = {-1, 1};
+    onnx_call(&g, "Shape", "", "x", "sizes");
+    onnx_add_node(&g, gather);
+    onnx_call(&g, "Squeeze", "", "n", "count");
+    onnx_call(&g, "Squeeze", "", "zero", "begin");
+    onnx_call(&g, "Squeeze", "", "one", "step");
+    onnx_call(&g, "Range", "", "begin count step", "range");
+    onnx_call(&g, "Reshape", "", "range shape", "rows");
+    onnx_attr_int(&cast, "to", 1);
+    onnx_add_node(&g, cast);
+    onnx_call(&g, "Add", "", "x floats", "y");
+    onnx_input(&g, "x", "N,2");
+    onnx_output(&g, "y");
+    onnx_int64s(&g, "zero", zero, 1);
+    onnx_int64s(&g, "one", one, 1);
+    onnx_int64s(&g, "shape", minus_one, 2);
+    CHECK_DONE(read_graph(g, &model));
+    for (int64_t batch = 1; batch <= 3; batch++) {
+        tare_tensor *x = NEW_INPUT(batch, 2);
+        tare_tensor *y = result_of(model, (const tare_tensor *const[]){x}, 1);
+        for (int64_t i = 0; i < y->count; i++)
+            assert_float_equal(((const float *)y->data)[i],
+                               ((const float *)x->data)[i] + (float)(i / 2), 0);
+        tare_tensor_release(y);
+        tare_tensor_release(x);
+    }
+    tare_model_destroy(model);
+}
+
 static void nodes_may_stand_in_any_order(void **state) {
     (void)state;
     text g = {0};
@@ -526,6 +561,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operators_with_parameters_become_modules),
         cmocka_unit_test(any_batch_runs),
+        cmocka_unit_test(ranges_over_the_batch_are_as_long_as_it_is),
         cmocka_unit_test(nodes_may_stand_in_any_order),
         cmocka_unit_test(constants_are_computed_at_once),
         cmocka_unit_test(norms_in_training_take_the_statistics_of_their_input),

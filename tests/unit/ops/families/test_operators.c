@@ -46,6 +46,14 @@ static void convolutions_dilate(void **state) {
           -5.0, -2.5, 15.0, 17.5);
 }
 
+// In ceil mode a window may be larger than the input: torch's average is of what there is.
+static void pools_may_hang_over(void **state) {
+    (void)state;
+    CHECK(run_expression("x", "torch._C._nn.avg_pool2d(x, 9, ceil_mode = True)",
+                         INPUTS(COUNTING(1, 1, 1, 2, 2, 2))),
+          2.5, 6.5);
+}
+
 static void transposed_convolutions_scatter(void **state) {
     (void)state;
     CHECK(
@@ -348,6 +356,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_pad_stride_and_group),
         cmocka_unit_test(convolutions_dilate),
+        cmocka_unit_test(pools_may_hang_over),
         cmocka_unit_test(transposed_convolutions_scatter),
         cmocka_unit_test(pools_round_sizes_and_count_padding),
         cmocka_unit_test(activations_follow_torch),
