@@ -80,10 +80,7 @@ static tare_status lower_as_it_is(quantize_job *j) {
     TRY(refuse_late_options(j));
     TRY(tare_lower(j->model, &options, &lowered, j->err));
     quantize_advance(j, lowered);
-    (void)fprintf(stderr,
-                  "tare quantize: note: %s is quantized already; its quantize nodes were lowered "
-                  "as they are\n",
-                  j->input);
+    j->was_quantized = true;
     return TARE_OK;
 }
 
@@ -190,6 +187,11 @@ static tare_status deliver(quantize_job *j) {
     if (status == TARE_OK)
         (void)fwrite(said.chars, 1, said.length, strcmp(o->output, "-") == 0 ? stderr : stdout);
     page_release(&said);
+    if (status == TARE_OK && j->was_quantized)
+        (void)fprintf(stderr,
+                      "tare quantize: note: %s is quantized already; its quantize nodes were "
+                      "lowered as they are\n",
+                      j->input);
     return status;
 }
 

@@ -28,6 +28,7 @@ typedef struct quantize_job {
     stop_stage stop;
     tare_model *model;             // as far as it has come
     bool was_prepared;             // when it was read
+    bool was_quantized;            // its quantize nodes were lowered as they are
     bool is_wrong_usage;           // what failed was the command line
     tare_never_slower_result race; // of --never-slower
     bias_report *biases;           // of --bias-correction, the latest one first

@@ -30,6 +30,7 @@ const job jobs[] = {
      "quantize " PROGRAM " --quantizer XNNPACKQuantizer --calibrate random:2:{1|2} -q -o OUT/m", {"m"}},
     {"quantize_qat",
      "quantize " DIGITS " --backend x86 --qat --stop prepare {-q|-q --qconfig examples/minmax.json} -o OUT/m", {"m"}},
+    {"lower", "quantize {FIX/fx_reference|FIX/reference} -q -o OUT/m", {"m"}},
     {"calibrate", "calibrate FIX/prepared --data " TRAIN " --limit 24 --every 8 --resume -q -o OUT/s", {"s"}, .resumes = true},
     {"merge", "calibrate --merge FIX/0.state {FIX/1.state|FIX/half.state} -o OUT/s", {"s"}},
     {"export_onnx", "export {FIX/model|data/digits/digits.onnx} --to onnx -o OUT/m.onnx --report OUT/r.json", {"m.onnx", "r.json"}},
@@ -47,6 +48,7 @@ const job jobs[] = {
     {"compare", "compare " DIGITS " FIX/model --data " TRAIN " --limit {9|5} -q --report OUT/r", {"r/compare.json"}},
     {"tune", "run FIX/model --input random:2 -q --tune-cache OUT/t.json", {"t.json"}, .may_differ = true},
     {"print", "print FIX/model", {NULL}},
+    {"verify", "print FIX/packed --verify", {NULL}},
     {"explain", "explain FIX/model --json", {NULL}},
     {"backend", "backend check examples/my_backend.json", {NULL}},
 };
@@ -59,6 +61,8 @@ static const char *const fixtures[] = {
     "calibrate FIX/prepared --data " TRAIN " --limit 48 --shard 2/3 -q -o FIX/half.state",
     "quantize " DIGITS " --backend x86 --calibrate " TRAIN " --limit 16 -q -o FIX/model",
     "quantize " PROGRAM " --quantizer XNNPACKQuantizer --calibrate random:2 --stop reference -q -o FIX/reference",
+    "quantize " DIGITS " --backend x86 --calibrate " TRAIN " --limit 16 --stop reference -q -o FIX/fx_reference",
+    "export FIX/model --to tare --packed -o FIX/packed",
     "preprocess FIX/model --set resize=8x8,color=gray,scale=16/255 -o FIX/sees",
 };
 
