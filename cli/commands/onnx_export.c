@@ -23,7 +23,7 @@ static bool take_report(void *user, const char *chars, size_t length) {
 static tare_status write_with(const tare_model *model, const onnx_export *o, const char *path,
                               const shape_list *shapes, report_file *report, tare_error *err) {
     const tare_onnx_options options = {.struct_size = sizeof options,
-                                       .opset = o->opset > INT16_MAX ? INT16_MAX : (int)o->opset,
+                                       .opset = (int)o->opset,
                                        .external_data = o->external_data,
                                        .shapes = shapes->shapes,
                                        .shape_count = shapes->count,

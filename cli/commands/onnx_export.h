@@ -17,7 +17,7 @@ typedef struct onnx_export {
 // clang-format off
 #define ONNX_EXPORT_OPTIONS(type, field)                                                           \
     {.name = "opset", .value = "N", .help = "operator set, 13 to 21", .library_default = "18",     \
-     .kind = OPTION_NUMBER, .requires = "to=onnx", .offset = offsetof(type, field.opset)},         \
+     .kind = OPTION_NUMBER, .most = INT16_MAX, .requires = "to=onnx", .offset = offsetof(type, field.opset)},         \
     {.name = "external-data", .help = "write tensors to OUT.DIGEST.data",                          \
      .details = "The file stands beside OUT; DIGEST is a digest of its bytes.",                    \
      .kind = OPTION_FLAG, .requires = "to=onnx", .offset = offsetof(type, field.external_data)},   \
