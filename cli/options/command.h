@@ -74,7 +74,7 @@ typedef struct command {
 extern const command *const commands[];
 
 extern const command print_command, backend_command, qconfig_command, quantizer_command,
-    quantize_command, run_command, bench_command, explain_command, compare_command,
+    quantize_command, run_command, bench_command, explain_command, compare_command, analyze_command,
     calibrate_command, preprocess_command, export_command, version_command, completion_command,
     help_command;
 

@@ -133,11 +133,26 @@ static tare_status convert(quantize_job *j, const tare_model *prepared, stop_sta
                                   : tare_convert_fx(prepared, &options, out, j->err);
 }
 
+static tare_status open_up(quantize_job *j, const tare_model *prepared,
+                           const tare_float_choice *choices, size_t count, tare_model **out) {
+    const tare_convert_options options = {.backend = j->backend,
+                                          .engine = j->engine,
+                                          .is_lenient = true,
+                                          .custom_config = j->convert_config,
+                                          .float_choices = choices,
+                                          .float_choice_count = count};
+    return tare_convert_to_reference_fx(prepared, &options, out, j->err);
+}
+
 const char *engine_choice_at(const void *user, size_t index) {
     (void)user;
     const size_t engine = index + TARE_ENGINE_X86;
     return engine <= TARE_ENGINE_ONEDNN ? tare_engine_name((tare_engine)engine) : NULL;
 }
 
-const quantize_flow fx_flow = {
-    .open = open, .check_model = check_model, .fuse = fuse, .prepare = prepare, .convert = convert};
+const quantize_flow fx_flow = {.open = open,
+                               .check_model = check_model,
+                               .fuse = fuse,
+                               .prepare = prepare,
+                               .convert = convert,
+                               .open_up = open_up};

@@ -71,5 +71,18 @@ static tare_status convert(quantize_job *j, const tare_model *prepared, stop_sta
     return status;
 }
 
-const quantize_flow pt2e_flow = {
-    .open = open, .check_model = check_model, .prepare = prepare, .convert = convert};
+static tare_status open_up(quantize_job *j, const tare_model *prepared,
+                           const tare_float_choice *choices, size_t count, tare_model **out) {
+    const tare_convert_pt2e_options options = {.struct_size = sizeof options,
+                                               .keeps_quantize = true,
+                                               .is_lenient = true,
+                                               .float_choices = choices,
+                                               .float_choice_count = count};
+    return tare_convert_pt2e(prepared, &options, out, j->err);
+}
+
+const quantize_flow pt2e_flow = {.open = open,
+                                 .check_model = check_model,
+                                 .prepare = prepare,
+                                 .convert = convert,
+                                 .open_up = open_up};

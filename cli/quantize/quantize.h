@@ -3,6 +3,7 @@
 #ifndef CLI_QUANTIZE_H
 #define CLI_QUANTIZE_H
 
+#include "accuracy/verdict.h"
 #include "options/command.h"
 #include "quantize/report.h"
 #include "support/models.h"
@@ -12,14 +13,26 @@ typedef struct quantize_options {
     const char *backend, *quantizer, *calibrate, *state, *preprocess, *stop, *report, *output;
     const char *qconfig, *engine, *prepare_config, *convert_config, *equalize; // with --backend
     const char *quantizer_config;                                              // with --quantizer
-    const char *bias_data;
+    const char *bias_data, *check_data, *metric;
+    verdict_limits limits;
     int64_t batch, limit, threads, run_threads, bias_samples;
+    bool no_check;
     bool qat, bias_correction, never_slower, packed, print, debug_handles, lenient, strict, dry_run,
         quiet, as_json;
     size_options sizes;
 } quantize_options;
 
 typedef struct quantize_flow quantize_flow;
+
+/// The model that was made, held against its float model on samples that calibrated nothing.
+typedef struct quantize_check {
+    tare_model *prepared, *reference; // owned; reference: what the analysis looks into
+    tare_analysis *analysis;          // NULL: it was not checked
+    tare_verdict verdict;
+    metric metric;
+    double seconds;
+    const char *why_not; // NULL: it was checked, or nobody wants that
+} quantize_check;
 
 typedef struct quantize_job {
     const quantize_options *options;
@@ -32,6 +45,9 @@ typedef struct quantize_job {
     bool is_wrong_usage;           // what failed was the command line
     tare_never_slower_result race; // of --never-slower
     bias_report *biases;           // of --bias-correction, the latest one first
+    quantize_check check;
+    int64_t held_out_count; // samples that calibration was not given
+    double begin;           // of the job, in seconds
     tare_error *err;
     // of the flow with a backend
     tare_engine engine;
@@ -53,6 +69,10 @@ struct quantize_flow {
     /// To `stop`, with these nodes left float.
     tare_status (*convert)(quantize_job *j, const tare_model *prepared, stop_stage stop,
                            const tare_float_choice *choices, size_t count, tare_model **out);
+    /// The reference form with float weights in it, for tare_analyze. Observers that saw no data
+    /// are taken as they are.
+    tare_status (*open_up)(quantize_job *j, const tare_model *prepared,
+                           const tare_float_choice *choices, size_t count, tare_model **out);
 };
 
 /// The flow's conversion of j->model to j->stop, with its biases corrected first if asked for.
@@ -66,6 +86,15 @@ extern const quantize_flow fx_flow, pt2e_flow;
 extern const option quantize_option_rows[];
 const char *engine_choice_at(const void *user, size_t index);
 const char *stop_choice_at(const void *user, size_t index);
+
+/// From a float model, or one that was prepared before, to a calibrated one.
+tare_status quantize_prepare(quantize_job *j);
+/// What --preprocess says goes into the model.
+tare_status quantize_declare_preprocess(quantize_job *j);
+/// All but the job itself.
+void quantize_release(quantize_job *j);
+/// Of a clock, for differences.
+double seconds_now(void);
 
 /// `next` takes the model's place.
 void quantize_advance(quantize_job *j, tare_model *next);

@@ -57,6 +57,7 @@ void release_bias_reports(bias_report *latest);
 typedef struct job_findings {
     const tare_never_slower_result *race;
     const bias_report *biases;
+    const struct quantize_check *check;
 } job_findings;
 /// What was made, as JSON: the file, its stage, the coverage of a converted model, and findings.
 tare_status print_job_json(const tare_model *model, const char *stage, const char *output,

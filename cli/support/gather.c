@@ -2,6 +2,7 @@
 // Outputs of batches, put together.
 #include "support/gather.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ static bool append(gathered_output *o, tare_tensor *part) {
     return true;
 }
 
-tare_status gather_add(gathered *g, tare_tensor **tensors, size_t count, tare_error *err) {
+tare_status gather_add(gathered *g, tare_tensor *const *tensors, size_t count, tare_error *err) {
     (void)err;
     g->count = count;
     for (size_t i = 0; i < count; i++)
@@ -85,6 +86,17 @@ tare_status gather_join(const gathered *g, const tare_session *session, joined_o
         const size_t i = out->count;
         out->names[i] = tare_session_output_name(session, i);
         TRY(join(&g->outputs[i], out->names[i], &out->tensors[i], err));
+    }
+    return TARE_OK;
+}
+
+tare_status gather_join_all(const gathered *g, char (*names)[GATHER_NAME], joined_outputs *out,
+                            tare_error *err) {
+    for (; out->count < g->count; out->count++) {
+        const size_t i = out->count;
+        (void)snprintf(names[i], GATHER_NAME, g->count > 1 ? "output.%zu" : "output", i);
+        out->names[i] = names[i];
+        TRY(join(&g->outputs[i], names[i], &out->tensors[i], err));
     }
     return TARE_OK;
 }

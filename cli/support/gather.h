@@ -27,10 +27,15 @@ typedef struct joined_outputs {
 /// Quantized tensors among `tensors` become float32, in place.
 tare_status gather_plain(tare_tensor **tensors, size_t count, tare_error *err);
 /// Keeps a reference to each.
-tare_status gather_add(gathered *g, tare_tensor **tensors, size_t count, tare_error *err);
+tare_status gather_add(gathered *g, tare_tensor *const *tensors, size_t count, tare_error *err);
 /// Joins the parts along dimension 0. What is made is to be released after failures, too.
 tare_status gather_join(const gathered *g, const tare_session *session, joined_outputs *out,
                         tare_error *err);
+/// The same for models without a session: one output is called "output", several "output.0", .. as
+/// `names` [GATHER_CAPACITY] receives them, of which each has GATHER_NAME bytes.
+enum { GATHER_NAME = 24 };
+tare_status gather_join_all(const gathered *g, char (*names)[GATHER_NAME], joined_outputs *out,
+                            tare_error *err);
 void joined_outputs_release(joined_outputs *joined);
 void gather_release(gathered *g);
 

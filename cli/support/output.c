@@ -126,3 +126,7 @@ tare_status output_place(output_file *out, tare_status status) {
 tare_status output_close(output_file *out, tare_status status) {
     return output_place(out, output_prepare(out, status));
 }
+
+void output_remove(const char *path) {
+    (void)unlink(path);
+}

@@ -21,6 +21,8 @@ tare_status output_check_model(const char *path);
 tare_status output_check_folder(const char *folder);
 /// Makes the folder unless it is there.
 tare_status output_make_folder(const char *folder);
+/// Removes a file that the command wrote for another program. No effect if there is none.
+void output_remove(const char *path);
 /// FOLDER/NAME; folder NULL: NAME is a path. Failures are told (fail_here).
 tare_status output_open(output_file *out, const char *folder, const char *name);
 /// Brings the file to the disk under another name, if `status` is well. Returns what came of it.

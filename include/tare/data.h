@@ -39,6 +39,13 @@ typedef struct tare_data_options {
     /// Limits for reading each file; a batch of random numbers counts as a file. NULL: those that
     /// the model was read with, or else the defaults.
     const tare_read_limits *limits;
+    /// Samples to hold back from calibration, so that a check sees what calibration did not: those
+    /// behind sample_limit, else the last ones, an eighth of all at most. Fewer, or none, where the
+    /// data is short, has no known end (standard input), or comes in whole batches. 0: none. Not
+    /// together with shards. See tare_data_held_out_count.
+    int64_t hold_out;
+    /// Reads the held-out samples instead of the others, one by one where the model takes that.
+    bool is_held_out;
 } tare_data_options;
 
 /// One batch, lent until the next call on its tare_data.
@@ -88,6 +95,8 @@ TARE_API tare_status tare_data_skip(tare_data *data, int64_t batch_count, int64_
 /// The number of samples in all batches of this shard; 0 where it is not known without reading
 /// everything.
 TARE_API int64_t tare_data_sample_count(const tare_data *data);
+/// How many samples options' hold_out holds back: those that is_held_out reads.
+TARE_API int64_t tare_data_held_out_count(const tare_data *data);
 /// Starts over with the first batch. The batches are the same again.
 TARE_API tare_status tare_data_rewind(tare_data *data, tare_error *err);
 

@@ -3,6 +3,7 @@
 #ifndef TARE_H
 #define TARE_H
 
+#include "tare/analyze.h"
 #include "tare/backend_config.h"
 #include "tare/bias_correction.h"
 #include "tare/calibration.h"

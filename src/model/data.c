@@ -23,6 +23,8 @@ struct tare_data {
     int64_t shard_index, shard_count, batch_size;
     int64_t batch_index; // of the next batch, counted over all shards
     int64_t fixed_batch; // the only one that the model takes; 0: any
+    int64_t held_out;    // samples that are held back, or that alone are read
+    int64_t first;       // sample to read
     bool as_is;
     char *spec;
 };
@@ -109,7 +111,8 @@ static tare_status open_source(tare_data *data, const tare_model *model, const c
         if (tare__node_is_input(n))
             status = describe_input(model->root, n, options->is_finite, &inputs[i++], err);
     if (status == TARE_OK && !options->as_is) data->fixed_batch = fixed_batch(inputs, count);
-    if (data->fixed_batch > 0 && (data->batch_size == 0 || data->batch_size > data->fixed_batch))
+    if (data->fixed_batch > 0 &&
+        (data->batch_size == 0 || options->is_held_out || data->batch_size > data->fixed_batch))
         data->batch_size = data->fixed_batch;
     if (status == TARE_OK)
         status = tare__data_open(spec, inputs, count, data->batch_size,
@@ -122,10 +125,74 @@ static tare_status open_source(tare_data *data, const tare_model *model, const c
     return status;
 }
 
+// --- samples that are held out ---
+
+// All samples, also where that takes reading on to the end; 0: there is no end to be known.
+static tare_status count_all(const tare_data *data, int64_t *out, tare_error *err) {
+    *out = tare__data_sample_count(data->source);
+    if (*out > 0 || strcmp(data->spec, "-") == 0) return TARE_OK;
+    for (int64_t samples = 1; samples > 0; *out += samples)
+        TARE_TRY(tare__data_skip(data->source, &samples, err));
+    return tare__data_rewind(data->source, err);
+}
+
+enum { HELD_OUT_SHARE = 8 };
+
+static int64_t whole(int64_t count, int64_t unit) {
+    return count > 0 ? count / unit * unit : 0;
+}
+
+static tare_status hold_out(tare_data *data, int64_t wanted, tare_error *err) {
+    const int64_t unit = data->fixed_batch > 0 ? data->fixed_batch : 1;
+    int64_t all = 0;
+    TARE_TRY(count_all(data, &all, err));
+    if (all == 0) return TARE_OK;
+    if (data->limit > 0 && data->limit < all) {
+        data->first = (data->limit + unit - 1) / unit * unit;
+        data->held_out = whole(all - data->first, unit);
+    } else {
+        data->held_out = whole(all / HELD_OUT_SHARE, unit);
+        const int64_t most = whole(wanted, unit);
+        if (data->held_out > most) data->held_out = most > 0 ? most : unit;
+        if (data->held_out >= all) data->held_out = 0;
+        data->first = all - data->held_out;
+    }
+    if (data->held_out > wanted && wanted >= unit) data->held_out = whole(wanted, unit);
+    return TARE_OK;
+}
+
+// Goes to the first held-out sample.
+static tare_status go_to_first(tare_data *data, tare_error *err) {
+    for (int64_t at = 0, samples = 1; at < data->first && samples > 0; at += samples)
+        TARE_TRY(tare__data_skip(data->source, &samples, err));
+    return TARE_OK;
+}
+
+static tare_status split(tare_data *data, const tare_data_options *options, tare_error *err) {
+    if (options->hold_out <= 0) return TARE_OK;
+    if (data->shard_count > 1)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "shards hold no samples out");
+    TARE_TRY(hold_out(data, options->hold_out, err));
+    if (!options->is_held_out) {
+        if (data->held_out > 0 && (data->limit == 0 || data->first < data->limit))
+            data->limit = data->first;
+        data->first = 0;
+        return TARE_OK;
+    }
+    if (data->held_out == 0) return tare__fail(err, TARE_INVALID_ARGUMENT, "no sample is held out");
+    data->limit = data->held_out;
+    return go_to_first(data, err);
+}
+
+int64_t tare_data_held_out_count(const tare_data *data) {
+    return data->held_out;
+}
+
 tare_status tare_data_open(const char *spec, const tare_model *model,
                            const tare_data_options *options, tare_data **out, tare_error *err) {
     tare_data_options known = {0};
     if (options != NULL) tare__struct_copy(&known, sizeof known, options);
+    if (known.is_held_out) known.batch_size = 1; // a fixed batch is what that becomes below
     if (known.sample_limit < 0)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "a limit of %lld samples",
                           (long long)known.sample_limit);
@@ -141,8 +208,12 @@ tare_status tare_data_open(const char *spec, const tare_model *model,
     data->shard_count = known.shard_count > 0 ? known.shard_count : 1;
     data->as_is = known.as_is;
     data->spec = tare__strdup(spec);
-    const tare_status status =
+    tare_status status =
         data->spec != NULL ? open_source(data, model, spec, &known, err) : tare__out_of_memory(err);
+    if (status == TARE_OK) {
+        status = split(data, &known, err);
+        if (status != TARE_OK) tare__data_close(data->source);
+    }
     if (status == TARE_OK) {
         *out = data;
         return TARE_OK;
@@ -247,6 +318,7 @@ tare_status tare_data_skip(tare_data *data, int64_t batch_count, int64_t *sample
 }
 
 int64_t tare_data_sample_count(const tare_data *data) {
+    if (data->first > 0) return data->held_out;
     int64_t all = tare__data_sample_count(data->source);
     if (data->limit > 0 && (all == 0 || all > data->limit)) all = data->limit;
     if (data->shard_count == 1 || all == 0) return all;
@@ -270,7 +342,8 @@ data_cut tare__data_cut(const tare_data *data) {
 
 tare_status tare_data_rewind(tare_data *data, tare_error *err) {
     data->passed = data->batch_index = 0;
-    return tare__data_rewind(data->source, err);
+    TARE_TRY(tare__data_rewind(data->source, err));
+    return go_to_first(data, err);
 }
 
 // --- arrays ---

@@ -40,6 +40,7 @@ typedef enum op_trait {
     OP_DEQUANTIZES = 1 << 19,
     OP_FLOAT_WEIGHT = 1 << 20, // torch leaves its weight float, whatever the qconfig says
     OP_NORMALIZES = 1 << 21,   // divides rows by deviations of their own
+    OP_AMPLIFIES = 1 << 22,    // small errors of what it reads become large ones: exponentials
 } op_trait;
 
 typedef struct op_info {

@@ -236,7 +236,7 @@ static const op_info rows[] = {
      .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = prelu_reference},
     {.id = "softmax", .functions = "torch.nn.functional.softmax|torch.softmax", .methods = "softmax",
      .overloads = "torch.ops.aten.softmax.int(input|dim|dtype) torch.ops.aten._softmax.default(input|dim|-half_to_float)",
-     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM, .shape = softmax_shape, .reference = softmax_reference},
+     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM | OP_AMPLIFIES, .shape = softmax_shape, .reference = softmax_reference},
     {.id = "log_softmax", .functions = "torch.nn.functional.log_softmax|torch.log_softmax", .methods = "log_softmax",
      .overloads = "torch.ops.aten.log_softmax.int(input|dim|dtype) torch.ops.aten._log_softmax.default(input|dim|-half_to_float)",
      .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM, .shape = softmax_shape, .reference = log_softmax_reference},

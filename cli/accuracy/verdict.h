@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an analysis found, for people and as JSON.
+#ifndef CLI_VERDICT_H
+#define CLI_VERDICT_H
+
+#include <stdio.h>
+
+#include "accuracy/metric.h"
+#include "support/json.h"
+#include "tare/tare.h"
+
+/// What --min-sqnr and --max-drop say; zero: the defaults, which warn only.
+typedef struct verdict_limits {
+    const char *min_sqnr, *max_drop; // numbers as they were given
+} verdict_limits;
+
+/// Refuses limits that are no numbers; returns the exit status.
+int check_limits(const char *where, const verdict_limits *limits);
+
+/// "accuracy on 8 held-out samples: 31.2 dB, cosine 0.9996, ..".
+void print_verdict(const tare_verdict *v, const metric *m, const char *samples, FILE *stream);
+void write_verdict(const tare_verdict *v, const metric *m, json_out *json);
+
+/// The worst `count` layers, with the cause in words.
+void print_worst_layers(const tare_analysis *a, size_t count, FILE *stream);
+void write_worst_layers(const tare_analysis *a, size_t count, json_out *json);
+
+/// A layer of `tare_analysis_get_layer` as an object.
+void write_layer(const tare_layer_error *layer, json_out *json);
+
+/// Warns of a model below the defaults, and fails where a limit was given that it does not keep.
+tare_status judge_verdict(const tare_verdict *v, const metric *m, const verdict_limits *limits,
+                          const char *where);
+/// Is it below a default or a given limit?
+bool is_below_limits(const tare_verdict *v, const metric *m, const verdict_limits *limits);
+
+#endif

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The check at the end of tare quantize.
+#include "quantize/check.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "support/report.h"
+
+// Of the time that the job took so far: with the forms that the check makes, a tenth in all.
+#define TIME_SHARE    0.05
+#define LEAST_SECONDS 0.1 // of jobs that are done in a blink
+enum { HELD_OUT = 8, WORST_LAYERS = 5 };
+
+double seconds_now(void) {
+    struct timespec now = {0};
+    (void)timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool is_wanted(const quantize_options *o) {
+    const bool is_converted = strcmp(o->stop, "reference") == 0 || strcmp(o->stop, "lower") == 0;
+    return !o->no_check && is_converted && (o->calibrate != NULL || o->check_data != NULL);
+}
+
+int64_t check_sample_count(const quantize_options *o) {
+    return is_wanted(o) && o->check_data == NULL ? HELD_OUT : 0;
+}
+
+tare_status check_keep_prepared(quantize_job *j) {
+    if (!is_wanted(j->options)) return TARE_OK;
+    j->check.prepared = j->model;
+    return TARE_OK;
+}
+
+// --- the form that is looked into ---
+
+// What --never-slower left float stays float in it.
+typedef struct choice_list {
+    tare_float_choice *items;
+    size_t count;
+} choice_list;
+
+static tare_status list_choices(const quantize_job *j, choice_list *out) {
+    const size_t count = tare_model_decision_count(j->model);
+    out->items = tare_memory_allocate(count + 1, sizeof *out->items);
+    if (out->items == NULL) return TARE_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count && j->options->never_slower; i++) {
+        tare_decision d = {.struct_size = sizeof d};
+        TRY(tare_model_decision_at(j->model, i, &d, j->err));
+        const bool is_choice =
+            strcmp(d.decision, "left float") == 0 && strcmp(d.rule, "never slower") == 0;
+        if (is_choice && tare_model_find_node(j->check.prepared, d.node) != NULL)
+            out->items[out->count++] =
+                (tare_float_choice){.node = d.node, .rule = d.rule, .reason = d.reason};
+    }
+    return TARE_OK;
+}
+
+static tare_status make_reference(quantize_job *j, tare_model **out) {
+    choice_list choices = {.items = NULL};
+    tare_status status = list_choices(j, &choices);
+    if (status == TARE_OK)
+        status = j->flow->open_up(j, j->check.prepared, choices.items, choices.count, out);
+    tare_memory_release(choices.items);
+    return status;
+}
+
+// --- the check ---
+
+static tare_status analyze(quantize_job *j, tare_data *data, predictions *p) {
+    quantize_check *c = &j->check;
+    const double spent = seconds_now() - j->begin;
+    const tare_analyze_options options = {
+        .struct_size = sizeof options,
+        .quantized = j->model,
+        .is_brief = true,
+        .sample_limit = j->options->check_data != NULL ? 0 : tare_data_held_out_count(data),
+        .seconds = spent * TIME_SHARE > LEAST_SECONDS ? spent * TIME_SHARE : LEAST_SECONDS,
+        .thread_count = (int)j->options->threads,
+        .predictions = j->options->metric != NULL ? keep_predictions : NULL,
+        .predictions_user = p,
+        .progress = progress_callback,
+        .progress_user = "checking"};
+    TRY(make_reference(j, &c->reference));
+    const tare_status status = tare_analyze(c->reference, data, &options, &c->analysis, j->err);
+    end_progress();
+    TRY(status);
+    tare_analysis_get_verdict(c->analysis, &c->verdict);
+    return measure_metric(j->options->metric, p, &c->metric, j->err);
+}
+
+static tare_status open_data(quantize_job *j, tare_data **out) {
+    const quantize_options *o = j->options;
+    if (o->check_data != NULL) {
+        const tare_data_options own = {.batch_size = 1};
+        return tare_data_open(o->check_data, j->check.prepared, &own, out, j->err);
+    }
+    const tare_data_options held = {.sample_limit = o->limit,
+                                    .is_finite = !o->lenient,
+                                    .hold_out = HELD_OUT,
+                                    .is_held_out = true};
+    return tare_data_open(o->calibrate, j->check.prepared, &held, out, j->err);
+}
+
+static tare_status run_check(quantize_job *j) {
+    predictions p = {.floats = {.count = 0}};
+    tare_data *data = NULL;
+    TRY(open_data(j, &data));
+    const tare_status status = analyze(j, data, &p);
+    tare_data_close(data);
+    predictions_release(&p);
+    return status;
+}
+
+static bool has_limit(const quantize_options *o) {
+    return o->limits.min_sqnr != NULL || o->limits.max_drop != NULL || o->metric != NULL;
+}
+
+tare_status check_model_made(quantize_job *j) {
+    const quantize_options *o = j->options;
+    quantize_check *c = &j->check;
+    if (c->prepared == NULL) return TARE_OK;
+    if (o->check_data == NULL && j->held_out_count == 0) {
+        c->why_not = "no sample is left that did not calibrate; --check-data names some";
+        return has_limit(o) ? fail_here(o->calibrate, "--check-data DATA names samples for it",
+                                        "no sample is left to check the model with")
+                            : TARE_OK;
+    }
+    const double begin = seconds_now();
+    const tare_status status = run_check(j);
+    c->seconds = seconds_now() - begin;
+    if (status == TARE_OK) return judge_verdict(&c->verdict, &c->metric, &o->limits, j->input);
+    if (status == TARE_OUT_OF_MEMORY || o->check_data != NULL || has_limit(o)) return status;
+    (void)fprintf(stderr, "tare quantize: note: the model was not checked: %s\n",
+                  tare_error_message(j->err));
+    tare_error_clear(j->err);
+    c->why_not = "the float model could not be run beside it";
+    return TARE_OK;
+}
+
+// --- what is said ---
+
+void print_check(const quantize_check *c, FILE *stream) {
+    if (c->why_not != NULL) (void)fprintf(stream, "not checked: %s\n", c->why_not);
+    if (c->analysis == NULL) return;
+    print_verdict(&c->verdict, &c->metric, "held-out ", stream);
+    print_worst_layers(c->analysis, WORST_LAYERS, stream);
+}
+
+void write_check(const quantize_check *c, json_out *json) {
+    if (c->analysis == NULL) return;
+    json_out_open(json, "check", '{');
+    write_verdict(&c->verdict, &c->metric, json);
+    json_out_number(json, "seconds", c->seconds);
+    write_worst_layers(c->analysis, WORST_LAYERS, json);
+    json_out_close(json, '}');
+}
+
+void release_check(quantize_check *c) {
+    tare_analysis_destroy(c->analysis);
+    tare_model_destroy(c->reference);
+    tare_model_destroy(c->prepared);
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The check at the end of tare quantize: the model that was made, on samples that calibrated
+// nothing.
+#ifndef CLI_QUANTIZE_CHECK_H
+#define CLI_QUANTIZE_CHECK_H
+
+#include "quantize/quantize.h"
+
+/// Samples held back from calibration for the check; 0: there is none.
+int64_t check_sample_count(const quantize_options *o);
+/// Keeps the calibrated model, from which the check makes the form that it looks into.
+tare_status check_keep_prepared(quantize_job *j);
+/// Checks j->model. Fails where it does not keep a limit that was given; where the check itself is
+/// not possible, says so and fails only if a limit was given.
+tare_status check_model_made(quantize_job *j);
+
+void print_check(const quantize_check *c, FILE *stream);
+void write_check(const quantize_check *c, json_out *json);
+void release_check(quantize_check *c);
+
+#endif

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0
+// Detectors of what costs accuracy. Each looks at one quantized tensor, or at one layer, and says
+// what is wrong and what to do about it.
+#include "debug/analyze/findings.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/memory/alloc.h"
+#include "model/pass.h"
+#include "ops/op.h"
+#include "tare/handoff.h"
+
+// Where a detector speaks. A ratio below these is what healthy networks have.
+#define OUTLIER_RATIO   8.0  // of a channel's, sample's or row's peak to the median one
+#define OUTLIER_SHARE   0.1  // of channels: more are no outliers
+#define WEIGHT_RATIO    24.0 // of a channel's peak to the median one, one scale for both
+#define GOOD_DB         30.0 // a layer with less noise has nothing to be told
+#define SATURATED_SHARE 2e-3 // of elements
+#define SHARED_RATIO    4.0  // of two ranges that have one scale
+#define LOST_SHARE      0.25 // of a weight's energy
+#define LEAST_SCALE     (1.2 / (1 << 23)) // about torch's eps: no observer gives less
+
+double tare__measure_db(double signal, double noise) {
+    if (isnan(noise) || isnan(signal)) return -INFINITY;
+    if (noise > 0) return 10 * log10(signal / noise);
+    return signal > 0 ? (double)INFINITY : (double)NAN;
+}
+
+double tare__measure_alone_db(const layer_measure *m) {
+    return m->is_alone_measured ? tare__measure_db(m->alone_signal, m->alone_noise) : (double)NAN;
+}
+
+static double local_db(const layer_measure *m, int way) {
+    return tare__measure_db(m->local_signal[way], m->local_noise[way]);
+}
+
+// --- findings ---
+
+typedef struct subject {
+    finding_list *list;
+    const range_entry *entry; // NULL: of the layer
+    size_t layer;
+} subject;
+
+static const layer_measure *measure_of(const subject *s) {
+    return &s->list->measures[s->layer];
+}
+
+static const probe_layer *layer_of(const subject *s) {
+    return &s->list->probe->layers[s->layer];
+}
+
+static double part_db(const subject *s) {
+    const bool is_weight = s->entry != NULL && s->entry->shown.is_weight;
+    const double part = local_db(measure_of(s), is_weight ? LOCAL_WEIGHTS : LOCAL_ACTIVATIONS);
+    return isnan(part) ? local_db(measure_of(s), LOCAL_BOTH) : part;
+}
+
+// What the model loses by it: the layer's loss, less what is another part's fault.
+static double cost_db(const subject *s) {
+    const layer_measure *m = measure_of(s);
+    const double both = local_db(m, LOCAL_BOTH), alone = tare__measure_alone_db(m);
+    const double whole = isnan(alone) ? both : alone;
+    const double extra = s->entry != NULL ? part_db(s) - both : 0;
+    return extra > 0 ? whole + extra : whole;
+}
+
+typedef struct words {
+    const char *kind, *step;
+    char *cause, *remedy;
+} words;
+
+static tare_status add(const subject *s, double db, const words *w) {
+    finding_list *f = s->list;
+    if (w->cause == NULL || w->remedy == NULL) return tare__out_of_memory(f->err);
+    if (!tare__grow((void **)&f->items, &f->capacity, f->count, sizeof *f->items))
+        return tare__out_of_memory(f->err);
+    f->items[f->count++] =
+        (tare_finding){.struct_size = sizeof(tare_finding),
+                       .kind = w->kind,
+                       .layer = layer_of(s)->node->name,
+                       .tensor = s->entry != NULL ? s->entry->node->name : layer_of(s)->node->name,
+                       .db = db,
+                       .cause = w->cause,
+                       .remedy = w->remedy,
+                       .step = w->step};
+    return TARE_OK;
+}
+
+#define SAY(...) tare__arena_printf(f->memory, __VA_ARGS__)
+
+// "its input (relu1)", "its weight".
+static const char *name_of(const subject *s) {
+    finding_list *f = s->list;
+    const tare_tensor_range *r = &s->entry->shown;
+    const char *name = "its weight";
+    if (!r->is_weight)
+        name = r->value[0] != '\0' ? SAY("its input '%s'", r->value) : "an input of the model";
+    return name != NULL ? name : "";
+}
+
+// --- channels, samples and rows ---
+
+static int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef struct peaks {
+    double median, largest;
+    int64_t at, outlier_count; // above OUTLIER_RATIO medians
+} peaks;
+
+static tare_status find_peaks(finding_list *f, double *sizes, int64_t count, peaks *out) {
+    double *sorted = tare__arena_array(f->memory, (size_t)count + 1, sizeof *sorted);
+    if (sorted == NULL) return tare__out_of_memory(f->err);
+    memcpy(sorted, sizes, (size_t)count * sizeof *sorted);
+    qsort(sorted, (size_t)count, sizeof *sorted, by_size);
+    *out = (peaks){.median = sorted[count / 2]};
+    for (int64_t i = 0; i < count; i++) {
+        if (sizes[i] > out->largest) {
+            out->largest = sizes[i];
+            out->at = i;
+        }
+        out->outlier_count += sizes[i] > OUTLIER_RATIO * out->median;
+    }
+    return TARE_OK;
+}
+
+static tare_status channel_peaks(const subject *s, peaks *out) {
+    const range_entry *e = s->entry;
+    const int64_t count = e->shown.channel_count;
+    *out = (peaks){0};
+    if (e->channel_low == NULL || count < 3) return TARE_OK;
+    double *sizes = tare__arena_array(s->list->memory, (size_t)count, sizeof *sizes);
+    if (sizes == NULL) return tare__out_of_memory(s->list->err);
+    for (int64_t c = 0; c < count; c++) {
+        const double low = fabs(e->channel_low[c]), high = fabs(e->channel_high[c]);
+        sizes[c] = low > high ? low : high;
+        if (!isfinite(sizes[c])) sizes[c] = 0;
+    }
+    return find_peaks(s->list, sizes, count, out);
+}
+
+static bool are_outliers(const peaks *p, int64_t count, double ratio) {
+    return p->median > 0 && p->largest > ratio * p->median &&
+           (double)p->outlier_count <= OUTLIER_SHARE * (double)count + 1;
+}
+
+// --- several tensors ---
+
+static double width_of(const range_entry *e) {
+    return fmax(fabs(e->shown.seen_low), fabs(e->shown.seen_high));
+}
+
+static bool share_scale(const range_entry *a, const range_entry *b) {
+    const tare_tensor_range *x = &a->shown, *y = &b->shown;
+    return !x->is_weight && !y->is_weight && x->has_qparams && y->has_qparams &&
+           x->scale == y->scale && x->zero_point == y->zero_point && x->quant_min == y->quant_min &&
+           x->quant_max == y->quant_max && x->scale != 1;
+}
+
+// The largest range among tensors of this one's scale, where that is much larger.
+static tare_status find_shared(const subject *s, bool *found) {
+    finding_list *f = s->list;
+    const range_entry *wide = NULL, *e = s->entry;
+    if (part_db(s) > GOOD_DB || e->shown.seen_low > e->shown.seen_high) return TARE_OK;
+    for (size_t i = 0; i < f->ranges->count; i++) {
+        const range_entry *other = &f->ranges->items[i];
+        if (share_scale(e, other) && width_of(other) > SHARED_RATIO * width_of(e) &&
+            strcmp(other->shown.value, e->shown.value) != 0)
+            wide = other;
+    }
+    if (wide == NULL) return TARE_OK;
+    *found = true;
+    words w = {.kind = "shared-observer", .step = "float-layers"};
+    w.cause = SAY("%s reaches %.3g, but shares its scale with '%s', which reaches %.3g", name_of(s),
+                  width_of(e), wide->shown.value[0] != '\0' ? wide->shown.value : wide->shown.node,
+                  width_of(wide));
+    w.remedy =
+        SAY("give each its own observer (a quantizer that does not share over this operator), "
+            "or leave '%s' float",
+            layer_of(s)->float_node);
+    return add(s, cost_db(s), &w);
+}
+
+// --- detectors of activations ---
+
+static tare_status find_mask(const subject *s) {
+    finding_list *f = s->list;
+    const tare_tensor_range *r = &s->entry->shown;
+    const bool is_wide = r->has_qparams && (r->low < -MASK_MAGNITUDE || r->high > MASK_MAGNITUDE);
+    if (r->masked_count == 0 && !is_wide) return TARE_OK;
+    words w = {.kind = "quantized-mask", .step = "float-layers"};
+    w.cause = is_wide ? SAY("%s is a mask of infinities or of %.2g: one step of its scale is %.2g, "
+                            "which leaves 0 of all other values",
+                            name_of(s), r->low < -MASK_MAGNITUDE ? r->low : r->high, r->scale)
+                      : SAY("%s is a mask: %.2g %% of its values are infinite or beyond 1e30",
+                            name_of(s), 100 * (double)r->masked_count / (double)r->element_count);
+    w.remedy = SAY("leave '%s' float, or export the model with a mask that is no lower than about "
+                   "-100",
+                   layer_of(s)->float_node);
+    return add(s, cost_db(s), &w);
+}
+
+static bool is_uncalibrated(const finding_list *f) {
+    const tare_model *m = f->probe->model;
+    for (size_t i = 0; i < m->decisions.count; i++)
+        if (strcmp(m->decisions.items[i].rule, "calibration") == 0 &&
+            strcmp(m->decisions.items[i].decision, "warning") == 0)
+            return true;
+    return false;
+}
+
+static tare_status find_uncalibrated(const subject *s) {
+    finding_list *f = s->list;
+    const tare_tensor_range *r = &s->entry->shown;
+    if (!r->has_qparams) return TARE_OK;
+    words w = {.kind = "uncalibrated", .step = ""};
+    w.remedy = SAY("calibrate with data that reaches '%s', or leave '%s' float",
+                   r->value[0] != '\0' ? r->value : r->node, layer_of(s)->float_node);
+    if (r->scale == 1 && r->zero_point == 0 && is_uncalibrated(f)) {
+        w.cause = SAY("the observer of %s saw no data in calibration: its scale is 1", name_of(s));
+        return add(s, cost_db(s), &w);
+    }
+    const double levels = (double)(r->quant_max - r->quant_min);
+    const bool is_constant = r->scale <= LEAST_SCALE || r->high - r->low <= levels * LEAST_SCALE;
+    if (!is_constant || r->seen_low >= r->seen_high) return TARE_OK;
+    w.cause = SAY("calibration saw a single value of %s, but it ranges from %.3g to %.3g",
+                  name_of(s), r->seen_low, r->seen_high);
+    return add(s, cost_db(s), &w);
+}
+
+static tare_status find_constant(const subject *s) {
+    finding_list *f = s->list;
+    const tare_tensor_range *r = &s->entry->shown;
+    if (r->element_count < 2 || r->seen_low < r->seen_high || r->masked_count > 0) return TARE_OK;
+    words w = {.kind = "constant-input", .step = ""};
+    w.cause = SAY("%s is %.3g in all samples: whatever it is in use, its range is this value",
+                  name_of(s), r->seen_low);
+    w.remedy = SAY("calibrate with data in which it changes, or remove it from the model");
+    return add(s, INFINITY, &w);
+}
+
+static tare_status find_outlier_sample(const subject *s, bool *found) {
+    finding_list *f = s->list;
+    const range_entry *e = s->entry;
+    const tare_tensor_range *r = &e->shown;
+    const double seen = fmax(fabs(r->seen_low), fabs(r->seen_high));
+    const double range = fmax(fabs(r->low), fabs(r->high));
+    if (!r->has_qparams || e->sample_count < 3) return TARE_OK;
+    double *sizes = tare__arena_array(f->memory, e->sample_count, sizeof *sizes);
+    peaks p;
+    if (sizes == NULL) return tare__out_of_memory(f->err);
+    for (size_t i = 0; i < e->sample_count; i++) sizes[i] = (double)e->sample_peaks[i];
+    TARE_TRY(find_peaks(f, sizes, (int64_t)e->sample_count, &p));
+    words w = {.kind = "outlier-sample", .step = "observers"};
+    const bool is_here = are_outliers(&p, (int64_t)e->sample_count, OUTLIER_RATIO) &&
+                         range > OUTLIER_RATIO / 2 * p.median;
+    if (is_here)
+        w.cause = SAY("in sample %" PRId64 " %s reaches %.3g, in the median one %.3g: the range is "
+                      "made for one sample",
+                      p.at, name_of(s), p.largest, p.median);
+    else if (part_db(s) < GOOD_DB && range > OUTLIER_RATIO * seen && seen > 0 &&
+             range < MASK_MAGNITUDE && r->scale != 1)
+        w.cause =
+            SAY("the range of %s goes to %.3g, but these samples reach %.3g at most: a sample "
+                "of calibration was an outlier",
+                name_of(s), range, seen);
+    else
+        return TARE_OK;
+    *found = true;
+    w.remedy = SAY("take the sample out of the calibration data, or use an observer that cuts "
+                   "outliers off (percentile, entropy)");
+    // The sample is most of the signal: to the median one, the noise is so much more.
+    const double excess = is_here ? 20 * log10(p.largest / p.median) : 0;
+    return add(s, cost_db(s) - excess, &w);
+}
+
+static tare_status find_outlier_channel(const subject *s, bool *found) {
+    finding_list *f = s->list;
+    const tare_tensor_range *r = &s->entry->shown;
+    peaks p;
+    TARE_TRY(channel_peaks(s, &p));
+    if (!are_outliers(&p, r->channel_count, OUTLIER_RATIO) || part_db(s) > GOOD_DB) return TARE_OK;
+    *found = true;
+    words w = {.kind = "outlier-channel", .step = "smooth"};
+    w.cause = SAY("channel %" PRId64 " of %s reaches %.3g, the median channel %.3g (%" PRId64
+                  " of %" PRId64 " are outliers): one scale serves both",
+                  p.at, name_of(s), p.largest, p.median, p.outlier_count, r->channel_count);
+    w.remedy =
+        SAY("move the scale of channels into the weights (smooth, cross-layer-equalization)");
+    return add(s, cost_db(s), &w);
+}
+
+static tare_status find_dead_channels(const subject *s) {
+    finding_list *f = s->list;
+    const range_entry *e = s->entry;
+    int64_t dead = 0;
+    for (int64_t c = 0; e->channel_low != NULL && c < e->shown.channel_count; c++)
+        dead += e->channel_low[c] == e->channel_high[c];
+    if (dead == 0 || dead == e->shown.channel_count || e->shown.element_count < 16) return TARE_OK;
+    words w = {.kind = "dead-channels", .step = ""};
+    w.cause = SAY("%" PRId64 " of %" PRId64 " channels of %s never change", dead,
+                  e->shown.channel_count, name_of(s));
+    w.remedy =
+        SAY("remove these channels from the network, or train it further: they cost time and "
+            "carry nothing");
+    return add(s, INFINITY, &w);
+}
+
+static tare_status find_saturation(const subject *s) {
+    finding_list *f = s->list;
+    const tare_tensor_range *r = &s->entry->shown;
+    const double share =
+        r->element_count > 0 ? (double)r->saturated_count / (double)r->element_count : 0;
+    if (share < SATURATED_SHARE || part_db(s) > GOOD_DB) return TARE_OK;
+    if (r->scale <= LEAST_SCALE || (r->scale == 1 && is_uncalibrated(f))) return TARE_OK; // said
+    words w = {.kind = "saturation", .step = "observers"};
+    w.cause = SAY("%.2g %% of %s lie beyond its range of %.3g to %.3g; it reaches %.3g to %.3g",
+                  100 * share, name_of(s), r->low, r->high, r->seen_low, r->seen_high);
+    w.remedy = SAY("calibrate with more, or more typical, samples, or with an observer that keeps "
+                   "the whole range (MinMaxObserver)");
+    return add(s, cost_db(s), &w);
+}
+
+// The weight of an embedding whose result is quantized.
+static const tare_tensor *table_behind(const subject *s) {
+    const tare_model *model = s->list->probe->model;
+    const node *n = tare__node_arg(s->entry->node, 0);
+    if (n == NULL || !tare__node_is_call(n)) return NULL;
+    const module *m = tare__called_module(model, n);
+    const op_id id = m != NULL ? tare__class_op(m->class) : tare__node_op(n);
+    if (id != TARE_OP_EMBEDDING) return NULL;
+    if (m != NULL) return tare__module_tensor(m, "weight");
+    for (size_t i = 0; i < n->input_count; i++)
+        if (n->inputs[i]->op == NODE_GET_ATTR)
+            return tare__module_find_tensor(model->root, n->inputs[i]->target);
+    return NULL;
+}
+
+static tare_status find_token(const subject *s) {
+    finding_list *f = s->list;
+    const tare_tensor *table = table_behind(s);
+    peaks p;
+    if (table == NULL || table->ndim != 2 || table->dtype != TARE_FLOAT32 || table->data == NULL ||
+        table->shape[0] < 3 || part_db(s) > GOOD_DB)
+        return TARE_OK;
+    double *sizes = tare__arena_array(f->memory, (size_t)table->shape[0], sizeof *sizes);
+    if (sizes == NULL) return tare__out_of_memory(f->err);
+    for (int64_t i = 0; i < table->count; i++) {
+        double *row = &sizes[i / table->shape[1]];
+        const double v = fabs((double)tare__f32(table)[i]);
+        if (i % table->shape[1] == 0 || v > *row) *row = v;
+    }
+    TARE_TRY(find_peaks(f, sizes, table->shape[0], &p));
+    if (!are_outliers(&p, table->shape[0], 4)) return TARE_OK;
+    words w = {.kind = "embedding-token", .step = "float-layers"};
+    w.cause = SAY("the range of %s comes from token %" PRId64 ", which reaches %.3g; the median "
+                  "token reaches %.3g",
+                  name_of(s), p.at, p.largest, p.median);
+    w.remedy = SAY("leave '%s' float, or cut the range off (percentile observer)",
+                   layer_of(s)->float_node);
+    return add(s, cost_db(s), &w);
+}
+
+static tare_status find_sensitive(const subject *s) {
+    finding_list *f = s->list;
+    const node *n = layer_of(s)->node;
+    const module *m = tare__called_module(f->probe->model, n);
+    const op_info *op = m != NULL ? tare__class_row(m->class) : tare__node_row(n);
+    if (!tare__op_has(op, OP_NORMALIZES) && !tare__op_has(op, OP_AMPLIFIES)) return TARE_OK;
+    if (s->entry->shown.is_weight || part_db(s) > GOOD_DB) return TARE_OK;
+    words w = {.kind = "sensitive-input", .step = "float-layers"};
+    w.cause = SAY("'%s' (%s) enlarges the rounding errors of %s", layer_of(s)->float_node,
+                  layer_of(s)->op, name_of(s));
+    w.remedy = SAY("leave '%s' float, or give its input 16 bits", layer_of(s)->float_node);
+    return add(s, cost_db(s), &w);
+}
+
+// --- detectors of weights ---
+
+static tare_status find_tiny_weight(const subject *s, bool *found) {
+    finding_list *f = s->list;
+    const range_entry *e = s->entry;
+    const double peak = fmax(fabs(e->shown.seen_low), fabs(e->shown.seen_high));
+    int64_t lost = 0;
+    for (int64_t c = 0; e->channel_signal != NULL && c < e->shown.channel_count; c++) {
+        const double size = fmax(fabs(e->channel_low[c]), fabs(e->channel_high[c]));
+        lost += size < 128 * LEAST_SCALE && e->channel_signal[c] > 0 &&
+                e->channel_noise[c] > LOST_SHARE * e->channel_signal[c];
+    }
+    if (lost == 0 || (peak >= 128 * LEAST_SCALE && lost * 4 < e->shown.channel_count))
+        return TARE_OK;
+    *found = true;
+    words w = {.kind = "tiny-weight-scale", .step = "cross-layer-equalization"};
+    w.cause = SAY("%" PRId64 " of %" PRId64 " channels of its weight are so small (%.2g at most) "
+                  "that the least scale, %.2g, rounds them away",
+                  lost, e->shown.channel_count, peak, 1.0 / (1 << 23));
+    w.remedy =
+        SAY("scale the weight up and the layer behind it down (cross-layer-equalization), or "
+            "leave '%s' float",
+            layer_of(s)->float_node);
+    return add(s, cost_db(s), &w);
+}
+
+static double median_channel_db(const subject *s) {
+    const range_entry *e = s->entry;
+    const size_t count = (size_t)e->shown.channel_count;
+    double *db = tare__arena_array(s->list->memory, count + 1, sizeof *db);
+    if (db == NULL || e->channel_signal == NULL || count == 0) return INFINITY;
+    for (size_t c = 0; c < count; c++) {
+        db[c] = tare__measure_db(e->channel_signal[c], e->channel_noise[c]);
+        if (isnan(db[c])) db[c] = INFINITY;
+    }
+    qsort(db, count, sizeof *db, by_size);
+    return db[count / 2];
+}
+
+static tare_status find_weight_channel(const subject *s, bool *found) {
+    finding_list *f = s->list;
+    peaks p;
+    TARE_TRY(channel_peaks(s, &p));
+    if (!are_outliers(&p, s->entry->shown.channel_count, WEIGHT_RATIO) ||
+        median_channel_db(s) > GOOD_DB)
+        return TARE_OK;
+    *found = true;
+    words w = {.kind = "outlier-weight-channel", .step = "per-channel"};
+    w.cause = SAY("channel %" PRId64 " of its weight reaches %.3g, %.0f times the median channel: "
+                  "with one scale for all, the others have few levels left",
+                  p.at, p.largest, p.largest / p.median);
+    w.remedy = SAY("quantize the weight per channel, or equalize it with its neighbours "
+                   "(cross-layer-equalization)");
+    return add(s, cost_db(s), &w);
+}
+
+static tare_status find_bias_overflow(finding_list *f, size_t layer) {
+    const subject s = {.list = f, .layer = layer};
+    const tare_integer_layer *integers = NULL;
+    if (layer_of(&s)->is_last) return TARE_OK;
+    const tare_status status = tare_integer_layer_create(
+        f->probe->model, (const tare_node *)layer_of(&s)->node, &integers, NULL);
+    if (status != TARE_OK) return status == TARE_OUT_OF_MEMORY ? status : TARE_OK;
+    const int64_t count = integers->saturated_bias_count, all = integers->channel_count;
+    tare_integer_layer_destroy(integers);
+    if (count == 0) return TARE_OK;
+    words w = {.kind = "bias-overflow", .step = "cross-layer-equalization"};
+    w.cause = SAY("the bias of %" PRId64 " of %" PRId64 " channels does not fit into 32 bits: the "
+                  "scales of its input and weight are too small for it",
+                  count, all);
+    w.remedy = SAY("equalize the layer with its neighbours, or leave '%s' float",
+                   layer_of(&s)->float_node);
+    return add(&s, cost_db(&s), &w);
+}
+
+// --- the rest ---
+
+static bool has_finding(const finding_list *f, const char *layer) {
+    for (size_t i = 0; i < f->count; i++)
+        if (strcmp(f->items[i].layer, layer) == 0 && isfinite(f->items[i].db)) return true;
+    return false;
+}
+
+// A layer that loses much for no reason that a detector knows: which part loses it.
+static tare_status find_coarse(finding_list *f, size_t layer) {
+    const subject s = {.list = f, .layer = layer};
+    const layer_measure *m = measure_of(&s);
+    const double both = local_db(m, LOCAL_BOTH);
+    const double weights = local_db(m, LOCAL_WEIGHTS), reads = local_db(m, LOCAL_ACTIVATIONS);
+    if (!(both < GOOD_DB) || has_finding(f, layer_of(&s)->node->name)) return TARE_OK;
+    const bool is_weight = weights < reads;
+    words w = {.kind = "resolution", .step = is_weight ? "per-channel" : "float-layers"};
+    w.cause = is_weight ? SAY("its weight has too few levels: %.1f dB with the weight alone "
+                              "quantized, %.1f dB with what it reads",
+                              weights, reads)
+                        : SAY("what it reads has too few levels: %.1f dB with that alone quantized",
+                              isnan(reads) ? both : reads);
+    w.remedy = is_weight
+                   ? SAY("quantize the weight per channel, or round it by its error (adaround)")
+                   : SAY("leave '%s' float, give its input more bits, or try another observer",
+                         layer_of(&s)->float_node);
+    return add(&s, cost_db(&s), &w);
+}
+
+static tare_status look_at_activation(const subject *s) {
+    bool found = false;
+    TARE_TRY(find_mask(s));
+    if (s->entry->shown.masked_count > 0) return TARE_OK;
+    TARE_TRY(find_uncalibrated(s));
+    TARE_TRY(find_constant(s));
+    TARE_TRY(find_shared(s, &found));
+    if (!found) TARE_TRY(find_outlier_sample(s, &found));
+    if (!found) TARE_TRY(find_outlier_channel(s, &found));
+    TARE_TRY(find_dead_channels(s));
+    TARE_TRY(find_saturation(s));
+    TARE_TRY(find_token(s));
+    return find_sensitive(s);
+}
+
+static tare_status look_at_weight(const subject *s) {
+    bool found = false;
+    TARE_TRY(find_tiny_weight(s, &found));
+    return found ? TARE_OK : find_weight_channel(s, &found);
+}
+
+// Costliest first; what has no number last.
+static int by_cost(const void *a, const void *b) {
+    const tare_finding *x = a, *y = b;
+    const double p = isnan(x->db) ? INFINITY : x->db, q = isnan(y->db) ? INFINITY : y->db;
+    if (p != q) return (p > q) - (p < q);
+    const int order = strcmp(x->layer, y->layer);
+    return order != 0 ? order : strcmp(x->kind, y->kind);
+}
+
+tare_status tare__findings_collect(finding_list *f) {
+    for (size_t i = 0; i < f->ranges->count; i++) {
+        const range_entry *e = &f->ranges->items[i];
+        const subject s = {.list = f, .entry = e, .layer = e->layer};
+        TARE_TRY(e->shown.is_weight ? look_at_weight(&s) : look_at_activation(&s));
+    }
+    for (size_t i = 0; i < f->probe->layer_count; i++) TARE_TRY(find_bias_overflow(f, i));
+    for (size_t i = 0; i < f->probe->layer_count; i++) TARE_TRY(find_coarse(f, i));
+    if (f->count > 0) qsort(f->items, f->count, sizeof *f->items, by_cost);
+    return TARE_OK;
+}

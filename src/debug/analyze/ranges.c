@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranges, histograms and losses of quantized tensors.
+#include "debug/analyze/ranges.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/memory/alloc.h"
+#include "flow/layer_bias.h"
+#include "model/pass.h"
+#include "ops/op.h"
+#include "ops/rules.h"
+
+// --- entries ---
+
+static bool reads_rows(const op_info *op) {
+    return op != NULL && (op->traits & OP_WEIGHTED) != 0 &&
+           (op->traits & (OP_CONVOLUTION | OP_TRANSPOSED)) == 0;
+}
+
+static const op_info *row_of(const tare_model *model, const node *n) {
+    const module *m = tare__called_module(model, n);
+    if (m != NULL && m->class->role == ROLE_FUSED && m->child_count > 0) m = m->children[0].module;
+    return m != NULL ? tare__class_row(m->class) : tare__node_row(n);
+}
+
+// Where the channels of a layer's input are; -1: last.
+static int input_axis(const tare_model *model, const node *layer) {
+    const op_info *op = row_of(model, layer);
+    if (op != NULL && (op->traits & (OP_CONVOLUTION | OP_TRANSPOSED)) != 0) return 1;
+    return reads_rows(op) || tare__op_has(op, OP_NORMALIZES) ? -1 : 0;
+}
+
+static int weight_axis(const tare_model *model, const node *layer) {
+    const op_info *op = row_of(model, layer);
+    return op != NULL && (op->traits & OP_TRANSPOSED) != 0 ? 1 : 0;
+}
+
+static tare_status add_entry(range_table *t, const node *n, size_t layer, range_entry **out,
+                             tare_error *err) {
+    if (!tare__grow((void **)&t->items, &t->capacity, t->count, sizeof *t->items))
+        return tare__out_of_memory(err);
+    range_entry *e = &t->items[t->count++];
+    *e = (range_entry){.node = n, .layer = layer};
+    e->shown = (tare_tensor_range){.struct_size = sizeof e->shown,
+                                   .node = n->name,
+                                   .value = "",
+                                   .layer = t->probe->layers[layer].node->name,
+                                   .seen_low = INFINITY,
+                                   .seen_high = -INFINITY};
+    *out = e;
+    return TARE_OK;
+}
+
+static void read_qparams(const probe *p, const node *n, range_entry *e) {
+    tare_node_qparams q = {.struct_size = sizeof q};
+    if (!tare_node_get_qparams(p->model, (const tare_node *)n, &q)) return;
+    tare_tensor_range *r = &e->shown;
+    r->has_qparams = true;
+    r->scale = q.scale;
+    r->zero_point = q.zero_point;
+    r->quant_min = q.quant_min;
+    r->quant_max = q.quant_max;
+    r->low = (double)(q.quant_min - q.zero_point) * q.scale;
+    r->high = (double)(q.quant_max - q.zero_point) * q.scale;
+}
+
+static const char *value_behind(const probe *p, const node *quantize) {
+    const node *from = tare__node_arg(quantize, 0);
+    const char *origin = from != NULL && tare__node_is_call(from)
+                             ? tare_model_float_node(p->model, from->name)
+                             : NULL;
+    return origin != NULL ? origin : "";
+}
+
+static tare_status add_quantize(range_table *t, const node *dequantize, tare_error *err) {
+    const probe_fact *about = &t->probe->facts[dequantize->id];
+    const node *quantize = tare__node_arg(dequantize, 0);
+    if (about->layer == PROBE_NONE || t->by_id[quantize->id] != 0) return TARE_OK;
+    range_entry *e = NULL;
+    TARE_TRY(add_entry(t, quantize, about->layer, &e, err));
+    t->by_id[quantize->id] = t->count;
+    const node *layer = t->probe->layers[about->layer].node;
+    e->shown.is_weight = about->is_weight;
+    e->channel_axis =
+        about->is_weight ? weight_axis(t->probe->model, layer) : input_axis(t->probe->model, layer);
+    if (about->is_weight) return TARE_OK;
+    e->shown.value = value_behind(t->probe, quantize);
+    read_qparams(t->probe, quantize, e);
+    return TARE_OK;
+}
+
+static tare_status add_weight_of_module(range_table *t, size_t layer, tare_error *err);
+
+tare_status tare__ranges_begin(range_table *t, const probe *p, tare_error *err) {
+    *t = (range_table){.probe = p, .by_id = tare__alloc_zeroed(p->id_count + 1, sizeof(size_t))};
+    if (t->by_id == NULL) return tare__out_of_memory(err);
+    for (int weights = 0; weights < 2; weights++)
+        for (const node *n = p->g->first; n != NULL; n = n->next)
+            if (p->facts[n->id].kind == PROBE_DEQUANTIZE &&
+                p->facts[n->id].is_weight == (weights == 1))
+                TARE_TRY(add_quantize(t, n, err));
+    for (size_t i = 0; i < p->layer_count; i++)
+        if (p->layers[i].weight != NULL) TARE_TRY(add_weight_of_module(t, i, err));
+    return TARE_OK;
+}
+
+void tare__ranges_end(range_table *t) {
+    for (size_t i = 0; i < t->count; i++) {
+        tare__free(t->items[i].channel_low);
+        tare__free(t->items[i].channel_signal);
+        tare__free(t->items[i].sample_peaks);
+    }
+    tare__free(t->items);
+    tare__free(t->by_id);
+    *t = (range_table){0};
+}
+
+// --- channels ---
+
+static int axis_of(const range_entry *e, const tare_tensor *x) {
+    if (x->ndim == 0) return -1;
+    if (e->channel_axis > 0 && e->channel_axis < x->ndim) return e->channel_axis;
+    if (e->shown.is_weight) return 0;
+    return e->channel_axis == 0 && x->ndim == 4 ? 1 : x->ndim - 1;
+}
+
+// Tensors whose channels change their number have none.
+static tare_status begin_channels(range_entry *e, int64_t count, tare_error *err) {
+    if (e->channel_low != NULL || count <= 0) return TARE_OK;
+    e->channel_low = tare__alloc_zeroed(2 * (size_t)count, sizeof(double));
+    if (e->channel_low == NULL) return tare__out_of_memory(err);
+    e->channel_high = e->channel_low + count;
+    e->shown.channel_count = count;
+    for (int64_t c = 0; c < count; c++) {
+        e->channel_low[c] = INFINITY;
+        e->channel_high[c] = -INFINITY;
+    }
+    return TARE_OK;
+}
+
+static void widen(double *low, double *high, double x) {
+    if (x < *low) *low = x;
+    if (x > *high) *high = x;
+}
+
+// --- activations ---
+
+static void count_bins(range_entry *e, const tare_tensor *x) {
+    tare_tensor_range *r = &e->shown;
+    const double low = r->histogram_low, width = r->histogram_high - low;
+    for (int64_t i = 0; i < x->count; i++) {
+        const double v = (double)tare__f32(x)[i];
+        if (!(fabs(v) < MASK_MAGNITUDE)) continue;
+        const double at = width > 0 ? (v - low) / width * TARE_HISTOGRAM_BINS : 0;
+        const int bin = at < 0 ? 0 : at >= TARE_HISTOGRAM_BINS ? TARE_HISTOGRAM_BINS - 1 : (int)at;
+        e->histogram[bin]++;
+    }
+}
+
+static void add_loss(range_entry *e, double x) {
+    tare_tensor_range *r = &e->shown;
+    if (x < r->low - r->scale / 2 || x > r->high + r->scale / 2) r->saturated_count++;
+    const double rounded = nearbyint(x / r->scale) * r->scale;
+    const double y = rounded < r->low ? r->low : rounded > r->high ? r->high : rounded;
+    e->signal += x * x;
+    e->noise += (x - y) * (x - y);
+}
+
+static tare_status add_peak(range_entry *e, double peak, tare_error *err) {
+    if (!tare__grow((void **)&e->sample_peaks, &e->sample_capacity, e->sample_count,
+                    sizeof *e->sample_peaks))
+        return tare__out_of_memory(err);
+    e->sample_peaks[e->sample_count++] = (float)peak;
+    return TARE_OK;
+}
+
+static tare_status add_elements(range_entry *e, const tare_tensor *x, int64_t samples,
+                                tare_error *err) {
+    tare_tensor_range *r = &e->shown;
+    const int axis = axis_of(e, x);
+    const int64_t inner = axis >= 0 ? tare__inner_count(x, axis) : 1;
+    const int64_t channels = axis >= 0 ? x->shape[axis] : 1;
+    const bool has_channels = e->channel_low != NULL && channels == r->channel_count;
+    const int64_t each = samples > 0 ? x->count / samples : x->count;
+    for (int64_t i = 0, end = each; i < x->count; end += each) {
+        double peak = 0;
+        for (; i < end; i++) {
+            const double v = (double)tare__f32(x)[i];
+            if (!(fabs(v) < MASK_MAGNITUDE)) {
+                r->masked_count++;
+                continue;
+            }
+            widen(&r->seen_low, &r->seen_high, v);
+            if (fabs(v) > peak) peak = fabs(v);
+            if (has_channels) {
+                const int64_t c = i / inner % channels;
+                widen(&e->channel_low[c], &e->channel_high[c], v);
+            }
+            if (r->has_qparams) add_loss(e, v);
+        }
+        TARE_TRY(add_peak(e, peak, err));
+    }
+    r->element_count += x->count;
+    return TARE_OK;
+}
+
+tare_status tare__ranges_add(range_table *t, const node *quantize, const tare_tensor *x,
+                             int64_t batch_size, tare_error *err) {
+    const size_t index = t->by_id[quantize->id];
+    if (index == 0 || x->count == 0) return TARE_OK;
+    range_entry *e = &t->items[index - 1];
+    const int axis = axis_of(e, x);
+    const bool has_samples = x->ndim > 0 && batch_size > 0 && x->shape[0] == batch_size;
+    if (axis >= 0) TARE_TRY(begin_channels(e, x->shape[axis], err));
+    TARE_TRY(add_elements(e, x, has_samples ? batch_size : 0, err));
+    if (!e->has_histogram && e->shown.seen_low <= e->shown.seen_high) {
+        e->has_histogram = true;
+        e->shown.histogram_low = e->shown.seen_low;
+        e->shown.histogram_high = e->shown.seen_high;
+    }
+    if (e->has_histogram) count_bins(e, x);
+    return TARE_OK;
+}
+
+// --- weights ---
+
+static tare_status add_weight(range_entry *e, const tare_tensor *x, const tare_tensor *y,
+                              tare_error *err) {
+    const int axis = axis_of(e, x);
+    const int64_t channels = axis >= 0 ? x->shape[axis] : 1;
+    const int64_t inner = axis >= 0 ? tare__inner_count(x, axis) : 1;
+    if (e->shown.element_count > 0 || !tare__same_shape(x, y) || channels == 0) return TARE_OK;
+    TARE_TRY(begin_channels(e, channels, err));
+    e->channel_signal = tare__alloc_zeroed(2 * (size_t)channels, sizeof(double));
+    if (e->channel_signal == NULL) return tare__out_of_memory(err);
+    e->channel_noise = e->channel_signal + channels;
+    for (int64_t i = 0; i < x->count; i++) {
+        const double v = (double)tare__f32(x)[i], error = v - (double)tare__f32(y)[i];
+        const int64_t c = i / inner % channels;
+        if (!(fabs(v) < MASK_MAGNITUDE)) continue;
+        widen(&e->shown.seen_low, &e->shown.seen_high, v);
+        widen(&e->channel_low[c], &e->channel_high[c], v);
+        e->channel_signal[c] += v * v;
+        e->channel_noise[c] += error * error;
+        e->signal += v * v;
+        e->noise += error * error;
+    }
+    e->shown.element_count = x->count;
+    e->shown.histogram_low = e->shown.seen_low;
+    e->shown.histogram_high = e->shown.seen_high;
+    e->has_histogram = e->shown.seen_low <= e->shown.seen_high;
+    if (e->has_histogram) count_bins(e, x);
+    return TARE_OK;
+}
+
+static tare_status add_weight_of_module(range_table *t, size_t layer, tare_error *err) {
+    const probe_layer *l = &t->probe->layers[layer];
+    range_entry *e = NULL;
+    TARE_TRY(add_entry(t, l->node, layer, &e, err));
+    e->shown.is_weight = true;
+    e->channel_axis = weight_axis(t->probe->model, l->node);
+    return add_weight(e, l->weight, l->rounded_weight, err);
+}
+
+tare_status tare__ranges_add_weight(range_table *t, const node *quantize, const tare_tensor *x,
+                                    const tare_tensor *rounded, tare_error *err) {
+    const size_t index = t->by_id[quantize->id];
+    if (index == 0 || x->dtype != TARE_FLOAT32 || rounded->dtype != TARE_FLOAT32) return TARE_OK;
+    return add_weight(&t->items[index - 1], x, rounded, err);
+}
+
+// --- what is shown ---
+
+void tare__range_show(const range_entry *e, tare_tensor_range *out) {
+    *out = e->shown;
+    out->channel_low = e->channel_low;
+    out->channel_high = e->channel_high;
+    out->histogram = e->histogram;
+    const bool is_measured = e->shown.is_weight || e->shown.has_qparams;
+    out->sqnr_db = !is_measured   ? (double)NAN
+                   : e->noise > 0 ? 10 * log10(e->signal / e->noise)
+                                  : (double)INFINITY;
+    if (!(out->seen_low <= out->seen_high)) out->seen_low = out->seen_high = 0;
+}

@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tare analyze names the planted faults (tests/data/record_faults.py) before anything else.
+. tests/cli/support.sh
+faults=tests/data/faults
+
+analyze() { expect 0 analyze "$faults/model.safetensors" --backend qnnpack --qconfig qnnpack \
+    --calibrate "$faults/calibrate.npz" "$@"; }
+
+analyze --data "$faults/test.npz"
+sed -n '/^findings/,/^layer/p' "$work/stdout" | grep -E '^  [a-z]' | head -n 8 >"$work/first"
+for fault in 'outlier-weight-channel at wide' 'tiny-weight-scale at tiny' 'uncalibrated at side_1' \
+    'outlier-sample at extra_1' 'quantized-mask at softmax'; do
+    grep -qF "$fault" "$work/first" || fail "not among the first findings: $fault"
+done
+# What else is among them follows from these faults: behind the branches, and the outlier that the wide channel makes.
+! grep -vE ' at (wide|wide2|tiny|side_1|extra_1|softmax|output)( |$)' "$work/first" || fail 'a sound layer is among the first'
+[ "$(grep -c 'remedy: ' "$work/stdout")" -ge 8 ] || fail 'findings without a remedy'
+
+# On the calibration data itself the outlier sample is named.
+analyze
+says 'in sample 5 an input of the model reaches'
+
+# Caches change what is computed again, and nothing else.
+analyze --json
+mv "$work/stdout" "$work/cached"
+analyze --json --cache-memory 1 --cache-disk 1
+cmp "$work/stdout" "$work/cached" || fail 'without caches the analysis differs'
+analyze --json --cache-memory 1
+cmp "$work/stdout" "$work/cached" || fail 'with values on the disk the analysis differs'
+
+# The reference form of a file serves as well; other forms are refused.
+expect 0 quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --stop reference --no-check -o "$work/reference"
+expect 0 analyze "$work/reference" --data data/digits/test.npz --worst 3
+says 'right in float'
+refuses 1 'there is no data to analyze' analyze "$work/reference"
+expect 0 quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --no-check -o "$work/int8"
+refuses 1 'the model is quantized already' analyze "$work/int8" --backend x86 --data data/digits/test.npz

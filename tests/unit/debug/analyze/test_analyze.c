@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runs of a probe, beside the models that they stand for.
+#include <math.h>
+
+#include "debug/analyze/probe.h"
+#include "support/models.h"
+#include "support/temp.h"
+#include "support/test.h"
+#include "tare/analyze.h"
+#include "tare/session.h"
+
+typedef struct fixture {
+    tare_model *floats, *prepared, *reference;
+    tare_data *data;
+    tare_batch batch;
+} fixture;
+
+static int set_up(void **state) {
+    static fixture f;
+    tare_qconfig_mapping *mapping = NULL;
+    bool done = false;
+    const tare_data_options options = {.batch_size = 4, .sample_limit = 12};
+    temp_make(state);
+    CHECK_DONE(tare_model_read("data/digits/digits.safetensors", NULL, &f.floats, job_error()));
+    CHECK_DONE(tare_qconfig_mapping_default("qnnpack", false, -1, &mapping, job_error()));
+    const tare_prepare_options prepare = {.qconfig_mapping = mapping};
+    CHECK_DONE(tare_prepare_fx(f.floats, &prepare, &f.prepared, job_error()));
+    CHECK_DONE(tare_data_open("data/digits/test.npz", f.floats, &options, &f.data, job_error()));
+    CHECK_DONE(tare_calibrate_data(f.prepared, f.data, NULL, NULL, job_error()));
+    CHECK_DONE(tare_convert_to_reference_fx(f.prepared, NULL, &f.reference, job_error()));
+    CHECK_DONE(tare_data_rewind(f.data, job_error()));
+    CHECK_DONE(tare_data_next(f.data, &f.batch, &done, job_error()));
+    tare_qconfig_mapping_destroy(mapping);
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    fixture *f = *state;
+    tare_data_close(f->data);
+    tare_model_destroy(f->floats);
+    tare_model_destroy(f->prepared);
+    tare_model_destroy(f->reference);
+    return temp_remove(state);
+}
+
+static tare_tensor *run_model(const fixture *f, const tare_model *m) {
+    tare_session *session = NULL;
+    tare_tensor *out = NULL;
+    size_t count = 0;
+    CHECK_DONE(tare_session_create(m, NULL, &session, job_error()));
+    CHECK_DONE(tare_session_run(session, f->batch.inputs, f->batch.input_count, &out, 1, &count,
+                                job_error()));
+    tare_session_destroy(session);
+    return out;
+}
+
+static double distance(const tare_tensor *x, const tare_tensor *y) {
+    double largest = 0;
+    assert_int_equal(x->count, y->count);
+    for (int64_t i = 0; i < x->count; i++)
+        largest = fmax(largest, fabs((double)tare__f32(x)[i] - (double)tare__f32(y)[i]));
+    return largest;
+}
+
+static tare_tensor *probe_output(probe_run *r, const fixture *f) {
+    probe_outputs out = {.count = 0};
+    CHECK_DONE(tare__probe_run(r, f->batch.inputs, f->batch.input_count, &out, job_error()));
+    assert_int_equal(out.count, 1);
+    return out.tensors[0];
+}
+
+static void check_run(probe_run r, const fixture *f, const tare_model *like, double most) {
+    tare_tensor *x = probe_output(&r, f), *y = run_model(f, like);
+    assert_true(distance(x, y) <= most);
+    tare_tensor_release(x);
+    tare_tensor_release(y);
+}
+
+static void nothing_quantized_is_the_float_model_and_all_the_reference(void **state) {
+    const fixture *f = *state;
+    probe p;
+    CHECK_DONE(tare__probe_begin(&p, f->reference, 1, job_error()));
+    check_run((probe_run){.probe = &p, .mode = PROBE_FLOATS}, f, f->floats, 1e-4);
+    check_run((probe_run){.probe = &p, .mode = PROBE_ALL}, f, f->reference, 1e-4);
+    tare__probe_end(&p);
+}
+
+// What is taken from an earlier run, or from the disk, is what would have been computed.
+static void single_layers_need_no_more_than_what_depends_on_them(void **state) {
+    const fixture *f = *state;
+    probe p;
+    CHECK_DONE(tare__probe_begin(&p, f->reference, 1, job_error()));
+    for (uint64_t memory = 0; memory <= 1 << 20; memory += 1 << 19) {
+        cache_budget budget = {memory, 1 << 20};
+        value_cache floats;
+        CHECK_DONE(tare__value_cache_begin(&floats, p.id_count, &budget, job_error()));
+        probe_run all = {.probe = &p, .mode = PROBE_FLOATS, .keep = &floats};
+        tare_tensor_release(probe_output(&all, f));
+        assert_true(p.layer_count > 4);
+        for (size_t i = 0; i < p.layer_count; i++) {
+            probe_run whole = {.probe = &p, .mode = PROBE_ONLY, .layer = i};
+            probe_run part = {.probe = &p, .mode = PROBE_ONLY, .layer = i, .base = &floats};
+            tare_tensor *x = probe_output(&whole, f), *y = probe_output(&part, f);
+            assert_true(distance(x, y) == 0);
+            tare_tensor_release(x);
+            tare_tensor_release(y);
+        }
+        tare__value_cache_release(&floats);
+        assert_int_equal(budget.memory_bytes, memory);
+        assert_int_equal(budget.disk_bytes, 1 << 20);
+    }
+    tare__probe_end(&p);
+}
+
+static void the_verdict_counts_what_the_samples_say(void **state) {
+    fixture *f = *state;
+    tare_analysis *a = NULL;
+    tare_verdict v;
+    tare_layer_error layer, worst;
+    CHECK_DONE(tare_data_rewind(f->data, job_error()));
+    CHECK_DONE(tare_analyze(f->reference, f->data, NULL, &a, job_error()));
+    tare_analysis_get_verdict(a, &v);
+    assert_int_equal(v.sample_count, 12);
+    assert_true(v.has_classes && v.has_labels);
+    assert_true(v.sqnr_db > 20 && v.cosine > 0.99 && v.agreeing_count >= 11);
+    assert_true(v.float_correct >= 10 && v.quantized_correct >= 10);
+    assert_true(tare_analysis_get_worst(a, 0, &worst));
+    for (size_t i = 0; tare_analysis_get_layer(a, i, &layer); i++)
+        assert_true(worst.alone_db <= layer.alone_db || isnan(layer.alone_db));
+    tare_analysis_destroy(a);
+}
+
+static void what_is_no_reference_form_is_refused(void **state) {
+    const fixture *f = *state;
+    tare_analysis *a = NULL;
+    assert_int_equal(tare_analyze(f->floats, f->data, NULL, &a, NULL), TARE_INVALID_ARGUMENT);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_quantized_is_the_float_model_and_all_the_reference),
+        cmocka_unit_test(single_layers_need_no_more_than_what_depends_on_them),
+        cmocka_unit_test(the_verdict_counts_what_the_samples_say),
+        cmocka_unit_test(what_is_no_reference_form_is_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
