@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which default mapping fits a backend, and fits its bounds of weights.
+// Chooses the default qconfig mapping of a backend, and adapts it to the backend's bounds for
+// weights.
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two models side by side: values that belong together, and sums of how far they are apart.
+// Compares two models value by value and sums the differences.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -114,7 +114,7 @@ static tare_status check_related(const tare_debug_comparison *c, tare_error *err
                    "the models are not related: of the %zu operators that the second was made of, "
                    "%zu are in the first",
                    m->op_count, found);
-    return tare__hint(err, status, "compare a model with what was made of it, that one first");
+    return tare__hint(err, status, "pass the model first, then the model that was made from it");
 }
 
 // --- running ---

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles: numbers of the values of a model, which passes and files keep.
+// Debug handles: numbers of the values of a model, which passes and files keep.
 #include <inttypes.h>
 #include <string.h>
 

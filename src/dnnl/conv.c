@@ -196,10 +196,10 @@ static float_conv slice(const float_conv *c, size_t index, size_t count, float_p
     if (is_pointwise(c)) return slice_pixels(c, index, count, part);
     const part_range rows = tare__part_range(c->out[1], count, index);
     int64_t begin = rows.first;
-    const float_conv band = tare__float_conv_rows(c, rows.first, rows.end, &begin);
+    const float_conv block = tare__float_conv_rows(c, rows.first, rows.end, &begin);
     part->at.x_first = begin * c->in[2] * c->in_channels;
     part->at.y_first = rows.first * c->out[2] * c->out_channels;
-    return band;
+    return block;
 }
 
 // The last one takes the channels that fill no block.

@@ -62,8 +62,8 @@ static int64_t row_elements(const float_conv *c) {
 
 // The rows of its input, from *first to *last, that some rows of a link see.
 static void seen(const float_conv *c, int64_t *first, int64_t *last) {
-    const float_conv band = tare__float_conv_rows(c, *first, *last, first);
-    *last = *first + band.in[1];
+    const float_conv block = tare__float_conv_rows(c, *first, *last, first);
+    *last = *first + block.in[1];
 }
 
 static bool is_same(const row_block_form *f, const row_block_form *g) {

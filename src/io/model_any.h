@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model file of any format that is known, told apart by its bytes.
+// Reads a model file of any known format, which its first bytes tell.
 #ifndef IO_MODEL_ANY_H
 #define IO_MODEL_ANY_H
 

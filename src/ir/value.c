@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values: what all kinds share, so that nobody else needs a switch over them.
+// Operations on values that are the same for all kinds.
 #include "ir/value.h"
 
 #include <string.h>

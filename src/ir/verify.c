@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifier: every promise that graph.h makes about a graph, checked. Readers call it on what
-// they built, passes on what they hand out.
+// The verifier checks every invariant of graph.h. Readers call it on graphs that they built, passes
+// on graphs that they return.
 #include <string.h>
 
 #include "core/memory/alloc.h"

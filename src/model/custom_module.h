@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom modules: what a float module becomes when it is observed, and what that becomes when it is
+// Custom modules: the classes that replace a float module when it is observed and when it is
 // quantized.
 #ifndef MODEL_CUSTOM_MODULE_H
 #define MODEL_CUSTOM_MODULE_H

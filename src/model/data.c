@@ -353,10 +353,9 @@ tare_status tare_arrays_check_path(const char *path, tare_error *err) {
     if (strcmp(path, "-") == 0) return TARE_OK;
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (tare__ends_with(path, endings[i])) return TARE_OK;
-    return tare__hint(err,
-                      tare__fail(err, TARE_INVALID_ARGUMENT,
-                                 "the format cannot be told from the name '%s'", path),
-                      "end it in .npz, .npy or .safetensors");
+    return tare__hint(
+        err, tare__fail(err, TARE_INVALID_ARGUMENT, "the name '%s' does not say the format", path),
+        "end it in .npz, .npy or .safetensors");
 }
 
 static tare_status write_map(const char *path, const map *arrays, tare_error *err) {

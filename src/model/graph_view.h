@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public view of a graph, for those who hand out parts of one.
+// The public view of a graph, for functions that return nodes or values of one.
 #ifndef MODEL_GRAPH_VIEW_H
 #define MODEL_GRAPH_VIEW_H
 

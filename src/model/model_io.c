@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model files: the tree and graph as io writes them, and what the flow knows beside.
+// Model files: io writes the tree and the graph; this adds the flow's data.
 #include <string.h>
 
 #include "core/memory/alloc.h"

@@ -173,5 +173,6 @@ tare_status tare_model_check_requests(const tare_model *model, tare_error *err) 
                             "the whole model was asked for, but all %zu operators stay float, "
                             "the first '%s' (%s): %s",
                             r.count, name, about->columns[NODE_OPERATOR], reason);
-    return tare__hint(err, status, "tare explain MODEL --node %s says what was tried", name);
+    return tare__hint(err, status, "tare explain MODEL --node %s shows which patterns were tried",
+                      name);
 }

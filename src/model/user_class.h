@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Module classes of a user's own, as rows beside the built-in ones.
+// Module classes that users register, as rows beside the built-in ones.
 #ifndef MODEL_USER_CLASS_H
 #define MODEL_USER_CLASS_H
 

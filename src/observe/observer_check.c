@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no observer can be, whoever made it: a range that holds nothing, scales that divide by zero.
+// Checks that hold for every observer: a range that is not empty, scales that are not zero.
 #include <math.h>
 
 #include "observe/observer.h"

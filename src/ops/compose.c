@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of composed forwards, and who owns their results.
+// The calls of composed operators, and the ownership of their results.
 #include "ops/compose.h"
 
 #include <stdio.h>

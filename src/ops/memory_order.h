@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order torch would keep a tensor. Ours lie in the order of their dimensions, but torch's
-// averages of quantized values round by how they lie, and convolutions on quantized values leave
-// channels innermost.
+// The memory order that torch would give a tensor. Ours are always in the order of their
+// dimensions, but torch's averages of quantized values round differently for each order, and its
+// convolutions of quantized values give channels last.
 #ifndef OPS_MEMORY_ORDER_H
 #define OPS_MEMORY_ORDER_H
 

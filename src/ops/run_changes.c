@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether runs change a model, told from its graphs and modules.
+// Decides from a model's graphs and modules whether running it changes it.
 #include "ops/run_changes.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ComposableQuantizer: quantizers in a row. None may touch what an earlier one said; what it adds
-// to an annotation in place is allowed, as in torchao.
+// ComposableQuantizer applies several quantizers in order. None may replace an annotation of an
+// earlier one; adding to an annotation in place is allowed, as in torchao.
 #include <string.h>
 
 #include "core/memory/alloc.h"

@@ -113,8 +113,9 @@ tare_status tare_quantizer_create_leveled(const tare_quantizer_class *quantizer_
                                           const tare_quantizer_settings *settings,
                                           tare_quantizer **out, tare_error *err) {
     if (annotate_level == NULL || settings == NULL)
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "a quantizer with settings needs these and what annotates by them");
+        return tare__fail(
+            err, TARE_INVALID_ARGUMENT,
+            "a quantizer with settings needs the settings and a function that annotates by them");
     leveled *q = tare__alloc_zeroed(1, sizeof *q);
     if (q == NULL) return tare__out_of_memory(err);
     tare__struct_copy(&q->class, sizeof q->class, quantizer_class);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantizers: a class and what it works on.
+// Quantizers: a class and its data.
 #ifndef QUANTIZERS_QUANTIZER_H
 #define QUANTIZERS_QUANTIZER_H
 

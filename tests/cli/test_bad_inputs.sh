@@ -138,7 +138,7 @@ done
 bad 1 'folder.npz' 'the folder has no data in it' run "$digits" --input "$work/folder.npz"
 bad 1 'mixed' "'notes.doc' is none of" run "$digits" --input "$work/mixed"
 bad 1 'missing.npz' 'No such file' run "$digits" --input "$work/missing.npz"
-bad 1 'README' 'cannot be told from its name' run "$digits" --input README.md
+bad 1 'README' 'does not say which kind of data it is' run "$digits" --input README.md
 bad 1 'z=' "'z' is no input of the model" run "$digits" --input "z=$test_data"
 bad 1 'missing.txt' 'No such file' run "$digits" --input "x=$work/good.npy,labels=$work/missing.txt"
 printf '1\n77\n' >"$work/range.txt"
@@ -333,7 +333,7 @@ bad 1 "$work/folder" 'found a folder' quantize "$digits" --backend x86 --calibra
 bad 1 "$work/no/out" 'No such file' quantize "$digits" --backend x86 --calibrate $train -o "$work/no/out"
 bad 1 "$digits/out" 'Not a directory' export "$digits" --to tare -o "$digits/out"
 bad 1 "$digits" 'Not a directory' quantize "$digits" --backend x86 --calibrate $train --report "$digits" -o "$out"
-bad 1 'out.txt' 'from the name' run "$digits" --input $test_data --output "$work/out.txt"
+bad 1 'out.txt' 'does not say the format' run "$digits" --input $test_data --output "$work/out.txt"
 bad 1 'folder' '' calibrate "$work/prepared" --data $train -o "$work/folder"
 
 # An output that is an input.

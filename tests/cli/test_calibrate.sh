@@ -88,7 +88,7 @@ cmp "$work/one.state" "$work/two.state" || fail "the shards of a program show"
 expect 0 quantize "$work/exported" --state "$work/two.state" -o "$work/merged"
 expect 0 quantize "$work/exported" --calibrate random:40:1 --no-check -o "$work/direct"
 cmp "$work/direct" "$work/merged" || fail "a state in between changes the program"
-refuses 1 "the state belongs to another model, whose node is" \
+refuses 1 "the state belongs to another model: its node is" \
     quantize "$work/own" --backend x86 --state "$work/two.state" -o "$work/out"
 
 # A killed job goes on where it was, to the same bytes.

@@ -60,7 +60,7 @@ expect 0 run "$int8" --input "$test_data" --limit 3 --output "$work/three.safete
 cmp "$work/base.npz" "$work/fed.npz"
 
 # What could not be written is said before anything is read.
-refuses 1 'from the name' run no_such_model --input "$test_data" --output "$work/out.txt"
+refuses 1 'does not say the format' run no_such_model --input "$test_data" --output "$work/out.txt"
 refuses 1 'found a folder' quantize no_such_model --backend x86 -o "$work"
 refuses 1 'No such file' quantize no_such_model --backend x86 -o "$work/no_such/out"
 refuses 1 'Not a directory' quantize no_such_model --backend x86 --report "$test_data" -o "$work/out"

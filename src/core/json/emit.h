@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON out, value by value, one per line and indented by one blank per level (as Python's
-// json.dumps(.., indent=1) writes it). Commas are the emitter's business.
+// Writes JSON value by value, one per line, indented by one blank per level (as Python's
+// json.dumps(.., indent=1)). The emitter sets the commas.
 #ifndef CORE_JSON_EMIT_H
 #define CORE_JSON_EMIT_H
 

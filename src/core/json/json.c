@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON in: reads that know where in the document they are.
+// Reads JSON values and keeps the path of each in the document for error messages.
 #include "core/json/json.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON in: text to jansson's values, and reads whose every complaint names the JSON path.
+// Reads JSON: text to jansson's values, and typed reads whose error messages name the JSON path.
 #ifndef CORE_JSON_JSON_H
 #define CORE_JSON_JSON_H
 

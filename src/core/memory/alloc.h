@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way to memory, which is the system's (core/system/system.h). Sizes are checked for
-// overflow; NULL means memory is gone.
+// Every allocation goes through these functions, which call the system's (core/system/system.h).
+// Sizes are checked for overflow; NULL means that memory is exhausted.
 #ifndef CORE_MEMORY_ALLOC_H
 #define CORE_MEMORY_ALLOC_H
 

@@ -51,7 +51,7 @@ tare_status tare__budget_take(memory_budget *b, uint64_t bytes, const char *what
         return TARE_OK;
     }
     tare__fail(err, TARE_LIMIT_EXCEEDED,
-               "%s would take %s of memory, beside %s that are taken; the limit is %s", what,
+               "%s would take %s of memory, with %s already in use; the limit is %s", what,
                tare__bytes_text(bytes, needed), tare__bytes_text(b->used, used),
                tare__bytes_text(b->limit, limit));
     return tare__budget_hint(err, TARE_LIMIT_EXCEEDED);

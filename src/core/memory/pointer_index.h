@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers by address, in an arena: what a pass knows of many objects, found in constant time.
+// An index from addresses to numbers, in an arena: a pass finds its data about an object in
+// constant time.
 #ifndef CORE_MEMORY_POINTER_INDEX_H
 #define CORE_MEMORY_POINTER_INDEX_H
 

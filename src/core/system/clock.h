@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time that only goes on.
+// A monotonic clock.
 #ifndef CORE_SYSTEM_CLOCK_H
 #define CORE_SYSTEM_CLOCK_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small hash table per storage, behind one lock that is held while a thing is made: two threads
-// that want the same thing shall not both make it.
+// A small hash table per storage, behind one lock that is held while an item is created, so that
+// two threads that need the same item create it once.
 #include "core/tensor/derived.h"
 
 #include <pthread.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is made of a storage's bytes and shared by all who need it (weights in the order of a
-// kernel): made once, by whoever asks first, and kept until the last user lets it go. Safe for any
-// number of threads.
+// Data that is derived from the bytes of a storage and shared by all its users (weights in a
+// kernel's order): created by the first user, released with the last one. Thread-safe.
 #ifndef CORE_TENSOR_DERIVED_H
 #define CORE_TENSOR_DERIVED_H
 

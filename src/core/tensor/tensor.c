@@ -213,8 +213,9 @@ static tare_status check_shape(tare_dtype dtype, int ndim, const int64_t *shape,
         return TARE_OK;
     char found[200];
     tare__shape_text(ndim, shape, found, sizeof found);
-    return tare__fail(err, TARE_INVALID_ARGUMENT,
-                      "expected sizes >= 0 whose bytes can be counted, found shape %s", found);
+    return tare__fail(
+        err, TARE_INVALID_ARGUMENT,
+        "expected sizes >= 0 whose product in bytes does not overflow, found shape %s", found);
 }
 
 static tare_status check_qparams(tare_dtype dtype, int ndim, const int64_t *shape, const qparams *q,
@@ -231,7 +232,8 @@ static tare_status check_qparams(tare_dtype dtype, int ndim, const int64_t *shap
     }
     if (q->axis < 0 || q->axis >= ndim)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "channel axis %d lies outside a tensor of %d dimensions", q->axis, ndim);
+                          "channel axis %d is out of range for a tensor of %d dimensions", q->axis,
+                          ndim);
     if (shape[q->axis] != q->count)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "axis %d has %" PRId64 " channels, but there are %" PRId64 " scales",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures of threads that share out items: of several, that of the first item counts, as if the
-// items had come one by one.
+// Failures of items that threads process in parallel: the failure of the first item is reported, as
+// if the items had been processed in order.
 #ifndef CORE_THREADS_ITEM_FAILURE_H
 #define CORE_THREADS_ITEM_FAILURE_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processors threads run on, by the system's numbers.
+// The processors that threads may run on, by the system's numbers.
 #ifndef CORE_THREADS_PROCESSORS_H
 #define CORE_THREADS_PROCESSORS_H
 

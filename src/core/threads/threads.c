@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of threads without locks. The parts of a piece of work are dealt out in ranges, one for
-// each thread, so that a thread meets the same rows in layer after layer; who is done with its own
-// takes from others'. Threads that wait look for work for some microseconds, a while longer within
+// A thread pool without locks. The items of a job are divided into one contiguous range per thread,
+// so that a thread gets the same rows in layer after layer; a thread that has finished its range
+// takes items from the ranges of others. Waiting threads spin for some microseconds, longer within
 // a run, and then sleep: steps follow each other sooner than a sleeper wakes up.
 #include "core/threads/threads.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of threads that sleep until there is work. Its owner is the only one who hands out work,
-// and works along.
+// A pool of threads that sleep until there is work. Only the owner submits work, and it takes part
+// in it.
 #ifndef CORE_THREADS_THREADS_H
 #define CORE_THREADS_THREADS_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linux waits for words itself (futex(2)); elsewhere a condition stands for all words.
+// Waits until a word changes: by futex(2) on Linux, elsewhere by one condition variable for all
+// words.
 #define _DEFAULT_SOURCE // syscall
 #include "core/threads/wait.h"
 

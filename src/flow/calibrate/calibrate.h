@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calibration inside the library: what is the same for every way of running a prepared model.
+// Calibration inside the library: what all executors of a prepared model share.
 #ifndef FLOW_CALIBRATE_CALIBRATE_H
 #define FLOW_CALIBRATE_CALIBRATE_H
 

@@ -213,7 +213,7 @@ static tare_status refuse_unfinished(const calibration *c, tare_error *err) {
     tare__fail(err, TARE_INVALID_ARGUMENT,
                "the state is not finished: it has seen %" PRId64 " samples of '%s'",
                c->sample_count, c->data);
-    return tare__hint(err, TARE_INVALID_ARGUMENT, "tare calibrate --resume goes on with it");
+    return tare__hint(err, TARE_INVALID_ARGUMENT, "continue with tare calibrate --resume");
 }
 
 static tare_status check_shards(const calibration *a, const calibration *b, tare_error *err) {

@@ -150,7 +150,7 @@ static tare_status other_part(const char *what, const char *ours, const char *th
                           "the state belongs to another model, which lacks the %s '%s'", what,
                           ours);
     return tare__fail(err, TARE_INVALID_ARGUMENT,
-                      "the state belongs to another model, whose %s is '%s' where here it is '%s'",
+                      "the state belongs to another model: its %s is '%s', this model's is '%s'",
                       what, theirs, ours);
 }
 

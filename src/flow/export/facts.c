@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: what the quantizer said of every node and edge, kept for explain.
+// Prepare: keeps what the quantizer said about every node and edge, for explain.
 #include <string.h>
 
 #include "flow/edge_facts.h"

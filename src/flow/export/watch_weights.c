@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers of weights need no data: what they watch is in the model. Those that calibration has
-// not reached see it at convert, so that what is dynamic or weight-only needs no calibration.
-// torch converts such models with a scale of 1.
+// Observers of weights need no calibration data. Those that calibration has not run see their
+// weight at convert, so that dynamic and weight-only models need no calibration. torch converts
+// such models with a scale of 1.
 #include "flow/export/convert.h"
 #include "observe/classes/builtin.h"
 #include "observe/fake_quantize.h"

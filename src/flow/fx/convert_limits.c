@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convert: what a backend demands of scales and zero points, beyond what torch's DTypeConfig
-// checks. The values are known only here, after calibration.
+// Convert: checks what a backend requires of scales and zero points beyond torch's DTypeConfig. The
+// values are known only here, after calibration.
 #include <inttypes.h>
 #include <math.h>
 

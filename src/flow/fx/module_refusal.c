@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which weighted modules convert leaves float (torch's _is_qconfig_supported_by_dtype_configs).
-// Prepare asks, too, so that a preview tells what convert is going to do.
+// Prepare asks the same, so that a preview shows what convert will do.
 #include "flow/fx/module_refusal.h"
 
 #include "observe/dtype_roles.h"

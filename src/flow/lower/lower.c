@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of models that come quantized, whoever quantized them.
+// Lowering of models that are quantized already, by tare or by others.
 #include "flow/lower/lower.h"
 
 #include "core/struct_size.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the kind of source by what the spec looks like, and holds what all kinds check.
+// Chooses the kind of data source from the spec, and checks what all kinds share.
 #include "io/data/data.h"
 
 #include <inttypes.h>

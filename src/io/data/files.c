@@ -81,7 +81,7 @@ static tare_status unknown_kind(const data_source *s, tare_error *err) {
             return refuse_name(s, "the name", length, s->spec, err);
         tare__fail(err, TARE_IO, "cannot open: %s", strerror(reason));
     } else {
-        tare__fail(err, TARE_INVALID_ARGUMENT, "the kind of data cannot be told from its name");
+        tare__fail(err, TARE_INVALID_ARGUMENT, "the name does not say which kind of data it is");
     }
     return tare__hint(
         err, TARE_INVALID_ARGUMENT,

@@ -185,8 +185,9 @@ static tare_status check_input(const data_input *input, tare_error *err) {
     if (dtype == TARE_FLOAT32 || dtype == TARE_BOOL || (is_integer && input->bound > 0))
         return TARE_OK;
     tare__fail(err, TARE_UNSUPPORTED,
-               is_integer ? "input '%s' is of %s, and no embedding that reads it tells its range"
-                          : "input '%s' is of %s; random data is float32, integers or bools",
+               is_integer
+                   ? "input '%s' has dtype %s, and no embedding reads it, so its range is unknown"
+                   : "input '%s' is of %s; random data is float32, integers or bools",
                input->name, tare_dtype_name(dtype));
     return tare__hint(err, TARE_UNSUPPORTED, "give an array for it: %s=FILE.npy,NAME=random:N",
                       input->name);

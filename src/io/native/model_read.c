@@ -59,8 +59,8 @@ static tare_status find_parent(reader *r, const json_at *at, const char *path, m
         m = tare__module_child_n(m, begin, length);
         if (m == NULL)
             return tare__json_fail(at, r->err,
-                                   "'%s' stands in '%.*s', which is not listed before it", path,
-                                   (int)(begin + length - path), path);
+                                   "the parent of module '%s', '%.*s', is not listed before it",
+                                   path, (int)(begin + length - path), path);
         begin += length + 1;
     }
     *parent = m;
@@ -80,8 +80,8 @@ static tare_status bind(reader *r, const json_at *at, const char *path, module *
         const char *above = tare__arena_strndup(&r->scratch, path, i);
         if (above == NULL) return tare__out_of_memory(r->err);
         if (tare__module_find(r->root, above)->refcount > 1)
-            return tare__json_fail(at, r->err, "'%s' stands in '%s', which is shared already", path,
-                                   above);
+            return tare__json_fail(
+                at, r->err, "the parent of module '%s', '%s', is a shared module", path, above);
     }
     return tare__module_set_child(parent, leaf, m, r->err);
 }
@@ -298,7 +298,7 @@ static tare_status read_tensor(reader *r, const json_at *at, bool is_parameter) 
     TARE_TRY(split_name(r, name, &path, &leaf));
     module *m = tare__module_find(r->root, path);
     if (m == NULL || *leaf == '\0')
-        return tare__json_fail(at, r->err, "tensor '%s' stands in no module of this model", name);
+        return tare__json_fail(at, r->err, "tensor '%s' belongs to no module of this model", name);
     if (tare__module_has_tensor(m, leaf))
         return tare__json_fail(at, r->err, "tensor '%s' is listed twice", name);
     tare_tensor *t = NULL;
@@ -513,10 +513,10 @@ static tare_status finish_modules(reader *r) {
 // --- the whole ---
 
 static tare_status check_format(const json_at *top, tare_error *err) {
-    static const char *const keys[] = {"format",  "version",    "class_name", "training",
-                                       "modules", "parameters", "buffers",    "aliases",
-                                       "nodes",   "codegen",    "names",      "quantized",  "state",
-                                       "record",  "tare",       "packed",     NULL};
+    static const char *const keys[] = {
+        "format",  "version", "class_name", "training", "modules", "parameters",
+        "buffers", "aliases", "nodes",      "codegen",  "names",   "quantized",
+        "state",   "record",  "tare",       "packed",   NULL};
     const json_at format_at = tare__json_get(top, "format");
     const json_at version_at = tare__json_get(top, "version");
     const char *format = NULL;

@@ -150,7 +150,7 @@ static tare_status read_tagged(const reader *r, const json_at *at, value *out) {
         if (!tare__json_has(at, tags[i].key)) continue;
         const size_t keys = tags[i].kind == VALUE_SCALAR ? 2 : 1;
         if (json_object_size(at->value) != keys)
-            return tare__json_fail(at, r->err, "unexpected keys beside '%s'", tags[i].key);
+            return tare__json_fail(at, r->err, "unexpected keys next to '%s'", tags[i].key);
         const json_at inside = tare__json_get(at, tags[i].key);
         return tags[i].read(r, &inside, tags[i].kind, out);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program's file says beside its graph.
+// What a program's file holds beside its graph.
 // Private to io/pt2.
 #ifndef IO_PT2_ABOUT_H
 #define IO_PT2_ABOUT_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program says beside its computation: shapes, the modules that were running, sources.
+// A program's metadata: shapes, the modules that were running, source lines.
 // Private to io/pt2.
 #ifndef IO_PT2_META_H
 #define IO_PT2_META_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes of observers over floats: extremes, and counts by bins. Loops of several instruction sets
-// and threads may stand behind them; what comes out is the same for all.
+// Passes over floats for observers: minimum, maximum, and counts per histogram bin. Implementations
+// for several instruction sets and any number of threads give the same result.
 #ifndef OBSERVE_CLASSES_SCAN_H
 #define OBSERVE_CLASSES_SCAN_H
 

@@ -135,7 +135,7 @@ static tare_status stand_in(op_call *call, size_t i, const char *name, stand_ins
     *made = (value){.kind = VALUE_TENSOR, .as.tensor = t};
     s->count++;
     if (!is_alike(made, call->param[i]->as.tensor))
-        return tare__call_fail(call, "what quantizes '%s' changes its shape or dtype", name);
+        return tare__call_fail(call, "the quantization of '%s' changes its shape or dtype", name);
     call->param[i] = made;
     return TARE_OK;
 }

@@ -42,7 +42,8 @@ static tare_status plan_select_scatter(op_call *call, gather *g) {
     TARE_TRY(tare__call_dim(call, 2, 0, g->ndim, &dim));
     TARE_TRY(tare__call_int(call, 3, 0, &index));
     if (g->ndim == 0 || index < -g->size[dim] || index >= g->size[dim])
-        return tare__call_fail(call, "index %lld lies outside of the dimension", (long long)index);
+        return tare__call_fail(call, "index %lld is out of range of the dimension",
+                               (long long)index);
     g->offset += (index < 0 ? index + g->size[dim] : index) * g->stride[dim];
     tare__gather_drop(g, dim);
     g->out_ndim = g->ndim;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lint of files of rules: what is allowed, but cannot mean what was meant.
+// Lint of files of rules: finds entries that are valid but probably mistakes.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

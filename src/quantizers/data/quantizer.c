@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of rules at work: level by level, rule by rule; what is marked is passed over.
+// Applies a file of rules, level by level and rule by rule; nodes that are annotated already are
+// skipped.
 #include <string.h>
 
 #include "config/qspec.h"

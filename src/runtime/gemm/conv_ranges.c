@@ -65,28 +65,28 @@ static tare_status find_all_groups(const conv_windows *w, tap_group *groups[SPAT
     return TARE_OK;
 }
 
-tare_status tare__conv_ranges_create(const conv_windows *w, bool leaves_out, bool by_line,
+tare_status tare__conv_ranges_create(const conv_windows *w, bool leaves_out, bool by_row,
                                      conv_ranges *out, tare_error *err) {
     tap_group *groups[SPATIAL] = {NULL};
     const tare_status status = find_all_groups(w, groups, err);
     const bool is_plane = w->pieces * w->planes * w->out_depth == 1 && groups[D] == NULL;
-    const bool takes_lines = leaves_out && is_plane && !w->reflects;
-    const bool takes_columns = takes_lines && !by_line && w->out_width <= MOST_WIDTH;
+    const bool takes_rows = leaves_out && is_plane && !w->reflects;
+    const bool takes_columns = takes_rows && !by_row && w->out_width <= MOST_WIDTH;
     *out = (conv_ranges){.width = w->out_width,
                          .pixels = tare__conv_window_pixels(w),
                          .rows = w->pieces * w->planes * w->rows,
                          .columns = w->columns,
-                         .by_line = by_line,
+                         .by_row = by_row,
                          .is_inside = groups[D] == NULL && groups[H] == NULL && groups[W] == NULL,
-                         .line_groups = takes_lines ? groups[H] : NULL,
+                         .row_groups = takes_rows ? groups[H] : NULL,
                          .column_groups = takes_columns ? groups[W] : NULL};
     for (int d = 0; d < SPATIAL; d++)
-        if (groups[d] != out->line_groups && groups[d] != out->column_groups) tare__free(groups[d]);
+        if (groups[d] != out->row_groups && groups[d] != out->column_groups) tare__free(groups[d]);
     return status;
 }
 
 void tare__conv_ranges_release(conv_ranges *r) {
-    tare__free(r->line_groups);
+    tare__free(r->row_groups);
     tare__free(r->column_groups);
     *r = (conv_ranges){0};
 }
@@ -95,38 +95,38 @@ void tare__conv_ranges_release(conv_ranges *r) {
 static conv_range rows_at(const conv_ranges *r, size_t pixel, size_t last) {
     const size_t image = pixel / r->pixels * r->pixels;
     conv_range out = {.first = pixel,
-                      .lines = 1,
-                      .apart = 1,
+                      .image_rows = 1,
+                      .pixel_stride = 1,
                       .rows = r->rows,
                       .columns = r->columns,
                       .is_inside = r->is_inside};
     size_t end = last;
-    if (r->line_groups != NULL) {
-        const tap_group *g = r->line_groups;
+    if (r->row_groups != NULL) {
+        const tap_group *g = r->row_groups;
         while ((pixel - image) / r->width >= g->end) g++;
         out.row = g->tap;
         out.rows = g->taps;
         end = tare__least(end, image + g->end * r->width);
     }
     if (r->column_groups != NULL) end = tare__least(end, image + r->pixels);
-    if (r->by_line) end = tare__least(end, pixel - pixel % r->width + r->width);
+    if (r->by_row) end = tare__least(end, pixel - pixel % r->width + r->width);
     out.count = end - pixel;
     return out;
 }
 
-// Whole lines without what is beside a group of columns; they go along the longer side.
+// Whole image rows without the pixels beside a group of columns; the longer side is the inner loop.
 static void take_columns(const conv_ranges *r, const tap_group *g, conv_range *range) {
-    const size_t lines = range->count / r->width, count = g->end - g->first;
-    const bool goes_down = count < lines;
+    const size_t image_rows = range->count / r->width, count = g->end - g->first;
+    const bool goes_down = count < image_rows;
     range->first += g->first;
     range->column = g->tap;
     range->columns = g->taps;
     range->is_inside = true;
     range->goes_down = goes_down;
-    range->lines = goes_down ? count : lines;
-    range->line_apart = goes_down ? 1 : r->width;
-    range->count = goes_down ? lines : count;
-    range->apart = goes_down ? r->width : 1;
+    range->image_rows = goes_down ? count : image_rows;
+    range->image_row_stride = goes_down ? 1 : r->width;
+    range->count = goes_down ? image_rows : count;
+    range->pixel_stride = goes_down ? r->width : 1;
 }
 
 bool tare__conv_ranges_next(range_walk *walk, conv_range *out) {
@@ -161,7 +161,7 @@ void tare__conv_range_list(const conv_windows *w, const conv_range *range, const
     const size_t down = w->stride[H] * w->width, right = w->stride[W];
     const size_t apart = (range->goes_down ? down : right) * w->channels;
     output_place at = tare__conv_output_place(w, pixel);
-    for (; count > 0; tare__conv_next_line(w, &at)) {
+    for (; count > 0; tare__conv_next_row(w, &at)) {
         const uint8_t *from = images + tap_at(w, range, &at);
         const size_t here = range->goes_down ? count : tare__least(count, w->out_width - at.column);
         for (size_t i = 0; i < here; i++) to[i] = from + i * apart;

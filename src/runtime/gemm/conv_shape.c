@@ -47,7 +47,7 @@ output_place tare__conv_output_place(const conv_windows *w, size_t pixel) {
                           .column = pixel % w->out_width};
 }
 
-void tare__conv_next_line(const conv_windows *w, output_place *at) {
+void tare__conv_next_row(const conv_windows *w, output_place *at) {
     at->column = 0;
     if (++at->row < w->out_height) return;
     at->row = 0;
@@ -69,25 +69,25 @@ static const uint8_t *row_of(const conv_windows *w, const uint8_t *plane, ptrdif
     return plane != NULL && y >= 0 ? plane + (size_t)y * w->width * w->channels : NULL;
 }
 
-// What a line of windows beside each other meets: `count` of them, from the one that begins at
+// What a row of adjacent windows reads: `count` of them, from the one that begins at
 // `left` on.
-typedef struct window_line {
+typedef struct window_row {
     ptrdiff_t top, left;
     size_t count;
-} window_line;
+} window_row;
 
 // Columns of a row of the image: `count` that are `stride` apart, from the one at `left` on.
-typedef struct column_line {
+typedef struct column_row {
     const uint8_t *row; // NULL: it lies in the padding
     ptrdiff_t left;
     size_t stride, count;
     inner_positions inner;
-} column_line;
+} column_row;
 
 // to[i * step]: of column i. Steps are constants where it matters.
 static inline __attribute__((always_inline)) void list_line(const conv_windows *w,
                                                             const uint8_t *padding,
-                                                            const column_line *c, size_t step,
+                                                            const column_row *c, size_t step,
                                                             const uint8_t **to) {
     const size_t count = c->count, apart = c->stride * w->channels;
     const size_t end = c->row != NULL ? c->inner.end : 0;
@@ -109,16 +109,16 @@ static inline __attribute__((always_inline)) void list_line(const conv_windows *
     for (size_t i = end; i < count; i++) to[i * step] = padding;
 }
 
-// A plane of a line's windows; NULL: it lies in the padding.
+// A plane of a row of windows; NULL: it lies in the padding.
 static void list_plane(const conv_windows *w, const window_list *list, const uint8_t *plane,
-                       const window_line *line, const uint8_t **to) {
+                       const window_row *windows, const uint8_t **to) {
     for (size_t j = 0; j < w->columns; j++) {
-        column_line c = {.left = line->left + (ptrdiff_t)(j * w->step[W]),
-                         .stride = w->stride[W],
-                         .count = line->count};
+        column_row c = {.left = windows->left + (ptrdiff_t)(j * w->step[W]),
+                        .stride = w->stride[W],
+                        .count = windows->count};
         c.inner = tare__conv_inner(w->width, c.left, c.stride, c.count);
         for (size_t i = 0; i < w->rows; i++) {
-            c.row = row_of(w, plane, line->top + (ptrdiff_t)(i * w->step[H]));
+            c.row = row_of(w, plane, windows->top + (ptrdiff_t)(i * w->step[H]));
             list_line(w, list->padding, &c, 1, to + (i * w->columns + j) * list->tap_step);
         }
     }
@@ -127,18 +127,18 @@ static void list_plane(const conv_windows *w, const window_list *list, const uin
 void tare__conv_windows_list(const conv_windows *w, const window_list *list, const uint8_t **to) {
     const size_t plane_taps = w->rows * w->columns * list->tap_step;
     output_place at = tare__conv_output_place(w, list->first);
-    for (size_t left = list->count; left > 0; tare__conv_next_line(w, &at)) {
+    for (size_t left = list->count; left > 0; tare__conv_next_row(w, &at)) {
         const uint8_t *image = list->images + at.image * tare__conv_image_quantized(w);
         const ptrdiff_t front = (ptrdiff_t)(at.plane * w->stride[D]) - w->front;
         const size_t here = w->out_width - at.column;
-        const window_line line = {.top = (ptrdiff_t)(at.row * w->stride[H]) - w->above,
-                                  .left = (ptrdiff_t)(at.column * w->stride[W]) - w->before,
-                                  .count = here < left ? here : left};
+        const window_row row = {.top = (ptrdiff_t)(at.row * w->stride[H]) - w->above,
+                                .left = (ptrdiff_t)(at.column * w->stride[W]) - w->before,
+                                .count = here < left ? here : left};
         for (size_t i = 0; i < w->pieces * w->planes; i++)
-            list_plane(w, list, plane_of(w, image, front, i % w->planes), &line,
+            list_plane(w, list, plane_of(w, image, front, i % w->planes), &row,
                        to + i * plane_taps);
-        left -= line.count;
-        to += line.count;
+        left -= row.count;
+        to += row.count;
     }
 }
 
@@ -148,9 +148,9 @@ void tare__conv_columns_list(const conv_windows *w, const column_list *list, con
     const ptrdiff_t front = (ptrdiff_t)(list->plane * w->stride[D]) - w->front;
     const ptrdiff_t top = (ptrdiff_t)(list->row * w->stride[H]) - w->above;
     const bool has_planes = w->pieces * w->planes > 1;
-    column_line c = {.left = (ptrdiff_t)(list->first * w->stride[W]) - w->before,
-                     .stride = 1,
-                     .count = list->column_count};
+    column_row c = {.left = (ptrdiff_t)(list->first * w->stride[W]) - w->before,
+                    .stride = 1,
+                    .count = list->column_count};
     c.inner = tare__conv_inner(w->width, c.left, c.stride, c.count);
     for (size_t i = 0; i < list->column_step; i++) {
         const size_t row = has_planes ? i % w->rows : i;

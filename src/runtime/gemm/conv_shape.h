@@ -50,8 +50,8 @@ typedef struct output_place {
 } output_place;
 output_place tare__conv_output_place(const conv_windows *w,
                                      size_t pixel); // counted over all images
-/// To the first pixel of the next line.
-void tare__conv_next_line(const conv_windows *w, output_place *at);
+/// To the first pixel of the next image row.
+void tare__conv_next_row(const conv_windows *w, output_place *at);
 /// Windows that are single pixels which follow each other, all of an image.
 bool tare__conv_windows_are_flat(const conv_windows *w);
 /// Where position `at` of `size` lies in the image; -1: in the padding.

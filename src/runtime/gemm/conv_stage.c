@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of staged images. Those of windows have most rows in common with the line before, which has
+// Staged images. A row of staged windows has most rows in common with the one before, which has
 // put them beside each other already.
 #include "runtime/gemm/conv_stage.h"
 
@@ -52,7 +52,7 @@ size_t tare__conv_stage_bytes(const conv_stage *s) {
     return tare__round_up(tare__conv_image_quantized(&s->to) + WORD, ALIGNMENT);
 }
 
-static size_t line_bytes(const conv_stage *s) {
+static size_t windows_bytes(const conv_stage *s) {
     return s->to.width * s->to.channels;
 }
 
@@ -107,12 +107,12 @@ static void stage_row(const staging *g, const row_place *at, uint8_t *to) {
 void tare__conv_stage_image(const staging *g, size_t image, uint8_t *to) {
     const conv_stage *s = g->stage;
     const unsigned char *end = to + tare__conv_stage_bytes(s);
-    for (size_t i = 0; i < s->to.depth * s->to.height; i++, to += line_bytes(s))
+    for (size_t i = 0; i < s->to.depth * s->to.height; i++, to += windows_bytes(s))
         stage_row(g, &(row_place){image, i / s->to.height, i % s->to.height}, to);
     memset(to, 0, (size_t)(end - to)); // what the last words read beside their quantized values
 }
 
-// --- lines of windows ---
+// --- rows of windows ---
 
 struct staged_rows {
     const staging *g;
@@ -122,62 +122,62 @@ struct staged_rows {
 };
 
 // So many, one that was met before, and rows that new ones are made of.
-static size_t most_lines(const conv_stage *s, size_t pixels) {
+static size_t most_rows(const conv_stage *s, size_t pixels) {
     return tare__ceil_div(pixels - 1, s->to.out_width) + 2;
 }
 
-static size_t lines_bytes(const conv_stage *s, size_t most) {
-    return tare__round_up(most * line_bytes(s) + WORD, ALIGNMENT);
+static size_t kept_bytes(const conv_stage *s, size_t most) {
+    return tare__round_up(most * windows_bytes(s) + WORD, ALIGNMENT);
 }
 
 size_t tare__staged_rows_bytes(const conv_stage *s, size_t pixels) {
-    return tare__round_up(sizeof(staged_rows), ALIGNMENT) + lines_bytes(s, most_lines(s, pixels)) +
+    return tare__round_up(sizeof(staged_rows), ALIGNMENT) + kept_bytes(s, most_rows(s, pixels)) +
            s->rows * row_bytes(s);
 }
 
 staged_rows *tare__staged_rows_begin(const staging *g, size_t pixels, void *memory) {
     staged_rows *l = memory;
     *l = (staged_rows){.g = g,
-                       .most = most_lines(g->stage, pixels),
+                       .most = most_rows(g->stage, pixels),
                        .memory = (unsigned char *)memory +
                                  tare__round_up(sizeof(staged_rows), ALIGNMENT)};
     return l;
 }
 
-static uint8_t *line_at(const staged_rows *l, size_t line) {
-    return l->memory + line % l->most * line_bytes(l->g->stage);
+static uint8_t *windows_at(const staged_rows *l, size_t index) {
+    return l->memory + index % l->most * windows_bytes(l->g->stage);
 }
 
-// The line behind those that are kept, or a first one.
-static void stage_line(const staged_rows *l, size_t line) {
+// The row of windows behind those that are kept, or a first one.
+static void stage_windows(const staged_rows *l, size_t index) {
     const conv_stage *s = l->g->stage;
-    const size_t plane = line / s->to.height, row = line % s->to.height;
-    const size_t kept = l->first < line && row > 0 ? s->rows - s->moved : 0;
-    unsigned char *rows = l->memory + lines_bytes(s, l->most);
+    const size_t plane = index / s->to.height, row = index % s->to.height;
+    const size_t kept = l->first < index && row > 0 ? s->rows - s->moved : 0;
+    unsigned char *rows = l->memory + kept_bytes(s, l->most);
     row_place at = {plane / s->to.depth, plane % s->to.depth * s->from.stride[D],
                     row * s->from.stride[H] + kept};
     for (size_t r = kept; r < s->rows; r++, at.row++)
         stage_row(l->g, &at, rows + (r - kept) * row_bytes(s));
-    const column_parts parts = {kept > 0 ? &s->next : &s->first, line_at(l, line + l->most - 1),
+    const column_parts parts = {kept > 0 ? &s->next : &s->first, windows_at(l, index + l->most - 1),
                                 rows};
-    s->columns->put(&parts, s->to.width, line_at(l, line));
+    s->columns->put(&parts, s->to.width, windows_at(l, index));
 }
 
-// Lines [first, end), and the one before, if it was met.
+// Rows of windows [first, end), and the one before, if it was used.
 static void reach(staged_rows *l, size_t first, size_t end) {
     if (first < l->first || first > l->end) l->first = l->end = first;
-    for (; l->end < end; l->end++) stage_line(l, l->end);
+    for (; l->end < end; l->end++) stage_windows(l, l->end);
     if (l->end - l->first > l->most) l->first = l->end - l->most;
 }
 
-void tare__staged_rows_list(staged_rows *lines, size_t pixel, size_t count, const uint8_t **to) {
-    const conv_windows *w = &lines->g->stage->to;
+void tare__staged_rows_list(staged_rows *staged, size_t pixel, size_t count, const uint8_t **to) {
+    const conv_windows *w = &staged->g->stage->to;
     const size_t apart = w->stride[W] * w->channels, last = pixel + count;
-    reach(lines, pixel / w->out_width, tare__ceil_div(last, w->out_width));
+    reach(staged, pixel / w->out_width, tare__ceil_div(last, w->out_width));
     while (pixel < last) {
         const size_t column = pixel % w->out_width;
         const size_t end = tare__least(last, pixel - column + w->out_width);
-        const uint8_t *at = line_at(lines, pixel / w->out_width) + column * apart;
+        const uint8_t *at = windows_at(staged, pixel / w->out_width) + column * apart;
         for (; pixel < end; pixel++, at += apart) *to++ = at;
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Packing for the product kernels: channels are put in the order of taps line by line, and 16 lines
+// Packing for the product kernels: channels are put in the order of taps row by row, and 16 rows
 // are turned over at once.
 #include "runtime/gemm/product_weights.h"
 
@@ -37,7 +37,8 @@ static bool may_be_rows(const product_form *pixels) {
 
 // If words that are saved, which all channels of a pixel of the output meet, pay for putting
 // together the columns that it has to itself: 16 channels of a word take as long as two copies. A
-// row of the image comes into few lines only, and words are saved in earnest.
+// row of the image is copied into few rows of windows only, so that the saved words outweigh the
+// copies.
 static bool may_be_windows(const product_form *rows, const tap_places *places) {
     enum { MOST_LINES = 8, LEAST_PART = 16, COPIES = 2 };
     product_form windows = *rows;
@@ -118,17 +119,17 @@ typedef struct packing {
     const product_form *f;
     const int8_t *weights;
     size_t per_channel, depth; // quantized values of a channel; words of a packed one
-    int8_t *lines;             // [PRODUCT_LANES][depth * 4]
+    int8_t *rows;              // [PRODUCT_LANES][depth * 4]
 } packing;
 
 // [quantized values][window] to [window][step], four quantized values at a time.
 static void order_pixels(const int8_t *w, size_t window, size_t tap_size, size_t step,
-                         int8_t *line) {
+                         int8_t *out) {
     size_t k = 0;
     for (; k + 4 <= tap_size; k += 4)
         for (size_t tap = 0; tap < window; tap++) {
             const int8_t *from = w + k * window + tap;
-            int8_t *to = line + tap * step + k;
+            int8_t *to = out + tap * step + k;
             const int8_t a = from[0], b = from[window], c = from[2 * window], d = from[3 * window];
             to[0] = a;
             to[1] = b;
@@ -136,26 +137,26 @@ static void order_pixels(const int8_t *w, size_t window, size_t tap_size, size_t
             to[3] = d;
         }
     for (; k < tap_size; k++)
-        for (size_t tap = 0; tap < window; tap++) line[tap * step + k] = w[k * window + tap];
+        for (size_t tap = 0; tap < window; tap++) out[tap * step + k] = w[k * window + tap];
 }
 
 // A channel's quantized values [ins][height][width] as taps: [taps][quantized values rounded up to
 // words]. What rounding adds stays zero.
-static void order_channel(const packing *p, const int8_t *w, int8_t *line) {
+static void order_channel(const packing *p, const int8_t *w, int8_t *out) {
     const product_form *f = p->f;
     const size_t tap_size = tare__product_tap_size(f);
     const size_t window = f->height * f->width, step = words_of(tap_size) * 4;
     if (window == 1) {
-        memcpy(line, w, tap_size);
+        memcpy(out, w, tap_size);
     } else if (f->tap == TAP_IS_PIXEL) {
-        order_pixels(w, window, tap_size, step, line);
+        order_pixels(w, window, tap_size, step, out);
     } else {
         const bool is_row = f->tap == TAP_IS_ROW;
         const size_t row = is_row ? step : f->ins, column = is_row ? f->ins : f->height * f->ins;
         for (size_t i = 0; i < f->ins; i++)
             for (size_t h = 0; h < f->height; h++)
                 for (size_t x = 0; x < f->width; x++)
-                    line[h * row + x * column + i] = w[i * window + h * f->width + x];
+                    out[h * row + x * column + i] = w[i * window + h * f->width + x];
     }
 }
 
@@ -165,11 +166,11 @@ static uint32_t word_at(const int8_t *quantized) {
     return c[0] | (uint32_t)c[1] << 8 | (uint32_t)c[2] << 16 | (uint32_t)c[3] << 24;
 }
 
-// 16 lines of quantized values to words of 16 lanes.
-static void turn_lines(const int8_t *lines, size_t depth, size_t lanes, uint32_t *to) {
+// 16 rows of quantized values to words of 16 lanes.
+static void transpose_rows(const int8_t *rows, size_t depth, size_t lanes, uint32_t *to) {
     for (size_t d = 0; d < depth; d++)
         for (size_t lane = 0; lane < PRODUCT_LANES; lane++)
-            to[d * lanes + lane] = word_at(lines + (lane * depth + d) * 4);
+            to[d * lanes + lane] = word_at(rows + (lane * depth + d) * 4);
 }
 
 // The channels of a block, from `first` of all.
@@ -177,13 +178,13 @@ static void pack_block(const packing *p, size_t first, size_t channels, uint32_t
     const size_t lanes = tare__product_vectors(channels) * PRODUCT_LANES;
     for (size_t at = 0; at < lanes; at += PRODUCT_LANES) {
         for (size_t lane = 0; lane < PRODUCT_LANES; lane++) {
-            int8_t *line = p->lines + lane * p->depth * 4;
+            int8_t *out = p->rows + lane * p->depth * 4;
             if (at + lane < channels)
-                order_channel(p, p->weights + (first + at + lane) * p->per_channel, line);
+                order_channel(p, p->weights + (first + at + lane) * p->per_channel, out);
             else
-                memset(line, 0, p->depth * 4);
+                memset(out, 0, p->depth * 4);
         }
-        turn_lines(p->lines, p->depth, lanes, to + at);
+        transpose_rows(p->rows, p->depth, lanes, to + at);
     }
 }
 
@@ -219,12 +220,12 @@ static tare_status pack_quantized(const product_form *f, const int8_t *weights, 
                                   int32_t *sums, tare_error *err) {
     packing p = {.f = f, .weights = weights, .depth = tare__product_depth(f)};
     p.per_channel = f->ins * f->height * f->width;
-    p.lines = tare__alloc_zeroed((size_t)4 * PRODUCT_LANES, p.depth);
-    if (p.lines == NULL) return tare__out_of_memory(err);
+    p.rows = tare__alloc_zeroed((size_t)4 * PRODUCT_LANES, p.depth);
+    if (p.rows == NULL) return tare__out_of_memory(err);
     pack_all(&p, words, tare__product_group_words(f));
     for (size_t c = 0; c < f->groups * f->outs; c++)
         sums[c] = tare__weight_sum(weights + c * p.per_channel, p.per_channel);
-    tare__free(p.lines);
+    tare__free(p.rows);
     return TARE_OK;
 }
 

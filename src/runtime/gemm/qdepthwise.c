@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Depthwise convolution. The addresses of the columns that some pixels of one or two rows of output
-// meet are listed, and all blocks of channels meet them. Where an input channel has several output
-// channels, it is repeated as often in copies of those columns.
+// Depthwise convolution. An indirection buffer lists the addresses of the input columns that some
+// output pixels of one or two rows read, and all blocks of channels use it. Where an input channel
+// has several output channels, it is repeated as often in copies of those columns.
 #include "runtime/gemm/qdepthwise.h"
 
 #include <string.h>
@@ -134,7 +134,7 @@ typedef struct depthwise_job {
     const qlayer_run *run;
     conv_windows windows; // of images whose pixels may lie apart
     size_t y_stride;
-    unsigned char *memory; // a line of zero points, and a slice for each thread
+    unsigned char *memory; // a row of zero points, and a share for each thread
     size_t row_blocks;     // of a plane
 } depthwise_job;
 

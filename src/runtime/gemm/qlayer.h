@@ -49,7 +49,7 @@ typedef struct qlayer_run {
     uint8_t *y;
     size_t x_stride, y_stride;    // quantized values from a pixel to the next; 0: its channels
     float *real;                  // in place of y where the layer gives floats
-    bool fuses;                   // the end of a linear layer that gives floats is one fmaf
+    bool fuses;                   // the epilogue of a linear layer with a float result is one fmaf
     const product_addend *addend; // NULL: none; its quantized values may be y
     void *scratch;                // 64-byte aligned
     const workspace *space;       // for its threads

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers and convolutions as products of quantized values that lie channels last. Nothing is
-// gathered: a tile of output pixels is given the addresses of the pixels that each tap of its
-// windows meets, and a line of zero points where that lies in the padding. Where a pixel has few
-// channels (the first layer), a tap is a whole row of the window, whose pixels follow each other;
-// then the image is first copied into one with padding. Or it is the whole window, where each
-// thread makes the lines that it meets.
+// Linear layers and convolutions as products of quantized values in channels last. There is no
+// im2col: an indirection buffer holds, for a tile of output pixels, the addresses of the input
+// pixels that each tap of a window reads; a tap in the padding reads a row of zero points. Where a
+// pixel has few channels (the first layer), a tap is a whole row of the window, and the image is
+// first copied with its padding, so that the pixels of a row follow each other. Or a tap is the
+// whole window, and each thread stages the windows that it reads (conv_stage.h).
 #include "runtime/gemm/qproduct.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@
 #include "runtime/kernels/saturation.h"
 
 enum {
-    OUTPUT_MACS = 32,           // that the end of an output takes as long as
+    OUTPUT_MACS = 32,           // that the epilogue of an output takes as long as
     CACHED_WEIGHTS = 384 << 10, // bytes that stay in the second-level cache beside quantized values
     MOST_BLOCKS = 16,           // of channels that a tile of rows meets in turn
     LEAST_TILES = 4,            // of a block that look ahead for the next one's weights
@@ -33,7 +33,7 @@ struct qproduct {
     conv_part part;
     product_form form;
     bool is_staged;       // taps are rows of the window of an image that is copied with its padding
-    bool meets_lines;     // taps are windows, which lie in lines that threads make
+    bool stages_windows;  // taps are whole windows, which threads stage
     bool is_flat;         // windows are single pixels that follow each other
     bool is_scattered;    // the part's pixels do not follow each other in the output
     conv_windows windows; // of what is multiplied: the images, or staged ones
@@ -47,10 +47,10 @@ struct qproduct {
     size_t rows;                // pixels that are computed at once
     size_t tile_rows, run_rows; // of whole blocks: of a tile, and that a kernel is given at once
     size_t last_run_rows;       // as run_rows, of the last block, which may have fewer channels
-    size_t shared_rows;         // that threads take together: a tile's, or lines of ranges
+    size_t shared_rows;         // that threads share together: a tile's, or image rows of ranges
     size_t address_count;       // where the quantized values of the rows of a run lie
     size_t address_bytes;       // of a thread: these, and offsets of taps
-    size_t thread_bytes;        // these, and lines
+    size_t thread_bytes;        // these, and staged windows
     size_t blocks;
     size_t cached_blocks; // that the cache holds beside quantized values
     packed_weights *weights;
@@ -99,14 +99,14 @@ static void choose_runs(qproduct *p) {
     p->address_bytes =
         tare__round_up(p->address_count * sizeof(uint8_t *) + p->taps * sizeof(size_t), ALIGNMENT);
     p->thread_bytes = p->address_bytes;
-    if (p->meets_lines) p->thread_bytes += tare__staged_rows_bytes(&p->stage, p->address_count);
+    if (p->stages_windows) p->thread_bytes += tare__staged_rows_bytes(&p->stage, p->address_count);
     p->cached_blocks = cached < 1 ? 1 : tare__least(cached, MOST_BLOCKS);
 }
 
 static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->form = tare__product_form_of_part(&p->part);
     p->is_staged = p->form.tap == TAP_IS_ROW;
-    p->meets_lines = p->form.tap == TAP_IS_WINDOW;
+    p->stages_windows = p->form.tap == TAP_IS_WINDOW;
     p->taps = tare__product_taps(&p->form);
     p->tap_size = tare__product_tap_size(&p->form);
     p->depth = tare__product_depth(&p->form);
@@ -150,7 +150,7 @@ static tare_status prove_unsaturated(qproduct *p, tare_error *err) {
 // Kernels that count words of weights from the first tap on leave none out.
 static tare_status find_ranges(qproduct *p, tare_error *err) {
     const bool leaves_out = p->constants.zero_value == 0 && p->never_saturates == NULL;
-    // The rows of a tile of scattered pixels are as far apart as those of one line.
+    // The rows of a tile of scattered pixels are as far apart as those of one image row.
     TARE_TRY(tare__conv_ranges_create(&p->windows, leaves_out, p->is_scattered, &p->ranges, err));
     choose_runs(p);
     p->shared_rows = p->ranges.column_groups != NULL ? p->ranges.width : p->tile_rows;
@@ -235,7 +235,7 @@ typedef struct product_job {
     staging staging;      // of images that are staged
     size_t y_stride;
     size_t first_row, row_count;  // rows are output pixels of all images
-    const uint8_t *padding;       // a line of zero points
+    const uint8_t *padding;       // a row of zero points
     unsigned char *thread_memory; // a slice for each
     size_t tiles;                 // of rows
     size_t blocks, block_parts;   // of channels, over all groups; parts that share them
@@ -281,8 +281,8 @@ static void multiply(const product_job *job, product_tile *tile, size_t row, siz
 // Blocks of one group and of as many vectors, `most` rows at a time.
 typedef struct block_run {
     const uint8_t **addresses;
-    size_t *offsets;    // of taps of a range that is inside
-    staged_rows *lines; // if they are met
+    size_t *offsets;     // of taps of a range that is inside
+    staged_rows *staged; // if they are met
     product_tile tiles[MOST_BLOCKS];
     size_t count, vectors; // of blocks; of channels of each
     size_t group, channel; // the first one's first channel
@@ -293,8 +293,8 @@ static void list_tile(const product_job *job, block_run *b, const conv_range *ra
                       size_t rows) {
     const qproduct *p = job->p;
     const uint8_t **to = b->addresses;
-    if (p->meets_lines) {
-        tare__staged_rows_list(b->lines, row, rows, to);
+    if (p->stages_windows) {
+        tare__staged_rows_list(b->staged, row, rows, to);
         return;
     }
     const uint8_t *images = job->image + b->group * p->ins;
@@ -323,15 +323,15 @@ static size_t rows_of_run(const block_run *b, size_t left) {
 }
 
 // They meet a run of rows after the other.
-static void multiply_line(const product_job *job, block_run *b, const conv_range *range,
-                          size_t line) {
+static void multiply_image_row(const product_job *job, block_run *b, const conv_range *range,
+                               size_t image_row) {
     const qproduct *p = job->p;
-    const size_t first = range->first + line * range->line_apart;
-    const size_t apart = range->apart * p->part.apart[W];
+    const size_t first = range->first + image_row * range->image_row_stride;
+    const size_t apart = range->pixel_stride * p->part.apart[W];
     // Lists of what is not all inside have all taps.
     const size_t before = range->is_inside ? 0 : range->row * range->columns;
     for (size_t done = 0, rows; done < range->count; done += rows) {
-        const size_t row = first + done * range->apart;
+        const size_t row = first + done * range->pixel_stride;
         rows = rows_of_run(b, range->count - done);
         if (range->rows * range->columns > 0) list_tile(job, b, range, row, rows);
         for (size_t i = 0; i < b->count; i++) {
@@ -354,7 +354,7 @@ static void multiply_range(const product_job *job, block_run *b, size_t block,
     // To the next block; behind the last one lie the weights of the next layer, as a rule. Few
     // tiles would wait for these rather than for their own.
     const bool looks_ahead =
-        taps == p->taps && range->lines * range->count >= LEAST_TILES * b->tile_rows;
+        taps == p->taps && range->image_rows * range->count >= LEAST_TILES * b->tile_rows;
     if (range->is_inside) tare__conv_range_offsets(&job->windows, range, b->offsets);
     for (size_t i = 0; i < b->count; i++) {
         product_tile *tile = &b->tiles[i];
@@ -369,7 +369,7 @@ static void multiply_range(const product_job *job, block_run *b, size_t block,
         if (taps != p->taps) tile->epilogue.weight_sums = NULL; // those of all taps
         if (looks_ahead) tile->ahead = b->vectors * PRODUCT_LANES * p->depth * sizeof(uint32_t);
     }
-    for (size_t line = 0; line < range->lines; line++) multiply_line(job, b, range, line);
+    for (size_t i = 0; i < range->image_rows; i++) multiply_image_row(job, b, range, i);
 }
 
 static void multiply_rows(const product_job *job, unsigned char *memory, size_t first, size_t last,
@@ -381,7 +381,7 @@ static void multiply_rows(const product_job *job, unsigned char *memory, size_t 
     block_run b; // most of its tiles are not looked at
     b.addresses = (const uint8_t **)(void *)memory;
     b.offsets = (size_t *)(void *)(b.addresses + p->address_count);
-    b.lines = p->meets_lines ? (staged_rows *)(void *)(memory + p->address_bytes) : NULL;
+    b.staged = p->stages_windows ? (staged_rows *)(void *)(memory + p->address_bytes) : NULL;
     b.count = block_count;
     b.vectors = block_vectors(p, block);
     b.group = first_block / p->blocks;
@@ -445,8 +445,8 @@ static void divide(product_job *job, size_t threads) {
 }
 
 // A thread takes many tiles, which kernels like, in so little time that it hardly matters who comes
-// last; less than what is worth sharing is not parted. Of lines it takes more: columns beside a
-// padding should have several tiles' pixels.
+// last; less than what is worth sharing is not parted. Of image rows it takes more: columns beside
+// a padding should have several tiles' pixels.
 static thread_grain grain_of(const product_job *job) {
     enum { MOST_MACS = 8 << 20, MOST_OF_LINES = 16 << 20 };
     const qproduct *p = job->p;
@@ -461,17 +461,17 @@ static thread_grain grain_of(const product_job *job) {
     return (thread_grain){tare__least(least, most), most};
 }
 
-// Threads go on where they were, as a rule, with lines that they met before.
-static void begin_lines(const product_job *job, size_t threads) {
+// Threads go on where they were, as a rule, with windows that they have staged before.
+static void begin_staging(const product_job *job, size_t threads) {
     const qproduct *p = job->p;
-    for (size_t i = 0; i < threads && p->meets_lines; i++)
+    for (size_t i = 0; i < threads && p->stages_windows; i++)
         (void)tare__staged_rows_begin(&job->staging, p->address_count,
                                       job->thread_memory + i * p->thread_bytes + p->address_bytes);
 }
 
 static void multiply_images(product_job *job, thread_pool *pool) {
     divide(job, tare__thread_count(pool));
-    begin_lines(job, tare__thread_count(pool));
+    begin_staging(job, tare__thread_count(pool));
     tare__thread_pool_run_ranges(pool, job->tiles * job->block_parts, grain_of(job), multiply_parts,
                                  job);
 }

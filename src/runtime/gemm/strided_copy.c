@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Rows that lie side by side on both sides are copied whole; where neighbours differ, tiles of
-// both are turned over, so that neither side leaves the cache.
+// Copies between two strides. Rows that are contiguous on both sides are copied whole; otherwise
+// tiles are transposed, so that both sides stay in the cache.
 #include "runtime/gemm/strided_copy.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of kernels that put columns together, and what they are told.
+// The table of kernels that copy columns of pixels.
 #include "runtime/kernels/columns.h"
 
 #include "runtime/kernels/scratch.h"

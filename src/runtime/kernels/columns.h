@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of lines of windows (conv_stage.h), put together from the line before and rows of the
+// Columns of rows of windows (conv_stage.h), put together from the row before and rows of the
 // image.
 #ifndef RUNTIME_KERNELS_COLUMNS_H
 #define RUNTIME_KERNELS_COLUMNS_H
@@ -12,27 +12,27 @@
 
 enum {
     COLUMNS_BEHIND = 32, // quantized values behind each row, which may be read
-    COLUMNS_CHUNK = 16,  // quantized values of the line before that are copied at once, at most
+    COLUMNS_CHUNK = 16,  // quantized values of the row before that are copied at once, at most
     COLUMNS_WORD = 4,    // of a row
 };
 
 /// How many copies the plain kernel makes for a column of windows of so many rows.
 size_t tare__columns_copies(size_t ins, size_t rows, size_t stride);
 
-/// A column has `kept` quantized values of the line before, where they lie `moved` further, then
+/// A column has `kept` quantized values of the row before, where they lie `moved` further, then
 /// those of each row.
 typedef struct column_form {
     size_t column; // its quantized values
     size_t kept, moved;
     size_t row_count, row_bytes; // from a row to the next
     size_t ins;                  // channels
-    // As many columns as a register holds, of 64 quantized values of the line before and 32 of each
+    // As many columns as a register holds, of 64 quantized values of the row before and 32 of each
     // of two rows: where each quantized value lies in these 128. 0: that does not hold what is kept
     // and the rows.
     size_t whole;
     uint8_t order[64];
 } column_form;
-/// Lines of windows that are `moved` rows ahead of the line before; 0: there is none.
+/// Rows of windows that are `moved` rows ahead of the row before; 0: there is none.
 column_form tare__column_form_of(size_t ins, size_t rows, size_t moved, size_t row_bytes);
 
 typedef struct column_parts {

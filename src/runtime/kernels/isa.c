@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instruction set to use: what the machine has, or less if the environment says so.
+// Chooses the instruction set: the CPU's best, or less if TARE_ISA says so.
 #include "runtime/kernels/isa.h"
 
 #include <stdlib.h>

@@ -104,8 +104,8 @@ void qu8_product__avxvnni_vex(const product_tile *t);
 void qu8_product__avx512vl(const product_tile *t);
 
 #ifdef TARE_HAVE_X86_KERNELS
-/// The end of a tile of any number of rows whose sums, without their start, are given:
-/// sums[row * sums_stride + channel]. Of t, what says how sums are made is not looked at.
+/// The epilogue of a tile of any number of rows, on sums without their initial values:
+/// sums[row * sums_stride + channel]. The members of t that say how sums are made are not read.
 void qu8_product_finish__avx512vnni(const product_tile *t, const int32_t *sums, size_t sums_stride);
 #endif
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of the AVX2 kernels: rules F, O and Q of core/math/requant.h on 8 sums at once. Bounds
-// are applied to the float, where they give what clamping the quantized value gives, NaN included.
-// Private to runtime/kernels.
+// The epilogue of the AVX2 kernels: rules F, O and Q of core/math/requant.h on 8 sums at once.
+// Bounds are applied to the float, where they give what clamping the quantized value gives, NaN
+// included. Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_AVX2_H
 #define RUNTIME_KERNELS_QU8_AVX2_H
 
@@ -61,7 +61,7 @@ static inline __m256 bound_lanes(const epilogue_constants *k, __m256 scaled) {
     return _mm256_min_ps(_mm256_max_ps(scaled, k->low), k->high);
 }
 
-// The end of rule O on a value: what is rounded.
+// The last step of rule O before rounding.
 static inline __m256 scale_value(const epilogue_constants *k, __m256 real) {
     return bound_lanes(k, _mm256_add_ps(_mm256_mul_ps(real, k->inverse), k->zero_point_float));
 }

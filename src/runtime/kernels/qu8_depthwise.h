@@ -219,7 +219,7 @@ static void WIDTH(add_each)(const WIDTH(depthwise_setting) * s) {
 static void WIDTH(run_depthwise)(const depthwise_tile *t) {
     pack_numbers numbers;
     set_pack_numbers(&numbers, t->requant, t->is_small, t->is_signed);
-    // Few sums are made for each end here: to ask whether it needs these takes longer.
+    // Each epilogue has few sums here: a test whether it needs these would take longer.
     numbers.is_shifted |= !numbers.is_o;
     numbers.is_whole = false;
     const WIDTH(pack_constants) pack = WIDTH(pack_constants_of)(&numbers);

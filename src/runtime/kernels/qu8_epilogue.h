@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of integer kernels for vectors of any width: rules F, O and Q of core/math/requant.h on
-// four registers of sums, which become one register of quantized values. A file of an instruction
-// set includes this once for each width, with
+// The epilogue of integer kernels for vectors of any width: rules F, O and Q of core/math/requant.h
+// on four registers of sums, which become one register of quantized values. A file of an
+// instruction set includes this once for each width, with
 //   WIDTH(name)       the name of a function of this width
 //   VEC, FLOATS       registers of integers and of floats
 //   V(op), V_INT(op)  intrinsics, V_INT those named after the whole register (xor, loadu)
@@ -18,7 +18,7 @@ enum { PACKED_REGISTERS = 4 };
 
 #define UNROLLED static inline __attribute__((always_inline))
 
-// What the end of a layer is made of, as numbers.
+// The constants of an epilogue.
 typedef struct pack_numbers {
     bool is_o, is_signed, is_small;
     bool is_shifted;                 // the zero point is another than 0
@@ -86,7 +86,7 @@ UNROLLED VEC WIDTH(round_lanes)(const WIDTH(pack_constants) * k, FLOATS scaled) 
     return V(cvtps_epi32)(k->is_small ? scaled : WIDTH(bound_lanes)(k, scaled));
 }
 
-// The end of rule O on a value: what is rounded.
+// The last step of rule O before rounding.
 UNROLLED FLOATS WIDTH(scale_value)(const WIDTH(pack_constants) * k, FLOATS value) {
     const FLOATS scaled = V(mul_ps)(value, k->inverse);
     return k->is_shifted ? V(add_ps)(scaled, k->zero_point_float) : scaled;

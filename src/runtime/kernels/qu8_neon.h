@@ -88,7 +88,7 @@ static inline neon_floats scaled_lanes(neon_sums acc, neon_floats multiplier, ne
     return out;
 }
 
-// The end of rule O on values: what is rounded.
+// The last step of rule O before rounding.
 static inline neon_floats scale_values(const epilogue_constants *k, neon_floats real) {
     for (size_t i = 0; i < NEON_QUADS; i++)
         real.v[i] = vaddq_f32(vmulq_f32(real.v[i], k->inverse), k->zero_point_float);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels are told of quantized tensors and of calls on them.
+// The quantization parameters that kernels take.
 #ifndef RUNTIME_KERNELS_SCHEMES_H
 #define RUNTIME_KERNELS_SCHEMES_H
 

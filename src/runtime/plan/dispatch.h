@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which step computes a call: the first of the classes in order of priority that heads it and can.
+// Chooses the step of a call: the first class, in order of priority, that heads the call and can
+// plan it.
 #ifndef RUNTIME_PLAN_DISPATCH_H
 #define RUNTIME_PLAN_DISPATCH_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where intermediate results lie in the plan's block of memory.
+// Places a plan's intermediate results in its block of memory.
 #include "runtime/plan/build.h"
 #include "runtime/plan/memory_layout.h"
 

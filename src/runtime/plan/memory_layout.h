@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where pieces of memory lie that live for a while each: no two that live at the same time overlap,
-// and the block that holds them all is small.
+// Places buffers with known life times in one block of memory: buffers that live at the same time
+// do not overlap, and the block is small.
 // Private to runtime/plan.
 #ifndef RUNTIME_PLAN_MEMORY_LAYOUT_H
 #define RUNTIME_PLAN_MEMORY_LAYOUT_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is noted of steps while a plan is made, and what they say of themselves.
+// Notes about steps, taken while a plan is made, and the descriptions of steps.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

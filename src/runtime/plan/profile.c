@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles of plans: how long each step takes, and why it runs as it does, which its class tells.
+// Profiles of plans: the time of each step, and its class's description.
 #include "runtime/plan/profile.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of a plan cost, and what they say of themselves. A plan whose runs are not timed
-// pays nothing but a look at a pointer per run.
+// Times of a plan's steps, and their descriptions. A plan without a profile pays one check of a
+// pointer per run.
 #ifndef RUNTIME_PLAN_PROFILE_H
 #define RUNTIME_PLAN_PROFILE_H
 

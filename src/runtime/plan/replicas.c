@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replicas: what a thread changes while it runs a sample is a copy's, all else is shared.
+// Replicas of a plan: state that a run changes is copied for each thread, all else is shared.
 #include "runtime/plan/replicas.h"
 
 #include <assert.h>

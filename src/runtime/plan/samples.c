@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Independence of samples: a rule of shapes, and a trial.
+// Independence of samples: by the operators' shapes, or by a trial run.
 #include "runtime/plan/samples.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the samples of a batch have anything to do with each other.
+// Whether the samples of a batch are independent.
 #ifndef RUNTIME_PLAN_SAMPLES_H
 #define RUNTIME_PLAN_SAMPLES_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a graph while its plan is made: calls, values, and where these lie.
+// What is known of a graph while its plan is made: calls, values, and the places of values.
 #ifndef RUNTIME_PLAN_VALUES_H
 #define RUNTIME_PLAN_VALUES_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inputs of a run against what the model says of them.
+// Checks the inputs of a run against the model's description of them.
 #include "runtime/session/inputs.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the model says of a session's inputs, held against what a run is given.
+// Checks of a session's inputs against the model's description of them.
 // Private to runtime/session.
 #ifndef RUNTIME_SESSION_INPUTS_H
 #define RUNTIME_SESSION_INPUTS_H

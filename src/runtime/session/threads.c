@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of a session: how many, where, and how long they look for work.
+// The threads of a session: their number, their CPU affinity, and how long they spin.
 #include "runtime/session/threads.h"
 
 #include <pthread.h>

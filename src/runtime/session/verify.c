@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are packed weights of a file what packing gives? All that any session may take is packed once
-// more, from a copy that the file offers nothing for.
+// Verifies that a file's packed weights equal what packing gives: all weights that a session may
+// use are packed again, from a copy without the file's.
 #include <inttypes.h>
 #include <string.h>
 

@@ -68,7 +68,8 @@ tare_status tare__call_step_run(const plan_run_state *run, call_step *s,
     tare_tensor **at = s->results;
     const tare_status taken = take_back(&call.result, &at);
     if (status == TARE_OK && taken != TARE_OK)
-        status = tare__fail(run->err, taken, "node '%s': the result is not what was planned",
+        status = tare__fail(run->err, taken,
+                            "node '%s': the result differs from the planned shape or dtype",
                             s->node->name);
     tare__value_release_tensors(&call.result);
     return status;

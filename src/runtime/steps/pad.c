@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding and cropping, in the layout in which the input lies: rows are copied, their ends filled.
+// Padding and cropping in the layout of the input: rows are copied and their ends filled.
 #include "ops/layer_call.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"

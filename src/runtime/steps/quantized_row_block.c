@@ -13,7 +13,7 @@
 
 enum {
     MOST_ROW_BLOCK_OPS = 8,     // behind a layer
-    FEW_ELEMENTS = 8,           // norms of shorter lines are left to the reference
+    FEW_ELEMENTS = 8,           // norms of shorter rows are left to the reference
     CACHED_FLOATS = 32 << 10,   // bytes of a row block, in the first-level cache
     CACHED_WEIGHTS = 640 << 10, // bytes that all row blocks read from the second-level cache
     LEAST_TILES = 6,            // of rows of the product that a row block has, though it be longer:

@@ -486,7 +486,7 @@ tare_status tare_correct_biases(const tare_model *prepared, tare_data *data,
     corrector c = {.prepared = prepared, .data = data, .err = err};
     if (data == NULL || quantize == NULL || out == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "bias correction: expected data, and what quantizes the model");
+                          "bias correction: expected data and a function that quantizes the model");
     if (options != NULL) tare__struct_copy(&c.options, sizeof c.options, options);
     TARE_TRY(check(prepared, &c));
     tare_status status = tare__pass_begin(&c.base, "correct biases", prepared, NULL, err);

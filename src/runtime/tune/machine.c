@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine's peak: every measure is the best of some samples, each long enough for the clock.
+// Measures the machine's peak performance: the best of some samples, each long enough for the
+// clock.
 #include "tare/machine.h"
 
 #include <string.h>

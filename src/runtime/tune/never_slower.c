@@ -277,8 +277,9 @@ tare_status tare_never_slower(const tare_model *prepared, tare_quantize_without 
     trial t = {.prepared = prepared, .quantize = quantize, .user = user, .err = err};
     if (prepared == NULL || quantize == NULL || out == NULL ||
         prepared->stage != TARE_STAGE_PREPARED)
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "never slower: expected a prepared model, and what quantizes it");
+        return tare__fail(
+            err, TARE_INVALID_ARGUMENT,
+            "never slower: expected a prepared model and a function that quantizes it");
     if (options != NULL) tare__struct_copy(&t.options, sizeof t.options, options);
     const tare_status status = run(&t);
     if (status == TARE_OK) {

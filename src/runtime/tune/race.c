@@ -25,8 +25,7 @@ static tare_status warm_up(const racer *r, const race_setting *s, tare_error *er
     uint64_t unused;
     for (int i = 0; i < WARM_UP_RUNS; i++) TARE_TRY(run_once(r, s, &unused, err));
     if (tare_session_step_count(r->session) > 0) return TARE_OK;
-    return tare__fail(err, TARE_UNSUPPORTED,
-                      "there is no plan of the model, whose steps could be timed");
+    return tare__fail(err, TARE_UNSUPPORTED, "the model has no plan whose steps could be timed");
 }
 
 tare_status tare__racer_create(const tare_model *model, const race_setting *setting, racer *out,

@@ -97,7 +97,7 @@ static void settings_that_fit_nothing_are_refused(void **state) {
     tare_quantizer *q = NULL;
     tare_model *model = new_net();
     CHECK_REFUSED(tare_quantizer_create_leveled(&relus, &seen, NULL, s, &q, job_error()),
-                  TARE_INVALID_ARGUMENT, "what annotates by them");
+                  TARE_INVALID_ARGUMENT, "a function that annotates by them");
     tare_quantizer_settings_set_module_name(s, "tail", NULL);
     CHECK_DONE(tare_quantizer_create_leveled(&relus, &seen, annotate_relus, s, &q, job_error()));
     CHECK_REFUSED(tare_quantizer_annotate(q, model, job_error()), TARE_NOT_FOUND,

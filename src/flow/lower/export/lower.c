@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of converted programs: the order of its steps, and what they share.
+// Lowering of converted programs: the list of its steps, and helpers that they share.
 #include "flow/lower/export/lower.h"
 
 #include <string.h>

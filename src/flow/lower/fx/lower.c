@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering: the order of its steps, and what they share.
+// Lowering in FX mode: the list of its steps, and helpers that they share.
 #include "flow/lower/fx/lower.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering: the float tensors that packed weights were made of, kept beside them when asked for.
+// Lowering: keeps the float tensors from which weights were packed, if asked to.
 #include <stdio.h>
 
 #include "flow/lower/fx/lower.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a lifted module holds: the call's constants under the names of the operator's parameters,
-// and what the constructor would have been told.
+// Fills a lifted module: the call's constants under the names of the operator's parameters, and the
+// arguments of its constructor.
 #include <string.h>
 
 #include "core/text/text.h"

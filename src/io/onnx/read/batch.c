@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that follow the batch: what a file computes from shapes is known for another batch too, and
-// what it has as plain numbers is guessed from where the batch stands.
+// Sizes that depend on the batch. Sizes that a file computes from shapes are computed for a second
+// batch size too; for sizes that are plain numbers in the file the dependence is guessed from where
+// the batch size stands.
 #include <string.h>
 
 #include "core/tensor/tensor.h"

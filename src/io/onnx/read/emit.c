@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants, and the nodes of the draft: what a call's result is like is known as soon as it is
-// made.
+// Constants and nodes of the draft graph. Dtype and shape of a call's result are inferred when the
+// call is added.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -151,7 +151,7 @@ static tare_status add_input(onnx_import *in, const Onnx__ValueInfoProto *info,
     const Onnx__TypeProto__Tensor *type = tensor_type(info);
     input_shape shape = {0};
     if (tare__map_has(&in->values, info->name))
-        return tare__fail(in->err, TARE_MALFORMED_FILE, "the input '%s' stands twice", info->name);
+        return tare__fail(in->err, TARE_MALFORMED_FILE, "duplicate input '%s'", info->name);
     if (type == NULL)
         return tare__fail(in->err, TARE_UNSUPPORTED, "input '%s' is no tensor", info->name);
     const tare_dtype dtype = tare__onnx_type_to_dtype(type->elem_type);

@@ -106,8 +106,7 @@ static tare_status list_functions(inliner *l) {
         if (!write_key(proto->domain, proto->name, &proto->base, FUNCTION_OVERLOAD, key))
             return tare__fail(l->err, TARE_UNSUPPORTED, "a function's name is too long");
         if (tare__map_has(&l->functions, key))
-            return tare__fail(l->err, TARE_MALFORMED_FILE, "the function '%s' stands twice",
-                              name_of(f));
+            return tare__fail(l->err, TARE_MALFORMED_FILE, "duplicate function '%s'", name_of(f));
         if (!tare__map_set(&l->functions, key, f)) return tare__out_of_memory(l->err);
     }
     return TARE_OK;

@@ -68,8 +68,7 @@ static tare_status find_makers(sorter *s) {
     for (size_t i = 0; i < g->n_initializer; i++) {
         const char *name = g->initializer[i]->name;
         if (name != NULL && tare__map_has(&s->makers, name))
-            return tare__fail(s->err, TARE_MALFORMED_FILE, "the initializer '%s' stands twice",
-                              name);
+            return tare__fail(s->err, TARE_MALFORMED_FILE, "duplicate initializer '%s'", name);
         TARE_TRY(add_source(s, name));
     }
     for (size_t i = 0; i < g->n_input; i++) TARE_TRY(add_source(s, g->input[i]->name));

@@ -39,7 +39,7 @@ static tare_status keep(own_file *f, map *tensors, const char *name, tare_tensor
     if (!tare__map_has(tensors, name) && tare__map_set(tensors, name, t)) return TARE_OK;
     tare_tensor_release(t);
     return tare__map_has(tensors, name)
-               ? tare__fail(f->err, TARE_MALFORMED_FILE, "tensor '%s' stands there twice", name)
+               ? tare__fail(f->err, TARE_MALFORMED_FILE, "duplicate tensor '%s'", name)
                : tare__out_of_memory(f->err);
 }
 

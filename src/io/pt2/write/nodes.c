@@ -349,7 +349,7 @@ tare_status tare__pt2_write_nodes(program_writer *w) {
         if (is_item(n) && w->given[n->id].name != NULL) continue;
         if (strcmp(n->target, getitem) == 0)
             return tare__fail(w->err, TARE_UNSUPPORTED,
-                              "node '%s' takes an item of what programs do not take apart",
+                              "node '%s' takes an item of a value that programs cannot index",
                               n->name);
         TARE_TRY(write_node(w, n));
     }

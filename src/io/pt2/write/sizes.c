@@ -533,7 +533,7 @@ static tare_status write_stored(const pt2_sizes *s, const node *n, const json_t 
         is_known = json_is_integer(json_array_get(shape, d)) && sizes[d] >= 0;
     }
     if (!is_known) {
-        tare__fail(s->err, TARE_UNSUPPORTED, "the shape of node '%s' cannot be told: %s", n->name,
+        tare__fail(s->err, TARE_UNSUPPORTED, "the shape of node '%s' is unknown: %s", n->name,
                    tare_error_message(s->why));
         return tare__hint(s->err, TARE_UNSUPPORTED, "a .pt2 file states the shape of every value");
     }

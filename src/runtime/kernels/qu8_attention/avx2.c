@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's kernels with AVX2, eight lanes at a time; what is left at the end in plain C.
+// Attention's kernels with AVX2, eight lanes at a time; the remainder is plain C.
 #include <immintrin.h>
 #include <math.h>
 

@@ -63,12 +63,12 @@ void qu8_product__avx512vnni(const product_tile *t) {
 
 void qu8_product_finish__avx512vnni(const product_tile *t, const int32_t *sums,
                                     size_t sums_stride) {
-    static void (*const ends[PRODUCT_VECTORS])(const product_tile *, const block_epilogue *,
-                                               const kept_sums *) = {
+    static void (*const epilogues[PRODUCT_VECTORS])(const product_tile *, const block_epilogue *,
+                                                    const kept_sums *) = {
         qu8_product_kept__avx512vnni_1, qu8_product_kept__avx512vnni_2,
         qu8_product_kept__avx512vnni_3, qu8_product_kept__avx512vnni_4};
     block_epilogue e;
     set_epilogue(&e, t);
     const kept_sums kept = {.at = sums, .stride = sums_stride, .rows = t->rows, .starts = true};
-    ends[tare__product_vectors(t->channels) - 1](t, &e, &kept);
+    epilogues[tare__product_vectors(t->channels) - 1](t, &e, &kept);
 }

@@ -9,8 +9,9 @@ static void more_than_the_limit_is_refused_with_nothing_taken(void **state) {
     memory_budget b = {.limit = 1000};
     CHECK_OK(tare__budget_take(&b, 1000, "'a'", err));
     assert_int_equal(tare__budget_take(&b, 1, "'b'", err), TARE_LIMIT_EXCEEDED);
-    assert_string_equal(tare_error_message(err), "'b' would take 1 bytes of memory, beside 1000 "
-                                                 "bytes that are taken; the limit is 1000 bytes");
+    assert_string_equal(tare_error_message(err),
+                        "'b' would take 1 bytes of memory, with 1000 bytes "
+                        "already in use; the limit is 1000 bytes");
     assert_non_null(strstr(tare_error_hint(err), "--max-memory"));
     assert_int_equal(b.used, 1000);
     tare_error_destroy(err);

@@ -274,7 +274,7 @@ static void random_specs_are_checked(void **state) {
     (void)state;
     const data_input tokens = {.name = "x", .ndim = 2, .shape = {1, 2}, .dtype = TARE_INT64};
     expect_refused("random:4", one_input, 1, "random:4", "does not say the shape");
-    expect_refused("random:4", &tokens, 1, "random:4", "of torch.int64, and no embedding");
+    expect_refused("random:4", &tokens, 1, "random:4", "has dtype torch.int64, and no embedding");
     expect_refused("random:", one_input, 1, "random:", "expected random:N");
     expect_refused("random:0", one_input, 1, "random:0", "expected random:N");
     expect_refused("random:4x", one_input, 1, "random", "expected random:N");
@@ -368,7 +368,7 @@ static void unknown_kinds_are_refused(void **state) {
     (void)state;
     data_source *s = NULL;
     temp_write(temp_path("photo.webp"), "RIFF", 4);
-    expect_refused(temp_path("photo.webp"), one_input, 1, "photo.webp", "cannot be told");
+    expect_refused(temp_path("photo.webp"), one_input, 1, "photo.webp", "does not say which kind");
     expect_refused("data.bin", one_input, 1, "data.bin", "cannot open");
     const data_input tokens = {.name = "x", .ndim = 2, .shape = {-1, 2}, .dtype = TARE_INT64};
     tare_tensor *floats = ramp(1, 2, 0);

@@ -199,7 +199,7 @@ static void broken_models_are_refused_with_their_place(void **state) {
     expect_change_refused("torch.nn.Linear", "torch.nn.Liner", "$.modules[0].type",
                           "unknown class 'torch.nn.Liner'");
     expect_change_refused("\"path\": \"fc\"", "\"path\": \"a.fc\"", "$.modules[0]",
-                          "'a.fc' stands in 'a', which is not listed");
+                          "the parent of module 'a.fc', 'a', is not listed");
     expect_change_refused("\"path\": \"fc\"", "\"path\": \"\"", "$.modules[0]", "not a path");
     expect_change_refused("\"repr\"", "\"report\"", "$.modules[0]", "unknown key");
     expect_change_refused("\"any\"", "1", "$.modules[0].repr", "expected a string");
@@ -208,8 +208,8 @@ static void broken_models_are_refused_with_their_place(void **state) {
     expect_change_refused(FC, FC ", " FC, "$.modules[1]", "listed twice");
     expect_change_refused("\"fc.weight\"", "\"fc.wait\"", "$.parameters[0]", "no tensor 'fc.wait'");
     expect_change_refused("\"fc.weight\"", "\"fd.weight\"", "$.parameters[0]",
-                          "stands in no module");
-    expect_change_refused("\"fc.weight\"", "\"fc.\"", "$.parameters[0]", "stands in no module");
+                          "belongs to no module");
+    expect_change_refused("\"fc.weight\"", "\"fc.\"", "$.parameters[0]", "belongs to no module");
     expect_change_refused("\"scale\"", "\"fc.bias\"", "$.buffers[0]", "listed twice");
     expect_change_refused("[\"scale\"]", "[]", "tare.graph", "'scale' belongs to no module");
     expect_change_refused("call_module", "call", "$.nodes[1].op", "unknown op 'call'");
@@ -222,7 +222,7 @@ static void broken_models_are_refused_with_their_place(void **state) {
     expect_change_refused("{\"node\": \"x\"}", "{\"knot\": \"x\"}", "$.nodes[1].args[0]",
                           "says nothing known");
     expect_change_refused("{\"node\": \"x\"}", "{\"node\": \"x\", \"a\": 1}", "$.nodes[1].args[0]",
-                          "beside 'node'");
+                          "next to 'node'");
     expect_change_refused("\"name\": \"fc\"", "\"name\": \"x\"", "$.nodes[1]", "taken or reserved");
     expect_change_refused(OUT, OUT ", " OUT, "$.nodes", "");
     expect_change_refused(", " OUT, "", "$.nodes", "");
@@ -435,7 +435,7 @@ static void sharing_makes_neither_circles_nor_mountains(void **state) {
         "$.modules[4]", "too much inside");
     expect_refused(
         SHARING(MODULE("a", "torch.nn.Module") ", " SAME("b", "a") ", " MODULE("b.c", IDENTITY)),
-        "$.modules[3]", "shared already");
+        "$.modules[3]", "is a shared module");
     // The parent is the first module's own child.
     expect_refused(SHARING(MODULE("a", "torch.nn.Module") ", " MODULE(
                        "a.b", "torch.nn.Module") ", " SAME("a.b.c", "a")),

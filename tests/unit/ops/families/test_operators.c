@@ -202,7 +202,7 @@ static void sizes_beyond_reason_are_refused(void **state) {
     check_refused("x[(Ellipsis, Ellipsis)]", image(), "at most one Ellipsis");
     check_refused("torch.pixel_shuffle(x, 4294967296)", image(), "cannot be shuffled");
     check_refused("x.repeat(2147483647, 2147483647, 2147483647, 2147483647)", image(),
-                  "whose bytes can be counted");
+                  "whose product in bytes does not overflow");
     check_refused("torch.nn.functional.pad(x, (" GREATEST ", 1))", image(), "out of range");
     check_refused("torch.conv_transpose2d(x, x, None, 1, 0, 0, " GREATEST ")", image(),
                   "is out of range");

@@ -144,7 +144,7 @@ static void check_inside(const conv_windows *w, const conv_range *range, size_t 
             const size_t tap = (range->row + i) * w->columns + range->column + j;
             for (size_t k = 0; k < range->count; k++)
                 assert_ptr_equal(to[k] + offsets[i * range->columns + j],
-                                 tap_of(w, pixel + k * range->apart, tap));
+                                 tap_of(w, pixel + k * range->pixel_stride, tap));
         }
 }
 
@@ -154,20 +154,20 @@ static size_t check_ranges(const conv_windows *w, bool leaves_out, uint64_t *sta
     const size_t all = IMAGES * tare__conv_window_pixels(w);
     const size_t first = below(state, 2) ? 0 : below(state, all);
     const size_t last = below(state, 2) ? all : first + below(state, all - first + 1);
-    const bool by_line = below(state, 4) == 0;
+    const bool by_row = below(state, 4) == 0;
     unsigned char met[MOST_PIXELS] = {0};
     size_t inside = 0;
     conv_ranges ranges;
     conv_range range;
     assert_true(all <= MOST_PIXELS);
-    CHECK_OK(tare__conv_ranges_create(w, leaves_out, by_line, &ranges, NULL));
+    CHECK_OK(tare__conv_ranges_create(w, leaves_out, by_row, &ranges, NULL));
     range_walk walk = {&ranges, first, last, 0};
     while (tare__conv_ranges_next(&walk, &range))
-        for (size_t line = 0; line < range.lines; line++) {
-            const size_t pixel = range.first + line * range.line_apart;
+        for (size_t row = 0; row < range.image_rows; row++) {
+            const size_t pixel = range.first + row * range.image_row_stride;
             for (size_t i = 0; i < range.count; i++)
-                check_pixel(w, &range, pixel + i * range.apart, met);
-            if (by_line) assert_true(pixel % w->out_width + range.count <= w->out_width);
+                check_pixel(w, &range, pixel + i * range.pixel_stride, met);
+            if (by_row) assert_true(pixel % w->out_width + range.count <= w->out_width);
             if (range.is_inside && range.rows * range.columns > 0) check_inside(w, &range, pixel);
             inside += range.is_inside;
         }

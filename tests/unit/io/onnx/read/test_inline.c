@@ -259,7 +259,7 @@ static void broken_functions_are_refused(void **state) {
     text twice = file_of_call(plain_call());
     onnx_add_function(&twice, silu());
     onnx_add_function(&twice, silu());
-    check_file_refused(twice, TARE_MALFORMED_FILE, "the function 'f' stands twice");
+    check_file_refused(twice, TARE_MALFORMED_FILE, "duplicate function 'f'");
 }
 
 static text everything(void) {
