@@ -28,17 +28,21 @@ add_custom_command(
   DEPENDS ${tare_embedded_paths} ${tare_embed_command}
   COMMENT "Embedding backends/" VERBATIM)
 
-# Operators by number: the rows ID of src/ops/rows/, in the order of their ids.
+# Rows of src/ops/rows/ that are searched, in order: operators by number, and signatures by name.
 file(GLOB tare_row_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/rows/*.def")
-set(tare_ids "")
-foreach(rows IN LISTS tare_row_files)
-  file(STRINGS "${rows}" ids REGEX "^ID\\(")
-  list(APPEND tare_ids ${ids})
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${rows}")
-endforeach()
-list(SORT tare_ids)
-list(JOIN tare_ids "\n" tare_ids)
-file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/ops/ids.def" CONTENT "${tare_ids}\n" @ONLY)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${tare_row_files})
+function(tare_sort_rows kind path)
+  set(rows "")
+  foreach(file IN LISTS tare_row_files)
+    file(STRINGS "${file}" found REGEX "^${kind}\\(")
+    list(APPEND rows ${found})
+  endforeach()
+  list(SORT rows)
+  list(JOIN rows "\n" rows)
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/${path}" CONTENT "${rows}\n" @ONLY)
+endfunction()
+tare_sort_rows(ID ops/ids.def)
+tare_sort_rows(SIGNATURE ops/sorted_signatures.def)
 
 # The name of a kernel's file gives its instruction set, before the number of a part where it is
 # compiled in several; a machine without it never runs the code.

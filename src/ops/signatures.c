@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row for every overload of aten and quantized_decomposed that the operator tables know.
+// A row for every overload of aten and quantized_decomposed that the operator tables know: the rows
+// SIGNATURE of ops/rows/, which the build sorts by name.
 #include "ops/signatures.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/text/text.h"
 
 static const char *const rows[] = {
 #define SIGNATURE(row) row,
-#include "ops/rows/rows.def"
+#include "ops/sorted_signatures.def"
+#undef SIGNATURE
 };
 
 const char *tare__signature_at(size_t index) {
     return index < sizeof rows / sizeof *rows ? rows[index] : NULL;
 }
 
-static const char *find(const char *name) {
-    const size_t length = strlen(name);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strncmp(rows[i], name, length) == 0 && rows[i][length] == '(') return rows[i];
-    return NULL;
+// Orders by the name, which ends at a parenthesis.
+static int compare(const void *key, const void *row) {
+    const char *name = key, *other = *(const char *const *)row;
+    while (*name != '\0' && *name == *other) name++, other++;
+    return (*name == '\0' ? '(' : *name) - *other;
 }
 
 bool tare__signature_of(const char *target, signature *out) {
     static const char prefix[] = "torch.ops.";
     if (!tare__starts_with(target, prefix)) return false;
-    const char *row = find(target + strlen(prefix));
+    const char *const *row =
+        bsearch(target + strlen(prefix), rows, sizeof rows / sizeof *rows, sizeof *rows, compare);
     if (row == NULL) return false;
-    out->params = strchr(row, '(') + 1;
+    out->params = strchr(*row, '(') + 1;
     out->length = strcspn(out->params, ")");
     out->results = out->params + out->length + 1;
     out->results += *out->results == ' ' ? 1 : 0;
