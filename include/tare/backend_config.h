@@ -157,6 +157,11 @@ TARE_API size_t tare_backend_config_count(const tare_backend_config *config);
 /// The index-th pattern config, in the order of adding, lent until the next set; NULL past the end.
 TARE_API const tare_pattern_config *tare_backend_config_at(const tare_backend_config *config,
                                                            size_t index);
+/// The same for changing, by setters: a built-in config with another fuser, say. The pattern of a
+/// config that is in use as a key of its backend config stays as it is: set it anew instead. NULL
+/// past the end, and for NULL.
+TARE_API tare_pattern_config *tare_backend_config_mutable_at(tare_backend_config *config,
+                                                             size_t index);
 
 /// The operators in forward order: a, then b, then c; NULL ends the list. Each is a module class, a
 /// function or a bare method name.

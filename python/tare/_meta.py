@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NodeMeta", "TensorMeta"]
 
+_ANNOTATION = "quantization_annotation"
+
 
 
 class TensorMeta:
@@ -65,6 +67,8 @@ class NodeMeta(MutableMapping[str, Any]):
                 values = tuple(TensorMeta(dtype_at(value.dtype), tuple(value.shape[:value.rank]))
                                for value in meta.values[:meta.value_count])
                 found["val"] = values if meta.value_is_tuple else values[0] if values else None
+            if lib.model_annotation(self._node.model._handle, self._node._handle):
+                found[_ANNOTATION] = self[_ANNOTATION]
             if meta.torch_function is not None:
                 found["torch_fn"] = (text(meta.torch_call), text(meta.torch_function))
         finally:
@@ -72,13 +76,25 @@ class NodeMeta(MutableMapping[str, Any]):
         return found
 
     def __getitem__(self, key: str) -> Any:
+        if key == _ANNOTATION:
+            from .quantizer import read_annotation
+            found = read_annotation(self._node)
+            if found is None:
+                raise KeyError(key)
+            return found
         return self._read()[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
-        raise KeyError(f"'{key}' cannot be set")
+        if key != _ANNOTATION:
+            raise KeyError(f"'{key}' cannot be set; a quantizer sets '{_ANNOTATION}'")
+        from .quantizer import write_annotation
+        write_annotation(self._node, value)
 
     def __delitem__(self, key: str) -> None:
-        raise KeyError(f"'{key}' cannot be removed")
+        if key != _ANNOTATION:
+            raise KeyError(f"'{key}' cannot be removed")
+        with self._node.model._changing() as handle:
+            lib.model_clear_annotation(handle, self._node._handle)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._read())

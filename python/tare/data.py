@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ._context import the_context
 from ._library import c, call, encode, filled, guarded, integer, lib, out, texts
 from ._tensor import Tensor, lend
 from .model import Model
@@ -174,11 +175,10 @@ def load_calibration(prepared: Model, path: str | os.PathLike[str]) -> dict[str,
     return {name: int(getattr(info, name)) for name, _ in info._fields_[1:]}
 
 
-def merge_calibrations(paths: Sequence[str | os.PathLike[str]], out_path: str | os.PathLike[str], *,
-                       context: Any = None) -> dict[str, int]:
+def merge_calibrations(paths: Sequence[str | os.PathLike[str]], out_path: str | os.PathLike[str]) -> dict[str, int]:
     """Joins state files of one model into one; to the byte what undivided data gives, where observers merge."""
     info = filled("tare_calibration_info")
-    call("calibration_merge", context._handle if context is not None else None, texts(paths), len(paths),
+    call("calibration_merge", the_context(), texts(paths), len(paths),
          encode(out_path, "a path"), ctypes.byref(info))
     return {name: int(getattr(info, name)) for name, _ in info._fields_[1:]}
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _names
+from ._context import the_context
 from ._library import c, call, encode, filled, integer, lib, out, text, write_text
 from ._tensor import Tensor, as_tensor, handles, lend
 from .graph import Graph
@@ -40,6 +41,57 @@ class Module:
         if isinstance(self._keeper, Model):
             self._keeper._handle  # raises if it is closed
         return self._pointer
+
+    @classmethod
+    def create(cls, class_name: str, **children: Module) -> Module:
+        """A new module of a class, for a fuser to return.
+
+        Parameters
+        ----------
+        class_name : str
+            Its qualified name.
+        **children : Module
+            Its children, in order; ``fuse`` numbers them.
+        """
+        made, place = out("tare_module")
+        call("module_create", the_context(), encode(class_name, "a class"), place)
+        module = cls(made, None, owned=True)
+        for name, child in children.items():
+            module.set_child(name, child)
+        return module
+
+    @classmethod
+    def fuse(cls, class_name: str, *modules: Module) -> Module:
+        """A new fused module that holds others, as torch's intrinsic modules do."""
+        return cls.create(class_name, **{str(i): module for i, module in enumerate(modules)})
+
+    def set_child(self, name: str, child: Module) -> None:
+        """Sets a child of a module that this program has made."""
+        self._check_own()
+        call("module_set_child", self._handle, encode(name), child._handle)
+
+    def set_tensor(self, name: str, tensor: Any) -> None:
+        """Sets a parameter of a module that this program has made; None registers None."""
+        self._check_own()
+        call("module_set_tensor", self._handle, encode(name),
+             None if tensor is None else Tensor(as_tensor(tensor).numpy().copy())._handle)
+
+    def set_value(self, name: str, value: int | float) -> None:
+        """Sets a constructor value of a module that this program has made."""
+        self._check_own()
+        if isinstance(value, int):
+            call("module_set_config_int", self._handle, encode(name), integer(value))
+        else:
+            call("module_set_config_double", self._handle, encode(name), float(value))
+
+    def copy_values(self, other: Module) -> None:
+        """Copies all constructor values of another module."""
+        self._check_own()
+        call("module_copy_config", self._handle, other._handle)
+
+    def _check_own(self) -> None:
+        if not self._owned:
+            raise TypeError("modules of a model are read-only; Module.create makes a new one")
 
     @property
     def class_name(self) -> str:
@@ -437,7 +489,7 @@ def input_shapes(shapes: Mapping[str, Sequence[int]]) -> tuple[Any, list[Any]]:
 
 def load(path: str | os.PathLike[str], *, dims: Mapping[str, int] | None = None,
          shapes: Mapping[str, Sequence[int]] | None = None, ignore_digests: bool = False, copy: bool = False,
-         memory_bytes: int | None = None, context: Any = None) -> Model:
+         memory_bytes: int | None = None) -> Model:
     """Reads a model: tare's own format, a program of torch.export (.pt2), or ONNX, told apart by their bytes.
 
     Parameters
@@ -454,8 +506,6 @@ def load(path: str | os.PathLike[str], *, dims: Mapping[str, int] | None = None,
         Copies the file into memory instead of mapping it.
     memory_bytes : int, optional
         The most memory that reading may take.
-    context : Context, optional
-        Classes of modules and observers that the file may name beyond the built-in ones.
 
     Raises
     ------
@@ -464,20 +514,20 @@ def load(path: str | os.PathLike[str], *, dims: Mapping[str, int] | None = None,
     """
     options, keep = _read_options(dims, shapes, ignore_digests, copy, memory_bytes)
     made, reference = out("tare_model")
-    call("model_read_with", encode(path, "a path"), context._handle if context is not None else None,
+    call("model_read_with", encode(path, "a path"), the_context(),
          ctypes.byref(options), reference)
     del keep
-    return Model(made, keeper=context)
+    return Model(made)
 
 
-def loads(data: Any, *, context: Any = None, ignore_digests: bool = False) -> Model:
+def loads(data: Any, *, ignore_digests: bool = False) -> Model:
     """Reads a model from bytes in memory, which are copied."""
     view = bytes(data)
     options, _ = _read_options(None, None, ignore_digests, True, None)
     made, reference = out("tare_model")
-    call("model_read_memory", view, len(view), context._handle if context is not None else None,
+    call("model_read_memory", view, len(view), the_context(),
          ctypes.byref(options), reference)
-    return Model(made, keeper=context)
+    return Model(made)
 
 
 def save(model: Model, path: str | os.PathLike[str], *, packed: bool = False) -> None:

@@ -57,6 +57,10 @@ size_t tare_backend_config_count(const tare_backend_config *b) {
     return b->count;
 }
 
+tare_pattern_config *tare_backend_config_mutable_at(tare_backend_config *b, size_t index) {
+    return b != NULL && index < b->count ? b->configs[index] : NULL;
+}
+
 const tare_pattern_config *tare_backend_config_at(const tare_backend_config *b, size_t index) {
     return index < b->count ? b->configs[index] : NULL;
 }

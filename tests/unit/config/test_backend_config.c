@@ -364,6 +364,9 @@ static void an_equal_key_is_replaced_in_its_place(void **state) {
     assert_int_equal(tare_backend_config_count(b), 3);
     assert_ptr_equal(tare_backend_config_at(b, 1), complex);
     assert_null(tare_backend_config_at(b, 3));
+    assert_ptr_equal(tare_backend_config_mutable_at(b, 1), complex);
+    assert_null(tare_backend_config_mutable_at(b, 3));
+    assert_null(tare_backend_config_mutable_at(NULL, 0));
     tare_backend_config_destroy(b);
 }
 

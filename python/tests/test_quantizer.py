@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantizers in Python, their specs, partitions and patterns."""
+import operator
+import unittest
+
+import numpy as np
+
+import tare
+from support import ANNOTATED, TOP, Case, main
+
+SAMPLES = np.load(TOP / "examples/data/annotate_input.npy")
+ACT = tare.QuantizationSpec(dtype=tare.int8, quant_min=-128, quant_max=127, qscheme=tare.per_tensor_affine,
+                            observer_or_fake_quant_ctr=tare.HistogramObserver.with_args(eps=2 ** -12))
+WEIGHT = tare.QuantizationSpec(dtype=tare.int8, quant_min=-127, quant_max=127, qscheme=tare.per_tensor_symmetric,
+                               observer_or_fake_quant_ctr=tare.MinMaxObserver)
+
+
+def derive(sources):
+    (act, _), (weight, _) = (source.calculate_qparams() for source in sources)
+    return act * weight, np.zeros(len(weight))
+
+
+class Convolutions(tare.Quantizer):
+    """Annotates convolutions, with a bias whose scale is derived."""
+
+    def annotate(self, model):
+        for node in model.graph.nodes:
+            if node.target != "torch.ops.aten.conv2d.default":
+                continue
+            x, weight, *bias = node.args[:3]
+            inputs = {x: ACT, weight: WEIGHT}
+            if bias and bias[0] is not None:
+                inputs[bias[0]] = tare.DerivedQuantizationSpec(
+                    derived_from=[(x, node), (weight, node)], derive_qparams_fn=derive, dtype=tare.int32,
+                    quant_min=-2 ** 31, quant_max=2 ** 31 - 1, qscheme=tare.per_tensor_symmetric)
+            node.meta["quantization_annotation"] = tare.QuantizationAnnotation(
+                input_qspec_map=inputs, output_qspec=ACT, _annotated=True)
+        self.model = model
+        return model
+
+    def validate(self, model):
+        assert any(tare.is_annotated([node]) for node in model.graph.nodes)
+
+
+class Quantizers(Case):
+    def test_annotations_become_quantize_nodes(self):
+        model = tare.load(ANNOTATED)
+        quantizer = Convolutions()
+        prepared = tare.prepare_pt2e(model, quantizer)
+        prepared.calibrate(SAMPLES)
+        text = str(tare.convert_pt2e(prepared))
+        self.assertIn("torch.ops.quantized_decomposed.quantize_per_tensor.default", text)
+        self.assertIn("torch.int32", text)
+        with self.assertRaises(ReferenceError):
+            str(quantizer.model)  # it was lent for the call
+
+    def test_exceptions_come_out_of_prepare(self):
+        class Fails(Convolutions):
+            def validate(self, model):
+                raise KeyError("not supported")
+        with self.assertRaisesRegex(KeyError, "not supported"):
+            tare.prepare_pt2e(tare.load(ANNOTATED), Fails())
+
+    def test_an_annotation_is_read_back(self):
+        model = tare.load(ANNOTATED)
+        Convolutions().annotate(model)
+        node = model.graph.find_nodes(op="call_function", target="torch.ops.aten.conv2d.default")[0]
+        found = node.meta["quantization_annotation"]
+        self.assertTrue(found._annotated)
+        self.assertEqual([str(n) for n in found.input_qspec_map], [str(n) for n in node.all_input_nodes])
+        self.assertEqual(found.output_qspec, ACT)
+        self.assertNotEqual(found.output_qspec, WEIGHT)
+        del node.meta["quantization_annotation"]
+        self.assertNotIn("quantization_annotation", node.meta)
+        with self.assertRaises(KeyError):
+            node.meta["other"] = 1
+
+    def test_specs_are_checked_as_torch_does(self):
+        with self.assertRaisesRegex(ValueError, "quant_min 3 must be <= quant_max 1."):
+            tare.QuantizationSpec(tare.int8, tare.MinMaxObserver, 3, 1)
+        with self.assertRaisesRegex(ValueError, "Ch_axis is < 0."):
+            tare.QuantizationSpec(tare.int8, tare.MinMaxObserver, ch_axis=-1)
+
+    def test_builtin_quantizers_take_settings(self):
+        model = tare.load(ANNOTATED)
+        def converted(quantizer):
+            prepared = tare.prepare_pt2e(model, quantizer)
+            prepared.calibrate(SAMPLES)
+            return str(tare.convert_pt2e(prepared))
+        default = converted("XNNPACKQuantizer")
+        self.assertEqual(converted(tare.XNNPACKQuantizer()), default)
+        self.assertEqual(converted(tare.XNNPACKQuantizer().set_global(tare.get_symmetric_quantization_config())), default)
+        per_channel = converted(tare.XNNPACKQuantizer().set_global(tare.get_symmetric_quantization_config(is_per_channel=True)))
+        self.assertIn("per_channel", per_channel)
+        self.assertEqual(converted(tare.ComposableQuantizer([tare.XNNPACKQuantizer()])), default)
+        with self.assertRaises(tare.Error):
+            converted(tare.XNNPACKQuantizer().set_module_name("none", tare.get_symmetric_quantization_config()))
+
+
+class Parts(Case):
+    def test_partitions_and_patterns_name_nodes(self):
+        model = tare.load(ANNOTATED)
+        found = tare.get_source_partitions(model.graph, ["torch.nn.Conv2d", "add", operator.add])
+        self.assertTrue(found["torch.nn.Conv2d"])
+        self.assertTrue(all(p.output_nodes for rows in found.values() for p in rows))
+
+        def boom(node):
+            raise KeyError("mine")
+        with self.assertRaises(KeyError):
+            tare.get_source_partitions(model, ["torch.nn.Conv2d"], boom)
+        matches = tare.SubgraphMatcherWithNameNodeMap.ready("conv").match(model)
+        self.assertEqual(str(matches[0].name_node_map["layer"].target), "torch.ops.aten.conv2d.default")
+
+        def pattern(x, weight, bias):
+            conv = torch.nn.functional.conv2d(x, weight, bias)  # noqa: F821  it is read, not run
+            return conv, {"input": x, "conv": conv}
+        matches = tare.SubgraphMatcherWithNameNodeMap(pattern, ignore_literals=True).match(model)
+        self.assertTrue(matches)
+        self.assertIn(matches[0].name_node_map["input"], matches[0].name_node_map["conv"].all_input_nodes)
+        self.assertIn("attention", tare.ready_patterns())
+
+
+if __name__ == "__main__":
+    main()
