@@ -42,6 +42,9 @@ foreach(source IN LISTS tare_python_sources)
   file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/tare/${source}" "${tare_python_folder}/${source}" SYMBOLIC)
 endforeach()
 
+# The exporter is a tool of its own as well.
+file(CREATE_LINK "${PROJECT_SOURCE_DIR}/tools/tare_export.py" "${tare_python_folder}/_export.py" SYMBOLIC)
+
 file(GLOB tare_native_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python/native/*.c")
 add_library(tare_python MODULE ${tare_native_sources} $<TARGET_OBJECTS:tare_objects> "${tare_declared}")
 target_include_directories(tare_python SYSTEM PRIVATE ${Python3_INCLUDE_DIRS})
@@ -55,6 +58,8 @@ set_target_properties(tare_python PROPERTIES
   PREFIX "" OUTPUT_NAME _native SUFFIX ".abi3.so" LINKER_LANGUAGE C
   LIBRARY_OUTPUT_DIRECTORY "${tare_python_folder}" LINK_DEPENDS "${tare_python_map}")
 install(TARGETS tare_python LIBRARY DESTINATION tare COMPONENT python EXCLUDE_FROM_ALL)
+install(FILES "${PROJECT_SOURCE_DIR}/tools/tare_export.py" DESTINATION tare RENAME _export.py
+        COMPONENT python EXCLUDE_FROM_ALL)
 install(FILES "${tare_declared}" DESTINATION tare COMPONENT python EXCLUDE_FROM_ALL)
 
 # python/tests/test_model.py is the test python.model. A sanitizer has to be there before the interpreter.

@@ -33,6 +33,7 @@ from .report import BenchResult, Comparison, Explanation, bench, compare, explai
 from .session import Session, isa_name
 from .subgraph import *  # noqa: F403
 from .subgraph import __all__ as _subgraph_names
+from .torch_io import from_exported, from_torch
 
 __version__ = _text(_lib.version())
 
@@ -40,5 +41,5 @@ __all__ = [*_backend_names, *_dtype_names, *_error_names, *_observer_names, *_qc
            *_subgraph_names, "Batch", "BenchResult", "Comparison", "Data", "Decision", "Explanation",
            "Graph", "Model", "Module", "Node", "Session", "Tensor", "bench", "calibrate", "calibrate_state", "compare",
            "convert_fx", "convert_pt2e", "convert_to_reference_decomposed_fx", "convert_to_reference_fx", "explain",
-           "fuse_fx", "isa_name", "load", "load_calibration", "loads", "lower", "lower_pt2e", "merge_calibrations",
+           "from_exported", "from_torch",           "fuse_fx", "isa_name", "load", "load_calibration", "loads", "lower", "lower_pt2e", "merge_calibrations",
            "prepare_fx", "prepare_pt2e", "prepare_qat_fx", "prepare_qat_pt2e", "preview", "save", "save_calibration"]

@@ -73,10 +73,15 @@ def _is_path(given: Any) -> bool:
     return not isinstance(given, str) or "/" in given or given.endswith(".json") or given == "-"
 
 
-def _model(given: Any) -> Model:
+def _model(given: Any, example_inputs: Any = None) -> Model:
     """tare's own model, or one of torch's modules or programs."""
     if isinstance(given, Model):
         return given
+    from .torch_io import from_exported, from_torch, is_torch_module
+    if is_torch_module(given) and example_inputs is not None:
+        return from_torch(given, example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,))
+    if type(given).__name__ == "ExportedProgram":
+        return from_exported(given)
     raise TypeError(f"expected a Model, found {type(given).__name__} (tare.from_torch makes one of a torch module)")
 
 
@@ -120,9 +125,9 @@ def fuse_fx(model: Any, fuse_custom_config: Any = None, backend_config: Any = No
     return Model(made, keeper=(model._keeper, backend_config))
 
 
-def _prepare(function: str, model: Any, qconfig_mapping: Any, prepare_custom_config: Any, equalization: Any,
+def _prepare(function: str, model: Any, qconfig_mapping: Any, example_inputs: Any, prepare_custom_config: Any, equalization: Any,
              backend_config: Any, lenient: bool) -> Model:
-    model = _model(model)
+    model = _model(model, example_inputs)
     is_qat = function == "prepare_qat_fx"
     made, reference = out("tare_model")
     with contextlib.ExitStack() as stack:
@@ -143,26 +148,26 @@ def prepare_fx(model: Any, qconfig_mapping: Any = None, example_inputs: Any = No
 
     Parameters
     ----------
-    model : Model
-        A float model.
+    model : Model or torch.nn.Module
+        A float model. A module of torch is read as from_torch does.
     qconfig_mapping : QConfigMapping, str or path, optional
         An object, the name of a default mapping ("x86", "tare"), or a file. Default: the backend's own.
     example_inputs : tuple, optional
-        As torch has it. Models of tare know their inputs; it is not used.
+        For a module of torch; a Model knows its inputs.
     prepare_custom_config : PrepareCustomConfig, optional
     backend_config : BackendConfig, str or path, optional
         An object, the name of a built-in config, or a file. Default: native.
     lenient : bool
         A selector that matches nothing is a warning in the record, not an error.
     """
-    return _prepare("prepare_fx", model, qconfig_mapping, prepare_custom_config, _equalization_config,
+    return _prepare("prepare_fx", model, qconfig_mapping, example_inputs, prepare_custom_config, _equalization_config,
                     backend_config, lenient)
 
 
 def prepare_qat_fx(model: Any, qconfig_mapping: Any = None, example_inputs: Any = None,
                    prepare_custom_config: Any = None, backend_config: Any = None, *, lenient: bool = False) -> Model:
     """As prepare_fx, for quantization-aware training: fake quantizers instead of observers."""
-    return _prepare("prepare_qat_fx", model, qconfig_mapping, prepare_custom_config, None, backend_config, lenient)
+    return _prepare("prepare_qat_fx", model, qconfig_mapping, example_inputs, prepare_custom_config, None, backend_config, lenient)
 
 
 def _convert(function: str, prepared: Any, convert_custom_config: Any, qconfig_mapping: Any, backend_config: Any,
@@ -277,7 +282,7 @@ def prepare_pt2e(model: Any, quantizer: Any) -> Model:
 
     Parameters
     ----------
-    model : Model
+    model : Model or torch.export.ExportedProgram
         A program of torch.export.
     quantizer : Quantizer, str or path
         An object, the name of a built-in quantizer, or a file of rules.

@@ -252,7 +252,7 @@ class Model:
         return self._print(c.TARE_PRINT_MODEL).rstrip("\n")
 
     def __repr__(self) -> str:
-        return self._print(c.TARE_PRINT_MODEL).partition("\n\n\n\ndef forward")[0].rstrip("\n")
+        return self._print(c.TARE_PRINT_MODEL).partition("\n\ndef forward")[0].rstrip("\n")
 
     @property
     def code(self) -> str:

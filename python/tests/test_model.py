@@ -63,6 +63,11 @@ class Looking(Case):
         self.assertEqual([str(n) for n in reversed(graph.nodes)][:2], ["output", "fc"])
         self.assertTrue(str(graph).startswith("graph():\n    %x : [num_users=1] = placeholder[target=x]\n"))
 
+    def test_repr_is_the_modules_and_code_the_rest(self):
+        model = tare.load(DIGITS)
+        self.assertTrue(repr(model).startswith("GraphModule(") and repr(model).endswith("\n)"))
+        self.assertTrue(str(model).endswith(model.code.strip()))
+
     def test_targets_equal_functions_of_their_name(self):
         import operator
         self.assertTrue(tare.load(DIGITS).graph["add"].target == operator.add)

@@ -1,0 +1,6 @@
+from typing import Any
+
+class ExportError(Exception): ...
+
+def export(module: Any, inputs: Any, path: str, kwargs: Any = None, leaves: Any = (), by_example: bool | None = None,
+           keep_defaults: bool = False, fallback: bool = True) -> Any: ...

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models from torch, where it is installed."""
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .model import Model, load
+
+__all__ = ["from_exported", "from_torch"]
+
+
+def is_torch_module(given: Any) -> bool:
+    """Is it a torch.nn.Module? torch is not imported to find out."""
+    nn = sys.modules.get("torch.nn")
+    return nn is not None and isinstance(given, nn.Module)
+
+
+def _read(path: str) -> Model:
+    return load(path, copy=True)
+
+
+def from_torch(module: Any, example_inputs: Sequence[Any], *, kwargs: Mapping[str, Any] | None = None,
+               leaves: Sequence[Any] = ()) -> Model:
+    """Traces a module with torch.fx, or exports it with torch.export where it cannot be traced.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        In evaluation mode, or in training mode for quantization-aware training. What torch's
+        convert_to_reference_fx made is read as a reference model; ``lower`` makes integers of it.
+    example_inputs : tuple of torch.Tensor
+        forward's arguments; they tell shapes, and the trace is checked against them.
+    kwargs : dict, optional
+        Arguments by keyword.
+    leaves : sequence of str, optional
+        Paths or class names of modules that stay one call.
+
+    Raises
+    ------
+    ValueError
+        With the line and a remedy, where the module cannot be written.
+    """
+    from . import _export
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.safetensors")
+        try:
+            _export.export(module, tuple(example_inputs), path, kwargs=dict(kwargs or {}), leaves=tuple(leaves))
+        except _export.ExportError as error:
+            raise ValueError(str(error)) from error
+        return _read(os.path.join(folder, os.listdir(folder)[0]))  # model.safetensors, or model.pt2
+
+
+def from_exported(program: Any) -> Model:
+    """Reads a program of torch.export, for prepare_pt2e, or one that torchao converted, for lower.
+
+    Parameters
+    ----------
+    program : torch.export.ExportedProgram
+    """
+    import torch  # type: ignore[import-not-found,unused-ignore]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.pt2")
+        torch.export.save(program, path)
+        return _read(path)

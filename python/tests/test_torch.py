@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models and configs from torch, and its tutorial of BackendConfig. Skipped where torch is not installed."""
+import importlib.util
+import re
+import sys
+import unittest
+import warnings
+
+import numpy as np
+
+import tare
+from support import TOP, Case, main
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+if HAS_TORCH:
+    import torch
+    warnings.filterwarnings("ignore")
+
+
+def network():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
+                               torch.nn.Flatten(), torch.nn.Linear(288, 5)).eval()
+
+
+@unittest.skipUnless(HAS_TORCH, "torch is not installed")
+class Torch(Case):
+    def test_a_module_computes_the_same(self):
+        module, x = network(), torch.randn(2, 3, 8, 8)
+        model = tare.from_torch(module, (x,))
+        np.testing.assert_allclose(model(x), module(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+    def test_fx_gives_torchs_own_text(self):
+        from torch.ao.quantization import get_default_qconfig_mapping, quantize_fx
+        torch.backends.quantized.engine = "x86"
+        module, x = network(), torch.randn(2, 3, 8, 8)
+        theirs = quantize_fx.prepare_fx(module, get_default_qconfig_mapping("x86"), (x,))
+        theirs(x)
+        ours = tare.prepare_fx(module, tare.QConfigMapping.from_torch(get_default_qconfig_mapping("x86")), (x,))
+        ours(x)
+        expected = str(quantize_fx.convert_to_reference_fx(theirs)).partition("\n# To see")[0].rstrip()
+        expected = expected.replace("\n\n\n\ndef", "\n\ndef")  # tare leaves one empty line, as torch's manual does
+        self.assertEqual(str(tare.convert_to_reference_fx(ours)), expected)
+
+    def test_configs_come_over(self):
+        import torch.ao.quantization.backend_config.utils  # noqa: F401  torch does not import it itself
+        from torch.ao.quantization import backend_config as theirs
+        for name in ("native", "fbgemm", "qnnpack", "onednn"):
+            given = getattr(theirs, f"get_{name}_backend_config")()
+            ours = tare.BackendConfig.from_torch(given)
+            self.assertEqual(len(ours.configs), len(given.configs))
+            with ours._built():
+                pass
+
+    def test_reprs_are_torchs(self):
+        from torch.ao.quantization import observer as theirs
+        for name in tare.observers.__all__:
+            given = getattr(theirs, name, None)
+            if given is not None and not isinstance(given, type):
+                self.assertEqual(repr(getattr(tare, name)), repr(given))
+
+    def test_programs_are_read(self):
+        module, x = network(), torch.randn(2, 3, 8, 8)
+        program = torch.export.export(module, (x,))
+        prepared = tare.prepare_pt2e(program, tare.XNNPACKQuantizer())
+        prepared.calibrate(x)
+        lowered = tare.lower_pt2e(tare.convert_pt2e(prepared))
+        self.assertGreater(tare.compare(tare.from_exported(program), lowered, [x]).outputs[0]["sqnr_db"], 20)
+        node = tare.from_exported(program).graph.find_nodes(op="call_function", target=torch.ops.aten.conv2d.default)
+        self.assertEqual(len(node), 1)
+
+    def test_the_tutorial_prints_what_torchs_does(self):
+        sys.path.insert(0, str(TOP / "examples/python"))
+        import backend_config_tutorial as tutorial
+        def shape(model):
+            return re.sub(r"scale=[0-9.e-]+, zero_point=\d+", "scale, zero_point", str(model))
+        whole = shape(tutorial.quantize(False, tutorial.qconfig_mapping))
+        self.assertIn("(linear): QuantizedLinear(in_features=10, out_features=3, scale, zero_point, qscheme=torch.per_tensor_affine)", whole)
+        self.assertIn("(conv): QuantizedConvReLU2d(3, 3, kernel_size=(3, 3), stride=(1, 1), scale, zero_point)", whole)
+        with_norm = shape(tutorial.quantize(True, tutorial.qconfig_mapping))
+        self.assertIn("(linear): QuantizedLinear", with_norm)
+        self.assertIn("(conv): Conv2d(3, 3, kernel_size=(3, 3), stride=(1, 1))", with_norm)
+        self.assertIn("(linear): Linear(", shape(tutorial.quantize(False, tare.get_default_qconfig_mapping())))
+
+
+if __name__ == "__main__":
+    main()
