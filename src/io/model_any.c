@@ -187,10 +187,14 @@ static tare_status open_memory(const model_source *from, bool copies, storage **
     return TARE_OK;
 }
 
-static tare_status open_source(const model_source *from, bool copies, storage **out,
-                               const unsigned char **bytes, size_t *size, tare_error *err) {
+static tare_status open_source(const model_source *from, const tare_model_read_options *options,
+                               storage **out, const unsigned char **bytes, size_t *size,
+                               tare_error *err) {
+    const bool copies = options != NULL && options->copies_file;
     *size = from->size;
     if (from->bytes != NULL) return open_memory(from, copies, out, bytes, err);
+    if (strcmp(from->path, "-") == 0)
+        return tare__standard_input_read(memory_limit(options), out, bytes, size, err);
     return copies ? tare__file_read(from->path, out, bytes, size, err)
                   : tare__file_map(from->path, out, bytes, size, err);
 }
@@ -205,8 +209,7 @@ tare_status tare__model_any_read(const model_source *from, const registry *class
     const unsigned char *bytes = NULL;
     size_t size = 0;
     memset(out, 0, sizeof *out);
-    TARE_TRY(
-        open_source(from, options != NULL && options->copies_file, &store, &bytes, &size, err));
+    TARE_TRY(open_source(from, options, &store, &bytes, &size, err));
     tare_status status = read_bytes(&r, from->bytes != NULL ? NULL : path, store, bytes, size);
     // What is cut off meanwhile looks damaged.
     const bool is_lost = status != TARE_OK && tare__mapping_check(err) != TARE_OK;

@@ -38,6 +38,13 @@ refuses 2 'such as 512M or 2G' run "$digits" --input "$test_data" --max-memory 0
 refuses 2 'such as 512M or 2G' run "$digits" --input "$test_data" --max-memory 99999999999T
 refuses 2 '--merge and --max-memory exclude each other' calibrate --merge "$work/state" --max-memory 1G -o "$work/out.state"
 
+# Standard input, which may never end.
+status=0
+head -c 2097152 /dev/zero | "$tare" print - --max-memory 1M >"$work/stdout" 2>"$work/stderr" || status=$?
+[ "$status" -eq 1 ] || fail "too much standard input: status $status"
+complains 'tare: standard input: expected at most 1.0 MiB, found more ('
+complains '--max-memory'
+
 # Numbers that no integer holds.
 refuses 2 'expected a number from 1 to 2147483647' bench "$digits" --batch 9223372036854775807
 refuses 1 'expected random:N' bench "$digits" --input random:9223372036854775807

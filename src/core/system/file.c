@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/memory/alloc.h"
+#include "core/memory/budget.h"
 #include "core/system/mapping.h"
 #include "core/system/system.h"
 #include "core/text/text.h"
@@ -33,6 +34,7 @@ static tare_status fail_io(tare_error *err, const char *path, const char *verb) 
 typedef struct growing_bytes {
     unsigned char *data;
     size_t used, capacity;
+    uint64_t most; // more bytes are refused
 } growing_bytes;
 
 static bool make_room(growing_bytes *b) {
@@ -45,6 +47,14 @@ static bool make_room(growing_bytes *b) {
     return true;
 }
 
+static tare_status refuse_rest(const growing_bytes *b, const char *path, tare_error *err) {
+    char most[BYTES_TEXT];
+    tare__fail(err, TARE_LIMIT_EXCEEDED, "expected at most %s, found more",
+               tare__bytes_text(b->most, most));
+    tare__budget_hint(err, TARE_LIMIT_EXCEEDED);
+    return tare__at(err, TARE_LIMIT_EXCEEDED, "%s", path);
+}
+
 // All there is: a file may grow or shrink meanwhile.
 static tare_status read_rest(int file, const char *path, growing_bytes *b, tare_error *err) {
     for (;;) {
@@ -53,13 +63,14 @@ static tare_status read_rest(int file, const char *path, growing_bytes *b, tare_
         if (count == 0) return TARE_OK;
         if (count < 0 && errno != EINTR) return fail_io(err, path, "read");
         if (count > 0) b->used += (size_t)count;
+        if (b->used > b->most) return refuse_rest(b, path, err);
     }
 }
 
 // expected: about how many bytes there are; 0 where that is unknown.
-static tare_status read_descriptor(int file, const char *path, size_t expected, storage **out,
-                                   tare_error *err) {
-    growing_bytes b = {0};
+static tare_status read_descriptor(int file, const char *path, size_t expected, uint64_t most,
+                                   storage **out, tare_error *err) {
+    growing_bytes b = {.most = most};
     // One byte more, so that the end is seen without growing.
     if (expected > 0 && expected < SIZE_MAX) b.data = tare__alloc(expected + 1);
     if (b.data != NULL) b.capacity = expected + 1;
@@ -88,11 +99,17 @@ static tare_status load_regular(int file, const char *path, bool may_map, storag
     const size_t size = (size_t)info.st_size;
     if (may_map && size > 0 && !tare__system()->is_remote(file))
         TARE_TRY(tare__mapping_create(file, path, size, out, &is_mapped, err));
-    return is_mapped ? TARE_OK : read_descriptor(file, path, size, out, err);
+    return is_mapped ? TARE_OK : read_descriptor(file, path, size, UINT64_MAX, out, err);
+}
+
+// A stream may never end, and growing takes as much again for a moment.
+static tare_status load_standard_input(uint64_t limit, storage **out, tare_error *err) {
+    const uint64_t most = limit != 0 ? limit : tare__machine_memory() / 2;
+    return read_descriptor(STDIN_FILENO, "standard input", 0, most, out, err);
 }
 
 static tare_status load(const char *path, bool may_map, storage **out, tare_error *err) {
-    if (strcmp(path, "-") == 0) return read_descriptor(STDIN_FILENO, "standard input", 0, out, err);
+    if (strcmp(path, "-") == 0) return load_standard_input(0, out, err);
     // Without O_NONBLOCK the open of a pipe that nobody writes to would wait for ever.
     const int file = tare__system()->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (file < 0) return fail_io(err, path, "open");
@@ -119,6 +136,14 @@ tare_status tare__file_map(const char *path, storage **out, const unsigned char 
 tare_status tare__file_read(const char *path, storage **out, const unsigned char **data,
                             size_t *size, tare_error *err) {
     return hand_out(path, false, out, data, size, err);
+}
+
+tare_status tare__standard_input_read(uint64_t limit, storage **out, const unsigned char **data,
+                                      size_t *size, tare_error *err) {
+    TARE_TRY(load_standard_input(limit, out, err));
+    *data = tare__storage_data(*out);
+    *size = tare__storage_size(*out);
+    return TARE_OK;
 }
 
 bool tare__file_exists(const char *path) {

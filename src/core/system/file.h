@@ -20,6 +20,10 @@ tare_status tare__file_map(const char *path, storage **out, const unsigned char 
 /// The same into memory always: what others do to the file later changes nothing.
 tare_status tare__file_read(const char *path, storage **out, const unsigned char **data,
                             size_t *size, tare_error *err);
+/// Standard input, as the two above read "-": at most `limit` bytes; 0: half of the machine's memory.
+/// Where there are more: TARE_LIMIT_EXCEEDED.
+tare_status tare__standard_input_read(uint64_t limit, storage **out, const unsigned char **data,
+                                      size_t *size, tare_error *err);
 
 /// Is there a file of this name?
 bool tare__file_exists(const char *path);

@@ -216,7 +216,7 @@ static bool next_line(list_reader *r, const char **chars, size_t *length) {
     return true;
 }
 
-enum { LONGEST_LINE = 4096 };
+enum { LONGEST_LINE = 4096, TWO_LINES = 2 * LONGEST_LINE };
 
 static tare_status read_lines(list_reader *r, tare_error *err) {
     const char *chars = NULL;
@@ -269,6 +269,8 @@ static tare_status is_table_of_pictures(const char *path, bool *out, tare_error 
     const char *chars = NULL;
     const tare_status status = tare__file_map(path, &file, &bytes, &size, err);
     if (status != TARE_OK) return status == TARE_OUT_OF_MEMORY ? status : TARE_OK;
+    // Two rows that name pictures end before that; others need not end at all.
+    if (size > TWO_LINES) size = TWO_LINES;
     list_reader r = {.at = (const char *)bytes, .end = (const char *)bytes + size};
     for (int i = 0; i < 2 && !*out && next_line(&r, &chars, &length); i++) {
         const line l = split_table(chars, length);

@@ -348,6 +348,23 @@ static void standard_input_is_read_whole(void **state) {
     free(bytes);
 }
 
+static void more_standard_input_than_the_limit_is_refused(void **state) {
+    (void)state;
+    storage *store = NULL;
+    const unsigned char *data = NULL;
+    size_t size = 0;
+    CHECK_OK(write_file(path, "twelve bytes", NULL));
+    assert_non_null(freopen(path, "r", stdin));
+    tare_error *err = tare_error_create();
+    assert_int_equal(tare__standard_input_read(11, &store, &data, &size, err), TARE_LIMIT_EXCEEDED);
+    assert_string_equal(tare_error_message(err), "expected at most 11 bytes, found more");
+    tare_error_destroy(err);
+    assert_non_null(freopen(path, "r", stdin));
+    assert_int_equal(tare__standard_input_read(12, &store, &data, &size, NULL), TARE_OK);
+    assert_int_equal(size, 12);
+    tare__storage_release(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_written_is_mapped),
@@ -367,6 +384,7 @@ int main(void) {
         cmocka_unit_test(impossible_places_are_refused),
         cmocka_unit_test(lost_memory_leaves_no_file_behind),
         cmocka_unit_test(standard_input_is_read_whole),
+        cmocka_unit_test(more_standard_input_than_the_limit_is_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
