@@ -175,7 +175,7 @@ def _ao_config(module):
 def _ao_problem(path, module):
     """Why a module on its way through torch's quantization cannot be written as it is; None if it is none."""
     package = type(module).__module__
-    if hasattr(module, "calculate_qparams") or package.startswith(("torch.ao.nn.qat", "torch.ao.nn.intrinsic.qat")):
+    if _is_observer(module) or package.startswith(("torch.ao.nn.qat", "torch.ao.nn.intrinsic.qat")):
         return (f"module '{path}' is a {type(module).__qualname__} of a prepared model, which torch trains and calibrates: "
                 "convert it first, torch.ao.quantization.quantize_fx.convert_to_reference_fx(prepared.eval())")
     if package.startswith((f"{_REFERENCE.rpartition('.')[0]}.", f"{_FUSED}.quantized")) and _ao_config(module) is None:
@@ -1108,6 +1108,37 @@ def _trace_checked(module, inputs, kwargs, expected, options):
     return traced, examples
 
 
+def _is_observer(module):
+    return hasattr(module, "calculate_qparams")
+
+
+def _converted(module):
+    """A prepared model, of torch's FX mode or torchao's, as torch converts it by what its observers have seen; any other as it is.
+    The second value: whether it is a program of aten operators."""
+    if not isinstance(module, fx.GraphModule) or not any(_is_observer(m) for m in module.modules()):
+        return module, False
+    for path, m in module.named_modules():
+        low = getattr(m, "min_val", None)
+        if _is_observer(m) and isinstance(low, torch.Tensor) and (low.numel() == 0 or bool(torch.isinf(low).any())):
+            raise ExportError(f"the observer '{path}' of the prepared model has seen no data: "
+                              "calibrate or train the model first")
+    own = copy.deepcopy(module)
+    is_fx = not any(_is_observer(m) and type(m).__module__.startswith("torchao.") for m in module.modules())
+    try:
+        if is_fx:
+            from torch.ao.quantization.quantize_fx import convert_to_reference_fx
+            made = convert_to_reference_fx(own.eval())
+        else:
+            from torchao.quantization.pt2e import move_exported_model_to_eval
+            from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e
+            move_exported_model_to_eval(own)
+            made = convert_pt2e(own)
+    except Exception as e:  # torch lets through whatever a backend's code raises
+        raise ExportError(f"torch cannot convert the prepared model: {type(e).__name__}: {e}") from e
+    warnings.warn("the model is prepared: written as torch converts it, with what its observers have seen", stacklevel=3)
+    return made, not is_fx
+
+
 def _write_program(module, inputs, kwargs, path, reason):
     """What torch.export makes of the module, with an open batch where it can be."""
     path = os.path.splitext(path)[0] + ".pt2"
@@ -1122,7 +1153,9 @@ def _write_program(module, inputs, kwargs, path, reason):
         except Exception as e:  # torch.export lets through whatever the user's code raises
             failed = e
             continue
-        warnings.warn(f"{reason}\n    written as a program of torch.export instead, which a quantizer annotates: {path}", stacklevel=3)
+        if reason is not None:
+            warnings.warn(f"{reason}\n    written as a program of torch.export instead, which a quantizer annotates: {path}",
+                          stacklevel=3)
         return
     raise ExportError(f"{reason}\n    torch.export cannot write it either: {type(failed).__name__}: "
                       f"{str(failed).splitlines()[0] if str(failed) else ''}") from failed
@@ -1141,6 +1174,7 @@ def export(module, inputs, path, kwargs=None, leaves=(), by_example=None, keep_d
     """
     inputs = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
     kwargs = dict(kwargs or {})
+    module, is_program = _converted(module)
     try:
         with torch.no_grad(), _without_shortcuts():
             expected = flatten(_run(module, inputs, kwargs))
@@ -1150,6 +1184,9 @@ def export(module, inputs, path, kwargs=None, leaves=(), by_example=None, keep_d
         raise ExportError(f"the module does not run on the example inputs: {type(e).__name__}: {e}") from e
     if not expected:
         raise ExportError("the module returns no tensor, nor a tuple, list or dict of them")
+    if is_program:
+        _write_program(module, inputs, kwargs, path, None)
+        return expected
     for name, m in module.named_modules():
         if _ao_problem(name, m) is not None:
             raise ExportError(_ao_problem(name, m))

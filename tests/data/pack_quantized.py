@@ -6,9 +6,10 @@ inputs, and what its own runtime computes.
     pip install torch torchao onnx onnxruntime nncf numpy
     python tests/data/pack_quantized.py OUT.zip
 
-Three networks (a residual one, a depthwise one, an encoder layer) by ONNX Runtime's quantizer (QDQ, QOperator, dynamic), by
-NNCF, by torchao (static, dynamic, trained) and by torch's FX mode. ONNX Runtime runs without its optimizations, which round otherwise. case.json
-holds "file", "operators": the least number in integers, and "error": the most, relative to the greatest output.
+Four networks (a residual one, a depthwise one, one of parts, an encoder layer) by ONNX Runtime's quantizer (QDQ, QOperator,
+dynamic), by NNCF, by torchao (static, dynamic, trained) and by torch's FX mode. ONNX Runtime runs without its optimizations,
+which round otherwise. case.json holds "file", "operators": the least number in integers, and "error": the most, relative to
+the greatest output.
 """
 import argparse
 import copy
@@ -62,6 +63,25 @@ class Depthwise(nn.Module):
         return self.fc(self.f(x).mean((2, 3)))
 
 
+class Parts(nn.Module):
+    """A pool whose result two layers read, parts that are split, joined and shuffled, a norm by itself, a resized map."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.pool = nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2)
+        self.a, self.b = nn.Conv2d(4, 4, 1), nn.Conv2d(8, 8, 3, padding=1)
+        self.n, self.fc = nn.BatchNorm2d(8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        x = self.pool(torch.relu(self.stem(x)))
+        left, right = x.chunk(2, 1)
+        y = torch.cat([left, torch.relu(self.a(right))], 1)
+        y = y.reshape(y.shape[0], 2, 4, 8, 8).transpose(1, 2).reshape(y.shape[0], 8, 8, 8)
+        y = torch.relu(self.n(torch.relu(self.b(x)) + y))
+        y = nn.functional.interpolate(y, scale_factor=2.0, mode="nearest")
+        return self.fc(nn.functional.max_pool2d(y, 16).flatten(1))
+
+
 class Encoder(nn.Module):
     def __init__(self, d=16, h=2):
         super().__init__()
@@ -78,7 +98,8 @@ class Encoder(nn.Module):
         return self.n2(x + self.f2(nn.functional.gelu(self.f1(x))))
 
 
-NETWORKS = {"residual": (Residual, (2, 3, 16, 16)), "depthwise": (Depthwise, (2, 3, 16, 16)), "encoder": (Encoder, (2, 6, 16))}
+NETWORKS = {"residual": (Residual, (2, 3, 16, 16)), "depthwise": (Depthwise, (2, 3, 16, 16)), "parts": (Parts, (2, 3, 16, 16)),
+            "encoder": (Encoder, (2, 6, 16))}
 
 
 def network(name):
@@ -115,19 +136,27 @@ def onnx_file(name, kind, folder):
         import nncf
         data = nncf.Dataset([{"x": b.numpy()} for b in batches(x)])
         onnx.save(nncf.quantize(onnx.load(plain), data, subset_size=6), out)
+    elif kind == "bits":
+        from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+        quantizer = MatMulNBitsQuantizer(onnx.load(ready), block_size=16, is_symmetric=True)
+        quantizer.process()
+        quantizer.model.save_model_to_file(out)
     else:
         form, dtype, channels = kind.split("_")
+        # Of 16 bits in ONNX Runtime's own domain; a quantize for each reader, weights with zero points.
+        extra = {"pairs": {"DedicatedQDQPair": True, "WeightSymmetric": False}, "own": {"UseQDQContribOps": True}}
         quantize_static(ready, out, Reader(x), quant_format=QuantFormat[form], activation_type=QuantType[dtype],
-                        weight_type=QuantType.QInt8, per_channel=channels == "channels")
+                        weight_type=QuantType.QInt8, per_channel=channels == "channels", extra_options=extra.get(channels, {}))
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return out, x, onnxruntime.InferenceSession(out, options).run(None, {"x": x.numpy()})[0]
 
 
 def program(name, kind, folder):
+    """`prepared`: trained, and saved with its fake quantizers, which torch.export writes as operators; torch converts it."""
     module, x = network(name)
     sizes = ({0: torch.export.Dim("n", max=64)},)
-    trains = kind == "trained"
+    trains = kind in ("trained", "prepared")
     config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=kind == "dynamic", is_qat=trains)
     quantizer = XNNPACKQuantizer().set_global(config)
     if kind == "x86":
@@ -141,11 +170,14 @@ def program(name, kind, folder):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+    out = str(folder / "model.pt2")
+    if kind == "prepared":
+        torch.export.save(torch.export.export(prepared, (x,), dynamic_shapes=sizes), out)
     if trains:
         move_exported_model_to_eval(prepared)
     converted = convert_pt2e(prepared)
-    out = str(folder / "model.pt2")
-    torch.export.save(torch.export.export(converted, (x,), dynamic_shapes=sizes), out)
+    if kind != "prepared":
+        torch.export.save(torch.export.export(converted, (x,), dynamic_shapes=sizes), out)
     return out, x, converted(x).detach().numpy()
 
 
@@ -174,13 +206,21 @@ CASES = [
     ("residual", onnx_file, "QOperator_QUInt8_channels", 6, 1e-5),
     ("residual", onnx_file, "dynamic", 1, 1e-5),
     ("residual", onnx_file, "nncf", 6, 1e-5),
+    ("residual", onnx_file, "QDQ_QUInt8_pairs", 6, 1e-5),
+    ("residual", onnx_file, "QDQ_QUInt16_own", 0, 1e-4),
     ("residual", program, "trained", 8, 1e-5),
+    ("residual", program, "prepared", 8, 1e-5),
     ("residual", module_file, "fx", 7, 1e-5),
     ("residual", module_file, "fx_trained", 7, 1e-5),
     ("depthwise", onnx_file, "QDQ_QInt8_channels", 7, 1e-5),
     ("depthwise", onnx_file, "QOperator_QUInt8_tensor", 7, 1e-5),
+    ("depthwise", onnx_file, "nncf", 7, 1e-5),
     ("depthwise", program, "static", 8, 1e-5),
+    ("depthwise", program, "prepared", 8, 1e-2),  # a step: one value lies between two integers
     ("depthwise", module_file, "fx_trained", 8, 1e-5),
+    ("parts", onnx_file, "QDQ_QUInt8_channels", 13, 1e-5),
+    ("parts", onnx_file, "QOperator_QUInt8_tensor", 12, 1e-5),
+    ("parts", onnx_file, "nncf", 12, 1e-5),
     ("encoder", onnx_file, "QDQ_QUInt8_channels", 23, 1e-5),
     ("encoder", onnx_file, "QOperator_QUInt8_channels", 30, 1e-5),
     ("encoder", onnx_file, "dynamic", 6, 1e-5),

@@ -157,7 +157,7 @@ static double round_one(const parameters *p, int64_t c, float x) {
 
 // A bound beyond the dtype's range counts as the end of it, which is where the quantized value
 // would end.
-static float byte_bound(const parameters *p, int64_t bound) {
+static float bound_of(const parameters *p, int64_t bound) {
     const dtype_info *info = tare__dtype(p->dtype);
     return (float)(bound < info->min ? info->min : bound > info->max ? info->max : bound);
 }
@@ -165,12 +165,27 @@ static float byte_bound(const parameters *p, int64_t bound) {
 // The same of many: bytes by one scale. Of bounds that cross, the upper one holds.
 static void round_bytes(const parameters *p, const float *x, int64_t count, uint8_t *y) {
     const float inverse = inverse_of(p, 0), zero = (float)zero_of(p, 0);
-    const float least = byte_bound(p, p->quant_min), most = byte_bound(p, p->quant_max);
+    const float least = bound_of(p, p->quant_min), most = bound_of(p, p->quant_max);
     for (int64_t i = 0; i < count; i++) {
         const float q = nearbyintf(x[i] * inverse) + zero;
         const float above = q < least ? least : q;
         const float kept = above > most ? most : isnan(above) ? 0 : above;
         y[i] = (uint8_t)(int)kept;
+    }
+}
+
+// The same of 16 bits, whose bits int16 and uint16 share. Bounds are whole, so that a value may be
+// cut off before it is rounded; what is left is small enough to be rounded by an addition.
+static void round_words(const parameters *p, const float *x, int64_t count, uint16_t *y) {
+    static const float rounds = 0x1.8p23F;
+    const float inverse = inverse_of(p, 0), zero = (float)zero_of(p, 0);
+    const float least = bound_of(p, p->quant_min) - zero, most = bound_of(p, p->quant_max) - zero;
+    for (int64_t i = 0; i < count; i++) {
+        const float scaled = x[i] * inverse;
+        const float above = scaled < least ? least : scaled;
+        const float kept = above > most ? most : above;
+        const float rounded = (kept + rounds) - rounds + zero;
+        y[i] = (uint16_t)(int)(isnan(scaled) ? 0 : rounded);
     }
 }
 
@@ -185,16 +200,23 @@ static bool are_bytes(const tare_tensor *t) {
     return t->dtype == TARE_UINT8 || t->dtype == TARE_INT8;
 }
 
+static bool are_words(const tare_tensor *t) {
+    return t->dtype == TARE_UINT16 || t->dtype == TARE_INT16;
+}
+
 static tare_status quantize(op_call *call, bool per_channel) {
     parameters p;
     tare_tensor *y = tare__call_out(call), *real = NULL;
     TARE_TRY(read_parameters(call, per_channel, &p));
     TARE_TRY(tare__decomposed_check_range(call, p.dtype, p.quant_min, p.quant_max));
-    TARE_TRY(tare_tensor_to_float(p.x, &real, call->err));
+    if (p.x->dtype != TARE_FLOAT32) TARE_TRY(tare_tensor_to_float(p.x, &real, call->err));
+    const float *x = real != NULL ? tare__f32(real) : tare__f32(p.x);
     if (p.scales == NULL && are_bytes(y))
-        round_bytes(&p, tare__f32(real), y->count, y->data);
+        round_bytes(&p, x, y->count, y->data);
+    else if (p.scales == NULL && are_words(y))
+        round_words(&p, x, y->count, y->data);
     else
-        round_each(&p, tare__f32(real), y);
+        round_each(&p, x, y);
     tare_tensor_release(real);
     return TARE_OK;
 }
@@ -238,12 +260,27 @@ static void look_up_bytes(const parameters *p, tare_tensor *y) {
     for (int64_t i = 0; i < y->count; i++) out[i] = table[x[i]];
 }
 
+static void words_to_values(const parameters *p, tare_tensor *y) {
+    const float zero = (float)p->zero_point, scale = (float)p->scale;
+    const bool is_signed = p->x->dtype == TARE_INT16;
+    const uint16_t *x = p->x->data;
+    float *out = tare__f32(y);
+    for (int64_t i = 0; i < y->count; i++) {
+        const int32_t q = is_signed && x[i] > INT16_MAX ? x[i] - (UINT16_MAX + 1) : x[i];
+        out[i] = ((float)q - zero) * scale;
+    }
+}
+
 static tare_status dequantize_per_tensor(op_call *call) {
     parameters p;
     tare_tensor *y = tare__call_out(call);
     TARE_TRY(read_parameters(call, false, &p));
     if (are_bytes(p.x) && y->dtype == TARE_FLOAT32) {
         look_up_bytes(&p, y);
+        return TARE_OK;
+    }
+    if (are_words(p.x) && y->dtype == TARE_FLOAT32) {
+        words_to_values(&p, y);
         return TARE_OK;
     }
     for (int64_t i = 0; i < y->count; i++)

@@ -12,6 +12,11 @@ tare_status tare__plan_trace(plan_builder *b, const tare_tensor *const *inputs, 
 /// The same of one call, which has been shaped on the meta tensors `inputs`.
 tare_status tare__plan_trace_call(plan_builder *b, const node *n, const op_call *call,
                                   const tare_tensor *const *inputs, size_t count);
+/// A call of a reference module, which has been shaped?
+bool tare__plan_is_reference(const op_call *call, op_compute compute);
+/// The call of its function, of the same result, with what the weights stand for
+/// (plan/reference.c).
+tare_status tare__plan_reference_call(plan_builder *b, const op_call *call, op_call *out);
 /// Turns chains of records into steps (plan/emit.c).
 tare_status tare__plan_emit(plan_builder *b);
 

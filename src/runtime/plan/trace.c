@@ -235,8 +235,8 @@ static bool is_sequence(const op_call *call) {
         return false;
     for (size_t i = 0; i < m->child_count; i++) {
         const module_class *class = m->children[i].module->class;
-        if (class->shape == NULL || class->forward == NULL || class->role != ROLE_FLOAT)
-            return false;
+        const bool is_float = class->role == ROLE_FLOAT || class->role == ROLE_REFERENCE;
+        if (class->shape == NULL || class->forward == NULL || !is_float) return false;
     }
     return true;
 }
@@ -343,6 +343,11 @@ static tare_status note(plan_builder *b, const node *n, const op_call *call, op_
     // Numbers, and arguments given back (dropout, an item of a tuple): nothing is left to do.
     if (!is_observer && is_known(b, &call->result)) return TARE_OK;
     if (is_sequence(call)) return note_sequence(b, n, call);
+    if (tare__plan_is_reference(call, compute)) {
+        op_call own;
+        TARE_TRY(tare__plan_reference_call(b, call, &own));
+        return note(b, n, &own, tare__op_compute);
+    }
     TARE_TRY(read_arguments(&r, call));
     // An argument that was met here for the first time.
     if (!is_observer && is_known(b, &call->result)) return TARE_OK;

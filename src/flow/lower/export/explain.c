@@ -23,6 +23,12 @@ static bool is_other_quantize(const node *n) {
     return quantized != NULL && quantized->op != NODE_GET_ATTR;
 }
 
+// Quantized with a scale and a zero point for each channel.
+static bool is_per_channel(const node *n) {
+    return tare__is_dequantize_node(n) &&
+           tare__function_op(tare__node_arg(n, 0)) == TARE_OP_QUANTIZE_PER_CHANNEL;
+}
+
 typedef struct inputs {
     const lowering *l;
     const node *real; // the first that is float
@@ -60,6 +66,11 @@ static tare_status explain_layer(const lowering *l, const function_call *w) {
         return say(l, n, "weight", "its weight '%s' is float", weight ? weight->name : "");
     if (is_other_quantize(x))
         return say(l, n, "dtypes", "its input '%s' has no 8-bit values of its own", x->name);
+    if (is_per_channel(x))
+        return say(l, n, "dtypes",
+                   "its input '%s' has a scale and a zero point for each channel, which only a "
+                   "depthwise convolution takes, with one zero point for all",
+                   x->name);
     if (tare__quantized_behind(l, x) == NULL)
         return say(l, n, "inputs", "its input '%s' is float: only its weight is quantized",
                    x != NULL ? x->name : "");
@@ -69,10 +80,27 @@ static tare_status explain_layer(const lowering *l, const function_call *w) {
                weight->name);
 }
 
+// What looks up rows of a table, and modules that no function stands for.
+static tare_status explain_table(const lowering *l, const node *n) {
+    const module *m = n->op == NODE_CALL_MODULE ? tare__called_module(l->p->model, n) : NULL;
+    const node *x = tare__node_arg(n, 0);
+    if (m == NULL || tare__op_id(tare__class_row(m->class)) == TARE_OP_EMBEDDING)
+        return say(l, n, "weight", "the rows of its table are looked up as floats%s", "");
+    if (m->class->role == ROLE_FLOAT && tare__module_tensor(m, "weight") != NULL)
+        return say(l, n, "weight", "the weight of module '%s' is float", n->target);
+    if (tare__quantized_behind(l, x) == NULL && x != NULL)
+        return say(l, n, "inputs", "its input '%s' is float", x->name);
+    return say(l, n, "operator", "there is no integer function for the class of module '%s'",
+               n->target);
+}
+
 static tare_status explain(lowering *l, node *n) {
     function_call w;
     inputs in = {.l = l};
     if (tare__weighted_bind(&l->p->scratch, n, &w)) return explain_layer(l, &w);
+    if (OP_IS_ANY(tare__function_op(n), TARE_OP_EMBEDDING, TARE_OP_EMBEDDING_BAG) ||
+        n->op == NODE_CALL_MODULE)
+        return explain_table(l, n);
     tare__node_each_input(n, look, &in);
     if (is_other_quantize(in.real))
         return say(l, n, "dtypes", "its input '%s' has no 8-bit values of its own", in.real->name);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantizing commutes with what only moves values and with the greatest of them: a quantize behind
-// such operators moves in front of them, to the operator that can give quantized values.
+// such operators moves in front of them, to the operator that can give quantized values, and a
+// dequantize in front of them moves behind, to what takes quantized values. Equal quantizes of one
+// value are one.
 
+#include "flow/export/convert.h"
 #include "flow/lower/export/lower.h"
 
-// A dropout outside of training.
-static bool is_idle(const node *n) {
-    return n->arg_count == 3 && n->args[2].kind == VALUE_BOOL && !n->args[2].as.boolean;
-}
+enum { LONGEST_CHAIN = 64 }; // of operators that only move values, as far as one looks
 
 typedef struct extra_inputs {
     const node *first;
@@ -34,8 +34,11 @@ static bool commutes(const node *n) {
     if (op == NULL || !has_one_tensor(n) || tare__op_id(op) == TARE_OP_GETITEM) return false;
     const unsigned moves = OP_MOVES_DATA | OP_KEEPS_QPARAMS;
     const bool is_plain = (op->traits & (OP_NOT_ON_TENSORS | OP_SHAPED_BY_DATA)) == 0;
-    return is_plain && (tare__op_id(op) != TARE_OP_DROPOUT || is_idle(n)) &&
-           ((op->traits & moves) == moves || tare__op_has(op, OP_GREATEST));
+    return is_plain && ((op->traits & moves) == moves || tare__op_has(op, OP_GREATEST));
+}
+
+static bool gives_parts(const node *n) {
+    return OP_IS_ANY(tare__function_op(n), TARE_OP_CHUNK, TARE_OP_SPLIT, TARE_OP_UNBIND);
 }
 
 static void look(void *user, node *input) {
@@ -54,7 +57,7 @@ static bool can_give_quantized(const node *n) {
 // The first of the operators between `top` and the quantize; NULL: none.
 static node *find_chain(const lowering *l, const node *quantize, node **top) {
     node *first = NULL, *n = tare__node_arg(quantize, 0);
-    while (n != NULL && commutes(n) && tare__only_reader(n) != NULL) {
+    while (n != NULL && commutes(n) && !gives_parts(n) && tare__only_reader(n) != NULL) {
         first = n;
         n = tare__node_arg(n, 0);
     }
@@ -102,6 +105,131 @@ static tare_status sink(lowering *l, node *quantize, node *top, node *first) {
     TARE_TRY(tare__insert_dequantize(l->p, last, quantize, &made));
     return tare__node_replace_input(quantize, last, made, err);
 }
+
+// --- one quantize ---
+
+// Some write a quantize for each reader.
+static tare_status merge_equal(lowering *l, const node *quantize) {
+    const quantized_params *own = tare__quantized_given(l, quantize);
+    const node *x = tare__node_arg(quantize, 0);
+    for (size_t i = x != NULL ? x->user_count : 0; i-- > 0;) {
+        node *other = x->users[i];
+        const quantized_params *params = tare__quantized_given(l, other);
+        if (other == quantize || !tare__is_quantize_node(other) || params == NULL ||
+            tare__node_arg(other, 0) != x || !tare__quantized_params_equal(params, own))
+            continue;
+        TARE_TRY(tare__node_replace_uses(other, (node *)quantize, NULL, l->p->err));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__pt2e_merge_quantize(lowering *l) {
+    for (node *n = l->p->model->root->graph->first; n != NULL; n = n->next)
+        if (n->user_count > 0 && tare__is_quantize_node(n) && tare__quantized_given(l, n) != NULL)
+            TARE_TRY(merge_equal(l, n));
+    return tare__pt2e_eliminate_dead(l->p);
+}
+
+// --- dequantizes ---
+
+typedef struct uniform {
+    const lowering *l;
+    const quantized_params *params; // of the first
+    bool differs;                   // or one is no dequantize of quantized values
+} uniform;
+
+static void look_for_params(void *user, node *input) {
+    uniform *u = user;
+    const quantized_params *params = tare__quantized_behind(u->l, input);
+    if (u->params == NULL) u->params = params;
+    u->differs = u->differs || params == NULL || !tare__quantized_params_equal(params, u->params);
+}
+
+static bool joins_equals(const lowering *l, const node *n) {
+    uniform u = {.l = l};
+    if (!OP_IS_ANY(tare__function_op(n), TARE_OP_CAT, TARE_OP_STACK)) return false;
+    tare__node_each_input(n, look_for_params, &u);
+    return u.params != NULL && !u.differs;
+}
+
+static bool is_read_by_parts(const node *n) {
+    for (size_t i = 0; i < n->user_count; i++)
+        if (tare__function_op(n->users[i]) != TARE_OP_GETITEM) return false;
+    return true;
+}
+
+// Is the result made of the very values that it is given, or of the greatest of some and 0? An item
+// of a tensor is a part of it.
+static bool may_pass(const node *n) {
+    const op_id id = tare__function_op(n);
+    if (id == TARE_OP_GETITEM || id == TARE_OP_RELU) return n->input_count == 1;
+    return OP_IS_ANY(id, TARE_OP_CAT, TARE_OP_STACK) ||
+           (commutes(n) && (!gives_parts(n) || is_read_by_parts(n)));
+}
+
+static bool passes_quantized(const lowering *l, const node *n) {
+    const node *x = tare__node_arg(n, 0);
+    if (!may_pass(n)) return false;
+    if (joins_equals(l, n)) return true;
+    return tare__quantized_behind(l, x) != NULL &&
+           (!tare__writes_first_argument(n) || x->user_count == 1);
+}
+
+static bool takes_quantized(lowering *l, node *reader, const node *n) {
+    function_call w;
+    if (tare__is_quantize_node(reader) || tare__ending_of(l, reader).quantize != NULL) return true;
+    if (!tare__weighted_bind(&l->p->scratch, reader, &w)) return false;
+    const node *weight = tare__function_argument_node(&w, "weight");
+    return tare__function_argument_node(&w, "input") == n &&
+           (tare__is_dequantize_call(weight) || tare__is_dequantize_node(weight));
+}
+
+// Does any reader of this float value, maybe behind other such operators, compute in integers if it
+// is given quantized values?
+static bool wants_quantized(lowering *l, node *n, int depth) {
+    for (size_t i = 0; i < n->user_count; i++) {
+        node *reader = n->users[i];
+        if (takes_quantized(l, reader, n)) return true;
+        if (depth < LONGEST_CHAIN && may_pass(reader) && wants_quantized(l, reader, depth + 1))
+            return true;
+    }
+    return false;
+}
+
+// What gives quantized values now is dequantized for its readers.
+static tare_status dequantize_behind(lowering *l, node *n, const quantized_params *params) {
+    node *made = NULL;
+    TARE_TRY(tare__note_quantized(l, n, params));
+    TARE_TRY(tare__insert_dequantize(l->p, n, n->next, &made));
+    return tare__node_replace_uses(n, made, made, l->p->err);
+}
+
+static tare_status pass_quantized(lowering *l, node *n) {
+    uniform u = {.l = l};
+    tare__node_each_input(n, look_for_params, &u);
+    const quantized_params params = *u.params;
+    TARE_TRY(tare__write_nothing(l, n));
+    TARE_TRY(TARE_DECIDE(l->p, n, "lowered", n->target, "computed on integers"));
+    TARE_TRY(tare__read_quantized(l, n));
+    if (!gives_parts(n)) return dequantize_behind(l, n, &params);
+    for (size_t i = 0; i < n->user_count; i++) {
+        node *part = n->users[i];
+        TARE_TRY(TARE_DECIDE(l->p, part, "lowered", part->target, "a part of integers"));
+        TARE_TRY(dequantize_behind(l, part, &params));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__pt2e_sink_dequantize(lowering *l) {
+    for (node *n = l->p->model->root->graph->first; n != NULL; n = n->next) {
+        // A single operator between quantized values is lowered as such.
+        if (n->op != NODE_CALL_FUNCTION || tare__ending_of(l, n).quantize != NULL) continue;
+        if (passes_quantized(l, n) && wants_quantized(l, n, 0)) TARE_TRY(pass_quantized(l, n));
+    }
+    return TARE_OK;
+}
+
+// --- quantizes ---
 
 tare_status tare__pt2e_lift_quantize(lowering *l) {
     for (node *n = l->p->model->root->graph->first, *next; n != NULL; n = next) {

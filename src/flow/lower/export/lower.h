@@ -70,16 +70,24 @@ tare_status tare__read_quantized(lowering *l, node *n);
 /// Step: quantization with parameters that are found in a run, written as arithmetic, becomes
 /// quantize operators.
 tare_status tare__pt2e_join_chosen(lowering *l);
-/// Step: modules become calls of their functions, and reference modules' weights constants that are
-/// dequantized. Programs of torch.export have no modules that are called.
+/// Step: calls of modules and methods become those of their functions, and reference modules'
+/// weights constants that are dequantized. Programs of torch.export have neither.
 tare_status tare__pt2e_lower_modules(lowering *l);
+/// Step: scales of channels between a convolution and depthwise ones become scales of their
+/// weights.
+tare_status tare__pt2e_lower_channels(lowering *l);
 /// Step: what quantized tensors stand for that a file's own quantize nodes and constants give. All
 /// are of one dtype then: qint8 values are quint8 ones less 128.
 tare_status tare__pt2e_lower_tensors(lowering *l);
 /// Step: pairs of quantized_decomposed operators on bytes become those of quantized tensors.
 tare_status tare__pt2e_lower_borders(lowering *l);
+/// Step: quantize operators of one value with equal parameters become one.
+tare_status tare__pt2e_merge_quantize(lowering *l);
 /// Step: quantize operators move in front of what only moves values.
 tare_status tare__pt2e_lift_quantize(lowering *l);
+/// Step: dequantize operators move behind what only moves values, where something behind it takes
+/// quantized values.
+tare_status tare__pt2e_sink_dequantize(lowering *l);
 /// Step: convolutions and linear functions with a constant weight.
 tare_status tare__pt2e_lower_layers(lowering *l);
 /// Step: linear functions whose input is quantized on the fly, and quantized tables.

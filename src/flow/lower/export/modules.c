@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that come quantized may have modules, which exported programs do not call: the calls
+// Models that come quantized may call modules and methods, as exported programs do not: the calls
 // become those of functions, which all other steps know.
 #include <string.h>
 
@@ -110,10 +110,51 @@ static tare_status call_function(const module_call *c) {
     return TARE_OK;
 }
 
+// --- methods ---
+
+// The function of a method that takes the same arguments; NULL: there is none. A method that writes
+// in place stays one.
+static const op_info *function_of(const node *n) {
+    const op_info *op = n->op == NODE_CALL_METHOD ? tare__node_row(n) : NULL;
+    if (op == NULL || op->functions == NULL || tare__op_id(op) == TARE_OP_DEQUANTIZE ||
+        tare__op_has(op, OP_NOT_ON_TENSORS) || tare__ends_with(n->target, "_"))
+        return NULL;
+    return tare__op_overload(op, tare__op_function_name(op).text) == NULL ? op : NULL;
+}
+
+// x.reshape(2, 3) is torch.reshape(x, (2, 3)).
+static tare_status gather_rest(lowering *l, node *n, const op_info *op) {
+    const size_t last = tare__op_param_count(op) - 1;
+    const char *bar = strrchr(op->params, '|');
+    const bool is_rest = bar != NULL && bar[1] == '*' && n->arg_count > last;
+    const bool is_list = is_rest && n->arg_count == last + 1 &&
+                         (n->args[last].kind == VALUE_LIST || n->args[last].kind == VALUE_TUPLE);
+    if (!is_rest || is_list) return TARE_OK;
+    value args[OP_MAX_PARAMS];
+    const size_t count = n->arg_count - last;
+    memcpy(args, n->args, last * sizeof *args);
+    args[last] = tare__value_sequence(&l->p->scratch, VALUE_TUPLE, (uint32_t)count);
+    if (args[last].as.items == NULL) return tare__out_of_memory(l->p->err);
+    memcpy(args[last].as.items, n->args + last, count * sizeof *args);
+    return tare__node_set_args(n, args, last + 1, n->kwargs, n->kwarg_count, l->p->err);
+}
+
+static tare_status leave_method(lowering *l, node *n) {
+    const op_info *op = function_of(n);
+    if (op == NULL) return TARE_OK;
+    const char *target = tare__arena_strdup(&n->owner->memory, tare__op_function_name(op).text);
+    if (target == NULL) return tare__out_of_memory(l->p->err);
+    TARE_TRY(gather_rest(l, n, op));
+    n->op = NODE_CALL_FUNCTION;
+    n->target = target;
+    return TARE_OK;
+}
+
 tare_status tare__pt2e_lower_modules(lowering *l) {
     for (node *n = l->p->model->root->graph->first; n != NULL; n = n->next) {
         module_call c;
         if (bind(l, n, &c)) TARE_TRY(call_function(&c));
+        TARE_TRY(leave_method(l, n));
     }
     return TARE_OK;
 }

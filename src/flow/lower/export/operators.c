@@ -220,10 +220,11 @@ static tare_status finish_by_rule(const operator_call *c, const op_info *row) {
 
 // --- one operator ---
 
-// Dropouts draw numbers then, and batch norms look at the batch.
+// Batch norms look at the batch then. Dropouts give what they take here, in training too.
 static bool trains(const operator_call *c) {
     const value *v = tare__function_argument(&c->call, "training");
     return v != NULL && v->kind == VALUE_BOOL && v->as.boolean &&
+           !is_operator(c, TARE_OP_DROPOUT) &&
            !is_operator(c, TARE_OP_INSTANCE_NORM); // whose argument says that it has no statistics
 }
 

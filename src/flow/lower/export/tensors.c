@@ -37,12 +37,13 @@ static bool read_constant(const lowering *l, const node *n, quantized_params *ou
     return true;
 }
 
-// What only moves quantized values keeps their parameters.
-static bool read_moved(const lowering *l, const node *n, quantized_params *out) {
+// What only moves quantized values, or gives the greatest or the mean of some, keeps their
+// parameters.
+static bool read_kept(const lowering *l, const node *n, quantized_params *out) {
     const op_info *op = tare__node_row(n);
     const quantized_params *from = tare__quantized_given(l, tare__node_arg(n, 0));
-    if (from == NULL || op == NULL || (op->traits & OP_MOVES_DATA) == 0 ||
-        (op->traits & OP_NOT_ON_TENSORS) != 0 || tare__op_id(op) == TARE_OP_GETITEM)
+    if (from == NULL || !tare__op_has(op, OP_MOVES_DATA | OP_KEEPS_QPARAMS) ||
+        tare__op_has(op, OP_NOT_ON_TENSORS) || tare__op_id(op) == TARE_OP_GETITEM)
         return false;
     *out = *from;
     return true;
@@ -137,7 +138,7 @@ tare_status tare__pt2e_lower_tensors(lowering *l) {
         quantized_params params;
         const bool is_quantize = read_quantize(n, &params);
         l->has_tensors = l->has_tensors || is_quantize;
-        if (is_quantize || read_constant(l, n, &params) || read_moved(l, n, &params))
+        if (is_quantize || read_constant(l, n, &params) || read_kept(l, n, &params))
             TARE_TRY(tare__note_quantized(l, n, &params));
     }
     const tare_dtype dtype = common_dtype(l);

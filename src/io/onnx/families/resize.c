@@ -32,6 +32,7 @@ typedef struct resize {
     double scale[TARE_MAX_DIMS], roi[2][TARE_MAX_DIMS];
     size_t mode, coordinates, nearest, policy;
     bool antialias, exclude_outside, has_sizes;
+    bool is_quantized; // x: the result keeps its parameters
     double cubic_a, extrapolation;
 } resize;
 
@@ -120,7 +121,8 @@ static tare_status read_resize(onnx_call *c, resize *r) {
     *r = (resize){0};
     TARE_TRY(tare__onnx_need_input(c, 0, "X", &r->x));
     TARE_TRY(tare__onnx_need_meta(c, 0, "X", &t));
-    if (t->dtype != TARE_FLOAT32)
+    r->is_quantized = t->q != NULL && !tare__qscheme_is_per_channel(t->q->scheme);
+    if (t->dtype != TARE_FLOAT32 && !r->is_quantized)
         return tare__onnx_fail(c, "resizing %s is not supported", tare_dtype_name(t->dtype));
     r->ndim = t->ndim;
     for (int d = 0; d < t->ndim; d++) {
@@ -305,6 +307,9 @@ static tare_status translate_resize_rule(onnx_call *c) {
     resize r;
     TARE_TRY(read_resize(c, &r));
     if (is_interpolated(&r)) return call_interpolate(c, &r);
+    if (r.is_quantized && r.mode != NEAREST)
+        return tare__onnx_fail(c, "integers are resized to the nearest, or as torch's interpolate "
+                                  "does; not in this coordinate_transformation_mode");
     value x = r.x;
     for (int d = 0; d < r.ndim; d++) {
         const bool crops =

@@ -250,22 +250,45 @@ static tare_status translate(onnx_call *c) {
     return bind_outputs(c);
 }
 
+// What ONNX Runtime's quantizers write in its own domain, which expand.c leaves.
+static const struct {
+    const char *op_type, *why_not; // NULL: it is the standard operator, for more types
+} of_quantizers[] = {
+    {"DequantizeLinear", NULL},
+    {"QuantizeLinear", NULL},
+    {"DynamicQuantizeLSTM", "recurrent layers that quantize their input as they run are not read"},
+    {"GatherBlockQuantized", "weights of few bits with scales of blocks are not read"},
+    {"MatMulBnb4", "weights of few bits with scales of blocks are not read"},
+    {"MatMulNBits", "weights of few bits with scales of blocks are not read"},
+    {"QAttention", "attention as one operator on integers is not read"},
+};
+
+static tare_status foreign_operator(onnx_import *in, const char *op_type, const char *domain) {
+    const bool is_runtimes = strcmp(domain, "com.microsoft") == 0;
+    for (size_t i = 0; is_runtimes && i < sizeof of_quantizers / sizeof *of_quantizers; i++) {
+        if (strcmp(op_type, of_quantizers[i].op_type) != 0) continue;
+        if (of_quantizers[i].why_not == NULL) return TARE_OK;
+        tare__fail(in->err, TARE_UNSUPPORTED, "%s", of_quantizers[i].why_not);
+        return tare__hint(in->err, TARE_UNSUPPORTED,
+                          "quantize the float model to 8 bits, here or with QuantizeLinear and "
+                          "DequantizeLinear");
+    }
+    tare__fail(in->err, TARE_UNSUPPORTED,
+               "the operator '%s' is of the domain '%s', which is not known here", op_type, domain);
+    return tare__hint(in->err, TARE_UNSUPPORTED,
+                      is_runtimes
+                          ? "ONNX Runtime's optimizer writes it: give the model as it was before"
+                          : "export with standard operators only");
+}
+
 static tare_status add_node(onnx_import *in, const Onnx__NodeProto *n) {
     const char *domain = n->domain != NULL ? n->domain : "";
     onnx_call c = {.in = in, .node = n, .opset = tare__onnx_step(n)->opset};
     char where[300];
     tare_status status = TARE_OK;
-    if (*domain != '\0' && strcmp(domain, "ai.onnx") != 0) {
-        status = tare__fail(in->err, TARE_UNSUPPORTED,
-                            "the operator '%s' is of the domain '%s', which is not known here",
-                            n->op_type != NULL ? n->op_type : "", domain);
-        tare__hint(in->err, status,
-                   strcmp(domain, "com.microsoft") == 0
-                       ? "ONNX Runtime's optimizer writes it: give the model as it was before"
-                       : "export with standard operators only");
-    } else {
-        status = translate(&c);
-    }
+    if (*domain != '\0' && strcmp(domain, "ai.onnx") != 0)
+        status = foreign_operator(in, n->op_type != NULL ? n->op_type : "", domain);
+    if (status == TARE_OK) status = translate(&c);
     tare__arena_release(&c.scratch);
     if (status == TARE_OK) return TARE_OK;
     tare__onnx_describe_node(n, where, sizeof where);
