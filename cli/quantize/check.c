@@ -45,11 +45,13 @@ static tare_status list_choices(const quantize_job *j, choice_list *out) {
     const size_t count = tare_model_decision_count(j->model);
     out->items = tare_memory_allocate(count + 1, sizeof *out->items);
     if (out->items == NULL) return TARE_OUT_OF_MEMORY;
-    for (size_t i = 0; i < count && j->options->never_slower; i++) {
+    const bool has_choices = j->options->never_slower || j->options->automatic;
+    for (size_t i = 0; i < count && has_choices; i++) {
         tare_decision d = {.struct_size = sizeof d};
         TRY(tare_model_decision_at(j->model, i, &d, j->err));
         const bool is_choice =
-            strcmp(d.decision, "left float") == 0 && strcmp(d.rule, "never slower") == 0;
+            strcmp(d.decision, "left float") == 0 &&
+            (strcmp(d.rule, "never slower") == 0 || strcmp(d.rule, "improve") == 0);
         if (is_choice && tare_model_find_node(j->check.prepared, d.node) != NULL)
             out->items[out->count++] =
                 (tare_float_choice){.node = d.node, .rule = d.rule, .reason = d.reason};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "quantize/check.h"
+#include "quantize/improve.h"
 #include "support/configs.h"
 #include "support/output.h"
 #include "support/page.h"
@@ -130,10 +131,16 @@ static tare_status quantize(quantize_job *j) {
     // What stays float runs as in evaluation from here on.
     TRY(tare_model_set_training(j->model, false, j->err));
     tare_model *converted = NULL;
-    TRY(j->options->never_slower ? quantize_never_slower(j, &converted)
-                                 : quantize_convert(j, NULL, 0, &converted));
+    TRY(j->options->automatic      ? quantize_improve(j, &converted)
+        : j->options->never_slower ? quantize_never_slower(j, &converted)
+                                   : quantize_convert(j, NULL, 0, &converted));
     TRY(check_keep_prepared(j));
     if (j->check.prepared != NULL) j->model = NULL;
+    if (j->check.prepared != NULL && j->improvement.prepared != NULL) {
+        tare_model_destroy(j->check.prepared);
+        j->check.prepared = j->improvement.prepared;
+        j->improvement.prepared = NULL;
+    }
     quantize_advance(j, converted);
     return check_model_made(j);
 }
@@ -159,7 +166,8 @@ static tare_status tell(const quantize_job *j, FILE *stream) {
     const quantize_options *o = j->options;
     const job_findings found = {.race = o->never_slower ? &j->race : NULL,
                                 .biases = find_bias_report(j->biases, j->model),
-                                .check = &j->check};
+                                .check = &j->check,
+                                .improvement = &j->improvement};
     if (o->as_json)
         return print_job_json(j->model, stop_names[j->stop], o->output, &found, stream, j->err);
     if (o->print) {
@@ -173,6 +181,7 @@ static tare_status tell(const quantize_job *j, FILE *stream) {
         if (is_all_float) next = STOP_REFERENCE; // ask why, there is nothing to compare
         if (found.biases != NULL) print_biases(found.biases, stream);
         if (found.race != NULL) print_race(found.race, stream);
+        print_improvement(found.improvement, stream);
         print_check(found.check, stream);
     }
     print_next_command(stream, next, j->was_prepared ? "FLOAT" : j->input, o->output, o->backend,
@@ -263,6 +272,8 @@ void quantize_release(quantize_job *j) {
     tare_model_destroy(j->model);
     release_bias_reports(j->biases);
     release_check(&j->check);
+    release_improvement(&j->improvement);
+    tare_model_destroy(j->improvement.prepared);
     tare_qconfig_mapping_destroy(j->mapping);
     tare_qconfig_mapping_destroy(j->equalization);
     tare_prepare_custom_config_destroy(j->prepare_config);
@@ -272,22 +283,26 @@ void quantize_release(quantize_job *j) {
     tare_error_destroy(j->err);
 }
 
+int quantize_run(const char *command_name, const quantize_options *o, const char *input) {
+    if (o->quiet || o->as_json) silence_progress();
+    quantize_job j = {.options = o,
+                      .flow = o->backend != NULL ? &fx_flow : &pt2e_flow,
+                      .input = input,
+                      .stop = find_stage(o->stop),
+                      .begin = seconds_now(),
+                      .err = tare_error_create()};
+    int exit_status = finish_job(command_name, run_job(&j), j.err);
+    if (j.is_wrong_usage) exit_status = EXIT_WRONG_USAGE;
+    quantize_release(&j);
+    return exit_status;
+}
+
 static int run(const command *self, int argc, char **argv) {
     quantize_options o = {0};
     const char *operands[OPERAND_CAPACITY];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
-    if (o.quiet || o.as_json) silence_progress();
     if (check_options(self, &o) != EXIT_JOB_DONE) return EXIT_WRONG_USAGE;
-    quantize_job j = {.options = &o,
-                      .flow = o.backend != NULL ? &fx_flow : &pt2e_flow,
-                      .input = operands[0],
-                      .stop = find_stage(o.stop),
-                      .begin = seconds_now(),
-                      .err = tare_error_create()};
-    int exit_status = finish_job(self->name, run_job(&j), j.err);
-    if (j.is_wrong_usage) exit_status = EXIT_WRONG_USAGE;
-    quantize_release(&j);
-    return exit_status;
+    return quantize_run(self->name, &o, operands[0]);
 }
 
 const command quantize_command = {

@@ -16,13 +16,24 @@ typedef struct quantize_options {
     const char *bias_data, *check_data, *metric;
     verdict_limits limits;
     int64_t batch, limit, threads, run_threads, bias_samples;
-    bool no_check;
+    const char *steps, *ladder;
+    int64_t budget;
+    bool no_check, automatic;
     bool qat, bias_correction, never_slower, packed, print, debug_handles, lenient, strict, dry_run,
         quiet, as_json;
     size_options sizes;
 } quantize_options;
 
 typedef struct quantize_flow quantize_flow;
+
+/// What the ladder of --auto did.
+typedef struct quantize_improvement {
+    bool is_done, is_quiet;
+    tare_improve_result result;
+    tare_improve_trial *trials; // each `what` is owned
+    size_t count, capacity;
+    tare_model *prepared; // that the best model was made from; NULL: the job's
+} quantize_improvement;
 
 /// The model that was made, held against its float model on samples that calibrated nothing.
 typedef struct quantize_check {
@@ -46,6 +57,7 @@ typedef struct quantize_job {
     tare_never_slower_result race; // of --never-slower
     bias_report *biases;           // of --bias-correction, the latest one first
     quantize_check check;
+    quantize_improvement improvement;
     int64_t held_out_count; // samples that calibration was not given
     double begin;           // of the job, in seconds
     tare_error *err;
@@ -93,6 +105,8 @@ tare_status quantize_prepare(quantize_job *j);
 tare_status quantize_declare_preprocess(quantize_job *j);
 /// All but the job itself.
 void quantize_release(quantize_job *j);
+/// The job of tare quantize with these options; the exit status.
+int quantize_run(const char *command_name, const quantize_options *o, const char *input);
 /// Of a clock, for differences.
 double seconds_now(void);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "quantize/check.h"
+#include "quantize/improve.h"
 #include "support/json.h"
 #include "support/output.h"
 #include "support/report.h"
@@ -144,6 +145,7 @@ tare_status print_job_json(const tare_model *model, const char *stage, const cha
         TRY(write_coverage_to(model, &json, err));
     if (found->race != NULL) write_race(found->race, &json);
     if (found->biases != NULL) write_biases(found->biases, &json);
+    write_improvement(found->improvement, &json);
     write_check(found->check, &json);
     json_out_end(&json);
     return TARE_OK;

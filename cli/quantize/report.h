@@ -58,6 +58,7 @@ typedef struct job_findings {
     const tare_never_slower_result *race;
     const bias_report *biases;
     const struct quantize_check *check;
+    const struct quantize_improvement *improvement;
 } job_findings;
 /// What was made, as JSON: the file, its stage, the coverage of a converted model, and findings.
 tare_status print_job_json(const tare_model *model, const char *stage, const char *output,

@@ -14,6 +14,7 @@
 #include "tare/file.h"
 #include "tare/graph.h"
 #include "tare/handoff.h"
+#include "tare/improve.h"
 #include "tare/limits.h"
 #include "tare/machine.h"
 #include "tare/memory.h"

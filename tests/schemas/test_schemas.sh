@@ -30,6 +30,7 @@ fits quantize quantize "$digits" --backend x86 --stop reference --lenient --json
 fits quantize quantize "$digits" --backend x86 --stop fuse --json -o "$work/fused"
 fits quantize quantize "$digits" --backend x86 --stop prepare --json -o "$work/prepared"
 fits analyze analyze "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --data "$test" --samples 16 --json
+fits improve improve "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --budget 2 --json -o "$work/improved"
 fits preview quantize "$digits" --backend x86 --stop prepare --dry-run --json
 for model in "$digits" "$int8" "$work/prepared" "$work/reference" "$work/fused"; do
     fits print print "$model" --json

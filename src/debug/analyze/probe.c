@@ -106,10 +106,12 @@ static bool dequantizes(const node *n) {
     return tare__node_is_call(n) && tare__op_has(tare__node_row(n), OP_DEQUANTIZES);
 }
 
-// Is it a tensor of the model, perhaps behind quantize?
-static bool is_constant(const node *n) {
-    while (n != NULL && n->op != NODE_GET_ATTR && tare__node_is_call(n)) n = tare__node_arg(n, 0);
-    return n != NULL && n->op == NODE_GET_ATTR;
+// Does anything that the graph is given, or that it draws, take part?
+static bool varies(const probe *p, const node *n) {
+    if (n->op == NODE_PLACEHOLDER) return true;
+    for (size_t i = 0; i < n->input_count; i++)
+        if (p->facts[n->inputs[i]->id].varies) return true;
+    return false;
 }
 
 static void note_dequantize(probe *p, const node *n) {
@@ -119,7 +121,7 @@ static void note_dequantize(probe *p, const node *n) {
                              ? tare__node_arg(quantize, 0)
                              : NULL;
     about->kind = source != NULL ? PROBE_DEQUANTIZE : PROBE_FIXED;
-    about->is_weight = is_constant(quantize);
+    about->is_weight = quantize != NULL && !p->facts[quantize->id].varies;
     if (source == NULL) return;
     about->source = source->id;
     p->facts[quantize->id].kind = PROBE_QUANTIZE;
@@ -160,8 +162,10 @@ static tare_status sort_layers(probe *p, tare_error *err) {
 }
 
 static tare_status find_layers(probe *p, tare_error *err) {
-    for (const node *n = p->g->first; n != NULL; n = n->next)
+    for (const node *n = p->g->first; n != NULL; n = n->next) {
+        p->facts[n->id].varies = varies(p, n);
         if (dequantizes(n)) note_dequantize(p, n);
+    }
     for (const node *n = p->g->first; n != NULL; n = n->next) {
         size_t layer = p->facts[n->id].layer;
         if (p->facts[n->id].kind == PROBE_DEQUANTIZE)

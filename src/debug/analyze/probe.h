@@ -36,6 +36,7 @@ typedef struct probe_fact {
     size_t layer;   // of a layer, and of what dequantizes for it; else PROBE_NONE
     size_t source;  // of PROBE_DEQUANTIZE: the id of the node whose floats were quantized
     bool is_weight; // dequantizes a constant
+    bool varies;    // depends on an input of the graph
 } probe_fact;
 
 typedef struct probe {

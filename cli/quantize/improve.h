@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// tare improve, and tare quantize --auto.
+#ifndef CLI_QUANTIZE_IMPROVE_H
+#define CLI_QUANTIZE_IMPROVE_H
+
+#include "quantize/quantize.h"
+
+/// From j->model, calibrated: the best model that the ladder finds.
+tare_status quantize_improve(quantize_job *j, tare_model **out);
+
+void print_improvement(const quantize_improvement *m, FILE *stream);
+void write_improvement(const quantize_improvement *m, json_out *json);
+void release_improvement(quantize_improvement *m);
+
+#endif

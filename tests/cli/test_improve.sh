@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tare improve recovers the planted faults (tests/data/record_faults.py) within its budget, says what it did,
+# and goes on after a kill.
+. tests/cli/support.sh
+faults=tests/data/faults
+
+improve() { "$tare" improve "$faults/model.safetensors" --backend qnnpack --qconfig qnnpack --calibrate "$faults/calibrate.npz" \
+    --check-data "$faults/test.npz" "$@" >"$work/stdout" 2>"$work/stderr" </dev/null; }
+number() { sed -n "s/^ *\"$1\": \([-0-9.e+]*\),*\$/\1/p" "$2" | head -n 1; }
+
+# Nine tenths of the noise go: 10 dB more.
+improve --budget 60 --ladder "$work/ladder" --json -o "$work/a.safetensors" || fail 'improve failed'
+before=$(number before_db "$work/stdout") after=$(number after_db "$work/stdout")
+awk "BEGIN { exit !($after >= $before + 10) }" || fail "improved from $before to $after dB only"
+says '"kept": true'
+"$tare" explain "$work/a.safetensors" >"$work/explained"
+grep -q 'quantized by itself it leaves' "$work/explained" || fail 'the record lacks the steps'
+
+# The file has every outcome: nothing is tried again, and the model is the same.
+improve --budget 60 --ladder "$work/ladder" --json -o "$work/b.safetensors" || fail 'the second run failed'
+! grep -q '"resumed": false' "$work/stdout" || fail 'what was known is tried again'
+cmp "$work/a.safetensors" "$work/b.safetensors" || fail 'resumed, the model is another one'
+
+# Killed on the way: the best model so far is there and whole, and the rest follows.
+improve --budget 60 --ladder "$work/killed" -o "$work/c.safetensors" &
+job=$!
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    [ -s "$work/killed" ] && [ "$(wc -l <"$work/killed")" -ge 3 ] && break
+    sleep 0.1
+done
+kill -9 "$job" 2>/dev/null || :
+wait "$job" 2>/dev/null || :
+[ -s "$work/c.safetensors" ] || fail 'no model is left by a killed job'
+expect 0 run "$work/c.safetensors" --input "$faults/test.npz"
+improve --budget 60 --ladder "$work/killed" --json -o "$work/c.safetensors" || fail 'the resumed run failed'
+says '"resumed": true'
+
+# Steps by name, in this order; a file of another job is refused; no time, and the first model.
+improve --steps observers,per-channel -o "$work/d.safetensors" || fail 'steps by name'
+! grep -q '^  float-layers' "$work/stderr" || fail 'a step that was not asked for'
+refuses 1 "there is no step 'observer'" improve "$faults/model.safetensors" --backend qnnpack --calibrate "$faults/calibrate.npz" \
+    --check-data "$faults/test.npz" --steps observer -q -o "$work/out"
+refuses 1 'is of another model' improve "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 \
+    --ladder "$work/ladder" -q -o "$work/out"
+
+# --auto is the same within quantize.
+expect 0 quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --auto --budget 5 -o "$work/e.safetensors"
+says 'improved from'
