@@ -287,12 +287,14 @@ static tare_status find_outlier_channel(const subject *s, bool *found) {
     TARE_TRY(channel_peaks(s, &p));
     if (!are_outliers(&p, r->channel_count, OUTLIER_RATIO) || part_db(s) > GOOD_DB) return TARE_OK;
     *found = true;
-    words w = {.kind = "outlier-channel", .step = "smooth"};
+    words w = {.kind = "outlier-channel", .step = "float-layers"};
     w.cause = SAY("channel %" PRId64 " of %s reaches %.3g, the median channel %.3g (%" PRId64
                   " of %" PRId64 " are outliers): one scale serves both",
                   p.at, name_of(s), p.largest, p.median, p.outlier_count, r->channel_count);
     w.remedy =
-        SAY("move the scale of channels into the weights (smooth, cross-layer-equalization)");
+        SAY("scale the channel down in the layer before and up in the weight of '%s', before "
+            "the model is exported (SmoothQuant, cross-layer equalization), or leave '%s' float",
+            layer_of(s)->float_node, layer_of(s)->float_node);
     return add(s, cost_db(s), &w);
 }
 
@@ -396,12 +398,12 @@ static tare_status find_tiny_weight(const subject *s, bool *found) {
     if (lost == 0 || (peak >= 128 * LEAST_SCALE && lost * 4 < e->shown.channel_count))
         return TARE_OK;
     *found = true;
-    words w = {.kind = "tiny-weight-scale", .step = "cross-layer-equalization"};
+    words w = {.kind = "tiny-weight-scale", .step = "float-layers"};
     w.cause = SAY("%" PRId64 " of %" PRId64 " channels of its weight are so small (%.2g at most) "
                   "that the least scale, %.2g, rounds them away",
                   lost, e->shown.channel_count, peak, 1.0 / (1 << 23));
     w.remedy =
-        SAY("scale the weight up and the layer behind it down (cross-layer-equalization), or "
+        SAY("scale the weight up and the layer behind it down before the model is exported, or "
             "leave '%s' float",
             layer_of(s)->float_node);
     return add(s, cost_db(s), &w);
@@ -432,8 +434,8 @@ static tare_status find_weight_channel(const subject *s, bool *found) {
     w.cause = SAY("channel %" PRId64 " of its weight reaches %.3g, %.0f times the median channel: "
                   "with one scale for all, the others have few levels left",
                   p.at, p.largest, p.largest / p.median);
-    w.remedy = SAY("quantize the weight per channel, or equalize it with its neighbours "
-                   "(cross-layer-equalization)");
+    w.remedy = SAY(
+        "quantize the weight per channel, or scale the channel down before the model is exported");
     return add(s, cost_db(s), &w);
 }
 
@@ -447,12 +449,12 @@ static tare_status find_bias_overflow(finding_list *f, size_t layer) {
     const int64_t count = integers->saturated_bias_count, all = integers->channel_count;
     tare_integer_layer_destroy(integers);
     if (count == 0) return TARE_OK;
-    words w = {.kind = "bias-overflow", .step = "cross-layer-equalization"};
+    words w = {.kind = "bias-overflow", .step = "float-layers"};
     w.cause = SAY("the bias of %" PRId64 " of %" PRId64 " channels does not fit into 32 bits: the "
                   "scales of its input and weight are too small for it",
                   count, all);
-    w.remedy = SAY("equalize the layer with its neighbours, or leave '%s' float",
-                   layer_of(&s)->float_node);
+    w.remedy =
+        SAY("scale the layer's input or weight up, or leave '%s' float", layer_of(&s)->float_node);
     return add(&s, cost_db(&s), &w);
 }
 
@@ -479,7 +481,7 @@ static tare_status find_coarse(finding_list *f, size_t layer) {
                         : SAY("what it reads has too few levels: %.1f dB with that alone quantized",
                               isnan(reads) ? both : reads);
     w.remedy = is_weight
-                   ? SAY("quantize the weight per channel, or round it by its error (adaround)")
+                   ? SAY("quantize the weight per channel, or give it more bits")
                    : SAY("leave '%s' float, give its input more bits, or try another observer",
                          layer_of(&s)->float_node);
     return add(&s, cost_db(&s), &w);

@@ -594,11 +594,10 @@ static tare_status hash_module(void *user, const char *path, module *m, tare_err
 }
 
 static tare_status identify(ladder *l) {
-    const int64_t counts[] = {tare_data_sample_count(l->calibration),
-                              tare_data_sample_count(l->check)};
     const char *chosen = l->options.steps != NULL ? l->options.steps : "";
-    uint64_t hash =
-        tare__hash_bytes(counts, sizeof counts) ^ tare__hash_bytes(chosen, strlen(chosen));
+    uint64_t hash = tare__hash_bytes(chosen, strlen(chosen));
+    hash = tare__hash_more(hash, (uint64_t)tare_data_sample_count(l->calibration));
+    hash = tare__hash_more(hash, (uint64_t)tare_data_sample_count(l->check));
     TARE_TRY(tare__module_walk(l->prepared->root, hash_module, &hash, l->err));
     l->book.identity = hash;
     return tare__trials_read(&l->book, l->err);
