@@ -287,7 +287,8 @@ static tare_status run_ways(job *j, probe_outputs *floats, probe_outputs *quanti
         *quantized = simulated;
     }
     for (int way = LOCAL_BOTH; way < LOCAL_WAYS && status == TARE_OK; way++)
-        if (way == LOCAL_BOTH || !j->options.is_brief || j->a->verdict.sample_count == 0)
+        if (way == LOCAL_BOTH || !j->options.is_brief ||
+            (j->a->verdict.sample_count == 0 && elapsed(j) < j->options.seconds))
             status = run_local(j, way, floats);
     return status;
 }

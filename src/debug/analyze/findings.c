@@ -475,11 +475,12 @@ static tare_status find_coarse(finding_list *f, size_t layer) {
     if (!(both < GOOD_DB) || has_finding(f, layer_of(&s)->node->name)) return TARE_OK;
     const bool is_weight = weights < reads;
     words w = {.kind = "resolution", .step = is_weight ? "per-channel" : "float-layers"};
-    w.cause = is_weight ? SAY("its weight has too few levels: %.1f dB with the weight alone "
-                              "quantized, %.1f dB with what it reads",
-                              weights, reads)
-                        : SAY("what it reads has too few levels: %.1f dB with that alone quantized",
-                              isnan(reads) ? both : reads);
+    if (isnan(weights) && isnan(reads))
+        w.cause = SAY("what it reads, or its weight, has too few levels");
+    else
+        w.cause =
+            SAY("%s too few levels: %.1f dB with that alone quantized",
+                is_weight ? "its weight has" : "what it reads has", is_weight ? weights : reads);
     w.remedy = is_weight
                    ? SAY("quantize the weight per channel, or give it more bits")
                    : SAY("leave '%s' float, give its input more bits, or try another observer",
