@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ._dtypes import dtype_at
+from ._html import preformatted
 from ._library import address, c, encode, lib, text
 from ._names import qualified_name
 
@@ -242,6 +243,9 @@ class Graph:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
 
     def to_dot(self) -> str:
         """The graph in the language of graphviz."""

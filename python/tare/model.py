@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import pathlib
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _names
 from ._context import the_context
+from ._html import preformatted
 from ._library import c, call, encode, filled, integer, lib, out, text, write_text
 from ._tensor import Tensor, as_tensor, handles, lend
 from .graph import Graph
@@ -354,7 +357,7 @@ class Model:
 
     def __call__(self, *inputs: Any) -> Any:
         from .session import Session
-        if self.stage == "prepared" and not self.training:
+        if self.stage == "prepared":
             self.calibrate(*inputs)
             with Session(self) as once:
                 return once.run(*inputs)
@@ -450,10 +453,14 @@ class Model:
             else:
                 call("model_write_packed" if packed else "model_write", handle, name)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "model.safetensors")
+            self.save(path)
+            return loads, (path.read_bytes(),)
 
-    __hash__ = object.__hash__
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
 
 
 def _read_options(dims: Mapping[str, int] | None, shapes: Mapping[str, Sequence[int]] | None,

@@ -251,13 +251,36 @@ def write_annotation(node: Node, annotation: Any) -> None:
         call("model_mark_annotated", handle, node._handle, bool(annotation._annotated))
 
 
+class _LiveMap(dict[Node, Any]):
+    """The inputs of an annotation that a graph has: setting one sets it there."""
+
+    annotation: Any = None
+
+    def __setitem__(self, node: Node, spec: Any) -> None:
+        super().__setitem__(node, spec)
+        if self.annotation is not None:
+            write_annotation(self.annotation._node, self.annotation)
+
+
+class _LiveAnnotation(QuantizationAnnotation):
+    """An annotation that a graph has: what is set counts at once."""
+
+    _node: Any = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if self._node is not None and name != "_node":
+            write_annotation(self._node, self)
+
+
 def read_annotation(node: Node) -> QuantizationAnnotation | None:
-    """The annotation of a node; None where there is none. Changing it changes nothing: set it again."""
+    """The annotation of a node; None where there is none. Changing it changes the node's."""
     model = node.model
     found = lib.model_annotation(model._handle, node._handle)
     if not found:
         return None
-    made = QuantizationAnnotation(allow_implicit_sharing=bool(lib.annotation_allows_sharing(found)),
+    inputs = _LiveMap()
+    made = _LiveAnnotation(inputs, allow_implicit_sharing=bool(lib.annotation_allows_sharing(found)),
                                   _annotated=bool(lib.annotation_is_marked(found)))
     for index in range(lib.annotation_input_count(found)):
         spec = ctypes.POINTER(c.tare_qspec)()
@@ -265,6 +288,8 @@ def read_annotation(node: Node) -> QuantizationAnnotation | None:
         made.input_qspec_map[model.graph[name]] = _LentSpec(spec, model) if spec else None
     spec = lib.annotation_output(found)
     made.output_qspec = _LentSpec(spec, model) if spec else None
+    made._node = node
+    inputs.annotation = made
     return made
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ._html import table
 from ._library import c, call, encode, filled, lib, out, text, write_text
 from ._tensor import adopt, as_tensor, handles
 from .model import Model
@@ -33,6 +34,10 @@ class Explanation(str):
     def to_records(self) -> list[dict[str, Any]]:
         """The operators as rows, for pandas.DataFrame.from_records."""
         return list(self.record["operators"])
+
+    def _repr_html_(self) -> str:
+        rows = self.to_records()
+        return table(rows, [name for name in (rows[0] if rows else {}) if not isinstance(rows[0][name], (list, dict))])
 
 
 def explain(model: Model, node: str | None = None) -> Explanation:
@@ -80,6 +85,10 @@ class Comparison:
     def to_records(self) -> list[dict[str, Any]]:
         """The rows, for pandas.DataFrame.from_records."""
         return self.rows
+
+    def _repr_html_(self) -> str:
+        return table([row for row in self.rows if row["element_count"]],
+                     ["reference_node", "node", "sqnr_db", "mse", "max_abs_error", "element_count"])
 
     def worst(self) -> dict[str, Any] | None:
         """The row with the lowest signal-to-noise ratio."""

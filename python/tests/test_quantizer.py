@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quantizers in Python, their specs, partitions and patterns."""
 import operator
+import re
+import sys
 import unittest
 
 import numpy as np
@@ -70,6 +72,10 @@ class Quantizers(Case):
         self.assertEqual([str(n) for n in found.input_qspec_map], [str(n) for n in node.all_input_nodes])
         self.assertEqual(found.output_qspec, ACT)
         self.assertNotEqual(found.output_qspec, WEIGHT)
+        found.output_qspec = WEIGHT  # as in torch, a change counts
+        self.assertEqual(node.meta["quantization_annotation"].output_qspec, WEIGHT)
+        found.input_qspec_map[node.args[0]] = WEIGHT
+        self.assertEqual(node.meta["quantization_annotation"].input_qspec_map[node.args[0]], WEIGHT)
         del node.meta["quantization_annotation"]
         self.assertNotIn("quantization_annotation", node.meta)
         with self.assertRaises(KeyError):
@@ -95,6 +101,27 @@ class Quantizers(Case):
         self.assertEqual(converted(tare.ComposableQuantizer([tare.XNNPACKQuantizer()])), default)
         with self.assertRaises(tare.Error):
             converted(tare.XNNPACKQuantizer().set_module_name("none", tare.get_symmetric_quantization_config()))
+
+
+class Tutorial(Case):
+    def test_a_backend_on_resnet18_gives_torchs_program(self):
+        sys.path.insert(0, str(TOP / "examples/python"))
+        import quantizer_tutorial as tutorial
+        recorded = TOP / "tests/data/small_resnet18"  # what torchao made of the same quantizer
+        samples = np.load(recorded / "input.npz")["x"]
+        converted = tutorial.quantize(tare.load(recorded / "model.pt2"), samples)
+
+        def parts(text):
+            """The text without numbers, and the numbers: float layers may differ in the last bits."""
+            lines = "\n".join(line.rstrip() for line in text.split("\n") if line.strip())
+            number = r"(?<![\w.])\d+\.\d+(?:e-?\d+)?"
+            return re.sub(number, "#", lines), np.array(re.findall(number, lines), np.float64)
+        found, wanted = parts(str(converted)), parts((recorded / "converted.txt").read_text())
+        self.assertEqual(found[0], wanted[0])
+        np.testing.assert_allclose(found[1], wanted[1], rtol=1e-6)
+        expected = np.array((recorded / "output.txt").read_text().split(), np.float32)
+        step = 0.0027  # of the output's quantization; a result at a rounding's edge may differ by one
+        np.testing.assert_allclose(converted(samples).ravel(), expected, atol=2.1 * step)
 
 
 class Parts(Case):
