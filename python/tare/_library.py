@@ -18,11 +18,13 @@ _library = ctypes.CDLL(_native.__file__)
 class _Functions:
     """lib.model_read is tare_model_read; its types are set when it is first asked for."""
 
+    _all, _library = _declared.FUNCTIONS, _library  # bound: at the interpreter's end, globals are gone
+
     def __getattr__(self, name: str) -> Any:
-        declared = _declared.FUNCTIONS.get("tare_" + name)
+        declared = self._all.get("tare_" + name)
         if declared is None:
             raise AttributeError(name)
-        function = getattr(_library, "tare_" + name)
+        function = getattr(self._library, "tare_" + name)
         function.restype, function.argtypes = declared()
         setattr(self, name, function)
         return function

@@ -65,8 +65,9 @@ class Data:
             call("data_open", encode(spec, "a path"), handle, ctypes.byref(options), place)
         self._pointer, self._model = made, model
 
-    def __del__(self) -> None:
-        self.close()
+    def __del__(self, _lib: Any = lib) -> None:  # bound: at the interpreter's end, globals are gone
+        if self._pointer:
+            _lib.data_close(self._pointer)
 
     def close(self) -> None:
         """Closes the files."""

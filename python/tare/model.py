@@ -33,9 +33,9 @@ class Module:
         self._keeper = keeper
         self._owned = owned
 
-    def __del__(self) -> None:
+    def __del__(self, _lib: Any = lib) -> None:  # bound: at the interpreter's end, globals are gone
         if self._owned and self._pointer:
-            lib.module_release(self._pointer)
+            _lib.module_release(self._pointer)
 
     @property
     def _handle(self) -> Any:
@@ -186,10 +186,10 @@ class Model:
         self._is_changing = False
         self._session: Any = None
 
-    def __del__(self) -> None:
+    def __del__(self, _lib: Any = lib) -> None:
         self._session = None
         if getattr(self, "_pointer", None) and not self._lent:
-            lib.model_destroy(self._pointer)
+            _lib.model_destroy(self._pointer)
             self._pointer = None
 
     # --- use by several threads ---

@@ -205,8 +205,8 @@ class _LentSpec(QuantizationSpecBase):
         self.qscheme, self.is_dynamic = qscheme_at(fields.qscheme), bool(fields.is_dynamic)
         self.scale, self.zero_point = fields.scale, fields.zero_point
 
-    def __del__(self) -> None:
-        lib.qspec_release(self.handle)
+    def __del__(self, _lib: Any = lib) -> None:  # bound: at the interpreter's end, globals are gone
+        _lib.qspec_release(self.handle)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, _LentSpec):
@@ -368,9 +368,9 @@ class _DefaultConfig:
         call("quantization_config_default", encode(quantizer), ctypes.byref(wished), ctypes.byref(self.made))
         self.is_qat = bool(self.made.is_qat)
 
-    def __del__(self) -> None:
+    def __del__(self, _lib: Any = lib, _byref: Any = ctypes.byref) -> None:
         if "made" in self.__dict__:
-            lib.quantization_config_release(ctypes.byref(self.made))
+            _lib.quantization_config_release(_byref(self.made))
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("input_activation", "output_activation", "weight", "bias"):

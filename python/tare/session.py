@@ -88,8 +88,10 @@ class Session(_native.Session):
         self.close()
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):
+        try:
             self.close()
+        except Exception:  # pylint: disable=broad-except
+            pass  # it never became a session
 
     def close(self) -> None:
         """Stops the threads and frees the session. RuntimeError while it runs in another thread."""

@@ -223,9 +223,9 @@ class SubgraphMatcherWithNameNodeMap:
         self._pointer, self._names = made, _READY_NAMES
         return self
 
-    def __del__(self) -> None:
+    def __del__(self, _lib: Any = lib) -> None:  # bound: at the interpreter's end, globals are gone
         if self._pointer:
-            lib.subgraph_pattern_destroy(self._pointer)
+            _lib.subgraph_pattern_destroy(self._pointer)
 
     def match(self, graph: Any) -> list[InternalMatch]:
         """All matches in an exported program.

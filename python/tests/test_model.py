@@ -2,6 +2,7 @@
 """Models: files, text, graphs, records, and their use by several threads."""
 import os
 import subprocess
+import sys
 import threading
 import unittest
 
@@ -159,6 +160,17 @@ class Lifetimes(Case):
             thread.join()
         self.assertEqual(len(outcomes), 20)
         self.assertIn("done", outcomes)
+
+
+class End(Case):
+    def test_nothing_is_said_when_the_interpreter_ends(self):
+        program = (f"import numpy, tare\nmodel = tare.load({str(DIGITS)!r})\nx = numpy.zeros((1, 1, 8, 8), 'f')\n"
+                   "session = tare.Session(model)\nmodel(x); session.run(x)\nmodule = model.graph['fc'].module\n"
+                   "own = tare.Module.create('torch.nn.ReLU')\nconfig = tare.get_symmetric_quantization_config()\n"
+                   "spec, data = config.weight, tare.Data('random:2:1:1x8x8', model)\n"
+                   "matcher = tare.SubgraphMatcherWithNameNodeMap.ready('conv')\n")
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
 
 
 class Package(Case):
