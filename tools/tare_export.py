@@ -484,6 +484,8 @@ def _make_tracer_class():
             known = self.known_call(kind, target, args, kwargs)
             if known is not _UNKNOWN:
                 return known
+            if target is math.prod:
+                return functools.reduce(operator.mul, args[0], *args[1:])
             kind, target, args = _plain_operator(kind, target, args)
             made = super().create_proxy(kind, target, args, kwargs, *rest, **more)
             self.is_computing = True

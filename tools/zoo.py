@@ -36,7 +36,9 @@ SECONDS_OF_A_NETWORK = 900
 
 TORCHVISION = """alexnet vgg11_bn squeezenet1_1 resnet18 resnext50_32x4d wide_resnet50_2 densenet121 googlenet inception_v3
 mnasnet0_5 mobilenet_v2 mobilenet_v3_small regnet_y_400mf regnet_x_400mf shufflenet_v2_x0_5 efficientnet_b0
-efficientnet_v2_s convnext_tiny maxvit_t swin_t swin_v2_t vit_b_32"""
+efficientnet_v2_s convnext_tiny maxvit_t swin_t swin_v2_t vit_b_32
+fcn_resnet50 lraspp_mobilenet_v3_large deeplabv3_mobilenet_v3_large retinanet_resnet50_fpn.backbone r2plus1d_18 swin3d_t
+fasterrcnn_mobilenet_v3_large_320_fpn.backbone ssdlite320_mobilenet_v3_large.backbone"""
 
 SEGMENTATION = ("fcn_resnet50", "lraspp_mobilenet_v3_large", "deeplabv3_mobilenet_v3_large")
 VIDEO = ("r2plus1d_18", "mvit_v2_s", "swin3d_t")
@@ -52,7 +54,10 @@ pit_ti_224 poolformerv2_s12 pvt_v2_b0 rdnet_tiny regnety_002 repghostnet_050 rep
 resmlp_12_224 resnest14d resnetv2_50 rexnet_100 selecsls42b sequencer2d_s shvit_s1 skresnet18 spnasnet_100 starnet_s1
 swiftformer_xs swin_tiny_patch4_window7_224 swinv2_tiny_window8_256 tf_efficientnet_lite0 tf_efficientnetv2_b0
 tf_mixnet_s tiny_vit_5m_224 tinynet_e tresnet_m twins_svt_small vgg11 visformer_tiny vit_tiny_patch16_224 vitamin_small_224
-volo_d1_224 vovnet39a xception41 xcit_nano_12_p16_224"""
+volo_d1_224 vovnet39a xception41 xcit_nano_12_p16_224
+deit3_small_patch16_224 regnetz_b16 bat_resnext26ts gcresnet33ts sebotnet33ts_256 semnasnet_075 legacy_seresnet18 ghostnetv3_050
+nextvit_small tnt_s_legacy_patch16_224 convformer_s18 vit_tiny_r_s16_p8_224 mobilenetv3_small_050 eca_nfnet_l0 resnet26t hgnet_tiny
+efficientvit_l1 csatv2 mobilenet_edgetpu_v2_xs tf_efficientnet_es resnet18d densenetblur121d"""
 
 # A transformer: model's class, configuration's, its sizes (small: these are shapes, not sizes, that are tried), inputs.
 _WIDE = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
@@ -61,6 +66,9 @@ _GROUPED = {**_TEXT, "num_key_value_heads": 2}
 _PICTURE = {**_WIDE, "image_size": 64}
 _SPEECH = {"d_model": 64, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
            "encoder_ffn_dim": 128, "decoder_ffn_dim": 128}
+_PAIRS = {"vocab_size": 1000, **_SPEECH}
+_DETR = {**_SPEECH, "num_queries": 10, "use_timm_backbone": True, "backbone": "resnet18", "use_pretrained_backbone": False,
+         "backbone_config": None}
 _STAGES = {"hidden_sizes": [16, 32, 64, 128], "depths": [1, 1, 2, 1]}
 TRANSFORMERS = {
     "albert": ("AlbertModel", "AlbertConfig", {**_TEXT, "embedding_size": 32}, "words"),
@@ -89,7 +97,7 @@ TRANSFORMERS = {
     "funnel": ("FunnelBaseModel", "FunnelConfig",
                {"vocab_size": 1000, "d_model": 64, "n_head": 4, "d_head": 16, "d_inner": 128, "block_sizes": [1, 1]}, "words"),
     "gemma": ("GemmaForCausalLM", "GemmaConfig", {**_GROUPED, "head_dim": 16}, "words"),
-    "glpn": ("GLPNModel", "GLPNConfig", {"hidden_sizes": [16, 32, 64, 128], "depths": [1, 1, 1, 1]}, "picture"),
+    "glpn": ("GLPNModel", "GLPNConfig", {"hidden_sizes": [16, 32, 80, 128], "depths": [1, 1, 1, 1]}, "picture"),
     "gpt2": ("GPT2LMHeadModel", "GPT2Config", {"vocab_size": 1000, "n_embd": 64, "n_layer": 2, "n_head": 4}, "words"),
     "gpt_neox": ("GPTNeoXForCausalLM", "GPTNeoXConfig", _TEXT, "words"),
     "hubert": ("HubertModel", "HubertConfig", _WIDE, "sound"),
@@ -126,14 +134,94 @@ TRANSFORMERS = {
     "vit_mae": ("ViTMAEModel", "ViTMAEConfig", {**_PICTURE, "mask_ratio": 0.0}, "picture"),
     "wav2vec2": ("Wav2Vec2Model", "Wav2Vec2Config", _WIDE, "sound"),
     "whisper_encoder": ("WhisperModel", "WhisperConfig", {**_SPEECH, "max_source_positions": 100}, "spectrogram"),
+    "audio_transformer": ("ASTModel", "ASTConfig", {**_WIDE, "max_length": 64, "num_mel_bins": 32}, "frames"),
+    "bart": ("BartModel", "BartConfig", _PAIRS, "pairs"),
+    "marian": ("MarianMTModel", "MarianConfig", {**_PAIRS, "pad_token_id": 0}, "pairs"),
+    "t5": ("T5ForConditionalGeneration", "T5Config",
+                {"vocab_size": 1000, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4}, "pairs"),
+    "beit": ("BeitForSemanticSegmentation", "BeitConfig",
+                {**_PICTURE, "num_hidden_layers": 4, "out_indices": [1, 2, 3, 4]}, "picture"),
+    "bigbird": ("BigBirdModel", "BigBirdConfig", {**_TEXT, "attention_type": "original_full"}, "words"),
+    "clip": ("CLIPModel", "CLIPConfig", {"text_config": {**_TEXT}, "vision_config": {**_PICTURE}}, "words and picture"),
+    "siglip": ("SiglipVisionModel", "SiglipVisionConfig", _PICTURE, "picture"),
+    "codegen": ("CodeGenForCausalLM", "CodeGenConfig",
+                {"vocab_size": 1000, "n_embd": 64, "n_layer": 2, "n_head": 4, "rotary_dim": 8}, "words"),
+    "gptj": ("GPTJForCausalLM", "GPTJConfig",
+                {"vocab_size": 1000, "n_embd": 64, "n_layer": 2, "n_head": 4, "rotary_dim": 8}, "words"),
+    "gpt_neo": ("GPTNeoForCausalLM", "GPTNeoConfig",
+                {"vocab_size": 1000, "hidden_size": 64, "num_layers": 2, "num_heads": 4,
+                 "attention_types": [[["global", "local"], 1]], "window_size": 8}, "words"),
+    "detr": ("DetrForObjectDetection", "DetrConfig",
+                _DETR, "picture"),
+    "rt_detr": ("RTDetrForObjectDetection", "RTDetrConfig",
+                {"d_model": 64, "encoder_hidden_dim": 64, "encoder_attention_heads": 4, "encoder_ffn_dim": 128,
+                 "decoder_attention_heads": 4, "decoder_ffn_dim": 128, "decoder_layers": 2, "num_queries": 10, "encoder_in_channels": [64, 96, 128], "decoder_in_channels": [64, 64, 64], "num_denoising": 0}, "picture"),
+    "deformable_detr": ("DeformableDetrForObjectDetection", "DeformableDetrConfig",
+                _DETR, "picture"),
+    "maskformer_swin": ("MaskFormerSwinModel", "MaskFormerSwinConfig",
+                {"image_size": 64, "embed_dim": 32, "depths": [1, 1], "num_heads": [2, 4]}, "picture"),
+    "efficientnet": ("EfficientNetModel", "EfficientNetConfig",
+                {"width_coefficient": .5, "depth_coefficient": .3, "hidden_dim": 1280//2}, "picture"),
+    "focalnet": ("FocalNetModel", "FocalNetConfig",
+                {"image_size": 64, "embed_dim": 32, "depths": [1, 1], "focal_levels": [2, 2], "focal_windows": [3,
+                 3]}, "picture"),
+    "mamba": ("MambaForCausalLM", "MambaConfig",
+                {"vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2, "state_size": 8}, "words"),
+    "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", {**_GROUPED, "head_dim": 16}, "words"),
+    "gemma3": ("Gemma3ForCausalLM", "Gemma3TextConfig", {**_GROUPED, "head_dim": 16}, "words"),
+    "qwen3": ("Qwen3ForCausalLM", "Qwen3Config", {**_GROUPED, "head_dim": 16}, "words"),
+    "mixtral": ("MixtralForCausalLM", "MixtralConfig", {**_GROUPED, "num_local_experts": 4}, "words"),
+    "olmo": ("OlmoForCausalLM", "OlmoConfig", _GROUPED, "words"),
+    "stablelm": ("StableLmForCausalLM", "StableLmConfig", _GROUPED, "words"),
+    "starcoder2": ("Starcoder2ForCausalLM", "Starcoder2Config", _GROUPED, "words"),
+    "cohere": ("CohereForCausalLM", "CohereConfig", _GROUPED, "words"),
+    "phi3": ("Phi3ForCausalLM", "Phi3Config", {**_GROUPED, "pad_token_id": 0}, "words"),
+    "modernbert": ("ModernBertModel", "ModernBertConfig", _TEXT, "words"),
+    "xlnet": ("XLNetModel", "XLNetConfig", {"vocab_size": 1000, "d_model": 64, "n_layer": 2, "n_head": 4, "d_inner": 128}, "words"),
+    "xlm": ("XLMModel", "XLMConfig", {"vocab_size": 1000, "emb_dim": 64, "n_layers": 2, "n_heads": 4}, "words"),
+    "mpt": ("MptForCausalLM", "MptConfig", {"vocab_size": 1000, "d_model": 64, "n_layers": 2, "n_heads": 4}, "words"),
+    "esm": ("EsmModel", "EsmConfig",
+                {**_TEXT, "position_embedding_type": "rotary", "mask_token_id": 4, "pad_token_id": 0}, "words"),
+    "perceiver": ("PerceiverModel", "PerceiverConfig",
+                {"num_latents": 16, "d_latents": 64, "d_model": 64, "num_blocks": 1, "num_self_attends_per_block": 2,
+                 "num_self_attention_heads": 4, "num_cross_attention_heads": 4}, "values"),
+    "patchtst": ("PatchTSTModel", "PatchTSTConfig",
+                {"context_length": 64, "d_model": 32, "ffn_dim": 64, "num_attention_heads": 4,
+                 "num_input_channels": 3, "patch_length": 8, "patch_stride": 8}, "series"),
+    "videomae": ("VideoMAEModel", "VideoMAEConfig", {**_WIDE, "image_size": 32, "num_frames": 4}, "film"),
+    "timesformer": ("TimesformerModel", "TimesformerConfig", {**_WIDE, "image_size": 32, "num_frames": 4}, "film"),
+    "vivit": ("VivitModel", "VivitConfig", {**_WIDE, "image_size": 32, "num_frames": 4}, "film"),
+    "wavlm": ("WavLMModel", "WavLMConfig", _WIDE, "sound"),
+    "unispeech_sat": ("UniSpeechSatModel", "UniSpeechSatConfig", _WIDE, "sound"),
+    "data2vec_audio": ("Data2VecAudioModel", "Data2VecAudioConfig", _WIDE, "sound"),
+    "whisper": ("WhisperModel", "WhisperConfig",
+                {**_SPEECH, "vocab_size": 1000, "max_source_positions": 100, "pad_token_id": 0, "bos_token_id": 1,
+                 "eos_token_id": 2, "decoder_start_token_id": 1}, "spectrogram and words"),
+    "moonshine": ("MoonshineModel", "MoonshineConfig",
+                {"vocab_size": 1000, "hidden_size": 64, "intermediate_size": 128, "encoder_num_hidden_layers": 2,
+                 "decoder_num_hidden_layers": 2, "encoder_num_attention_heads": 4, "decoder_num_attention_heads": 4}, "sound and words"),
+    "layoutlmv3": ("LayoutLMv3Model", "LayoutLMv3Config",
+                {**_TEXT, "input_size": 64, "visual_embed": False, "coordinate_size": 10, "shape_size": 12}, "words"),
+    "swin2sr": ("Swin2SRForImageSuperResolution", "Swin2SRConfig",
+                {"image_size": 32, "embed_dim": 32, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4}, "picture of 32"),
+    "hiera": ("HieraModel", "HieraConfig", {"embed_dim": 32, "image_size": [64, 64], "depths": [1, 1, 1, 1]}, "picture"),
+    "swinv2": ("Swinv2Model", "Swinv2Config",
+                {"image_size": 64, "embed_dim": 32, "depths": [1, 1], "num_heads": [2, 4], "window_size": 4}, "picture"),
     "yolos": ("YolosModel", "YolosConfig", {**_WIDE, "image_size": [64, 64]}, "picture"),
 }
 
 
 def inputs_of(kind, count, generator):
     import torch
-    if kind.endswith("words"):
-        made = {"input_ids": torch.randint(5, 1000, (count, 32), generator=generator)}
+
+    def words(length):
+        return torch.randint(5, 1000, (count, length), generator=generator)
+
+    def values(*shape):
+        return torch.randn(count, *shape, generator=generator)
+
+    if kind.endswith("words") and " and " not in kind:
+        made = {"input_ids": words(32)}
         if kind.startswith("masked"):
             mask = torch.ones(count, 32, dtype=torch.int64)
             mask[:, 24:] = 0
@@ -141,10 +229,20 @@ def inputs_of(kind, count, generator):
         return made
     if kind.startswith("picture"):
         size = int(kind.rpartition(" ")[2]) if " " in kind else 64
-        return {"pixel_values": torch.randn(count, 3, size, size, generator=generator)}
-    if kind == "sound":
-        return {"input_values": torch.randn(count, 4000, generator=generator)}
-    return {"input_features": torch.randn(count, 80, 200, generator=generator)}
+        return {"pixel_values": values(3, size, size)}
+    makers = {
+        "sound": lambda: {"input_values": values(4000)},
+        "spectrogram": lambda: {"input_features": values(80, 200)},
+        "frames": lambda: {"input_values": values(64, 32)},
+        "series": lambda: {"past_values": values(64, 3)},
+        "values": lambda: {"inputs": values(24, 64)},
+        "film": lambda: {"pixel_values": values(4, 3, 32, 32)},
+        "pairs": lambda: {"input_ids": words(32), "decoder_input_ids": words(16)},
+        "words and picture": lambda: {"input_ids": words(16), "pixel_values": values(3, 64, 64)},
+        "spectrogram and words": lambda: {"input_features": values(80, 200), "decoder_input_ids": words(16)},
+        "sound and words": lambda: {"input_values": values(8000), "decoder_input_ids": words(16)},
+    }
+    return makers[kind]()
 
 
 def networks():

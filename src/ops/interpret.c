@@ -21,6 +21,7 @@ typedef struct run {
     arena *memory;
     value *results;       // by node id; each owns references on its tensors
     size_t *uses_left;    // by node id
+    bool *is_unknown;     // by node id: passed over; NULL: nothing is
     const value *mode;    // see EXPORTED_TRAINING; NULL: none
     memory_budget budget; // of results; used: as if none were released since they were counted
     tare_error *err;
@@ -402,9 +403,36 @@ static void use_once(void *user, node *input) {
         tare__value_release_tensors(&r->results[input->id]);
 }
 
+typedef struct unknown_search {
+    const run *r;
+    bool is_found;
+} unknown_search;
+
+static void look_at(void *user, node *input) {
+    unknown_search *s = user;
+    s->is_found |= s->r->is_unknown[input->id];
+}
+
+// Is n's result known? Sets it then.
+static tare_status run_known(run *r, const node *n, value *result, bool *is_known) {
+    unknown_search search = {r, false};
+    if (r->is_unknown != NULL) tare__node_each_input(n, look_at, &search);
+    tare_status status = search.is_found ? TARE_UNSUPPORTED : run_node(r, n, result);
+    *is_known = status == TARE_OK;
+    if (*is_known || r->is_unknown == NULL || status == TARE_OUT_OF_MEMORY) return status;
+    r->is_unknown[n->id] = true;
+    *result = tare__none();
+    return TARE_OK;
+}
+
 static tare_status run_and_release(run *r, const node *n, value *out) {
     value *result = &r->results[n->id];
-    TARE_TRY(run_node(r, n, result));
+    bool is_known;
+    TARE_TRY(run_known(r, n, result, &is_known));
+    if (!is_known) {
+        tare__node_each_input(n, use_once, r);
+        return TARE_OK;
+    }
     if (r->it->after != NULL) TARE_TRY(r->it->after(r->it->user, n, result, r->err));
     TARE_TRY(replace_input(r, n, result));
     tare__node_each_input(n, use_once, r);
@@ -444,12 +472,14 @@ static tare_status begin(run *r, const interpreter *it, const value *inputs, siz
                .memory = memory,
                .results = tare__alloc_zeroed(g->next_id + 1, sizeof(value)),
                .uses_left = tare__alloc_zeroed(g->next_id + 1, sizeof(size_t)),
+               .is_unknown = it->passes_over ? tare__alloc_zeroed(g->next_id + 1, 1) : NULL,
                .mode = tare__module_config(it->root, EXPORTED_TRAINING),
-               .err = err};
+               .err = it->passes_over ? NULL : err}; // no error, for the run goes on
     r->budget = tare__run_budget(it->memory_limit);
     r->budget.recount = recount;
     r->budget.user = r;
-    if (r->results == NULL || r->uses_left == NULL) return tare__out_of_memory(err);
+    if (r->results == NULL || r->uses_left == NULL || (it->passes_over && r->is_unknown == NULL))
+        return tare__out_of_memory(err);
     for (const node *n = g->first; n != NULL; n = n->next) r->uses_left[n->id] = n->user_count;
     return TARE_OK;
 }
@@ -459,6 +489,7 @@ static void end(const run *r) {
         tare__value_release_tensors(&r->results[id]);
     tare__free(r->results);
     tare__free(r->uses_left);
+    tare__free(r->is_unknown);
 }
 
 tare_status tare__interpret(const interpreter *it, const value *inputs, size_t input_count,

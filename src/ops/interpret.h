@@ -18,6 +18,9 @@ typedef struct interpreter {
     struct float_kernels *kernels; // dnnl/float_kernels.h; NULL: portable
     uint64_t memory_limit;         // bytes of results at a time; 0: the machine's memory
     bool shapes_only;              // inputs may be meta tensors; nothing is computed
+    /// With shapes_only: a node whose result depends on values is passed over, with all that takes
+    /// it, instead of ending the run. `after` is not called for these.
+    bool passes_over;
     /// Called after each node with its result; may be NULL. A failure ends the run.
     tare_status (*after)(void *user, const node *n, const value *result, tare_error *err);
     /// Called instead of the row's reference when not NULL and *handled is set (faster executors).

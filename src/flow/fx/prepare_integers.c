@@ -36,14 +36,14 @@ static tare_status make_inputs(const graph *g, value *inputs, size_t *count, boo
     return TARE_OK;
 }
 
-// Shapes only. Where a shape depends on values the run ends, and what comes behind it counts as
-// float.
+// Shapes only. What depends on values counts as float.
 static tare_status run_shapes(prepare_pass *p, const value *inputs, size_t count) {
     arena memory = {0};
     value result = {0};
     const interpreter it = {.root = p->base->model->root,
                             .thread_count = 1,
                             .shapes_only = true,
+                            .passes_over = true,
                             .after = note_integers,
                             .user = p};
     const tare_status status = tare__interpret(&it, inputs, count, &memory, &result, NULL);

@@ -203,7 +203,7 @@ static const op_info rows[] = {
     ACTIVATION(relu6, "torch.nn.functional.relu6|torch._C._nn.relu6|torch.ops.aten.relu6.default|torch.ops.aten.relu6_.default", NULL, "input/self|inplace", BOUND),
     ACTIVATION(hardtanh, "torch.nn.functional.hardtanh|torch._C._nn.hardtanh_|torch.ops.aten.hardtanh.default|torch.ops.aten.hardtanh_.default",
                NULL, "input/self|min_val|max_val|inplace", BOUND),
-    {.id = "clamp", .functions = "torch.clamp|torch.clip|torch.clamp_|torch.ops.aten.clamp|torch.ops.aten.clamp.default|torch.ops.aten.clamp_.default", .methods = "clamp|clamp_|clip",
+    {.id = "clamp", .functions = "torch.clamp|torch.clip|torch.clamp_|torch.ops.aten.clamp|torch.ops.aten.clamp.default|torch.ops.aten.clamp_.default|torch.ops.aten.clip.default|torch.ops.aten.clip_.default", .methods = "clamp|clamp_|clip",
      .overloads = "torch.ops.aten.clamp_min.default(input|min) torch.ops.aten.clamp_min_.default(input|min) "
                   "torch.ops.aten.clamp_max.default(input|max) torch.ops.aten.clamp_max_.default(input|max)",
      .params = "input/self|min|max", .traits = OP_ELEMENTWISE | BOUND, .shape = tare__shape_same, .reference = clamp_reference,

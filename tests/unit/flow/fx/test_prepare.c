@@ -184,6 +184,26 @@ static void integers_are_not_observed(void **state) {
     }
 }
 
+// A value that decides nothing about the mask hides no dtype behind it.
+static void integers_behind_unknown_values_are_not_observed(void **state) {
+    (void)state;
+    static const char code[] = "def forward(self, x, mask):\n"
+                               "    sum_1 = mask.sum()\n"
+                               "    item = sum_1.item()\n"
+                               "    zeros = torch.zeros(item)\n"
+                               "    unsqueeze = mask.unsqueeze(-1)\n"
+                               "    reshape = unsqueeze.reshape(2, 3)\n"
+                               "    float_1 = reshape.float()\n"
+                               "    mul = x * float_1\n"
+                               "    return (mul, zeros)\n";
+    tare_model *model = new_model(NULL, new_tree(), code);
+    give_example(model, "x", "torch.float32");
+    give_example(model, "mask", "torch.int64");
+    tare_model *p = x86_prepared(model);
+    CHECK_LACKS(printed(p), "unsqueeze = activation_post_process");
+    tare_model_destroy(p);
+}
+
 static void later_selectors_win(void **state) {
     (void)state;
     tare_model *model = two_linears();
@@ -613,6 +633,7 @@ int main(void) {
         cmocka_unit_test(operators_of_fixed_parameters_get_them),
         cmocka_unit_test(sizes_are_not_observed),
         cmocka_unit_test(integers_are_not_observed),
+        cmocka_unit_test(integers_behind_unknown_values_are_not_observed),
         cmocka_unit_test(later_selectors_win),
         cmocka_unit_test(a_selector_that_matches_nothing_is_an_error),
         cmocka_unit_test(fused_parts_need_equal_qconfigs),
