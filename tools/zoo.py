@@ -19,6 +19,7 @@ import json
 import logging
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -598,6 +599,7 @@ def cells(m):
         return ["", "", "", ""]
     if "error" not in m or "refused" in m:
         said = (m.get("refused") or m.get("not_written") or "").replace("|", "/")
+        said = re.sub(r"\x1b\[\d+m|(?<!\S)/\S*/", "", said)  # colours, and folders of the machine
         return [f"{m['error']:.0e}" if "error" in m else "no", said[:80], "", ""]
     c = m["coverage"]
     share = 100 * c["quantized_macs"] / c["macs"] if c["macs"] else 0
