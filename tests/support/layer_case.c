@@ -247,7 +247,8 @@ void run_layer_case(const layer_case *c, const qlayer *p, int threads,
     workspace space = {.pool = pools[threads]};
     uint8_t *x = new_layer_integers(c, c->x, &in), *y = new_lines(&out), *other = NULL;
     uint8_t *beside = malloc(tare__tensor_bytes(c->y));
-    void *memory = tare__alloc_aligned(tare__qlayer_scratch_bytes(p, (size_t)threads), 64);
+    const size_t batch = is_linear ? in.count : (size_t)batch_of(c, c->x);
+    void *memory = tare__alloc_aligned(tare__qlayer_scratch_bytes(p, (size_t)threads, batch), 64);
     assert_true(beside != NULL && memory != NULL);
     product_addend own;
     if (c->addend != NULL) {
@@ -257,7 +258,7 @@ void run_layer_case(const layer_case *c, const qlayer *p, int threads,
         own.stride = is_apart ? added.stride : 0;
         addend = &own;
     }
-    qlayer_run run = {.batch = is_linear ? in.count : (size_t)batch_of(c, c->x),
+    qlayer_run run = {.batch = batch,
                       .x = x,
                       .y = gives_floats ? NULL : y,
                       .real = gives_floats ? (float *)(void *)y : NULL,

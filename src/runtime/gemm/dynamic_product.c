@@ -60,7 +60,7 @@ tare_status tare__dynamic_product_run(const kernel_context *kernels, scratch *me
     const size_t quantized_bytes = tare__round_up(count, 64);
     const size_t threads = tare__thread_count(kernels->space.pool);
     uint8_t *quantized = tare__scratch_reserve(
-        memory, quantized_bytes + tare__qlayer_scratch_bytes(p->layer, threads));
+        memory, quantized_bytes + tare__qlayer_scratch_bytes(p->layer, threads, p->rows));
     float min, max;
     double scale;
     if (quantized == NULL) return tare__out_of_memory(err);

@@ -12,7 +12,7 @@
 #include "runtime/gemm/qproduct.h"
 
 // Threads share parts where there are as many for each; else they share every part's rows.
-enum { PARTS_PER_THREAD = 8 };
+enum { PARTS_PER_THREAD = 8, ALIGNMENT = 64 };
 
 typedef struct layer_part {
     qdepthwise *depthwise; // one of them
@@ -22,9 +22,16 @@ typedef struct layer_part {
 struct qlayer {
     qlibrary *library; // in place of a single product; while it is chosen, there are both
     bool by_library;
+    size_t
+        raised_bytes; // of an image whose quantized values a run makes unsigned first; 0: none are
+    size_t raised_channels;
     size_t part_count;
     layer_part parts[];
 };
+
+static bool wants_raised(const layer_part *p) {
+    return p->product != NULL && tare__qproduct_wants_raised(p->product);
+}
 
 static tare_status pack(qlayer *l, const conv_split *split, const quantized_layer *layer,
                         const tare_tensor *x, const tare_tensor *y, isa_level isa,
@@ -35,6 +42,9 @@ static tare_status pack(qlayer *l, const conv_split *split, const quantized_laye
         TARE_TRY(tare__qdepthwise_create(layer, &of, x, y, isa, &p->depthwise, err));
         if (p->depthwise == NULL)
             TARE_TRY(tare__qproduct_create(layer, &of, x, y, isa, &p->product, err));
+        if (!wants_raised(p)) continue;
+        l->raised_bytes = tare__conv_image_quantized(&of.windows);
+        l->raised_channels = of.windows.channels;
     }
     return TARE_OK;
 }
@@ -147,10 +157,48 @@ bool tare__qlayer_takes_stride(const qlayer *layer) {
     return !layer->by_library;
 }
 
-size_t tare__qlayer_scratch_bytes(const qlayer *layer, size_t thread_count) {
+static size_t raised_bytes(const qlayer *layer, size_t batch) {
+    return tare__round_up(batch * layer->raised_bytes, ALIGNMENT);
+}
+
+size_t tare__qlayer_scratch_bytes(const qlayer *layer, size_t thread_count, size_t batch) {
     if (layer->by_library) return tare__qlibrary_scratch_bytes(layer->library, thread_count);
-    return are_parts_shared(layer, thread_count) ? thread_count * part_scratch(layer, 1)
-                                                 : part_scratch(layer, thread_count);
+    return raised_bytes(layer, batch) + (are_parts_shared(layer, thread_count)
+                                             ? thread_count * part_scratch(layer, 1)
+                                             : part_scratch(layer, thread_count));
+}
+
+// A layer's input, whose pixels may lie apart, to unsigned quantized values beside each other.
+typedef struct raising {
+    const uint8_t *x;
+    size_t stride, channels;
+    uint8_t *to;
+} raising;
+
+static void raise_pixels(void *user, size_t first, size_t end, size_t worker) {
+    const raising *r = user;
+    (void)worker;
+    if (r->stride == r->channels) {
+        tare__product_raise(r->x + first * r->stride, (end - first) * r->channels,
+                            r->to + first * r->channels);
+        return;
+    }
+    for (size_t i = first; i < end; i++)
+        tare__product_raise(r->x + i * r->stride, r->channels, r->to + i * r->channels);
+}
+
+// Of the whole batch, at the beginning of the scratch memory.
+static void raise_input(const qlayer *layer, const qlayer_run *run) {
+    enum { GRAIN_BYTES = 1 << 15 };
+    const size_t channels = layer->raised_channels;
+    raising r = {.x = run->x,
+                 .stride = run->x_stride != 0 ? run->x_stride : channels,
+                 .channels = channels,
+                 .to = run->scratch};
+    const size_t bytes = run->batch * layer->raised_bytes;
+    // Little is not worth waking threads for.
+    thread_pool *pool = tare__workspace_pool(run->space, bytes);
+    tare__parallel(pool, bytes / channels, GRAIN_BYTES / channels + 1, raise_pixels, &r);
 }
 
 static void run_part(const layer_part *p, const qlayer_run *run) {
@@ -158,6 +206,16 @@ static void run_part(const layer_part *p, const qlayer_run *run) {
         tare__qproduct_run(p->product, run);
     else
         tare__qdepthwise_run(p->depthwise, run);
+}
+
+// The run as a part sees it: the memory behind the raised input, and that where it wants it.
+static qlayer_run run_of_part(const qlayer *layer, size_t part, const qlayer_run *run) {
+    qlayer_run own = *run;
+    own.scratch = (unsigned char *)run->scratch + raised_bytes(layer, run->batch);
+    if (!wants_raised(&layer->parts[part])) return own;
+    own.x = run->scratch;
+    own.x_stride = 0;
+    return own;
 }
 
 typedef struct parts_job {
@@ -169,7 +227,7 @@ typedef struct parts_job {
 static void run_one(void *user, size_t part, size_t worker) {
     const parts_job *job = user;
     const workspace alone = {0};
-    qlayer_run run = *job->run;
+    qlayer_run run = run_of_part(job->layer, part, job->run);
     run.space = &alone;
     run.scratch = (unsigned char *)run.scratch + worker * job->scratch;
     run_part(&job->layer->parts[part], &run);
@@ -179,10 +237,16 @@ void tare__qlayer_run(const qlayer *layer, const qlayer_run *run) {
     const size_t threads = tare__thread_count(run->space->pool);
     if (layer->by_library) {
         tare__qlibrary_run(layer->library, run);
-    } else if (layer->part_count > 1 && are_parts_shared(layer, threads)) {
+        return;
+    }
+    if (layer->raised_bytes > 0) raise_input(layer, run);
+    if (layer->part_count > 1 && are_parts_shared(layer, threads)) {
         parts_job job = {layer, run, part_scratch(layer, 1)};
         tare__thread_pool_run(run->space->pool, layer->part_count, run_one, &job);
     } else {
-        for (size_t i = 0; i < layer->part_count; i++) run_part(&layer->parts[i], run);
+        for (size_t i = 0; i < layer->part_count; i++) {
+            const qlayer_run own = run_of_part(layer, i, run);
+            run_part(&layer->parts[i], &own);
+        }
     }
 }

@@ -40,8 +40,8 @@ void tare__qlayer_set_input(qlayer *layer, const qparams *weight, double scale, 
 bool tare__qlayer_takes_stride(const qlayer *layer);
 /// Can it add other quantized values to its own, or to its values?
 bool tare__qlayer_adds(const qlayer *layer);
-/// Memory that a run of this many threads works in.
-size_t tare__qlayer_scratch_bytes(const qlayer *layer, size_t thread_count);
+/// Memory that a run of this many threads, and of at most this batch, works in.
+size_t tare__qlayer_scratch_bytes(const qlayer *layer, size_t thread_count, size_t batch);
 
 typedef struct qlayer_run {
     size_t batch; // images, or rows of a linear layer

@@ -32,6 +32,7 @@ struct qproduct {
     qconstants constants;
     conv_part part;
     product_form form;
+    bool wants_raised;    // its input's signed quantized values
     bool is_staged;       // taps are rows of the window of an image that is copied with its padding
     bool stages_windows;  // taps are whole windows, which threads stage
     bool is_flat;         // windows are single pixels that follow each other
@@ -166,6 +167,8 @@ static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const c
     TARE_TRY(tare__product_weights_of_part(layer->weight, &p->form, &part->taps, &p->weights, err));
     TARE_TRY(prove_unsaturated(p, err));
     TARE_TRY(tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err));
+    p->wants_raised = p->constants.flip != 0 && !p->kernel->takes_signed;
+    if (p->wants_raised) p->constants.flip = 0;
     return find_ranges(p, err);
 }
 
@@ -207,6 +210,10 @@ qlayer_form tare__qproduct_form(const qproduct *p) {
                          .weight_bytes = p->group_words * p->groups * sizeof(uint32_t),
                          .macs =
                              p->pixels * p->all_outs * p->taps * tare__product_tap_size(&p->form)};
+}
+
+bool tare__qproduct_wants_raised(const qproduct *p) {
+    return p->wants_raised;
 }
 
 // --- memory of a run ---

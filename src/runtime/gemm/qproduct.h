@@ -22,6 +22,9 @@ void tare__qproduct_destroy(qproduct *p); // NULL is fine
 void tare__qproduct_set_input(qproduct *p, const qparams *weight, double scale,
                               int32_t zero_point); // as of layers
 struct qlayer_form tare__qproduct_form(const qproduct *p);
+/// Must the signed quantized values of its input become unsigned before a run
+/// (tare__product_raise)?
+bool tare__qproduct_wants_raised(const qproduct *p);
 /// Why there are no parts for inputs of x's shape (but for the batch); NULL: there are.
 const char *tare__qproduct_refusal(const quantized_layer *layer, const tare_tensor *x);
 /// Memory that a run of this many threads works in.

@@ -16,6 +16,7 @@ typedef struct attention_memory {
     float *scores;           // [QUANTIZED_ROW_BLOCK][score_step]
     uint8_t *weights;        // [QUANTIZED_ROW_BLOCK][weight_step]
     float *mixed;            // [QUANTIZED_ROW_BLOCK][value_step], where quantized values are wanted
+    uint8_t *raised;         // [QUANTIZED_ROW_BLOCK][width] of queries
     size_t score_step, weight_step, value_step;
     uint32_t totals[QUANTIZED_ROW_BLOCK];
 } attention_memory;
@@ -30,7 +31,7 @@ static size_t lay_out(const attention_call *c, unsigned char *memory, attention_
     const size_t keys = (size_t)c->keys, width = (size_t)c->width;
     const size_t value_width = (size_t)c->value_width;
     size_t used = 0;
-    void *at[6];
+    void *at[7];
     m->score_step = m->weight_step = tare__round_up(keys, ALIGNMENT);
     m->value_step = tare__quantized_product_lanes(value_width);
     take(memory, &used, tare__quantized_product_bytes(width, keys), &at[0]);
@@ -39,12 +40,14 @@ static size_t lay_out(const attention_call *c, unsigned char *memory, attention_
     take(memory, &used, QUANTIZED_ROW_BLOCK * m->score_step * sizeof *m->scores, &at[3]);
     take(memory, &used, QUANTIZED_ROW_BLOCK * m->weight_step, &at[4]);
     take(memory, &used, QUANTIZED_ROW_BLOCK * m->value_step * sizeof *m->mixed, &at[5]);
+    take(memory, &used, QUANTIZED_ROW_BLOCK * width, &at[6]);
     m->keys = at[0];
     m->values = at[1];
     m->starts = at[2];
     m->scores = at[3];
     m->weights = at[4];
     m->mixed = at[5];
+    m->raised = at[6];
     return used;
 }
 
@@ -109,6 +112,7 @@ static void look(const attention_quantized *a, const attention_head *head,
                                  .rows = rows,
                                  .tap_size = (size_t)a->call->width,
                                  .flip = a->query_flip,
+                                 .raised = m->raised,
                                  .w = m->keys,
                                  .channels = (size_t)a->call->keys,
                                  .starts = m->starts,

@@ -15,8 +15,9 @@ typedef struct quantized_product {
     const product_kernel *kernel;
     const uint8_t *x;
     size_t x_step, rows, tap_size; // of a row
-    uint8_t flip;                  // as in product_tile
-    const uint32_t *w;             // blocks of PRODUCT_BLOCK channels, the last one of fewer
+    uint8_t flip;                  // PRODUCT_RAISE for signed quantized values; else 0
+    uint8_t *raised;   // [rows][tap_size], for unsigned ones where the kernel takes no others
+    const uint32_t *w; // blocks of PRODUCT_BLOCK channels, the last one of fewer
     size_t channels;
     const int32_t *starts; // NULL: 0
     float multiplier;

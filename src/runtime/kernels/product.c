@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // The table of product kernels.
 #include "runtime/kernels/product.h"
 
 #include "runtime/kernels/scratch.h"
 
 const product_kernel tare__product_kernels[] = {
-#define KERNEL(name, needs, asks_saturation, tiles, ...)                                           \
-    {{needs}, name, #name, asks_saturation, tiles, {__VA_ARGS__}},
+#define KERNEL(name, needs, asks_saturation, takes_signed, tiles, ...)                             \
+    {{needs}, name, #name, asks_saturation, takes_signed, tiles, {__VA_ARGS__}},
 #include "runtime/kernels/qu8_product/kernels.def"
 #undef KERNEL
 };
 
 // Of a run, for those who list it on the stack.
-#define KERNEL(name, needs, asks_saturation, tiles, ...)                                           \
+#define KERNEL(name, needs, asks_saturation, takes_signed, tiles, ...)                             \
     _Static_assert((tiles)*PRODUCT_ROWS <= PRODUCT_RUN_ROWS, "too many rows at once");
 #include "runtime/kernels/qu8_product/kernels.def"
 #undef KERNEL
@@ -29,6 +30,10 @@ size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t ta
     const size_t tile = k->rows[vectors - 1];
     const size_t most = tare__least(k->tiles, tare__ceil_div(rows, tile));
     return tile * tare__most(1, tare__least(ADDRESSES / (tile * taps), most));
+}
+
+void tare__product_raise(const uint8_t *restrict x, size_t count, uint8_t *restrict to) {
+    for (size_t i = 0; i < count; i++) to[i] = x[i] ^ PRODUCT_RAISE;
 }
 
 #ifdef TARE_HAVE_X86_KERNELS

@@ -148,7 +148,8 @@ static tare_status place(plan_builder *b, const plan_record *layer, size_t resul
     const bool is_plain = s->is_moved || tare__plan_layer_is_linear(layer);
     s->other = (plan_pixels){.place = NOTHING};
     TARE_TRY(is_plain ? place_rows(b, x, result, other, s) : place_lines(b, x, result, other, s));
-    s->own_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, threads), PLACE_ALIGNMENT);
+    s->own_bytes =
+        tare__round_up(tare__qlayer_scratch_bytes(s->layer, threads, s->batch), PLACE_ALIGNMENT);
     return tare__plan_new_scratch(b, s->own_bytes + s->x_bytes + s->y_bytes, &s->scratch);
 }
 

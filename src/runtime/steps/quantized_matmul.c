@@ -23,8 +23,10 @@ typedef struct matmul_step {
     size_t a, b, y, scratch; // places
     size_t count, matrices;  // products; matrices of b
     // Of scratch: a row of ones and a column of them, packed; b's matrices, each with the starts of
-    // its sums; floats of each thread, and sums of rows.
-    size_t ones_bytes, column_bytes, quantized_bytes, matrix_bytes, float_bytes, thread_bytes;
+    // its sums; floats of each thread, sums of rows, and
+    // rows of a as unsigned values.
+    size_t ones_bytes, column_bytes, quantized_bytes, matrix_bytes, float_bytes, sum_bytes,
+        thread_bytes;
     bool gives_quantized;
     quantized_scheme scheme;
 } matmul_step;
@@ -91,7 +93,8 @@ static void fill_ones(const matmul_run *r) {
 // --- row blocks ---
 
 // What the zero point of b takes off all sums of a row: the product with a column of ones tells.
-static void add_offsets(const matmul_run *r, const uint8_t *x, size_t rows, float *sums, float *y) {
+static void add_offsets(const matmul_run *r, const uint8_t *x, size_t rows, float *sums,
+                        uint8_t *raised, float *y) {
     const matmul_step *s = r->s;
     const size_t inner = (size_t)s->call.inner, columns = (size_t)s->call.columns;
     const int32_t start = tare__wrap_int32(-(int64_t)zero_of_a(s) * (int64_t)inner);
@@ -101,7 +104,8 @@ static void add_offsets(const matmul_run *r, const uint8_t *x, size_t rows, floa
                                  .x_step = inner,
                                  .rows = rows,
                                  .tap_size = inner,
-                                 .flip = (uint8_t)tare__signed_shift(s->call.a) ^ 0x80,
+                                 .flip = (uint8_t)tare__signed_shift(s->call.a) ^ PRODUCT_RAISE,
+                                 .raised = raised,
                                  .w = r->column,
                                  .channels = 1,
                                  .starts = starts,
@@ -126,7 +130,8 @@ static void run_row_block(void *user, size_t matrix, size_t first, size_t end, s
     const size_t b = (size_t)tare__strided_offset(c->batch_ndim, c->batch, c->b_stride, i);
     const size_t at = ((size_t)i * all + first) * columns;
     unsigned char *own = r->threads + worker * s->thread_bytes;
-    float *y = (float *)(void *)own;
+    float *y = (float *)(void *)own, *sums = (float *)(void *)(own + s->float_bytes);
+    uint8_t *raised = own + s->float_bytes + s->sum_bytes;
     if (!s->gives_quantized) y = (float *)tare__place_data(r->run, s->y) + at;
     const uint8_t *x = (uint8_t *)tare__place_data(r->run, s->a) + (a * all + first) * inner;
     const quantized_product p = {.kernel = s->product,
@@ -134,7 +139,8 @@ static void run_row_block(void *user, size_t matrix, size_t first, size_t end, s
                                  .x_step = inner,
                                  .rows = rows,
                                  .tap_size = inner,
-                                 .flip = (uint8_t)tare__signed_shift(c->a) ^ 0x80,
+                                 .flip = (uint8_t)tare__signed_shift(c->a) ^ PRODUCT_RAISE,
+                                 .raised = raised,
                                  .w = packed_at(r, b),
                                  .channels = columns,
                                  .starts = starts_at(r, b),
@@ -142,7 +148,7 @@ static void run_row_block(void *user, size_t matrix, size_t first, size_t end, s
                                  .y = y,
                                  .y_step = columns};
     tare__quantized_product_run(&p);
-    if (s->numbers.b_zero != 0) add_offsets(r, x, rows, (float *)(void *)(own + s->float_bytes), y);
+    if (s->numbers.b_zero != 0) add_offsets(r, x, rows, sums, raised, y);
     if (s->gives_quantized)
         r->run->kernels->elementwise->quantize(&s->scheme, y, rows * columns,
                                                (uint8_t *)tare__place_data(r->run, s->y) + at);
@@ -186,8 +192,9 @@ static void lay_out(matmul_step *s) {
     s->matrix_bytes =
         s->quantized_bytes + tare__round_up(columns * sizeof(int32_t), PLACE_ALIGNMENT);
     s->float_bytes = tare__round_up(QUANTIZED_ROW_BLOCK * columns * sizeof(float), PLACE_ALIGNMENT);
-    s->thread_bytes =
-        s->float_bytes + tare__round_up(QUANTIZED_ROW_BLOCK * sizeof(float), PLACE_ALIGNMENT);
+    s->sum_bytes = tare__round_up(QUANTIZED_ROW_BLOCK * sizeof(float), PLACE_ALIGNMENT);
+    s->thread_bytes = s->float_bytes + s->sum_bytes +
+                      tare__round_up(QUANTIZED_ROW_BLOCK * inner, PLACE_ALIGNMENT);
 }
 
 static tare_status place(plan_builder *b, const plan_record *r, matmul_step *s) {

@@ -287,7 +287,8 @@ static void choose_row_blocks(const plan_builder *b, quantized_row_block *s) {
     s->block_rows = s->is_whole ? s->rows : tare__ceil_div(s->rows, count_row_blocks(s, threads));
     const size_t workers = s->is_whole ? threads : 1;
     const size_t floats = s->count > 0 ? s->block_rows * s->width : 0;
-    s->layer_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, workers), PLACE_ALIGNMENT);
+    s->layer_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, workers, s->block_rows),
+                                    PLACE_ALIGNMENT);
     s->thread_bytes = s->layer_bytes + tare__round_up(floats * sizeof(float), PLACE_ALIGNMENT);
 }
 

@@ -238,9 +238,9 @@ static tare_status measure(const tuned_layer *w, measured *m, tare_error *err) {
     const size_t x = tare__round_up((size_t)w->x->count, ALIGNMENT);
     const size_t y = tare__round_up((size_t)w->y->count, ALIGNMENT);
     tare__qlayer_choose(w->layer, true, false);
-    size_t work = tare__qlayer_scratch_bytes(w->layer, threads);
+    size_t work = tare__qlayer_scratch_bytes(w->layer, threads, w->batch);
     tare__qlayer_choose(w->layer, false, false);
-    const size_t own = tare__qlayer_scratch_bytes(w->layer, threads);
+    const size_t own = tare__qlayer_scratch_bytes(w->layer, threads, w->batch);
     if (own > work) work = own;
     uint8_t *memory = tare__alloc_aligned(x + y + work + OTHER_BYTES, ALIGNMENT);
     if (memory == NULL) return tare__out_of_memory(err);

@@ -51,16 +51,15 @@ UNROLLED void add_word(__m256i acc[ROWS][HALVES], size_t rows, const int32_t x[R
 UNROLLED void add_quantized(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows,
                             const uint8_t *const *at, size_t k, size_t last, const uint32_t *w,
                             bool never_saturates) {
-    const int32_t flip = (int32_t)(t->flip * 0x01010101U);
     const size_t step = words_of_step(t);
     int32_t x[ROWS];
     for (; k + 4 <= t->tap_size && k < last; k += 4, w += step) {
-        for (size_t r = 0; r < rows; r++) x[r] = (int32_t)tare__product_word(at[r] + k, 4) ^ flip;
+        for (size_t r = 0; r < rows; r++) x[r] = (int32_t)tare__product_word(at[r] + k, 4);
         add_word(acc, rows, x, w, never_saturates);
     }
     if (k >= last) return;
     for (size_t r = 0; r < rows; r++)
-        x[r] = (int32_t)tare__product_tail(at[r] + k, t->tap_size - k) ^ flip;
+        x[r] = (int32_t)tare__product_tail(at[r] + k, t->tap_size - k);
     add_word(acc, rows, x, w, never_saturates);
 }
 

@@ -63,7 +63,6 @@ UNROLLED void load_weights(const uint32_t *from, size_t rows, __m512i w[PRODUCT_
 // `x`: of the tile's first row.
 UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums acc, size_t rows,
                        size_t ahead) {
-    const __m512i flip = _mm512_set1_epi8((char)t->flip);
     const uint32_t *from = t->w;
     const size_t whole = t->tap_size / 4 * 4, tail = t->tap_size - whole;
     __m512i w[PRODUCT_VECTORS];
@@ -76,7 +75,7 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
         for (size_t k = 0; k < whole; k += 4, from += BLOCK_LANES) {
             expect_weights(from, ahead);
             load_weights(from, rows, w);
-#define ADD_ROW(r) add_row(acc[r], broadcast(at[r] + k, flip), w)
+#define ADD_ROW(r) add_row(acc[r], broadcast(at[r] + k), w)
             EACH_ROW(rows, ADD_ROW);
 #undef ADD_ROW
         }
@@ -85,7 +84,7 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
         from += BLOCK_LANES;
 #define ADD_ROW(r)                                                                                 \
     const uint32_t word = tare__product_tail(at[r] + whole, tail);                                 \
-    add_row(acc[r], _mm512_xor_si512(_mm512_set1_epi32((int)word), flip), w)
+    add_row(acc[r], _mm512_set1_epi32((int)word), w)
         EACH_ROW(rows, ADD_ROW);
 #undef ADD_ROW
     }

@@ -91,11 +91,11 @@ typedef struct block_epilogue {
     __mmask16 last;           // which channels of the last vector there are
 } block_epilogue;
 
-// Four quantized values, in each lane.
-UNROLLED __m512i broadcast(const uint8_t *x, __m512i flip) {
+// Four quantized values, in each lane: a load, which asks for none of the products' ports.
+UNROLLED __m512i broadcast(const uint8_t *x) {
     int32_t word;
     memcpy(&word, x, sizeof word);
-    return _mm512_xor_si512(_mm512_set1_epi32(word), flip);
+    return _mm512_set1_epi32(word);
 }
 
 // Each of the first passes over a block's weights fetches one line of every word of the next one's

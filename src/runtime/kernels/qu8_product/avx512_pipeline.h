@@ -69,14 +69,14 @@ static void begin_pipeline(pipeline *s, const product_tile *t, const block_epilo
 #define ADD_PLACE(place, a, b, c, d, ...)                                                          \
     do {                                                                                           \
         const size_t first_ = (place)*STEP;                                                        \
-        const __m512i x0_ = broadcast(at[first_] + k, flip);                                       \
+        const __m512i x0_ = broadcast(at[first_] + k);                                             \
         a = _mm512_dpbusd_epi32(a, x0_, w0);                                                       \
         if (VECTORS == 1) {                                                                        \
-            b = _mm512_dpbusd_epi32(b, broadcast(at[first_ + 1] + k, flip), w0);                   \
-            c = _mm512_dpbusd_epi32(c, broadcast(at[first_ + 2] + k, flip), w0);                   \
-            d = _mm512_dpbusd_epi32(d, broadcast(at[first_ + 3] + k, flip), w0);                   \
+            b = _mm512_dpbusd_epi32(b, broadcast(at[first_ + 1] + k), w0);                         \
+            c = _mm512_dpbusd_epi32(c, broadcast(at[first_ + 2] + k), w0);                         \
+            d = _mm512_dpbusd_epi32(d, broadcast(at[first_ + 3] + k), w0);                         \
         } else if (VECTORS == 2) {                                                                 \
-            const __m512i x1_ = broadcast(at[first_ + 1] + k, flip);                               \
+            const __m512i x1_ = broadcast(at[first_ + 1] + k);                                     \
             b = _mm512_dpbusd_epi32(b, x0_, w1);                                                   \
             c = _mm512_dpbusd_epi32(c, x1_, w0);                                                   \
             d = _mm512_dpbusd_epi32(d, x1_, w1);                                                   \
@@ -180,7 +180,6 @@ UNROLLED void OF_KIND(epilogue_of_group)(const pipeline *s, size_t row, __m512i 
 static void OF_KIND(run_pipeline)(pipeline *s, size_t count) {
     const product_tile *t = s->t;
     const size_t round = GROUPS * STEP;
-    const __m512i flip = _mm512_set1_epi8((char)t->flip);
     const uint8_t *kept[GROUPS * GROUP_ROWS], **at = VECTORS > 2 ? kept : s->at;
     const uint32_t *w = t->w;
     size_t row = 0; // the first one of all groups

@@ -19,7 +19,7 @@ UNROLLED __m512i load_once(const uint32_t *from) {
 
 // To the sums of two registers of quantized values, of as many rows as fit.
 UNROLLED void add_word(__m512i a[PACKED_REGISTERS], __m512i b[PACKED_REGISTERS],
-                       const uint8_t *const *at, size_t k, __m512i flip, const uint32_t *from) {
+                       const uint8_t *const *at, size_t k, const uint32_t *from) {
     __m512i w[PRODUCT_VECTORS];
 #define LOAD(v) w[v] = load_once(from + (size_t)(v)*PRODUCT_LANES)
     EACH_VECTOR(VECTORS, LOAD);
@@ -27,8 +27,8 @@ UNROLLED void add_word(__m512i a[PACKED_REGISTERS], __m512i b[PACKED_REGISTERS],
 #define ADD(i)                                                                                     \
     do {                                                                                           \
         const size_t row_ = (i) / VECTORS, v_ = (i) % VECTORS;                                     \
-        a[i] = _mm512_dpbusd_epi32(a[i], broadcast(at[row_] + k, flip), w[v_]);                    \
-        b[i] = _mm512_dpbusd_epi32(b[i], broadcast(at[STEP + row_] + k, flip), w[v_]);             \
+        a[i] = _mm512_dpbusd_epi32(a[i], broadcast(at[row_] + k), w[v_]);                          \
+        b[i] = _mm512_dpbusd_epi32(b[i], broadcast(at[STEP + row_] + k), w[v_]);                   \
     } while (0)
     EACH_VECTOR(PACKED_REGISTERS, ADD);
 #undef ADD
@@ -46,7 +46,6 @@ static void OF_KIND(run_pairs)(const product_tile *given_tile, const block_epilo
     const product_tile t = *given_tile;
     const block_epilogue e = *given_epilogue;
     const epilogue_form form = {0};
-    const __m512i flip = _mm512_set1_epi8((char)t.flip);
     for (size_t row = 0; row < rows; row += 2 * STEP) {
         const uint32_t *w = t.w;
         __m512i a[PACKED_REGISTERS], b[PACKED_REGISTERS];
@@ -58,8 +57,7 @@ static void OF_KIND(run_pairs)(const product_tile *given_tile, const block_epilo
             const uint8_t *at[2 * PACKED_REGISTERS];
             for (size_t r = 0; r < 2 * STEP; r++)
                 at[r] = tare__product_values_at(&t, t.x + row + r, tap);
-            for (size_t k = 0; k < t.tap_size; k += 4, w += BLOCK_LANES)
-                add_word(a, b, at, k, flip, w);
+            for (size_t k = 0; k < t.tap_size; k += 4, w += BLOCK_LANES) add_word(a, b, at, k, w);
         }
         OF_KIND(epilogue_of_rows)(&t, &e, form, a, row, STEP, 0xFFFF);
         OF_KIND(epilogue_of_rows)(&t, &e, form, b, row + STEP, STEP, 0xFFFF);

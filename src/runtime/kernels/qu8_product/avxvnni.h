@@ -14,7 +14,6 @@ UNROLLED void add_word(__m256i acc[ROWS][HALVES], size_t rows, const __m256i x[R
 }
 
 UNROLLED void add_taps(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows, size_t c) {
-    const int32_t flip = (int32_t)(t->flip * 0x01010101U);
     const size_t step = words_of_step(t), whole = t->tap_size / 4 * 4, tail = t->tap_size - whole;
     const uint32_t *w = t->w + c;
     for (size_t tap = 0; tap < t->taps; tap++) {
@@ -24,12 +23,12 @@ UNROLLED void add_taps(const product_tile *t, __m256i acc[ROWS][HALVES], size_t 
         __m256i x[ROWS];
         for (size_t k = 0; k < whole; k += 4, w += step) {
             for (size_t r = 0; r < rows; r++)
-                x[r] = _mm256_set1_epi32((int32_t)tare__product_word(at[r] + k, 4) ^ flip);
+                x[r] = _mm256_set1_epi32((int32_t)tare__product_word(at[r] + k, 4));
             add_word(acc, rows, x, w);
         }
         if (tail == 0) continue;
         for (size_t r = 0; r < rows; r++)
-            x[r] = _mm256_set1_epi32((int32_t)tare__product_tail(at[r] + whole, tail) ^ flip);
+            x[r] = _mm256_set1_epi32((int32_t)tare__product_tail(at[r] + whole, tail));
         add_word(acc, rows, x, w);
         w += step;
     }
