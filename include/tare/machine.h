@@ -22,8 +22,9 @@ typedef struct tare_machine_peak {
     double memory_gbs;   // and far more than caches hold
 } tare_machine_peak;
 
-/// Measures these figures with `thread_count` threads at once (0: 1); takes about 0.2 s. Each
-/// figure is the best of several tries. Other work on the machine makes them smaller, never larger.
+/// Measures these figures with `thread_count` threads at once (0: 1); takes about 0.6 s. Each
+/// figure is the best of samples that are spread over that time. Other work on the machine makes
+/// them smaller, never larger.
 TARE_API tare_status tare_machine_measure(int thread_count, tare_machine_peak *out,
                                           tare_error *err);
 

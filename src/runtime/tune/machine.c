@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the machine's peak performance: the best of some samples, each long enough for the
-// clock.
+// Measures the machine's peak performance: the best of short samples that are spread over half a
+// second, because other work takes the processor for tens of milliseconds at a time.
 #include "tare/machine.h"
 
 #include <string.h>
@@ -12,8 +12,10 @@
 #include "core/threads/threads.h"
 #include "runtime/kernels/peak.h"
 
-enum { SAMPLES = 7, MOST_THREADS = 1024, CACHE_LINE = 64 };
-static const double sample_seconds = 2e-3;
+enum { LEAST_ROUNDS = 16, MOST_THREADS = 1024, CACHE_LINE = 64 };
+// Short, so that many samples find a busy machine's processor for themselves; of several threads as
+// long as waking them is not.
+static const double sample_seconds = 0.25e-3, shared_sample_seconds = 2e-3, all_seconds = 0.5;
 static const size_t usual_l2 = 1 << 20, memory_bytes = 256 << 20;
 
 /// What a thread does, `rounds` times; its result goes to `results`, so that it must be done.
@@ -27,7 +29,7 @@ typedef struct machine_job {
     machine_work work;
     uint64_t *results; // [threads], each in a cache line of its own
     uint64_t *data;
-    size_t words; // of data that each thread reads
+    size_t words, first; // of data: what each thread reads, and where the first one begins
 } machine_job;
 
 static uint64_t multiply_integers(const machine_job *job, size_t worker) {
@@ -43,7 +45,7 @@ static uint64_t multiply_floats(const machine_job *job, size_t worker) {
 static uint64_t read_memory(const machine_job *job, size_t worker) {
     uint64_t sum = 0;
     for (size_t i = 0; i < job->rounds; i++)
-        sum += job->kernels->read(job->data + worker * job->words, job->words);
+        sum += job->kernels->read(job->data + job->first + worker * job->words, job->words);
     return sum;
 }
 
@@ -61,27 +63,61 @@ static double seconds_of(machine_job *job) {
     return (double)(tare__now_ns() - begin) * 1e-9;
 }
 
-// Billions of `units` per second, of a thread's round.
-static double measure(machine_job *job, machine_work work, double units) {
-    job->work = work;
-    job->rounds = 1;
-    double seconds = seconds_of(job), best = 0;
-    while (seconds < sample_seconds) {
-        job->rounds *= seconds < sample_seconds / 16 ? 8 : 2;
-        seconds = seconds_of(job);
+// A figure, and how its samples are taken.
+typedef struct machine_figure {
+    machine_work work;
+    double units;  // of a thread's round
+    size_t words;  // of data that each thread reads
+    size_t window; // words that samples walk through, each once in its turn; 0: all read the first
+    size_t next;   // the next sample's first word
+    size_t rounds; // of a sample
+    double *best;  // billions of units a second
+} machine_figure;
+
+static double take_sample(machine_job *job, machine_figure *f) {
+    const size_t words = f->words * job->threads;
+    job->work = f->work;
+    job->words = f->words;
+    job->first = f->next;
+    f->next = f->next + 2 * words <= f->window ? f->next + words : 0;
+    if (words > 0 && f->window == 0) { // other samples have taken its place in the caches
+        job->rounds = 1;
+        (void)seconds_of(job);
     }
-    for (int i = 0; i < SAMPLES; i++) {
-        const double rate = (double)job->rounds * (double)job->threads * units / seconds_of(job);
-        if (rate > best) best = rate;
+    job->rounds = f->rounds;
+    return seconds_of(job);
+}
+
+// A sample shorter than the clock likes does not count. Whether it is long enough is asked of every
+// sample: the first ones may only have waited for a processor.
+static void measure(machine_job *job, machine_figure *f) {
+    const double least = job->threads > 1 ? shared_sample_seconds : sample_seconds;
+    double seconds = take_sample(job, f);
+    while (seconds < least && f->window == 0) {
+        f->rounds *= seconds < least / 16 ? 8 : 2;
+        seconds = take_sample(job, f);
     }
-    return best * 1e-9;
+    const double rate = (double)f->rounds * (double)job->threads * f->units / seconds * 1e-9;
+    if (rate > *f->best) *f->best = rate;
 }
 
 // bytes: of all threads.
-static double measure_reading(machine_job *job, size_t bytes) {
+static machine_figure reading(const machine_job *job, size_t bytes, double *best) {
     enum { WORDS = PEAK_READ_WORDS };
-    job->words = bytes / sizeof *job->data / job->threads / WORDS * WORDS;
-    return measure(job, read_memory, (double)(job->words * sizeof *job->data));
+    const size_t words = bytes / sizeof *job->data / job->threads / WORDS * WORDS;
+    return (machine_figure){.work = read_memory,
+                            .units = (double)(words * sizeof *job->data),
+                            .words = words,
+                            .rounds = 1,
+                            .best = best};
+}
+
+// Parts of far more than the caches hold: whole, it would take longer than a thread runs at a time
+// on a busy machine.
+static machine_figure reading_memory(const machine_job *job, double *best) {
+    machine_figure f = reading(job, memory_bytes / 16, best);
+    f.window = memory_bytes / sizeof *job->data;
+    return f;
 }
 
 static size_t l2_bytes(void) {
@@ -97,14 +133,21 @@ static void measure_all(machine_job *job, tare_machine_peak *out) {
     size_t cached = l2 / 2 * job->threads;
     if (cached > memory_bytes) cached = memory_bytes;
     memset(job->data, 1, memory_bytes); // else all of it is one page of zeros
-    *out = (tare_machine_peak){
-        .struct_size = sizeof *out,
-        .int8_gops = measure(job, multiply_integers, 2.0 * (double)job->kernels->integers),
-        .float_gflops = measure(job, multiply_floats, 2.0 * (double)job->kernels->floats),
-        .l2_gbs = measure_reading(job, cached),
-        .l3_gbs = measure_reading(job, l2 < memory_bytes / 8 ? 8 * l2 : memory_bytes),
-        .memory_gbs = measure_reading(job, memory_bytes),
+    *out = (tare_machine_peak){.struct_size = sizeof *out};
+    const double integers = 2.0 * (double)job->kernels->integers;
+    const double floats = 2.0 * (double)job->kernels->floats;
+    machine_figure figures[] = {
+        {.work = multiply_integers, .units = integers, .rounds = 1, .best = &out->int8_gops},
+        {.work = multiply_floats, .units = floats, .rounds = 1, .best = &out->float_gflops},
+        reading(job, cached, &out->l2_gbs),
+        reading(job, l2 < memory_bytes / 8 ? 8 * l2 : memory_bytes, &out->l3_gbs),
+        reading_memory(job, &out->memory_gbs),
     };
+    enum { COUNT = sizeof figures / sizeof *figures };
+    const uint64_t begin = tare__now_ns();
+    for (int round = 0;
+         round < LEAST_ROUNDS || (double)(tare__now_ns() - begin) < all_seconds * 1e9; round++)
+        for (size_t i = 0; i < COUNT; i++) measure(job, &figures[i]);
 }
 
 static tare_status run_job(machine_job *job, int threads, tare_machine_peak *out, tare_error *err) {

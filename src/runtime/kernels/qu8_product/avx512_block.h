@@ -60,6 +60,13 @@ UNROLLED void load_weights(const uint32_t *from, size_t rows, __m512i w[PRODUCT_
 #undef LOAD
 }
 
+// The innermost loop, a word of depth of 6 rows by 4 vectors, 8 by 3, or 12 by 2: 24 products and
+// nothing else on their ports. scripts/ports.py simulates it.
+//   Intel with two VNNI ports: 12 cycles, for 10, 11 or 14 loads (and 4, 3 or 2 more of addresses
+//   that registers have no room for) of 2 a cycle of 512 bits. A cycle has 6 instructions: 36
+//   to 42. Zen 4: 24 cycles, products of 512 bits take the two pipes at once; for one load of 512
+//   bits a cycle. Zen 5 is as Intel.
+// One vector has a load for each product; Intel's two a cycle are as many as its products.
 // `x`: of the tile's first row.
 UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums acc, size_t rows,
                        size_t ahead) {

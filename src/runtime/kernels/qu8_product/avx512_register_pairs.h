@@ -2,6 +2,10 @@
 // Many rows of few words of depth, whose epilogue takes as long as their sums. Two registers of
 // quantized values are made at a time, by so few instructions that the processor finds the next
 // ones' sums behind the ends of these.
+//
+// A word of depth is 8 products: 4 cycles of Intel's two VNNI ports, 8 of Zen 4; for 4 to 8 loads
+// of words and 1 to 4 of weights, of 2 a cycle and 1. The epilogue's packing is on Intel's port 5,
+// which products need, too: it, not the products, is what these rows take.
 // Private to runtime/kernels/qu8_product.
 #ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_SATURATION_H
 #define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_SATURATION_H
