@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times our integers and floats beside the peers', in turns in one run, and writes the table of docs/performance.md.
+"""Times our integers and floats beside the peers', in turns in one run, and writes the tables of docs/performance.md.
 
-    python3 bench/compare.py build/compare --python PEERS/bin/python [--python ..] [--rows resnet50:1x1,..] [--write]
+    python3 bench/compare.py [build/compare] [--python PEERS/bin/python ..] [--rows resnet50:1x1,..] [--write]
 
-The folder gets the networks (bench/workloads.py: needs torch and torchvision once) and what the peers make of them. A
-peer takes part if one of the given interpreters, or this one, can import it: openvino and nncf; onnxruntime and onnx;
-torch and torchvision; torchao; executorch. Who is absent is said. A row is a workload, batch x threads. All engines of
-a row are open at once and run in turns, A B C A B C; a figure is the median over rounds of a round's median, from float
-inputs to float outputs. Rounds in which others used the cores are left out where three are left without them. Results
-are gathered in bench/compare.json, so that rows may be measured one by one.
+The folder gets the networks (bench/workloads.py) and what the peers make of them; without --python also an environment with
+openvino and nncf; onnxruntime and onnx; torch and torchvision; executorch; and torchao where inductor is asked for. Who is
+absent is said. A row is a workload, batch x threads. Before a row the machine's peaks are measured and kept, the largest of all
+rows: the table has the machine's limit beside each time. All engines of a row are open at once and run in turns, A B C A B C; a
+figure is the median over rounds of a round's median, from float inputs to float outputs. Rounds in which others used the cores
+are left out where three are left without them. Results are gathered in bench/compare.json by CPU model, so that rows may be
+measured one by one, and machines of each family by who has one.
 """
 import argparse
 import datetime
@@ -20,19 +21,16 @@ import statistics
 import subprocess
 import sys
 
-import workloads
+import compare_page
+import peers
+
+try:
+    import workloads
+except ModuleNotFoundError:  # numpy: another interpreter goes on (restart)
+    workloads = None
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-RECORD, PAGE = os.path.join(HERE, "compare.json"), os.path.join(workloads.ROOT, "docs", "performance.md")
-BEGIN, END = "<!-- bench/compare.py writes from here .. -->", "<!-- .. to here -->"
-# Family -> modules without which it cannot take part.
-FAMILIES = {"tare": ["numpy"], "openvino": ["openvino", "nncf"], "onnxruntime": ["onnxruntime", "onnx"],
-            "executorch": ["executorch.runtime", "torchvision"], "torch": ["torch", "torchvision"],
-            "inductor": ["torch", "torchvision", "torchao"]}
-SLOW_TO_OPEN = {"inductor"}  # compiles for a minute and more: only where it is asked for
-ROWS = ["resnet50:1x1", "resnet50:16x1", "resnet50:1x2", "resnet50:16x2", "resnet18:1x1", "resnet18:1x2",
-        "mobilenet_v2:1x1", "mobilenet_v2:1x2", "mobilenet_v2:16x1", "mobilenet_v3_large:1x2", "encoder:1x1",
-        "encoder:1x2", "linear:1x1", "linear:128x1"]
+RECORD = os.path.join(HERE, "compare.json")
 FOREIGN = 0.25  # cores that others may use in a round that counts
 
 
@@ -63,29 +61,6 @@ class Worker:
         self.process.stdin.close()
         self.process.wait()
         self.log.close()
-
-
-# --- who takes part ---
-
-
-def can_import(python, modules):
-    code = "import " + ", ".join(modules)
-    return subprocess.run([python, "-c", code], capture_output=True).returncode == 0
-
-
-def find_families(options):
-    """{family: interpreter} of those that can take part."""
-    wanted = options.families.split(",") if options.families else [f for f in FAMILIES if f not in SLOW_TO_OPEN]
-    found = {}
-    for family in wanted:
-        if family not in FAMILIES:
-            raise SystemExit(f"compare: no family '{family}' (there are {', '.join(FAMILIES)})")
-        able = [p for p in options.python + [sys.executable] if can_import(p, FAMILIES[family])]
-        if able:
-            found[family] = able[0]
-        else:
-            print(f"{family}: absent (no interpreter imports {', '.join(FAMILIES[family])})")
-    return found
 
 
 # --- measuring ---
@@ -134,16 +109,35 @@ def summary(answers, foreign):
             "least": min(min(a["ms"]) for a in answers), "rounds": len(answers), "clean": len(clean)}
 
 
-def measure(row, families, options):
+def find_limits(workload, threads, options):
+    """The machine's peaks for so many threads, and what a sample of the workload is: multiply-accumulates, bytes of weights."""
+    shape = "x".join(str(n) for n in workloads.SHAPES[workload])
+    command = [options.tare, "bench", workloads.ours(workload, options.folder, "int8"), "--input", "random:1:0:" + shape,
+               "--threads", str(threads), "--seconds", "1", "--layers", "--memory", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit("compare: " + done.stderr.strip())
+    found = json.loads(done.stdout)
+    return found["machine"]["peak"], {"macs": sum(layer["macs"] for layer in found["layers"]),
+                                      "weight_bytes": found["memory"]["weight_bytes"]}
+
+
+def split_row(row):
     workload, sizes = row.split(":")
-    batch, threads = (int(n) for n in sizes.split("x"))
+    return (workload, *(int(n) for n in sizes.split("x")))
+
+
+def measure(row, families, options):
+    """What the engines of a row took, their versions, and the machine's peaks and the work of a sample."""
+    workload, batch, threads = split_row(row)
     workloads.prepare(workload, options.folder, options.tare)
     print(row, flush=True)
+    limits = None if options.prepare else find_limits(workload, threads, options)
     engines, workers, versions = open_engines(families, workload, batch, threads, options)
     found = {}
     try:
         if options.prepare:
-            return found, versions
+            return found, versions, limits
         for (worker, engine), figures in take_turns(engines, threads, options).items():
             if engine != "float":
                 figures["sqnr"] = worker.ask("sqnr", engine)
@@ -154,10 +148,10 @@ def measure(row, families, options):
     finally:
         for worker in workers:
             worker.close()
-    return found, versions
+    return found, versions, limits
 
 
-# --- the record and the table ---
+# --- the record ---
 
 
 def machine():
@@ -167,13 +161,13 @@ def machine():
 
 
 def commit():
-    found = subprocess.run(["git", "-C", workloads.ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    found = subprocess.run(["git", "-C", compare_page.ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     return found.stdout.strip()
 
 
 def load_record():
     if not os.path.exists(RECORD):
-        return {"machine": {}, "versions": {}, "rows": {}}
+        return {"cpus": {}}
     with open(RECORD) as file:
         return json.load(file)
 
@@ -185,107 +179,76 @@ def store(record):
     os.replace(RECORD + ".new", RECORD)
 
 
-REALS = ("float", "bfloat16")  # all other recipes have integers
-
-
-def is_integer(name):
-    return name.split("/")[1] not in REALS
-
-
-def fastest(engines, ours, kind=None):
-    """(name, figures) of the fastest engine of this kind, None: of integers, ours or a peer's; None: there is none."""
-    found = [(name, f) for name, f in engines.items() if name.startswith("tare/") == ours and
-             (is_integer(name) if kind is None else name.split("/")[1] == kind)]
-    return min(found, key=lambda e: e[1]["median"], default=None)
-
-
-def ours_beside(engines, peer):
-    """Our fastest integers among those that are as exact as the peer's; else the most exact ones."""
-    own = {n: f for n, f in engines.items() if n.startswith("tare/") and is_integer(n)}
-    exact = {n: f for n, f in own.items() if peer is None or f["sqnr"] >= peer[1]["sqnr"] - 0.05}
-    if exact:
-        return min(exact.items(), key=lambda e: e[1]["median"])
-    return max(own.items(), key=lambda e: e[1]["sqnr"], default=None)
-
-
-def cell(engine):
-    return f"{engine[1]['median']:.3g} ({engine[0]})" if engine else ""
-
-
-def over(a, b):
-    return f"{a[1]['median'] / b[1]['median']:.2f}" if a and b else ""
-
-
-def table_line(row, engines):
-    peer = fastest(engines, False)
-    ours, real = ours_beside(engines, peer), fastest(engines, True, "float")
-    peer_real = fastest(engines, False, "float")
-    brains = [fastest(engines, is_ours, "bfloat16") for is_ours in (True, False)]
-    decibels = " / ".join(f"{e[1]['sqnr']:.1f}" for e in (ours, peer) if e)
-    if ours is None or real is None:
-        return None
-    return [row.replace(":", " "), f"{ours[1]['median']:.3g}", cell(peer), f"**{over(peer, ours)}**", decibels,
-            " / ".join(f"{b[1]['median']:.3g}" if b else "-" for b in brains), f"{real[1]['median']:.3g}", cell(peer_real), over(peer_real, real),
-            over(real, ours)]
-
-
-def render(record):
-    header = ["workload, batch x threads", "ours, int8", "best int8 peer", "peer / ours", "SQNR, dB", "bfloat16, ours / OpenVINO",
-              "ours, float", "best float peer", "peer / ours", "our int8 over our float"]
-    rows = [r for r in ROWS if r in record["rows"]]
-    lines = [line for r in rows if (line := table_line(r, record["rows"][r]["engines"]))]
-    versions = ", ".join(f"{k} {v}" for k, v in sorted(record["versions"].items()))
-    text = ["| " + " | ".join(header) + " |", "| --- |" + " ---: |" * (len(header) - 1)]
-    text += ["| " + " | ".join(line) + " |" for line in lines]
-    ratios = [float(line[3].strip("*")) for line in lines if line[2]]
-    mean = statistics.geometric_mean(ratios) if ratios else 0
-    text += ["", f"Geometric mean of peer / ours, int8: {mean:.2f}. {record['machine'].get('cpu', '')}, "
-             f"{record['machine'].get('cores', '')} cores; {versions}."]
-    return "\n".join(text)
-
-
-def write_page(text):
-    with open(PAGE) as file:
-        page = file.read()
-    head, rest = page.split(BEGIN)
-    with open(PAGE, "w") as file:
-        file.write(head + BEGIN + "\n\n" + text + "\n\n" + END + rest.split(END)[1])
+def note_row(record, row, engines, versions, limits):
+    """Whole, or not at all: engines of one run alone compare. Of peaks the largest that was ever found counts."""
+    here, (_, batch, threads), (peaks, work) = machine(), split_row(row), limits
+    family = record["cpus"].setdefault(here["cpu"], {"machine": here, "versions": {}, "peaks": {}, "rows": {}})
+    family["machine"] = here
+    family["versions"].update(versions)
+    known = family["peaks"].setdefault(str(threads), {})
+    known.update({name: max(value, known.get(name, 0)) for name, value in peaks.items()})
+    family["rows"][row] = {"engines": engines, "batch": batch, "threads": threads, "work": work, "commit": commit(),
+                           "date": datetime.date.today().isoformat()}
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", help="for networks and what engines make of them, such as build/compare")
-    parser.add_argument("--rows", default=",".join(ROWS), help="WORKLOAD:BATCHxTHREADS,..; 'none': only write")
+    parser.add_argument("folder", nargs="?", default=os.path.join(compare_page.ROOT, "build", "compare"),
+                        help="for networks and what engines make of them (default build/compare)")
+    parser.add_argument("--rows", default=",".join(compare_page.ROWS), help="WORKLOAD:BATCHxTHREADS,..; 'none': only write")
     parser.add_argument("--families", help="who takes part (default: all that can, but inductor)")
-    parser.add_argument("--python", action="append", default=[], help="an interpreter that imports peers")
+    parser.add_argument("--python", action="append", default=[], help="an interpreter that imports peers; without it, one is made in the folder")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3, help="of an engine in a round")
-    parser.add_argument("--tare", default=os.path.join(workloads.ROOT, "build", "bin", "tare"))
-    parser.add_argument("--library", default=os.path.join(workloads.ROOT, "build", "release", "libtare.so"))
+    parser.add_argument("--tare", default=os.path.join(compare_page.ROOT, "build", "bin", "tare"))
+    parser.add_argument("--library", default=os.path.join(compare_page.ROOT, "build", "release", "libtare.so"))
     parser.add_argument("--prepare", action="store_true", help="only make what is not there yet; measures nothing")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="write the tables and the chart into docs")
     parser.add_argument("--keep", action="store_true", help="leave bench/compare.json as it is")
     return parser.parse_args()
+
+
+def choose_families(options):
+    """{family: interpreter} of those that can take part."""
+    wanted = options.families.split(",") if options.families else [f for f in peers.FAMILIES if f not in peers.SLOW_TO_OPEN]
+    pythons = options.python + [sys.executable]
+    if not options.python:
+        known = [f for f in wanted if f in peers.FAMILIES]
+        pythons.insert(0, peers.make_environment(os.path.join(options.folder, "peers"), known))
+    return peers.find_families(wanted, pythons)
+
+
+def restart(families, options):
+    """Goes on in an interpreter that has what the networks are made with, if this one has not."""
+    needs = ["numpy"] if set(families) <= {"tare"} else ["numpy", "torch", "torchvision"]
+    if peers.can_import(sys.executable, needs):
+        return
+    able = [p for p in families.values() if peers.can_import(p, needs)]
+    if not able:
+        raise SystemExit(f"compare: no interpreter imports {', '.join(needs)}")
+    python = [word for path in dict.fromkeys(families.values()) for word in ("--python", path)]
+    os.execv(able[0], [able[0], *sys.argv, *([] if options.python else python)])
 
 
 def main():
     options = parse()
     record = load_record()
-    families = find_families(options) if options.rows != "none" else {}
+    os.makedirs(options.folder, exist_ok=True)
+    families = choose_families(options) if options.rows != "none" else {}
+    if families:
+        restart(families, options)
     for row in options.rows.split(",") if options.rows != "none" else []:
-        engines, versions = measure(row, families, options)
+        engines, versions, limits = measure(row, families, options)
         if options.prepare:
             continue
-        record["machine"] = machine()
-        record["versions"].update(versions)
-        # Whole, or not at all: engines of one run alone compare.
-        record["rows"][row] = {"engines": engines, "commit": commit(), "date": datetime.date.today().isoformat()}
+        note_row(record, row, engines, versions, limits)
         if not options.keep:
             store(record)
-    text = render(record)
+    text = compare_page.render(record)
     print(text)
     if options.write:
-        write_page(text)
+        compare_page.write_page(text)
+        compare_page.write_chart(record)
 
 
 if __name__ == "__main__":
