@@ -9,6 +9,7 @@
 #include "model/coverage.h"
 #include "model/model.h"
 #include "model/model_io.h"
+#include "model/operator_observers.h"
 #include "observe/observer.h"
 
 // Of a prepared model, and of a module in it that was prepared by itself.
@@ -99,8 +100,19 @@ tare_status tare__model_extra(const tare_model *model, json_t **out, tare_error 
     return status;
 }
 
+// Programs hold no modules: fake quantizers leave as operators.
+static tare_status write_prepared(const tare_model *model, const char *path, tare_error *err) {
+    module *root = NULL;
+    TARE_TRY(tare__module_clone(model->root, &root, err));
+    tare_status status = tare__operators_from_observers(root, err);
+    if (status == TARE_OK) status = tare__pt2_write(path, root, err);
+    tare__module_release(root);
+    return status;
+}
+
 tare_status tare_model_write_pt2(const tare_model *model, const char *path, tare_error *err) {
-    return tare__pt2_write(path, model->root, err);
+    return model->stage == TARE_STAGE_PREPARED ? write_prepared(model, path, err)
+                                               : tare__pt2_write(path, model->root, err);
 }
 
 tare_status tare__model_write_packed(const tare_model *model, const char *path,
@@ -312,8 +324,11 @@ static tare_status read_source(const model_source *from, const tare_context *con
         const json_at at = tare__json_root(found.extra);
         status = tare__at(err, read_extra(model, &at, err), "%s: record", from->path);
     }
+    const bool has_record = found.extra != NULL;
     json_decref(found.extra);
     if (status == TARE_OK) recognize_quantized(model);
+    if (status == TARE_OK && model->stage == TARE_STAGE_FLOAT && !has_record)
+        status = tare__at(err, tare__observers_from_operators(model, err), "%s", from->path);
     if (status == TARE_OK)
         *out = model;
     else

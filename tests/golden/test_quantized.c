@@ -38,6 +38,12 @@ static const char *const program_names[] = {
     "encoder_x86_pt2",
 };
 
+// Prepared by torch, trained, and saved with their fake quantizers.
+static const char *const prepared_names[] = {
+    "residual_prepared_pt2",
+    "depthwise_prepared_pt2",
+};
+
 static const char *const module_names[] = {
     "residual_fx",
     "residual_fx_trained",
@@ -94,10 +100,21 @@ static void check_result(const char *name, const quantized_file *q, const tare_m
     release_tensors(&found);
 }
 
+// A prepared one is converted first, with what its observers have learned.
+static void convert(quantized_file *q) {
+    tare_model *converted = NULL;
+    assert_int_equal(tare_model_get_stage(q->model), TARE_STAGE_PREPARED);
+    CHECK_DONE(tare_model_set_training(q->model, false, job_error()));
+    CHECK_DONE(tare_convert_pt2e(q->model, NULL, &converted, job_error()));
+    tare_model_destroy(q->model);
+    q->model = converted;
+}
+
 static void check_file(const char *name, const char *file) {
     tare_model *lowered = NULL;
     tare_coverage c = {.struct_size = sizeof c};
     quantized_file q = read_case(name, file);
+    if (strstr(name, "_prepared") != NULL) convert(&q);
     assert_int_equal(tare_model_get_stage(q.model), TARE_STAGE_REFERENCE);
     check_result(name, &q, q.model);
     CHECK_DONE(tare_lower(q.model, NULL, &lowered, job_error()));
@@ -136,12 +153,15 @@ int main(void) {
     enum {
         ONNX_NAMES = sizeof onnx_names / sizeof *onnx_names,
         PROGRAMS = sizeof program_names / sizeof *program_names,
+        PREPARED = sizeof prepared_names / sizeof *prepared_names,
         MODULES = sizeof module_names / sizeof *module_names
     };
-    struct CMUnitTest tests[ONNX_NAMES + PROGRAMS + MODULES];
+    struct CMUnitTest tests[ONNX_NAMES + PROGRAMS + PREPARED + MODULES];
     size_t count = 0;
     for (size_t i = 0; i < ONNX_NAMES; i++) tests[count++] = test_of(onnx_names[i], check_onnx);
     for (size_t i = 0; i < PROGRAMS; i++) tests[count++] = test_of(program_names[i], check_program);
+    for (size_t i = 0; i < PREPARED; i++)
+        tests[count++] = test_of(prepared_names[i], check_program);
     for (size_t i = 0; i < MODULES; i++) tests[count++] = test_of(module_names[i], check_module);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

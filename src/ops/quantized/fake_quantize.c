@@ -109,14 +109,43 @@ static tare_status per_channel(op_call *call) {
     return compute(call, &f);
 }
 
+// --- torch's fused operator ---
+
+enum { FUSED_OBSERVES = 1, FUSED_QUANTIZES, FUSED_SCALE = 5, FUSED_RANGE = 8, FUSED_AXIS = 10 };
+
+// Models that are read have modules in its place, which observe (model/operator_observers.h).
+static tare_status fused(op_call *call) {
+    fake_quantizer f = {.axis = -1};
+    const tare_tensor *observes, *quantizes, *x;
+    bool is_per_channel = false;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    TARE_TRY(tare__call_need_tensor(call, FUSED_OBSERVES, &observes));
+    TARE_TRY(tare__call_need_tensor(call, FUSED_QUANTIZES, &quantizes));
+    TARE_TRY(tare__call_need_tensor(call, FUSED_SCALE, &f.scale));
+    TARE_TRY(tare__call_need_tensor(call, FUSED_SCALE + 1, &f.zero_point));
+    if (observes->count != 1 || quantizes->count != 1 || tare__tensor_get(observes, 0) != 0 ||
+        tare__tensor_get(quantizes, 0) == 0)
+        return tare__call_fail(call, "expected an observer that is off and fake quantization that "
+                                     "is on: others are modules here");
+    TARE_TRY(read_range(call, FUSED_RANGE, &f));
+    TARE_TRY(tare__call_bool(call, FUSED_AXIS + 1, false, &is_per_channel));
+    if (is_per_channel) TARE_TRY(tare__call_dim(call, FUSED_AXIS, 0, x->ndim, &f.axis));
+    return compute(call, &f);
+}
+
 // clang-format off
 static const op_info rows[] = {
-    {.id = "fake_quantize_per_tensor_affine", .functions = "torch.fake_quantize_per_tensor_affine",
-     .params = "input|scale|zero_point|quant_min|quant_max",
+    {.id = "fused_moving_avg_obs_fake_quant", .functions = "torch.ops.aten.fused_moving_avg_obs_fake_quant.default",
+     .params = "input/self|observer_on|fake_quant_on|running_min|running_max|scale|zero_point|averaging_const|quant_min|quant_max|ch_axis|per_row_fake_quant|symmetric_quant",
+     .shape = tare__shape_same, .reference = fused},
+    {.id = "fake_quantize_per_tensor_affine",
+     .functions = "torch.fake_quantize_per_tensor_affine|torch.ops.aten.fake_quantize_per_tensor_affine.default|"
+                  "torch.ops.aten.fake_quantize_per_tensor_affine.tensor_qparams",
+     .params = "input/self|scale|zero_point|quant_min|quant_max",
      .shape = tare__shape_same, .reference = per_tensor},
     {.id = "fake_quantize_per_channel_affine",
-     .functions = "torch.fake_quantize_per_channel_affine",
-     .params = "input|scale|zero_point|axis|quant_min|quant_max",
+     .functions = "torch.fake_quantize_per_channel_affine|torch.ops.aten.fake_quantize_per_channel_affine.default",
+     .params = "input/self|scale|zero_point|axis|quant_min|quant_max",
      .shape = tare__shape_same, .reference = per_channel},
 };
 // clang-format on

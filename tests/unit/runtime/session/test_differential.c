@@ -67,6 +67,7 @@ static const struct {
     {"higher_order.", "graphs within graphs: unit.flow.export.branches"},
     {"view_back", "has no name: the interpreter calls it where a view is written"},
     {"grouped_mm", "no input has the ends of groups: unit.ops.families.core_aten"},
+    {"fused_moving_avg", "observes, as modules do: golden.prepared_files"},
     {"sym_m", "takes two numbers, no tensor: unit.ops.families.core_aten"},
     {"integer_linear", "has no name: out_dtype calls it"},
     {"integer_convolution", "has no name: out_dtype calls it"},
