@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the signatures in src/ops/rows/: what arguments the overloads of aten and of
-quantized_decomposed take, and with which defaults.
+"""Writes the signatures in src/ops/rows/: what arguments the overloads of aten, of
+quantized_decomposed and of torchao take, and with which defaults.
 
-Run it where torch is installed when an operator table has got another spelling of torch's. A family's
+Run it where torch and torchao are installed when an operator table has got another spelling of torch's. A family's
 file has the overloads that its rows in src/ops name, and those that it has already; FAMILY:NAME
 ("unary:aten.frac.default") adds one whose name a macro makes. The files are rewritten in place.
 
@@ -15,6 +15,7 @@ import sys
 
 import torch
 import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
+import torchao.quantization.quant_primitives  # registers torchao
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROWS = ROOT / "src/ops/rows"

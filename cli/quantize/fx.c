@@ -47,7 +47,10 @@ static bool has_prepare_options(const quantize_options *o) {
 
 /// Only patterns that name aten operators match it.
 static void note_exported(const quantize_job *j) {
-    if (!j->was_prepared && tare_model_is_exported(j->model))
+    const char *qconfig = j->options->qconfig;
+    const bool is_of_weights =
+        qconfig != NULL && tare_qconfig_mapping_default_backend(qconfig) != NULL;
+    if (!j->was_prepared && !is_of_weights && tare_model_is_exported(j->model))
         (void)fprintf(
             stderr,
             "tare quantize: note: %s is an exported program, whose operators the backends "

@@ -154,7 +154,8 @@ static tare_status check_requests(const quantize_job *j) {
     tare_coverage c = {.struct_size = sizeof c};
     TRY(tare_model_coverage(j->model, &c, j->err));
     const bool is_float =
-        tare_model_get_stage(j->model) >= TARE_STAGE_REFERENCE && c.quantized_op_count == 0;
+        tare_model_get_stage(j->model) >= TARE_STAGE_REFERENCE && c.quantized_op_count == 0 &&
+        c.quantized_weight_bytes == 0;
     if (is_float && j->was_quantized)
         return fail_here(j->input, "tare explain says why, of the model without --strict",
                          "no operator of the quantized model can be in integers");

@@ -29,7 +29,7 @@ tare_status print_coverage(const tare_model *model, FILE *stream, bool *is_all_f
         percent(c.quantized_weight_bytes, c.weight_bytes), c.float_island_count,
         c.float_island_count == 1 ? "" : "s", c.conversion_count,
         c.conversion_count == 1 ? "" : "s");
-    *is_all_float = c.quantized_op_count == 0;
+    *is_all_float = c.quantized_op_count == 0 && c.quantized_weight_bytes == 0;
     return TARE_OK;
 }
 

@@ -35,7 +35,9 @@ typedef enum tare_dtype {
     TARE_DTYPE_COUNT = 18
 } tare_dtype;
 
-/// How a scale and a zero point, or many of them, relate to a tensor.
+/// How a scale and a zero point, or many of them, relate to a tensor. In the schemes per group
+/// every run of so many neighbours along the last dimension has its own: torchao's PerGroup. torch
+/// has no name for them.
 typedef enum tare_qscheme {
     TARE_QSCHEME_UNSET = 0,
     TARE_PER_TENSOR_AFFINE = 1,
@@ -43,7 +45,9 @@ typedef enum tare_qscheme {
     TARE_PER_CHANNEL_AFFINE = 3,
     TARE_PER_CHANNEL_SYMMETRIC = 4,
     TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS = 5,
-    TARE_QSCHEME_COUNT = 6
+    TARE_PER_GROUP_AFFINE = 6,
+    TARE_PER_GROUP_SYMMETRIC = 7,
+    TARE_QSCHEME_COUNT = 8
 } tare_qscheme;
 
 /// torch's name of a dtype ("torch.quint8"); "" for TARE_DTYPE_UNSET and unknown numbers. Static

@@ -81,9 +81,12 @@ typedef struct tare_observer_info {
     int64_t fixed_zero_point;
     bool has_qparams;  // false: a placeholder; asking it for qparams is an error
     bool reuses_input; // the edge keeps its producer's observer
+    // Schemes per group: neighbours along the last dimension that share parameters; 0: a whole row.
+    int64_t group_size;
 } tare_observer_info;
 
-/// Receives the proposed parameters, lent for the call. count: 1, or the channels. zero_point:
+/// Receives the proposed parameters, lent for the call. count: 1, the channels, or the groups in
+/// the order of the elements. zero_point:
 /// whole numbers but for float qparams.
 typedef tare_status (*tare_qparams_sink)(void *sink, int64_t count, const double *scale,
                                          const double *zero_point, tare_error *err);

@@ -72,7 +72,9 @@ TARE_API void tare_qconfig_mapping_set_module_name_object_type_order(tare_qconfi
                                                                      int64_t index,
                                                                      tare_qconfig *qconfig);
 
-/// torch's default mappings "x86", "fbgemm", "qnnpack", "onednn" and "symmetric_qnnpack", and
+/// torch's default mappings "x86", "fbgemm", "qnnpack", "onednn" and "symmetric_qnnpack"; those of
+/// weights per group, named as torchao's configs ("int8_weight_only", "int4_weight_only_g32", ..,
+/// "int8_dynamic_activation_int8_weight", "int8_dynamic_activation_int4_weight_g32", ..); and
 /// "tare": x86's with all eight bits of activations, under which passes also leave float what no
 /// single scale holds: sums in front of norms, and masks (docs/differences.md). version < 0: the
 /// default (0 for PTQ, 1 for QAT). TARE_NOT_FOUND, with a suggestion, for other names. The caller
@@ -88,6 +90,10 @@ TARE_API tare_status tare_qconfig_mapping_for_backend(const tare_backend_config 
                                                       tare_error *err);
 /// The name of the index-th default mapping; NULL past the end. Static storage.
 TARE_API const char *tare_qconfig_mapping_default_name_at(size_t index);
+/// The built-in backend that a default mapping was made for, where no other takes it: "tare" for
+/// those that quantize weights per group ("int4_weight_only_g32"). NULL for other names. Static
+/// storage.
+TARE_API const char *tare_qconfig_mapping_default_backend(const char *name);
 
 /// Parses a mapping: {"default": "x86"}, {"default_qat": "x86"}, or all selectors written out.
 /// Errors name the JSON path. The caller destroys *out.

@@ -11,7 +11,8 @@
 static const char own_name[] = "tare";
 
 bool tare__qconfig_mapping_is_torch(const tare_qconfig_mapping *m) {
-    return m->default_name != NULL && strcmp(m->default_name, own_name) != 0;
+    return m->default_name != NULL && strcmp(m->default_name, own_name) != 0 &&
+           !tare__default_mapping_is_of_weights(m->default_name);
 }
 
 bool tare__qconfig_mapping_is_own(const tare_qconfig_mapping *m) {

@@ -54,6 +54,8 @@ tare_status tare__qconfig_mapping_status(const tare_qconfig_mapping *m, tare_err
 bool tare__qconfig_mapping_is_torch(const tare_qconfig_mapping *m);
 /// Did it come from "tare"?
 bool tare__qconfig_mapping_is_own(const tare_qconfig_mapping *m);
+/// Does a default mapping of this name quantize weights per group, and nothing that needs data?
+bool tare__default_mapping_is_of_weights(const char *name);
 
 /// Lookups as in spec/qconfig.md §5.1. *rule tells which selector decided, for the record (static
 /// or lent text; NULL: the fallback). Returned qconfigs are lent.

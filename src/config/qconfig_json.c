@@ -12,6 +12,7 @@ typedef struct default_mapping {
     const char *name;
     const char *ptq;    // its file
     const char *qat[2]; // by version; NULL: torch has none
+    bool is_of_weights; // ours: linear layers alone, with scales per group, without calibration
 } default_mapping;
 
 #define MAPPING_FILE(name) "qconfigs/mapping_" name ".json"
@@ -21,6 +22,8 @@ typedef struct default_mapping {
             MAPPING_FILE(name "_qat_v0"), MAPPING_FILE(name "_qat_v1")                             \
         }                                                                                          \
     }
+#define WEIGHTS(name)                                                                              \
+    { name, MAPPING_FILE(name), {NULL, NULL}, true }
 static const default_mapping defaults[] = {
     // Ours: x86's with all eight bits of activations, because our kernels cannot saturate.
     {"tare", MAPPING_FILE("tare_ptq"), {NULL, MAPPING_FILE("tare_qat")}},
@@ -31,11 +34,30 @@ static const default_mapping defaults[] = {
     {"symmetric_qnnpack",
      MAPPING_FILE("symmetric_qnnpack_ptq"),
      {NULL, MAPPING_FILE("symmetric_qnnpack_qat")}},
+    // Named as torchao's configs.
+    WEIGHTS("int8_weight_only"),
+    WEIGHTS("int4_weight_only_g32"),
+    WEIGHTS("int4_weight_only_g64"),
+    WEIGHTS("int4_weight_only_g128"),
+    WEIGHTS("int8_dynamic_activation_int8_weight"),
+    WEIGHTS("int8_dynamic_activation_int4_weight_g32"),
+    WEIGHTS("int8_dynamic_activation_int4_weight_g64"),
+    WEIGHTS("int8_dynamic_activation_int4_weight_g128"),
 };
 enum { DEFAULT_COUNT = sizeof defaults / sizeof *defaults };
 
 const char *tare_qconfig_mapping_default_name_at(size_t index) {
     return index < DEFAULT_COUNT ? defaults[index].name : NULL;
+}
+
+bool tare__default_mapping_is_of_weights(const char *name) {
+    for (size_t i = 0; i < DEFAULT_COUNT; i++)
+        if (strcmp(defaults[i].name, name) == 0) return defaults[i].is_of_weights;
+    return false;
+}
+
+const char *tare_qconfig_mapping_default_backend(const char *name) {
+    return name != NULL && tare__default_mapping_is_of_weights(name) ? "tare" : NULL;
 }
 
 static const char *default_name_at(const void *user, size_t index) {
@@ -61,6 +83,9 @@ static tare_status find_default(const char *name, bool is_qat, int version, cons
     for (size_t i = 0; i < DEFAULT_COUNT; i++)
         if (strcmp(defaults[i].name, name) == 0) found = &defaults[i];
     if (found == NULL) return refuse_name(name, err);
+    if (is_qat && found->is_of_weights)
+        return tare__fail(err, TARE_UNSUPPORTED,
+                          "the mapping '%s' is not for quantization-aware training", name);
     const int wanted = version >= 0 ? version : is_qat ? 1 : 0;
     if (!is_qat && wanted != 0)
         return tare__fail(err, TARE_UNSUPPORTED,

@@ -269,6 +269,8 @@ static tare_status read_weight(layer_integers *l) {
     if (w->q == NULL || (w->dtype != TARE_QINT8 && w->dtype != TARE_QUINT8))
         return refuse(l, "its weight has no 8-bit integers");
     if (w->ndim < 2 || w->count == 0) return refuse(l, "its weight has no channels");
+    if (tare__qscheme_is_per_group(w->q->scheme))
+        return refuse(l, "its weight's parameters change within a channel");
     if (tare__qparams_fault(w->q, &channel) != QPARAMS_FINE)
         return tare__fail(l->err, TARE_UNSUPPORTED,
                           "channel %lld of its weight has no sound parameters", (long long)channel);

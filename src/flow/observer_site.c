@@ -83,8 +83,17 @@ static tare_status finish_pair(const observer_site *s, const decomposed_form *fo
     return tare__site_finish(s, dequantized);
 }
 
+tare_status tare__site_refuse_groups(const observer_site *s) {
+    if (!tare__qscheme_is_per_group(s->info->qscheme)) return TARE_OK;
+    const tare_status status =
+        tare__fail(s->p->err, TARE_UNSUPPORTED,
+                   "node '%s': only weights of modules are quantized per group", s->observer->name);
+    return tare__hint(s->p->err, status, "choose a scheme per channel or per tensor");
+}
+
 tare_status tare__site_decompose(const observer_site *s, const qparams *q,
                                  const decomposed_form *form) {
+    TARE_TRY(tare__site_refuse_groups(s));
     const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
     value args[7] = {tare__node_value(s->watched), tare__float((float)q->scale[0]),
                      tare__int((int64_t)q->zero_point[0])};

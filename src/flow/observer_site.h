@@ -28,6 +28,9 @@ tare_status tare__site_insert_numbers(const observer_site *s, const char *suffix
 /// Users of the observer read `with` from now on, and the observer's node goes.
 tare_status tare__site_finish(const observer_site *s, node *with);
 
+/// Values and functions' weights have no form per group; modules keep the parameters themselves.
+tare_status tare__site_refuse_groups(const observer_site *s);
+
 /// What the two flows differ in.
 typedef struct decomposed_form {
     tare_dtype zero_point_dtype; // of buffers, per channel

@@ -25,6 +25,7 @@ typedef enum module_role {
     ROLE_REFERENCE, // torch.ao.nn.quantized.reference
     ROLE_QUANTIZED, // torch.ao.nn.quantized, .intrinsic.quantized
     ROLE_DYNAMIC,   // torch.ao.nn.quantized.dynamic
+    ROLE_GROUPED,   // float input and output, weights of a few bits with scales per group; ours
     ROLE_PACKED,    // weights of a quantized function: read by get_attr, never called or printed
     ROLE_OBSERVED,  // torch.ao.nn.quantizable: a custom module taken apart, with observers inside
     ROLE_OBSERVER,  // observers and fake quantizers: sit on an edge, return their input

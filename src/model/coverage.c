@@ -107,7 +107,8 @@ static bool gives_floats(const node *n, const module *called) {
     const bool is_dynamic_function =
         n->op == NODE_CALL_FUNCTION &&
         (tare__ends_with(n->target, "_dynamic") || tare__ends_with(n->target, "_float"));
-    const bool is_dynamic = called != NULL && called->class->role == ROLE_DYNAMIC;
+    const bool is_dynamic = called != NULL && (called->class->role == ROLE_DYNAMIC ||
+                                               called->class->role == ROLE_GROUPED);
     return is_dequantize(n) || is_dynamic || is_dynamic_function;
 }
 
@@ -138,19 +139,37 @@ static bool stands_for_integers(const integer_walk *w, const node *n) {
     return known != NULL && known->is_observed && tare__map_get(&w->left_float, n->name) == NULL;
 }
 
+// Weights of few bits make no integer operator where the input stays float.
+static bool multiplies_integers(const module *m) {
+    const value *dtype = tare__module_config(m, "activation_dtype");
+    return m->class->role == ROLE_GROUPED && dtype != NULL && dtype->kind == VALUE_DTYPE &&
+           dtype->as.dtype == TARE_INT8;
+}
+
+static bool has_float_input(const node *n, const module *m) {
+    const module *weighted =
+        m != NULL && m->class->role == ROLE_FUSED && m->child_count > 0 ? m->children[0].module : m;
+    const value *scheme = weighted != NULL ? tare__module_config(weighted, "weight_qscheme") : NULL;
+    return scheme != NULL && scheme->kind == VALUE_QSCHEME &&
+           tare__qscheme_is_per_group(scheme->as.qscheme) && tare__node_arg(n, 0) != NULL &&
+           !is_dequantize(tare__node_arg(n, 0));
+}
+
 static void walk_node(integer_walk *w, const node *n) {
     w->reads_integers = w->reads_carried = false;
     tare__node_each_input(n, look_at_input, w);
     const module *m = tare__called_module(w->model, n);
     const bool is_integer_module =
-        m != NULL && (m->class->role == ROLE_QUANTIZED || m->class->role == ROLE_DYNAMIC);
+        m != NULL && (m->class->role == ROLE_QUANTIZED || m->class->role == ROLE_DYNAMIC ||
+                      multiplies_integers(m));
     // A shape is no integer of a network, whosever it is.
     const bool is_shape = tare__op_has(tare__node_row(n), OP_NOT_ON_TENSORS);
     const bool in_integers = (w->reads_integers && !is_shape) || is_integer_module;
     w->gives_integers[n->id] =
         is_quantize(n) || is_packed(w->model, n) || (in_integers && !gives_floats(n, m));
-    const bool counts =
-        w->model->stage == TARE_STAGE_LOWERED ? in_integers : stands_for_integers(w, n);
+    const bool counts = w->model->stage == TARE_STAGE_LOWERED
+                            ? in_integers
+                            : stands_for_integers(w, n) && !has_float_input(n, m);
     w->carries[n->id] = is_dequantize(n) || (counts && !is_quantize(n));
     traced_op *op = tare__traced_op(w->model, n->origin);
     if (op != NULL && tare__node_is_call(n)) op->is_quantized = counts;

@@ -208,8 +208,14 @@ static tare_status count_module(void *user, const char *path, module *m, tare_er
         const tare_tensor *t = m->tensors[i].tensor;
         if (t == NULL) continue;
         w->facts->weight_bytes += tare__tensor_bytes(t);
-        if (m->tensors[i].is_parameter) w->facts->parameter_count += (uint64_t)t->count;
-        if (is_quantized(t, m->tensors[i].is_parameter))
+        const bool is_pair = m->class->role == ROLE_GROUPED && t->dtype == TARE_UINT8 &&
+                             tare__module_int(m, "bits", 8) == 4; // two parameters a byte
+        if (m->tensors[i].is_parameter)
+            w->facts->parameter_count += (uint64_t)t->count * (is_pair ? 2 : 1);
+        // Of groups the codes, and what belongs to them.
+        const bool is_grouped =
+            m->class->role == ROLE_GROUPED && strncmp(m->tensors[i].name, "weight", 6) == 0;
+        if (is_grouped || is_quantized(t, m->tensors[i].is_parameter))
             w->facts->quantized_weight_bytes += tare__tensor_bytes(t);
     }
     return TARE_OK;

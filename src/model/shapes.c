@@ -119,7 +119,7 @@ static void fill_info(const tare_tensor *t, const char *name, tare_tensor_info *
                               .qscheme = tare_tensor_qscheme(t)};
     memcpy(out->shape, t->shape, (size_t)t->ndim * sizeof *t->shape);
     const bool is_per_tensor =
-        tare_tensor_qparam_count(t) == 1 && !tare__qscheme_is_per_channel(out->qscheme);
+        tare_tensor_qparam_count(t) == 1 && tare__qscheme_is_per_tensor(out->qscheme);
     if (is_per_tensor) {
         out->scale = tare_tensor_scale(t, 0);
         out->zero_point = tare_tensor_zero_point(t, 0);

@@ -43,7 +43,18 @@ static tare_status check_fixed(const tare_observer_info *info, tare_error *err) 
     return tare__hint(err, status, "move it into the range");
 }
 
+static tare_status check_group(const tare_observer_info *info, tare_error *err) {
+    if (info->group_size == 0) return TARE_OK;
+    if (!tare__qscheme_is_per_group(info->qscheme))
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "only a scheme per group has a group size");
+    if (info->group_size > 0) return TARE_OK;
+    const tare_status status =
+        tare__fail(err, TARE_INVALID_ARGUMENT, "group_size is %lld", (long long)info->group_size);
+    return tare__hint(err, status, "give a positive one, or 0 for whole rows");
+}
+
 tare_status tare__observer_info_check(const tare_observer_info *info, tare_error *err) {
+    TARE_TRY(check_group(info, err));
     TARE_TRY(check_range(info, err));
     if (info->has_eps)
         TARE_TRY(check_scale("eps", info->eps, "leave it out, and it is 2^-23 as in torch", err));

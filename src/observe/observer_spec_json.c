@@ -46,8 +46,9 @@ void tare__observer_spec_to_json(const tare_observer_spec *spec, text *out) {
 
 // Types are written by their torch names; any other string is a string.
 static observer_argument argument_of_string(const char *chars) {
-    const bool is_name = tare__starts_with(chars, "torch.");
-    const tare_dtype dtype = is_name ? tare_dtype_from_name(chars) : TARE_DTYPE_UNSET;
+    const bool is_torch = tare__starts_with(chars, "torch.");
+    const bool is_name = is_torch || tare__starts_with(chars, "tare.");
+    const tare_dtype dtype = is_torch ? tare_dtype_from_name(chars) : TARE_DTYPE_UNSET;
     if (dtype != TARE_DTYPE_UNSET)
         return (observer_argument){.kind = ARGUMENT_DTYPE, .as.dtype = dtype};
     const tare_qscheme qscheme = is_name ? tare_qscheme_from_name(chars) : TARE_QSCHEME_UNSET;

@@ -46,7 +46,11 @@ static inputs find_inputs(const op_call *call) {
 static tare_status choose_path(op_call *call, const inputs *in, run_path *out) {
     const unsigned traits = call->op->traits;
     *out = AS_IT_IS;
-    if (traits & (OP_MOVES_DATA | OP_NOT_ON_TENSORS | OP_ANY_DTYPE)) return TARE_OK;
+    if (traits & (OP_NOT_ON_TENSORS | OP_ANY_DTYPE)) return TARE_OK;
+    // Their groups would have to move along.
+    if (in->quantized != NULL && tare__qscheme_is_per_group(in->quantized->q->scheme))
+        return tare__call_fail(call, "has no form for tensors quantized per group");
+    if (traits & OP_MOVES_DATA) return TARE_OK;
     if (in->quantized == NULL) {
         if (in->half != NULL) *out = THROUGH_FLOAT;
         return TARE_OK;
@@ -274,7 +278,7 @@ static bool averages_quantized(const op_call *call, const inputs *in) {
     return (call->op->traits & OP_ON_QUANTIZED) && in->quantized != NULL &&
            call->result.kind == VALUE_TENSOR && call->param[0] != NULL &&
            call->param[0]->kind == VALUE_TENSOR && call->param[0]->as.tensor == in->quantized &&
-           !tare__qscheme_is_per_channel(in->quantized->q->scheme) &&
+           tare__qscheme_is_per_tensor(in->quantized->q->scheme) &&
            averages_inside(call, in->quantized);
 }
 

@@ -45,6 +45,8 @@ static const char *const qscheme_names[TARE_QSCHEME_COUNT] = {
     [TARE_PER_CHANNEL_AFFINE]              = "torch.per_channel_affine",
     [TARE_PER_CHANNEL_SYMMETRIC]           = "torch.per_channel_symmetric",
     [TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS] = "torch.per_channel_affine_float_qparams",
+    [TARE_PER_GROUP_AFFINE]                = "tare.per_group_affine",
+    [TARE_PER_GROUP_SYMMETRIC]             = "tare.per_group_symmetric",
 };
 // clang-format on
 

@@ -218,6 +218,20 @@ static tare_status check_shape(tare_dtype dtype, int ndim, const int64_t *shape,
         "expected sizes >= 0 whose product in bytes does not overflow, found shape %s", found);
 }
 
+// Whole groups along the last dimension.
+static tare_status check_groups(int ndim, const int64_t *shape, int64_t groups, tare_error *err) {
+    int64_t count = 0;
+    if (ndim < 1 || !tare__shape_count(ndim, shape, &count) || count == 0)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "a scheme per group needs at least one element");
+    if (groups > 0 && count % groups == 0 && shape[ndim - 1] % (count / groups) == 0)
+        return TARE_OK;
+    return tare__fail(err, TARE_INVALID_ARGUMENT,
+                      "%" PRId64 " scales do not divide rows of %" PRId64
+                      " elements into equal groups",
+                      groups, shape[ndim - 1]);
+}
+
 static tare_status check_qparams(tare_dtype dtype, int ndim, const int64_t *shape, const qparams *q,
                                  tare_error *err) {
     if (!q) return TARE_OK;
@@ -225,6 +239,7 @@ static tare_status check_qparams(tare_dtype dtype, int ndim, const int64_t *shap
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "quantization parameters of %s given to a tensor of %s",
                           tare_dtype_name(q->dtype), tare_dtype_name(dtype));
+    if (tare__qscheme_is_per_group(q->scheme)) return check_groups(ndim, shape, q->count, err);
     if (!tare__qscheme_is_per_channel(q->scheme)) {
         if (q->count == 1) return TARE_OK;
         return tare__fail(err, TARE_INVALID_ARGUMENT,
@@ -652,6 +667,10 @@ tare_status tare__tensor_refuse_infinite(const tare_tensor *t, const char *what,
 
 // --- to float ---
 
+int64_t tare__group_size(const tare_tensor *t) {
+    return t->q != NULL && tare__qscheme_is_per_group(t->q->scheme) ? t->count / t->q->count : 0;
+}
+
 // Elements between neighbours along the channel axis.
 static int64_t channel_stride(const tare_tensor *t) {
     int64_t stride = 1;
@@ -665,7 +684,7 @@ static bool dequantize_bytes(const tare_tensor *t, float *out) {
     const qparams *q = t->q;
     const double zero_point = q->zero_point[0];
     const bool is_small = fabs(zero_point) <= 0x1p20 && zero_point == rint(zero_point);
-    if (tare__qscheme_is_per_channel(q->scheme) || !is_small) return false;
+    if (!tare__qscheme_is_per_tensor(q->scheme) || !is_small) return false;
     const int32_t zero = (int32_t)zero_point;
     const float scale = (float)q->scale[0];
     const uint8_t *bytes = t->data;
@@ -686,9 +705,10 @@ static void dequantize_into(const tare_tensor *t, float *out) {
     if (dequantize_bytes(t, out)) return;
     const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
     const bool float_zero = q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
-    const int64_t stride = per_channel ? channel_stride(t) : 1;
+    const bool has_many = !tare__qscheme_is_per_tensor(q->scheme);
+    const int64_t stride = per_channel ? channel_stride(t) : has_many ? tare__group_size(t) : 1;
     for (int64_t i = 0; i < t->count; i++) {
-        const int64_t c = per_channel ? i / stride % q->count : 0;
+        const int64_t c = has_many ? i / stride % q->count : 0;
         const double code = tare__tensor_get(t, i);
         const float scale = (float)q->scale[c];
         out[i] = float_zero ? ((float)code - (float)q->zero_point[c]) * scale

@@ -41,9 +41,11 @@ size_t tare__storage_size(const storage *s);
 typedef struct qparams {
     _Atomic int refcount;
     tare_qscheme scheme;
-    tare_dtype dtype;   // of the tensor: quint8, qint8, qint32, quint4x2
-    int axis;           // channel axis; 0 for per-tensor schemes
-    int64_t count;      // channels; 1 for per-tensor schemes
+    tare_dtype dtype; // of the tensor: quint8, qint8, qint32, quint4x2
+    int axis;         // channel axis; 0 for other schemes
+    // Channels; 1 for per-tensor schemes. Groups, in the order of the elements: how many of them
+    // share parameters follows from the tensor (tare__group_size).
+    int64_t count;
     double *scale;      // [count]
     double *zero_point; // [count]; whole numbers except with float qparams
     int64_t quant_min, quant_max;
@@ -66,7 +68,13 @@ typedef enum qparams_fault {
 /// The first fault, and at which channel.
 qparams_fault tare__qparams_fault(const qparams *q, int64_t *channel);
 static inline bool tare__qscheme_is_per_channel(tare_qscheme s) {
-    return s >= TARE_PER_CHANNEL_AFFINE;
+    return s >= TARE_PER_CHANNEL_AFFINE && s <= TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
+}
+static inline bool tare__qscheme_is_per_group(tare_qscheme s) {
+    return s == TARE_PER_GROUP_AFFINE || s == TARE_PER_GROUP_SYMMETRIC;
+}
+static inline bool tare__qscheme_is_per_tensor(tare_qscheme s) {
+    return s == TARE_PER_TENSOR_AFFINE || s == TARE_PER_TENSOR_SYMMETRIC;
 }
 
 struct tare_tensor {
@@ -116,6 +124,8 @@ tare_status tare__tensor_scalar_float(float value, tare_tensor **out, tare_error
 tare_status tare__tensor_scalar_int(int64_t value, tare_tensor **out,
                                     tare_error *err); // 0-dim int64
 
+/// Elements that share parameters in a scheme per group; 0 for other tensors.
+int64_t tare__group_size(const tare_tensor *t);
 size_t tare__tensor_bytes(const tare_tensor *t);
 /// Whether dtypes agree is not asked.
 bool tare__same_shape(const tare_tensor *a, const tare_tensor *b);

@@ -24,7 +24,7 @@ bool tare__convert_has_no_qconfig(const convert_pass *c, const node *n) {
 }
 
 tare_status tare__convert_check(const qparams *q, tare_error *err) {
-    if (!tare__qscheme_is_per_channel(q->scheme) && q->count != 1)
+    if (tare__qscheme_is_per_tensor(q->scheme) && q->count != 1)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "the observer proposed %lld scales, a per-tensor scheme has 1",
                           (long long)q->count);

@@ -8,8 +8,19 @@
 #include "flow/fx/qat.h"
 #include "observe/dtype_roles.h"
 
+static tare_status fit_groups(const tare_tensor *weight, const qparams *q, tare_error *err) {
+    const int64_t row = weight->ndim > 0 ? weight->shape[weight->ndim - 1] : 0;
+    if (q->count > 0 && weight->count > 0 && weight->count % q->count == 0 &&
+        row % (weight->count / q->count) == 0)
+        return TARE_OK;
+    return tare__fail(err, TARE_INVALID_ARGUMENT,
+                      "%lld scales do not divide rows of %lld weights into equal groups",
+                      (long long)q->count, (long long)row);
+}
+
 // A negative axis counts from the last dimension, as it does wherever Python indexes.
 static tare_status fit_axis(const tare_tensor *weight, const qparams **q, tare_error *err) {
+    if (tare__qscheme_is_per_group((*q)->scheme)) return fit_groups(weight, *q, err);
     if (!tare__qscheme_is_per_channel((*q)->scheme)) return TARE_OK;
     const qparams *was = *q;
     const int axis = was->axis < 0 ? was->axis + weight->ndim : was->axis;

@@ -107,6 +107,7 @@ static tare_status check_calibrated(const replacement *r, bool is_calibrated) {
 }
 
 static tare_status replace_static(const replacement *r) {
+    TARE_TRY(tare__site_refuse_groups(&r->site));
     const qparams *q = NULL;
     bool is_calibrated = false;
     TARE_TRY(tare__observer_qparams(r->module, &q, &is_calibrated, err_of(r)));
@@ -127,6 +128,37 @@ static tare_status replace_static(const replacement *r) {
 // saturate.
 static bool reduces_range(const convert_pass *c) {
     return c->options->engine != TARE_ENGINE_QNNPACK && c->options->engine != TARE_ENGINE_ONEDNN;
+}
+
+static tare_status insert_item(const replacement *r, node *tuple, int64_t index, node **out) {
+    const value args[] = {tare__node_value(tuple), tare__int(index)};
+    return tare__site_call(&r->site, TARE_OP_GETITEM, args, 2, out);
+}
+
+// Each row, or token, has its own scale, chosen at run time.
+static tare_status replace_rows(const replacement *r) {
+    const value watched = tare__node_value(r->site.watched), dtype = tare__dtype_value(TARE_INT8);
+    const value choose_args[] = {watched, dtype};
+    node *chosen = NULL, *scale = NULL, *zero = NULL, *quantized = NULL, *dequantized = NULL;
+    TARE_TRY(tare__site_call(&r->site, TARE_OP_DECOMPOSED_CHOOSE_QPARAMS_PER_TOKEN, choose_args, 2,
+                             &chosen));
+    TARE_TRY(insert_item(r, chosen, 0, &scale));
+    TARE_TRY(insert_item(r, chosen, 1, &zero));
+    const value low = tare__int(-128), high = tare__int(127);
+    const value quantize_args[] = {
+        watched, tare__node_value(scale), tare__node_value(zero), low, high, dtype};
+    TARE_TRY(tare__site_call(&r->site, TARE_OP_DECOMPOSED_QUANTIZE_PER_TOKEN, quantize_args, 6,
+                             &quantized));
+    const value values_args[] = {tare__node_value(quantized),
+                                 tare__node_value(scale),
+                                 tare__node_value(zero),
+                                 low,
+                                 high,
+                                 dtype,
+                                 tare__dtype_value(TARE_FLOAT32)};
+    TARE_TRY(tare__site_call(&r->site, TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TOKEN, values_args, 7,
+                             &dequantized));
+    return tare__site_finish(&r->site, dequantized);
 }
 
 static tare_status replace_dynamic(const replacement *r) {
@@ -156,6 +188,8 @@ static tare_status replace(replacement *r) {
     if (is_unwanted(r) || !is_convertible(r->site.info)) return remove_observer(r);
     TARE_TRY(choose_prefix(r));
     const bool is_half = r->site.info->dtype == TARE_FLOAT16;
+    if (r->site.info->is_dynamic && tare__qscheme_is_per_group(r->site.info->qscheme))
+        return replace_rows(r);
     if (r->convert->form == CONVERT_DECOMPOSED) {
         if (is_half) return tare__site_decompose_half(&r->site);
         if (r->site.info->is_dynamic) return replace_dynamic_decomposed(r);

@@ -42,6 +42,27 @@ static tare_status tell(pass *p, const dtype_config_list *list,
     return *why != NULL ? TARE_OK : tare__out_of_memory(p->err);
 }
 
+bool tare__groups_fit(const module *called, const tare_observer_info *weight, int64_t *row,
+                      int64_t *group) {
+    const bool is_fused =
+        called != NULL && called->class->role == ROLE_FUSED && called->child_count > 0;
+    const module *m = is_fused ? called->children[0].module : called;
+    const tare_tensor *w = m != NULL ? tare__module_tensor(m, "weight") : NULL;
+    if (!tare__qscheme_is_per_group(weight->qscheme) || weight->group_size < 1 || w == NULL ||
+        w->ndim < 1)
+        return true;
+    *row = w->shape[w->ndim - 1];
+    *group = weight->group_size;
+    return *row > 0 && *row % *group == 0;
+}
+
+static tare_status refuse_groups(pass *p, int64_t row, int64_t group, const char **why) {
+    *why = tare__arena_printf(&p->scratch,
+                              "its rows of %lld weights do not divide into groups of %lld",
+                              (long long)row, (long long)group);
+    return *why != NULL ? TARE_OK : tare__out_of_memory(p->err);
+}
+
 tare_status tare__module_refusal(pass *p, const module *called, const tare_qconfig *q,
                                  const char **why) {
     const tare_pattern_config *config =
@@ -59,6 +80,8 @@ tare_status tare__module_refusal(pass *p, const module *called, const tare_qconf
         return *why != NULL ? TARE_OK : tare__out_of_memory(p->err);
     }
     if (!is_supported) return tell(p, &config->dtype_configs, &activation, weight.dtype, why);
+    int64_t row, group;
+    if (!tare__groups_fit(called, &weight, &row, &group)) return refuse_groups(p, row, group, why);
     if (!tare__dtype_has_role(weight.dtype, DTYPE_WEIGHT))
         *why = "the qconfig asks for no quantized weight";
     return TARE_OK;

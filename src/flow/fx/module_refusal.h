@@ -11,4 +11,8 @@
 tare_status tare__module_refusal(pass *p, const module *called, const tare_qconfig *q,
                                  const char **why);
 
+/// Do groups divide the rows of a module's weight? If not, *row and *group say what does not fit.
+bool tare__groups_fit(const module *called, const tare_observer_info *weight, int64_t *row,
+                      int64_t *group);
+
 #endif

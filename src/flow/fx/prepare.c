@@ -148,6 +148,7 @@ static tare_status begin_state(prepare_pass *p) {
 
 static tare_status run(prepare_pass *p, const module *original) {
     TARE_TRY(begin(p));
+    TARE_TRY(tare__prepare_lift_linear(p)); // of exported programs, where weights have groups
     TARE_TRY(tare__fuse_steps(p->base, p->is_qat));
     TARE_TRY(allocate_nodes(p));
     TARE_TRY(begin_state(p));

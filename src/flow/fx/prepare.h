@@ -81,6 +81,9 @@ typedef struct prepare_pass {
 /// NULL for nodes inserted since (observers).
 prepare_node *tare__prepare_node(const prepare_pass *p, const node *n);
 
+/// Step: linear functions of an exported program become modules, if the mapping quantizes the
+/// weights of torch.nn.Linear per group.
+tare_status tare__prepare_lift_linear(prepare_pass *p);
 /// Step: which nodes' values are integers, where the model says the shapes of its inputs.
 tare_status tare__prepare_find_integers(prepare_pass *p);
 /// Step: one qconfig per node (spec: _generate_node_name_to_qconfig); selectors that match nothing

@@ -6,6 +6,7 @@
 
 #include "config/constraints.h"
 #include "config/qconfig.h"
+#include "flow/fx/module_refusal.h"
 #include "flow/fx/prepare.h"
 
 // One question to the dtype configs of a pattern.
@@ -271,6 +272,16 @@ bool tare__prepare_has_module_weight(const prepare_match *match) {
            match->config->root_module != NULL && match->config->reference_quantized_module != NULL;
 }
 
+static tare_status check_groups(support_query *q, const tare_observer_info *weight) {
+    const module *called = tare__called_module(q->pass->base->model, q->root);
+    int64_t row, group;
+    if (tare__groups_fit(called, weight, &row, &group)) return TARE_OK;
+    refuse(q, "group_size", show_number((double)row), show_number((double)group),
+           "its rows of %lld weights do not divide into groups of %lld", (long long)row,
+           (long long)group);
+    return TARE_OK;
+}
+
 // torch does not look at the weights of modules before convert, where it leaves those of another
 // dtype float. A mapping that is written out gets the same.
 static tare_status check_module_weight(support_query *q) {
@@ -281,7 +292,8 @@ static tare_status check_module_weight(support_query *q) {
     TARE_TRY(tare__pass_spec_info(p->base, q->root_entry->info.weight, &info));
     if (info.dtype != q->config->weight.dtype && !tare__qconfig_mapping_is_own(p->mapping))
         return TARE_OK;
-    return check_weight(q);
+    TARE_TRY(check_weight(q));
+    return q->is_supported ? check_groups(q, &info) : TARE_OK;
 }
 
 static tare_status try_config(support_query *q, size_t index) {

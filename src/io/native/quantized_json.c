@@ -9,7 +9,7 @@
 typedef struct quantized {
     tare_dtype dtype;
     tare_qscheme scheme;
-    int64_t axis, quant_min, quant_max;
+    int64_t axis, group_size, quant_min, quant_max;
 } quantized;
 
 static tare_status read_integer(const json_at *object, const char *key, int64_t *out,
@@ -20,7 +20,8 @@ static tare_status read_integer(const json_at *object, const char *key, int64_t 
 }
 
 static tare_status read_description(const json_at *at, quantized *out, tare_error *err) {
-    static const char *const keys[] = {"dtype", "qscheme", "axis", "quant_min", "quant_max", NULL};
+    static const char *const keys[] = {"dtype",     "qscheme",   "axis", "group_size",
+                                       "quant_min", "quant_max", NULL};
     TARE_TRY(tare__json_only_keys(at, keys, err));
     const json_at dtype = tare__json_get(at, "dtype"), scheme = tare__json_get(at, "qscheme");
     const char *name = NULL;
@@ -35,6 +36,7 @@ static tare_status read_description(const json_at *at, quantized *out, tare_erro
     out->quant_min = tare__dtype(out->dtype)->min;
     out->quant_max = tare__dtype(out->dtype)->max;
     TARE_TRY(read_integer(at, "axis", &out->axis, err));
+    TARE_TRY(read_integer(at, "group_size", &out->group_size, err));
     TARE_TRY(read_integer(at, "quant_min", &out->quant_min, err));
     TARE_TRY(read_integer(at, "quant_max", &out->quant_max, err));
     if (out->quant_min >= out->quant_max || out->quant_min < tare__dtype(out->dtype)->min ||
@@ -57,7 +59,14 @@ static tare_status check_counts(const json_at *at, const char *name, const quant
                                 const tare_tensor *integers, int64_t scales, int64_t zero_points,
                                 tare_error *err) {
     int64_t expected = 1;
-    if (tare__qscheme_is_per_channel(q->scheme)) {
+    if (tare__qscheme_is_per_group(q->scheme)) {
+        // Whether they divide its rows is asked when the tensor is made.
+        if (q->group_size < 1 || integers->count % q->group_size != 0)
+            return tare__json_fail(
+                at, err, "groups of %" PRId64 " elements do not divide the %" PRId64 " of '%s'",
+                q->group_size, integers->count, name);
+        expected = integers->count / q->group_size;
+    } else if (tare__qscheme_is_per_channel(q->scheme)) {
         if (q->axis < 0 || q->axis >= integers->ndim)
             return tare__json_fail(at, err, "axis %" PRId64 " is not one of the %d of '%s'",
                                    q->axis, integers->ndim, name);
@@ -65,6 +74,8 @@ static tare_status check_counts(const json_at *at, const char *name, const quant
     } else if (q->axis != 0) {
         return tare__json_fail(at, err, "a per-tensor scheme has no axis");
     }
+    if (q->group_size != 0 && !tare__qscheme_is_per_group(q->scheme))
+        return tare__json_fail(at, err, "only a scheme per group has a group size");
     if (scales != expected || zero_points != expected)
         return tare__json_fail(at, err,
                                "tensor '%s' needs %" PRId64 " scales and zero points, the file has "
@@ -158,6 +169,8 @@ void tare__quantized_to_json(const tare_tensor *t, text *out) {
                       tare_qscheme_name(t->q->scheme));
     if (tare__qscheme_is_per_channel(t->q->scheme))
         tare__text_printf(out, ", \"axis\": %d", t->q->axis);
+    if (tare__qscheme_is_per_group(t->q->scheme))
+        tare__text_printf(out, ", \"group_size\": %" PRId64, tare__group_size(t));
     if (t->q->quant_min != info->min || t->q->quant_max != info->max)
         tare__text_printf(out, ", \"quant_min\": %" PRId64 ", \"quant_max\": %" PRId64,
                           t->q->quant_min, t->q->quant_max);

@@ -20,6 +20,11 @@ static double symmetric_zero_point(const uniform *u) {
     return (double)tare__floor_half(u->quant_min + u->quant_max); // the range includes 0
 }
 
+// torchao's: the code in the middle, the upper one of two.
+static double middle_code(const uniform *u) {
+    return (double)((u->quant_min + u->quant_max + 1) / 2);
+}
+
 // The subtraction wraps as torch's int32 tensors do: with qint32 a range far from zero gives 0.
 static double affine_zero_point(const uniform *u, float lo, float scale) {
     const uint32_t shift = (uint32_t)to_int32(rintf(lo / scale));
@@ -39,6 +44,10 @@ void tare__uniform_range(const uniform *u, float min, float max, double *out_sca
     case TARE_PER_CHANNEL_SYMMETRIC:
         scale = tare__most(tare__most(-lo, hi) / (float)(steps / 2), u->eps);
         *out_zero_point = symmetric_zero_point(u);
+        break;
+    case TARE_PER_GROUP_SYMMETRIC:
+        scale = tare__most(tare__most(-lo, hi) / (float)(steps / 2), u->eps);
+        *out_zero_point = middle_code(u);
         break;
     case TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS:
         scale = (max - min) / (float)steps; // of the raw range, which need not contain 0

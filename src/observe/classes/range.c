@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One range per tensor or per channel: state, parameters, text and files.
+// One range per tensor, channel or group: state, parameters, text and files.
 #include "observe/classes/range.h"
 
 #include <math.h>
@@ -35,6 +35,11 @@ static bool is_uninitialized(const range_state *s) {
 
 // The runs of blanks are torch's: line continuations inside its string literals.
 static tare_status refuse_scheme(const range_kind *kind, tare_qscheme scheme, tare_error *err) {
+    if (kind->is_per_group)
+        return tare__fail(err, TARE_UNSUPPORTED,
+                          "%s takes the schemes tare.per_group_symmetric and "
+                          "tare.per_group_affine, found %s",
+                          kind->name, tare_qscheme_name(scheme));
     if (kind->is_per_channel)
         return tare__fail(err, TARE_UNSUPPORTED,
                           "%s's qscheme only support                     "
@@ -66,10 +71,20 @@ static tare_status check_dynamic(const range_kind *kind, bool is_dynamic, double
                       kind->name, number);
 }
 
+static tare_qscheme usual_scheme(const range_kind *kind) {
+    if (kind->is_per_group) return TARE_PER_GROUP_SYMMETRIC;
+    return kind->is_per_channel ? TARE_PER_CHANNEL_AFFINE : TARE_PER_TENSOR_AFFINE;
+}
+
+static bool suits(const range_kind *kind, tare_qscheme scheme) {
+    if (kind->is_per_group) return tare__qscheme_is_per_group(scheme);
+    return kind->is_per_channel ? tare__qscheme_is_per_channel(scheme)
+                                : tare__qscheme_is_per_tensor(scheme);
+}
+
 static tare_status read_arguments(const range_kind *kind, const tare_observer_args *args,
                                   range_state *s, tare_error *err) {
-    const tare_qscheme usual =
-        kind->is_per_channel ? TARE_PER_CHANNEL_AFFINE : TARE_PER_TENSOR_AFFINE;
+    const tare_qscheme usual = usual_scheme(kind);
     tare_qscheme scheme = usual;
     bool is_dynamic = false;
     double constant = 0.01;
@@ -79,9 +94,11 @@ static tare_status read_arguments(const range_kind *kind, const tare_observer_ar
     if (!(constant >= 0 && constant <= 1))
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "averaging_constant must be from 0 to 1, found %g", constant);
-    if (kind->is_per_channel) tare_observer_args_int(args, "ch_axis", &s->ch_axis);
-    if (tare__qscheme_is_per_channel(scheme) != kind->is_per_channel)
-        return refuse_scheme(kind, scheme, err);
+    if (kind->is_per_group)
+        tare_observer_args_int(args, "group_size", &s->group_size);
+    else if (kind->is_per_channel)
+        tare_observer_args_int(args, "ch_axis", &s->ch_axis);
+    if (!suits(kind, scheme)) return refuse_scheme(kind, scheme, err);
     if (s->ch_axis < -TARE_MAX_DIMS || s->ch_axis >= TARE_MAX_DIMS)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "ch_axis %lld is outside every tensor",
                           (long long)s->ch_axis);
@@ -108,6 +125,7 @@ tare_status tare__range_create(void *user, const tare_observer_args *args, void 
     }
     tare__uniform_info(&s->base, info);
     info->channel_axis = (int)s->ch_axis;
+    info->group_size = s->group_size;
     *state = s;
     return TARE_OK;
 }
@@ -162,9 +180,30 @@ static tare_status find_axis(const range_state *s, const tare_tensor *x, int *ou
     return TARE_OK;
 }
 
+// Groups lie one after the other.
+static tare_status find_groups(const range_state *s, const tare_tensor *x, range_state *found,
+                               tare_error *err) {
+    const int64_t row = x->ndim > 0 ? x->shape[x->ndim - 1] : 1;
+    const int64_t size = s->group_size > 0 ? s->group_size : row;
+    if (row % size != 0)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "rows of %lld elements do not divide into groups of %lld", (long long)row,
+                          (long long)size);
+    const int64_t count = x->count / size;
+    if (s->count != 0 && s->count != count)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "the tensors before had %lld groups, this one has %lld",
+                          (long long)s->count, (long long)count);
+    if (!resize(found, count)) return tare__out_of_memory(err);
+    for (int64_t g = 0; g < count; g++)
+        tare__extremes(tare__f32(x) + g * size, size, &found->min[g], &found->max[g]);
+    return TARE_OK;
+}
+
 static tare_status find_extremes(const range_state *s, const tare_tensor *x, const float_scan *scan,
                                  range_state *found, tare_error *err) {
     int axis = 0;
+    if (s->kind->is_per_group) return find_groups(s, x, found, err);
     if (s->is_per_channel) TARE_TRY(find_axis(s, x, &axis, err));
     const int64_t count = s->is_per_channel ? x->shape[axis] : 1;
     if (s->is_per_channel && s->count != 0 && s->count != count)
@@ -301,8 +340,8 @@ tare_status tare__range_merge(void *into, const void *from, tare_error *err) {
     if (s->is_per_channel && s->count == 0 && !resize(s, other->count))
         return tare__out_of_memory(err);
     if (s->count != other->count)
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "one state has %lld channels, the other one %lld", (long long)s->count,
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "one state has %lld %s, the other one %lld",
+                          (long long)s->count, s->kind->is_per_group ? "groups" : "channels",
                           (long long)other->count);
     for (int64_t c = 0; c < s->count; c++) {
         s->min[c] = tare__least(other->min[c], s->min[c]);

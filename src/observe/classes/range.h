@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the four observers that keep one range per tensor or per channel, and all that they
-// do alike: everything but the update.
+// The state of the observers that keep one range per tensor, channel or group, and all that they do
+// alike: everything but the update.
 // Private to observe/classes.
 #ifndef OBSERVE_CLASSES_RANGE_H
 #define OBSERVE_CLASSES_RANGE_H
@@ -10,9 +10,10 @@
 typedef struct range_state {
     uniform base;
     const struct range_kind *kind;
-    bool is_per_channel;
+    bool is_per_channel;      // or per group: many ranges
     float averaging_constant; // moving averages only
     int64_t ch_axis;          // per-channel only; negative counts from the last
+    int64_t group_size;       // per-group only; 0: a whole row
     int64_t count;            // ranges: 1 per tensor; channels, 0 before anything was seen
     float *min, *max;         // one block of 2 * count at min
 } range_state;
@@ -25,10 +26,11 @@ typedef struct range_join {
 /// The joins of plain and of moving-average observers.
 extern const range_join tare__join_extremes, tare__join_averages;
 
-/// What tells the four apart; a class's `user`. name: the class.
+/// What tells them apart; a class's `user`. name: the class. is_per_group: of those that are per
+/// channel, too.
 typedef struct range_kind {
     const char *name;
-    bool is_per_channel, is_averaging;
+    bool is_per_channel, is_per_group, is_averaging;
     const range_join *join;
 } range_kind;
 tare_status tare__range_create(void *kind, const tare_observer_args *args, void **state,

@@ -36,6 +36,7 @@
     .shape = tare__quantized_module_shape, .forward = tare__quantized_module_forward,              \
     .check = tare__quantized_module_check
 #define RUN_DYNAMIC RUN_QUANTIZED
+#define RUN_GROUPED RUN_QUANTIZED
 #define RUN_PACKED  .check = tare__packed_check
 
 /// package NAME prints as PRINT; role, operator family, dims and fused neighbours are the triple;

@@ -53,10 +53,11 @@ static tare_dtype dtype_of(const module *m, const char *name) {
     }
 }
 
-// Only the decomposed flow clamps to the observer's range; elsewhere it is the dtype's.
+// Only the decomposed flow and groups clamp to the observer's range; elsewhere it is the dtype's.
 static void narrow_range(const module *m, const char *name, qparams *q) {
     const value *low = config_of(m, name, "quant_min"), *high = config_of(m, name, "quant_max");
-    if (!tare__module_bool(m, "is_decomposed", false)) return;
+    if (!tare__module_bool(m, "is_decomposed", false) && !tare__qscheme_is_per_group(q->scheme))
+        return;
     const int64_t least = q->quant_min, most = q->quant_max;
     if (low != NULL && low->kind == VALUE_INT)
         q->quant_min = tare__clamp_int(low->as.integer, least, most);
@@ -72,6 +73,20 @@ static tare_status per_channel(const module *m, const char *name, const tare_ten
         return bad(m, name, err, "the scales do not fit it along its axis");
     return tare__qparams_from_tensors(scale, tensor_of(m, name, "zero_point"), dtype, (int)along,
                                       out, err);
+}
+
+// One after the other, in the order of the weight's elements.
+static tare_status per_group(const module *m, const char *name, const tare_tensor *weight,
+                             tare_dtype dtype, qparams **out, tare_error *err) {
+    const tare_tensor *scale = tensor_of(m, name, "scale");
+    const int64_t row = weight->ndim > 0 ? weight->shape[weight->ndim - 1] : 0;
+    if (weight->count < 1 || weight->count % scale->count != 0 ||
+        row % (weight->count / scale->count) != 0)
+        return bad(m, name, err, "the scales do not divide its rows into equal groups");
+    TARE_TRY(
+        tare__qparams_from_tensors(scale, tensor_of(m, name, "zero_point"), dtype, 0, out, err));
+    (*out)->scheme = TARE_PER_GROUP_AFFINE; // nobody else has seen it yet
+    return TARE_OK;
 }
 
 static tare_status per_tensor(const tare_tensor *scale, const tare_tensor *zero_point,
@@ -98,7 +113,9 @@ static tare_status read_qparams(const module *m, const char *name, const tare_te
     if (scale == NULL || zero_point == NULL || scale->count != zero_point->count ||
         scale->count < 1)
         return bad(m, name, err, "expected a scale and a zero point of equal size");
-    if (tare__qscheme_is_per_channel(scheme))
+    if (tare__qscheme_is_per_group(scheme))
+        TARE_TRY(per_group(m, name, weight, dtype, out, err));
+    else if (tare__qscheme_is_per_channel(scheme))
         TARE_TRY(per_channel(m, name, weight, dtype, out, err));
     else
         TARE_TRY(per_tensor(scale, zero_point, dtype, out, err));

@@ -44,6 +44,7 @@ static tare_status set_buffers(module *m, const weight_qparams *w, arena *memory
 
 // A symmetric scheme is an affine one whose zero point happens to be fixed.
 static tare_qscheme affine(tare_qscheme scheme) {
+    if (scheme == TARE_PER_GROUP_SYMMETRIC) return TARE_PER_GROUP_AFFINE;
     if (scheme == TARE_PER_TENSOR_SYMMETRIC) return TARE_PER_TENSOR_AFFINE;
     return scheme == TARE_PER_CHANNEL_SYMMETRIC ? TARE_PER_CHANNEL_AFFINE : scheme;
 }
@@ -60,20 +61,25 @@ static tare_status set_weight_config(module *m, const weight_qparams *w, arena *
     return tare__module_set_config(m, scheme_key, &scheme, err);
 }
 
+// Codes of groups always keep to it: it says how many bits they have.
+static bool keeps_range(const weight_qparams *w) {
+    return w->q != NULL && (w->is_decomposed || tare__qscheme_is_per_group(w->q->scheme));
+}
+
 static tare_status set_range(module *m, const weight_qparams *w, arena *memory, tare_error *err) {
     const char *min_key = key_of(memory, w->name, "quant_min");
     const char *max_key = key_of(memory, w->name, "quant_max");
     if (min_key == NULL || max_key == NULL) return tare__out_of_memory(err);
     const value yes = tare__bool(true), low = tare__int(w->q->quant_min),
                 high = tare__int(w->q->quant_max);
-    TARE_TRY(tare__module_set_config(m, "is_decomposed", &yes, err));
+    if (w->is_decomposed) TARE_TRY(tare__module_set_config(m, "is_decomposed", &yes, err));
     TARE_TRY(tare__module_set_config(m, min_key, &low, err));
     return tare__module_set_config(m, max_key, &high, err);
 }
 
 static tare_status set_weight(module *m, const weight_qparams *w, arena *memory, tare_error *err) {
     TARE_TRY(set_weight_config(m, w, memory, err));
-    if (w->is_decomposed && w->q != NULL) TARE_TRY(set_range(m, w, memory, err));
+    if (keeps_range(w)) TARE_TRY(set_range(m, w, memory, err));
     return set_buffers(m, w, memory, err);
 }
 

@@ -15,6 +15,13 @@ static const field dynamic_linear_fields[] = {
     {FIELD_WEIGHT_DTYPE, "dtype", "torch.qint8"}, {FIELD_WEIGHT_QSCHEME, "qscheme", NULL},
     {.form = FIELD_END}};
 
+static const field grouped_linear_fields[] = {
+    {FIELD_NAMED, "in_features", "0"}, {FIELD_NAMED, "out_features", "0"},
+    {FIELD_NAMED, "bits", "0"}, {FIELD_NAMED, "group_size", "0"},
+    {FIELD_HAS_TENSOR, "weight_zero_point", NULL},
+    {FIELD_UNLESS, "activation_dtype", "torch.float32"}, {FIELD_HAS_TENSOR, "bias", NULL},
+    {.form = FIELD_END}};
+
 #define CONV_START                                                                                 \
     {FIELD_PLAIN, "in_channels", "0"}, {FIELD_PLAIN, "out_channels", "0"},                         \
     {FIELD_NAMED, "kernel_size", "1"}, {FIELD_NAMED, "stride", "1"}
@@ -112,6 +119,10 @@ static const module_class rows[] = {
     CLASS(NNIQD, "LinearReLU", "DynamicQuantizedLinearReLU", DYNAMIC, "linear", 0, RELU,
           dynamic_linear_fields),
     PACKED_CLASS("Linear", "linear", 0),
+    CLASS("tare.", "GroupedLinear", "GroupedLinear", GROUPED, "linear", 0, NONE,
+          grouped_linear_fields),
+    CLASS("tare.", "GroupedLinearReLU", "GroupedLinearReLU", GROUPED, "linear", 0, RELU,
+          grouped_linear_fields),
 
     CONV_CLASSES(1), CONV_CLASSES(2), CONV_CLASSES(3),
     CLASS(NNI, "ConvAdd2d", "ConvAdd2d", FUSED, "conv", 2, ADD, NULL),

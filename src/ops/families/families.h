@@ -43,6 +43,7 @@
     X(quantized_matmul)                                                                            \
     X(decomposed)                                                                                  \
     X(decomposed_groups)                                                                           \
+    X(affine)                                                                                      \
     X(out_dtype)                                                                                   \
     X(flow)
 

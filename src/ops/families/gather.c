@@ -18,7 +18,7 @@ tare_status tare__gather_begin(op_call *call, gather *g) {
     const tare_tensor *x;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     // Their axis would have to move along.
-    if (x->q != NULL && tare__qscheme_is_per_channel(x->q->scheme))
+    if (x->q != NULL && !tare__qscheme_is_per_tensor(x->q->scheme))
         return tare__call_fail(call, "has no form for tensors quantized per channel");
     tare__gather_dense(x, g);
     return TARE_OK;

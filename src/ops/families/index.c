@@ -423,7 +423,7 @@ static tare_status index_result(op_call *call, index_plan *p) {
 static tare_status plan_index(op_call *call, const value *index, index_plan *p) {
     *p = (index_plan){0};
     TARE_TRY(tare__call_need_tensor(call, 0, &p->x));
-    if (p->x->q != NULL && tare__qscheme_is_per_channel(p->x->q->scheme))
+    if (p->x->q != NULL && !tare__qscheme_is_per_tensor(p->x->q->scheme))
         return tare__call_fail(call, "has no form for tensors quantized per channel");
     const bool is_list =
         (index->kind == VALUE_TUPLE || index->kind == VALUE_LIST) && !is_int_list(index);

@@ -19,7 +19,7 @@ bool tare__has_byte_zero_points(const qparams *q) {
 
 bool tare__is_byte_quantized(const tare_tensor *t) {
     return t->q != NULL && (t->dtype == TARE_QUINT8 || t->dtype == TARE_QINT8) &&
-           !tare__qscheme_is_per_channel(t->q->scheme) && tare__has_byte_zero_points(t->q);
+           tare__qscheme_is_per_tensor(t->q->scheme) && tare__has_byte_zero_points(t->q);
 }
 
 // --- output parameters and rule ---

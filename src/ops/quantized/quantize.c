@@ -20,7 +20,7 @@ static int64_t quantized_value_of(const qparams *q, int64_t c, float x) {
         return tare__quantize_float_qparams(x, inverse, (float)q->zero_point[c], q->quant_min,
                                             q->quant_max);
     const int64_t zero_point = (int64_t)q->zero_point[c];
-    return tare__qscheme_is_per_channel(q->scheme)
+    return !tare__qscheme_is_per_tensor(q->scheme)
                ? tare__quantize_channel(x, inverse, zero_point, q->quant_min, q->quant_max)
                : tare__quantize(x, inverse, zero_point, q->quant_min, q->quant_max);
 }
@@ -46,7 +46,7 @@ static void quantize_near_zero(const float *x, int64_t count, float inverse, int
 static void quantize_bytes(const float *x, int64_t count, const qparams *q, int64_t c, uint8_t *y) {
     const float inverse = tare__inverse_scale(q->scale[c]);
     const int64_t zero_point = (int64_t)q->zero_point[c], min = q->quant_min, max = q->quant_max;
-    const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
+    const bool per_channel = !tare__qscheme_is_per_tensor(q->scheme);
     if (zero_point > -MOST_NEAR && zero_point < MOST_NEAR && min > -MOST_NEAR && max < MOST_NEAR)
         quantize_near_zero(x, count, inverse, (int32_t)zero_point,
                            (const float[]){(float)(min - zero_point), (float)(max - zero_point)},
@@ -63,15 +63,18 @@ void tare__quantize_into(const tare_tensor *x, tare_tensor *y) {
     const qparams *q = y->q;
     const float *from = tare__f32(x);
     const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
+    const bool per_group = tare__qscheme_is_per_group(q->scheme);
     const bool is_whole = q->scheme != TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
-    const int64_t run = per_channel ? tare__inner_count(y, q->axis) : x->count;
+    const int64_t run = per_channel ? tare__inner_count(y, q->axis)
+                        : per_group ? tare__group_size(y)
+                                    : x->count;
     for (int64_t start = 0, c = 0; start < x->count; start += run) {
         if (is_whole && tare_dtype_size(y->dtype) == 1)
             quantize_bytes(from + start, run, q, c, (uint8_t *)y->data + start);
         else
             for (int64_t i = start; i < start + run; i++)
                 tare__tensor_set(y, i, (double)quantized_value_of(q, c, from[i]));
-        if (per_channel) c = c + 1 == q->count ? 0 : c + 1;
+        if (per_channel || per_group) c = c + 1 == q->count ? 0 : c + 1;
     }
 }
 

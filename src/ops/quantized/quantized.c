@@ -7,6 +7,7 @@
 #include "ops/classes/module_call.h"
 #include "ops/classes/recurrent.h"
 #include "ops/op.h"
+#include "ops/quantized/grouped.h"
 
 // As the float module's.
 static tare_status dynamic_recurrent_shape(op_call *call) {
@@ -35,6 +36,8 @@ static const family families[] = {
      tare__quantized_embedding_check},
     {ROLE_QUANTIZED, NULL, tare__quantized_rule_shape, tare__quantized_rule_forward,
      tare__quantized_rule_check},
+    {ROLE_GROUPED, NULL, tare__grouped_linear_shape, tare__grouped_linear_forward,
+     tare__grouped_linear_check},
     {ROLE_DYNAMIC, "linear", tare__dynamic_linear_shape, tare__dynamic_linear_forward,
      tare__dynamic_linear_check},
     {ROLE_DYNAMIC, NULL, dynamic_recurrent_shape, tare__dynamic_recurrent_forward,

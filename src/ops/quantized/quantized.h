@@ -7,8 +7,8 @@
 
 #include "ops/call.h"
 
-/// What class rows of roles QUANTIZED and DYNAMIC name: the family's functions below, by the row's
-/// operator.
+/// What class rows of roles QUANTIZED, DYNAMIC and GROUPED name: the family's functions below, by
+/// the row's operator.
 tare_status tare__quantized_module_shape(op_call *call);
 tare_status tare__quantized_module_forward(op_call *call);
 tare_status tare__quantized_module_check(const module *m, tare_error *err);

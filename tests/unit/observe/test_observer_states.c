@@ -31,6 +31,7 @@ static const char *const with_state[] = {
     "{\"class\": \"MovingAveragePerChannelMinMaxObserver\", \"kwargs\": {\"ch_axis\": 0}}",
     "{\"class\": \"HistogramObserver\", \"kwargs\": {\"bins\": 64, \"eps\": 0.000244140625}}",
     "{\"class\": \"tare.MergeableHistogramObserver\", \"kwargs\": {\"bins\": 64}}",
+    "{\"class\": \"tare.PerGroupMinMaxObserver\", \"kwargs\": {\"group_size\": 2}}",
 };
 enum { WITH_STATE_COUNT = sizeof with_state / sizeof *with_state };
 
@@ -130,7 +131,8 @@ static void broken_states_are_refused(void **state) {
 static void ranges_merge_to_the_same_bits_for_any_split(void **state) {
     (void)state;
     static const char *const mergeable[] = {CLASS("MinMaxObserver"), PER_CHANNEL,
-                                            CLASS("tare.MergeableHistogramObserver")};
+                                            CLASS("tare.MergeableHistogramObserver"),
+                                            CLASS("tare.PerGroupMinMaxObserver")};
     for (size_t i = 0; i < sizeof mergeable / sizeof *mergeable; i++)
         for (uint32_t split = 0; split <= 6; split++) {
             module *all = made(mergeable[i]), *left = made(mergeable[i]),

@@ -31,7 +31,7 @@ static const tare_tensor *constant_of(const lowering *l, const node *n) {
 static bool read_constant(const lowering *l, const node *n, quantized_params *out) {
     const tare_tensor *t = constant_of(l, n);
     if (t == NULL || t->q == NULL || !is_byte(t->dtype) || t->q->count != 1 ||
-        tare__qscheme_is_per_channel(t->q->scheme))
+        !tare__qscheme_is_per_tensor(t->q->scheme))
         return false;
     *out = (quantized_params){t->dtype, t->q->scale[0], (int64_t)t->q->zero_point[0]};
     return true;

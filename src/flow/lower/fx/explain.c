@@ -43,7 +43,9 @@ tare_status tare__lower_explain_floats(convert_pass *c) {
         const traced_op *op = tare__traced_op(model, n->origin);
         const bool was_observed =
             c->prepared == NULL || (prepared != NULL && prepared->is_observed);
-        if (!was_observed || op == NULL || op->is_quantized ||
+        const module *called = tare__called_module(model, n);
+        const bool has_groups = called != NULL && called->class->role == ROLE_GROUPED;
+        if (!was_observed || op == NULL || op->is_quantized || has_groups ||
             tare__map_get(&known, n->name) != NULL)
             continue;
         status = explain(c, n, prepared != NULL ? prepared->qconfig : NULL);

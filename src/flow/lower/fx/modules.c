@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering of reference modules: dequantize - reference module - quantize becomes one integer
 // module.
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "flow/lower/fx/lower.h"
 #include "flow/pack.h"
 #include "ops/classes/reference.h"
+#include "ops/quantized/grouped.h"
 #include "ops/quantized/layer.h"
 
 // The reference module inside a called one; NULL if there is none.
@@ -67,7 +69,8 @@ static bool accepts_two_inputs(const convert_pass *c, const node *n) {
 // The parameters of a reference module's weights: configs and tensors NAME_PART beside a tensor
 // NAME.
 static bool is_weight_part(const module *reference, const char *key) {
-    static const char *const parts[] = {"_dtype", "_qscheme", "_scale", "_zero_point", "_axis"};
+    static const char *const parts[] = {"_dtype", "_qscheme",   "_scale",    "_zero_point",
+                                        "_axis",  "_quant_min", "_quant_max"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (!tare__ends_with(key, parts[i])) continue;
         const size_t length = strlen(key) - strlen(parts[i]);
@@ -115,6 +118,11 @@ static tare_status copy_weight(const convert_pass *c, module *to, const module *
                                const char *name) {
     tare_tensor *weight = NULL;
     TARE_TRY(tare__reference_quantized(from, name, &weight, c->base->err));
+    if (to->class->role == ROLE_GROUPED) {
+        const tare_status set = tare__grouped_set_weight(to, weight, c->base->err);
+        tare_tensor_release(weight);
+        return set;
+    }
     tare_status status = tare__module_set_tensor(to, name, weight, true, c->base->err);
     const op_info *op = tare__class_row(to->class);
     if (status == TARE_OK && weight->q != NULL && op != NULL && (op->traits & OP_WEIGHTED) != 0)
@@ -289,6 +297,44 @@ static bool is_weight_only(const module *reference) {
     return op != NULL && (op->traits & OP_WEIGHTED) == 0 && op->quantized != NULL;
 }
 
+// --- weights with scales per group ---
+
+static bool has_groups(const module *reference) {
+    const value *scheme = tare__module_config(reference, "weight_qscheme");
+    return scheme != NULL && scheme->kind == VALUE_QSCHEME &&
+           tare__qscheme_is_per_group(scheme->as.qscheme) && has_integer_dtype(reference);
+}
+
+// The tensor that n reads through quantized rows: choose_qparams_per_token, quantize_per_token and
+// dequantize_per_token.
+static node *row_quantized_input(const node *n) {
+    const node *dequantize = tare__node_arg(n, 0);
+    if (tare__function_op(dequantize) != TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TOKEN) return NULL;
+    const node *quantize = tare__node_arg(dequantize, 0);
+    if (tare__function_op(quantize) != TARE_OP_DECOMPOSED_QUANTIZE_PER_TOKEN) return NULL;
+    return tare__node_arg(quantize, 0);
+}
+
+static tare_status lower_groups(convert_pass *c, node *n) {
+    const module *called = tare__called_module(c->base->model, n);
+    const module *reference = reference_of(called);
+    node *input = row_quantized_input(n);
+    if (reference == NULL || !has_groups(reference) || !tare__calls_agree(c, n)) return TARE_OK;
+    TARE_TRY(swap_reference(c, n, called, reference, ROLE_GROUPED));
+    module *made = tare__called_module(c->base->model, n);
+    if (made == called) return TARE_OK; // of no class that has groups
+    const value dtype = tare__dtype_value(input != NULL ? TARE_INT8 : TARE_FLOAT32);
+    TARE_TRY(tare__module_set_config(made, "activation_dtype", &dtype, c->base->err));
+    TARE_TRY(TARE_DECIDE(c->base, n, "lowered", made->class->name,
+                         "%" PRId64 "-bit weights in "
+                         "groups of %" PRId64 ", %s",
+                         tare__module_int(made, "bits", 0), tare__module_int(made, "group_size", 0),
+                         input != NULL ? "rows of its input are quantized on the fly"
+                                       : "its input stays float"));
+    return input != NULL ? tare__node_replace_input(n, tare__node_arg(n, 0), input, c->base->err)
+                         : TARE_OK;
+}
+
 static tare_status lower_weight_only(convert_pass *c, const node *n) {
     const module *called = tare__called_module(c->base->model, n);
     const module *reference = reference_of(called);
@@ -303,6 +349,7 @@ tare_status tare__lower_modules(convert_pass *c) {
     TARE_TRY(lower_by(c, accepts_two_inputs, 2));
     for (node *n = c->base->model->root->graph->first; n != NULL; n = n->next) {
         node *input = dynamic_input(n);
+        if (n->op == NODE_CALL_MODULE) TARE_TRY(lower_groups(c, n));
         TARE_TRY(input != NULL ? lower_dynamic(c, n, input) : lower_weight_only(c, n));
     }
     return TARE_OK;

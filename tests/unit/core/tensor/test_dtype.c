@@ -43,7 +43,9 @@ static void every_qscheme_is_found_by_its_name(void **state) {
     for (int i = 1; i < TARE_QSCHEME_COUNT; i++) {
         const char *name = tare_qscheme_name((tare_qscheme)i);
         assert_int_equal(tare_qscheme_from_name(name), i);
-        assert_int_equal(tare_qscheme_from_name(name + strlen("torch.")), i);
+        // Ours keep their prefix, torch's may lose it.
+        const bool is_ours = strncmp(name, "tare.", 5) == 0;
+        assert_int_equal(tare_qscheme_from_name(is_ours ? name : name + strlen("torch.")), i);
     }
     assert_string_equal(tare_qscheme_name(TARE_PER_CHANNEL_SYMMETRIC),
                         "torch.per_channel_symmetric");

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// build: -O3
+// Packs weights in groups into panels, and multiplies rows with them.
+#include "runtime/gemm/grouped_product.h"
+
+#include <string.h>
+
+#include "core/hash/hash.h"
+#include "core/memory/alloc.h"
+#include "runtime/kernels/scan.h"
+
+// Tells them from what others make of a tensor.
+#define WEIGHTS_TAG UINT64_C(0x6772703770616e65)
+
+bool tare__grouped_layer_suits(const grouped_weights *w) {
+    const int64_t inputs = (int64_t)tare__grouped_line_inputs(w->bits);
+    return w->outs > 0 && w->ins > 0 && w->group % inputs == 0;
+}
+
+// --- packing ---
+
+static size_t scale_bytes(const grouped_weights *w) {
+    return (size_t)w->groups * GROUPED_OUTPUTS * sizeof(float);
+}
+
+static size_t zero_bytes(const grouped_weights *w) {
+    return tare__grouped_zero_bytes((size_t)w->groups, w->zero_point != NULL);
+}
+
+// 4 codes: of inputs k to k + 3, and of 4 bits k + 4 to k + 7.
+static void pack_quad(const grouped_weights *w, int64_t output, int64_t k, uint8_t *to) {
+    const uint8_t *codes = w->codes->data;
+    if (w->bits == 8) {
+        memcpy(to, codes + output * w->ins + k, 4);
+        return;
+    }
+    const uint8_t *from = codes + (output * w->ins + k) / 2;
+    for (int i = 0; i < 2; i++) {
+        to[2 * i] = (uint8_t)((from[i] & 15) | (from[i + 2] & 15) << 4);
+        to[2 * i + 1] = (uint8_t)(from[i] >> 4 | (from[i + 2] & 0xF0));
+    }
+}
+
+static void pack_panel(const grouped_weights *w, int64_t first, uint8_t *panel) {
+    const int64_t outputs = (int64_t)tare__part_of((size_t)w->outs, (size_t)first, GROUPED_OUTPUTS);
+    const int64_t inputs = (int64_t)tare__grouped_line_inputs(w->bits);
+    float *scales = (float *)(void *)panel;
+    uint8_t *zeros = panel + scale_bytes(w), *line = zeros + zero_bytes(w);
+    for (int64_t g = 0; g < w->groups; g++)
+        for (int64_t o = 0; o < outputs; o++) {
+            const int64_t at = (first + o) * w->groups + g;
+            scales[g * GROUPED_OUTPUTS + o] = tare__f32(w->scale)[at];
+            if (w->zero_point != NULL)
+                zeros[g * GROUPED_OUTPUTS + o] = ((const uint8_t *)w->zero_point->data)[at];
+        }
+    for (int64_t k = 0; k < w->ins; k += inputs, line += GROUPED_LINE)
+        for (int64_t o = 0; o < outputs; o++) pack_quad(w, first + o, k, line + o * 4);
+}
+
+static tare_status pack_all(void *user, uint32_t *words, int32_t *sums, tare_error *err) {
+    const grouped_layer *l = user;
+    (void)sums, (void)err;
+    memset(words, 0, l->panel_count * l->panel_bytes);
+    for (size_t p = 0; p < l->panel_count; p++)
+        pack_panel(&l->w, (int64_t)(p * GROUPED_OUTPUTS), (uint8_t *)words + p * l->panel_bytes);
+    return TARE_OK;
+}
+
+// Scales and zero points lie in tensors of their own, and are part of what is packed.
+static derived_key key_of(const grouped_weights *w) {
+    const tare_tensor *z = w->zero_point;
+    return (derived_key){
+        .data = w->codes->data,
+        .numbers = {WEIGHTS_TAG, (uint64_t)w->outs, (uint64_t)w->ins, (uint64_t)w->group,
+                    (uint64_t)w->bits,
+                    tare__hash_bytes(w->scale->data, tare__tensor_bytes(w->scale)),
+                    z != NULL ? tare__hash_bytes(z->data, tare__tensor_bytes(z)) : 0, z != NULL}};
+}
+
+static bool size_of(const grouped_weights *w, grouped_layer *out, packed_size *size) {
+    const size_t lines = (size_t)w->ins / tare__grouped_line_inputs(w->bits);
+    size_t bytes;
+    out->panel_count = tare__ceil_div((size_t)w->outs, GROUPED_OUTPUTS);
+    if (!tare__mul_size(lines, GROUPED_LINE, &bytes) ||
+        !tare__add_size(bytes, scale_bytes(w) + zero_bytes(w), &out->panel_bytes))
+        return false;
+    return tare__packed_size_of(out->panel_count, out->panel_bytes / sizeof(uint32_t), 0, size);
+}
+
+tare_status tare__grouped_layer_pack(const grouped_weights *w, bool relu, grouped_layer *out,
+                                     tare_error *err) {
+    grouped_layer l = {.w = *w, .relu = relu};
+    packed_size size;
+    if (!size_of(w, &l, &size)) return tare__out_of_memory(err);
+    const derived_key key = key_of(w);
+    TARE_TRY(tare__packed_weights_get(w->codes, &key, &size, pack_all, &l, &l.packed, err));
+    *out = l;
+    return TARE_OK;
+}
+
+void tare__grouped_layer_release(grouped_layer *l) {
+    tare__packed_weights_release(l->packed);
+    l->packed = NULL;
+}
+
+size_t tare__grouped_layer_bytes(const grouped_layer *l) {
+    return l->panel_count * l->panel_bytes;
+}
+
+// --- products ---
+
+// Of a product of rows that are quantized on the fly.
+typedef struct row_codes {
+    float *scales;      // [rows]
+    int32_t *code_sums; // [rows][groups]
+    int8_t *codes;      // [rows][ins]
+} row_codes;
+
+static size_t place_codes(const grouped_layer *l, size_t rows, unsigned char *memory,
+                          row_codes *out) {
+    const size_t of_scales = tare__round_up(rows * sizeof(float), GROUPED_LINE);
+    const size_t of_sums =
+        tare__round_up(rows * (size_t)l->w.groups * sizeof(int32_t), GROUPED_LINE);
+    const size_t of_codes = tare__round_up(rows * (size_t)l->w.ins, GROUPED_LINE);
+    if (memory != NULL)
+        *out = (row_codes){.scales = (float *)(void *)memory,
+                           .code_sums = (int32_t *)(void *)(memory + of_scales),
+                           .codes = (int8_t *)memory + of_scales + of_sums};
+    return of_scales + of_sums + of_codes;
+}
+
+size_t tare__grouped_scratch_bytes(const grouped_layer *l, size_t rows) {
+    return l->w.quantizes_input ? place_codes(l, rows, NULL, NULL) : 0;
+}
+
+typedef struct grouped_job {
+    const kernel_context *context;
+    const grouped_kernels *kernels;
+    const grouped_layer *l;
+    size_t rows;
+    const float *x;
+    float *y;
+    row_codes codes;
+} grouped_job;
+
+static float row_scale(const grouped_job *j, const float *x, size_t count) {
+    float least, most;
+    bool has_nan = false;
+    tare__scan_choose(j->context->isa)->extremes(x, count, &least, &most, &has_nan);
+    if (has_nan) return tare__grouped_row_scale(x, (int64_t)count);
+    const float of_both[] = {least, most};
+    return tare__grouped_row_scale(of_both, 2);
+}
+
+// As unsigned codes from 0 to 255, of which the upper bit then says the sign.
+static void quantize_row(const grouped_job *j, size_t row) {
+    const size_t ins = (size_t)j->l->w.ins, group = (size_t)j->l->w.group;
+    const float *x = j->x + row * ins;
+    int8_t *codes = j->codes.codes + row * ins;
+    const float scale = row_scale(j, x, ins);
+    const quantized_scheme scheme = {.scale = scale,
+                                     .inverse = tare__inverse_scale((double)scale),
+                                     .zero_point = 128,
+                                     .least = 0,
+                                     .most = 255};
+    j->codes.scales[row] = scale;
+    j->context->elementwise->quantize(&scheme, x, ins, (uint8_t *)codes);
+    for (size_t k = 0; k < ins; k++) codes[k] = (int8_t)(codes[k] ^ -128);
+    for (size_t g = 0; g < (size_t)j->l->w.groups; g++) {
+        int32_t sum = 0;
+        for (size_t k = g * group; k < (g + 1) * group; k++) sum += codes[k];
+        j->codes.code_sums[row * (size_t)j->l->w.groups + g] = sum;
+    }
+}
+
+static void quantize_rows(void *user, size_t first, size_t end, size_t worker) {
+    (void)worker;
+    for (size_t row = first; row < end; row++) quantize_row(user, row);
+}
+
+static void finish(const grouped_job *j, size_t row, size_t output, size_t count,
+                   const float *sums) {
+    const grouped_weights *w = &j->l->w;
+    const float *bias = w->bias != NULL ? tare__f32(w->bias) + output : NULL;
+    float *y = j->y + row * (size_t)w->outs + output;
+    for (size_t i = 0; i < count; i++) {
+        float v = w->quantizes_input ? sums[i] * j->codes.scales[row] : sums[i];
+        if (bias != NULL) v = v + bias[i];
+        y[i] = j->l->relu && v < 0 ? 0.0F : v;
+    }
+}
+
+static void multiply_tile(const grouped_job *j, size_t panel, size_t panels, size_t row,
+                          size_t rows) {
+    const grouped_weights *w = &j->l->w;
+    const size_t ins = (size_t)w->ins, groups = (size_t)w->groups;
+    float sums[GROUPED_MOST_ROWS * GROUPED_MOST_PANELS * GROUPED_OUTPUTS];
+    grouped_tile t = {.panels = (const uint8_t *)j->l->packed->words + panel * j->l->panel_bytes,
+                      .panel_count = panels,
+                      .panel_bytes = j->l->panel_bytes,
+                      .groups = groups,
+                      .group = (size_t)w->group,
+                      .bits = w->bits,
+                      .has_zeros = w->zero_point != NULL,
+                      .rows = rows,
+                      .sums = sums};
+    if (w->quantizes_input) {
+        t.codes = j->codes.codes + row * ins;
+        t.code_sums = j->codes.code_sums + row * groups;
+        j->kernels->codes(&t);
+    } else {
+        t.x = j->x + row * ins;
+        j->kernels->floats(&t);
+    }
+    for (size_t r = 0; r < rows; r++)
+        for (size_t p = 0; p < panels; p++) {
+            const size_t output = (panel + p) * GROUPED_OUTPUTS;
+            finish(j, row + r, output, tare__part_of((size_t)w->outs, output, GROUPED_OUTPUTS),
+                   sums + (r * panels + p) * GROUPED_OUTPUTS);
+        }
+}
+
+// Blocks of panels, which all rows read before the next.
+static void multiply_blocks(void *user, size_t first, size_t end, size_t worker) {
+    const grouped_job *j = user;
+    (void)worker;
+    for (size_t block = first; block < end; block++) {
+        const size_t panel = block * GROUPED_MOST_PANELS;
+        const size_t panels = tare__part_of(j->l->panel_count, panel, GROUPED_MOST_PANELS);
+        for (size_t row = 0; row < j->rows; row += j->kernels->rows)
+            multiply_tile(j, panel, panels, row, tare__part_of(j->rows, row, j->kernels->rows));
+    }
+}
+
+void tare__grouped_multiply(const kernel_context *kernels, const grouped_layer *l, size_t rows,
+                            const float *x, void *memory, float *y) {
+    enum { LEAST_SHARED_BYTES = 1 << 15 }; // of weights: read while a thread wakes up
+    grouped_job j = {.context = kernels,
+                     .kernels = tare__grouped_kernels_choose(kernels->isa),
+                     .l = l,
+                     .rows = rows,
+                     .x = x,
+                     .y = y};
+    thread_pool *pool = kernels->space.pool;
+    if (rows * tare__grouped_layer_bytes(l) < LEAST_SHARED_BYTES) pool = NULL;
+    if (l->w.quantizes_input) {
+        (void)place_codes(l, rows, memory, &j.codes);
+        tare__thread_pool_run_ranges(rows > 1 ? pool : NULL, rows, (thread_grain){1, rows},
+                                     quantize_rows, &j);
+    }
+    const size_t blocks = tare__ceil_div(l->panel_count, GROUPED_MOST_PANELS);
+    tare__thread_pool_run_ranges(pool, blocks, (thread_grain){1, blocks}, multiply_blocks, &j);
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// build: -O3
+// Products with weights in groups, in registers of 8 outputs: a panel is two of them. Products of
+// bytes are pairs in 16 bits, which 4-bit codes cannot exceed (2 * 15 * 128); 8-bit ones are taken
+// in halves.
+#include <immintrin.h>
+#include <string.h>
+
+#include "runtime/kernels/grouped.h"
+
+#define INLINE static inline __attribute__((always_inline))
+enum { LANES = 8, ROWS = 4 };
+
+INLINE __m256i broadcast_4(const int8_t *x) {
+    int32_t four;
+    memcpy(&four, x, sizeof four);
+    return _mm256_set1_epi32(four);
+}
+
+INLINE __m256i zeros_of(const grouped_tile *t, size_t panel, size_t group, size_t half) {
+    const uint8_t *zeros = tare__grouped_zeros(t, panel) + group * GROUPED_OUTPUTS + half * LANES;
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)zeros));
+}
+
+INLINE __m256 scales_of(const grouped_tile *t, size_t panel, size_t group, size_t half) {
+    return _mm256_load_ps(tare__grouped_scales(t, panel) + group * GROUPED_OUTPUTS + half * LANES);
+}
+
+// --- codes ---
+
+INLINE __m256i quads(__m256i codes, __m256i x) {
+    return _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), _mm256_set1_epi16(1));
+}
+
+// 8 bits: low + 16 * high of each code; 4 bits: 4 inputs in the low halves, 4 in the high ones.
+INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x, size_t ins,
+                     __m256i *parts) {
+    const __m256i codes = _mm256_load_si256((const __m256i *)(const void *)line);
+    const __m256i mask = _mm256_set1_epi8(15);
+    const __m256i low = _mm256_and_si256(codes, mask);
+    const __m256i high = _mm256_and_si256(_mm256_srli_epi16(codes, 4), mask);
+    for (size_t r = 0; r < rows; r++) {
+        const __m256i first = broadcast_4(x + r * ins);
+        const __m256i second = bits == 4 ? broadcast_4(x + r * ins + 4) : first;
+        const __m256i of_low = quads(low, first), of_high = quads(high, second);
+        parts[r] = _mm256_add_epi32(
+            parts[r],
+            _mm256_add_epi32(of_low, bits == 4 ? of_high : _mm256_slli_epi32(of_high, 4)));
+    }
+}
+
+INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel, size_t half,
+                           const int bits, const size_t rows) {
+    const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
+    const int8_t *x = t->codes + first_row * ins;
+    const int32_t *code_sums = t->code_sums + first_row * t->groups;
+    const uint8_t *line = tare__grouped_lines(t, panel) + half * (GROUPED_LINE / 2);
+    __m256 sums[ROWS];
+    for (size_t r = 0; r < rows; r++) sums[r] = _mm256_setzero_ps();
+    for (size_t g = 0; g < t->groups; g++) {
+        __m256i parts[ROWS];
+        for (size_t r = 0; r < rows; r++) parts[r] = _mm256_setzero_si256();
+        for (size_t k = 0; k < t->group; k += line_inputs, line += GROUPED_LINE)
+            add_line(bits, rows, line, x + g * t->group + k, ins, parts);
+        const __m256 scales = scales_of(t, panel, g, half);
+        const __m256i zeros =
+            t->has_zeros ? zeros_of(t, panel, g, half) : _mm256_set1_epi32(1 << (bits - 1));
+        for (size_t r = 0; r < rows; r++) {
+            const __m256i less =
+                _mm256_mullo_epi32(zeros, _mm256_set1_epi32(code_sums[r * t->groups + g]));
+            sums[r] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(parts[r], less)), scales,
+                                      sums[r]);
+        }
+    }
+    for (size_t r = 0; r < rows; r++)
+        _mm256_storeu_ps(t->sums + ((first_row + r) * t->panel_count + panel) * GROUPED_OUTPUTS +
+                             half * LANES,
+                         sums[r]);
+}
+
+// --- floats ---
+
+// What the lanes have of the line's n-th input: code - zero point, exact.
+INLINE __m256 weight_at(int bits, __m256i line, size_t n, __m256 zeros) {
+    const int shift = (int)(bits == 8 || n < 4 ? 8 * n : 8 * (n - 4) + 4);
+    const __m256i code =
+        _mm256_and_si256(_mm256_srli_epi32(line, shift), _mm256_set1_epi32(bits == 4 ? 15 : 255));
+    return _mm256_sub_ps(_mm256_cvtepi32_ps(code), zeros);
+}
+
+// Several panels or several rows: their sums do not wait for each other.
+INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t first_panel,
+                            size_t half, const int bits, const size_t rows, const size_t panels) {
+    const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
+    const float *x = t->x + first_row * ins;
+    const uint8_t *lines[ROWS];
+    __m256 sums[ROWS], parts[ROWS], zeros[ROWS];
+    for (size_t p = 0; p < panels; p++)
+        lines[p] = tare__grouped_lines(t, first_panel + p) + half * (GROUPED_LINE / 2);
+    for (size_t i = 0; i < rows * panels; i++) sums[i] = _mm256_setzero_ps();
+    for (size_t g = 0; g < t->groups; g++) {
+        for (size_t i = 0; i < rows * panels; i++) parts[i] = _mm256_setzero_ps();
+        for (size_t p = 0; p < panels; p++)
+            zeros[p] = t->has_zeros ? _mm256_cvtepi32_ps(zeros_of(t, first_panel + p, g, half))
+                                    : _mm256_set1_ps((float)(1 << (bits - 1)));
+        for (size_t k = g * t->group; k < (g + 1) * t->group; k += line_inputs)
+            for (size_t p = 0; p < panels; p++) {
+                const __m256i line = _mm256_load_si256((const __m256i *)(const void *)lines[p]);
+                lines[p] += GROUPED_LINE;
+                for (size_t n = 0; n < line_inputs; n++) {
+                    const __m256 w = weight_at(bits, line, n, zeros[p]);
+                    for (size_t r = 0; r < rows; r++)
+                        parts[r * panels + p] = _mm256_fmadd_ps(_mm256_set1_ps(x[r * ins + k + n]),
+                                                                w, parts[r * panels + p]);
+                }
+            }
+        for (size_t p = 0; p < panels; p++) {
+            const __m256 scales = scales_of(t, first_panel + p, g, half);
+            for (size_t r = 0; r < rows; r++)
+                sums[r * panels + p] =
+                    _mm256_fmadd_ps(parts[r * panels + p], scales, sums[r * panels + p]);
+        }
+    }
+    for (size_t r = 0; r < rows; r++)
+        for (size_t p = 0; p < panels; p++)
+            _mm256_storeu_ps(
+                t->sums + ((first_row + r) * t->panel_count + first_panel + p) * GROUPED_OUTPUTS +
+                    half * LANES,
+                sums[r * panels + p]);
+}
+
+// --- forms ---
+
+#define FORM(bits)                                                                                 \
+    static void codes_##bits(const grouped_tile *t, size_t p, size_t half) {                       \
+        for (size_t r = 0, n; r < t->rows; r += n) {                                               \
+            n = t->rows - r >= 4 ? 4 : t->rows - r >= 2 ? 2 : 1;                                   \
+            if (n == 4) multiply_codes(t, r, p, half, bits, 4);                                    \
+            if (n == 2) multiply_codes(t, r, p, half, bits, 2);                                    \
+            if (n == 1) multiply_codes(t, r, p, half, bits, 1);                                    \
+        }                                                                                          \
+    }                                                                                              \
+    static void floats_##bits(const grouped_tile *t, size_t p, size_t half) {                      \
+        for (size_t r = 0, n; r < t->rows; r += n) {                                               \
+            n = t->rows - r >= 4 ? 4 : t->rows - r >= 2 ? 2 : 1;                                   \
+            if (n == 4) multiply_floats(t, r, p, half, bits, 4, 1);                                \
+            if (n == 2) multiply_floats(t, r, p, half, bits, 2, 1);                                \
+            if (n == 1) multiply_floats(t, r, p, half, bits, 1, 1);                                \
+        }                                                                                          \
+    }                                                                                              \
+    static void floats_of_row_##bits(const grouped_tile *t, size_t half) {                         \
+        multiply_floats(t, 0, 0, half, bits, 1, 4);                                                \
+    }
+FORM(4)
+FORM(8)
+#undef FORM
+
+void grouped_floats__avx2(const grouped_tile *t) {
+    const bool is_row = t->rows == 1 && t->panel_count == GROUPED_MOST_PANELS;
+    for (size_t half = 0; half < 2 && is_row; half++)
+        (t->bits == 4 ? floats_of_row_4 : floats_of_row_8)(t, half);
+    for (size_t p = 0; p < t->panel_count && !is_row; p++)
+        for (size_t half = 0; half < 2; half++) (t->bits == 4 ? floats_4 : floats_8)(t, p, half);
+}
+
+void grouped_codes__avx2(const grouped_tile *t) {
+    for (size_t p = 0; p < t->panel_count; p++)
+        for (size_t half = 0; half < 2; half++) (t->bits == 4 ? codes_4 : codes_8)(t, p, half);
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// build: -O3
+// Products with weights in groups, in registers of 16 outputs. A line of 4-bit codes takes 2 masks,
+// a shift and, for each row, 2 products whose other operand is broadcast from memory.
+#include <immintrin.h>
+#include <string.h>
+
+#include "runtime/kernels/grouped.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE __m512i broadcast_4(const int8_t *x) {
+    int32_t four;
+    memcpy(&four, x, sizeof four);
+    return _mm512_set1_epi32(four);
+}
+
+INLINE __m512i zeros_of(const grouped_tile *t, size_t panel, size_t group) {
+    const uint8_t *zeros = tare__grouped_zeros(t, panel) + group * GROUPED_OUTPUTS;
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)zeros));
+}
+
+INLINE __m512 scales_of(const grouped_tile *t, size_t panel, size_t group) {
+    return _mm512_load_ps(tare__grouped_scales(t, panel) + group * GROUPED_OUTPUTS);
+}
+
+// --- codes ---
+
+INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x, size_t ins,
+                     __m512i *parts) {
+    const __m512i codes = _mm512_load_si512(line), half = _mm512_set1_epi8(15);
+    const __m512i low = bits == 4 ? _mm512_and_si512(codes, half) : codes;
+    const __m512i high = _mm512_and_si512(_mm512_srli_epi16(codes, 4), half);
+    for (size_t r = 0; r < rows; r++) {
+        parts[r] = _mm512_dpbusd_epi32(parts[r], low, broadcast_4(x + r * ins));
+        if (bits == 4) parts[r] = _mm512_dpbusd_epi32(parts[r], high, broadcast_4(x + r * ins + 4));
+    }
+}
+
+INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel, const int bits,
+                           const bool has_zeros, const size_t rows) {
+    const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
+    const int8_t *x = t->codes + first_row * ins;
+    const int32_t *code_sums = t->code_sums + first_row * t->groups;
+    const uint8_t *line = tare__grouped_lines(t, panel);
+    __m512 sums[GROUPED_MOST_ROWS];
+    for (size_t r = 0; r < rows; r++) sums[r] = _mm512_setzero_ps();
+    for (size_t g = 0; g < t->groups; g++) {
+        __m512i parts[GROUPED_MOST_ROWS];
+        for (size_t r = 0; r < rows; r++)
+            parts[r] = has_zeros
+                           ? _mm512_setzero_si512()
+                           : _mm512_set1_epi32(-code_sums[r * t->groups + g] * (1 << (bits - 1)));
+        for (size_t k = 0; k < t->group; k += line_inputs, line += GROUPED_LINE)
+            add_line(bits, rows, line, x + g * t->group + k, ins, parts);
+        const __m512 scales = scales_of(t, panel, g);
+        for (size_t r = 0; r < rows; r++) {
+            if (has_zeros)
+                parts[r] = _mm512_sub_epi32(
+                    parts[r], _mm512_mullo_epi32(zeros_of(t, panel, g),
+                                                 _mm512_set1_epi32(code_sums[r * t->groups + g])));
+            sums[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(parts[r]), scales, sums[r]);
+        }
+    }
+    for (size_t r = 0; r < rows; r++)
+        _mm512_storeu_ps(t->sums + ((first_row + r) * t->panel_count + panel) * GROUPED_OUTPUTS,
+                         sums[r]);
+}
+
+// --- floats ---
+
+// What a panel's lanes have of the line's n-th input: code - zero point, exact.
+INLINE __m512 weight_at(int bits, bool has_zeros, __m512i line, size_t n, __m512 table,
+                        __m512 zeros) {
+    if (bits == 4) {
+        const unsigned shift = (unsigned)(n < 4 ? 8 * n : 8 * (n - 4) + 4);
+        const __m512 code = _mm512_permutexvar_ps(_mm512_srli_epi32(line, shift), table);
+        return has_zeros ? _mm512_sub_ps(code, zeros) : code;
+    }
+    const __m512i code =
+        _mm512_and_si512(_mm512_srli_epi32(line, (unsigned)(8 * n)), _mm512_set1_epi32(255));
+    return _mm512_sub_ps(_mm512_cvtepi32_ps(code), zeros);
+}
+
+INLINE __m512 table_of(bool has_zeros) {
+    const __m512i codes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(codes, _mm512_set1_epi32(has_zeros ? 0 : 8)));
+}
+
+// Several panels or several rows: their sums do not wait for each other.
+INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t first_panel,
+                            const int bits, const bool has_zeros, const size_t rows,
+                            const size_t panels) {
+    const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
+    const float *x = t->x + first_row * ins;
+    const __m512 table = table_of(has_zeros);
+    const uint8_t *lines[GROUPED_MOST_PANELS];
+    __m512 sums[GROUPED_MOST_ROWS], parts[GROUPED_MOST_ROWS], zeros[GROUPED_MOST_PANELS];
+    for (size_t p = 0; p < panels; p++) lines[p] = tare__grouped_lines(t, first_panel + p);
+    for (size_t i = 0; i < rows * panels; i++) sums[i] = _mm512_setzero_ps();
+    for (size_t g = 0; g < t->groups; g++) {
+        for (size_t i = 0; i < rows * panels; i++) parts[i] = _mm512_setzero_ps();
+        for (size_t p = 0; p < panels; p++)
+            zeros[p] = has_zeros ? _mm512_cvtepi32_ps(zeros_of(t, first_panel + p, g))
+                                 : _mm512_set1_ps(128);
+        for (size_t k = g * t->group; k < (g + 1) * t->group; k += line_inputs)
+            for (size_t p = 0; p < panels; p++) {
+                const __m512i line = _mm512_load_si512(lines[p]);
+                lines[p] += GROUPED_LINE;
+                for (size_t n = 0; n < line_inputs; n++) {
+                    const __m512 w = weight_at(bits, has_zeros, line, n, table, zeros[p]);
+                    for (size_t r = 0; r < rows; r++)
+                        parts[r * panels + p] = _mm512_fmadd_ps(_mm512_set1_ps(x[r * ins + k + n]),
+                                                                w, parts[r * panels + p]);
+                }
+            }
+        for (size_t p = 0; p < panels; p++) {
+            const __m512 scales = scales_of(t, first_panel + p, g);
+            for (size_t r = 0; r < rows; r++)
+                sums[r * panels + p] =
+                    _mm512_fmadd_ps(parts[r * panels + p], scales, sums[r * panels + p]);
+        }
+    }
+    for (size_t r = 0; r < rows; r++)
+        for (size_t p = 0; p < panels; p++)
+            _mm512_storeu_ps(t->sums + ((first_row + r) * t->panel_count + first_panel + p) *
+                                           GROUPED_OUTPUTS,
+                             sums[r * panels + p]);
+}
+
+// --- forms ---
+
+#define ROWS_AT_ONCE(left) ((left) >= 8 ? 8 : (left) >= 4 ? 4 : (left) >= 2 ? 2 : 1)
+
+#define FORM(bits, zeros)                                                                          \
+    static void codes_##bits##_##zeros(const grouped_tile *t) {                                    \
+        for (size_t p = 0; p < t->panel_count; p++)                                                \
+            for (size_t r = 0, n; r < t->rows; r += n) {                                           \
+                n = ROWS_AT_ONCE(t->rows - r);                                                     \
+                if (n == 8) multiply_codes(t, r, p, bits, zeros, 8);                               \
+                if (n == 4) multiply_codes(t, r, p, bits, zeros, 4);                               \
+                if (n == 2) multiply_codes(t, r, p, bits, zeros, 2);                               \
+                if (n == 1) multiply_codes(t, r, p, bits, zeros, 1);                               \
+            }                                                                                      \
+    }                                                                                              \
+    static void floats_##bits##_##zeros(const grouped_tile *t) {                                   \
+        if (t->rows == 1 && t->panel_count == 4) {                                                 \
+            multiply_floats(t, 0, 0, bits, zeros, 1, 4);                                           \
+            return;                                                                                \
+        }                                                                                          \
+        for (size_t p = 0; p < t->panel_count; p++)                                                \
+            for (size_t r = 0, n; r < t->rows; r += n) {                                           \
+                n = ROWS_AT_ONCE(t->rows - r);                                                     \
+                if (n == 8) multiply_floats(t, r, p, bits, zeros, 8, 1);                           \
+                if (n == 4) multiply_floats(t, r, p, bits, zeros, 4, 1);                           \
+                if (n == 2) multiply_floats(t, r, p, bits, zeros, 2, 1);                           \
+                if (n == 1) multiply_floats(t, r, p, bits, zeros, 1, 1);                           \
+            }                                                                                      \
+    }
+FORM(4, false)
+FORM(4, true)
+FORM(8, false)
+FORM(8, true)
+#undef FORM
+
+void grouped_floats__avx512vnni(const grouped_tile *t) {
+    if (t->bits == 4)
+        (t->has_zeros ? floats_4_true : floats_4_false)(t);
+    else
+        (t->has_zeros ? floats_8_true : floats_8_false)(t);
+}
+
+void grouped_codes__avx512vnni(const grouped_tile *t) {
+    if (t->bits == 4)
+        (t->has_zeros ? codes_4_true : codes_4_false)(t);
+    else
+        (t->has_zeros ? codes_8_true : codes_8_false)(t);
+}

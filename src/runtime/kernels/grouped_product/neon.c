@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// build: -O3
+// Products with weights in groups, in registers of 4 outputs: a panel is four of them. Bytes are
+// multiplied as signed ones: 8-bit codes as code - 128, which sums of the inputs make good.
+#include <arm_neon.h>
+#include <string.h>
+
+#include "runtime/kernels/grouped.h"
+
+#define INLINE static inline __attribute__((always_inline))
+enum { LANES = 4, QUARTERS = 4, ROWS = 4 };
+
+INLINE int8x16_t broadcast_4(const int8_t *x) {
+    int32_t four;
+    memcpy(&four, x, sizeof four);
+    return vreinterpretq_s8_s32(vdupq_n_s32(four));
+}
+
+INLINE int32x4_t zeros_of(const grouped_tile *t, size_t panel, size_t group, size_t quarter) {
+    const uint8_t *zeros =
+        tare__grouped_zeros(t, panel) + group * GROUPED_OUTPUTS + quarter * LANES;
+    int32_t of_lanes[LANES];
+    if (!t->has_zeros) return vdupq_n_s32(1 << (t->bits - 1));
+    for (int i = 0; i < LANES; i++) of_lanes[i] = zeros[i];
+    return vld1q_s32(of_lanes);
+}
+
+INLINE float32x4_t scales_of(const grouped_tile *t, size_t panel, size_t group, size_t quarter) {
+    return vld1q_f32(tare__grouped_scales(t, panel) + group * GROUPED_OUTPUTS + quarter * LANES);
+}
+
+// --- codes ---
+
+// Sums of the 4 products of each lane.
+INLINE int32x4_t quads(int8x16_t codes, int8x16_t x) {
+    const int16x8_t low = vmull_s8(vget_low_s8(codes), vget_low_s8(x));
+    const int16x8_t high = vmull_s8(vget_high_s8(codes), vget_high_s8(x));
+    return vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
+}
+
+INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x, size_t ins,
+                     int32x4_t *parts) {
+    const uint8x16_t codes = vld1q_u8(line);
+    const int8x16_t low = vreinterpretq_s8_u8(bits == 4 ? vandq_u8(codes, vdupq_n_u8(15))
+                                                        : veorq_u8(codes, vdupq_n_u8(128)));
+    const int8x16_t high = vreinterpretq_s8_u8(vshrq_n_u8(codes, 4));
+    for (size_t r = 0; r < rows; r++) {
+        parts[r] = vaddq_s32(parts[r], quads(low, broadcast_4(x + r * ins)));
+        if (bits == 4) parts[r] = vaddq_s32(parts[r], quads(high, broadcast_4(x + r * ins + 4)));
+    }
+}
+
+INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel, size_t quarter,
+                           const int bits, const size_t rows) {
+    const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
+    const int8_t *x = t->codes + first_row * ins;
+    const int32_t *code_sums = t->code_sums + first_row * t->groups;
+    const uint8_t *line = tare__grouped_lines(t, panel) + quarter * (GROUPED_LINE / QUARTERS);
+    float32x4_t sums[ROWS];
+    for (size_t r = 0; r < rows; r++) sums[r] = vdupq_n_f32(0);
+    for (size_t g = 0; g < t->groups; g++) {
+        int32x4_t parts[ROWS];
+        for (size_t r = 0; r < rows; r++) parts[r] = vdupq_n_s32(0);
+        for (size_t k = 0; k < t->group; k += line_inputs, line += GROUPED_LINE)
+            add_line(bits, rows, line, x + g * t->group + k, ins, parts);
+        const float32x4_t scales = scales_of(t, panel, g, quarter);
+        const int32x4_t zeros =
+            vsubq_s32(zeros_of(t, panel, g, quarter), vdupq_n_s32(bits == 8 ? 128 : 0));
+        for (size_t r = 0; r < rows; r++) {
+            const int32x4_t part =
+                vmlsq_s32(parts[r], zeros, vdupq_n_s32(code_sums[r * t->groups + g]));
+            sums[r] = vfmaq_f32(sums[r], vcvtq_f32_s32(part), scales);
+        }
+    }
+    for (size_t r = 0; r < rows; r++)
+        vst1q_f32(t->sums + ((first_row + r) * t->panel_count + panel) * GROUPED_OUTPUTS +
+                      quarter * LANES,
+                  sums[r]);
+}
+
+// --- floats ---
+
+// What the lanes have of the line's n-th input: code - zero point, exact.
+INLINE float32x4_t weight_at(int bits, uint32x4_t line, size_t n, float32x4_t zeros) {
+    const int shift = (int)(bits == 8 || n < 4 ? 8 * n : 8 * (n - 4) + 4);
+    const uint32x4_t code =
+        vandq_u32(vshlq_u32(line, vdupq_n_s32(-shift)), vdupq_n_u32(bits == 4 ? 15 : 255));
+    return vsubq_f32(vcvtq_f32_u32(code), zeros);
+}
+
+INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t first_panel,
+                            size_t quarter, const int bits, const size_t rows,
+                            const size_t panels) {
+    const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
+    const float *x = t->x + first_row * ins;
+    const uint8_t *lines[ROWS];
+    float32x4_t sums[ROWS], parts[ROWS], zeros[ROWS];
+    for (size_t p = 0; p < panels; p++)
+        lines[p] = tare__grouped_lines(t, first_panel + p) + quarter * (GROUPED_LINE / QUARTERS);
+    for (size_t i = 0; i < rows * panels; i++) sums[i] = vdupq_n_f32(0);
+    for (size_t g = 0; g < t->groups; g++) {
+        for (size_t i = 0; i < rows * panels; i++) parts[i] = vdupq_n_f32(0);
+        for (size_t p = 0; p < panels; p++)
+            zeros[p] = vcvtq_f32_s32(zeros_of(t, first_panel + p, g, quarter));
+        for (size_t k = g * t->group; k < (g + 1) * t->group; k += line_inputs)
+            for (size_t p = 0; p < panels; p++) {
+                const uint32x4_t line = vreinterpretq_u32_u8(vld1q_u8(lines[p]));
+                lines[p] += GROUPED_LINE;
+                for (size_t n = 0; n < line_inputs; n++) {
+                    const float32x4_t w = weight_at(bits, line, n, zeros[p]);
+                    for (size_t r = 0; r < rows; r++)
+                        parts[r * panels + p] =
+                            vfmaq_f32(parts[r * panels + p], vdupq_n_f32(x[r * ins + k + n]), w);
+                }
+            }
+        for (size_t p = 0; p < panels; p++) {
+            const float32x4_t scales = scales_of(t, first_panel + p, g, quarter);
+            for (size_t r = 0; r < rows; r++)
+                sums[r * panels + p] =
+                    vfmaq_f32(sums[r * panels + p], parts[r * panels + p], scales);
+        }
+    }
+    for (size_t r = 0; r < rows; r++)
+        for (size_t p = 0; p < panels; p++)
+            vst1q_f32(t->sums +
+                          ((first_row + r) * t->panel_count + first_panel + p) * GROUPED_OUTPUTS +
+                          quarter * LANES,
+                      sums[r * panels + p]);
+}
+
+// --- forms ---
+
+#define FORM(bits)                                                                                 \
+    static void codes_##bits(const grouped_tile *t, size_t p, size_t quarter) {                    \
+        for (size_t r = 0, n; r < t->rows; r += n) {                                               \
+            n = t->rows - r >= 4 ? 4 : t->rows - r >= 2 ? 2 : 1;                                   \
+            if (n == 4) multiply_codes(t, r, p, quarter, bits, 4);                                 \
+            if (n == 2) multiply_codes(t, r, p, quarter, bits, 2);                                 \
+            if (n == 1) multiply_codes(t, r, p, quarter, bits, 1);                                 \
+        }                                                                                          \
+    }                                                                                              \
+    static void floats_##bits(const grouped_tile *t, size_t p, size_t quarter) {                   \
+        for (size_t r = 0, n; r < t->rows; r += n) {                                               \
+            n = t->rows - r >= 4 ? 4 : t->rows - r >= 2 ? 2 : 1;                                   \
+            if (n == 4) multiply_floats(t, r, p, quarter, bits, 4, 1);                             \
+            if (n == 2) multiply_floats(t, r, p, quarter, bits, 2, 1);                             \
+            if (n == 1) multiply_floats(t, r, p, quarter, bits, 1, 1);                             \
+        }                                                                                          \
+    }                                                                                              \
+    static void floats_of_row_##bits(const grouped_tile *t, size_t quarter) {                      \
+        multiply_floats(t, 0, 0, quarter, bits, 1, 4);                                             \
+    }
+FORM(4)
+FORM(8)
+#undef FORM
+
+void grouped_floats__neon(const grouped_tile *t) {
+    const bool is_row = t->rows == 1 && t->panel_count == GROUPED_MOST_PANELS;
+    for (size_t quarter = 0; quarter < QUARTERS && is_row; quarter++)
+        (t->bits == 4 ? floats_of_row_4 : floats_of_row_8)(t, quarter);
+    for (size_t p = 0; p < t->panel_count && !is_row; p++)
+        for (size_t quarter = 0; quarter < QUARTERS; quarter++)
+            (t->bits == 4 ? floats_4 : floats_8)(t, p, quarter);
+}
+
+void grouped_codes__neon(const grouped_tile *t) {
+    for (size_t p = 0; p < t->panel_count; p++)
+        for (size_t quarter = 0; quarter < QUARTERS; quarter++)
+            (t->bits == 4 ? codes_4 : codes_8)(t, p, quarter);
+}
