@@ -152,6 +152,7 @@ cat >"$work/mapping.json" <<'EOF'
   ["d", {"activation": {"class": "MovingAveragePerChannelMinMaxObserver", "kwargs": {}}}],
   ["e", {"activation": {"class": "HistogramObserver", "kwargs": {"bins": 256}}}],
   ["f", {"activation": {"class": "tare.MergeableHistogramObserver", "kwargs": {}}}],
+  ["o", {"activation": {"class": "tare.PerGroupMinMaxObserver", "kwargs": {}}}],
   ["g", {"activation": {"class": "FixedQParamsObserver", "kwargs": {"scale": 1, "zero_point": 0}}}],
   ["h", {"activation": {"class": "PlaceholderObserver", "kwargs": {}}}],
   ["i", {"activation": {"class": "NoopObserver", "kwargs": {}}}],

@@ -19,14 +19,6 @@ bool tare__grouped_layer_suits(const grouped_weights *w) {
 
 // --- packing ---
 
-static size_t scale_bytes(const grouped_weights *w) {
-    return (size_t)w->groups * GROUPED_OUTPUTS * sizeof(float);
-}
-
-static size_t zero_bytes(const grouped_weights *w) {
-    return tare__grouped_zero_bytes((size_t)w->groups, w->zero_point != NULL);
-}
-
 // 4 codes: of inputs k to k + 3, and of 4 bits k + 4 to k + 7.
 static void pack_quad(const grouped_weights *w, int64_t output, int64_t k, uint8_t *to) {
     const uint8_t *codes = w->codes->data;
@@ -41,20 +33,29 @@ static void pack_quad(const grouped_weights *w, int64_t output, int64_t k, uint8
     }
 }
 
+static void pack_group(const grouped_weights *w, int64_t first, int64_t outputs, int64_t group,
+                       uint8_t *to) {
+    const int64_t inputs = (int64_t)tare__grouped_line_inputs(w->bits);
+    const bool has_zeros = w->zero_point != NULL;
+    uint8_t *line = to + tare__grouped_head_bytes(has_zeros);
+    for (int64_t o = 0; o < outputs; o++) {
+        const int64_t at = (first + o) * w->groups + group;
+        ((float *)(void *)to)[o] = tare__f32(w->scale)[at];
+        if (has_zeros) to[GROUPED_SCALE_BYTES + o] = ((const uint8_t *)w->zero_point->data)[at];
+    }
+    for (int64_t k = group * w->group; k < (group + 1) * w->group;
+         k += inputs, line += GROUPED_LINE)
+        for (int64_t o = 0; o < outputs; o++) pack_quad(w, first + o, k, line + o * 4);
+}
+
+static size_t group_bytes(const grouped_weights *w) {
+    return tare__grouped_bytes((size_t)w->group, w->bits, w->zero_point != NULL);
+}
+
 static void pack_panel(const grouped_weights *w, int64_t first, uint8_t *panel) {
     const int64_t outputs = (int64_t)tare__part_of((size_t)w->outs, (size_t)first, GROUPED_OUTPUTS);
-    const int64_t inputs = (int64_t)tare__grouped_line_inputs(w->bits);
-    float *scales = (float *)(void *)panel;
-    uint8_t *zeros = panel + scale_bytes(w), *line = zeros + zero_bytes(w);
-    for (int64_t g = 0; g < w->groups; g++)
-        for (int64_t o = 0; o < outputs; o++) {
-            const int64_t at = (first + o) * w->groups + g;
-            scales[g * GROUPED_OUTPUTS + o] = tare__f32(w->scale)[at];
-            if (w->zero_point != NULL)
-                zeros[g * GROUPED_OUTPUTS + o] = ((const uint8_t *)w->zero_point->data)[at];
-        }
-    for (int64_t k = 0; k < w->ins; k += inputs, line += GROUPED_LINE)
-        for (int64_t o = 0; o < outputs; o++) pack_quad(w, first + o, k, line + o * 4);
+    for (int64_t g = 0; g < w->groups; g++, panel += group_bytes(w))
+        pack_group(w, first, outputs, g, panel);
 }
 
 static tare_status pack_all(void *user, uint32_t *words, int32_t *sums, tare_error *err) {
@@ -78,12 +79,9 @@ static derived_key key_of(const grouped_weights *w) {
 }
 
 static bool size_of(const grouped_weights *w, grouped_layer *out, packed_size *size) {
-    const size_t lines = (size_t)w->ins / tare__grouped_line_inputs(w->bits);
-    size_t bytes;
     out->panel_count = tare__ceil_div((size_t)w->outs, GROUPED_OUTPUTS);
-    if (!tare__mul_size(lines, GROUPED_LINE, &bytes) ||
-        !tare__add_size(bytes, scale_bytes(w) + zero_bytes(w), &out->panel_bytes))
-        return false;
+    if (!tare__mul_size((size_t)w->groups, group_bytes(w), &out->panel_bytes)) return false;
+    out->panel_bytes = tare__round_up(out->panel_bytes, GROUPED_LINE);
     return tare__packed_size_of(out->panel_count, out->panel_bytes / sizeof(uint32_t), 0, size);
 }
 

@@ -13,12 +13,13 @@
 #include "runtime/kernels/isa.h"
 
 /// Outputs of a panel, and how many inputs a line of 64 bytes has of each: 4 of 8 bits, 8 of 4.
-/// A panel is
-///   float scales[groups][16]
-///   uint8 zero points[groups][16], with zeros up to a whole line; not there without zero points
-///   codes[ins * bits / 32][16 outputs][4 bytes]: byte j has input j of its line; of 4 bits input j
-///   in its low half and input j + 4 in the high one
-/// and begins at a line. Outputs that are not there have scale 0.
+/// A panel has for each group
+///   float scales[16]
+///   uint8 zero points[16]; not there without zero points
+///   codes[lines][16 outputs][4 bytes]: byte j has input j of its line; of 4 bits input j in its
+///   low half and input j + 4 in the high one
+/// one after the other, for what is read in one stream comes as fast as memory gives it. It begins
+/// at a line of the cache. Outputs that are not there have scale 0.
 enum { GROUPED_OUTPUTS = 16, GROUPED_LINE = 64, GROUPED_MOST_PANELS = 4, GROUPED_MOST_ROWS = 8 };
 
 static inline size_t tare__grouped_line_inputs(int bits) {
@@ -52,19 +53,23 @@ extern const grouped_kernels tare__grouped_kernels[];
 extern const size_t tare__grouped_kernel_count;
 const grouped_kernels *tare__grouped_kernels_choose(isa_level isa);
 
-/// Parts of a panel.
-static inline const float *tare__grouped_scales(const grouped_tile *t, size_t panel) {
-    return (const float *)(const void *)(t->panels + panel * t->panel_bytes);
+/// Parts of a group, which begins with its scales.
+enum { GROUPED_SCALE_BYTES = GROUPED_OUTPUTS * sizeof(float) };
+static inline size_t tare__grouped_head_bytes(bool has_zeros) {
+    return GROUPED_SCALE_BYTES + (has_zeros ? GROUPED_OUTPUTS : 0);
 }
-static inline size_t tare__grouped_zero_bytes(size_t groups, bool has_zeros) {
-    const size_t bytes = has_zeros ? groups * GROUPED_OUTPUTS : 0;
-    return (bytes + GROUPED_LINE - 1) / GROUPED_LINE * GROUPED_LINE;
+static inline size_t tare__grouped_bytes(size_t group, int bits, bool has_zeros) {
+    return tare__grouped_head_bytes(has_zeros) +
+           group / tare__grouped_line_inputs(bits) * GROUPED_LINE;
 }
-static inline const uint8_t *tare__grouped_zeros(const grouped_tile *t, size_t panel) {
-    return t->panels + panel * t->panel_bytes + t->groups * GROUPED_OUTPUTS * sizeof(float);
+static inline const float *tare__grouped_scales(const uint8_t *group) {
+    return (const float *)(const void *)group;
 }
-static inline const uint8_t *tare__grouped_lines(const grouped_tile *t, size_t panel) {
-    return tare__grouped_zeros(t, panel) + tare__grouped_zero_bytes(t->groups, t->has_zeros);
+static inline const uint8_t *tare__grouped_zeros(const uint8_t *group) {
+    return group + GROUPED_SCALE_BYTES;
+}
+static inline const uint8_t *tare__grouped_panel(const grouped_tile *t, size_t panel) {
+    return t->panels + panel * t->panel_bytes;
 }
 
 #define KERNEL(suffix, level, most_rows)                                                           \

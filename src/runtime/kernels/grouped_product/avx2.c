@@ -17,13 +17,13 @@ INLINE __m256i broadcast_4(const int8_t *x) {
     return _mm256_set1_epi32(four);
 }
 
-INLINE __m256i zeros_of(const grouped_tile *t, size_t panel, size_t group, size_t half) {
-    const uint8_t *zeros = tare__grouped_zeros(t, panel) + group * GROUPED_OUTPUTS + half * LANES;
+INLINE __m256i zeros_of(const uint8_t *group, size_t half) {
+    const uint8_t *zeros = tare__grouped_zeros(group) + half * LANES;
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)zeros));
 }
 
-INLINE __m256 scales_of(const grouped_tile *t, size_t panel, size_t group, size_t half) {
-    return _mm256_load_ps(tare__grouped_scales(t, panel) + group * GROUPED_OUTPUTS + half * LANES);
+INLINE __m256 scales_of(const uint8_t *group, size_t half) {
+    return _mm256_loadu_ps(tare__grouped_scales(group) + half * LANES);
 }
 
 // --- codes ---
@@ -35,7 +35,7 @@ INLINE __m256i quads(__m256i codes, __m256i x) {
 // 8 bits: low + 16 * high of each code; 4 bits: 4 inputs in the low halves, 4 in the high ones.
 INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x, size_t ins,
                      __m256i *parts) {
-    const __m256i codes = _mm256_load_si256((const __m256i *)(const void *)line);
+    const __m256i codes = _mm256_loadu_si256((const __m256i *)(const void *)line);
     const __m256i mask = _mm256_set1_epi8(15);
     const __m256i low = _mm256_and_si256(codes, mask);
     const __m256i high = _mm256_and_si256(_mm256_srli_epi16(codes, 4), mask);
@@ -54,17 +54,20 @@ INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
     const int8_t *x = t->codes + first_row * ins;
     const int32_t *code_sums = t->code_sums + first_row * t->groups;
-    const uint8_t *line = tare__grouped_lines(t, panel) + half * (GROUPED_LINE / 2);
+    const uint8_t *line = tare__grouped_panel(t, panel);
     __m256 sums[ROWS];
     for (size_t r = 0; r < rows; r++) sums[r] = _mm256_setzero_ps();
     for (size_t g = 0; g < t->groups; g++) {
         __m256i parts[ROWS];
+        const uint8_t *head = line;
+        line += tare__grouped_head_bytes(t->has_zeros);
         for (size_t r = 0; r < rows; r++) parts[r] = _mm256_setzero_si256();
         for (size_t k = 0; k < t->group; k += line_inputs, line += GROUPED_LINE)
-            add_line(bits, rows, line, x + g * t->group + k, ins, parts);
-        const __m256 scales = scales_of(t, panel, g, half);
+            add_line(bits, rows, line + half * (GROUPED_LINE / 2), x + g * t->group + k, ins,
+                     parts);
+        const __m256 scales = scales_of(head, half);
         const __m256i zeros =
-            t->has_zeros ? zeros_of(t, panel, g, half) : _mm256_set1_epi32(1 << (bits - 1));
+            t->has_zeros ? zeros_of(head, half) : _mm256_set1_epi32(1 << (bits - 1));
         for (size_t r = 0; r < rows; r++) {
             const __m256i less =
                 _mm256_mullo_epi32(zeros, _mm256_set1_epi32(code_sums[r * t->groups + g]));
@@ -93,19 +96,22 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
                             size_t half, const int bits, const size_t rows, const size_t panels) {
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
     const float *x = t->x + first_row * ins;
-    const uint8_t *lines[ROWS];
+    const uint8_t *lines[ROWS], *heads[ROWS];
     __m256 sums[ROWS], parts[ROWS], zeros[ROWS];
-    for (size_t p = 0; p < panels; p++)
-        lines[p] = tare__grouped_lines(t, first_panel + p) + half * (GROUPED_LINE / 2);
+    for (size_t p = 0; p < panels; p++) lines[p] = tare__grouped_panel(t, first_panel + p);
     for (size_t i = 0; i < rows * panels; i++) sums[i] = _mm256_setzero_ps();
     for (size_t g = 0; g < t->groups; g++) {
         for (size_t i = 0; i < rows * panels; i++) parts[i] = _mm256_setzero_ps();
-        for (size_t p = 0; p < panels; p++)
-            zeros[p] = t->has_zeros ? _mm256_cvtepi32_ps(zeros_of(t, first_panel + p, g, half))
+        for (size_t p = 0; p < panels; p++) {
+            heads[p] = lines[p];
+            lines[p] += tare__grouped_head_bytes(t->has_zeros);
+            zeros[p] = t->has_zeros ? _mm256_cvtepi32_ps(zeros_of(heads[p], half))
                                     : _mm256_set1_ps((float)(1 << (bits - 1)));
+        }
         for (size_t k = g * t->group; k < (g + 1) * t->group; k += line_inputs)
             for (size_t p = 0; p < panels; p++) {
-                const __m256i line = _mm256_load_si256((const __m256i *)(const void *)lines[p]);
+                const __m256i line = _mm256_loadu_si256(
+                    (const __m256i *)(const void *)(lines[p] + half * (GROUPED_LINE / 2)));
                 lines[p] += GROUPED_LINE;
                 for (size_t n = 0; n < line_inputs; n++) {
                     const __m256 w = weight_at(bits, line, n, zeros[p]);
@@ -115,7 +121,7 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
                 }
             }
         for (size_t p = 0; p < panels; p++) {
-            const __m256 scales = scales_of(t, first_panel + p, g, half);
+            const __m256 scales = scales_of(heads[p], half);
             for (size_t r = 0; r < rows; r++)
                 sums[r * panels + p] =
                     _mm256_fmadd_ps(parts[r * panels + p], scales, sums[r * panels + p]);

@@ -15,20 +15,20 @@ INLINE __m512i broadcast_4(const int8_t *x) {
     return _mm512_set1_epi32(four);
 }
 
-INLINE __m512i zeros_of(const grouped_tile *t, size_t panel, size_t group) {
-    const uint8_t *zeros = tare__grouped_zeros(t, panel) + group * GROUPED_OUTPUTS;
+INLINE __m512i zeros_of(const uint8_t *group) {
+    const uint8_t *zeros = tare__grouped_zeros(group);
     return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)zeros));
 }
 
-INLINE __m512 scales_of(const grouped_tile *t, size_t panel, size_t group) {
-    return _mm512_load_ps(tare__grouped_scales(t, panel) + group * GROUPED_OUTPUTS);
+INLINE __m512 scales_of(const uint8_t *group) {
+    return _mm512_loadu_ps(tare__grouped_scales(group));
 }
 
 // --- codes ---
 
 INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x, size_t ins,
                      __m512i *parts) {
-    const __m512i codes = _mm512_load_si512(line), half = _mm512_set1_epi8(15);
+    const __m512i codes = _mm512_loadu_si512(line), half = _mm512_set1_epi8(15);
     const __m512i low = bits == 4 ? _mm512_and_si512(codes, half) : codes;
     const __m512i high = _mm512_and_si512(_mm512_srli_epi16(codes, 4), half);
     for (size_t r = 0; r < rows; r++) {
@@ -42,22 +42,24 @@ INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
     const int8_t *x = t->codes + first_row * ins;
     const int32_t *code_sums = t->code_sums + first_row * t->groups;
-    const uint8_t *line = tare__grouped_lines(t, panel);
+    const uint8_t *line = tare__grouped_panel(t, panel);
     __m512 sums[GROUPED_MOST_ROWS];
     for (size_t r = 0; r < rows; r++) sums[r] = _mm512_setzero_ps();
     for (size_t g = 0; g < t->groups; g++) {
         __m512i parts[GROUPED_MOST_ROWS];
+        const uint8_t *head = line;
+        line += tare__grouped_head_bytes(has_zeros);
         for (size_t r = 0; r < rows; r++)
             parts[r] = has_zeros
                            ? _mm512_setzero_si512()
                            : _mm512_set1_epi32(-code_sums[r * t->groups + g] * (1 << (bits - 1)));
         for (size_t k = 0; k < t->group; k += line_inputs, line += GROUPED_LINE)
             add_line(bits, rows, line, x + g * t->group + k, ins, parts);
-        const __m512 scales = scales_of(t, panel, g);
+        const __m512 scales = scales_of(head);
         for (size_t r = 0; r < rows; r++) {
             if (has_zeros)
                 parts[r] = _mm512_sub_epi32(
-                    parts[r], _mm512_mullo_epi32(zeros_of(t, panel, g),
+                    parts[r], _mm512_mullo_epi32(zeros_of(head),
                                                  _mm512_set1_epi32(code_sums[r * t->groups + g])));
             sums[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(parts[r]), scales, sums[r]);
         }
@@ -94,18 +96,20 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
     const float *x = t->x + first_row * ins;
     const __m512 table = table_of(has_zeros);
-    const uint8_t *lines[GROUPED_MOST_PANELS];
+    const uint8_t *lines[GROUPED_MOST_PANELS], *heads[GROUPED_MOST_PANELS];
     __m512 sums[GROUPED_MOST_ROWS], parts[GROUPED_MOST_ROWS], zeros[GROUPED_MOST_PANELS];
-    for (size_t p = 0; p < panels; p++) lines[p] = tare__grouped_lines(t, first_panel + p);
+    for (size_t p = 0; p < panels; p++) lines[p] = tare__grouped_panel(t, first_panel + p);
     for (size_t i = 0; i < rows * panels; i++) sums[i] = _mm512_setzero_ps();
     for (size_t g = 0; g < t->groups; g++) {
         for (size_t i = 0; i < rows * panels; i++) parts[i] = _mm512_setzero_ps();
-        for (size_t p = 0; p < panels; p++)
-            zeros[p] = has_zeros ? _mm512_cvtepi32_ps(zeros_of(t, first_panel + p, g))
-                                 : _mm512_set1_ps(128);
+        for (size_t p = 0; p < panels; p++) {
+            heads[p] = lines[p];
+            lines[p] += tare__grouped_head_bytes(has_zeros);
+            zeros[p] = has_zeros ? _mm512_cvtepi32_ps(zeros_of(heads[p])) : _mm512_set1_ps(128);
+        }
         for (size_t k = g * t->group; k < (g + 1) * t->group; k += line_inputs)
             for (size_t p = 0; p < panels; p++) {
-                const __m512i line = _mm512_load_si512(lines[p]);
+                const __m512i line = _mm512_loadu_si512(lines[p]);
                 lines[p] += GROUPED_LINE;
                 for (size_t n = 0; n < line_inputs; n++) {
                     const __m512 w = weight_at(bits, has_zeros, line, n, table, zeros[p]);
@@ -115,7 +119,7 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
                 }
             }
         for (size_t p = 0; p < panels; p++) {
-            const __m512 scales = scales_of(t, first_panel + p, g);
+            const __m512 scales = scales_of(heads[p]);
             for (size_t r = 0; r < rows; r++)
                 sums[r * panels + p] =
                     _mm512_fmadd_ps(parts[r * panels + p], scales, sums[r * panels + p]);

@@ -16,17 +16,16 @@ INLINE int8x16_t broadcast_4(const int8_t *x) {
     return vreinterpretq_s8_s32(vdupq_n_s32(four));
 }
 
-INLINE int32x4_t zeros_of(const grouped_tile *t, size_t panel, size_t group, size_t quarter) {
-    const uint8_t *zeros =
-        tare__grouped_zeros(t, panel) + group * GROUPED_OUTPUTS + quarter * LANES;
+INLINE int32x4_t zeros_of(const grouped_tile *t, const uint8_t *group, size_t quarter) {
+    const uint8_t *zeros = tare__grouped_zeros(group) + quarter * LANES;
     int32_t of_lanes[LANES];
     if (!t->has_zeros) return vdupq_n_s32(1 << (t->bits - 1));
     for (int i = 0; i < LANES; i++) of_lanes[i] = zeros[i];
     return vld1q_s32(of_lanes);
 }
 
-INLINE float32x4_t scales_of(const grouped_tile *t, size_t panel, size_t group, size_t quarter) {
-    return vld1q_f32(tare__grouped_scales(t, panel) + group * GROUPED_OUTPUTS + quarter * LANES);
+INLINE float32x4_t scales_of(const uint8_t *group, size_t quarter) {
+    return vld1q_f32(tare__grouped_scales(group) + quarter * LANES);
 }
 
 // --- codes ---
@@ -55,17 +54,20 @@ INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
     const int8_t *x = t->codes + first_row * ins;
     const int32_t *code_sums = t->code_sums + first_row * t->groups;
-    const uint8_t *line = tare__grouped_lines(t, panel) + quarter * (GROUPED_LINE / QUARTERS);
+    const uint8_t *line = tare__grouped_panel(t, panel);
     float32x4_t sums[ROWS];
     for (size_t r = 0; r < rows; r++) sums[r] = vdupq_n_f32(0);
     for (size_t g = 0; g < t->groups; g++) {
         int32x4_t parts[ROWS];
+        const uint8_t *head = line;
+        line += tare__grouped_head_bytes(t->has_zeros);
         for (size_t r = 0; r < rows; r++) parts[r] = vdupq_n_s32(0);
         for (size_t k = 0; k < t->group; k += line_inputs, line += GROUPED_LINE)
-            add_line(bits, rows, line, x + g * t->group + k, ins, parts);
-        const float32x4_t scales = scales_of(t, panel, g, quarter);
+            add_line(bits, rows, line + quarter * (GROUPED_LINE / QUARTERS), x + g * t->group + k,
+                     ins, parts);
+        const float32x4_t scales = scales_of(head, quarter);
         const int32x4_t zeros =
-            vsubq_s32(zeros_of(t, panel, g, quarter), vdupq_n_s32(bits == 8 ? 128 : 0));
+            vsubq_s32(zeros_of(t, head, quarter), vdupq_n_s32(bits == 8 ? 128 : 0));
         for (size_t r = 0; r < rows; r++) {
             const int32x4_t part =
                 vmlsq_s32(parts[r], zeros, vdupq_n_s32(code_sums[r * t->groups + g]));
@@ -93,18 +95,21 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
                             const size_t panels) {
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
     const float *x = t->x + first_row * ins;
-    const uint8_t *lines[ROWS];
+    const uint8_t *lines[ROWS], *heads[ROWS];
     float32x4_t sums[ROWS], parts[ROWS], zeros[ROWS];
-    for (size_t p = 0; p < panels; p++)
-        lines[p] = tare__grouped_lines(t, first_panel + p) + quarter * (GROUPED_LINE / QUARTERS);
+    for (size_t p = 0; p < panels; p++) lines[p] = tare__grouped_panel(t, first_panel + p);
     for (size_t i = 0; i < rows * panels; i++) sums[i] = vdupq_n_f32(0);
     for (size_t g = 0; g < t->groups; g++) {
         for (size_t i = 0; i < rows * panels; i++) parts[i] = vdupq_n_f32(0);
-        for (size_t p = 0; p < panels; p++)
-            zeros[p] = vcvtq_f32_s32(zeros_of(t, first_panel + p, g, quarter));
+        for (size_t p = 0; p < panels; p++) {
+            heads[p] = lines[p];
+            lines[p] += tare__grouped_head_bytes(t->has_zeros);
+            zeros[p] = vcvtq_f32_s32(zeros_of(t, heads[p], quarter));
+        }
         for (size_t k = g * t->group; k < (g + 1) * t->group; k += line_inputs)
             for (size_t p = 0; p < panels; p++) {
-                const uint32x4_t line = vreinterpretq_u32_u8(vld1q_u8(lines[p]));
+                const uint32x4_t line =
+                    vreinterpretq_u32_u8(vld1q_u8(lines[p] + quarter * (GROUPED_LINE / QUARTERS)));
                 lines[p] += GROUPED_LINE;
                 for (size_t n = 0; n < line_inputs; n++) {
                     const float32x4_t w = weight_at(bits, line, n, zeros[p]);
@@ -114,7 +119,7 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
                 }
             }
         for (size_t p = 0; p < panels; p++) {
-            const float32x4_t scales = scales_of(t, first_panel + p, g, quarter);
+            const float32x4_t scales = scales_of(heads[p], quarter);
             for (size_t r = 0; r < rows; r++)
                 sums[r * panels + p] =
                     vfmaq_f32(sums[r * panels + p], parts[r * panels + p], scales);

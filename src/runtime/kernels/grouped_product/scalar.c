@@ -4,36 +4,39 @@
 
 #include "runtime/kernels/grouped.h"
 
-// The code of input k, of lines that begin at `lines`.
-static int32_t code_at(const grouped_tile *t, const uint8_t *lines, size_t k, size_t output) {
+static const uint8_t *group_at(const grouped_tile *t, size_t panel, size_t group) {
+    return tare__grouped_panel(t, panel) +
+           group * tare__grouped_bytes(t->group, t->bits, t->has_zeros);
+}
+
+// The code of input k of a group.
+static int32_t code_at(const grouped_tile *t, const uint8_t *group, size_t k, size_t output) {
+    const uint8_t *lines = group + tare__grouped_head_bytes(t->has_zeros);
     const size_t inputs = tare__grouped_line_inputs(t->bits), within = k % inputs;
     const uint8_t byte = lines[k / inputs * GROUPED_LINE + output * 4 + within % 4];
     if (t->bits == 8) return byte;
     return within < 4 ? byte & 15 : byte >> 4;
 }
 
-static int32_t zero_of(const grouped_tile *t, size_t panel, size_t group, size_t output) {
-    return t->has_zeros ? tare__grouped_zeros(t, panel)[group * GROUPED_OUTPUTS + output]
-                        : 1 << (t->bits - 1);
+static int32_t zero_of(const grouped_tile *t, const uint8_t *group, size_t output) {
+    return t->has_zeros ? tare__grouped_zeros(group)[output] : 1 << (t->bits - 1);
 }
 
-static float part_of_floats(const grouped_tile *t, size_t panel, size_t group, size_t output,
+// x: of the group.
+static float part_of_floats(const grouped_tile *t, const uint8_t *group, size_t output,
                             const float *x) {
-    const uint8_t *lines = tare__grouped_lines(t, panel);
-    const int32_t zero = zero_of(t, panel, group, output);
+    const int32_t zero = zero_of(t, group, output);
     float part = 0;
-    for (size_t k = group * t->group; k < (group + 1) * t->group; k++)
-        part = fmaf(x[k], (float)(code_at(t, lines, k, output) - zero), part);
+    for (size_t k = 0; k < t->group; k++)
+        part = fmaf(x[k], (float)(code_at(t, group, k, output) - zero), part);
     return part;
 }
 
-static float part_of_codes(const grouped_tile *t, size_t panel, size_t group, size_t output,
+static float part_of_codes(const grouped_tile *t, const uint8_t *group, size_t output,
                            const int8_t *x) {
-    const uint8_t *lines = tare__grouped_lines(t, panel);
-    const int32_t zero = zero_of(t, panel, group, output);
+    const int32_t zero = zero_of(t, group, output);
     int32_t part = 0;
-    for (size_t k = group * t->group; k < (group + 1) * t->group; k++)
-        part += (code_at(t, lines, k, output) - zero) * x[k];
+    for (size_t k = 0; k < t->group; k++) part += (code_at(t, group, k, output) - zero) * x[k];
     return (float)part;
 }
 
@@ -44,10 +47,13 @@ static void multiply(const grouped_tile *t, bool of_codes) {
         for (size_t p = 0; p < t->panel_count; p++)
             for (size_t o = 0; o < GROUPED_OUTPUTS; o++) {
                 float sum = 0;
-                for (size_t g = 0; g < t->groups; g++)
-                    sum = fmaf(of_codes ? part_of_codes(t, p, g, o, t->codes + r * ins)
-                                        : part_of_floats(t, p, g, o, t->x + r * ins),
-                               tare__grouped_scales(t, p)[g * GROUPED_OUTPUTS + o], sum);
+                for (size_t g = 0; g < t->groups; g++) {
+                    const uint8_t *group = group_at(t, p, g);
+                    const size_t at = r * ins + g * t->group;
+                    sum = fmaf(of_codes ? part_of_codes(t, group, o, t->codes + at)
+                                        : part_of_floats(t, group, o, t->x + at),
+                               tare__grouped_scales(group)[o], sum);
+                }
                 *y++ = sum;
             }
 }

@@ -19,18 +19,17 @@ typedef struct operands {
 } operands;
 
 static void fill_panels(grouped_tile *t, operands *o, uint32_t *seed) {
-    const size_t lines = t->groups * t->group / tare__grouped_line_inputs(t->bits);
-    const size_t scales = t->groups * GROUPED_OUTPUTS;
-    const size_t zeros = tare__grouped_zero_bytes(t->groups, t->has_zeros);
-    t->panel_bytes = scales * sizeof(float) + zeros + lines * GROUPED_LINE;
+    const size_t group = tare__grouped_bytes(t->group, t->bits, t->has_zeros);
+    t->panel_bytes = (t->groups * group + GROUPED_LINE - 1) / GROUPED_LINE * GROUPED_LINE;
     assert_true(t->panel_count * t->panel_bytes <= MOST_BYTES);
     for (size_t i = 0; i < t->panel_count * t->panel_bytes; i++) o->panels[i] = (uint8_t)next(seed);
-    for (size_t p = 0; p < t->panel_count; p++) {
-        uint8_t *panel = o->panels + p * t->panel_bytes;
-        for (size_t i = 0; i < scales; i++)
-            ((float *)(void *)panel)[i] = (float)next(seed) / 0x1p24F - 0.25F;
-        for (size_t i = 0; i < zeros; i++) // of the codes' range
-            panel[scales * sizeof(float) + i] &= (uint8_t)((1 << t->bits) - 1);
+    for (size_t i = 0; i < t->panel_count * t->groups; i++) {
+        uint8_t *at = o->panels + i / t->groups * t->panel_bytes + i % t->groups * group;
+        for (size_t k = 0; k < GROUPED_OUTPUTS; k++) {
+            ((float *)(void *)at)[k] = (float)next(seed) / 0x1p24F - 0.25F;
+            if (t->has_zeros) // of the codes' range
+                at[GROUPED_SCALE_BYTES + k] &= (uint8_t)((1 << t->bits) - 1);
+        }
     }
     t->panels = o->panels;
 }

@@ -69,6 +69,7 @@ static const struct {
     {"grouped_mm", "no input has the ends of groups: unit.ops.families.core_aten"},
     {"fused_moving_avg", "observes, as modules do: golden.prepared_files"},
     {"sym_m", "takes two numbers, no tensor: unit.ops.families.core_aten"},
+    {"torchao.", "no input has the parameters of blocks: unit.ops.quantized.affine"},
     {"integer_linear", "has no name: out_dtype calls it"},
     {"integer_convolution", "has no name: out_dtype calls it"},
 };
