@@ -134,6 +134,10 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
 
 // --- forms ---
 
+// Sums of short groups do not wait for each other anyway; panels that are read side by side are
+// several streams.
+enum { LONG_GROUP = 128 };
+
 #define ROWS_AT_ONCE(left) ((left) >= 8 ? 8 : (left) >= 4 ? 4 : (left) >= 2 ? 2 : 1)
 
 #define FORM(bits, zeros)                                                                          \
@@ -148,7 +152,7 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
             }                                                                                      \
     }                                                                                              \
     static void floats_##bits##_##zeros(const grouped_tile *t) {                                   \
-        if (t->rows == 1 && t->panel_count == 4) {                                                 \
+        if (t->rows == 1 && t->panel_count == 4 && t->group >= LONG_GROUP) {                       \
             multiply_floats(t, 0, 0, bits, zeros, 1, 4);                                           \
             return;                                                                                \
         }                                                                                          \
