@@ -133,15 +133,20 @@ tare_status check_model_made(quantize_job *j) {
     const tare_status status = run_check(j);
     c->seconds = seconds_now() - begin;
     if (status == TARE_OK) return judge_verdict(&c->verdict, &c->metric, &o->limits, j->input);
-    if (status == TARE_OUT_OF_MEMORY || o->check_data != NULL || has_limit(o)) return status;
-    (void)fprintf(stderr, "tare quantize: note: the model was not checked: %s\n",
-                  tare_error_message(j->err));
+    const bool is_machines = status == TARE_OUT_OF_MEMORY || status == TARE_IO;
+    if (is_machines || o->check_data != NULL || has_limit(o)) return status;
+    (void)snprintf(c->failure, sizeof c->failure, "%s", tare_error_message(j->err));
     tare_error_clear(j->err);
     c->why_not = "the float model could not be run beside it";
     return TARE_OK;
 }
 
 // --- what is said ---
+
+void print_check_note(const quantize_check *c) {
+    if (c->failure[0] == '\0') return;
+    (void)fprintf(stderr, "tare quantize: note: the model was not checked: %s\n", c->failure);
+}
 
 void print_check(const quantize_check *c, FILE *stream) {
     if (c->why_not != NULL) (void)fprintf(stream, "not checked: %s\n", c->why_not);

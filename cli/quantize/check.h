@@ -11,9 +11,11 @@ int64_t check_sample_count(const quantize_options *o);
 /// Keeps the calibrated model, from which the check makes the form that it looks into.
 tare_status check_keep_prepared(quantize_job *j);
 /// Checks j->model. Fails where it does not keep a limit that was given; where the check itself is
-/// not possible, says so and fails only if a limit was given.
+/// not possible, notes why and fails only if a limit was given, or memory or a file failed.
 tare_status check_model_made(quantize_job *j);
 
+/// Why the check was not possible, to standard error: for a job that succeeded all the same.
+void print_check_note(const quantize_check *c);
 void print_check(const quantize_check *c, FILE *stream);
 void write_check(const quantize_check *c, json_out *json);
 void release_check(quantize_check *c);

@@ -153,9 +153,8 @@ static tare_status check_requests(const quantize_job *j) {
         j->flow == &pt2e_flow || j->was_prepared || (asked != NULL && !is_default_mapping(asked));
     tare_coverage c = {.struct_size = sizeof c};
     TRY(tare_model_coverage(j->model, &c, j->err));
-    const bool is_float =
-        tare_model_get_stage(j->model) >= TARE_STAGE_REFERENCE && c.quantized_op_count == 0 &&
-        c.quantized_weight_bytes == 0;
+    const bool is_float = tare_model_get_stage(j->model) >= TARE_STAGE_REFERENCE &&
+                          c.quantized_op_count == 0 && c.quantized_weight_bytes == 0;
     if (is_float && j->was_quantized)
         return fail_here(j->input, "tare explain says why, of the model without --strict",
                          "no operator of the quantized model can be in integers");
@@ -223,6 +222,7 @@ static tare_status deliver(quantize_job *j) {
                       "tare quantize: note: %s is quantized already; its quantize nodes were "
                       "lowered as they are\n",
                       j->input);
+    if (status == TARE_OK) print_check_note(&j->check);
     return status;
 }
 

@@ -43,6 +43,7 @@ typedef struct quantize_check {
     metric metric;
     double seconds;
     const char *why_not; // NULL: it was checked, or nobody wants that
+    char failure[512];   // the error that kept it from being checked, or empty
 } quantize_check;
 
 typedef struct quantize_job {

@@ -165,7 +165,7 @@ static void what_does_not_belong_together_is_refused(void **state) {
     tare_qconfig_mapping *mapping = my_mapping();
     other = prepared(stranger, backend, mapping);
     CHECK_REFUSED(tare_calibration_read(other, a, NULL, job_error()), TARE_INVALID_ARGUMENT,
-                  "another model, whose node is '%");
+                  "another model: its node is '%");
     tare_model_destroy(other);
     tare_model_destroy(stranger);
     tare_qconfig_mapping_destroy(mapping);

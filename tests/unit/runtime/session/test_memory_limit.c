@@ -54,7 +54,7 @@ static void what_is_not_needed_any_more_does_not_count(void **state) {
     const tare_session_options two = {.reference = true, .memory_bytes = 8 << 20};
     const tare_session_options one = {.reference = true, .memory_bytes = 7 << 20};
     CHECK_DONE(run_with(model, &two, x));
-    CHECK_REFUSED(run_with(model, &one, x), TARE_LIMIT_EXCEEDED, "4.0 MiB that are taken");
+    CHECK_REFUSED(run_with(model, &one, x), TARE_LIMIT_EXCEEDED, "with 4.0 MiB already in use");
     tare_tensor_release(x);
     tare_model_destroy(model);
 }
@@ -72,7 +72,7 @@ static void views_count_what_they_keep(void **state) {
     tare_tensor *x = NEW_INPUT(1, 1024, 1024);
     const tare_session_options small = {.reference = true, .memory_bytes = 23 << 20};
     const tare_session_options enough = {.reference = true, .memory_bytes = 24 << 20};
-    CHECK_REFUSED(run_with(model, &small, x), TARE_LIMIT_EXCEEDED, "12 MiB that are taken");
+    CHECK_REFUSED(run_with(model, &small, x), TARE_LIMIT_EXCEEDED, "with 12 MiB already in use");
     CHECK_DONE(run_with(model, &enough, x));
     tare_tensor_release(x);
     tare_model_destroy(model);
