@@ -188,7 +188,7 @@ static void what_does_not_belong_together_is_refused(void **state) {
     CHECK_OK(
         tare__module_set_config(tare__module_find(wider->root, "linear"), "note", &nothing, NULL));
     CHECK_REFUSED(tare_calibration_read(wider, a, NULL, job_error()), TARE_INVALID_ARGUMENT,
-                  "whose module is 'linear: torch.nn.Linear(");
+                  "its module is 'linear: torch.nn.Linear(");
     tare_model_destroy(wider);
     tare_model *model = read_example("conv_relu");
     CHECK_REFUSED(tare_calibration_write(model, NULL, 1, out, job_error()), TARE_INVALID_ARGUMENT,
