@@ -708,6 +708,7 @@ static void dequantize_into(const tare_tensor *t, float *out) {
     const bool has_many = !tare__qscheme_is_per_tensor(q->scheme);
     const int64_t stride = per_channel ? channel_stride(t) : has_many ? tare__group_size(t) : 1;
     for (int64_t i = 0; i < t->count; i++) {
+        assert(stride > 0); // of a tensor with elements
         const int64_t c = has_many ? i / stride % q->count : 0;
         const double code = tare__tensor_get(t, i);
         const float scale = (float)q->scale[c];
