@@ -8,7 +8,7 @@ from ._library import encode, lib, text
 
 __all__ = ["bfloat16", "bool_", "dtype", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "int16",
            "int32", "int64", "int8", "per_channel_affine", "per_channel_affine_float_qparams",
-           "per_channel_symmetric", "per_tensor_affine", "per_tensor_symmetric", "qint32", "qint8", "qscheme",
+           "per_channel_symmetric", "per_group_affine", "per_group_symmetric", "per_tensor_affine", "per_tensor_symmetric", "qint32", "qint8", "qscheme",
            "quint4x2", "quint8", "uint16", "uint8"]
 
 
@@ -58,14 +58,14 @@ class qscheme(_Named):  # noqa: N801
 
 
 _dtypes = {number: dtype(number, text(lib.dtype_name(number))) for number in range(1, 18)}
-_qschemes = {number: qscheme(number, text(lib.qscheme_name(number))) for number in range(1, 6)}
+_qschemes = {number: qscheme(number, text(lib.qscheme_name(number))) for number in range(1, 8)}
 
 float32, float64, float16, bfloat16 = (_dtypes[i] for i in (1, 2, 3, 4))
 uint8, int8, uint16, int16, int32, int64, bool_ = (_dtypes[i] for i in (5, 6, 7, 8, 9, 10, 11))
 quint8, qint8, qint32, quint4x2 = (_dtypes[i] for i in (12, 13, 14, 15))
 float8_e5m2, float8_e4m3fn = _dtypes[16], _dtypes[17]
-(per_tensor_affine, per_tensor_symmetric, per_channel_affine, per_channel_symmetric,
- per_channel_affine_float_qparams) = (_qschemes[i] for i in (1, 2, 3, 4, 5))
+(per_tensor_affine, per_tensor_symmetric, per_channel_affine, per_channel_symmetric, per_channel_affine_float_qparams,
+ per_group_affine, per_group_symmetric) = (_qschemes[i] for i in range(1, 8))
 
 
 def dtype_at(number: int) -> dtype | None:

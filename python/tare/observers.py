@@ -25,7 +25,7 @@ from ._tensor import Tensor, lend
 __all__ = ["Constructor", "FakeQuantize", "FakeQuantizeBase", "FixedQParamsFakeQuantize", "FixedQParamsObserver",
            "FusedMovingAvgObsFakeQuantize", "HistogramObserver", "MergeableHistogramObserver", "MinMaxObserver",
            "MovingAverageMinMaxObserver", "MovingAveragePerChannelMinMaxObserver", "NoopObserver", "Observer",
-           "ObserverBase", "PerChannelMinMaxObserver", "PlaceholderObserver", "RecordingObserver",
+           "ObserverBase", "PerChannelMinMaxObserver", "PerGroupMinMaxObserver", "PlaceholderObserver", "RecordingObserver",
            "ReuseInputObserver", "UniformQuantizationObserverBase", "default_affine_fixed_qparams_observer",
            "default_debug_observer", "default_dynamic_fake_quant", "default_dynamic_quant_observer",
            "default_fake_quant", "default_fixed_qparams_range_0to1_fake_quant",
@@ -127,6 +127,9 @@ HistogramObserver: Any = _observer(
 MergeableHistogramObserver: Any = _observer(
     "MergeableHistogramObserver", "A histogram whose states merge exactly, whatever the order of the data.", "bins",
     *_COMMON, module="tare", library_name="tare.MergeableHistogramObserver", base=UniformQuantizationObserverBase)
+PerGroupMinMaxObserver: Any = _observer(
+    "PerGroupMinMaxObserver", "A range of its own for each group of values in a row.", "group_size", *_COMMON, module="tare",
+    library_name="tare.PerGroupMinMaxObserver", base=UniformQuantizationObserverBase)
 PlaceholderObserver: Any = _observer(
     "PlaceholderObserver", "Says a dtype and watches nothing.", "dtype", "custom_op_name", "compute_dtype",
     "quant_min", "quant_max", "qscheme", "eps", "is_dynamic")

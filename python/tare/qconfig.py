@@ -80,7 +80,7 @@ def _constructor_of(data: Any) -> Any:
         if isinstance(value, dict):
             value = float(value["float"]) if "float" in value else _constructor_of(value)
         elif isinstance(value, str) and name != "custom_op_name":
-            value = as_qscheme(value) if value.startswith("torch.per_") else as_dtype(value)
+            value = as_qscheme(value) if value.startswith(("torch.per_", "tare.per_")) else as_dtype(value)
         keywords[name] = value
     kind = _by_name().get(data["class"])
     if kind is None:

@@ -22,7 +22,8 @@ static double symmetric_zero_point(const uniform *u) {
 
 // torchao's: the code in the middle, the upper one of two.
 static double middle_code(const uniform *u) {
-    return (double)((u->quant_min + u->quant_max + 1) / 2);
+    const int64_t code = (u->quant_min + u->quant_max + 1) / 2;
+    return (double)code;
 }
 
 // The subtraction wraps as torch's int32 tensors do: with qint32 a range far from zero gives 0.

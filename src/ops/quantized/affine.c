@@ -158,7 +158,8 @@ static void choose_one(const choice *c, float low, float high, double *scale, do
     const float min = low < 0 ? low : 0, max = high > 0 ? high : 0;
     const double steps = (double)c->quant_max - (double)c->quant_min;
     float s;
-    *zero = (double)((c->quant_max + c->quant_min + 1) / 2);
+    const int64_t middle = (c->quant_max + c->quant_min + 1) / 2;
+    *zero = (double)middle;
     if (c->mapping == SYMMETRIC) {
         s = tare__round_to(dtype, (-min > max ? -min : max) / (float)(steps / 2));
     } else if (c->mapping == SYMMETRIC_NO_CLIPPING) {

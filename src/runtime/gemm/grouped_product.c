@@ -27,7 +27,7 @@ static void pack_quad(const grouped_weights *w, int64_t output, int64_t k, uint8
         return;
     }
     const uint8_t *from = codes + (output * w->ins + k) / 2;
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2; i++) {
         to[2 * i] = (uint8_t)((from[i] & 15) | (from[i + 2] & 15) << 4);
         to[2 * i + 1] = (uint8_t)(from[i] >> 4 | (from[i + 2] & 0xF0));
     }
