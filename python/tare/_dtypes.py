@@ -8,8 +8,8 @@ from ._library import encode, lib, text
 
 __all__ = ["bfloat16", "bool_", "dtype", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "int16",
            "int32", "int64", "int8", "per_channel_affine", "per_channel_affine_float_qparams",
-           "per_channel_symmetric", "per_group_affine", "per_group_symmetric", "per_tensor_affine", "per_tensor_symmetric", "qint32", "qint8", "qscheme",
-           "quint4x2", "quint8", "uint16", "uint8"]
+           "per_channel_symmetric", "per_group_affine", "per_group_symmetric", "per_tensor_affine",
+           "per_tensor_symmetric", "qint32", "qint8", "qscheme", "quint4x2", "quint8", "uint16", "uint8"]
 
 
 class _Named:
