@@ -4,6 +4,7 @@
 #ifndef OPS_LAYER_CALL_H
 #define OPS_LAYER_CALL_H
 
+#include "core/math/rows.h"
 #include "dnnl/float_kernels.h"
 #include "ops/call.h"
 
@@ -153,25 +154,20 @@ pad_box tare__pad_box_of(const pad_call *call, const int *order, const tare_tens
 int64_t tare__pad_row_count(const pad_box *b);
 void tare__pad_rows(const pad_box *b, const void *x, int64_t first, int64_t end, void *y);
 
-/// A bound call that normalizes the last dimensions: x [..][inner]; weight and bias [inner] or
-/// NULL. One that divides by the root mean square has no bias.
-typedef struct norm_call {
+/// A bound call that computes each row of x [..][count] by itself (op_info.row_function).
+typedef struct row_call {
     const tare_tensor *x;
-    const float *weight, *bias;
-    int64_t inner;
-    double eps;
-} norm_call;
-tare_status tare__norm_read(op_call *call, norm_call *out);
-/// Have weight and bias data where they are given? Parameters that are computed in the graph have
-/// none yet.
-bool tare__norm_is_known(const op_call *call, const norm_call *c);
+    int64_t count; // elements of a row, which lie side by side
+    /// One row. y may be x, unless reads_again. NULL: the call is not over rows, or parameters that
+    /// are computed in the graph have no data yet.
+    void (*run)(const struct row_call *c, const row_functions *k, const float *x, float *y);
+    bool reads_again;           // x, after it has written y
+    const float *weight, *bias; // [count] of a norm, or NULL
+    float eps;
+} row_call;
 
 /// The tensors that a bound cat joins, in order, in the call's memory.
 tare_status tare__cat_inputs(op_call *call, const tare_tensor ***out, size_t *count);
-
-/// Is a softmax of x, or its logarithm, over the last dimension, which is given, and in the dtype
-/// of x?
-bool tare__is_over_rows(op_call *call, const tare_tensor *x);
 
 /// A bound call of batch_norm outside of training: mean and var [C], weight and bias [C] or NULL.
 typedef struct batch_norm_call {
@@ -236,8 +232,9 @@ quantized_attention tare__quantized_attention_of(const attention_call *a);
 /// Adds a query's line of the mask to its scores.
 void tare__quantized_attention_mask(const attention_call *a, const attention_part *part,
                                     int64_t query, float *scores);
-/// Scales a query's `keys` scores and adds its line of the mask; false if it may look at nothing.
-bool tare__attention_mask(const attention_call *a, const attention_part *part, int64_t query,
-                          float *scores);
+/// Makes weights of the products of q's and k's matrices, scores [queries][keys]: scales them, adds
+/// the mask, and weighs each row. is_scaled: they are scaled, and there is no mask.
+void tare__attention_weigh(const attention_call *a, const attention_part *part, bool is_scaled,
+                           const row_functions *k, float *scores);
 
 #endif

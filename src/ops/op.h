@@ -10,6 +10,7 @@
 
 struct gather;
 struct composer;
+struct row_call;
 
 /// What passes may ask of an operator instead of asking its name.
 typedef enum op_trait {
@@ -84,6 +85,8 @@ typedef struct op_info {
     /// such loops; of one operand, or of two. NULL: there is none.
     const struct op_element *element;
     const struct op_binary *binary;
+    /// The function of rows of the last dimensions behind the reference (layer_call.h). NULL: none.
+    tare_status (*row_function)(op_call *call, struct row_call *out);
     /// Where part `part` of the result takes its elements from (gather.h), of a row that moves
     /// them; its x is NULL if this call has no such box. NULL: none has.
     tare_status (*box)(op_call *call, size_t part, struct gather *out);

@@ -10,3 +10,5 @@
 #include "core/math/vector_rows.h"
 
 #include "core/math/vector_columns.h"
+
+const row_functions tare__scalar_rows = ROW_FUNCTIONS_OF(scalar);

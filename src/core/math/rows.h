@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of rows of floats with the same bits from every kind of vectors. Sums have a fixed
 // order: element i goes to sum i mod 64, in the order of elements; then sum j takes sum j + 32 for
-// j < 32, and so on by halves. Those of a softmax have 16 sums instead, and one if the row has
-// fewer than 16 elements.
+// j < 32, and so on by halves. Exponentials have 16 sums instead, and one if the row has fewer than
+// 16 elements.
 #ifndef CORE_MATH_ROWS_H
 #define CORE_MATH_ROWS_H
 
@@ -13,13 +13,16 @@ enum { ROW_LANES = 64, ROW_FEW_LANES = 16 };
 /// multiplied with at a time, at most.
 enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 
-/// ROW_FUNCTIONS declares them for one kind of vectors. y may be x, but for log_softmax. count > 0.
+/// ROW_FUNCTIONS declares them for one kind of vectors. y may be x. count > 0.
 ///   add            y[i] += x[i]
 ///   sum            y[i] = a[i] + b[i]
 ///   max_into       y[i] = max(y[i], x[i]); NaN is greater than all
-///   softmax        y[i] = e[i] / sum of e, e[i] = exp(x[i] - max(x)), 0 where that is below
-///                  exp(-87.3); all NaN if an element is NaN or infinity, or all are -infinity
-///   log_softmax    y[i] = x[i] - max(x) - log(sum of e)
+///   greatest       max(x), of zeros either; NaN is passed over, -infinity if all are
+///   exponentials   y[i] = exp(x[i] - top), 0 where that is below exp(-87.3); and their sum. NaN
+///   and
+///                  infinities, which are no distance to `top`, make the sum NaN
+///   divide         y[i] = x[i] / by
+///   subtract       y[i] = (x[i] - a) - b
 ///   moments        the mean, and the mean square of the distances to it
 ///   scale_shift    y[i] = fma(x[i], scale, shift)
 ///   affine         y[i] = x[i] * scale[i] + shift[i], two roundings
@@ -42,8 +45,10 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
     X(suffix, add, (const float *x, size_t count, float *y))                                       \
     X(suffix, sum, (const float *a, const float *b, size_t count, float *y))                       \
     X(suffix, max_into, (const float *x, size_t count, float *y))                                  \
-    X(suffix, softmax, (const float *x, size_t count, float *y))                                   \
-    X(suffix, log_softmax, (const float *x, size_t count, float *y))                               \
+    X(suffix, greatest, (const float *x, size_t count, float *top))                                \
+    X(suffix, exponentials, (const float *x, size_t count, float top, float *y, float *sum))       \
+    X(suffix, divide, (const float *x, size_t count, float by, float *y))                          \
+    X(suffix, subtract, (const float *x, size_t count, float a, float b, float *y))                \
     X(suffix, moments, (const float *x, size_t count, float *mean, float *variance))               \
     X(suffix, scale_shift, (const float *x, size_t count, float scale, float shift, float *y))     \
     X(suffix, affine,                                                                              \
@@ -61,6 +66,16 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 #define ROW_DECLARATION(suffix, name, parameters) void f32_##name##__##suffix parameters;
 #define ROW_FUNCTIONS(suffix)                     ROW_FUNCTION_LIST(ROW_DECLARATION, suffix)
 
+/// All of them for one kind of vectors.
+#define ROW_MEMBER(suffix, name, parameters) void(*name) parameters;
+typedef struct row_functions {
+    ROW_FUNCTION_LIST(ROW_MEMBER, )
+} row_functions;
+#define ROW_VALUE(suffix, name, parameters) .name = f32_##name##__##suffix,
+#define ROW_FUNCTIONS_OF(suffix)                                                                   \
+    { ROW_FUNCTION_LIST(ROW_VALUE, suffix) }
+
 ROW_FUNCTIONS(scalar)
+extern const row_functions tare__scalar_rows;
 
 #endif

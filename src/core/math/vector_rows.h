@@ -80,24 +80,23 @@ static float squares_of(const float *x, size_t count, float mean) {
     return fold(sums, SUMS);
 }
 
-// --- softmax ---
+// --- exponentials ---
 
-// NaN is passed over.
-static float greatest(const float *x, size_t count) {
-    vec top[SUMS];
+void ROWS(f32_greatest)(const float *x, size_t count, float *top) {
+    vec tops[SUMS];
     size_t i = 0;
-    for (size_t k = 0; k < SUMS; k++) top[k] = v_set(-INFINITY);
+    for (size_t k = 0; k < SUMS; k++) tops[k] = v_set(-INFINITY);
     for (; i + ROW_LANES <= count; i += ROW_LANES)
-        for (size_t k = 0; k < SUMS; k++) top[k] = v_max(v_load(x + i + k * WIDTH), top[k]);
-    for (; i + WIDTH <= count; i += WIDTH) top[0] = v_max(v_load(x + i), top[0]);
-    for (size_t k = 1; k < SUMS; k++) top[0] = v_max(top[0], top[k]);
-    float best = v_fold_max(top[0]);
+        for (size_t k = 0; k < SUMS; k++) tops[k] = v_max(v_load(x + i + k * WIDTH), tops[k]);
+    for (; i + WIDTH <= count; i += WIDTH) tops[0] = v_max(v_load(x + i), tops[0]);
+    for (size_t k = 1; k < SUMS; k++) tops[0] = v_max(tops[0], tops[k]);
+    float best = v_fold_max(tops[0]);
     for (; i < count; i++) best = x[i] > best ? x[i] : best;
-    return best;
+    *top = best;
 }
 
-// y[i] = exp(x[i] - top). Gives the sum, in torch's order (PyTorch 2.15 with AVX-512).
-static float exponentials(const float *x, size_t count, float top, float *y) {
+// The sum is in torch's order (PyTorch 2.15 with AVX-512).
+void ROWS(f32_exponentials)(const float *x, size_t count, float top, float *y, float *sum) {
     const vec zero = v_set(top);
     vec sums[FEW_SUMS];
     size_t i = 0;
@@ -113,24 +112,20 @@ static float exponentials(const float *x, size_t count, float top, float *y) {
         sums[k] = v_add(sums[k], keep(e, count - i));
         give(y + i, e, count - i);
     }
-    if (count >= ROW_FEW_LANES) return fold(sums, FEW_SUMS);
-    float sum = y[0];
-    for (i = 1; i < count; i++) sum += y[i];
-    return sum;
+    *sum = count >= ROW_FEW_LANES ? fold(sums, FEW_SUMS) : y[0];
+    for (i = 1; i < count && count < ROW_FEW_LANES; i++) *sum += y[i];
 }
 
-void ROWS(f32_softmax)(const float *x, size_t count, float *y) {
-    const float sum = exponentials(x, count, greatest(x, count), y);
-    const vec whole = v_set(sum);
+void ROWS(f32_divide)(const float *x, size_t count, float by, float *y) {
+    const vec whole = v_set(by);
     for (size_t i = 0; i < count; i += WIDTH)
-        give(y + i, v_div(take(y + i, count - i), whole), count - i);
+        give(y + i, v_div(take(x + i, count - i), whole), count - i);
 }
 
-void ROWS(f32_log_softmax)(const float *x, size_t count, float *y) {
-    const float top = greatest(x, count);
-    const vec zero = v_set(top), log_sum = v_set(tare__logf(exponentials(x, count, top, y)));
+void ROWS(f32_subtract)(const float *x, size_t count, float a, float b, float *y) {
+    const vec first = v_set(a), second = v_set(b);
     for (size_t i = 0; i < count; i += WIDTH)
-        give(y + i, v_sub(v_sub(take(x + i, count - i), zero), log_sum), count - i);
+        give(y + i, v_sub(v_sub(take(x + i, count - i), first), second), count - i);
 }
 
 // --- norms ---

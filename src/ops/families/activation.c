@@ -3,6 +3,7 @@
 // Activations: mostly functions of one element.
 #include <string.h>
 
+#include "core/math/f32.h"
 #include "core/math/f64.h"
 #include "core/math/rows.h"
 #include "ops/families/element.h"
@@ -89,24 +90,39 @@ static tare_status prelu_reference(op_call *call) {
 
 // --- softmax ---
 
-typedef struct softmax_rows {
+static void run_softmax(const row_call *c, const row_functions *k, const float *x, float *y) {
+    const size_t count = (size_t)c->count;
+    float top, sum;
+    k->greatest(x, count, &top);
+    k->exponentials(x, count, top, y, &sum);
+    k->divide(y, count, sum, y);
+}
+
+static void run_log_softmax(const row_call *c, const row_functions *k, const float *x, float *y) {
+    const size_t count = (size_t)c->count;
+    float top, sum;
+    k->greatest(x, count, &top);
+    k->exponentials(x, count, top, y, &sum);
+    k->subtract(x, count, top, tare__logf(sum), y);
+}
+
+// Runs along a dimension whose elements are `step` apart, by way of a row if they are not side by
+// side.
+typedef struct dimension_rows {
+    row_call call;
     const float *x;
     float *y;
-    int64_t count, step; // elements of a line, and their distance
-    float *from, *to;    // a line whose elements do not lie side by side
-    bool logarithm;
-} softmax_rows;
+    int64_t step;
+    float *from, *to;
+} dimension_rows;
 
-static void softmax_row(const softmax_rows *s, int64_t at) {
+static void run_along(const dimension_rows *s, int64_t at) {
     const bool is_apart = s->step != 1;
     const float *x = is_apart ? s->from : s->x + at;
     float *y = is_apart ? s->to : s->y + at;
-    for (int64_t i = 0; is_apart && i < s->count; i++) s->from[i] = s->x[at + i * s->step];
-    if (s->logarithm)
-        f32_log_softmax__scalar(x, (size_t)s->count, y);
-    else
-        f32_softmax__scalar(x, (size_t)s->count, y);
-    for (int64_t i = 0; is_apart && i < s->count; i++) s->y[at + i * s->step] = y[i];
+    for (int64_t i = 0; is_apart && i < s->call.count; i++) s->from[i] = s->x[at + i * s->step];
+    s->call.run(&s->call, &tare__scalar_rows, x, y);
+    for (int64_t i = 0; is_apart && i < s->call.count; i++) s->y[at + i * s->step] = y[i];
 }
 
 // Another dtype than the input's: the input is converted first.
@@ -152,24 +168,16 @@ static tare_status softmax_of(op_call *call, bool logarithm) {
     for (int64_t line = 0; !is_float && line < outer * inner; line++)
         softmax_line(x, out, line / inner * count * inner + line % inner, count, inner, logarithm);
     if (!is_float) return TARE_OK;
-    softmax_rows s = {.x = tare__f32(x),
-                      .y = tare__f32(out),
-                      .count = count,
-                      .step = inner,
-                      .logarithm = logarithm};
+    dimension_rows s = {.call = {.count = count, .run = logarithm ? run_log_softmax : run_softmax},
+                        .x = tare__f32(x),
+                        .y = tare__f32(out),
+                        .step = inner};
     s.from = tare__arena_array(call->memory, (size_t)count + 1, 2 * sizeof *s.from);
     if (s.from == NULL) return tare__out_of_memory(call->err);
     s.to = s.from + count;
     for (int64_t o = 0; o < outer; o++)
-        for (int64_t i = 0; i < inner; i++) softmax_row(&s, o * count * inner + i);
+        for (int64_t i = 0; i < inner; i++) run_along(&s, o * count * inner + i);
     return TARE_OK;
-}
-
-// Without a dimension the row has a rule of its own.
-bool tare__is_over_rows(op_call *call, const tare_tensor *x) {
-    int dim = 0;
-    return tare__call_given(call, 1) && !tare__call_given(call, 3) &&
-           tare__call_dim(call, 1, 0, x->ndim, &dim) == TARE_OK && dim == x->ndim - 1;
 }
 
 static tare_status softmax_reference(op_call *call) {
@@ -177,6 +185,26 @@ static tare_status softmax_reference(op_call *call) {
 }
 static tare_status log_softmax_reference(op_call *call) {
     return softmax_of(call, true);
+}
+
+// Over the last dimension, which is given, and in the dtype of x.
+static tare_status read_rows(op_call *call, row_call *out) {
+    int dim = 0;
+    *out = (row_call){0};
+    TARE_TRY(tare__call_need_tensor(call, 0, &out->x));
+    if (out->x->ndim == 0 || !tare__call_given(call, 1) || tare__call_given(call, 3))
+        return TARE_OK;
+    TARE_TRY(tare__call_dim(call, 1, 0, out->x->ndim, &dim));
+    out->count = out->x->shape[dim];
+    if (dim == out->x->ndim - 1) out->run = run_softmax;
+    return TARE_OK;
+}
+
+static tare_status read_log_rows(op_call *call, row_call *out) {
+    TARE_TRY(read_rows(call, out));
+    if (out->run != NULL) out->run = run_log_softmax;
+    out->reads_again = true;
+    return TARE_OK;
 }
 
 // --- rows ---
@@ -236,10 +264,10 @@ static const op_info rows[] = {
      .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = prelu_reference},
     {.id = "softmax", .functions = "torch.nn.functional.softmax|torch.softmax", .methods = "softmax",
      .overloads = "torch.ops.aten.softmax.int(input|dim|dtype) torch.ops.aten._softmax.default(input|dim|-half_to_float)",
-     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM | OP_AMPLIFIES, .shape = softmax_shape, .reference = softmax_reference},
+     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM | OP_AMPLIFIES, .shape = softmax_shape, .reference = softmax_reference, .row_function = read_rows},
     {.id = "log_softmax", .functions = "torch.nn.functional.log_softmax|torch.log_softmax", .methods = "log_softmax",
      .overloads = "torch.ops.aten.log_softmax.int(input|dim|dtype) torch.ops.aten._log_softmax.default(input|dim|-half_to_float)",
-     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM, .shape = softmax_shape, .reference = log_softmax_reference},
+     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM, .shape = softmax_shape, .reference = log_softmax_reference, .row_function = read_log_rows},
 };
 // clang-format on
 

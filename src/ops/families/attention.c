@@ -131,7 +131,7 @@ static tare_status attention_shape(op_call *call) {
     return tare__call_result(call, TARE_FLOAT32, a.q->ndim, shape, NULL);
 }
 
-// Scales one query's scores and adds its line of the mask, which begins at element `at`.
+// Scales one query's scores and adds its row of the mask, which begins at element `at`.
 static void mask_scores(const attention_call *a, int64_t at, int64_t query, float *scores) {
     const int64_t step = a->mask != NULL ? a->mask_stride[a->batch_ndim + 1] : 0;
     for (int64_t s = 0; s < a->keys; s++) {
@@ -145,21 +145,30 @@ static void mask_scores(const attention_call *a, int64_t at, int64_t query, floa
     }
 }
 
-bool tare__attention_mask(const attention_call *a, const attention_part *part, int64_t query,
-                          float *scores) {
-    const int64_t line = a->mask != NULL ? query * a->mask_stride[a->batch_ndim] : 0;
-    mask_scores(a, part->mask + line, query, scores);
+static bool sees_nothing(const float *scores, int64_t count) {
     bool sees = false;
-    for (int64_t s = 0; s < a->keys; s++) sees |= scores[s] != -INFINITY;
-    return sees;
+    for (int64_t i = 0; i < count; i++) sees |= scores[i] != -INFINITY;
+    return !sees;
 }
 
-static void weigh(const attention_call *a, const attention_part *part, float *scores) {
+// Softmax, but zeros where a query may look at nothing.
+static void weigh(const row_functions *k, float *scores, int64_t count) {
+    float top, sum;
+    k->greatest(scores, (size_t)count, &top);
+    if (top == -INFINITY && sees_nothing(scores, count)) {
+        memset(scores, 0, (size_t)count * sizeof *scores);
+        return;
+    }
+    k->exponentials(scores, (size_t)count, top, scores, &sum);
+    k->divide(scores, (size_t)count, sum, scores);
+}
+
+void tare__attention_weigh(const attention_call *a, const attention_part *part, bool is_scaled,
+                           const row_functions *k, float *scores) {
+    const int64_t step = a->mask != NULL ? a->mask_stride[a->batch_ndim] : 0;
     for (int64_t i = 0; i < a->queries; i++, scores += a->keys) {
-        if (tare__attention_mask(a, part, i, scores))
-            f32_softmax__scalar(scores, (size_t)a->keys, scores);
-        else
-            memset(scores, 0, (size_t)a->keys * sizeof *scores);
+        if (!is_scaled) mask_scores(a, part->mask + i * step, i, scores);
+        weigh(k, scores, a->keys);
     }
 }
 
@@ -188,7 +197,7 @@ static tare_status attend(op_call *call, const attention_call *a, float *scores)
         TARE_TRY(tare__float_multiply(
             call->kernels, &look, tare__f32(a->q) + i * a->queries * a->width,
             tare__f32(a->k) + part.k * a->keys * a->width, NULL, scores, call->err));
-        weigh(a, &part, scores);
+        tare__attention_weigh(a, &part, false, &tare__scalar_rows, scores);
         TARE_TRY(tare__float_multiply(call->kernels, &mix, scores,
                                       tare__f32(a->v) + part.v * a->keys * a->value_width, NULL, y,
                                       call->err));

@@ -175,7 +175,7 @@ static tare_status batch_norm_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- layer norm: over the last dimensions, scaled and shifted per element ---
+// --- layer norm and RMS norm: over the last dimensions, scaled and shifted per element ---
 
 static tare_status read_layer_norm(op_call *call, const tare_tensor **x, int64_t *inner) {
     int64_t sizes[TARE_MAX_DIMS];
@@ -203,44 +203,37 @@ static tare_status layer_norm_shape(op_call *call) {
 // The parameters of layer_norm; rms_norm has no bias, and eps in its place.
 enum { NORM_WEIGHT = 2, NORM_BIAS, NORM_EPS };
 
-static bool has_bias_parameter(const op_call *call) {
-    return tare__op_param_is(call->op, NORM_BIAS, "bias");
+static void run_normalize(const row_call *c, const row_functions *k, const float *x, float *y) {
+    k->normalize(x, (size_t)c->count, c->weight, c->bias, c->eps, y);
+}
+// Divides by the root of the mean square.
+static void run_rms_normalize(const row_call *c, const row_functions *k, const float *x, float *y) {
+    k->rms_normalize(x, (size_t)c->count, c->weight, c->eps, y);
 }
 
-tare_status tare__norm_read(op_call *call, norm_call *out) {
-    const bool has_bias = has_bias_parameter(call);
-    *out = (norm_call){0};
-    TARE_TRY(read_layer_norm(call, &out->x, &out->inner));
-    TARE_TRY(optional_floats(call, NORM_WEIGHT, out->inner, &out->weight));
-    if (has_bias) TARE_TRY(optional_floats(call, NORM_BIAS, out->inner, &out->bias));
-    return tare__call_double(call, has_bias ? NORM_EPS : NORM_BIAS,
-                             has_bias ? 1e-5 : (double)FLT_EPSILON, &out->eps);
-}
-
-bool tare__norm_is_known(const op_call *call, const norm_call *c) {
-    return tare__call_given(call, NORM_WEIGHT) == (c->weight != NULL) &&
-           (!has_bias_parameter(call) || tare__call_given(call, NORM_BIAS) == (c->bias != NULL));
-}
-
-static tare_status layer_norm_reference(op_call *call) {
-    norm_call c;
-    TARE_TRY(tare__norm_read(call, &c));
-    const float *from = tare__f32(c.x);
-    float *y = tare__f32(tare__call_out(call));
-    for (int64_t at = 0; at < c.x->count; at += c.inner)
-        f32_normalize__scalar(from + at, (size_t)c.inner, c.weight, c.bias, (float)c.eps, y + at);
+static tare_status read_rows(op_call *call, row_call *out) {
+    const bool has_bias = tare__op_param_is(call->op, NORM_BIAS, "bias");
+    double eps;
+    *out = (row_call){0};
+    TARE_TRY(read_layer_norm(call, &out->x, &out->count));
+    TARE_TRY(optional_floats(call, NORM_WEIGHT, out->count, &out->weight));
+    if (has_bias) TARE_TRY(optional_floats(call, NORM_BIAS, out->count, &out->bias));
+    TARE_TRY(tare__call_double(call, has_bias ? NORM_EPS : NORM_BIAS,
+                               has_bias ? 1e-5 : (double)FLT_EPSILON, &eps));
+    out->eps = (float)eps;
+    if (tare__call_given(call, NORM_WEIGHT) == (out->weight != NULL) &&
+        (!has_bias || tare__call_given(call, NORM_BIAS) == (out->bias != NULL)))
+        out->run = has_bias ? run_normalize : run_rms_normalize;
     return TARE_OK;
 }
 
-// --- RMS norm: divides by the root of the mean square of the last dimensions ---
-
-static tare_status rms_norm_reference(op_call *call) {
-    norm_call c;
-    TARE_TRY(tare__norm_read(call, &c));
+static tare_status rows_reference(op_call *call) {
+    row_call c;
+    TARE_TRY(read_rows(call, &c));
     const float *from = tare__f32(c.x);
     float *y = tare__f32(tare__call_out(call));
-    for (int64_t at = 0; at < c.x->count; at += c.inner)
-        f32_rms_normalize__scalar(from + at, (size_t)c.inner, c.weight, (float)c.eps, y + at);
+    for (int64_t at = 0; at < c.x->count; at += c.count)
+        c.run(&c, &tare__scalar_rows, from + at, y + at);
     return TARE_OK;
 }
 
@@ -433,9 +426,9 @@ static const op_info rows[] = {
      .params = "input|running_mean|running_var|weight|bias|training|momentum|eps",
      .traits = OP_BY_SAMPLE, .shape = batch_norm_shape, .reference = batch_norm_reference},
     {.id = "layer_norm", .functions = "torch.nn.functional.layer_norm|torch.layer_norm|torch.ops.aten.layer_norm.default",
-     .params = "input|normalized_shape|weight|bias|eps|cudnn_enable", .traits = OP_BY_SAMPLE | OP_FLOAT_WEIGHT | OP_NORMALIZES, .shape = layer_norm_shape, .reference = layer_norm_reference},
+     .params = "input|normalized_shape|weight|bias|eps|cudnn_enable", .traits = OP_BY_SAMPLE | OP_FLOAT_WEIGHT | OP_NORMALIZES, .shape = layer_norm_shape, .reference = rows_reference, .row_function = read_rows},
     {.id = "rms_norm", .functions = "torch.nn.functional.rms_norm|torch.rms_norm|torch.ops.aten.rms_norm.default",
-     .params = "input|normalized_shape|weight|eps", .traits = OP_BY_SAMPLE | OP_NORMALIZES, .shape = layer_norm_shape, .reference = rms_norm_reference},
+     .params = "input|normalized_shape|weight|eps", .traits = OP_BY_SAMPLE | OP_NORMALIZES, .shape = layer_norm_shape, .reference = rows_reference, .row_function = read_rows},
     {.id = "normalize", .functions = "torch.nn.functional.normalize", .params = "input|p|dim|eps|out",
      .shape = tare__shape_same, .reference = normalize_reference},
     {.id = "group_norm", .functions = "torch.nn.functional.group_norm|torch.group_norm|torch.ops.aten.group_norm.default",

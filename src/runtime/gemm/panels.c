@@ -95,8 +95,8 @@ static void multiply_panel(const panel_product *p, size_t panel) {
     float sums[PANEL_ROWS][PANEL_COLUMNS];
     for (size_t row = 0; row < p->rows; row += PANEL_ROWS) {
         const size_t rows = tare__part_of(p->rows, row, PANEL_ROWS);
-        p->kernels->panel(p->x + row * w->inner, rows, w->inner, w->panels + first * w->inner,
-                          width_of(w, panel), p->bias + first, sums[0]);
+        p->functions->panel(p->x + row * w->inner, rows, w->inner, w->panels + first * w->inner,
+                            width_of(w, panel), p->bias + first, sums[0]);
         for (size_t i = 0; i < rows; i++) {
             const size_t at = (row + i) * w->columns + first;
             if (p->finish != NULL) p->finish(p->user, at, columns, sums[i]);

@@ -30,7 +30,7 @@ static inline size_t tare__panel_bias_count(const panel_weights *w) {
 }
 /// y [rows][columns] = x [rows][inner] times the weights, plus bias.
 typedef struct panel_product {
-    const row_kernels *kernels;
+    const row_functions *functions;
     const panel_weights *weights;
     const float *bias; // of all panels
     size_t rows;

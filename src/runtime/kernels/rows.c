@@ -2,12 +2,12 @@
 // The table of kernels over rows of floats.
 #include "runtime/kernels/rows.h"
 
-#define MEMBER(suffix, name, parameters) .name = f32_##name##__##suffix,
 const row_kernels tare__row_kernels[] = {
 #define KERNEL(suffix, level)                                                                      \
     {.needs = {level},                                                                             \
      .name = #suffix,                                                                              \
-     ROW_FUNCTION_LIST(MEMBER, suffix).elements = f32_elements__##suffix,                          \
+     .functions = ROW_FUNCTIONS_OF(suffix),                                                        \
+     .elements = f32_elements__##suffix,                                                           \
      .binary = f32_binary__##suffix},
 #include "runtime/kernels/f32_rows/kernels.def"
 #undef KERNEL

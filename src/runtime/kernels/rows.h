@@ -13,9 +13,7 @@
 typedef struct row_kernels {
     kernel_needs needs;
     const char *name;
-#define MEMBER(suffix, name, parameters) void(*name) parameters;
-    ROW_FUNCTION_LIST(MEMBER, )
-#undef MEMBER
+    row_functions functions;
     const element_loop *elements; // by element_kind
     const binary_loop *binary;    // by binary_kind
 } row_kernels;

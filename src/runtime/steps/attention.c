@@ -27,18 +27,6 @@ static uint8_t *quantized_at(const plan_run_state *run, const matrices *m, int64
     return (uint8_t *)tare__place_data(run, m->place) + tare__matrix_offset(m, i);
 }
 
-static void weigh(const plan_run_state *run, const attention_step *s, const attention_part *part,
-                  float *scores) {
-    const attention_call *a = &s->call;
-    const bool is_plain = a->mask == NULL && !a->is_causal;
-    for (int64_t i = 0; i < a->queries; i++, scores += a->keys) {
-        if (is_plain || tare__attention_mask(a, part, i, scores))
-            run->kernels->rows->softmax(scores, (size_t)a->keys, scores);
-        else
-            memset(scores, 0, (size_t)a->keys * sizeof *scores);
-    }
-}
-
 typedef struct attention_run {
     const plan_run_state *run;
     attention_step s; // with this run's mask
@@ -64,7 +52,7 @@ static tare_status attend(const plan_run_state *run, const attention_step *s, in
                           float *scores) {
     const attention_call *a = &s->call;
     float_layers *layers = run->plan->setting.layers;
-    const bool is_plain = a->mask == NULL && !a->is_causal; // else the mask's rule scales
+    const bool is_plain = a->mask == NULL && !a->is_causal; // else the scores are scaled later
     const float_block look = {.rows = a->queries,
                               .inner = a->width,
                               .columns = a->keys,
@@ -83,7 +71,7 @@ static tare_status attend(const plan_run_state *run, const attention_step *s, in
     const attention_part part = tare__attention_part(a, i);
     TARE_TRY(tare__float_layers_multiply(layers, &look, tare__matrix_at(run, &s->q, i),
                                          tare__matrix_at(run, &s->k, part.k), scores, NULL));
-    weigh(run, s, &part, scores);
+    tare__attention_weigh(a, &part, is_plain, &run->kernels->rows->functions, scores);
     return tare__float_layers_multiply(layers, &mix, scores, tare__matrix_at(run, &s->v, part.v),
                                        tare__matrix_at(run, &s->y, i), NULL);
 }

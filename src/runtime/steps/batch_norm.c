@@ -42,8 +42,8 @@ static void run_some(void *user, size_t first, size_t end, size_t worker) {
             job->kernels->elementwise->affine(&s->from, &s->to, (const uint8_t *)job->x + x,
                                               s->scale, s->shift, count, (uint8_t *)job->y + y);
         else
-            job->kernels->rows->affine((const float *)job->x + x, count, s->scale, s->shift,
-                                       (float *)job->y + y);
+            job->kernels->rows->functions.affine((const float *)job->x + x, count, s->scale,
+                                                 s->shift, (float *)job->y + y);
     }
 }
 

@@ -17,7 +17,7 @@ typedef struct group_run {
 static void run_group(void *user, size_t part, size_t worker) {
     const group_run *r = user;
     const group_norm_call *g = &r->s->call;
-    const row_kernels *k = r->run->kernels->rows;
+    const row_functions *k = &r->run->kernels->rows->functions;
     const size_t inner = (size_t)g->inner, count = (size_t)g->each * inner;
     const float *x = (const float *)tare__place_data(r->run, r->s->x) + part * count;
     float *y = (float *)tare__place_data(r->run, r->s->y) + part * count;

@@ -11,7 +11,7 @@
 
 // The mean of each channel over the pixels of an image.
 typedef struct mean_job {
-    const row_kernels *rows;
+    const row_functions *rows;
     const float *x;
     float *y;
     int64_t batch, pixels;
@@ -31,7 +31,7 @@ static void mean_of_channels(void *user, size_t image, size_t first, size_t end,
 }
 
 static tare_status mean_of_pixels(const plan_run_state *run, mean_job *job) {
-    job->rows = run->kernels->rows;
+    job->rows = &run->kernels->rows->functions;
     thread_pool *pool = tare__threads_for(run, job->batch * job->pixels * (int64_t)job->channels);
     tare__parallel_nest(pool, (size_t)job->batch, job->channels, CHANNELS_PER_PART,
                         mean_of_channels, job);
@@ -61,7 +61,7 @@ static void divide(const pool_step *s, const pool_window *w, float *y) {
     }
 }
 
-static void pool_pixel(const pool_step *s, const row_kernels *k, const float *image,
+static void pool_pixel(const pool_step *s, const row_functions *k, const float *image,
                        const int64_t at[3], float *y) {
     const pool_call *p = &s->call;
     const pool_window w = tare__pool_window_at(p, at);
@@ -81,7 +81,7 @@ static void pool_pixel(const pool_step *s, const row_kernels *k, const float *im
 
 typedef struct pool_run {
     const pool_step *step;
-    const row_kernels *rows;
+    const row_functions *rows;
     const float *x;
     float *y;
 } pool_run;
@@ -109,7 +109,8 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     const pool_step *s = state;
     const pool_call *p = &s->call;
     const int64_t in = pixels_of(p->in), out = pixels_of(p->out);
-    pool_run r = {s, run->kernels->rows, tare__place_data(run, s->x), tare__place_data(run, s->y)};
+    pool_run r = {s, &run->kernels->rows->functions, tare__place_data(run, s->x),
+                  tare__place_data(run, s->y)};
     if (p->is_adaptive && !p->is_max && out == 1) {
         mean_job job = {
             .x = r.x, .y = r.y, .batch = s->batch, .pixels = in, .channels = s->channels};

@@ -13,7 +13,7 @@
 
 enum {
     MOST_ROW_BLOCK_OPS = 8,     // behind a layer
-    FEW_ELEMENTS = 8,           // norms of shorter rows are left to the reference
+    FEW_ELEMENTS = 8,           // functions of shorter rows are left to the reference
     CACHED_FLOATS = 32 << 10,   // bytes of a row block, in the first-level cache
     CACHED_WEIGHTS = 640 << 10, // bytes that all row blocks read from the second-level cache
     LEAST_TILES = 6,            // of rows of the product that a row block has, though it be longer:
@@ -23,7 +23,7 @@ enum {
 typedef enum row_block_kind {
     ROW_BLOCK_ELEMENT,
     ROW_BLOCK_SUM,
-    ROW_BLOCK_NORM,
+    ROW_BLOCK_FUNCTION,
     ROW_BLOCK_RELU
 } row_block_kind;
 
@@ -31,9 +31,8 @@ typedef struct row_block_op {
     row_block_kind kind;
     element_loop loop; // of ROW_BLOCK_ELEMENT
     float p[ELEMENT_MAX_PARAMETERS];
-    size_t other, other_place;  // of ROW_BLOCK_SUM: the value that is added
-    const float *weight, *bias; // of ROW_BLOCK_NORM
-    float eps;
+    size_t other, other_place; // of ROW_BLOCK_SUM: the value that is added
+    row_call row;              // of ROW_BLOCK_FUNCTION
 } row_block_op;
 
 typedef struct quantized_row_block {
@@ -59,12 +58,11 @@ typedef struct row_block_run {
     const quantized_row_block *s;
 } row_block_run;
 
-static void normalize(const row_block_run *r, const row_block_op *op, const float *x, size_t rows,
-                      float *y) {
+static void apply_function(const row_block_run *r, const row_call *call, const float *x,
+                           size_t rows, float *y) {
     const size_t width = r->s->width;
     for (size_t i = 0; i < rows; i++)
-        r->run->kernels->rows->normalize(x + i * width, width, op->weight, op->bias, op->eps,
-                                         y + i * width);
+        call->run(call, &r->run->kernels->rows->functions, x + i * width, y + i * width);
 }
 
 // From x into y, which may be x.
@@ -73,13 +71,13 @@ static void apply(const row_block_run *r, const row_block_op *op, size_t first, 
     const size_t count = rows * r->s->width;
     if (op->kind == ROW_BLOCK_RELU) {
         for (size_t i = 0; i < count; i++) y[i] = x[i] < 0 ? 0.0F : x[i];
-    } else if (op->kind == ROW_BLOCK_NORM) {
-        normalize(r, op, x, rows, y);
+    } else if (op->kind == ROW_BLOCK_FUNCTION) {
+        apply_function(r, &op->row, x, rows, y);
     } else if (op->kind == ROW_BLOCK_ELEMENT) {
         op->loop(x, y, (int64_t)count, op->p);
     } else {
         const float *other = tare__place_data(r->run, op->other_place);
-        r->run->kernels->rows->add(other + first * r->s->width, count, x);
+        r->run->kernels->rows->functions.add(other + first * r->s->width, count, x);
         if (y != x) memcpy(y, x, count * sizeof *y);
     }
 }
@@ -149,18 +147,16 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 // --- what a row block can do ---
 
-static bool read_norm(const plan_builder *b, const plan_record *r, row_block_op *op) {
+static bool read_function(const plan_builder *b, const plan_record *r, size_t self,
+                          row_block_op *op) {
     op_call call = r->call;
-    norm_call c;
     const tare_tensor *y = b->values[r->result].tensor;
     call.err = NULL;
-    if (!tare__record_is(r, TARE_OP_LAYER_NORM) || tare__norm_read(&call, &c) != TARE_OK ||
-        y->ndim < 1 || c.inner != y->shape[y->ndim - 1] || c.inner < FEW_ELEMENTS ||
-        !tare__norm_is_known(&call, &c))
-        return false;
-    *op = (row_block_op){
-        .kind = ROW_BLOCK_NORM, .weight = c.weight, .bias = c.bias, .eps = (float)c.eps};
-    return true;
+    *op = (row_block_op){.kind = ROW_BLOCK_FUNCTION};
+    return call.op != NULL && call.op->row_function != NULL &&
+           call.op->row_function(&call, &op->row) == TARE_OK && op->row.run != NULL &&
+           !op->row.reads_again && op->row.x == b->values[self].tensor && y->ndim > 0 &&
+           op->row.count == y->shape[y->ndim - 1] && op->row.count >= FEW_ELEMENTS;
 }
 
 // What `r` does to the value `self`; false: a row block cannot do it.
@@ -170,7 +166,7 @@ static bool read_op(const plan_builder *b, const plan_record *r, size_t self, ro
         *op = (row_block_op){.kind = ROW_BLOCK_SUM, .other = other};
         return true;
     }
-    if (!tare__plan_is_element(r)) return read_norm(b, r, op);
+    if (!tare__plan_is_element(r)) return read_function(b, r, self, op);
     *op = (row_block_op){.kind = ROW_BLOCK_ELEMENT};
     return tare__plan_element_loop(b, r, &op->loop, op->p);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and layer norm over rows of quantized bytes: a row becomes floats, passes the kernel of
-// float rows, and is quantized again while it is in the first-level cache.
+// Functions of rows of quantized bytes: a row becomes floats, passes the kernel of float rows, and
+// is quantized again while it is in the first-level cache.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -12,16 +12,14 @@
 
 enum {
     ELEMENTS_PER_PART = 1 << 12,
-    FEW_ELEMENTS = 8, // softmax of shorter rows is left to the reference
+    FEW_ELEMENTS = 8, // shorter rows are left to the reference
 };
 
 typedef struct row_step {
     size_t x, y, scratch; // places; a row of floats for each thread
     size_t rows, count;   // count: elements of a row
     quantized_scheme from, to;
-    bool is_norm;               // else softmax
-    const float *weight, *bias; // NULL: none
-    float eps;
+    row_call call; // of floats; its x is none
 } row_step;
 
 typedef struct rows_run {
@@ -38,10 +36,7 @@ static void run_some(void *user, size_t first, size_t end, size_t worker) {
         const uint8_t *x = (const uint8_t *)tare__place_data(r->run, s->x) + i * s->count;
         uint8_t *y = (uint8_t *)tare__place_data(r->run, s->y) + i * s->count;
         k->elementwise->dequantize(&s->from, x, s->count, row);
-        if (s->is_norm)
-            k->rows->normalize(row, s->count, s->weight, s->bias, s->eps, row);
-        else
-            k->rows->softmax(row, s->count, row);
+        s->call.run(&s->call, &k->rows->functions, row, row);
         k->elementwise->quantize(&s->to, row, s->count, y);
     }
 }
@@ -55,33 +50,13 @@ static tare_status run_rows(const plan_run_state *run, void *state) {
 }
 
 static void describe(const plan *p, const void *state, step_note *out) {
-    const row_step *s = state;
-    (void)p;
-    tare__step_say(out, "%s",
-                   s->is_norm ? "a row becomes floats, their norm, and integers again"
-                              : "a row becomes floats, their softmax, and integers again");
+    (void)p, (void)state;
+    tare__step_say(out, "a row becomes floats, passes their kernel, and becomes integers again");
 }
 
 // --- planning ---
 
-static tare_status add_rows(plan_builder *b, const plan_record *r, const step_class *class,
-                            row_step like, bool *done) {
-    const tare_tensor *x = tare__plan_quantized_input(r), *y = b->values[r->result].tensor;
-    const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
-    row_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
-    if (s == NULL) return tare__out_of_memory(b->err);
-    *s = like;
-    s->from = tare__quantized_scheme_of(x);
-    s->to = tare__quantized_scheme_of(y);
-    s->rows = (size_t)y->count / s->count;
-    TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, x), LAYOUT_PLAIN, &s->x));
-    TARE_TRY(tare__plan_new_scratch(b, threads * s->count * sizeof(float), &s->scratch));
-    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
-    *done = true;
-    return tare__plan_add_step(b, class, s, r->node);
-}
-
-// From bytes to bytes. *bound: the call of floats, on `like`, of which it looks at the shape.
+// From bytes to bytes: the call of floats, of which `like` has the shape.
 typedef struct float_row_call {
     module_rule rule;
     tare_tensor like;
@@ -89,15 +64,12 @@ typedef struct float_row_call {
     op_call bound;
 } float_row_call;
 
-static bool bind_floats(const plan_builder *b, const plan_record *r, float_row_call *out) {
-    const tare_tensor *x = tare__plan_quantized_input(r), *y = b->values[r->result].tensor;
+static bool bind_floats(const plan_record *r, const tare_tensor *x, float_row_call *out) {
     bool known = false;
     op_call call = r->call;
     call.err = NULL;
-    if (x == NULL || x->ndim < 1 || y->count == 0 || !tare__is_byte_quantized(x) ||
-        !tare__is_byte_quantized(y) || tare__plan_find_value(b, x) == NOTHING ||
-        tare__rule_bind(&call, &out->rule, &out->bound, &known) != TARE_OK || !known ||
-        out->rule.rule.relu)
+    if (tare__rule_bind(&call, &out->rule, &out->bound, &known) != TARE_OK || !known ||
+        out->rule.rule.relu || out->bound.op->row_function == NULL)
         return false;
     out->like = *x;
     out->like.dtype = TARE_FLOAT32;
@@ -108,63 +80,48 @@ static bool bind_floats(const plan_builder *b, const plan_record *r, float_row_c
     return true;
 }
 
-static bool heads_softmax(const plan_builder *b, const plan_record *r) {
-    static const op_id ids[] = {TARE_OP_QUANTIZED_SOFTMAX, TARE_OP_NONE};
-    return tare__plan_is_quantized_op(b, r, ids);
-}
-
-static tare_status plan_softmax(plan_builder *b, size_t head, bool *done) {
-    const plan_record *r = &b->records[head];
+// What the call does to a row; false: nothing that this step can compute.
+static bool read_rows(const plan_builder *b, const plan_record *r, row_call *out) {
     float_row_call f;
-    if (!bind_floats(b, r, &f) || tare__op_id(f.bound.op) != TARE_OP_SOFTMAX) return TARE_OK;
-    const int64_t count = f.like.shape[f.like.ndim - 1];
-    if (count < FEW_ELEMENTS || !tare__is_over_rows(&f.bound, &f.like)) return TARE_OK;
-    const row_step s = {.count = (size_t)count};
-    return add_rows(b, r, &tare__quantized_softmax_step, s, done);
+    if (!tare__plan_is_own_quantized(b, r)) return false;
+    const tare_tensor *x = tare__plan_quantized_input(r), *y = b->values[r->result].tensor;
+    if (x == NULL || x->ndim < 1 || y->count == 0 || !tare__is_byte_quantized(x) ||
+        !tare__is_byte_quantized(y) || tare__plan_find_value(b, x) == NOTHING ||
+        !bind_floats(r, x, &f) || f.bound.op->row_function(&f.bound, out) != TARE_OK)
+        return false;
+    out->x = NULL;
+    return out->run != NULL && !out->reads_again && out->count >= FEW_ELEMENTS;
 }
 
-static bool heads_norm(const plan_builder *b, const plan_record *r) {
-    static const op_id ids[] = {TARE_OP_LAYER_NORM, TARE_OP_QUANTIZED_LAYER_NORM, TARE_OP_NONE};
-    return tare__plan_is_quantized_op(b, r, ids);
+static bool heads(const plan_builder *b, const plan_record *r) {
+    row_call unused;
+    return read_rows(b, r, &unused);
 }
 
-static bool has_float_weights(op_call *call) {
-    for (size_t i = 1; i < call->param_count; i++) {
-        const tare_tensor *t = tare__call_tensor(call, i);
-        if (t != NULL && t->dtype != TARE_FLOAT32) return false;
-    }
-    return true;
-}
-
-static tare_status plan_norm(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_rows(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
-    float_row_call f;
-    norm_call n;
-    if (!bind_floats(b, r, &f) || tare__op_id(f.bound.op) != TARE_OP_LAYER_NORM ||
-        !has_float_weights(&f.bound) || tare__norm_read(&f.bound, &n) != TARE_OK ||
-        !tare__norm_is_known(&f.bound, &n))
-        return TARE_OK;
-    const row_step s = {.is_norm = true,
-                        .count = (size_t)n.inner,
-                        .weight = n.weight,
-                        .bias = n.bias,
-                        .eps = (float)n.eps};
-    return add_rows(b, r, &tare__quantized_norm_step, s, done);
+    const tare_tensor *x = tare__plan_quantized_input(r), *y = b->values[r->result].tensor;
+    const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
+    row_call call;
+    if (!read_rows(b, r, &call)) return TARE_OK;
+    row_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = (row_step){.call = call,
+                    .count = (size_t)call.count,
+                    .rows = (size_t)(y->count / call.count),
+                    .from = tare__quantized_scheme_of(x),
+                    .to = tare__quantized_scheme_of(y)};
+    TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, x), LAYOUT_PLAIN, &s->x));
+    TARE_TRY(tare__plan_new_scratch(b, threads * s->count * sizeof(float), &s->scratch));
+    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
+    *done = true;
+    return tare__plan_add_step(b, &tare__quantized_rows_step, s, r->node);
 }
 
-const step_class tare__quantized_softmax_step = {
-    .name = "quantized softmax",
-    .heads = heads_softmax,
-    .plan = plan_softmax,
-    .run = run_rows,
-    .describe = describe,
-    .replicate = tare__step_share,
-};
-
-const step_class tare__quantized_norm_step = {
-    .name = "quantized norm",
-    .heads = heads_norm,
-    .plan = plan_norm,
+const step_class tare__quantized_rows_step = {
+    .name = "quantized rows",
+    .heads = heads,
+    .plan = plan_rows,
     .run = run_rows,
     .describe = describe,
     .replicate = tare__step_share,

@@ -158,7 +158,7 @@ static tare_status float_product_of(void *user, const gate_request *request) {
     const panel_weights *w = g->panels;
     if ((int64_t)w->columns != request->width || (int64_t)w->inner != request->inner)
         return refuse(r, request);
-    const panel_product product = {.kernels = r->kernels->rows,
+    const panel_product product = {.functions = &r->kernels->rows->functions,
                                    .weights = w,
                                    .bias = g->bias,
                                    .rows = (size_t)request->rows,

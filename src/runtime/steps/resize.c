@@ -48,7 +48,7 @@ static void blend_floats(const resize_job *job, const resize_parts *parts, const
     const size_t channels = job->s->channels;
     const float *x[RESIZE_MOST_PARTS] = {NULL};
     for (size_t k = 0; k < parts->count; k++) x[k] = image + (size_t)parts->at[k] * job->s->x.pitch;
-    job->kernels->rows->blend(x, parts->share, parts->count, channels, y);
+    job->kernels->rows->functions.blend(x, parts->share, parts->count, channels, y);
 }
 
 // A row of the result.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dnnl/float_layers.h"
+#include "ops/layer_call.h"
 #include "ops/rules.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/matrices.h"
@@ -12,7 +13,7 @@
 
 // The records of such a chain; NOTHING: it has none.
 typedef struct written {
-    size_t look, scale, mask, softmax, mix, swap;
+    size_t look, scale, mask, weights, mix, swap;
 } written;
 
 typedef struct scores_step {
@@ -21,6 +22,7 @@ typedef struct scores_step {
     float scale;
     size_t scores; // place: the scores of a matrix, for each thread
     size_t mask;   // place; NOTHING: none
+    row_call weights;
     int batch_ndim;
     int64_t batch[TARE_MAX_DIMS], mask_stride[TARE_MAX_DIMS]; // of the scores' dimensions
 } scores_step;
@@ -66,23 +68,23 @@ static bool adds_mask(const plan_builder *b, const plan_record *r, const tare_te
     return mask != NULL && tare__same_shape(b->values[r->result].tensor, scores);
 }
 
-static bool is_softmax_of_rows(const plan_record *r) {
-    op_call call = r->call;
-    int dim = 0;
-    const tare_tensor *x = operand(r, 0);
-    call.err = NULL;
-    return tare__record_is(r, TARE_OP_SOFTMAX) && x != NULL && tare__call_given(&call, 1) &&
-           !tare__call_given(&call, 3) && tare__call_dim(&call, 1, 0, x->ndim, &dim) == TARE_OK &&
-           dim == x->ndim - 1;
-}
-
 static const tare_tensor *result_of(const plan_builder *b, size_t record) {
     return b->values[b->records[record].result].tensor;
+}
+
+// A function of the scores' rows; for attention it is softmax.
+static bool read_weights(const plan_record *r, const tare_tensor *scores, row_call *out) {
+    op_call call = r->call;
+    call.err = NULL;
+    return call.op->row_function != NULL && call.op->row_function(&call, out) == TARE_OK &&
+           out->run != NULL && !out->reads_again && out->x == scores &&
+           out->count == scores->shape[scores->ndim - 1];
 }
 
 static bool read_written(const plan_builder *b, size_t head, written *out) {
     written w = {head, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING};
     float unused;
+    row_call weights;
     size_t last = head, next = tare__plan_only_reader(b, head);
     if (next != NOTHING && read_scale(&b->records[next], &unused)) {
         w.scale = last = next;
@@ -92,11 +94,12 @@ static bool read_written(const plan_builder *b, size_t head, written *out) {
         w.mask = last = next;
         next = tare__plan_only_reader(b, last);
     }
-    if (next == NOTHING || !is_softmax_of_rows(&b->records[next])) return false;
-    w.softmax = next;
+    if (next == NOTHING || !read_weights(&b->records[next], result_of(b, last), &weights))
+        return false;
+    w.weights = next;
     w.mix = tare__plan_only_reader(b, next);
     if (w.mix == NOTHING || !is_product(b, &b->records[w.mix]) ||
-        operand(&b->records[w.mix], 0) != result_of(b, w.softmax))
+        operand(&b->records[w.mix], 0) != result_of(b, w.weights))
         return false;
     next = tare__plan_only_reader(b, w.mix);
     if (next != NOTHING && tare__plan_swaps_heads(b, &b->records[next])) w.swap = next;
@@ -112,7 +115,7 @@ static bool extend(plan_builder *b, size_t head) {
     written w;
     size_t last = head;
     if (!read_written(b, head, &w)) return false;
-    const size_t all[] = {w.scale, w.mask, w.softmax, w.mix, w.swap};
+    const size_t all[] = {w.scale, w.mask, w.weights, w.mix, w.swap};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] != NOTHING) tare__plan_append(b, head, &last, all[i]);
     return true;
@@ -123,8 +126,8 @@ static written read_chain(const plan_builder *b, size_t head) {
     written w = {head, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING};
     for (size_t i = b->records[head].next; i != NOTHING; i = b->records[i].next) {
         const plan_record *r = &b->records[i];
-        if (tare__record_is(r, TARE_OP_SOFTMAX))
-            w.softmax = i;
+        if (r->call.op->row_function != NULL)
+            w.weights = i;
         else if (tare__record_is(r, TARE_OP_MATMUL))
             w.mix = i;
         else if (w.mix != NOTHING)
@@ -151,7 +154,7 @@ static void add_mask(const plan_run_state *run, const scores_step *s, int64_t ma
     const float *mask = tare__place_data(run, s->mask);
     mask += tare__strided_offset(n, s->batch, s->mask_stride, matrix) + query * s->mask_stride[n];
     if (s->mask_stride[n + 1] != 0)
-        run->kernels->rows->add(mask, (size_t)s->keys, line);
+        run->kernels->rows->functions.add(mask, (size_t)s->keys, line);
     else
         for (int64_t i = 0; i < s->keys; i++) line[i] += *mask;
 }
@@ -178,7 +181,7 @@ static tare_status attend(const plan_run_state *run, const scores_step *s, int64
     for (int64_t q = 0; q < s->queries; q++) {
         float *line = scores + q * s->keys;
         if (s->mask != NOTHING) add_mask(run, s, i, q, line);
-        run->kernels->rows->softmax(line, (size_t)s->keys, line);
+        s->weights.run(&s->weights, &run->kernels->rows->functions, line, line);
     }
     return tare__float_layers_multiply(layers, &mix, scores, tare__matrix_at(run, &s->v, i),
                                        tare__matrix_at(run, &s->y, i), NULL);
@@ -252,6 +255,8 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     *s = (scores_step){.scale = 1};
     read_sizes(operand(look, 0), operand(look, 1), y, s);
     if (w.scale != NOTHING) (void)read_scale(&b->records[w.scale], &s->scale);
+    const size_t scored = w.mask != NOTHING ? w.mask : w.scale != NOTHING ? w.scale : w.look;
+    (void)read_weights(&b->records[w.weights], result_of(b, scored), &s->weights);
     TARE_TRY(tare__plan_read_matrices(b, operand(look, 0), &s->q));
     TARE_TRY(tare__plan_read_matrices(b, operand(look, 1), &s->k));
     TARE_TRY(tare__plan_read_matrices(b, operand(mix, 1), &s->v));

@@ -28,7 +28,7 @@ typedef struct row_step {
 // What its functions need in a run.
 typedef struct row_run {
     const row_step *s;
-    const row_kernels *rows;
+    const row_functions *rows;
     const float *addend;
 } row_run;
 
@@ -47,9 +47,9 @@ static tare_status run_row(const plan_run_state *run, void *state) {
     const row_step *s = state;
     const layer_places *at = &s->at;
     const row_run r = {.s = s,
-                       .rows = run->kernels->rows,
+                       .rows = &run->kernels->rows->functions,
                        .addend = at->addend != NOTHING ? tare__place_data(run, at->addend) : NULL};
-    const panel_product product = {.kernels = run->kernels->rows,
+    const panel_product product = {.functions = &run->kernels->rows->functions,
                                    .weights = s->weights,
                                    .bias = s->bias,
                                    .rows = s->rows,

@@ -418,17 +418,19 @@ static void write_prelu(onnx_out *o) {
     tare__out_result(o, OUT(o, "PRelu", tare__out_input(o, 0), w));
 }
 
-static void along(onnx_out *o, const char *op_type) {
+static const char *along(onnx_out *o, const char *op_type) {
     const int ndim = tare__out_meta(o, 0)->ndim;
     const char *y = OUT(o, op_type, in_float(o));
     tare__out_attr_int(o, "axis", tare__out_dim(o, 1, -1, ndim));
-    tare__out_result(o, y);
+    return y;
 }
 static void write_softmax(onnx_out *o) {
-    along(o, "Softmax");
+    const char *y = along(o, "Softmax");
+    tare__out_mark_wrapping(o);
+    tare__out_result(o, y);
 }
 static void write_log_softmax(onnx_out *o) {
-    along(o, "LogSoftmax");
+    tare__out_result(o, along(o, "LogSoftmax"));
 }
 
 static void write_glu(onnx_out *o) {

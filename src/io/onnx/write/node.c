@@ -188,6 +188,11 @@ void tare__out_optional(onnx_out *o) {
     if (n != NULL) n->has_optional = true;
 }
 
+void tare__out_mark_wrapping(onnx_out *o) {
+    out_node *n = last_node(o);
+    if (n != NULL) n->wraps = true;
+}
+
 // AttributeProto's fields.
 enum {
     NODE_ATTRIBUTE = 5,

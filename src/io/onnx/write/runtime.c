@@ -142,11 +142,11 @@ static tare_status write_bias(onnx_writer *w, size_t at, const bias_job *job) {
     return status == TARE_OK ? o.status : status;
 }
 
-// --- softmax ---
+// --- results of at most 1 that wrap around ---
 
-// Its integer form does not saturate: what is greater than the range becomes the least.
+// Is 1 above the range that its result is quantized to?
 static bool overflows(const onnx_writer *w, const out_node *n) {
-    if (strcmp(n->op_type, "Softmax") != 0 || scale_of(w, n->inputs[0]) == NULL) return false;
+    if (!n->wraps || scale_of(w, n->inputs[0]) == NULL) return false;
     const out_node *reader = only_reader(w, n->outputs[0]);
     if (reader == NULL || strcmp(reader->op_type, "QuantizeLinear") != 0) return false;
     const out_tensor *scale = tare__out_find_tensor(w, reader->inputs[1]);

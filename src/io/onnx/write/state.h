@@ -50,6 +50,7 @@ typedef struct out_node {
     const char **inputs, **outputs;
     size_t input_count, output_count;
     bool has_optional; // the last output may be left out
+    bool wraps;        // what is above its range becomes the least value in ONNX Runtime
     text attributes;   // as bytes
     const node *from;
 } out_node;

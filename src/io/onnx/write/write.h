@@ -125,6 +125,8 @@ void tare__out_outputs(onnx_out *o, size_t count, const char **names);
 void tare__out_optional(onnx_out *o);
 /// Attributes of the last node.
 void tare__out_attr_int(onnx_out *o, const char *name, int64_t i);
+/// ONNX Runtime's integer form of the node, whose results are at most 1, does not saturate.
+void tare__out_mark_wrapping(onnx_out *o);
 void tare__out_attr_float(onnx_out *o, const char *name, double f);
 void tare__out_attr_text(onnx_out *o, const char *name, const char *text);
 /// `count` times the same text.
@@ -150,8 +152,8 @@ const char *tare__out_clip(onnx_out *o, const char *x, tare_dtype dtype, double 
 const char *tare__out_dequantize(onnx_out *o, const char *quantized, const qparams *q);
 const char *tare__out_quantize(onnx_out *o, const char *x, const qparams *q);
 
-/// The quantized values of a module's weight `name`, which it computes with in place of the tensor itself:
-/// as a tensor that stands for the call. NULL: the module has none.
+/// The quantized values of a module's weight `name`, which it computes with in place of the tensor
+/// itself: as a tensor that stands for the call. NULL: the module has none.
 const tare_tensor *tare__out_quantized_weight(onnx_out *o, const module *m, const char *name);
 /// A quantized tensor whose parameters are values of the file.
 void tare__out_set_dynamic(onnx_out *o, const tare_tensor *t, const char *scale,

@@ -44,7 +44,7 @@ static void check_lines(const row_kernels *level) {
     for (size_t i = 0; i < MOST; i++) x[i] = element(i);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         float y = NAN;
-        level->columns(x, lines[i].count, 1, 1, &y);
+        level->functions.columns(x, lines[i].count, 1, 1, &y);
         if (y != lines[i].sum)
             fail_msg("%s: %zu elements are %a, expected %a", level->name, lines[i].count, (double)y,
                      (double)lines[i].sum);
@@ -62,7 +62,7 @@ static void check_width(const row_kernels *level, const float *x, size_t stride,
     for (size_t i = 0; i < sizeof lines / sizeof *lines && lines[i].count <= FEW; i++) {
         float y[150], expected;
         for (size_t c = 0; c < 150; c++) y[c] = mark;
-        level->columns(x, lines[i].count, stride, width, y);
+        level->functions.columns(x, lines[i].count, stride, width, y);
         for (size_t c = 0; c < width; c += c % 3 + 1) {
             f32_columns__scalar(x + c, lines[i].count, stride, 1, &expected);
             if (y[c] != expected || (c == 0 && y[c] != lines[i].sum))
@@ -98,7 +98,7 @@ static void no_sum_is_negative_zero(void **state) {
         float y = NAN;
         if (!tare__kernel_suits(&tare__row_kernels[k].needs, tare__isa_detect())) continue;
         for (size_t count = 1; count <= 40; count++) {
-            tare__row_kernels[k].columns(x, count, 1, 1, &y);
+            tare__row_kernels[k].functions.columns(x, count, 1, 1, &y);
             assert_true(y == 0 && !signbit(y));
         }
     }

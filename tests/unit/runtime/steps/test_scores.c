@@ -61,6 +61,16 @@ static const scores_case cases[] = {
      {{4, 9, 6}, {4, 5, 6}, {4, 5, 3}, {2, 2}},
      {3, 3, 3, 2},
      true},
+    {"with another function of rows",
+     "    transpose = k.transpose(-1, -2)\n"
+     "    matmul = torch.bmm(q, transpose)\n"
+     "    rms_norm = torch.nn.functional.rms_norm(matmul, [5])\n"
+     "    matmul_1 = torch.bmm(rms_norm, v)\n"
+     "    relu = torch.relu(m)\n"
+     "    return (matmul_1, relu)\n",
+     {{4, 9, 6}, {4, 5, 6}, {4, 5, 3}, {2, 2}},
+     {3, 3, 3, 2},
+     true},
     {"with scores that others read",
      "    transpose = k.transpose(-1, -2)\n"
      "    matmul = torch.matmul(q, transpose)\n"
