@@ -109,6 +109,9 @@ TARE_API const tare_module *tare_module_child(const tare_module *module, const c
 /// Sets a child. The module takes its own reference.
 TARE_API tare_status tare_module_set_child(tare_module *module, const char *name,
                                            const tare_module *child, tare_error *err);
+/// What an observer or fake quantizer of a prepared model is: dtype, range, axis, with defaults
+/// resolved. False for other modules; *out is then unchanged.
+TARE_API bool tare_module_observer_info(const tare_module *module, tare_observer_info *out);
 /// An integer constructor value ("stride"); `otherwise` if it is absent or no integer.
 TARE_API int64_t tare_module_config_int(const tare_module *module, const char *key,
                                         int64_t otherwise);

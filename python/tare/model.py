@@ -429,6 +429,25 @@ class Model:
         with self._reading() as handle:
             call("model_check_requests", handle)
 
+    def to_torch(self) -> Any:
+        """The float or prepared model as a torch.nn.Module, to be trained by any loop of torch.
+
+        Its fake quantizers compute what tare's do, to the bit, on every device, and pass gradients straight through.
+        state_dict has torch's names. ``tare.from_torch`` takes the module back, trained; convert goes on from there.
+
+        Returns
+        -------
+        torch.fx.GraphModule
+            With copies of all tensors, on the CPU, in the model's mode.
+
+        Raises
+        ------
+        UnsupportedError
+            For models of integers, and classes that torch does not have.
+        """
+        from .torch_graph import build
+        return build(self)
+
     # --- files ---
 
     def save(self, path: str | os.PathLike[str], *, packed: bool = False) -> None:

@@ -23,9 +23,12 @@ def _read(path: str) -> Model:
     return load(path, copy=True)
 
 
-def from_torch(module: Any, example_inputs: Sequence[Any], *, kwargs: Mapping[str, Any] | None = None,
+def from_torch(module: Any, example_inputs: Sequence[Any] | None = None, *, kwargs: Mapping[str, Any] | None = None,
                leaves: Sequence[Any] = ()) -> Model:
     """Traces a module with torch.fx, or exports it with torch.export where it cannot be traced.
+
+    What ``Model.to_torch`` gave is read back with what training made of it, also through torch.compile and
+    DistributedDataParallel.
 
     Parameters
     ----------
@@ -33,7 +36,8 @@ def from_torch(module: Any, example_inputs: Sequence[Any], *, kwargs: Mapping[st
         In evaluation mode, or in training mode for quantization-aware training. What torch's
         convert_to_reference_fx made is read as a reference model; ``lower`` makes integers of it.
     example_inputs : tuple of torch.Tensor
-        forward's arguments; they tell shapes, and the trace is checked against them.
+        forward's arguments; they tell shapes, and the trace is checked against them. Not for what comes from
+        ``Model.to_torch``.
     kwargs : dict, optional
         Arguments by keyword.
     leaves : sequence of str, optional
@@ -44,7 +48,11 @@ def from_torch(module: Any, example_inputs: Sequence[Any], *, kwargs: Mapping[st
     ValueError
         With the line and a remedy, where the module cannot be written.
     """
-    from . import _export
+    from . import _export, torch_graph
+    if torch_graph.is_built(module):
+        return torch_graph.read_back(module)
+    if example_inputs is None:
+        raise TypeError("from_torch() needs example_inputs for a module that does not come from Model.to_torch")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.safetensors")
         try:

@@ -158,6 +158,14 @@ tare_status tare_module_set_child(tare_module *m, const char *name, const tare_m
     return tare__module_set_child(unwrap(m), name, unwrap(child), err);
 }
 
+bool tare_module_observer_info(const tare_module *m, tare_observer_info *out) {
+    const module *observer = unwrap(m);
+    if (observer->class->role != ROLE_OBSERVER) return false;
+    *out = *tare__observer_info(observer);
+    out->struct_size = sizeof *out;
+    return true;
+}
+
 int64_t tare_module_config_int(const tare_module *m, const char *key, int64_t otherwise) {
     return tare__module_int(unwrap(m), key, otherwise);
 }

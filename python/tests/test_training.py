@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of prepared models on torch, and back. Skipped where torch is not installed."""
+import copy
+import importlib.util
+import os
+import subprocess
+import sys
+import unittest
+import warnings
+
+import numpy as np
+
+import tare
+from support import TOP, Case, digits, main
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+if HAS_TORCH:
+    import torch
+    from torch.ao.quantization import disable_observer, enable_observer, quantize_fx
+    warnings.filterwarnings("ignore")
+
+
+def bytes_of(model):
+    """All of a model: graph, tensors, statistics."""
+    return model.__reduce__()[1][0]
+
+
+def prepared_for_training():
+    model, images = digits()
+    return tare.prepare_qat_fx(model.train(), backend_config="x86"), images
+
+
+def batches(count=5, channels=6):
+    """Small and large values, zeros, channels of one sign."""
+    random = np.random.default_rng(0)
+    for index in range(count):
+        x = random.standard_normal((4, channels, 5), dtype=np.float32) * np.float32(10.0 ** (index - 3))
+        x[:, 0] = np.abs(x[:, 0])
+        x[:, 1] = -np.abs(x[:, 1])
+        x[:, 2] = 0
+        x[0, :, 0] = np.round(x[0, :, 0] * 8) / 8  # ties
+        yield x
+
+
+def activations():
+    """Every fake quantizer that a qconfig may name, for an activation."""
+    per_channel = tare.MovingAveragePerChannelMinMaxObserver
+    yield tare.default_fake_quant
+    yield tare.default_fused_act_fake_quant
+    yield tare.default_fixed_qparams_range_0to1_fake_quant
+    yield tare.FakeQuantize.with_args(observer=tare.MinMaxObserver, dtype=tare.qint8, quant_min=-128, quant_max=127,
+                                      qscheme=tare.per_tensor_symmetric)
+    yield tare.FakeQuantize.with_args(observer=per_channel, dtype=tare.qint8, quant_min=-128, quant_max=127, ch_axis=1,
+                                      qscheme=tare.per_channel_symmetric)
+    yield tare.FakeQuantize.with_args(observer=per_channel, dtype=tare.quint8, quant_min=0, quant_max=255, ch_axis=1,
+                                      qscheme=tare.per_channel_affine)
+    yield tare.FusedMovingAvgObsFakeQuantize.with_args(
+        observer=tare.MovingAverageMinMaxObserver, dtype=tare.qint8, quant_min=-128, quant_max=127,
+        qscheme=tare.per_tensor_symmetric, averaging_constant=0.3)
+    yield tare.FusedMovingAvgObsFakeQuantize.with_args(
+        observer=per_channel, dtype=tare.qint8, quant_min=-127, quant_max=127, ch_axis=1,
+        qscheme=tare.per_channel_symmetric)
+    yield tare.FusedMovingAvgObsFakeQuantize.with_args(
+        observer=per_channel, dtype=tare.quint8, quant_min=0, quant_max=255, ch_axis=1,
+        qscheme=tare.per_channel_affine)
+
+
+@unittest.skipUnless(HAS_TORCH, "torch is not installed")
+class Training(Case):
+    def test_fake_quantizers_compute_the_same_bits(self):
+        class Relu(torch.nn.Module):
+            def forward(self, x):
+                return torch.relu(x)
+        backend = tare.BackendConfig("any").set_backend_pattern_config(
+            tare.BackendPatternConfig("torch.relu").set_dtype_configs(
+                [tare.DTypeConfig(kind, kind) for kind in (tare.quint8, tare.qint8)]))
+        float_model = tare.from_torch(Relu(), (torch.zeros(4, 6, 5),)).train()
+        for activation in activations():
+            with self.subTest(str(activation)):
+                mapping = tare.QConfigMapping().set_global(
+                    tare.QConfig(activation=activation, weight=tare.default_weight_fake_quant))
+                prepared = tare.prepare_qat_fx(float_model, mapping, backend_config=backend)
+                self.assertIn("FakeQuantize", str(prepared))
+                module = prepared.to_torch()
+                for x in batches():
+                    prepared.calibrate(x)
+                    module(torch.from_numpy(x))
+                    prepared.disable_observer()
+                    module.apply(disable_observer)
+                    np.testing.assert_array_equal(prepared(x), module(torch.from_numpy(x)).detach().numpy())
+                    prepared.enable_observer()
+                    module.apply(enable_observer)
+                    self.assertEqual(bytes_of(tare.from_torch(module)), bytes_of(prepared))
+
+    def test_what_no_number_is_rounds_as_in_tare(self):
+        from tare import torch_fake_quantize  # noqa: F401  registers the operators
+        x = torch.tensor([float("nan"), float("inf"), -float("inf"), 3e38, 0.5])
+        for zero_point in (torch.tensor([3], dtype=torch.int32), torch.tensor([3.0])):
+            y, inside = torch.ops.tare.fake_quantize(x, torch.tensor([0.5]), zero_point, torch.tensor([1]), -1, 0, 255)
+            self.assertEqual(y.tolist(), [-1.5, 126, -1.5, 126, 0.5])
+            self.assertEqual(inside.tolist(), [False, False, False, False, True])
+
+    def test_there_and_back_changes_nothing(self):
+        for prepare in (lambda: prepared_for_training(), lambda: (tare.prepare_fx(digits()[0], backend_config="x86"), digits()[1])):
+            prepared, images = prepare()
+            self.assertEqual(bytes_of(tare.from_torch(prepared.to_torch())), bytes_of(prepared))
+            prepared.calibrate(images)
+            back = tare.from_torch(prepared.to_torch())
+            self.assertEqual(bytes_of(back), bytes_of(prepared))
+            self.assertEqual(bytes_of(tare.convert_fx(back, backend_config="x86")),
+                             bytes_of(tare.convert_fx(prepared, backend_config="x86")))
+
+    def test_programs_go_there_and_back(self):
+        x = np.load(TOP / "examples/data/annotate_input.npy")
+        prepared = tare.prepare_qat_pt2e(tare.load(TOP / "examples/data/annotate.pt2"), tare.XNNPACKQuantizer())
+        prepared.calibrate(x)
+        module = prepared.to_torch()
+        self.assertEqual(bytes_of(tare.convert_pt2e(tare.from_torch(module))), bytes_of(tare.convert_pt2e(prepared)))
+        loss = module(torch.from_numpy(x)).square().mean()
+        loss.backward()
+        self.assertTrue(all(p.grad is not None and p.grad.abs().sum() > 0 for p in module.parameters()))
+
+    def test_gradients_are_those_of_torchs_fake_quantizers(self):
+        torch.manual_seed(0)
+        network = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
+                                      torch.nn.Conv2d(8, 8, 3), torch.nn.Flatten(), torch.nn.Linear(128, 5)).train()
+        x, y = torch.randn(8, 3, 8, 8), torch.randint(0, 5, (8,))
+        mapping = torch.ao.quantization.get_default_qat_qconfig_mapping("x86")
+        theirs = quantize_fx.prepare_qat_fx(copy.deepcopy(network), mapping, (x,))
+        prepared = tare.prepare_qat_fx(tare.from_torch(network, (x,)), tare.QConfigMapping.from_torch(mapping))
+        ours = prepared.to_torch()
+        self.assertEqual([name for name, _ in ours.named_parameters()], [name for name, _ in theirs.named_parameters()])
+        for _ in range(3):
+            for module in (theirs, ours):
+                module.zero_grad()
+                torch.nn.functional.cross_entropy(module(x), y).backward()
+            for (name, a), (_, b) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
+                torch.testing.assert_close(a.grad, b.grad, rtol=0, atol=1e-6, msg=name)
+
+    def test_training_changes_the_converted_model(self):
+        prepared, images = prepared_for_training()
+        labels = torch.from_numpy(np.load(TOP / "data/digits/test.npz")["labels"][:len(images)])
+        module, x = prepared.to_torch(), torch.from_numpy(images)
+        optimizer = torch.optim.SGD(module.parameters(), 0.05)
+        losses = []
+        for _ in range(4):
+            loss = torch.nn.functional.cross_entropy(module(x), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(float(loss))
+        self.assertLess(losses[-1], losses[0])
+        again = prepared.to_torch()
+        again.load_state_dict(module.state_dict())
+        trained = tare.from_torch(module.eval())
+        self.assertFalse(trained.training)
+        self.assertEqual(bytes_of(tare.from_torch(again.eval())), bytes_of(trained))
+        self.assertEqual(bytes_of(tare.from_torch(copy.deepcopy(module))), bytes_of(trained))
+        converted = tare.convert_fx(trained, backend_config="x86")
+        np.testing.assert_allclose(converted(images), module(x).detach().numpy(), atol=0.5)
+        self.assertNotEqual(bytes_of(converted), bytes_of(tare.convert_fx(prepared, backend_config="x86", lenient=True)))
+
+    def test_compilers_keep_the_bits(self):
+        prepared, images = prepared_for_training()
+        x = torch.from_numpy(images[:8])
+        plain, compiled = prepared.to_torch(), torch.compile(prepared.to_torch(), backend="aot_eager", fullgraph=True)
+        for _ in range(2):
+            expected, found = plain(x), compiled(x)
+            self.assertTrue(torch.equal(expected, found))
+        for module in (plain, compiled):
+            module(x).square().mean().backward()
+        self.assertEqual(bytes_of(tare.from_torch(compiled)), bytes_of(tare.from_torch(plain)))
+
+    def test_what_cannot_train_says_so(self):
+        model, images = digits()
+        prepared = tare.prepare_fx(model, backend_config="x86")
+        prepared.calibrate(images)
+        with self.assertRaisesRegex(tare.UnsupportedError, "expected a float or prepared model, found a lowered one"):
+            tare.convert_fx(prepared, backend_config="x86").to_torch()
+        module = prepared.to_torch()
+        module.conv4.weight = torch.nn.Parameter(torch.zeros(1))
+        with self.assertRaisesRegex(ValueError, r"expected 'conv4.weight' of shape \[64, 64, 3, 3\], found \[1\]"):
+            tare.from_torch(module)
+        with self.assertRaisesRegex(TypeError, "needs example_inputs"):
+            tare.from_torch(torch.nn.ReLU())
+
+
+@unittest.skipUnless(HAS_TORCH, "torch is not installed")
+class Example(Case):
+    def run_example(self, *command):
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_two_processes_train_the_digits_network(self):
+        path = TOP / "examples/python/qat_digits.py"
+        out = self.folder / "trained.safetensors"
+        text = self.run_example("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(path),
+                                "--epochs=1", f"--out={out}")
+        self.assertIn("2 processes", text)
+        self.assertEqual(tare.load(out).stage, "lowered")
+
+
+if __name__ == "__main__":
+    main()
