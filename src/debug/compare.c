@@ -37,6 +37,7 @@ struct tare_debug_comparison {
     kept_value *kept;
     size_t kept_count, kept_capacity;
     map kept_names, row_names; // node name -> index + 1
+    map rescaled;              // nodes of the model whose values are multiples of the reference's
 };
 
 // --- what belongs together ---
@@ -57,10 +58,35 @@ static tare_status keep_reference(tare_debug_comparison *c, const node *n, size_
     return TARE_OK;
 }
 
+static const node *converting_reader(const node *n) {
+    for (size_t i = 0; i < n->user_count; i++)
+        if (tare__coverage_is_conversion(n->users[i])) return n->users[i];
+    return NULL;
+}
+
+static bool is_only_quantized(const node *n) {
+    for (size_t i = 0; i < n->user_count; i++)
+        if (!tare__coverage_is_quantize(n->users[i])) return false;
+    return n->user_count > 0;
+}
+
+// The node whose value n gives, where the reference quantizes what `reference` gives: an integer
+// layer ends in quantized values, bounds included.
+static const node *value_node(const node *reference, const node *n) {
+    const node *reader = converting_reader(n);
+    const bool is_quantized_later = reader != NULL && tare__coverage_is_quantize(reader);
+    if (!is_only_quantized(reference) || is_quantized_later) return reference;
+    const node *quantize = reference->users[0];
+    if (!tare__gives_bare_integers(quantize)) return quantize;
+    const node *dequantize = converting_reader(quantize);
+    return dequantize != NULL ? dequantize : reference;
+}
+
 static tare_status add_row(tare_debug_comparison *c, int64_t handle, const node *reference,
                            const node *n, tare_error *err) {
     size_t kept = 0;
-    TARE_TRY(keep_reference(c, reference, &kept, err));
+    if (tare__map_get(&c->rescaled, n->name) != NULL) return TARE_OK;
+    TARE_TRY(keep_reference(c, value_node(reference, n), &kept, err));
     if (!tare__grow((void **)&c->rows, &c->row_capacity, c->row_count, sizeof *c->rows) ||
         !tare__map_set(&c->row_names, n->name, tare__map_int(c->row_count + 1)))
         return tare__out_of_memory(err);
@@ -230,7 +256,9 @@ tare_status tare_debug_comparison_create(const tare_model *reference, const tare
     c->model = model;
     c->by_handles = !o.by_origin && tare_model_has_debug_handles(reference) &&
                     tare_model_has_debug_handles(model);
-    tare_status status = c->by_handles ? match_by_handles(c, err) : match_by_origin(c, err);
+    tare_status status = tare__record_decided(&model->decisions, "rescaled", &c->rescaled, err);
+    if (status == TARE_OK)
+        status = c->by_handles ? match_by_handles(c, err) : match_by_origin(c, err);
     if (status == TARE_OK) status = check_related(c, err);
     if (status == TARE_OK) status = open_sessions(c, o.thread_count, err);
     if (status == TARE_OK)
@@ -247,6 +275,7 @@ void tare_debug_comparison_destroy(tare_debug_comparison *c) {
     tare_session_destroy(c->session);
     tare__map_release(&c->kept_names);
     tare__map_release(&c->row_names);
+    tare__map_release(&c->rescaled);
     tare__free(c->kept);
     tare__free(c->rows);
     tare__free(c);

@@ -76,13 +76,13 @@ static bool is_dequantize(const node *n) {
            (n->op == NODE_CALL_FUNCTION && strstr(n->target, ".dequantize_per_") != NULL);
 }
 
-static bool is_quantize(const node *n) {
+bool tare__coverage_is_quantize(const node *n) {
     return n->op == NODE_CALL_FUNCTION && (tare__starts_with(n->target, "torch.quantize_per_") ||
                                            strstr(n->target, ".quantize_per_") != NULL);
 }
 
 bool tare__coverage_is_conversion(const node *n) {
-    return is_quantize(n) || is_dequantize(n);
+    return tare__coverage_is_quantize(n) || is_dequantize(n);
 }
 
 static bool converts_to(const node *n, tare_dtype dtype) {
@@ -165,12 +165,12 @@ static void walk_node(integer_walk *w, const node *n) {
     // A shape is no integer of a network, whosever it is.
     const bool is_shape = tare__op_has(tare__node_row(n), OP_NOT_ON_TENSORS);
     const bool in_integers = (w->reads_integers && !is_shape) || is_integer_module;
-    w->gives_integers[n->id] =
-        is_quantize(n) || is_packed(w->model, n) || (in_integers && !gives_floats(n, m));
+    w->gives_integers[n->id] = tare__coverage_is_quantize(n) || is_packed(w->model, n) ||
+                               (in_integers && !gives_floats(n, m));
     const bool counts = w->model->stage == TARE_STAGE_LOWERED
                             ? in_integers
                             : stands_for_integers(w, n) && !has_float_input(n, m);
-    w->carries[n->id] = is_dequantize(n) || (counts && !is_quantize(n));
+    w->carries[n->id] = is_dequantize(n) || (counts && !tare__coverage_is_quantize(n));
     traced_op *op = tare__traced_op(w->model, n->origin);
     if (op != NULL && tare__node_is_call(n)) op->is_quantized = counts;
 }
@@ -216,7 +216,7 @@ tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepa
     w.carries = tare__alloc_zeroed(model->root->graph->next_id + 1, sizeof *w.carries);
     const bool has_memory =
         w.gives_integers != NULL && w.carries != NULL &&
-        tare__record_left_float(&model->decisions, &w.left_float, err) == TARE_OK;
+        tare__record_decided(&model->decisions, "left float", &w.left_float, err) == TARE_OK;
     for (const node *n = model->root->graph->first; n != NULL && has_memory; n = n->next)
         walk_node(&w, n);
     tare__free(w.gives_integers);

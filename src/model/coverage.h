@@ -16,7 +16,8 @@ tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepa
                                   tare_error *err);
 /// Multiply-accumulates of the node with this origin, seen during calibration.
 void tare__coverage_set_macs(tare_model *model, const char *origin, int64_t macs);
-/// Whether a node turns floats into quantized tensors or back.
+/// Whether a node turns floats into quantized tensors; or those back, too.
+bool tare__coverage_is_quantize(const node *n);
 bool tare__coverage_is_conversion(const node *n);
 /// Is it a quantize as the reference representation of exported programs writes it, in arithmetic:
 /// to(clamp(to(.., int32) + zero_point), int8)?

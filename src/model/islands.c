@@ -39,7 +39,8 @@ static tare_status list_nodes(const tare_model *model, arena *memory, islands *x
     if (x->nodes == NULL || x->kinds == NULL || x->parent == NULL || x->places == NULL)
         return tare__out_of_memory(err);
     map left_float = {0};
-    const tare_status status = tare__record_left_float(&model->decisions, &left_float, err);
+    const tare_status status =
+        tare__record_decided(&model->decisions, "left float", &left_float, err);
     for (const node *n = g->first; n != NULL && status == TARE_OK; n = n->next, x->count++) {
         x->nodes[x->count] = n;
         x->kinds[x->count] = kind_of(model, &left_float, n);

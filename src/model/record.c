@@ -69,9 +69,10 @@ tare_status tare__record_inherit(record *r, const char *from, const char *to, ta
     return TARE_OK;
 }
 
-tare_status tare__record_left_float(const record *r, map *names, tare_error *err) {
+tare_status tare__record_decided(const record *r, const char *decision, map *names,
+                                 tare_error *err) {
     for (size_t i = 0; i < r->count; i++)
-        if (strcmp(r->items[i].decision, "left float") == 0 &&
+        if (strcmp(r->items[i].decision, decision) == 0 &&
             !tare__map_set(names, r->items[i].node, names))
             return tare__out_of_memory(err);
     return TARE_OK;

@@ -27,8 +27,10 @@ void tare__record_release(record *r);
 /// Repeats the last decision about one node that says how it was annotated, for the node that takes
 /// its place.
 tare_status tare__record_inherit(record *r, const char *from, const char *to, tare_error *err);
-/// The nodes of which a decision says "left float", as keys with values that are not NULL.
-tare_status tare__record_left_float(const record *r, map *names, tare_error *err);
+/// The nodes of which some decision is this one ("left float"), as keys with values that are not
+/// NULL.
+tare_status tare__record_decided(const record *r, const char *decision, map *names,
+                                 tare_error *err);
 tare_status tare__record_to_json(const record *r, text *out, tare_error *err);
 tare_status tare__record_from_json(record *r, const json_at *at, tare_error *err);
 

@@ -4,11 +4,11 @@
 inputs, and what its own runtime computes.
 
     pip install torch torchao onnx onnxruntime nncf numpy
-    python tests/data/pack_quantized.py OUT.zip
+    python tests/data/pack_quantized.py OUT.zip [NAME ..]
 
-Four networks (a residual one, a depthwise one, one of parts, an encoder layer) by ONNX Runtime's quantizer (QDQ, QOperator,
-dynamic), by NNCF, by torchao (static, dynamic, trained) and by torch's FX mode. ONNX Runtime runs without its optimizations,
-which round otherwise. case.json holds "file", "operators": the least number in integers, and "error": the most, relative to
+Small networks by ONNX Runtime's quantizer (QDQ, QOperator, dynamic), by NNCF, by torchao (static, dynamic, trained, weights alone)
+and by torch's FX mode. ONNX Runtime runs without its optimizations, which round otherwise. With names of cases only these are made
+again, and the others of OUT.zip stay. case.json holds "file", "operators": the least number in integers, and "error": the most, relative to
 the greatest output.
 """
 import argparse
@@ -82,6 +82,23 @@ class Parts(nn.Module):
         return self.fc(nn.functional.max_pool2d(y, 16).flatten(1))
 
 
+class Branches(nn.Module):
+    """Depthwise layers that read one value, whose channels have scales of their own by NNCF."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.wide = nn.Conv2d(3, 8, 3, 2, 1), nn.Conv2d(8, 8, 5, padding=2, groups=8)
+        self.narrow, self.point = nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.Conv2d(8, 8, 1)
+        self.fc = nn.Linear(8, 3)
+        with torch.no_grad():
+            self.stem.weight *= torch.logspace(-1, .5, 8).reshape(8, 1, 1, 1)
+
+    def forward(self, x):
+        x = torch.relu(self.stem(x))
+        x = torch.relu(self.point(torch.relu(self.wide(x) + self.narrow(x))))
+        return self.fc(nn.functional.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
 class Encoder(nn.Module):
     def __init__(self, d=16, h=2):
         super().__init__()
@@ -99,7 +116,7 @@ class Encoder(nn.Module):
 
 
 NETWORKS = {"residual": (Residual, (2, 3, 16, 16)), "depthwise": (Depthwise, (2, 3, 16, 16)), "parts": (Parts, (2, 3, 16, 16)),
-            "encoder": (Encoder, (2, 6, 16))}
+            "branches": (Branches, (2, 3, 16, 16)), "encoder": (Encoder, (2, 6, 16))}
 
 
 def network(name):
@@ -153,7 +170,8 @@ def onnx_file(name, kind, folder):
 
 
 def program(name, kind, folder):
-    """`prepared`: trained, and saved with its fake quantizers, which torch.export writes as operators; torch converts it."""
+    """`prepared`: trained, and saved with its fake quantizers, which torch.export writes as operators; torch converts it. `observed`:
+    given to tare_export.py as it was calibrated."""
     module, x = network(name)
     sizes = ({0: torch.export.Dim("n", max=64)},)
     trains = kind in ("trained", "prepared")
@@ -175,15 +193,18 @@ def program(name, kind, folder):
         torch.export.save(torch.export.export(prepared, (x,), dynamic_shapes=sizes), out)
     if trains:
         move_exported_model_to_eval(prepared)
+    if kind == "observed":
+        tare_export.export(copy.deepcopy(prepared), (x,), out)
     converted = convert_pt2e(prepared)
-    if kind != "prepared":
+    if kind not in ("prepared", "observed"):
         torch.export.save(torch.export.export(converted, (x,), dynamic_shapes=sizes), out)
     return out, x, converted(x).detach().numpy()
 
 
 def module_file(name, kind, folder):
+    """`.._prepared`: given to tare_export.py as it was trained or calibrated."""
     module, x = network(name)
-    trains = kind == "fx_trained"
+    trains = kind.startswith("fx_trained")
     mapping = (get_default_qat_qconfig_mapping if trains else get_default_qconfig_mapping)("x86")
     prepared = (prepare_qat_fx if trains else prepare_fx)(module.train(trains), mapping, (x,))
     optimizer = torch.optim.SGD(prepared.parameters(), lr=.01)
@@ -193,9 +214,12 @@ def module_file(name, kind, folder):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    reference = convert_to_reference_fx(prepared.eval())
     out = str(folder / "model.safetensors")
-    tare_export.export(reference, (x,), out)
+    if kind.endswith("prepared"):
+        tare_export.export(copy.deepcopy(prepared).eval(), (x,), out)
+    reference = convert_to_reference_fx(prepared.eval())
+    if not kind.endswith("prepared"):
+        tare_export.export(reference, (x,), out)
     return out, x, reference(x).detach().numpy()
 
 
@@ -212,15 +236,19 @@ CASES = [
     ("residual", program, "prepared", 8, 1e-5),
     ("residual", module_file, "fx", 7, 1e-5),
     ("residual", module_file, "fx_trained", 7, 1e-5),
+    ("residual", module_file, "fx_prepared", 7, 1e-5),
+    ("residual", module_file, "fx_trained_prepared", 7, 1e-5),
     ("depthwise", onnx_file, "QDQ_QInt8_channels", 7, 1e-5),
     ("depthwise", onnx_file, "QOperator_QUInt8_tensor", 7, 1e-5),
     ("depthwise", onnx_file, "nncf", 7, 1e-5),
     ("depthwise", program, "static", 8, 1e-5),
     ("depthwise", program, "prepared", 8, 1e-2),  # a step: one value lies between two integers
+    ("depthwise", program, "observed", 8, 1e-5),
     ("depthwise", module_file, "fx_trained", 8, 1e-5),
     ("parts", onnx_file, "QDQ_QUInt8_channels", 13, 1e-5),
     ("parts", onnx_file, "QOperator_QUInt8_tensor", 12, 1e-5),
     ("parts", onnx_file, "nncf", 12, 1e-5),
+    ("branches", onnx_file, "nncf", 11, 1e-5),
     ("encoder", onnx_file, "QDQ_QUInt8_channels", 23, 1e-5),
     ("encoder", onnx_file, "QOperator_QUInt8_channels", 30, 1e-5),
     ("encoder", onnx_file, "dynamic", 6, 1e-5),
@@ -248,20 +276,43 @@ def add(archive, name, data):
     archive.writestr(member, data)
 
 
+def case_name(case):
+    name, make, kind = case[:3]
+    return f"{name}_{kind.lower()}{'_pt2' if make is program else ''}"
+
+
+def kept(path, made):
+    """The members of the archive's other cases."""
+    if not pathlib.Path(path).exists():
+        return {}
+    with zipfile.ZipFile(path) as archive:
+        return {n: archive.read(n) for n in archive.namelist() if n.split("/")[0] not in made}
+
+
+def members_of(case):
+    name, make, kind, operators, error = case
+    with tempfile.TemporaryDirectory() as folder:
+        path, x, y = make(name, kind, pathlib.Path(folder))
+        text = {"file": pathlib.Path(path).name, "operators": operators, "error": error}
+        return {"case.json": (json.dumps(text, indent=1) + "\n").encode(),
+                "data.safetensors": safetensors({"input.0": x.numpy(), "output.0": y}), text["file"]: pathlib.Path(path).read_bytes()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
+    parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     warnings.filterwarnings("ignore")
+    chosen = {case_name(c) for c in CASES} if not args.names else set(args.names)
+    members = kept(args.out, chosen)
+    for case in CASES:
+        if case_name(case) in chosen:
+            members |= {f"{case_name(case)}/{n}": data for n, data in members_of(case).items()}
+    order = [case_name(c) for c in CASES]
     with zipfile.ZipFile(args.out, "w") as archive:
-        for name, make, kind, operators, error in CASES:
-            with tempfile.TemporaryDirectory() as folder:
-                path, x, y = make(name, kind, pathlib.Path(folder))
-                case = f"{name}_{kind.lower()}{'_pt2' if make is program else ''}"
-                text = {"file": pathlib.Path(path).name, "operators": operators, "error": error}
-                add(archive, f"{case}/case.json", json.dumps(text, indent=1) + "\n")
-                add(archive, f"{case}/data.safetensors", safetensors({"input.0": x.numpy(), "output.0": y}))
-                add(archive, f"{case}/{text['file']}", pathlib.Path(path).read_bytes())
+        for name in sorted(members, key=lambda n: order.index(n.split("/")[0])):
+            add(archive, name, members[name])
 
 
 if __name__ == "__main__":

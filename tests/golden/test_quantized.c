@@ -10,6 +10,7 @@
 #include "golden/networks.h"
 #include "replay/case.h"
 #include "support/models.h"
+#include "tare/debug.h"
 
 #define ARCHIVE "tests/data/quantized.zip"
 
@@ -27,6 +28,7 @@ static const char *const onnx_names[] = {
     "parts_qdq_quint8_channels",
     "parts_qoperator_quint8_tensor",
     "parts_nncf",
+    "branches_nncf",
     "encoder_qdq_quint8_channels",
     "encoder_qoperator_quint8_channels",
     "encoder_dynamic",
@@ -34,6 +36,7 @@ static const char *const onnx_names[] = {
 static const char *const program_names[] = {
     "residual_trained_pt2",
     "depthwise_static_pt2",
+    "depthwise_observed_pt2",
     "encoder_dynamic_pt2",
     "encoder_x86_pt2",
 };
@@ -47,6 +50,8 @@ static const char *const prepared_names[] = {
 static const char *const module_names[] = {
     "residual_fx",
     "residual_fx_trained",
+    "residual_fx_prepared",
+    "residual_fx_trained_prepared",
     "depthwise_fx_trained",
 };
 
@@ -110,11 +115,27 @@ static void convert(quantized_file *q) {
     q->model = converted;
 }
 
+// Compared layer by layer, the lowered model has the values of the model as it came.
+static void check_layers(const char *name, const quantized_file *q, const tare_model *lowered) {
+    const tensors inputs = tensors_of(&q->data, "input");
+    tare_debug_comparison *c = NULL;
+    tare_debug_row row = {.struct_size = sizeof row};
+    CHECK_DONE(tare_debug_comparison_create(q->model, lowered, NULL, &c, job_error()));
+    CHECK_DONE(tare_debug_compare(c, (const tare_tensor *const *)inputs.items, inputs.count,
+                                  NULL, NULL, job_error()));
+    assert_true(tare_debug_comparison_row_count(c) > 0);
+    for (size_t i = 0; tare_debug_comparison_row(c, i, &row); i++)
+        if (row.element_count > 0 && !(row.sqnr_db > 30))
+            fail_msg("%s: '%s' and '%s' are %g dB apart", name, row.reference_node, row.node,
+                     row.sqnr_db);
+    tare_debug_comparison_destroy(c);
+}
+
 static void check_file(const char *name, const char *file) {
     tare_model *lowered = NULL;
     tare_coverage c = {.struct_size = sizeof c};
     quantized_file q = read_case(name, file);
-    if (strstr(name, "_prepared") != NULL) convert(&q);
+    if (strstr(name, "_prepared_pt2") != NULL) convert(&q);
     assert_int_equal(tare_model_get_stage(q.model), TARE_STAGE_REFERENCE);
     check_result(name, &q, q.model);
     CHECK_DONE(tare_lower(q.model, NULL, &lowered, job_error()));
@@ -123,6 +144,7 @@ static void check_file(const char *name, const char *file) {
         fail_msg("%s: %llu operators in integers, expected %g", name,
                  (unsigned long long)c.quantized_op_count, q.operators);
     check_result(name, &q, lowered);
+    check_layers(name, &q, lowered);
     tare_model_destroy(lowered);
     tare_model_destroy(q.model);
     tare__safetensors_release(&q.data);

@@ -175,7 +175,7 @@ static tare_status lower_reference(convert_pass *c, tare_engine engine) {
     pass *p = c->base;
     if (engine != TARE_ENGINE_DEFAULT) p->model->engine = engine;
     TARE_TRY(tare__coverage_begin(p->model, p->err));
-    TARE_TRY(tare__record_left_float(&p->model->decisions, &c->left_float, p->err));
+    TARE_TRY(tare__record_decided(&p->model->decisions, "left float", &c->left_float, p->err));
     return lower(c);
 }
 

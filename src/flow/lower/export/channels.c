@@ -6,6 +6,7 @@
 //
 // the integers q[c] are those of one scale S.
 #include <math.h>
+#include <string.h>
 
 #include "flow/lower/export/lower.h"
 #include "ops/quantized/quantize.h"
@@ -187,15 +188,24 @@ static bool has_constant_bias(const channel_site *s) {
            (bias != NULL && bias->dtype == TARE_FLOAT32 && bias->count == s->count);
 }
 
-static tare_status scale_readers(const channel_site *s, const double *factors) {
-    for (size_t i = 0; i < s->quantize->user_count; i++) {
-        node *dequantize = s->quantize->users[i];
-        for (size_t k = 0; k < dequantize->user_count; k++) {
-            function_call w;
-            if (is_depthwise(s, dequantize->users[k], dequantize, &w))
-                TARE_TRY(scale_weight(s->l, &w, factors, weight_of(s->l, &w)->shape[0] / s->count));
-        }
+// Every reader once: a node whose arguments change becomes the last of those that read its input.
+static tare_status scale_readers_of(const channel_site *s, const node *dequantize,
+                                    const double *factors) {
+    const size_t count = dequantize->user_count;
+    node **readers = tare__arena_array(&s->l->p->scratch, count, sizeof *readers);
+    if (readers == NULL) return tare__out_of_memory(s->l->p->err);
+    memcpy(readers, dequantize->users, count * sizeof *readers);
+    for (size_t k = 0; k < count; k++) {
+        function_call w;
+        if (is_depthwise(s, readers[k], dequantize, &w))
+            TARE_TRY(scale_weight(s->l, &w, factors, weight_of(s->l, &w)->shape[0] / s->count));
     }
+    return TARE_OK;
+}
+
+static tare_status scale_readers(const channel_site *s, const double *factors) {
+    for (size_t i = 0; i < s->quantize->user_count; i++)
+        TARE_TRY(scale_readers_of(s, s->quantize->users[i], factors));
     return TARE_OK;
 }
 
@@ -209,6 +219,12 @@ static tare_status become_relu(const channel_site *s, node *bound) {
     return tare__node_set_args(bound, &x, 1, NULL, 0, s->l->p->err);
 }
 
+// What compares values with those of the model as it came leaves such nodes out.
+static tare_status note_rescaled(const channel_site *s, const node *n) {
+    return TARE_DECIDE(s->l->p, n, "rescaled", "channels",
+                       "its weights took the scales of the channels of '%s'", s->quantize->name);
+}
+
 static tare_status take_scales(const channel_site *s) {
     lowering *l = s->l;
     double *factors = tare__arena_array(&l->p->scratch, (size_t)s->count, sizeof *factors);
@@ -218,7 +234,11 @@ static tare_status take_scales(const channel_site *s) {
     for (int64_t i = 0; i < s->count; i++) factors[i] = 1 / factors[i];
     TARE_TRY(scale_weight(l, &s->layer, factors, 1));
     TARE_TRY(scale_bias(l, &s->layer, factors));
-    for (size_t i = 0; i < s->bound_count; i++) TARE_TRY(become_relu(s, s->bounds[i]));
+    TARE_TRY(note_rescaled(s, s->layer.function));
+    for (size_t i = 0; i < s->bound_count; i++) {
+        TARE_TRY(become_relu(s, s->bounds[i]));
+        TARE_TRY(note_rescaled(s, s->bounds[i]));
+    }
     const value args[] = {s->quantize->args[0], tare__float(s->largest),
                           tare__int((int64_t)s->zero_point), tare__dtype_value(s->dtype)};
     const op_info *op = tare__op_row(TARE_OP_QUANTIZE_PER_TENSOR);

@@ -138,10 +138,12 @@ static bool is_meaningless(const operator_call *c, const char *name, const value
     const bool is_bool = v->kind == VALUE_BOOL;
     if (strcmp(name, "training") == 0 || strcmp(name, "return_indices") == 0)
         return is_bool && !v->as.boolean;
+    // What does not train keeps its statistics as they are.
+    if (strcmp(name, "momentum") == 0)
+        return is_operator(c, TARE_OP_BATCH_NORM) || is_operator(c, TARE_OP_INSTANCE_NORM);
     if (!is_operator(c, TARE_OP_INSTANCE_NORM)) return false;
     if (strcmp(name, "use_input_stats") == 0) return is_bool && v->as.boolean;
-    return strcmp(name, "running_mean") == 0 || strcmp(name, "running_var") == 0 ||
-           strcmp(name, "momentum") == 0;
+    return strcmp(name, "running_mean") == 0 || strcmp(name, "running_var") == 0;
 }
 
 // Do they share a name? Each may have several.

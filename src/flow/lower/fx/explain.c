@@ -37,7 +37,8 @@ static tare_status explain(convert_pass *c, const node *n, const tare_qconfig *q
 tare_status tare__lower_explain_floats(convert_pass *c) {
     const tare_model *model = c->base->model;
     map known = {0};
-    tare_status status = tare__record_left_float(&model->decisions, &known, c->base->err);
+    tare_status status =
+        tare__record_decided(&model->decisions, "left float", &known, c->base->err);
     for (const node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next) {
         const prepared_node *prepared = tare__prepared_node(c->prepared, n->name);
         const traced_op *op = tare__traced_op(model, n->origin);

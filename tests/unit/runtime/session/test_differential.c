@@ -60,7 +60,8 @@ static void graphs_give_the_same_bits_everywhere(void **state) {
 
 // --- coverage ---
 
-// Rows that no graph of bytes has, and why.
+// Rows that no graph of bytes has, and why. Of some rows a few graphs have calls.
+#define FEW "only flows write it, in few graphs: "
 static const struct {
     const char *start, *why;
 } left_out[] = {
@@ -70,6 +71,7 @@ static const struct {
     {"fused_moving_avg", "observes, as modules do: golden.prepared_files"},
     {"sym_m", "takes two numbers, no tensor: unit.ops.families.core_aten"},
     {"torchao.", "no input has the parameters of blocks: unit.ops.quantized.affine"},
+    {"out_dtype", FEW "unit.flow.export.reference"},
     {"integer_linear", "has no name: out_dtype calls it"},
     {"integer_convolution", "has no name: out_dtype calls it"},
 };
@@ -78,6 +80,10 @@ static const char *why_left_out(const char *id) {
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
         if (strncmp(id, left_out[i].start, strlen(left_out[i].start)) == 0) return left_out[i].why;
     return NULL;
+}
+
+static bool is_in_few(const char *why) {
+    return why != NULL && strncmp(why, FEW, strlen(FEW)) == 0;
 }
 
 static void count_seeds(differential_coverage *coverage) {
@@ -135,7 +141,9 @@ static void every_operator_is_drawn_or_says_why_not(void **state) {
         const char *why = why_left_out(row->id);
         const bool drawn = coverage.rows[i] > 0;
         if (takes_packed_weights(row)) packed += drawn;
-        if (takes_packed_weights(row) || (drawn || can_be_drawn(row)) == (why == NULL)) continue;
+        if (takes_packed_weights(row) || is_in_few(why) ||
+            (drawn || can_be_drawn(row)) == (why == NULL))
+            continue;
         print_error("%s: %s\n", row->id, why != NULL ? "drawn all the same" : "never drawn");
         missing++;
     }

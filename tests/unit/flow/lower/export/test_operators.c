@@ -47,6 +47,8 @@ static const operator_case operators[] = {
     {"layer_norm.default(a, [8], norm, norm)",
      "torch.ops.quantized.layer_norm(q_a, [8], norm, norm, ", false},
     {"group_norm.default(a, 3)", "torch.ops.quantized.group_norm(q_a, 3, ", false},
+    {"batch_norm.default(a, channel, channel, mean, var, False, 0.1, 1e-05, True)",
+     "torch.ops.tare.batch_norm(q_a, channel, channel, mean, var, 1e-05, output_scale", false},
     {"mean.dim(a, [-1, -2])", "torch.ops.aten.mean.dim(q_a, [-1, -2])", true, true},
     {"mean.dim(a, [-1, -2], True)", "torch.ops.tare.mean(q_a, [-1, -2], True, ", false},
     {"max_pool2d.default(a, [2, 2])", "torch.ops.aten.max_pool2d.default(q_a, [2, 2])", true},
@@ -75,6 +77,10 @@ static program operator_program(const operator_case *c, bool is_signed, const ch
     const grid a = random_grid(is_signed, 0.008), b = random_grid(is_signed, 0.006);
     const grid y = random_grid(is_signed, 0.011);
     put_floats(&p, "norm", 8, 1);
+    put_floats(&p, "channel", 6, 1);
+    put_floats(&p, "mean", 6, 0.3);
+    put_floats(&p, "spread", 6, 1);
+    line(&p, "var = torch.ops.aten.abs.default(spread)");
     quantized(&p, "a", "v", &a);
     quantized(&p, "b", "u", &b);
     if (strstr(c->call, "s)") != NULL || strstr(c->call, "(s,") != NULL) {
