@@ -53,9 +53,10 @@ def split(text):
 
 
 def default(text):
-    """A list of equal numbers is one of them, which is how native_functions.yaml writes it."""
+    """A list of equal numbers is one of them, which is how native_functions.yaml writes it; None of different ones."""
     items = set(text[1:-1].split(", ")) if text.startswith("[") and text != "[]" else {text}
-    assert len(items) == 1, text
+    if len(items) > 1:
+        return None
     item = items.pop().replace('"', "'")
     if re.search(r"\d[.e]", item):
         return repr(float(item))
@@ -69,7 +70,7 @@ def param(text):
     kind, name = declared.rsplit(" ", 1)
     element = re.match(r"(\w+)(?:\([^)]*\))?\??\[(\d*)\]", kind)
     kinds = f"[{LETTERS[element[1]]}{element[2]}]" if element else ""
-    return name + kinds + (f"={default(fallback)}" if fallback else "")
+    return name + kinds + (f"={default(fallback)}" if fallback and default(fallback) else "")
 
 
 def result(text):

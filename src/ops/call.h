@@ -25,6 +25,8 @@ typedef struct op_call {
     const value *param[OP_MAX_PARAMS]; // bound by position or keyword; NULL: not given
     size_t param_count;                // of the row
     bool is_bound;     // the shape rule of a module has bound its parameters already
+    // The graph reads the first item of the result only: the others may be left out, as None.
+    bool only_first;
     const value *args; // all positional arguments as given (variadic operators, user modules)
     size_t arg_count;
     const keyword *kwargs; // keyword arguments as given

@@ -46,6 +46,7 @@ value tare__compose_op(composer *c, const char *id, const value *args, size_t co
     call.module = NULL;
     call.function = NULL;
     call.is_bound = false;
+    call.only_first = false;
     call.args = args;
     call.arg_count = count;
     call.kwarg_count = 0;

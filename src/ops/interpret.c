@@ -218,8 +218,21 @@ static tare_status write_argument(void *writer, const value *argument, tare_tens
     return from != NULL && from->op == NODE_GET_ATTR ? overwrite(w->r, from, now) : TARE_OK;
 }
 
+// Is all that the graph reads of n its item 0?
+static bool reads_only_first(const node *n) {
+    for (size_t i = 0; i < n->user_count; i++) {
+        const node *user = n->users[i];
+        if (user->op != NODE_CALL_FUNCTION || strcmp(user->target, "operator.getitem") != 0 ||
+            user->arg_count != 2 || user->args[1].kind != VALUE_INT ||
+            user->args[1].as.integer != 0)
+            return false;
+    }
+    return n->user_count > 0;
+}
+
 static tare_status make_call(run *r, const node *n, op_call *out) {
     *out = (op_call){.node_name = n->name,
+                     .only_first = reads_only_first(n),
                      .function = n->op == NODE_CALL_FUNCTION ? n->target : NULL,
                      .memory = r->memory,
                      .linear_rule = r->it->linear_rule,

@@ -56,6 +56,7 @@ typedef struct pool_call {
     int64_t planes; // everything before the pooled dimensions
     int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
     bool ceil_mode, count_pad;
+    bool has_indices;         // of a max pool: gives the places of its values, too
     int64_t divisor;          // avg_pool's divisor_override; 0: none
     bool is_max, is_adaptive; // set by tare__pool_read
 } pool_call;

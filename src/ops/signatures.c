@@ -78,7 +78,7 @@ bool tare__signature_find(const signature *s, const char *name, size_t *index) {
 
 // What signatures have for strings, so that values need no memory.
 static const char *string_of(const char *chars, size_t length) {
-    static const char *const strings[] = {"none", "valid", "constant"};
+    static const char *const strings[] = {"none", "valid", "constant", "fro", "linear"};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
         if (tare__is_word(chars, length, strings[i])) return strings[i];
     return NULL;

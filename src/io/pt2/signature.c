@@ -102,7 +102,8 @@ tare_status tare__pt2_set_signature(graph *g, const json_at *calls, tare_error *
     TARE_TRY(tare__json_expect(&first, JSON_OBJECT, err));
     TARE_TRY(tare__json_expect(&signature, JSON_OBJECT, err));
     TARE_TRY(tare__json_string(&spec, &chars, err));
-    TARE_TRY(tare__json_expect(&names, JSON_ARRAY, err));
+    if (!json_is_null(names.value)) // as torch writes it where there are no arguments
+        TARE_TRY(tare__json_expect(&names, JSON_ARRAY, err));
     TARE_TRY(tare__json_place(&spec, tare__json_parse(chars, strlen(chars), &json, err), err));
     const json_at tree = tare__json_root(json);
     call_tree c = {.names = &names, .err = err};

@@ -9,6 +9,7 @@
 #include "core/math/exp_quantized.h"
 #include "core/math/rows.h"
 #include "core/memory/alloc.h"
+#include "ops/compose.h"
 #include "ops/families/element.h"
 #include "ops/families/families.h"
 #include "ops/layer_call.h"
@@ -320,6 +321,18 @@ static int64_t attention_macs(const op_call *call) {
     return tare__size_product(q->as.tensor->count + y->as.tensor->count, keys);
 }
 
+// query|key|value|dropout_p|is_causal|attn_mask|scale, as programs of core aten have it; with what
+// only a backward pass reads.
+static value flash_attention(composer *c) {
+    const value made =
+        COMPOSE(c, "scaled_dot_product_attention", tare__compose_param(c, 0),
+                tare__compose_param(c, 1), tare__compose_param(c, 2), tare__compose_param(c, 5),
+                tare__float(tare__compose_double(c, 3, 0)),
+                tare__bool(tare__compose_bool(c, 4, false)), tare__compose_param(c, 6));
+    return tare__compose_with_nones(c, made, 2);
+}
+COMPOSED(flash_attention)
+
 #define PARAMETERS "query|key|value|attn_mask|dropout_p|is_causal|scale|enable_gqa"
 
 static const op_info rows[] = {
@@ -331,6 +344,9 @@ static const op_info rows[] = {
      .shape = attention_shape,
      .reference = attention_reference,
      .macs = attention_macs},
+    COMPOSED_ROW(flash_attention,
+                 "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default", NULL,
+                 "query|key|value|dropout_p|is_causal|attn_mask|scale"),
     // Ours, of quantized bytes: scores are exact sums, weights of keys bytes
     // (core/math/exp_quantized.h).
     {.id = OF_QUANTIZED,

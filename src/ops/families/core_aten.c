@@ -667,18 +667,6 @@ static value tensor_split(composer *c) {
 }
 COMPOSED(tensor_split)
 
-// --- max_pool3d_with_indices: without indices, as the others ---
-
-static value max_pool3d_with_indices(composer *c) {
-    return tare__compose_with_nones(c,
-                                    COMPOSE(c, "max_pool3d", P(0), P(1), P(2),
-                                            tare__compose_param_or(c, 3, tare__int(0)),
-                                            tare__compose_param_or(c, 4, tare__int(1)),
-                                            tare__compose_param_or(c, 5, tare__bool(false))),
-                                    2);
-}
-COMPOSED(max_pool3d_with_indices)
-
 // --- rows ---
 
 #define AT "torch.ops.aten."
@@ -734,8 +722,6 @@ static const op_info rows[] = {
      .shape = bags_with_offsets_shape, .reference = bags_with_offsets_reference, .forward = bags_with_offsets},
     COMPOSED_ROW(pdist, "torch.pdist|torch.nn.functional.pdist" ATEN("pdist.default") ATEN("_pdist_forward.default"), NULL, "input/self|p"),
     COMPOSED_ROW(tensor_split, "torch.tensor_split" ATEN("tensor_split.indices") ATEN("tensor_split.sections"), "tensor_split", "input/self|chunks/indices/sections|dim"),
-    {.id = "max_pool3d_with_indices", .functions = "torch.ops.aten.max_pool3d_with_indices.default", .params = "input/self|kernel_size|stride|padding|dilation|ceil_mode",
-     .shape = max_pool3d_with_indices_shape, .reference = max_pool3d_with_indices_reference, .forward = max_pool3d_with_indices},
     COMPOSED_ROW(trace, "torch.trace" ATEN("trace.default"), "trace", "input/self"),
     AT_LEAST_ROW(atleast_1d),
     AT_LEAST_ROW(atleast_2d),

@@ -28,6 +28,11 @@
     X(slice)                                                                                       \
     X(exported)                                                                                    \
     X(core_aten)                                                                                   \
+    X(matrix)                                                                                      \
+    X(rank)                                                                                        \
+    X(picks)                                                                                       \
+    X(formulas)                                                                                    \
+    X(spatial)                                                                                     \
     X(index)                                                                                       \
     X(join)                                                                                        \
     X(pad)                                                                                         \

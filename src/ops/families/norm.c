@@ -373,16 +373,37 @@ static tare_status response_norm_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- those of aten that give further results, which only a backward pass reads: None ---
+// --- those of aten that give the statistics, too: left out where the graph does not read them ---
 
 #define P(i) tare__compose_param(c, i)
 
-// input|weight|bias|running_mean|running_var|[training|]momentum|eps
+// (made, mean over `dims`, 1 / deviation)
+static value with_statistics(composer *c, value made, value x, value dims, bool keeps, value eps) {
+    const value keep = tare__bool(keeps), all = tare__compose_with_nones(c, made, 3);
+    if (c->call->only_first || c->status != TARE_OK) return all;
+    const value spread = COMPOSE(c, "var", x, dims, keep, tare__bool(false));
+    all.as.items[1] = COMPOSE(c, "mean", x, dims, keep);
+    all.as.items[2] = COMPOSE(c, "rsqrt", COMPOSE(c, "add", spread, eps));
+    return all;
+}
+
+// All dimensions but that of the channels.
+static value batch_dims(composer *c, const tare_tensor *x) {
+    int64_t dims[TARE_MAX_DIMS];
+    size_t count = 0;
+    for (int d = 0; x != NULL && d < x->ndim; d++)
+        if (d != 1) dims[count++] = d;
+    return tare__compose_ints(c, dims, count);
+}
+
+// input|weight|bias|running_mean|running_var|[training|]momentum|eps. Out of training torch's
+// statistics are empty.
 static value batch_norm_of(composer *c, value mean, value var, value training, value eps) {
     const value x = P(0), weight = P(1);
     const value made =
         COMPOSE(c, "batch_norm", x, mean, var, weight, P(2), training, tare__float(0), eps);
-    return tare__compose_with_nones(c, made, 3);
+    if (!training.as.boolean) return tare__compose_with_nones(c, made, 3);
+    return with_statistics(c, made, x, batch_dims(c, tare__compose_need(c, 0)), false, eps);
 }
 
 static value batch_norm_no_training(composer *c) {
@@ -406,14 +427,44 @@ static value batch_norm_no_stats(composer *c) {
 }
 COMPOSED(batch_norm_no_stats)
 
+// The last dimensions, as many as normalized_shape has.
+static value normalized_dims(composer *c) {
+    const tare_tensor *x = tare__compose_need(c, 0);
+    const value shape = P(1);
+    int64_t dims[TARE_MAX_DIMS];
+    size_t count = 0;
+    const int ndim = x != NULL && tare__value_has_items(&shape) ? (int)shape.count : 0;
+    for (int d = 0; x != NULL && d < ndim && d < x->ndim; d++) dims[count++] = d - ndim;
+    return tare__compose_ints(c, dims, count);
+}
+
 static value native_layer_norm(composer *c) {
-    return tare__compose_with_nones(c, COMPOSE(c, "layer_norm", P(0), P(1), P(2), P(3), P(4)), 3);
+    const value made = COMPOSE(c, "layer_norm", P(0), P(1), P(2), P(3), P(4));
+    const value eps = tare__compose_param_or(c, 4, tare__float(1e-5));
+    return with_statistics(c, made, P(0), normalized_dims(c), true, eps);
 }
 COMPOSED(native_layer_norm)
 
+// (made, 1 / root of the mean square)
+static value fused_rms_norm(composer *c) {
+    const value eps = tare__compose_param_or(c, 3, tare__float((double)FLT_EPSILON));
+    const value all = tare__compose_with_nones(c, COMPOSE(c, "rms_norm", P(0), P(1), P(2), eps), 2);
+    if (c->call->only_first || c->status != TARE_OK) return all;
+    const value squares =
+        COMPOSE(c, "mean", COMPOSE(c, "square", P(0)), normalized_dims(c), tare__bool(true));
+    all.as.items[1] = COMPOSE(c, "rsqrt", COMPOSE(c, "add", squares, eps));
+    return all;
+}
+COMPOSED(fused_rms_norm)
+
 // input|weight|bias|N|C|HxW|group|eps: the sizes are the input's.
 static value native_group_norm(composer *c) {
-    return tare__compose_with_nones(c, COMPOSE(c, "group_norm", P(0), P(6), P(1), P(2), P(7)), 3);
+    const value made = COMPOSE(c, "group_norm", P(0), P(6), P(1), P(2), P(7));
+    const tare_tensor *x = tare__compose_need(c, 0);
+    if (c->call->only_first) return tare__compose_with_nones(c, made, 3);
+    const int64_t lines[] = {x != NULL ? x->shape[0] : 1, tare__compose_int(c, 6, 1), -1};
+    const value groups = COMPOSE(c, "reshape", P(0), tare__compose_ints(c, lines, 3));
+    return with_statistics(c, made, groups, tare__int(2), false, P(7));
 }
 COMPOSED(native_group_norm)
 
@@ -442,7 +493,7 @@ static const op_info rows[] = {
     {.id = "batch_norm_no_training", .functions = "torch.ops.aten._native_batch_norm_legit_no_training.default",
      .params = "input|weight|bias|running_mean|running_var|momentum|eps",
      .shape = batch_norm_no_training_shape, .reference = batch_norm_no_training_reference, .forward = batch_norm_no_training},
-    {.id = "batch_norm_legit", .functions = "torch.ops.aten._native_batch_norm_legit.default",
+    {.id = "batch_norm_legit", .functions = "torch.ops.aten._native_batch_norm_legit.default|torch.ops.aten.native_batch_norm.default",
      .params = "input|weight|bias|running_mean|running_var|training|momentum|eps",
      .shape = batch_norm_legit_shape, .reference = batch_norm_legit_reference, .forward = batch_norm_legit},
     {.id = "batch_norm_no_stats", .functions = "torch.ops.aten._native_batch_norm_legit.no_stats",
@@ -450,6 +501,8 @@ static const op_info rows[] = {
      .shape = batch_norm_no_stats_shape, .reference = batch_norm_no_stats_reference, .forward = batch_norm_no_stats},
     {.id = "native_layer_norm", .functions = "torch.ops.aten.native_layer_norm.default",
      .params = "input|normalized_shape|weight|bias|eps", .shape = native_layer_norm_shape, .reference = native_layer_norm_reference, .forward = native_layer_norm},
+    {.id = "fused_rms_norm", .functions = "torch.ops.aten._fused_rms_norm.default",
+     .params = "input|normalized_shape|weight|eps", .shape = fused_rms_norm_shape, .reference = fused_rms_norm_reference, .forward = fused_rms_norm},
     {.id = "native_group_norm", .functions = "torch.ops.aten.native_group_norm.default",
      .params = "input|weight|bias|N|C|HxW|group|eps", .shape = native_group_norm_shape, .reference = native_group_norm_reference, .forward = native_group_norm},
 };

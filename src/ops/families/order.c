@@ -126,8 +126,7 @@ static tare_status as_row(op_call *call, const char *id, bool compute) {
 }
 
 static bool is_of_two(const op_call *call) {
-    return call->param[1] != NULL && call->param[1]->kind == VALUE_TENSOR &&
-           call->param[1]->as.tensor->ndim > 0;
+    return call->param[1] != NULL && call->param[1]->kind == VALUE_TENSOR;
 }
 
 static tare_status extreme_shape(op_call *call, const char *of_two) {
@@ -479,8 +478,13 @@ static const op_info rows[] = {
      .params = "input/self|bins|min|max",
      .shape = histc_shape,
      .reference = histc_reference},
-    ROW(argsort, "|torch.ops.aten.argsort.default", "input/self|dim|descending|stable",
-        argsort_shape),
+    {.id = "argsort",
+     .functions = "torch.argsort|torch.ops.aten.argsort.default",
+     .overloads = "torch.ops.aten.argsort.stable(input|stable|dim|descending)",
+     .methods = "argsort",
+     .params = "input/self|dim|descending|stable",
+     .shape = argsort_shape,
+     .reference = argsort_reference},
 };
 
 const op_table tare__order_ops = OP_TABLE(rows);

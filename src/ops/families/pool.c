@@ -68,13 +68,11 @@ static tare_status read_window(op_call *call, pool_call *p, size_t padding) {
 }
 
 static tare_status read_max(op_call *call, int dims, pool_call *p) {
-    bool indices;
     TARE_TRY(read_input(call, dims, p));
     TARE_TRY(read_window(call, p, 3));
     TARE_TRY(read_sizes(call, 4, dims, 1, 1, p->dilation));
     TARE_TRY(tare__call_bool(call, 5, false, &p->ceil_mode));
-    TARE_TRY(tare__call_bool(call, 6, false, &indices));
-    if (indices) return tare__call_fail(call, "return_indices is not supported");
+    TARE_TRY(tare__call_bool(call, 6, false, &p->has_indices));
     return choose_out(call, p);
 }
 
@@ -106,11 +104,25 @@ static tare_status read_adaptive(op_call *call, int dims, pool_call *p) {
     return TARE_OK;
 }
 
+static tare_status read_adaptive_max(op_call *call, int dims, pool_call *p) {
+    TARE_TRY(read_adaptive(call, dims, p));
+    return tare__call_bool(call, 2, false, &p->has_indices);
+}
+
 static tare_status pool_result(op_call *call, const pool_call *p) {
+    static const tare_dtype dtypes[] = {TARE_FLOAT32, TARE_INT64};
     int64_t shape[TARE_MAX_DIMS];
     memcpy(shape, p->x->shape, sizeof shape);
     for (int d = 0; d < p->dims; d++) shape[p->x->ndim - p->dims + d] = p->out[3 - p->dims + d];
-    return tare__call_result(call, TARE_FLOAT32, p->x->ndim, shape, NULL);
+    if (!p->has_indices) return tare__call_result(call, TARE_FLOAT32, p->x->ndim, shape, NULL);
+    TARE_TRY(tare__call_result_tuple(call, 2));
+    for (size_t i = 0; i < 2; i++) {
+        tare_tensor *t = NULL;
+        TARE_TRY(tare__call_at(
+            call, tare__tensor_meta(dtypes[i], p->x->ndim, shape, NULL, &t, call->err)));
+        call->result.as.items[i] = (value){.kind = VALUE_TENSOR, .as.tensor = t};
+    }
+    return TARE_OK;
 }
 
 // --- windows ---
@@ -154,6 +166,18 @@ static float greatest(const pool_call *p, const float *plane, const pool_window 
     return isnan(nan) ? nan : best;
 }
 
+// Where it is among the elements of its plane: the first of equals, but the last NaN.
+static int64_t place_of_greatest(const pool_call *p, const float *plane, const pool_window *w) {
+    int64_t best = (w->begin[0] * p->in[1] + w->begin[1]) * p->in[2] + w->begin[2];
+    for (int64_t i = w->begin[0]; i < w->end[0]; i += p->dilation[0])
+        for (int64_t j = w->begin[1]; j < w->end[1]; j += p->dilation[1])
+            for (int64_t k = w->begin[2]; k < w->end[2]; k += p->dilation[2]) {
+                const int64_t at = (i * p->in[1] + j) * p->in[2] + k;
+                if (plane[at] > plane[best] || isnan(plane[at])) best = at;
+            }
+    return best;
+}
+
 static float average(const pool_call *p, const float *plane, const pool_window *w) {
     float sum = 0;
     for (int64_t i = w->begin[0]; i < w->end[0]; i++)
@@ -183,12 +207,16 @@ static void run_windows(op_call *call, const pool_call *p, pool_function f,
                         pool_window (*window_at)(const pool_call *p, const int64_t at[3])) {
     const int64_t in = p->in[0] * p->in[1] * p->in[2], out = p->out[0] * p->out[1] * p->out[2];
     const float *x = tare__f32(p->x);
-    float *y = tare__f32(tare__call_out(call));
+    const value *items = p->has_indices ? call->result.as.items : NULL;
+    float *y = tare__f32(items != NULL ? items[0].as.tensor : tare__call_out(call));
+    int64_t *places = items != NULL ? items[1].as.tensor->data : NULL;
     for (int64_t i = 0; i < out; i++) {
         const int64_t at[] = {i / p->out[2] / p->out[1], i / p->out[2] % p->out[1], i % p->out[2]};
         const pool_window w = window_at(p, at);
-        for (int64_t plane = 0; plane < p->planes; plane++)
+        for (int64_t plane = 0; plane < p->planes; plane++) {
             y[plane * out + i] = f(p, x + plane * in, &w);
+            if (places != NULL) places[plane * out + i] = place_of_greatest(p, x + plane * in, &w);
+        }
     }
 }
 
@@ -202,7 +230,7 @@ static const struct {
     {"max_pool", read_max, true, false},
     {"avg_pool", read_avg, false, false},
     {"adaptive_avg_pool", read_adaptive, false, true},
-    {"adaptive_max_pool", read_adaptive, true, true},
+    {"adaptive_max_pool", read_adaptive_max, true, true},
 };
 
 tare_status tare__pool_read(op_call *call, pool_call *out, bool *known) {
@@ -211,8 +239,8 @@ tare_status tare__pool_read(op_call *call, pool_call *out, bool *known) {
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
         const size_t length = strlen(readers[i].prefix);
         if (strncmp(id, readers[i].prefix, length) != 0 || strlen(id) != length + 2) continue;
-        *known = true;
         TARE_TRY(readers[i].read(call, id[length] - '0', out));
+        *known = !out->has_indices; // which no executor knows
         out->is_max = readers[i].is_max;
         out->is_adaptive = readers[i].is_adaptive;
     }
@@ -250,39 +278,55 @@ double tare__pool_divisor(const pool_call *p, const pool_window *w) {
     POOL(max_pool, n, read_max, fixed_window, greatest)                                            \
     POOL(avg_pool, n, read_avg, fixed_window, average)                                             \
     POOL(adaptive_avg_pool, n, read_adaptive, adaptive_window, adaptive_average)                   \
-    POOL(adaptive_max_pool, n, read_adaptive, adaptive_window, greatest)
+    POOL(adaptive_max_pool, n, read_adaptive_max, adaptive_window, greatest)
 POOLS(1)
 POOLS(2)
 POOLS(3)
 
-// --- those of aten that give indices, too, which only a backward pass reads: None ---
+// --- those of aten that give indices, too: left out where the graph does not read them ---
 
 #define P(i) tare__compose_param(c, i)
 
 // Integers of up to 24 bits go through float unchanged.
-static value max_pool2d_with_indices(composer *c) {
-    const op_call *call = c->call;
+static value in_float(composer *c) {
     const value x = P(0);
     const bool is_integer = x.kind == VALUE_TENSOR && x.as.tensor->q == NULL &&
                             !tare__dtype(x.as.tensor->dtype)->is_float;
-    const value from = is_integer ? COMPOSE(c, "to", x, tare__dtype_value(TARE_FLOAT32)) : x;
-    value made =
-        COMPOSE(c, "max_pool2d", from, P(1), P(2), call->param[3] != NULL ? P(3) : tare__int(0),
-                call->param[4] != NULL ? P(4) : tare__int(1),
-                call->param[5] != NULL ? P(5) : tare__bool(false));
-    if (is_integer) made = COMPOSE(c, "to", made, tare__dtype_value(x.as.tensor->dtype));
-    return tare__compose_with_nones(c, made, 2);
+    return is_integer ? COMPOSE(c, "to", x, tare__dtype_value(TARE_FLOAT32)) : x;
 }
-COMPOSED(max_pool2d_with_indices)
 
-#define ADAPTIVE_MAX_POOL(n)                                                                       \
-    static value adaptive_max_pool##n##d_with_indices(composer *c) {                               \
-        return tare__compose_with_nones(c, COMPOSE(c, "adaptive_max_pool" #n "d", P(0), P(1)), 2); \
+// `made` is one tensor, or two of which the first has the input's dtype.
+static value with_indices(composer *c, value made) {
+    const value x = P(0);
+    value values = c->call->only_first ? made : tare__compose_item(c, made, 0);
+    if (c->status != TARE_OK || x.kind != VALUE_TENSOR) return made;
+    if (x.as.tensor->q == NULL && !tare__dtype(x.as.tensor->dtype)->is_float)
+        values = COMPOSE(c, "to", values, tare__dtype_value(x.as.tensor->dtype));
+    if (c->call->only_first) return tare__compose_with_nones(c, values, 2);
+    return tare__compose_pair(c, values, tare__compose_item(c, made, 1));
+}
+
+static value max_pool_with_indices(composer *c, const char *id) {
+    return with_indices(c, COMPOSE(c, id, in_float(c), P(1), P(2),
+                                   tare__compose_param_or(c, 3, tare__int(0)),
+                                   tare__compose_param_or(c, 4, tare__int(1)),
+                                   tare__compose_param_or(c, 5, tare__bool(false)),
+                                   tare__bool(!c->call->only_first)));
+}
+
+#define MAX_POOL_WITH_INDICES(n)                                                                   \
+    static value max_pool##n##d_with_indices(composer *c) {                                        \
+        return max_pool_with_indices(c, "max_pool" #n "d");                                        \
     }                                                                                              \
+    static value adaptive_max_pool##n##d_with_indices(composer *c) {                               \
+        return with_indices(c, COMPOSE(c, "adaptive_max_pool" #n "d", in_float(c), P(1),           \
+                                       tare__bool(!c->call->only_first)));                         \
+    }                                                                                              \
+    COMPOSED(max_pool##n##d_with_indices)                                                          \
     COMPOSED(adaptive_max_pool##n##d_with_indices)
-ADAPTIVE_MAX_POOL(1)
-ADAPTIVE_MAX_POOL(2)
-ADAPTIVE_MAX_POOL(3)
+MAX_POOL_WITH_INDICES(1)
+MAX_POOL_WITH_INDICES(2)
+MAX_POOL_WITH_INDICES(3)
 
 // --- rows ---
 
@@ -293,15 +337,18 @@ ADAPTIVE_MAX_POOL(3)
         .traits = OP_KEEPS_QPARAMS | OP_ON_QUANTIZED | OP_BY_SAMPLE | (more),                      \
         .shape = kind##n##d_shape, .reference = kind##n##d                                         \
     }
-#define ADAPTIVE_ROW(name)                                                                         \
+#define INDEXED_ROW(name, function, parameters)                                                    \
     {                                                                                              \
-        .id = #name "_with_indices", .functions = ATEN(#name), .params = "input/self|output_size", \
-        .shape = name##_with_indices_shape, .reference = name##_with_indices_reference             \
+        .id = #name "_with_indices", .functions = ATEN(function), .params = parameters,            \
+        .shape = name##_with_indices_shape, .reference = name##_with_indices_reference,            \
+        .forward = name##_with_indices                                                             \
     }
-#define MAX_PARAMS "input/self|kernel_size|stride|padding|dilation|ceil_mode|return_indices"
+#define MAX_WITH_INDICES_PARAMS "input/self|kernel_size|stride|padding|dilation|ceil_mode"
+#define MAX_PARAMS              "input/self|kernel_size|stride|padding|dilation|ceil_mode|return_indices"
 #define AVG_PARAMS                                                                                 \
     "input/self|kernel_size|stride|padding|ceil_mode|count_include_pad|divisor_override"
-#define ADAPTIVE_PARAMS "input/self|output_size"
+#define ADAPTIVE_PARAMS     "input/self|output_size"
+#define ADAPTIVE_MAX_PARAMS "input/self|output_size|return_indices"
 
 // clang-format off
 static const op_info rows[] = {
@@ -314,15 +361,15 @@ static const op_info rows[] = {
     ROW(adaptive_avg_pool, 1, "torch.adaptive_avg_pool1d|" ATEN("adaptive_avg_pool1d"), ADAPTIVE_PARAMS, 0),
     ROW(adaptive_avg_pool, 2, "torch.nn.functional.adaptive_avg_pool2d|" ATEN("adaptive_avg_pool2d") "|" ATEN("_adaptive_avg_pool2d"), ADAPTIVE_PARAMS, 0),
     ROW(adaptive_avg_pool, 3, "torch.nn.functional.adaptive_avg_pool3d|" ATEN("adaptive_avg_pool3d") "|" ATEN("_adaptive_avg_pool3d"), ADAPTIVE_PARAMS, 0),
-    ROW(adaptive_max_pool, 1, "torch.nn.functional.adaptive_max_pool1d", ADAPTIVE_PARAMS, 0),
-    ROW(adaptive_max_pool, 2, "torch.nn.functional.adaptive_max_pool2d", ADAPTIVE_PARAMS, 0),
-    ROW(adaptive_max_pool, 3, "torch.nn.functional.adaptive_max_pool3d", ADAPTIVE_PARAMS, 0),
-    {.id = "max_pool2d_with_indices", .functions = ATEN("max_pool2d_with_indices"),
-     .params = "input/self|kernel_size|stride|padding|dilation|ceil_mode",
-     .shape = max_pool2d_with_indices_shape, .reference = max_pool2d_with_indices_reference, .forward = max_pool2d_with_indices},
-    ADAPTIVE_ROW(adaptive_max_pool1d),
-    ADAPTIVE_ROW(adaptive_max_pool2d),
-    ADAPTIVE_ROW(adaptive_max_pool3d),
+    ROW(adaptive_max_pool, 1, "torch.nn.functional.adaptive_max_pool1d", ADAPTIVE_MAX_PARAMS, 0),
+    ROW(adaptive_max_pool, 2, "torch.nn.functional.adaptive_max_pool2d", ADAPTIVE_MAX_PARAMS, 0),
+    ROW(adaptive_max_pool, 3, "torch.nn.functional.adaptive_max_pool3d", ADAPTIVE_MAX_PARAMS, 0),
+    INDEXED_ROW(max_pool1d, "max_pool1d_with_indices", MAX_WITH_INDICES_PARAMS),
+    INDEXED_ROW(max_pool2d, "max_pool2d_with_indices", MAX_WITH_INDICES_PARAMS),
+    INDEXED_ROW(max_pool3d, "max_pool3d_with_indices", MAX_WITH_INDICES_PARAMS),
+    INDEXED_ROW(adaptive_max_pool1d, "adaptive_max_pool1d", ADAPTIVE_PARAMS),
+    INDEXED_ROW(adaptive_max_pool2d, "adaptive_max_pool2d", ADAPTIVE_PARAMS),
+    INDEXED_ROW(adaptive_max_pool3d, "adaptive_max_pool3d", ADAPTIVE_PARAMS),
 };
 // clang-format on
 

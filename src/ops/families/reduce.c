@@ -370,8 +370,8 @@ static const op_info rows[] = {
     REDUCE(logsumexp, "torch.logsumexp|torch.ops.aten.logsumexp.default", "logsumexp", 0, spread_shape),
     {.id = "var", .functions = "torch.var|torch.ops.aten.var.correction", .overloads = SPREAD_OVERLOADS("var"), .methods = "var", .params = SPREAD, .shape = spread_shape, .reference = var_reference},
     {.id = "std", .functions = "torch.std|torch.ops.aten.std.correction", .overloads = SPREAD_OVERLOADS("std"), .methods = "std", .params = SPREAD, .shape = spread_shape, .reference = std_reference},
-    {.id = "vector_norm", .functions = "torch.linalg.vector_norm|torch.linalg.norm|torch._C._linalg.linalg_vector_norm|torch.norm|torch.functional.norm|torch.ops.aten.linalg_vector_norm.default",
-     .methods = "norm", .params = "input/x/self/A|ord/p|dim/axis|keepdim", .shape = norm_shape, .reference = norm_reference},
+    {.id = "vector_norm", .functions = "torch.linalg.vector_norm|torch._C._linalg.linalg_vector_norm|torch.norm|torch.functional.norm|torch.ops.aten.linalg_vector_norm.default",
+     .methods = "norm", .params = "input/x/self/A|ord/p|dim/axis|keepdim|dtype", .shape = norm_shape, .reference = norm_reference},
 };
 // clang-format on
 

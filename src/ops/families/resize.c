@@ -18,11 +18,8 @@ static tare_status read_mode(op_call *call, resize_call *p) {
                  {"linear", RESIZE_LINEAR, 1},    {"bilinear", RESIZE_LINEAR, 2},
                  {"trilinear", RESIZE_LINEAR, 3}, {"bicubic", RESIZE_CUBIC, 2}};
     const char *mode;
-    bool antialias;
     TARE_TRY(tare__call_text(call, MODE, "nearest", &mode));
     TARE_TRY(tare__call_bool(call, ALIGN, false, &p->align_corners));
-    TARE_TRY(tare__call_bool(call, ANTIALIAS, false, &antialias));
-    if (antialias) return tare__call_fail(call, "antialias is not supported");
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (strcmp(modes[i].name, mode) == 0 && (modes[i].dims == 0 || modes[i].dims == p->dims)) {
             p->mode = modes[i].mode;
@@ -92,6 +89,10 @@ tare_status tare__resize_read(op_call *call, resize_call *p) {
 
 static tare_status interpolate_shape(op_call *call) {
     resize_call p;
+    bool antialias;
+    TARE_TRY(tare__call_bool(call, ANTIALIAS, false, &antialias));
+    // The call becomes one of the other row, which no executor takes for this one.
+    if (antialias) call->op = tare__op_of_family(&tare__resize_ops, "interpolate_antialias");
     int64_t shape[TARE_MAX_DIMS];
     TARE_TRY(tare__resize_read(call, &p));
     memcpy(shape, p.x->shape, sizeof shape);
@@ -192,6 +193,94 @@ static tare_status interpolate_reference(op_call *call) {
     return TARE_OK;
 }
 
+// --- with antialias: where the image shrinks, the filter of a pixel is as wide as what it stands
+// for (as Pillow's; torch's _upsample_bilinear2d_aa, _upsample_bicubic2d_aa) ---
+
+// The pixels that one is made of, along a dimension: `count` from `first` on.
+typedef struct wide_taps {
+    int64_t first, count;
+    float *share;
+} wide_taps;
+
+static float triangle(float x) {
+    const float distance = fabsf(x);
+    return distance < 1 ? 1 - distance : 0;
+}
+
+// Keys' with a = -0.5.
+static float wide_cubic(float x) {
+    const float distance = fabsf(x);
+    if (distance < 1) return ((-0.5f + 2) * distance - (-0.5f + 3)) * distance * distance + 1;
+    return distance < 2 ? (((distance - 5) * distance + 8) * distance - 4) * -0.5f : 0;
+}
+
+static tare_status wide_taps_of(op_call *call, const resize_call *p, int d, wide_taps **out) {
+    const float half = p->mode == RESIZE_CUBIC ? 2 : 1, step = p->step[d];
+    const float support = step >= 1 ? half * step : half, narrowing = step >= 1 ? 1 / step : 1;
+    wide_taps *taps = tare__arena_array(call->memory, (size_t)p->out[d], sizeof *taps);
+    if (taps == NULL) return tare__out_of_memory(call->err);
+    for (int64_t i = 0; i < p->out[d]; i++) {
+        const float centre = step * ((float)i + 0.5f);
+        const int64_t from = (int64_t)(centre - support + 0.5f),
+                      to = (int64_t)(centre + support + 0.5f);
+        wide_taps *t = &taps[i];
+        t->first = from > 0 ? from : 0;
+        t->count = (to < p->in[d] ? to : p->in[d]) - t->first;
+        t->share = tare__arena_array(call->memory, (size_t)t->count + 1, sizeof *t->share);
+        if (t->share == NULL) return tare__out_of_memory(call->err);
+        float sum = 0;
+        for (int64_t k = 0; k < t->count; k++) {
+            const float x = ((float)(k + t->first) - centre + 0.5f) * narrowing;
+            t->share[k] = p->mode == RESIZE_CUBIC ? wide_cubic(x) : triangle(x);
+            sum += t->share[k];
+        }
+        for (int64_t k = 0; sum != 0 && k < t->count; k++) t->share[k] /= sum;
+    }
+    *out = taps;
+    return TARE_OK;
+}
+
+static tare_status antialias_shape(op_call *call) {
+    resize_call p;
+    TARE_TRY(tare__resize_read(call, &p));
+    if (p.dims != 2 || (p.mode != RESIZE_LINEAR && p.mode != RESIZE_CUBIC))
+        return tare__call_fail(call, "antialias needs the mode 'bilinear' or 'bicubic'");
+    int64_t shape[TARE_MAX_DIMS] = {p.x->shape[0], p.x->shape[1], p.out[1], p.out[2]};
+    return tare__call_result(call, TARE_FLOAT32, 4, shape, NULL);
+}
+
+// Rows first, then columns.
+static tare_status antialias_reference(op_call *call) {
+    resize_call p;
+    wide_taps *rows, *columns;
+    TARE_TRY(tare__resize_read(call, &p));
+    TARE_TRY(wide_taps_of(call, &p, 1, &rows));
+    TARE_TRY(wide_taps_of(call, &p, 2, &columns));
+    const int64_t height = p.in[1], width = p.in[2], wide = p.out[2];
+    float *narrow =
+        tare__arena_array(call->memory, (size_t)tare__size_product(height, wide), sizeof *narrow);
+    if (narrow == NULL) return tare__out_of_memory(call->err);
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t plane = 0; plane < p.x->shape[0] * p.x->shape[1]; plane++) {
+        const float *x = tare__f32(p.x) + plane * height * width;
+        for (int64_t i = 0; i < height * wide; i++) {
+            const wide_taps *t = &columns[i % wide];
+            float sum = 0;
+            for (int64_t k = 0; k < t->count; k++)
+                sum += x[i / wide * width + t->first + k] * t->share[k];
+            narrow[i] = sum;
+        }
+        for (int64_t i = 0; i < p.out[1] * wide; i++, y++) {
+            const wide_taps *t = &rows[i / wide];
+            float sum = 0;
+            for (int64_t k = 0; k < t->count; k++)
+                sum += narrow[(t->first + k) * wide + i % wide] * t->share[k];
+            *y = sum;
+        }
+    }
+    return TARE_OK;
+}
+
 // output_size is None where the factors say it; the overload without ".vec" takes a factor for each
 // dimension.
 #define NEAREST(name, mode) "torch.ops.aten." name ".vec(input|size|scale_factor|mode=" mode ") "
@@ -218,6 +307,14 @@ static const op_info rows[] = {
      .traits = OP_KEEPS_QPARAMS | OP_ON_QUANTIZED | OP_BY_SAMPLE,
      .shape = interpolate_shape,
      .reference = interpolate_reference},
+    {.id = "interpolate_antialias",
+     .functions = "torch.ops.tare.interpolate_antialias",
+     .overloads =
+         LINEAR("_upsample_bilinear2d_aa", "bilinear") LINEAR("_upsample_bicubic2d_aa", "bicubic"),
+     .params = "input/self|size/output_size|scale_factor/"
+               "scale_factors|mode|align_corners|recompute_scale_factor|antialias",
+     .shape = antialias_shape,
+     .reference = antialias_reference},
 };
 
 const op_table tare__resize_ops = OP_TABLE(rows);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running sums and products along a dimension, and triangles of matrices.
+#include <math.h>
 #include <string.h>
 
+#include "core/math/f64.h"
 #include "ops/families/families.h"
 #include "ops/rules.h"
 
@@ -44,6 +46,76 @@ static tare_status cumsum_reference(op_call *call) {
 }
 static tare_status cumprod_reference(op_call *call) {
     return scan(call, true);
+}
+
+// --- cummax, cummin: (values, where they are); of equals the last one, and NaN is the greatest and
+// the least ---
+
+static tare_status extremes_shape(op_call *call) {
+    const tare_tensor *x;
+    int dim;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    TARE_TRY(tare__call_dim(call, 1, 0, x->ndim, &dim));
+    if (x->q != NULL) return tare__call_fail(call, "has no form for %s", tare_dtype_name(x->dtype));
+    TARE_TRY(tare__call_result_tuple(call, 2));
+    for (size_t i = 0; i < 2; i++) {
+        tare_tensor *t = NULL;
+        TARE_TRY(tare__call_at(call, tare__tensor_meta(i == 0 ? x->dtype : TARE_INT64, x->ndim,
+                                                       x->shape, NULL, &t, call->err)));
+        call->result.as.items[i] = (value){.kind = VALUE_TENSOR, .as.tensor = t};
+    }
+    return TARE_OK;
+}
+
+static tare_status extremes(op_call *call, bool largest) {
+    const tare_tensor *x;
+    int dim;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    TARE_TRY(tare__call_dim(call, 1, 0, x->ndim, &dim));
+    tare_tensor *y = call->result.as.items[0].as.tensor, *at = call->result.as.items[1].as.tensor;
+    const int64_t length = x->ndim > 0 ? x->shape[dim] : 1, inner = tare__inner_count(x, dim);
+    for (int64_t line = 0; line < x->count / length; line++) {
+        const int64_t start = line / inner * length * inner + line % inner;
+        int64_t best = 0;
+        for (int64_t i = 0; i < length; i++) {
+            const double v = tare__tensor_get(x, start + i * inner);
+            const double so_far = tare__tensor_get(x, start + best * inner);
+            if (isnan(v) || (largest ? v >= so_far : v <= so_far)) best = i;
+            tare__tensor_set(y, start + i * inner, tare__tensor_get(x, start + best * inner));
+            tare__tensor_set_int(at, start + i * inner, best);
+        }
+    }
+    return TARE_OK;
+}
+
+static tare_status cummax_reference(op_call *call) {
+    return extremes(call, true);
+}
+static tare_status cummin_reference(op_call *call) {
+    return extremes(call, false);
+}
+
+// --- logcumsumexp: of two terms the greater one is taken out ---
+
+static tare_status logcumsumexp_reference(op_call *call) {
+    const tare_tensor *x;
+    int dim;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    TARE_TRY(tare__call_dim(call, 1, 0, x->ndim, &dim));
+    tare_tensor *y = tare__call_out(call);
+    const int64_t length = x->ndim > 0 ? x->shape[dim] : 1, inner = tare__inner_count(x, dim);
+    for (int64_t line = 0; line < x->count / length; line++) {
+        const int64_t start = line / inner * length * inner + line % inner;
+        double so_far = (double)-INFINITY;
+        for (int64_t i = 0; i < length; i++) {
+            const double v = tare__tensor_get(x, start + i * inner);
+            const double high = v > so_far || isnan(v) ? v : so_far, low = v > so_far ? so_far : v;
+            // Equal infinities have no difference.
+            so_far = isinf(high) ? high : high + tare__log1p(tare__exp(low - high));
+            tare__tensor_set(y, start + i * inner, so_far);
+        }
+    }
+    return TARE_OK;
 }
 
 // --- tril, triu: the other triangle becomes zero ---
@@ -100,6 +172,9 @@ static tare_status triu_reference(op_call *call) {
 static const op_info rows[] = {
     ROW(cumsum, "input/self|dim/axis|dtype", scan_shape),
     ROW(cumprod, "input/self|dim/axis|dtype", scan_shape),
+    ROW(cummax, "input/self|dim", extremes_shape),
+    ROW(cummin, "input/self|dim", extremes_shape),
+    ROW(logcumsumexp, "input/self|dim", tare__shape_same_float),
     ROW(tril, "input/self|diagonal", triangle_shape),
     ROW(triu, "input/self|diagonal", triangle_shape),
 };

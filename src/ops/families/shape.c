@@ -543,7 +543,7 @@ static const op_info rows[] = {
     SAME("contiguous", ATEN("contiguous.default"), "contiguous", "input/self|memory_format", tare__shape_identity),
     SAME("detach", "torch.detach|" ATEN("detach.default"), "detach|detach_", "input/self", tare__shape_identity),
     SAME("clone", "torch.clone|" ATEN("clone.default"), "clone", "input/self|memory_format", tare__shape_identity),
-    SAME("identity", ATEN("alias.default") "|" ATEN("alias_copy.default") "|" ATEN("positive.default") "|" ATEN("detach_copy.default") "|" ATEN("lift_fresh_copy.default") "|" ATEN("lift_fresh.default") "|" ATEN("detach_.default"), "cpu", "input/self", tare__shape_identity),
+    SAME("identity", ATEN("alias.default") "|" ATEN("alias_copy.default") "|" ATEN("positive.default") "|" ATEN("detach_copy.default") "|" ATEN("lift_fresh_copy.default") "|" ATEN("lift_fresh.default") "|" ATEN("detach_.default") "|" ATEN("resolve_neg.default") "|" ATEN("resolve_conj.default"), "cpu", "input/self", tare__shape_identity),
     SAME("quant_stub", NULL, NULL, "input", tare__shape_identity),
     SAME("dequant_stub", NULL, NULL, "input", tare__shape_identity),
     // Without randomness the reference of dropout is its expectation, in training too.

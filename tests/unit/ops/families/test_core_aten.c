@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators as torch.export spells them: values that PyTorch 2.15 computed for the same text.
+#include "support/aten_cases.h"
 #include "support/run.h"
 #include "support/test.h"
 
@@ -8,18 +9,6 @@
 
 #include "ops/op.h"
 
-#define VALUES(...)                                                                                \
-    (const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double)
-
-typedef struct aten_case {
-    const char *call;  // "@" stands for "torch.ops.aten."
-    const char *shape; // "2x3"
-    const double *values;
-    size_t count;
-} aten_case;
-
-// Inputs: x [2][3][4] from -1.5 by 0.125, i [1][2][4][4] from -1.5 by 0.25, w [2][2][3][3] from
-// -0.75 by 0.125, v (0.5, 0.75).
 // clang-format off
 static const aten_case cases[] = {
     {"@softmax.int(x, 1)", "2x3x4", VALUES(0.186323732, 0.186323732, 0.186323732, 0.186323732, 0.307195902, 0.307195902, 0.307195902, 0.307195902, 0.506480396, 0.506480396, 0.506480396, 0.506480396, 0.186323732, 0.186323732, 0.186323732, 0.186323732, 0.307195902, 0.307195902, 0.307195902, 0.307195902, 0.506480396, 0.506480396, 0.506480396, 0.506480396)},
@@ -271,42 +260,29 @@ static const aten_case cases[] = {
     {"@softmax.int(v, 0, torch.float64)", "2", VALUES(0.437823499, 0.562176501)},
     {"@log_softmax.int(x, 2, torch.float64)", "2x3x4", VALUES(-1.58353846, -1.45853846, -1.33353846, -1.20853846, -1.58353846, -1.45853846, -1.33353846, -1.20853846, -1.58353846, -1.45853846, -1.33353846, -1.20853846, -1.58353846, -1.45853846, -1.33353846, -1.20853846, -1.58353846, -1.45853846, -1.33353846, -1.20853846, -1.58353846, -1.45853846, -1.33353846, -1.20853846)},
     {"t0 = @arange.default(3); @softmax.int(t0, 0, torch.float32)", "3", VALUES(0.0900305733, 0.244728476, 0.665240943)},
+    {"r = @max_pool2d_with_indices.default(i, [3, 3], [2, 2], [1, 1]); r[1]", "1x2x2x2", VALUES(5, 7, 13, 15, 5, 7, 13, 15)},
+    {"r = @max_pool1d_with_indices.default(x, [2]); r[1]", "2x3x2", VALUES(1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3)},
+    {"r = @adaptive_max_pool2d.default(i, [3, 2]); r[1]", "1x2x3x2", VALUES(5, 7, 9, 11, 13, 15, 5, 7, 9, 11, 13, 15)},
+    {"r = @native_layer_norm.default(x, [3, 4], None, None, 1e-05); r[2]", "2x1x1", VALUES(2.3173995, 2.3173995)},
+    {"r = @native_group_norm.default(i, v, v, 1, 2, 16, 2, 1e-05); r[1]", "1x2", VALUES(0.375, 4.375)},
+    {"r = @_native_batch_norm_legit.no_stats(i, v, v, True, 0.1, 1e-05); r[2]", "2", VALUES(0.867718577, 0.867718577)},
+    {"r = @_fused_rms_norm.default(x, [4], None, 1e-05); r[1]", "2x3x1", VALUES(0.757619798, 1.21294796, 2.92106223, 4.27578926, 1.4253788, 0.836330473)},
+    {"r = @native_batch_norm.default(i, v, v, v, v, False, 0.1, 1e-05); r[0]", "1x2x4x4", VALUES(-0.914199352, -0.737424433, -0.560649514, -0.383874595, -0.207099676, -0.0303247571, 0.146450162, 0.323225081, 0.5, 0.676774919, 0.853549838, 1.0303247, 1.20709968, 1.38387465, 1.56064951, 1.73742437, 2.2655344, 2.48203945, 2.69854426, 2.91504908, 3.13155413, 3.34805894, 3.56456399, 3.7810688, 3.99757385, 4.2140789, 4.43058348, 4.64708853, 4.86359358, 5.08009815, 5.2966032, 5.51310825)},
+    {"t = @unsqueeze.default(x, 0); r = @_scaled_dot_product_flash_attention_for_cpu.default(t, t, t, 0.0, True); r[0]", "1x2x3x4", VALUES(-1.5, -1.375, -1.25, -1.125, -1.34632099, -1.22132099, -1.09632099, -0.971320987, -1.1025064, -0.97750634, -0.852506459, -0.727506399, 0, 0.125, 0.25, 0.375, 0.332705289, 0.457705289, 0.582705259, 0.707705259, 0.824387372, 0.949387431, 1.07438743, 1.19938743)},
+    {"@_upsample_bilinear2d_aa.vec(i, [3, 2], False, None)", "1x2x3x2", VALUES(-1.0214287, -0.628571451, 0.178571418, 0.571428537, 1.37857151, 1.7714287, 2.97857141, 3.37142849, 4.1785717, 4.57142878, 5.37857199, 5.77142859)},
+    {"@_upsample_bicubic2d_aa.vec(i, [3, 6], True, None)", "1x2x3x6", VALUES(-1.23084235, -1.13548207, -0.961974561, -0.811974645, -0.654888034, -0.493929505, 0.281132102, 0.37649259, 0.550000012, 0.700000107, 0.857086658, 1.01804531, 1.47423565, 1.56959617, 1.74310362, 1.89310372, 2.05019045, 2.21114898, 2.76915717, 2.86451769, 3.03802514, 3.188025, 3.34511185, 3.50607014, 4.28113222, 4.3764925, 4.55000019, 4.70000029, 4.85708714, 5.01804543, 5.47423601, 5.56959677, 5.74310398, 5.89310455, 6.05019045, 6.21114922)},
+    {"r = @cummax.default(x, 1); r[0]", "2x3x4", VALUES(-1.5, -1.375, -1.25, -1.125, -1, -0.875, -0.75, -0.625, -0.5, -0.375, -0.25, -0.125, 0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1, 1.125, 1.25, 1.375)},
+    {"s = @sin.default(x); r = @cummin.default(s, 2); r[1]", "2x3x4", VALUES(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
+    {"@logcumsumexp.default(x, 1)", "2x3x4", VALUES(-1.5, -1.375, -1.25, -1.125, -0.525923014, -0.400923014, -0.275923014, -0.150923014, 0.180269673, 0.305269659, 0.430269659, 0.555269659, 0, 0.125, 0.25, 0.375, 0.974076986, 1.09907699, 1.22407699, 1.34907699, 1.68026972, 1.80526972, 1.93026972, 2.05526972)},
+    {"s = @sum.default(v); @max.other(v, s)", "2", VALUES(1.25, 1.25)},
+    {"@resolve_neg.default(v)", "2", VALUES(0.5, 0.75)},
+    {"s = @sin.default(x); @argsort.stable(s, stable = True, dim = 0, descending = True)", "2x3x4", VALUES(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
 };
 // clang-format on
 
-static void check_shape(const char *call, const tare_tensor *t, const char *expected) {
-    char found[128] = "";
-    size_t at = 0;
-    for (int d = 0; d < t->ndim; d++)
-        at += (size_t)snprintf(found + at, sizeof found - at, "%s%lld", d > 0 ? "x" : "",
-                               (long long)t->shape[d]);
-    if (strcmp(found, expected) != 0) fail_msg("%s: shape %s, expected %s", call, found, expected);
-}
-
-// Static storage.
-static const char *spelled_out(const char *call) {
-    static char chars[2048];
-    size_t at = 0;
-    for (; *call != '\0' && at < sizeof chars - 32; call++) {
-        if (*call == '@')
-            at += (size_t)snprintf(chars + at, sizeof chars - at, "torch.ops.aten.");
-        else
-            chars[at++] = *call;
-    }
-    chars[at] = '\0';
-    return chars;
-}
-
 static void overloads_compute_what_torch_computes(void **state) {
     (void)state;
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        tare_tensor *const inputs[] = {COUNTING(-1.5, 0.125, 2, 3, 4),
-                                       COUNTING(-1.5, 0.25, 1, 2, 4, 4),
-                                       COUNTING(-0.75, 0.125, 2, 2, 3, 3), COUNTING(0.5, 0.25, 2)};
-        tare_tensor *y = run_expression("x, i, w, v", spelled_out(cases[k].call), inputs, 4);
-        check_shape(cases[k].call, y, cases[k].shape);
-        check_floats(y, cases[k].values, cases[k].count);
-    }
+    check_aten_cases(cases, sizeof cases / sizeof *cases);
 }
 
 // x is written through two views of it: what is read later sees it.
@@ -322,62 +298,52 @@ static void writing_a_view_in_place_writes_the_whole(void **state) {
                  (const double[]){0, 1, 2, 3, 4, 9, 6, 7, 9}, 9);
 }
 
-// Every other result than the first is for a backward pass.
-static void refuse(const char *expression, const char *words) {
-    module *model = model_of("x", spelled_out(expression));
-    tare_error *err = tare_error_create();
-    tare_tensor *out = NULL, *const inputs[] = {COUNTING(0, 1, 2, 2)};
-    assert_int_not_equal(run_model(model, inputs, 1, NULL, &out, err), TARE_OK);
-    if (strstr(tare_error_message(err), words) == NULL)
-        fail_msg("%s: '%s' lacks '%s'", expression, tare_error_message(err), words);
-    tare_error_destroy(err);
-    tare_tensor_release(inputs[0]);
-    tare__module_release(model);
-}
-
 static void wrong_calls_are_refused(void **state) {
     (void)state;
-    refuse("@softmax.int(x, 0, None, None)", "takes at most 3 arguments");
-    refuse("@softmax.int(x, 0, half = True)", "unknown argument 'half'");
-    refuse("@slice.Tensor(x, 2)", "dim");
-    refuse("@slice.Tensor(x, 0, 0, 2, 0)", "positive int");
-    refuse("@as_strided.default(x, [2, 2], [2, 2])", "reach beyond");
-    refuse("@as_strided.default(x, [2], [9223372036854775807])", "reach beyond");
-    refuse("@slice_scatter.default(x, x, 0, 1)", "does not fit");
-    refuse("@select_scatter.default(x, x, 0, 2)", "out of range");
-    refuse("t = @zeros.default([3]); @copy.default(x, t)", "3");
-    refuse("@index.Tensor(x, [None])", "at least one tensor");
-    refuse("@item.default(x)", "one known element");
-    refuse("@outer.default(x, x)", "vectors");
-    refuse("t = @gt.Scalar(x, 0); s = t[0]; @index.Tensor(x, [None, None, s])", "too many");
-    refuse("t = @zeros.default([3], dtype = torch.bool); @index_put.default(x, [t], x)",
-           "a mask of shape [3] does not fit [2, 2]");
-    refuse("t = @gt.Scalar(x, 0); s = @zeros.default([1]); @masked_scatter.default(x, t, s)",
-           "marks more than the 1 elements");
-    refuse("@im2col.default(x, [2, 2], [1, 1], [0, 0], [1, 1])", "3 or 4 dimensions");
-    refuse("t = @view.default(x, [1, 2, 2]); "
-           "@col2im.default(t, [2, 2], [2147483647, 2147483647], [2147483647, 1], [0, 0], [1, 1])",
-           "does not fit");
-    refuse("t = @view.default(x, [1, 1, 2, 2]); @grid_sampler.default(t, t, 3, 0, False)",
-           "interpolation 3");
-    refuse("@unfold.default(x, 0, 3, 1)", "do not fit");
-    refuse("@linspace.default(0, 1, -1)", "steps must not be negative");
-    refuse("torch.sym_max(x, 1)", "two numbers");
-    refuse("t = @zeros.default([2, 2, 2]); s = @arange.default(2); @_grouped_mm.default(x, t, x)",
-           "do not fit");
-    refuse(
+    refuse_aten("@softmax.int(x, 0, None, None)", "takes at most 3 arguments");
+    refuse_aten("@softmax.int(x, 0, half = True)", "unknown argument 'half'");
+    refuse_aten("@slice.Tensor(x, 2)", "dim");
+    refuse_aten("@slice.Tensor(x, 0, 0, 2, 0)", "positive int");
+    refuse_aten("@as_strided.default(x, [2, 2], [2, 2])", "reach beyond");
+    refuse_aten("@as_strided.default(x, [2], [9223372036854775807])", "reach beyond");
+    refuse_aten("@slice_scatter.default(x, x, 0, 1)", "does not fit");
+    refuse_aten("@select_scatter.default(x, x, 0, 2)", "out of range");
+    refuse_aten("t = @zeros.default([3]); @copy.default(x, t)", "3");
+    refuse_aten("@index.Tensor(x, [None])", "at least one tensor");
+    refuse_aten("@item.default(x)", "one known element");
+    refuse_aten("@outer.default(x, x)", "vectors");
+    refuse_aten("t = @gt.Scalar(x, 0); s = t[0]; @index.Tensor(x, [None, None, s])", "too many");
+    refuse_aten("t = @zeros.default([3], dtype = torch.bool); @index_put.default(x, [t], x)",
+                "a mask of shape [3] does not fit [2, 2]");
+    refuse_aten("t = @gt.Scalar(x, 0); s = @zeros.default([1]); @masked_scatter.default(x, t, s)",
+                "marks more than the 1 elements");
+    refuse_aten("@im2col.default(x, [2, 2], [1, 1], [0, 0], [1, 1])", "3 or 4 dimensions");
+    refuse_aten(
+        "t = @view.default(x, [1, 2, 2]); "
+        "@col2im.default(t, [2, 2], [2147483647, 2147483647], [2147483647, 1], [0, 0], [1, 1])",
+        "does not fit");
+    refuse_aten("t = @view.default(x, [1, 1, 2, 2]); @grid_sampler.default(t, t, 3, 0, False)",
+                "interpolation 3");
+    refuse_aten("@unfold.default(x, 0, 3, 1)", "do not fit");
+    refuse_aten("@linspace.default(0, 1, -1)", "steps must not be negative");
+    refuse_aten("torch.sym_max(x, 1)", "two numbers");
+    refuse_aten(
+        "t = @zeros.default([2, 2, 2]); s = @arange.default(2); @_grouped_mm.default(x, t, x)",
+        "do not fit");
+    refuse_aten(
         "t = @zeros.default([2, 2, 2]); s = @full.default([2], 3); @_grouped_mm.default(x, t, s)",
         "ends at row 3 of 2");
-    refuse("@histc.default(x, 0)", "at least one bin");
-    refuse("@histc.default(x, 9223372036854775807)", "bytes");
-    refuse("@searchsorted.Tensor(x, 1.0)", "do not fit sorted ones");
-    refuse("@diff.default(x, -1)", "order >= 0");
-    refuse("@_weight_norm.default(x, x, 2)", "-1 or a dimension");
-    refuse("@tensor_split.sections(x, 0)", "sections");
-    refuse("@diagonal.default(x, 0, 1, 1)", "two different dimensions");
-    refuse("@movedim.intlist(x, [0, 0], [0, 1])", "named twice");
-    refuse("@meshgrid.indexing([x], indexing = 'ij')", "vectors");
-    refuse("@lstm.input(x, [x, x], [x, x, x], True, 1, 0.0, False, False, False)", "3 dimensions");
+    refuse_aten("@histc.default(x, 0)", "at least one bin");
+    refuse_aten("@histc.default(x, 9223372036854775807)", "bytes");
+    refuse_aten("@searchsorted.Tensor(x, 1.0)", "do not fit sorted ones");
+    refuse_aten("@diff.default(x, -1)", "order >= 0");
+    refuse_aten("@_weight_norm.default(x, x, 2)", "-1 or a dimension");
+    refuse_aten("@tensor_split.sections(x, 0)", "sections");
+    refuse_aten("@diagonal.default(x, 0, 1, 1)", "two different dimensions");
+    refuse_aten("@movedim.intlist(x, [0, 0], [0, 1])", "named twice");
+    refuse_aten("@meshgrid.indexing([x], indexing = 'ij')", "vectors");
+    refuse_aten("@lstm.input(x, [x, x], [x, x, x], True, 1, 0.0, False, False, False)",
+                "3 dimensions");
 }
 
 int main(void) {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images that are put together: what max pooling took away, and grids to sample by.
+#include <string.h>
+
+#include "ops/compose.h"
+#include "ops/families/families.h"
+#include "ops/rules.h"
+
+#define P(i) tare__compose_param(c, i)
+
+// max_unpoolNd(input, indices, output_size): each value at the place in its plane that its index
+// names, 0 elsewhere.
+static value max_unpool(composer *c, int dims) {
+    const tare_tensor *x = tare__compose_need(c, 0), *indices = tare__compose_need(c, 1);
+    int64_t size[3] = {1, 1, 1}, out[TARE_MAX_DIMS], plane = 1, from = 1;
+    op_call call = *c->call;
+    if (x == NULL || indices == NULL) return P(0);
+    c->status = tare__call_ints(&call, 2, (size_t)dims, 1, size);
+    const bool fits = x->ndim > dims && x->ndim <= dims + 2 && x->ndim == indices->ndim &&
+                      memcmp(x->shape, indices->shape, (size_t)x->ndim * sizeof *out) == 0;
+    for (int d = 0; d < dims; d++) {
+        if (size[d] < 1 || size[d] > INT32_MAX)
+            (void)tare__compose_fail(c, "output_size is out of range");
+        plane = tare__size_product(plane, size[d]);
+    }
+    if (!fits) (void)tare__compose_fail(c, "needs an image, and an index for each of its elements");
+    if (c->status != TARE_OK) return P(0);
+    const int before = x->ndim - dims;
+    memcpy(out, x->shape, sizeof out);
+    for (int d = 0; d < dims; d++) from *= x->shape[before + d];
+    out[before] = from;
+    const value lines = tare__compose_ints(c, out, (size_t)before + 1);
+    const value values = COMPOSE(c, "view", P(0), lines), at = COMPOSE(c, "view", P(1), lines);
+    out[before] = plane;
+    const value empty = COMPOSE(c, "full", tare__compose_ints(c, out, (size_t)before + 1),
+                                tare__int(0), tare__dtype_value(x->dtype));
+    const value made = COMPOSE(c, "scatter", empty, tare__int(-1), at, values);
+    for (int d = 0; d < dims; d++) out[before + d] = size[d];
+    return COMPOSE(c, "view", made, tare__compose_ints(c, out, (size_t)x->ndim));
+}
+
+static value max_unpool2d(composer *c) {
+    return max_unpool(c, 2);
+}
+static value max_unpool3d(composer *c) {
+    return max_unpool(c, 3);
+}
+COMPOSED(max_unpool2d)
+COMPOSED(max_unpool3d)
+
+// --- affine_grid_generator(theta, size, align_corners): places from -1 to 1, in homogeneous
+// coordinates, times theta [N][d][d + 1] ---
+
+// The centres of `count` pixels, or places from edge to edge, as column `at` of `dims` + 1.
+static value axis(composer *c, int64_t count, bool aligns, const int64_t *sizes, int dims, int d) {
+    int64_t shape[4] = {1, 1, 1, 1};
+    value line = COMPOSE(c, "linspace", tare__int(-1), tare__int(1), tare__int(count));
+    if (count == 1) line = COMPOSE(c, "full", tare__compose_ints(c, &count, 1), tare__float(0));
+    if (!aligns && count > 1)
+        line = COMPOSE(c, "mul", line, tare__float((double)(count - 1) / (double)count));
+    shape[d] = count;
+    line = COMPOSE(c, "view", line, tare__compose_ints(c, shape, (size_t)dims));
+    return COMPOSE(c, "expand", line, tare__compose_ints(c, sizes, (size_t)dims));
+}
+
+static value affine_grid(composer *c) {
+    const tare_tensor *theta = tare__compose_need(c, 0);
+    int64_t size[5];
+    size_t count = 0;
+    op_call call = *c->call;
+    const bool aligns = tare__compose_bool(c, 2, false);
+    if (theta == NULL) return P(0);
+    c->status = tare__call_int_list(&call, 1, 5, size, &count);
+    const int dims = (int)count - 2;
+    bool fits = c->status == TARE_OK && (dims == 2 || dims == 3) && theta->ndim == 3 &&
+                theta->shape[1] == dims && theta->shape[2] == dims + 1 &&
+                theta->shape[0] == size[0];
+    for (size_t i = 0; fits && i < count; i++) fits = size[i] > 0 && size[i] <= INT32_MAX;
+    if (!fits)
+        (void)tare__compose_fail(
+            c, "needs a size of 4 or 5 numbers, and theta [N][2][3] or [N][3][4]");
+    if (c->status != TARE_OK) return P(0);
+    const int64_t *const sizes = size + 2;
+    const value columns = tare__compose_list(c, (size_t)dims + 1);
+    for (int d = 0; d < dims && c->status == TARE_OK; d++) // the innermost one comes first
+        columns.as.items[d] = axis(c, sizes[dims - 1 - d], aligns, sizes, dims, dims - 1 - d);
+    if (c->status == TARE_OK)
+        columns.as.items[dims] =
+            COMPOSE(c, "full", tare__compose_ints(c, sizes, (size_t)dims), tare__float(1));
+    int64_t places = 1, flat[2] = {0, dims + 1}, made[5];
+    for (int d = 0; d < dims; d++) places = tare__size_product(places, sizes[d]);
+    flat[0] = places;
+    const value base = COMPOSE(c, "view", COMPOSE(c, "stack", columns, tare__int(-1)),
+                               tare__compose_ints(c, flat, 2));
+    const value grid =
+        COMPOSE(c, "matmul", base, COMPOSE(c, "transpose", P(0), tare__int(1), tare__int(2)));
+    made[0] = size[0];
+    for (int d = 0; d < dims; d++) made[1 + d] = sizes[d];
+    made[dims + 1] = dims;
+    return COMPOSE(c, "view", grid, tare__compose_ints(c, made, count));
+}
+COMPOSED(affine_grid)
+
+// --- rows ---
+
+#define ATEN(name) "|torch.ops.aten." name ".default"
+
+// clang-format off
+static const op_info rows[] = {
+    COMPOSED_ROW(max_unpool2d, "torch._C._nn.max_unpool2d" ATEN("max_unpool2d"), NULL, "input/self|indices|output_size"),
+    COMPOSED_ROW(max_unpool3d, "torch._C._nn.max_unpool3d" ATEN("max_unpool3d"), NULL, "input/self|indices|output_size|stride|padding"),
+    COMPOSED_ROW(affine_grid, "torch.affine_grid_generator|torch.nn.functional.affine_grid" ATEN("affine_grid_generator"), NULL, "input/theta|size|align_corners"),
+};
+// clang-format on
+
+const op_table tare__spatial_ops = OP_TABLE(rows);
