@@ -14,12 +14,25 @@
 // To add a command: a file of its own that ends in its row, the row's name in options/command.h,
 // and a line here.
 const command *const commands[] = {
-    &print_command,      &backend_command,  &qconfig_command,
-    &quantizer_command,  &quantize_command, &analyze_command,
-    &improve_command,    &run_command,      &bench_command,
-    &explain_command,    &compare_command,  &calibrate_command,
-    &preprocess_command, &export_command,   &version_command,
-    &completion_command, &help_command,     NULL,
+    &print_command,
+    &backend_command,
+    &qconfig_command,
+    &quantizer_command,
+    &quantize_command,
+    &analyze_command,
+    &improve_command,
+    &run_command,
+    &bench_command,
+    &explain_command,
+    &compare_command,
+    &calibrate_command,
+    &preprocess_command,
+    &export_command,
+    &report_command,
+    &version_command,
+    &completion_command,
+    &help_command,
+    NULL,
 };
 
 static bool asks_for_help(int argc, char **argv) {

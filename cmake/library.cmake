@@ -23,7 +23,8 @@ list(TRANSFORM tare_embedded_paths PREPEND "${PROJECT_SOURCE_DIR}/backends/")
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/generated")
 add_custom_command(
   OUTPUT "${tare_embedded_source}"
-  COMMAND ${tare_embed_command} "${tare_embedded_source}" ${tare_embedded_files}
+  COMMAND ${tare_embed_command} config/embedded.h tare__embedded_ "${tare_embedded_source}"
+          ${tare_embedded_files}
   WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}/backends"
   DEPENDS ${tare_embedded_paths} ${tare_embed_command}
   COMMENT "Embedding backends/" VERBATIM)

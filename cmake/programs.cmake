@@ -2,8 +2,28 @@
 # The command line, the replay tool, the examples and the benchmarks. A program exists as soon as
 # its folder has a source.
 file(GLOB_RECURSE tare_cli_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.c")
+
+# The page of tare report, in the order in which its parts stand in it.
+set(tare_page_parts page.html style.css dom.js format.js facts.js table.js layout.js viewport.js
+    graph.js charts.js summary.js accuracy.js cost.js decisions.js main.js)
+set(tare_page_folder "${PROJECT_SOURCE_DIR}/cli/report/page")
+set(tare_page_source "${PROJECT_BINARY_DIR}/generated/report_page.c")
+set(tare_page_paths ${tare_page_parts})
+list(TRANSFORM tare_page_paths PREPEND "${tare_page_folder}/")
+add_custom_command(
+  OUTPUT "${tare_page_source}"
+  COMMAND ${tare_embed_command} report/template.h report_page_ "${tare_page_source}"
+          ${tare_page_parts}
+  WORKING_DIRECTORY "${tare_page_folder}"
+  DEPENDS ${tare_page_paths} ${tare_embed_command}
+  COMMENT "Embedding the page of tare report" VERBATIM)
+# Two targets compile it.
+add_custom_target(tare_report_page DEPENDS "${tare_page_source}")
+list(APPEND tare_cli_sources "${tare_page_source}")
+
 if(tare_cli_sources)
   add_executable(tare_cli ${tare_cli_sources})
+  add_dependencies(tare_cli tare_report_page)
   target_include_directories(tare_cli PRIVATE "${PROJECT_SOURCE_DIR}/cli")
   target_link_libraries(tare_cli PRIVATE tare_static m)
   set_target_properties(tare_cli PROPERTIES

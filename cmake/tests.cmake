@@ -50,6 +50,7 @@ function(tare_add_unit_tests)
   list(FILTER sources EXCLUDE REGEX "^replay/main\\.c$")
   # The command line as a function, for jobs that something fails in.
   add_library(tare_command_line STATIC ${tare_cli_sources})
+  add_dependencies(tare_command_line tare_report_page)
   # clang-tidy reads a source once for each command, and clang-tidy 14 mixes up va_lists in between.
   set_target_properties(tare_command_line PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
   target_include_directories(tare_command_line PRIVATE "${PROJECT_SOURCE_DIR}/cli"

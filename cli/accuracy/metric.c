@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "support/output.h"
 #include "support/report.h"
@@ -106,12 +104,9 @@ static tare_status run_command(const char *program, const char *path, double *ou
 static tare_status measure_one(const char *program, const gathered *outputs, const gathered *labels,
                                double *out, tare_error *err) {
     char path[PATH_SIZE];
-    const char *folder = getenv("TMPDIR");
-    struct timespec now = {0};
-    (void)timespec_get(&now, TIME_UTC);
-    (void)snprintf(path, sizeof path, "%s/tare-predictions-%ld-%ld.npz",
-                   folder != NULL && folder[0] != '\0' ? folder : "/tmp", (long)getpid(),
-                   now.tv_nsec);
+    if (!output_temporary_path("predictions", ".npz", path, sizeof path))
+        return fail_here("TMPDIR", "name a folder without quotes in its path",
+                         "no file for predictions can be named");
     tare_status status = write_predictions(outputs, labels, path, err);
     if (status == TARE_OK) status = run_command(program, path, out);
     output_remove(path);

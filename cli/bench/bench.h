@@ -29,14 +29,14 @@ int64_t layer_bytes(const tare_step *step); // that it reads and writes, weights
 double layer_share_of_peak(const tare_step *step, const tare_machine_peak *peak);
 
 void print_layers(const layer_list *list, const tare_machine_peak *peak, bool has_other);
-void print_layers_json(const layer_list *list, const tare_machine_peak *peak, bool has_other,
+void print_layers_json(const layer_list *list, const tare_machine_peak *peak, const char *key,
                        json_out *json);
 /// Layers as dots under the machine's roofs, as SVG.
 tare_status write_roofline(const char *path, const char *title, const layer_list *list,
                            const tare_machine_peak *peak);
 
 void print_plan_memory(const tare_session *session);
-void print_plan_memory_json(const tare_session *session, json_out *json);
+void print_plan_memory_json(const tare_session *session, const char *key, json_out *json);
 
 /// CPU, system and build, as far as they can be told.
 void print_machine_json(const tare_machine_peak *peak, json_out *json);

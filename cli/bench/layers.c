@@ -188,7 +188,7 @@ void print_layers(const layer_list *list, const tare_machine_peak *peak, bool ha
 // --- JSON ---
 
 static void print_layer_json(const layer *l, const tare_machine_peak *peak, double all,
-                             bool has_other, json_out *json) {
+                             json_out *json) {
     const tare_step *step = &l->step;
     json_out_open(json, NULL, '{');
     json_out_string(json, "node", step->node);
@@ -215,7 +215,7 @@ static void print_layer_json(const layer *l, const tare_machine_peak *peak, doub
     json_out_number(json, "gbs", layer_gbs(step));
     json_out_bool(json, "multiplies_codes", step->multiplies_codes);
     json_out_number(json, "share_of_peak", layer_share_of_peak(step, peak));
-    if (has_other && l->other_ns > 0) {
+    if (l->other_ns > 0) {
         json_out_number(json, "against_ms", (double)l->other_ns * 1e-6);
         json_out_bool(json, "is_slower", is_slower(l));
     }
@@ -225,11 +225,10 @@ static void print_layer_json(const layer *l, const tare_machine_peak *peak, doub
     json_out_close(json, '}');
 }
 
-void print_layers_json(const layer_list *list, const tare_machine_peak *peak, bool has_other,
+void print_layers_json(const layer_list *list, const tare_machine_peak *peak, const char *key,
                        json_out *json) {
     const double all = all_ns(list);
-    json_out_open(json, "layers", '[');
-    for (size_t i = 0; i < list->count; i++)
-        print_layer_json(&list->layers[i], peak, all, has_other, json);
+    json_out_open(json, key, '[');
+    for (size_t i = 0; i < list->count; i++) print_layer_json(&list->layers[i], peak, all, json);
     json_out_close(json, ']');
 }

@@ -48,11 +48,11 @@ void print_plan_memory(const tare_session *session) {
     printf("packed weights: %lld bytes\n", (long long)memory.weight_bytes);
 }
 
-void print_plan_memory_json(const tare_session *session, json_out *json) {
+void print_plan_memory_json(const tare_session *session, const char *key, json_out *json) {
     tare_plan_memory memory;
     tare_plan_place place;
     if (!tare_session_get_memory(session, &memory)) return;
-    json_out_open(json, "memory", '{');
+    json_out_open(json, key, '{');
     json_out_integer(json, "block_bytes", (uint64_t)memory.block_bytes);
     json_out_integer(json, "least_bytes", (uint64_t)memory.least_bytes);
     json_out_integer(json, "weight_bytes", (uint64_t)memory.weight_bytes);

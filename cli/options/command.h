@@ -75,8 +75,8 @@ extern const command *const commands[];
 
 extern const command print_command, backend_command, qconfig_command, quantizer_command,
     quantize_command, run_command, bench_command, explain_command, compare_command, analyze_command,
-    improve_command, calibrate_command, preprocess_command, export_command, version_command,
-    completion_command, help_command;
+    improve_command, calibrate_command, preprocess_command, export_command, report_command,
+    version_command, completion_command, help_command;
 
 /// Reads argv[0..argc), what follows the command's name, into the fields of `options` and into
 /// `operands` (an array of OPERAND_CAPACITY, NULL where one was left out; where there may be any

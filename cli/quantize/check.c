@@ -35,24 +35,18 @@ tare_status check_keep_prepared(quantize_job *j) {
 
 // --- the form that is looked into ---
 
-// What --never-slower left float stays float in it.
-typedef struct choice_list {
-    tare_float_choice *items;
-    size_t count;
-} choice_list;
-
-static tare_status list_choices(const quantize_job *j, choice_list *out) {
-    const size_t count = tare_model_decision_count(j->model);
+tare_status check_float_choices(const tare_model *made, const tare_model *prepared,
+                                choice_list *out, tare_error *err) {
+    const size_t count = tare_model_decision_count(made);
     out->items = tare_memory_allocate(count + 1, sizeof *out->items);
     if (out->items == NULL) return TARE_OUT_OF_MEMORY;
-    const bool has_choices = j->options->never_slower || j->options->automatic;
-    for (size_t i = 0; i < count && has_choices; i++) {
+    for (size_t i = 0; i < count; i++) {
         tare_decision d = {.struct_size = sizeof d};
-        TRY(tare_model_decision_at(j->model, i, &d, j->err));
+        TRY(tare_model_decision_at(made, i, &d, err));
         const bool is_choice =
             strcmp(d.decision, "left float") == 0 &&
             (strcmp(d.rule, "never slower") == 0 || strcmp(d.rule, "improve") == 0);
-        if (is_choice && tare_model_find_node(j->check.prepared, d.node) != NULL)
+        if (is_choice && tare_model_find_node(prepared, d.node) != NULL)
             out->items[out->count++] =
                 (tare_float_choice){.node = d.node, .rule = d.rule, .reason = d.reason};
     }
@@ -61,7 +55,9 @@ static tare_status list_choices(const quantize_job *j, choice_list *out) {
 
 static tare_status make_reference(quantize_job *j, tare_model **out) {
     choice_list choices = {.items = NULL};
-    tare_status status = list_choices(j, &choices);
+    tare_status status = TARE_OK;
+    if (j->options->never_slower || j->options->automatic)
+        status = check_float_choices(j->model, j->check.prepared, &choices, j->err);
     if (status == TARE_OK)
         status = j->flow->open_up(j, j->check.prepared, choices.items, choices.count, out);
     tare_memory_release(choices.items);

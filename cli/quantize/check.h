@@ -14,6 +14,15 @@ tare_status check_keep_prepared(quantize_job *j);
 /// not possible, notes why and fails only if a limit was given, or memory or a file failed.
 tare_status check_model_made(quantize_job *j);
 
+/// What --never-slower and --auto left float stays float in the form that is looked into.
+typedef struct choice_list {
+    tare_float_choice *items; // for tare_memory_release; its texts are lent by the model
+    size_t count;
+} choice_list;
+/// By the record of the model that was made; nodes that `prepared` does not have are left out.
+tare_status check_float_choices(const tare_model *made, const tare_model *prepared,
+                                choice_list *out, tare_error *err);
+
 /// Why the check was not possible, to standard error: for a job that succeeded all the same.
 void print_check_note(const quantize_check *c);
 void print_check(const quantize_check *c, FILE *stream);

@@ -61,7 +61,7 @@ static tare_status write_explain(const tare_model *model, FILE *stream, tare_err
     return tare_model_explain_json(model, NULL, write_to_stream, stream, err);
 }
 
-static tare_status write_coverage_to(const tare_model *model, json_out *json, tare_error *err) {
+tare_status write_coverage_to(const tare_model *model, json_out *json, tare_error *err) {
     tare_coverage c = {.struct_size = sizeof c};
     TRY(tare_model_coverage(model, &c, err));
     json_out_integer(json, "operators", c.op_count);

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "support/json.h"
 #include "support/output.h"
 #include "tare/tare.h"
 
@@ -31,6 +32,8 @@ typedef struct bias_report {
 /// operator is in integers.
 tare_status print_coverage(const tare_model *model, FILE *stream, bool *is_all_float,
                            tare_error *err);
+/// The same figures, into an open object.
+tare_status write_coverage_to(const tare_model *model, json_out *json, tare_error *err);
 /// The command that one would type now. backend: NULL for models that a quantizer prepared.
 void print_next_command(FILE *stream, stop_stage stop, const char *input, const char *output,
                         const char *backend, const char *calibrate);

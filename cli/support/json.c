@@ -94,6 +94,11 @@ void json_out_bool(json_out *j, const char *key, bool value) {
     (void)fputs(value ? "true" : "false", j->stream);
 }
 
+void json_out_raw(json_out *j, const char *key, const char *value) {
+    begin_value(j, key);
+    (void)fputs(value, j->stream);
+}
+
 /// The end of the string literal that starts at `at`.
 static const char *after_string(const char *at) {
     for (at++; *at != '\0' && *at != '"'; at++)

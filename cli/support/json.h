@@ -24,6 +24,8 @@ void json_out_integer(json_out *j, const char *key, uint64_t value);
 /// The shortest number that reads back the same; null if it is not finite.
 void json_out_number(json_out *j, const char *key, double value);
 void json_out_bool(json_out *j, const char *key, bool value);
+/// A whole value that is JSON already.
+void json_out_raw(json_out *j, const char *key, const char *value);
 
 /// Writes compact JSON with line breaks and indentation.
 void json_out_indent(FILE *stream, const char *compact);

@@ -3,8 +3,10 @@
 #include "support/output.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "support/report.h"
@@ -125,6 +127,16 @@ tare_status output_place(output_file *out, tare_status status) {
 
 tare_status output_close(output_file *out, tare_status status) {
     return output_place(out, output_prepare(out, status));
+}
+
+bool output_temporary_path(const char *stem, const char *ending, char *out, size_t size) {
+    const char *folder = getenv("TMPDIR");
+    struct timespec now = {0};
+    (void)timespec_get(&now, TIME_UTC);
+    const int length = snprintf(out, size, "%s/tare-%s-%ld-%ld%s",
+                                folder != NULL && folder[0] != '\0' ? folder : "/tmp", stem,
+                                (long)getpid(), now.tv_nsec, ending);
+    return length > 0 && (size_t)length < size && strchr(out, '\'') == NULL;
 }
 
 void output_remove(const char *path) {

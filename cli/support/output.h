@@ -3,6 +3,8 @@
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
+#include <stdbool.h>
+
 #include "support/page.h"
 #include "tare/status.h"
 
@@ -21,6 +23,9 @@ tare_status output_check_model(const char *path);
 tare_status output_check_folder(const char *folder);
 /// Makes the folder unless it is there.
 tare_status output_make_folder(const char *folder);
+/// A path for a file that another program reads, in TMPDIR or /tmp: "tare-STEM-.." with numbers.
+/// False where the folder's name is too long, or holds a quote that a shell would end at.
+bool output_temporary_path(const char *stem, const char *ending, char *out, size_t size);
 /// Removes a file that the command wrote for another program. No effect if there is none.
 void output_remove(const char *path);
 /// FOLDER/NAME; folder NULL: NAME is a path. Failures are told (fail_here).

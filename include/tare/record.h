@@ -43,6 +43,29 @@ typedef struct tare_coverage {
 TARE_API tare_status tare_model_coverage(const tare_model *model, tare_coverage *out,
                                          tare_error *err);
 
+/// A node with the island that it is in, as TARE_PRINT_DOT draws it. Texts are lent by the model,
+/// arrays for the call that hands it out.
+typedef struct tare_island_node {
+    uint32_t struct_size;
+    const char *name, *subject; // subject: its operator, "torch.nn.Conv2d"
+    /// "float", "integers"; "conversion" (quantize, dequantize), "observer", "data" (inputs,
+    /// attributes, the output); "plain" where nothing has been decided.
+    const char *kind;
+    size_t island;                // the index of the island's first node; SIZE_MAX: it is in none
+    const char *const *operators; // [operator_count]: of the float model, that it computes, in
+    size_t operator_count;        // order; the last is the one that tare_model_float_node names
+    const size_t *inputs;         // [input_count]: indices of the nodes that it reads, each once
+    size_t input_count;
+} tare_island_node;
+/// Called with every node of the graph, in execution order, from index 0 on. A failure ends the
+/// walk.
+typedef tare_status (*tare_island_visitor)(void *user, size_t index, const tare_island_node *node,
+                                           tare_error *err);
+/// Visits the nodes of a model with their islands: connected groups of integers or of floats. Of a
+/// prepared model: what it is going to be. Errors: those of the visitor and TARE_OUT_OF_MEMORY.
+TARE_API tare_status tare_model_visit_islands(const tare_model *model, tare_island_visitor visit,
+                                              void *user, tare_error *err);
+
 /// Writes what a prepared model will become, before it is calibrated: its float islands, the
 /// tensors converted between them, and what stays float and why; of a converted model, what it is.
 /// As text or as JSON (docs/schemas/preview.json). TARE_IO if `write` returns false.

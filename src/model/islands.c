@@ -2,8 +2,10 @@
 // Islands: a union of neighbours of one kind, observers and conversions looked through.
 #include "model/islands.h"
 
+#include "core/memory/arena.h"
 #include "model/coverage.h"
 #include "model/pass.h"
+#include "tare/record.h"
 
 // left_float: names of nodes.
 static island_kind kind_of(const tare_model *model, const map *left_float, const node *n) {
@@ -109,4 +111,96 @@ tare_status tare__islands_find(const tare_model *model, arena *memory, islands *
         out->integer_count += out->kinds[i] == ISLAND_INTEGER;
     }
     return TARE_OK;
+}
+
+// --- for callers of the library ---
+
+// One walk over the nodes. Operators of the float model are sorted by the one that carries them.
+typedef struct visiting {
+    const tare_model *model;
+    islands islands;
+    const char **operators;
+    size_t *first; // [op_count + 1]: of a carrier by its index, the place among `operators`
+    size_t *inputs;
+    size_t input_count; // of the node at hand
+} visiting;
+
+static void list_input(void *user, node *input) {
+    visiting *v = user;
+    v->inputs[v->input_count++] = v->islands.places[input->id];
+}
+
+static size_t carrier_of(const tare_model *model, size_t op) {
+    return (size_t)(tare__traced_carrier(model, &model->ops[op]) - model->ops);
+}
+
+// Counts first, so that the place of each is known: a stable sort.
+static void sort_operators(visiting *v, size_t *next) {
+    const tare_model *m = v->model;
+    for (size_t i = 0; i < m->op_count; i++) v->first[carrier_of(m, i) + 1]++;
+    for (size_t i = 0; i < m->op_count; i++) v->first[i + 1] += v->first[i];
+    for (size_t i = 0; i < m->op_count; i++) {
+        const size_t carrier = carrier_of(m, i);
+        v->operators[v->first[carrier] + next[carrier]++] = m->ops[i].name;
+    }
+}
+
+static tare_status begin_visit(visiting *v, arena *memory, tare_error *err) {
+    const size_t count = v->model->op_count;
+    TARE_TRY(tare__islands_find(v->model, memory, &v->islands, err));
+    v->inputs = tare__arena_array(memory, v->islands.count + 1, sizeof *v->inputs);
+    v->operators = tare__arena_array(memory, count + 1, sizeof *v->operators);
+    v->first = tare__arena_array(memory, count + 1, sizeof *v->first);
+    size_t *next = tare__arena_array(memory, count + 1, sizeof *next);
+    if (v->inputs == NULL || v->operators == NULL || v->first == NULL || next == NULL)
+        return tare__out_of_memory(err);
+    sort_operators(v, next);
+    return TARE_OK;
+}
+
+static void show_operators(const visiting *v, const node *n, tare_island_node *out) {
+    const tare_model *m = v->model;
+    const bool is_call = tare__node_is_call(n);
+    if (is_call && m->op_count == 0) { // no pass has seen it: it is the float model
+        out->operators = (const char *const *)&n->name;
+        out->operator_count = 1;
+    }
+    const traced_op *carrier = is_call ? tare__traced_op(m, n->origin) : NULL;
+    if (carrier == NULL) return;
+    const size_t index = (size_t)(carrier - m->ops);
+    out->operators = v->operators + v->first[index];
+    out->operator_count = v->first[index + 1] - v->first[index];
+}
+
+static tare_status visit_node(visiting *v, size_t place, tare_island_visitor visit, void *user,
+                              tare_error *err) {
+    static const char *const names[] = {
+        [ISLAND_DATA] = "data",         [ISLAND_FLOAT] = "float",
+        [ISLAND_INTEGER] = "integers",  [ISLAND_CONVERSION] = "conversion",
+        [ISLAND_OBSERVER] = "observer", [ISLAND_PLAIN] = "plain"};
+    const node *n = v->islands.nodes[place];
+    const island_kind kind = v->islands.kinds[place];
+    const bool is_member = tare__island_has_members(kind);
+    v->input_count = 0;
+    tare__node_each_input(n, list_input, v);
+    tare_island_node shown = {.struct_size = sizeof shown,
+                              .name = n->name,
+                              .subject = tare__node_subject(v->model, n),
+                              .kind = names[kind],
+                              .island = is_member ? tare__island_of(&v->islands, place) : SIZE_MAX,
+                              .inputs = v->inputs,
+                              .input_count = v->input_count};
+    show_operators(v, n, &shown);
+    return visit(user, place, &shown, err);
+}
+
+tare_status tare_model_visit_islands(const tare_model *model, tare_island_visitor visit, void *user,
+                                     tare_error *err) {
+    arena memory = {0};
+    visiting v = {.model = model};
+    tare_status status = begin_visit(&v, &memory, err);
+    for (size_t i = 0; i < v.islands.count && status == TARE_OK; i++)
+        status = visit_node(&v, i, visit, user, err);
+    tare__arena_release(&memory);
+    return status;
 }

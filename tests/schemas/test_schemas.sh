@@ -48,6 +48,10 @@ fits compare compare "$digits" "$digits" --data random:3:0:1x8x8 --json
 fits compare_layers compare "$digits" "$int8" --data "$test" --limit 32 --layers --json
 "$tare" quantize "$digits" --backend x86 --calibrate "$test" --limit 32 --debug-handles --quiet -o "$work/numbered" >/dev/null
 fits compare_layers compare "$digits" "$work/numbered" --data "$test" --limit 32 --layers --worst --json
+fits report report "$digits" "$int8" --data "$test" --samples 16 --bench-seconds 1 --json
+fits report report "$digits" "$int8" --data "$test" --samples 16 --no-bench --backend x86 --calibrate data/digits/train.npz \
+    --limit 32 --json
+used="${used}verdict "
 fits preprocess preprocess "$digits" --json
 fits preprocess_write preprocess "$digits" --set imagenet --json -o "$work/imagenet"
 fits preprocess preprocess "$work/imagenet" --json

@@ -14,6 +14,8 @@ typedef struct difference {
 
 /// Adds two float32 tensors; false if their shapes differ.
 bool difference_add(difference *d, const tare_tensor *x, const tare_tensor *y);
+/// Of `count` floats: 1 where both are zero, 0 where one is.
+double cosine_of(const float *x, const float *y, int64_t count);
 /// 20 log10(|x| / |x - y|); infinite when nothing differs.
 double signal_to_noise_db(const difference *d);
 /// What a row says, with the reference as x.

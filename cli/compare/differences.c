@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far the values of two models are from each other.
-#include "commands/differences.h"
+#include "compare/differences.h"
 #include "tare/memory.h"
 
 #include <inttypes.h>
@@ -21,6 +21,17 @@ bool difference_add(difference *d, const tare_tensor *x, const tare_tensor *y) {
         if (fabs(error) > d->largest_error) d->largest_error = fabs(error);
     }
     return true;
+}
+
+double cosine_of(const float *x, const float *y, int64_t count) {
+    double xx = 0, yy = 0, xy = 0;
+    for (int64_t i = 0; i < count; i++) {
+        xx += (double)x[i] * (double)x[i];
+        yy += (double)y[i] * (double)y[i];
+        xy += (double)x[i] * (double)y[i];
+    }
+    const double length = sqrt(xx) * sqrt(yy);
+    return length > 0 ? xy / length : xx == yy ? 1 : 0;
 }
 
 double signal_to_noise_db(const difference *d) {

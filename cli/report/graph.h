@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph of a model, and where graphviz puts its nodes.
+#ifndef CLI_REPORT_GRAPH_H
+#define CLI_REPORT_GRAPH_H
+
+#include "support/json.h"
+#include "tare/tare.h"
+
+/// Texts are lent by the model.
+typedef struct graph_node {
+    const char *name, *subject, *kind;
+    size_t island;          // SIZE_MAX: none
+    const char **operators; // of the float model
+    size_t operator_count;
+    size_t *inputs, input_count;
+    bool is_shown; // in the drawing: no attribute, such as a scale
+} graph_node;
+
+typedef struct graph_drawing {
+    graph_node *nodes;
+    size_t count, capacity, shown_count;
+} graph_drawing;
+
+/// "layout": by graphviz, where it is installed and the graph is not too large; else nothing, and
+/// the page makes its own.
+tare_status write_layout(const graph_drawing *g, json_out *json, tare_error *err);
+
+#endif

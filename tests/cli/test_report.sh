@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tare report: what is in the page and in its data, without a browser. tests/report/test_page.sh opens it in one.
+. tests/cli/support.sh
+test=data/digits/test.npz
+expect 0 quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --no-check -o "$work/int8"
+
+report() { expect 0 report "$digits" "$@" --data "$test" --samples 16; }
+has() { grep -qF -- "$1" "$work/page.html" || fail "the page lacks: $1"; }
+lacks() { ! grep -qE -- "$1" "$work/page.html" || fail "the page holds: $1"; }
+
+report "$work/int8" --no-bench --backend x86 --calibrate data/digits/train.npz --limit 32 -o "$work/page.html"
+says 'next: open'
+for id in verdict graph layers tensors time roofline memory decisions data; do has "id=\"$id\""; done
+has "default-src 'none'"
+has '"topic": "accuracy"'
+has '"histogram": ['
+has '"decisions":['
+lacks '\{\{|\}\}[A-Z]'
+# Nothing is loaded: there is no address but that of SVG's names.
+lacks '(src|href)="?(https?:)?//'
+[ "$(grep -oE 'https?://[^"'"' ]*" "$work/page.html" | grep -v '^http://www.w3.org/2000/svg' | wc -l)" -eq 0 ] || fail 'the page names an address'
+
+# --json prints what the page holds; the date and the times alone differ.
+report "$work/int8" --no-bench --backend x86 --calibrate data/digits/train.npz --limit 32 --json
+sed 's/</\\u003c/g' "$work/stdout" | grep -v '"date":' | sed '/^$/d' >"$work/data"
+sed -n '/id="data">/,/<\/script>/p' "$work/page.html" | sed 's/.*id="data">//; s/<\/script>.*//' | grep -v '"date":' | sed '/^$/d' >"$work/held"
+cmp "$work/data" "$work/held" || fail 'the page and --json differ'
+
+# Of the lowered model alone: no layers one by one, but all else; the hint says what is missing.
+report "$work/int8" --bench-seconds 1 -o "$work/page.html"
+says 'layers were not looked into'
+has '"speed_ratio":'
+has '"against_layers": ['
+has '"against_memory": {'
+lacks '"tensors": \['
+
+# The reference form serves for everything: it is lowered to run.
+expect 0 quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --no-check --stop reference -o "$work/reference"
+report "$work/reference" --no-bench -o "$work/page.html"
+has '"tensors": ['
+has '"operator": "torch.ao.nn.intrinsic.quantized.ConvReLU2d"'
+
+# What a model says is text. Its record is edited as a hostile file would have it, and so is its name.
+hostile="$work/<b>&amp;<!--.safetensors"
+LC_ALL=C sed 's/"tare.digests"/"tare.digestX"/; s/fused into ConvReLU2d/<\/script><img src=xy>/g' "$work/int8" >"$hostile"
+report "$hostile" --no-bench -o "$work/page.html"
+has '\u003c/script>\u003cimg src=xy>'
+lacks '</script><img'
+has '<title>&lt;b>&amp;amp;&lt;!--.safetensors'
+[ "$(grep -c '</script>' "$work/page.html")" -eq 2 ] || fail 'an element of the page ends too early'
+
+refuses 2 '-o OUT.html is missing (or --json)' report "$digits" "$work/int8" --data "$test"
+refuses 2 '--calibrate DATA or --state STATE is missing' report "$digits" "$work/int8" --data "$test" --backend x86 -o "$work/out"
+refuses 1 'expected a quantized model' report "$digits" "$digits" --data "$test" -o "$work/out"
+refuses 1 'the models are not related' report tests/data/faults/model.safetensors "$work/int8" --data "$test" -o "$work/out"
+refuses 1 'cannot be made' report "$digits" "$work/int8" --data "$test" -o "$work/no/out"
