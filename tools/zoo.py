@@ -9,10 +9,11 @@
 
 The networks are torchvision's, timm's and transformers', with random weights whose batch norms are settled
 (export_models.py). The doors: `trace` by tare_export.py, `pt2` by torch.export, `onnx` by torch's exporter. Through each, a
-network runs in float, beside torch's outputs; it is quantized with 8 samples, runs in integers on 2 others, and both forms
-are timed in turns on one thread. --peer does the same with ONNX Runtime's static int8 (QDQ, per channel). What was
-found is added to FOLDER/results.json, from which `table` writes the table of docs/models.md. Every network has a process
-and a time limit of its own, forked from one that has loaded torch.
+network runs in float, beside torch's outputs; it is quantized with 8 samples, runs in integers on 16 others, and both forms
+are timed in turns on one thread; the share of the time in steps that call an operator's reference is counted. --peer does the
+same with ONNX Runtime's static int8 (QDQ, per channel), and with torch's own (FX, x86) for networks of torchvision. What
+was found is added to FOLDER/results.json, from which `table` writes the table of docs/models.md. Every network has a
+process and a time limit of its own, forked from one that has loaded torch.
 """
 import argparse
 import json
@@ -29,7 +30,7 @@ import warnings
 
 DOORS = {"trace": ".safetensors", "pt2": ".pt2", "onnx": ".onnx"}
 QUANTIZE = {"trace": ["--backend", "x86"], "onnx": ["--backend", "x86"], "pt2": ["--quantizer", "X86InductorQuantizer"]}
-EXAMPLES, CALIBRATION = 2, 8
+EXAMPLES, CALIBRATION, TESTS = 2, 8, 16  # samples: of a batch, to calibrate with, to measure with
 PIXELS = 160  # of pictures, where an architecture takes any size
 SECONDS_OF_A_NETWORK = 900
 
@@ -356,20 +357,22 @@ def quality(expected, found):
     return float(np.abs(expected - y).max() / max(np.abs(expected).max(), 1e-30)), sqnr
 
 
-def share_of_references(tare, model, inputs, batch):
-    """The share of the time of a run in steps that call an operator's reference."""
+def time_in_references(tare, model, inputs, batch):
+    """The share of the time of a run in steps that call an operator's reference: altogether, and of the worst operators."""
     layers = json.loads(run(tare, "bench", model, "--input", inputs, "--batch", batch, "--seconds", 1, "--layers", "--json"))
     layers = layers["layers"]
-    total = sum(layer["median_ms"] for layer in layers)
+    total = sum(layer["median_ms"] for layer in layers) or 1
     slow = {}
     for layer in layers:
         if layer["kind"] == "call":
             slow[layer.get("op", "?")] = slow.get(layer.get("op", "?"), 0) + layer["median_ms"]
-    return {op: round(ms / total, 4) for op, ms in sorted(slow.items(), key=lambda item: -item[1])[:4] if ms > 0.002 * total}
+    worst = sorted(slow.items(), key=lambda item: -item[1])[:4]
+    return {"share": round(sum(slow.values()) / total, 4),
+            "worst": {op: round(ms / total, 4) for op, ms in worst if ms > 0.002 * total}}
 
 
 def times_of(tare, model, int8, inputs, seconds):
-    """Both forms in turns; of one sample, or of a batch where the network takes no other. Where int8 is slower: what takes the time."""
+    """Both forms in turns, of one sample, or of a batch where the network takes no other, and the time in references of each."""
     for batch in (1, EXAMPLES):
         try:
             times = json.loads(run(tare, "bench", int8, "--against", model, "--input", inputs, "--batch", batch,
@@ -378,23 +381,22 @@ def times_of(tare, model, int8, inputs, seconds):
         except Failed:
             if batch == EXAMPLES:
                 raise
-    ms = [times["against"]["median_ms"], times["model"]["median_ms"]]
-    slower = {"references": share_of_references(tare, int8, inputs, batch)} if ms[1] > ms[0] else {}
-    return {"batch": batch, "ms": ms, **slower}
+    return {"batch": batch, "ms": [times["against"]["median_ms"], times["model"]["median_ms"]],
+            "references": [time_in_references(tare, form, inputs, batch) for form in (model, int8)]}
 
 
 def measure(tare, door, model, folder, expected, seconds):
     if door == "trace" and not model.exists():  # the exporter fell back to a program of torch.export
         return {**measure(tare, "pt2", model.with_suffix(".pt2"), folder, expected, seconds), "fell_back": True}
     inputs, calibration, int8 = folder / "inputs.npz", folder / "calibration.npz", folder / "int8.safetensors"
-    run(tare, "run", model, "--input", inputs, "-o", folder / "float.npz")
+    run(tare, "run", model, "--input", inputs, "--batch", EXAMPLES, "-o", folder / "float.npz")
     found = {"error": quality(expected, arrays(folder / "float.npz"))[0]}
     begin = time.monotonic()
     try:
-        run(tare, "quantize", model, *QUANTIZE[door], "--calibrate", calibration, "--batch", EXAMPLES, "-o", int8,
-            "--report", folder)
+        run(tare, "quantize", model, *QUANTIZE[door], "--calibrate", calibration, "--batch", EXAMPLES, "--no-check", "-o", int8,
+            "--report", folder)  # all samples calibrate, as the peers'
         found["quantize_s"] = time.monotonic() - begin
-        run(tare, "run", int8, "--input", inputs, "-o", folder / "int8.npz")
+        run(tare, "run", int8, "--input", inputs, "--batch", EXAMPLES, "-o", folder / "int8.npz")
         found["sqnr"] = quality(expected, arrays(folder / "int8.npz"))[1]
         found["coverage"] = json.loads((folder / "coverage.json").read_text())
         if seconds > 0:
@@ -402,6 +404,43 @@ def measure(tare, door, model, folder, expected, seconds):
     except Failed as e:
         found["refused"] = str(e)
     return found
+
+
+def in_batches(call, inputs):
+    """The outputs of call(batch), joined over the batches of inputs."""
+    import numpy as np
+    count = len(next(iter(inputs.values())))
+    made = [call({n: x[at:at + EXAMPLES] for n, x in inputs.items()}) for at in range(0, count, EXAMPLES)]
+    return [np.concatenate(parts) for parts in zip(*made)]
+
+
+def measure_torch(module, calibration, tests, expected, seconds):
+    """torch's FX mode with its default mapping for x86, one thread."""
+    import torch
+    from torch.ao.quantization import get_default_qconfig_mapping
+    from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx
+    torch.backends.quantized.engine = "x86"
+    times = {}
+    with torch.no_grad():
+        prepared = prepare_fx(module, get_default_qconfig_mapping("x86"), tuple(x[:EXAMPLES] for x in calibration.values()))
+        for at in range(0, CALIBRATION, EXAMPLES):
+            prepared(*(x[at:at + EXAMPLES] for x in calibration.values()))
+        int8 = convert_fx(prepared)
+        outputs = in_batches(lambda batch: [first_tensor(int8(*batch.values()))], tests)
+        for form, network in (("float", module), ("int8", int8)):
+            one, found, end = [x[:1] for x in tests.values()], [], time.monotonic() + seconds
+            while time.monotonic() < end or len(found) < 3:
+                begin = time.perf_counter()
+                network(*one)
+                found.append(time.perf_counter() - begin)
+            times[f"{form}_ms"] = 1000 * sorted(found)[len(found) // 2]
+    return {"sqnr": quality(expected, outputs)[1], **times}
+
+
+def first_tensor(outputs):
+    """The output that is compared."""
+    import tare_export
+    return next(t for t in tare_export.flatten(outputs) if t.is_floating_point())
 
 
 def measure_peer(folder, model, expected, seconds):
@@ -436,14 +475,14 @@ def measure_peer(folder, model, expected, seconds):
         inputs = dict(file)
     for form, path in (("float", str(model)), ("int8", int8)):
         session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        outputs = session.run(None, inputs)
+        outputs = in_batches(lambda batch, session=session: session.run(None, batch), inputs)
         if form == "int8":
             found["sqnr"] = quality(expected, outputs)[1]
         one = {n: x[:1] for n, x in inputs.items()}
         try:
             session.run(None, one)
         except Exception:
-            one = inputs
+            one = {n: x[:EXAMPLES] for n, x in inputs.items()}
         times, end = [], time.monotonic() + seconds
         while time.monotonic() < end or len(times) < 3:
             begin = time.perf_counter()
@@ -459,21 +498,20 @@ def one_network(options, name):
     import torch
 
     import export_models
-    import tare_export
     torch.set_num_threads(1)
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(0)
     module, inputs = make(name, generator)
-    calibration, examples = inputs(CALIBRATION), inputs(EXAMPLES)
+    calibration, examples, tests = inputs(CALIBRATION), inputs(EXAMPLES), inputs(TESTS)
     export_models.settle(module, [calibration])
     module.eval()
     with torch.no_grad():
-        expected = next(t for t in tare_export.flatten(module(**examples)) if t.is_floating_point()).numpy()
+        expected = in_batches(lambda batch: [first_tensor(module(**batch))], tests)[0]
     results = {}
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         os.chdir(folder)  # exporters and quantizers leave files where they run
-        np.savez(folder / "inputs.npz", **{n: t.numpy() for n, t in examples.items()})
+        np.savez(folder / "inputs.npz", **{n: t.numpy() for n, t in tests.items()})
         np.savez(folder / "calibration.npz", **{n: t.numpy() for n, t in calibration.items()})
         for door in options.door:
             model = folder / f"{door}{DOORS[door]}"
@@ -484,13 +522,23 @@ def one_network(options, name):
             except Failed as e:
                 results[door] = {"refused": str(e)}
             except Exception as e:  # an exporter lets through whatever it meets
-                results[door] = {"not_written": f"{type(e).__name__}: {str(e).strip().splitlines()[0] if str(e).strip() else ''}"}
+                results[door] = {"not_written": said_by(e)}
             if door == "onnx" and options.peer and model.exists():
                 try:
                     results["peer"] = measure_peer(folder, model, expected, options.seconds)
                 except Exception as e:
-                    results["peer"] = {"refused": f"{type(e).__name__}: {str(e).strip().splitlines()[0] if str(e).strip() else ''}"}
+                    results["peer"] = {"refused": said_by(e)}
+        if options.peer and name.startswith("torchvision/"):
+            try:
+                results["torch"] = measure_torch(module, calibration, tests, expected, options.seconds)
+            except Exception as e:
+                results["torch"] = {"refused": said_by(e)}
     return results
+
+
+def said_by(error):
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0] if text else ''}"
 
 
 def load():
@@ -519,9 +567,7 @@ def in_own_process(options, name, log):
                 pathlib.Path(answer.name).write_text(json.dumps(one_network(options, name)))
                 status = 0
             except BaseException as e:
-                text = str(e).strip().splitlines()
-                said = f"{type(e).__name__}: {text[0] if text else ''}"
-                pathlib.Path(answer.name).write_text(json.dumps({door: {"not_written": said} for door in options.door}))
+                pathlib.Path(answer.name).write_text(json.dumps({door: {"not_written": said_by(e)} for door in options.door}))
             finally:
                 os._exit(status)
         end = time.monotonic() + SECONDS_OF_A_NETWORK
@@ -584,8 +630,9 @@ def run_all(options):
         kept.write_text(json.dumps(results, indent=1) + "\n")
         for door in options.door:
             print(line(name, door, found[door]), flush=True)
-        if "peer" in found:
-            print(f"{name} peer: {found['peer']}", flush=True)
+        for peer in ("peer", "torch"):
+            if peer in found:
+                print(f"{name} {peer}: {found[peer]}", flush=True)
         print(f"{name} took {time.monotonic() - begin:.0f} s", flush=True)
 
 
@@ -607,6 +654,17 @@ def cells(m):
             f"{share:.0f} %, {c['float_islands']}", f"{m['ms'][0] / m['ms'][1]:.2f}" if "ms" in m else ""]
 
 
+def references_of(found, form):
+    """The greatest share over the doors; form: 0 in float, 1 in integers."""
+    shares = [found[door]["references"][form]["share"] for door in DOORS if isinstance(found.get(door, {}).get("references"), list)]
+    return max(shares, default=None)
+
+
+def references_cell(found):
+    shares = [references_of(found, form) for form in (0, 1)]
+    return "" if None in shares else ", ".join(f"{100 * share:.1f} %" for share in shares)
+
+
 def peer_cells(m):
     if m is None or "refused" in m:
         return ["", ""]
@@ -618,13 +676,14 @@ def write_table(options):
     head = ["network"]
     for door in DOORS:
         head += [f"{door}: float error", "SQNR", "in integers, islands", "int8 over float"]
-    head += ["ONNX Runtime: SQNR", "int8 over float"]
+    head += ["time in references: float, int8", "ONNX Runtime: SQNR", "int8 over float", "torch: SQNR", "int8 over float"]
     rows = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
     for name in sorted(results):
         found = [name]
         for door in DOORS:
             found += cells(results[name].get(door))
-        rows.append(f"| {' | '.join([*found, *peer_cells(results[name].get('peer'))])} |")
+        found += [references_cell(results[name]), *peer_cells(results[name].get("peer")), *peer_cells(results[name].get("torch"))]
+        rows.append(f"| {' | '.join(found)} |")
     text = options.docs.read_text()
     before, rest = text.split(BEGIN)
     options.docs.write_text(before + BEGIN + "\n" + summary(results) + "\n\n" + "\n".join(rows) + "\n" + END + rest.split(END)[1])
@@ -637,9 +696,25 @@ def summary(results):
         runs = [m for m in tried if "error" in m]
         whole = [m for m in runs if "refused" not in m]
         faster = [m for m in whole if "ms" in m and m["ms"][1] <= m["ms"][0]]
-        said.append(f"- `{door}`: of {len(tried)} networks {len(runs)} run and {len(whole)} quantize; int8 is no slower than float "
-                    f"in {len(faster)}.")
+        close = [r[door]["error"] < 1e-4 for r in results.values() if "error" in r.get(door, {})]
+        said.append(f"- `{door}`: of {len(tried)} networks {len(runs)} run ({sum(close)} with a float error below 1e-4) and {len(whole)} "
+                    f"quantize; int8 is no slower than float in {len(faster)}; {beside_peers(results, door)}.")
+    for form, words in enumerate(("float", "integers")):
+        shares = [share for share in (references_of(r, form) for r in results.values()) if share is not None]
+        said.append(f"- Of {len(shares)} networks in {words}, {sum(share < 0.02 for share in shares)} spend less than 2 % of the time in "
+                    f"references through every door.")
     return "\n".join(said)
+
+
+def beside_peers(results, door):
+    """In how many networks the SQNR is at most 1 dB below the better of the peers'."""
+    pairs = []
+    for r in results.values():
+        peers = [r[peer]["sqnr"] for peer in ("peer", "torch") if r.get(peer, {}).get("sqnr") is not None]
+        if peers and "sqnr" in r.get(door, {}):
+            pairs.append((r[door]["sqnr"], max(peers)))
+    near = [own is None or own >= best - 1 for own, best in pairs]
+    return f"SQNR is within 1 dB of the better peer, or above it, in {sum(near)} of {len(near)}"
 
 
 def main():

@@ -141,7 +141,7 @@ static void mask_scores(const attention_call *a, int64_t at, int64_t query, floa
         if (a->mask == NULL) continue;
         if (a->mask->dtype == TARE_FLOAT32)
             scores[s] += tare__f32(a->mask)[at + s * step];
-        else if (tare__tensor_get(a->mask, at + s * step) == 0)
+        else if (((const uint8_t *)a->mask->data)[at + s * step] == 0)
             scores[s] = -INFINITY;
     }
 }

@@ -263,9 +263,22 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
         b, of_quantized ? &tare__quantized_attention_step : &tare__attention_step, s, r->node);
 }
 
-// Masks of booleans are the reference's.
+// Of floats, but for the mask, which may be of booleans.
+static bool is_of_floats(const plan_builder *b, const plan_record *r) {
+    enum { MASK = 3 };
+    const value *given = tare__call_given(&r->call, MASK) ? r->call.param[MASK] : NULL;
+    const tare_tensor *mask =
+        given != NULL && given->kind == VALUE_TENSOR ? given->as.tensor : NULL;
+    for (size_t i = 0; i < r->input_count; i++) {
+        const tare_tensor *t = b->values[r->inputs[i]].tensor;
+        if (t->dtype != TARE_FLOAT32 && (t != mask || t->dtype != TARE_BOOL)) return false;
+    }
+    const tare_tensor *y = r->result != NOTHING ? b->values[r->result].tensor : NULL;
+    return y != NULL && y->dtype == TARE_FLOAT32 && y->count > 0 && !r->is_observer && !r->is_view;
+}
+
 static tare_status plan_floats(plan_builder *b, size_t head, bool *done) {
-    if (!tare__plan_is_float(b, &b->records[head])) return tare__plan_decline_operator(b);
+    if (!is_of_floats(b, &b->records[head])) return tare__plan_decline_operator(b);
     return plan_chain(b, head, done);
 }
 

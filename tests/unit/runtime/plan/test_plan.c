@@ -666,6 +666,14 @@ static void attention_reads_projections_where_they_lie(void **state) {
         check_model(model, x, attend);
         tare_model_destroy(model);
     }
+    // A mask of booleans, where some queries see nothing.
+    tare_model *masked = attention_block("turned = k_heads.transpose(-1, -2)\n"
+                                         "    near = torch.matmul(q_heads, turned)\n"
+                                         "    see = near > 1.0\n"
+                                         "    " SDPA ", attn_mask = see)");
+    assert_non_null(strstr(steps_of(masked, x), " attention "));
+    check_model(masked, x, "a mask of booleans");
+    tare_model_destroy(masked);
     // One who wants the transposed keys gets them.
     tare_model *model = attention_block("twice = k_heads * 2\n"
                                         "    " MIX ", attn_mask = None)\n"
