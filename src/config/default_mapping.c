@@ -19,7 +19,7 @@ bool tare__qconfig_mapping_is_own(const tare_qconfig_mapping *m) {
     return m->default_name != NULL && strcmp(m->default_name, own_name) == 0;
 }
 
-// What "tare" asks of activations: quint8, 0 to 255, the least scale that observers have.
+// What "tare" asks of activations: quint8, 0 to 255, and a least scale that is not above torch's.
 static bool takes_bytes(const tare_dtype_config *d) {
     const tare_dtype_constraints *c = &d->input;
     const uint32_t range = TARE_SET_QUANT_MIN | TARE_SET_QUANT_MAX;
@@ -44,16 +44,19 @@ static bool is_default(const char *name) {
     return false;
 }
 
-// --- bounds of weights ---
+// --- bounds of weights and scales ---
 
 typedef struct weight_bounds {
     int64_t low, high;
     double scale_min;
+    double activation_scale_min; // 0: none
 } weight_bounds;
 
 static void narrow(weight_bounds *b, const tare_dtype_config *d) {
     const tare_dtype_constraints *c = &d->weight;
     const uint32_t range = TARE_SET_QUANT_MIN | TARE_SET_QUANT_MAX;
+    if (takes_bytes(d) && d->input.set & TARE_SET_SCALE_MIN)
+        b->activation_scale_min = fmax(b->activation_scale_min, d->input.scale_min_lower_bound);
     if (c->dtype != TARE_QINT8 || !takes_bytes(d)) return;
     if ((c->set & range) == range) {
         b->low = (int64_t)fmax((double)b->low, ceil(c->quant_min_lower_bound));
@@ -93,11 +96,34 @@ static tare_status bind_weight(tare_qconfig **q, const weight_bounds *b, tare_er
     return TARE_OK;
 }
 
-static tare_status bind_weights(tare_qconfig_mapping *m, const weight_bounds *b, tare_error *err) {
-    if (b->low == INT8_MIN && b->high == INT8_MAX && b->scale_min <= 0) return TARE_OK;
-    tare_status status = bind_weight(&m->global, b, err);
+// Replaces a qconfig with a least scale of its own by one whose activations keep the backend's.
+static tare_status bind_activation(tare_qconfig **q, const weight_bounds *b, tare_error *err) {
+    if (*q == NULL || b->activation_scale_min <= 0 || (*q)->activation == NULL ||
+        tare__observer_spec_find((*q)->activation, "eps") == NULL)
+        return TARE_OK;
+    tare_observer_spec *activation = NULL;
+    TARE_TRY(tare__observer_spec_clone((*q)->activation, &activation, err));
+    tare_observer_spec_set_double(activation, "eps", b->activation_scale_min);
+    tare_status status = tare__observer_spec_status(activation, err);
+    tare_qconfig *made = status == TARE_OK ? tare_qconfig_create(activation, (*q)->weight) : NULL;
+    tare_observer_spec_release(activation);
+    TARE_TRY(status);
+    if (made == NULL) return tare__out_of_memory(err);
+    tare_qconfig_release(*q);
+    *q = made;
+    return TARE_OK;
+}
+
+static tare_status bind(tare_qconfig **q, const weight_bounds *b, tare_error *err) {
+    TARE_TRY(bind_activation(q, b, err));
+    const bool is_bound = b->low != INT8_MIN || b->high != INT8_MAX || b->scale_min > 0;
+    return is_bound ? bind_weight(q, b, err) : TARE_OK;
+}
+
+static tare_status bind_all(tare_qconfig_mapping *m, const weight_bounds *b, tare_error *err) {
+    tare_status status = bind(&m->global, b, err);
     for (size_t i = 0; i < m->object_type.count && status == TARE_OK; i++)
-        status = bind_weight(&m->object_type.items[i].qconfig, b, err);
+        status = bind(&m->object_type.items[i].qconfig, b, err);
     return status;
 }
 
@@ -109,7 +135,7 @@ tare_status tare_qconfig_mapping_for_backend(const tare_backend_config *backend,
     tare_qconfig_mapping *made = NULL;
     TARE_TRY(tare_qconfig_mapping_default(takes_ours ? own_name : own, is_qat, -1, &made, err));
     const weight_bounds bounds = find_bounds(backend);
-    const tare_status status = takes_ours ? bind_weights(made, &bounds, err) : TARE_OK;
+    const tare_status status = takes_ours ? bind_all(made, &bounds, err) : TARE_OK;
     if (status == TARE_OK)
         *out = made;
     else

@@ -23,6 +23,9 @@ node *tare__function_argument_node(const function_call *call, const char *name);
 /// The operands of a sum or product of two; false: one is not given, or `alpha` has an effect.
 bool tare__function_operands(const function_call *call, value out[2]);
 
+/// Does it give the values of its first input as they are, outside of training?
+bool tare__passes_on(const op_info *op);
+
 /// The only node that reads n; NULL: none or several do.
 node *tare__only_reader(const node *n);
 

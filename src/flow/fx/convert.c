@@ -70,6 +70,7 @@ static tare_status run(convert_pass *c) {
     TARE_TRY(tare__convert_find_limits(c));
     TARE_TRY(tare__convert_equalize(c));
     TARE_TRY(tare__convert_observe_weights(c));
+    TARE_TRY(tare__convert_bounds(c));
     TARE_TRY(tare__convert_nodes(c));
     TARE_TRY(tare__convert_modules(c));
     TARE_TRY(tare__convert_eliminate_dead(c->base));

@@ -50,6 +50,8 @@ tare_status tare__convert_apply_limits(convert_pass *c, const node *n, const mod
 tare_status tare__convert_apply_mapping(convert_pass *c);
 /// Step: which nodes stay float because the options name them (convert_choices.c).
 tare_status tare__convert_apply_choices(convert_pass *c);
+/// Step, under tare's own mapping: what bounds read is quantized as their results are.
+tare_status tare__convert_bounds(convert_pass *c);
 /// Step: observers, and what the custom configs ask for, in the order of the nodes.
 tare_status tare__convert_nodes(convert_pass *c);
 /// A standalone module by itself, of what prepare made and kept of it. path: where it stands.

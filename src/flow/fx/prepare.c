@@ -162,6 +162,7 @@ static tare_status run(prepare_pass *p, const module *original) {
     TARE_TRY(tare__prepare_custom_modules(p));     // .. which are prepared by themselves
     TARE_TRY(tare__prepare_keep_ranges(p));        // what needs more than one scale
     TARE_TRY(tare__prepare_choose(p));             // what every edge shall carry
+    TARE_TRY(tare__prepare_leave_islands(p));      // what costs more in integers
     TARE_TRY(tare__prepare_find_facts(p));         // what was tried on the way, for explain
     TARE_TRY(tare__prepare_insert(p));             // an observer per edge that changes dtype
     TARE_TRY(tare__prepare_edge_facts(p));

@@ -110,8 +110,15 @@ bool tare__standalone_wants_quantized(const prepare_match *match, const node *n,
 tare_status tare__prepare_split_result(prepare_pass *p, node *n, bool *is_split);
 /// Step, under tare's own mapping: what stays float because no single scale holds its values.
 tare_status tare__prepare_keep_ranges(prepare_pass *p);
+/// Under tare's own mapping: the bound (relu6, clamp) that alone reads n's output, maybe through
+/// operators that pass values on, so that only the bound's result is observed; NULL: there is none.
+const node *tare__prepare_bound_of(const prepare_pass *p, const node *n);
+/// Under tare's own mapping: is it an average of many values, which gets a range of its own?
+bool tare__prepare_averages(const prepare_pass *p, const node *n);
 /// Step: target_info of every node.
 tare_status tare__prepare_choose(prepare_pass *p);
+/// Step, under tare's own mapping: operators between floats that nothing is won for in integers.
+tare_status tare__prepare_leave_islands(prepare_pass *p);
 /// Step: observers into the graph.
 tare_status tare__prepare_insert(prepare_pass *p);
 

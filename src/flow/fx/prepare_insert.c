@@ -163,8 +163,14 @@ static tare_status share_inputs(prepare_pass *p, const node *n, module **out) {
 // --- outputs ---
 
 // Unsigned values of an input of the model itself are not shared with.
-static bool shares(const prepare_node *entry, const node *n, tare_dtype wanted) {
+static bool shares(const prepare_pass *p, const prepare_node *entry, const node *n,
+                   tare_dtype wanted) {
     const node *input = tare__node_arg(n, 0);
+    const bool is_own = tare__qconfig_mapping_is_own(p->mapping);
+    if (is_own && entry->info.shares &&
+        (!keeps_values(p, n) || tare__prepare_averages(p, n) ||
+         tare__prepare_bound_of(p, input) == n))
+        return false;
     const bool is_unsigned = wanted == TARE_QUINT8 || wanted == TARE_UINT8;
     const bool same_graph = !(is_unsigned && input != NULL && input->op == NODE_PLACEHOLDER);
     return (entry->info.shares && same_graph) || entry->info.reuses_input;
@@ -187,7 +193,11 @@ static tare_status observe_output(insertion *in, prepare_node *entry, node *n) {
         entry->match->standalone != NULL)
         return TARE_OK;
     observer_wish wish = {.spec = entry->info.output};
-    if (shares(entry, n, wanted.dtype)) {
+    if (tare__prepare_bound_of(p, n) != NULL) {
+        entry->output_rule = "observed behind the operator that bounds it";
+        return TARE_OK;
+    }
+    if (shares(p, entry, n, wanted.dtype)) {
         TARE_TRY(share_inputs(p, n, &wish.observer));
         // torch finds that out when the observer stands already.
         if (wish.observer == NULL) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config/qconfig.h"
+#include "flow/function_call.h"
 #include "flow/fx/prepare.h"
 #include "ops/op.h"
 
@@ -28,18 +29,17 @@ static op_id op_of(const prepare_pass *p, const node *n) {
     return tare__op_id(row_of(p, n));
 }
 
-// The values of its input, as they are?
 static bool passes_on(const prepare_pass *p, const node *n) {
-    const op_info *op = row_of(p, n);
-    return tare__op_has(op, OP_MOVES_DATA) || tare__op_id(op) == TARE_OP_DROPOUT;
+    return tare__passes_on(row_of(p, n));
 }
 
 // --- what norms read ---
 
 // Rows of several magnitudes come together here, and an average has a narrower range than what it
 // is of.
-static bool joins_rows(op_id op) {
-    return op == TARE_OP_ADD || op == TARE_OP_CAT || op == TARE_OP_MEAN;
+static bool joins_rows(const prepare_pass *p, const node *n) {
+    const op_id op = op_of(p, n);
+    return op == TARE_OP_ADD || op == TARE_OP_CAT || tare__prepare_averages(p, n);
 }
 
 static const node *find_norm(const range_walk *w, const node *n) {
@@ -48,7 +48,7 @@ static const node *find_norm(const range_walk *w, const node *n) {
         const node *user = n->users[i];
         if (tare__op_has(row_of(w->pass, user), OP_NORMALIZES))
             found = user;
-        else if (joins_rows(op_of(w->pass, user)) || passes_on(w->pass, user))
+        else if (joins_rows(w->pass, user) || passes_on(w->pass, user))
             found = w->norms[user->id];
     }
     return found;
@@ -131,7 +131,7 @@ static tare_status keep_node(const range_walk *w, const node *n) {
     const node *norm = w->norms[n->id];
     const node *input = tare__node_arg(n, 0);
     const bool follows = passes_on(p, n) && input != NULL && w->is_kept[input->id];
-    if (norm == NULL || (!joins_rows(op_of(p, n)) && !follows)) return TARE_OK;
+    if (norm == NULL || (!joins_rows(p, n) && !follows)) return TARE_OK;
     w->is_kept[n->id] = true;
     return keep_float(p, n, "norms",
                       "'%s' divides its rows by their own deviations, and one scale does not hold "

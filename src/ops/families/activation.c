@@ -187,13 +187,15 @@ static tare_status log_softmax_reference(op_call *call) {
     return softmax_of(call, true);
 }
 
-// Over the last dimension, which is given, and in the dtype of x.
+// Over the last dimension, which is given, and in floats: a dtype that is asked for changes
+// nothing.
 static tare_status read_rows(op_call *call, row_call *out) {
     int dim = 0;
     *out = (row_call){0};
     TARE_TRY(tare__call_need_tensor(call, 0, &out->x));
-    if (out->x->ndim == 0 || !tare__call_given(call, 1) || tare__call_given(call, 3))
-        return TARE_OK;
+    const bool converts = tare__call_given(call, 3) && (call->param[3]->kind != VALUE_DTYPE ||
+                                                        call->param[3]->as.dtype != TARE_FLOAT32);
+    if (out->x->ndim == 0 || !tare__call_given(call, 1) || converts) return TARE_OK;
     TARE_TRY(tare__call_dim(call, 1, 0, out->x->ndim, &dim));
     out->count = out->x->shape[dim];
     if (dim == out->x->ndim - 1) out->run = run_softmax;

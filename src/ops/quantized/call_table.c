@@ -19,16 +19,27 @@ static bool has_numbers_alone(const module *m) {
     return true;
 }
 
+// Which argument is the tensor, the others being numbers: `0.5 * x` has it second; arg_count: none.
+static size_t find_tensor(const op_call *call) {
+    size_t found = call->arg_count;
+    for (size_t i = 0; i < call->arg_count; i++) {
+        const value *v = &call->args[i];
+        if (tare__value_has_items(v)) return call->arg_count;
+        if (v->kind != VALUE_TENSOR || (i > 0 && is_number(v))) continue;
+        if (found < call->arg_count) return call->arg_count;
+        found = i;
+    }
+    return found;
+}
+
 bool tare__is_function_of_one_value(const op_call *call, const tare_tensor *x) {
     const op_info *op = call->op;
     if (op != NULL && tare__quantized_rule_op(op) != NULL) op = tare__quantized_rule_op(op);
     if (op == NULL || !tare__op_is_by_element(op) || (op->traits & OP_IMPURE) ||
-        call->arg_count == 0 || call->args[0].kind != VALUE_TENSOR ||
-        call->args[0].as.tensor != x || call->result.kind != VALUE_TENSOR ||
-        !has_numbers_alone(call->module))
+        call->result.kind != VALUE_TENSOR || !has_numbers_alone(call->module))
         return false;
-    for (size_t i = 1; i < call->arg_count; i++)
-        if (!is_number(&call->args[i]) || tare__value_has_items(&call->args[i])) return false;
+    const size_t at = find_tensor(call);
+    if (at == call->arg_count || call->args[at].as.tensor != x) return false;
     for (size_t i = 0; i < call->kwarg_count; i++)
         if (!is_number(&call->kwargs[i].value) || tare__value_has_items(&call->kwargs[i].value))
             return false;
@@ -41,7 +52,8 @@ tare_status tare__call_on(const op_call *call, op_compute compute, tare_tensor *
     value *args = tare__arena_array(call->memory, call->arg_count, sizeof *args);
     if (args == NULL) return tare__out_of_memory(call->err);
     memcpy(args, call->args, call->arg_count * sizeof *args);
-    args[0] = (value){.kind = VALUE_TENSOR, .as.tensor = x};
+    const size_t at = find_tensor(call);
+    args[at < call->arg_count ? at : 0] = (value){.kind = VALUE_TENSOR, .as.tensor = x};
     own.args = args;
     own.result = (value){.kind = VALUE_TENSOR, .as.tensor = y};
     for (size_t i = 0; i < call->param_count; i++)

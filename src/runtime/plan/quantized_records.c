@@ -11,6 +11,11 @@
 // Modules are called with their input alone.
 const tare_tensor *tare__plan_quantized_input(const plan_record *r) {
     const tare_tensor *bound = r->call.param_count > 0 ? tare__call_tensor(&r->call, 0) : NULL;
+    const bool has_number =
+        bound == NULL && r->call.module == NULL && r->call.param_count > 1 &&
+        r->call.param[0] != NULL &&
+        (r->call.param[0]->kind == VALUE_INT || r->call.param[0]->kind == VALUE_FLOAT);
+    if (has_number) return tare__call_tensor(&r->call, 1); // 0.5 * x
     if (bound != NULL || r->call.module == NULL || r->call.arg_count == 0) return bound;
     return r->call.args[0].kind == VALUE_TENSOR ? r->call.args[0].as.tensor : NULL;
 }

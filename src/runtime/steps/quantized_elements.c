@@ -388,7 +388,8 @@ static bool read_call(const plan_builder *b, const plan_record *r, quantized_cal
     if (r->result == NOTHING || r->is_observer || r->is_view) return false;
     *out = (quantized_call){
         .record = r, .a = tare__plan_quantized_input(r), .y = b->values[r->result].tensor};
-    if (r->call.param_count > 1) out->b = tare__call_tensor(&r->call, 1);
+    if (r->call.param_count > 1 && tare__call_tensor(&r->call, 0) != NULL)
+        out->b = tare__call_tensor(&r->call, 1);
     return out->a != NULL && out->y->count > 0 && tare__plan_find_value(b, out->a) != NOTHING;
 }
 

@@ -98,6 +98,7 @@ static tare_status count_calls(convert_pass *c) {
 
 tare_status tare__lower_steps(convert_pass *c) {
     TARE_TRY(count_calls(c));
+    TARE_TRY(tare__lower_averages(c));
     TARE_TRY(tare__lower_modules(c));
     TARE_TRY(tare__lower_weights(c));
     TARE_TRY(tare__lower_binary(c));

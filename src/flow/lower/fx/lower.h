@@ -54,6 +54,7 @@ tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with
 tare_status tare__swap_quantized(convert_pass *c, const node *call, const node *scale,
                                  const node *zero_point);
 
+tare_status tare__lower_averages(convert_pass *c); // ours, before what they read is lowered
 tare_status tare__lower_modules(convert_pass *c); // §7.1, §7.2, §7.3
 tare_status tare__lower_weights(convert_pass *c); // §7.5, §7.6, §7.10
 tare_status tare__lower_binary(convert_pass *c);  // §7.7

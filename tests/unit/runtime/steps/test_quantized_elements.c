@@ -100,6 +100,34 @@ static void integers_become_floats_where_they_are_read(void **state) {
     tare_tensor_release(x);
 }
 
+// A number may stand in front; the other argument is quantized.
+static void numbers_stand_on_either_side(void **state) {
+    (void)state;
+    static const char *const calls[] = {"mul(0.5, p)", "mul(p, 0.5)", "add(-0.25, p)",
+                                        "mul_relu(-2, p)", "add(p, 3)"};
+    tare_tensor *x = NEW_INPUT(2, 3, 7, 5);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        char code[512];
+        (void)snprintf(code, sizeof code,
+                       "def forward(self, x):\n"
+                       "    p = torch.quantize_per_tensor(x, 0.01, 100, torch.quint8)\n"
+                       "    a = torch.ops.quantized.%s\n    y = a.dequantize()\n    return y\n",
+                       calls[i]);
+        tare_model *model = new_model(NULL, new_tree(), code);
+        tare_session *planned = session_of(model, false), *reference = session_of(model, true);
+        const tare_tensor *const in[] = {x};
+        run_outputs found = outputs_of(planned, in, 1), wanted = outputs_of(reference, in, 1);
+        check_same_tensor(found.at[0], wanted.at[0]);
+        if (count_steps(planned, "call", NULL) > 0) fail_msg("%s: by its reference", calls[i]);
+        release_outputs(&found);
+        release_outputs(&wanted);
+        tare_session_destroy(planned);
+        tare_session_destroy(reference);
+        tare_model_destroy(model);
+    }
+    tare_tensor_release(x);
+}
+
 static void every_allocation_may_fail(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(1, 2, 3, 2);
@@ -112,6 +140,7 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_become_floats_where_they_are_read),
+        cmocka_unit_test(numbers_stand_on_either_side),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,6 +71,14 @@ static const scores_case cases[] = {
      {{4, 9, 6}, {4, 5, 6}, {4, 5, 3}, {2, 2}},
      {3, 3, 3, 2},
      true},
+    {"with a dtype that changes nothing",
+     "    transpose = k.transpose(-1, -2)\n"
+     "    matmul = torch.matmul(q, transpose)\n"
+     "    add = matmul + m\n"
+     "    softmax = torch.nn.functional.softmax(add, dim = -1, dtype = torch.float32)\n"
+     "    matmul_1 = torch.matmul(softmax, v)\n"
+     "    return matmul_1\n",
+     HEADS, FOUR, true},
     {"with scores that others read",
      "    transpose = k.transpose(-1, -2)\n"
      "    matmul = torch.matmul(q, transpose)\n"

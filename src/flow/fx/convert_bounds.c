@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convert under tare's own mapping: what a bound (relu6, clamp) reads was not observed, because
+// only the values that the bound lets through count. It is quantized with the parameters of the
+// bound's result, which saturate where the bound cuts off.
+#include "config/qconfig.h"
+#include "flow/function_call.h"
+#include "flow/fx/convert.h"
+#include "flow/insert.h"
+#include "ops/op.h"
+
+static const op_info *row_of(const convert_pass *c, const node *n) {
+    const module *m = tare__called_module(c->base->model, n);
+    return m != NULL ? tare__class_row(m->class) : tare__node_row(n);
+}
+
+static bool is_observed(const convert_pass *c, const node *n) {
+    const prepared_node *known = tare__prepared_node(c->prepared, n->name);
+    return known != NULL && known->is_observed && !tare__convert_has_no_qconfig(c, n);
+}
+
+// What an observed operator reads without an observer in between; NULL: there is one.
+static node *find_unobserved(const convert_pass *c, const node *n) {
+    node *input = n->input_count == 1 && is_observed(c, n) ? tare__node_arg(n, 0) : NULL;
+    const bool is_plain = input != NULL && tare__node_is_call(input) &&
+                          !tare__is_observer_node(c->base->model, input) && is_observed(c, input);
+    return is_plain && input->user_count == 1 ? input : NULL;
+}
+
+// Layers, sums and products take a relu that reads them into themselves, as torch's patterns have
+// it.
+static bool takes_relu(const convert_pass *c, const node *n, const node *bound) {
+    const op_info *op = row_of(c, n);
+    return tare__op_id(row_of(c, bound)) == TARE_OP_RELU &&
+           (tare__op_has(op, OP_WEIGHTED) || OP_IS_ANY(tare__op_id(op), TARE_OP_ADD, TARE_OP_MUL));
+}
+
+// Between the layer and the bound may be operators that pass values on.
+static tare_status quantize_inputs(convert_pass *c, node *bound, module *observer, size_t *number) {
+    const observer_wish same = {.observer = observer};
+    for (node *n = bound, *input; (input = find_unobserved(c, n)) != NULL; n = input) {
+        node *made = NULL;
+        if (takes_relu(c, input, n)) break;
+        TARE_TRY(tare__insert_observer(c->base, &same, "activation_post_process_", number, input,
+                                       &made));
+        TARE_TRY(tare__node_replace_uses(input, made, made, c->base->err));
+        if (!tare__passes_on(row_of(c, input))) break;
+    }
+    return TARE_OK;
+}
+
+tare_status tare__convert_bounds(convert_pass *c) {
+    size_t number = 0;
+    if (c->prepared->mapping == NULL || !tare__qconfig_mapping_is_own(c->prepared->mapping))
+        return TARE_OK;
+    for (node *n = c->base->model->root->graph->first, *next; n != NULL; n = next) {
+        next = n->next;
+        node *bound = tare__is_observer_node(c->base->model, n) ? tare__node_arg(n, 0) : NULL;
+        if (bound != NULL && tare__node_is_call(bound) && tare__op_has(row_of(c, bound), OP_BOUNDS))
+            TARE_TRY(quantize_inputs(c, bound, tare__called_module(c->base->model, n), &number));
+    }
+    return TARE_OK;
+}
