@@ -153,9 +153,12 @@ def onnx_file(name, kind, folder):
         import nncf
         data = nncf.Dataset([{"x": b.numpy()} for b in batches(x)])
         onnx.save(nncf.quantize(onnx.load(plain), data, subset_size=6), out)
-    elif kind == "bits":
+    elif kind.startswith("bits"):
         from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
-        quantizer = MatMulNBitsQuantizer(onnx.load(ready), block_size=16, is_symmetric=True)
+        form, bits, group, scheme, *level = kind.split("_")
+        quantizer = MatMulNBitsQuantizer(
+            onnx.load(ready), bits=int(bits), block_size=int(group), is_symmetric=scheme == "symmetric",
+            accuracy_level=int(level[0]) if level else None, quant_format=QuantFormat.QDQ if form == "bitsQDQ" else QuantFormat.QOperator)
         quantizer.process()
         quantizer.model.save_model_to_file(out)
     else:
@@ -252,6 +255,13 @@ CASES = [
     ("encoder", onnx_file, "QDQ_QUInt8_channels", 23, 1e-5),
     ("encoder", onnx_file, "QOperator_QUInt8_channels", 30, 1e-5),
     ("encoder", onnx_file, "dynamic", 6, 1e-5),
+    # Layers of 16 and 64 inputs, whose sums are of floats; blocks of 32 and 64 are longer than some rows.
+    ("encoder", onnx_file, "bits_4_16_symmetric", 0, 1e-5),
+    ("encoder", onnx_file, "bits_4_32_affine", 0, 1e-5),
+    ("encoder", onnx_file, "bits_8_16_affine", 0, 1e-5),
+    ("encoder", onnx_file, "bits_4_16_symmetric_4", 6, 5e-3),  # rows of 8 bits: ours have one scale, theirs one a block
+    ("encoder", onnx_file, "bitsQDQ_4_16_symmetric", 0, 1e-5),
+    ("encoder", onnx_file, "bitsQDQ_4_16_affine", 0, 1e-5),
     ("encoder", program, "dynamic", 6, 1e-5),
     ("encoder", program, "x86", 6, 1e-5),
 ]

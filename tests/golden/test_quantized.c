@@ -32,6 +32,12 @@ static const char *const onnx_names[] = {
     "encoder_qdq_quint8_channels",
     "encoder_qoperator_quint8_channels",
     "encoder_dynamic",
+    "encoder_bits_4_16_symmetric",
+    "encoder_bits_4_32_affine",
+    "encoder_bits_8_16_affine",
+    "encoder_bits_4_16_symmetric_4",
+    "encoder_bitsqdq_4_16_symmetric",
+    "encoder_bitsqdq_4_16_affine",
 };
 static const char *const program_names[] = {
     "residual_trained_pt2",
@@ -131,6 +137,13 @@ static void check_layers(const char *name, const quantized_file *q, const tare_m
     tare_debug_comparison_destroy(c);
 }
 
+// Every layer multiplies the codes that the file has.
+static void check_groups(const tare_model *lowered) {
+    CHECK_HOLDS(printed(lowered), "(f2): GroupedLinear(in_features=64, out_features=16");
+    assert_null(strstr(printed(lowered), " Linear("));
+    assert_null(strstr(printed(lowered), "(Reference)"));
+}
+
 static void check_file(const char *name, const char *file) {
     tare_model *lowered = NULL;
     tare_coverage c = {.struct_size = sizeof c};
@@ -145,6 +158,7 @@ static void check_file(const char *name, const char *file) {
                  (unsigned long long)c.quantized_op_count, q.operators);
     check_result(name, &q, lowered);
     check_layers(name, &q, lowered);
+    if (strstr(name, "_bits") != NULL) check_groups(lowered);
     tare_model_destroy(lowered);
     tare_model_destroy(q.model);
     tare__safetensors_release(&q.data);

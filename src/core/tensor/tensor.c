@@ -156,10 +156,14 @@ qparams_fault tare__qparams_fault(const qparams *q, int64_t *channel) {
     const dtype_info *info = tare__dtype(q->dtype);
     const bool is_code =
         q->scheme != TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS && info->min < info->max;
+    // Quantizers of groups turn the sign, so that the largest value gets the longer side, and have
+    // 0 for groups of zeros.
+    const bool is_of_groups = tare__qscheme_is_per_group(q->scheme);
     for (int64_t c = 0; c < q->count; c++) {
         const double scale = q->scale[c], zero = q->zero_point[c];
         *channel = c;
-        if (!((float)scale > 0) || !isfinite((float)scale)) return QPARAMS_BAD_SCALE;
+        if ((!((float)scale > 0) && !is_of_groups) || !isfinite((float)scale))
+            return QPARAMS_BAD_SCALE;
         if (!isfinite(zero)) return QPARAMS_BAD_ZERO_POINT;
         if (is_code && (zero != rint(zero) || zero < (double)info->min || zero > (double)info->max))
             return QPARAMS_BAD_ZERO_POINT;

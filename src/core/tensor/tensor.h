@@ -58,8 +58,9 @@ qparams *tare__qparams_per_tensor(tare_dtype dtype, double scale, int64_t zero_p
 qparams *tare__qparams_retain(const qparams *q);
 void tare__qparams_release(const qparams *q);
 bool tare__qparams_equal(const qparams *a, const qparams *b);
-/// What keeps parameters from being a tensor's: a scale that is not positive and finite in float32,
-/// a zero point that is not finite or, but for float qparams, no whole number of the dtype's range.
+/// What keeps parameters from being a tensor's: a scale that is not positive and finite in float32
+/// (of groups: not finite), a zero point that is not finite or, but for float qparams, no whole
+/// number of the dtype's range.
 typedef enum qparams_fault {
     QPARAMS_FINE = 0,
     QPARAMS_BAD_SCALE,

@@ -16,7 +16,7 @@ typedef struct onnx_origin {
     bool is_torch;       // written by one of torch's exporters
     bool has_batch_norm; // at least one batch norm is left
     bool has_conv;
-    bool is_quantized; // it has QuantizeLinear or DequantizeLinear
+    bool is_quantized; // it has QuantizeLinear, DequantizeLinear or MatMulNBits
     json_t *extra; // of a file that tare wrote: its `record`, the caller's json_decref; NULL: none
 } onnx_origin;
 

@@ -11,6 +11,9 @@
 #include "core/error.h"
 #include "core/tensor/tensor.h"
 
+/// The domain of ONNX Runtime's own operators.
+#define ONNX_RUNTIME_DOMAIN "com.microsoft"
+
 /// An unpacked file. Tensors that are views of it keep it alive.
 typedef struct onnx_file {
     Onnx__ModelProto *model;

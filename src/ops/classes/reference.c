@@ -83,10 +83,8 @@ static tare_status per_group(const module *m, const char *name, const tare_tenso
     if (weight->count < 1 || weight->count % scale->count != 0 ||
         row % (weight->count / scale->count) != 0)
         return bad(m, name, err, "the scales do not divide its rows into equal groups");
-    TARE_TRY(
-        tare__qparams_from_tensors(scale, tensor_of(m, name, "zero_point"), dtype, 0, out, err));
-    (*out)->scheme = TARE_PER_GROUP_AFFINE; // nobody else has seen it yet
-    return TARE_OK;
+    const qparams form = {.scheme = TARE_PER_GROUP_AFFINE, .dtype = dtype};
+    return tare__qparams_like(&form, scale, tensor_of(m, name, "zero_point"), out, err);
 }
 
 static tare_status per_tensor(const tare_tensor *scale, const tare_tensor *zero_point,

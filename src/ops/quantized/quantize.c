@@ -102,8 +102,8 @@ tare_status tare__qparams_check(const qparams *q, tare_error *err) {
     return TARE_OK;
 }
 
-tare_status tare__qparams_from_tensors(const tare_tensor *scales, const tare_tensor *zero_points,
-                                       tare_dtype dtype, int axis, qparams **out, tare_error *err) {
+tare_status tare__qparams_like(const qparams *form, const tare_tensor *scales,
+                               const tare_tensor *zero_points, qparams **out, tare_error *err) {
     const size_t count = (size_t)scales->count;
     double *numbers = tare__alloc_zeroed(2 * count + 1, sizeof *numbers);
     if (numbers == NULL) return tare__out_of_memory(err);
@@ -111,10 +111,8 @@ tare_status tare__qparams_from_tensors(const tare_tensor *scales, const tare_ten
         numbers[c] = tare__tensor_get(scales, (int64_t)c);
         numbers[count + c] = tare__tensor_get(zero_points, (int64_t)c);
     }
-    const bool float_zero = tare__dtype(zero_points->dtype)->is_float;
-    qparams *made = tare__qparams_create(float_zero ? TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS
-                                                    : TARE_PER_CHANNEL_AFFINE,
-                                         dtype, axis, scales->count, numbers, numbers + count);
+    qparams *made = tare__qparams_create(form->scheme, form->dtype, form->axis, scales->count,
+                                         numbers, numbers + count);
     tare__free(numbers);
     if (made == NULL) return tare__out_of_memory(err);
     const tare_status status = tare__qparams_check(made, err);
@@ -123,6 +121,16 @@ tare_status tare__qparams_from_tensors(const tare_tensor *scales, const tare_ten
     else
         *out = made;
     return status;
+}
+
+tare_status tare__qparams_from_tensors(const tare_tensor *scales, const tare_tensor *zero_points,
+                                       tare_dtype dtype, int axis, qparams **out, tare_error *err) {
+    const bool float_zero = tare__dtype(zero_points->dtype)->is_float;
+    const qparams form = {.scheme = float_zero ? TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS
+                                               : TARE_PER_CHANNEL_AFFINE,
+                          .dtype = dtype,
+                          .axis = axis};
+    return tare__qparams_like(&form, scales, zero_points, out, err);
 }
 
 static tare_status into_out(op_call *call) {

@@ -18,5 +18,8 @@ tare_status tare__qparams_check(const qparams *q, tare_error *err);
 /// They are checked. The caller releases *out.
 tare_status tare__qparams_from_tensors(const tare_tensor *scales, const tare_tensor *zero_points,
                                        tare_dtype dtype, int axis, qparams **out, tare_error *err);
+/// The same with scheme, dtype and axis of `form`.
+tare_status tare__qparams_like(const qparams *form, const tare_tensor *scales,
+                               const tare_tensor *zero_points, qparams **out, tare_error *err);
 
 #endif

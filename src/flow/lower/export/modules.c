@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "flow/lower/export/lower.h"
+#include "flow/lower/groups.h"
 #include "ops/classes/classes.h"
 #include "ops/classes/module_call.h"
 #include "ops/classes/reference.h"
@@ -153,6 +154,7 @@ static tare_status leave_method(lowering *l, node *n) {
 tare_status tare__pt2e_lower_modules(lowering *l) {
     for (node *n = l->p->model->root->graph->first; n != NULL; n = n->next) {
         module_call c;
+        if (n->op == NODE_CALL_MODULE) TARE_TRY(tare__lower_groups(l->p, n));
         if (bind(l, n, &c)) TARE_TRY(call_function(&c));
         TARE_TRY(leave_method(l, n));
     }

@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering of reference modules: dequantize - reference module - quantize becomes one integer
 // module.
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/text/text.h"
 #include "flow/lower/fx/lower.h"
+#include "flow/lower/groups.h"
 #include "flow/pack.h"
 #include "ops/classes/reference.h"
-#include "ops/quantized/grouped.h"
 #include "ops/quantized/layer.h"
-
-// The reference module inside a called one; NULL if there is none.
-static const module *reference_of(const module *called) {
-    if (called == NULL) return NULL;
-    const bool is_fused = called->class->role == ROLE_FUSED && called->child_count > 0;
-    const module *m = is_fused ? called->children[0].module : called;
-    return m->class->role == ROLE_REFERENCE ? m : NULL;
-}
 
 static const module_class *quantized_class(const convert_pass *c, const module *from,
                                            fused_with fused) {
@@ -47,7 +38,7 @@ static bool accepts_module(const convert_pass *c, const node *n, bool with_add) 
     if (called != NULL && called->class->role == ROLE_QUANTIZED)
         return (called->class->fused == FUSED_ADD || called->class->fused == FUSED_ADD_RELU) ==
                with_add;
-    const module *reference = reference_of(called);
+    const module *reference = tare__reference_of(called);
     if (reference == NULL || !has_integer_dtype(reference)) return false;
     // Transposed convolutions go the special way; their modules are no static pattern in torch.
     const op_info *op = tare__class_row(reference->class);
@@ -118,11 +109,6 @@ static tare_status copy_weight(const convert_pass *c, module *to, const module *
                                const char *name) {
     tare_tensor *weight = NULL;
     TARE_TRY(tare__reference_quantized(from, name, &weight, c->base->err));
-    if (to->class->role == ROLE_GROUPED) {
-        const tare_status set = tare__grouped_set_weight(to, weight, c->base->err);
-        tare_tensor_release(weight);
-        return set;
-    }
     tare_status status = tare__module_set_tensor(to, name, weight, true, c->base->err);
     const op_info *op = tare__class_row(to->class);
     if (status == TARE_OK && weight->q != NULL && op != NULL && (op->traits & OP_WEIGHTED) != 0)
@@ -277,7 +263,7 @@ static tare_status swap_reference(convert_pass *c, const node *n, const module *
 // A module that quantizes its input by itself reads the float tensor; the quantize nodes die.
 static tare_status lower_dynamic(convert_pass *c, node *n, node *input) {
     module *called = tare__called_module(c->base->model, n);
-    const module *reference = reference_of(called);
+    const module *reference = tare__reference_of(called);
     if (reference != NULL) {
         if (!has_integer_dtype(reference) && dtype_of_weight(reference) != TARE_FLOAT16)
             return TARE_OK;
@@ -297,47 +283,9 @@ static bool is_weight_only(const module *reference) {
     return op != NULL && (op->traits & OP_WEIGHTED) == 0 && op->quantized != NULL;
 }
 
-// --- weights with scales per group ---
-
-static bool has_groups(const module *reference) {
-    const value *scheme = tare__module_config(reference, "weight_qscheme");
-    return scheme != NULL && scheme->kind == VALUE_QSCHEME &&
-           tare__qscheme_is_per_group(scheme->as.qscheme) && has_integer_dtype(reference);
-}
-
-// The tensor that n reads through quantized rows: choose_qparams_per_token, quantize_per_token and
-// dequantize_per_token.
-static node *row_quantized_input(const node *n) {
-    const node *dequantize = tare__node_arg(n, 0);
-    if (tare__function_op(dequantize) != TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TOKEN) return NULL;
-    const node *quantize = tare__node_arg(dequantize, 0);
-    if (tare__function_op(quantize) != TARE_OP_DECOMPOSED_QUANTIZE_PER_TOKEN) return NULL;
-    return tare__node_arg(quantize, 0);
-}
-
-static tare_status lower_groups(convert_pass *c, node *n) {
-    const module *called = tare__called_module(c->base->model, n);
-    const module *reference = reference_of(called);
-    node *input = row_quantized_input(n);
-    if (reference == NULL || !has_groups(reference) || !tare__calls_agree(c, n)) return TARE_OK;
-    TARE_TRY(swap_reference(c, n, called, reference, ROLE_GROUPED));
-    module *made = tare__called_module(c->base->model, n);
-    if (made == called) return TARE_OK; // of no class that has groups
-    const value dtype = tare__dtype_value(input != NULL ? TARE_INT8 : TARE_FLOAT32);
-    TARE_TRY(tare__module_set_config(made, "activation_dtype", &dtype, c->base->err));
-    TARE_TRY(TARE_DECIDE(c->base, n, "lowered", made->class->name,
-                         "%" PRId64 "-bit weights in "
-                         "groups of %" PRId64 ", %s",
-                         tare__module_int(made, "bits", 0), tare__module_int(made, "group_size", 0),
-                         input != NULL ? "rows of its input are quantized on the fly"
-                                       : "its input stays float"));
-    return input != NULL ? tare__node_replace_input(n, tare__node_arg(n, 0), input, c->base->err)
-                         : TARE_OK;
-}
-
 static tare_status lower_weight_only(convert_pass *c, const node *n) {
     const module *called = tare__called_module(c->base->model, n);
-    const module *reference = reference_of(called);
+    const module *reference = tare__reference_of(called);
     if (reference == NULL || reference != called || !is_weight_only(reference)) return TARE_OK;
     TARE_TRY(swap_reference(c, n, called, reference, ROLE_QUANTIZED));
     return TARE_DECIDE(c->base, n, "lowered", tare__node_subject(c->base->model, n),
@@ -349,7 +297,8 @@ tare_status tare__lower_modules(convert_pass *c) {
     TARE_TRY(lower_by(c, accepts_two_inputs, 2));
     for (node *n = c->base->model->root->graph->first; n != NULL; n = n->next) {
         node *input = dynamic_input(n);
-        if (n->op == NODE_CALL_MODULE) TARE_TRY(lower_groups(c, n));
+        if (n->op == NODE_CALL_MODULE && tare__calls_agree(c, n))
+            TARE_TRY(tare__lower_groups(c->base, n));
         TARE_TRY(input != NULL ? lower_dynamic(c, n, input) : lower_weight_only(c, n));
     }
     return TARE_OK;

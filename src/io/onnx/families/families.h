@@ -33,6 +33,7 @@ typedef struct onnx_family {
     X(create)                                                                                      \
     X(resize)                                                                                      \
     X(recurrent)                                                                                   \
+    X(grouped)                                                                                     \
     X(quantize)                                                                                    \
     X(quantized)                                                                                   \
     X(refused)

@@ -26,10 +26,8 @@ typedef struct linear {
 } linear;
 
 static tare_status read_axis(onnx_call *c, const tare_tensor *x, linear *l) {
-    int64_t axis, block = 0;
+    int64_t axis;
     TARE_TRY(tare__onnx_attr_int(c, "axis", 1, &axis));
-    if (tare__onnx_opset(c) >= 21) TARE_TRY(tare__onnx_attr_int(c, "block_size", 0, &block));
-    if (block != 0) return tare__onnx_fail(c, "scales of blocks are not supported");
     if (l->is_computed || l->scale->count == 1) return TARE_OK;
     l->is_per_channel = true;
     TARE_TRY(tare__onnx_axis(c, axis, x->ndim, &l->axis));
@@ -126,28 +124,27 @@ static const char *decomposed(const linear *l, bool quantizes) {
                      : DECOMPOSED "dequantize_per_tensor.default";
 }
 
-// Parameters that are computed in a run: ONNX divides where torch multiplies by the inverse, so
-// that ties fall otherwise.
 static tare_status quantize_by_division(onnx_call *c, const value *x, const value *scale,
                                         const value *zero, tare_dtype dtype, value *out) {
     const dtype_info *info = tare__dtype(dtype);
-    TARE_TRY(ONNX_CALL(c, out, "torch.div", *x, *scale));
-    TARE_TRY(ONNX_CALL(c, out, "torch.round", *out));
-    TARE_TRY(ONNX_CALL(c, out, "torch.add", *out, *zero));
-    TARE_TRY(ONNX_CALL(c, out, "torch.clamp", *out, tare__int(info->min), tare__int(info->max)));
-    return tare__onnx_to(c, out, dtype, out);
+    return tare__onnx_quantize_by_division(
+        c, &(onnx_division){*x, *scale, *zero, dtype, info->min, info->max}, out);
 }
 
 static tare_status translate_quantize_linear(onnx_call *c) {
     value args[8];
     size_t count = 0;
-    int64_t type = 0;
+    int64_t type = 0, block = 0;
     const tare_tensor *x = NULL;
     linear l;
     tare_dtype otherwise = TARE_UINT8;
     TARE_TRY(tare__onnx_need_input(c, 0, "x", &args[0]));
     TARE_TRY(tare__onnx_need_meta(c, 0, "x", &x));
-    if (tare__onnx_opset(c) >= 21) TARE_TRY(tare__onnx_attr_int(c, "output_dtype", 0, &type));
+    if (tare__onnx_opset(c) >= 21) {
+        TARE_TRY(tare__onnx_attr_int(c, "block_size", 0, &block));
+        if (block != 0) return tare__onnx_quantize_blocks(c, block);
+        TARE_TRY(tare__onnx_attr_int(c, "output_dtype", 0, &type));
+    }
     if (type != 0) TARE_TRY(tare__onnx_dtype(c, type, &otherwise));
     TARE_TRY(read_linear(c, x, otherwise, &l));
     if (x->dtype != TARE_FLOAT32)
@@ -215,9 +212,11 @@ static bool has_params(const tare_tensor *x, const linear *l) {
 static tare_status translate_dequantize_linear(onnx_call *c) {
     value args[8];
     size_t count = 0;
-    int64_t type = 0;
+    int64_t type = 0, block = 0;
     const tare_tensor *x = NULL;
     linear l;
+    if (tare__onnx_opset(c) >= 21) TARE_TRY(tare__onnx_attr_int(c, "block_size", 0, &block));
+    if (block != 0) return tare__onnx_dequantize_blocks(c, block);
     TARE_TRY(tare__onnx_need_input(c, 0, "x", &args[0]));
     TARE_TRY(tare__onnx_need_meta(c, 0, "x", &x));
     if (tare__onnx_opset(c) >= 23) TARE_TRY(tare__onnx_attr_int(c, "output_dtype", 0, &type));

@@ -26,6 +26,7 @@ const char *tare__out_turned_weight(onnx_out *o, const char *w) {
     if (!is_quantized) return tare__out_swap(o, w, 2, 0, 1);
     const char *quantized = found->inputs[0], *scale = found->inputs[1], *zero = found->inputs[2];
     const out_tensor *scales = tare__out_find_tensor(writer, scale);
+    if (scales != NULL && scales->t->ndim == 2) return tare__out_swap(o, w, 2, 0, 1); // of groups
     const bool is_per_channel = scales != NULL && scales->t->ndim == 1;
     const char *y = OUT(o, "DequantizeLinear", tare__out_swap(o, quantized, 2, 0, 1), scale, zero);
     if (is_per_channel) tare__out_attr_int(o, "axis", 1);

@@ -37,7 +37,8 @@ static bool is_linear_weight(onnx_import *in, const node *product, const tare_te
     const onnx_scope *scope = tare__onnx_info(in, product)->scope;
     const char *name = tare__onnx_constant_of(in, w)->name;
     if (w->ndim != 2 || w->dtype != TARE_FLOAT32) return false;
-    if (tare__onnx_constant_of(in, w)->quantized != NULL) return true; // named by a quantizer
+    const onnx_constant *c = tare__onnx_constant_of(in, w);
+    if (c->quantized != NULL || c->turned != NULL) return true; // named by a quantizer
     if (scope != NULL && scope->target != NULL) return strstr(scope->target, "linear") != NULL;
     if (scope == NULL || !scope->is_known) return true;
     return name == NULL || strstr(name, "::") != NULL;

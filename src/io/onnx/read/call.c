@@ -341,16 +341,36 @@ static const char *name_of_values(onnx_call *c, const char *name) {
     return tare__arena_strndup(&c->in->memory, name, strlen(name) - (sizeof ending - 1));
 }
 
+// The floats under the name of the integers.
+static tare_status add_values(onnx_call *c, const tare_tensor *x, tare_tensor *values, value *out) {
+    const char *name = name_of_values(c, tare__onnx_constant_of(c->in, x)->name);
+    TARE_TRY(tare__onnx_add_constant(c->in, values, name));
+    *out = (value){.kind = VALUE_TENSOR, .as.tensor = values};
+    return TARE_OK;
+}
+
 tare_status tare__onnx_dequantized(onnx_call *c, const tare_tensor *x, tare_tensor *quantized,
                                    value *out) {
     onnx_import *in = c->in;
-    const char *name = name_of_values(c, tare__onnx_constant_of(in, x)->name);
     tare_tensor *values = NULL;
     TARE_TRY(tare__onnx_add_constant(in, quantized, NULL));
     TARE_TRY(tare_tensor_to_float(quantized, &values, in->err));
-    TARE_TRY(tare__onnx_add_constant(in, values, name));
+    TARE_TRY(add_values(c, x, values, out));
     if (quantized->dtype != TARE_QINT32) tare__onnx_constant_of(in, values)->quantized = quantized;
-    *out = (value){.kind = VALUE_TENSOR, .as.tensor = values};
+    return TARE_OK;
+}
+
+tare_status tare__onnx_dequantized_blocks(onnx_call *c, const tare_tensor *x, tare_tensor *values,
+                                          tare_tensor *quantized, bool is_turned, value *out) {
+    const tare_status status = add_values(c, x, values, out);
+    if (quantized == NULL) return status;
+    if (status != TARE_OK) {
+        tare_tensor_release(quantized);
+        return status;
+    }
+    TARE_TRY(tare__onnx_add_constant(c->in, quantized, NULL));
+    onnx_constant *known = tare__onnx_constant_of(c->in, values);
+    *(is_turned ? &known->turned : &known->quantized) = quantized;
     return TARE_OK;
 }
 

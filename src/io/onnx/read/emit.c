@@ -54,8 +54,14 @@ static qparams *turned_params(const qparams *q) {
 
 tare_status tare__onnx_transpose_quantized(onnx_import *in, const tare_tensor *from,
                                            const tare_tensor *to) {
-    const tare_tensor *quantized = tare__onnx_constant_of(in, from)->quantized;
+    const onnx_constant *c = tare__onnx_constant_of(in, from);
+    const tare_tensor *quantized = c->quantized;
+    tare__onnx_constant_of(in, to)->quantized = c->turned;
     if (quantized == NULL || quantized->ndim != 2) return TARE_OK;
+    if (tare__qscheme_is_per_group(quantized->q->scheme)) {
+        tare__onnx_constant_of(in, to)->turned = c->quantized;
+        return TARE_OK;
+    }
     const int64_t rows = quantized->shape[0], columns = quantized->shape[1];
     const int64_t shape[] = {columns, rows};
     qparams *q = turned_params(quantized->q);

@@ -7,8 +7,7 @@
 
 #include "core/text/text.h"
 #include "io/onnx/read/inline.h"
-
-#define MICROSOFT "com.microsoft"
+#include "io/onnx/schema.h"
 
 typedef Onnx__NodeProto node_proto;
 typedef Onnx__AttributeProto attribute;
@@ -28,9 +27,9 @@ typedef struct integer_operator {
 static const integer_operator operators[] = {
     {"", "QLinearConv", "Conv", .operands = 2, .result = 6, .bias = 8, .axis = 0},
     {"", "QLinearMatMul", "MatMul", .operands = 2, .result = 6, .axis = -1},
-    {MICROSOFT, "QGemm", "Gemm", .operands = 2, .result = 7, .bias = 6, .axis = 1},
-    {MICROSOFT, "QLinearConcat", "Concat", .first = 2, .result = 0},
-    {MICROSOFT, "QLinearReduceMean", "ReduceMean", .operands = 1, .result = 3, .opset = 13},
+    {ONNX_RUNTIME_DOMAIN, "QGemm", "Gemm", .operands = 2, .result = 7, .bias = 6, .axis = 1},
+    {ONNX_RUNTIME_DOMAIN, "QLinearConcat", "Concat", .first = 2, .result = 0},
+    {ONNX_RUNTIME_DOMAIN, "QLinearReduceMean", "ReduceMean", .operands = 1, .result = 3, .opset = 13},
 };
 // clang-format on
 
@@ -233,7 +232,7 @@ static bool find(const node_proto *n, integer_operator *out) {
             *out = operators[i];
             return true;
         }
-    return strcmp(domain, MICROSOFT) == 0 && find_plain(n, out);
+    return strcmp(domain, ONNX_RUNTIME_DOMAIN) == 0 && find_plain(n, out);
 }
 
 // Scaled products have biases of other steps, and channels may stand elsewhere.

@@ -252,19 +252,19 @@ static tare_status translate(onnx_call *c) {
 
 // What ONNX Runtime's quantizers write in its own domain, which expand.c leaves.
 static const struct {
-    const char *op_type, *why_not; // NULL: it is the standard operator, for more types
+    const char *op_type, *why_not; // NULL: it has a rule
 } of_quantizers[] = {
     {"DequantizeLinear", NULL},
     {"QuantizeLinear", NULL},
+    {"MatMulNBits", NULL},
     {"DynamicQuantizeLSTM", "recurrent layers that quantize their input as they run are not read"},
     {"GatherBlockQuantized", "weights of few bits with scales of blocks are not read"},
     {"MatMulBnb4", "weights of few bits with scales of blocks are not read"},
-    {"MatMulNBits", "weights of few bits with scales of blocks are not read"},
     {"QAttention", "attention as one operator on integers is not read"},
 };
 
 static tare_status foreign_operator(onnx_import *in, const char *op_type, const char *domain) {
-    const bool is_runtimes = strcmp(domain, "com.microsoft") == 0;
+    const bool is_runtimes = strcmp(domain, ONNX_RUNTIME_DOMAIN) == 0;
     for (size_t i = 0; is_runtimes && i < sizeof of_quantizers / sizeof *of_quantizers; i++) {
         if (strcmp(op_type, of_quantizers[i].op_type) != 0) continue;
         if (of_quantizers[i].why_not == NULL) return TARE_OK;
@@ -392,8 +392,8 @@ static void note_origin(const onnx_file *f, const Onnx__GraphProto *g, onnx_orig
         const char *op = g->node[i]->op_type != NULL ? g->node[i]->op_type : "";
         out->has_batch_norm |= strcmp(op, "BatchNormalization") == 0;
         out->has_conv |= strcmp(op, "Conv") == 0;
-        out->is_quantized |=
-            tare__ends_with(op, "QuantizeLinear") || strcmp(op, "DequantizeLinear") == 0;
+        out->is_quantized |= tare__ends_with(op, "QuantizeLinear") ||
+                             strcmp(op, "DequantizeLinear") == 0 || strcmp(op, "MatMulNBits") == 0;
     }
 }
 

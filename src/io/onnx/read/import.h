@@ -139,6 +139,11 @@ tare_status tare__onnx_take_tensor(onnx_call *c, tare_tensor *t, value *out);
 /// reference module.
 tare_status tare__onnx_dequantized(onnx_call *c, const tare_tensor *x, tare_tensor *quantized,
                                    value *out);
+/// The same of integers with scales of blocks, whose values the rule has computed. quantized: in
+/// groups along the last dimension; of x itself, or of x with its dimensions swapped; NULL: they
+/// make no such groups. Both are handed over.
+tare_status tare__onnx_dequantized_blocks(onnx_call *c, const tare_tensor *x, tare_tensor *values,
+                                          tare_tensor *quantized, bool is_turned, value *out);
 /// A one-dimensional int64 constant.
 tare_status tare__onnx_int_tensor(onnx_call *c, const int64_t *ints, size_t count, value *out);
 
@@ -177,8 +182,8 @@ tare_status tare__onnx_module(onnx_call *c, const onnx_module *m, value *out);
 /// is the batch, as far as the import can prove it, the call is written so that it fits any batch.
 tare_status tare__onnx_reshape(onnx_call *c, const value *x, const int64_t *dims, size_t count,
                                value *out);
-/// A constant with a row per sample, each a step further than the row before (arange(batch)), becomes
-/// a computation from an input's size; any other stays.
+/// A constant with a row per sample, each a step further than the row before (arange(batch)),
+/// becomes a computation from an input's size; any other stays.
 tare_status tare__onnx_follow_batch(onnx_call *c, value *constant);
 /// The same with the sizes that constant input i says, as in ONNX's Reshape (a 0 keeps x's own size
 /// unless allows_zeros). Where the file computes them from shapes, the batch stays open wherever it

@@ -98,6 +98,39 @@ static tare_status converted(const own_file *f, const json_at *at, tare_tensor *
     return TARE_OK;
 }
 
+// Code (row, column) of a matrix that the file has turned.
+static unsigned turned_code(const tare_tensor *from, int64_t row, int64_t column, int64_t bits) {
+    const int64_t middle = from->dtype == TARE_INT8 ? INT64_C(1) << (bits - 1) : 0;
+    return (unsigned)(tare__tensor_get_int(from, column * from->shape[1] + row) + middle) &
+           ((1U << bits) - 1);
+}
+
+// Codes of weights in groups, two in a byte where they are of 4 bits.
+static tare_status turned(const own_file *f, const json_at *at, tare_tensor **out) {
+    const json_at bits_at = tare__json_get(at, "bits");
+    tare_tensor *from = NULL, *made = NULL;
+    int64_t bits = 0;
+    TARE_TRY(named(f, at, "turned", &from));
+    TARE_TRY(tare__json_int(&bits_at, &bits, f->err));
+    if (bits != 4 && bits != 8) return tare__json_fail(&bits_at, f->err, "expected 4 or 8");
+    TARE_TRY(make_like(f, at, &made));
+    const int64_t each = 8 / bits;
+    if (made->dtype != TARE_UINT8 || made->ndim != 2 || from->ndim != 2 ||
+        tare_dtype_size(from->dtype) != 1 || from->shape[1] != made->shape[0] ||
+        made->shape[1] > INT64_MAX / each || from->shape[0] != made->shape[1] * each) {
+        tare_tensor_release(made);
+        return tare__json_fail(at, f->err, "the sizes do not fit");
+    }
+    uint8_t *to = made->data;
+    for (int64_t i = 0; i < made->count; i++) {
+        const int64_t row = i / made->shape[1], column = i % made->shape[1] * each;
+        to[i] = (uint8_t)(turned_code(from, row, column, bits) |
+                          (each == 2 ? turned_code(from, row, column + 1, bits) << 4 : 0));
+    }
+    *out = made;
+    return TARE_OK;
+}
+
 static tare_status listed(const own_file *f, const json_at *at, tare_tensor **out) {
     const json_at values = tare__json_get(at, "values");
     tare_tensor *made = NULL;
@@ -164,13 +197,15 @@ static tare_status dequantized(const own_file *f, const json_at *at, tare_tensor
 }
 
 static tare_status read_source(own_file *f, const char *name, const json_at *at) {
-    static const char *const keys[] = {"initializer", "dtype",      "shape", "values", "codes",
-                                       "scale",       "zero_point", "axis",  NULL};
+    static const char *const keys[] = {"initializer", "dtype", "shape",  "values", "codes", "scale",
+                                       "zero_point",  "axis",  "turned", "bits",   NULL};
     tare_tensor *t = NULL;
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, f->err));
     TARE_TRY(tare__json_only_keys(at, keys, f->err));
     if (tare__json_has(at, "codes"))
         TARE_TRY(dequantized(f, at, &t));
+    else if (tare__json_has(at, "turned"))
+        TARE_TRY(turned(f, at, &t));
     else if (tare__json_has(at, "values"))
         TARE_TRY(listed(f, at, &t));
     else

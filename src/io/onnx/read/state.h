@@ -37,6 +37,8 @@ typedef struct onnx_constant {
     tare_tensor *other;     // what it would be if the batch had another size, lent; NULL: the same
     bool is_packed;         // elements of 4 bits, in bytes here
     tare_tensor *quantized; // the integers that it was dequantized from, lent; NULL: none
+    tare_tensor *turned;    // of a matrix with scales of blocks along its columns: the same of the
+                            // matrix whose dimensions trade places, lent
 } onnx_constant;
 
 /// What a name of the file stands for.

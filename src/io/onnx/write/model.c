@@ -14,6 +14,7 @@ enum {
     MODEL_PRODUCER_VERSION = 3,
     MODEL_OPSET = 8,
     MODEL_METADATA = 14,
+    OPSET_DOMAIN = 1,
     OPSET_VERSION = 2,
     GRAPH_NODE = 1,
     GRAPH_NAME = 2,
@@ -23,6 +24,7 @@ enum {
     NODE_TO = 2,
     NODE_NAME = 3,
     NODE_TYPE = 4,
+    NODE_DOMAIN = 7,
     NODE_METADATA = 9,
     INFO_NAME = 1,
     INFO_TYPE = 2,
@@ -168,6 +170,7 @@ static void write_node(const onnx_writer *w, const out_node *n, text *out) {
     tare__pb_string(&bytes, NODE_NAME, n->name);
     tare__pb_string(&bytes, NODE_TYPE, n->op_type);
     tare__text_append_n(&bytes, tare__text_chars(&n->attributes), n->attributes.length);
+    if (n->domain != NULL) tare__pb_string(&bytes, NODE_DOMAIN, n->domain);
     if (n->from != NULL) write_scope(w, n->from, &bytes);
     tare__pb_message(out, GRAPH_NODE, &bytes);
 }
@@ -235,10 +238,23 @@ static tare_status drop_unread(onnx_writer *w) {
 
 // --- the whole ---
 
-static tare_status write_foot(onnx_writer *w, text *out) {
-    text opset = {0}, sources = {0};
-    tare__pb_int(&opset, OPSET_VERSION, w->opset);
+static void write_opset(text *out, const char *domain, int version) {
+    text opset = {0};
+    if (domain != NULL) tare__pb_string(&opset, OPSET_DOMAIN, domain);
+    tare__pb_int(&opset, OPSET_VERSION, version);
     tare__pb_message(out, MODEL_OPSET, &opset);
+}
+
+static bool has_runtime_nodes(const onnx_writer *w) {
+    for (size_t i = 0; i < w->node_count; i++)
+        if (w->nodes[i].domain != NULL) return true;
+    return false;
+}
+
+static tare_status write_foot(onnx_writer *w, text *out) {
+    text sources = {0};
+    write_opset(out, NULL, w->opset);
+    if (has_runtime_nodes(w)) write_opset(out, ONNX_RUNTIME_DOMAIN, 1);
     if (w->spec->json == NULL) return TARE_OK;
     const tare_status status = tare__onnx_sources(w, &sources);
     tare__pb_entry(out, MODEL_METADATA, ONNX_MODEL_KEY, w->spec->json);

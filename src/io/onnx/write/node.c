@@ -193,6 +193,11 @@ void tare__out_mark_wrapping(onnx_out *o) {
     if (n != NULL) n->wraps = true;
 }
 
+void tare__out_of_runtime(onnx_out *o) {
+    out_node *n = last_node(o);
+    if (n != NULL) n->domain = ONNX_RUNTIME_DOMAIN;
+}
+
 // AttributeProto's fields.
 enum {
     NODE_ATTRIBUTE = 5,
@@ -316,24 +321,41 @@ static bool can_quantize(int opset, tare_dtype dtype) {
            (opset >= 21 && (dtype == TARE_UINT16 || dtype == TARE_INT16));
 }
 
+// Of a matrix of the model with a scale for each group in a row: how many are in a row.
+static int64_t groups_in_row(onnx_out *o, const char *x, const qparams *q, int64_t *size) {
+    const out_tensor *t = tare__out_find_tensor(o->w, x);
+    *size = 0;
+    if (!tare__qscheme_is_per_group(q->scheme)) return 1;
+    if (tare__out_opset(o) < 21)
+        tare__out_refuse(o, "DequantizeLinear has scales of groups from opset 21 on");
+    const bool is_matrix = t != NULL && t->t->ndim == 2;
+    if (!is_matrix) tare__out_refuse(o, "scales of groups of what is no matrix of the model");
+    if (!is_matrix || tare__out_failed(o)) return 1;
+    *size = t->t->count / q->count;
+    return t->t->shape[1] / *size;
+}
+
 static const char *linear(onnx_out *o, const char *op_type, const char *x, const qparams *q) {
     const char *scale, *zero_point;
+    int64_t size = 0;
+    const int64_t groups = groups_in_row(o, x, q, &size);
     const tare_dtype plain = tare__dtype(q->dtype)->storage;
     const bool is_bias = plain == TARE_INT32 && strcmp(op_type, "DequantizeLinear") == 0;
     if (!can_quantize(tare__out_opset(o), plain) && !is_bias)
         tare__out_refuse(o, "%s takes %s %s", op_type, tare_dtype_name(plain),
                          plain == TARE_INT16 || plain == TARE_UINT16 ? "from opset 21 on"
                                                                      : "in no opset");
-    tare__out_qparams(o, q, plain, &scale, &zero_point);
+    tare__out_qparams(o, q, groups, plain, &scale, &zero_point);
     const char *made = OUT(o, op_type, x, scale, zero_point);
     if (tare__qscheme_is_per_channel(q->scheme)) tare__out_attr_int(o, "axis", q->axis);
+    if (size != 0) tare__out_attr_int(o, "block_size", size);
     return made;
 }
 
 // (code - zero point) * scale, where the zero points are not whole.
 static const char *by_floats(onnx_out *o, const char *quantized, const qparams *q) {
     const char *scale, *zero_point;
-    tare__out_qparams(o, q, TARE_FLOAT32, &scale, &zero_point);
+    tare__out_qparams(o, q, 1, TARE_FLOAT32, &scale, &zero_point);
     if (q->axis != 0) tare__out_refuse(o, "zero points that are not whole, along axis %d", q->axis);
     const char *x = tare__out_cast(o, quantized, TARE_UINT8, TARE_FLOAT32);
     const int64_t last = 1;

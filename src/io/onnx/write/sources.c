@@ -78,6 +78,18 @@ static bool write_initializer(const onnx_writer *w, const onnx_source *s, const 
     return true;
 }
 
+// Codes that the file has as another matrix.
+static bool write_turned(const onnx_writer *w, const onnx_source *s, const char *name,
+                         const tare_tensor *t, text *out) {
+    if (tare__out_find_tensor(w, s->initializer) == NULL) return false;
+    begin(name, out);
+    write_name("turned", s->initializer, out);
+    tare__text_printf(out, ",\"bits\":%d,", s->turned_bits);
+    write_form(t, out);
+    tare__text_char(out, '}');
+    return true;
+}
+
 static bool write_codes(const onnx_writer *w, const onnx_source *s, const char *name, text *out) {
     const bool is_there = tare__out_find_tensor(w, s->initializer) != NULL &&
                           tare__out_find_tensor(w, s->scale) != NULL;
@@ -117,8 +129,12 @@ static tare_status list_all(onnx_writer *w, source_lists *lists) {
         const char *name = w->spec->tensors->entries[i].key;
         const tare_tensor *t = w->spec->tensors->entries[i].value;
         const onnx_source *s = tare__map_get(&w->sources, name);
-        const bool done = s != NULL && (s->scale != NULL ? write_codes(w, s, name, &lists->made)
-                                                         : write_initializer(w, s, name, t, lists));
+        bool done = false;
+        if (s != NULL && s->turned_bits != 0)
+            done = write_turned(w, s, name, t, &lists->made);
+        else if (s != NULL)
+            done = s->scale != NULL ? write_codes(w, s, name, &lists->made)
+                                    : write_initializer(w, s, name, t, lists);
         if (!done) TARE_TRY(add_unread(w, name, t, lists));
     }
     return TARE_OK;

@@ -47,6 +47,7 @@ bool tare__onnx_is_pure(const out_trace *t, const tare_tensor *tensor);
 
 typedef struct out_node {
     const char *op_type, *name;
+    const char *domain; // NULL: the default one
     const char **inputs, **outputs;
     size_t input_count, output_count;
     bool has_optional; // the last output may be left out
@@ -111,10 +112,14 @@ struct onnx_out {
 typedef struct onnx_source {
     const char *initializer, *scale, *zero_point; // the latter two: it is dequantize(initializer)
     int axis;                                     // -1: one scale
+    int turned_bits; // not 0: codes of so many bits in bytes, of which the initializer is the
+                     // matrix whose dimensions traded places, signed or not
 } onnx_source;
 /// The model's tensor at `path` is in the file as these initializers.
 void tare__out_source(onnx_out *o, const char *path, const char *quantized, const char *scale,
                       const char *zero_point, int axis);
+/// The same of a matrix of codes that the file has turned.
+void tare__out_turned_source(onnx_out *o, const char *path, const char *initializer, int bits);
 
 const char *tare__out_unique(onnx_writer *w, map *names, const char *wish);
 bool tare__out_bind(onnx_writer *w, const tare_tensor *t, const char *name);

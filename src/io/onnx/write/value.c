@@ -154,10 +154,11 @@ const tare_tensor *tare__out_int_tensor(onnx_out *o, const int64_t *ints, size_t
     return tare__out_failed(o) ? NULL : t;
 }
 
-void tare__out_qparams(onnx_out *o, const qparams *q, tare_dtype dtype, const char **scale,
-                       const char **zero_point) {
-    const int64_t shape[] = {q->count};
-    const int ndim = tare__qscheme_is_per_channel(q->scheme) ? 1 : 0;
+void tare__out_qparams(onnx_out *o, const qparams *q, int64_t groups, tare_dtype dtype,
+                       const char **scale, const char **zero_point) {
+    const bool has_groups = tare__qscheme_is_per_group(q->scheme);
+    const int64_t shape[] = {has_groups ? q->count / groups : q->count, groups};
+    const int ndim = has_groups ? 2 : tare__qscheme_is_per_channel(q->scheme) ? 1 : 0;
     tare_tensor *scales = NULL, *zeros = NULL;
     *scale = *zero_point = "";
     if (tare__out_failed(o)) return;
@@ -173,15 +174,23 @@ void tare__out_qparams(onnx_out *o, const qparams *q, tare_dtype dtype, const ch
 
 // --- sources ---
 
-void tare__out_source(onnx_out *o, const char *path, const char *quantized, const char *scale,
-                      const char *zero_point, int axis) {
+static void set_source(onnx_out *o, const char *path, onnx_source s) {
     onnx_source *source = tare__arena_alloc(&o->w->memory, sizeof *source);
     if (tare__out_failed(o)) return;
     if (source == NULL || !tare__map_set(&o->w->sources, path, source)) {
         no_memory(o);
         return;
     }
-    *source = (onnx_source){quantized, scale, zero_point, axis};
+    *source = s;
+}
+
+void tare__out_source(onnx_out *o, const char *path, const char *quantized, const char *scale,
+                      const char *zero_point, int axis) {
+    set_source(o, path, (onnx_source){quantized, scale, zero_point, axis, 0});
+}
+
+void tare__out_turned_source(onnx_out *o, const char *path, const char *initializer, int bits) {
+    set_source(o, path, (onnx_source){.initializer = initializer, .axis = -1, .turned_bits = bits});
 }
 
 // --- tensors ---

@@ -328,6 +328,8 @@ static const char *rule_id(const op_call *call) {
         return "fused.module";
     case ROLE_REFERENCE:
         return "reference.module";
+    case ROLE_GROUPED:
+        return "grouped.module";
     default:
         return call->op != NULL ? call->op->id : "";
     }

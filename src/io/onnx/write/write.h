@@ -104,9 +104,9 @@ const tare_tensor *tare__out_int_tensor(onnx_out *o, const int64_t *ints, size_t
 /// A tensor as a constant under a name of its own.
 const char *tare__out_constant(onnx_out *o, const tare_tensor *t, const char *name);
 /// Scales (float32) and zero points (of storage dtype `dtype`) as constants: of one channel without
-/// dimensions.
-void tare__out_qparams(onnx_out *o, const qparams *q, tare_dtype dtype, const char **scale,
-                       const char **zero_point);
+/// dimensions, of groups in rows of `groups`.
+void tare__out_qparams(onnx_out *o, const qparams *q, int64_t groups, tare_dtype dtype,
+                       const char **scale, const char **zero_point);
 /// Sizes as a vector of int64: constants, and where they follow the batch computed from an input.
 /// other: for the second batch; NULL: none of them follows it.
 const char *tare__out_sizes(onnx_out *o, const int64_t *sizes, const int64_t *other, size_t count);
@@ -123,6 +123,8 @@ const char *tare__out_node(onnx_out *o, const char *op_type, const char *const *
 void tare__out_outputs(onnx_out *o, size_t count, const char **names);
 /// The last of them is left out where nothing reads it.
 void tare__out_optional(onnx_out *o);
+/// The last node is of ONNX Runtime's own domain.
+void tare__out_of_runtime(onnx_out *o);
 /// Attributes of the last node.
 void tare__out_attr_int(onnx_out *o, const char *name, int64_t i);
 /// ONNX Runtime's integer form of the node, whose results are at most 1, does not saturate.
