@@ -12,8 +12,7 @@
 enum {
     OLDEST_OPSET = 11,
     NEWEST_OPSET = 21,
-    OLDEST_IR = 3,  // the first that says its operator sets
-    NEWEST_IR = 13, // what follows may mean anything
+    OLDEST_IR = 3, // the first that says its operator sets
     NODE_METADATA = 9
 };
 
@@ -160,10 +159,11 @@ static tare_status check_opset(onnx_file *f, const Onnx__OperatorSetIdProto *set
 
 static tare_status check_versions(onnx_file *f, tare_error *err) {
     const Onnx__ModelProto *m = f->model;
-    if (m->ir_version < OLDEST_IR || m->ir_version > NEWEST_IR)
-        return tare__fail(err, m->ir_version > NEWEST_IR ? TARE_UNSUPPORTED : TARE_MALFORMED_FILE,
-                          "the model is of IR version %lld, expected %d to %d",
-                          (long long)m->ir_version, OLDEST_IR, NEWEST_IR);
+    // Newer ones add to the format: what a file may mean is for its operator set to say.
+    if (m->ir_version < OLDEST_IR)
+        return tare__fail(err, TARE_MALFORMED_FILE,
+                          "the model is of IR version %lld, expected %d or newer",
+                          (long long)m->ir_version, OLDEST_IR);
     for (size_t i = 0; i < m->n_opset_import; i++)
         TARE_TRY(check_opset(f, m->opset_import[i], err));
     if (f->opset == 0)

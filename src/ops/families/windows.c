@@ -301,9 +301,9 @@ static tare_status sampler_reference(op_call *call) {
 
 // clang-format off
 static const op_info rows[] = {
-    {.id = "im2col", .functions = ATEN("im2col.default") "|torch._C._nn.im2col", .params = "input/self|kernel_size|dilation|padding|stride",
+    {.id = "im2col", .functions = "torch.nn.functional.unfold|torch._C._nn.im2col|" ATEN("im2col.default"), .params = "input/self|kernel_size|dilation|padding|stride",
      .shape = im2col_shape, .reference = im2col_reference},
-    {.id = "col2im", .functions = ATEN("col2im.default") "|torch._C._nn.col2im", .params = "input/self|output_size|kernel_size|dilation|padding|stride",
+    {.id = "col2im", .functions = "torch.nn.functional.fold|torch._C._nn.col2im|" ATEN("col2im.default"), .params = "input/self|output_size|kernel_size|dilation|padding|stride",
      .shape = col2im_shape, .reference = col2im_reference},
     {.id = "grid_sampler", .functions = "torch.grid_sampler|" ATEN("grid_sampler.default") "|" ATEN("grid_sampler_2d.default") "|" ATEN("grid_sampler_3d.default"),
      .params = "input|grid|interpolation_mode|padding_mode|align_corners", .shape = sampler_shape, .reference = sampler_reference},

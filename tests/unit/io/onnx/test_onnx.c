@@ -271,6 +271,28 @@ static void other_opsets_are_refused(void **state) {
     CHECK_REFUSED(read_graph_as(small_graph(), -1, NULL, &model), TARE_UNSUPPORTED, "opset -1");
 }
 
+// Exporters write the newest one that they know, whatever is in the file.
+static void newer_ir_versions_are_read(void **state) {
+    (void)state;
+    const struct {
+        int64_t version;
+        const char *words; // NULL: it is read
+    } cases[] = {{14, NULL}, {99, NULL}, {2, "IR version 2, expected 3 or newer"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tare_model *model = NULL;
+        text file = onnx_model(small_graph(), 17);
+        pb_int(&file, 1, cases[i].version); // of a field that stands twice the last one counts
+        const char *path = temp_path("model.onnx");
+        temp_write(path, tare__text_chars(&file), file.length);
+        tare__text_release(&file);
+        if (cases[i].words != NULL)
+            CHECK_REFUSED(read_file(path, NULL, &model), TARE_MALFORMED_FILE, cases[i].words);
+        else
+            CHECK_OK(read_file(path, NULL, &model));
+        tare_model_destroy(model);
+    }
+}
+
 static void circles_are_named(void **state) {
     (void)state;
     text g = {0};
@@ -569,6 +591,7 @@ int main(void) {
         cmocka_unit_test(open_sizes_must_be_given),
         cmocka_unit_test(shapes_may_be_given),
         cmocka_unit_test(other_opsets_are_refused),
+        cmocka_unit_test(newer_ir_versions_are_read),
         cmocka_unit_test(circles_are_named),
         cmocka_unit_test(unknown_operators_are_named),
         cmocka_unit_test(unknown_attributes_are_refused),

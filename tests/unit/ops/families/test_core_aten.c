@@ -277,6 +277,8 @@ static const aten_case cases[] = {
     {"s = @sum.default(v); @max.other(v, s)", "2", VALUES(1.25, 1.25)},
     {"@resolve_neg.default(v)", "2", VALUES(0.5, 0.75)},
     {"s = @sin.default(x); @argsort.stable(s, stable = True, dim = 0, descending = True)", "2x3x4", VALUES(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
+    {"torch.nn.functional.unfold(i, 4)", "1x32x1", VALUES(-1.5, -1.25, -1, -0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75, 3, 3.25, 3.5, 3.75, 4, 4.25, 4.5, 4.75, 5, 5.25, 5.5, 5.75, 6, 6.25)},
+    {"t = torch.nn.functional.unfold(i, 2, stride = 2); torch.nn.functional.fold(t, [4, 4], 2, stride = 2)", "1x2x4x4", VALUES(-1.5, -1.25, -1, -0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75, 3, 3.25, 3.5, 3.75, 4, 4.25, 4.5, 4.75, 5, 5.25, 5.5, 5.75, 6, 6.25)},
 };
 // clang-format on
 
