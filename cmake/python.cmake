@@ -46,7 +46,8 @@ endforeach()
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/tools/tare_export.py" "${tare_python_folder}/_export.py" SYMBOLIC)
 
 file(GLOB tare_native_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python/native/*.c")
-add_library(tare_python MODULE ${tare_native_sources} $<TARGET_OBJECTS:tare_objects> "${tare_declared}")
+add_library(tare_python MODULE ${tare_native_sources} $<TARGET_OBJECTS:tare_objects>
+            $<TARGET_OBJECTS:tare_command_objects> "${tare_declared}")
 target_include_directories(tare_python SYSTEM PRIVATE ${Python3_INCLUDE_DIRS})
 target_include_directories(tare_python PRIVATE "${PROJECT_SOURCE_DIR}/include")
 target_compile_definitions(tare_python PRIVATE Py_LIMITED_API=0x030B0000)

@@ -49,14 +49,7 @@ function(tare_add_unit_tests)
        "${PROJECT_SOURCE_DIR}/tests/support/*.c" "${PROJECT_SOURCE_DIR}/tests/replay/*.c")
   list(FILTER sources EXCLUDE REGEX "^replay/main\\.c$")
   # The command line as a function, for jobs that something fails in.
-  add_library(tare_command_line STATIC ${tare_cli_sources})
-  add_dependencies(tare_command_line tare_report_page)
-  # clang-tidy reads a source once for each command, and clang-tidy 14 mixes up va_lists in between.
-  set_target_properties(tare_command_line PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
-  target_include_directories(tare_command_line PRIVATE "${PROJECT_SOURCE_DIR}/cli"
-                             "${PROJECT_SOURCE_DIR}/include")
-  target_compile_definitions(tare_command_line PRIVATE main=tare_command_line)
-  target_compile_options(tare_command_line PRIVATE -Wno-missing-prototypes)
+  add_library(tare_command_line STATIC $<TARGET_OBJECTS:tare_command_objects>)
   target_link_libraries(tare_command_line PUBLIC ${tare_inner} m)
   set(shared ${sources})
   list(FILTER shared EXCLUDE REGEX "(^|/)test_[^/]*\\.c$")

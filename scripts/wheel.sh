@@ -48,7 +48,16 @@ build() {
 # auditwheel names the oldest C library that the wheel runs with, and copies the other libraries into it.
 repair() {
     mkdir -p build/wheels
+    rm -f build/wheels/tare-*"$machine".whl
     PATH="$PWD/$tools/bin:$PATH" $tools/bin/auditwheel repair --strip -w build/wheels "build/wheel/raw-$machine"/tare-*.whl
+}
+
+# The interpreter finds every symbol of the extension. Of another machine's, nothing can be loaded here.
+try_out() {
+    [ "$machine" = "$(uname -m)" ] || return 0
+    rm -rf build/wheel/unpacked
+    $tools/bin/python -m zipfile -e "$1" build/wheel/unpacked
+    $tools/bin/python -c 'import os, ctypes; ctypes.PyDLL("build/wheel/unpacked/tare/_native.abi3.so", os.RTLD_NOW)'
 }
 
 case $machine in
@@ -67,6 +76,7 @@ fi
 repair
 for wheel in build/wheels/tare-*"$machine".whl; do
     size=$(wc -c <"$wheel")
+    try_out "$wheel"
     echo "wheel: $wheel, $size bytes"
     [ "$size" -le $most_bytes ] || { echo "wheel: expected at most $most_bytes bytes" && exit 1; }
 done

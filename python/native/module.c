@@ -57,7 +57,37 @@ static PyObject *setup(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+// cli/main.c, which has this name here.
+int tare_command_line(int argc, char **argv);
+
+// The texts of a list, which must stay as they are; NULL with an exception set.
+static char **arguments_of(PyObject *list) {
+    const Py_ssize_t count = PyList_Size(list);
+    if (count < 0) return NULL;
+    char **made = PyMem_Calloc((size_t)count + 1, sizeof *made);
+    if (made == NULL) return (char **)PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count; i++) {
+        made[i] = PyBytes_AsString(PyList_GetItem(list, i));
+        if (made[i] != NULL) continue;
+        PyMem_Free(made);
+        return NULL;
+    }
+    return made;
+}
+
+static PyObject *run_command_line(PyObject *module, PyObject *list) {
+    (void)module;
+    char **argv = arguments_of(list);
+    if (argv == NULL) return NULL;
+    const int argc = (int)PyList_Size(list);
+    int status = 0;
+    Py_BEGIN_ALLOW_THREADS status = tare_command_line(argc, argv);
+    Py_END_ALLOW_THREADS PyMem_Free(argv);
+    return PyLong_FromLong(status);
+}
+
 static PyMethodDef methods[] = {
+    {"command_line", run_command_line, METH_O, "Runs the command line with a list of bytes."},
     {"adopt", adopt, METH_O, "The tensor at an address, whose reference is taken over."},
     {"lend", lend, METH_O, "The tensor at an address, with a reference of its own."},
     {"make", make, METH_O, "A tensor over an object's memory."},

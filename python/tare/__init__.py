@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """tare: quantizes float neural networks for a given backend, and runs them in integers.
 
->>> import tare
->>> model = tare.load("network.safetensors")  # doctest: +SKIP
->>> prepared = tare.prepare_fx(model, backend_config="x86")  # doctest: +SKIP
->>> tare.calibrate(prepared, batches)  # doctest: +SKIP
->>> quantized = tare.convert_fx(prepared, backend_config="x86")  # doctest: +SKIP
+>>> import numpy as np, tare
+>>> images = np.load("data/digits/test.npz")["x"]
+>>> model = tare.load("data/digits/digits.safetensors")
+>>> prepared = tare.prepare_fx(model, backend_config="x86")
+>>> tare.calibrate(prepared, [images[:64]])
+64
+>>> quantized = tare.convert_fx(prepared, backend_config="x86")
+>>> quantized(images[:2]).argmax(1).tolist() == model(images[:2]).argmax(1).tolist()
+True
 """
 from __future__ import annotations
 
@@ -22,7 +26,8 @@ from .data import (Batch, Data, calibrate, calibrate_state, load_calibration, me
 from .flow import (convert_fx, convert_pt2e, convert_to_reference_decomposed_fx, convert_to_reference_fx, fuse_fx,
                    lower, lower_pt2e, prepare_fx, prepare_pt2e, prepare_qat_fx, prepare_qat_pt2e)
 from .graph import Graph, Node
-from .model import Decision, Model, Module, load, loads, save
+from .model import (Decision, Model, Module, disable_fake_quant, disable_observer, enable_fake_quant, enable_observer, load,
+                    loads, save)
 from .observers import *  # noqa: F403
 from .observers import __all__ as _observer_names
 from .qconfig import *  # noqa: F403
@@ -40,6 +45,17 @@ __version__ = _text(_lib.version())
 __all__ = [*_backend_names, *_dtype_names, *_error_names, *_observer_names, *_qconfig_names, *_quantizer_names,
            *_subgraph_names, "Batch", "BenchResult", "Comparison", "Data", "Decision", "Explanation",
            "Graph", "Model", "Module", "Node", "Session", "Tensor", "bench", "calibrate", "calibrate_state", "compare",
-           "convert_fx", "convert_pt2e", "convert_to_reference_decomposed_fx", "convert_to_reference_fx", "explain",
-           "from_exported", "from_torch",           "fuse_fx", "isa_name", "load", "load_calibration", "loads", "lower", "lower_pt2e", "merge_calibrations",
+           "convert_fx", "convert_pt2e", "convert_to_reference_decomposed_fx", "convert_to_reference_fx", "disable_fake_quant",
+           "disable_observer", "enable_fake_quant", "enable_observer", "explain", "from_exported", "from_torch", "fuse_fx", "isa_name", "load", "load_calibration", "loads", "lower", "lower_pt2e", "merge_calibrations",
            "prepare_fx", "prepare_pt2e", "prepare_qat_fx", "prepare_qat_pt2e", "preview", "save", "save_calibration"]
+
+
+def __getattr__(name: str) -> QConfig:  # noqa: F405
+    """torch's named qconfigs: default_qconfig, default_per_channel_qconfig, .."""
+    if not name.startswith("_") and name in qconfig_names():  # noqa: F405
+        return qconfig_named(name)  # noqa: F405
+    raise AttributeError(f"module 'tare' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *qconfig_names()])  # noqa: F405

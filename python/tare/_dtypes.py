@@ -79,7 +79,11 @@ def qscheme_at(number: int) -> qscheme | None:
 
 
 def as_dtype(given: Any) -> dtype:
-    """A dtype from one of tare's, torch's or NumPy's, or from its name."""
+    """A dtype from one of tare's, torch's or NumPy's, or from its name.
+
+    >>> as_dtype("torch.quint8"), as_dtype(float), quint8.itemsize
+    (torch.quint8, torch.float32, 1)
+    """
     if isinstance(given, dtype):
         return given
     if given is float:

@@ -28,6 +28,16 @@ class Tensor(_native.Tensor):
     object : array_like
         Anything with a buffer, ``__dlpack__`` or ``__array__``, a number or a list. It is copied only where
         its elements are not in row-major order.
+
+    Examples
+    --------
+    >>> array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    >>> tensor = Tensor(array)
+    >>> tensor.shape, tensor.dtype, tensor.is_quantized
+    ((2, 3), torch.float32, False)
+    >>> array[0, 0] = 7
+    >>> tensor.numpy()[0, 0] == 7
+    np.True_
     """
 
     __slots__ = ()

@@ -6,8 +6,9 @@ import contextlib
 import ctypes
 import enum
 import json
+import os
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -247,6 +248,11 @@ _getter_failures: list[BaseException] = []  # getters have no error of their own
 
 # --- the configs ---
 
+def _entry_points() -> Iterable[Any]:
+    from importlib.metadata import entry_points
+    return entry_points(group="tare.backends")
+
+
 def _pattern_json(pattern: Any) -> Any:
     if isinstance(pattern, (tuple, list)):
         return [_pattern_json(item) for item in pattern]
@@ -265,6 +271,13 @@ class BackendPatternConfig:
     """How one pattern of operators is quantized. Setters return the config, so that they chain.
 
     Patterns and modules are classes and functions of torch, or their qualified names: ``"torch.nn.Linear"``.
+
+    >>> int8 = DTypeConfig("torch.quint8", "torch.quint8", "torch.qint8", "torch.float32")
+    >>> linear = BackendPatternConfig("torch.nn.Linear").add_dtype_config(int8).set_root_module("torch.nn.Linear")
+    >>> backend = BackendConfig("mine").set_backend_pattern_config(linear)
+    >>> [row["problem"] for row in backend.lint()]
+    ['root_module works only with reference_quantized_module_for_root']
+
     A fuser method gets torch's modules where the pattern has torch's classes, and ``tare.Module`` where it has names.
     """
 
@@ -499,6 +512,29 @@ class BackendConfig:
     def builtin_names() -> list[str]:
         """The names of the built-in configs."""
         return list(names_of("backend_config_builtin_name_at"))
+
+    @staticmethod
+    def installed_names() -> list[str]:
+        """The names of the backends that installed packages offer: their entry points of the group ``tare.backends``."""
+        return sorted(entry.name for entry in _entry_points())
+
+    @classmethod
+    def named(cls, name: str) -> BackendConfig:
+        """A built-in config, or one that an installed package offers.
+
+        The entry point of a package is a BackendConfig, a function that returns one, or the path of a JSON file.
+        """
+        found = [entry for entry in _entry_points() if entry.name == name] if name not in cls.builtin_names() else []
+        if not found:
+            return cls.builtin(name)
+        given = found[0].load()
+        given = given() if callable(given) else given
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, (str, os.PathLike)):
+            return cls.read(given)
+        raise TypeError(f"expected a BackendConfig or a path from the entry point '{name}' of {found[0].value}, "
+                        f"found {type(given).__name__}")
 
     @classmethod
     def from_json(cls, data: str) -> BackendConfig:

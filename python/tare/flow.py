@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ._library import c, call, encode, filled, lib, out
+from .backend_config import BackendConfig
 from .model import Model
 
 __all__ = ["convert_fx", "convert_pt2e", "convert_to_reference_fx", "convert_to_reference_decomposed_fx", "fuse_fx",
@@ -29,7 +30,14 @@ def _backend(given: Any) -> Iterator[Any]:
     if not isinstance(given, str) and not hasattr(given, "__fspath__"):
         raise TypeError(f"expected a BackendConfig, a name or a path, found {type(given).__name__}")
     made, reference = out("tare_backend_config")
-    call("backend_config_read" if _is_path(given) else "backend_config_builtin", encode(given), reference)
+    if _is_path(given):
+        call("backend_config_read", encode(given), reference)
+    elif given in BackendConfig.builtin_names():
+        call("backend_config_builtin", encode(given), reference)
+    else:
+        with BackendConfig.named(given)._built() as handle:
+            yield handle
+        return
     try:
         yield made
     finally:

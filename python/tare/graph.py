@@ -44,6 +44,16 @@ class Node:
 
     A node belongs to its model. When a model is edited, nodes that were erased raise ReferenceError.
 
+    >>> from tare import load
+    >>> model = load("data/digits/digits.safetensors")
+    >>> add = model.graph["add"]
+    >>> add.op, add.target, add.args
+    ('call_function', '_operator.add', (bn4, pool))
+    >>> list(add.users), add.prev
+    ([relu4], bn4)
+    >>> model.graph["conv1"].module.kernel_size
+    [3, 3]
+
     Attributes
     ----------
     model : Model
@@ -246,6 +256,16 @@ class Graph:
 
     def _repr_html_(self) -> str:
         return preformatted(str(self))
+
+    def _repr_svg_(self) -> str:
+        from ._svg import picture
+        return picture(list(self.nodes))
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """name, op, target, inputs and origin of every node, for pandas.DataFrame.from_records."""
+        return [{"name": node.name, "op": node.op, "target": str(node.target),
+                 "inputs": ", ".join(source.name for source in node.all_input_nodes), "origin": node.origin}
+                for node in self.nodes]
 
     def to_dot(self) -> str:
         """The graph in the language of graphviz."""

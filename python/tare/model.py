@@ -6,9 +6,8 @@ import contextlib
 import ctypes
 import os
 import pathlib
-import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _names
@@ -173,6 +172,14 @@ class Model:
     sessions of it; what changes it (calibration, setters) must be alone, and raises RuntimeError where it is not.
 
     A model is called like torch's module. A prepared one is calibrated by that: its observers see the batch.
+
+    >>> model = load("data/digits/digits.safetensors")
+    >>> model.stage, model.input_names, len(model.graph)
+    ('float', ('x',), 18)
+    >>> model.state_dict()["conv1.weight"].shape
+    (48, 1, 3, 3)
+    >>> model.facts()["parameter_count"]
+    102938
     """
 
     def __init__(self, handle: Any, *, keeper: Any = None, lent: bool = False) -> None:
@@ -414,6 +421,11 @@ class Model:
         """Switches the rounding of fake quantizers off."""
         return self.enable_fake_quant(False)
 
+    def apply(self, function: Callable[[Model], Any]) -> Model:
+        """Calls function(model) and returns the model: ``model.apply(tare.disable_observer)``, as in torch."""
+        function(self)
+        return self
+
     def freeze_bn_stats(self, frozen: bool = True) -> Model:
         """Freezes the statistics of batch norms in QAT convolutions, or lets them follow the batches again."""
         return self._switch("model_freeze_bn_stats", bool(frozen))
@@ -473,6 +485,7 @@ class Model:
                 call("model_write_packed" if packed else "model_write", handle, name)
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        import tempfile
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "model.safetensors")
             self.save(path)
@@ -480,6 +493,9 @@ class Model:
 
     def _repr_html_(self) -> str:
         return preformatted(str(self))
+
+    def _repr_svg_(self) -> str:
+        return self.graph._repr_svg_()
 
 
 def _read_options(dims: Mapping[str, int] | None, shapes: Mapping[str, Sequence[int]] | None,
@@ -554,6 +570,26 @@ def loads(data: Any, *, ignore_digests: bool = False) -> Model:
     call("model_read_memory", view, len(view), the_context(),
          ctypes.byref(options), reference)
     return Model(made)
+
+
+def enable_observer(mod: Model) -> None:
+    """Switches the observers inside of fake quantizers on."""
+    mod.enable_observer()
+
+
+def disable_observer(mod: Model) -> None:
+    """Switches the observers inside of fake quantizers off."""
+    mod.disable_observer()
+
+
+def enable_fake_quant(mod: Model) -> None:
+    """Switches the rounding of fake quantizers on."""
+    mod.enable_fake_quant()
+
+
+def disable_fake_quant(mod: Model) -> None:
+    """Switches the rounding of fake quantizers off."""
+    mod.disable_fake_quant()
 
 
 def save(model: Model, path: str | os.PathLike[str], *, packed: bool = False) -> None:

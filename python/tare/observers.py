@@ -27,7 +27,8 @@ __all__ = ["Constructor", "FakeQuantize", "FakeQuantizeBase", "FixedQParamsFakeQ
            "MovingAverageMinMaxObserver", "MovingAveragePerChannelMinMaxObserver", "NoopObserver", "Observer",
            "ObserverBase", "PerChannelMinMaxObserver", "PerGroupMinMaxObserver", "PlaceholderObserver", "RecordingObserver",
            "ReuseInputObserver", "UniformQuantizationObserverBase", "default_affine_fixed_qparams_observer",
-           "default_debug_observer", "default_dynamic_fake_quant", "default_dynamic_quant_observer",
+           "default_affine_fixed_qparams_fake_quant", "default_debug_observer", "default_dynamic_fake_quant",
+           "default_dynamic_quant_observer", "default_embedding_fake_quant", "default_embedding_fake_quant_4bit",
            "default_fake_quant", "default_fixed_qparams_range_0to1_fake_quant",
            "default_fixed_qparams_range_0to1_observer", "default_fixed_qparams_range_neg1to1_fake_quant",
            "default_fixed_qparams_range_neg1to1_observer", "default_float_qparams_observer",
@@ -35,7 +36,8 @@ __all__ = ["Constructor", "FakeQuantize", "FakeQuantizeBase", "FixedQParamsFakeQ
            "default_fused_per_channel_wt_fake_quant", "default_fused_wt_fake_quant", "default_histogram_fake_quant",
            "default_histogram_observer", "default_observer", "default_per_channel_weight_fake_quant",
            "default_per_channel_weight_observer", "default_placeholder_observer", "default_reuse_input_observer",
-           "default_symmetric_fixed_qparams_observer", "default_weight_fake_quant", "default_weight_observer",
+           "default_symmetric_fixed_qparams_fake_quant", "default_symmetric_fixed_qparams_observer",
+           "default_weight_fake_quant", "default_weight_observer",
            "fused_per_channel_wt_fake_quant_range_neg_127_to_127", "fused_wt_fake_quant_range_neg_127_to_127",
            "per_channel_weight_observer_range_neg_127_to_127", "weight_observer_range_neg_127_to_127"]
 
@@ -101,9 +103,9 @@ _COMMON = ("dtype", "qscheme", "reduce_range", "quant_min", "quant_max", "factor
 
 def _observer(name: str, doc: str, *arguments: str, module: str = "observer", library_name: str | None = None,
               base: type[ObserverBase] = ObserverBase) -> Any:
-    own = module == "tare"
+    where = module if "." in module or module == "tare" else f"torch.ao.quantization.{module}"
     fields = {"__doc__": doc, "__module__": __name__, "_class_name": library_name or name,
-              "_torch_name": f"tare.{name}" if own else f"torch.ao.quantization.{module}.{name}",
+              "_torch_name": f"{where}.{name}",
               "_arguments": frozenset(arguments)}
     return _ObserverType(name, (base,), fields)
 
@@ -136,6 +138,8 @@ PlaceholderObserver: Any = _observer(
 RecordingObserver: Any = _observer("RecordingObserver", "Keeps every tensor that passes.", "dtype")
 NoopObserver: Any = _observer("NoopObserver", "Does nothing.", "dtype", "custom_op_name")
 ReuseInputObserver: Any = _observer("ReuseInputObserver", "The edge keeps its producer's observer.")
+_Identity: Any = _observer("Identity", "What is not watched at all: torch.nn.Identity.", module="torch.nn.modules.linear",
+                           library_name="torch.nn.modules.linear.Identity")
 FixedQParamsObserver: Any = _observer(
     "FixedQParamsObserver", "A scale and zero point that are known before.", "scale", "zero_point", "dtype", "qscheme",
     "quant_min", "quant_max", "is_dynamic")
@@ -190,6 +194,14 @@ default_fixed_qparams_range_0to1_fake_quant = FixedQParamsFakeQuantize.with_args
 default_per_channel_weight_fake_quant = FakeQuantize.with_args(
     observer=MovingAveragePerChannelMinMaxObserver, quant_min=-128, quant_max=127, dtype=qint8,
     qscheme=per_channel_symmetric, reduce_range=False, ch_axis=0)
+default_symmetric_fixed_qparams_fake_quant = default_fixed_qparams_range_neg1to1_fake_quant
+default_affine_fixed_qparams_fake_quant = default_fixed_qparams_range_0to1_fake_quant
+default_embedding_fake_quant = FakeQuantize.with_args(
+    observer=MovingAveragePerChannelMinMaxObserver, qscheme=per_channel_affine_float_qparams, dtype=quint8,
+    quant_min=0, quant_max=255, ch_axis=0, averaging_constant=1)
+default_embedding_fake_quant_4bit = FakeQuantize.with_args(
+    observer=MovingAveragePerChannelMinMaxObserver, qscheme=per_channel_affine_float_qparams, ch_axis=0,
+    dtype=quint4x2, averaging_constant=1)
 default_histogram_fake_quant = FakeQuantize.with_args(
     observer=HistogramObserver, quant_min=0, quant_max=255, dtype=quint8, qscheme=per_tensor_affine,
     reduce_range=True)
@@ -221,8 +233,8 @@ def as_constructor(given: Any) -> Constructor:
     while hasattr(partial, "func") and hasattr(partial, "keywords"):
         keywords = {**partial.keywords, **keywords}
         partial = getattr(partial.func, "p", partial.func)
-    if inspect.isclass(partial) and partial.__module__.startswith(("torch.ao.quantization", "torchao.")):
-        kind = _by_name().get(partial.__name__)
+    if inspect.isclass(partial) and partial.__module__.startswith(("torch.ao.quantization", "torchao.", "torch.nn.modules.")):
+        kind = _by_name().get(partial.__name__, _by_name().get(f"{partial.__module__}.{partial.__name__}"))
         if kind is not None:
             return Constructor(kind, {name: value if not callable(value) else as_constructor(value)
                                       for name, value in keywords.items() if name != "factory_kwargs"})

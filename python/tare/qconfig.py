@@ -17,7 +17,7 @@ from .observers import Constructor, Observer, _by_name, as_constructor, observer
 
 __all__ = ["ConvertCustomConfig", "FuseCustomConfig", "PrepareCustomConfig", "QConfig", "QConfigMapping", "QuantType",
            "StandaloneModuleConfigEntry", "get_default_qat_qconfig", "get_default_qat_qconfig_mapping",
-           "get_default_qconfig", "get_default_qconfig_mapping", "qconfig_equals", "qconfig_named"]
+           "get_default_qconfig", "get_default_qconfig_mapping", "qconfig_equals", "qconfig_named", "qconfig_names"]
 
 
 class _Pair(NamedTuple):
@@ -107,6 +107,11 @@ def qconfig_named(name: str) -> QConfig:
         lib.qconfig_release(made)
     assert found is not None
     return found
+
+
+def qconfig_names() -> list[str]:
+    """The names of torch's qconfigs; each is an attribute of the package, too."""
+    return list(names_of("qconfig_name_at"))
 
 
 class QConfigMapping:

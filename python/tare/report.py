@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import statistics
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -49,6 +48,13 @@ def explain(model: Model, node: str | None = None) -> Explanation:
         Prepared or converted.
     node : str, optional
         This operator alone, with every decision about it.
+
+    Examples
+    --------
+    >>> from tare import load, prepare_fx
+    >>> prepared = prepare_fx(load("data/digits/digits.safetensors"), backend_config="x86")
+    >>> [row["operator"] for row in explain(prepared).to_records()][:2]
+    ['conv1', 'bn1']
     """
     name = encode(node, "a node's name")
     with model._reading() as handle:
@@ -225,6 +231,8 @@ def bench(model: Model, *inputs: Any, seconds: float = 1.0, threads: int = 0) ->
     threads : int
         Threads of the session.
     """
+    import statistics  # it takes longer to import than most of tare
+
     from .data import example_inputs
     from .session import isa_name
     tensors = [as_tensor(item) for item in (inputs or example_inputs(model))]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ._errors import UnsupportedError
 from ._library import c, call, encode, filled, lib, out, text, texts
 from ._names import object_type_name
 from .graph import Graph, Node
@@ -227,13 +228,17 @@ class SubgraphMatcherWithNameNodeMap:
         if self._pointer:
             _lib.subgraph_pattern_destroy(self._pointer)
 
-    def match(self, graph: Any) -> list[InternalMatch]:
+    def match(self, graph: Any, node_name_match: str = "") -> list[InternalMatch]:
         """All matches in an exported program.
 
         Parameters
         ----------
         graph : Model or Graph
+        node_name_match : str
+            torch's, which takes nodes of such names for any node; only "" is supported.
         """
+        if node_name_match:
+            raise UnsupportedError("node_name_match is not supported", "", "write the node into the pattern")
         model = _model_of(graph)
         made, place = out("tare_subgraph_matches")
         call("subgraph_find", self._pointer, model._handle, place)

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pickling, tables for notebooks and for pandas."""
 import copy
+import doctest
+import importlib.util
+import os
 import pickle
+import pkgutil
+import subprocess
+import sys
 import unittest
+import xml.etree.ElementTree
 
 import numpy as np
 
 import tare
-from support import Case, digits, main, prepared_digits, quantized_digits
+from support import DIGITS, TOP, Case, digits, main, prepared_digits, quantized_digits
 
 
 class Conveniences(Case):
@@ -39,6 +46,71 @@ class Conveniences(Case):
         self.assertIn("QuantizedConvReLU2d", model._repr_html_())
         self.assertIn("%conv1", model.graph._repr_html_())
         self.assertTrue(model.graph.to_dot().startswith("digraph"))
+
+    def test_graphs_are_pictures_and_rows(self):
+        model, _ = quantized_digits()
+        picture = model._repr_svg_()
+        root = xml.etree.ElementTree.fromstring(picture)
+        boxes = root.findall("{*}g/{*}rect")
+        self.assertEqual(len(boxes), len(model.graph))
+        self.assertGreater(len(root.findall("{*}g/{*}line")), len(boxes) - 3)
+        rows = model.graph.to_records()
+        self.assertEqual([row["name"] for row in rows], [node.name for node in model.graph.nodes])
+
+    def test_examples_of_docstrings_hold(self):
+        os.chdir(TOP)  # where their files are
+        attempted = 0
+        for module in pkgutil.iter_modules(tare.__path__):
+            if not module.name.startswith(("_export", "__main__", "_native", "torch_")):
+                result = doctest.testmod(importlib.import_module(f"tare.{module.name}"))
+                self.assertEqual(result.failed, 0, module.name)
+                attempted += result.attempted
+        self.assertEqual(doctest.testmod(tare).failed, 0)
+        self.assertGreater(attempted, 20)
+
+    @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
+    def test_types_are_strict(self):
+        done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", str(self.folder)], cwd=TOP / "python", text=True,
+                              capture_output=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_command_line_is_inside(self):
+        def run(*arguments):
+            return subprocess.run([sys.executable, "-m", "tare", *arguments], capture_output=True, text=True, timeout=60,
+                                  check=False)
+        self.assertIn(f"tare {tare.__version__}", run("version").stdout)
+        path = self.folder / "digits.int8.safetensors"
+        done = run("quantize", str(DIGITS), "--backend", "x86", "--calibrate", str(TOP / "data/digits/test.npz"), "-o", str(path))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(tare.load(path).stage, "lowered")
+        self.assertEqual(run("nonsense").returncode, 2)
+
+    def test_vendors_backends_are_found(self):
+        package = self.folder / "vendor_npu-1.dist-info"
+        package.mkdir()
+        (package / "METADATA").write_text("Metadata-Version: 2.1\nName: vendor-npu\nVersion: 1\n")
+        (package / "entry_points.txt").write_text("[tare.backends]\nnpu = vendor_npu:backend\nfile = vendor_npu:PATH\n"
+                                                  "wrong = vendor_npu:WRONG\n")
+        (self.folder / "vendor_npu.py").write_text(
+            "import pathlib, tare\ndef backend():\n    return tare.get_x86_backend_config().set_name('npu')\n"
+            "PATH = pathlib.Path(__file__).with_name('npu.json')\nWRONG = 3\n")
+        (self.folder / "npu.json").write_text(tare.get_qnnpack_backend_config().to_json())
+        sys.path.insert(0, str(self.folder))
+        self.addCleanup(sys.path.remove, str(self.folder))
+        self.assertLessEqual({"npu", "file"}, set(tare.BackendConfig.installed_names()))
+        self.assertEqual(tare.BackendConfig.named("npu").name, "npu")
+        self.assertEqual(tare.BackendConfig.named("file").name, "qnnpack")
+        model, images = digits()
+        texts = []
+        for name in ("npu", "x86"):
+            prepared = tare.prepare_fx(model, "x86", backend_config=name)
+            prepared.calibrate(images)
+            texts.append(str(tare.convert_fx(prepared, backend_config=name)))
+        self.assertEqual(*texts)
+        with self.assertRaisesRegex(TypeError, "expected a BackendConfig or a path"):
+            tare.BackendConfig.named("wrong")
+        with self.assertRaises(tare.NotFoundError):
+            tare.BackendConfig.named("nobody's")
 
 
 if __name__ == "__main__":

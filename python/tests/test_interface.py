@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every function of the C interface is declared, and the names that torch's manual has are here."""
+import fnmatch
+import importlib.util
+import inspect
+import pathlib
 import re
 import unittest
 
@@ -8,19 +12,19 @@ from tare import _declared
 from tare._library import lib
 from support import TOP, Case, main
 
-# The API reference of torch's BackendConfig, and what its tutorials of BackendConfig and quantizers import.
-NAMES = """BackendConfig BackendPatternConfig DTypeConfig DTypeWithConstraints ObservationType QConfig QConfigMapping
-MinMaxObserver HistogramObserver default_weight_observer get_default_qconfig_mapping prepare_fx convert_fx
-FixedQParamsObserver FixedQParamsFakeQuantize prepare_pt2e convert_pt2e prepare_qat_pt2e Quantizer QuantizationSpec
-SharedQuantizationSpec FixedQParamsQuantizationSpec DerivedQuantizationSpec QuantizationAnnotation
-get_source_partitions SubgraphMatcherWithNameNodeMap XNNPACKQuantizer ComposableQuantizer QuantizationConfig
-get_input_act_qspec get_output_act_qspec get_weight_qspec get_bias_qspec""".split()
-METHODS = {"BackendConfig": "configs from_dict set_backend_pattern_config set_backend_pattern_configs set_name to_dict",
-           "BackendPatternConfig": "add_dtype_config from_dict set_dtype_configs set_fused_module set_fuser_method "
-                                   "set_observation_type set_pattern set_qat_module set_reference_quantized_module "
-                                   "set_root_module to_dict",
-           "DTypeConfig": "from_dict to_dict input_dtype output_dtype weight_dtype",
-           "Quantizer": "annotate validate transform_for_annotation"}
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def torch_names():
+    """(qualified name, path below the package) of torch's names."""
+    for line in (HERE / "torch_names.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            yield line, re.search(r"\.((?:[A-Z]\w*\.)?\w+)$", line).group(1)
+
+
+def sources():
+    """All that the package consists of."""
+    return "".join(path.read_text() for folder in ("tare", "native") for path in (TOP / "python" / folder).glob("*.[pc]*"))
 
 
 class Interface(Case):
@@ -43,9 +47,45 @@ class Interface(Case):
             self.assertIs(_declared.t(name), getattr(_declared, name))
 
     def test_names_of_torchs_manual_are_here(self):
-        self.assertEqual([name for name in NAMES if not hasattr(tare, name)], [])
-        for owner, methods in METHODS.items():
-            self.assertEqual([name for name in methods.split() if not hasattr(getattr(tare, owner), name)], [])
+        missing, count = [], 0
+        for name, path in torch_names():
+            found, count = tare, count + 1
+            for part in path.split("."):
+                found = getattr(found, part, None)
+            if found is None:
+                missing.append(name)
+        self.assertEqual(missing, [])
+        self.assertGreater(count, 150)
+
+    def test_every_function_is_reached_or_said_to_be_cs_own(self):
+        text = sources()
+        rows = [line.split(None, 1) for line in (HERE / "c_only.txt").read_text().splitlines() if not line.startswith("#")]
+        self.assertTrue(all(len(row) == 2 for row in rows))
+        called = {name for name in _declared.FUNCTIONS
+                  if re.search(rf"lib\.{name[5:]}\b|[\"']{name[5:]}[\"']|\b{name}\(", text)}
+        listed = {name for name in _declared.FUNCTIONS if any(fnmatch.fnmatchcase(name, row[0]) for row in rows)}
+        self.assertEqual(set(_declared.FUNCTIONS) - called - listed, set(), "neither called nor in c_only.txt")
+        self.assertEqual(sorted(row[0] for row in rows if not fnmatch.filter(set(_declared.FUNCTIONS) - called, row[0])), [],
+                         "stands in c_only.txt, but is called, or is no function")
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "torch is not installed")
+    def test_signatures_begin_as_torchs(self):
+        import importlib as imports
+        wrong = []
+        for name, path in torch_names():
+            try:
+                theirs = imports.import_module(name.removesuffix("." + path))
+            except ImportError:
+                continue
+            ours = tare
+            for part in path.split("."):
+                theirs, ours = getattr(theirs, part, None), getattr(ours, part)
+            if not inspect.isfunction(theirs) and not inspect.ismethod(theirs) or isinstance(ours, tare.observers._ObserverType):
+                continue
+            expected, found = (list(inspect.signature(f).parameters) for f in (theirs, ours))
+            if found[:len(expected)] != expected and not {"args", "kwargs"} & set(expected):
+                wrong.append((name, expected, found))
+        self.assertEqual(wrong, [])
 
 
 if __name__ == "__main__":
