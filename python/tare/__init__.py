@@ -23,6 +23,7 @@ from ._tensor import Tensor
 from .backend_config import *  # noqa: F403
 from .backend_config import __all__ as _backend_names
 from .data import (Batch, Data, calibrate, calibrate_state, load_calibration, merge_calibrations, save_calibration)
+from .evaluation import evaluate
 from .flow import (convert_fx, convert_pt2e, convert_to_reference_decomposed_fx, convert_to_reference_fx, fuse_fx,
                    lower, lower_pt2e, prepare_fx, prepare_pt2e, prepare_qat_fx, prepare_qat_pt2e)
 from .graph import Graph, Node
@@ -46,7 +47,7 @@ __all__ = [*_backend_names, *_dtype_names, *_error_names, *_observer_names, *_qc
            *_subgraph_names, "Batch", "BenchResult", "Comparison", "Data", "Decision", "Explanation",
            "Graph", "Model", "Module", "Node", "Session", "Tensor", "bench", "calibrate", "calibrate_state", "compare",
            "convert_fx", "convert_pt2e", "convert_to_reference_decomposed_fx", "convert_to_reference_fx", "disable_fake_quant",
-           "disable_observer", "enable_fake_quant", "enable_observer", "explain", "from_exported", "from_torch", "fuse_fx", "isa_name", "load", "load_calibration", "loads", "lower", "lower_pt2e", "merge_calibrations",
+           "disable_observer", "enable_fake_quant", "enable_observer", "evaluate", "explain", "from_exported", "from_torch", "fuse_fx", "isa_name", "load", "load_calibration", "loads", "lower", "lower_pt2e", "merge_calibrations",
            "prepare_fx", "prepare_pt2e", "prepare_qat_fx", "prepare_qat_pt2e", "preview", "save", "save_calibration"]
 
 

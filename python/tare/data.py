@@ -103,7 +103,7 @@ def _copy(handle: Any) -> Tensor:
 
 def calibrate(prepared: Model, dataset: Any, *, threads: int = 0, resume: str | os.PathLike[str] | None = None,
               progress: Progress | bool | None = None, lenient: bool = False, batch_size: int = 0,
-              sample_limit: int = 0) -> int:
+              sample_limit: int = 0, client: Any = None, shards: int | None = None) -> int:
     """Runs a prepared model over a data set; its observers watch.
 
     Parameters
@@ -120,6 +120,14 @@ def calibrate(prepared: Model, dataset: Any, *, threads: int = 0, resume: str | 
         Called as progress(done, total) after every batch; True: a bar by tqdm or rich, where installed.
     lenient : bool
         Accepts infinities.
+    batch_size, sample_limit : int
+        For specs of files; 0: as many as there are.
+    client : distributed.Client, optional
+        The workers of a Dask cluster share the work. The statistics are those of one process, to the byte; observers
+        that depend on the order of the data cannot be shared. A lost worker's shard is done again.
+    shards : int, optional
+        With a client: into how many tasks the data is divided. Default: four per worker.
+
     Returns
     -------
     int
@@ -127,6 +135,12 @@ def calibrate(prepared: Model, dataset: Any, *, threads: int = 0, resume: str | 
     """
     from ._progress import reporter
     with reporter(progress, "calibrate") as report:
+        if client is not None:
+            if resume is not None or lenient:
+                raise ValueError("resume and lenient are for calibration by one process")
+            from .distributed import calibrate_shards
+            return calibrate_shards(prepared, dataset, client, shards=shards, threads=threads, batch_size=batch_size,
+                                    sample_limit=sample_limit, progress=report)
         if isinstance(dataset, (str, os.PathLike)):
             dataset = Data(dataset, prepared, batch_size=batch_size, sample_limit=sample_limit, finite=not lenient)
         if isinstance(dataset, Data):

@@ -2,7 +2,8 @@
 """Observers and fake quantizers as torch modules that compute what tare computes, to the bit, on every device.
 
 Arithmetic whose last bit counts stands in custom operators: a compiler takes them as they are, where it would
-contract a product and a sum, or divide by a reciprocal, if it saw their parts. Gradients are straight-through.
+contract a product and a sum, or divide by a reciprocal, if it saw their parts. Nothing waits for the device: switches
+are tensors. Gradients are straight-through.
 """
 from __future__ import annotations
 
@@ -67,6 +68,10 @@ def _fake_quantize(x: Tensor, scale: Tensor, zero_point: Tensor, enabled: Tensor
         y, inside = torch.ops.aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(
             floats, scale, zero_point, enabled.to(torch.int64), quant_min, quant_max)
         return y.to(x.dtype), inside
+    if x.is_cuda and x.dtype == torch.float32 and zero_point.dtype == torch.int32 and max(-quant_min, quant_max) < _EXACT:
+        from .torch_kernels import round_channels
+        with torch.cuda.device_of(x):
+            return round_channels(x, _along(scale, x, axis), _along(zero_point, x, axis), enabled, quant_min, quant_max)
     rounds = _round_floats if zero_point.dtype == torch.int32 else _round_float_zeros
     y, inside = rounds(floats, _along(scale, x, axis), _along(zero_point, x, axis), quant_min, quant_max)
     is_on = enabled == 1
@@ -121,7 +126,7 @@ def _watch(x: Tensor, low: Tensor, high: Tensor, enabled: Tensor, axis: int, con
         fresh_low = fresh_high = torch.isposinf(low) & torch.isneginf(high)
     new_low = _join(low, found_low, fresh_low, constant, True)
     new_high = _join(high, found_high, fresh_high, constant, False)
-    is_on = (enabled == 1).reshape([1] * low.dim())
+    is_on = (enabled == 1).reshape(() if enabled.numel() == 1 else low.shape)
     low.copy_(torch.where(is_on, new_low, low))
     high.copy_(torch.where(is_on, new_high, high))
 
@@ -182,10 +187,9 @@ def _fused_qparams(low: Tensor, high: Tensor, quant_min: int, quant_max: int,
 
 
 @_operator("tare::observe", mutates_args=("low", "high"), schema=(  # type: ignore[untyped-decorator,unused-ignore]
-    "(Tensor x, Tensor(a!) low, Tensor(b!) high, Tensor enabled, int axis, float constant, bool is_fused) -> ()"))
-def _observe(x: Tensor, low: Tensor, high: Tensor, enabled: Tensor, axis: int, constant: float,
-             is_fused: bool) -> None:
-    _watch(x, low, high, enabled, axis, constant, is_fused)
+    "(Tensor x, Tensor(a!) low, Tensor(b!) high, int axis, float constant) -> ()"))
+def _observe(x: Tensor, low: Tensor, high: Tensor, axis: int, constant: float) -> None:
+    _watch(x, low, high, torch.ones_like(low), axis, constant, False)
 
 
 @_observe.register_fake  # type: ignore[untyped-decorator,unused-ignore]
@@ -193,11 +197,22 @@ def _observe_shapes(*args: Any) -> None:
     del args
 
 
-@_operator("tare::choose_qparams", mutates_args=("scale", "zero_point"), schema=(  # type: ignore[untyped-decorator,unused-ignore]
-    "(Tensor low, Tensor high, Tensor eps, Tensor(a!) scale, Tensor(b!) zero_point, Tensor enabled, int quant_min,"
-    " int quant_max, float? middle, bool is_symmetric, bool is_fused) -> ()"))
-def _choose_qparams(low: Tensor, high: Tensor, eps: Tensor, scale: Tensor, zero_point: Tensor, enabled: Tensor,
-                    quant_min: int, quant_max: int, middle: float | None, is_symmetric: bool, is_fused: bool) -> None:
+@_operator("tare::step", mutates_args=("low", "high", "scale", "zero_point"), schema=(  # type: ignore[untyped-decorator,unused-ignore]
+    "(Tensor x, Tensor(a!) low, Tensor(b!) high, Tensor eps, Tensor(c!) scale, Tensor(d!) zero_point, Tensor observes,"
+    " Tensor rounds, int axis, float constant, int quant_min, int quant_max, float? middle, bool is_symmetric,"
+    " bool is_fused) -> ()"))
+def _step(x: Tensor, low: Tensor, high: Tensor, eps: Tensor, scale: Tensor, zero_point: Tensor, observes: Tensor,
+          rounds: Tensor, axis: int, constant: float, quant_min: int, quant_max: int, middle: float | None,
+          is_symmetric: bool, is_fused: bool) -> None:
+    """What a fake quantizer does before it rounds: it looks at a batch and chooses its parameters anew."""
+    has_ints = zero_point.dtype == torch.int32 and max(-quant_min, quant_max) < _EXACT
+    if x.is_cuda and x.numel() and has_ints:
+        from .torch_kernels import step_range
+        with torch.cuda.device_of(x):
+            step_range(_extremes(x.to(torch.float32), axis), low, high, eps, scale, zero_point, observes, rounds, constant,
+                       quant_min, quant_max, middle, is_symmetric, is_fused)
+        return
+    _watch(x, low, high, observes, axis, constant, is_fused)
     low, high = low.reshape(scale.shape), high.reshape(scale.shape)
     if is_fused:
         new_scale, new_zero = _fused_qparams(low, high, quant_min, quant_max, is_symmetric)
@@ -206,13 +221,13 @@ def _choose_qparams(low: Tensor, high: Tensor, eps: Tensor, scale: Tensor, zero_
                                                zero_point.dtype == torch.float32)
         has_seen = ~(torch.isposinf(low) & torch.isneginf(high))
         new_scale, new_zero = torch.where(has_seen, new_scale, 1.0), torch.where(has_seen, new_zero, 0)
-    is_on = enabled == 1
+    is_on = (rounds if is_fused else observes) == 1
     scale.copy_(torch.where(is_on, new_scale.to(scale.dtype), scale))
     zero_point.copy_(torch.where(is_on, new_zero.to(zero_point.dtype), zero_point))
 
 
-@_choose_qparams.register_fake  # type: ignore[untyped-decorator,unused-ignore]
-def _choose_shapes(*args: Any) -> None:
+@_step.register_fake  # type: ignore[untyped-decorator,unused-ignore]
+def _step_shapes(*args: Any) -> None:
     del args
 
 
@@ -273,15 +288,10 @@ class RangeObserver(nn.Module):  # type: ignore[misc,unused-ignore]
         """Has it seen nothing?"""
         return bool((torch.isposinf(self.min_val) & torch.isneginf(self.max_val)).all())
 
-    def watch(self, x: Tensor, enabled: Tensor, is_fused: bool) -> None:
-        """Updates the range."""
-        self.fit(x)
-        torch.ops.tare.observe(x.detach(), self.min_val, self.max_val, enabled, self.axis_of(x), self.constant,
-                               is_fused)
-
     def forward(self, x: Tensor) -> Tensor:
         """Looks at a batch and returns it."""
-        self.watch(x, torch.ones_like(self.eps), False)
+        self.fit(x)
+        torch.ops.tare.observe(x.detach(), self.min_val, self.max_val, self.axis_of(x), self.constant)
         return x
 
     def extra_repr(self) -> str:
@@ -323,11 +333,9 @@ class FakeQuantize(fake_quantize.FakeQuantizeBase):  # type: ignore[misc,unused-
         if not isinstance(watching, RangeObserver):
             return
         self.fit(x)
-        watching.watch(x, self.observer_enabled, self.is_fused)
-        switch = self.fake_quant_enabled if self.is_fused else self.observer_enabled
-        torch.ops.tare.choose_qparams(watching.min_val, watching.max_val, watching.eps, self.scale, self.zero_point,
-                                      switch, self.info.quant_min, self.info.quant_max, watching.middle,
-                                      self.info.is_symmetric, self.is_fused)
+        torch.ops.tare.step(x.detach(), watching.min_val, watching.max_val, watching.eps, self.scale, self.zero_point,
+                            self.observer_enabled, self.fake_quant_enabled, watching.axis_of(x), watching.constant,
+                            self.info.quant_min, self.info.quant_max, watching.middle, self.info.is_symmetric, self.is_fused)
 
     def forward(self, x: Tensor) -> Tensor:
         """Looks at a batch, if observing, and rounds it."""

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training of prepared models on torch, and back. Skipped where torch is not installed."""
 import copy
+import ctypes
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
+import types
 import unittest
 import warnings
 
@@ -28,6 +31,44 @@ def bytes_of(model):
 def prepared_for_training():
     model, images = digits()
     return tare.prepare_qat_fx(model.train(), backend_config="x86"), images
+
+
+def compiled_kernels(compiler, folder, kernels):
+    """The kernels for CUDA as functions of arrays, compiled for this processor."""
+    loops = """
+#include <cmath>
+static float __fadd_rn(float a, float b) { return a + b; }
+static float __fsub_rn(float a, float b) { return a - b; }
+static float __fmul_rn(float a, float b) { return a * b; }
+%s%s%s
+extern "C" void choose(int fused, long n, const float *const *in, const float *v, float *const *out) {
+    for (long i = 0; i < n; i++)
+        (fused ? tare_choose_fused<float> : tare_choose_plain<float>)(
+            in[0][i], in[1][i], in[2][i], in[3][i], in[4][i], in[5][i], in[6][i], in[7][i], v[0], v[1], v[2], v[3],
+            v[4], out[0][i], out[1][i], out[2][i], out[3][i]);
+}
+extern "C" void round_all(long n, const float *const *in, const float *v, float *const *out) {
+    for (long i = 0; i < n; i++)
+        tare_round_channels<float>(in[0][i], in[1][i], in[2][i], 1, v[0], v[1], out[0][i], out[1][i]);
+}
+""" % (kernels.CHOOSE_PLAIN, kernels.CHOOSE_FUSED, kernels.ROUND_CHANNELS)
+    (folder / "kernels.cpp").write_text(loops)
+    subprocess.run([compiler, "-O1", "-ffp-contract=off", "-fno-builtin-isnan", "-shared", "-fPIC", "-o", str(folder / "kernels.so"),
+                    str(folder / "kernels.cpp")], check=True)
+    library = ctypes.CDLL(str(folder / "kernels.so"))
+
+    def run(function, inputs, values, count, outputs):
+        length = max(t.numel() for t in inputs)
+        arrays = [np.ascontiguousarray(np.broadcast_to(t.numpy().astype(np.float32), (length,)) if t.numel() == 1 else
+                                       t.numpy().astype(np.float32)) for t in inputs]
+        made = [np.empty(inputs[0].shape, np.float32) for _ in range(outputs)]
+        pointer = ctypes.POINTER(ctypes.c_float)
+        table = [(pointer * len(rows))(*[row.ctypes.data_as(pointer) for row in rows]) for rows in (arrays, made)]
+        function(*count, ctypes.c_long(length), table[0], (ctypes.c_float * len(values))(*values), table[1])
+        return made
+    return types.SimpleNamespace(
+        choose=lambda is_fused, inputs, values: run(library.choose, inputs, values, [int(is_fused)], 4),
+        round=lambda inputs, values: run(library.round_all, inputs, values, [], 2))
 
 
 def batches(count=5, channels=6):
@@ -99,6 +140,45 @@ class Training(Case):
             y, inside = torch.ops.tare.fake_quantize(x, torch.tensor([0.5]), zero_point, torch.tensor([1]), -1, 0, 255)
             self.assertEqual(y.tolist(), [-1.5, 126, -1.5, 126, 0.5])
             self.assertEqual(inside.tolist(), [False, False, False, False, True])
+
+    def test_kernels_for_devices_compute_what_torchs_operators_do(self):
+        compiler = shutil.which("c++")
+        if compiler is None:
+            self.skipTest("no C++ compiler")
+        from tare import torch_fake_quantize as ours, torch_kernels as kernels
+        library = compiled_kernels(compiler, self.folder, kernels)
+        random = np.random.default_rng(0)
+        sizes = np.float32(10.0) ** random.integers(-12, 6, 4000).astype(np.float32)
+        ends = np.sort(random.standard_normal((2, 4000), dtype=np.float32) * sizes, axis=0)
+        ends[:, :400] = np.abs(ends[:, :400])
+        ends[:, :400].sort(axis=0)
+        ends[:, 400:800] = -np.abs(ends[:, 400:800])
+        ends[:, 400:800].sort(axis=0)
+        ends[:, 800:810] = 0
+        ends[1, 810:1000], ends[0, 1000:1200] = 0, 0
+        ends[0, 810:1000], ends[1, 1000:1200] = -np.abs(ends[0, 810:1000]), np.abs(ends[1, 1000:1200])
+        kept = [torch.tensor(row) for row in np.sort(ends[:, ::-1] * np.float32(0.7), axis=0)]
+        kept[0][::7], kept[1][::7] = torch.inf, -torch.inf
+        x = torch.tensor(ends).t().contiguous()
+        one, eps = torch.tensor([1]), torch.tensor([2.0 ** -23])
+        for low_code, high_code, is_symmetric, middle in ((0, 255, False, None), (-128, 127, True, 0.0), (-127, 127, True, 0.0),
+                                                          (0, 127, False, None), (0, 255, True, 128.0), (-8, 7, False, None)):
+            for is_fused in (False, True):
+                for constant in (-1.0, 0.01, 1.0):
+                    expected = [t.clone() for t in (*kept, torch.ones(4000), torch.zeros(4000, dtype=torch.int32))]
+                    torch.ops.tare.step(x, expected[0], expected[1], eps, expected[2], expected[3], one, one, 0, constant,
+                                        low_code, high_code, middle, is_symmetric, is_fused)
+                    found = library.choose(is_fused, [*x.t(), *kept, one, one if is_fused else eps, torch.ones(4000), torch.zeros(4000)],
+                                           [constant, low_code, high_code, middle or 0.0, float(is_symmetric)])
+                    for name, a, b in zip(("low", "high", "scale", "zero_point"), expected, found, strict=True):
+                        np.testing.assert_array_equal(a.numpy(), b, err_msg=f"{name} {low_code} {is_symmetric} {is_fused} {constant}")
+            scale, zero_point = expected[2][:, None], expected[3][:, None]
+            values = torch.randn(4000, 6) * torch.tensor(sizes)[:, None]
+            values[0, :3] = torch.tensor([torch.nan, torch.inf, -torch.inf])
+            y, inside = ours._round_floats(values, scale, zero_point, low_code, high_code)
+            found = library.round([values, scale.expand_as(values), zero_point.expand_as(values)], [low_code, high_code])
+            np.testing.assert_array_equal(y.numpy(), found[0])
+            np.testing.assert_array_equal(inside.numpy(), found[1] == 1)
 
     def test_there_and_back_changes_nothing(self):
         for prepare in (lambda: prepared_for_training(), lambda: (tare.prepare_fx(digits()[0], backend_config="x86"), digits()[1])):
