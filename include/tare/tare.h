@@ -11,6 +11,7 @@
 #include "tare/data.h"
 #include "tare/debug.h"
 #include "tare/dtype.h"
+#include "tare/edit.h"
 #include "tare/file.h"
 #include "tare/graph.h"
 #include "tare/handoff.h"

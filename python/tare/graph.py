@@ -2,11 +2,13 @@
 """The graph of a model, node by node, under torch.fx's names."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from . import _edit
 from ._dtypes import dtype_at
 from ._html import preformatted
 from ._library import address, c, encode, lib, text
@@ -48,7 +50,7 @@ class Node:
     >>> model = load("data/digits/digits.safetensors")
     >>> add = model.graph["add"]
     >>> add.op, add.target, add.args
-    ('call_function', '_operator.add', (bn4, pool))
+    ('call_function', 'operator.add', (bn4, pool))
     >>> list(add.users), add.prev
     ([relu4], bn4)
     >>> model.graph["conv1"].module.kernel_size
@@ -100,6 +102,10 @@ class Node:
         return tuple(self._argument(lambda i, place: lib.node_argument(handle, i, place), index)
                      for index in range(lib.node_argument_count(handle)))
 
+    @args.setter
+    def args(self, args: tuple[Any, ...]) -> None:
+        _edit.set_written(self, {**_edit.written_arguments(self), "args": [_edit.written(item) for item in args]})
+
     @property
     def kwargs(self) -> dict[str, Any]:
         """The arguments that were given under a keyword."""
@@ -108,6 +114,37 @@ class Node:
             found[text(name)] = self._argument(lambda key, place: lib.node_keyword(handle, key, place), name)
             index += 1
         return found
+
+    @kwargs.setter
+    def kwargs(self, kwargs: dict[str, Any]) -> None:
+        given = {key: _edit.written(value) for key, value in kwargs.items()}
+        _edit.set_written(self, {**_edit.written_arguments(self), "kwargs": given})
+
+    def update_arg(self, idx: int, arg: Any) -> None:
+        """Replaces one positional argument."""
+        found = _edit.written_arguments(self)
+        found["args"][idx] = _edit.written(arg)
+        _edit.set_written(self, found)
+
+    def replace_input_with(self, old_input: Node, new_input: Node) -> None:
+        """Lets the node read another one."""
+        _edit.replace_input(self, old_input, new_input)
+
+    def replace_all_uses_with(self, replace_with: Node, delete_user_cb: Callable[[Node], bool] | None = None) -> list[Node]:
+        """Lets the readers of the node read another one, which must stand before them.
+
+        Parameters
+        ----------
+        replace_with : Node
+        delete_user_cb : callable, optional
+            Readers for which it is false go on reading this node: ``lambda user: user != replace_with``.
+
+        Returns
+        -------
+        list of Node
+            The readers that changed.
+        """
+        return _edit.replace_uses(self, replace_with, delete_user_cb)
 
     def _argument(self, read: Callable[[Any, Any], bool], key: Any) -> Any:
         place = c.t("tare_argument")()
@@ -243,6 +280,44 @@ class Graph:
             What they call or read.
         """
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
+
+    # --- changing it; float models only, such as a quantizer's transform_for_annotation gets ---
+
+    def inserting_before(self, n: Node | None = None) -> contextlib.AbstractContextManager[None]:
+        """Inside of ``with``, new nodes are put before that node; None: before the output."""
+        return _edit.inserting(self.owning_module, n)
+
+    def inserting_after(self, n: Node) -> contextlib.AbstractContextManager[None]:
+        """Inside of ``with``, new nodes are put behind that node."""
+        return _edit.inserting(self.owning_module, n.next)
+
+    def call_function(self, the_function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, *,
+                      like: Node | None = None) -> Node:
+        """Inserts a call of a function or operator of torch.
+
+        Parameters
+        ----------
+        the_function : callable or str
+            torch's own, or its qualified name: "torch.ops.aten.relu.default".
+        args, kwargs : tuple, dict
+            Nodes that stand before the new one, numbers, texts, dtypes, and containers of them.
+        like : Node, optional
+            Whose shape, dtype, module and origin the new node takes over.
+        """
+        return self[_edit.insert_call(self.owning_module, _edit.FUNCTION, the_function, args, kwargs, like)]
+
+    def call_method(self, method_name: str, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, *,
+                    like: Node | None = None) -> Node:
+        """Inserts a call of a tensor's method; args[0] is the tensor. See call_function."""
+        return self[_edit.insert_call(self.owning_module, _edit.METHOD, method_name, args, kwargs, like)]
+
+    def constant(self, value: Any) -> Node:
+        """Inserts a tensor, which becomes a buffer of the model, and a node that reads it."""
+        return self[_edit.insert_tensor(self.owning_module, value)]
+
+    def erase_node(self, to_erase: Node) -> None:
+        """Erases a node that nothing reads."""
+        _edit.erase(to_erase)
 
     def output_node(self) -> Node:
         """The node that returns."""

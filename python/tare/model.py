@@ -175,7 +175,7 @@ class Model:
 
     >>> model = load("data/digits/digits.safetensors")
     >>> model.stage, model.input_names, len(model.graph)
-    ('float', ('x',), 18)
+    ('float', ('x',), 19)
     >>> model.state_dict()["conv1.weight"].shape
     (48, 1, 3, 3)
     >>> model.facts()["parameter_count"]
@@ -187,6 +187,7 @@ class Model:
         self._keeper = keeper  # bytes and contexts that the model needs
         self._lent = lent
         self._generation = 0
+        self._inserts_before: str | None = None  # where the graph's new nodes go
         self._lock = threading.Lock()
         self._readers = 0
         self._sessions = 0

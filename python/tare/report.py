@@ -53,7 +53,7 @@ def explain(model: Model, node: str | None = None) -> Explanation:
     --------
     >>> from tare import load, prepare_fx
     >>> prepared = prepare_fx(load("data/digits/digits.safetensors"), backend_config="x86")
-    >>> [row["operator"] for row in explain(prepared).to_records()][:2]
+    >>> [row["name"] for row in explain(prepared).to_records()][:2]
     ['conv1', 'bn1']
     """
     name = encode(node, "a node's name")

@@ -44,7 +44,63 @@ class Convolutions(tare.Quantizer):
         assert any(tare.is_annotated([node]) for node in model.graph.nodes)
 
 
+class Squares(Convolutions):
+    """Writes relu(x) as maximum(x, 0) and puts a factor behind the first convolution."""
+
+    def transform_for_annotation(self, model):
+        graph = model.graph
+        relu = graph.find_nodes(op="call_function", target="torch.ops.aten.relu.default")[0]
+        with graph.inserting_before(relu):
+            zero = graph.constant(np.zeros((), np.float32))
+            largest = graph.call_function("torch.ops.aten.maximum.default", (relu.args[0], zero), like=relu)
+        relu.replace_all_uses_with(largest)
+        graph.erase_node(relu)
+        conv = graph.find_nodes(op="call_function", target="torch.ops.aten.conv2d.default")[0]
+        with graph.inserting_after(conv):
+            factor = graph.call_function("torch.ops.aten.mul.Tensor", (conv, 2.0), like=conv)
+        conv.replace_all_uses_with(factor, lambda user: user != factor)
+        factor.update_arg(1, 1.0)
+        return model
+
+
 class Quantizers(Case):
+    def test_graphs_are_edited_before_they_are_annotated(self):
+        model = tare.load(ANNOTATED)
+        expected = np.asarray(model(SAMPLES))
+        prepared = tare.prepare_pt2e(model, Squares())
+        self.assertIn("torch.ops.aten.maximum.default", str(prepared.graph))
+        self.assertNotIn("torch.ops.aten.relu.default", str(prepared.graph))
+        self.assertIn("torch.ops.aten.relu.default", str(model.graph))  # the model itself stays as it is
+        prepared.calibrate(SAMPLES)
+        np.testing.assert_allclose(np.asarray(tare.convert_pt2e(prepared)(SAMPLES)), expected, atol=0.1)
+        edited = tare.loads(model.__reduce__()[1][0])
+        Squares().transform_for_annotation(edited)
+        np.testing.assert_allclose(np.asarray(edited(SAMPLES)), expected, rtol=1e-6, atol=1e-6)
+        np.testing.assert_array_equal(np.asarray(tare.loads(edited.__reduce__()[1][0])(SAMPLES)), np.asarray(edited(SAMPLES)))
+
+    def test_edits_that_cannot_be_meant_are_refused(self):
+        model = tare.load(ANNOTATED)
+        graph, before = model.graph, str(model.graph)
+        conv, last = graph["conv2d"], graph["cat"]
+        x = graph.find_nodes(op="placeholder")[0]
+        for kind, words, edit in (
+                (tare.NotFoundError, "no function is called 'torch.nonsense'", lambda: graph.call_function("torch.nonsense", (conv,))),
+                (tare.InvalidArgumentError, "is read by 'relu'", lambda: graph.erase_node(conv)),
+                (tare.InvalidArgumentError, "cannot be erased", lambda: graph.erase_node(x)),
+                (tare.InvalidArgumentError, "does not stand behind 'cat'", lambda: conv.replace_all_uses_with(last)),
+                (tare.MalformedFileError, "'cat' is not defined before its use", lambda: conv.update_arg(0, last)),
+                (TypeError, "cannot be a set", lambda: graph.call_function("torch.ops.aten.relu.default", ({1},)))):
+            with self.assertRaisesRegex(kind, words):
+                edit()
+        with self.assertRaisesRegex(tare.InvalidArgumentError, "nothing can stand before the input"), graph.inserting_before(x):
+            graph.constant(1.0)
+        with self.assertRaisesRegex(tare.MalformedFileError, "'cat' is not defined before its use"), graph.inserting_before(conv):
+            graph.call_function("torch.ops.aten.relu.default", (last,))
+        self.assertEqual(str(model.graph), before)
+        with self.assertRaisesRegex(tare.InvalidArgumentError, "expected a float model"):
+            prepared = tare.prepare_pt2e(model, Convolutions())
+            prepared.graph.constant(1.0)
+
     def test_annotations_become_quantize_nodes(self):
         model = tare.load(ANNOTATED)
         quantizer = Convolutions()

@@ -43,7 +43,8 @@ static tare_status at(const tare_quantizer *q, tare_status status, tare_error *e
 
 tare_status tare_quantizer_transform(const tare_quantizer *q, tare_model *model, tare_error *err) {
     if (q->class.transform_for_annotation == NULL) return TARE_OK;
-    return at(q, q->class.transform_for_annotation(q->self, model, err), err);
+    TARE_TRY(at(q, q->class.transform_for_annotation(q->self, model, err), err));
+    return at(q, tare__graph_verify(model->root->graph, err), err);
 }
 
 tare_status tare_quantizer_annotate(const tare_quantizer *q, tare_model *model, tare_error *err) {

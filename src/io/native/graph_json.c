@@ -283,6 +283,60 @@ tare_status tare__graph_from_json(const json_at *object, module *owner, graph **
     return status;
 }
 
+// --- the arguments of one node ---
+
+typedef struct written_arguments {
+    reader reader;
+    json_t *json; // holds the names of keywords
+    node_spec spec;
+} written_arguments;
+
+static tare_status parse_arguments(written_arguments *w, const char *chars) {
+    static const char *const keys[] = {"args", "kwargs", NULL};
+    reader *r = &w->reader;
+    TARE_TRY(tare__json_parse(chars, strlen(chars), &w->json, r->err));
+    const json_at at = tare__json_root(w->json);
+    TARE_TRY(tare__json_expect(&at, JSON_OBJECT, r->err));
+    TARE_TRY(tare__json_only_keys(&at, keys, r->err));
+    const json_at args = tare__json_get(&at, "args"), kwargs = tare__json_get(&at, "kwargs");
+    if (tare__json_has(&at, "args")) TARE_TRY(read_args(r, &args, &w->spec));
+    return tare__json_has(&at, "kwargs") ? read_kwargs(r, &kwargs, &w->spec) : TARE_OK;
+}
+
+static tare_status begin_arguments(written_arguments *w, const graph *g, const node *before,
+                                   const char *chars) {
+    for (node *n = g->first; n != NULL && n != before; n = n->next)
+        if (!tare__map_set(&w->reader.nodes, n->name, n)) return tare__out_of_memory(w->reader.err);
+    return parse_arguments(w, chars);
+}
+
+static void end_arguments(written_arguments *w) {
+    json_decref(w->json);
+    tare__map_release(&w->reader.nodes);
+    tare__arena_release(&w->reader.scratch);
+}
+
+tare_status tare__graph_insert_json(graph *g, const node_spec *spec, const char *arguments,
+                                    node *before, node **out, tare_error *err) {
+    written_arguments w = {.reader = {.err = err}, .spec = *spec};
+    tare_status status = begin_arguments(&w, g, before, arguments);
+    if (status == TARE_OK) status = tare__graph_insert(g, &w.spec, before, out, err);
+    end_arguments(&w);
+    return status;
+}
+
+tare_status tare__node_set_json(node *n, const char *arguments, tare_error *err) {
+    written_arguments w = {.reader = {.err = err}};
+    tare_status status = begin_arguments(&w, n->owner, n, arguments);
+    if (status == TARE_OK)
+        status = tare__node_set_args(n, w.spec.args, w.spec.arg_count, w.spec.kwargs,
+                                     w.spec.kwarg_count, err);
+    end_arguments(&w);
+    return status;
+}
+
+// --- writing ---
+
 // A node that a pass inserted has a scope but no recorded meta; the stack of one entry keeps it.
 static void write_meta(const node *n, text *out) {
     if (n->meta_json != NULL) {
