@@ -4,7 +4,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/struct_size.h"
-#include "io/native/graph_json.h"
+#include "io/native/node_json.h"
 #include "model/model.h"
 #include "ops/op.h"
 #include "tare/pt2e.h"

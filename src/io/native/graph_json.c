@@ -9,6 +9,7 @@
 
 #include "core/json/write.h"
 #include "io/native/debug_handle.h"
+#include "io/native/node_json.h"
 #include "io/native/value_json.h"
 #include "ir/call_names.h"
 #include "ops/classes/classes.h"

@@ -12,12 +12,6 @@
 /// graph holds the canonical one. The caller destroys *out.
 tare_status tare__graph_from_json(const json_at *object, module *owner, graph **out,
                                   tare_error *err);
-/// As tare__graph_insert, with the arguments as a file has them: {"args": [..], "kwargs": {..}},
-/// which may name nodes before `before`.
-tare_status tare__graph_insert_json(graph *g, const node_spec *spec, const char *arguments,
-                                    node *before, node **out, tare_error *err);
-/// As tare__node_set_args, in the same form; nodes before n.
-tare_status tare__node_set_json(node *n, const char *arguments, tare_error *err);
 /// Appends `"nodes": [..], "codegen": ..` (without braces).
 tare_status tare__graph_to_json(const graph *g, text *out, tare_error *err);
 

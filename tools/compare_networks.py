@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Quantizes 60 architectures with torch's prepare_fx and convert_fx and with tare's, and compares what both print.
+
+    pip install torch torchvision timm transformers
+    PYTHONPATH=build/dev/python python tools/compare_networks.py build/networks.json [NAME ..] [--table]
+
+Weights are random, pictures small: the graphs do not depend on that. Both get the default mapping of x86 and one batch. Printed
+models are compared line by line in three stages: prepared, reference and lowered; scales and zero points stand in the text. They may be
+a thousandth apart, since no two float convolutions sum in the same order. Networks that are in the file are not run again;
+--table prints the rows of docs/python.md.
+"""
+import argparse
+import copy
+import json
+import pathlib
+import sys
+import time
+import warnings
+
+import torch
+
+import compare_torch
+import tare
+import tare_export
+import zoo
+
+TORCHVISION = """alexnet vgg11_bn squeezenet1_1 resnet18 resnext50_32x4d densenet121 googlenet inception_v3 mnasnet0_5 mobilenet_v2
+mobilenet_v3_small regnet_y_400mf regnet_x_400mf shufflenet_v2_x0_5 efficientnet_b0 convnext_tiny swin_t vit_b_32 fcn_resnet50
+lraspp_mobilenet_v3_large deeplabv3_mobilenet_v3_large r2plus1d_18"""
+TIMM = """convmixer_768_32 cspresnet50 dla46_c eca_resnet33ts ese_vovnet19b_dw fbnetc_100 ghostnetv2_100 hardcorenas_a hgnetv2_b0
+hrnet_w18_small lcnet_050 mixnet_s mobilenetv4_conv_small mobileone_s0 repvgg_a0 res2net50_14w_8s rexnet_100 selecsls42b semnasnet_075
+tf_efficientnet_lite0 tinynet_e deit_tiny_patch16_224"""
+TRANSFORMERS = """albert bert distilbert electra roberta squeezebert gpt2 opt vit deit segformer mobilenet_v1 resnet regnet poolformer
+t5_encoder"""
+NAMES = [f"{source}/{name}" for source, names in (("torchvision", TORCHVISION), ("timm", TIMM), ("transformers", TRANSFORMERS))
+         for name in names.split()]
+STAGES = ("prepare", "reference", "lower")
+
+
+def made(name):
+    """(module, inputs by name), with small pictures where the architecture takes any."""
+    torch.manual_seed(0)
+    zoo.PIXELS = 96 if "inception" in name else 64
+    module, inputs = zoo.make(name, torch.Generator().manual_seed(0))
+    return module, inputs(2)
+
+
+def texts_of_tare(model, inputs):
+    """Stage -> text, or the exception."""
+    found, stage = {}, "prepare"
+    try:
+        prepared = tare.prepare_fx(model, "x86", backend_config="x86")
+        found[stage] = str(prepared).rstrip() + "\n"
+        stage = "calibrate"
+        prepared.calibrate(*inputs)
+        stage = "reference"
+        found[stage] = str(tare.convert_to_reference_fx(prepared, backend_config="x86")).rstrip() + "\n"
+        stage = "lower"
+        found[stage] = str(tare.convert_fx(prepared, backend_config="x86")).rstrip() + "\n"
+    except Exception as error:  # a failure is a result
+        found[stage] = error
+    return found
+
+
+def compare(name):
+    """Stage -> verdict, and what was compared."""
+    module, inputs = made(name)
+    # Both get one trace: what a tracer makes of a module is no part of quantization.
+    try:
+        traced, _ = tare_export.trace(module, (), inputs)
+    except tare_export.ExportError:
+        traced, _ = tare_export.trace(module, (), inputs, by_example=True)
+    tensors = tuple(inputs[node.target] for node in traced.graph.nodes if node.op == "placeholder" and node.target in inputs)
+    ours = texts_of_tare(tare.from_torch(module, (), kwargs=inputs), tensors)
+    theirs = compare_torch.torchs_texts(copy.deepcopy(traced), tensors, "x86", "ptq", {})
+    found = {stage: compare_torch.verdict_of(theirs.get(stage), ours.get(stage), "ptq")
+             for stage in ("prepare", "calibrate", *STAGES[1:])}
+    text = ours.get("lower")
+    return {"nodes": len(traced.graph.nodes), "lines": text.count("\n") if isinstance(text, str) else 0,
+            **{stage: row for stage, row in found.items() if row is not None}}
+
+
+def cell(row, stage):
+    verdict = row.get(stage, {}).get("verdict", "-")
+    apart = row.get(stage, {}).get("floats", 0)
+    return f"equal, {apart:.0e}" if verdict == "equal" and apart else verdict
+
+
+def table(results):
+    """Markdown."""
+    lines = ["| network | nodes | prepared | reference | lowered |", "| --- | --- | --- | --- | --- |"]
+    lines += [f"| {name} | {row.get('nodes', '-')} | " + " | ".join(cell(row, stage) for stage in STAGES) + " |"
+              for name, row in results.items()]
+    return "\n".join(lines)
+
+
+def main():
+    """Every network once."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("file", type=pathlib.Path, help="the results, JSON")
+    parser.add_argument("names", nargs="*", help="SOURCE/NAME; default: all 60")
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    results = json.loads(options.file.read_text()) if options.file.exists() else {}
+    for name in [] if options.table else options.names or NAMES:
+        if name in results and not options.names:
+            continue
+        begin = time.perf_counter()
+        try:
+            results[name] = compare(name)
+        except Exception as error:  # of the tracer, or of the library that makes the network
+            results[name] = {"error": f"{type(error).__name__}: {error}"[:400]}
+        row = results[name]
+        print(f"{name} [{time.perf_counter() - begin:.0f} s] {row.get('error', '')}" +
+              ", ".join(f"{stage}: {row[stage]['verdict']}" for stage in ("prepare", "calibrate", *STAGES[1:]) if stage in row), flush=True)
+        options.file.write_text(json.dumps(results, indent=1))
+    if options.table:
+        print(table(results))
+    sys.exit(any(row.get(stage, {}).get("verdict") != "equal" for row in results.values() for stage in STAGES))
+
+
+if __name__ == "__main__":
+    main()
