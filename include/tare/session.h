@@ -72,6 +72,10 @@ TARE_API tare_status tare_session_create(const tare_model *model,
                                          tare_error *err);
 /// Stops the threads and frees the session; it must be the last call. NULL is allowed.
 TARE_API void tare_session_destroy(tare_session *session);
+/// Gives the tensors that runs have written over (a decoder's cache, running statistics) the values
+/// that the model has, as in a new session. Plans and packed weights stay. After a run that failed
+/// the session's state may be that of no run: this mends it, too.
+TARE_API tare_status tare_session_reset(tare_session *session, tare_error *err);
 /// The number of threads that share the work, the caller included.
 TARE_API int tare_session_thread_count(const tare_session *session);
 /// Pins the calling thread to the first processor that `affinity` names, where a session with that

@@ -85,7 +85,8 @@ static tare_status get_module(run *r, const node *n, value *out) {
 }
 
 static tare_status run_get_attr(run *r, const node *n, value *out) {
-    tare_tensor *t = tare__module_find_tensor(r->it->root, n->target);
+    tare_tensor *t = r->it->stand_in != NULL ? r->it->stand_in(r->it->user, n->target) : NULL;
+    if (t == NULL) t = tare__module_find_tensor(r->it->root, n->target);
     if (t == NULL) return get_module(r, n, out);
     *out = (value){.kind = VALUE_TENSOR, .as.tensor = tare_tensor_retain(t)};
     return TARE_OK;
@@ -101,6 +102,7 @@ static tare_status run_submodel(run *r, const op_call *call, value *out) {
     inner.root = call->module;
     inner.own = tare__call_own(call, call->module);
     inner.after = NULL;
+    inner.stand_in = NULL; // paths of another tree
     inner.memory_limit = tare__call_memory_left(call);
     value made;
     TARE_TRY(tare__interpret(&inner, call->args, call->arg_count, r->memory, &made, r->err));
@@ -353,9 +355,9 @@ static tare_status put_back(run *r, const op_info *op, const node *view, const v
 }
 
 // last: the node that made what was written over.
-static tare_status tell_write(run *r, const node *last) {
+static tare_status tell_write(run *r, const node *last, const value *now) {
     if (r->it->writes == NULL || last == NULL || last->op != NODE_GET_ATTR) return TARE_OK;
-    return r->it->writes(r->it->user, last, r->err);
+    return r->it->writes(r->it->user, last, now->as.tensor, r->err);
 }
 
 static tare_status replace_input(run *r, const node *n, const value *result) {
@@ -368,7 +370,7 @@ static tare_status replace_input(run *r, const node *n, const value *result) {
     // detach_, and dropout that drops nothing; transpose_ leaves another tensor behind.
     if (tensor_of(r, tare__node_arg(n, 0)) == result->as.tensor) return TARE_OK;
     TARE_TRY(replace_names(r, tare__node_arg(n, 0), result, &last));
-    TARE_TRY(tell_write(r, last));
+    TARE_TRY(tell_write(r, last, result));
     TARE_TRY(tare__value_share(r->memory, result, &now, r->err));
     tare_status status = TARE_OK;
     // What was written may be a part of another tensor, and that of a third.
@@ -383,7 +385,7 @@ static tare_status replace_input(run *r, const node *n, const value *result) {
         now = whole;
         last = NULL;
         status = replace_names(r, base, &now, &last);
-        if (status == TARE_OK) status = tell_write(r, last);
+        if (status == TARE_OK) status = tell_write(r, last, &now);
     }
     tare__value_release_tensors(&now);
     return status;

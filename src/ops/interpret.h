@@ -31,9 +31,11 @@ typedef struct interpreter {
     /// With shapes_only: called with every call whose result has its shapes, and with what would
     /// compute it. `memory` of tare__interpret holds what the call points to. May be NULL.
     tare_status (*shaped)(void *user, const node *n, const op_call *call, op_compute compute);
-    /// Called with what reads a tensor of the model whose values a node then writes over. A failure
-    /// ends the run. May be NULL.
-    tare_status (*writes)(void *user, const node *n, tare_error *err);
+    /// Called with what reads a tensor of the model whose values a node then writes over, and with
+    /// what it becomes. A failure ends the run. May be NULL.
+    tare_status (*writes)(void *user, const node *n, tare_tensor *now, tare_error *err);
+    /// What stands for the tensor of the model at a path; NULL: itself. May be NULL.
+    tare_tensor *(*stand_in)(void *user, const char *path);
     void *user;
 } interpreter;
 

@@ -72,6 +72,20 @@ tare_status tare__pool_read(op_call *call, pool_call *out, bool *known);
 pool_window tare__pool_window_at(const pool_call *p, const int64_t at[3]);
 double tare__pool_divisor(const pool_call *p, const pool_window *w);
 
+/// A bound call of index_copy, or of index_put with one vector of indices behind whole dimensions:
+/// slices of `source` [outer][count][inner] go to places along a dimension of x [outer][size]
+/// [inner].
+typedef struct slices_call {
+    const tare_tensor *x, *indices, *source;
+    int dim;
+    int64_t outer, count, size, inner;
+} slices_call;
+/// *is_known false: it writes anything else.
+tare_status tare__slices_read(op_call *call, slices_call *out, bool *is_known);
+/// Writes the slices into y, which holds the elements of x. Indices are checked first: a failure
+/// leaves y as it is.
+tare_status tare__slices_put(op_call *call, const slices_call *s, void *y);
+
 /// A bound call of embedding: indices of any shape, table [rows][width] of floats, or of quantized
 /// values with a scale and a zero point for each row.
 typedef struct embedding_call {

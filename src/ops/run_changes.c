@@ -55,3 +55,27 @@ tare_status tare__run_changes_modules(const module *root, bool *out, tare_error 
     *out = changes;
     return TARE_OK;
 }
+
+// What a node's first argument is a part of, or another name for; NULL: nothing of the model.
+static const char *written_by(const node *n) {
+    const node *from = tare__node_arg(n, 0);
+    while (from != NULL && from->op != NODE_GET_ATTR) from = tare__node_arg(from, 0);
+    return from != NULL ? from->target : NULL;
+}
+
+static bool is_listed(const char *const *paths, size_t count, const char *path) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(paths[i], path) == 0) return true;
+    return false;
+}
+
+size_t tare__run_written_tensors(const module *root, const char **paths) {
+    size_t count = 0;
+    for (const node *n = root->graph->first; n != NULL; n = n->next) {
+        const char *path = tare__node_writes_in_place(root, n) ? written_by(n) : NULL;
+        if (path != NULL && tare__module_find_tensor(root, path) != NULL &&
+            !is_listed(paths, count, path))
+            paths[count++] = path;
+    }
+    return count;
+}

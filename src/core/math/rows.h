@@ -21,6 +21,8 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 ///   exponentials   y[i] = exp(x[i] - top), 0 where that is below exp(-87.3); and their sum. NaN
 ///   and
 ///                  infinities, which are no distance to `top`, make the sum NaN
+///   dots           y[r] = the sum of x[i] * w[r * stride + i] over i < count, each product rounded
+///                  with its sum once; y is none of the others
 ///   divide         y[i] = x[i] / by
 ///   subtract       y[i] = (x[i] - a) - b
 ///   moments        the mean, and the mean square of the distances to it
@@ -47,6 +49,8 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
     X(suffix, max_into, (const float *x, size_t count, float *y))                                  \
     X(suffix, greatest, (const float *x, size_t count, float *top))                                \
     X(suffix, exponentials, (const float *x, size_t count, float top, float *y, float *sum))       \
+    X(suffix, dots,                                                                                \
+      (const float *x, const float *w, size_t count, size_t rows, size_t stride, float *y))        \
     X(suffix, divide, (const float *x, size_t count, float by, float *y))                          \
     X(suffix, subtract, (const float *x, size_t count, float a, float b, float *y))                \
     X(suffix, moments, (const float *x, size_t count, float *mean, float *variance))               \

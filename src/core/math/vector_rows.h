@@ -80,6 +80,21 @@ static float squares_of(const float *x, size_t count, float mean) {
     return fold(sums, SUMS);
 }
 
+void ROWS(f32_dots)(const float *x, const float *w, size_t count, size_t rows, size_t stride,
+                    float *y) {
+    for (size_t r = 0; r < rows; r++, w += stride) {
+        vec sums[SUMS];
+        size_t i = 0;
+        clear(sums, SUMS);
+        for (; i + ROW_LANES <= count; i += ROW_LANES)
+            for (size_t k = 0; k < SUMS; k++)
+                sums[k] = v_fma(v_load(x + i + k * WIDTH), v_load(w + i + k * WIDTH), sums[k]);
+        for (size_t k = 0; i < count; i += WIDTH, k++)
+            sums[k] = v_fma(take(x + i, count - i), take(w + i, count - i), sums[k]);
+        y[r] = fold(sums, SUMS);
+    }
+}
+
 // --- exponentials ---
 
 void ROWS(f32_greatest)(const float *x, size_t count, float *top) {

@@ -101,8 +101,8 @@ static tare_status note_call(void *user, const node *n, const op_call *call, op_
     return TARE_OK;
 }
 
-static tare_status note_write(void *user, const node *n, tare_error *err) {
-    (void)n, (void)err;
+static tare_status note_write(void *user, const node *n, tare_tensor *now, tare_error *err) {
+    (void)n, (void)now, (void)err;
     counting *c = user;
     c->is_stateful = true;
     return TARE_OK;

@@ -4,6 +4,7 @@
 
 #include "core/struct_size.h"
 #include "flow/fx/equalize.h"
+#include "flow/layer_calls.h"
 #include "flow/lower/lower.h"
 #include "flow/sound_weights.h"
 #include "model/coverage.h"
@@ -49,7 +50,7 @@ tare_status tare__convert_check(const qparams *q, tare_error *err) {
 
 static bool keeps_node(const void *user, const node *n) {
     (void)user;
-    return tare__op_has(tare__node_row(n), OP_IMPURE);
+    return tare__op_has(tare__node_row(n), OP_IMPURE) || tare__has_effect(n);
 }
 
 tare_status tare__convert_eliminate_dead(pass *p) {

@@ -37,7 +37,7 @@ static node *row_quantized_input(const node *n) {
 static tare_status fill(module *to, const module *from, bool quantizes_input, tare_error *err) {
     const value dtype = tare__dtype_value(quantizes_input ? TARE_INT8 : TARE_FLOAT32);
     tare_tensor *weight = NULL;
-    to->training = from->training;
+    to->training = false; // programs' modules are, and a layer of integers does not train
     for (size_t i = 0; i < from->config_count; i++)
         if (!tare__starts_with(from->config[i].name, "weight"))
             TARE_TRY(

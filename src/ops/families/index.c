@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ops/families/families.h"
+#include "ops/layer_call.h"
 #include "ops/rules.h"
 
 static tare_status need_indices(op_call *call, const tare_tensor *t) {
@@ -616,32 +617,99 @@ static tare_status index_slices_shape(op_call *call) {
     return tare__shape_same(call);
 }
 
-static tare_status put_slices(op_call *call, bool adds, double factor) {
+static tare_status read_copied(op_call *call, slices_call *out) {
     line_indices s;
-    const tare_tensor *source;
-    TARE_TRY(read_slices(call, &s, &source));
-    tare_tensor *y = tare__call_out(call);
-    const int64_t inner = tare__inner_count(s.x, s.dim), count = s.indices->count;
-    memcpy(y->data, s.x->data, tare__tensor_bytes(y));
-    for (int64_t i = 0; i < source->count; i++) {
-        int64_t at;
-        TARE_TRY(index_at(call, s.indices, i / inner % count, s.x->shape[s.dim], &at));
-        const int64_t to = (i / inner / count * s.x->shape[s.dim] + at) * inner + i % inner;
-        if (adds)
-            tare__tensor_set(y, to, tare__tensor_get(y, to) + factor * tare__tensor_get(source, i));
-        else
-            copy_elements(source, i, y, to, 1);
-    }
+    *out = (slices_call){0};
+    TARE_TRY(read_slices(call, &s, &out->source));
+    out->x = s.x;
+    out->indices = s.indices;
+    out->dim = s.dim;
+    out->count = s.indices->count;
+    out->size = s.x->shape[s.dim];
+    out->inner = tare__inner_count(s.x, s.dim);
+    out->outer = 1;
+    for (int d = 0; d < s.dim; d++) out->outer *= s.x->shape[d];
+    return TARE_OK;
+}
+
+tare_status tare__slices_put(op_call *call, const slices_call *s, void *y) {
+    const size_t bytes = (size_t)s->inner * tare_dtype_size(s->x->dtype);
+    int64_t at;
+    for (int64_t k = 0; k < s->count; k++) TARE_TRY(index_at(call, s->indices, k, s->size, &at));
+    for (int64_t o = 0; o < s->outer; o++)
+        for (int64_t k = 0; k < s->count; k++) {
+            TARE_TRY(index_at(call, s->indices, k, s->size, &at));
+            memcpy((char *)y + (size_t)(o * s->size + at) * bytes,
+                   (const char *)s->source->data + (size_t)(o * s->count + k) * bytes, bytes);
+        }
     return TARE_OK;
 }
 
 static tare_status index_add_reference(op_call *call) {
     double factor;
+    slices_call s;
+    TARE_TRY(read_copied(call, &s));
     TARE_TRY(tare__call_double(call, 4, 1, &factor));
-    return put_slices(call, true, factor);
+    tare_tensor *y = tare__call_out(call);
+    memcpy(y->data, s.x->data, tare__tensor_bytes(y));
+    for (int64_t i = 0; i < s.source->count; i++) {
+        int64_t at;
+        TARE_TRY(index_at(call, s.indices, i / s.inner % s.count, s.size, &at));
+        const int64_t to = (i / s.inner / s.count * s.size + at) * s.inner + i % s.inner;
+        tare__tensor_set(y, to, tare__tensor_get(y, to) + factor * tare__tensor_get(s.source, i));
+    }
+    return TARE_OK;
 }
+
 static tare_status index_copy_reference(op_call *call) {
-    return put_slices(call, false, 1);
+    slices_call s;
+    TARE_TRY(read_copied(call, &s));
+    tare_tensor *y = tare__call_out(call);
+    memcpy(y->data, s.x->data, tare__tensor_bytes(y));
+    return tare__slices_put(call, &s, y->data);
+}
+
+// The one vector among the indices of index_put, behind whole dimensions; NULL: there are others.
+static const tare_tensor *only_vector(const value *indices, int *dim) {
+    const tare_tensor *found = NULL;
+    if (indices == NULL || !tare__value_has_items(indices)) return NULL;
+    for (uint32_t i = 0; i < indices->count; i++) {
+        const value *v = &indices->as.items[i];
+        if (v->kind == VALUE_NONE) continue;
+        if (found != NULL || v->kind != VALUE_TENSOR || v->as.tensor->ndim != 1) return NULL;
+        found = v->as.tensor;
+        *dim = (int)i;
+    }
+    const bool is_index =
+        found != NULL && (found->dtype == TARE_INT64 || found->dtype == TARE_INT32);
+    return is_index ? found : NULL;
+}
+
+static bool covers(const slices_call *s) {
+    bool fits = s->dim < s->x->ndim && s->source->ndim == s->x->ndim &&
+                s->source->dtype == s->x->dtype && s->x->q == NULL;
+    for (int d = 0; fits && d < s->x->ndim; d++)
+        fits = s->source->shape[d] == (d == s->dim ? s->indices->count : s->x->shape[d]);
+    return fits;
+}
+
+tare_status tare__slices_read(op_call *call, slices_call *out, bool *is_known) {
+    bool accumulates;
+    *is_known = true;
+    if (strcmp(call->op->id, "index_copy") == 0) return read_copied(call, out);
+    *out = (slices_call){0};
+    out->indices = only_vector(call->param[1], &out->dim);
+    TARE_TRY(tare__call_need_tensor(call, 0, &out->x));
+    TARE_TRY(tare__call_need_tensor(call, 2, &out->source));
+    TARE_TRY(tare__call_bool(call, 3, false, &accumulates));
+    *is_known = out->indices != NULL && !accumulates && covers(out);
+    if (!*is_known) return TARE_OK;
+    out->count = out->indices->count;
+    out->size = out->x->shape[out->dim];
+    out->inner = tare__inner_count(out->x, out->dim);
+    out->outer = 1;
+    for (int d = 0; d < out->dim; d++) out->outer *= out->x->shape[d];
+    return TARE_OK;
 }
 
 // --- aten's index: a list of tensors, None for a whole dimension ---

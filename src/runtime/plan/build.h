@@ -17,6 +17,7 @@ typedef enum place_kind {
     PLACE_CONSTANT, // a module's tensor, or what was computed of them
     PLACE_INPUT,    // the caller's; data changes with every run
     PLACE_OUTPUT,   // handed out; made anew for every run
+    PLACE_STATE,    // the session's; stays from run to run
 } place_kind;
 
 /// A piece of memory that steps read and write. Views share their base's place.
@@ -51,6 +52,16 @@ typedef struct plan_output {
                               // another place or made of pieces
 } plan_output;
 
+/// A tensor of the model that a run writes over. What it becomes lies in its place already, or is
+/// copied there at the end.
+typedef struct plan_state {
+    const char *path;   // lent by the graph
+    tare_tensor *first; // among the plan's: what a run finds
+    tare_tensor *last;  // what it leaves; `first`: nothing else
+    size_t place;       // of `first`
+    size_t from;        // of `last`; the same: written in place
+} plan_state;
+
 /// What each sample leaves for the plan's tail (plan/batched_tail.h): a row of a place there.
 typedef struct plan_handover {
     size_t place, bytes; // of one sample
@@ -76,7 +87,9 @@ struct plan {
     size_t input_count;
     plan_output *outputs;
     size_t output_count, output_capacity;
-    call_names output_names;  // in `memory`; empty in the plan of a call
+    plan_state *states; // in `memory`
+    size_t state_count;
+    call_names output_names; // in `memory`; empty in the plan of a call
     plan_profile *profile;   // NULL: runs are not timed
     plan_replicas *replicas; // NULL: there are none
     plan *tail;              // its last steps, of all samples at once; NULL: there is none

@@ -159,7 +159,8 @@ static tare_status finish(choice *c, tare_error *err) {
 static tare_status make(const plan_setting *setting, const tare_model *model,
                         const tare_tensor *const *inputs, size_t count, choice *c,
                         tare_error *err) {
-    const bool chooses = is_batch(inputs, count);
+    // Samples that run in turn would find what the one before left.
+    const bool chooses = is_batch(inputs, count) && setting->state_count == 0;
     plan_setting of_choice = *setting;
     if (chooses) of_choice.tuner = NULL;
     TARE_TRY(tare__plan_create(&of_choice, inputs, count, &c->whole, err));

@@ -3,6 +3,7 @@
 #include "runtime/plan/emit.h"
 
 #include "runtime/plan/dispatch.h"
+#include "runtime/plan/states.h"
 
 static tare_status emit_view(plan_builder *b, const plan_record *r) {
     const size_t base = b->values[r->result].base;
@@ -12,6 +13,7 @@ static tare_status emit_view(plan_builder *b, const plan_record *r) {
         size_t place;
         if (b->values[v].base != base) continue;
         if (tare__plan_defer_view(b, r->result, v)) return TARE_OK;
+        if (tare__plan_view_repeated(b, r->result, v)) return TARE_OK;
         TARE_TRY(tare__plan_share(b, v, LAYOUT_PLAIN, &place));
         b->values[r->result].placement[LAYOUT_PLAIN].place = place;
         return TARE_OK;
@@ -84,7 +86,6 @@ static tare_status emit_outputs(plan_builder *b) {
         out->is_copied = place->kind != PLACE_ARENA || place->whole != NOTHING || place->has_parts;
         if (!out->is_copied) place->kind = PLACE_OUTPUT;
     }
-    keep_copied(p);
     tare__plan_forget_touched(b);
     return TARE_OK;
 }
@@ -92,5 +93,9 @@ static tare_status emit_outputs(plan_builder *b) {
 tare_status tare__plan_emit(plan_builder *b) {
     for (size_t i = 0; i < b->record_count; i++)
         if (b->records[i].group == i) TARE_TRY(emit_chain(b, b->records[i].head));
-    return emit_outputs(b);
+    TARE_TRY(emit_outputs(b));
+    TARE_TRY(tare__plan_emit_states(b));
+    keep_copied(b->plan); // behind the steps that these may have made
+    tare__plan_keep_states(b->plan);
+    return TARE_OK;
 }

@@ -14,7 +14,7 @@
 // --- making ---
 
 static bool moves(const plan_place *place) {
-    return place->kind == PLACE_INPUT || place->kind == PLACE_OUTPUT;
+    return place->kind == PLACE_INPUT || place->kind == PLACE_OUTPUT || place->kind == PLACE_STATE;
 }
 
 // Calls see their tensors where the places are, which is known in a run.

@@ -18,6 +18,8 @@ typedef struct plan_setting {
     kernel_context *kernels;
     struct float_layers *layers; // NULL: every layer is a call of its row
     struct tuner *tuner;         // runtime/tune/tuner.h; NULL: each layer's usual kernel
+    const char *const *states;   // paths of tensors that runs may write over (plan/states.h)
+    size_t state_count;
 } plan_setting;
 
 typedef struct plan plan;

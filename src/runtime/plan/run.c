@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/plan/profile.h"
+#include "runtime/plan/states.h"
 
 // Where a sample of a tensor lies that holds all of them.
 static void *sample_of(const tare_tensor *all, const tare_tensor *one, int64_t sample) {
@@ -55,9 +56,11 @@ static void hand_over(const plan *p, int64_t sample) {
 
 tare_status tare__plan_run_sample(plan *p, const tare_tensor *const *inputs,
                                   tare_tensor *const *outputs, int64_t sample, tare_error *err) {
+    TARE_TRY(tare__plan_take_states(p, err));
     move_in(p, inputs, outputs, sample);
     TARE_TRY(run_steps(p, err));
     copy_outputs(p, outputs, sample);
+    tare__plan_leave_states(p);
     hand_over(p, sample);
     return TARE_OK;
 }

@@ -8,6 +8,7 @@
 #include "ops/classes/module_call.h"
 #include "ops/op.h"
 #include "runtime/plan/emit.h"
+#include "runtime/plan/states.h"
 
 // --- values ---
 
@@ -157,12 +158,6 @@ static bool trains_by_argument(const op_call *call) {
 
 static tare_status refuse(const plan_builder *b, const char *node_name) {
     return tare__fail(b->err, TARE_UNSUPPORTED, "node '%s': cannot be planned", node_name);
-}
-
-// What torch does in place to a tensor of the model.
-static tare_status refuse_write(void *user, const node *n, tare_error *err) {
-    (void)err;
-    return refuse(user, n->name);
 }
 
 static tare_status check_plannable(const plan_builder *b, const op_call *call) {
@@ -439,7 +434,8 @@ static interpreter tracer(plan_builder *b) {
     it.remember = NULL;
     it.shapes_only = true;
     it.shaped = note_call;
-    it.writes = refuse_write;
+    it.writes = tare__plan_note_write;
+    it.stand_in = tare__plan_stand_in;
     it.user = b;
     return it;
 }
@@ -450,8 +446,10 @@ tare_status tare__plan_trace(plan_builder *b, const tare_tensor *const *inputs, 
     value result = tare__none();
     if (values == NULL) return tare__out_of_memory(b->err);
     TARE_TRY(make_inputs(b, inputs, count, values));
+    TARE_TRY(tare__plan_add_states(b));
     TARE_TRY(tare__interpret(&it, values, count, &b->plan->memory, &result, b->err));
     tare_status status = note_outputs(b, &result);
+    if (status == TARE_OK) status = tare__plan_use_states(b);
     if (status == TARE_OK)
         status = tare__output_names(it.root->graph, &result, &b->plan->memory,
                                     &b->plan->output_names, b->err);

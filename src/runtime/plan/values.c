@@ -5,6 +5,7 @@
 
 #include "ops/rules.h"
 #include "runtime/plan/dispatch.h"
+#include "runtime/plan/states.h"
 #include "runtime/steps/reorder.h"
 
 // --- places and steps ---
@@ -101,7 +102,9 @@ plan_layout tare__plan_layout(const plan_builder *b, size_t v) {
 static tare_status place_outside(plan_builder *b, size_t v) {
     plan_value *found = &b->values[v];
     plan *p = b->plan;
-    const place_kind kind = found->is_constant ? PLACE_CONSTANT : PLACE_INPUT;
+    const place_kind kind = found->is_constant ? PLACE_CONSTANT
+                            : found->is_state  ? PLACE_STATE
+                                               : PLACE_INPUT;
     size_t place;
     TARE_TRY(tare__plan_new_place(b, kind, tare__tensor_bytes(found->tensor), &place));
     p->places[place].data = found->tensor->data;
@@ -347,8 +350,9 @@ static size_t uses_of_place(const plan_builder *b, size_t place) {
 bool tare__plan_may_write_over(const plan_builder *b, size_t v, size_t input, plan_layout layout) {
     const size_t old = b->values[input].placement[layout].place;
     if (layout == LAYOUT_PLAIN && tare__plan_is_slice(b, v, layout)) return false; // it goes there
-    return b->plan->places[old].kind == PLACE_ARENA && b->plan->places[old].whole == NOTHING &&
-           uses_of_place(b, old) == 1 &&
+    const bool is_ours = b->plan->places[old].kind == PLACE_ARENA ||
+                         (layout == LAYOUT_PLAIN && tare__plan_is_next_state(b, v, input));
+    return is_ours && b->plan->places[old].whole == NOTHING && uses_of_place(b, old) == 1 &&
            tare__tensor_bytes(b->values[input].tensor) == tare__tensor_bytes(b->values[v].tensor);
 }
 
@@ -372,5 +376,13 @@ bool tare__plan_defer_view(plan_builder *b, size_t v, size_t of) {
         return false;
     b->values[v].source = (plan_source){.kind = SOURCE_VIEW, .value = source, .record = NOTHING};
     tare__plan_count_uses(b, source, (ptrdiff_t)b->values[v].uses_left);
+    return true;
+}
+
+bool tare__plan_view_repeated(plan_builder *b, size_t v, size_t of) {
+    if (tare__plan_has_place(b, of) || tare__plan_source(b, of, SOURCE_REPEATED) == NOTHING)
+        return false;
+    b->values[v].source = (plan_source){.kind = SOURCE_VIEW, .value = of, .record = NOTHING};
+    tare__plan_count_uses(b, of, (ptrdiff_t)b->values[v].uses_left);
     return true;
 }

@@ -28,6 +28,7 @@ typedef struct plan_source {
         SOURCE_NONE,
         SOURCE_VIEW,      // a view of what lies channels last alone
         SOURCE_SWAPPED,   // a transposition that swaps dimensions 1 and 2 of 4
+        SOURCE_REPEATED,  // matrices of keys or values, once for each of the queries' heads
         SOURCE_QUANTIZED, // floats of quantized values, for elementwise operators alone
     } kind;
     size_t value;
@@ -41,7 +42,7 @@ typedef struct plan_value {
     plan_source source;
     size_t uses_left; // by records not emitted yet, and by the result
     size_t consumer;  // the last record that reads it
-    bool is_constant, is_input;
+    bool is_constant, is_input, is_state;
 } plan_value;
 
 /// One call of the graph, in order.
@@ -160,6 +161,8 @@ void tare__plan_forget_touched(plan_builder *b);
 void tare__plan_count_uses(plan_builder *b, size_t value, ptrdiff_t more);
 /// A view of another value, until somebody wants it; false: it has to lie somewhere at once.
 bool tare__plan_defer_view(plan_builder *b, size_t view, size_t of);
+/// The same of matrices that are repeated when somebody wants them.
+bool tare__plan_view_repeated(plan_builder *b, size_t view, size_t of);
 /// A place that nobody reads or writes before the last step may be used by the last step, too.
 void tare__plan_keep_to_end(plan *p, size_t place);
 

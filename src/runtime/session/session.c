@@ -66,6 +66,8 @@ struct tare_session {
     plan *plans[MOST_PLANS]; // newest first
     int refusal_count;
     session_inputs inputs;
+    const char **states; // paths of the tensors of `own` that runs may write over
+    size_t state_count;
     tare_node_watcher watcher;
     void *watcher_user;
     // Of the outputs of the latest run: of its plan, or of the session's own; before the first run
@@ -228,6 +230,14 @@ static tare_status create(const tare_model *model, module *own, const tare_sessi
     return TARE_OK;
 }
 
+// Which tensors those are, as far as plans can write over them.
+static tare_status find_states(tare_session *s, tare_error *err) {
+    s->states = tare__alloc_zeroed(s->model->root->graph->node_count + 1, sizeof *s->states);
+    if (s->states == NULL) return tare__out_of_memory(err);
+    s->state_count = tare__run_written_tensors(s->model->root, s->states);
+    return TARE_OK;
+}
+
 // Tensors are shared with the model, and replaced where a run changes them.
 static tare_status copy_what_changes(const module *root, module **out, tare_error *err) {
     bool changes = false;
@@ -241,8 +251,14 @@ tare_status tare_session_create(const tare_model *model, const tare_session_opti
     if (model == NULL || out == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "a session needs a model");
     TARE_TRY(copy_what_changes(model->root, &own, err));
-    const tare_status status = create(model, own, options, out, err);
+    tare_session *made = NULL;
+    tare_status status = create(model, own, options, &made, err);
+    if (status == TARE_OK && own != NULL) status = find_states(made, err);
     tare__module_release(own);
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare_session_destroy(made);
     return status;
 }
 
@@ -262,6 +278,7 @@ void tare_session_destroy(tare_session *session) {
     tare__scratch_release(&session->call_block);
     tare__thread_pool_destroy(session->kernels.space.pool);
     tare__module_release(session->own);
+    tare__free(session->states);
     tare__arena_release(&session->name_memory);
     tare__free(session);
 }
@@ -288,6 +305,24 @@ static tare_status enter(const tare_session *session, tare_error *err) {
     return tare__hint(err, status,
                       "a session has one caller at a time: make a session for each thread, they "
                       "share the model and its packed weights");
+}
+
+// user: the session's modules.
+static tare_status restore(void *user, const char *path, module *m, tare_error *err) {
+    module *root = user, *own = *path != '\0' ? tare__module_find(root, path) : root;
+    for (size_t i = 0; own != NULL && i < m->tensor_count; i++)
+        TARE_TRY(tare__module_set_tensor(own, m->tensors[i].name, m->tensors[i].tensor,
+                                         m->tensors[i].is_parameter, err));
+    return TARE_OK;
+}
+
+tare_status tare_session_reset(tare_session *session, tare_error *err) {
+    TARE_TRY(enter(session, err));
+    const bool is_shared = session->own == NULL || session->own == session->model->root;
+    const tare_status status =
+        is_shared ? TARE_OK : tare__module_walk(session->model->root, restore, session->own, err);
+    tare__session_leave(session);
+    return status;
 }
 
 int tare_session_thread_count(const tare_session *session) {
@@ -413,8 +448,12 @@ static void keep_plan(tare_session *s, size_t from, plan *p) {
 
 static tare_status make_plan(tare_session *s, const tare_tensor *const *inputs, size_t count,
                              plan **out) {
-    const plan_setting setting = {
-        .it = &s->calls, .kernels = &s->kernels, .layers = s->layers, .tuner = s->tuner};
+    const plan_setting setting = {.it = &s->calls,
+                                  .kernels = &s->kernels,
+                                  .layers = s->layers,
+                                  .tuner = s->tuner,
+                                  .states = s->states,
+                                  .state_count = s->state_count};
     plan *p = NULL;
     tare_status status = tare__plan_make(&setting, s->model, inputs, count, &p, NULL);
     if (status == TARE_OK && s->is_profiled) status = tare__plan_start_profile(p, NULL);

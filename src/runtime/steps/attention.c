@@ -76,19 +76,46 @@ static tare_status attend(const plan_run_state *run, const attention_step *s, in
                                        tare__matrix_at(run, &s->y, i), NULL);
 }
 
+// One query: products of a row, which a library's calls would cost more than they take.
+static bool is_one_query(const attention_step *s) {
+    const attention_call *a = &s->call;
+    return a->queries == 1 && a->value_width <= PANEL_COLUMNS && a->value_width % PANEL_STEP == 0 &&
+           s->v.row_step == a->value_width;
+}
+
+static void attend_row(const plan_run_state *run, const attention_step *s, int64_t i,
+                       float *scores) {
+    static const float no_bias[PANEL_COLUMNS];
+    const attention_call *a = &s->call;
+    const row_functions *k = &run->kernels->rows->functions;
+    const attention_part part = tare__attention_part(a, i);
+    float mixed[PANEL_ROWS * PANEL_COLUMNS];
+    k->dots(tare__matrix_at(run, &s->q, i), tare__matrix_at(run, &s->k, part.k), (size_t)a->width,
+            (size_t)a->keys, (size_t)s->k.row_step, scores);
+    tare__attention_weigh(a, &part, false, k, scores);
+    k->panel(scores, 1, (size_t)a->keys, tare__matrix_at(run, &s->v, part.v),
+             (size_t)a->value_width, no_bias, mixed);
+    memcpy(tare__matrix_at(run, &s->y, i), mixed, (size_t)a->value_width * sizeof *mixed);
+}
+
 static void attend_task(void *user, size_t part, size_t worker) {
     attention_run *r = user;
     const attention_call *a = &r->s.call;
     float *scores = tare__place_data(r->run, r->s.scores);
     scores += (int64_t)worker * a->queries * a->keys;
-    if (attend(r->run, &r->s, (int64_t)part, scores) != TARE_OK) r->failed = true;
+    if (is_one_query(&r->s))
+        attend_row(r->run, &r->s, (int64_t)part, scores);
+    else if (attend(r->run, &r->s, (int64_t)part, scores) != TARE_OK)
+        r->failed = true;
 }
 
 static tare_status run_attention(const plan_run_state *run, void *state) {
     const attention_step *s = state;
     attention_run r;
     begin_run(&r, run, s);
-    const int64_t work = s->count * s->call.queries * s->call.keys;
+    // Each score of one query takes the time of many elements.
+    const int64_t weight = is_one_query(s) ? 8 : 1;
+    const int64_t work = s->count * s->call.queries * s->call.keys * weight;
     tare__thread_pool_run(tare__threads_for(run, work), (size_t)s->count, attend_task, &r);
     return r.failed ? tare__out_of_memory(run->err) : TARE_OK;
 }
@@ -96,11 +123,12 @@ static tare_status run_attention(const plan_run_state *run, void *state) {
 static void describe_step(const plan *p, const void *state, step_note *out) {
     const attention_step *s = state;
     const attention_call *a = &s->call;
-    (void)p;
-    out->kernel = "sgemm";
+    out->kernel = is_one_query(s) ? p->setting.kernels->rows->name : "sgemm";
     out->macs = s->count * a->queries * a->keys * (a->width + a->value_width);
-    out->bits_may_differ = true;
-    tare__step_say(out, "float: oneDNN's products; bits may differ between machines");
+    out->bits_may_differ = !is_one_query(s);
+    tare__step_say(out, is_one_query(s)
+                            ? "float: one query"
+                            : "float: oneDNN's products; bits may differ between machines");
 }
 
 // --- of quantized values ---
@@ -193,12 +221,44 @@ static tare_status take_scratch(plan_builder *b, attention_step *s, size_t bytes
     return tare__plan_new_scratch(b, bytes, &s->scores);
 }
 
+// The matrices, once each, of keys or values that the graph repeats for heads of queries; NOTHING:
+// it does not. *times: how often.
+static size_t repeated(const plan_builder *b, const tare_tensor *t, int64_t *times) {
+    const size_t view = tare__plan_source(b, tare__plan_find_value(b, t), SOURCE_VIEW);
+    const size_t v = view != NOTHING ? tare__plan_source(b, view, SOURCE_REPEATED) : NOTHING;
+    if (v != NOTHING) *times = t->count / b->values[v].tensor->count;
+    return v;
+}
+
+// Each matrix serves as many heads in a row: what the call's enable_gqa says, too.
+static void share_heads(attention_call *a, int64_t times) {
+    a->group = times;
+    for (int d = 0; d + 1 < a->batch_ndim; d++) {
+        a->k_stride[d] /= times;
+        a->v_stride[d] /= times;
+    }
+}
+
+static tare_status read_keys(plan_builder *b, attention_step *s) {
+    int64_t times = 1, also = 1;
+    const size_t k = repeated(b, s->call.k, &times), v = repeated(b, s->call.v, &also);
+    const attention_call *a = &s->call;
+    if (k == NOTHING || v == NOTHING || times != also || a->group != 1 || a->batch_ndim < 1) {
+        TARE_TRY(tare__plan_read_matrices(b, a->k, &s->k));
+        return tare__plan_read_matrices(b, a->v, &s->v);
+    }
+    share_heads(&s->call, times);
+    s->k = tare__plan_describe_matrices(b->values[k].tensor, false);
+    s->v = tare__plan_describe_matrices(b->values[v].tensor, false);
+    TARE_TRY(tare__plan_read(b, k, LAYOUT_PLAIN, &s->k.place));
+    return tare__plan_read(b, v, LAYOUT_PLAIN, &s->v.place);
+}
+
 static tare_status place(plan_builder *b, const attention_epilogue *epilogue, attention_step *s,
                          size_t bytes) {
     const attention_call *a = &s->call;
     TARE_TRY(tare__plan_read_matrices(b, a->q, &s->q));
-    TARE_TRY(tare__plan_read_matrices(b, a->k, &s->k));
-    TARE_TRY(tare__plan_read_matrices(b, a->v, &s->v));
+    TARE_TRY(read_keys(b, s));
     if (a->mask != NULL)
         TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, a->mask), LAYOUT_PLAIN, &s->mask));
     TARE_TRY(take_scratch(b, s, bytes));

@@ -238,8 +238,25 @@ static tare_status copy_to(plan_builder *b, const plan_record *r, size_t part, c
     return add_copy(b, r, &g, v);
 }
 
-// Products read and write transposed heads in place.
+// [..][heads][1][rows][columns] becomes [..][heads][n][rows][columns], and heads and n one
+// dimension.
+static bool repeats_heads(const plan_builder *b, const plan_record *r) {
+    if (!tare__record_is(r, TARE_OP_EXPAND) || r->result == NOTHING) return false;
+    const tare_tensor *x = b->values[r->inputs[0]].tensor, *y = b->values[r->result].tensor;
+    const size_t view = only_view(b, r->result);
+    const int ndim = y->ndim;
+    if (view == NOTHING || ndim < 4 || x->ndim != ndim || x->shape[ndim - 3] != 1 ||
+        y->dtype != TARE_FLOAT32)
+        return false;
+    const tare_tensor *merged = b->values[view].tensor;
+    return merged->ndim == ndim - 1 && merged->shape[ndim - 2] == y->shape[ndim - 1] &&
+           merged->shape[ndim - 3] == y->shape[ndim - 2] && x->count > 0 &&
+           y->count / x->count == y->shape[ndim - 3];
+}
+
+// Products read and write transposed heads in place, and repeated ones where they are once.
 static int defer(const plan_builder *b, const plan_record *r) {
+    if (repeats_heads(b, r)) return SOURCE_REPEATED;
     const bool swaps = tare__plan_swaps_heads(b, r) &&
                        tare__plan_source(b, r->inputs[0], SOURCE_SWAPPED) == NOTHING;
     return swaps ? SOURCE_SWAPPED : SOURCE_NONE;

@@ -53,6 +53,10 @@ static void sum(const row_kernels *k, const float *x, size_t count, float *y) {
 static void raise_to(const row_kernels *k, const float *x, size_t count, float *y) {
     k->functions.max_into(x, count, y);
 }
+// Of two halves, which may overlap by one.
+static void dots(const row_kernels *k, const float *x, size_t count, float *y) {
+    k->functions.dots(x, x, (count + 1) / 2, count > 1 ? 2 : 1, count / 2, y);
+}
 static void softmax(const row_kernels *k, const float *x, size_t count, float *y) {
     float top, sum;
     k->functions.greatest(x, count, &top);
@@ -120,6 +124,7 @@ static void every_level_gives_the_same_bits(void **state) {
     check_levels(add, 3);
     check_levels(sum, 3);
     check_levels(raise_to, 3);
+    check_levels(dots, 3);
     check_levels(softmax, 2);
     check_levels(softmax, 60); // most elements end below the smallest float
     check_levels(softmax_in_place, 9);

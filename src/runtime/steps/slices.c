@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slices that are written into a tensor at places that an index names, as a decoder writes the keys
+// and values of a token into its cache: in place where nobody needs the tensor as it was.
+#include <string.h>
+
+#include "ops/layer_call.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
+
+typedef struct slices_step {
+    op_call call; // for messages
+    slices_call slices;
+    size_t x, indices, source, y; // places
+    bool is_same;                 // y lies where x does
+} slices_step;
+
+static tare_status run_slices(const plan_run_state *run, void *state) {
+    const slices_step *s = state;
+    op_call call = s->call;
+    slices_call slices = s->slices;
+    tare_tensor indices = *s->slices.indices, source = *s->slices.source;
+    void *y = tare__place_data(run, s->y);
+    call.err = run->err;
+    indices.data = tare__place_data(run, s->indices);
+    source.data = tare__place_data(run, s->source);
+    slices.indices = &indices;
+    slices.source = &source;
+    if (!s->is_same) memcpy(y, tare__place_data(run, s->x), tare__tensor_bytes(s->slices.x));
+    return tare__slices_put(&call, &slices, y);
+}
+
+static void describe(const plan *p, const void *state, step_note *out) {
+    const slices_step *s = state;
+    (void)p;
+    tare__step_say(out, "%s",
+                   s->is_same ? "in place" : "behind a copy: others need what was there");
+}
+
+static bool heads(const plan_builder *b, const plan_record *r) {
+    static const op_id ids[] = {TARE_OP_INDEX_COPY, TARE_OP_INDEX_PUT, TARE_OP_NONE};
+    (void)b;
+    return tare__record_is_one_of(r, ids) && r->result != NOTHING;
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    op_call call = r->call;
+    slices_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    bool is_known = false;
+    if (s == NULL) return tare__out_of_memory(b->err);
+    call.err = b->err;
+    TARE_TRY(tare__slices_read(&call, &s->slices, &is_known));
+    if (!is_known || s->slices.x->count == 0) return tare__plan_decline_operator(b);
+    const size_t x = tare__plan_find_value(b, s->slices.x);
+    const size_t indices = tare__plan_find_value(b, s->slices.indices);
+    const size_t source = tare__plan_find_value(b, s->slices.source);
+    if (x == NOTHING || indices == NOTHING || source == NOTHING)
+        return tare__plan_decline_operator(b);
+    s->call = r->call;
+    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
+    TARE_TRY(tare__plan_read(b, indices, LAYOUT_PLAIN, &s->indices));
+    TARE_TRY(tare__plan_read(b, source, LAYOUT_PLAIN, &s->source));
+    TARE_TRY(tare__plan_write_over(b, r->result, x, LAYOUT_PLAIN, &s->y, &s->is_same));
+    *done = true;
+    return tare__plan_add_step(b, &tare__slices_step, s, r->node);
+}
+
+const step_class tare__slices_step = {
+    .name = "slices",
+    .heads = heads,
+    .plan = plan_chain,
+    .run = run_slices,
+    .describe = describe,
+    .replicate = tare__step_share,
+};
