@@ -74,28 +74,35 @@ static void CLI_PRINTF(4, 5)
     json_out_close(json, '}');
 }
 
+static void add_option(char *line, const char *name, const char *value) {
+    const size_t length = strlen(line);
+    if (value != NULL)
+        (void)snprintf(line + length, COMMAND_SIZE - length, " --%s %s", name, value);
+}
+
 // A command that goes on from the float model, with the options that QUANTIZED was made with where
 // they are known.
 static const char *flow_command(const report_job *j, const char *verb, const char *more,
-                                char out[COMMAND_SIZE]) {
+                                char line[COMMAND_SIZE]) {
     const quantize_options *o = &j->options->quantize;
-    const char *flow = o->quantizer != NULL ? "--quantizer" : "--backend";
-    const char *name = o->quantizer != NULL ? o->quantizer
-                       : o->backend != NULL ? o->backend
-                                            : "NAME";
-    (void)snprintf(out, COMMAND_SIZE, "tare %s %s %s %s --calibrate %s%s%s -o OUT.safetensors",
-                   verb, j->float_path, flow, name, o->calibrate != NULL ? o->calibrate : "DATA",
-                   more[0] != '\0' ? " " : "", more);
-    return out;
+    (void)snprintf(line, COMMAND_SIZE, "tare %s %s", verb, j->float_path);
+    add_option(line, "quantizer", o->quantizer);
+    add_option(line, "quantizer-config", o->quantizer_config);
+    add_option(line, "backend", o->quantizer == NULL && o->backend == NULL ? "NAME" : o->backend);
+    add_option(line, "qconfig", o->qconfig);
+    add_option(line, "calibrate", o->calibrate != NULL ? o->calibrate : "DATA");
+    const size_t length = strlen(line);
+    (void)snprintf(line + length, COMMAND_SIZE - length, "%s -o OUT.safetensors", more);
+    return line;
 }
 
 static void advise_findings(const report_job *j, json_out *json) {
     tare_finding f;
     for (size_t i = 0; i < MOST_FINDINGS && tare_analysis_get_finding(j->analysis, i, &f); i++) {
         char line[COMMAND_SIZE], steps[128];
-        (void)snprintf(steps, sizeof steps, "--steps %s", f.step);
+        (void)snprintf(steps, sizeof steps, " --steps %s", f.step);
         advise(json, "accuracy", f.step[0] != '\0' ? flow_command(j, "improve", steps, line) : NULL,
-               "%s: %s. %s.", f.layer, f.cause, f.remedy);
+               "%s: %s. Remedy: %s.", f.layer, f.cause, f.remedy);
     }
 }
 
@@ -142,12 +149,12 @@ static void advise_speed(const report_job *j, json_out *json) {
     if (!j->was_timed) return;
     const double times = bench_speed_ratio(&j->bench), lost = lost_share(&j->bench);
     if (times < 1)
-        advise(json, "speed", flow_command(j, "quantize", "--never-slower", line),
+        advise(json, "speed", flow_command(j, "quantize", " --never-slower", line),
                "A run takes %.2f times as long as in floats. --never-slower leaves layers float "
                "that are faster so.",
                1 / times);
     else if (lost >= LOST_SHARE)
-        advise(json, "speed", flow_command(j, "quantize", "--never-slower", line),
+        advise(json, "speed", flow_command(j, "quantize", " --never-slower", line),
                "Steps that are slower than in floats cost %.0f %% of a run. --never-slower leaves "
                "layers float that are faster so.",
                100 * lost);

@@ -30,6 +30,14 @@ static void *copy_items(const void *items, size_t count, size_t size) {
     return copy;
 }
 
+// Inputs stand before their readers.
+static bool is_constant(const graph_drawing *g, const tare_island_node *node) {
+    if (strcmp(node->subject, "get_attr") == 0) return true;
+    for (size_t i = 0; i < node->input_count; i++)
+        if (!g->nodes[node->inputs[i]].is_constant) return false;
+    return node->input_count > 0;
+}
+
 static tare_status keep_node(void *user, size_t index, const tare_island_node *node,
                              tare_error *err) {
     graph_drawing *g = user;
@@ -44,12 +52,12 @@ static tare_status keep_node(void *user, size_t index, const tare_island_node *n
                       .island = node->island,
                       .operators = copy_items(node->operators, operators, sizeof *n->operators),
                       .inputs = copy_items(node->inputs, inputs, sizeof *n->inputs),
-                      .is_shown = strcmp(node->subject, "get_attr") != 0};
+                      .is_constant = is_constant(g, node)};
     if ((operators > 0 && n->operators == NULL) || (inputs > 0 && n->inputs == NULL))
         return TARE_OUT_OF_MEMORY;
     n->operator_count = operators;
     n->input_count = inputs;
-    g->shown_count += n->is_shown;
+    g->shown_count += !n->is_constant;
     return TARE_OK;
 }
 
@@ -72,6 +80,7 @@ static void write_node(const graph_node *n, json_out *json) {
     for (size_t i = 0; i < n->operator_count; i++) json_out_string(json, NULL, n->operators[i]);
     json_out_close(json, ']');
     if (n->island != SIZE_MAX) json_out_integer(json, "island", n->island);
+    if (n->is_constant) json_out_bool(json, "constant", true);
     json_out_open(json, "inputs", '[');
     for (size_t i = 0; i < n->input_count; i++) json_out_integer(json, NULL, n->inputs[i]);
     json_out_close(json, ']');

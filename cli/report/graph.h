@@ -13,7 +13,8 @@ typedef struct graph_node {
     const char **operators; // of the float model
     size_t operator_count;
     size_t *inputs, input_count;
-    bool is_shown; // in the drawing: no attribute, such as a scale
+    bool is_boxed;    // the first node of an island that is drawn as a box
+    bool is_constant; // an attribute, such as a scale, or made of such alone: not in the drawing
 } graph_node;
 
 typedef struct graph_drawing {
@@ -23,6 +24,6 @@ typedef struct graph_drawing {
 
 /// "layout": by graphviz, where it is installed and the graph is not too large; else nothing, and
 /// the page makes its own.
-tare_status write_layout(const graph_drawing *g, json_out *json, tare_error *err);
+tare_status write_layout(graph_drawing *g, json_out *json, tare_error *err);
 
 #endif

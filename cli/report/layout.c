@@ -20,17 +20,31 @@ enum { MOST_NODES = 1500, CPU_SECONDS = 20, MOST_POINTS = 1024, PATH_SIZE = 1024
 
 // --- what dot is given ---
 
+// Islands get a box where no other island is computed in between: else a box would pull apart what
+// is computed one after the other.
+static void find_boxes(graph_drawing *g) {
+    size_t open = SIZE_MAX;
+    for (size_t i = 0; i < g->count; i++) {
+        const size_t island = g->nodes[i].island;
+        if (island == SIZE_MAX || island == open) continue;
+        // The first node of an island opens it; a later one comes back to it.
+        g->nodes[island].is_boxed = island == i;
+        open = island;
+    }
+}
+
 static void write_cluster(const graph_drawing *g, size_t first, FILE *stream) {
     (void)fprintf(stream, "subgraph cluster_%zu {", first);
     for (size_t i = first; i < g->count; i++)
-        if (g->nodes[i].island == first) (void)fprintf(stream, " n%zu;", i);
+        if (g->nodes[i].island == first && !g->nodes[i].is_constant)
+            (void)fprintf(stream, " n%zu;", i);
     (void)fputs(" }\n", stream);
 }
 
 static void write_edges(const graph_drawing *g, size_t to, FILE *stream) {
     const graph_node *n = &g->nodes[to];
-    for (size_t i = 0; n->is_shown && i < n->input_count; i++)
-        if (g->nodes[n->inputs[i]].is_shown)
+    for (size_t i = 0; !n->is_constant && i < n->input_count; i++)
+        if (!g->nodes[n->inputs[i]].is_constant)
             (void)fprintf(stream, "n%zu -> n%zu;\n", n->inputs[i], to);
 }
 
@@ -40,9 +54,9 @@ static void write_dot(const graph_drawing *g, FILE *stream) {
                 ", label=\"\"]; edge [arrowhead=none];\n",
                 stream);
     for (size_t i = 0; i < g->count; i++)
-        if (g->nodes[i].is_shown) (void)fprintf(stream, "n%zu;\n", i);
+        if (!g->nodes[i].is_constant) (void)fprintf(stream, "n%zu;\n", i);
     for (size_t i = 0; i < g->count; i++)
-        if (g->nodes[i].island == i) write_cluster(g, i, stream);
+        if (g->nodes[i].is_boxed) write_cluster(g, i, stream);
     for (size_t i = 0; i < g->count; i++) write_edges(g, i, stream);
     (void)fputs("}\n", stream);
 }
@@ -129,6 +143,13 @@ static bool read_lines(const answer *a, const char *key, const char *word,
     return is_good;
 }
 
+static void write_boxes(const graph_drawing *g, json_out *json) {
+    json_out_open(json, "islands", '[');
+    for (size_t i = 0; i < g->count; i++)
+        if (g->nodes[i].is_boxed) json_out_integer(json, NULL, i);
+    json_out_close(json, ']');
+}
+
 static bool read_all(const answer *a) {
     return read_lines(a, "nodes", "node ", read_node) && read_lines(a, "edges", "edge ", read_edge);
 }
@@ -165,15 +186,17 @@ static tare_status ask_dot(const graph_drawing *g, page *out, tare_error *err) {
     return status;
 }
 
-tare_status write_layout(const graph_drawing *g, json_out *json, tare_error *err) {
+tare_status write_layout(graph_drawing *g, json_out *json, tare_error *err) {
     page text = {.stream = NULL};
     if (g->shown_count > MOST_NODES) return TARE_OK;
+    find_boxes(g);
     tare_status status = ask_dot(g, &text, err);
     answer a = {.g = g, .text = text.chars};
     if (status == TARE_OK && a.text != NULL && read_head(&a) && read_all(&a)) {
         json_out_open(json, "layout", '{');
         a.json = json;
         (void)read_all(&a);
+        write_boxes(g, json);
         json_out_close(json, '}');
     }
     page_release(&text);

@@ -18,14 +18,17 @@ static void put_html(const char *text, FILE *stream) {
     }
 }
 
-// Within JSON "<" stands in strings alone. Escaped, no name can end the element that holds it.
+// Within JSON "<" stands in strings alone. Escaped, no name can end the element that holds it. Ends
+// of lines stand between values alone: they and the indentation behind them are left out.
 static void put_json(const char *json, FILE *stream) {
     for (;;) {
-        const size_t length = strcspn(json, "<");
+        const size_t length = strcspn(json, "<\n");
         (void)fwrite(json, 1, length, stream);
-        if (json[length] == '\0') return;
-        (void)fputs("\\u003c", stream);
-        json += length + 1;
+        json += length;
+        if (*json == '\0') return;
+        if (*json == '<') (void)fputs("\\u003c", stream);
+        json++;
+        if (json[-1] == '\n') json += strspn(json, " ");
     }
 }
 

@@ -21,10 +21,13 @@ lacks '\{\{|\}\}[A-Z]'
 lacks '(src|href)="?(https?:)?//'
 [ "$(grep -oE 'https?://[^"'"' ]*" "$work/page.html" | grep -v '^http://www.w3.org/2000/svg' | wc -l)" -eq 0 ] || fail 'the page names an address'
 
-# --json prints what the page holds; the date and the times alone differ.
+# --json prints what the page holds, with line breaks and without escapes; the date alone differs.
+# held: what is left of standard input without these.
+held() { sed 's/"date": "[^"]*"//; s/</\\u003c/g' | tr -d ' \n'; }
 report "$work/int8" --no-bench --backend x86 --calibrate data/digits/train.npz --limit 32 --json
-sed 's/</\\u003c/g' "$work/stdout" | grep -v '"date":' | sed '/^$/d' >"$work/data"
-sed -n '/id="data">/,/<\/script>/p' "$work/page.html" | sed 's/.*id="data">//; s/<\/script>.*//' | grep -v '"date":' | sed '/^$/d' >"$work/held"
+held <"$work/stdout" >"$work/data"
+sed -n 's/.*id="data">\(.*\)<\/script>$/\1/p' "$work/page.html" | held >"$work/held"
+[ -s "$work/held" ] || fail 'the page holds no data'
 cmp "$work/data" "$work/held" || fail 'the page and --json differ'
 
 # Of the lowered model alone: no layers one by one, but all else; the hint says what is missing.

@@ -134,7 +134,9 @@ class Page:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=is_phone)
 
     def media(self, theme="light", medium=""):
-        self.call("Emulation.setEmulatedMedia", media=medium, features=[{"name": "prefers-color-scheme", "value": theme}])
+        """Without motion, so that nothing moves while a test looks at it."""
+        features = [{"name": "prefers-color-scheme", "value": theme}, {"name": "prefers-reduced-motion", "value": "reduce"}]
+        self.call("Emulation.setEmulatedMedia", media=medium, features=features)
 
     def key(self, key, text="", modifiers=0):
         code = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowUp": 38, "ArrowDown": 40, "ArrowLeft": 37, "ArrowRight": 39}.get(key, 0)
@@ -164,8 +166,10 @@ class Page:
         data = self.call("Page.captureScreenshot", format="png", **clip)["data"]
         pathlib.Path(path).write_bytes(base64.b64decode(data))
 
-    def pdf(self, path):
-        pathlib.Path(path).write_bytes(base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"]))
+    def print_size(self):
+        """Bytes of the page as PDF, without those of the encoding."""
+        data = base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
+        return len(data) if data.startswith(b"%PDF") else 0
 
 
 class Browser:

@@ -33,7 +33,7 @@ const accuracy = (() => {
       el('p', {class: 'lead'}, 'Signal to noise in dB, more is better. Alone: what is left of the model\u2019s outputs if this layer alone is quantized. ' +
         'Hover a head for what it says.'),
       findings(),
-      table.make({name: 'layers', rows: facts.layers, columns, sort: [isMeasured ? 2 : 4, 1]}).element,
+      table.make({name: 'layers', rows: facts.layers, columns, sort: [isMeasured ? 2 : 4, 1], also: (r) => `${r.operator} ${r.remedy}`}).element,
     ];
   }
 
@@ -66,8 +66,8 @@ const accuracy = (() => {
     const title = t.weight ? `Weight of ${t.layer}` : t.value ? `${t.value}, read by ${t.layer}` : `An input, read by ${t.layer}`;
     const cut = t.elements > 0 ? t.saturated / t.elements : 0;
     return el('div', {class: 'card', 'data-tensor': t.node}, el('h3', null, name(title, facts.findLayer(t.layer))),
-      el('p', null, [format.isNumber(t.sqnr_db) && `${format.db(t.sqnr_db)} by rounding`, format.isNumber(t.scale) && `scale ${format.number(t.scale)}, zero point ${t.zero_point}`,
-        t.saturated > 0 && `${format.percent(cut, 3)} beyond the range`, t.masked > 0 && `${format.count(t.masked)} infinite`].filter(Boolean).join('; ')),
+      el('p', null, [format.isNumber(t.sqnr_db) && `${format.db(t.sqnr_db)} by rounding`, format.isNumber(t.scale) ? `scale ${format.number(t.scale)}, zero point ${t.zero_point}` : t.weight && 'a scale for each channel',
+        t.saturated > 0 && `${format.percent(cut, cut < 0.01 ? 3 : 1)} beyond the range`, t.masked > 0 && `${format.count(t.masked)} infinite`].filter(Boolean).join('; ')),
       charts.histogram(t), el('p', null, `seen ${format.number(t.seen_low)} to ${format.number(t.seen_high)}`));
   }
 

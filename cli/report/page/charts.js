@@ -38,6 +38,15 @@ const charts = (() => {
     return svg('path', {class: 'channel', d: path}, svg('title', null, `ranges of ${format.plural(all.length, 'channel')}, the greatest below`));
   }
 
+  // Beside a narrow range its ends stand outside, within a wide one inside.
+  function boundNames(t, x, width, y) {
+    const ROOM = 56;
+    const isNarrow = x(t.high) - x(t.low) < 2 * ROOM;
+    const name = (at, isEnd, value) => svg('text', {x: at, y, 'text-anchor': isEnd ? 'end' : 'start'}, format.number(value));
+    const isLeft = isNarrow && x(t.low) > ROOM, isRight = isNarrow && x(t.high) < width - ROOM;
+    return [name(x(t.low) - (isLeft ? 3 : 0), isLeft, t.low), name(x(t.high) + (isRight ? 3 : 0), !isRight, t.high)];
+  }
+
   function histogram(t) {
     const W = 300, TOP = 8, H = 80, hasChannels = t.channel_low.length > 1, BAND = hasChannels ? 36 : 0, HEIGHT = TOP + H + BAND + 22;
     const {low, high} = extent(t);
@@ -52,8 +61,7 @@ const charts = (() => {
       bins(t, x, TOP, H), svg('path', {class: 'axis', d: `M4 ${TOP + H}H${W - 4}`}),
       hasChannels && channels(t, x, TOP + H + 4, BAND - 4),
       isRanged && [t.low, t.high].map((v) => svg('path', {class: 'bound', d: `M${x(v)} 2V${bottom}`})),
-      isRanged ? [svg('text', {x: Math.max(2, Math.min(x(t.low), W - 60)), y: HEIGHT - 5}, format.number(t.low)),
-        svg('text', {x: Math.min(W - 2, Math.max(x(t.high), 60)), y: HEIGHT - 5, 'text-anchor': 'end'}, format.number(t.high))]
+      isRanged ? boundNames(t, x, W, HEIGHT - 5)
         : [svg('text', {x: 4, y: HEIGHT - 5}, format.number(t.histogram_low)),
           svg('text', {x: W - 4, y: HEIGHT - 5, 'text-anchor': 'end'}, format.number(t.histogram_high))]);
   }
@@ -142,7 +150,7 @@ const charts = (() => {
         svg('title', null, `${format.bytes(p.bytes)} at ${format.count(p.offset)}, from ${nameOf(p.first_step)} to ${nameOf(p.last_step)}`))),
       svg('path', {class: 'live', d: curve}),
       Array.from({length: Math.ceil(steps / every)}, (_, i) => i * every).map((step) =>
-        svg('text', {x: x(step) + 2, y: H - BOTTOM + 16}, format.shorten(nameOf(step), 12))),
+        svg('text', {x: Math.min(x(step) + 2, W - 84), y: H - BOTTOM + 16}, format.shorten(nameOf(step), 12))),
       svg('text', {x: LEFT, y: H - 4}, `steps of a run in ${kind}`)));
   }
 

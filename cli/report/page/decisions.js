@@ -17,7 +17,7 @@ const decisions = (() => {
     const keep = (row) => Object.entries(wanted).every(([key, value]) => value === '' || row[key] === value);
     let made = null;
     const filters = keys.map(([key, label]) => select(label, unique(rows, key), (value) => { wanted[key] = value; made.redraw(keep); }));
-    made = table.make({name, rows, columns, filters, keep});
+    made = table.make({name, rows, columns, filters, keep, also: (row) => row.subject});
     return made.element;
   }
 

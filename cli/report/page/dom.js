@@ -45,7 +45,7 @@ const dom = (() => {
   // Terms and descriptions; pairs without a value are left out.
   function facts(pairs) {
     return pairs
-      .filter(([, value]) => value !== null && value !== undefined && value !== '')
+      .filter(([, value]) => value !== null && value !== undefined && value !== false && value !== '')
       .map(([term, value]) => [el('dt', null, term), el('dd', null, value)]);
   }
 

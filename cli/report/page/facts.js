@@ -29,8 +29,8 @@ const facts = (() => {
   const byOperator = new Map(); // of the float model
   const nodes = data.graph.nodes.map((node, index) => {
     const one = {...node, index, users: [], error: errors.get(node.name) || null, step: (steps.get(node.name) || [null])[0]};
-    one.layers = node.operators.flatMap((name) => layersByOperator.get(name) || []);
-    one.isShown = node.operator !== 'get_attr';
+    one.layers = (node.operators.length > 0 ? node.operators : [node.name]).flatMap((name) => layersByOperator.get(name) || []);
+    one.isShown = !node.constant; // nor what is made of constants alone
     byName.set(node.name, one);
     for (const name of node.operators) byOperator.set(name, one);
     return one;

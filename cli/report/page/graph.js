@@ -32,7 +32,7 @@ const graph = (() => {
       svg('title', null, `${node.name} (${node.operator})`),
       svg('rect', {class: `box fill-${level(node)}`, width: WIDTH, height: HEIGHT, rx: 6}),
       svg('path', {class: `k-${node.kind}`, d: `M6 0h2v${HEIGHT}h-2a6 6 0 0 1-6-6v-${HEIGHT - 12}a6 6 0 0 1 6-6z`}),
-      svg('text', {x: 15, y: 19}, format.shorten(node.name, 22)),
+      svg('text', {x: 15, y: 19}, format.shorten(node.name, 19)),
       svg('text', {class: 'small', x: 15, y: 35}, format.shorten(format.operator(node.operator), format.isNumber(value) ? 15 : 24)),
       format.isNumber(value) && svg('text', {class: 'value', x: WIDTH - 8, y: 35}, scale.text(value)));
   }
@@ -199,8 +199,11 @@ const graph = (() => {
     host.append(el('p', {class: 'hint'}, 'drag to move, ctrl + wheel to zoom'));
     drawTools();
     drawLegend();
-    chosen = worstNode();
+    const worst = (facts.data.analyze ? facts.data.analyze.findings : []).map((finding) => facts.findLayer(finding.layer));
+    chosen = worst.find((node) => node && node.operators.length > 0) || worstNode();
     show(chosen);
+    near = new Set(chosen ? [chosen] : []);
+    if (drawing.nodes.length > 0) view.begin(chosen);
     // On paper there is no zooming: the whole graph where it can be read.
     addEventListener('beforeprint', () => { view.fit(); view.paint(); });
   }

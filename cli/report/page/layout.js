@@ -1,6 +1,7 @@
 // Where nodes of the graph lie: where graphviz put them, else by layers of our own.
 const layout = (() => {
   const WIDTH = 166, HEIGHT = 45, GAP_X = 22, GAP_Y = 36; // as cli/report/layout.c asks graphviz
+  const LARGE = 4000; // nodes, from which on one round of ordering must do
 
   // A node lies one layer below the lowest node that it reads.
   function rank(nodes) {
@@ -49,7 +50,7 @@ const layout = (() => {
     const {ranks, layers} = rank(nodes);
     const place = new Map();
     for (const layer of layers) layer.forEach((node, i) => place.set(node.index, i * (WIDTH + GAP_X)));
-    for (let round = 0; round < 3; round++) {
+    for (let round = 0; round < (nodes.length > LARGE ? 1 : 3); round++) {
       sweep(layers, place, (node) => node.inputs);
       sweep([...layers].reverse(), place, (node) => node.users);
     }
@@ -88,10 +89,11 @@ const layout = (() => {
   }
 
   // Boxes around islands, where graphviz kept them apart.
-  function islandsOf(nodes) {
+  function islandsOf(nodes, given) {
     const boxes = new Map();
+    const boxed = new Set(given.islands);
     for (const node of nodes) {
-      if (node.island === undefined) continue;
+      if (!boxed.has(node.island)) continue;
       const box = boxes.get(node.island) || {kind: node.kind, x0: Infinity, y0: Infinity, x1: -Infinity, y1: -Infinity};
       boxes.set(node.island, {
         kind: node.kind,
@@ -109,7 +111,7 @@ const layout = (() => {
     const edges = edgesOf(nodes, isGiven ? given : null, all);
     const width = nodes.reduce((most, n) => Math.max(most, n.x), 0) + WIDTH / 2;
     const height = nodes.reduce((most, n) => Math.max(most, n.y), 0) + HEIGHT / 2;
-    return {nodes, edges, islands: isGiven ? islandsOf(nodes) : [], width, height, by: isGiven ? 'graphviz' : 'layers'};
+    return {nodes, edges, islands: isGiven ? islandsOf(nodes, given) : [], width, height, by: isGiven ? 'graphviz' : 'layers'};
   }
 
   return {make, WIDTH, HEIGHT};

@@ -10,7 +10,7 @@ const summary = (() => {
     return el('div', {class: 'bars'}, pairs.map(([name, value, text], i) => {
       const bar = el('i', {class: i === 0 ? 'float' : null});
       bar.style.width = `${most > 0 ? 100 * value / most : 0}%`;
-      return [el('span', null, name), bar, el('span', null, text)];
+      return el('div', {class: 'pair'}, el('span', null, name), bar, el('span', null, text));
     }));
   }
 

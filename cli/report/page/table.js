@@ -11,7 +11,7 @@ const table = (() => {
     return direction * order;
   }
 
-  const textOf = (columns, row) => columns.map((c) => c.value(row)).filter((x) => typeof x === 'string').join('\n').toLowerCase();
+  const textOf = (columns, row, also) => [...columns.map((c) => c.value(row)), also(row)].filter((x) => typeof x === 'string').join('\n').toLowerCase();
 
   function cellOf(column, row) {
     const content = column.cell ? column.cell(row) : column.value(row);
@@ -19,11 +19,11 @@ const table = (() => {
   }
 
   // columns: [{label, value(row), cell(row), kind: 'number' | 'name' | 'words', hint, first: 'ascending' | 'descending'}]
-  // options: {name, rows, columns, sort: [column, direction], filters: [element], keep(row)}
+  // options: {name, rows, columns, sort: [column, direction], filters: [element], keep(row), also(row): more text to be found by}
   function make(options) {
     const {columns, rows, name} = options;
     const state = {column: -1, direction: 1, shown: STEP, words: [], keep: options.keep || (() => true)};
-    const texts = rows.map((row) => textOf(columns, row));
+    let texts = null; // made when somebody filters
     let order = rows.map((row, index) => index);
 
     const body = dom.el('tbody');
@@ -34,6 +34,7 @@ const table = (() => {
         dom.el('button', {type: 'button', onclick: () => sortBy(index)}, column.label)));
 
     function found() {
+      if (state.words.length > 0) texts = texts || rows.map((row) => textOf(columns, row, options.also || (() => null)));
       return order.filter((index) => state.keep(rows[index]) && state.words.every((word) => texts[index].includes(word)));
     }
 

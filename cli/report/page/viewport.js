@@ -3,7 +3,7 @@
 const viewport = (() => {
   const {svg} = dom;
   const BAND = 400; // height of the strips that nodes and edges are found by
-  const MOST_DETAILED = 500, LEAST_SCALE = 0.004, MOST_SCALE = 3, READABLE = 0.7;
+  const MOST_DETAILED = 500, LEAST_SCALE = 0.0004, MOST_SCALE = 3, READABLE = 0.7;
 
   // Strips of the drawing with what begins in them; what is taller than two strips is looked at every time.
   function strips(items, top, bottom) {
@@ -131,15 +131,12 @@ const viewport = (() => {
       return node.x - WIDTH / 2 > sight.x0 && node.x + WIDTH / 2 < sight.x1 && node.y - HEIGHT / 2 > sight.y0 && node.y + HEIGHT / 2 < sight.y1;
     }
 
-    // Readable text, from the top on: the whole only where it stays readable.
-    function begin() {
+    // The whole, where its text is readable; else around this node.
+    function begin(node) {
       fit();
       if (view.scale >= READABLE) return;
-      const {width} = size();
-      const first = drawing.nodes[0];
-      view.scale = Math.max(READABLE, Math.min(0.9, (width - 40) / (drawing.width + 20)));
-      view.x = (first ? first.x : 0) - width / 2 / view.scale;
-      view.y = -20 / view.scale;
+      view.scale = 0.9;
+      show(node || drawing.nodes[0]);
     }
 
     function nodeAt(event) {
@@ -197,8 +194,7 @@ const viewport = (() => {
     new ResizeObserver(refresh).observe(root);
 
     drawIslands();
-    begin();
-    return {refresh, zoom, fit, show, isShown, paint, root, view};
+    return {begin, refresh, zoom, fit, show, isShown, paint, root, view};
   }
 
   return {make};
