@@ -460,6 +460,19 @@ static tare_status element_of(op_call *call, const index_plan *p, int64_t i, int
     return TARE_OK;
 }
 
+// How many elements lie side by side in x and in the result: of the last dimensions, as far as
+// whole slices reach, and of a part of the next.
+static int64_t run_of(const index_plan *p) {
+    int64_t run = 1;
+    for (int d = p->x->ndim - 1; d >= 0; d--) {
+        const indexed_dim *in = &p->dim[d];
+        if (!in->is_slice || in->step != 1) break;
+        run *= in->count;
+        if (in->count != p->x->shape[d]) break;
+    }
+    return run > 0 ? run : 1;
+}
+
 tare_status tare__index_shape(op_call *call) {
     index_plan p;
     TARE_TRY(plan_index(call, call->param[1], &p));
@@ -470,10 +483,11 @@ tare_status tare__index_reference(op_call *call) {
     index_plan p;
     TARE_TRY(plan_index(call, call->param[1], &p));
     tare_tensor *y = tare__call_out(call);
-    for (int64_t i = 0; i < y->count; i++) {
+    const int64_t run = run_of(&p);
+    for (int64_t i = 0; i < y->count; i += run) {
         int64_t from;
         TARE_TRY(element_of(call, &p, i, &from));
-        copy_elements(p.x, from, y, i, 1);
+        copy_elements(p.x, from, y, i, run);
     }
     return TARE_OK;
 }

@@ -50,6 +50,8 @@ static void tensors_of_indices_select(void **state) {
     CHECK(indexed("x[(i, i)]", INTS(0, 2)), 0, 10);
     CHECK(indexed("x[(slice(0, 2, None), None, i)]", INTS(1)), 1, 5);
     CHECK(indexed("x[(Ellipsis, i, 1)]", INTS(2, 1)), 9, 5);
+    CHECK(indexed("x[(i, slice(1, 3, None))]", INTS(2, 0)), 9, 10, 1, 2);
+    CHECK(indexed("x[(i, slice(0, 4, 2))]", INTS(2, 0)), 8, 10, 0, 2);
     CHECK(run_expression("x, i", "t1 = x.unsqueeze(0); t1[(i, slice(None, None, None), i)]",
                          INPUTS(table(), INTS(0, 0))),
           0, 4, 8, 0, 4, 8);
