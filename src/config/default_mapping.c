@@ -10,6 +10,10 @@
 
 static const char own_name[] = "tare";
 
+// The mapping's own range of weights per channel, in which the greatest weight is a level: with a
+// step of 1/127.5 of it, as torch has it, it is half a step off, in all channels alike.
+enum { OWN_LOW = -127, OWN_HIGH = 127 };
+
 bool tare__qconfig_mapping_is_torch(const tare_qconfig_mapping *m) {
     return m->default_name != NULL && strcmp(m->default_name, own_name) != 0 &&
            !tare__default_mapping_is_of_weights(m->default_name);
@@ -66,7 +70,7 @@ static void narrow(weight_bounds *b, const tare_dtype_config *d) {
 }
 
 static weight_bounds find_bounds(const tare_backend_config *backend) {
-    weight_bounds b = {.low = INT8_MIN, .high = INT8_MAX, .scale_min = 0};
+    weight_bounds b = {.low = OWN_LOW, .high = OWN_HIGH, .scale_min = 0};
     for (size_t i = 0; i < backend->count; i++)
         for (size_t k = 0; k < backend->configs[i]->dtype_configs.count; k++)
             narrow(&b, &backend->configs[i]->dtype_configs.items[k]);
@@ -116,7 +120,7 @@ static tare_status bind_activation(tare_qconfig **q, const weight_bounds *b, tar
 
 static tare_status bind(tare_qconfig **q, const weight_bounds *b, tare_error *err) {
     TARE_TRY(bind_activation(q, b, err));
-    const bool is_bound = b->low != INT8_MIN || b->high != INT8_MAX || b->scale_min > 0;
+    const bool is_bound = b->low != OWN_LOW || b->high != OWN_HIGH || b->scale_min > 0;
     return is_bound ? bind_weight(q, b, err) : TARE_OK;
 }
 

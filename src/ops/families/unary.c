@@ -153,7 +153,11 @@ static tare_status question_shape(op_call *call) {
         return (expression) ? 1 : 0;                                                               \
     }                                                                                              \
     static tare_status name##_reference(op_call *call) {                                           \
-        return map_all(call, name##_of);                                                           \
+        const tare_tensor *x = tare__call_tensor(call, 0);                                         \
+        if (x == NULL || x->dtype != TARE_FLOAT32) return map_all(call, name##_of);                \
+        uint8_t *y = tare__call_out(call)->data;                                                   \
+        for (int64_t i = 0; i < x->count; i++) y[i] = name##_of((double)tare__f32(x)[i]) != 0;     \
+        return TARE_OK;                                                                            \
     }
 QUESTION_OF(isnan, isnan(x))
 QUESTION_OF(isinf, isinf(x))
