@@ -2,6 +2,7 @@
 // Under tare's own mapping: bounds and averages have ranges of their own, from observer to integer
 // model, and islands of integers that do not pay stay float; under torch's nothing changes.
 #include <math.h>
+#include <stdlib.h>
 
 #include "model/pass.h"
 #include "support/models.h"
@@ -196,6 +197,29 @@ static void islands_without_a_product_stay_float(void **state) {
     end(&f);
 }
 
+// --- weights ---
+
+static void the_greatest_weight_of_a_channel_is_a_level(void **state) {
+    (void)state;
+    flow f = begin("tare", two(NN "Linear", LINEAR),
+                   "def forward(self, x):\n    a = self.a(x)\n    b = self.b(a)\n    return b\n");
+    CALIBRATED(f.prepared, 64, 4);
+    f.lowered = lowered(f.prepared, f.backend);
+    const tare_tensor *w = tare__module_find_tensor(f.lowered->root, "a.weight");
+    assert_non_null(w);
+    assert_int_equal(w->dtype, TARE_QINT8);
+    for (int64_t row = 0; row < 4; row++) {
+        int most = 0;
+        for (int64_t k = 0; k < 4; k++) {
+            const int q = ((const int8_t *)w->data)[4 * row + k];
+            assert_true(q >= -127);
+            most = abs(q) > most ? abs(q) : most;
+        }
+        assert_int_equal(most, 127);
+    }
+    end(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_what_a_bound_lets_through_is_observed),
@@ -203,6 +227,7 @@ int main(void) {
         cmocka_unit_test(averages_have_a_range_of_their_own),
         cmocka_unit_test(a_product_with_a_number_has_a_range_of_its_own),
         cmocka_unit_test(islands_without_a_product_stay_float),
+        cmocka_unit_test(the_greatest_weight_of_a_channel_is_a_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
