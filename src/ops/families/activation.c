@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
 // Activations: mostly functions of one element.
+#include <math.h>
 #include <string.h>
 
 #include "core/math/f32.h"
 #include "core/math/f64.h"
 #include "core/math/rows.h"
+#include "ops/compose.h"
 #include "ops/families/element.h"
 #include "ops/families/families.h"
 #include "ops/layer_call.h"
@@ -209,6 +211,16 @@ static tare_status read_log_rows(op_call *call, row_call *out) {
     return TARE_OK;
 }
 
+// softmax of rows that may be -inf throughout: those give 0.
+static value safe_softmax(composer *c) {
+    const value dim = tare__int(tare__compose_int(c, 1, -1));
+    const value hidden = COMPOSE(c, "eq", tare__compose_param(c, 0), tare__float(-INFINITY));
+    const value all = COMPOSE(c, "all", hidden, dim, tare__bool(true));
+    return COMPOSE(c, "masked_fill", COMPOSE(c, "softmax", tare__compose_param(c, 0), dim), all,
+                   tare__float(0));
+}
+COMPOSED(safe_softmax)
+
 // --- rows ---
 
 #define ACTIVATION(name, names, method_names, parameters, more)                                    \
@@ -264,6 +276,7 @@ static const op_info rows[] = {
     ACTIVATION(tanhshrink, "torch.nn.functional.tanhshrink", NULL, "input", 0),
     {.id = "prelu", .functions = "torch.prelu|torch.ops.aten.prelu.default", .methods = "prelu", .params = "input/self|weight",
      .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = prelu_reference},
+    COMPOSED_ROW(safe_softmax, "torch.ops.aten._safe_softmax.default", NULL, "input/self|dim|dtype"),
     {.id = "softmax", .functions = "torch.nn.functional.softmax|torch.softmax", .methods = "softmax",
      .overloads = "torch.ops.aten.softmax.int(input|dim|dtype) torch.ops.aten._softmax.default(input|dim|-half_to_float)",
      .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM | OP_AMPLIFIES, .shape = softmax_shape, .reference = softmax_reference, .row_function = read_rows},

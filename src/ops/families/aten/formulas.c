@@ -74,15 +74,6 @@ static value dist(composer *c) {
 }
 COMPOSED(dist)
 
-// softmax of rows that may be -inf throughout: those give 0.
-static value safe_softmax(composer *c) {
-    const value dim = tare__int(tare__compose_int(c, 1, -1));
-    const value hidden = COMPOSE(c, "eq", P(0), tare__float(-INFINITY));
-    const value all = COMPOSE(c, "all", hidden, dim, tare__bool(true));
-    return COMPOSE(c, "masked_fill", COMPOSE(c, "softmax", P(0), dim), all, tare__float(0));
-}
-COMPOSED(safe_softmax)
-
 // --- rows ---
 
 #define ATEN(name) "|torch.ops.aten." name
@@ -101,7 +92,6 @@ static const op_info rows[] = {
     COMPOSED_ROW(logaddexp2, "torch.logaddexp2" ATEN("logaddexp2.default"), "logaddexp2", "input/self|other"),
     COMPOSED_ROW(round_decimals, "torch.ops.aten.round.decimals", NULL, "input/self|decimals"),
     COMPOSED_ROW(dist, "torch.dist" ATEN("dist.default"), "dist", "input/self|other|p"),
-    COMPOSED_ROW(safe_softmax, "torch.ops.aten._safe_softmax.default", NULL, "input/self|dim|dtype"),
 };
 // clang-format on
 
