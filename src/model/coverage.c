@@ -73,12 +73,14 @@ void tare__coverage_set_macs(tare_model *model, const char *origin, int64_t macs
 
 static bool is_dequantize(const node *n) {
     return (n->op == NODE_CALL_METHOD && strcmp(n->target, "dequantize") == 0) ||
-           (n->op == NODE_CALL_FUNCTION && strstr(n->target, ".dequantize_per_") != NULL);
+           (n->op == NODE_CALL_FUNCTION && (strstr(n->target, ".dequantize_per_") != NULL ||
+                                            strstr(n->target, ".dequantize_affine.") != NULL));
 }
 
 bool tare__coverage_is_quantize(const node *n) {
     return n->op == NODE_CALL_FUNCTION && (tare__starts_with(n->target, "torch.quantize_per_") ||
-                                           strstr(n->target, ".quantize_per_") != NULL);
+                                           strstr(n->target, ".quantize_per_") != NULL ||
+                                           strstr(n->target, ".quantize_affine.") != NULL);
 }
 
 bool tare__coverage_is_conversion(const node *n) {
@@ -95,6 +97,22 @@ bool tare__coverage_is_arithmetic(const node *n) {
     const node *clamp = tare__node_arg(n, 0);
     const node *sum = tare__node_op(clamp) == TARE_OP_CLAMP ? tare__node_arg(clamp, 0) : NULL;
     return tare__node_op(sum) == TARE_OP_ADD && converts_to(tare__node_arg(sum, 0), TARE_INT32);
+}
+
+// A constant of bytes, or its transpose.
+static bool is_stored_in_bytes(const tare_model *model, const node *n) {
+    if (OP_IS_ANY(tare__node_op(n), TARE_OP_T, TARE_OP_TRANSPOSE)) n = tare__node_arg(n, 0);
+    const tare_tensor *t = n != NULL && n->op == NODE_GET_ATTR
+                               ? tare__module_find_tensor(model->root, n->target)
+                               : NULL;
+    return t != NULL && t->ndim == 2 && t->dtype == TARE_INT8;
+}
+
+bool tare__coverage_is_byte_weight(const tare_model *model, const node *n) {
+    const node *converted = tare__node_op(n) == TARE_OP_TO ? tare__node_arg(n, 0) : NULL;
+    const node *reader = n->user_count == 1 ? n->users[0] : NULL;
+    return converted != NULL && tare__node_op(reader) == TARE_OP_MATMUL &&
+           tare__node_arg(reader, 1) == n && is_stored_in_bytes(model, converted);
 }
 
 static bool is_packed(const tare_model *model, const node *n) {

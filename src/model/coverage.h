@@ -19,6 +19,8 @@ void tare__coverage_set_macs(tare_model *model, const char *origin, int64_t macs
 /// Whether a node turns floats into quantized tensors; or those back, too.
 bool tare__coverage_is_quantize(const node *n);
 bool tare__coverage_is_conversion(const node *n);
+/// A constant matrix of int8 that is converted to floats for a product: torchao's weights alone.
+bool tare__coverage_is_byte_weight(const tare_model *model, const node *n);
 /// Is it a quantize as the reference representation of exported programs writes it, in arithmetic:
 /// to(clamp(to(.., int32) + zero_point), int8)?
 bool tare__coverage_is_arithmetic(const node *n);

@@ -294,7 +294,8 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
 static void recognize_quantized(tare_model *model) {
     if (model->stage != TARE_STAGE_FLOAT || model->root->graph == NULL) return;
     for (const node *n = model->root->graph->first; n != NULL; n = n->next)
-        if (tare__coverage_is_conversion(n) || tare__coverage_is_arithmetic(n))
+        if (tare__coverage_is_conversion(n) || tare__coverage_is_arithmetic(n) ||
+            tare__coverage_is_byte_weight(model, n))
             model->stage = TARE_STAGE_REFERENCE;
 }
 

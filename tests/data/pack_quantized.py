@@ -204,6 +204,21 @@ def program(name, kind, folder):
     return out, x, converted(x).detach().numpy()
 
 
+def weights_file(name, kind, folder):
+    """By torchao's quantize_: weights alone, in groups or rows; `rows8_zero`: with rows of inputs quantized on the fly, too."""
+    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, Int8WeightOnlyConfig, IntxWeightOnlyConfig
+    from torchao.quantization import PerAxis, PerGroup, quantize_
+    config = {"weights4": lambda: IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(16)),
+              "weights8": Int8WeightOnlyConfig,
+              "rows8_zero": lambda: Int8DynamicActivationIntxWeightConfig(weight_dtype=torch.int8, weight_granularity=PerAxis(0))}
+    module, x = network(name)
+    quantize_(module, config[kind]())
+    program = torch.export.export(module, (x,), dynamic_shapes=({0: torch.export.Dim("n", max=64)},)).run_decompositions({})
+    out = str(folder / "model.pt2")
+    torch.export.save(program, out)
+    return out, x, module(x).detach().numpy()
+
+
 def module_file(name, kind, folder):
     """`.._prepared`: given to tare_export.py as it was trained or calibrated."""
     module, x = network(name)
@@ -264,6 +279,9 @@ CASES = [
     ("encoder", onnx_file, "bitsQDQ_4_16_affine", 0, 1e-5),
     ("encoder", program, "dynamic", 6, 1e-5),
     ("encoder", program, "x86", 6, 1e-5),
+    ("encoder", weights_file, "weights4", 0, 1e-5),
+    ("encoder", weights_file, "weights8", 0, 1e-5),
+    ("encoder", weights_file, "rows8_zero", 0, 1e-5),
 ]
 
 
@@ -288,7 +306,7 @@ def add(archive, name, data):
 
 def case_name(case):
     name, make, kind = case[:3]
-    return f"{name}_{kind.lower()}{'_pt2' if make is program else ''}"
+    return f"{name}_{kind.lower()}{'' if make in (onnx_file, module_file) else '_pt2'}"
 
 
 def kept(path, made):
@@ -315,11 +333,11 @@ def main():
     args = parser.parse_args()
     warnings.filterwarnings("ignore")
     chosen = {case_name(c) for c in CASES} if not args.names else set(args.names)
-    members = kept(args.out, chosen)
+    order = [case_name(c) for c in CASES]
+    members = {n: data for n, data in kept(args.out, chosen).items() if n.split("/")[0] in order}
     for case in CASES:
         if case_name(case) in chosen:
             members |= {f"{case_name(case)}/{n}": data for n, data in members_of(case).items()}
-    order = [case_name(c) for c in CASES]
     with zipfile.ZipFile(args.out, "w") as archive:
         for name in sorted(members, key=lambda n: order.index(n.split("/")[0])):
             add(archive, name, members[name])

@@ -45,6 +45,9 @@ static const char *const program_names[] = {
     "depthwise_observed_pt2",
     "encoder_dynamic_pt2",
     "encoder_x86_pt2",
+    "encoder_weights4_pt2",
+    "encoder_weights8_pt2",
+    "encoder_rows8_zero_pt2",
 };
 
 // Prepared by torch, trained, and saved with their fake quantizers.

@@ -3,6 +3,7 @@
 #include "flow/lower/lower.h"
 
 #include "core/struct_size.h"
+#include "core/text/text.h"
 #include "flow/lower/fx/lower.h"
 #include "model/coverage.h"
 #include "ops/op.h"
@@ -36,6 +37,16 @@ static tare_status refuse_arithmetic(const tare_model *model, tare_error *err) {
     return TARE_OK;
 }
 
+// What cannot run cannot be lowered: torchao's products of integers (_int_mm).
+static tare_status refuse_unknown(const tare_model *model, tare_error *err) {
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next)
+        if (n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, "torch.ops.aten.") &&
+            tare__function_row(n) == NULL)
+            return tare__fail(err, TARE_UNSUPPORTED, "node '%s': function '%s' is not known",
+                              n->name, n->target);
+    return TARE_OK;
+}
+
 tare_status tare_lower(const tare_model *reference, const tare_lower_options *options,
                        tare_model **out, tare_error *err) {
     tare_lower_options known = {0};
@@ -44,6 +55,7 @@ tare_status tare_lower(const tare_model *reference, const tare_lower_options *op
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "lower: expected a model that holds quantize and dequantize");
     TARE_TRY(refuse_arithmetic(reference, err));
+    TARE_TRY(refuse_unknown(reference, err));
     if (is_of_fx(reference)) return tare__lower_fx(reference, known.engine, out, err);
     const tare_lower_pt2e_options same = {.struct_size = sizeof same, .engine = known.engine};
     return tare_lower_pt2e(reference, &same, out, err);

@@ -221,7 +221,8 @@ static tare_status read_entry(table *t, const json_at *at, const char *name) {
         tare__fail(err, TARE_UNSUPPORTED, "'%s' is kept as a Python pickle, which is never read",
                    name);
         return tare__hint(err, TARE_UNSUPPORTED,
-                          "custom objects and tensor subclasses cannot be used");
+                          "of tensor subclasses, as torchao's quantize_ makes them, save "
+                          "program.run_decompositions({}); custom objects cannot be used");
     }
     TARE_TRY(read_placement(&meta, &p, err));
     const char *member = tare__arena_printf(&t->scratch, "%s%s", t->folder, record);

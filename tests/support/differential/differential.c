@@ -492,6 +492,14 @@ static bool check_text(const subject *s) {
     return same;
 }
 
+// Programs with fake quantizers are models that are being trained, or refused.
+static bool has_fake_quantize(const tare_model *model) {
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next)
+        if (n->op == NODE_CALL_FUNCTION && strstr(n->target, "aten.fake_quantize_per") != NULL)
+            return true;
+    return false;
+}
+
 static bool check_files(const subject *s) {
     if (!check_text(s) || !check_file(s, write_own, "model.safetensors", false) ||
         !check_file(s, write_packed, "packed.safetensors", false))
@@ -501,7 +509,8 @@ static bool check_files(const subject *s) {
 #else
     (void)write_onnx;
 #endif
-    return !tare_model_is_exported(s->model) || check_file(s, write_program, "model.pt2", true);
+    return !tare_model_is_exported(s->model) || has_fake_quantize(s->model) ||
+           check_file(s, write_program, "model.pt2", true);
 }
 
 // --- coverage ---

@@ -127,6 +127,7 @@ static tare_status run(lowering *l) {
     TARE_TRY(tare__pt2e_join_chosen(l));
     TARE_TRY(tare__coverage_begin(p->model, p->err)); // of a program that came converted
     TARE_TRY(tare__pt2e_lower_modules(l));
+    TARE_TRY(tare__pt2e_lower_grouped(l));
     TARE_TRY(tare__pt2e_lower_channels(l));
     TARE_TRY(tare__pt2e_lower_tensors(l));
     TARE_TRY(tare__pt2e_lower_borders(l));

@@ -73,6 +73,9 @@ tare_status tare__pt2e_join_chosen(lowering *l);
 /// Step: calls of modules and methods become those of their functions, and reference modules'
 /// weights constants that are dequantized. Programs of torch.export have neither.
 tare_status tare__pt2e_lower_modules(lowering *l);
+/// Step: linear layers whose weights alone are quantized, as torchao's quantize_ writes them, become
+/// modules of weights in groups.
+tare_status tare__pt2e_lower_grouped(lowering *l);
 /// Step: scales of channels between a convolution and depthwise ones become scales of their
 /// weights.
 tare_status tare__pt2e_lower_channels(lowering *l);
