@@ -361,6 +361,8 @@ def time_in_references(tare, model, inputs, batch):
     """The share of the time of a run in steps that call an operator's reference: altogether, and of the worst operators."""
     layers = json.loads(run(tare, "bench", model, "--input", inputs, "--batch", batch, "--seconds", 1, "--layers", "--json"))
     layers = layers["layers"]
+    if not layers:  # without a plan every operator calls its reference
+        return {"share": 1.0, "worst": {}}
     total = sum(layer["median_ms"] for layer in layers) or 1
     slow = {}
     for layer in layers:
