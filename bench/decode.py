@@ -80,8 +80,7 @@ def products(path, form):
 def run_tare(path, rows, threads, seconds):
     done = subprocess.run([TARE, "bench", path, "--batch", str(rows), "--threads", str(threads), "--seconds", str(seconds), "--json",
                            "-q"], capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
-    return found["models"][0]["median_ms"], found
+    return json.loads(done.stdout)["model"]["median_ms"]
 
 
 def run_runtime(path, rows, threads, seconds):
@@ -113,7 +112,7 @@ def measure_products(o):
         size = bytes_of(*form[:3])
         for rows in o.rows:
             for threads in o.threads:
-                ours, _ = run_tare(path, rows, threads, o.seconds)
+                ours = run_tare(path, rows, threads, o.seconds)
                 theirs = run_runtime(path, rows, threads, o.seconds)
                 print(f"| {name} | {rows} | {threads} | {size / 1e6:.0f} | {ours:.2f} | {size / ours / 1e6:.1f} | {theirs:.2f} |"
                       f" {size / theirs / 1e6:.1f} |", flush=True)
@@ -146,7 +145,7 @@ def main():
     parser.add_argument("what", choices=("products", "tokens"))
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/decode")
     parser.add_argument("--only", default="", help="forms whose name holds this")
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--count", type=int, default=32)
     for name, default in (("rows", "1"), ("threads", "1,2")):
         parser.add_argument("--" + name, type=lambda s: [int(n) for n in s.split(",")], default=default)
