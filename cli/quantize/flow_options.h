@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of options of the commands that quantize: what a model is quantized for, and what it is
-// calibrated on. `field` is a quantize_options within the command's struct `type`. not_fuse: the
-// options with which these have no effect, "stop=fuse" or NULL; not_state: the same and "state".
+// Rows of options of the commands that quantize: what a model is quantized for, what it is
+// calibrated on, and how it is improved. `field` is a quantize_options within the command's struct
+// `type`. not_fuse: the options with which these have no effect, "stop=fuse" or NULL; not_state:
+// the same and "state"; needs: the option that asks for a ladder of steps, or NULL.
 #ifndef CLI_QUANTIZE_FLOW_OPTIONS_H
 #define CLI_QUANTIZE_FLOW_OPTIONS_H
 
@@ -80,6 +81,31 @@
      .kind = OPTION_FILE,                                                                       \
      .choice_at = preprocess_choice_at,                                                         \
      .offset = offsetof(type, field.preprocess)}
+
+#define LADDER_OPTIONS(type, field, needs)                                                      \
+    {.name = "budget",                                                                          \
+     .value = "S",                                                                              \
+     .help = "seconds after which no step begins",                                              \
+     .default_value = "300",                                                                    \
+     .kind = OPTION_NUMBER,                                                                     \
+     .requires = needs,                                                                         \
+     .offset = offsetof(type, field.budget)},                                                   \
+    {.name = "steps",                                                                           \
+     .value = "NAME,..",                                                                        \
+     .help = "steps to try, in this order",                                                     \
+     .details = "per-channel, observers, float-layers, bias-correction.",                       \
+     .library_default = "all",                                                                  \
+     .kind = OPTION_TEXT,                                                                       \
+     .requires = needs,                                                                         \
+     .offset = offsetof(type, field.steps)},                                                    \
+    {.name = "ladder",                                                                          \
+     .value = "FILE",                                                                           \
+     .help = "keep the outcomes of steps in FILE, and go on from it",                           \
+     .details = "After a kill the same command does not try again what FILE has.",              \
+     .kind = OPTION_FILE,                                                                       \
+     .requires = needs,                                                                         \
+     .offset = offsetof(type, field.ladder)}
+
 // clang-format on
 
 #endif
