@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ops/op.h"
+#include "ops/signatures.h"
 
 // What an argument is called in messages.
 static const char *kind_name(const value *v) {
@@ -148,63 +149,76 @@ static tare_status bind_keyword(op_call *call, const op_info *op, const keyword 
     return tare__call_fail(call, "unknown argument '%s'", k->name);
 }
 
-// --- overloads: the same parameters in another order ---
+// --- overloads whose parameters stand in the order of their signature ---
 
-// A string that an overload stands for: the part behind '=' of "mode=linear".
-static tare_status bind_constant(op_call *call, size_t i, const char *chars, size_t length) {
+// The next of "-x|mode=linear)"; false past the last one.
+static bool next_remark(const char **at, const char **chars, size_t *length) {
+    *at += **at == '|' ? 1 : 0;
+    *chars = *at;
+    *length = strcspn(*at, "|)");
+    *at += *length;
+    return *length > 0;
+}
+
+// Is `name` one of "-x|-y"?
+static bool is_ignored(const char *remarks, const char *name) {
+    const char *chars;
+    size_t length;
+    while (next_remark(&remarks, &chars, &length))
+        if (*chars == '-' && tare__is_word(chars + 1, length - 1, name)) return true;
+    return false;
+}
+
+// The string that an overload stands for: the part behind '=' of "mode=linear".
+static tare_status bind_constant(op_call *call, const char *chars, size_t length) {
+    const char *equals = memchr(chars, '=', length);
+    if (equals == NULL) return TARE_OK;
+    const char *name = tare__arena_strndup(call->memory, chars, (size_t)(equals - chars));
+    const char *chosen =
+        tare__arena_strndup(call->memory, equals + 1, length - (size_t)(equals - chars) - 1);
     value *v = tare__arena_alloc(call->memory, sizeof *v);
-    char *copy = tare__arena_alloc(call->memory, length + 1);
-    if (v == NULL || copy == NULL) return tare__out_of_memory(call->err);
-    memcpy(copy, chars, length);
-    copy[length] = '\0';
-    *v = tare__string(copy);
+    if (name == NULL || chosen == NULL || v == NULL) return tare__out_of_memory(call->err);
+    const size_t i = tare__op_param_index(call->op, name);
+    assert(i < call->param_count);
+    *v = tare__string(chosen);
     call->param[i] = v;
     return TARE_OK;
 }
 
-// One parameter of an overload takes the next positional argument.
-static tare_status bind_next(op_call *call, const char *chars, size_t length, size_t *taken) {
-    char name[64];
-    const char *equals = memchr(chars, '=', length);
-    const size_t part = equals != NULL ? (size_t)(equals - chars) : length;
-    if (*chars == '-') {
-        (*taken)++;
-        return TARE_OK;
-    }
-    assert(part < sizeof name);
-    memcpy(name, chars, part);
-    name[part] = '\0';
-    const size_t i = tare__op_param_index(call->op, name);
-    assert(i < call->param_count);
-    if (equals != NULL) return bind_constant(call, i, equals + 1, length - part - 1);
-    if (*taken < call->arg_count) call->param[i] = &call->args[*taken];
-    (*taken)++;
-    return TARE_OK;
-}
-
-// Is `name` one of "-x|-y"?
-static bool is_ignored(const char *overload, const char *name) {
-    const size_t length = strlen(name);
-    for (const char *at = overload; *at != ')';) {
-        const size_t part = strcspn(at, "|)");
-        if (*at == '-' && part == length + 1 && memcmp(at + 1, name, length) == 0) return true;
-        at += part + (at[part] == '|' ? 1 : 0);
-    }
+// Functions without a signature have all their parameters as remarks: "torch.tensor(fill_value)".
+static bool positional_at(const char *function, const char *remarks, size_t k,
+                          signature_param *out) {
+    signature s;
+    if (tare__signature_of(function, &s))
+        return tare__signature_param(&s, k, out) && !out->is_keyword_only;
+    *out = (signature_param){0};
+    while (next_remark(&remarks, &out->name, &out->length))
+        if (k-- == 0) return true;
     return false;
 }
 
-static tare_status bind_overload(op_call *call, const char *overload) {
-    size_t taken = 0;
-    for (const char *at = overload; *at != ')';) {
-        const size_t length = strcspn(at, "|)");
-        TARE_TRY(bind_next(call, at, length, &taken));
-        at += length + (at[length] == '|' ? 1 : 0);
+static tare_status bind_positional(op_call *call, const char *remarks) {
+    signature_param p;
+    for (size_t k = 0; k < call->arg_count; k++) {
+        if (!positional_at(call->function, remarks, k, &p))
+            return tare__call_fail(call, "takes at most %zu arguments, found %zu", k,
+                                   call->arg_count);
+        char name[64];
+        (void)snprintf(name, sizeof name, "%.*s", (int)p.length, p.name);
+        const size_t i = tare__op_param_index(call->op, name);
+        assert(i < call->param_count || is_ignored(remarks, name));
+        if (i < call->param_count) call->param[i] = &call->args[k];
     }
-    if (call->arg_count > taken)
-        return tare__call_fail(call, "takes at most %zu arguments, found %zu", taken,
-                               call->arg_count);
+    return TARE_OK;
+}
+
+static tare_status bind_overload(op_call *call, const char *remarks) {
+    const char *at = remarks, *chars;
+    size_t length;
+    TARE_TRY(bind_positional(call, remarks));
+    while (next_remark(&at, &chars, &length)) TARE_TRY(bind_constant(call, chars, length));
     for (size_t k = 0; k < call->kwarg_count; k++)
-        if (!is_ignored(overload, call->kwargs[k].name))
+        if (!is_ignored(remarks, call->kwargs[k].name))
             TARE_TRY(bind_keyword(call, call->op, &call->kwargs[k]));
     return TARE_OK;
 }
@@ -221,7 +235,9 @@ const char *tare__op_overload(const op_info *op, const char *name) {
     const size_t length = strlen(name);
     for (const char *at = op->overloads; at != NULL; at = strchr(at, ' ')) {
         at += *at == ' ' ? 1 : 0;
-        if (strncmp(at, name, length) == 0 && at[length] == '(') return at + length + 1;
+        if (strncmp(at, name, length) != 0) continue;
+        if (at[length] == '(') return at + length + 1;
+        if (at[length] == ' ' || at[length] == '\0') return "";
     }
     return NULL;
 }
@@ -230,8 +246,8 @@ tare_status tare__call_bind(op_call *call, const op_info *op) {
     call->op = op;
     memset(call->param, 0, sizeof call->param);
     call->param_count = tare__op_param_count(op);
-    const char *overload = call->function != NULL ? tare__op_overload(op, call->function) : NULL;
-    if (overload != NULL) return bind_overload(call, overload);
+    const char *remarks = call->function != NULL ? tare__op_overload(op, call->function) : NULL;
+    if (remarks != NULL) return bind_overload(call, remarks);
     param_name p = {0};
     size_t taken = 0;
     bool variadic = false;

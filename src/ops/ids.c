@@ -89,7 +89,7 @@ const op_info *tare__op_form(const op_info *op, op_form form) {
 
 static op_name first_of(const char *names) {
     op_name out = {0};
-    (void)snprintf(out.text, sizeof out.text, "%.*s", (int)strcspn(names, "|("), names);
+    (void)snprintf(out.text, sizeof out.text, "%.*s", (int)strcspn(names, "|( "), names);
     return out;
 }
 
@@ -132,7 +132,7 @@ static bool is_overload(const char *name, size_t length, op_overload o) {
 static op_name find_overload(const char *names, char separator, op_overload o) {
     for (const char *at = names; at != NULL; at = strchr(at, separator)) {
         at += *at == separator ? 1 : 0;
-        if (is_overload(at, strcspn(at, "|("), o)) return first_of(at);
+        if (is_overload(at, strcspn(at, "|( "), o)) return first_of(at);
     }
     return (op_name){0};
 }

@@ -50,14 +50,17 @@ typedef struct op_info {
     // Other names of the same objects stand in ops/names.c. NULL: no function.
     const char *functions;
     const char *methods; // "relu|relu_"; NULL: no method
-    // Functions whose parameters stand in another order than the row's: "name(a|b) name(c)", of
-    // the row's parameters by any of their names. "-x" is taken and has no meaning here;
-    // "mode=linear" takes no argument and gives that string. NULL: none.
+    // Overloads whose parameters stand in another order than the row's: in that of their signature
+    // (signatures.h), by whose names the row's parameters are found. "name name(-x|mode=linear)":
+    // "-x" is taken and has no meaning here; "mode=linear" is a string that the overload stands
+    // for. Functions without a signature have all their parameters there: "function(a|b)". NULL:
+    // none.
     const char *overloads;
-    // Parameter names in order: "input|inplace". A last one that begins with '*' takes the
-    // remaining positional arguments as a tuple, or the one list that stands there: "input|*shape".
-    // A '/' gives a parameter a second name: "min/min_val". From a '!' on, parameters are bound by
-    // module configs only.
+    // Names of the parameters in the order of Python's functions, which also is that of the
+    // signatures of `functions` (a test holds them against each other): "input|inplace". A last one
+    // that begins with '*' takes the remaining positional arguments as a tuple, or the one list
+    // that stands there: "input|*shape". A '/' gives a parameter a second name: "min/min_val". From
+    // a '!' on, parameters are bound by module configs only.
     const char *params;
     // Of these, what a call of a module passes, in order; the module's own tensors and configs fill
     // the others by name. NULL: the first one. "*": whatever it passes is not looked at.
@@ -105,7 +108,8 @@ const op_info *tare__op_of_family(const op_table *family, const char *id);
 size_t tare__op_param_count(const op_info *op);
 /// The i-th parameter's (first) name into out[size]; its length, 0 past the end.
 size_t tare__op_param_name(const op_info *op, size_t i, char *out, size_t size);
-/// The parameters of an overload, up to a ')'; NULL if the row has none of this name.
+/// What the row says of an overload beside its signature, up to a ')' or the end; NULL if it has
+/// none of this name.
 const char *tare__op_overload(const op_info *op, const char *name);
 /// The index of the parameter of this name; tare__op_param_count if there is none.
 size_t tare__op_param_index(const op_info *op, const char *name);

@@ -246,8 +246,8 @@ static const op_info rows[] = {
     ACTIVATION(hardtanh, "torch.nn.functional.hardtanh|torch._C._nn.hardtanh_|torch.ops.aten.hardtanh.default|torch.ops.aten.hardtanh_.default",
                NULL, "input/self|min_val|max_val|inplace", BOUND),
     {.id = "clamp", .functions = "torch.clamp|torch.clip|torch.clamp_|torch.ops.aten.clamp|torch.ops.aten.clamp.default|torch.ops.aten.clamp_.default|torch.ops.aten.clip.default|torch.ops.aten.clip_.default", .methods = "clamp|clamp_|clip",
-     .overloads = "torch.ops.aten.clamp_min.default(input|min) torch.ops.aten.clamp_min_.default(input|min) "
-                  "torch.ops.aten.clamp_max.default(input|max) torch.ops.aten.clamp_max_.default(input|max)",
+     .overloads = "torch.ops.aten.clamp_min.default torch.ops.aten.clamp_min_.default "
+                  "torch.ops.aten.clamp_max.default torch.ops.aten.clamp_max_.default",
      .params = "input/self|min|max", .traits = OP_ELEMENTWISE | BOUND, .shape = tare__shape_same, .reference = clamp_reference,
      .element = &clamp_float_element},
     FIXED(sigmoid, "torch.sigmoid|torch.nn.functional.sigmoid|torch.sigmoid_|torch.ops.aten.sigmoid.default|torch.ops.aten.sigmoid_.default", "sigmoid|sigmoid_",
@@ -278,10 +278,10 @@ static const op_info rows[] = {
      .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = prelu_reference},
     COMPOSED_ROW(safe_softmax, "torch.ops.aten._safe_softmax.default", NULL, "input/self|dim|dtype"),
     {.id = "softmax", .functions = "torch.nn.functional.softmax|torch.softmax", .methods = "softmax",
-     .overloads = "torch.ops.aten.softmax.int(input|dim|dtype) torch.ops.aten._softmax.default(input|dim|-half_to_float)",
+     .overloads = "torch.ops.aten.softmax.int torch.ops.aten._softmax.default(-half_to_float)",
      .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM | OP_AMPLIFIES, .shape = softmax_shape, .reference = softmax_reference, .row_function = read_rows},
     {.id = "log_softmax", .functions = "torch.nn.functional.log_softmax|torch.log_softmax", .methods = "log_softmax",
-     .overloads = "torch.ops.aten.log_softmax.int(input|dim|dtype) torch.ops.aten._log_softmax.default(input|dim|-half_to_float)",
+     .overloads = "torch.ops.aten.log_softmax.int torch.ops.aten._log_softmax.default(-half_to_float)",
      .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM, .shape = softmax_shape, .reference = log_softmax_reference, .row_function = read_log_rows},
 };
 // clang-format on

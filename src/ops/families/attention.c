@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scaled dot-product attention: softmax(query key^T * scale + mask) value.
 // query [..][L][E], key [..][S][E], value [..][S][V], mask broadcast to [..][L][S]; a bool mask is
-// true where a key may be looked at. A query that may look at nothing gets zeros.
+// true where a query may attend to a key. A query that may attend to none gets zeros.
 // Source: torch.nn.functional.scaled_dot_product_attention (PyTorch 2.15).
 #include <math.h>
 #include <string.h>
@@ -152,7 +152,7 @@ static bool sees_nothing(const float *scores, int64_t count) {
     return !sees;
 }
 
-// Softmax, but zeros where a query may look at nothing.
+// Softmax, but zeros where a query may attend to no key.
 static void weigh(const row_functions *k, float *scores, int64_t count) {
     float top, sum;
     k->greatest(scores, (size_t)count, &top);
@@ -188,18 +188,18 @@ attention_part tare__attention_part(const attention_call *a, int64_t i) {
 }
 
 static tare_status attend(op_call *call, const attention_call *a, float *scores) {
-    const float_product look = {
+    const float_product qk = {
         .rows = a->queries, .inner = a->width, .columns = a->keys, .transposed = true};
-    const float_product mix = {.rows = a->queries, .inner = a->keys, .columns = a->value_width};
+    const float_product pv = {.rows = a->queries, .inner = a->keys, .columns = a->value_width};
     float *y = tare__f32(tare__call_out(call));
     const int64_t count = tare__call_out(call)->count / (a->queries * a->value_width);
     for (int64_t i = 0; i < count; i++, y += a->queries * a->value_width) {
         const attention_part part = tare__attention_part(a, i);
         TARE_TRY(tare__float_multiply(
-            call->kernels, &look, tare__f32(a->q) + i * a->queries * a->width,
+            call->kernels, &qk, tare__f32(a->q) + i * a->queries * a->width,
             tare__f32(a->k) + part.k * a->keys * a->width, NULL, scores, call->err));
         tare__attention_weigh(a, &part, false, &tare__scalar_rows, scores);
-        TARE_TRY(tare__float_multiply(call->kernels, &mix, scores,
+        TARE_TRY(tare__float_multiply(call->kernels, &pv, scores,
                                       tare__f32(a->v) + part.v * a->keys * a->value_width, NULL, y,
                                       call->err));
     }
@@ -245,8 +245,8 @@ static int32_t quantized_at(const tare_tensor *t, int64_t i) {
 }
 
 // The zero point of keys shifts all scores of a query alike, which weights do not see.
-static void look_at_quantized(const attention_call *a, const quantized_attention *c, int64_t q,
-                              int64_t k, float *scores) {
+static void multiply_keys_quantized(const attention_call *a, const quantized_attention *c,
+                                    int64_t q, int64_t k, float *scores) {
     for (int64_t j = 0; j < a->keys; j++) {
         int64_t sum = 0;
         for (int64_t i = 0; i < a->width; i++)
@@ -270,8 +270,8 @@ void tare__quantized_attention_mask(const attention_call *a, const attention_par
     }
 }
 
-static void mix_quantized(const attention_call *a, const quantized_attention *c,
-                          const float *scores, int64_t v, float *y) {
+static void multiply_values_quantized(const attention_call *a, const quantized_attention *c,
+                                      const float *scores, int64_t v, float *y) {
     float top = -INFINITY;
     int64_t total = 0;
     for (int64_t j = 0; j < a->keys; j++) top = scores[j] > top ? scores[j] : top;
@@ -302,10 +302,10 @@ static tare_status quantized_attention_reference(op_call *call) {
     for (int64_t i = 0; i < result->count / matrix; i++) {
         const attention_part part = tare__attention_part(&a, i);
         for (int64_t r = 0; r < a.queries; r++, y += a.value_width) {
-            look_at_quantized(&a, &c, (i * a.queries + r) * a.width, part.k * a.keys * a.width,
-                              scores);
+            multiply_keys_quantized(&a, &c, (i * a.queries + r) * a.width,
+                                    part.k * a.keys * a.width, scores);
             tare__quantized_attention_mask(&a, &part, r, scores);
-            mix_quantized(&a, &c, scores, part.v * a.keys * a.value_width, y);
+            multiply_values_quantized(&a, &c, scores, part.v * a.keys * a.value_width, y);
         }
     }
     tare__free(scores);

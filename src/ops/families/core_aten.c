@@ -196,8 +196,8 @@ static value logit(composer *c) {
 COMPOSED(logit)
 
 static value sinc(composer *c) {
-    const value turned = COMPOSE(c, "mul", P(0), tare__float(pi));
-    const value made = COMPOSE(c, "div", COMPOSE(c, "sin", turned), turned);
+    const value angle = COMPOSE(c, "mul", P(0), tare__float(pi));
+    const value made = COMPOSE(c, "div", COMPOSE(c, "sin", angle), angle);
     return COMPOSE(c, "where", COMPOSE(c, "eq", P(0), tare__int(0)), tare__float(1), made);
 }
 COMPOSED(sinc)
@@ -676,8 +676,7 @@ COMPOSED(tensor_split)
 #define SPREAD_MEAN(name)                                                                          \
     {                                                                                              \
         .id = #name, .functions = "torch." #name ATEN(#name ".correction"),                        \
-        .overloads = "torch.ops.aten." #name ".default(input|unbiased) torch.ops.aten." #name      \
-                     ".dim(input|dim|unbiased|keepdim)",                                           \
+        .overloads = "torch.ops.aten." #name ".default torch.ops.aten." #name ".dim",              \
         .params = SPREAD_PARAMS, .shape = name##_shape, .reference = name##_reference,             \
         .forward = name                                                                            \
     }
@@ -695,8 +694,8 @@ static const op_info rows[] = {
     COMPOSED_ROW(addcmul, "torch.addcmul" ATEN("addcmul.default") ATEN("addcmul_.default"), "addcmul|addcmul_", "input/self|tensor1|tensor2|value"),
     COMPOSED_ROW(addcdiv, "torch.addcdiv" ATEN("addcdiv.default") ATEN("addcdiv_.default"), "addcdiv|addcdiv_", "input/self|tensor1|tensor2|value"),
     {.id = "clamp_tensors", .functions = "torch.ops.aten.clamp.Tensor" ATEN("clamp_.Tensor"),
-     .overloads = "torch.ops.aten.clamp_min.Tensor(input|min) torch.ops.aten.clamp_min_.Tensor(input|min) "
-                  "torch.ops.aten.clamp_max.Tensor(input|max) torch.ops.aten.clamp_max_.Tensor(input|max)",
+     .overloads = "torch.ops.aten.clamp_min.Tensor torch.ops.aten.clamp_min_.Tensor "
+                  "torch.ops.aten.clamp_max.Tensor torch.ops.aten.clamp_max_.Tensor",
      .params = "input/self|min|max", .shape = clamp_tensors_shape, .reference = clamp_tensors_reference, .forward = clamp_tensors},
     COMPOSED_ROW(lerp, "torch.lerp" ATEN("lerp.Scalar") ATEN("lerp.Tensor"), "lerp", "input/self|other/end|alpha/weight"),
     COMPOSED_ROW(isclose, "torch.isclose" ATEN("isclose.default"), "isclose", "input/self|other|rtol|atol|equal_nan"),

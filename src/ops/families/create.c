@@ -198,18 +198,18 @@ static tare_status eye_reference(op_call *call) {
 
 // clang-format off
 static const op_info rows[] = {
-    ROW_WITH(zeros, ATEN("empty.memory_format(size)") ATEN("empty_strided.default(size|-stride)") "torch.ops.aten.empty_permuted.default(size|-physical_layout)", NULL, "*size|" REST "|memory_format", filled_shape, zeros_reference),
+    ROW_WITH(zeros, ATEN("empty.memory_format") ATEN("empty_strided.default(-stride)") "torch.ops.aten.empty_permuted.default(-physical_layout)", NULL, "*size|" REST "|memory_format", filled_shape, zeros_reference),
     ROW(ones, NULL, "*size|" REST, filled_shape, ones_reference),
-    ROW_WITH(full, "torch.tensor(fill_value) torch.ops.aten.scalar_tensor.default(fill_value)", NULL, "size|fill_value/s|" REST, filled_shape, full_reference),
-    LIKE(zeros_like, ATEN("empty_like.default(input|dtype|layout|device|pin_memory|memory_format)") ATEN("zero.default(input)") "torch.ops.aten.zero_.default(input)", "", zeros_reference),
+    ROW_WITH(full, "torch.tensor(fill_value) torch.ops.aten.scalar_tensor.default", NULL, "size|fill_value/s|" REST, filled_shape, full_reference),
+    LIKE(zeros_like, ATEN("empty_like.default") ATEN("zero.default") "torch.ops.aten.zero_.default", "", zeros_reference),
     LIKE(ones_like, NULL, "", ones_reference),
     // Without randomness a draw is its expectation, as dropout is.
-    LIKE(full_like, ATEN("fill.Scalar(input|fill_value)") ATEN("fill_.Scalar(input|fill_value)") ATEN("fill.Tensor(input|fill_value)")
-         ATEN("fill_.Tensor(input|fill_value)") ATEN("bernoulli.p(input|fill_value)") "torch.ops.aten.bernoulli_.float(input|fill_value)", "fill_value/value/p|", full_reference),
-    ROW_WITH(arange, ATEN("arange.start(start|end)") "torch.ops.aten.arange.start_step(start|end|step)", NULL, "start|end|step|" REST, arange_shape, arange_reference),
+    LIKE(full_like, ATEN("fill.Scalar") ATEN("fill_.Scalar") ATEN("fill.Tensor")
+         ATEN("fill_.Tensor") ATEN("bernoulli.p(-generator)") "torch.ops.aten.bernoulli_.float(-generator)", "fill_value/value/p|", full_reference),
+    ROW_WITH(arange, ATEN("arange.start") "torch.ops.aten.arange.start_step", NULL, "start|end|step|" REST, arange_shape, arange_reference),
     ROW(linspace, NULL, "start|end|steps|" REST, linspace_shape, linspace_reference),
     ROW(eye, NULL, "n|m|" REST, eye_shape, eye_reference),
-    {.id = "new_zeros", .functions = ATEN_NAME("new_zeros") "|" ATEN_NAME("new_empty"), .overloads = "torch.ops.aten.new_empty_strided.default(input|size|-stride)", .methods = "new_zeros",
+    {.id = "new_zeros", .functions = ATEN_NAME("new_zeros") "|" ATEN_NAME("new_empty"), .overloads = "torch.ops.aten.new_empty_strided.default(-stride)", .methods = "new_zeros",
      .params = "input/self|*size|" REST, .traits = OP_BLIND_TO_FIRST, .shape = new_shape, .reference = zeros_reference},
     NEW("new_ones", ATEN_NAME("new_ones"), "*size", ones_reference),
     NEW("new_full", ATEN_NAME("new_full"), "size|fill_value", full_reference),

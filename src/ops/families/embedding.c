@@ -219,8 +219,7 @@ tare_status tare__quantized_embedding_check(const module *m, tare_error *err) {
 static const op_info rows[] = {
     {.id = "embedding",
      .functions = "torch.nn.functional.embedding",
-     .overloads =
-         "torch.ops.aten.embedding.default(weight|input|padding_idx|scale_grad_by_freq|sparse)",
+     .overloads = "torch.ops.aten.embedding.default",
      .params = "input/indices|weight|padding_idx|max_norm|norm_type|scale_grad_by_freq|sparse",
      .shape = embedding_shape,
      .reference = embedding_reference,

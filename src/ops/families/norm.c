@@ -473,7 +473,7 @@ COMPOSED(native_group_norm)
 // clang-format off
 static const op_info rows[] = {
     {.id = "batch_norm", .functions = "torch.nn.functional.batch_norm",
-     .overloads = "torch.ops.aten.batch_norm.default(input|weight|bias|running_mean|running_var|training|momentum|eps|-cudnn_enabled)",
+     .overloads = "torch.ops.aten.batch_norm.default(-cudnn_enabled)",
      .params = "input|running_mean|running_var|weight|bias|training|momentum|eps",
      .traits = OP_BY_SAMPLE, .shape = batch_norm_shape, .reference = batch_norm_reference},
     {.id = "layer_norm", .functions = "torch.nn.functional.layer_norm|torch.layer_norm|torch.ops.aten.layer_norm.default",
@@ -487,7 +487,7 @@ static const op_info rows[] = {
     {.id = "local_response_norm", .functions = "torch.nn.functional.local_response_norm", .params = "input|size|alpha|beta|k",
      .shape = tare__shape_same, .reference = response_norm_reference},
     {.id = "instance_norm", .functions = "torch.nn.functional.instance_norm",
-     .overloads = "torch.ops.aten.instance_norm.default(input|weight|bias|running_mean|running_var|use_input_stats|momentum|eps|-cudnn_enabled)",
+     .overloads = "torch.ops.aten.instance_norm.default(-cudnn_enabled)",
      .params = "input|running_mean|running_var|weight|bias|use_input_stats/training|momentum|eps", .traits = OP_FLOAT_WEIGHT,
      .shape = batch_norm_shape, .reference = instance_norm_reference},
     {.id = "batch_norm_no_training", .functions = "torch.ops.aten._native_batch_norm_legit_no_training.default",

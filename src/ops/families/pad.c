@@ -203,11 +203,11 @@ static tare_status pad_reference(op_call *call) {
         .traits = OP_KEEPS_QPARAMS, .shape = pad_shape, .reference = pad_reference                 \
     }
 
-#define PAD_BY(name, mode) "torch.ops.aten." name ".default(input|padding|mode=" mode ") "
+#define PAD_BY(name, mode) "torch.ops.aten." name ".default(mode=" mode ") "
 
 static const op_info rows[] = {
     PAD("pad", "torch.nn.functional.pad|torch.ops.aten.pad.default",
-        "torch.ops.aten.constant_pad_nd.default(input|pad|value|mode=constant) " //
+        "torch.ops.aten.constant_pad_nd.default(mode=constant) " //
         PAD_BY("reflection_pad1d", "reflect") PAD_BY("reflection_pad2d", "reflect")
             PAD_BY("reflection_pad3d", "reflect") PAD_BY("replication_pad1d", "replicate")
                 PAD_BY("replication_pad2d", "replicate") PAD_BY("replication_pad3d", "replicate"),

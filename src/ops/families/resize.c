@@ -283,20 +283,18 @@ static tare_status antialias_reference(op_call *call) {
 
 // output_size is None where the factors say it; the overload without ".vec" takes a factor for each
 // dimension.
-#define NEAREST(name, mode) "torch.ops.aten." name ".vec(input|size|scale_factor|mode=" mode ") "
-#define LINEAR(name, mode)                                                                         \
-    "torch.ops.aten." name ".vec(input|size|align_corners|scale_factor|mode=" mode ") "
+#define RESIZE(name, mode) "torch.ops.aten." name ".vec(mode=" mode ") "
 #define RESIZE_OVERLOADS                                                                           \
-    NEAREST("upsample_nearest1d", "nearest")                                                       \
-    NEAREST("upsample_nearest2d", "nearest")                                                       \
-    NEAREST("upsample_nearest3d", "nearest")                                                       \
-    NEAREST("_upsample_nearest_exact1d", "nearest-exact")                                          \
-    NEAREST("_upsample_nearest_exact2d", "nearest-exact")                                          \
-    NEAREST("_upsample_nearest_exact3d", "nearest-exact")                                          \
-    LINEAR("upsample_linear1d", "linear")                                                          \
-    LINEAR("upsample_bilinear2d", "bilinear")                                                      \
-    LINEAR("upsample_trilinear3d", "trilinear")                                                    \
-    LINEAR("upsample_bicubic2d", "bicubic")
+    RESIZE("upsample_nearest1d", "nearest")                                                        \
+    RESIZE("upsample_nearest2d", "nearest")                                                        \
+    RESIZE("upsample_nearest3d", "nearest")                                                        \
+    RESIZE("_upsample_nearest_exact1d", "nearest-exact")                                           \
+    RESIZE("_upsample_nearest_exact2d", "nearest-exact")                                           \
+    RESIZE("_upsample_nearest_exact3d", "nearest-exact")                                           \
+    RESIZE("upsample_linear1d", "linear")                                                          \
+    RESIZE("upsample_bilinear2d", "bilinear")                                                      \
+    RESIZE("upsample_trilinear3d", "trilinear")                                                    \
+    RESIZE("upsample_bicubic2d", "bicubic")
 
 static const op_info rows[] = {
     {.id = "interpolate",
@@ -310,7 +308,7 @@ static const op_info rows[] = {
     {.id = "interpolate_antialias",
      .functions = "torch.ops.tare.interpolate_antialias",
      .overloads =
-         LINEAR("_upsample_bilinear2d_aa", "bilinear") LINEAR("_upsample_bicubic2d_aa", "bicubic"),
+         RESIZE("_upsample_bilinear2d_aa", "bilinear") RESIZE("_upsample_bicubic2d_aa", "bicubic"),
      .params = "input/self|size/output_size|scale_factor/"
                "scale_factors|mode|align_corners|recompute_scale_factor|antialias",
      .shape = antialias_shape,

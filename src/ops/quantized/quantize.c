@@ -300,9 +300,9 @@ static const op_info rows[] = {
     QUANTIZE("quantize_per_tensor_dynamic", OP_SHAPED_BY_DATA, "input|dtype|reduce_range", dynamic_shape),
     CONVERSION("dequantize", "torch.dequantize", OP_DEQUANTIZES, "dequantize", "input/self", float_shape),
     {.id = "to", .functions = "torch.ops.aten.to.dtype|torch.ops.aten.to.other|torch.ops.aten.type_as.default",
-     .overloads = "torch.ops.aten._to_copy.default(input|dtype|-layout|-device|-pin_memory|-non_blocking|-memory_format) "
-                  "torch.ops.aten.to.dtype_layout(input|dtype|-layout|-device|-pin_memory|-non_blocking|-copy|-memory_format) "
-                  "torch.ops.aten.to.device(input|-device|dtype|-non_blocking|-copy|-memory_format)",
+     .overloads = "torch.ops.aten._to_copy.default(-layout|-pin_memory) "
+                  "torch.ops.aten.to.dtype_layout(-layout|-pin_memory) "
+                  "torch.ops.aten.to.device",
      .methods = "to|type|type_as", .params = "input/self|dtype/other|non_blocking|copy|memory_format|device",
      .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = to_shape, .reference = convert_reference},
     CONVERSION("decomposed.convert_element_type",

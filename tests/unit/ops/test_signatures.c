@@ -180,22 +180,21 @@ static void check_order(const op_info *op, const char *name) {
     }
 }
 
-// "name(input|weight|-cudnn_enabled|mode=linear)": a parameter of the row, one without a meaning, a
-// constant.
-static void check_overload(const op_info *op, const char *name, char *params) {
+// Arguments of an overload stand in the order of its signature: each is an argument of the row by
+// its name, or a remark says that it has no meaning. remarks: "-x|mode=linear)", or "".
+static void check_overload(const op_info *op, const char *name, const char *remarks) {
     signature s;
     signature_param p;
-    size_t i = 0;
-    if (is_special(name) || !tare__signature_of(name, &s)) return;
-    for (char *one = strtok(params, "|)"); one != NULL; one = strtok(NULL, "|)")) {
-        char argument[64];
-        if (strchr(one, '=') != NULL) continue;
-        if (!tare__signature_param(&s, i++, &p)) fail_msg("%s takes no '%s'", name, one);
+    if (!tare__signature_of(name, &s)) return;
+    for (size_t i = 0; tare__signature_param(&s, i, &p); i++) {
+        char argument[64], ignored[66];
         snprintf(argument, sizeof argument, "%.*s", (int)p.length, p.name);
-        const size_t at = tare__op_param_index(op, one),
-                     wanted = tare__op_param_index(op, argument);
-        if (*one == '-' ? strcmp(one + 1, argument) != 0 : at != wanted)
-            fail_msg("%s: '%s' stands where the signature has '%s'", name, one, argument);
+        snprintf(ignored, sizeof ignored, "-%s", argument);
+        const bool is_ignored = strstr(remarks, ignored) != NULL;
+        const bool is_known = tare__op_param_index(op, argument) < tare__op_param_count(op);
+        if (is_known == is_ignored)
+            fail_msg("%s: '%s' is %s of row '%s'", name, argument,
+                     is_known ? "ignored, and an argument" : "no argument", op->id);
     }
 }
 
@@ -209,12 +208,12 @@ static void rows_agree_with_signatures(void **state) {
             check_order(op, name);
         snprintf(names, sizeof names, "%s", op->overloads != NULL ? op->overloads : "");
         while (*rest != '\0') {
-            char *name = rest, *params = strchr(rest, '(');
-            *params++ = '\0';
-            rest = strchr(params, ')');
-            *rest++ = '\0';
-            rest += strspn(rest, " ");
-            check_overload(op, name, params);
+            char *name = rest;
+            rest += strcspn(rest, " ");
+            if (*rest != '\0') *rest++ = '\0';
+            char *remarks = strchr(name, '(');
+            if (remarks != NULL) *remarks++ = '\0';
+            check_overload(op, name, remarks != NULL ? remarks : "");
         }
     }
 }
