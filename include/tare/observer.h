@@ -90,7 +90,7 @@ typedef struct tare_observer_info {
 /// whole numbers but for float qparams.
 typedef tare_status (*tare_qparams_sink)(void *sink, int64_t count, const double *scale,
                                          const double *zero_point, tare_error *err);
-/// Receives or gives one named piece of an observer's state; tensors are lent for the call.
+/// Receives or gives one named entry of an observer's state; tensors are lent for the call.
 typedef tare_status (*tare_state_save)(void *io, const char *name, const tare_tensor *tensor,
                                        tare_error *err);
 typedef const tare_tensor *(*tare_state_load)(void *io, const char *name); // NULL: absent
@@ -119,7 +119,7 @@ typedef struct tare_observer_class {
     /// What print shows in parentheses; NULL: nothing.
     tare_status (*describe)(const void *state, tare_writer write, void *write_user,
                             tare_error *err);
-    /// save passes every piece of the state to save(io, ..); load takes them back. NULL: nothing to
+    /// save passes every entry of the state to save(io, ..); load takes them back. NULL: nothing to
     /// keep. What load receives comes from a file and must be checked.
     tare_status (*save)(const void *state, tare_state_save save, void *io, tare_error *err);
     tare_status (*load)(void *state, tare_state_load load, void *io, tare_error *err);

@@ -155,10 +155,10 @@ static conv_costs costs_of(const float_conv *c) {
                                    (double)c->in_channels / (double)c->groups};
 }
 
-// What one part of `count` costs; pieces are not cut.
-static double share_of(int64_t pieces, size_t count) {
-    const int64_t n = (int64_t)count, most = (pieces + n - 1) / n;
-    return (double)most / (double)pieces;
+// What one part of `count` costs; units are not cut.
+static double share_of(int64_t units, size_t count) {
+    const int64_t n = (int64_t)count, most = (units + n - 1) / n;
+    return (double)most / (double)units;
 }
 
 static double cost_by_rows(const conv_costs *k, int64_t rows, size_t count) {

@@ -118,10 +118,10 @@ tare_status tare__float_layer_finish(float_layer *layer, tare_status status, boo
     return status;
 }
 
-size_t tare__float_part_count(const float_layers *l, double cost, int64_t pieces) {
-    if (cost < LEAST_SHARED_COST || pieces < 1) return 1;
+size_t tare__float_part_count(const float_layers *l, double cost, int64_t units) {
+    if (cost < LEAST_SHARED_COST || units < 1) return 1;
     const size_t most = l->thread_count < MOST_PARTS ? l->thread_count : MOST_PARTS;
-    return (uint64_t)pieces < most ? (size_t)pieces : most;
+    return (uint64_t)units < most ? (size_t)units : most;
 }
 
 tare_status tare__float_layer_replica(const float_layer *of, float_layers *in, float_layer **out,
@@ -176,16 +176,16 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
                                       const float_epilogue *e, const float_weights *w,
                                       float_layer **out, tare_error *err) {
     const bool by_columns = p->rows == 1 && p->transposed;
-    const int64_t pieces = by_columns ? p->columns : p->rows;
+    const int64_t units = by_columns ? p->columns : p->rows;
     const double macs = (double)p->rows * (double)p->columns * (double)p->inner;
-    const size_t count = tare__float_part_count(l, macs, pieces);
+    const size_t count = tare__float_part_count(l, macs, units);
     float_layer *layer = NULL;
     *out = NULL;
     TARE_TRY(tare__float_layer_create(l, count, &layer, err));
     tare_status status = TARE_OK;
     bool fits = true;
     for (size_t i = 0; i < count && fits && status == TARE_OK; i++) {
-        const part_range share = tare__part_range(pieces, count, i);
+        const part_range share = tare__part_range(units, count, i);
         const int64_t first = share.first, size = share.end - first;
         const int64_t row = by_columns ? 0 : first, column = by_columns ? first : 0;
         float_product part = *p;
@@ -222,6 +222,7 @@ typedef struct layer_run {
     dnnl_status_t *statuses; // by part
 } layer_run;
 
+// Each part is a primitive that was compiled for its share of the output.
 static void run_task(void *user, size_t part, size_t worker) {
     const layer_run *run = user;
     (void)worker;

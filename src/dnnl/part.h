@@ -127,8 +127,8 @@ tare_status tare__float_layer_create(float_layers *l, size_t part_count, float_l
 tare_status tare__float_layer_finish(float_layer *layer, tare_status status, bool fits,
                                      float_layer **out);
 /// Among how many parts a layer of so many multiply-accumulates, or of what costs as much, is
-/// shared, that can be cut into so many pieces.
-size_t tare__float_part_count(const float_layers *l, double cost, int64_t pieces);
+/// shared, that can be cut into so many units.
+size_t tare__float_part_count(const float_layers *l, double cost, int64_t units);
 /// Do so many multiply-accumulates pay for rounding so many elements to bfloat16?
 bool tare__is_worth_bf16(const float_layers *l, double macs, double elements);
 

@@ -272,6 +272,7 @@ static dnnl_status_t run_op(const row_blocks_run *r, const part_memory *m, const
     return tare__float_part_run(r->layer, op->part, x + op->x_first, y + op->y_first);
 }
 
+// A lane has its own memory, which lane numbers, not workers, choose.
 static void run_lane(void *user, size_t lane, size_t worker) {
     row_blocks_run *r = user;
     const float_row_blocks *b = r->layer->row_blocks;

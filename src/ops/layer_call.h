@@ -229,8 +229,8 @@ typedef struct attention_part {
     int64_t k, v, mask;
 } attention_part;
 attention_part tare__attention_part(const attention_call *a, int64_t i);
-/// What makes signed quantized values of a tensor's unsigned ones, by subtraction or by turning a
-/// bit over: 0 or 128.
+/// What makes signed quantized values of a tensor's unsigned ones, by subtraction or by
+/// flipping a bit: 0 or 128.
 int32_t tare__signed_shift(const tare_tensor *t);
 /// Is it attention of quantized bytes, which are summed as integers?
 bool tare__attention_is_of_quantized(const op_call *call);
@@ -238,13 +238,13 @@ bool tare__attention_is_of_quantized(const op_call *call);
 ///   u[s] = f32(sum over i of (q[i] - query_zero) * k[s][i]) * factor, in units of log2, masked
 ///   w[s] = tare__exp2_quantized(u[s] - max u), total = sum of w
 ///   y[c] = (f32(sum over s of w[s] * v[s][c]) * value_scale) * (1 / total) + offset
-/// Sums are int32 modulo 2^32. A query that may look at nothing gets zeros.
+/// Sums are int32 modulo 2^32. A query that may attend to no key gets zeros.
 typedef struct quantized_attention {
     float factor, value_scale, offset;
     int32_t query_zero;
 } quantized_attention;
 quantized_attention tare__quantized_attention_of(const attention_call *a);
-/// Adds a query's line of the mask to its scores.
+/// Adds a query's row of the mask to its scores.
 void tare__quantized_attention_mask(const attention_call *a, const attention_part *part,
                                     int64_t query, float *scores);
 /// Makes weights of the products of q's and k's matrices, scores [queries][keys]: scales them, adds

@@ -40,7 +40,7 @@ struct thread_pool {
     // What the owner writes and workers read when work begins fills one line.
     _Alignas(LINE) atomic_uint works; // pieces of work so far; idle workers wait for the next
     atomic_uint sleepers;
-    atomic_bool ends;
+    atomic_bool is_ending;
     atomic_bool expects;   // more work soon
     uint32_t thread_count; // the owner's, too
     thread_range_task task;
@@ -157,7 +157,7 @@ static void *work(void *user) {
     thread_pool *pool = self->pool;
     for (;;) {
         const unsigned seen = atomic_load(&pool->works);
-        if (atomic_load(&pool->ends)) return NULL;
+        if (atomic_load(&pool->is_ending)) return NULL;
         take_parts(pool, self->number);
         wait_for_work(pool, seen);
     }
@@ -227,7 +227,7 @@ tare_status tare__thread_pool_create(int thread_count, thread_pool **out, tare_e
 
 void tare__thread_pool_destroy(thread_pool *pool) {
     if (pool == NULL) return;
-    atomic_store(&pool->ends, true);
+    atomic_store(&pool->is_ending, true);
     announce(pool, pool->thread_count);
     for (size_t i = 0; i < pool->started; i++) pthread_join(pool->workers[i].thread, NULL);
     tare__free(pool->workers);

@@ -73,7 +73,8 @@ size_t tare__thread_count(const thread_pool *pool);
 void tare__thread_pool_expect(thread_pool *pool, bool more);
 /// Does every part in [0, part_count) once, in any order, and returns when all are done. What the
 /// caller wrote before is seen by the parts, and what they wrote by the caller. pool NULL: the
-/// caller does all, in order.
+/// caller does all, in order. For work that was cut into parts beforehand; a loop is
+/// tare__parallel's.
 void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task task, void *user);
 /// The same for parts that are better done in a row. pool NULL: the caller does all at once.
 void tare__thread_pool_run_ranges(thread_pool *pool, size_t part_count, thread_grain grain,

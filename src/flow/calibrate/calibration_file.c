@@ -76,7 +76,7 @@ static tare_status add_tensor(map *tensors, const char *key, tare_tensor *t, tar
     return TARE_OK;
 }
 
-// "PATH.NAME" of every piece of one observer's state.
+// "PATH.NAME" of every entry of one observer's state.
 static tare_status write_observer(const watched *w, bool is_first, map *tensors, text *out,
                                   tare_error *err) {
     map state = {0};

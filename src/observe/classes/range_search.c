@@ -8,15 +8,15 @@
 #include "core/memory/alloc.h"
 
 // The values of one or more bins; from == to: all of them are one value.
-typedef struct piece {
+typedef struct segment {
     double from, to;
     double density; // count / (to - from), or the count
-} piece;
+} segment;
 
 typedef struct search {
     const uniform *u;
-    float min, max; // of the values
-    piece *pieces;  // ascending
+    float min, max;    // of the values
+    segment *segments; // ascending
     size_t count;
 } search;
 
@@ -40,14 +40,14 @@ static double integral(const levels *q, double x) {
     return step * (q->scale * q->scale * q->scale / 12) + rest * rest * rest / 3;
 }
 
-static double inside_error(const levels *q, const piece *p) {
+static double inside_error(const levels *q, const segment *p) {
     if (p->from < p->to) return p->density * (integral(q, p->to) - integral(q, p->from));
     const double rest = p->from - nearest(q, p->from) * q->scale;
     return p->density * rest * rest;
 }
 
-// Of a piece on one side of `bound`, which all its values become.
-static double outside_error(const piece *p, double bound) {
+// Of a segment on one side of `bound`, which all its values become.
+static double outside_error(const segment *p, double bound) {
     const double from = p->from - bound, to = p->to - bound;
     if (p->from == p->to) return p->density * from * from;
     return p->density * (to * to * to - from * from * from) / 3;
@@ -55,13 +55,13 @@ static double outside_error(const piece *p, double bound) {
 
 static double error_beyond(const search *s, const levels *q) {
     double sum = 0;
-    for (size_t i = 0; i < s->count && s->pieces[i].from < q->least; i++) {
-        piece p = s->pieces[i];
+    for (size_t i = 0; i < s->count && s->segments[i].from < q->least; i++) {
+        segment p = s->segments[i];
         if (p.to > q->least) p.to = q->least;
         sum += outside_error(&p, q->least);
     }
-    for (size_t i = s->count; i > 0 && s->pieces[i - 1].to > q->most; i--) {
-        piece p = s->pieces[i - 1];
+    for (size_t i = s->count; i > 0 && s->segments[i - 1].to > q->most; i--) {
+        segment p = s->segments[i - 1];
         if (p.from < q->most) p.from = q->most;
         sum += outside_error(&p, q->most);
     }
@@ -71,11 +71,11 @@ static double error_beyond(const search *s, const levels *q) {
 static double error_within(const search *s, const levels *q) {
     double sum = 0;
     for (size_t i = 0; i < s->count; i++) {
-        piece p = s->pieces[i];
+        segment p = s->segments[i];
         if (p.to < q->least || p.from > q->most) continue;
         if (p.from < q->least) p.from = q->least;
         if (p.to > q->most) p.to = q->most;
-        if (p.from < p.to || s->pieces[i].from == s->pieces[i].to) sum += inside_error(q, &p);
+        if (p.from < p.to || s->segments[i].from == s->segments[i].to) sum += inside_error(q, &p);
     }
     return sum;
 }
@@ -87,7 +87,7 @@ static levels levels_of(const uniform *u, float min, float max) {
                     ((double)u->quant_max - zero_point) * scale};
 }
 
-// --- the pieces ---
+// --- the segments ---
 
 static void add_bin(search *s, const centred_histogram *h, int64_t bin) {
     const int64_t count = h->counts[bin];
@@ -97,8 +97,8 @@ static void add_bin(search *s, const centred_histogram *h, int64_t bin) {
     if (from < (double)h->min) from = (double)h->min;
     if (to > (double)h->max) to = (double)h->max;
     if (from > to) from = to; // the greatest value stands on an edge
-    s->pieces[s->count++] =
-        (piece){from, to, from < to ? (double)count / (to - from) : (double)count};
+    s->segments[s->count++] =
+        (segment){from, to, from < to ? (double)count / (to - from) : (double)count};
 }
 
 static tare_status collect(const centred_histogram *h, const uniform *u, search *out,
@@ -106,8 +106,8 @@ static tare_status collect(const centred_histogram *h, const uniform *u, search 
     *out = (search){.u = u,
                     .min = h->min,
                     .max = h->max,
-                    .pieces = tare__alloc_zeroed((size_t)h->bins, sizeof(piece))};
-    if (out->pieces == NULL) return tare__out_of_memory(err);
+                    .segments = tare__alloc_zeroed((size_t)h->bins, sizeof(segment))};
+    if (out->segments == NULL) return tare__out_of_memory(err);
     for (int64_t bin = 0; bin < h->bins; bin++) add_bin(out, h, bin);
     return TARE_OK;
 }
@@ -197,7 +197,7 @@ tare_status tare__search_least_error(const centred_histogram *h, const uniform *
     search s;
     TARE_TRY(collect(h, u, &s, err));
     const best found = least_error(&s);
-    tare__free(s.pieces);
+    tare__free(s.segments);
     *out_min = part_of(h->min, found.min_part);
     *out_max = part_of(h->max, found.max_part);
     return TARE_OK;

@@ -181,10 +181,10 @@ static value to_float(composer *c, const attention *a, const char *child, value 
 }
 
 static value weights_of(composer *c, attention *a, value q, value k) {
-    const value turned = COMPOSE(c, "transpose", k, integer(1), integer(2));
-    const tare_tensor *t = c->status == TARE_OK ? tare__compose_tensor(c, turned) : NULL;
+    const value transposed = COMPOSE(c, "transpose", k, integer(1), integer(2));
+    const tare_tensor *t = c->status == TARE_OK ? tare__compose_tensor(c, transposed) : NULL;
     a->sources = t != NULL ? t->shape[2] : 0;
-    const value scores = masked(c, a, COMPOSE(c, "matmul", q, turned));
+    const value scores = masked(c, a, COMPOSE(c, "matmul", q, transposed));
     return COMPOSE(c, "softmax", scores, integer(-1));
 }
 

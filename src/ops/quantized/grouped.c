@@ -30,13 +30,13 @@ static bool is_matrix(const tare_tensor *t, tare_dtype dtype, int64_t rows, int6
 static tare_status read_sizes(const module *m, grouped_weights *w, tare_error *err) {
     const int64_t bits = tare__module_int(m, "bits", 0);
     if (bits != 4 && bits != 8) return bad(m, err, "bits", "4 or 8");
-    if (w->codes == NULL || w->codes->data == NULL || w->codes->ndim != 2 ||
-        w->codes->dtype != TARE_UINT8)
-        return bad(m, err, "weight", "a uint8 matrix of codes");
+    if (w->quantized == NULL || w->quantized->data == NULL || w->quantized->ndim != 2 ||
+        w->quantized->dtype != TARE_UINT8)
+        return bad(m, err, "weight", "a uint8 matrix");
     w->bits = (int)bits;
-    w->outs = w->codes->shape[0];
-    if (w->codes->shape[1] > INT64_MAX / 2) return bad(m, err, "weight", "a smaller matrix");
-    w->ins = w->codes->shape[1] * (bits == 4 ? 2 : 1);
+    w->outs = w->quantized->shape[0];
+    if (w->quantized->shape[1] > INT64_MAX / 2) return bad(m, err, "weight", "a smaller matrix");
+    w->ins = w->quantized->shape[1] * (bits == 4 ? 2 : 1);
     w->group = tare__module_int(m, "group_size", 0);
     if (w->group < 1 || w->group > MOST_GROUP || w->ins % w->group != 0)
         return bad(m, err, "group_size", "a divisor of the inputs up to 32768");
@@ -54,7 +54,7 @@ static tare_status read_activation(const module *m, grouped_weights *w, tare_err
 }
 
 tare_status tare__grouped_read(const module *m, grouped_weights *out, tare_error *err) {
-    grouped_weights w = {.codes = tare__module_tensor(m, "weight"),
+    grouped_weights w = {.quantized = tare__module_tensor(m, "weight"),
                          .scale = tare__module_tensor(m, "weight_scale"),
                          .zero_point = tare__module_tensor(m, "weight_zero_point"),
                          .bias = tare__module_tensor(m, "bias")};
@@ -71,10 +71,10 @@ tare_status tare__grouped_read(const module *m, grouped_weights *out, tare_error
     return TARE_OK;
 }
 
-uint8_t tare__grouped_code(const grouped_weights *w, int64_t o, int64_t k) {
-    const uint8_t *codes = w->codes->data;
-    if (w->bits == 8) return codes[o * w->ins + k];
-    const uint8_t pair = codes[(o * w->ins + k) / 2];
+uint8_t tare__grouped_value(const grouped_weights *w, int64_t o, int64_t k) {
+    const uint8_t *quantized = w->quantized->data;
+    if (w->bits == 8) return quantized[o * w->ins + k];
+    const uint8_t pair = quantized[(o * w->ins + k) / 2];
     return k % 2 == 0 ? pair & 15 : pair >> 4;
 }
 
@@ -97,7 +97,7 @@ tare_status tare__grouped_linear_check(const module *m, tare_error *err) {
     for (int64_t i = 0; zeros != NULL && i < w.zero_point->count; i++)
         if (zeros[i] > most)
             return tare__fail(err, TARE_INVALID_ARGUMENT,
-                              "%s: 'weight_zero_point' is %d at element %lld, codes end at %d",
+                              "%s: 'weight_zero_point' is %d at element %lld, values end at %d",
                               m->class->name, zeros[i], (long long)i, most);
     return TARE_OK;
 }
@@ -110,14 +110,14 @@ bool tare__grouped_takes(const tare_tensor *weight) {
            tare__qscheme_is_per_group(weight->q->scheme) && tare__group_size(weight) <= MOST_GROUP;
 }
 
-// Four bits where the range has no more codes and pairs of them fill rows.
+// Four bits where the range has no more values and pairs of them fill rows.
 static int bits_of(const tare_tensor *weight) {
     const qparams *q = weight->q;
     return q->quant_max - q->quant_min < 16 && weight->shape[1] % 2 == 0 ? 4 : 8;
 }
 
-// What is added to codes and zero points: the range then begins at 0. The middle of a signed one
-// comes to the middle of the unsigned codes, so that -7 to 7 has 8, as -8 to 7.
+// What is added to quantized values and zero points: the range then begins at 0. The middle of a
+// signed one comes to the middle of the unsigned values, so that -7 to 7 has 8, as -8 to 7.
 static int64_t shift_of(const tare_tensor *weight, int bits) {
     const qparams *q = weight->q;
     const int64_t half = bits == 4 ? 8 : 128;
@@ -125,15 +125,15 @@ static int64_t shift_of(const tare_tensor *weight, int bits) {
     return q->quant_min >= -half && q->quant_max < half ? half : -q->quant_min;
 }
 
-static void pack_codes(const tare_tensor *weight, int bits, int64_t shift, uint8_t *out) {
+static void pack_values(const tare_tensor *weight, int bits, int64_t shift, uint8_t *out) {
     for (int64_t i = 0; i < weight->count; i++) {
-        const uint8_t code = (uint8_t)((int64_t)tare__tensor_get(weight, i) + shift);
+        const uint8_t q = (uint8_t)((int64_t)tare__tensor_get(weight, i) + shift);
         if (bits == 8)
-            out[i] = code;
+            out[i] = q;
         else if (i % 2 == 0)
-            out[i / 2] = code & 15;
+            out[i / 2] = q & 15;
         else
-            out[i / 2] = (uint8_t)(out[i / 2] | code << 4);
+            out[i / 2] = (uint8_t)(out[i / 2] | q << 4);
     }
 }
 
@@ -144,12 +144,12 @@ static tare_status set_new(module *m, const char *name, tare_tensor *t, bool is_
     return status;
 }
 
-static tare_status set_codes(module *m, const tare_tensor *weight, int bits, int64_t shift,
-                             tare_error *err) {
+static tare_status set_values(module *m, const tare_tensor *weight, int bits, int64_t shift,
+                              tare_error *err) {
     const int64_t shape[] = {weight->shape[0], bits == 4 ? weight->shape[1] / 2 : weight->shape[1]};
     tare_tensor *t = NULL;
     const tare_status status = tare_tensor_create(TARE_UINT8, 2, shape, &t, err);
-    if (status == TARE_OK) pack_codes(weight, bits, shift, t->data);
+    if (status == TARE_OK) pack_values(weight, bits, shift, t->data);
     return set_new(m, "weight", t, true, status, err);
 }
 
@@ -172,7 +172,7 @@ static tare_status set_zero_points(module *m, const tare_tensor *weight, int bit
         is_usual &= zero == middle;
         if (zero < 0 || zero > most)
             return tare__fail(err, TARE_UNSUPPORTED,
-                              "the zero point %g lies outside of the %d-bit codes of its group",
+                              "the zero point %g lies outside of the %d-bit values of its group",
                               weight->q->zero_point[i], bits);
     }
     if (is_usual) return TARE_OK;
@@ -189,7 +189,7 @@ tare_status tare__grouped_set_weight(module *m, const tare_tensor *weight, tare_
     const value count = tare__int(bits), group = tare__int(tare__group_size(weight));
     TARE_TRY(tare__module_set_config(m, "bits", &count, err));
     TARE_TRY(tare__module_set_config(m, "group_size", &group, err));
-    TARE_TRY(set_codes(m, weight, bits, shift, err));
+    TARE_TRY(set_values(m, weight, bits, shift, err));
     TARE_TRY(set_scales(m, weight, err));
     return set_zero_points(m, weight, bits, shift, err);
 }
@@ -205,17 +205,17 @@ float tare__grouped_row_scale(const float *x, int64_t count) {
     return most / 127.0F;
 }
 
-void tare__grouped_row_quantize(const float *x, int64_t count, float scale, int8_t *codes) {
+void tare__grouped_row_quantize(const float *x, int64_t count, float scale, int8_t *quantized) {
     const float inverse = tare__inverse_scale((double)scale);
     for (int64_t k = 0; k < count; k++)
-        codes[k] = (int8_t)tare__quantize(x[k], inverse, 0, -128, 127);
+        quantized[k] = (int8_t)tare__quantize(x[k], inverse, 0, -128, 127);
 }
 
 static float float_part(const grouped_weights *w, int64_t o, int64_t g, const float *x) {
     const int32_t zero = tare__grouped_zero(w, o, g);
     float part = 0;
     for (int64_t k = g * w->group; k < (g + 1) * w->group; k++)
-        part = fmaf(x[k], (float)(tare__grouped_code(w, o, k) - zero), part);
+        part = fmaf(x[k], (float)(tare__grouped_value(w, o, k) - zero), part);
     return part;
 }
 
@@ -223,18 +223,18 @@ static float integer_part(const grouped_weights *w, int64_t o, int64_t g, const 
     const int32_t zero = tare__grouped_zero(w, o, g);
     int32_t part = 0;
     for (int64_t k = g * w->group; k < (g + 1) * w->group; k++)
-        part += (tare__grouped_code(w, o, k) - zero) * x[k];
+        part += (tare__grouped_value(w, o, k) - zero) * x[k];
     return (float)part;
 }
 
-static float one_output(const grouped_weights *w, int64_t o, const float *x, const int8_t *codes,
-                        float row_scale) {
+static float one_output(const grouped_weights *w, int64_t o, const float *x,
+                        const int8_t *quantized, float row_scale) {
     const float *scales = tare__f32(w->scale) + o * w->groups;
     float sum = 0;
     for (int64_t g = 0; g < w->groups; g++)
-        sum = fmaf(codes != NULL ? integer_part(w, o, g, codes) : float_part(w, o, g, x), scales[g],
-                   sum);
-    if (codes != NULL) sum = sum * row_scale;
+        sum = fmaf(quantized != NULL ? integer_part(w, o, g, quantized) : float_part(w, o, g, x),
+                   scales[g], sum);
+    if (quantized != NULL) sum = sum * row_scale;
     return w->bias != NULL ? sum + tare__f32(w->bias)[o] : sum;
 }
 
@@ -260,17 +260,17 @@ tare_status tare__grouped_linear_forward(op_call *call) {
     const tare_tensor *x = tare__call_layer_input(call);
     float *y = tare__f32(tare__call_out(call));
     const int64_t rows = w.ins > 0 ? x->count / w.ins : 0;
-    int8_t *codes = w.quantizes_input ? tare__alloc_zeroed((size_t)w.ins + 1, 1) : NULL;
-    if (w.quantizes_input && codes == NULL) return tare__out_of_memory(call->err);
+    int8_t *quantized = w.quantizes_input ? tare__alloc_zeroed((size_t)w.ins + 1, 1) : NULL;
+    if (w.quantizes_input && quantized == NULL) return tare__out_of_memory(call->err);
     for (int64_t r = 0; r < rows; r++) {
         const float *row = tare__f32(x) + r * w.ins;
-        const float scale = codes != NULL ? tare__grouped_row_scale(row, w.ins) : 0;
-        if (codes != NULL) tare__grouped_row_quantize(row, w.ins, scale, codes);
+        const float scale = quantized != NULL ? tare__grouped_row_scale(row, w.ins) : 0;
+        if (quantized != NULL) tare__grouped_row_quantize(row, w.ins, scale, quantized);
         for (int64_t o = 0; o < w.outs; o++) {
-            const float v = one_output(&w, o, row, codes, scale);
+            const float v = one_output(&w, o, row, quantized, scale);
             y[r * w.outs + o] = relu && v < 0 ? 0.0F : v;
         }
     }
-    tare__free(codes);
+    tare__free(quantized);
     return TARE_OK;
 }

@@ -6,9 +6,9 @@
 
 #include "ops/call.h"
 
-/// A layer's tensors, lent. A weight is (code - zero point) * scale of its group.
+/// A layer's tensors, lent. A weight is (q - zero point) * scale of its group.
 typedef struct grouped_weights {
-    const tare_tensor *codes;      // uint8 [outs][ins], or two codes a byte [outs][ins / 2]
+    const tare_tensor *quantized;  // uint8 [outs][ins], or two values a byte [outs][ins / 2]
     const tare_tensor *scale;      // float32 [outs][groups]
     const tare_tensor *zero_point; // uint8 [outs][groups]; NULL: 2^(bits - 1) everywhere
     const tare_tensor *bias;       // float32 [outs]; NULL: none
@@ -21,15 +21,15 @@ typedef struct grouped_weights {
 /// `weight_zero_point`, `bias`; configs `bits`, `group_size`, `activation_dtype` (torch.float32 or
 /// torch.int8).
 tare_status tare__grouped_read(const module *m, grouped_weights *out, tare_error *err);
-/// The code of output o and input k: of two in a byte the low half comes first.
-uint8_t tare__grouped_code(const grouped_weights *w, int64_t o, int64_t k);
+/// The value of output o and input k: of two in a byte the low half comes first.
+uint8_t tare__grouped_value(const grouped_weights *w, int64_t o, int64_t k);
 int32_t tare__grouped_zero(const grouped_weights *w, int64_t o, int64_t g);
 
 /// The scale of a row that is quantized on the fly: max(|x|, 1e-5) / 127, where NaNs do not count.
 /// Source: quantized_decomposed.choose_qparams_per_token, as torchao's dynamic layers use it.
 float tare__grouped_row_scale(const float *x, int64_t count);
-/// codes[k] = clamp(rint(x[k] * (1 / scale)), -128, 127)
-void tare__grouped_row_quantize(const float *x, int64_t count, float scale, int8_t *codes);
+/// quantized[k] = clamp(rint(x[k] * (1 / scale)), -128, 127)
+void tare__grouped_row_quantize(const float *x, int64_t count, float scale, int8_t *quantized);
 
 /// Can a weight become such a layer's? Codes per group of qint8 or quint8, of at most 8 bits.
 bool tare__grouped_takes(const tare_tensor *weight);
@@ -37,10 +37,10 @@ bool tare__grouped_takes(const tare_tensor *weight);
 tare_status tare__grouped_set_weight(module *m, const tare_tensor *weight, tare_error *err);
 
 /// The meaning. With float inputs, in float32 and in this order:
-///   part(g) = fma over k of the group, ascending: x[k] * (code - zero point) + part
+///   part(g) = fma over k of the group, ascending: x[k] * (q - zero point) + part
 ///   sum = fma over g, ascending: part(g) * scale(g) + sum
 ///   y = sum + bias
-/// With quantized inputs part(g) is the exact integer sum of codes, rounded to float32 once, and
+/// With quantized inputs part(g) is the exact sum of integer products, rounded to float32 once, and
 ///   y = sum * row scale + bias
 /// and a fused ReLU follows.
 tare_status tare__grouped_linear_shape(op_call *call);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Divides a convolution into ordinary ones: by remainders of a transposed one's stride, and by
-// pieces of weights that do not fit int8.
+// addends of weights that do not fit int8.
 #include "runtime/gemm/conv_part.h"
 
 #include "ops/quantized/engine_rules.h"
@@ -13,22 +13,23 @@ static const uint64_t most_staged = UINT64_C(1)
 
 // --- the layer ---
 
-// Weight w without its zero point as the piece'th of `pieces` numbers, alike but for 1, whose sum
-// it is: floor((w + piece) / pieces).
-static int32_t piece_of(int32_t w, size_t piece, size_t pieces) {
-    const int32_t n = (int32_t)pieces, raised = w + (int32_t)piece + n * 1024; // positive
+// Weight w without its zero point as the addend'th of `addends` numbers, alike but for 1, whose sum
+// it is: floor((w + addend) / addends).
+static int32_t addend_of(int32_t w, size_t addend, size_t addends) {
+    const int32_t n = (int32_t)addends, raised = w + (int32_t)addend + n * 1024; // positive
     return raised / n - 1024;
 }
 
-static size_t count_pieces(int32_t least, int32_t most) {
-    size_t pieces = 1;
-    while (piece_of(least, 0, pieces) < INT8_MIN || piece_of(most, pieces - 1, pieces) > INT8_MAX)
-        pieces++;
-    return pieces;
+static size_t count_addends(int32_t least, int32_t most) {
+    size_t addends = 1;
+    while (addend_of(least, 0, addends) < INT8_MIN ||
+           addend_of(most, addends - 1, addends) > INT8_MAX)
+        addends++;
+    return addends;
 }
 
 // Quantized values have 8 bits, and zero points are at most 255: three are enough.
-static size_t pieces_of_weight(const tare_tensor *weight) {
+static size_t addends_of_weight(const tare_tensor *weight) {
     const qparams *q = weight->q;
     const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
     const int64_t inner = per_channel ? tare__inner_count(weight, q->axis) : 1;
@@ -39,7 +40,7 @@ static size_t pieces_of_weight(const tare_tensor *weight) {
         least = w < least ? w : least;
         most = w > most ? w : most;
     }
-    return count_pieces(least, most);
+    return count_addends(least, most);
 }
 
 // A linear layer is a convolution of one pixel.
@@ -95,13 +96,13 @@ bool tare__conv_split_of(const quantized_layer *layer, const tare_tensor *x, con
     else if (!split_conv(layer, x, out))
         return false;
     out->has_zero_points = tare__has_zero_points(layer->weight);
-    out->pieces = out->has_zero_points ? pieces_of_weight(layer->weight) : 1;
+    out->addends = out->has_zero_points ? addends_of_weight(layer->weight) : 1;
     return count_parts(out) && may_be_staged(out);
 }
 
 bool tare__conv_split_of_floats(const conv_geometry *g, const int64_t in[SPATIAL],
                                 const int64_t out[SPATIAL], conv_split *split) {
-    *split = (conv_split){.g = *g, .pieces = 1};
+    *split = (conv_split){.g = *g, .addends = 1};
     for (int d = 0; d < SPATIAL; d++) {
         split->in[d] = (size_t)in[d];
         split->out[d] = (size_t)out[d];
@@ -173,7 +174,7 @@ static conv_windows windows_of(const conv_split *s, const part_axis a[SPATIAL]) 
         .front = a[D].before,
         .above = a[H].before,
         .before = a[W].before,
-        .pieces = s->pieces,
+        .addends = s->addends,
         .planes = a[D].taps,
         .rows = a[H].taps,
         .columns = a[W].taps,
@@ -185,11 +186,11 @@ static conv_windows windows_of(const conv_split *s, const part_axis a[SPATIAL]) 
 
 static void set_taps(const conv_split *s, const part_axis a[SPATIAL], weight_taps *t) {
     *t = (weight_taps){.are_plain = !s->g.is_transposed && !s->has_zero_points,
-                       .is_turned = s->g.is_transposed,
+                       .is_reversed = s->g.is_transposed,
                        .groups = (size_t)s->g.groups,
                        .outs = (size_t)s->g.out_channels,
                        .ins = (size_t)s->g.in_channels,
-                       .pieces = s->pieces};
+                       .addends = s->addends};
     for (int d = 0; d < SPATIAL; d++) {
         t->kernel[d] = (size_t)s->g.kernel[d];
         t->first[d] = a[d].first;
@@ -229,7 +230,7 @@ size_t tare__conv_part_pixel(const conv_part *p, size_t pixel) {
 
 // The kernel element of a tap.
 static size_t element_of(const weight_taps *t, int d, size_t tap) {
-    return t->first[d] + (t->is_turned ? t->count[d] - 1 - tap : tap) * t->step[d];
+    return t->first[d] + (t->is_reversed ? t->count[d] - 1 - tap : tap) * t->step[d];
 }
 
 // Which element of a kernel a tap is; false: none, but a zero.
@@ -242,19 +243,19 @@ static bool find_element(const weight_taps *t, size_t a, size_t b, size_t c, siz
 // The first weight of output channel o and the i-th input channel of its group.
 static size_t kernel_of(const weight_taps *t, size_t o, size_t i) {
     const size_t ins = t->ins / t->groups, outs = t->outs / t->groups, first_in = o / outs * ins;
-    const size_t block = t->is_turned ? (first_in + i) * outs + o % outs : o * ins + i;
+    const size_t block = t->is_reversed ? (first_in + i) * outs + o % outs : o * ins + i;
     return block * t->kernel[D] * t->kernel[H] * t->kernel[W];
 }
 
 // The taps of a kernel of weights, less their zero point.
-static void gather_kernel(const weight_taps *t, const int8_t *w, int32_t zero_point, size_t piece,
+static void gather_kernel(const weight_taps *t, const int8_t *w, int32_t zero_point, size_t addend,
                           int8_t *to) {
     size_t element;
     for (size_t a = 0; a < t->count[D]; a++)
         for (size_t b = 0; b < t->count[H]; b++)
             for (size_t c = 0; c < t->count[W]; c++) {
                 const bool is_one = find_element(t, a, b, c, &element);
-                *to++ = is_one ? (int8_t)piece_of(w[element] - zero_point, piece, t->pieces) : 0;
+                *to++ = is_one ? (int8_t)addend_of(w[element] - zero_point, addend, t->addends) : 0;
             }
 }
 
@@ -266,7 +267,7 @@ void tare__weight_taps_gather(const weight_taps *t, const tare_tensor *weight, i
     for (size_t o = 0; o < t->outs; o++) {
         const int32_t zero_point = (int32_t)q->zero_point[o % (size_t)q->count];
         for (size_t i = 0; i < ins; i++)
-            for (size_t p = 0; p < t->pieces; p++, to += window)
+            for (size_t p = 0; p < t->addends; p++, to += window)
                 gather_kernel(t, w + kernel_of(t, o, i), zero_point, p, to);
     }
 }

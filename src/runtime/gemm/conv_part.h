@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A layer as ordinary convolutions. A transposed one of stride s gives output pixels r, r + s,
 // r + 2 s, .. with the same taps, which meet pixels of the input that follow each other: each r is
-// a convolution of stride 1 with some of the kernel, turned around (the idea is that of sub-pixel
+// a convolution of stride 1 with some of the kernel, reversed (the idea is that of sub-pixel
 // convolutions, Shi et al., arXiv:1609.07009). All else is one part. Weights that do not fit int8
-// without their zero points are sums of up to three pieces that do, each of which meets the input
+// without their zero points are sums of up to three addends that do, each of which meets the input
 // for itself.
 #ifndef RUNTIME_GEMM_CONV_PART_H
 #define RUNTIME_GEMM_CONV_PART_H
@@ -14,21 +14,21 @@
 typedef struct conv_split {
     conv_geometry g;
     size_t in[SPATIAL], out[SPATIAL];
-    size_t pieces;          // of weights
+    size_t addends;         // of weights
     bool has_zero_points;   // of weights
     size_t counts[SPATIAL]; // of parts
 } conv_split;
 
-/// The weights of a part as [outs][ins of a group][pieces][taps]. Tap i of a dimension is
-/// kernel element first + i * step; if turned, first + (count - 1 - i) * step. Elements beyond the
-/// kernel are zeros.
+/// The weights of a part as [outs][ins of a group][addends][taps]. Tap i of a dimension is
+/// kernel element first + i * step; if reversed, first + (count - 1 - i) * step. Elements beyond
+/// the kernel are zeros.
 typedef struct weight_taps {
-    bool are_plain; // all, in their own order and without zero points: nothing is to be gathered
-    bool is_turned; // a transposed layer's, whose weights are [ins][outs of a group][..]
+    bool are_plain;   // all, in their own order and without zero points: nothing is to be gathered
+    bool is_reversed; // a transposed layer's, whose weights are [ins][outs of a group][..]
     size_t groups, outs, ins; // of all groups
     size_t kernel[SPATIAL];
     size_t first[SPATIAL], step[SPATIAL], count[SPATIAL];
-    size_t pieces;
+    size_t addends;
 } weight_taps;
 
 typedef struct conv_part {
@@ -53,7 +53,7 @@ static inline bool tare__conv_part_is_scattered(const conv_part *p) {
 size_t tare__conv_part_pixel(const conv_part *p, size_t pixel);
 
 static inline size_t tare__weight_taps_count(const weight_taps *t) { // of a channel
-    return t->ins / t->groups * t->pieces * t->count[D] * t->count[H] * t->count[W];
+    return t->ins / t->groups * t->addends * t->count[D] * t->count[H] * t->count[W];
 }
 /// The weights without zero points: to [outs][tare__weight_taps_count].
 void tare__weight_taps_gather(const weight_taps *t, const tare_tensor *weight, int8_t *to);

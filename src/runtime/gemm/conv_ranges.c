@@ -69,12 +69,12 @@ tare_status tare__conv_ranges_create(const conv_windows *w, bool leaves_out, boo
                                      conv_ranges *out, tare_error *err) {
     tap_group *groups[SPATIAL] = {NULL};
     const tare_status status = find_all_groups(w, groups, err);
-    const bool is_plane = w->pieces * w->planes * w->out_depth == 1 && groups[D] == NULL;
+    const bool is_plane = w->addends * w->planes * w->out_depth == 1 && groups[D] == NULL;
     const bool takes_rows = leaves_out && is_plane && !w->reflects;
     const bool takes_columns = takes_rows && !by_row && w->out_width <= MOST_WIDTH;
     *out = (conv_ranges){.width = w->out_width,
                          .pixels = tare__conv_window_pixels(w),
-                         .rows = w->pieces * w->planes * w->rows,
+                         .rows = w->addends * w->planes * w->rows,
                          .columns = w->columns,
                          .by_row = by_row,
                          .is_inside = groups[D] == NULL && groups[H] == NULL && groups[W] == NULL,

@@ -134,7 +134,7 @@ void tare__conv_windows_list(const conv_windows *w, const window_list *list, con
         const window_row row = {.top = (ptrdiff_t)(at.row * w->stride[H]) - w->above,
                                 .left = (ptrdiff_t)(at.column * w->stride[W]) - w->before,
                                 .count = here < left ? here : left};
-        for (size_t i = 0; i < w->pieces * w->planes; i++)
+        for (size_t i = 0; i < w->addends * w->planes; i++)
             list_plane(w, list, plane_of(w, image, front, i % w->planes), &row,
                        to + i * plane_taps);
         left -= row.count;
@@ -147,7 +147,7 @@ void tare__conv_windows_list(const conv_windows *w, const window_list *list, con
 void tare__conv_columns_list(const conv_windows *w, const column_list *list, const uint8_t **to) {
     const ptrdiff_t front = (ptrdiff_t)(list->plane * w->stride[D]) - w->front;
     const ptrdiff_t top = (ptrdiff_t)(list->row * w->stride[H]) - w->above;
-    const bool has_planes = w->pieces * w->planes > 1;
+    const bool has_planes = w->addends * w->planes > 1;
     column_row c = {.left = (ptrdiff_t)(list->first * w->stride[W]) - w->before,
                     .stride = 1,
                     .count = list->column_count};

@@ -29,14 +29,14 @@ typedef struct conv_windows {
     size_t out_depth, out_height, out_width;
     ptrdiff_t front, above, before;        // the padding in front that the images lack; may be
                                            // negative: then windows begin behind it
-    size_t pieces;                         // how often a window's taps are listed
+    size_t addends;                        // how often a window's taps are listed
     size_t planes, rows, columns;          // taps of a window
     size_t stride[SPATIAL], step[SPATIAL]; // of windows, and of a window's taps
     bool reflects;                         // the padding mirrors the image
 } conv_windows;
 
 static inline size_t tare__conv_window_taps(const conv_windows *w) {
-    return w->pieces * w->planes * w->rows * w->columns;
+    return w->addends * w->planes * w->rows * w->columns;
 }
 static inline size_t tare__conv_window_pixels(const conv_windows *w) { // of an output image
     return w->out_depth * w->out_height * w->out_width;
@@ -83,7 +83,7 @@ void tare__conv_windows_list(const conv_windows *w, const window_list *list, con
 /// window at output pixel (plane, row, first) on:
 ///   to[column * column_step + i] for i < row_count
 /// and `padding` for i beyond. The rows of a window's planes follow each other, as often as it has
-/// pieces; rows of windows below one of a single plane and piece follow its own.
+/// addends; rows of windows below one of a single plane and addend follow its own.
 typedef struct column_list {
     const uint8_t *image, *padding;
     size_t plane, row, row_count;

@@ -35,7 +35,7 @@ void tare__conv_stage_image(const staging *g, size_t image, uint8_t *to);
 
 // --- rows of windows, for windows that are one tap as a whole ---
 
-/// A staged row for each row of the output, of windows of one plane and piece whose rows follow
+/// A staged row for each row of the output, of windows of one plane and addend whose rows follow
 /// each other.
 conv_stage tare__conv_stage_of_windows(const conv_windows *from, const column_kernel *columns);
 

@@ -16,7 +16,7 @@ enum {
 // --- forms ---
 
 static size_t column_taps(const conv_windows *w) {
-    return w->pieces * w->planes * w->rows;
+    return w->addends * w->planes * w->rows;
 }
 
 bool tare__depthwise_fits(const weight_taps *t, const conv_windows *w) {
@@ -28,7 +28,7 @@ bool tare__depthwise_fits(const weight_taps *t, const conv_windows *w) {
 // Two rows of output share words where their windows are a row apart and need no more words.
 static size_t rows_together(const conv_windows *w) {
     const size_t words = tare__ceil_div(w->rows, DEPTHWISE_WORD);
-    const bool is_shared = w->stride[H] == 1 && w->step[H] == 1 && w->pieces * w->planes == 1 &&
+    const bool is_shared = w->stride[H] == 1 && w->step[H] == 1 && w->addends * w->planes == 1 &&
                            tare__ceil_div(w->rows + 1, DEPTHWISE_WORD) == words;
     return is_shared ? 2 : 1;
 }
@@ -143,7 +143,7 @@ bool tare__depthwise_form_of_key(const derived_key *key, const tare_tensor *weig
                          tare__mul_size((size_t)n[1], (size_t)(n[3] * n[4]), &count) &&
                          count == (size_t)weight->count;
     if (!is_form) return false;
-    const conv_windows windows = {.pieces = 1,
+    const conv_windows windows = {.addends = 1,
                                   .planes = 1,
                                   .rows = (size_t)n[4],
                                   .columns = (size_t)n[3],

@@ -13,11 +13,11 @@ typedef struct depthwise_form {
     const depthwise_kernel *kernel;
     size_t channels, block, blocks; // channels of a block
     size_t columns;                 // of a window
-    size_t taps, words;             // of a column: rows of all its planes and pieces; in words
+    size_t taps, words;             // of a column: rows of all its planes and addends; in words
     size_t rows;                    // of output that are computed together
 } depthwise_form;
 
-/// Of windows of which columns, rows, planes, pieces, strides and steps are looked at.
+/// Of windows of which columns, rows, planes, addends, strides and steps are looked at.
 depthwise_form tare__depthwise_form_of(const depthwise_kernel *kernel, const conv_windows *w,
                                        size_t channels);
 /// Has it an output channel per input channel, and windows that kernels take?

@@ -19,14 +19,14 @@ bool tare__grouped_layer_suits(const grouped_weights *w) {
 
 // --- packing ---
 
-// 4 codes: of inputs k to k + 3, and of 4 bits k + 4 to k + 7.
+// 4 values: of inputs k to k + 3, and of 4 bits k + 4 to k + 7.
 static void pack_quad(const grouped_weights *w, int64_t output, int64_t k, uint8_t *to) {
-    const uint8_t *codes = w->codes->data;
+    const uint8_t *quantized = w->quantized->data;
     if (w->bits == 8) {
-        memcpy(to, codes + output * w->ins + k, 4);
+        memcpy(to, quantized + output * w->ins + k, 4);
         return;
     }
-    const uint8_t *from = codes + (output * w->ins + k) / 2;
+    const uint8_t *from = quantized + (output * w->ins + k) / 2;
     for (size_t i = 0; i < 2; i++) {
         to[2 * i] = (uint8_t)((from[i] & 15) | (from[i + 2] & 15) << 4);
         to[2 * i + 1] = (uint8_t)(from[i] >> 4 | (from[i + 2] & 0xF0));
@@ -71,7 +71,7 @@ static tare_status pack_all(void *user, uint32_t *words, int32_t *sums, tare_err
 static derived_key key_of(const grouped_weights *w) {
     const tare_tensor *z = w->zero_point;
     return (derived_key){
-        .data = w->codes->data,
+        .data = w->quantized->data,
         .numbers = {WEIGHTS_TAG, (uint64_t)w->outs, (uint64_t)w->ins, (uint64_t)w->group,
                     (uint64_t)w->bits,
                     tare__hash_bytes(w->scale->data, tare__tensor_bytes(w->scale)),
@@ -91,7 +91,7 @@ tare_status tare__grouped_layer_pack(const grouped_weights *w, bool relu, groupe
     packed_size size;
     if (!size_of(w, &l, &size)) return tare__out_of_memory(err);
     const derived_key key = key_of(w);
-    TARE_TRY(tare__packed_weights_get(w->codes, &key, &size, pack_all, &l, &l.packed, err));
+    TARE_TRY(tare__packed_weights_get(w->quantized, &key, &size, pack_all, &l, &l.packed, err));
     *out = l;
     return TARE_OK;
 }
@@ -108,27 +108,27 @@ size_t tare__grouped_layer_bytes(const grouped_layer *l) {
 // --- products ---
 
 // Of a product of rows that are quantized on the fly.
-typedef struct row_codes {
-    float *scales;      // [rows]
-    int32_t *code_sums; // [rows][groups]
-    int8_t *codes;      // [rows][ins]
-} row_codes;
+typedef struct quantized_rows {
+    float *scales;           // [rows]
+    int32_t *quantized_sums; // [rows][groups]
+    int8_t *quantized;       // [rows][ins]
+} quantized_rows;
 
-static size_t place_codes(const grouped_layer *l, size_t rows, unsigned char *memory,
-                          row_codes *out) {
+static size_t place_quantized(const grouped_layer *l, size_t rows, unsigned char *memory,
+                              quantized_rows *out) {
     const size_t of_scales = tare__round_up(rows * sizeof(float), GROUPED_LINE);
     const size_t of_sums =
         tare__round_up(rows * (size_t)l->w.groups * sizeof(int32_t), GROUPED_LINE);
-    const size_t of_codes = tare__round_up(rows * (size_t)l->w.ins, GROUPED_LINE);
+    const size_t of_quantized = tare__round_up(rows * (size_t)l->w.ins, GROUPED_LINE);
     if (memory != NULL)
-        *out = (row_codes){.scales = (float *)(void *)memory,
-                           .code_sums = (int32_t *)(void *)(memory + of_scales),
-                           .codes = (int8_t *)memory + of_scales + of_sums};
-    return of_scales + of_sums + of_codes;
+        *out = (quantized_rows){.scales = (float *)(void *)memory,
+                                .quantized_sums = (int32_t *)(void *)(memory + of_scales),
+                                .quantized = (int8_t *)memory + of_scales + of_sums};
+    return of_scales + of_sums + of_quantized;
 }
 
 size_t tare__grouped_scratch_bytes(const grouped_layer *l, size_t rows) {
-    return l->w.quantizes_input ? place_codes(l, rows, NULL, NULL) : 0;
+    return l->w.quantizes_input ? place_quantized(l, rows, NULL, NULL) : 0;
 }
 
 typedef struct grouped_job {
@@ -138,7 +138,7 @@ typedef struct grouped_job {
     size_t rows;
     const float *x;
     float *y;
-    row_codes codes;
+    quantized_rows quantized;
 } grouped_job;
 
 static float row_scale(const grouped_job *j, const float *x, size_t count) {
@@ -150,24 +150,24 @@ static float row_scale(const grouped_job *j, const float *x, size_t count) {
     return tare__grouped_row_scale(of_both, 2);
 }
 
-// As unsigned codes from 0 to 255, of which the upper bit then says the sign.
+// As unsigned values from 0 to 255, of which the upper bit then says the sign.
 static void quantize_row(const grouped_job *j, size_t row) {
     const size_t ins = (size_t)j->l->w.ins, group = (size_t)j->l->w.group;
     const float *x = j->x + row * ins;
-    int8_t *codes = j->codes.codes + row * ins;
+    int8_t *quantized = j->quantized.quantized + row * ins;
     const float scale = row_scale(j, x, ins);
     const quantized_scheme scheme = {.scale = scale,
                                      .inverse = tare__inverse_scale((double)scale),
                                      .zero_point = 128,
                                      .least = 0,
                                      .most = 255};
-    j->codes.scales[row] = scale;
-    j->context->elementwise->quantize(&scheme, x, ins, (uint8_t *)codes);
-    for (size_t k = 0; k < ins; k++) codes[k] = (int8_t)(codes[k] ^ -128);
+    j->quantized.scales[row] = scale;
+    j->context->elementwise->quantize(&scheme, x, ins, (uint8_t *)quantized);
+    for (size_t k = 0; k < ins; k++) quantized[k] = (int8_t)(quantized[k] ^ -128);
     for (size_t g = 0; g < (size_t)j->l->w.groups; g++) {
         int32_t sum = 0;
-        for (size_t k = g * group; k < (g + 1) * group; k++) sum += codes[k];
-        j->codes.code_sums[row * (size_t)j->l->w.groups + g] = sum;
+        for (size_t k = g * group; k < (g + 1) * group; k++) sum += quantized[k];
+        j->quantized.quantized_sums[row * (size_t)j->l->w.groups + g] = sum;
     }
 }
 
@@ -182,7 +182,7 @@ static void finish(const grouped_job *j, size_t row, size_t output, size_t count
     const float *bias = w->bias != NULL ? tare__f32(w->bias) + output : NULL;
     float *y = j->y + row * (size_t)w->outs + output;
     for (size_t i = 0; i < count; i++) {
-        float v = w->quantizes_input ? sums[i] * j->codes.scales[row] : sums[i];
+        float v = w->quantizes_input ? sums[i] * j->quantized.scales[row] : sums[i];
         if (bias != NULL) v = v + bias[i];
         y[i] = j->l->relu && v < 0 ? 0.0F : v;
     }
@@ -203,9 +203,9 @@ static void multiply_tile(const grouped_job *j, size_t panel, size_t panels, siz
                       .rows = rows,
                       .sums = sums};
     if (w->quantizes_input) {
-        t.codes = j->codes.codes + row * ins;
-        t.code_sums = j->codes.code_sums + row * groups;
-        j->kernels->codes(&t);
+        t.quantized = j->quantized.quantized + row * ins;
+        t.quantized_sums = j->quantized.quantized_sums + row * groups;
+        j->kernels->quantized(&t);
     } else {
         t.x = j->x + row * ins;
         j->kernels->floats(&t);
@@ -242,7 +242,7 @@ void tare__grouped_multiply(const kernel_context *kernels, const grouped_layer *
     thread_pool *pool = kernels->space.pool;
     if (rows * tare__grouped_layer_bytes(l) < LEAST_SHARED_BYTES) pool = NULL;
     if (l->w.quantizes_input) {
-        (void)place_codes(l, rows, memory, &j.codes);
+        (void)place_quantized(l, rows, memory, &j.quantized);
         tare__thread_pool_run_ranges(rows > 1 ? pool : NULL, rows, (thread_grain){1, rows},
                                      quantize_rows, &j);
     }

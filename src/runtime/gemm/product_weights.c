@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
 // Packing for the product kernels: channels are put in the order of taps row by row, and 16 rows
-// are turned over at once.
+// are transposed at once.
 #include "runtime/gemm/product_weights.h"
 
 #include <assert.h>
@@ -23,7 +23,7 @@ static size_t words_of(size_t tap_size) {
 // Where the taps of a layer's windows lie.
 typedef struct tap_places {
     bool are_columns_beside; // the pixels of a row
-    bool are_rows_beside;    // of windows of one plane and piece
+    bool are_rows_beside;    // of windows of one plane and addend
     size_t stride[SPATIAL];
 } tap_places;
 
@@ -82,11 +82,11 @@ product_form tare__product_form_of_part(const conv_part *part) {
     const product_form pixels = {.groups = t->groups,
                                  .outs = t->outs / t->groups,
                                  .ins = t->ins / t->groups,
-                                 .height = t->pieces * t->count[D] * t->count[H],
+                                 .height = t->addends * t->count[D] * t->count[H],
                                  .width = t->count[W]};
-    const tap_places places = {.are_columns_beside = !t->is_turned && w->step[W] == 1,
+    const tap_places places = {.are_columns_beside = !t->is_reversed && w->step[W] == 1,
                                .are_rows_beside =
-                                   w->step[H] == 1 && t->pieces == 1 && t->count[D] == 1,
+                                   w->step[H] == 1 && t->addends == 1 && t->count[D] == 1,
                                .stride = {w->stride[D], w->stride[H], w->stride[W]}};
     return choose_form(&pixels, &places);
 }
@@ -294,9 +294,9 @@ static uint64_t join(const size_t n[SPATIAL]) {
 // The weights' shape, and which of them are taken.
 static derived_key gathered_key(const weights_request *r) {
     const weight_taps *t = r->taps;
-    const uint64_t flags = (uint64_t)t->is_turned << 2 | (uint64_t)r->f->tap;
+    const uint64_t flags = (uint64_t)t->is_reversed << 2 | (uint64_t)r->f->tap;
     return (derived_key){.data = r->weight->data,
-                         .numbers = {GATHERED_VERSION | flags << 16 | (uint64_t)t->pieces << 24,
+                         .numbers = {GATHERED_VERSION | flags << 16 | (uint64_t)t->addends << 24,
                                      t->groups, t->outs, t->ins, join(t->kernel), join(t->first),
                                      join(t->step), hash_zero_points(r->weight->q)}};
 }

@@ -224,6 +224,8 @@ typedef struct parts_job {
     size_t scratch; // of a thread
 } parts_job;
 
+// Parts were cut when the layer was made, each with weights and scratch memory of its own: a task
+// each, not a loop that may be cut anew.
 static void run_one(void *user, size_t part, size_t worker) {
     const parts_job *job = user;
     const workspace alone = {0};

@@ -280,11 +280,9 @@ static void finish(const library_job *job, const int32_t *sums, size_t pixel, si
 }
 
 // The library does not fail here: its memory is ours.
-static void sum_row_block(void *user, size_t part, size_t worker) {
-    const library_job *job = user;
+static void sum_row_block(const library_job *job, size_t image, size_t index, size_t worker) {
     const qlibrary *l = job->l;
     const conv_shape *s = &l->shape;
-    const size_t image = part / l->row_block_count, index = part % l->row_block_count;
     const row_block *b = &l->row_blocks[index];
     const size_t thread = job->run->space->number + worker;
     dnnl_memory_t *m = l->memories + (thread * l->row_block_count + index) * MEMORIES;
@@ -305,11 +303,15 @@ static void sum_row_block(void *user, size_t part, size_t worker) {
            (image * s->out_height + b->first) * s->out_width, b->rows * s->out_width);
 }
 
+static void sum_row_blocks(void *user, size_t image, size_t first, size_t end, size_t worker) {
+    for (size_t i = first; i < end; i++) sum_row_block(user, image, i, worker);
+}
+
 void tare__qlibrary_run(const qlibrary *l, const qlayer_run *run) {
     library_job job = {l, run};
     thread_pool *pool = tare__workspace_pool(run->space, run->batch * tare__qlibrary_form(l).macs);
     if (tare__thread_count(pool) > l->thread_count) pool = NULL;
-    tare__thread_pool_run(pool, run->batch * l->row_block_count, sum_row_block, &job);
+    tare__parallel_nest(pool, run->batch, l->row_block_count, 1, sum_row_blocks, &job);
 }
 #else
 tare_status tare__qlibrary_create(const quantized_layer *layer, const tare_tensor *x,

@@ -104,8 +104,8 @@ static void pack(const attention_quantized *a, const attention_head *head,
 
 // --- a row block ---
 
-static void look(const attention_quantized *a, const attention_head *head,
-                 const attention_memory *m, size_t first, size_t rows) {
+static void multiply_keys(const attention_quantized *a, const attention_head *head,
+                          const attention_memory *m, size_t first, size_t rows) {
     const quantized_product p = {.kernel = a->product,
                                  .x = head->q + first * head->q_step,
                                  .x_step = head->q_step,
@@ -142,8 +142,8 @@ static void finish_row(const attention_quantized *a, uint32_t total, float *y) {
         a->kernels->scale(1.0F / (float)total, a->numbers.offset, width, y);
 }
 
-static void mix(const attention_quantized *a, const attention_head *head, const attention_memory *m,
-                size_t first, size_t rows) {
+static void multiply_values(const attention_quantized *a, const attention_head *head,
+                            const attention_memory *m, size_t first, size_t rows) {
     const size_t width = (size_t)a->call->value_width;
     float *y = a->gives_quantized ? m->mixed : (float *)head->y + first * head->y_step;
     const size_t step = a->gives_quantized ? m->value_step : head->y_step;
@@ -175,8 +175,8 @@ void tare__attention_quantized_run(const attention_quantized *a, const attention
     pack(a, head, &m);
     for (size_t first = 0; first < queries; first += QUANTIZED_ROW_BLOCK) {
         const size_t rows = tare__part_of(queries, first, QUANTIZED_ROW_BLOCK);
-        look(a, head, &m, first, rows);
+        multiply_keys(a, head, &m, first, rows);
         weigh(a, head, &m, first, rows);
-        mix(a, head, &m, first, rows);
+        multiply_values(a, head, &m, first, rows);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices turned over: between [C][pixels] and [pixels][C].
+// Matrices transposed: between [C][pixels] and [pixels][C].
 #ifndef RUNTIME_GEMM_TRANSPOSE_H
 #define RUNTIME_GEMM_TRANSPOSE_H
 

@@ -16,8 +16,8 @@
 /// A panel has for each group
 ///   float scales[16]
 ///   uint8 zero points[16]; not there without zero points
-///   codes[lines][16 outputs][4 bytes]: byte j has input j of its line; of 4 bits input j in its
-///   low half and input j + 4 in the high one
+///   quantized[lines][16 outputs][4 bytes]: byte j has input j of its line; of 4 bits input j in
+///   its low half and input j + 4 in the high one
 /// one after the other, for what is read in one stream comes as fast as memory gives it. It begins
 /// at a line of the cache. Outputs that are not there have scale 0.
 enum { GROUPED_OUTPUTS = 16, GROUPED_LINE = 64, GROUPED_MOST_PANELS = 4, GROUPED_MOST_ROWS = 8 };
@@ -33,10 +33,10 @@ typedef struct grouped_tile {
     int bits;
     bool has_zeros; // else zero points are 2^(bits - 1)
     size_t rows;
-    const float *x;           // [rows][ins]; of products with floats
-    const int8_t *codes;      // [rows][ins]; of products with codes
-    const int32_t *code_sums; // of codes [rows][groups]
-    float *sums;              // [rows][panel_count][GROUPED_OUTPUTS]
+    const float *x;                // [rows][ins]; of products with floats
+    const int8_t *quantized;       // [rows][ins]; of products with quantized rows
+    const int32_t *quantized_sums; // of them [rows][groups]
+    float *sums;                   // [rows][panel_count][GROUPED_OUTPUTS]
 } grouped_tile;
 
 typedef struct grouped_kernels {
@@ -45,7 +45,7 @@ typedef struct grouped_kernels {
     size_t rows; // at most, of a tile
     /// sums as ops/quantized/grouped.h defines them, before the row's scale and the bias.
     void (*floats)(const grouped_tile *t);
-    void (*codes)(const grouped_tile *t);
+    void (*quantized)(const grouped_tile *t);
 } grouped_kernels;
 
 /// Best first; the last row is plain C and defines the bits.

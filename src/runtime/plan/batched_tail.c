@@ -76,10 +76,10 @@ static bool only_joins(const plan_step *all, const plan_step *one) {
     return all->class->only_joins && !compute_same_nodes(one, all);
 }
 
-plan_ends tare__plan_find_tail(const plan *one, const plan *whole, int64_t samples) {
-    plan_ends found = {0};
+tail_steps tare__plan_find_tail(const plan *one, const plan *whole, int64_t samples) {
+    tail_steps found = {0};
     int64_t weight_bytes = 0;
-    for (plan_ends n = {1, 1}; n.one < one->step_count && n.whole < whole->step_count; n.whole++) {
+    for (tail_steps n = {1, 1}; n.one < one->step_count && n.whole < whole->step_count; n.whole++) {
         const size_t cut = one->step_count - n.one, cut_all = whole->step_count - n.whole;
         tare_step step = {0};
         if (only_joins(&whole->steps[cut_all], &one->steps[cut])) continue;
@@ -143,8 +143,8 @@ static tare_status lay_out_anew(plan *p, tare_error *err) {
     return tare__plan_lay_out(p, tare__run_budget(p->setting.it->memory_limit).limit, err);
 }
 
-tare_status tare__plan_take_tail(plan *one, plan *whole, plan_ends ends, tare_error *err) {
-    const size_t cut = one->step_count - ends.one, cut_all = whole->step_count - ends.whole;
+tare_status tare__plan_take_tail(plan *one, plan *whole, tail_steps tail, tare_error *err) {
+    const size_t cut = one->step_count - tail.one, cut_all = whole->step_count - tail.whole;
     const size_t from = find_crossing(one, cut), to = find_crossing(whole, cut_all);
     const size_t bytes = tare__tensor_bytes(one->steps[cut].facts.x);
     one->tail = whole;

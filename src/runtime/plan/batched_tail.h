@@ -9,15 +9,15 @@
 #include "runtime/plan/build.h"
 
 /// The last steps of a plan for one sample, and of one for all of them, which do the same.
-typedef struct plan_ends {
+typedef struct tail_steps {
     size_t one, whole;
-} plan_ends;
+} tail_steps;
 
 /// How many steps at the end of `one` those at the end of `whole` do with the same bits and sooner;
 /// 0 and 0: there is no tail. Nothing is known of samples but that they are independent.
-plan_ends tare__plan_find_tail(const plan *one, const plan *whole, int64_t samples);
+tail_steps tare__plan_find_tail(const plan *one, const plan *whole, int64_t samples);
 /// Leaves `one` without these last steps, and `whole`, which `one` takes over, with nothing else.
 /// After a failure `one` can but be destroyed.
-tare_status tare__plan_take_tail(plan *one, plan *whole, plan_ends ends, tare_error *err);
+tare_status tare__plan_take_tail(plan *one, plan *whole, tail_steps tail, tare_error *err);
 
 #endif

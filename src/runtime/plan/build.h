@@ -20,7 +20,7 @@ typedef enum place_kind {
     PLACE_STATE,    // the session's; stays from run to run
 } place_kind;
 
-/// A piece of memory that steps read and write. Views share their base's place.
+/// A buffer that steps read and write. Views share their base's place.
 typedef struct plan_place {
     place_kind kind;
     size_t bytes, offset; // within the plan's memory
@@ -48,8 +48,8 @@ typedef struct plan_output {
     const tare_tensor *like;  // of one sample
     const tare_tensor *whole; // of all; like, where there is one
     size_t place;             // NOTHING: the plan's tail makes it, or what it is the tail of
-    bool is_copied;           // the place is an input's, a constant's, another output's, a piece of
-                              // another place or made of pieces
+    bool is_copied;           // the place is an input's, a constant's, another output's, a slice of
+                              // another place or made of slices
 } plan_output;
 
 /// A tensor of the model that a run writes over. What it becomes lies in its place already, or is
@@ -118,7 +118,7 @@ tare_status tare__plan_run_sample(plan *p, const tare_tensor *const *inputs,
                                   tare_tensor *const *outputs, int64_t sample, tare_error *err);
 
 // plan/memory.c
-/// Is it a piece of the plan's memory by itself?
+/// Has it a buffer of its own in the plan's memory?
 bool tare__plan_is_laid_out(const plan_place *place);
 /// Gives the places of the plan's memory their offsets, and allocates it, but for a plan of a call.
 /// TARE_UNSUPPORTED where a run would take more than `most` bytes.

@@ -147,11 +147,11 @@ static tare_status tune(const plan_setting *setting, const tare_tensor *const *i
 
 // What its samples run by.
 static tare_status finish(choice *c, tare_error *err) {
-    const plan_ends ends = tare__plan_find_tail(c->one, c->whole, c->one->samples);
+    const tail_steps tail = tare__plan_find_tail(c->one, c->whole, c->one->samples);
     plan *whole = c->whole;
-    if (ends.one > 0) {
+    if (tail.one > 0) {
         c->whole = NULL;
-        TARE_TRY(tare__plan_take_tail(c->one, whole, ends, err));
+        TARE_TRY(tare__plan_take_tail(c->one, whole, tail, err));
     }
     return tare__plan_add_replicas(c->one, err);
 }

@@ -8,27 +8,27 @@ bool tare__plan_is_laid_out(const plan_place *place) {
     return place->kind == PLACE_ARENA && place->first != NOTHING && place->whole == NOTHING;
 }
 
-static size_t list_pieces(const plan *p, memory_piece *pieces) {
+static size_t list_buffers(const plan *p, memory_buffer *buffers) {
     size_t count = 0;
     for (size_t i = 0; i < p->place_count; i++) {
         const plan_place *place = &p->places[i];
         if (tare__plan_is_laid_out(place))
-            pieces[count++] = (memory_piece){place->bytes, place->first, place->last, 0};
+            buffers[count++] = (memory_buffer){place->bytes, place->first, place->last, 0};
     }
     return count;
 }
 
-static void take_offsets(plan *p, const memory_piece *pieces) {
+static void take_offsets(plan *p, const memory_buffer *buffers) {
     for (size_t i = 0; i < p->place_count; i++)
-        if (tare__plan_is_laid_out(&p->places[i])) p->places[i].offset = (pieces++)->offset;
+        if (tare__plan_is_laid_out(&p->places[i])) p->places[i].offset = (buffers++)->offset;
 }
 
 static tare_status find_offsets(plan *p, arena *memory, tare_error *err) {
-    memory_piece *pieces = tare__arena_array(memory, p->place_count + 1, sizeof *pieces);
-    if (pieces == NULL) return tare__out_of_memory(err);
-    TARE_TRY(tare__memory_lay_out(pieces, list_pieces(p, pieces), &p->block_bytes, &p->least_bytes,
-                                  err));
-    take_offsets(p, pieces);
+    memory_buffer *buffers = tare__arena_array(memory, p->place_count + 1, sizeof *buffers);
+    if (buffers == NULL) return tare__out_of_memory(err);
+    TARE_TRY(tare__memory_lay_out(buffers, list_buffers(p, buffers), &p->block_bytes,
+                                  &p->least_bytes, err));
+    take_offsets(p, buffers);
     return TARE_OK;
 }
 

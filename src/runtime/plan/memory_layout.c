@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One after the other, each piece goes to the lowest offset where it meets nothing that lives at
+// One after the other, each buffer goes to the lowest offset where it meets nothing that lives at
 // the same time. What comes of it depends on the order only: several are tried, and if none is good
 // enough, the best one is varied for a while, by what stands in the way of a smaller block.
 #include "runtime/plan/memory_layout.h"
@@ -13,36 +13,36 @@
 #include "core/memory/arena.h"
 
 enum {
-    MOST_LOOKS = 8 << 20, // at pieces, before the best order is taken
+    MOST_LOOKS = 8 << 20, // at buffers, before the best order is taken
     MOST_ORDERS = 4000,
-    MOST_PAIRS = 1 << 20, // of pieces that live together, beyond which there is no search
-    FEW = 24,             // pieces that are quickly put in order
+    MOST_PAIRS = 1 << 20, // of buffers that live together, beyond which there is no search
+    FEW = 24,             // buffers that are quickly put in order
 };
 
-// A piece as orders see it.
+// A buffer as orders see it.
 typedef struct candidate {
-    const memory_piece *piece;
+    const memory_buffer *buffer;
     size_t index;
     double weight; // greatest first
 } candidate;
 
 typedef struct layout {
-    memory_piece *pieces;
+    memory_buffer *buffers;
     size_t count, least;
-    size_t *order, *best; // indices of pieces
-    size_t *offsets;      // of the best order
-    size_t *kept;         // of the best one of all searches
-    double excess;        // of the best order
-    size_t *placed;       // by offset
-    size_t *mates;        // for each piece, the others that live with it
-    size_t *mates_from;   // [count + 1] where those of a piece begin
-    bool *is_placed;      // of the order at hand
+    size_t *order, *best;    // indices of buffers
+    size_t *offsets;         // of the best order
+    size_t *kept;            // of the best one of all searches
+    double excess;           // of the best order
+    size_t *placed;          // by offset
+    size_t *neighbours;      // for each buffer, the others that live with it
+    size_t *neighbours_from; // [count + 1] where those of a buffer begin
+    bool *is_placed;         // of the order at hand
     size_t looks_per_order;
     candidate *candidates;
     uint64_t random;
 } layout;
 
-static bool live_together(const memory_piece *a, const memory_piece *b) {
+static bool live_together(const memory_buffer *a, const memory_buffer *b) {
     return a->first <= b->last && b->first <= a->last;
 }
 
@@ -53,69 +53,70 @@ typedef struct gap { // the lowest one that is wide enough
     bool is_found;
 } gap;
 
-// Of pieces by offset, one after the other.
-static void pass(gap *g, const memory_piece *other, size_t bytes) {
+// Of buffers by offset, one after the other.
+static void pass(gap *g, const memory_buffer *other, size_t bytes) {
     if (g->is_found) return;
     g->is_found = other->offset >= g->at + bytes;
     const size_t end = other->offset + other->bytes;
     if (!g->is_found && end > g->at) g->at = end;
 }
 
-// Where a piece goes of which few others are neighbours.
-static size_t find_among_mates(const layout *l, size_t piece) {
-    const memory_piece *sorted[FEW];
+// Where a buffer goes of which few others are neighbours.
+static size_t find_among_neighbours(const layout *l, size_t buffer) {
+    const memory_buffer *sorted[FEW];
     size_t count = 0;
     gap g = {0};
-    for (size_t i = l->mates_from[piece]; i < l->mates_from[piece + 1]; i++) {
-        if (!l->is_placed[l->mates[i]]) continue;
-        const memory_piece *mate = &l->pieces[l->mates[i]];
+    for (size_t i = l->neighbours_from[buffer]; i < l->neighbours_from[buffer + 1]; i++) {
+        if (!l->is_placed[l->neighbours[i]]) continue;
+        const memory_buffer *neighbour = &l->buffers[l->neighbours[i]];
         size_t k = count++;
-        for (; k > 0 && sorted[k - 1]->offset > mate->offset; k--) sorted[k] = sorted[k - 1];
-        sorted[k] = mate;
+        for (; k > 0 && sorted[k - 1]->offset > neighbour->offset; k--) sorted[k] = sorted[k - 1];
+        sorted[k] = neighbour;
     }
-    for (size_t i = 0; i < count; i++) pass(&g, sorted[i], l->pieces[piece].bytes);
+    for (size_t i = 0; i < count; i++) pass(&g, sorted[i], l->buffers[buffer].bytes);
     return g.at;
 }
 
-static size_t find_among_all(const layout *l, size_t placed_count, size_t piece) {
-    const memory_piece *p = &l->pieces[piece];
+static size_t find_among_all(const layout *l, size_t placed_count, size_t buffer) {
+    const memory_buffer *p = &l->buffers[buffer];
     gap g = {0};
     for (size_t i = 0; i < placed_count && !g.is_found; i++)
-        if (live_together(&l->pieces[l->placed[i]], p))
-            pass(&g, &l->pieces[l->placed[i]], p->bytes);
+        if (live_together(&l->buffers[l->placed[i]], p))
+            pass(&g, &l->buffers[l->placed[i]], p->bytes);
     return g.at;
 }
 
 // Among those placed, which stay sorted by offset.
-static void put(layout *l, size_t placed_count, size_t piece) {
+static void put(layout *l, size_t placed_count, size_t buffer) {
     size_t low = 0, high = placed_count;
     while (low < high) {
         const size_t middle = (low + high) / 2;
-        if (l->pieces[l->placed[middle]].offset <= l->pieces[piece].offset)
+        if (l->buffers[l->placed[middle]].offset <= l->buffers[buffer].offset)
             low = middle + 1;
         else
             high = middle;
     }
     memmove(&l->placed[low + 1], &l->placed[low], (placed_count - low) * sizeof *l->placed);
-    l->placed[low] = piece;
-    l->is_placed[piece] = true;
+    l->placed[low] = buffer;
+    l->is_placed[buffer] = true;
 }
 
-static bool has_few_mates(const layout *l, size_t piece) {
-    return l->mates != NULL && l->mates_from[piece + 1] - l->mates_from[piece] <= FEW;
+static bool has_few_neighbours(const layout *l, size_t buffer) {
+    return l->neighbours != NULL &&
+           l->neighbours_from[buffer + 1] - l->neighbours_from[buffer] <= FEW;
 }
 
-// Returns the excess: by how much pieces reach beyond the least block, all of them together. It
+// Returns the excess: by how much buffers reach beyond the least block, all of them together. It
 // tells more than the size of the block does, in which one obstacle hides the others.
 static double place_all(layout *l) {
     double excess = 0;
     memset(l->is_placed, 0, l->count * sizeof *l->is_placed);
     for (size_t k = 0; k < l->count; k++) {
-        const size_t piece = l->order[k];
-        memory_piece *p = &l->pieces[piece];
-        p->offset =
-            has_few_mates(l, piece) ? find_among_mates(l, piece) : find_among_all(l, k, piece);
-        put(l, k, piece);
+        const size_t buffer = l->order[k];
+        memory_buffer *p = &l->buffers[buffer];
+        p->offset = has_few_neighbours(l, buffer) ? find_among_neighbours(l, buffer)
+                                                  : find_among_all(l, k, buffer);
+        put(l, k, buffer);
         const size_t end = p->offset + p->bytes;
         if (end > l->least) excess += (double)(end - l->least);
     }
@@ -128,48 +129,48 @@ static void try_order(layout *l) {
     if (excess > l->excess) return;
     l->excess = excess;
     memcpy(l->best, l->order, l->count * sizeof *l->best);
-    for (size_t i = 0; i < l->count; i++) l->offsets[i] = l->pieces[i].offset;
+    for (size_t i = 0; i < l->count; i++) l->offsets[i] = l->buffers[i].offset;
 }
 
 // --- orders ---
 
-static double by_bytes(const layout *l, const memory_piece *p) {
+static double by_bytes(const layout *l, const memory_buffer *p) {
     (void)l;
     return (double)p->bytes;
 }
 
-static double by_time(const layout *l, const memory_piece *p) {
+static double by_time(const layout *l, const memory_buffer *p) {
     (void)l;
     return (double)(p->last - p->first);
 }
 
-static double by_bytes_and_time(const layout *l, const memory_piece *p) {
+static double by_bytes_and_time(const layout *l, const memory_buffer *p) {
     return (double)p->bytes * (by_time(l, p) + 1);
 }
 
-static double by_start(const layout *l, const memory_piece *p) {
+static double by_start(const layout *l, const memory_buffer *p) {
     (void)l;
     return -(double)p->first;
 }
 
 // The bytes that live with it.
-static double by_conflict(const layout *l, const memory_piece *p) {
+static double by_conflict(const layout *l, const memory_buffer *p) {
     double bytes = 0;
     for (size_t i = 0; i < l->count; i++)
-        if (live_together(&l->pieces[i], p)) bytes += (double)l->pieces[i].bytes;
+        if (live_together(&l->buffers[i], p)) bytes += (double)l->buffers[i].bytes;
     return bytes;
 }
 
 static int compare(const void *x, const void *y) {
     const candidate *a = x, *b = y;
     if (a->weight != b->weight) return a->weight < b->weight ? 1 : -1;
-    if (a->piece->bytes != b->piece->bytes) return a->piece->bytes < b->piece->bytes ? 1 : -1;
+    if (a->buffer->bytes != b->buffer->bytes) return a->buffer->bytes < b->buffer->bytes ? 1 : -1;
     return (a->index > b->index) - (a->index < b->index);
 }
 
-static void try_sorted(layout *l, double (*weigh)(const layout *, const memory_piece *)) {
+static void try_sorted(layout *l, double (*weigh)(const layout *, const memory_buffer *)) {
     for (size_t i = 0; i < l->count; i++)
-        l->candidates[i] = (candidate){&l->pieces[i], i, weigh(l, &l->pieces[i])};
+        l->candidates[i] = (candidate){&l->buffers[i], i, weigh(l, &l->buffers[i])};
     qsort(l->candidates, l->count, sizeof *l->candidates, compare);
     for (size_t i = 0; i < l->count; i++) l->order[i] = l->candidates[i].index;
     try_order(l);
@@ -182,45 +183,45 @@ static size_t random_below(layout *l, size_t bound) { // a linear congruential g
     return (size_t)(l->random >> 33) % bound;
 }
 
-// One of the pieces that reach beyond the least block.
+// One of the buffers that reach beyond the least block.
 static size_t find_high(layout *l) {
     size_t found = 0, seen = 0;
     for (size_t i = 0; i < l->count; i++)
-        if (l->offsets[i] + l->pieces[i].bytes > l->least && random_below(l, ++seen) == 0)
+        if (l->offsets[i] + l->buffers[i].bytes > l->least && random_below(l, ++seen) == 0)
             found = i;
     return found;
 }
 
-// One of those that live with a piece.
-static size_t find_companion(layout *l, size_t piece) {
-    const size_t from = l->mates_from[piece], count = l->mates_from[piece + 1] - from;
-    return count > 0 ? l->mates[from + random_below(l, count)] : piece;
+// One of those that live with a buffer.
+static size_t find_companion(layout *l, size_t buffer) {
+    const size_t from = l->neighbours_from[buffer], count = l->neighbours_from[buffer + 1] - from;
+    return count > 0 ? l->neighbours[from + random_below(l, count)] : buffer;
 }
 
-static size_t position_of(const layout *l, size_t piece) {
+static size_t position_of(const layout *l, size_t buffer) {
     size_t at = 0;
-    while (l->order[at] != piece) at++;
+    while (l->order[at] != buffer) at++;
     return at;
 }
 
-// Moves a high piece, or one that is in its way, past one that lives with it, since only between
+// Moves a high buffer, or one that is in its way, past one that lives with it, since only between
 // such does the order matter; or before all others, where it is in nobody's way.
 static void vary(layout *l) {
     memcpy(l->order, l->best, l->count * sizeof *l->order);
     const size_t high = find_high(l);
-    const size_t piece = random_below(l, 2) == 0 ? high : find_companion(l, high);
-    const size_t from = position_of(l, piece);
-    const size_t to = random_below(l, 4) == 0 ? 0 : position_of(l, find_companion(l, piece));
+    const size_t buffer = random_below(l, 2) == 0 ? high : find_companion(l, high);
+    const size_t from = position_of(l, buffer);
+    const size_t to = random_below(l, 4) == 0 ? 0 : position_of(l, find_companion(l, buffer));
     if (to <= from)
         memmove(&l->order[to + 1], &l->order[to], (from - to) * sizeof *l->order);
     else
         memmove(&l->order[from], &l->order[from + 1], (to - from) * sizeof *l->order);
-    l->order[to] = piece;
+    l->order[to] = buffer;
 }
 
 // Varies the order at hand while it gets better, or no worse, for a share of the looks.
 static void search(layout *l, size_t looks) {
-    size_t orders = l->mates != NULL ? looks / l->looks_per_order : 0;
+    size_t orders = l->neighbours != NULL ? looks / l->looks_per_order : 0;
     for (; orders > 0 && l->excess > 0; orders--) {
         vary(l);
         try_order(l);
@@ -236,7 +237,7 @@ static void keep_least(layout *l, double *least_excess) {
 // First all orders as they are, then each of them varied: where a search ends depends on where it
 // begins.
 static void choose(layout *l) {
-    static double (*const orders[])(const layout *, const memory_piece *) = {
+    static double (*const orders[])(const layout *, const memory_buffer *) = {
         by_bytes, by_bytes_and_time, by_conflict, by_time, by_start};
     enum { ORDERS = sizeof orders / sizeof *orders };
     const size_t looks = MOST_LOOKS / ORDERS;
@@ -248,30 +249,31 @@ static void choose(layout *l) {
         if (i >= ORDERS) search(l, looks);
         keep_least(l, &least_excess);
     }
-    for (size_t i = 0; i < l->count; i++) l->pieces[i].offset = l->kept[i];
+    for (size_t i = 0; i < l->count; i++) l->buffers[i].offset = l->kept[i];
 }
 
 // --- the whole ---
 
-static bool are_mates(const layout *l, size_t a, size_t b) {
-    return a != b && live_together(&l->pieces[a], &l->pieces[b]);
+static bool live_beside(const layout *l, size_t a, size_t b) {
+    return a != b && live_together(&l->buffers[a], &l->buffers[b]);
 }
 
 static size_t count_pairs(const layout *l) {
     size_t pairs = 0;
     for (size_t i = 0; i < l->count; i++)
-        for (size_t k = 0; k < l->count; k++) pairs += are_mates(l, i, k);
+        for (size_t k = 0; k < l->count; k++) pairs += live_beside(l, i, k);
     return pairs;
 }
 
-// The most bytes that live at the first step of some piece.
+// The most bytes that live at the first step of some buffer.
 static size_t find_least(const layout *l) {
     size_t most = 0;
     for (size_t i = 0; i < l->count; i++) {
         size_t live = 0;
         for (size_t k = 0; k < l->count; k++)
-            if (l->pieces[k].first <= l->pieces[i].first && l->pieces[i].first <= l->pieces[k].last)
-                live += l->pieces[k].bytes;
+            if (l->buffers[k].first <= l->buffers[i].first &&
+                l->buffers[i].first <= l->buffers[k].last)
+                live += l->buffers[k].bytes;
         if (live > most) most = live;
     }
     return most;
@@ -281,18 +283,18 @@ static tare_status list_mates(layout *l, arena *memory, tare_error *err) {
     const size_t pairs = count_pairs(l);
     l->looks_per_order = l->count * l->count / 4 + MOST_LOOKS / MOST_ORDERS;
     if (pairs > MOST_PAIRS) return TARE_OK;
-    size_t *mates = tare__arena_array(memory, pairs + 1, sizeof *mates);
-    l->mates_from = tare__arena_array(memory, l->count + 1, sizeof *l->mates_from);
-    if (mates == NULL || l->mates_from == NULL) return tare__out_of_memory(err);
+    size_t *neighbours = tare__arena_array(memory, pairs + 1, sizeof *neighbours);
+    l->neighbours_from = tare__arena_array(memory, l->count + 1, sizeof *l->neighbours_from);
+    if (neighbours == NULL || l->neighbours_from == NULL) return tare__out_of_memory(err);
     l->looks_per_order = MOST_LOOKS / MOST_ORDERS + l->count;
     for (size_t i = 0, at = 0; i < l->count; i++) {
         for (size_t k = 0; k < l->count; k++)
-            if (are_mates(l, i, k)) mates[at++] = k;
-        l->mates_from[i + 1] = at;
-        const size_t own = at - l->mates_from[i];
+            if (live_beside(l, i, k)) neighbours[at++] = k;
+        l->neighbours_from[i + 1] = at;
+        const size_t own = at - l->neighbours_from[i];
         l->looks_per_order += own <= FEW ? 2 * own : l->count / 2;
     }
-    l->mates = mates;
+    l->neighbours = neighbours;
     return TARE_OK;
 }
 
@@ -313,19 +315,19 @@ static tare_status lay_out(layout *l, arena *memory, tare_error *err) {
     return TARE_OK;
 }
 
-tare_status tare__memory_lay_out(memory_piece *pieces, size_t count, size_t *block, size_t *least,
+tare_status tare__memory_lay_out(memory_buffer *buffers, size_t count, size_t *block, size_t *least,
                                  tare_error *err) {
     *block = *least = 0;
     if (count == 0) return TARE_OK;
     arena memory = {0};
-    layout l = {.pieces = pieces, .count = count, .random = 1};
+    layout l = {.buffers = buffers, .count = count, .random = 1};
     l.least = find_least(&l);
     const tare_status status = lay_out(&l, &memory, err);
     tare__arena_release(&memory);
     if (status != TARE_OK) return status;
     for (size_t i = 0; i < count; i++)
-        if (pieces[i].offset + pieces[i].bytes > *block)
-            *block = pieces[i].offset + pieces[i].bytes;
+        if (buffers[i].offset + buffers[i].bytes > *block)
+            *block = buffers[i].offset + buffers[i].bytes;
     *least = l.least;
     return TARE_OK;
 }

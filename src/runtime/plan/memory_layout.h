@@ -7,16 +7,16 @@
 
 #include "core/error.h"
 
-typedef struct memory_piece {
+typedef struct memory_buffer {
     size_t bytes;
     size_t first, last; // the steps at which it lives, both included
     size_t offset;      // found here
-} memory_piece;
+} memory_buffer;
 
-/// Gives every piece its offset. *block: bytes of all of them together; *least: the greatest sum of
-/// bytes that live at one step, below which no layout can go. The same pieces always get the same
-/// offsets.
-tare_status tare__memory_lay_out(memory_piece *pieces, size_t count, size_t *block, size_t *least,
+/// Gives every buffer its offset. *block: bytes of all of them together; *least: the greatest sum
+/// of bytes that live at one step, below which no layout can go. The same buffers always get the
+/// same offsets.
+tare_status tare__memory_lay_out(memory_buffer *buffers, size_t count, size_t *block, size_t *least,
                                  tare_error *err);
 
 #endif

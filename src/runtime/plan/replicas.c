@@ -164,12 +164,12 @@ typedef struct replicas_run {
 } replicas_run;
 
 // A thread that failed runs no more.
-static void run_sample(void *user, size_t part, size_t worker) {
+static void run_samples(void *user, size_t first, size_t end, size_t worker) {
     const replicas_run *r = user;
     plan_replica *replica = &r->replicas->of[worker];
-    if (replica->status != TARE_OK) return;
-    replica->status =
-        tare__plan_run_sample(&replica->copy, r->inputs, r->outputs, (int64_t)part, replica->err);
+    for (size_t i = first; i < end && replica->status == TARE_OK; i++)
+        replica->status =
+            tare__plan_run_sample(&replica->copy, r->inputs, r->outputs, (int64_t)i, replica->err);
 }
 
 tare_status tare__plan_run_replicas(plan *p, const tare_tensor *const *inputs,
@@ -177,8 +177,8 @@ tare_status tare__plan_run_replicas(plan *p, const tare_tensor *const *inputs,
     replicas_run run = {p->replicas, inputs, outputs};
     const size_t count = p->replicas->count;
     for (size_t i = 0; i < count; i++) p->replicas->of[i].status = TARE_OK;
-    tare__thread_pool_run(p->setting.kernels->space.pool, (size_t)tare__plan_replica_samples(p),
-                          run_sample, &run);
+    tare__parallel(p->setting.kernels->space.pool, (size_t)tare__plan_replica_samples(p), 1,
+                   run_samples, &run);
     for (size_t i = 0; i < count; i++) {
         const plan_replica *replica = &p->replicas->of[i];
         if (replica->status == TARE_OK) continue;

@@ -265,14 +265,15 @@ static tare_status add_batch(calibrator *c, const tare_batch *batch, int64_t fir
     return TARE_OK;
 }
 
-static void run_item(void *user, size_t item, size_t index) {
+static void feed_items(void *user, size_t first, size_t end, size_t index) {
     calibrator *c = user;
     worker *w = &c->workers[index];
-    if (w->failure.status != TARE_OK) return;
-    const tare_tensor *const *inputs =
-        (const tare_tensor *const *)(c->items + item * c->input_count);
-    w->failure.item = item;
-    w->failure.status = tare__session_feed(w->session, inputs, c->input_count, w->failure.err);
+    for (size_t i = first; i < end && w->failure.status == TARE_OK; i++) {
+        const tare_tensor *const *inputs =
+            (const tare_tensor *const *)(c->items + i * c->input_count);
+        w->failure.item = i;
+        w->failure.status = tare__session_feed(w->session, inputs, c->input_count, w->failure.err);
+    }
 }
 
 static tare_status tell_failure(const calibrator *c) {
@@ -284,7 +285,7 @@ static tare_status tell_failure(const calibrator *c) {
 
 static tare_status run_items(calibrator *c) {
     if (c->mode != INTERPRETED) {
-        tare__thread_pool_run(c->pool, c->item_count, run_item, c);
+        tare__parallel(c->pool, c->item_count, 1, feed_items, c);
         return tell_failure(c);
     }
     for (size_t i = 0; i < c->item_count; i++)

@@ -58,7 +58,7 @@ static tare_status pack_product(const quantized_layer *layer, model_packing *p, 
 // What of a layer's windows and weights forms depend on, for images of any size.
 static conv_part part_of(const quantized_layer *layer) {
     const conv_geometry *g = &layer->conv;
-    conv_part part = {.windows = {.pieces = 1,
+    conv_part part = {.windows = {.addends = 1,
                                   .planes = (size_t)g->kernel[D],
                                   .rows = (size_t)g->kernel[H],
                                   .columns = (size_t)g->kernel[W]},

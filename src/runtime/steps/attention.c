@@ -53,26 +53,26 @@ static tare_status attend(const plan_run_state *run, const attention_step *s, in
     const attention_call *a = &s->call;
     float_layers *layers = run->plan->setting.layers;
     const bool is_plain = a->mask == NULL && !a->is_causal; // else the scores are scaled later
-    const float_block look = {.rows = a->queries,
-                              .inner = a->width,
-                              .columns = a->keys,
-                              .x_step = s->q.row_step,
-                              .w_step = s->k.row_step,
-                              .y_step = a->keys,
-                              .transposed = true,
-                              .scale = is_plain ? a->scale : 1.0F};
-    const float_block mix = {.rows = a->queries,
-                             .inner = a->keys,
-                             .columns = a->value_width,
-                             .x_step = a->keys,
-                             .w_step = s->v.row_step,
-                             .y_step = s->y.row_step,
-                             .scale = 1.0F};
+    const float_block qk = {.rows = a->queries,
+                            .inner = a->width,
+                            .columns = a->keys,
+                            .x_step = s->q.row_step,
+                            .w_step = s->k.row_step,
+                            .y_step = a->keys,
+                            .transposed = true,
+                            .scale = is_plain ? a->scale : 1.0F};
+    const float_block pv = {.rows = a->queries,
+                            .inner = a->keys,
+                            .columns = a->value_width,
+                            .x_step = a->keys,
+                            .w_step = s->v.row_step,
+                            .y_step = s->y.row_step,
+                            .scale = 1.0F};
     const attention_part part = tare__attention_part(a, i);
-    TARE_TRY(tare__float_layers_multiply(layers, &look, tare__matrix_at(run, &s->q, i),
+    TARE_TRY(tare__float_layers_multiply(layers, &qk, tare__matrix_at(run, &s->q, i),
                                          tare__matrix_at(run, &s->k, part.k), scores, NULL));
     tare__attention_weigh(a, &part, is_plain, &run->kernels->rows->functions, scores);
-    return tare__float_layers_multiply(layers, &mix, scores, tare__matrix_at(run, &s->v, part.v),
+    return tare__float_layers_multiply(layers, &pv, scores, tare__matrix_at(run, &s->v, part.v),
                                        tare__matrix_at(run, &s->y, i), NULL);
 }
 
@@ -98,15 +98,16 @@ static void attend_row(const plan_run_state *run, const attention_step *s, int64
     memcpy(tare__matrix_at(run, &s->y, i), mixed, (size_t)a->value_width * sizeof *mixed);
 }
 
-static void attend_task(void *user, size_t part, size_t worker) {
+static void attend_some(void *user, size_t first, size_t end, size_t worker) {
     attention_run *r = user;
     const attention_call *a = &r->s.call;
     float *scores = tare__place_data(r->run, r->s.scores);
     scores += (int64_t)worker * a->queries * a->keys;
-    if (is_one_query(&r->s))
-        attend_row(r->run, &r->s, (int64_t)part, scores);
-    else if (attend(r->run, &r->s, (int64_t)part, scores) != TARE_OK)
-        r->failed = true;
+    for (size_t i = first; i < end; i++)
+        if (is_one_query(&r->s))
+            attend_row(r->run, &r->s, (int64_t)i, scores);
+        else if (attend(r->run, &r->s, (int64_t)i, scores) != TARE_OK)
+            r->failed = true;
 }
 
 static tare_status run_attention(const plan_run_state *run, void *state) {
@@ -116,7 +117,7 @@ static tare_status run_attention(const plan_run_state *run, void *state) {
     // Each score of one query takes the time of many elements.
     const int64_t weight = is_one_query(s) ? 8 : 1;
     const int64_t work = s->count * s->call.queries * s->call.keys * weight;
-    tare__thread_pool_run(tare__threads_for(run, work), (size_t)s->count, attend_task, &r);
+    tare__parallel(tare__threads_for(run, work), (size_t)s->count, 1, attend_some, &r);
     return r.failed ? tare__out_of_memory(run->err) : TARE_OK;
 }
 
@@ -133,8 +134,7 @@ static void describe_step(const plan *p, const void *state, step_note *out) {
 
 // --- of quantized values ---
 
-static void attend_quantized(void *user, size_t i, size_t worker) {
-    const attention_run *r = user;
+static void attend_quantized(const attention_run *r, size_t i, unsigned char *memory) {
     const attention_step *s = &r->s;
     const attention_part part = tare__attention_part(&s->call, (int64_t)i);
     const attention_head head = {
@@ -149,8 +149,14 @@ static void attend_quantized(void *user, size_t i, size_t worker) {
         .y = s->quantized.gives_quantized ? (void *)quantized_at(r->run, &s->y, (int64_t)i)
                                           : (void *)tare__matrix_at(r->run, &s->y, (int64_t)i),
     };
-    unsigned char *memory = tare__place_data(r->run, s->scores);
-    tare__attention_quantized_run(&s->quantized, &head, memory + worker * s->thread_bytes);
+    tare__attention_quantized_run(&s->quantized, &head, memory);
+}
+
+static void attend_some_quantized(void *user, size_t first, size_t end, size_t worker) {
+    const attention_run *r = user;
+    unsigned char *memory = tare__place_data(r->run, r->s.scores);
+    memory += worker * r->s.thread_bytes;
+    for (size_t i = first; i < end; i++) attend_quantized(r, i, memory);
 }
 
 static tare_status run_quantized_attention(const plan_run_state *run, void *state) {
@@ -158,7 +164,7 @@ static tare_status run_quantized_attention(const plan_run_state *run, void *stat
     attention_run r;
     begin_run(&r, run, s);
     const int64_t work = s->count * s->call.queries * s->call.keys;
-    tare__thread_pool_run(tare__threads_for(run, work), (size_t)s->count, attend_quantized, &r);
+    tare__parallel(tare__threads_for(run, work), (size_t)s->count, 1, attend_some_quantized, &r);
     return TARE_OK;
 }
 

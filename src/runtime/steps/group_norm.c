@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Group and instance norm: a part of the work is one group of one image's channels.
+// Group and instance norm. An item of the parallel loop is one group of one image's channels.
 #include "ops/layer_call.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
@@ -14,15 +14,13 @@ typedef struct group_run {
     const group_step *s;
 } group_run;
 
-static void run_group(void *user, size_t part, size_t worker) {
-    const group_run *r = user;
+static void run_group(const group_run *r, size_t part) {
     const group_norm_call *g = &r->s->call;
     const row_functions *k = &r->run->kernels->rows->functions;
     const size_t inner = (size_t)g->inner, count = (size_t)g->each * inner;
     const float *x = (const float *)tare__place_data(r->run, r->s->x) + part * count;
     float *y = (float *)tare__place_data(r->run, r->s->y) + part * count;
     float mean, variance, scale, shift;
-    (void)worker;
     k->moments(x, count, &mean, &variance);
     for (int64_t i = 0; i < g->each; i++, x += inner, y += inner) {
         const int64_t channel = (int64_t)part % g->groups * g->each + i;
@@ -31,11 +29,16 @@ static void run_group(void *user, size_t part, size_t worker) {
     }
 }
 
+static void run_some(void *user, size_t first, size_t end, size_t worker) {
+    (void)worker;
+    for (size_t i = first; i < end; i++) run_group(user, i);
+}
+
 static tare_status run_groups(const plan_run_state *run, void *state) {
     const group_step *s = state;
     group_run r = {run, s};
     const size_t parts = (size_t)(s->call.x->shape[0] * s->call.groups);
-    tare__thread_pool_run(tare__threads_for(run, s->call.x->count), parts, run_group, &r);
+    tare__parallel(tare__threads_for(run, s->call.x->count), parts, 1, run_some, &r);
     return TARE_OK;
 }
 

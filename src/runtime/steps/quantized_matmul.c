@@ -55,8 +55,7 @@ static int32_t zero_of_a(const matmul_step *s) {
 }
 
 // Sums of columns are the product with a row of ones.
-static void pack_matrix(void *user, size_t matrix, size_t worker) {
-    const matmul_run *r = user;
+static void pack_matrix(const matmul_run *r, size_t matrix, size_t worker) {
     const matmul_step *s = r->s;
     const size_t inner = (size_t)s->call.inner, columns = (size_t)s->call.columns;
     float *sums = (float *)(void *)(r->threads + worker * s->thread_bytes);
@@ -81,6 +80,10 @@ static void pack_matrix(void *user, size_t matrix, size_t worker) {
     tare__quantized_product_run(&p);
     for (size_t i = 0; i < columns; i++)
         starts[i] = tare__wrap_int32(-(int64_t)zero_of_a(s) * (int64_t)sums[i]);
+}
+
+static void pack_some(void *user, size_t first, size_t end, size_t worker) {
+    for (size_t i = first; i < end; i++) pack_matrix(user, i, worker);
 }
 
 static void fill_ones(const matmul_run *r) {
@@ -167,7 +170,7 @@ static tare_status run_matmul(const plan_run_state *run, void *state) {
                                                                        (size_t)s->call.inner *
                                                                        (size_t)s->call.columns);
     fill_ones(&r);
-    tare__thread_pool_run(pool, s->matrices, pack_matrix, &r);
+    tare__parallel(pool, s->matrices, 1, pack_some, &r);
     tare__parallel_nest(pool, s->count, (size_t)s->call.rows, QUANTIZED_ROW_BLOCK, run_row_block,
                         &r);
     return TARE_OK;

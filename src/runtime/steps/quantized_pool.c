@@ -137,14 +137,13 @@ static void take_columns(const pool_job *job, const pixel_row *row, const pool_w
 }
 
 // A row of windows: first the greatest of their rows of pixels, then of columns of these.
-static void take_greatest(void *user, size_t part, size_t worker) {
-    const pool_job *job = user;
+static void take_greatest(const pool_job *job, size_t row_index, uint8_t *line) {
     const quantized_pool *s = job->s;
     const pool_call *p = &s->call;
-    int64_t at[] = {(int64_t)part / p->out[1] % p->out[0], (int64_t)part % p->out[1], 0};
-    const uint8_t *image = image_at(job, (int64_t)part / p->out[1] / p->out[0]);
-    uint8_t *y = job->y + part * (size_t)p->out[2] * s->y.pitch;
-    uint8_t *line = job->scratch + worker * s->scratch_bytes;
+    const int64_t index = (int64_t)row_index;
+    int64_t at[] = {index / p->out[1] % p->out[0], index % p->out[1], 0};
+    const uint8_t *image = image_at(job, index / p->out[1] / p->out[0]);
+    uint8_t *y = job->y + row_index * (size_t)p->out[2] * s->y.pitch;
     pool_window w = tare__pool_window_at(p, at);
     const pixel_row row = take_rows(job, image, &w, line);
     while (at[2] < p->out[2]) {
@@ -154,6 +153,12 @@ static void take_greatest(void *user, size_t part, size_t worker) {
         at[2] += windows;
         y += (size_t)windows * s->y.pitch;
     }
+}
+
+static void take_some_greatest(void *user, size_t first, size_t end, size_t worker) {
+    const pool_job *job = user;
+    for (size_t i = first; i < end; i++)
+        take_greatest(job, i, job->scratch + worker * job->s->scratch_bytes);
 }
 
 // What is known of a part of the averages: some channels of a window.
@@ -279,7 +284,7 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     thread_pool *pool =
         tare__threads_for(run, s->batch * p->in[0] * p->in[1] * p->in[2] * (int64_t)s->channels);
     if (p->is_max)
-        tare__thread_pool_run(pool, rows, take_greatest, &job);
+        tare__parallel(pool, rows, 1, take_some_greatest, &job);
     else
         take_averages(&job, rows * (size_t)p->out[2], pool);
     return TARE_OK;

@@ -52,16 +52,14 @@ static void blend_floats(const resize_job *job, const resize_parts *parts, const
 }
 
 // A row of the result.
-static void resize_row(void *user, size_t part, size_t worker) {
-    const resize_job *job = user;
+static void resize_row(const resize_job *job, int64_t row) {
     const resize_step *s = job->s;
     const resize_call *r = &s->call;
-    const int64_t row = (int64_t)part, in = r->in[0] * r->in[1] * r->in[2];
+    const int64_t in = r->in[0] * r->in[1] * r->in[2];
     const int64_t depth = row / r->out[1] % r->out[0], image = row / r->out[1] / r->out[0];
     const size_t from = (size_t)(image * in) * s->x.pitch;
     const resize_taps across[] = {tare__resize_taps_of(r, 0, depth),
                                   tare__resize_taps_of(r, 1, row % r->out[1])};
-    (void)worker;
     for (int64_t w = 0; w < r->out[2]; w++) {
         const resize_parts parts =
             tare__resize_parts_of(r, (const resize_taps *[]){&across[0], &across[1], &s->along[w]});
@@ -74,6 +72,11 @@ static void resize_row(void *user, size_t part, size_t worker) {
     }
 }
 
+static void resize_rows(void *user, size_t first, size_t end, size_t worker) {
+    (void)worker;
+    for (size_t i = first; i < end; i++) resize_row(user, (int64_t)i);
+}
+
 static tare_status run_resize(const plan_run_state *run, void *state) {
     const resize_step *s = state;
     const resize_call *r = &s->call;
@@ -82,8 +85,8 @@ static tare_status run_resize(const plan_run_state *run, void *state) {
                       .x = tare__place_data(run, s->x.place),
                       .y = tare__place_data(run, s->y.place)};
     const int64_t rows = s->batch * r->out[0] * r->out[1];
-    tare__thread_pool_run(tare__threads_for(run, rows * r->out[2] * (int64_t)s->channels),
-                          (size_t)rows, resize_row, &job);
+    tare__parallel(tare__threads_for(run, rows * r->out[2] * (int64_t)s->channels), (size_t)rows, 1,
+                   resize_rows, &job);
     return TARE_OK;
 }
 

@@ -13,7 +13,7 @@
 
 // The records of such a chain; NOTHING: it has none.
 typedef struct written {
-    size_t look, scale, mask, weights, mix, swap;
+    size_t qk, scale, mask, weights, pv, swap;
 } written;
 
 typedef struct scores_step {
@@ -34,7 +34,7 @@ static const tare_tensor *operand(const plan_record *r, size_t i) {
     return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
 }
 
-// Of matrices that go in pairs.
+// A batched product without broadcasting.
 static bool is_product(const plan_builder *b, const plan_record *r) {
     const tare_tensor *x = operand(r, 0), *w = operand(r, 1);
     if (!tare__record_is(r, TARE_OP_MATMUL) || !tare__plan_is_float(b, r) || x == NULL ||
@@ -97,11 +97,11 @@ static bool read_written(const plan_builder *b, size_t head, written *out) {
     if (next == NOTHING || !read_weights(&b->records[next], result_of(b, last), &weights))
         return false;
     w.weights = next;
-    w.mix = tare__plan_only_reader(b, next);
-    if (w.mix == NOTHING || !is_product(b, &b->records[w.mix]) ||
-        operand(&b->records[w.mix], 0) != result_of(b, w.weights))
+    w.pv = tare__plan_only_reader(b, next);
+    if (w.pv == NOTHING || !is_product(b, &b->records[w.pv]) ||
+        operand(&b->records[w.pv], 0) != result_of(b, w.weights))
         return false;
-    next = tare__plan_only_reader(b, w.mix);
+    next = tare__plan_only_reader(b, w.pv);
     if (next != NOTHING && tare__plan_swaps_heads(b, &b->records[next])) w.swap = next;
     *out = w;
     return true;
@@ -115,7 +115,7 @@ static bool extend(plan_builder *b, size_t head) {
     written w;
     size_t last = head;
     if (!read_written(b, head, &w)) return false;
-    const size_t all[] = {w.scale, w.mask, w.weights, w.mix, w.swap};
+    const size_t all[] = {w.scale, w.mask, w.weights, w.pv, w.swap};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] != NOTHING) tare__plan_append(b, head, &last, all[i]);
     return true;
@@ -129,8 +129,8 @@ static written read_chain(const plan_builder *b, size_t head) {
         if (r->call.op->row_function != NULL)
             w.weights = i;
         else if (tare__record_is(r, TARE_OP_MATMUL))
-            w.mix = i;
-        else if (w.mix != NOTHING)
+            w.pv = i;
+        else if (w.pv != NOTHING)
             w.swap = i;
         else if (tare__record_is(r, TARE_OP_ADD))
             w.mask = i;
@@ -162,43 +162,44 @@ static void add_mask(const plan_run_state *run, const scores_step *s, int64_t ma
 static tare_status attend(const plan_run_state *run, const scores_step *s, int64_t i,
                           float *scores) {
     float_layers *layers = run->plan->setting.layers;
-    const float_block look = {.rows = s->queries,
-                              .inner = s->width,
-                              .columns = s->keys,
-                              .x_step = s->q.row_step,
-                              .w_step = s->k.row_step,
-                              .y_step = s->keys,
-                              .scale = s->scale};
-    const float_block mix = {.rows = s->queries,
-                             .inner = s->keys,
-                             .columns = s->value_width,
-                             .x_step = s->keys,
-                             .w_step = s->v.row_step,
-                             .y_step = s->y.row_step,
-                             .scale = 1.0F};
-    TARE_TRY(tare__float_layers_multiply(layers, &look, tare__matrix_at(run, &s->q, i),
+    const float_block qk = {.rows = s->queries,
+                            .inner = s->width,
+                            .columns = s->keys,
+                            .x_step = s->q.row_step,
+                            .w_step = s->k.row_step,
+                            .y_step = s->keys,
+                            .scale = s->scale};
+    const float_block pv = {.rows = s->queries,
+                            .inner = s->keys,
+                            .columns = s->value_width,
+                            .x_step = s->keys,
+                            .w_step = s->v.row_step,
+                            .y_step = s->y.row_step,
+                            .scale = 1.0F};
+    TARE_TRY(tare__float_layers_multiply(layers, &qk, tare__matrix_at(run, &s->q, i),
                                          tare__matrix_at(run, &s->k, i), scores, NULL));
     for (int64_t q = 0; q < s->queries; q++) {
         float *line = scores + q * s->keys;
         if (s->mask != NOTHING) add_mask(run, s, i, q, line);
         s->weights.run(&s->weights, &run->kernels->rows->functions, line, line);
     }
-    return tare__float_layers_multiply(layers, &mix, scores, tare__matrix_at(run, &s->v, i),
+    return tare__float_layers_multiply(layers, &pv, scores, tare__matrix_at(run, &s->v, i),
                                        tare__matrix_at(run, &s->y, i), NULL);
 }
 
-static void attend_part(void *user, size_t part, size_t worker) {
+static void attend_some(void *user, size_t first, size_t end, size_t worker) {
     scores_run *r = user;
     float *scores = tare__place_data(r->run, r->s->scores);
     scores += (int64_t)worker * r->s->queries * r->s->keys;
-    if (attend(r->run, r->s, (int64_t)part, scores) != TARE_OK) r->failed = true;
+    for (size_t i = first; i < end; i++)
+        if (attend(r->run, r->s, (int64_t)i, scores) != TARE_OK) r->failed = true;
 }
 
 static tare_status run_scores(const plan_run_state *run, void *state) {
     const scores_step *s = state;
     scores_run r = {.run = run, .s = s};
-    tare__thread_pool_run(tare__threads_for(run, s->count * s->queries * s->keys), (size_t)s->count,
-                          attend_part, &r);
+    tare__parallel(tare__threads_for(run, s->count * s->queries * s->keys), (size_t)s->count, 1,
+                   attend_some, &r);
     return r.failed ? tare__out_of_memory(run->err) : TARE_OK;
 }
 
@@ -217,7 +218,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
 static tare_status place_mask(plan_builder *b, const written *w, scores_step *s) {
     s->mask = NOTHING;
     if (w->mask == NOTHING) return TARE_OK;
-    const size_t before = w->scale != NOTHING ? w->scale : w->look;
+    const size_t before = w->scale != NOTHING ? w->scale : w->qk;
     const tare_tensor *scores = result_of(b, before);
     const tare_tensor *mask = mask_of(&b->records[w->mask], scores);
     tare__broadcast_strides(mask, scores->ndim, scores->shape, s->mask_stride);
@@ -244,28 +245,28 @@ static void read_sizes(const tare_tensor *q, const tare_tensor *k, const tare_te
 }
 
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
-    const plan_record *look = &b->records[head];
-    if (look->next == NOTHING) return TARE_OK; // a product that stands alone
+    const plan_record *qk = &b->records[head];
+    if (qk->next == NOTHING) return TARE_OK; // a product that stands alone
     const written w = read_chain(b, head);
-    const plan_record *mix = &b->records[w.mix];
-    const tare_tensor *y = b->values[mix->result].tensor;
-    const size_t result = w.swap != NOTHING ? b->records[w.swap].result : mix->result;
+    const plan_record *pv = &b->records[w.pv];
+    const tare_tensor *y = b->values[pv->result].tensor;
+    const size_t result = w.swap != NOTHING ? b->records[w.swap].result : pv->result;
     scores_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     *s = (scores_step){.scale = 1};
-    read_sizes(operand(look, 0), operand(look, 1), y, s);
+    read_sizes(operand(qk, 0), operand(qk, 1), y, s);
     if (w.scale != NOTHING) (void)read_scale(&b->records[w.scale], &s->scale);
-    const size_t scored = w.mask != NOTHING ? w.mask : w.scale != NOTHING ? w.scale : w.look;
+    const size_t scored = w.mask != NOTHING ? w.mask : w.scale != NOTHING ? w.scale : w.qk;
     (void)read_weights(&b->records[w.weights], result_of(b, scored), &s->weights);
-    TARE_TRY(tare__plan_read_matrices(b, operand(look, 0), &s->q));
-    TARE_TRY(tare__plan_read_matrices(b, operand(look, 1), &s->k));
-    TARE_TRY(tare__plan_read_matrices(b, operand(mix, 1), &s->v));
+    TARE_TRY(tare__plan_read_matrices(b, operand(qk, 0), &s->q));
+    TARE_TRY(tare__plan_read_matrices(b, operand(qk, 1), &s->k));
+    TARE_TRY(tare__plan_read_matrices(b, operand(pv, 1), &s->v));
     TARE_TRY(place_mask(b, &w, s));
     TARE_TRY(take_scratch(b, s));
     s->y = tare__plan_describe_matrices(y, w.swap != NOTHING);
     *done = true;
     TARE_TRY(tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place));
-    return tare__plan_add_step(b, &tare__scores_step, s, look->node);
+    return tare__plan_add_step(b, &tare__scores_step, s, qk->node);
 }
 
 const step_class tare__scores_step = {

@@ -287,26 +287,28 @@ static tare_status run_quantized(const corrector *c, item *x, const worker *w) {
     return add_layer(c, x->run, c->at, -1, x, w);
 }
 
-static void float_task(void *user, size_t part, size_t index) {
+static void float_items(void *user, size_t first, size_t end, size_t index) {
     const corrector *c = user;
     worker *w = &c->workers[index];
-    if (w->failure.status != TARE_OK) return;
-    w->failure.item = part;
-    w->failure.status = run_float(c, &c->items[part], w);
-    close_run(&c->items[part]);
+    for (size_t i = first; i < end && w->failure.status == TARE_OK; i++) {
+        w->failure.item = i;
+        w->failure.status = run_float(c, &c->items[i], w);
+        close_run(&c->items[i]);
+    }
 }
 
-static void quantized_task(void *user, size_t part, size_t index) {
+static void quantized_items(void *user, size_t first, size_t end, size_t index) {
     const corrector *c = user;
     worker *w = &c->workers[index];
-    if (w->failure.status != TARE_OK) return;
-    w->failure.item = part;
-    w->failure.status = run_quantized(c, &c->items[part], w);
+    for (size_t i = first; i < end && w->failure.status == TARE_OK; i++) {
+        w->failure.item = i;
+        w->failure.status = run_quantized(c, &c->items[i], w);
+    }
 }
 
-static tare_status run_all(corrector *c, thread_task task) {
+static tare_status run_all(corrector *c, thread_range_task body) {
     const item_failure *first = NULL;
-    tare__thread_pool_run(c->pool, c->item_count, task, c);
+    tare__parallel(c->pool, c->item_count, 1, body, c);
     for (size_t i = 0; i < c->worker_count; i++)
         first = tare__earlier_failure(first, &c->workers[i].failure);
     return tare__tell_failure(first, c->err);
@@ -383,11 +385,11 @@ static tare_status install(corrector *c, target *t) {
 }
 
 static tare_status correct(corrector *c) {
-    TARE_TRY(run_all(c, float_task));
+    TARE_TRY(run_all(c, float_items));
     TARE_TRY(tell_progress(c, 0));
     for (size_t i = 0; i < c->target_count; i++) TARE_TRY(give_own_bias(c, &c->targets[i]));
     for (c->at = 0; c->at < c->target_count; c->at++) {
-        TARE_TRY(run_all(c, quantized_task));
+        TARE_TRY(run_all(c, quantized_items));
         TARE_TRY(mend(c, &c->targets[c->at]));
         TARE_TRY(tell_progress(c, (int64_t)c->at + 1));
     }

@@ -51,6 +51,7 @@ static uint64_t read_memory(const machine_job *job, size_t worker) {
 
 // --- measuring ---
 
+// A part for each thread, which all work at the same time: no loop that threads share.
 static void run_part(void *user, size_t part, size_t worker) {
     const machine_job *job = user;
     (void)worker;

@@ -335,14 +335,14 @@ static const char *turned_codes(grouped_out *g, int type) {
     const int64_t shape[] = {w->ins, w->outs};
     const int32_t shift = w->zero_point == NULL ? 1 << (w->bits - 1) : 0; // signed then
     onnx_out *o = g->o;
-    const char *made = tare__out_bound(o->w, w->codes), *path = tare__out_path(o->w, w->codes);
+    const char *made = tare__out_bound(o->w, w->quantized), *path = tare__out_path(o->w, w->quantized);
     if (made != NULL) return made;
     tare_tensor *t = new_tensor(o, w->zero_point == NULL ? TARE_INT8 : TARE_UINT8, 2, shape);
     for (int64_t i = 0; t != NULL && i < t->count; i++)
-        tare__tensor_set_int(t, i, tare__grouped_code(w, i % w->outs, i / w->outs) - shift);
+        tare__tensor_set_int(t, i, tare__grouped_value(w, i % w->outs, i / w->outs) - shift);
     made = keep(o, t, path != NULL ? path : "weight", type);
     if (tare__out_failed(o)) return "";
-    if (!tare__out_bind(o->w, w->codes, made))
+    if (!tare__out_bind(o->w, w->quantized, made))
         tare__out_try(o, tare__out_of_memory(tare__out_call(o)->err));
     else if (path != NULL)
         tare__out_turned_source(o, path, made, w->bits);

@@ -357,8 +357,8 @@ static void write_linear(onnx_out *o) {
     const char *in = tare__out_input(o, 0), *weight = tare__out_input(o, 1);
     const char *bias = tare__out_input(o, 2);
     if (w->ndim != 2) tare__out_refuse(o, "a weight of %d dimensions", w->ndim);
-    const char *turned = x->ndim == 2 ? NULL : tare__out_turned_weight(o, weight);
-    tare__out_result(o, tare__out_linear(o, x->ndim, in, weight, turned, bias));
+    const char *transposed = x->ndim == 2 ? NULL : tare__out_transposed_weight(o, weight);
+    tare__out_result(o, tare__out_linear(o, x->ndim, in, weight, transposed, bias));
 }
 
 static void write_matmul(onnx_out *o) {

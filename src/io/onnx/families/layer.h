@@ -21,8 +21,8 @@ const char *tare__out_conv(onnx_out *o, const conv_shape *c, const char *x, cons
 /// x [..][I] of `ndim` dimensions times w [O][I]; wt is the same as [I][O], NULL: made of w.
 const char *tare__out_linear(onnx_out *o, int ndim, const char *x, const char *w, const char *wt,
                              const char *bias);
-/// w [O][I] as [I][O]. Where w was dequantized its integers are turned instead, so that the
+/// w [O][I] as [I][O]. Where w was dequantized its integers are transposed instead, so that the
 /// DequantizeLinear stands before the product.
-const char *tare__out_turned_weight(onnx_out *o, const char *w);
+const char *tare__out_transposed_weight(onnx_out *o, const char *w);
 
 #endif

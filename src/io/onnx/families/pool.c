@@ -195,7 +195,7 @@ static const onnx_rule read_rows[] = {
 
 // --- writing ---
 
-enum { MOST_PIECES = 64 }; // of an adaptive pool whose windows are not equal
+enum { MOST_SLICES = 64 }; // of an adaptive pool whose windows are not equal
 
 static const char *with_batch(onnx_out *o, const pool_call *p, const char *x) {
     const int64_t first = 0;
@@ -306,23 +306,23 @@ static int64_t floor_div(int64_t a, int64_t b) {
     return a / b;
 }
 
-// One dimension after the other: a piece for each output, whose windows overlap.
+// One dimension after the other: a slice for each output, whose windows overlap.
 static const char *along(onnx_out *o, const pool_call *p, const char *x, int d) {
     const int64_t axis = p->x->ndim - 3 + d;
-    const char *pieces[MOST_PIECES] = {""};
+    const char *slices[MOST_SLICES] = {""};
     if (p->out[d] == p->in[d]) return x;
-    if (p->out[d] < 1 || p->out[d] > MOST_PIECES) {
+    if (p->out[d] < 1 || p->out[d] > MOST_SLICES) {
         tare__out_refuse(o, "an adaptive pool to %lld unequal windows", (long long)p->out[d]);
         return "";
     }
     for (int64_t i = 0; i < p->out[d]; i++) {
         const int64_t begin = floor_div(i * p->in[d], p->out[d]);
         const int64_t end = floor_div((i + 1) * p->in[d] + p->out[d] - 1, p->out[d]);
-        pieces[i] = tare__out_reduce(o, p->is_max ? "ReduceMax" : "ReduceMean",
+        slices[i] = tare__out_reduce(o, p->is_max ? "ReduceMax" : "ReduceMean",
                                      tare__out_slice(o, x, axis, begin, end, 1), &axis, 1, true);
     }
-    if (p->out[d] == 1) return pieces[0];
-    const char *y = tare__out_node(o, "Concat", pieces, (size_t)p->out[d]);
+    if (p->out[d] == 1) return slices[0];
+    const char *y = tare__out_node(o, "Concat", slices, (size_t)p->out[d]);
     tare__out_attr_int(o, "axis", axis);
     return y;
 }

@@ -15,7 +15,7 @@
 
 // --- weights ---
 
-const char *tare__out_turned_weight(onnx_out *o, const char *w) {
+const char *tare__out_transposed_weight(onnx_out *o, const char *w) {
     const onnx_writer *writer = o->w;
     const out_node *found = NULL;
     for (size_t i = writer->node_count; i-- > 0 && found == NULL;)
@@ -134,8 +134,8 @@ static void write_layer(onnx_out *o) {
         fill_shape(&layer.conv, x, &c);
         y = tare__out_conv(o, &c, in, w, bias);
     } else {
-        const char *turned = x->ndim == 2 ? NULL : tare__out_turned_weight(o, w);
-        y = tare__out_linear(o, x->ndim, in, w, turned, bias);
+        const char *transposed = x->ndim == 2 ? NULL : tare__out_transposed_weight(o, w);
+        y = tare__out_linear(o, x->ndim, in, w, transposed, bias);
     }
     tare__out_result(o, activated(o, y, &layer));
 }
@@ -170,8 +170,8 @@ static void write_dynamic_layer(onnx_out *o) {
         in = OUT(o, "DequantizeLinear", in, scale, zero_point);
     }
     const char *bias = w.bias != NULL ? tare__out_tensor(o, w.bias) : "";
-    const char *turned = x->ndim == 2 ? NULL : tare__out_turned_weight(o, weight);
-    const char *y = tare__out_linear(o, x->ndim, in, weight, turned, bias);
+    const char *transposed = x->ndim == 2 ? NULL : tare__out_transposed_weight(o, weight);
+    const char *y = tare__out_linear(o, x->ndim, in, weight, transposed, bias);
     tare__out_result(o, relu ? OUT(o, "Relu", y) : y);
 }
 

@@ -279,10 +279,11 @@ static tare_status multiply(onnx_call *c, const resize *r, int d, value *x) {
         for (int64_t k = 0; k < in; k++) tare__f32(t)[i * in + k] = row[k];
     }
     TARE_TRY(tare__onnx_take_tensor(c, t, &matrix));
-    const bool turns = d != r->ndim - 2;
-    if (turns) TARE_TRY(ONNX_CALL(c, x, "torch.transpose", *x, tare__int(d), tare__int(-2)));
+    const bool transposes = d != r->ndim - 2;
+    if (transposes) TARE_TRY(ONNX_CALL(c, x, "torch.transpose", *x, tare__int(d), tare__int(-2)));
     TARE_TRY(ONNX_CALL(c, x, "torch.matmul", matrix, *x));
-    return turns ? ONNX_CALL(c, x, "torch.transpose", *x, tare__int(d), tare__int(-2)) : TARE_OK;
+    return transposes ? ONNX_CALL(c, x, "torch.transpose", *x, tare__int(d), tare__int(-2))
+                      : TARE_OK;
 }
 
 // What lies outside of the cropped region has one value.

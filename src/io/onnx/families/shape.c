@@ -342,7 +342,7 @@ static void write_repeat_interleave(onnx_out *o) {
     tare__out_result(o, OUT(o, "Reshape", in, reshape_sizes(o)));
 }
 
-// --- turned around ---
+// --- reversed ---
 
 static void write_flip(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0);

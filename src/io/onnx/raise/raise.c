@@ -85,10 +85,10 @@ static tare_status raise_linear(onnx_import *in, node *n) {
     const tare_tensor *w = tare__raise_constant(in, &n->args[1]);
     if (w == NULL || tare__raise_constant(in, &n->args[0]) != NULL || !is_linear_weight(in, n, w))
         return TARE_OK;
-    tare_tensor *turned = NULL;
+    tare_tensor *transposed = NULL;
     node *weight = NULL, *bias = NULL;
-    TARE_TRY(transpose(in, w, &turned));
-    TARE_TRY(tare__onnx_constant_node(in, turned, tare__onnx_info(in, n)->scope, &weight));
+    TARE_TRY(transpose(in, w, &transposed));
+    TARE_TRY(tare__onnx_constant_node(in, transposed, tare__onnx_info(in, n)->scope, &weight));
     node *sum = find_bias(in, n, w->shape[1], &bias);
     tare__graph_move_before(weight, n);
     const value args[] = {n->args[0], tare__node_value(weight),

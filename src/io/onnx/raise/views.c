@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes of shape and order that cancel each other: ONNX's recurrent operators order their output
-// otherwise than torch's, so that an exporter turns back what the import has turned.
+// otherwise than torch's, so that an exporter undoes what the import has done.
 #include <string.h>
 
 #include "io/onnx/raise/raise.h"

@@ -65,17 +65,17 @@ tare_status tare__onnx_transpose_quantized(onnx_import *in, const tare_tensor *f
     const int64_t rows = quantized->shape[0], columns = quantized->shape[1];
     const int64_t shape[] = {columns, rows};
     qparams *q = turned_params(quantized->q);
-    tare_tensor *turned = NULL;
+    tare_tensor *transposed = NULL;
     if (q == NULL) return tare__out_of_memory(in->err);
-    const tare_status status = tare__tensor_quantized(2, shape, q, &turned, in->err);
+    const tare_status status = tare__tensor_quantized(2, shape, q, &transposed, in->err);
     tare__qparams_release(q);
     TARE_TRY(status);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < columns; k++)
-            tare__tensor_set_int(turned, k * rows + i,
+            tare__tensor_set_int(transposed, k * rows + i,
                                  tare__tensor_get_int(quantized, i * columns + k));
-    TARE_TRY(tare__onnx_add_constant(in, turned, NULL));
-    tare__onnx_constant_of(in, to)->quantized = turned;
+    TARE_TRY(tare__onnx_add_constant(in, transposed, NULL));
+    tare__onnx_constant_of(in, to)->quantized = transposed;
     return TARE_OK;
 }
 
@@ -313,7 +313,7 @@ static tare_status fold_other(onnx_import *in, const op_info *op, const onnx_emi
 }
 
 // Does the call swap the dimensions of a matrix?
-static bool turns(const op_call *call) {
+static bool transposes(const op_call *call) {
     const value *x = call->param[0], *order = call->param[1];
     if (x == NULL || x->kind != VALUE_TENSOR || x->as.tensor->ndim != 2) return false;
     if (tare__op_id(call->op) == TARE_OP_T) return true;
@@ -343,7 +343,7 @@ static tare_status fold_call(onnx_import *in, node_op op, const onnx_emit *e, ar
     TARE_TRY(status);
     TARE_TRY(keep_result(in, &kept));
     *out = kept;
-    if (turns(&call) && kept.kind == VALUE_TENSOR)
+    if (transposes(&call) && kept.kind == VALUE_TENSOR)
         TARE_TRY(tare__onnx_transpose_quantized(in, e->args[0].as.tensor, kept.as.tensor));
     return fold_other(in, row_of(op, e->target), e, scratch, &kept);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
 // Products with weights in groups, in registers of 8 outputs: a panel is two of them. Products of
-// bytes are pairs in 16 bits, which 4-bit codes cannot exceed (2 * 15 * 128); 8-bit ones are taken
+// bytes are pairs in 16 bits, which 4-bit values cannot exceed (2 * 15 * 128); 8-bit ones are taken
 // in halves.
 #include <immintrin.h>
 #include <string.h>
@@ -26,19 +26,19 @@ INLINE __m256 scales_of(const uint8_t *group, size_t half) {
     return _mm256_loadu_ps(tare__grouped_scales(group) + half * LANES);
 }
 
-// --- codes ---
+// --- quantized rows ---
 
-INLINE __m256i quads(__m256i codes, __m256i x) {
-    return _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), _mm256_set1_epi16(1));
+INLINE __m256i quads(__m256i quantized, __m256i x) {
+    return _mm256_madd_epi16(_mm256_maddubs_epi16(quantized, x), _mm256_set1_epi16(1));
 }
 
-// 8 bits: low + 16 * high of each code; 4 bits: 4 inputs in the low halves, 4 in the high ones.
+// 8 bits: low + 16 * high of each value; 4 bits: 4 inputs in the low halves, 4 in the high ones.
 INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x, size_t ins,
                      __m256i *parts) {
-    const __m256i codes = _mm256_loadu_si256((const __m256i *)(const void *)line);
+    const __m256i quantized = _mm256_loadu_si256((const __m256i *)(const void *)line);
     const __m256i mask = _mm256_set1_epi8(15);
-    const __m256i low = _mm256_and_si256(codes, mask);
-    const __m256i high = _mm256_and_si256(_mm256_srli_epi16(codes, 4), mask);
+    const __m256i low = _mm256_and_si256(quantized, mask);
+    const __m256i high = _mm256_and_si256(_mm256_srli_epi16(quantized, 4), mask);
     for (size_t r = 0; r < rows; r++) {
         const __m256i first = broadcast_4(x + r * ins);
         const __m256i second = bits == 4 ? broadcast_4(x + r * ins + 4) : first;
@@ -52,8 +52,8 @@ INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x
 INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel, size_t half,
                            const int bits, const size_t rows) {
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
-    const int8_t *x = t->codes + first_row * ins;
-    const int32_t *code_sums = t->code_sums + first_row * t->groups;
+    const int8_t *x = t->quantized + first_row * ins;
+    const int32_t *quantized_sums = t->quantized_sums + first_row * t->groups;
     const uint8_t *line = tare__grouped_panel(t, panel);
     __m256 sums[ROWS];
     for (size_t r = 0; r < rows; r++) sums[r] = _mm256_setzero_ps();
@@ -70,7 +70,7 @@ INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel
             t->has_zeros ? zeros_of(head, half) : _mm256_set1_epi32(1 << (bits - 1));
         for (size_t r = 0; r < rows; r++) {
             const __m256i less =
-                _mm256_mullo_epi32(zeros, _mm256_set1_epi32(code_sums[r * t->groups + g]));
+                _mm256_mullo_epi32(zeros, _mm256_set1_epi32(quantized_sums[r * t->groups + g]));
             sums[r] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(parts[r], less)), scales,
                                       sums[r]);
         }
@@ -83,12 +83,12 @@ INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel
 
 // --- floats ---
 
-// What the lanes have of the line's n-th input: code - zero point, exact.
+// What the lanes have of the line's n-th input: q - zero point, exact.
 INLINE __m256 weight_at(int bits, __m256i line, size_t n, __m256 zeros) {
     const int shift = (int)(bits == 8 || n < 4 ? 8 * n : 8 * (n - 4) + 4);
-    const __m256i code =
+    const __m256i q =
         _mm256_and_si256(_mm256_srli_epi32(line, shift), _mm256_set1_epi32(bits == 4 ? 15 : 255));
-    return _mm256_sub_ps(_mm256_cvtepi32_ps(code), zeros);
+    return _mm256_sub_ps(_mm256_cvtepi32_ps(q), zeros);
 }
 
 // Several panels or several rows: their sums do not wait for each other.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Products with weights in groups, in registers of 16 outputs. A line of 4-bit codes takes 2 masks,
-// a shift and, for each row, 2 products whose other operand is broadcast from memory.
+// Products with weights in groups, in registers of 16 outputs. A line of 4-bit values takes 2
+// masks, a shift and, for each row, 2 products whose other operand is broadcast from memory.
 #include <immintrin.h>
 #include <string.h>
 
@@ -24,13 +24,13 @@ INLINE __m512 scales_of(const uint8_t *group) {
     return _mm512_loadu_ps(tare__grouped_scales(group));
 }
 
-// --- codes ---
+// --- quantized rows ---
 
 INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x, size_t ins,
                      __m512i *parts) {
-    const __m512i codes = _mm512_loadu_si512(line), half = _mm512_set1_epi8(15);
-    const __m512i low = bits == 4 ? _mm512_and_si512(codes, half) : codes;
-    const __m512i high = _mm512_and_si512(_mm512_srli_epi16(codes, 4), half);
+    const __m512i quantized = _mm512_loadu_si512(line), half = _mm512_set1_epi8(15);
+    const __m512i low = bits == 4 ? _mm512_and_si512(quantized, half) : quantized;
+    const __m512i high = _mm512_and_si512(_mm512_srli_epi16(quantized, 4), half);
     for (size_t r = 0; r < rows; r++) {
         parts[r] = _mm512_dpbusd_epi32(parts[r], low, broadcast_4(x + r * ins));
         if (bits == 4) parts[r] = _mm512_dpbusd_epi32(parts[r], high, broadcast_4(x + r * ins + 4));
@@ -40,8 +40,8 @@ INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x
 INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel, const int bits,
                            const bool has_zeros, const size_t rows) {
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
-    const int8_t *x = t->codes + first_row * ins;
-    const int32_t *code_sums = t->code_sums + first_row * t->groups;
+    const int8_t *x = t->quantized + first_row * ins;
+    const int32_t *quantized_sums = t->quantized_sums + first_row * t->groups;
     const uint8_t *line = tare__grouped_panel(t, panel);
     __m512 sums[GROUPED_MOST_ROWS];
     for (size_t r = 0; r < rows; r++) sums[r] = _mm512_setzero_ps();
@@ -50,17 +50,19 @@ INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel
         const uint8_t *head = line;
         line += tare__grouped_head_bytes(has_zeros);
         for (size_t r = 0; r < rows; r++)
-            parts[r] = has_zeros
-                           ? _mm512_setzero_si512()
-                           : _mm512_set1_epi32(-code_sums[r * t->groups + g] * (1 << (bits - 1)));
+            parts[r] =
+                has_zeros
+                    ? _mm512_setzero_si512()
+                    : _mm512_set1_epi32(-quantized_sums[r * t->groups + g] * (1 << (bits - 1)));
         for (size_t k = 0; k < t->group; k += line_inputs, line += GROUPED_LINE)
             add_line(bits, rows, line, x + g * t->group + k, ins, parts);
         const __m512 scales = scales_of(head);
         for (size_t r = 0; r < rows; r++) {
             if (has_zeros)
                 parts[r] = _mm512_sub_epi32(
-                    parts[r], _mm512_mullo_epi32(zeros_of(head),
-                                                 _mm512_set1_epi32(code_sums[r * t->groups + g])));
+                    parts[r],
+                    _mm512_mullo_epi32(zeros_of(head),
+                                       _mm512_set1_epi32(quantized_sums[r * t->groups + g])));
             sums[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(parts[r]), scales, sums[r]);
         }
     }
@@ -71,22 +73,23 @@ INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel
 
 // --- floats ---
 
-// What a panel's lanes have of the line's n-th input: code - zero point, exact.
+// What a panel's lanes have of the line's n-th input: q - zero point, exact.
 INLINE __m512 weight_at(int bits, bool has_zeros, __m512i line, size_t n, __m512 table,
                         __m512 zeros) {
     if (bits == 4) {
         const unsigned shift = (unsigned)(n < 4 ? 8 * n : 8 * (n - 4) + 4);
-        const __m512 code = _mm512_permutexvar_ps(_mm512_srli_epi32(line, shift), table);
-        return has_zeros ? _mm512_sub_ps(code, zeros) : code;
+        const __m512 q = _mm512_permutexvar_ps(_mm512_srli_epi32(line, shift), table);
+        return has_zeros ? _mm512_sub_ps(q, zeros) : q;
     }
-    const __m512i code =
+    const __m512i q =
         _mm512_and_si512(_mm512_srli_epi32(line, (unsigned)(8 * n)), _mm512_set1_epi32(255));
-    return _mm512_sub_ps(_mm512_cvtepi32_ps(code), zeros);
+    return _mm512_sub_ps(_mm512_cvtepi32_ps(q), zeros);
 }
 
 INLINE __m512 table_of(bool has_zeros) {
-    const __m512i codes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(codes, _mm512_set1_epi32(has_zeros ? 0 : 8)));
+    const __m512i quantized =
+        _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(quantized, _mm512_set1_epi32(has_zeros ? 0 : 8)));
 }
 
 // Several panels or several rows: their sums do not wait for each other.

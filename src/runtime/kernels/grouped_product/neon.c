@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
 // Products with weights in groups, in registers of 4 outputs: a panel is four of them. Bytes are
-// multiplied as signed ones: 8-bit codes as code - 128, which sums of the inputs make good.
+// multiplied as signed ones: 8-bit values as q - 128, which sums of the inputs make good.
 #include <arm_neon.h>
 #include <string.h>
 
@@ -28,21 +28,21 @@ INLINE float32x4_t scales_of(const uint8_t *group, size_t quarter) {
     return vld1q_f32(tare__grouped_scales(group) + quarter * LANES);
 }
 
-// --- codes ---
+// --- quantized rows ---
 
 // Sums of the 4 products of each lane.
-INLINE int32x4_t quads(int8x16_t codes, int8x16_t x) {
-    const int16x8_t low = vmull_s8(vget_low_s8(codes), vget_low_s8(x));
-    const int16x8_t high = vmull_s8(vget_high_s8(codes), vget_high_s8(x));
+INLINE int32x4_t quads(int8x16_t quantized, int8x16_t x) {
+    const int16x8_t low = vmull_s8(vget_low_s8(quantized), vget_low_s8(x));
+    const int16x8_t high = vmull_s8(vget_high_s8(quantized), vget_high_s8(x));
     return vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
 }
 
 INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x, size_t ins,
                      int32x4_t *parts) {
-    const uint8x16_t codes = vld1q_u8(line);
-    const int8x16_t low = vreinterpretq_s8_u8(bits == 4 ? vandq_u8(codes, vdupq_n_u8(15))
-                                                        : veorq_u8(codes, vdupq_n_u8(128)));
-    const int8x16_t high = vreinterpretq_s8_u8(vshrq_n_u8(codes, 4));
+    const uint8x16_t quantized = vld1q_u8(line);
+    const int8x16_t low = vreinterpretq_s8_u8(bits == 4 ? vandq_u8(quantized, vdupq_n_u8(15))
+                                                        : veorq_u8(quantized, vdupq_n_u8(128)));
+    const int8x16_t high = vreinterpretq_s8_u8(vshrq_n_u8(quantized, 4));
     for (size_t r = 0; r < rows; r++) {
         parts[r] = vaddq_s32(parts[r], quads(low, broadcast_4(x + r * ins)));
         if (bits == 4) parts[r] = vaddq_s32(parts[r], quads(high, broadcast_4(x + r * ins + 4)));
@@ -52,8 +52,8 @@ INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x
 INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel, size_t quarter,
                            const int bits, const size_t rows) {
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
-    const int8_t *x = t->codes + first_row * ins;
-    const int32_t *code_sums = t->code_sums + first_row * t->groups;
+    const int8_t *x = t->quantized + first_row * ins;
+    const int32_t *quantized_sums = t->quantized_sums + first_row * t->groups;
     const uint8_t *line = tare__grouped_panel(t, panel);
     float32x4_t sums[ROWS];
     for (size_t r = 0; r < rows; r++) sums[r] = vdupq_n_f32(0);
@@ -70,7 +70,7 @@ INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel
             vsubq_s32(zeros_of(t, head, quarter), vdupq_n_s32(bits == 8 ? 128 : 0));
         for (size_t r = 0; r < rows; r++) {
             const int32x4_t part =
-                vmlsq_s32(parts[r], zeros, vdupq_n_s32(code_sums[r * t->groups + g]));
+                vmlsq_s32(parts[r], zeros, vdupq_n_s32(quantized_sums[r * t->groups + g]));
             sums[r] = vfmaq_f32(sums[r], vcvtq_f32_s32(part), scales);
         }
     }
@@ -82,12 +82,12 @@ INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel
 
 // --- floats ---
 
-// What the lanes have of the line's n-th input: code - zero point, exact.
+// What the lanes have of the line's n-th input: q - zero point, exact.
 INLINE float32x4_t weight_at(int bits, uint32x4_t line, size_t n, float32x4_t zeros) {
     const int shift = (int)(bits == 8 || n < 4 ? 8 * n : 8 * (n - 4) + 4);
-    const uint32x4_t code =
+    const uint32x4_t q =
         vandq_u32(vshlq_u32(line, vdupq_n_s32(-shift)), vdupq_n_u32(bits == 4 ? 15 : 255));
-    return vsubq_f32(vcvtq_f32_u32(code), zeros);
+    return vsubq_f32(vcvtq_f32_u32(q), zeros);
 }
 
 INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t first_panel,

@@ -9,7 +9,7 @@ static const uint8_t *group_at(const grouped_tile *t, size_t panel, size_t group
            group * tare__grouped_bytes(t->group, t->bits, t->has_zeros);
 }
 
-// The code of input k of a group.
+// The value of input k of a group.
 static int32_t code_at(const grouped_tile *t, const uint8_t *group, size_t k, size_t output) {
     const uint8_t *lines = group + tare__grouped_head_bytes(t->has_zeros);
     const size_t inputs = tare__grouped_line_inputs(t->bits), within = k % inputs;
@@ -32,15 +32,15 @@ static float part_of_floats(const grouped_tile *t, const uint8_t *group, size_t 
     return part;
 }
 
-static float part_of_codes(const grouped_tile *t, const uint8_t *group, size_t output,
-                           const int8_t *x) {
+static float part_of_quantized(const grouped_tile *t, const uint8_t *group, size_t output,
+                               const int8_t *x) {
     const int32_t zero = zero_of(t, group, output);
     int32_t part = 0;
     for (size_t k = 0; k < t->group; k++) part += (code_at(t, group, k, output) - zero) * x[k];
     return (float)part;
 }
 
-static void multiply(const grouped_tile *t, bool of_codes) {
+static void multiply(const grouped_tile *t, bool of_quantized) {
     const size_t ins = t->groups * t->group;
     float *y = t->sums;
     for (size_t r = 0; r < t->rows; r++)
@@ -50,8 +50,8 @@ static void multiply(const grouped_tile *t, bool of_codes) {
                 for (size_t g = 0; g < t->groups; g++) {
                     const uint8_t *group = group_at(t, p, g);
                     const size_t at = r * ins + g * t->group;
-                    sum = fmaf(of_codes ? part_of_codes(t, group, o, t->codes + at)
-                                        : part_of_floats(t, group, o, t->x + at),
+                    sum = fmaf(of_quantized ? part_of_quantized(t, group, o, t->quantized + at)
+                                            : part_of_floats(t, group, o, t->x + at),
                                tare__grouped_scales(group)[o], sum);
                 }
                 *y++ = sum;

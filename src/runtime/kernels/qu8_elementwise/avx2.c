@@ -163,8 +163,8 @@ void qu8_greatest__avx2(const quantized_windows *w, const uint8_t *x, uint8_t *y
         greatest_of(w, false, x, y);
 }
 
-// In each half a plane's bytes are turned to the places that they have in any of three registers,
-// which take the planes in turn.
+// In each half a plane's bytes are rotated to the positions that they have in any of three
+// registers, which take the planes in turn.
 static inline void interleave_three(const uint8_t *x, size_t stride, uint8_t *y) {
     const __m128i turn_r = _mm_setr_epi8(0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5);
     const __m128i turn_g = _mm_setr_epi8(5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10);

@@ -157,7 +157,8 @@ void JOIN(qu8_product_kept__avx512vnni_, VECTORS)(const product_tile *t, const b
 #if HAS_FEW_FORMS
     epilogue_kept_any(t, e, s);
 #else
-    static void (*const ends[])(const product_tile *, const block_epilogue *, const kept_sums *) = {
+    static void (*const epilogues[])(const product_tile *, const block_epilogue *,
+                                     const kept_sums *) = {
         [EPILOGUE_OF_F] = epilogue_kept_f,
         [EPILOGUE_OF_O] = epilogue_kept_o,
         [EPILOGUE_WITH_PLAIN] = epilogue_kept_plain,
@@ -167,14 +168,14 @@ void JOIN(qu8_product_kept__avx512vnni_, VECTORS)(const product_tile *t, const b
         [EPILOGUE_OF_OTHERS] = epilogue_kept_others,
         [EPILOGUE_AS_VALUES] = epilogue_kept_as_values,
     };
-    ends[e->kind](t, e, s);
+    epilogues[e->kind](t, e, s);
 #endif
 }
 
 // --- tiles ---
 
-// `rows` rows of t from `first` on; weights are met for the pass-th time. The most frequent ends
-// need no memory.
+// `rows` rows of t from `first` on; weights are met for the pass-th time. The most frequent
+// epilogues need no memory.
 UNROLLED void run_tile(const product_tile *t, const block_epilogue *e, size_t first, size_t pass,
                        size_t rows) {
     _Alignas(64) int32_t sums[TILE_ROWS * PRODUCT_BLOCK];

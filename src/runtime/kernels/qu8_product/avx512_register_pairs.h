@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many rows of few words of depth, whose epilogue takes as long as their sums. Two registers of
 // quantized values are made at a time, by so few instructions that the processor finds the next
-// ones' sums behind the ends of these.
+// ones' sums behind the epilogues of these.
 //
 // A word of depth is 8 products: 4 cycles of Intel's two VNNI ports, 8 of Zen 4; for 4 to 8 loads
 // of words and 1 to 4 of weights, of 2 a cycle and 1. The epilogue's packing is on Intel's port 5,
@@ -42,8 +42,8 @@ UNROLLED void add_word(__m512i a[PACKED_REGISTERS], __m512i b[PACKED_REGISTERS],
 
 // --- of each kind ---
 
-// `rows` rows, whole pairs of registers of quantized values. Tile and end are copied: for all the
-// compiler knows, quantized values are written over what pointers lead to, so that it would be
+// `rows` rows, whole pairs of registers of quantized values. Tile and epilogue are copied: for all
+// the compiler knows, quantized values are written over what pointers lead to, so that it would be
 // loaded again for each.
 static void OF_KIND(run_pairs)(const product_tile *given_tile, const block_epilogue *given_epilogue,
                                size_t rows) {

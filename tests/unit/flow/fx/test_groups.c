@@ -85,7 +85,7 @@ static void the_record_says_what_became_of_each_layer(void **state) {
 }
 
 // Codes lie two in a byte, the first in the low half; signed ones are moved by 8.
-static void codes_are_packed(void **state) {
+static void values_are_packed(void **state) {
     (void)state;
     tare_model *model = network(),
                *made = converted(model, "int8_dynamic_activation_int4_weight_g32", true);
@@ -94,13 +94,13 @@ static void codes_are_packed(void **state) {
                  *real = tare__module_child(model->root, "c");
     const tare_tensor *weight = tare__module_tensor(real, "weight");
     CHECK_DONE(tare__grouped_read(layer, &w, job_error()));
-    assert_int_equal(w.codes->shape[1], 32);
+    assert_int_equal(w.quantized->shape[1], 32);
     assert_int_equal(w.groups, 2);
     for (int64_t o = 0; o < w.outs; o++)
         for (int64_t k = 0; k < w.ins; k++) {
             const float scale = tare__f32(w.scale)[o * w.groups + k / 32];
             const float code = rintf(tare__f32(weight)[o * w.ins + k] * (1.0F / scale)) + 8;
-            assert_int_equal(tare__grouped_code(&w, o, k), (int)fmaxf(0, fminf(15, code)));
+            assert_int_equal(tare__grouped_value(&w, o, k), (int)fmaxf(0, fminf(15, code)));
         }
     tare_model_destroy(made);
     tare_model_destroy(model);
@@ -158,7 +158,7 @@ static void broken_layers_are_refused(void **state) {
     check_broken("weight", filled(TARE_INT8, 12, 32, 1), NULL, 0, "'weight'");
     check_broken("weight_scale", filled(TARE_FLOAT32, 12, 3, 1), NULL, 0, "'weight_scale'");
     check_broken("weight_scale", filled(TARE_FLOAT32, 12, 2, INFINITY), NULL, 0, "is inf");
-    check_broken("weight_zero_point", filled(TARE_UINT8, 12, 2, 16), NULL, 0, "codes end at 15");
+    check_broken("weight_zero_point", filled(TARE_UINT8, 12, 2, 16), NULL, 0, "values end at 15");
     check_broken("weight_zero_point", filled(TARE_INT8, 12, 2, 1), NULL, 0, "'weight_zero_point'");
     check_broken("bias", filled(TARE_FLOAT32, 12, 1, 1), NULL, 0, "'bias'");
 }
@@ -193,7 +193,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_compute_what_their_reference_says),
         cmocka_unit_test(the_record_says_what_became_of_each_layer),
-        cmocka_unit_test(codes_are_packed),
+        cmocka_unit_test(values_are_packed),
         cmocka_unit_test(models_with_groups_survive_files),
         cmocka_unit_test(broken_layers_are_refused),
         cmocka_unit_test(a_failed_allocation_is_an_error_and_no_leak),

@@ -355,7 +355,7 @@ static void zero_points_of_weights_equal_the_plain_sum(void **state) {
                     }
 }
 
-// All that weights and zero points may be: differences that take one, two and three pieces.
+// All that weights and zero points may be: differences that take one, two and three addends.
 static void extreme_zero_points_equal_the_plain_sum(void **state) {
     (void)state;
     for (int64_t zero_point = -128; zero_point <= 255; zero_point += 1) {

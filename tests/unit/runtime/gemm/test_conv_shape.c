@@ -30,7 +30,7 @@ static conv_windows any_windows(uint64_t *s) {
                       .front = from(s, -2, 5),
                       .above = from(s, -2, 6),
                       .before = from(s, -4, 12),
-                      .pieces = 1 + below(s, 2),
+                      .addends = 1 + below(s, 2),
                       .planes = 1 + below(s, 2),
                       .rows = 1 + below(s, 3),
                       .columns = 1 + below(s, 4),
@@ -82,8 +82,8 @@ static void check_windows(const conv_windows *w, uint64_t *state) {
 
 static void check_columns(const conv_windows *w, uint64_t *state) {
     static const uint8_t *to[MOST_ADDRESSES];
-    const bool has_planes = w->pieces * w->planes > 1;
-    const size_t rows = has_planes ? w->pieces * w->planes * w->rows : w->rows + 1;
+    const bool has_planes = w->addends * w->planes > 1;
+    const size_t rows = has_planes ? w->addends * w->planes * w->rows : w->rows + 1;
     const column_list list = {.image = images,
                               .padding = padding,
                               .plane = below(state, w->out_depth),
@@ -184,7 +184,7 @@ static void ranges_leave_out_only_what_lies_in_the_padding(void **state) {
         conv_windows w = any_windows(&random);
         w.out_height += below(&random, 4);
         inside += check_ranges(&w, below(&random, 4) != 0, &random);
-        w.depth = w.out_depth = w.planes = w.pieces = 1;
+        w.depth = w.out_depth = w.planes = w.addends = 1;
         w.front = 0;
         w.reflects = false;
         inside += check_ranges(&w, true, &random);

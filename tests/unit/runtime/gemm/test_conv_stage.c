@@ -31,7 +31,7 @@ static conv_windows any_windows(uint64_t *s) {
                       .front = from(s, -2, 5),
                       .above = from(s, -2, 8),
                       .before = from(s, -4, 12),
-                      .pieces = 1,
+                      .addends = 1,
                       .planes = 1,
                       .rows = is_common ? 7 : 1 + below(s, 8),
                       .columns = is_common ? 7 : 1 + below(s, 7),

@@ -42,7 +42,7 @@ static tare_model *layer_of(const shape *s) {
 }
 
 static depthwise_form form_of(const shape *s, isa_level isa) {
-    const conv_windows w = {.pieces = 1,
+    const conv_windows w = {.addends = 1,
                             .planes = 1,
                             .rows = s->height,
                             .columns = s->width,

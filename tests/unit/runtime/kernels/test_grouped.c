@@ -14,8 +14,8 @@ static uint32_t next(uint32_t *seed) {
 typedef struct operands {
     _Alignas(64) uint8_t panels[MOST_BYTES];
     float x[GROUPED_MOST_ROWS * 1024];
-    int8_t codes[GROUPED_MOST_ROWS * 1024];
-    int32_t code_sums[GROUPED_MOST_ROWS * 128];
+    int8_t quantized[GROUPED_MOST_ROWS * 1024];
+    int32_t quantized_sums[GROUPED_MOST_ROWS * 128];
 } operands;
 
 static void fill_panels(grouped_tile *t, operands *o, uint32_t *seed) {
@@ -27,7 +27,7 @@ static void fill_panels(grouped_tile *t, operands *o, uint32_t *seed) {
         uint8_t *at = o->panels + i / t->groups * t->panel_bytes + i % t->groups * group;
         for (size_t k = 0; k < GROUPED_OUTPUTS; k++) {
             ((float *)(void *)at)[k] = (float)next(seed) / 0x1p24F - 0.25F;
-            if (t->has_zeros) // of the codes' range
+            if (t->has_zeros) // of the values' range
                 at[GROUPED_SCALE_BYTES + k] &= (uint8_t)((1 << t->bits) - 1);
         }
     }
@@ -38,16 +38,17 @@ static void fill_rows(grouped_tile *t, operands *o, uint32_t *seed) {
     const size_t ins = t->groups * t->group;
     for (size_t i = 0; i < t->rows * ins; i++) {
         o->x[i] = (float)next(seed) / 0x1p23F - 1;
-        o->codes[i] = (int8_t)(next(seed) % 256);
-        if (next(seed) % 4 == 0) o->codes[i] = next(seed) % 2 == 0 ? -128 : 127;
+        o->quantized[i] = (int8_t)(next(seed) % 256);
+        if (next(seed) % 4 == 0) o->quantized[i] = next(seed) % 2 == 0 ? -128 : 127;
     }
     for (size_t g = 0; g < t->rows * t->groups; g++) {
-        o->code_sums[g] = 0;
-        for (size_t k = 0; k < t->group; k++) o->code_sums[g] += o->codes[g * t->group + k];
+        o->quantized_sums[g] = 0;
+        for (size_t k = 0; k < t->group; k++)
+            o->quantized_sums[g] += o->quantized[g * t->group + k];
     }
     t->x = o->x;
-    t->codes = o->codes;
-    t->code_sums = o->code_sums;
+    t->quantized = o->quantized;
+    t->quantized_sums = o->quantized_sums;
 }
 
 static void check_tile(grouped_tile *t, operands *o, uint32_t seed) {
@@ -63,14 +64,14 @@ static void check_tile(grouped_tile *t, operands *o, uint32_t seed) {
     for (size_t i = 0; i < tare__grouped_kernel_count; i++) {
         const grouped_kernels *k = &tare__grouped_kernels[i];
         if (!tare__kernel_suits(&k->needs, tare__isa_detect()) || t->rows > k->rows) continue;
-        for (int of_codes = 0; of_codes < 2; of_codes++) {
+        for (int of_quantized = 0; of_quantized < 2; of_quantized++) {
             memset(sums, 0, sizeof sums);
-            (of_codes ? k->codes : k->floats)(t);
+            (of_quantized ? k->quantized : k->floats)(t);
             const size_t bytes = t->rows * t->panel_count * GROUPED_OUTPUTS * sizeof *sums;
-            if (memcmp(sums, expected[of_codes], bytes) != 0)
+            if (memcmp(sums, expected[of_quantized], bytes) != 0)
                 fail_msg("%s, %s: %d bits, zeros %d, %zu groups of %zu, %zu rows, %zu panels",
-                         k->name, of_codes ? "codes" : "floats", t->bits, t->has_zeros, t->groups,
-                         t->group, t->rows, t->panel_count);
+                         k->name, of_quantized ? "quantized" : "floats", t->bits, t->has_zeros,
+                         t->groups, t->group, t->rows, t->panel_count);
         }
     }
 }

@@ -349,9 +349,9 @@ static void samples_leave_what_the_first_step_reads(void **state) {
     tare_session *of_one = session_of_samples(model, 1);
     tare_session *of_all = session_of_samples(model, SAMPLES);
     const plan *one = tare__session_plan(of_one);
-    const plan_ends ends = tare__plan_find_tail(one, tare__session_plan(of_all), SAMPLES);
-    assert_int_equal(ends.one, 3); // quantized values, the layer and floats again
-    assert_string_equal(one->steps[one->step_count - ends.one - 1].node_name, "concat");
+    const tail_steps tail = tare__plan_find_tail(one, tare__session_plan(of_all), SAMPLES);
+    assert_int_equal(tail.one, 3); // quantized values, the layer and floats again
+    assert_string_equal(one->steps[one->step_count - tail.one - 1].node_name, "concat");
     tare_session_destroy(of_one);
     tare_session_destroy(of_all);
     tare_model_destroy(model);

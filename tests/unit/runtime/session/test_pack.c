@@ -247,7 +247,7 @@ static const tare_tensor *first_packed(const safetensors *file) {
 }
 
 // Packed weights of a file become others: those of its first layer lose a bit. with_digest: the
-// digest of these bytes is made anew, as whoever puts files together from pieces would.
+// digest of these bytes is made anew, as whoever puts files together from addends would.
 static void write_with_other_bytes(bool with_digests, bool with_own_digest) {
     safetensors file = {0};
     map first = {0};

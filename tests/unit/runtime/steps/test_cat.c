@@ -13,24 +13,24 @@
 typedef struct network {
     const char *name, *body;
     size_t steps;    // that join
-    size_t in_place; // pieces that those need not copy
+    size_t in_place; // addends that those need not copy
 } network;
 
 static const network networks[] = {
-    {"pieces of one row",
+    {"addends of one row",
      "    a = x * 2\n"
      "    b = x - 1\n"
      "    y = torch.cat([a, b], 1)\n"
      "    z = torch.tanh(y)\n"
      "    return z\n",
      0, 0},
-    {"an input among them, and one piece twice",
+    {"an input among them, and one addend twice",
      "    a = torch.exp(x)\n"
      "    y = torch.cat([a, x, a], 1)\n"
      "    z = torch.tanh(y)\n"
      "    return z\n",
      1, 1},
-    {"pieces that others read, and the result given out",
+    {"addends that others read, and the result given out",
      "    a = torch.exp(x)\n"
      "    b = a + 1\n"
      "    y = torch.cat([a, b], 1)\n"
@@ -133,7 +133,7 @@ static const network networks[] = {
      "    y = torch.cat([a, b], 1)\n"
      "    return y\n",
      0, 0},
-    {"the result and a piece given out, before steps that look for memory",
+    {"the result and a addend given out, before steps that look for memory",
      "    a = torch.nn.functional.softmax(x, 3)\n"
      "    b = torch.nn.functional.log_softmax(x, 3)\n"
      "    y = torch.cat([a, b], 1)\n"
