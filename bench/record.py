@@ -3,10 +3,12 @@
 """Compares our speed with the last recorded figures: `make bench`. Needs the standard library only.
 
     python3 bench/record.py [--threads 1,2] [--rounds 3] [--write]
+    python3 bench/record.py --against OTHER/build/bin/tare [--rounds 5]
 
 A figure is a share of the peak that the machine is measured to have in the same run, so that it says something on another
 machine of the kind, too: of a whole network in integers and in floats, and of all layers that one kernel computes. Figures
-that moved by more than 5 % are marked. --write makes what was found the record, bench/record.json.
+that moved by more than 5 % are marked. --write makes what was found the record, bench/record.json. --against compares the
+times of two builds, each with models of its own making, in turns.
 """
 import argparse
 import json
@@ -68,21 +70,21 @@ def write_networks(folder, tare):
     import tare_export
     os.makedirs(folder, exist_ok=True)
     for build, shape, _ in NETWORKS.values():
-        real, codes = (os.path.join(folder, build.__name__ + end) for end in (".safetensors", ".int8.safetensors"))
+        real, integers = (os.path.join(folder, build.__name__ + end) for end in (".safetensors", ".int8.safetensors"))
         if not os.path.exists(real):
             b = build(make.Builder(0), make)
             tare_export.write_model(real, tare_export.graph_header(b.modules, b.nodes, b.parameters, b.buffers), b.tensors)
         # Made anew: the program that is measured decides what it is made of.
         subprocess.run([tare, "quantize", real, "--backend", "native", "--calibrate", "random:4:1:" + shape, "--quiet",
-                        "-o", codes], check=True, stdout=subprocess.DEVNULL)
+                        "-o", integers], check=True, stdout=subprocess.DEVNULL)
 
 
 # --- figures ---
 
 
-def bench(tare, real, codes, shape, batch, threads):
-    command = [tare, "bench", codes, "--against", real, "--input", f"random:{4 * batch}:0:{shape}", "--batch", str(batch),
-               "--threads", str(threads), "--seconds", "2", "--layers", "--json"]
+def bench(tare, real, integers, shape, batch, threads, seconds=2):
+    command = [tare, "bench", integers, "--against", real, "--input", f"random:{4 * batch}:0:{shape}", "--batch", str(batch),
+               "--threads", str(threads), "--seconds", str(seconds), "--layers", "--json"]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     layers, peak = found["layers"], found["machine"]["peak"]
     ops = 2e-6 * sum(layer["macs"] for layer in layers)
@@ -112,6 +114,43 @@ def measure(options):
             "figures": {name: round(value, 4) for name, value in figures.items()}}
 
 
+# --- two builds in turns ---
+
+
+def times_of(found):
+    times = {"integers": found["model"]["median_ms"], "floats": found["against"]["median_ms"]}
+    for kernel in {layer["kernel"] for layer in found["layers"] if layer["macs"] > 0}:
+        own = [layer for layer in found["layers"] if layer["kernel"] == kernel]
+        if sum(layer["share"] for layer in own) >= LEAST_SHARE:
+            times[kernel] = sum(layer["median_ms"] for layer in own)
+    return times
+
+
+def compare_builds(options):
+    """Medians and minima of both; every other round begins with the other build."""
+    builds = {"other": options.against, "this": options.tare}
+    for name, tare in builds.items():
+        write_networks(os.path.join(options.folder, name), tare)
+    rows = {}
+    for i in range(options.rounds):
+        for network, (build, shape, batch) in NETWORKS.items():
+            for threads in options.threads.split(","):
+                for name in sorted(builds, reverse=i % 2 == 0):
+                    paths = [os.path.join(options.folder, name, build.__name__ + end) for end in (".safetensors", ".int8.safetensors")]
+                    found = bench(builds[name], *paths, shape, batch, threads, seconds=1)[1]
+                    for figure, time in times_of(found).items():
+                        key = f"{network}, {threads} thread{'s' if threads != '1' else ''}, {figure}"
+                        rows.setdefault(key, {}).setdefault(name, []).append(time)
+    width = max(len(key) for key in rows)
+    print(f"{'ms: median, least':{width}}  {'other':>17}  {'this':>17}")
+    for key, times in rows.items():
+        shown = [f"{statistics.median(times[n]):8.3f} {min(times[n]):8.3f}" if n in times else " " * 17 for n in builds]
+        both = len(times) == len(builds)
+        ratio = statistics.median(times["this"]) / statistics.median(times["other"]) - 1 if both else 0
+        least = min(times["this"]) / min(times["other"]) - 1 if both else 0
+        print(f"{key:{width}}  {'  '.join(shown)}" + (f"  {100 * ratio:+5.1f} % {100 * least:+5.1f} %" if both else ""))
+
+
 # --- the record ---
 
 
@@ -136,8 +175,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", default=os.path.join(ROOT, "build", "bench"))
     parser.add_argument("--tare", default=os.path.join(ROOT, "build", "bin", "tare"))
+    parser.add_argument("--against", help="program of another build, whose times are compared with this one's")
     parser.add_argument("--write", action="store_true", help="make this the record")
     options = parser.parse_args()
+    if options.against:
+        compare_builds(options)
+        return
     write_networks(options.folder, options.tare)
     old, new = {}, measure(options)
     if os.path.exists(RECORD):
