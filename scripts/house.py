@@ -157,6 +157,12 @@ def tests_under_their_source():
     return found, tests
 
 
+def without_first_comment():
+    """Sources that do not say what they are in front of their includes."""
+    first = lambda p: re.sub(r"^(// (SPDX|build:)[^\n]*\n)+", "", text_of(p))
+    return [p.relative_to(ROOT / "src").as_posix() for p in SOURCES if p.suffix != ".def" and not first(p).startswith("//")]
+
+
 def function_lengths():
     """Lines of functions outside of kernels, from the line of the opening brace to the closing one."""
     lengths = []
@@ -192,6 +198,8 @@ def rows(objects):
     yield "lines with words of our own (" + PRIVATE_WORDS.replace("?", "").replace("|", ", ") + ")", len(words), LIMITS["words"], 0, words
     found, tests = tests_under_their_source()
     yield "tests found elsewhere than under their source's name, of 100", round(100 * (1 - len(found) / len(tests))), LIMITS["tests"], 10, [str(t.relative_to(ROOT)) for t in tests if t not in found]
+    silent = without_first_comment()
+    yield "files that do not say what they are in their first line", len(silent), 0, 0, silent
     short = [p for p in SOURCES if text_of(p).count("\n") < 40]
     yield f"files under 40 lines, of {len(SOURCES)}", len(short), None, None, []
     lengths = function_lengths()

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Options of ONNX export, read and handed to the library.
 #include "commands/onnx_export.h"
 
 #include <string.h>

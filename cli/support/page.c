@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A page: a stream in memory that is printed at once.
 #define _XOPEN_SOURCE 700 // open_memstream
 #include "support/page.h"
 

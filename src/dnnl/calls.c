@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// oneDNN's engine and stream, and its failures as errors of ours.
 #ifdef TARE_HAVE_DNNL
 #include "dnnl/calls.h"
 

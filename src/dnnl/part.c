@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// How a primitive is compiled, gets its memories, and runs.
 #ifdef TARE_HAVE_DNNL
 #include "dnnl/part.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names of inputs and outputs, from paths of nested values.
 #include "ir/call_names.h"
 
 #include <inttypes.h>

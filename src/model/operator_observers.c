@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Between fake quantizers as modules and as calls of fused_moving_avg_obs_fake_quant.
 #include "model/operator_observers.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The rows EXPORT of ops/rows/, and how a call becomes the overload that they name.
 #include "ops/export_rows.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Torch's rules of memory formats, call by call.
 #include "ops/memory_order.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The list of refused operators, by the begin of their names.
 #include "ops/refused.h"
 
 #include <string.h>

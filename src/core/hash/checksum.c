@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// XXH3 by the library xxHash.
 #include "core/hash/checksum.h"
 
 #include <xxhash.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Dinic's algorithm; what the source still reaches in the end is its side of the cut.
 #include "core/math/min_cut.h"
 
 #include <string.h>

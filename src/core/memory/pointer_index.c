@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Open addressing over addresses.
 #include "core/memory/pointer_index.h"
 
 #include <stdint.h>

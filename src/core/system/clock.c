@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The clock of POSIX, CLOCK_MONOTONIC.
 #include "core/system/clock.h"
 
 #include <time.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Files over the table of system calls: reading, and writing by a temporary file.
 #define _DEFAULT_SOURCE // flock
 #include "core/system/file.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Mappings, and the handler of SIGBUS that guards them.
 #define _DEFAULT_SOURCE // madvise, MAP_ANONYMOUS
 #include "core/system/mapping.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Packing and unpacking of 4-bit elements.
 #include "io/onnx/pack.h"
 
 bool tare__onnx_is_packed(int type) {

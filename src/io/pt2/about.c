@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What stands beside the graph, kept with it as JSON and given back to the writer.
 #include "io/pt2/about.h"
 
 #include <string.h>

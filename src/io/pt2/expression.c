@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A parser of size expressions by recursive descent, and their values.
 #include "io/pt2/expression.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The in_spec and out_spec of a program's call, as lines of code.
 #include "io/pt2/signature.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Inflating and deflating of members by zlib.
 #include "io/zip/deflate.h"
 
 #include <limits.h>

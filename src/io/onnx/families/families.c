@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The list of all families.
 #include "io/onnx/families/families.h"
 
 const onnx_family *tare__onnx_family_at(size_t i) {

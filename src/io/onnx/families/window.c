@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Pads, strides, dilations and auto_pad, read and checked.
 #include "io/onnx/families/window.h"
 
 #include <assert.h>

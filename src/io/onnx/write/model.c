@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Messages of ModelProto and GraphProto, written around finished nodes.
 #include "io/onnx/write/model.h"
 
 #include <stdio.h>

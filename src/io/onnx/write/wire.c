@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Protobuf's wire format: varints, lengths, fixed words.
 #include "io/onnx/write/wire.h"
 
 #include <string.h>

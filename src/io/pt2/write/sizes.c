@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shapes with symbols, found by tracing the graph with two sizes of each open dimension.
 #include "io/pt2/write/sizes.h"
 
 #include <inttypes.h>
