@@ -42,7 +42,7 @@ COMMON_WORDS = {"any", "copy", "dim", "float", "index", "int", "max", "min", "ou
 DTYPES = {"torch.qint8", "torch.quint8", "torch.qint32", "torch.float32", "torch.int8", "torch.uint8", "torch.int32", "torch.float16"}
 # What a kind of step, or its kernel, is called in profiles. It may be an operator's name, and asks nobody for one.
 LABELS = r'(?:\.|->)(?:name|kernel) = [^,;{}]*'
-PRIVATE_WORDS = r"borders?|twins?|bands?|mates?|turned"  # in quotes: a value that ONNX has
+PRIVATE_WORDS = r"borders?|twins?|bands?|mates?"  # in quotes: a value that ONNX has
 
 
 def text_of(path):

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Layers of weights in groups, made of their quantized tensors.
 #include "flow/lower/groups.h"
 
 #include <inttypes.h>

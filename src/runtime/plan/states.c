@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the tensors that calls write over, and plans where each run leaves them.
 #include "runtime/plan/states.h"
 
 #include <stdatomic.h>

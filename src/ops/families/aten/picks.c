@@ -144,7 +144,7 @@ static value repeat_elements(composer *c) {
 }
 COMPOSED(repeat_elements)
 
-// --- the other way round, turned ---
+// --- flips and rotations ---
 
 static value flip_along(composer *c, int64_t dim, int least) {
     const tare_tensor *x = tare__compose_need(c, 0);
