@@ -21,19 +21,24 @@ static tare_status lower(report_job *j) {
     return tare_lower(j->reference, &options, &j->quantized, j->err);
 }
 
+static bool has_flow(const quantize_options *o) {
+    return o->backend != NULL || o->quantizer != NULL;
+}
+
 static tare_status read_models(report_job *j) {
     const size_options *sizes = &j->options->quantize.sizes;
     const size_options quantized = {.max_memory = sizes->max_memory};
     TRY(read_model(j->float_path, sizes, &j->float_model, j->err));
     TRY(read_model(j->quantized_path, &quantized, &j->quantized, j->err));
     if (tare_model_get_stage(j->quantized) == TARE_STAGE_REFERENCE) return lower(j);
-    if (tare_model_get_stage(j->quantized) == TARE_STAGE_LOWERED) return TARE_OK;
-    return fail_here(j->quantized_path, "tare report FLOAT QUANTIZED; tare quantize makes it",
-                     "expected a quantized model, found one that is not");
-}
-
-static bool has_flow(const quantize_options *o) {
-    return o->backend != NULL || o->quantizer != NULL;
+    if (tare_model_get_stage(j->quantized) != TARE_STAGE_LOWERED)
+        return fail_here(j->quantized_path, "tare report FLOAT QUANTIZED; tare quantize makes it",
+                         "expected a quantized model, found one that is not");
+    if (j->options->quantize.metric != NULL && !has_flow(&j->options->quantize))
+        return fail_here(j->quantized_path,
+                         "add --backend or --quantizer and --calibrate, as it was made",
+                         "--metric needs the reference form of the quantized model");
+    return TARE_OK;
 }
 
 // What was left float for speed or accuracy stays float in it.

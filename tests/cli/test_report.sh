@@ -57,4 +57,5 @@ refuses 2 '-o OUT.html is missing (or --json)' report "$digits" "$work/int8" --d
 refuses 2 '--calibrate DATA or --state STATE is missing' report "$digits" "$work/int8" --data "$test" --backend x86 -o "$work/out"
 refuses 1 'expected a quantized model' report "$digits" "$digits" --data "$test" -o "$work/out"
 refuses 1 'the models are not related' report tests/data/faults/model.safetensors "$work/int8" --data "$test" -o "$work/out"
+refuses 1 'needs the reference form' report "$digits" "$work/int8" --data "$test" --metric true -o "$work/out"
 refuses 1 'cannot be made' report "$digits" "$work/int8" --data "$test" -o "$work/no/out"
