@@ -203,6 +203,10 @@ class Session(_native.Session):
 
     # --- what a run consists of ---
 
+    def reset(self) -> None:
+        """Gives the tensors that runs have written over (a decoder's cache) the values that the model has."""
+        call("session_reset", self._handle)
+
     def profile(self, on: bool = True) -> None:
         """Switches the timing of steps on or off, and clears earlier times."""
         call("session_profile", self._handle, bool(on))
