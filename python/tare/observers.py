@@ -23,9 +23,10 @@ from ._library import address, c, call, encode, guarded, lib, text
 from ._tensor import Tensor, lend
 
 __all__ = ["Constructor", "FakeQuantize", "FakeQuantizeBase", "FixedQParamsFakeQuantize", "FixedQParamsObserver",
-           "FusedMovingAvgObsFakeQuantize", "HistogramObserver", "MergeableHistogramObserver", "MinMaxObserver",
-           "MovingAverageMinMaxObserver", "MovingAveragePerChannelMinMaxObserver", "NoopObserver", "Observer",
-           "ObserverBase", "PerChannelMinMaxObserver", "PerGroupMinMaxObserver", "PlaceholderObserver", "RecordingObserver",
+           "FusedMovingAvgObsFakeQuantize", "HistogramObserver", "MSEObserver", "MergeableHistogramObserver",
+           "MinMaxObserver", "MovingAverageMinMaxObserver", "MovingAveragePerChannelMinMaxObserver", "NoopObserver",
+           "Observer", "ObserverBase", "PerChannelMSEObserver", "PerChannelMinMaxObserver", "PerGroupMSEObserver",
+           "PerGroupMinMaxObserver", "PlaceholderObserver", "RecordingObserver",
            "ReuseInputObserver", "UniformQuantizationObserverBase", "default_affine_fixed_qparams_observer",
            "default_affine_fixed_qparams_fake_quant", "default_debug_observer", "default_dynamic_fake_quant",
            "default_dynamic_quant_observer", "default_embedding_fake_quant", "default_embedding_fake_quant_4bit",
@@ -128,10 +129,19 @@ HistogramObserver: Any = _observer(
     base=UniformQuantizationObserverBase)
 MergeableHistogramObserver: Any = _observer(
     "MergeableHistogramObserver", "A histogram whose states merge exactly, whatever the order of the data.", "bins",
-    *_COMMON, module="tare", library_name="tare.MergeableHistogramObserver", base=UniformQuantizationObserverBase)
+    "percentile", "entropy", *_COMMON, module="tare", library_name="tare.MergeableHistogramObserver", base=UniformQuantizationObserverBase)
 PerGroupMinMaxObserver: Any = _observer(
     "PerGroupMinMaxObserver", "A range of its own for each group of values in a row.", "group_size", *_COMMON, module="tare",
     library_name="tare.PerGroupMinMaxObserver", base=UniformQuantizationObserverBase)
+MSEObserver: Any = _observer(
+    "MSEObserver", "The range of a weight that has the least squared error.", *_COMMON, module="tare",
+    library_name="tare.MSEObserver", base=UniformQuantizationObserverBase)
+PerChannelMSEObserver: Any = _observer(
+    "PerChannelMSEObserver", "The ranges of a weight's channels that have the least squared error.", "ch_axis", *_COMMON,
+    module="tare", library_name="tare.PerChannelMSEObserver", base=UniformQuantizationObserverBase)
+PerGroupMSEObserver: Any = _observer(
+    "PerGroupMSEObserver", "The ranges of groups of a weight that have the least squared error.", "group_size", *_COMMON,
+    module="tare", library_name="tare.PerGroupMSEObserver", base=UniformQuantizationObserverBase)
 PlaceholderObserver: Any = _observer(
     "PlaceholderObserver", "Says a dtype and watches nothing.", "dtype", "custom_op_name", "compute_dtype",
     "quant_min", "quant_max", "qscheme", "eps", "is_dynamic")

@@ -23,6 +23,7 @@ enum {
 typedef struct state {
     uniform base;
     double percentile; // 0: the least squared error
+    bool by_entropy;   // the least relative entropy instead
     int64_t bins;      // a power of two
     int64_t *counts;   // [bins], see centred_histogram
     int64_t infinities;
@@ -44,6 +45,7 @@ static tare_status check_scheme(const uniform *u, tare_error *err) {
 static tare_status read_arguments(const tare_observer_args *args, state *s, tare_error *err) {
     s->bins = 4096;
     const bool has_percentile = tare_observer_args_double(args, "percentile", &s->percentile);
+    tare_observer_args_bool(args, "entropy", &s->by_entropy);
     tare_observer_args_int(args, "bins", &s->bins);
     TARE_TRY(tare__uniform_read(args, TARE_PER_TENSOR_AFFINE, &s->base, err));
     TARE_TRY(check_scheme(&s->base, err));
@@ -54,6 +56,9 @@ static tare_status read_arguments(const tare_observer_args *args, state *s, tare
     if (has_percentile && !(s->percentile > 50 && s->percentile <= 100))
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "percentile must be above 50 and at most 100, found %g", s->percentile);
+    if (has_percentile && s->by_entropy)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "takes a percentile or entropy=True, not both");
     s->exponent = LEAST_EXPONENT;
     s->min = INFINITY;
     s->max = -INFINITY;
@@ -250,6 +255,8 @@ static tare_status qparams_of(const void *user_state, tare_qparams_sink sink, vo
     const centred_histogram h = {s->counts, s->bins, bin_width(s), s->min, s->max};
     if (s->percentile > 0)
         tare__search_percentile(&h, s->percentile, &min, &max);
+    else if (s->by_entropy)
+        TARE_TRY(tare__search_entropy(&h, &s->base, &min, &max, err));
     else
         TARE_TRY(tare__search_least_error(&h, &s->base, &min, &max, err));
     return tare__uniform_qparams(&s->base, 1, &min, &max, sink, sink_user, err);
@@ -387,7 +394,7 @@ static tare_status merge(void *into, const void *from, tare_error *err) {
     return TARE_OK;
 }
 
-static const char *const arguments[] = {"bins", "percentile", UNIFORM_ARGUMENTS, NULL};
+static const char *const arguments[] = {"bins", "percentile", "entropy", UNIFORM_ARGUMENTS, NULL};
 const tare_observer_class tare__mergeable_histogram_observer = {
     .struct_size = sizeof(tare_observer_class),
     .name = "tare.MergeableHistogramObserver",

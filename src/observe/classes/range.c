@@ -8,6 +8,8 @@
 #include "core/memory/alloc.h"
 #include "core/tensor/text.h"
 #include "observe/classes/extremes.h"
+#include "observe/classes/weight_range.h"
+#include "ops/rules.h"
 
 static bool resize(range_state *s, int64_t count) {
     float *values = NULL;
@@ -218,6 +220,33 @@ static tare_status find_extremes(const range_state *s, const tare_tensor *x, con
     return TARE_OK;
 }
 
+// A slice of x that has a range of its own, one value after the other.
+static void take_channel(const tare_tensor *x, int axis, int64_t channel, float *out) {
+    const int64_t inner = tare__inner_count(x, axis), channels = x->shape[axis];
+    for (int64_t outer = 0; outer < x->count / (inner * channels); outer++)
+        memcpy(out + outer * inner, tare__f32(x) + (outer * channels + channel) * inner,
+               (size_t)inner * sizeof *out);
+}
+
+// Ranges of extremes become those of least error.
+static tare_status find_least_errors(const range_state *s, const tare_tensor *x, range_state *found,
+                                     tare_error *err) {
+    const int64_t size = found->count > 0 ? x->count / found->count : 0;
+    int axis = 0;
+    if (s->is_per_channel && !s->kind->is_per_group) TARE_TRY(find_axis(s, x, &axis, err));
+    float *slice = tare__alloc_zeroed((size_t)size + 1, sizeof *slice);
+    if (slice == NULL) return tare__out_of_memory(err);
+    for (int64_t c = 0; c < found->count; c++) {
+        if (s->is_per_channel && !s->kind->is_per_group)
+            take_channel(x, axis, c, slice);
+        else if (size > 0)
+            memcpy(slice, tare__f32(x) + c * size, (size_t)size * sizeof *slice);
+        tare__search_weight_range(&s->base, slice, size, &found->min[c], &found->max[c]);
+    }
+    tare__free(slice);
+    return TARE_OK;
+}
+
 // Which of two zeros stands first in the data must not show.
 static void drop_signs_of_zeros(range_state *s) {
     for (int64_t i = 0; i < 2 * s->count; i++) s->min[i] += 0.0F;
@@ -247,7 +276,9 @@ tare_status tare__range_update_by(void *state, const tare_tensor *x, const float
     range_state found = {0};
     if (x->count == 0) return TARE_OK;
     TARE_TRY(tare__observed_floats(x, &floats, err));
-    const tare_status status = find_extremes(s, floats, scan, &found, err);
+    tare_status status = find_extremes(s, floats, scan, &found, err);
+    if (status == TARE_OK && s->kind->is_least_error)
+        status = find_least_errors(s, floats, &found, err);
     if (status == TARE_OK) join_ranges(s, &found, s->kind->join);
     tare__free(found.min);
     tare_tensor_release(floats);

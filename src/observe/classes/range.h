@@ -27,10 +27,10 @@ typedef struct range_join {
 extern const range_join tare__join_extremes, tare__join_averages;
 
 /// What tells them apart; a class's `user`. name: the class. is_per_group: of those that are per
-/// channel, too.
+/// channel, too. is_least_error: of a weight, whose range is the one of least squared error.
 typedef struct range_kind {
     const char *name;
-    bool is_per_channel, is_per_group, is_averaging;
+    bool is_per_channel, is_per_group, is_averaging, is_least_error;
     const range_join *join;
 } range_kind;
 tare_status tare__range_create(void *kind, const tare_observer_args *args, void **state,

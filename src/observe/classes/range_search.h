@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges chosen on a histogram of power-of-two bins: by squared error, or by shares of the values.
+// Ranges chosen on a histogram of power-of-two bins: by squared error, by relative entropy, or
+// by shares of the values.
 // Private to observe/classes.
 #ifndef OBSERVE_CLASSES_RANGE_SEARCH_H
 #define OBSERVE_CLASSES_RANGE_SEARCH_H
@@ -24,5 +25,9 @@ tare_status tare__search_least_error(const centred_histogram *h, const uniform *
 /// above and as many below. percent: in (50, 100].
 void tare__search_percentile(const centred_histogram *h, double percent, float *out_min,
                              float *out_max);
+/// The range within [min, max], cut off at one magnitude for both signs, that loses the least
+/// information: the relative entropy of the histogram and of its quantized form is least.
+tare_status tare__search_entropy(const centred_histogram *h, const uniform *u, float *out_min,
+                                 float *out_max, tare_error *err);
 
 #endif

@@ -32,6 +32,9 @@ static const char *const with_state[] = {
     "{\"class\": \"HistogramObserver\", \"kwargs\": {\"bins\": 64, \"eps\": 0.000244140625}}",
     "{\"class\": \"tare.MergeableHistogramObserver\", \"kwargs\": {\"bins\": 64}}",
     "{\"class\": \"tare.PerGroupMinMaxObserver\", \"kwargs\": {\"group_size\": 2}}",
+    CLASS("tare.MSEObserver"),
+    "{\"class\": \"tare.PerChannelMSEObserver\", \"kwargs\": {\"ch_axis\": 0}}",
+    "{\"class\": \"tare.PerGroupMSEObserver\", \"kwargs\": {\"group_size\": 3}}",
 };
 enum { WITH_STATE_COUNT = sizeof with_state / sizeof *with_state };
 

@@ -293,6 +293,27 @@ static void a_percentile_leaves_its_share_out(void **state) {
     tare__qparams_release(most);
 }
 
+// Half a million small values and one large one: the large one is cut off. Values that are spread
+// evenly lose least where none is.
+static void entropy_cuts_off_what_says_little(void **state) {
+    (void)state;
+    enum { COUNT = 100000 };
+    float *values = malloc(COUNT * sizeof *values);
+    uint64_t seed = 3;
+    assert_non_null(values);
+    for (int i = 0; i < COUNT; i++) values[i] = normal_random(&seed);
+    values[7] = 60;
+    const qparams *cut = proposal("\"entropy\": true, \"dtype\": \"torch.quint8\"", values, COUNT);
+    const double width = cut->scale[0] * 255;
+    assert_true(width > 4 && width < 40);
+    tare__qparams_release(cut);
+    for (int i = 0; i < COUNT; i++) values[i] = (float)uniform_random(&seed);
+    const qparams *all = proposal("\"entropy\": true, \"dtype\": \"torch.quint8\"", values, COUNT);
+    assert_true(all->scale[0] * 255 > 0.95);
+    tare__qparams_release(all);
+    free(values);
+}
+
 static void one_value_is_a_range_too(void **state) {
     (void)state;
     static const float values[] = {0, -0.0F, 3, -1e-42F, -2.5e38F, 3.4e38F};
@@ -329,6 +350,7 @@ static void wrong_arguments_are_refused(void **state) {
         {"\"bins\": 8", "power of two"},
         {"\"percentile\": 50", "above 50"},
         {"\"percentile\": 101", "at most 100"},
+        {"\"percentile\": 99, \"entropy\": true", "not both"},
         {"\"is_dynamic\": true", "dynamic"},
         {"\"qscheme\": \"torch.per_channel_affine\"", "per_tensor_affine"},
         {"\"ch_axis\": 1", "has no argument 'ch_axis'"},
@@ -388,6 +410,7 @@ int main(void) {
         cmocka_unit_test(infinities_are_counted_apart_and_nan_is_refused),
         cmocka_unit_test(its_error_is_near_the_least_and_below_the_others),
         cmocka_unit_test(a_percentile_leaves_its_share_out),
+        cmocka_unit_test(entropy_cuts_off_what_says_little),
         cmocka_unit_test(one_value_is_a_range_too),
         cmocka_unit_test(nothing_seen_gives_torch_s_defaults),
         cmocka_unit_test(wrong_arguments_are_refused),

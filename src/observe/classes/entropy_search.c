@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The range of least information loss: the relative entropy between the histogram, cut off at a
+// bound, and what a quantizer with that bound makes of it. Source: S. Migacz, "8-bit inference
+// with TensorRT" (GTC 2017); the same search stands in MXNet and ONNX Runtime.
+#include "observe/classes/range_search.h"
+
+#include <math.h>
+
+#include "core/math/f64.h"
+#include "core/memory/alloc.h"
+
+typedef struct entropy_search {
+    double *sizes; // [count]: values of each magnitude, in bins from zero
+    int64_t count;
+    int64_t levels; // of one sign
+} entropy_search;
+
+// The bins [from, to) in one level: its values are spread over the bins that have any.
+static double level_entropy(const entropy_search *s, int64_t from, int64_t to, double extra) {
+    double sum = 0, used = 0, loss = 0;
+    for (int64_t i = from; i < to; i++) {
+        sum += s->sizes[i];
+        used += s->sizes[i] > 0;
+    }
+    // What is cut off is added to the last bin of the reference, and is missing in the quantized.
+    for (int64_t i = from; i < to; i++) {
+        const double p = s->sizes[i] + (i == to - 1 ? extra : 0);
+        const double q = s->sizes[i] > 0 && used > 0 ? sum / used : 0;
+        if (p > 0) loss += p * (tare__log(p) - tare__log(q > 0 ? q : 1e-4));
+    }
+    return loss;
+}
+
+// With the first `bins` bins kept.
+static double entropy_of(const entropy_search *s, int64_t bins, double total) {
+    double inside = 0, loss = 0;
+    for (int64_t i = 0; i < bins; i++) inside += s->sizes[i];
+    for (int64_t level = 0; level < s->levels; level++) {
+        const int64_t from = level * bins / s->levels, to = (level + 1) * bins / s->levels;
+        const bool is_last = level == s->levels - 1;
+        loss += level_entropy(s, from, to, is_last ? total - inside : 0);
+    }
+    // Both are distributions: q's values sum to `inside`, p's to `total`.
+    return loss / total - (inside > 0 ? tare__log(total) - tare__log(inside) : 0);
+}
+
+static int64_t best_bins(const entropy_search *s) {
+    double total = 0, best = INFINITY;
+    int64_t found = s->count, last = s->count;
+    for (int64_t i = 0; i < s->count; i++) total += s->sizes[i];
+    while (last > 1 && s->sizes[last - 1] == 0) last--;
+    if (last <= s->levels || !(total > 0)) return last;
+    const int64_t step = (last - s->levels) / 256 + 1; // at most 257 bounds
+    for (int64_t bins = last; bins >= s->levels; bins -= step) {
+        const double loss = entropy_of(s, bins, total);
+        if (!(loss < best)) continue;
+        best = loss;
+        found = bins;
+    }
+    return found;
+}
+
+tare_status tare__search_entropy(const centred_histogram *h, const uniform *u, float *out_min,
+                                 float *out_max, tare_error *err) {
+    const int64_t middle = h->bins / 2, steps = u->quant_max - u->quant_min;
+    const bool has_one_sign =
+        u->qscheme != TARE_PER_TENSOR_SYMMETRIC && (h->min >= 0 || h->max <= 0);
+    entropy_search s = {.sizes = tare__alloc_zeroed((size_t)middle, sizeof(double)),
+                        .count = middle,
+                        .levels = has_one_sign ? steps : steps / 2};
+    if (s.sizes == NULL) return tare__out_of_memory(err);
+    if (s.levels < 1) s.levels = 1;
+    for (int64_t m = 0; m < middle; m++)
+        s.sizes[m] = (double)h->counts[middle + m] + (double)h->counts[middle - 1 - m];
+    const double bound = (double)best_bins(&s) * h->width;
+    tare__free(s.sizes);
+    *out_min = -bound > (double)h->min ? (float)-bound : h->min;
+    *out_max = bound < (double)h->max ? (float)bound : h->max;
+    return TARE_OK;
+}
