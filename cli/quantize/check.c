@@ -66,12 +66,20 @@ static tare_status make_reference(quantize_job *j, tare_model **out) {
 
 // --- the check ---
 
+// Of the model before steps of improvement changed it.
+static tare_status make_exact(quantize_job *j) {
+    quantize_check *c = &j->check;
+    return c->original != NULL ? j->flow->open_up(j, c->original, NULL, 0, &c->exact) : TARE_OK;
+}
+
 static tare_status analyze(quantize_job *j, tare_data *data, predictions *p) {
     quantize_check *c = &j->check;
+    TRY(make_exact(j));
     const double spent = seconds_now() - j->begin;
     const tare_analyze_options options = {
         .struct_size = sizeof options,
         .quantized = j->model,
+        .exact = c->exact,
         .is_brief = true,
         .sample_limit = j->options->check_data != NULL ? 0 : tare_data_held_out_count(data),
         .seconds = spent * TIME_SHARE > LEAST_SECONDS ? spent * TIME_SHARE : LEAST_SECONDS,
@@ -163,5 +171,7 @@ void write_check(const quantize_check *c, json_out *json) {
 void release_check(quantize_check *c) {
     tare_analysis_destroy(c->analysis);
     tare_model_destroy(c->reference);
+    tare_model_destroy(c->exact);
+    tare_model_destroy(c->original);
     tare_model_destroy(c->prepared);
 }

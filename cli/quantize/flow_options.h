@@ -93,7 +93,8 @@
     {.name = "steps",                                                                           \
      .value = "NAME,..",                                                                        \
      .help = "steps to try, in this order",                                                     \
-     .details = "per-channel, observers, float-layers, bias-correction.",                       \
+     .details = "per-channel, equalization, smoothing, observers, awq, weight-clipping, "\
+                "gptq, adaround, float-layers, bias-correction.",                       \
      .library_default = "all",                                                                  \
      .kind = OPTION_TEXT,                                                                       \
      .requires = needs,                                                                         \

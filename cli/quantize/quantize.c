@@ -137,7 +137,7 @@ static tare_status quantize(quantize_job *j) {
     TRY(check_keep_prepared(j));
     if (j->check.prepared != NULL) j->model = NULL;
     if (j->check.prepared != NULL && j->improvement.prepared != NULL) {
-        tare_model_destroy(j->check.prepared);
+        j->check.original = j->check.prepared;
         j->check.prepared = j->improvement.prepared;
         j->improvement.prepared = NULL;
     }

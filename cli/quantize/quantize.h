@@ -38,7 +38,9 @@ typedef struct quantize_improvement {
 /// The model that was made, held against its float model on samples that calibrated nothing.
 typedef struct quantize_check {
     tare_model *prepared, *reference; // owned; reference: what the analysis looks into
-    tare_analysis *analysis;          // NULL: it was not checked
+    tare_model *original, *exact; // owned; before steps of improvement: prepared, and its reference
+                                  // form; NULL: there were none
+    tare_analysis *analysis;      // NULL: it was not checked
     tare_verdict verdict;
     metric metric;
     double seconds;

@@ -44,6 +44,9 @@ typedef struct tare_analyze_options {
     void *predictions_user;
     tare_progress progress; // told the samples, then the layers; NULL: nobody is
     void *progress_user;
+    /// A reference form whose floats are the exact ones for the verdict, where steps of improvement
+    /// changed those of `reference`: that of the prepared model before them. NULL: `reference`.
+    const tare_model *exact;
 } tare_analyze_options;
 
 typedef struct tare_analysis tare_analysis;

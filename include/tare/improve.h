@@ -15,13 +15,14 @@ extern "C" {
 
 // --- steps ---
 
+#define TARE_BY_ENTROPY (-1.0)
 /// A prepared model, of either flow, whose activations are watched by observers of another class,
 /// which have seen nothing: calibrate *out. class_name: "MinMaxObserver", "HistogramObserver" or
 /// "tare.MergeableHistogramObserver", with the same dtype, scheme and range. percentile: of the
-/// last one, in percent; 0: none. Observers of fixed or dynamic parameters stay. The record has
-/// each observer that was replaced (pass "improve", rule "observers"). *count may be NULL; else the
-/// number of them. TARE_NOT_FOUND for other classes, TARE_UNSUPPORTED for fake quantizers. The
-/// caller destroys *out.
+/// last one, in percent; 0: none; TARE_BY_ENTROPY: its range of least relative entropy. Observers
+/// of fixed or dynamic parameters stay. The record has each observer that was replaced (pass
+/// "improve", rule "observers"). *count may be NULL; else the number of them. TARE_NOT_FOUND for
+/// other classes, TARE_UNSUPPORTED for fake quantizers. The caller destroys *out.
 TARE_API tare_status tare_replace_observers(const tare_model *prepared, const char *class_name,
                                             double percentile, size_t *count, tare_model **out,
                                             tare_error *err);
@@ -30,6 +31,58 @@ TARE_API tare_status tare_replace_observers(const tare_model *prepared, const ch
 /// tare_replace_observers (rule "per-channel").
 TARE_API tare_status tare_weights_per_channel(const tare_model *prepared, size_t *count,
                                               tare_model **out, tare_error *err);
+
+/// A prepared model whose weights are clipped where their squared error is least, per tensor,
+/// channel or group as before. Otherwise as tare_weights_per_channel (rule "weight-clipping").
+TARE_API tare_status tare_clip_weights(const tare_model *prepared, size_t *count, tare_model **out,
+                                       tare_error *err);
+/// Cross-layer equalization: channels of values between layers are scaled so that the weights on
+/// both sides have equal ranges, wherever the operators between keep scales: ReLU, pools, sums of
+/// such values. The float results stay what they are, up to rounding. Observers have seen nothing:
+/// calibrate *out (rule "equalization"). *count may be NULL; else the layers that changed. Source:
+/// Nagel et al., Data-Free Quantization Through Weight Equalization and Bias Correction (2019).
+TARE_API tare_status tare_equalize_layers(const tare_model *prepared, size_t *count,
+                                          tare_model **out, tare_error *err);
+
+typedef enum tare_scale_method {
+    TARE_SCALE_SMOOTH = 0, // SmoothQuant (Xiao et al., 2022): for what is read
+    TARE_SCALE_AWQ = 1,    // AWQ (Lin et al., 2023): for weights of few bits
+} tare_scale_method;
+/// Zero means the default; struct_size as in tare/status.h.
+typedef struct tare_scale_options {
+    uint32_t struct_size;
+    tare_scale_method method;
+    int64_t sample_limit; // samples of the data that are looked at; 0: 64
+    int thread_count;     // 0: 1
+} tare_scale_options;
+/// Moves scales of channels from what linear layers read into their weights, by the exponent of
+/// least expected error for each value that is read. The inverse goes into the norm in front, or
+/// a multiplication in front of the layers. Observers have seen nothing: calibrate *out (rules
+/// "smoothing", "awq"). Otherwise as tare_equalize_layers. data: calibration data, read from its
+/// beginning.
+TARE_API tare_status tare_scale_inputs(const tare_model *prepared, tare_data *data,
+                                       const tare_scale_options *options, size_t *count,
+                                       tare_model **out, tare_error *err);
+
+typedef enum tare_round_method {
+    TARE_ROUND_GPTQ = 0,     // Frantar et al., 2022
+    TARE_ROUND_ADAROUND = 1, // Nagel et al., 2020
+} tare_round_method;
+/// Zero means the default; struct_size as in tare/status.h.
+typedef struct tare_round_options {
+    uint32_t struct_size;
+    tare_round_method method;
+    int64_t sample_limit; // samples of the data that are looked at; 0: 64
+    int thread_count;     // 0: 1
+} tare_round_options;
+/// Rounds the weights of linear layers and convolutions by what these read, so that their results
+/// lose least, not the weights themselves. Weights of *out lie on the levels that converting finds
+/// again. Rows of more than 2048 weights are left, and by AdaRound large layers; the record says
+/// which. Its calibration is kept (rules "gptq", "adaround"). *count may be NULL; else the layers
+/// that were rounded. data: calibration data, read from its beginning.
+TARE_API tare_status tare_round_weights(const tare_model *prepared, tare_data *data,
+                                        const tare_round_options *options, size_t *count,
+                                        tare_model **out, tare_error *err);
 
 // --- the ladder ---
 
@@ -42,7 +95,7 @@ typedef tare_status (*tare_quantize_prepared)(void *user, const tare_model *prep
 /// A step that was tried. Texts are lent for the call.
 typedef struct tare_improve_trial {
     uint32_t struct_size;
-    const char *step;           // "observers", "per-channel", "bias-correction", "float-layers"
+    const char *step;           // as tare_improve_step_name has it
     const char *what;           // a phrase: the observer, the layers
     double before_db, after_db; // of the outputs on the check's samples
     double before_ms, after_ms; // of a run on one of them; NaN: known from an earlier ladder only

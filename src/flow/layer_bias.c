@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers and their biases.
+// Layers, their weights and their biases.
 #include "flow/layer_bias.h"
 
 #include <string.h>
@@ -78,6 +78,18 @@ static size_t count_readers(const tare_model *model, const char *path) {
     return count;
 }
 
+const char *tare__layer_weight_fault(const tare_model *model, const biased_layer *layer) {
+    if (layer->tensor == NULL) return "its weight is computed, not stored";
+    if (layer->tensor->dtype != TARE_FLOAT32) return "its weight is not float32";
+    if (layer->module != NULL)
+        return count_calls(model, layer->module) > 1 ? "its module is called more than once" : NULL;
+    for (node *n = layer->weight;; n = tare__node_arg(n, 0)) {
+        if (n->user_count > 1) return "its weight has other readers";
+        if (n->op == NODE_GET_ATTR)
+            return count_readers(model, n->target) > 1 ? "its weight has other readers" : NULL;
+    }
+}
+
 const char *tare__layer_bias_fault(const tare_model *model, const biased_layer *layer) {
     if (layer->tensor == NULL) return "its weight is computed, not stored";
     if (layer->module != NULL)
@@ -151,4 +163,13 @@ tare_status tare__layer_set_bias(pass *p, const biased_layer *layer, tare_tensor
     if (path == NULL) return tare__out_of_memory(p->err);
     TARE_TRY(tare__module_set_tensor(root, path, bias, true, p->err));
     return tare__layer_read_bias(root->graph, layer->node, path, &p->scratch, p->err);
+}
+
+tare_status tare__layer_set_weight(pass *p, biased_layer *layer, tare_tensor *weight) {
+    layer->tensor = weight;
+    if (layer->module != NULL)
+        return tare__module_set_tensor(layer->module, "weight", weight, true, p->err);
+    return tare__module_set_tensor_path(p->model->root,
+                                        tare__behind_observers(p->model, layer->weight)->target,
+                                        weight, true, &tare__class_container, p->err);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers and their biases, whichever way a graph has them: a module, a fused module's first part,
+// Layers, their weights and their biases, whichever way a graph has them: a module, a fused module's first part,
 // or a function that reads tensors by get_attr.
 #ifndef FLOW_LAYER_BIAS_H
 #define FLOW_LAYER_BIAS_H
@@ -30,5 +30,11 @@ tare_status tare__layer_read_bias(graph *g, node *layer, const char *path, arena
 /// is_apart) under a name of its own.
 tare_status tare__layer_set_bias(pass *p, const biased_layer *layer, tare_tensor *bias,
                                  bool is_apart);
+
+/// Why a weight cannot be changed for this layer alone, as a sentence; NULL: it can.
+const char *tare__layer_weight_fault(const tare_model *model, const biased_layer *layer);
+/// The weight becomes this tensor of the same shape, where it is now. layer->tensor is then the new
+/// one.
+tare_status tare__layer_set_weight(pass *p, biased_layer *layer, tare_tensor *weight);
 
 #endif

@@ -44,6 +44,20 @@ refuses 1 "there is no step 'observer'" improve "$faults/model.safetensors" --ba
 refuses 1 'is of another model' improve "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 \
     --ladder "$work/ladder" -q -o "$work/out"
 
+# Every step can be taken alone, and what it did stands in the record.
+cat >"$work/coarse.json" <<'EOF2'
+{"global": {"activation": {"class": "HistogramObserver", "kwargs": {"dtype": "torch.quint8"}},
+            "weight": {"class": "PerChannelMinMaxObserver", "kwargs": {"dtype": "torch.qint8",
+                       "qscheme": "torch.per_channel_symmetric", "quant_min": -2, "quant_max": 1}}}}
+EOF2
+alone() { expect 0 improve "$digits" --backend x86 --qconfig "$work/coarse.json" --calibrate data/digits/train.npz --limit 48 \
+    --steps "$1" -o "$work/f.safetensors" && says 'trials kept'
+    "$tare" explain "$work/f.safetensors" >"$work/explained"
+    grep -q "$2" "$work/explained" || fail "the record lacks what $1 did"; }
+alone weight-clipping 'the range of its weight is the one of least squared error'
+alone gptq 'its weight is rounded by what it reads'
+alone adaround 'its weight is rounded by what it reads'
+
 # --auto is the same within quantize.
 expect 0 quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --auto --budget 5 -o "$work/e.safetensors"
 says 'improved from'

@@ -39,6 +39,7 @@ typedef struct job {
     tare_analysis *a;
     tare_analyze_options options;
     tare_data *data;
+    probe exact;           // of options.exact; all zero without
     tare_session *session; // of the quantized model; NULL: the reference form's outputs count
     cache_budget budget;
     value_cache floats, all; // of the batch at hand
@@ -293,10 +294,23 @@ static tare_status run_ways(job *j, probe_outputs *floats, probe_outputs *quanti
     return status;
 }
 
+// The outputs that the verdict compares with.
+static tare_status judge_batch(job *j, const probe_outputs *floats,
+                               const probe_outputs *quantized) {
+    probe_outputs exact_floats = {.count = 0};
+    if (j->options.exact == NULL) return judge(j, floats, quantized);
+    probe_run r = {.probe = &j->exact, .mode = PROBE_FLOATS};
+    tare_status status =
+        tare__probe_run(&r, j->batch->inputs, j->batch->input_count, &exact_floats, j->err);
+    if (status == TARE_OK) status = judge(j, &exact_floats, quantized);
+    tare__probe_outputs_release(&exact_floats);
+    return status;
+}
+
 static tare_status analyze_batch(job *j) {
     probe_outputs floats = {.count = 0}, quantized = {.count = 0};
     tare_status status = run_ways(j, &floats, &quantized);
-    if (status == TARE_OK) status = judge(j, &floats, &quantized);
+    if (status == TARE_OK) status = judge_batch(j, &floats, &quantized);
     if (status == TARE_OK && j->inputs == NULL && !j->options.is_brief)
         status = keep_inputs(j, &floats);
     else
@@ -414,6 +428,8 @@ static tare_status open(job *j, const tare_model *reference) {
     if (a->measures == NULL || a->ranking == NULL) return tare__out_of_memory(j->err);
     TARE_TRY(tare__value_cache_begin(&j->floats, a->probe.id_count, &j->budget, j->err));
     TARE_TRY(tare__value_cache_begin(&j->all, a->probe.id_count, &j->budget, j->err));
+    if (j->options.exact != NULL)
+        TARE_TRY(tare__probe_begin(&j->exact, j->options.exact, j->options.thread_count, j->err));
     if (j->options.quantized == NULL) return TARE_OK;
     const tare_session_options options = {.struct_size = sizeof options,
                                           .thread_count = j->options.thread_count};
@@ -452,6 +468,7 @@ static void set_defaults(tare_analyze_options *o) {
 }
 
 static void close_job(job *j) {
+    tare__probe_end(&j->exact);
     tare_session_destroy(j->session);
     tare__value_cache_release(&j->floats);
     tare__value_cache_release(&j->all);
@@ -470,6 +487,9 @@ tare_status tare_analyze(const tare_model *reference, tare_data *data,
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "analyze: expected the reference form of a quantized model, and data");
     if (options != NULL) tare__struct_copy(&j.options, sizeof j.options, options);
+    if (j.options.exact != NULL && j.options.exact->stage != TARE_STAGE_REFERENCE)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "analyze: the model of exact floats is no reference form");
     set_defaults(&j.options);
     j.budget = (cache_budget){j.options.memory_bytes, j.options.disk_bytes};
     j.a = tare__alloc_zeroed(1, sizeof *j.a);

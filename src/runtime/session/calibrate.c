@@ -13,6 +13,7 @@
 #include "core/threads/item_failure.h"
 #include "core/threads/threads.h"
 #include "flow/calibrate/calibration.h"
+#include "flow/calibrate/observer_list.h"
 #include "ops/op.h"
 #include "runtime/plan/samples.h"
 #include "runtime/session/session.h"
@@ -49,57 +50,16 @@ typedef struct calibrator {
 
 // --- observers of copies ---
 
-// Each observer once, however many names it has.
-typedef struct observer_list {
-    module **items;
-    size_t count, capacity;
-} observer_list;
-
-static tare_status list_observer(void *user, const char *path, module *m, tare_error *err) {
-    observer_list *list = user;
-    (void)path;
-    if (m->class->role != ROLE_OBSERVER) return TARE_OK;
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i] == m) return TARE_OK;
-    if (!tare__grow((void **)&list->items, &list->capacity, list->count, sizeof(module *)))
-        return tare__out_of_memory(err);
-    list->items[list->count++] = m;
-    return TARE_OK;
-}
-
-static tare_status forget(const tare_model *model, module *observer, tare_error *err) {
-    tare_observer_spec *spec = NULL;
-    module *fresh = NULL;
-    if (!tare__observer_watches(observer)) return TARE_OK;
-    TARE_TRY(tare__observer_spec_of(observer, &spec, err));
-    const tare_status status =
-        tare__observer_spec_instantiate(&model->context->observers, spec, &fresh, err);
-    tare_observer_spec_release(spec);
-    TARE_TRY(status);
-    tare__observer_swap(observer, fresh);
-    tare__module_release(fresh);
-    return TARE_OK;
-}
-
-static tare_status forget_all(const tare_model *copy, tare_error *err) {
-    observer_list list = {0};
-    tare_status status = tare__module_walk(copy->root, list_observer, &list, err);
-    for (size_t i = 0; i < list.count && status == TARE_OK; i++)
-        status = forget(copy, list.items[i], err);
-    tare__free(list.items);
-    return status;
-}
-
 // What the copy's observers have seen becomes the model's. Both trees list them in one order.
 static tare_status join_copy(const tare_model *into, const tare_model *copy, tare_error *err) {
     observer_list to = {0}, from = {0};
-    tare_status status = tare__module_walk(into->root, list_observer, &to, err);
-    if (status == TARE_OK) status = tare__module_walk(copy->root, list_observer, &from, err);
+    tare_status status = tare__observers_list(into, &to, err);
+    if (status == TARE_OK) status = tare__observers_list(copy, &from, err);
     for (size_t i = 0; i < from.count && status == TARE_OK; i++)
         status = tare__observer_merge(to.items[i], from.items[i], err);
     tare__free(to.items);
     tare__free(from.items);
-    return status == TARE_OK ? forget_all(copy, err) : status;
+    return status == TARE_OK ? tare__observers_forget(copy, err) : status;
 }
 
 static tare_status join_copies(calibrator *c) {
@@ -118,7 +78,7 @@ static tare_status copy_model(const tare_model *prepared, tare_model **out, tare
         tare__module_release(root);
         return status;
     }
-    status = forget_all(*out, err);
+    status = tare__observers_forget(*out, err);
     if (status == TARE_OK) return TARE_OK;
     tare_model_destroy(*out);
     *out = NULL;

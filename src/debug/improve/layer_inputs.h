@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layers of a prepared model whose weights are going to be quantized, and what they read:
+// statistics of their inputs over samples. Private to debug/improve.
+#ifndef DEBUG_IMPROVE_LAYER_INPUTS_H
+#define DEBUG_IMPROVE_LAYER_INPUTS_H
+
+#include "flow/layer_bias.h"
+#include "tare/data.h"
+
+/// Of what layers read from one node, in float.
+typedef struct input_stats {
+    int64_t channels, rows;      // rows: of matrices that the layer multiplies with its weight
+    float *min, *max;            // [channels]
+    double *absolutes, *squares; // [channels]: sums over `count` values each
+    int64_t count;
+    double *gram; // [groups][inner][inner]: sums of x x^T over `gram_rows` rows; NULL: not asked
+                  // for, or too large
+    int64_t groups, inner, gram_rows;
+} input_stats;
+
+typedef struct observed_layer {
+    biased_layer layer;
+    const tare_observer_spec *weight_spec; // of modules: who will look at the weight; else NULL
+    node *weight_observer;                 // of functions
+    size_t stats;                          // index; layers that read the same values share them
+} observed_layer;
+
+typedef struct layer_inputs {
+    pass *p; // whose model is looked at
+    observed_layer *layers;
+    size_t count, capacity;
+    input_stats *stats;
+    size_t stats_count, stats_capacity;
+    bool wants_gram;
+} layer_inputs;
+
+/// The layers, in the order of the graph. Statistics are empty. release in any case.
+tare_status tare__layer_inputs_find(pass *p, layer_inputs *out);
+/// Runs the model on up to `sample_limit` samples (0: 32) of data, from its beginning. Observers
+/// see nothing.
+tare_status tare__layer_inputs_run(layer_inputs *x, tare_data *data, bool wants_gram,
+                                   int64_t sample_limit, int thread_count);
+void tare__layer_inputs_release(layer_inputs *x);
+
+/// What will quantize the layer's weight, if it were `weight`; by_error: an observer of least error
+/// in its place. The caller releases *out.
+tare_status tare__layer_qparams(const layer_inputs *x, const observed_layer *l,
+                                const tare_tensor *weight, bool by_error, const qparams **out);
+/// weight as it will be quantized and dequantized, into out[weight->count].
+void tare__round_weight(const tare_tensor *weight, const qparams *q, double *out);
+/// The index of the parameters of an element.
+int64_t tare__qparams_index(const tare_tensor *weight, const qparams *q, int64_t element);
+
+#endif

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rounding the weights of a layer so that its outputs lose least. Private to debug/improve.
+#ifndef DEBUG_IMPROVE_ROUND_WEIGHTS_H
+#define DEBUG_IMPROVE_ROUND_WEIGHTS_H
+
+#include "debug/improve/layer_inputs.h"
+
+/// A block of rows [count][inner] that read the same inputs, in units of their scales and without
+/// zero points, so that every whole number of [least, most] is a level.
+typedef struct rounding {
+    const double *weights;      // [count][inner]
+    const double *scales;       // [count][inner]
+    const double *least, *most; // [count][inner]
+    int64_t count, inner;
+    const double *gram; // [inner][inner], of the inputs
+    double *codes;      // [count][inner]: the outcome
+    tare_error *err;
+} rounding;
+
+/// Nearest levels.
+void tare__round_nearest(const rounding *r);
+/// GPTQ in the form of LDLQ: column after column, and what is lost is made good by the columns that
+/// follow.
+tare_status tare__round_gptq(const rounding *r);
+/// AdaRound: up or down for each weight, by gradient descent.
+tare_status tare__round_adaround(const rounding *r);
+/// The squared error of the rows' outputs, sum of (w - w') G (w - w')^T.
+tare_status tare__round_error(const rounding *r, double *out);
+
+/// In eight sums, so that they need not wait for each other.
+static inline double tare__dot8(const double *a, const double *b, int64_t count) {
+    double sums[8] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8)
+        for (int l = 0; l < 8; l++) sums[l] += a[i + l] * b[i + l];
+    for (; i < count; i++) sums[0] += a[i] * b[i];
+    for (int l = 0; l < 8; l++) sum += sums[l];
+    return sum;
+}
+
+#endif

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of the ladder, each of which makes other prepared models of the best one's.
+#include <math.h>
+#include <stdio.h>
+
+#include "debug/improve/ladder.h"
+#include "tare/bias_correction.h"
+
+// A step that does not apply is none of the ladder's.
+static bool is_refused(tare_status status) {
+    return status == TARE_UNSUPPORTED || status == TARE_INVALID_ARGUMENT;
+}
+
+// Makes a prepared model of the best one's. *count 0: there is nothing to do.
+typedef tare_status (*prepared_maker)(const ladder *l, int choice, size_t *count, tare_model **out);
+
+static tare_status try_made(ladder *l, const ladder_step *step, const char *what,
+                            prepared_maker make, int choice, bool needs_data) {
+    tare_model *made = NULL;
+    size_t count = 0;
+    bool is_known = false;
+    if (tare__ladder_is_over(l)) return TARE_OK;
+    TARE_TRY(tare__ladder_knows_useless(l, step, what, &is_known));
+    if (is_known) return TARE_OK;
+    const tare_status status = make(l, choice, &count, &made);
+    if (is_refused(status)) return TARE_OK;
+    TARE_TRY(status);
+    if (count > 0) return tare__ladder_try_prepared(l, step, what, made, needs_data);
+    tare_model_destroy(made);
+    return TARE_OK;
+}
+
+// --- observers ---
+
+static const struct {
+    const char *class_name;
+    double percentile;
+    const char *what;
+} observer_choices[] = {{"tare.MergeableHistogramObserver", 0, "least squared error"},
+                        {"tare.MergeableHistogramObserver", 99.99, "percentile 99.99"},
+                        {"tare.MergeableHistogramObserver", 99.9, "percentile 99.9"},
+                        {"tare.MergeableHistogramObserver", TARE_BY_ENTROPY, "entropy"},
+                        {"MinMaxObserver", 0, "minimum and maximum"},
+                        {"HistogramObserver", 0, "torch's histogram"}};
+
+static tare_status make_observers(const ladder *l, int choice, size_t *count, tare_model **out) {
+    return tare_replace_observers(l->best.prepared, observer_choices[choice].class_name,
+                                  observer_choices[choice].percentile, count, out, l->err);
+}
+
+static tare_status step_observers(ladder *l, const ladder_step *self) {
+    for (int i = 0; i < (int)(sizeof observer_choices / sizeof *observer_choices); i++)
+        TARE_TRY(try_made(l, self, observer_choices[i].what, make_observers, i, true));
+    return TARE_OK;
+}
+
+// --- weights ---
+
+static tare_status make_per_channel(const ladder *l, int choice, size_t *count, tare_model **out) {
+    (void)choice;
+    return tare_weights_per_channel(l->best.prepared, count, out, l->err);
+}
+
+static tare_status step_per_channel(ladder *l, const ladder_step *self) {
+    return try_made(l, self, "weights", make_per_channel, 0, false);
+}
+
+static tare_status make_clipped(const ladder *l, int choice, size_t *count, tare_model **out) {
+    (void)choice;
+    return tare_clip_weights(l->best.prepared, count, out, l->err);
+}
+
+static tare_status step_clipping(ladder *l, const ladder_step *self) {
+    return try_made(l, self, "weights", make_clipped, 0, false);
+}
+
+static tare_status make_equalized(const ladder *l, int choice, size_t *count, tare_model **out) {
+    (void)choice;
+    return tare_equalize_layers(l->best.prepared, count, out, l->err);
+}
+
+static tare_status step_equalization(ladder *l, const ladder_step *self) {
+    return try_made(l, self, "layers", make_equalized, 0, true);
+}
+
+static tare_status make_scaled(const ladder *l, int choice, size_t *count, tare_model **out) {
+    const tare_scale_options options = {.struct_size = sizeof options,
+                                        .method = (tare_scale_method)choice,
+                                        .thread_count = l->options.thread_count};
+    return tare_scale_inputs(l->best.prepared, l->calibration, &options, count, out, l->err);
+}
+
+static tare_status step_smoothing(ladder *l, const ladder_step *self) {
+    return try_made(l, self, "linear layers", make_scaled, TARE_SCALE_SMOOTH, true);
+}
+
+static tare_status step_awq(ladder *l, const ladder_step *self) {
+    return try_made(l, self, "linear layers", make_scaled, TARE_SCALE_AWQ, true);
+}
+
+static tare_status make_rounded(const ladder *l, int choice, size_t *count, tare_model **out) {
+    const tare_round_options options = {.struct_size = sizeof options,
+                                        .method = (tare_round_method)choice,
+                                        .thread_count = l->options.thread_count};
+    return tare_round_weights(l->best.prepared, l->calibration, &options, count, out, l->err);
+}
+
+static tare_status step_gptq(ladder *l, const ladder_step *self) {
+    return try_made(l, self, "weights", make_rounded, TARE_ROUND_GPTQ, false);
+}
+
+static tare_status step_adaround(ladder *l, const ladder_step *self) {
+    return try_made(l, self, "weights", make_rounded, TARE_ROUND_ADAROUND, false);
+}
+
+// --- biases ---
+
+static tare_status quantize_reference(void *user, const tare_model *prepared, tare_model **out,
+                                      tare_error *err) {
+    const ladder *l = user;
+    recipe r = l->best;
+    (void)err;                           // the ladder's own
+    r.prepared = (tare_model *)prepared; // NOLINT: only read
+    return tare__ladder_make(l, &r, true, out);
+}
+
+static tare_status make_corrected(const ladder *l, int choice, size_t *count, tare_model **out) {
+    tare_bias_correction_result result = {.struct_size = sizeof result};
+    const tare_bias_correction_options options = {.struct_size = sizeof options,
+                                                  .thread_count = l->options.thread_count};
+    (void)choice;
+    TARE_TRY(tare_data_rewind(l->calibration, l->err));
+    TARE_TRY(tare_correct_biases(l->best.prepared, l->calibration, quantize_reference,
+                                 (ladder *)l, // NOLINT: only read
+                                 &options, &result, out, l->err));
+    *count = result.layer_count;
+    return TARE_OK;
+}
+
+static tare_status step_bias_correction(ladder *l, const ladder_step *self) {
+    return try_made(l, self, "biases", make_corrected, 0, false);
+}
+
+// --- all ---
+
+const ladder_step *tare__ladder_step_at(size_t index) {
+    static const ladder_step steps[] = {
+        {"per-channel", "a scale for each output channel of weights", step_per_channel},
+        {"equalization", "equal ranges of channels across layers", step_equalization},
+        {"smoothing", "scales of channels moved from what linear layers read into weights",
+         step_smoothing, .may_slow = true},
+        {"observers", "least error, percentiles, entropy, minimum and maximum, torch's histogram",
+         step_observers},
+        {"awq", "weights of large inputs rounded more finely", step_awq, .may_slow = true},
+        {"weight-clipping", "ranges of weights by squared error", step_clipping},
+        {"gptq", "rounding of weights that makes good what other columns lose", step_gptq},
+        {"adaround", "weights rounded up or down by what outputs lose; small layers",
+         step_adaround},
+        {"float-layers", "leave the worst layers float, while that is not much slower",
+         tare__step_float_layers, .may_slow = true},
+        {"bias-correction", "subtract the mean rounding error from biases", step_bias_correction},
+    };
+    return index < sizeof steps / sizeof *steps ? &steps[index] : NULL;
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps on small networks: the float results stay, and what was uneven is even.
+#include <math.h>
+#include <string.h>
+
+#include "core/memory/map.h"
+#include "io/data/npz.h"
+#include "support/models.h"
+#include "support/temp.h"
+#include "support/test.h"
+#include "tare/improve.h"
+
+// --- helpers ---
+
+static tare_model *prepare(const tare_model *model) {
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    tare_model *m = NULL;
+    const tare_prepare_options options = {.qconfig_mapping = mapping};
+    CHECK_DONE(tare_prepare_fx(model, &options, &m, job_error()));
+    tare_qconfig_mapping_destroy(mapping);
+    return m;
+}
+
+static double distance(const tare_model *a, const tare_model *b, const tare_tensor *x) {
+    tare_tensor *y = result_of(a, &x, 1), *z = result_of(b, &x, 1);
+    double largest = 0, size = 0;
+    for (int64_t i = 0; i < y->count; i++) {
+        size = fmax(size, fabs((double)tare__f32(y)[i]));
+        largest = fmax(largest, fabs((double)tare__f32(y)[i] - (double)tare__f32(z)[i]));
+    }
+    tare_tensor_release(y);
+    tare_tensor_release(z);
+    assert_true(size > 0);
+    return largest / size;
+}
+
+static void scale_values(const tare_model *m, const char *path, int64_t first, int64_t count,
+                         float by) {
+    float *values = tare__f32(tare__module_find_tensor(m->root, path));
+    for (int64_t i = 0; i < count; i++) values[first + i] *= by;
+}
+
+// Inputs of the data that a step reads: one batch in a file.
+static tare_data *data_of(const tare_model *m, tare_tensor *x) {
+    const char *path = temp_path("x.npz");
+    tare_data *data = NULL;
+    map arrays = {0};
+    assert_true(tare__map_set(&arrays, "x", x));
+    CHECK_DONE(tare__npz_write(path, &arrays, job_error()));
+    tare__map_release(&arrays);
+    CHECK_DONE(tare_data_open(path, m, NULL, &data, job_error()));
+    return data;
+}
+
+// --- cross-layer equalization ---
+
+static tare_model *residual_network(void) {
+    module *root = new_tree();
+    put_module(root, NULL, "a", "torch.nn.Conv2d",
+               "in_channels=2, out_channels=4, kernel_size=3, padding=1");
+    put_module(root, NULL, "b", "torch.nn.Conv2d",
+               "in_channels=4, out_channels=4, kernel_size=3, padding=1, groups=4");
+    put_module(root, NULL, "c", "torch.nn.Conv2d", "in_channels=4, out_channels=4, kernel_size=1");
+    put_module(root, NULL, "d", "torch.nn.Conv2d", "in_channels=4, out_channels=3, kernel_size=1");
+    return new_model(NULL, root,
+                     "def forward(self, x):\n"
+                     "    a = self.a(x)\n"
+                     "    relu = torch.relu(a)\n"
+                     "    b = self.b(relu)\n"
+                     "    c = self.c(b)\n"
+                     "    add = a + c\n"
+                     "    pool = torch.nn.functional.max_pool2d(add, 2)\n"
+                     "    d = self.d(pool)\n"
+                     "    return d\n");
+}
+
+static double peak(const float *w, int64_t count, int64_t stride) {
+    double most = 0;
+    for (int64_t i = 0; i < count; i++) most = fmax(most, fabs((double)w[i * stride]));
+    return most;
+}
+
+// The worst ratio of what a channel has in b's rows and in c's columns.
+static double unevenness(const tare_model *m) {
+    const float *b = tare__f32(tare__module_find_tensor(m->root, "b.weight"));
+    const float *c = tare__f32(tare__module_find_tensor(m->root, "c.weight"));
+    double worst = 1;
+    for (int64_t k = 0; k < 4; k++)
+        worst = fmax(worst, exp(fabs(log(peak(b + 9 * k, 9, 1) / peak(c + k, 4, 4)))));
+    return worst;
+}
+
+// a and c give what the sum ties together; b is grouped; everything has a channel of a thousandth.
+static void equalization_crosses_sums_pools_and_grouped_layers(void **state) {
+    (void)state;
+    tare_model *model = residual_network();
+    scale_values(model, "a.weight", 0, 18, 1000);
+    scale_values(model, "b.weight", 9, 9, 0.001F);
+    scale_values(model, "c.weight", 8, 4, 100);
+    tare_model *first = prepare(model), *made = NULL;
+    tare_tensor *x = NEW_INPUT(2, 2, 6, 6);
+    size_t count = 0;
+    CHECK_DONE(tare_equalize_layers(first, &count, &made, job_error()));
+    assert_int_equal(count, 4);
+    assert_true(distance(first, made, x) < 1e-5);
+    // Between b and c, which nothing else reads, each channel has one range on both sides.
+    assert_true(unevenness(first) > 20);
+    assert_true(unevenness(made) < 1.1);
+    CHECK_HOLDS(decided(made, "a"), "equalization");
+    tare_tensor_release(x);
+    tare_model_destroy(made);
+    tare_model_destroy(first);
+    tare_model_destroy(model);
+}
+
+// A sigmoid between two layers, and a result that the model gives, keep their scales.
+static void equalization_leaves_what_it_may_not_scale(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_module(root, NULL, "a", "torch.nn.Linear", "in_features=3, out_features=4");
+    put_module(root, NULL, "b", "torch.nn.Linear", "in_features=4, out_features=4");
+    put_module(root, NULL, "c", "torch.nn.Linear", "in_features=4, out_features=2");
+    tare_model *model = new_model(NULL, root,
+                                  "def forward(self, x):\n"
+                                  "    a = self.a(x)\n"
+                                  "    sigmoid = torch.sigmoid(a)\n"
+                                  "    b = self.b(sigmoid)\n"
+                                  "    c = self.c(b)\n"
+                                  "    return (c, b)\n");
+    scale_values(model, "a.weight", 0, 3, 1000);
+    scale_values(model, "b.weight", 0, 4, 1000);
+    tare_model *first = prepare(model), *made = NULL;
+    size_t count = 9;
+    CHECK_DONE(tare_equalize_layers(first, &count, &made, job_error()));
+    assert_int_equal(count, 0);
+    tare_model_destroy(made);
+    tare_model_destroy(first);
+    tare_model_destroy(model);
+}
+
+// --- scales of what layers read ---
+
+static tare_model *block(bool has_residual) {
+    module *root = new_tree();
+    module *norm = put_module(root, NULL, "norm", "torch.nn.LayerNorm", "normalized_shape=(8,)");
+    for (int i = 0; i < 2; i++) {
+        tare_tensor *t = NEW_INPUT(8);
+        for (int k = 0; k < 8; k++) tare__f32(t)[k] = i == 0 ? 0.05F : 0.01F * (float)k;
+        if (i == 0) tare__f32(t)[3] = 100; // a channel of large values
+        CHECK_DONE(tare__module_set_tensor(norm, i == 0 ? "weight" : "bias", t, true, job_error()));
+        tare_tensor_release(t);
+    }
+    put_module(root, NULL, "up", "torch.nn.Linear", "in_features=8, out_features=16");
+    put_module(root, NULL, "down", "torch.nn.Linear", "in_features=16, out_features=8");
+    return new_model(NULL, root,
+                     has_residual ? "def forward(self, x):\n"
+                                    "    norm = self.norm(x)\n"
+                                    "    up = self.up(norm)\n"
+                                    "    gelu = torch.nn.functional.gelu(up)\n"
+                                    "    down = self.down(gelu)\n"
+                                    "    add = down + norm\n"
+                                    "    return add\n"
+                                  : "def forward(self, x):\n"
+                                    "    norm = self.norm(x)\n"
+                                    "    up = self.up(norm)\n"
+                                    "    gelu = torch.nn.functional.gelu(up)\n"
+                                    "    down = self.down(gelu)\n"
+                                    "    return down\n");
+}
+
+static void check_scaling(bool has_residual, tare_scale_method method) {
+    tare_model *model = block(has_residual);
+    tare_model *first = prepare(model), *made = NULL;
+    tare_tensor *x = NEW_INPUT(4, 5, 8);
+    tare_data *data = data_of(model, x);
+    size_t count = 0;
+    const tare_scale_options options = {.struct_size = sizeof options, .method = method};
+    CHECK_DONE(tare_scale_inputs(first, data, &options, &count, &made, job_error()));
+    assert_true(count >= 1);
+    assert_true(distance(first, made, x) < 1e-4);
+    if (has_residual) {
+        CHECK_HOLDS(printed(made), "scaled_input");
+        CHECK_HOLDS(decided(made, "up"), "a multiplication stands in front");
+    } else {
+        CHECK_HOLDS(decided(made, "up"), "out of the norm in front");
+    }
+    // It is quantized and runs like any other.
+    CALIBRATED(made, 4, 5, 8);
+    tare_model *integers = NULL;
+    CHECK_DONE(tare_convert_fx(made, NULL, &integers, job_error()));
+    assert_true(distance(first, integers, x) < 0.1);
+    tare_model_destroy(integers);
+    tare_data_close(data);
+    tare_tensor_release(x);
+    tare_model_destroy(made);
+    tare_model_destroy(first);
+    tare_model_destroy(model);
+}
+
+static void scales_move_into_weights(void **state) {
+    (void)state;
+    for (int method = TARE_SCALE_SMOOTH; method <= TARE_SCALE_AWQ; method++) {
+        check_scaling(true, (tare_scale_method)method);
+        check_scaling(false, (tare_scale_method)method);
+    }
+}
+
+// --- rounding ---
+
+static double squared(const tare_tensor *a, const tare_tensor *b) {
+    double sum = 0;
+    for (int64_t i = 0; i < a->count; i++) {
+        const double rest = (double)tare__f32(a)[i] - (double)tare__f32(b)[i];
+        sum += rest * rest;
+    }
+    return sum;
+}
+
+static tare_tensor *quantized_result(const tare_model *m, const tare_tensor *x) {
+    tare_model *integers = NULL;
+    CHECK_DONE(tare_convert_fx(m, NULL, &integers, job_error()));
+    tare_tensor *y = result_of(integers, &x, 1);
+    tare_model_destroy(integers);
+    return y;
+}
+
+// Weights of 3 bits, activations of 8, on the digits: each way loses less than nearest levels.
+static void rounding_by_inputs_loses_less(void **state) {
+    (void)state;
+    tare_model *model = NULL, *first = NULL;
+    tare_qconfig_mapping *mapping = NULL;
+    tare_data *data = NULL;
+    tare_batch batch = {.struct_size = sizeof batch};
+    bool done = false;
+    const tare_data_options options = {.batch_size = 16, .sample_limit = 64};
+    CHECK_DONE(tare_model_read("data/digits/digits.safetensors", NULL, &model, job_error()));
+    CHECK_DONE(tare_qconfig_mapping_read("tests/data/weights_3_bits.json", &mapping, job_error()));
+    const tare_prepare_options prepare_options = {.qconfig_mapping = mapping};
+    CHECK_DONE(tare_prepare_fx(model, &prepare_options, &first, job_error()));
+    CHECK_DONE(tare_data_open("data/digits/train.npz", model, &options, &data, job_error()));
+    CHECK_DONE(tare_calibrate_data(first, data, NULL, NULL, job_error()));
+    CHECK_DONE(tare_data_rewind(data, job_error()));
+    CHECK_DONE(tare_data_next(data, &batch, &done, job_error()));
+    tare_tensor *x = NULL;
+    CHECK_DONE(tare__tensor_copy(batch.inputs[0], &x, job_error()));
+    tare_tensor *exact = result_of(model, (const tare_tensor *const *)&x, 1);
+    tare_tensor *plain = quantized_result(first, x);
+    const double before = squared(exact, plain);
+    for (int method = TARE_ROUND_GPTQ; method <= TARE_ROUND_ADAROUND; method++) {
+        const tare_round_options o = {.struct_size = sizeof o, .method = (tare_round_method)method};
+        tare_model *made = NULL;
+        size_t count = 0;
+        CHECK_DONE(tare_round_weights(first, data, &o, &count, &made, job_error()));
+        assert_true(count >= 4);
+        CHECK_HOLDS(explained(made, "conv2"), "its weight is rounded by what it reads");
+        tare_tensor *y = quantized_result(made, x);
+        assert_true(squared(exact, y) < (method == TARE_ROUND_GPTQ ? 0.3 : 0.6) * before);
+        tare_tensor_release(y);
+        tare_model_destroy(made);
+    }
+    tare_tensor_release(x);
+    tare_tensor_release(exact);
+    tare_tensor_release(plain);
+    tare_data_close(data);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_model_destroy(first);
+    tare_model_destroy(model);
+}
+
+// --- what is refused ---
+
+static void what_steps_cannot_work_on_is_refused(void **state) {
+    (void)state;
+    tare_model *model = block(false), *first = prepare(model), *made = NULL;
+    const tare_scale_options scale = {.struct_size = sizeof scale, .method = 7};
+    const tare_round_options rounds = {.struct_size = sizeof rounds, .thread_count = -1};
+    CHECK_REFUSED(tare_equalize_layers(model, NULL, &made, job_error()), TARE_INVALID_ARGUMENT,
+                  "prepared");
+    CHECK_REFUSED(tare_clip_weights(NULL, NULL, &made, job_error()), TARE_INVALID_ARGUMENT,
+                  "prepared");
+    CHECK_REFUSED(tare_scale_inputs(first, NULL, &scale, NULL, &made, job_error()),
+                  TARE_INVALID_ARGUMENT, "expected data");
+    CHECK_REFUSED(tare_round_weights(first, NULL, &rounds, NULL, &made, job_error()),
+                  TARE_INVALID_ARGUMENT, "expected data");
+    assert_null(made);
+    tare_model_destroy(first);
+    tare_model_destroy(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equalization_crosses_sums_pools_and_grouped_layers),
+        cmocka_unit_test(equalization_leaves_what_it_may_not_scale),
+        cmocka_unit_test_setup_teardown(scales_move_into_weights, temp_make, temp_remove),
+        cmocka_unit_test(rounding_by_inputs_loses_less),
+        cmocka_unit_test(what_steps_cannot_work_on_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
