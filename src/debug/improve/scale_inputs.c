@@ -248,12 +248,16 @@ static bool read_path(const scaling *s, const node *n, const char *name, const c
     return *out != NULL;
 }
 
+static bool has_param(const op_info *op, const char *name) {
+    return tare__op_param_index(op, name) < tare__op_param_count(op);
+}
+
 static bool find_norm(const scaling *s, const node *n, norm_tensors *out) {
     *out = (norm_tensors){.module = tare__called_module(s->base.model, n)};
     const op_info *op =
         out->module != NULL ? tare__class_row(out->module->class) : tare__function_row(n);
-    const op_id id = tare__op_id(op);
-    if (id != TARE_OP_LAYER_NORM && id != TARE_OP_RMS_NORM) return false;
+    // Over the last dimension: its weight and bias are the channels that linear layers read.
+    if (!tare__op_has(op, OP_NORMALIZES) || !has_param(op, "normalized_shape")) return false;
     if (out->module != NULL) {
         size_t calls = 0;
         for (const node *m = s->base.model->root->graph->first; m != NULL; m = m->next)
@@ -263,7 +267,7 @@ static bool find_norm(const scaling *s, const node *n, norm_tensors *out) {
         return calls == 1 && out->module->class->role == ROLE_FLOAT && out->weight != NULL;
     }
     return read_path(s, n, "weight", &out->weight_path, &out->weight) && out->weight != NULL &&
-           (id == TARE_OP_RMS_NORM || read_path(s, n, "bias", &out->bias_path, &out->bias));
+           (!has_param(op, "bias") || read_path(s, n, "bias", &out->bias_path, &out->bias));
 }
 
 static tare_status put(const scaling *s, module *m, const char *name, const char *path,
