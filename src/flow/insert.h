@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Observers into the graph. A mode decides what watches each input and output; here they are named,
 // bound to the root and called.
-// Private to flow.
 #ifndef FLOW_INSERT_H
 #define FLOW_INSERT_H
 

@@ -52,7 +52,7 @@ cat >"$work/coarse.json" <<'EOF2'
 EOF2
 alone() { expect 0 improve "$digits" --backend x86 --qconfig "$work/coarse.json" --calibrate data/digits/train.npz --limit 48 \
     --steps "$1" -o "$work/f.safetensors" && says 'trials kept'
-    "$tare" explain "$work/f.safetensors" >"$work/explained"
+    "$tare" explain "$work/f.safetensors" --node conv2 >"$work/explained"
     grep -q "$2" "$work/explained" || fail "the record lacks what $1 did"; }
 alone weight-clipping 'the range of its weight is the one of least squared error'
 alone gptq 'its weight is rounded by what it reads'

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times several models on the same inputs, one run of each after the other, so that changes of the
 // machine's speed affect all alike.
-// Private to runtime/tune.
 #ifndef RUNTIME_TUNE_RACE_H
 #define RUNTIME_TUNE_RACE_H
 
