@@ -56,7 +56,6 @@ alone() { expect 0 improve "$digits" --backend x86 --qconfig "$work/coarse.json"
     grep -q "$2" "$work/explained" || fail "the record lacks what $1 did"; }
 alone weight-clipping 'the range of its weight is the one of least squared error'
 alone gptq 'its weight is rounded by what it reads'
-alone adaround 'its weight is rounded by what it reads'
 
 # --auto is the same within quantize.
 expect 0 quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --auto --budget 5 -o "$work/e.safetensors"

@@ -10,7 +10,7 @@
 #include "debug/improve/round_weights.h"
 #include "dnnl/float_kernels.h"
 
-enum { STEPS = 400, WARM_UP = 80 };
+enum { STEPS = 120, WARM_UP = 24 };
 // Stretching, and from where to where the term's exponent goes, as in the paper; its weight and the
 // rate suit fewer steps.
 #define ZETA       1.1
@@ -18,7 +18,7 @@ enum { STEPS = 400, WARM_UP = 80 };
 #define WEIGHT     0.1
 #define FIRST_BETA 20.0
 #define LAST_BETA  2.0
-#define RATE       0.05 // Adam (D. Kingma, J. Ba, 2014)
+#define RATE       0.1 // Adam (D. Kingma, J. Ba, 2014)
 
 typedef struct descent {
     const rounding *r;
