@@ -22,7 +22,8 @@ typedef struct composer {
     size_t count, capacity;
 } composer;
 
-/// The row `id` on positional arguments.
+/// The row `id` on positional arguments. A plan records these calls alone: what a forward writes
+/// into the data of a result by itself is lost there.
 value tare__compose_op(composer *c, const char *id, const value *args, size_t count);
 #define COMPOSE(c, id, ...)                                                                        \
     tare__compose_op((c), (id), (const value[]){__VA_ARGS__},                                      \

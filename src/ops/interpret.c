@@ -133,7 +133,7 @@ static void keep_row(run *r, const node *n, const op_call *call) {
 
 static void apply_mode(const run *r, const node *n, op_call *call) {
     if (r->mode == NULL || strcmp(call->op->id, "batch_norm") != 0) return;
-    if (n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, "torch.ops.aten."))
+    if (n->op == NODE_CALL_FUNCTION && tare__aten_name(n->target) != NULL)
         call->param[tare__op_param_index(call->op, "training")] = r->mode;
 }
 

@@ -40,7 +40,7 @@ static tare_status refuse_arithmetic(const tare_model *model, tare_error *err) {
 // What cannot run cannot be lowered: torchao's products of integers (_int_mm).
 static tare_status refuse_unknown(const tare_model *model, tare_error *err) {
     for (const node *n = model->root->graph->first; n != NULL; n = n->next)
-        if (n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, "torch.ops.aten.") &&
+        if (n->op == NODE_CALL_FUNCTION && tare__aten_name(n->target) != NULL &&
             tare__function_row(n) == NULL)
             return tare__fail(err, TARE_UNSUPPORTED, "node '%s': function '%s' is not known",
                               n->name, n->target);

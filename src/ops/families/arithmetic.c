@@ -81,7 +81,7 @@ static tare_status read_operands(op_call *call, operands *o) {
 
 // The aten operators make tensors of Python's numbers: floats in float32.
 static bool makes_tensor(const op_call *call) {
-    return call->function != NULL && tare__starts_with(call->function, "torch.ops.aten.") &&
+    return call->function != NULL && tare__aten_name(call->function) != NULL &&
            tare__ends_with(call->function, ".Tensor");
 }
 

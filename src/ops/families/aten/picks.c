@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements picked or marked by indices and masks, composed of gathering and scattering.
+#include <string.h>
+
 #include "ops/compose.h"
 #include "ops/families/families.h"
 #include "ops/rules.h"
@@ -56,30 +58,54 @@ static value index_fill(composer *c) {
 COMPOSED(index_fill)
 
 // masked_select(input, mask): both broadcast; how many there are is for the data to tell.
-static value masked_select(composer *c) {
-    const tare_tensor *x = tare__compose_need(c, 0), *mask = tare__compose_need(c, 1);
-    op_call call = *c->call;
-    int64_t shape[TARE_MAX_DIMS], stride[TARE_MAX_DIMS], whole = 1, count = 0;
-    int ndim = 0;
-    if (x == NULL || mask == NULL) return P(0);
-    c->status = tare__broadcast(&call, x, mask, &ndim, shape);
-    if (mask->dtype != TARE_BOOL || mask->data == NULL)
-        (void)tare__compose_fail(c, "needs a mask of torch.bool, whose data say how many elements "
-                                    "there are");
-    if (c->status != TARE_OK) return P(0);
-    tare__broadcast_strides(mask, ndim, shape, stride);
-    for (int d = 0; d < ndim; d++) whole *= shape[d];
-    for (int64_t i = 0; i < whole; i++)
-        count += tare__tensor_get_int(mask, tare__strided_offset(ndim, shape, stride, i)) != 0;
-    const value all = COMPOSE(c, "expand", P(0), tare__compose_ints(c, shape, (size_t)ndim));
-    const value places = COMPOSE(c, "full", tare__compose_ints(c, &count, 1), tare__int(0));
-    int64_t *at = c->status == TARE_OK && !c->shapes_only ? places.as.tensor->data : NULL;
-    for (int64_t i = 0; at != NULL && i < whole; i++)
-        if (tare__tensor_get_int(mask, tare__strided_offset(ndim, shape, stride, i)) != 0)
-            *at++ = i;
-    return COMPOSE(c, "index_select", flat(c, all), tare__int(0), places);
+typedef struct picking {
+    const tare_tensor *x, *mask;
+    int ndim;
+    int64_t shape[TARE_MAX_DIMS], x_stride[TARE_MAX_DIMS], mask_stride[TARE_MAX_DIMS], whole;
+} picking;
+
+static tare_status read_picking(op_call *call, picking *p) {
+    TARE_TRY(tare__call_need_tensor(call, 0, &p->x));
+    TARE_TRY(tare__call_need_tensor(call, 1, &p->mask));
+    TARE_TRY(tare__broadcast(call, p->x, p->mask, &p->ndim, p->shape));
+    if (p->mask->dtype != TARE_BOOL || p->mask->data == NULL)
+        return tare__call_fail(call, "needs a mask of torch.bool, whose data say how many elements "
+                                     "there are");
+    if (p->x->q != NULL && p->x->q->axis >= 0)
+        return tare__call_fail(call, "takes no channels with parameters of their own");
+    tare__broadcast_strides(p->x, p->ndim, p->shape, p->x_stride);
+    tare__broadcast_strides(p->mask, p->ndim, p->shape, p->mask_stride);
+    p->whole = 1;
+    for (int d = 0; d < p->ndim; d++) p->whole *= p->shape[d];
+    return TARE_OK;
 }
-COMPOSED(masked_select)
+
+static bool is_picked(const picking *p, int64_t i) {
+    const int64_t at = tare__strided_offset(p->ndim, p->shape, p->mask_stride, i);
+    return tare__tensor_get_int(p->mask, at) != 0;
+}
+
+static tare_status masked_select_shape(op_call *call) {
+    picking p;
+    int64_t count = 0;
+    TARE_TRY(read_picking(call, &p));
+    for (int64_t i = 0; i < p.whole; i++) count += is_picked(&p, i);
+    return tare__call_result(call, p.x->dtype, 1, &count, p.x->q);
+}
+
+static tare_status masked_select_reference(op_call *call) {
+    picking p;
+    TARE_TRY(read_picking(call, &p));
+    const size_t size = tare_dtype_size(p.x->dtype);
+    char *to = tare__call_out(call)->data;
+    for (int64_t i = 0; i < p.whole; i++) {
+        if (!is_picked(&p, i)) continue;
+        const int64_t at = tare__strided_offset(p.ndim, p.shape, p.x_stride, i);
+        memcpy(to, (const char *)p.x->data + (size_t)at * size, size);
+        to += size;
+    }
+    return TARE_OK;
+}
 
 // As many classes as are given, or without a number as the greatest one says. Data that are known
 // must be classes.
@@ -108,7 +134,8 @@ static value one_hot(composer *c) {
 }
 COMPOSED(one_hot)
 
-// repeat_interleave(input, repeats, dim): element i as often as repeats[i] says.
+// repeat_interleave(input, repeats, dim): element i as often as repeats[i] says. Place j is of the
+// element whose repetitions end behind it: the first of the running sums that is greater.
 static value places_of(composer *c, const tare_tensor *repeats, int64_t size) {
     int64_t count = 0;
     if (repeats->data == NULL)
@@ -121,13 +148,10 @@ static value places_of(composer *c, const tare_tensor *repeats, int64_t size) {
             (void)tare__compose_fail(c, "a repetition is out of range");
         count += times;
     }
-    const value places = COMPOSE(c, "full", tare__compose_ints(c, &count, 1), tare__int(0));
-    if (c->status != TARE_OK || c->shapes_only) return places;
-    int64_t *at = places.as.tensor->data;
-    for (int64_t i = 0; i < size; i++)
-        for (int64_t k = tare__tensor_get_int(repeats, repeats->count == 1 ? 0 : i); k > 0; k--)
-            *at++ = i;
-    return places;
+    const value each = COMPOSE(c, "expand", flat(c, P(1)), tare__compose_ints(c, &size, 1));
+    const value ends = COMPOSE(c, "cumsum", each, tare__int(0));
+    return COMPOSE(c, "bucketize", COMPOSE(c, "arange", tare__int(count)), ends, tare__bool(false),
+                   tare__bool(true));
 }
 
 static value repeat_elements(composer *c) {
@@ -228,7 +252,8 @@ static const op_info rows[] = {
     COMPOSED_ROW(take, "torch.take" ATEN("take.default"), "take", "input/self|index"),
     COMPOSED_ROW(take_along_dim, "torch.take_along_dim" ATEN("take_along_dim.default"), "take_along_dim", "input/self|indices|dim"),
     COMPOSED_ROW(index_fill, "torch.index_fill" ATEN("index_fill.int_Scalar") ATEN("index_fill.int_Tensor") ATEN("index_fill_.int_Scalar"), "index_fill|index_fill_", "input/self|dim|index|fill_value/value"),
-    COMPOSED_ROW(masked_select, "torch.masked_select" ATEN("masked_select.default"), "masked_select", "input/self|mask"),
+    {.id = "masked_select", .functions = "torch.masked_select" ATEN("masked_select.default"), .methods = "masked_select", .params = "input/self|mask",
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = masked_select_shape, .reference = masked_select_reference},
     COMPOSED_ROW(one_hot, "torch.nn.functional.one_hot|torch._C._nn.one_hot" ATEN("one_hot.default"), NULL, "input/self|num_classes"),
     COMPOSED_ROW(repeat_elements, "torch.ops.aten.repeat_interleave.self_Tensor", NULL, "input/self|repeats|dim|output_size"),
     COMPOSED_ROW(flipud, "torch.flipud" ATEN("flipud.default"), "flipud", "input/self"),

@@ -100,9 +100,8 @@ static float weight_at(const product *p, int64_t o, int64_t k) {
     float zero = p->has_real_zeros ? p->zero : (float)(1 << (p->bits - 1));
     if (p->zero_count > 0) { // a row of them begins with a byte
         const int64_t at = k / p->block, per_row = p->zero_count / p->outs;
-        zero =
-            (float)(byte_at((size_t)(o * per_row + at / each)) >> (unsigned)(at % each * p->bits) &
-                    ((1U << p->bits) - 1));
+        const unsigned zeros = byte_at((size_t)(o * per_row + at / each));
+        zero = (float)(zeros >> (unsigned)(at % each * p->bits) & ((1U << p->bits) - 1));
     }
     return ((float)code - zero) * p->scale * (block % 2 == 0 ? 1 : -1);
 }
