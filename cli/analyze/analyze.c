@@ -128,16 +128,8 @@ static int run(const command *self, int argc, char **argv) {
     const char *operands[OPERAND_CAPACITY];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     if (o.quantize.quiet || o.quantize.as_json) silence_progress();
-    // Everything that data is given for calibrates; what it did not reach is a finding.
-    o.quantize.no_check = true;
-    o.quantize.lenient = true;
-    o.quantize.stop = "reference";
     analyze_job j = {.options = &o,
-                     .flow = {.options = &o.quantize,
-                              .flow = o.quantize.backend != NULL ? &fx_flow : &pt2e_flow,
-                              .input = operands[0],
-                              .stop = STOP_REFERENCE,
-                              .err = tare_error_create()}};
+                     .flow = quantize_to_reference(&o.quantize, operands[0], tare_error_create())};
     int exit_status = finish_job(self->name, run_job(&j), j.flow.err);
     if (j.flow.is_wrong_usage) exit_status = EXIT_WRONG_USAGE;
     tare_analysis_destroy(j.analysis);

@@ -269,6 +269,18 @@ static int check_options(const command *self, const quantize_options *o) {
     return check_limits(self->name, &o->limits);
 }
 
+static const quantize_flow *flow_of(const quantize_options *o) {
+    return o->backend != NULL ? &fx_flow : &pt2e_flow;
+}
+
+quantize_job quantize_to_reference(quantize_options *o, const char *input, tare_error *err) {
+    o->no_check = true;
+    o->lenient = true;
+    o->stop = "reference";
+    return (quantize_job){
+        .options = o, .flow = flow_of(o), .input = input, .stop = STOP_REFERENCE, .err = err};
+}
+
 void quantize_release(quantize_job *j) {
     tare_model_destroy(j->model);
     release_bias_reports(j->biases);
@@ -287,7 +299,7 @@ void quantize_release(quantize_job *j) {
 int quantize_run(const char *command_name, const quantize_options *o, const char *input) {
     if (o->quiet || o->as_json) silence_progress();
     quantize_job j = {.options = o,
-                      .flow = o->backend != NULL ? &fx_flow : &pt2e_flow,
+                      .flow = flow_of(o),
                       .input = input,
                       .stop = find_stage(o->stop),
                       .begin = seconds_now(),

@@ -102,6 +102,9 @@ extern const option quantize_option_rows[];
 const char *engine_choice_at(const void *user, size_t index);
 const char *stop_choice_at(const void *user, size_t index);
 
+/// A job that ends with the reference form of a float model, to look into it: everything that data
+/// is given for calibrates, and what it did not reach is a finding. Sets `o` so.
+quantize_job quantize_to_reference(quantize_options *o, const char *input, tare_error *err);
 /// From a float model, or one that was prepared before, to a calibrated one.
 tare_status quantize_prepare(quantize_job *j);
 /// What --preprocess says goes into the model.

@@ -195,19 +195,11 @@ static int run(const command *self, int argc, char **argv) {
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     if (check_options(self, &o) != EXIT_JOB_DONE) return EXIT_WRONG_USAGE;
     if (o.quantize.quiet || o.quantize.as_json) silence_progress();
-    // Everything that data is given for calibrates; what it did not reach is a finding.
-    o.quantize.no_check = true;
-    o.quantize.lenient = true;
-    o.quantize.stop = "reference";
     tare_error *err = tare_error_create();
     report_job j = {.options = &o,
                     .float_path = operands[0],
                     .quantized_path = operands[1],
-                    .flow = {.options = &o.quantize,
-                             .flow = o.quantize.backend != NULL ? &fx_flow : &pt2e_flow,
-                             .input = operands[0],
-                             .stop = STOP_REFERENCE,
-                             .err = err},
+                    .flow = quantize_to_reference(&o.quantize, operands[0], err),
                     .session = SESSION_DEFAULTS,
                     .err = err};
     int exit_status = finish_job(self->name, run_job(&j), err);

@@ -128,6 +128,11 @@ module *tare__called_module(const tare_model *model, const node *n) {
     return n->op == NODE_CALL_MODULE ? tare__module_find(model->root, n->target) : NULL;
 }
 
+const op_info *tare__called_row(const tare_model *model, const node *n) {
+    const module *m = tare__called_module(model, n);
+    return m != NULL ? tare__class_row(m->class) : tare__node_row(n);
+}
+
 bool tare__is_observer_node(const tare_model *model, const node *n) {
     const module *m = tare__called_module(model, n);
     bool is_input = false;

@@ -6,6 +6,7 @@
 #include "config/backend_config.h"
 #include "core/memory/arena.h"
 #include "model/model.h"
+#include "ops/op.h"
 
 /// A pass works on a clone of the model and hands it out on success, so that a failure leaves
 /// nothing half done.
@@ -41,6 +42,8 @@ tare_status tare__pass_put_module(pass *p, const char *path, module *m, tare_sta
 
 /// The module that a call_module node calls; NULL for other nodes.
 module *tare__called_module(const tare_model *model, const node *n);
+/// The row of what a node calls: a module's class, a function or a method; NULL: it is not known.
+const op_info *tare__called_row(const tare_model *model, const node *n);
 /// Of an edge's observer or fake quantizer; equalization has observers of its own.
 bool tare__is_observer_node(const tare_model *model, const node *n);
 /// Back from n through observers, which give what they see; NULL: one of them has no input.

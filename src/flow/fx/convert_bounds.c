@@ -8,11 +8,6 @@
 #include "flow/insert.h"
 #include "ops/op.h"
 
-static const op_info *row_of(const convert_pass *c, const node *n) {
-    const module *m = tare__called_module(c->base->model, n);
-    return m != NULL ? tare__class_row(m->class) : tare__node_row(n);
-}
-
 static bool is_observed(const convert_pass *c, const node *n) {
     const prepared_node *known = tare__prepared_node(c->prepared, n->name);
     return known != NULL && known->is_observed && !tare__convert_has_no_qconfig(c, n);
@@ -29,8 +24,8 @@ static node *find_unobserved(const convert_pass *c, const node *n) {
 // Layers, sums and products take a relu that reads them into themselves, as torch's patterns have
 // it.
 static bool takes_relu(const convert_pass *c, const node *n, const node *bound) {
-    const op_info *op = row_of(c, n);
-    return tare__op_id(row_of(c, bound)) == TARE_OP_RELU &&
+    const op_info *op = tare__called_row(c->base->model, n);
+    return tare__op_id(tare__called_row(c->base->model, bound)) == TARE_OP_RELU &&
            (tare__op_has(op, OP_WEIGHTED) || OP_IS_ANY(tare__op_id(op), TARE_OP_ADD, TARE_OP_MUL));
 }
 
@@ -43,7 +38,7 @@ static tare_status quantize_inputs(convert_pass *c, node *bound, module *observe
         TARE_TRY(tare__insert_observer(c->base, &same, "activation_post_process_", number, input,
                                        &made));
         TARE_TRY(tare__node_replace_uses(input, made, made, c->base->err));
-        if (!tare__passes_on(row_of(c, input))) break;
+        if (!tare__passes_on(tare__called_row(c->base->model, input))) break;
     }
     return TARE_OK;
 }
@@ -55,7 +50,8 @@ tare_status tare__convert_bounds(convert_pass *c) {
     for (node *n = c->base->model->root->graph->first, *next; n != NULL; n = next) {
         next = n->next;
         node *bound = tare__is_observer_node(c->base->model, n) ? tare__node_arg(n, 0) : NULL;
-        if (bound != NULL && tare__node_is_call(bound) && tare__op_has(row_of(c, bound), OP_BOUNDS))
+        if (bound != NULL && tare__node_is_call(bound) &&
+            tare__op_has(tare__called_row(c->base->model, bound), OP_BOUNDS))
             TARE_TRY(quantize_inputs(c, bound, tare__called_module(c->base->model, n), &number));
     }
     return TARE_OK;

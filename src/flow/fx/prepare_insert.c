@@ -105,9 +105,7 @@ static void keep_first(void *user, node *n) {
 }
 
 static bool keeps_values(const prepare_pass *p, const node *n) {
-    const module *m = tare__called_module(p->base->model, n);
-    return tare__op_has(m != NULL ? tare__class_row(m->class) : tare__node_row(n),
-                        OP_MOVES_DATA | OP_KEEPS_QPARAMS);
+    return tare__op_has(tare__called_row(p->base->model, n), OP_MOVES_DATA | OP_KEEPS_QPARAMS);
 }
 
 // Back from `n` to the observer that its values went through; NULL if there is none. torch walks

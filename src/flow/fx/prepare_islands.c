@@ -24,13 +24,8 @@ static size_t find(island_walk *w, size_t id) {
     return id;
 }
 
-static const op_info *row_of(const prepare_pass *p, const node *n) {
-    const module *m = tare__called_module(p->base->model, n);
-    return m != NULL ? tare__class_row(m->class) : tare__node_row(n);
-}
-
 static bool multiplies(const prepare_pass *p, const node *n) {
-    const op_info *op = row_of(p, n);
+    const op_info *op = tare__called_row(p->base->model, n);
     const prepare_match *match = tare__prepare_node(p, n)->match;
     // A row that is not known is that of a module of the user's.
     return op == NULL || tare__op_has(op, OP_WEIGHTED | OP_BY_MATRIX) ||

@@ -10,11 +10,6 @@
 
 enum { MANY_VALUES = 16 }; // of a window, from which on averages have a range of their own
 
-static const op_info *row_of(const prepare_pass *p, const node *n) {
-    const module *m = tare__called_module(p->base->model, n);
-    return m != NULL ? tare__class_row(m->class) : tare__node_row(n);
-}
-
 // --- bounds ---
 
 // Is it going to share the observer of its only input?
@@ -30,8 +25,8 @@ static const node *find_bound(const prepare_pass *p, const node *n) {
     while (n->user_count == 1) {
         n = n->users[0];
         if (!is_sharing(p, n)) return NULL;
-        if (tare__op_has(row_of(p, n), OP_BOUNDS)) return n;
-        if (!tare__passes_on(row_of(p, n))) return NULL;
+        if (tare__op_has(tare__called_row(p->base->model, n), OP_BOUNDS)) return n;
+        if (!tare__passes_on(tare__called_row(p->base->model, n))) return NULL;
     }
     return NULL;
 }
@@ -46,7 +41,8 @@ static bool observes_itself(const prepare_pass *p, const node *n) {
 const node *tare__prepare_bound_of(const prepare_pass *p, const node *n) {
     if (!tare__qconfig_mapping_is_own(p->mapping) || n == NULL) return NULL;
     const node *source = n;
-    while (source != NULL && is_sharing(p, source) && tare__passes_on(row_of(p, source)))
+    while (source != NULL && is_sharing(p, source) &&
+           tare__passes_on(tare__called_row(p->base->model, source)))
         source = tare__node_arg(source, 0);
     return source != NULL && observes_itself(p, source) && find_bound(p, source) != NULL
                ? find_bound(p, n)
@@ -78,7 +74,7 @@ static const value *kernel_size_of(const prepare_pass *p, const node *n) {
 
 bool tare__prepare_averages(const prepare_pass *p, const node *n) {
     if (!tare__qconfig_mapping_is_own(p->mapping)) return false;
-    const op_id id = tare__op_id(row_of(p, n));
+    const op_id id = tare__op_id(tare__called_row(p->base->model, n));
     if (OP_IS_ANY(id, TARE_OP_MEAN, TARE_OP_ADAPTIVE_AVG_POOL1D, TARE_OP_ADAPTIVE_AVG_POOL2D,
                   TARE_OP_ADAPTIVE_AVG_POOL3D))
         return true;

@@ -20,17 +20,12 @@ typedef struct range_walk {
     bool *is_kept;      // by id: stays float for the sake of a norm
 } range_walk;
 
-static const op_info *row_of(const prepare_pass *p, const node *n) {
-    const module *m = tare__called_module(p->base->model, n);
-    return m != NULL ? tare__class_row(m->class) : tare__node_row(n);
-}
-
 static op_id op_of(const prepare_pass *p, const node *n) {
-    return tare__op_id(row_of(p, n));
+    return tare__op_id(tare__called_row(p->base->model, n));
 }
 
 static bool passes_on(const prepare_pass *p, const node *n) {
-    return tare__passes_on(row_of(p, n));
+    return tare__passes_on(tare__called_row(p->base->model, n));
 }
 
 // --- what norms read ---
@@ -46,7 +41,7 @@ static const node *find_norm(const range_walk *w, const node *n) {
     const node *found = NULL;
     for (size_t i = 0; i < n->user_count && found == NULL; i++) {
         const node *user = n->users[i];
-        if (tare__op_has(row_of(w->pass, user), OP_NORMALIZES))
+        if (tare__op_has(tare__called_row(w->pass->base->model, user), OP_NORMALIZES))
             found = user;
         else if (joins_rows(w->pass, user) || passes_on(w->pass, user))
             found = w->norms[user->id];

@@ -7,6 +7,27 @@
 #include "ops/families/families.h"
 #include "ops/rules.h"
 
+// The rows of an input along the dimension of a call: element i of one is i * inner behind its
+// first.
+typedef struct scanned {
+    const tare_tensor *x;
+    int64_t rows, length, inner;
+} scanned;
+
+static tare_status read_scanned(op_call *call, scanned *s) {
+    int dim;
+    TARE_TRY(tare__call_need_tensor(call, 0, &s->x));
+    TARE_TRY(tare__call_dim(call, 1, 0, s->x->ndim, &dim));
+    s->length = s->x->ndim > 0 ? s->x->shape[dim] : 1;
+    s->inner = tare__inner_count(s->x, dim);
+    s->rows = s->x->count / s->length;
+    return TARE_OK;
+}
+
+static int64_t first_of_row(const scanned *s, int64_t row) {
+    return row / s->inner * s->length * s->inner + row % s->inner;
+}
+
 // --- cumsum, cumprod ---
 
 // Of integers and bools the result is int64, as in torch.
@@ -23,19 +44,16 @@ static tare_status scan_shape(op_call *call) {
 }
 
 static tare_status scan(op_call *call, bool multiplies) {
-    const tare_tensor *x;
-    int dim;
-    TARE_TRY(tare__call_need_tensor(call, 0, &x));
-    TARE_TRY(tare__call_dim(call, 1, 0, x->ndim, &dim));
+    scanned s;
+    TARE_TRY(read_scanned(call, &s));
     tare_tensor *y = tare__call_out(call);
-    const int64_t length = x->ndim > 0 ? x->shape[dim] : 1, inner = tare__inner_count(x, dim);
-    for (int64_t line = 0; line < x->count / length; line++) {
-        const int64_t start = line / inner * length * inner + line % inner;
+    for (int64_t row = 0; row < s.rows; row++) {
+        const int64_t start = first_of_row(&s, row);
         double so_far = multiplies ? 1 : 0; // in double: a long sum keeps its last digits
-        for (int64_t i = 0; i < length; i++) {
-            const double v = tare__tensor_get(x, start + i * inner);
+        for (int64_t i = 0; i < s.length; i++) {
+            const double v = tare__tensor_get(s.x, start + i * s.inner);
             so_far = multiplies ? so_far * v : so_far + v;
-            tare__tensor_set(y, start + i * inner, so_far);
+            tare__tensor_set(y, start + i * s.inner, so_far);
         }
     }
     return TARE_OK;
@@ -68,21 +86,18 @@ static tare_status extremes_shape(op_call *call) {
 }
 
 static tare_status extremes(op_call *call, bool largest) {
-    const tare_tensor *x;
-    int dim;
-    TARE_TRY(tare__call_need_tensor(call, 0, &x));
-    TARE_TRY(tare__call_dim(call, 1, 0, x->ndim, &dim));
+    scanned s;
+    TARE_TRY(read_scanned(call, &s));
     tare_tensor *y = call->result.as.items[0].as.tensor, *at = call->result.as.items[1].as.tensor;
-    const int64_t length = x->ndim > 0 ? x->shape[dim] : 1, inner = tare__inner_count(x, dim);
-    for (int64_t line = 0; line < x->count / length; line++) {
-        const int64_t start = line / inner * length * inner + line % inner;
+    for (int64_t row = 0; row < s.rows; row++) {
+        const int64_t start = first_of_row(&s, row);
         int64_t best = 0;
-        for (int64_t i = 0; i < length; i++) {
-            const double v = tare__tensor_get(x, start + i * inner);
-            const double so_far = tare__tensor_get(x, start + best * inner);
+        for (int64_t i = 0; i < s.length; i++) {
+            const double v = tare__tensor_get(s.x, start + i * s.inner);
+            const double so_far = tare__tensor_get(s.x, start + best * s.inner);
             if (isnan(v) || (largest ? v >= so_far : v <= so_far)) best = i;
-            tare__tensor_set(y, start + i * inner, tare__tensor_get(x, start + best * inner));
-            tare__tensor_set_int(at, start + i * inner, best);
+            tare__tensor_set(y, start + i * s.inner, tare__tensor_get(s.x, start + best * s.inner));
+            tare__tensor_set_int(at, start + i * s.inner, best);
         }
     }
     return TARE_OK;
@@ -98,21 +113,18 @@ static tare_status cummin_reference(op_call *call) {
 // --- logcumsumexp: of two terms the greater one is taken out ---
 
 static tare_status logcumsumexp_reference(op_call *call) {
-    const tare_tensor *x;
-    int dim;
-    TARE_TRY(tare__call_need_tensor(call, 0, &x));
-    TARE_TRY(tare__call_dim(call, 1, 0, x->ndim, &dim));
+    scanned s;
+    TARE_TRY(read_scanned(call, &s));
     tare_tensor *y = tare__call_out(call);
-    const int64_t length = x->ndim > 0 ? x->shape[dim] : 1, inner = tare__inner_count(x, dim);
-    for (int64_t line = 0; line < x->count / length; line++) {
-        const int64_t start = line / inner * length * inner + line % inner;
+    for (int64_t row = 0; row < s.rows; row++) {
+        const int64_t start = first_of_row(&s, row);
         double so_far = (double)-INFINITY;
-        for (int64_t i = 0; i < length; i++) {
-            const double v = tare__tensor_get(x, start + i * inner);
+        for (int64_t i = 0; i < s.length; i++) {
+            const double v = tare__tensor_get(s.x, start + i * s.inner);
             const double high = v > so_far || isnan(v) ? v : so_far, low = v > so_far ? so_far : v;
             // Equal infinities have no difference.
             so_far = isinf(high) ? high : high + tare__log1p(tare__exp(low - high));
-            tare__tensor_set(y, start + i * inner, so_far);
+            tare__tensor_set(y, start + i * s.inner, so_far);
         }
     }
     return TARE_OK;

@@ -13,11 +13,6 @@ typedef struct average {
     const module *module; // NULL: n calls a function or method
 } average;
 
-static const op_info *row_of(const convert_pass *c, const node *n) {
-    const module *m = tare__called_module(c->base->model, n);
-    return m != NULL ? tare__class_row(m->class) : tare__node_row(n);
-}
-
 static bool is_average(op_id id) {
     return OP_IS_ANY(id, TARE_OP_MEAN, TARE_OP_ADAPTIVE_AVG_POOL1D, TARE_OP_ADAPTIVE_AVG_POOL2D,
                      TARE_OP_ADAPTIVE_AVG_POOL3D, TARE_OP_AVG_POOL1D, TARE_OP_AVG_POOL2D,
@@ -44,7 +39,7 @@ static bool find_average(const convert_pass *c, node *quantize, average *a) {
     if (n == NULL || !tare__node_is_call(n) || n->user_count != 1) return false;
     *a = (average){.n = n,
                    .quantize = quantize,
-                   .op = row_of(c, n),
+                   .op = tare__called_row(c->base->model, n),
                    .module = tare__called_module(c->base->model, n)};
     if (!is_average(tare__op_id(a->op)) || tare__convert_has_no_qconfig(c, n)) return false;
     a->form = tare__op_form(a->op, FORM_BY_RULE);
