@@ -7,6 +7,7 @@
 
 #include "core/memory/alloc.h"
 #include "ops/classes/module_call.h"
+#include "ops/signatures.h"
 #include "ops/text/describe.h"
 #include "ops/text/print.h"
 
@@ -277,7 +278,7 @@ static bool suits(const random_graph *g, const char *name) {
 typedef struct spelling {
     node_op op;
     char name[96];
-    char params[200]; // of an overload; "": the row's
+    const char *remarks; // of an overload (op.h): "-x|mode=linear)", or ""; NULL: no overload
 } spelling;
 
 enum { MOST_SPELLINGS = 32 };
@@ -288,12 +289,10 @@ typedef struct spellings {
 } spellings;
 
 static void add_spelling(random_graph *g, spellings *all, node_op op, const char *name,
-                         size_t length, const char *params) {
-    spelling s = {.op = op};
+                         size_t length, const char *remarks) {
+    spelling s = {.op = op, .remarks = remarks};
     if (all->count == MOST_SPELLINGS || length >= sizeof s.name) return;
     memcpy(s.name, name, length);
-    if (params != NULL)
-        snprintf(s.params, sizeof s.params, "%.*s", (int)strcspn(params, ")"), params);
     if (op == NODE_CALL_METHOD ? g->spelling != SPELL_ATEN : suits(g, s.name))
         all->items[all->count++] = s;
 }
@@ -308,24 +307,35 @@ static void add_names(random_graph *g, spellings *all, node_op op, const char *n
 
 static void add_overloads(random_graph *g, spellings *all, const op_info *op) {
     for (const char *at = op->overloads; at != NULL && *at != '\0';) {
-        const size_t length = strcspn(at, "(");
-        add_spelling(g, all, NODE_CALL_FUNCTION, at, length, at + length + 1);
-        at = strchr(at, ')');
-        if (at != NULL) at += at[1] == ' ' ? 2 : 1;
+        const size_t length = strcspn(at, "( ");
+        const bool has_remarks = at[length] == '(';
+        add_spelling(g, all, NODE_CALL_FUNCTION, at, length, has_remarks ? at + length + 1 : "");
+        at += length;
+        if (has_remarks) at += strcspn(at, ")") + 1;
+        at += strspn(at, " ");
     }
 }
 
-// The i-th parameter of "a|b" into out[size]; false past the end. Of a row: its first name.
-static bool name_of(const op_info *op, const spelling *s, size_t i, char *out, size_t size) {
-    if (s->params[0] == '\0') return tare__op_param_name(op, i, out, size) > 0;
-    const char *at = s->params;
-    for (; i > 0 && at != NULL; i--) {
-        at = strchr(at, '|');
-        if (at != NULL) at++;
+// The name of the i-th parameter, and is it taken by name only? Overloads have the parameters of
+// their signature, or, without one, those of their remarks; all else those of the row, by their
+// first names.
+static bool name_of(const op_info *op, const spelling *s, size_t i, char *out, size_t size,
+                    bool *by_name) {
+    signature found;
+    signature_param p;
+    if (s->remarks == NULL) return tare__op_param_name(op, i, out, size) > 0;
+    if (tare__signature_of(s->name, &found)) {
+        if (!tare__signature_param(&found, i, &p)) return false;
+        *by_name = *by_name || p.is_keyword_only;
+        return (size_t)snprintf(out, size, "%.*s", (int)p.length, p.name) < size;
     }
-    if (at == NULL || *at == '\0') return false;
-    snprintf(out, size, "%.*s", (int)strcspn(at, "|"), at);
-    return true;
+    const char *at = s->remarks;
+    for (; i > 0 && *at != '\0' && *at != ')'; i--) {
+        at += strcspn(at, "|)");
+        at += *at == '|' ? 1 : 0;
+    }
+    const int length = (int)strcspn(at, "|)");
+    return length > 0 && (size_t)snprintf(out, size, "%.*s", length, at) < size;
 }
 
 // Does the parameter take all positional arguments that are left?
@@ -339,13 +349,10 @@ static bool is_variadic(const op_info *op, const char *name) {
 static bool draw_arguments(call_draft *d, const spelling *s, drawn_call *c) {
     char name[64];
     bool skipped = false;
-    for (size_t i = 0; i < OP_MAX_PARAMS && name_of(d->op, s, i, name, sizeof name); i++) {
+    for (size_t i = 0; i < OP_MAX_PARAMS && name_of(d->op, s, i, name, sizeof name, &skipped);
+         i++) {
         bool is_needed = false;
         value v;
-        if (strchr(name, '=') != NULL || name[0] == '-') { // of no meaning here
-            skipped = true;
-            continue;
-        }
         const bool is_known = random_argument_is_known(name, &is_needed);
         const bool is_wanted = i == 0 || is_needed || choose_rarely(d->g->choices, 2);
         if (!is_known || !is_wanted || !random_argument(d, name, &v)) {
