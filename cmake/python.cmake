@@ -63,15 +63,19 @@ install(FILES "${PROJECT_SOURCE_DIR}/tools/tare_export.py" DESTINATION tare RENA
         COMPONENT python EXCLUDE_FROM_ALL)
 install(FILES "${tare_declared}" DESTINATION tare COMPONENT python EXCLUDE_FROM_ALL)
 
-# python/tests/test_model.py is the test python.model. A sanitizer has to be there before the interpreter.
+# python/tests/test_model.py is the test python.model. A sanitizer has to be there before the interpreter,
+# and with it the C++ library, without which it stops at the first exception of other packages.
 function(tare_add_python_tests)
   file(GLOB tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python/tests/test_*.py")
   set(environment "${tare_test_environment}")
   if(TARE_SANITIZE MATCHES "address")
-    execute_process(COMMAND "${CMAKE_C_COMPILER}" -print-file-name=libasan.so
-                    OUTPUT_VARIABLE library OUTPUT_STRIP_TRAILING_WHITESPACE)
+    foreach(name libasan.so libstdc++.so.6)
+      execute_process(COMMAND "${CMAKE_C_COMPILER}" -print-file-name=${name}
+                      OUTPUT_VARIABLE library OUTPUT_STRIP_TRAILING_WHITESPACE)
+      string(APPEND preload " ${library}")
+    endforeach()
     list(FILTER environment EXCLUDE REGEX "^ASAN_OPTIONS=")
-    list(APPEND environment "TARE_PRELOAD=${library}"
+    list(APPEND environment "TARE_PRELOAD=${preload}"
          "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0") # the interpreter's own
   endif()
   foreach(test IN LISTS tests)
