@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
-#include "ops/classes/module_call.h"
 #include "ops/op.h"
 
 tare_status tare__compose_fail(composer *c, const char *what) {
@@ -51,10 +50,7 @@ value tare__compose_op(composer *c, const char *id, const value *args, size_t co
     call.arg_count = count;
     call.kwarg_count = 0;
     call.result = tare__none();
-    const op_info *op = tare__op_by_id(id, 0);
-    c->status = op != NULL ? tare__call_bind(&call, op)
-                           : tare__fail(call.err, TARE_INTERNAL, "there is no operator '%s'", id);
-    if (c->status == TARE_OK) c->status = tare__op_run(&call, c->shapes_only);
+    c->status = c->run_row(&call, id, c->shapes_only);
     if (c->status != TARE_OK) return tare__none();
     if (c->shaped != NULL) c->status = c->shaped(c->user, &call);
     // Lists of results live in the call's memory, as do those of arguments.
@@ -69,7 +65,7 @@ static value run_child(composer *c, const module *m, const char *child, value in
     const module *called = c->status == TARE_OK && m != NULL ? tare__module_child(m, child) : NULL;
     if (called == NULL || called->class->forward == NULL) return in;
     value out = tare__none();
-    c->status = tare__module_run_on(c->call, called, &in, c->shapes_only, &out);
+    c->status = c->run_module(c->call, called, &in, c->shapes_only, &out);
     return own(c, out);
 }
 
@@ -216,48 +212,4 @@ void tare__compose_forget(composer *c, size_t mark, const value *kept, size_t ke
             tare__value_release_tensors(&c->owned[i]);
     }
     c->count = end;
-}
-
-static tare_status compose(composer *c, value (*forward)(composer *c), value *out) {
-    const value result = forward(c);
-    if (c->status == TARE_OK)
-        c->status = tare__value_share(c->call->memory, &result, out, c->call->err);
-    tare__compose_forget(c, 0, NULL, 0);
-    tare__free(c->owned);
-    return c->status;
-}
-
-tare_status tare__composed_shape(op_call *call, value (*forward)(composer *c)) {
-    composer c = {.call = call, .shapes_only = true};
-    return compose(&c, forward, &call->result);
-}
-
-tare_status tare__composed_calls(const op_call *call,
-                                 tare_status (*shaped)(void *user, const op_call *call), void *user,
-                                 value *out) {
-    composer c = {.call = call, .shapes_only = true, .shaped = shaped, .user = user};
-    return compose(&c, call->op->forward, out);
-}
-
-// One tensor is filled where it lies, as others may know it by its place already.
-static bool fill(tare_tensor *to, const tare_tensor *from) {
-    const bool fits = to->data != NULL && from->data != NULL && to->dtype == from->dtype &&
-                      to->q == from->q && tare__tensor_bytes(to) == tare__tensor_bytes(from);
-    if (fits) memcpy(to->data, from->data, tare__tensor_bytes(to));
-    return fits;
-}
-
-// Otherwise the computed tensors take the place of those of the shape rule.
-tare_status tare__composed_forward(op_call *call, value (*forward)(composer *c)) {
-    value made = tare__none();
-    composer c = {.call = call};
-    TARE_TRY(compose(&c, forward, &made));
-    if (made.kind == VALUE_TENSOR && call->result.kind == VALUE_TENSOR &&
-        fill(call->result.as.tensor, made.as.tensor)) {
-        tare__value_release_tensors(&made);
-        return TARE_OK;
-    }
-    tare__value_release_tensors(&call->result);
-    call->result = made;
-    return TARE_OK;
 }

@@ -17,6 +17,11 @@ typedef struct composer {
     /// then. NULL: nobody is.
     tare_status (*shaped)(void *user, const op_call *call);
     void *user;
+    /// Runs the row `id` on the arguments of a call; and a module on an input. A composition is
+    /// begun with both (composed.c), so that the rows that compose need not the table of all rows.
+    tare_status (*run_row)(op_call *call, const char *id, bool shapes_only);
+    tare_status (*run_module)(const op_call *like, const module *m, const value *input,
+                              bool shapes_only, value *out);
     tare_status status;
     value *owned;
     size_t count, capacity;
@@ -65,23 +70,11 @@ value tare__compose_pair(composer *c, value first, value second);
 /// Gives back what was made since `owned` had `mark` results, but for `kept`, which move up.
 void tare__compose_forget(composer *c, size_t mark, const value *kept, size_t kept_count);
 
-/// Shape rule and forward of a class whose calls are composed by `forward`: it returns the result.
-tare_status tare__composed_shape(op_call *call, value (*forward)(composer *c));
-tare_status tare__composed_forward(op_call *call, value (*forward)(composer *c));
-
-/// Defines NAME_shape and NAME_reference of the function NAME.
-#define COMPOSED(name)                                                                             \
-    static tare_status name##_shape(op_call *call) {                                               \
-        return tare__composed_shape(call, name);                                                   \
-    }                                                                                              \
-    static tare_status name##_reference(op_call *call) {                                           \
-        return tare__composed_forward(call, name);                                                 \
-    }
-/// The row of such a function.
+/// The row of an operator that is composed by the function NAME, which returns the result.
 #define COMPOSED_ROW(name, names, method_names, parameters)                                        \
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
-        .shape = name##_shape, .reference = name##_reference, .forward = name                      \
+        .forward = name                                                                            \
     }
 
 #endif

@@ -106,21 +106,6 @@ bool tare__uses_first_name(const node *n) {
     return op != NULL && strcmp(tare__op_function_name(op).text, n->target) == 0;
 }
 
-bool tare__is_overload(const char *function) {
-    return tare__starts_with(function, "torch.ops.");
-}
-
-bool tare__is_in_place_overload(const char *function) {
-    const char *overload = tare__is_overload(function) ? strrchr(function, '.') : NULL;
-    return overload != NULL && overload - function > 2 && overload[-1] == '_' &&
-           overload[-2] != '_';
-}
-
-const char *tare__aten_name(const char *function) {
-    static const char prefix[] = "torch.ops.aten.";
-    return tare__starts_with(function, prefix) ? function + strlen(prefix) : NULL;
-}
-
 // Is "torch.ops.NAMESPACE.NAME.OVERLOAD" this one?
 static bool is_overload(const char *name, size_t length, op_overload o) {
     const size_t end = strlen(o.name);

@@ -72,3 +72,18 @@ const char *tare__function_base_name(const char *name) {
     const char *dot = strrchr(canonical, '.');
     return dot != NULL ? dot + 1 : canonical;
 }
+
+bool tare__is_overload(const char *function) {
+    return tare__starts_with(function, "torch.ops.");
+}
+
+bool tare__is_in_place_overload(const char *function) {
+    const char *overload = tare__is_overload(function) ? strrchr(function, '.') : NULL;
+    return overload != NULL && overload - function > 2 && overload[-1] == '_' &&
+           overload[-2] != '_';
+}
+
+const char *tare__aten_name(const char *function) {
+    static const char prefix[] = "torch.ops.aten.";
+    return tare__starts_with(function, prefix) ? function + strlen(prefix) : NULL;
+}

@@ -77,7 +77,7 @@ typedef struct op_info {
     int fixed_zero_point; // of quint8; that of qint8 is 128 less
     tare_status (*shape)(op_call *call);
     tare_status (*reference)(op_call *call); // float (and plain integer) tensors
-    /// What a row that is composed of others does (compose.h). NULL: it is not.
+    /// In their place, of a row that is composed of others (compose.h). NULL: it is not.
     value (*forward)(struct composer *c);
     /// Quantized inputs, where the general rule quantize(op(dequantize(x))) with KEEPS_QPARAMS or
     /// fixed output qparams is not it. NULL: the general rule.

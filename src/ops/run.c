@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/math/requant.h"
+#include "ops/composed.h"
 #include "ops/memory_order.h"
 #include "ops/op.h"
 #include "ops/quantized/layer.h"
@@ -15,6 +16,17 @@ typedef enum run_path {
     AS_IT_IS,      // the row's reference, or its own quantized form
     THROUGH_FLOAT, // convert inputs to float32, run, convert the result
 } run_path;
+
+static tare_status shape_of_row(op_call *call) {
+    const op_info *op = call->op;
+    return op->forward != NULL ? tare__composed_shape(call, op->forward) : op->shape(call);
+}
+
+static tare_status compute_row(op_call *call) {
+    const op_info *op = call->op;
+    if (op->forward != NULL) return tare__composed_forward(call, op->forward);
+    return op->reference != NULL ? op->reference(call) : TARE_OK;
+}
 
 typedef void (*tensor_visitor)(void *user, const tare_tensor *t);
 
@@ -156,7 +168,7 @@ static tare_status shape_through_float(op_call *call, const inputs *in) {
     TARE_TRY(result_qparams(call, in, &q));
     float_call f;
     tare_status status = tare__float_call_begin(call, true, &f);
-    if (status == TARE_OK) status = call->op->shape(&f.call);
+    if (status == TARE_OK) status = shape_of_row(&f.call);
     const tare_dtype half = in->half != NULL ? in->half->dtype : TARE_FLOAT32;
     if (status == TARE_OK)
         status = qualify(&f.call.result, q != NULL ? q->dtype : half, q, call->memory,
@@ -184,10 +196,10 @@ static void store(const value *from, value *to) {
 static tare_status compute_each(op_call *call) {
     float_call f;
     tare_status status = tare__float_call_begin(call, false, &f);
-    if (status == TARE_OK) status = call->op->shape(&f.call);
+    if (status == TARE_OK) status = shape_of_row(&f.call);
     if (status == TARE_OK && !tare__value_has_data(&f.call.result)) {
         status = tare__call_allocate(&f.call);
-        if (status == TARE_OK) status = call->op->reference(&f.call);
+        if (status == TARE_OK) status = compute_row(&f.call);
     }
     if (status == TARE_OK) store(&f.call.result, &call->result);
     tare__float_call_end(&f);
@@ -222,9 +234,9 @@ static void store_with_zero_point(const tare_tensor *x, tare_tensor *y) {
 static tare_status compute_averages(op_call *call) {
     float_call f;
     tare_status status = tare__float_call_begin(call, false, &f);
-    if (status == TARE_OK) status = call->op->shape(&f.call);
+    if (status == TARE_OK) status = shape_of_row(&f.call);
     if (status == TARE_OK) status = tare__call_allocate(&f.call);
-    if (status == TARE_OK) status = call->op->reference(&f.call);
+    if (status == TARE_OK) status = compute_row(&f.call);
     if (status == TARE_OK) store_with_zero_point(f.call.result.as.tensor, call->result.as.tensor);
     tare__float_call_end(&f);
     return status;
@@ -298,7 +310,7 @@ tare_status tare__op_shape(op_call *call) {
     run_path chosen;
     TARE_TRY(choose_path(call, &in, &chosen));
     const tare_status status =
-        chosen == THROUGH_FLOAT ? shape_through_float(call, &in) : call->op->shape(call);
+        chosen == THROUGH_FLOAT ? shape_through_float(call, &in) : shape_of_row(call);
     if (status != TARE_OK) tare__value_release_tensors(&call->result);
     return status;
 }
@@ -314,7 +326,7 @@ tare_status tare__op_compute(op_call *call) {
     const bool own =
         in.quantized != NULL && call->op->quantized != NULL && !(call->op->traits & OP_MOVES_DATA);
     if (own) return call->op->quantized(call);
-    return call->op->reference != NULL ? call->op->reference(call) : TARE_OK;
+    return compute_row(call);
 }
 
 tare_status tare__op_run(op_call *call, bool shapes_only) {

@@ -181,13 +181,14 @@ static tare_status change_all(weight_change *w) {
     return TARE_OK;
 }
 
-static tare_status change_weights(const tare_model *prepared, weight_change *w, size_t *count,
-                                  tare_model **out, tare_error *err) {
+static tare_status change_weights(const tare_model *prepared, const weight_change *how,
+                                  size_t *count, tare_model **out, tare_error *err) {
     pass p = {0};
-    w->p = &p;
+    weight_change w = *how;
+    w.p = &p;
     TARE_TRY(tare__improve_begin(&p, prepared, out, err));
-    const tare_status status = change_all(w);
-    if (status == TARE_OK && count != NULL) *count = w->count;
+    const tare_status status = change_all(&w);
+    if (status == TARE_OK && count != NULL) *count = w.count;
     return tare__pass_end(&p, status, out);
 }
 

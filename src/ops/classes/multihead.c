@@ -5,6 +5,7 @@
 
 #include "ops/classes/quantizable.h"
 #include "ops/compose.h"
+#include "ops/composed.h"
 #include "ops/op.h"
 
 enum { QUERY, KEY, VALUE_INPUT, PADDING_MASK, NEED_WEIGHTS, MASK, AVERAGE, IS_CAUSAL, ARGUMENTS };

@@ -4,6 +4,7 @@
 
 #include "ops/classes/quantizable.h"
 #include "ops/compose.h"
+#include "ops/composed.h"
 #include "ops/op.h"
 
 static value integer(int64_t i) {

@@ -3,6 +3,7 @@
 #include "core/tensor/text.h"
 #include "ops/classes/quantizable.h"
 #include "ops/compose.h"
+#include "ops/composed.h"
 #include "ops/op.h"
 #include "ops/text/print.h"
 

@@ -219,7 +219,6 @@ static value safe_softmax(composer *c) {
     return COMPOSE(c, "masked_fill", COMPOSE(c, "softmax", tare__compose_param(c, 0), dim), all,
                    tare__float(0));
 }
-COMPOSED(safe_softmax)
 
 // --- rows ---
 

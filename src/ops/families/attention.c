@@ -331,7 +331,6 @@ static value flash_attention(composer *c) {
                 tare__bool(tare__compose_bool(c, 4, false)), tare__compose_param(c, 6));
     return tare__compose_with_nones(c, made, 2);
 }
-COMPOSED(flash_attention)
 
 #define PARAMETERS "query|key|value|attn_mask|dropout_p|is_causal|scale|enable_gqa"
 

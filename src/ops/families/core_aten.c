@@ -60,8 +60,6 @@ static value addcmul(composer *c) {
 static value addcdiv(composer *c) {
     return add_scaled(c, "div");
 }
-COMPOSED(addcmul)
-COMPOSED(addcdiv)
 
 // --- addmm, baddbmm, addmv: beta * input + alpha * (mat1 @ mat2) ---
 
@@ -85,7 +83,6 @@ static value addmm(composer *c) {
     }
     return sum;
 }
-COMPOSED(addmm)
 
 static int64_t addmm_macs(const op_call *call) {
     op_call product = *call;
@@ -103,7 +100,6 @@ static value clamp_tensors(composer *c) {
     if (P(2).kind != VALUE_NONE) x = COMPOSE(c, "minimum", x, P(2));
     return x;
 }
-COMPOSED(clamp_tensors)
 
 // --- lerp: from the end that is nearer ---
 
@@ -118,7 +114,6 @@ static value lerp(composer *c) {
     const value is_small = COMPOSE(c, "lt", COMPOSE(c, "abs", share), tare__float(0.5));
     return COMPOSE(c, "where", is_small, from_start, from_end);
 }
-COMPOSED(lerp)
 
 // --- isclose(input, other, rtol, atol, equal_nan) ---
 
@@ -138,7 +133,6 @@ static value isclose(composer *c) {
     const value is_finite = COMPOSE(c, "isfinite", distance);
     return COMPOSE(c, "logical_or", close, COMPOSE(c, "logical_and", is_near, is_finite));
 }
-COMPOSED(isclose)
 
 // --- nan_to_num(input, nan, posinf, neginf) ---
 
@@ -166,7 +160,6 @@ static value nan_to_num(composer *c) {
     const value cut = COMPOSE(c, "where", COMPOSE(c, "isposinf", P(0)), high, made);
     return COMPOSE(c, "where", COMPOSE(c, "isneginf", P(0)), low, cut);
 }
-COMPOSED(nan_to_num)
 
 // --- angles, logit, sinc ---
 
@@ -178,8 +171,6 @@ static value deg2rad(composer *c) {
 static value rad2deg(composer *c) {
     return COMPOSE(c, "mul", P(0), tare__float(180 / pi));
 }
-COMPOSED(deg2rad)
-COMPOSED(rad2deg)
 
 static value logit(composer *c) {
     const value one = tare__int(1);
@@ -193,14 +184,12 @@ static value logit(composer *c) {
     }
     return COMPOSE(c, "log", COMPOSE(c, "div", x, COMPOSE(c, "rsub", x, one)));
 }
-COMPOSED(logit)
 
 static value sinc(composer *c) {
     const value angle = COMPOSE(c, "mul", P(0), tare__float(pi));
     const value made = COMPOSE(c, "div", COMPOSE(c, "sin", angle), angle);
     return COMPOSE(c, "where", COMPOSE(c, "eq", P(0), tare__int(0)), tare__float(1), made);
 }
-COMPOSED(sinc)
 
 // --- diff(input, n, dim, prepend, append) ---
 
@@ -240,7 +229,6 @@ static value diff(composer *c) {
     }
     return so_far;
 }
-COMPOSED(diff)
 
 // --- _weight_norm(v, g, dim): v with lines of the length g ---
 
@@ -268,14 +256,12 @@ static value weight_norm(composer *c) {
     value norm = tare__none();
     return weight_norm_of(c, &norm);
 }
-COMPOSED(weight_norm)
 
 static value weight_norm_interface(composer *c) {
     value norm = tare__none();
     const value w = weight_norm_of(c, &norm);
     return tare__compose_pair(c, w, norm);
 }
-COMPOSED(weight_norm_interface)
 
 // --- distances ---
 
@@ -295,7 +281,6 @@ static value cosine_similarity(composer *c) {
     }
     return COMPOSE(c, "sum", COMPOSE(c, "mul", side[0], side[1]), dim);
 }
-COMPOSED(cosine_similarity)
 
 static value pairwise_distance(composer *c) {
     const value order = tare__float(tare__compose_double(c, 2, 2));
@@ -304,7 +289,6 @@ static value pairwise_distance(composer *c) {
     return COMPOSE(c, "vector_norm", apart, order, tare__int(-1),
                    tare__bool(tare__compose_bool(c, 4, false)));
 }
-COMPOSED(pairwise_distance)
 
 // Every vector of the first against every one of the second.
 static value cdist(composer *c) {
@@ -316,7 +300,6 @@ static value cdist(composer *c) {
     const value columns = COMPOSE(c, "unsqueeze", P(1), tare__int(-3));
     return COMPOSE(c, "vector_norm", COMPOSE(c, "sub", rows, columns), order, tare__int(-1));
 }
-COMPOSED(cdist)
 
 // outer(vector, vector): of any dtypes that mul takes.
 static value outer(composer *c) {
@@ -325,7 +308,6 @@ static value outer(composer *c) {
     if (a->ndim != 1 || b->ndim != 1) (void)tare__compose_fail(c, "needs vectors");
     return COMPOSE(c, "mul", COMPOSE(c, "unsqueeze", P(0), tare__int(-1)), P(1));
 }
-COMPOSED(outer)
 
 // --- pairs of statistics ---
 
@@ -334,7 +316,6 @@ static value aminmax(composer *c) {
     const value low = COMPOSE(c, "amin", P(0), P(1), keep);
     return tare__compose_pair(c, low, COMPOSE(c, "amax", P(0), P(1), keep));
 }
-COMPOSED(aminmax)
 
 // input|dim|keepdim|unbiased|correction, as var has them
 static value with_mean(composer *c, const char *spread) {
@@ -347,21 +328,17 @@ static value var_mean(composer *c) {
 static value std_mean(composer *c) {
     return with_mean(c, "std");
 }
-COMPOSED(var_mean)
-COMPOSED(std_mean)
 
 // --- sums of some elements ---
 
 static value count_nonzero(composer *c) {
     return COMPOSE(c, "sum", COMPOSE(c, "ne", P(0), tare__int(0)), P(1));
 }
-COMPOSED(count_nonzero)
 
 static value nansum(composer *c) {
     const value known = COMPOSE(c, "masked_fill", P(0), COMPOSE(c, "isnan", P(0)), tare__int(0));
     return COMPOSE(c, "sum", known, P(1), P(2), P(3));
 }
-COMPOSED(nansum)
 
 static value nanmean(composer *c) {
     const value is_nan = COMPOSE(c, "isnan", P(0));
@@ -369,14 +346,12 @@ static value nanmean(composer *c) {
     const value count = COMPOSE(c, "sum", COMPOSE(c, "logical_not", is_nan), P(1), P(2));
     return COMPOSE(c, "div", COMPOSE(c, "sum", known, P(1), P(2), P(3)), count);
 }
-COMPOSED(nanmean)
 
 static value trace(composer *c) {
     const tare_tensor *x = tare__compose_need(c, 0);
     if (x != NULL && x->ndim != 2) (void)tare__compose_fail(c, "needs a matrix");
     return COMPOSE(c, "sum", COMPOSE(c, "diagonal", P(0)));
 }
-COMPOSED(trace)
 
 // --- at least so many dimensions ---
 
@@ -410,8 +385,7 @@ static value each_with_dims(composer *c, int least) {
 #define AT_LEAST(n)                                                                                \
     static value atleast_##n##d(composer *c) {                                                     \
         return each_with_dims(c, n);                                                               \
-    }                                                                                              \
-    COMPOSED(atleast_##n##d)
+    }
 AT_LEAST(1)
 AT_LEAST(2)
 AT_LEAST(3)
@@ -434,9 +408,6 @@ static value vstack(composer *c) {
 static value dstack(composer *c) {
     return join(c, 3, 2);
 }
-COMPOSED(hstack)
-COMPOSED(vstack)
-COMPOSED(dstack)
 
 // Vectors become columns.
 static value column_stack(composer *c) {
@@ -453,7 +424,6 @@ static value column_stack(composer *c) {
     }
     return COMPOSE(c, "cat", all, tare__int(1));
 }
-COMPOSED(column_stack)
 
 // --- broadcasting ---
 
@@ -482,7 +452,6 @@ static value broadcast_tensors(composer *c) {
         all.as.items[i] = COMPOSE(c, "expand", given.as.items[i], shape);
     return all;
 }
-COMPOSED(broadcast_tensors)
 
 // meshgrid(tensors, indexing): tensor i along dimension i; of "xy" the first two change places.
 static value meshgrid(composer *c) {
@@ -510,7 +479,6 @@ static value meshgrid(composer *c) {
         }
     return all;
 }
-COMPOSED(meshgrid)
 
 // --- tensordot: what is contracted comes last on the left, first on the right ---
 
@@ -567,7 +535,6 @@ static value tensordot(composer *c) {
     const value product = COMPOSE(c, "matmul", matrix_of(c, 0, &a), matrix_of(c, 1, &b));
     return COMPOSE(c, "view", product, tare__compose_ints(c, shape, count));
 }
-COMPOSED(tensordot)
 
 // Each element of the result is a sum over what is contracted.
 static int64_t tensordot_macs(const op_call *call) {
@@ -599,7 +566,6 @@ static value bags_with_offsets(composer *c) {
                                tare__compose_param_or(c, 8, tare__int(-1)));
     return tare__compose_with_nones(c, bags, 4);
 }
-COMPOSED(bags_with_offsets)
 
 // --- pdist: the distances of each vector to those behind it ---
 
@@ -619,7 +585,6 @@ static value pdist(composer *c) {
     const int64_t none = 0;
     return COMPOSE(c, "zeros", tare__compose_ints(c, &none, 1));
 }
-COMPOSED(pdist)
 
 // --- tensor_split: parts that begin at some places, or so many of nearly one size ---
 
@@ -665,7 +630,6 @@ static value tensor_split(composer *c) {
     }
     return parts_from(c, starts, count, dim, size);
 }
-COMPOSED(tensor_split)
 
 // --- rows ---
 
@@ -677,8 +641,7 @@ COMPOSED(tensor_split)
     {                                                                                              \
         .id = #name, .functions = "torch." #name ATEN(#name ".correction"),                        \
         .overloads = "torch.ops.aten." #name ".default torch.ops.aten." #name ".dim",              \
-        .params = SPREAD_PARAMS, .shape = name##_shape, .reference = name##_reference,             \
-        .forward = name                                                                            \
+        .params = SPREAD_PARAMS, .forward = name                                                   \
     }
 #define AT_LEAST_ROW(name)                                                                         \
     COMPOSED_ROW(name,                                                                             \
@@ -696,7 +659,7 @@ static const op_info rows[] = {
     {.id = "clamp_tensors", .functions = "torch.ops.aten.clamp.Tensor" ATEN("clamp_.Tensor"),
      .overloads = "torch.ops.aten.clamp_min.Tensor torch.ops.aten.clamp_min_.Tensor "
                   "torch.ops.aten.clamp_max.Tensor torch.ops.aten.clamp_max_.Tensor",
-     .params = "input/self|min|max", .shape = clamp_tensors_shape, .reference = clamp_tensors_reference, .forward = clamp_tensors},
+     .params = "input/self|min|max", .forward = clamp_tensors},
     COMPOSED_ROW(lerp, "torch.lerp" ATEN("lerp.Scalar") ATEN("lerp.Tensor"), "lerp", "input/self|other/end|alpha/weight"),
     COMPOSED_ROW(isclose, "torch.isclose" ATEN("isclose.default"), "isclose", "input/self|other|rtol|atol|equal_nan"),
     COMPOSED_ROW(nan_to_num, "torch.nan_to_num" ATEN("nan_to_num.default") ATEN("nan_to_num_.default"), "nan_to_num|nan_to_num_", "input/self|nan|posinf|neginf"),
@@ -718,7 +681,7 @@ static const op_info rows[] = {
     COMPOSED_ROW(nanmean, "torch.nanmean" ATEN("nanmean.default"), "nanmean", "input/self|dim|keepdim|dtype"),
     {.id = "embedding_bags", .functions = "torch.ops.aten.embedding_bag.default" ATEN("embedding_bag.padding_idx") ATEN("_embedding_bag.default") ATEN("_embedding_bag_forward_only.default"),
      .params = "weight|input/indices|offsets|scale_grad_by_freq|mode|sparse|per_sample_weights|include_last_offset|padding_idx",
-     .shape = bags_with_offsets_shape, .reference = bags_with_offsets_reference, .forward = bags_with_offsets},
+     .forward = bags_with_offsets},
     COMPOSED_ROW(pdist, "torch.pdist|torch.nn.functional.pdist" ATEN("pdist.default") ATEN("_pdist_forward.default"), NULL, "input/self|p"),
     COMPOSED_ROW(tensor_split, "torch.tensor_split" ATEN("tensor_split.indices") ATEN("tensor_split.sections"), "tensor_split", "input/self|chunks/indices/sections|dim"),
     COMPOSED_ROW(trace, "torch.trace" ATEN("trace.default"), "trace", "input/self"),
@@ -733,13 +696,13 @@ static const op_info rows[] = {
     COMPOSED_ROW(outer, "torch.outer" ATEN("outer.default"), "outer", "input/self|vec2"),
     COMPOSED_ROW(meshgrid, "torch.ops.aten.meshgrid.default" ATEN("meshgrid.indexing"), NULL, "tensors|indexing"),
     {.id = "tensordot", .functions = "torch.ops.aten.tensordot.default", .params = "input/self|other|dims_self|dims_other",
-     .shape = tensordot_shape, .reference = tensordot_reference, .forward = tensordot, .macs = tensordot_macs},
+     .forward = tensordot, .macs = tensordot_macs},
     {.id = "addmm", .functions = "torch.addmm|torch.ops.aten.addmm.default", .methods = "addmm", .params = "input/self|mat1|mat2|beta|alpha",
-     .shape = addmm_shape, .reference = addmm_reference, .forward = addmm, .macs = addmm_macs},
+     .forward = addmm, .macs = addmm_macs},
     {.id = "baddbmm", .functions = "torch.baddbmm|torch.ops.aten.baddbmm.default", .methods = "baddbmm", .params = "input/self|batch1|batch2|beta|alpha",
-     .shape = addmm_shape, .reference = addmm_reference, .forward = addmm, .macs = addmm_macs},
+     .forward = addmm, .macs = addmm_macs},
     {.id = "addmv", .functions = "torch.addmv|torch.ops.aten.addmv.default", .methods = "addmv", .params = "input/self|mat|vec|beta|alpha",
-     .shape = addmm_shape, .reference = addmm_reference, .forward = addmm, .macs = addmm_macs},
+     .forward = addmm, .macs = addmm_macs},
 };
 // clang-format on
 

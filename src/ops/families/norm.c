@@ -409,7 +409,6 @@ static value batch_norm_of(composer *c, value mean, value var, value training, v
 static value batch_norm_no_training(composer *c) {
     return batch_norm_of(c, P(3), P(4), tare__bool(false), P(6));
 }
-COMPOSED(batch_norm_no_training)
 
 // input|weight|bias|running_mean|running_var|training|momentum|eps; in training the running
 // statistics would be written.
@@ -418,14 +417,12 @@ static value batch_norm_legit(composer *c) {
         (void)tare__compose_fail(c, "training with running statistics is not supported");
     return batch_norm_of(c, P(3), P(4), tare__bool(false), P(7));
 }
-COMPOSED(batch_norm_legit)
 
 // In training: the functional form returns the statistics of the batch beside; what becomes of the
 // running ones is said by the operator that writes them.
 static value batch_norm_no_stats(composer *c) {
     return batch_norm_of(c, tare__none(), tare__none(), tare__bool(true), P(5));
 }
-COMPOSED(batch_norm_no_stats)
 
 // The last dimensions, as many as normalized_shape has.
 static value normalized_dims(composer *c) {
@@ -443,7 +440,6 @@ static value native_layer_norm(composer *c) {
     const value eps = tare__compose_param_or(c, 4, tare__float(1e-5));
     return with_statistics(c, made, P(0), normalized_dims(c), true, eps);
 }
-COMPOSED(native_layer_norm)
 
 // (made, 1 / root of the mean square)
 static value fused_rms_norm(composer *c) {
@@ -455,7 +451,6 @@ static value fused_rms_norm(composer *c) {
     all.as.items[1] = COMPOSE(c, "rsqrt", COMPOSE(c, "add", squares, eps));
     return all;
 }
-COMPOSED(fused_rms_norm)
 
 // input|weight|bias|N|C|HxW|group|eps: the sizes are the input's.
 static value native_group_norm(composer *c) {
@@ -466,7 +461,6 @@ static value native_group_norm(composer *c) {
     const value groups = COMPOSE(c, "reshape", P(0), tare__compose_ints(c, lines, 3));
     return with_statistics(c, made, groups, tare__int(2), false, P(7));
 }
-COMPOSED(native_group_norm)
 
 // --- rows ---
 
@@ -492,19 +486,19 @@ static const op_info rows[] = {
      .shape = batch_norm_shape, .reference = instance_norm_reference},
     {.id = "batch_norm_no_training", .functions = "torch.ops.aten._native_batch_norm_legit_no_training.default",
      .params = "input|weight|bias|running_mean|running_var|momentum|eps",
-     .shape = batch_norm_no_training_shape, .reference = batch_norm_no_training_reference, .forward = batch_norm_no_training},
+     .forward = batch_norm_no_training},
     {.id = "batch_norm_legit", .functions = "torch.ops.aten._native_batch_norm_legit.default|torch.ops.aten.native_batch_norm.default",
      .params = "input|weight|bias|running_mean|running_var|training|momentum|eps",
-     .shape = batch_norm_legit_shape, .reference = batch_norm_legit_reference, .forward = batch_norm_legit},
+     .forward = batch_norm_legit},
     {.id = "batch_norm_no_stats", .functions = "torch.ops.aten._native_batch_norm_legit.no_stats",
      .params = "input|weight|bias|training|momentum|eps",
-     .shape = batch_norm_no_stats_shape, .reference = batch_norm_no_stats_reference, .forward = batch_norm_no_stats},
+     .forward = batch_norm_no_stats},
     {.id = "native_layer_norm", .functions = "torch.ops.aten.native_layer_norm.default",
-     .params = "input|normalized_shape|weight|bias|eps", .shape = native_layer_norm_shape, .reference = native_layer_norm_reference, .forward = native_layer_norm},
+     .params = "input|normalized_shape|weight|bias|eps", .forward = native_layer_norm},
     {.id = "fused_rms_norm", .functions = "torch.ops.aten._fused_rms_norm.default",
-     .params = "input|normalized_shape|weight|eps", .shape = fused_rms_norm_shape, .reference = fused_rms_norm_reference, .forward = fused_rms_norm},
+     .params = "input|normalized_shape|weight|eps", .forward = fused_rms_norm},
     {.id = "native_group_norm", .functions = "torch.ops.aten.native_group_norm.default",
-     .params = "input|weight|bias|N|C|HxW|group|eps", .shape = native_group_norm_shape, .reference = native_group_norm_reference, .forward = native_group_norm},
+     .params = "input|weight|bias|N|C|HxW|group|eps", .forward = native_group_norm},
 };
 // clang-format on
 

@@ -6,6 +6,7 @@
 
 #include "core/math/float_to_int.h"
 #include "ops/compose.h"
+#include "ops/composed.h"
 #include "ops/families/arithmetic.h"
 #include "ops/families/families.h"
 #include "ops/layer_call.h"

@@ -321,9 +321,7 @@ static value max_pool_with_indices(composer *c, const char *id) {
     static value adaptive_max_pool##n##d_with_indices(composer *c) {                               \
         return with_indices(c, COMPOSE(c, "adaptive_max_pool" #n "d", in_float(c), P(1),           \
                                        tare__bool(!c->call->only_first)));                         \
-    }                                                                                              \
-    COMPOSED(max_pool##n##d_with_indices)                                                          \
-    COMPOSED(adaptive_max_pool##n##d_with_indices)
+    }
 MAX_POOL_WITH_INDICES(1)
 MAX_POOL_WITH_INDICES(2)
 MAX_POOL_WITH_INDICES(3)
@@ -340,7 +338,6 @@ MAX_POOL_WITH_INDICES(3)
 #define INDEXED_ROW(name, function, parameters)                                                    \
     {                                                                                              \
         .id = #name "_with_indices", .functions = ATEN(function), .params = parameters,            \
-        .shape = name##_with_indices_shape, .reference = name##_with_indices_reference,            \
         .forward = name##_with_indices                                                             \
     }
 #define MAX_WITH_INDICES_PARAMS "input/self|kernel_size|stride|padding|dilation|ceil_mode"

@@ -17,14 +17,12 @@ static const double root_of_half = 0.70710678118654752440;
 static value erfc_of(composer *c) {
     return COMPOSE(c, "rsub", COMPOSE(c, "erf", P(0)), tare__int(1));
 }
-COMPOSED(erfc_of)
 
 // The normal distribution's: (1 + erf(x / sqrt 2)) / 2.
 static value ndtr(composer *c) {
     const value e = COMPOSE(c, "erf", times(c, P(0), root_of_half));
     return times(c, COMPOSE(c, "add", e, tare__int(1)), 0.5);
 }
-COMPOSED(ndtr)
 
 // -x log x; 0 at 0, -inf below.
 static value entr(composer *c) {
@@ -32,7 +30,6 @@ static value entr(composer *c) {
     const value made = COMPOSE(c, "neg", COMPOSE(c, "xlogy", x, x));
     return COMPOSE(c, "where", COMPOSE(c, "lt", x, zero), tare__float(-INFINITY), made);
 }
-COMPOSED(entr)
 
 // x log1p(y), 0 where x is 0 and y no NaN.
 static value xlog1py(composer *c) {
@@ -41,12 +38,10 @@ static value xlog1py(composer *c) {
                                   COMPOSE(c, "logical_not", COMPOSE(c, "isnan", P(1))));
     return COMPOSE(c, "where", is_zero, tare__float(0), made);
 }
-COMPOSED(xlog1py)
 
 static value ldexp_of(composer *c) {
     return COMPOSE(c, "mul", P(0), COMPOSE(c, "pow", tare__float(2), P(1)));
 }
-COMPOSED(ldexp_of)
 
 // log2(2^x + 2^y)
 static value logaddexp2(composer *c) {
@@ -54,7 +49,6 @@ static value logaddexp2(composer *c) {
     const value natural = COMPOSE(c, "logaddexp", times(c, P(0), ln2), times(c, P(1), ln2));
     return times(c, natural, 1 / ln2);
 }
-COMPOSED(logaddexp2)
 
 // To so many digits behind the point, or before it.
 static value round_decimals(composer *c) {
@@ -66,13 +60,11 @@ static value round_decimals(composer *c) {
     if (digits < 0) return COMPOSE(c, "mul", COMPOSE(c, "round", COMPOSE(c, "div", P(0), by)), by);
     return COMPOSE(c, "div", COMPOSE(c, "round", COMPOSE(c, "mul", P(0), by)), by);
 }
-COMPOSED(round_decimals)
 
 static value dist(composer *c) {
     const value order = tare__float(tare__compose_double(c, 2, 2));
     return COMPOSE(c, "vector_norm", COMPOSE(c, "sub", P(0), P(1)), order);
 }
-COMPOSED(dist)
 
 // --- rows ---
 
@@ -83,12 +75,12 @@ COMPOSED(dist)
 // clang-format off
 static const op_info rows[] = {
     {.id = "erfc", .functions = SPECIAL("erfc") "|torch.erfc" ATEN("erfc.default"), .methods = "erfc", .params = "input/self",
-     .shape = erfc_of_shape, .reference = erfc_of_reference, .forward = erfc_of},
+     .forward = erfc_of},
     COMPOSED_ROW(ndtr, SPECIAL("ndtr"), NULL, "input/self"),
     COMPOSED_ROW(entr, SPECIAL("entr"), NULL, "input/self"),
     COMPOSED_ROW(xlog1py, SPECIAL("xlog1py") ATEN("special_xlog1py.other_scalar") ATEN("special_xlog1py.self_scalar"), NULL, "input/self|other"),
     {.id = "ldexp", .functions = "torch.ldexp" ATEN("ldexp.Tensor"), .methods = "ldexp", .params = "input/self|other",
-     .shape = ldexp_of_shape, .reference = ldexp_of_reference, .forward = ldexp_of},
+     .forward = ldexp_of},
     COMPOSED_ROW(logaddexp2, "torch.logaddexp2" ATEN("logaddexp2.default"), "logaddexp2", "input/self|other"),
     COMPOSED_ROW(round_decimals, "torch.ops.aten.round.decimals", NULL, "input/self|decimals"),
     COMPOSED_ROW(dist, "torch.dist" ATEN("dist.default"), "dist", "input/self|other|p"),

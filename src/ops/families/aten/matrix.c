@@ -109,13 +109,11 @@ static value slogdet(composer *c) {
     return tare__compose_pair(c, COMPOSE(c, "sign", det),
                               COMPOSE(c, "log", COMPOSE(c, "abs", det)));
 }
-COMPOSED(slogdet)
 
 // With the decomposition that only a backward pass reads.
 static value det_parts(composer *c) {
     return tare__compose_with_nones(c, COMPOSE(c, "det", P(0)), 3);
 }
-COMPOSED(det_parts)
 
 static value slogdet_parts(composer *c) {
     const value both = slogdet(c);
@@ -123,7 +121,6 @@ static value slogdet_parts(composer *c) {
     if (c->status == TARE_OK) parts.as.items[1] = tare__compose_item(c, both, 1);
     return parts;
 }
-COMPOSED(slogdet_parts)
 
 // --- solve(A, B): B of [..][n][columns], or a vector [..][n] where its shape is that of A's rows
 // ---
@@ -208,17 +205,14 @@ static value with_info(composer *c, value made) {
 static value inv_ex(composer *c) {
     return with_info(c, COMPOSE(c, "inv", P(0)));
 }
-COMPOSED(inv_ex)
 
 static value solve_ex(composer *c) {
     return with_info(c, COMPOSE(c, "solve", P(0), P(1), P(2)));
 }
-COMPOSED(solve_ex)
 
 static value solve_parts(composer *c) {
     return tare__compose_with_nones(c, COMPOSE(c, "solve", P(0), P(1), P(2)), 4);
 }
-COMPOSED(solve_parts)
 
 // --- powers and products ---
 
@@ -243,7 +237,6 @@ static value matrix_power(composer *c) {
     }
     return power;
 }
-COMPOSED(matrix_power)
 
 // From left to right: the order changes the work, and the last bits, but not what is meant.
 static value multi_dot(composer *c) {
@@ -253,7 +246,6 @@ static value multi_dot(composer *c) {
         product = COMPOSE(c, "matmul", product, all.as.items[i]);
     return product;
 }
-COMPOSED(multi_dot)
 
 // Along the last dimension of both.
 static value inner(composer *c) {
@@ -264,13 +256,11 @@ static value inner(composer *c) {
     const value along = tare__compose_ints(c, &last, 1);
     return COMPOSE(c, "tensordot", P(0), P(1), along, along);
 }
-COMPOSED(inner)
 
 static value vecdot(composer *c) {
     const value dim = tare__int(tare__compose_int(c, 2, -1));
     return COMPOSE(c, "sum", COMPOSE(c, "mul", P(0), P(1)), dim);
 }
-COMPOSED(vecdot)
 
 // beta * input + alpha * product; with a beta of 0 torch does not read the input.
 static value plus_scaled(composer *c, value product) {
@@ -285,13 +275,11 @@ static value plus_scaled(composer *c, value product) {
 static value addr(composer *c) {
     return plus_scaled(c, COMPOSE(c, "outer", P(1), P(2)));
 }
-COMPOSED(addr)
 
 static value addbmm(composer *c) {
     const value products = COMPOSE(c, "matmul", P(1), P(2));
     return plus_scaled(c, COMPOSE(c, "sum", products, tare__int(0)));
 }
-COMPOSED(addbmm)
 
 // Every element of the left, times the right: [a0 b0][a1 b1]..
 static value kron(composer *c) {
@@ -313,7 +301,6 @@ static value kron(composer *c) {
     const value y = COMPOSE(c, "view", P(1), tare__compose_ints(c, right, 2 * ndim));
     return COMPOSE(c, "view", COMPOSE(c, "mul", x, y), tare__compose_ints(c, made, ndim));
 }
-COMPOSED(kron)
 
 // x1 [..][in1], x2 [..][in2], weight [out][in1][in2], bias [out]
 static value bilinear(composer *c) {
@@ -331,7 +318,6 @@ static value bilinear(composer *c) {
     const value made = COMPOSE(c, "squeeze", COMPOSE(c, "matmul", half, other), tare__int(-1));
     return P(3).kind == VALUE_NONE ? made : COMPOSE(c, "add", made, P(3));
 }
-COMPOSED(bilinear)
 
 // --- cross: of vectors of 3 along a dimension ---
 
@@ -365,8 +351,6 @@ static value cross(composer *c) {
 static value linalg_cross(composer *c) {
     return cross_of(c, false);
 }
-COMPOSED(cross)
-COMPOSED(linalg_cross)
 
 // --- norms of matrices: those that need singular values are refused ---
 
@@ -418,8 +402,6 @@ static value matrix_norm(composer *c) {
 static value linalg_norm(composer *c) {
     return norm_of(c, false);
 }
-COMPOSED(matrix_norm)
-COMPOSED(linalg_norm)
 
 // --- diagonals ---
 
@@ -446,7 +428,6 @@ static value diag_embed(composer *c) {
     return COMPOSE(c, "diagonal_scatter", empty, P(0), tare__int(offset), tare__int(first),
                    tare__int(second));
 }
-COMPOSED(diag_embed)
 
 // Of a vector a matrix, of a matrix its diagonal.
 static value diag(composer *c) {
@@ -457,14 +438,12 @@ static value diag(composer *c) {
     return x->ndim == 1 ? COMPOSE(c, "diag_embed", P(0), offset)
                         : COMPOSE(c, "diagonal", P(0), offset);
 }
-COMPOSED(diag)
 
 static value diagflat(composer *c) {
     const int64_t all = -1;
     const value flat = COMPOSE(c, "reshape", P(0), tare__compose_ints(c, &all, 1));
     return COMPOSE(c, "diag_embed", flat, tare__int(tare__compose_int(c, 1, 0)));
 }
-COMPOSED(diagflat)
 
 // --- tril_indices, triu_indices(row, col, offset): [2][count] ---
 
@@ -562,9 +541,9 @@ static const op_info rows[] = {
     COMPOSED_ROW(cross, "torch.cross" ATEN("cross"), "cross", "input/self|other|dim"),
     COMPOSED_ROW(linalg_cross, LINALG("cross"), NULL, "input/self|other|dim"),
     {.id = "matrix_norm", .functions = LINALG("matrix_norm") "|" ONLY_ATEN("linalg_matrix_norm.str_ord"), .params = NORM_PARAMS,
-     .shape = matrix_norm_shape, .reference = matrix_norm_reference, .forward = matrix_norm},
+     .forward = matrix_norm},
     {.id = "linalg_norm", .functions = LINALG("norm") "|" ONLY_ATEN("linalg_norm.ord_str"), .params = NORM_PARAMS,
-     .shape = linalg_norm_shape, .reference = linalg_norm_reference, .forward = linalg_norm},
+     .forward = linalg_norm},
     COMPOSED_ROW(diag_embed, "torch.diag_embed" ATEN("diag_embed"), "diag_embed", "input/self|offset|dim1|dim2"),
     COMPOSED_ROW(diag, "torch.diag" ATEN("diag"), "diag", "input/self|diagonal"),
     COMPOSED_ROW(diagflat, "torch.diagflat" ATEN("diagflat"), "diagflat", "input/self|offset"),

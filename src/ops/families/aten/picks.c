@@ -24,7 +24,6 @@ static value take(composer *c) {
     const value line = COMPOSE(c, "index_select", flat(c, P(0)), tare__int(0), flat(c, P(1)));
     return in_shape_of(c, line, index);
 }
-COMPOSED(take)
 
 // take_along_dim(input, indices, dim): gather of both broadcast, but along the dimension.
 static value take_along_dim(composer *c) {
@@ -48,14 +47,12 @@ static value take_along_dim(composer *c) {
                    tare__int(dim),
                    COMPOSE(c, "expand", P(1), tare__compose_ints(c, both[1], ndim)));
 }
-COMPOSED(take_along_dim)
 
 // index_fill(input, dim, index, value)
 static value index_fill(composer *c) {
     const value slices = COMPOSE(c, "index_select", P(0), P(1), P(2));
     return COMPOSE(c, "index_copy", P(0), P(1), P(2), COMPOSE(c, "full_like", slices, P(3)));
 }
-COMPOSED(index_fill)
 
 // masked_select(input, mask): both broadcast; how many there are is for the data to tell.
 typedef struct picking {
@@ -132,7 +129,6 @@ static value one_hot(composer *c) {
     const value marks = COMPOSE(c, "eq", COMPOSE(c, "unsqueeze", P(0), tare__int(-1)), all);
     return COMPOSE(c, "to", marks, tare__dtype_value(TARE_INT64));
 }
-COMPOSED(one_hot)
 
 // repeat_interleave(input, repeats, dim): element i as often as repeats[i] says. Place j is of the
 // element whose repetitions end behind it: the first of the running sums that is greater.
@@ -166,7 +162,6 @@ static value repeat_elements(composer *c) {
     const value places = places_of(c, repeats, is_line ? x->count : x->shape[dim]);
     return COMPOSE(c, "index_select", is_line ? flat(c, P(0)) : P(0), tare__int(dim), places);
 }
-COMPOSED(repeat_elements)
 
 // --- flips and rotations ---
 
@@ -181,8 +176,6 @@ static value flipud(composer *c) {
 static value fliplr(composer *c) {
     return flip_along(c, 1, 2);
 }
-COMPOSED(flipud)
-COMPOSED(fliplr)
 
 // rot90(input, k, dims): k quarter turns from the first dimension towards the second.
 static value rot90(composer *c) {
@@ -198,7 +191,6 @@ static value rot90(composer *c) {
         COMPOSE(c, "flip", P(0), tare__compose_ints(c, &dims[turns == 1 ? 1 : 0], 1));
     return COMPOSE(c, "transpose", flipped, tare__int(dims[0]), tare__int(dims[1]));
 }
-COMPOSED(rot90)
 
 // --- sections along the first, second and third dimension ---
 
@@ -215,9 +207,6 @@ static value vsplit(composer *c) {
 static value dsplit(composer *c) {
     return split_along(c, 2);
 }
-COMPOSED(hsplit)
-COMPOSED(vsplit)
-COMPOSED(dsplit)
 
 // sum_to_size(input, size): sums over what was broadcast.
 static value sum_to_size(composer *c) {
@@ -241,7 +230,6 @@ static value sum_to_size(composer *c) {
                    : P(0);
     return COMPOSE(c, "view", sums, tare__compose_ints(c, size, count));
 }
-COMPOSED(sum_to_size)
 
 // --- rows ---
 

@@ -67,7 +67,6 @@ static value kthvalue(composer *c) {
     if (k < 1 || k > s.size) (void)tare__compose_fail(c, "k is not within the dimension");
     return c->status == TARE_OK ? pair_of_rank(c, &s, k - 1, false) : tare__none();
 }
-COMPOSED(kthvalue)
 
 // --- median: the lower one of two ---
 
@@ -77,7 +76,6 @@ static value median(composer *c) {
         c->status == TARE_OK ? pair_of_rank(c, &s, (s.size - 1) / 2, true) : tare__none();
     return P(1).kind == VALUE_NONE ? tare__compose_item(c, both, 0) : both;
 }
-COMPOSED(median)
 
 // How many of each line are no NaN decides which one it is.
 static value nanmedian(composer *c) {
@@ -99,12 +97,10 @@ static value nanmedian(composer *c) {
     }
     return P(1).kind == VALUE_NONE ? pair[0] : tare__compose_pair(c, pair[0], pair[1]);
 }
-COMPOSED(nanmedian)
 
 static value msort(composer *c) {
     return tare__compose_item(c, COMPOSE(c, "sort", P(0), tare__int(0)), 0);
 }
-COMPOSED(msort)
 
 // --- quantile(input, q, dim, keepdim, interpolation): of each q in front, if there are several ---
 
@@ -161,7 +157,6 @@ static value quantile(composer *c) {
         made = COMPOSE(c, "unsqueeze", made, tare__int(-1));
     return q->ndim == 0 ? COMPOSE(c, "squeeze", made, zero) : made;
 }
-COMPOSED(quantile)
 
 // --- rows ---
 

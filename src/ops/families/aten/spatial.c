@@ -45,8 +45,6 @@ static value max_unpool2d(composer *c) {
 static value max_unpool3d(composer *c) {
     return max_unpool(c, 3);
 }
-COMPOSED(max_unpool2d)
-COMPOSED(max_unpool3d)
 
 // --- affine_grid_generator(theta, size, align_corners): places from -1 to 1, in homogeneous
 // coordinates, times theta [N][d][d + 1] ---
@@ -99,7 +97,6 @@ static value affine_grid(composer *c) {
     made[dims + 1] = dims;
     return COMPOSE(c, "view", grid, tare__compose_ints(c, made, count));
 }
-COMPOSED(affine_grid)
 
 // --- rows ---
 
