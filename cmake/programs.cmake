@@ -28,6 +28,16 @@ if(tare_cli_sources)
   target_link_libraries(tare_cli PRIVATE tare_static m)
   set_target_properties(tare_cli PROPERTIES
     OUTPUT_NAME tare RUNTIME_OUTPUT_DIRECTORY "${TARE_BIN_DIR}")
+  # The program alone: neither the library nor the Python package depends on MPI.
+  if(TARE_MPI)
+    find_package(MPI COMPONENTS C)
+    if(NOT MPI_C_FOUND)
+      message(FATAL_ERROR "TARE_MPI is ON, but MPI was not found (Debian: libopenmpi-dev openmpi-bin)")
+    endif()
+    target_compile_definitions(tare_cli PRIVATE TARE_HAVE_MPI=1)
+    target_link_libraries(tare_cli PRIVATE MPI::MPI_C)
+    tare_add_to_bill(mpi "${MPI_C_VERSION}" NOASSERTION DEPENDS_ON)
+  endif()
 endif()
 
 # The same as a function, for tests and for the Python package. clang-tidy reads a source once for each

@@ -10,6 +10,7 @@
 #include "support/json.h"
 #include "support/models.h"
 #include "support/output.h"
+#include "support/ranks.h"
 #include "support/report.h"
 #include "tare/memory.h"
 #include "tare/tare.h"
@@ -24,6 +25,7 @@ typedef struct calibrate_options {
 typedef struct job {
     const calibrate_options *options;
     int64_t shard_index, shard_count;
+    ranks ranks; // each takes a shard
     tare_model *model;
     tare_data *data;
     tare_error *err;
@@ -68,7 +70,7 @@ static tare_status open_job(job *j, const char *model) {
                                     .shard_index = j->shard_index,
                                     .shard_count = j->shard_count,
                                     .is_finite = !o->lenient};
-    TRY(output_check(o->output));
+    if (j->ranks.index == 0) TRY(output_check(o->output));
     TRY(read_model(model, &o->sizes, &j->model, j->err));
     if (tare_model_get_stage(j->model) != TARE_STAGE_PREPARED)
         return fail_here(model, "tare quantize --stop prepare makes one",
@@ -78,31 +80,64 @@ static tare_status open_job(job *j, const char *model) {
     return tare_data_open(o->data, j->model, &data, &j->data, j->err);
 }
 
-static tare_status watch(job *j, const char *model) {
+static tare_status watch(job *j, const char *model, const char *state, int64_t *sample_count) {
     const calibrate_options *o = j->options;
     const tare_calibrate_options options = {.progress = progress_callback,
                                             .progress_user = "calibrating",
                                             .thread_count = (int)o->threads,
-                                            .resume_path = o->resume ? o->output : NULL,
+                                            .resume_path = o->resume ? state : NULL,
                                             .checkpoint_samples = o->every,
                                             .is_lenient = o->lenient};
-    tare_calibration_info info = {.shard_count = j->shard_count, .done_shard_count = 1};
     TRY(open_job(j, model));
-    TRY(tare_calibrate_data(j->model, j->data, &options, &info.sample_count, j->err));
+    TRY(tare_calibrate_data(j->model, j->data, &options, sample_count, j->err));
     end_progress();
-    TRY(tare_calibration_write(j->model, j->data, info.sample_count, o->output, j->err));
+    return tare_calibration_write(j->model, j->data, *sample_count, state, j->err);
+}
+
+static tare_status watch_alone(job *j, const char *model) {
+    tare_calibration_info info = {.shard_count = j->shard_count, .done_shard_count = 1};
+    TRY(watch(j, model, j->options->output, &info.sample_count));
     print_info(j, &info);
     return TARE_OK;
 }
 
-static tare_status merge(job *j, const char *const *paths) {
+static tare_status write_merged(job *j, const char *const *paths, size_t count) {
     tare_calibration_info info = {.struct_size = sizeof info};
-    size_t count = 0;
-    TRY(output_check(j->options->output));
-    while (paths[count] != NULL) count++;
     TRY(tare_calibration_merge(NULL, paths, count, j->options->output, &info, j->err));
     print_info(j, &info);
     return TARE_OK;
+}
+
+// The first of the ranks writes what all of them saw.
+static tare_status watch_together(job *j, const char *model) {
+    char state[1024];
+    int64_t sample_count = 0;
+    if (!output_temporary_path("shard", ".state", state, sizeof state))
+        return fail_here("TMPDIR", NULL, "the folder's name is too long");
+    j->shard_index = j->ranks.index;
+    j->shard_count = j->ranks.count;
+    if (j->ranks.index > 0) silence_progress();
+    tare_status status = watch(j, model, state, &sample_count);
+    status = ranks_merge_states(&j->ranks, state, status, j->err);
+    if (status == TARE_OK && j->ranks.index == 0)
+        status = write_merged(j, &(const char *){state}, 1);
+    output_remove(state);
+    return status;
+}
+
+static tare_status watch_data(job *j, const char *model) {
+    if (j->options->shard == NULL) TRY(ranks_begin(&j->ranks));
+    if (j->ranks.count <= 1) return watch_alone(j, model);
+    if (!j->options->resume) return watch_together(j, model);
+    return fail_here("--resume", "give each process its --shard and STATE, and merge them",
+                     "works on one state; mpirun started %d processes", j->ranks.count);
+}
+
+static tare_status merge(job *j, const char *const *paths) {
+    size_t count = 0;
+    TRY(output_check(j->options->output));
+    while (paths[count] != NULL) count++;
+    return write_merged(j, paths, count);
 }
 
 /// "2/8", counted from 0.
@@ -141,13 +176,14 @@ static int run(const command *self, int argc, char **argv) {
     if (o.quiet || o.as_json) silence_progress();
     if (exit_status == EXIT_JOB_DONE) {
         j.err = tare_error_create();
-        const tare_status status = o.merge ? merge(&j, operands) : watch(&j, operands[0]);
+        const tare_status status = o.merge ? merge(&j, operands) : watch_data(&j, operands[0]);
         exit_status = finish_job(self->name, status, j.err);
     }
     tare_data_close(j.data);
     tare_model_destroy(j.model);
     tare_error_destroy(j.err);
     tare_memory_release(operands);
+    ranks_end(&j.ranks);
     return exit_status;
 }
 
@@ -228,7 +264,10 @@ const command calibrate_command = {
                "Shards of the same data with the same --batch and --limit merge to the same bytes "
                "as one pass, for observers that merge: MinMaxObserver, PerChannelMinMaxObserver "
                "and tare.MergeableHistogramObserver. For these the result does not depend on "
-               "--batch and --threads.",
+               "--batch and --threads.\n\n"
+               "mpirun -n N tare calibrate divides the data among N processes, and the first one "
+               "writes the merged STATE, for observers that merge. TMPDIR, or /tmp, holds a state "
+               "or two for each. This needs a tare that was built with -DTARE_MPI=ON.",
     .example =
         "tare quantize net.safetensors --backend x86 --qconfig examples/minmax.json "
         "--stop prepare \\\n"

@@ -44,7 +44,8 @@ typedef struct tare_calibrate_options {
 /// shards and any number of threads. Otherwise batches run as they are cut, as with tare_calibrate;
 /// then the number of threads, too, may show in the last bits of float layers.
 ///
-/// TARE_INVALID_ARGUMENT if there were none: a shard may be empty when the data is short.
+/// TARE_INVALID_ARGUMENT if there were none. A shard may have none, when the data is short; its
+/// state then merges as any other.
 TARE_API tare_status tare_calibrate_data(tare_model *prepared, tare_data *data,
                                          const tare_calibrate_options *options,
                                          int64_t *sample_count, tare_error *err);

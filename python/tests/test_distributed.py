@@ -75,6 +75,12 @@ class Cluster(Case):
             self.assertEqual(bytes_of(together), bytes_of(alone))
         self.assertIn((8, 8), seen)
 
+    def test_shards_may_be_empty_where_data_is_short(self):
+        alone, together = prepared(), prepared()
+        self.assertEqual(tare.calibrate(alone, TEST, sample_limit=20), 20)
+        self.assertEqual(tare.calibrate(together, TEST, client=self.client, sample_limit=20, batch_size=10, shards=5), 20)
+        self.assertEqual(bytes_of(together), bytes_of(alone))
+
     def test_what_cannot_be_shared_is_refused(self):
         averaging = tare.prepare_qat_fx(digits()[0].train(), backend_config="x86")
         with self.assertRaises(tare.UnsupportedError):

@@ -72,6 +72,13 @@ for i in 0 1; do
 done
 expect 0 calibrate --merge "$work/1.state" "$work/0.state" -o "$work/two.state"
 cmp "$work/one.state" "$work/two.state" || fail "the shards show"
+# Short data does not reach every shard.
+expect 0 calibrate "$work/own" --data "$train" --limit 5 -o "$work/one.state"
+for i in 0 1; do expect 0 calibrate "$work/own" --data "$train" --limit 5 --shard $i/2 -o "$work/$i.state"; done
+says '0 samples, 1 of 2 shards'
+expect 0 calibrate --merge "$work/0.state" "$work/1.state" -o "$work/two.state"
+cmp "$work/one.state" "$work/two.state" || fail "an empty shard shows"
+expect 0 calibrate "$work/own" --data "$train" --limit 300 --batch 9 --shard 0/2 -o "$work/0.state"
 expect 0 calibrate "$work/own" --data "$train" --limit 300 --batch 8 --shard 1/2 -o "$work/1.state"
 refuses 1 'batches of 8' calibrate --merge "$work/0.state" "$work/1.state" -o "$work/out"
 

@@ -14,7 +14,7 @@ fopen fdopen freopen fread getline getdelim getrandom getentropy'
 # What stays outside, and why:
 # mapping.c puts zeros in the place of lost pages, in a signal handler.
 # The command line looks at paths before the work begins, makes folders for reports, removes the files
-# that a metric command has read, reads /proc/cpuinfo, and frees the text of open_memstream, which the C library allocates.
+# that a metric command has read, reads /proc/cpuinfo and the states that it sends over MPI, and frees the text of open_memstream, which the C library allocates.
 allowed='src/core/system/mapping.c.o mmap
 cli/options/files.c.o stat
 cli/support/output.c.o stat
@@ -23,6 +23,8 @@ cli/support/output.c.o mkdir
 cli/support/output.c.o unlink
 cli/support/configs.c.o stat
 cli/bench/machine.c.o fopen
+cli/support/ranks.c.o fopen
+cli/support/ranks.c.o fread
 cli/support/page.c.o free'
 
 found=$(find "$1/src" "$2/cli" -name '*.c.o' ! -path '*/src/core/system/system.c.o' | LC_ALL=C sort)
