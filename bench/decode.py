@@ -94,7 +94,7 @@ def run_runtime(path, rows, threads, seconds):
     times, end = [], time.monotonic() + seconds
     for _ in range(2):
         session.run(None, feed)
-    while time.monotonic() < end:
+    while not times or time.monotonic() < end:
         start = time.perf_counter()
         session.run(None, feed)
         times.append((time.perf_counter() - start) * 1000)

@@ -40,6 +40,13 @@ static size_options sizes_of(const bench_job *j, const bench_subject *s) {
     return sizes;
 }
 
+// Weights in blocks of bits (MatMulNBits) convert nothing: they are multiplied as they are.
+static bool computes_between_conversions(const tare_model *model) {
+    tare_coverage c = {.struct_size = sizeof c};
+    return tare_model_get_stage(model) == TARE_STAGE_REFERENCE &&
+           tare_model_coverage(model, &c, NULL) == TARE_OK && c.conversion_count > 0;
+}
+
 static tare_status load(bench_job *j, bench_subject *s) {
     const double begin = now_ms();
     const size_options sizes = sizes_of(j, s);
@@ -47,7 +54,7 @@ static tare_status load(bench_job *j, bench_subject *s) {
         TRY(read_model(s->path, &sizes, &s->own, j->err));
         s->model = s->own;
     }
-    if (tare_model_get_stage(s->model) == TARE_STAGE_REFERENCE)
+    if (computes_between_conversions(s->model))
         (void)fprintf(
             stderr,
             "tare bench: note: %s is quantized, but computes in floats between quantize and "
