@@ -217,12 +217,80 @@ TARE_API void tare_pattern_config_set_num_tensor_args_to_observation_type(
 TARE_API void tare_pattern_config_set_input_type_to_index(tare_pattern_config *pattern,
                                                           const char *input, int64_t index);
 
+// --- what setters have set; a config that is read or built in is asked by them, too ---
+
+/// The pattern as JSON: a name, a list in the order in which the operators run, or torch's reverse
+/// nested form (*is_complex), as it was set; "null" before. The caller frees *out with
+/// tare_string_free. is_complex may be NULL.
+TARE_API tare_status tare_pattern_config_get_pattern(const tare_pattern_config *pattern, char **out,
+                                                     bool *is_complex, tare_error *err);
+/// How the output is observed.
+TARE_API tare_observation_type
+tare_pattern_config_get_observation_type(const tare_pattern_config *pattern);
+/// The number of dtype configs.
+TARE_API size_t tare_pattern_config_dtype_config_count(const tare_pattern_config *pattern);
+/// The index-th dtype config, lent until dtype configs are added or replaced; NULL past the end.
+TARE_API const tare_dtype_config *
+tare_pattern_config_dtype_config_at(const tare_pattern_config *pattern, size_t index);
+/// The root module as it was spelled, lent until it is set again; NULL: unset. So are the others.
+TARE_API const char *tare_pattern_config_get_root_module(const tare_pattern_config *pattern);
+/// As tare_pattern_config_get_root_module, for the training module.
+TARE_API const char *tare_pattern_config_get_qat_module(const tare_pattern_config *pattern);
+/// As tare_pattern_config_get_root_module, for the reference module.
+TARE_API const char *
+tare_pattern_config_get_reference_quantized_module(const tare_pattern_config *pattern);
+/// As tare_pattern_config_get_root_module, for the fused module.
+TARE_API const char *tare_pattern_config_get_fused_module(const tare_pattern_config *pattern);
+/// As tare_pattern_config_get_root_module, for the fuser's name; NULL, too, for a callback without
+/// one.
+TARE_API const char *tare_pattern_config_get_fuser_method(const tare_pattern_config *pattern);
+/// As tare_pattern_config_get_fuser_method, for the getter of root nodes.
+TARE_API const char *tare_pattern_config_get_root_node_getter(const tare_pattern_config *pattern);
+/// As tare_pattern_config_get_fuser_method, for the getter of extra inputs.
+TARE_API const char *
+tare_pattern_config_get_extra_inputs_getter(const tare_pattern_config *pattern);
+/// The index-th entry of num_tensor_args_to_observation_type. False past the end.
+TARE_API bool tare_pattern_config_tensor_arg_count_at(const tare_pattern_config *pattern,
+                                                      size_t index, int64_t *tensor_arg_count,
+                                                      tare_observation_type *type);
+/// The index-th entry of input_type_to_index; *input has static storage. False past the end.
+TARE_API bool tare_pattern_config_input_index_at(const tare_pattern_config *pattern, size_t entry,
+                                                 const char **input, int64_t *index);
+
 /// A new copy of a built-in config: "native", "fbgemm", "qnnpack", "x86", "onednn", "tensorrt",
 /// "executorch", .. TARE_NOT_FOUND, with a suggestion, for other names. The caller destroys *out.
 TARE_API tare_status tare_backend_config_builtin(const char *name, tare_backend_config **out,
                                                  tare_error *err);
 /// The name of the index-th built-in config; NULL past the end. Static storage.
 TARE_API const char *tare_backend_config_builtin_name_at(size_t index);
+
+/// Functions of the user's own under a name, so that JSON names them like built-in ones. Those that
+/// it does not have are NULL; at least one is not.
+typedef struct tare_backend_function {
+    uint32_t struct_size;
+    const char *name; // "my_backend.fuse_conv_relu"
+    tare_fuser fuser;
+    tare_root_node_getter root_node_getter;
+    tare_extra_inputs_getter extra_inputs_getter;
+    void *user; // passed to each call; lives as long as the configs that name the functions
+} tare_backend_function;
+/// Registers functions under their name for configs that are read with this context. The name is
+/// copied. TARE_INVALID_ARGUMENT if it is taken, also by a built-in function, or if there is no
+/// name or no function.
+TARE_API tare_status tare_context_add_backend_function(tare_context *context,
+                                                       const tare_backend_function *function,
+                                                       tare_error *err);
+/// As tare_backend_config_from_json, where `fuser_method`, `root_node_getter` and
+/// `extra_inputs_getter` may name functions of the context (NULL: built-in ones only).
+/// tare_backend_config_to_json writes their names again. The config keeps the functions, not the
+/// context.
+TARE_API tare_status tare_backend_config_from_json_with(const tare_context *context,
+                                                        const char *json, size_t size,
+                                                        tare_backend_config **out, tare_error *err);
+/// As tare_backend_config_from_json_with, from a file ("-": standard input). Errors name the file,
+/// too.
+TARE_API tare_status tare_backend_config_read_with(const tare_context *context, const char *path,
+                                                   tare_backend_config **out, tare_error *err);
 
 /// Parses a config in the form of torch's to_dict. Unknown keys are refused; errors name the JSON
 /// path. The caller destroys *out.

@@ -66,6 +66,9 @@ typedef struct tare_qparams_view {
     uint32_t struct_size;
     int64_t count;
     const double *scale, *zero_point; // [count]
+    // [count]: the range that it has seen; NULL where it keeps none (fixed parameters, derived
+    // ones) or has seen nothing.
+    const double *min_val, *max_val;
 } tare_qparams_view;
 
 /// Computes parameters from those of other observers, in the order of `derived_from`, and passes

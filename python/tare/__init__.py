@@ -24,6 +24,8 @@ from .backend_config import *  # noqa: F403
 from .backend_config import __all__ as _backend_names
 from .data import (Batch, Data, calibrate, calibrate_state, load_calibration, merge_calibrations, save_calibration)
 from .evaluation import evaluate
+from .extensions import *  # noqa: F403
+from .extensions import __all__ as _extension_names
 from .flow import (convert_fx, convert_pt2e, convert_to_reference_decomposed_fx, convert_to_reference_fx, fuse_fx,
                    lower, lower_pt2e, prepare_fx, prepare_pt2e, prepare_qat_fx, prepare_qat_pt2e)
 from .graph import Graph, Node
@@ -43,7 +45,7 @@ from .torch_io import from_exported, from_torch
 
 __version__ = _text(_lib.version())
 
-__all__ = [*_backend_names, *_dtype_names, *_error_names, *_observer_names, *_qconfig_names, *_quantizer_names,
+__all__ = [*_backend_names, *_dtype_names, *_error_names, *_extension_names, *_observer_names, *_qconfig_names, *_quantizer_names,
            *_subgraph_names, "Batch", "BenchResult", "Comparison", "Data", "Decision", "Explanation",
            "Graph", "Model", "Module", "Node", "Session", "Tensor", "bench", "calibrate", "calibrate_state", "compare",
            "convert_fx", "convert_pt2e", "convert_to_reference_decomposed_fx", "convert_to_reference_fx", "disable_fake_quant",

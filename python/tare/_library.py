@@ -128,6 +128,14 @@ def write_text(write: Callable[[Any], None]) -> str:
     return b"".join(parts).decode("utf-8", "replace")
 
 
+def write_chars(write: Any, user: Any, chars: str) -> None:
+    """Hands a text to a writer of the library's."""
+    encoded = chars.encode()
+    kind = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
+    if not ctypes.cast(write, kind)(user, encoded, len(encoded)):
+        raise MemoryError("the text was refused")
+
+
 def guarded(error_index: int, function: Callable[..., Any]) -> Callable[..., int]:
     """A callback that returns a status: its exceptions become the error in the argument of that index, and come
     out of the library call as they were."""

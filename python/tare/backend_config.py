@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from ._context import the_context
 from ._dtypes import as_dtype, dtype
 from ._errors import keep_exception, status_of
 from ._library import address, c, call, encode, lib, names_of, out, take_text, text, write_text
@@ -184,13 +185,13 @@ def _nodes_of(found: Any) -> Iterator[MatchNode]:
         yield found
 
 
-def _fuser_callback(config: BackendPatternConfig) -> Any:
+def fuser_callback(method: Callable[..., Any], speaks_torch: bool) -> Any:
+    """The tare_fuser of a fuser method."""
     def fuse(_user: Any, is_qat: bool, modules: Any, functions: Any, count: int, place: Any, error: Any) -> int:
         lent = [Module(modules[i], None) if modules[i] else text(functions[i]) if functions[i] else None
                 for i in range(count)]
         try:
-            method: Any = config.fuser_method
-            if config._speaks_torch:
+            if speaks_torch:
                 from . import _torch_modules
                 made = _torch_modules.call_fuser(method, bool(is_qat), lent)
             else:
@@ -200,7 +201,7 @@ def _fuser_callback(config: BackendPatternConfig) -> Any:
             if not made._owned:
                 raise ValueError("expected a new module, found one of those that were to be fused")
             place[0] = made._pointer
-            made._owned = False  # the library has it now
+            made._owned = made._writable = False  # the library has it now
             return 0
         except BaseException as exception:  # pylint: disable=broad-except
             return int(lib.error_set(error, status_of(exception), None, keep_exception(exception).encode(), None))
@@ -211,7 +212,8 @@ def _fuser_callback(config: BackendPatternConfig) -> Any:
     return c.tare_fuser(fuse)
 
 
-def _root_callback(getter: Callable[[Any], Any]) -> Any:
+def root_callback(getter: Callable[[Any], Any]) -> Any:
+    """The tare_root_node_getter of a function."""
     def find(_user: Any, match: Any) -> int:
         whole = _match_of(match)
         try:
@@ -226,7 +228,8 @@ def _root_callback(getter: Callable[[Any], Any]) -> Any:
     return c.tare_root_node_getter(find)
 
 
-def _extra_callback(getter: Callable[[Any], Any]) -> Any:
+def extra_callback(getter: Callable[[Any], Any]) -> Any:
+    """The tare_extra_inputs_getter of a function."""
     def find(_user: Any, match: Any, places: Any, capacity: int) -> int:
         whole = _match_of(match)
         try:
@@ -541,14 +544,14 @@ class BackendConfig:
         """From the text of a JSON file; errors name the path in it."""
         made, place = out("tare_backend_config")
         encoded = data.encode()
-        call("backend_config_from_json", encoded, len(encoded), place)
+        call("backend_config_from_json_with", the_context(), encoded, len(encoded), place)
         return cls._take(made)
 
     @classmethod
     def read(cls, path: Any) -> BackendConfig:
         """From a JSON file."""
         made, place = out("tare_backend_config")
-        call("backend_config_read", encode(path, "a path"), place)
+        call("backend_config_read_with", the_context(), encode(path, "a path"), place)
         return cls._take(made)
 
     @classmethod
@@ -595,19 +598,19 @@ class BackendConfig:
         """The config in C, for a pass."""
         made, place = out("tare_backend_config")
         encoded = json.dumps(self._json()).encode()
-        call("backend_config_from_json", encoded, len(encoded), place)
+        call("backend_config_from_json_with", the_context(), encoded, len(encoded), place)
         kept, failed = [], len(_getter_failures)
         try:
             for index, config in enumerate(self.configs):
                 pattern = lib.backend_config_mutable_at(made, index)
                 if callable(config.fuser_method):
-                    kept.append(_fuser_callback(config))
+                    kept.append(fuser_callback(config.fuser_method, config._speaks_torch))
                     lib.pattern_config_set_fuser_callback(pattern, kept[-1], None)
                 if callable(config._root_node_getter):
-                    kept.append(_root_callback(config._root_node_getter))
+                    kept.append(root_callback(config._root_node_getter))
                     lib.pattern_config_set_root_node_getter(pattern, kept[-1], None)
                 if callable(config._extra_inputs_getter):
-                    kept.append(_extra_callback(config._extra_inputs_getter))
+                    kept.append(extra_callback(config._extra_inputs_getter))
                     lib.pattern_config_set_extra_inputs_getter(pattern, kept[-1], None)
             _alive.setdefault(self, []).extend(kept)  # models keep clones of the config, and this object
             try:

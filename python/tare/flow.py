@@ -30,14 +30,12 @@ def _backend(given: Any) -> Iterator[Any]:
     if not isinstance(given, str) and not hasattr(given, "__fspath__"):
         raise TypeError(f"expected a BackendConfig, a name or a path, found {type(given).__name__}")
     made, reference = out("tare_backend_config")
-    if _is_path(given):
-        call("backend_config_read", encode(given), reference)
-    elif given in BackendConfig.builtin_names():
-        call("backend_config_builtin", encode(given), reference)
-    else:
-        with BackendConfig.named(given)._built() as handle:
+    if _is_path(given) or given not in BackendConfig.builtin_names():
+        config = BackendConfig.read(given) if _is_path(given) else BackendConfig.named(str(given))
+        with config._built() as handle:
             yield handle
         return
+    call("backend_config_builtin", encode(given), reference)
     try:
         yield made
     finally:

@@ -25,12 +25,13 @@ _STAGES = ("float", "fused", "prepared", "reference", "lowered")
 class Module:
     """A module of a model: constructor values, tensors, children. What is lent belongs to the model."""
 
-    __slots__ = ("_pointer", "_keeper", "_owned")
+    __slots__ = ("_pointer", "_keeper", "_owned", "_writable")
 
-    def __init__(self, pointer: Any, keeper: Any, owned: bool = False) -> None:
+    def __init__(self, pointer: Any, keeper: Any, owned: bool = False, writable: bool = False) -> None:
         self._pointer = pointer
         self._keeper = keeper
         self._owned = owned
+        self._writable = owned or writable
 
     def __del__(self, _lib: Any = lib) -> None:  # bound: at the interpreter's end, globals are gone
         if self._owned and self._pointer:
@@ -75,8 +76,8 @@ class Module:
     def set_tensor(self, name: str, tensor: Any) -> None:
         """Sets a parameter of a module that this program has made; None registers None."""
         self._check_own()
-        call("module_set_tensor", self._handle, encode(name),
-             None if tensor is None else Tensor(as_tensor(tensor).numpy().copy())._handle)
+        copied = None if tensor is None else Tensor(as_tensor(tensor).numpy().copy())  # alive during the call
+        call("module_set_tensor", self._handle, encode(name), None if copied is None else copied._handle)
 
     def set_value(self, name: str, value: int | float) -> None:
         """Sets a constructor value of a module that this program has made."""
@@ -92,7 +93,7 @@ class Module:
         call("module_copy_config", self._handle, other._handle)
 
     def _check_own(self) -> None:
-        if not self._owned:
+        if not self._writable:
             raise TypeError("modules of a model are read-only; Module.create makes a new one")
 
     @property

@@ -92,12 +92,22 @@ class DerivedQuantizationSpec(QuantizationSpecBase):
 
 
 class SourceQParams:
-    """What a derive function sees of an observer: its parameters, float64 arrays of one or of the channels."""
+    """What a derive function sees of an observer: its parameters and the range that it has seen.
 
-    __slots__ = ("scale", "zero_point")
+    All are float64 arrays of one number, or of one for each channel. ``min_val`` and ``max_val`` are None for observers
+    that keep no range, or have seen nothing.
+    """
 
-    def __init__(self, scale: np.ndarray[Any, Any], zero_point: np.ndarray[Any, Any]) -> None:
-        self.scale, self.zero_point = scale, zero_point
+    __slots__ = ("max_val", "min_val", "scale", "zero_point")
+
+    def __init__(self, scale: np.ndarray[Any, Any], zero_point: np.ndarray[Any, Any],
+                 min_val: np.ndarray[Any, Any] | None = None, max_val: np.ndarray[Any, Any] | None = None) -> None:
+        self.scale, self.zero_point, self.min_val, self.max_val = scale, zero_point, min_val, max_val
+
+    @property
+    def activation_post_process(self) -> SourceQParams:
+        """Itself: torch's fake quantizers keep their range in an observer of this name."""
+        return self
 
     def calculate_qparams(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Scale and zero point, as torch's observers give them."""
@@ -117,8 +127,9 @@ def _rule(function: Callable[[list[Any]], tuple[Any, Any]]) -> Any:
         def derive(_user: Any, sources: Any, count: int, sink: Any, sink_user: Any, error: Any) -> None:
             seen = []
             for source in sources[:count]:
-                seen.append(SourceQParams(np.array(source.scale[:source.count]),
-                                          np.array(source.zero_point[:source.count])))
+                seen.append(SourceQParams(
+                    np.array(source.scale[:source.count]), np.array(source.zero_point[:source.count]),
+                    *[np.array(part[:source.count]) if part else None for part in (source.min_val, source.max_val)]))
             scale, zero_point = (np.ascontiguousarray(np.asarray(part, np.float64).reshape(-1))
                                  for part in function(seen))
             if len(scale) != len(zero_point) or not len(scale):

@@ -112,6 +112,35 @@ class Quantizers(Case):
         with self.assertRaises(ReferenceError):
             str(quantizer.model)  # it was lent for the call
 
+    def test_derive_functions_see_ranges(self):
+        seen = []
+
+        def derive_from_ranges(sources):
+            if seen:
+                raise KeyError("derive")
+            seen.extend(sources)
+            x, weight = sources
+            return (x.max_val - x.min_val) / 255 * weight.calculate_qparams()[0], [0] * len(weight.scale)
+
+        class Ranges(Convolutions):
+            def annotate(self, model):
+                for node in model.graph.find_nodes(op="call_function", target="torch.ops.aten.conv2d.default"):
+                    x, weight, bias = node.args[:3]
+                    spec = tare.DerivedQuantizationSpec(
+                        derived_from=[(x, node), (weight, node)], derive_qparams_fn=derive_from_ranges, dtype=tare.int32,
+                        quant_min=-2 ** 31, quant_max=2 ** 31 - 1, qscheme=tare.per_tensor_symmetric)
+                    node.meta["quantization_annotation"] = tare.QuantizationAnnotation({x: ACT, weight: WEIGHT, bias: spec}, ACT, _annotated=True)
+                return model
+        model = tare.load(ANNOTATED)
+        prepared = tare.prepare_pt2e(model, Ranges())
+        prepared.calibrate(SAMPLES)
+        self.assertEqual(tare.convert_pt2e(prepared).stage, "reference")
+        self.assertAlmostEqual(float(seen[0].min_val[0]), float(SAMPLES.min()), places=6)
+        self.assertAlmostEqual(float(seen[0].max_val[0]), float(SAMPLES.max()), places=6)
+        self.assertLess(seen[1].activation_post_process.min_val[0], 0)
+        with self.assertRaisesRegex(KeyError, "derive"):
+            tare.convert_pt2e(prepared)
+
     def test_exceptions_come_out_of_prepare(self):
         class Fails(Convolutions):
             def validate(self, model):

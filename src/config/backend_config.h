@@ -3,6 +3,7 @@
 #ifndef CONFIG_BACKEND_CONFIG_H
 #define CONFIG_BACKEND_CONFIG_H
 
+#include "config/backend_functions.h"
 #include "core/memory/arena.h"
 #include "ir/pattern.h"
 #include "tare/backend_config.h"
@@ -43,10 +44,10 @@ struct tare_pattern_config {
     const char *root_module, *qat_module, *reference_quantized_module,
         *fused_module;                              // public names; NULL: unset
     const char *spelled_modules[MODULE_SLOT_COUNT]; // the same as the user wrote them
-    const char *fuser_method; // a built-in fuser's name; NULL if none or a callback
+    const char *fuser_method; // a built-in fuser's name, or that of `fuser`; NULL if it has none
     tare_fuser fuser;         // the user's; NULL if none
     void *fuser_user;
-    const char *root_node_getter_name, *extra_inputs_getter_name; // built-in ones; NULL
+    const char *root_node_getter_name, *extra_inputs_getter_name; // NULL: callbacks without one
     tare_root_node_getter root_node_getter;
     void *root_node_getter_user;
     tare_extra_inputs_getter extra_inputs_getter;
@@ -92,6 +93,15 @@ tare_status tare__pattern_config_assign_root_getter(tare_pattern_config *p, cons
                                                     tare_error *err);
 tare_status tare__pattern_config_assign_extra_getter(tare_pattern_config *p, const char *name,
                                                      tare_error *err);
+/// A function of the user's own under its name (copied).
+tare_status tare__pattern_config_take_fuser(tare_pattern_config *p,
+                                            const tare_backend_function *own, tare_error *err);
+tare_status tare__pattern_config_take_root_getter(tare_pattern_config *p,
+                                                  const tare_backend_function *own,
+                                                  tare_error *err);
+tare_status tare__pattern_config_take_extra_getter(tare_pattern_config *p,
+                                                   const tare_backend_function *own,
+                                                   tare_error *err);
 tare_status tare__pattern_config_assign_count(tare_pattern_config *p, int64_t tensor_arg_count,
                                               tare_observation_type type, tare_error *err);
 tare_status tare__pattern_config_assign_index(tare_pattern_config *p, const char *input,

@@ -92,7 +92,7 @@ static void emit_pattern_config(json_emitter *e, const tare_pattern_config *p) {
 
 static tare_status check_has_json(const tare_pattern_config *p, tare_error *err) {
     const char *callback = NULL;
-    if (p->fuser) callback = "fuser";
+    if (p->fuser && !p->fuser_method) callback = "fuser";
     if (p->root_node_getter && !p->root_node_getter_name) callback = "root node getter";
     if (p->extra_inputs_getter && !p->extra_inputs_getter_name) callback = "extra inputs getter";
     if (!callback) return TARE_OK;

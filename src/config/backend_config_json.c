@@ -14,6 +14,7 @@
 // config}. Both are the file's own; what is written has none.
 typedef struct definitions {
     json_at dtypes, dtype_configs;
+    const backend_functions *functions; // the user's; NULL: none
 } definitions;
 
 // What a setter refused becomes a fault of the file at this place.
@@ -241,17 +242,40 @@ static tare_status read_modules(const json_at *object, tare_pattern_config *p, t
     return TARE_OK;
 }
 
-static tare_status read_functions(const json_at *object, tare_pattern_config *p, tare_error *err) {
+// The user's functions of the name at `key`, if he has registered some; *name: NULL if there is
+// none.
+static tare_status read_function(const json_at *object, const char *key, const definitions *defs,
+                                 json_at *at, const char **name, const tare_backend_function **own,
+                                 tare_error *err) {
+    *at = tare__json_get(object, key);
+    TARE_TRY(optional_string(at, name, err));
+    *own = *name != NULL ? tare__backend_functions_find(defs->functions, *name) : NULL;
+    return TARE_OK;
+}
+
+static tare_status read_functions(const json_at *object, const definitions *defs,
+                                  tare_pattern_config *p, tare_error *err) {
+    json_at at;
     const char *name = NULL;
-    json_at at = tare__json_get(object, "fuser_method");
-    TARE_TRY(optional_string(&at, &name, err));
-    TARE_TRY(placed(&at, tare__pattern_config_assign_fuser(p, name, err), err));
-    at = tare__json_get(object, "root_node_getter");
-    TARE_TRY(optional_string(&at, &name, err));
-    TARE_TRY(placed(&at, tare__pattern_config_assign_root_getter(p, name, err), err));
-    at = tare__json_get(object, "extra_inputs_getter");
-    TARE_TRY(optional_string(&at, &name, err));
-    return placed(&at, tare__pattern_config_assign_extra_getter(p, name, err), err);
+    const tare_backend_function *own = NULL;
+    TARE_TRY(read_function(object, "fuser_method", defs, &at, &name, &own, err));
+    TARE_TRY(placed(&at,
+                    own != NULL && own->fuser != NULL
+                        ? tare__pattern_config_take_fuser(p, own, err)
+                        : tare__pattern_config_assign_fuser(p, name, err),
+                    err));
+    TARE_TRY(read_function(object, "root_node_getter", defs, &at, &name, &own, err));
+    TARE_TRY(placed(&at,
+                    own != NULL && own->root_node_getter != NULL
+                        ? tare__pattern_config_take_root_getter(p, own, err)
+                        : tare__pattern_config_assign_root_getter(p, name, err),
+                    err));
+    TARE_TRY(read_function(object, "extra_inputs_getter", defs, &at, &name, &own, err));
+    return placed(&at,
+                  own != NULL && own->extra_inputs_getter != NULL
+                      ? tare__pattern_config_take_extra_getter(p, own, err)
+                      : tare__pattern_config_assign_extra_getter(p, name, err),
+                  err);
 }
 
 // "0", "1", ..: JSON has no integer keys.
@@ -331,7 +355,7 @@ static tare_status read_pattern_config(const json_at *at, const definitions *def
     if (is_given(&observation)) TARE_TRY(read_observation(&observation, &p->observation_type, err));
     TARE_TRY(read_dtype_configs(at, defs, p, err));
     TARE_TRY(read_modules(at, p, err));
-    TARE_TRY(read_functions(at, p, err));
+    TARE_TRY(read_functions(at, defs, p, err));
     TARE_TRY(read_counts(at, p, err));
     return read_indexes(at, p, err);
 }
@@ -411,13 +435,15 @@ static tare_status begin_config(const json_at *root, tare_backend_config **out, 
     return TARE_OK;
 }
 
-static tare_status read_document(const json_at *root, tare_backend_config **out, tare_error *err) {
+static tare_status read_document(const json_at *root, const backend_functions *functions,
+                                 tare_backend_config **out, tare_error *err) {
     static const char *const keys[] = {"name",          "extends", "dtypes",
                                        "dtype_configs", "configs", NULL};
     tare_backend_config *b = NULL;
     TARE_TRY(tare__json_only_keys(root, keys, err));
     const definitions defs = {.dtypes = tare__json_get(root, "dtypes"),
-                              .dtype_configs = tare__json_get(root, "dtype_configs")};
+                              .dtype_configs = tare__json_get(root, "dtype_configs"),
+                              .functions = functions};
     TARE_TRY(check_dtypes(&defs, err));
     TARE_TRY(check_dtype_configs(&defs, err));
     TARE_TRY(begin_config(root, &b, err));
@@ -431,22 +457,33 @@ static tare_status read_document(const json_at *root, tare_backend_config **out,
 }
 
 // Takes the document over.
-static tare_status read_and_release(json_t *document, tare_backend_config **out, tare_error *err) {
+static tare_status read_and_release(json_t *document, const backend_functions *functions,
+                                    tare_backend_config **out, tare_error *err) {
     const json_at root = tare__json_root(document);
-    const tare_status status = read_document(&root, out, err);
+    const tare_status status = read_document(&root, functions, out, err);
     json_decref(document);
     return status;
 }
 
-tare_status tare_backend_config_from_json(const char *json, size_t size, tare_backend_config **out,
-                                          tare_error *err) {
+tare_status tare__backend_config_parse(const backend_functions *functions, const char *json,
+                                       size_t size, tare_backend_config **out, tare_error *err) {
     json_t *document = NULL;
     TARE_TRY(tare__json_parse(json, size, &document, err));
-    return read_and_release(document, out, err);
+    return read_and_release(document, functions, out, err);
+}
+
+tare_status tare__backend_config_load(const backend_functions *functions, const char *path,
+                                      tare_backend_config **out, tare_error *err) {
+    json_t *document = NULL;
+    TARE_TRY(tare__json_parse_file(path, &document, err));
+    return tare__at(err, read_and_release(document, functions, out, err), "%s", path);
+}
+
+tare_status tare_backend_config_from_json(const char *json, size_t size, tare_backend_config **out,
+                                          tare_error *err) {
+    return tare__backend_config_parse(NULL, json, size, out, err);
 }
 
 tare_status tare_backend_config_read(const char *path, tare_backend_config **out, tare_error *err) {
-    json_t *document = NULL;
-    TARE_TRY(tare__json_parse_file(path, &document, err));
-    return tare__at(err, read_and_release(document, out, err), "%s", path);
+    return tare__backend_config_load(NULL, path, out, err);
 }

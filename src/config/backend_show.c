@@ -81,7 +81,7 @@ static void config_to_text(const tare_pattern_config *p, text *t) {
     name_to_text(t, "reference", p->spelled_modules[MODULE_REFERENCE_QUANTIZED]);
     name_to_text(t, "qat", p->spelled_modules[MODULE_QAT]);
     name_to_text(t, "fused", p->spelled_modules[MODULE_FUSED]);
-    name_to_text(t, "fuser", p->fuser ? "(a callback)" : p->fuser_method);
+    name_to_text(t, "fuser", p->fuser && !p->fuser_method ? "(a callback)" : p->fuser_method);
     for (size_t i = 0; i < p->input_index_count; i++) {
         label(t, "arguments", i == 0);
         tare__text_printf(t, "%s is number %lld\n", p->input_indexes[i].input,

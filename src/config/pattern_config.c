@@ -232,6 +232,32 @@ tare_status tare__pattern_config_assign_extra_getter(tare_pattern_config *p, con
     return TARE_OK;
 }
 
+tare_status tare__pattern_config_take_fuser(tare_pattern_config *p,
+                                            const tare_backend_function *own, tare_error *err) {
+    TARE_TRY(keep_name(p, own->name, &p->fuser_method, err));
+    p->fuser = own->fuser;
+    p->fuser_user = own->user;
+    return TARE_OK;
+}
+
+tare_status tare__pattern_config_take_root_getter(tare_pattern_config *p,
+                                                  const tare_backend_function *own,
+                                                  tare_error *err) {
+    TARE_TRY(keep_name(p, own->name, &p->root_node_getter_name, err));
+    p->root_node_getter = own->root_node_getter;
+    p->root_node_getter_user = own->user;
+    return TARE_OK;
+}
+
+tare_status tare__pattern_config_take_extra_getter(tare_pattern_config *p,
+                                                   const tare_backend_function *own,
+                                                   tare_error *err) {
+    TARE_TRY(keep_name(p, own->name, &p->extra_inputs_getter_name, err));
+    p->extra_inputs_getter = own->extra_inputs_getter;
+    p->extra_inputs_getter_user = own->user;
+    return TARE_OK;
+}
+
 tare_status tare__pattern_config_assign_count(tare_pattern_config *p, int64_t tensor_arg_count,
                                               tare_observation_type type, tare_error *err) {
     TARE_TRY(check_observation(type, err));
@@ -297,9 +323,12 @@ static tare_status clone_names(const tare_pattern_config *p, tare_pattern_config
     for (int slot = 0; slot < MODULE_SLOT_COUNT; slot++)
         TARE_TRY(tare__pattern_config_assign_module(out, (module_slot)slot,
                                                     p->spelled_modules[slot], err));
-    TARE_TRY(tare__pattern_config_assign_fuser(out, p->fuser_method, err));
-    TARE_TRY(tare__pattern_config_assign_root_getter(out, p->root_node_getter_name, err));
-    return tare__pattern_config_assign_extra_getter(out, p->extra_inputs_getter_name, err);
+    if (p->fuser_method) TARE_TRY(keep_name(out, p->fuser_method, &out->fuser_method, err));
+    if (p->root_node_getter_name)
+        TARE_TRY(keep_name(out, p->root_node_getter_name, &out->root_node_getter_name, err));
+    if (p->extra_inputs_getter_name)
+        TARE_TRY(keep_name(out, p->extra_inputs_getter_name, &out->extra_inputs_getter_name, err));
+    return TARE_OK;
 }
 
 static tare_status clone_lists(const tare_pattern_config *p, tare_pattern_config *out,

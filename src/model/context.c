@@ -34,6 +34,7 @@ void tare_context_destroy(tare_context *context) {
         tare__user_class_destroy(context->classes.user[i]);
     for (size_t i = 0; i < context->rule_count; i++) tare__free((char *)context->rules[i].name);
     tare__free(context->rules);
+    tare__backend_functions_release(&context->functions);
     tare__free(context->classes.user);
     tare__free(context->observers.user);
     tare__free(context);
@@ -100,6 +101,24 @@ tare_status tare_context_add_derive_rule(tare_context *context, const tare_deriv
     }
     context->rules[context->rule_count++] = made;
     return TARE_OK;
+}
+
+tare_status tare_context_add_backend_function(tare_context *context,
+                                              const tare_backend_function *function,
+                                              tare_error *err) {
+    return tare__backend_functions_add(&context->functions, function, err);
+}
+
+tare_status tare_backend_config_from_json_with(const tare_context *context, const char *json,
+                                               size_t size, tare_backend_config **out,
+                                               tare_error *err) {
+    return tare__backend_config_parse(context != NULL ? &context->functions : NULL, json, size, out,
+                                      err);
+}
+
+tare_status tare_backend_config_read_with(const tare_context *context, const char *path,
+                                          tare_backend_config **out, tare_error *err) {
+    return tare__backend_config_load(context != NULL ? &context->functions : NULL, path, out, err);
 }
 
 // A tare_module is a module under another name, so that the public header needs no tree.

@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "config/backend_functions.h"
 #include "config/custom_config.h"
 #include "config/qconfig.h"
 #include "core/text/text.h"
@@ -26,6 +27,7 @@ struct tare_context {
     observer_classes observers;
     tare_derive_rule *rules; // names owned
     size_t rule_count, rule_capacity;
+    backend_functions functions;
 };
 /// The context itself, or the built-in one for NULL.
 const tare_context *tare__context_or_builtin(const tare_context *context);

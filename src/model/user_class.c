@@ -74,8 +74,14 @@ static tare_status user_forward(op_call *call) {
     size_t count = 0;
     TARE_TRY(collect(call, inputs, &count));
     const tare_module_class *user = user_of(call->module);
-    return user->forward(user->user, (const tare_module *)call->module, inputs, count,
-                         tare__call_out(call), call->err);
+    tare_tensor *out = NULL;
+    // A session's results lie together in one block, which only the session may write to: the
+    // user's function gets a tensor of its own over the same memory.
+    TARE_TRY(tare__tensor_writable(tare__call_out(call), &out, call->err));
+    const tare_status status =
+        user->forward(user->user, (const tare_module *)call->module, inputs, count, out, call->err);
+    tare_tensor_release(out);
+    return status;
 }
 
 static tare_status user_describe(const module *m, text *out, tare_error *err) {

@@ -379,6 +379,16 @@ tare_status tare__tensor_view(storage *store, size_t offset, tare_dtype dtype, i
     return status;
 }
 
+tare_status tare__tensor_writable(const tare_tensor *t, tare_tensor **out, tare_error *err) {
+    storage *store = tare__storage_adopt(t->data, tare__tensor_bytes(t), NULL, NULL);
+    if (store == NULL) return tare__out_of_memory(err);
+    store->read_only = false;
+    const tare_status status =
+        tare__tensor_view(store, 0, t->dtype, t->ndim, t->shape, t->q, out, err);
+    tare__storage_release(store);
+    return status;
+}
+
 tare_status tare__tensor_rows(const tare_tensor *t, int64_t first, int64_t count, tare_tensor **out,
                               tare_error *err) {
     int64_t shape[TARE_MAX_DIMS];

@@ -7,6 +7,7 @@
 #include "core/memory/alloc.h"
 #include "observe/classes/builtin.h"
 #include "observe/classes/derived.h"
+#include "observe/fake_quantize.h"
 #include "observe/observer_spec.h"
 
 // What a class of one's own was not told it must do by itself.
@@ -193,19 +194,64 @@ static tare_status ask_sources(const module *root, const derived_state *s, size_
     return TARE_OK;
 }
 
-static tare_status apply_rule(const derived_state *s, const qparams *const *sources,
-                              qparams_wish *wish, tare_error *err) {
-    tare_qparams_view *views = tare__alloc_zeroed(s->source_count + 1, sizeof *views);
-    if (views == NULL) return tare__out_of_memory(err);
-    for (size_t i = 0; i < s->source_count; i++)
+// Copies a tensor of count numbers; NULL where the observer keeps another, or has seen nothing.
+static tare_status copy_numbers(arena *a, const tare_tensor *from, int64_t count,
+                                const double **out, tare_error *err) {
+    if (from == NULL || from->count != count) return TARE_OK;
+    double *made = tare__arena_array(a, (size_t)count + 1, sizeof *made);
+    if (made == NULL) return tare__out_of_memory(err);
+    for (int64_t i = 0; i < count; i++) made[i] = tare__tensor_get(from, i);
+    *out = made;
+    return TARE_OK;
+}
+
+// What the source has seen; a fake quantizer's observer for the fake quantizer.
+static tare_status view_range(arena *a, const module *source, tare_qparams_view *view,
+                              tare_error *err) {
+    const tare_observer_class *class = tare__observer_class_of(source);
+    map state = {0};
+    if (class == &tare__derived_observer) return TARE_OK;
+    if (tare__observer_class_is_fake_quantize(class)) source = tare__fake_quantize_observer(source);
+    tare_status status = tare__observer_state_io.save(source, &state, err);
+    if (status == TARE_OK)
+        status =
+            copy_numbers(a, tare__map_get(&state, "min_val"), view->count, &view->min_val, err);
+    if (status == TARE_OK)
+        status =
+            copy_numbers(a, tare__map_get(&state, "max_val"), view->count, &view->max_val, err);
+    tare__tensor_map_release(&state);
+    const bool is_empty = view->min_val == NULL || view->max_val == NULL ||
+                          (view->count > 0 && view->min_val[0] > view->max_val[0]);
+    if (is_empty) view->min_val = view->max_val = NULL;
+    return status;
+}
+
+static tare_status view_sources(arena *a, const module *root, const derived_state *s,
+                                const qparams *const *sources, tare_qparams_view *views,
+                                tare_error *err) {
+    for (size_t i = 0; i < s->source_count; i++) {
         views[i] = (tare_qparams_view){.struct_size = sizeof *views,
                                        .count = sources[i]->count,
                                        .scale = sources[i]->scale,
                                        .zero_point = sources[i]->zero_point};
-    const tare_status status =
-        s->rule.derive(s->rule.user, views, s->source_count, tare__take_qparams, wish, err);
-    tare__free(views);
-    if (status != TARE_OK) return tare__at(err, status, "rule %s", s->rule.name);
+        TARE_TRY(view_range(a, tare__module_child(root, s->sources[i]), &views[i], err));
+    }
+    return TARE_OK;
+}
+
+static tare_status apply_rule(const module *root, const derived_state *s,
+                              const qparams *const *sources, qparams_wish *wish, tare_error *err) {
+    arena scratch = {0};
+    tare_qparams_view *views = tare__arena_array(&scratch, s->source_count + 1, sizeof *views);
+    tare_status status = views == NULL ? tare__out_of_memory(err)
+                                       : view_sources(&scratch, root, s, sources, views, err);
+    if (status == TARE_OK)
+        status = tare__at(
+            err,
+            s->rule.derive(s->rule.user, views, s->source_count, tare__take_qparams, wish, err),
+            "rule %s", s->rule.name);
+    tare__arena_release(&scratch);
+    TARE_TRY(status);
     return wish->made != NULL
                ? TARE_OK
                : tare__fail(err, TARE_INVALID_ARGUMENT, "rule %s gave no parameters", s->rule.name);
@@ -222,7 +268,7 @@ static tare_status derive(const module *root, const module *observer, size_t dep
     const qparams **sources = tare__alloc_zeroed(s->source_count + 1, sizeof *sources);
     if (sources == NULL) return tare__out_of_memory(err);
     tare_status status = ask_sources(root, s, depth + 1, sources, is_calibrated, err);
-    if (status == TARE_OK) status = apply_rule(s, sources, &wish, err);
+    if (status == TARE_OK) status = apply_rule(root, s, sources, &wish, err);
     for (size_t i = 0; i < s->source_count; i++) tare__qparams_release(sources[i]);
     tare__free(sources);
     if (status == TARE_OK)

@@ -634,6 +634,115 @@ static void a_clone_is_equal_and_independent(void **state) {
     tare_backend_config_destroy(copy);
 }
 
+static void files_name_functions_of_a_context(void **state) {
+    (void)state;
+    int calls = 0;
+    tare_context *context = NULL;
+    const tare_backend_function own = {.struct_size = sizeof own,
+                                       .name = "mine.fuse",
+                                       .fuser = refuse_to_fuse,
+                                       .root_node_getter = last_as_root,
+                                       .user = &calls};
+    CHECK_OK(tare_context_create(&context, err));
+    CHECK_OK(tare_context_add_backend_function(context, &own, err));
+    static const char json[] =
+        CONFIG("\"fuser_method\": \"mine.fuse\", \"root_node_getter\": \"mine.fuse\"");
+    tare_backend_config *b = NULL, *copy = NULL;
+    CHECK_OK(tare_backend_config_from_json_with(context, json, strlen(json), &b, err));
+    tare_context_destroy(context); // the config keeps the functions
+    CHECK_OK(tare_backend_config_clone(b, &copy, err));
+    char *of_copy = to_json(copy);
+    assert_non_null(strstr(of_copy, "\"fuser_method\": \"mine.fuse\""));
+    assert_non_null(strstr(of_copy, "\"root_node_getter\": \"mine.fuse\""));
+    const tare_pattern_config *cloned = tare_backend_config_at(copy, 0);
+    assert_ptr_equal(cloned->fuser, refuse_to_fuse);
+    assert_ptr_equal(cloned->fuser_user, &calls);
+    assert_ptr_equal(cloned->root_node_getter, last_as_root);
+    assert_string_equal(tare_pattern_config_get_fuser_method(cloned), "mine.fuse");
+    assert_string_equal(tare_pattern_config_get_root_node_getter(cloned), "mine.fuse");
+    tare_backend_config_destroy(copy);
+    tare_backend_config_destroy(b);
+    assert_int_equal(tare_backend_config_from_json(of_copy, strlen(of_copy), &b, err),
+                     TARE_MALFORMED_FILE);
+    tare__free(of_copy);
+}
+
+static void a_context_refuses_functions_that_cannot_be_named(void **state) {
+    (void)state;
+    tare_context *context = NULL;
+    tare_backend_function own = {.struct_size = sizeof own, .name = "mine.fuse"};
+    CHECK_OK(tare_context_create(&context, err));
+    assert_int_equal(tare_context_add_backend_function(context, &own, err), TARE_INVALID_ARGUMENT);
+    own.root_node_getter = last_as_root;
+    CHECK_OK(tare_context_add_backend_function(context, &own, err));
+    assert_int_equal(tare_context_add_backend_function(context, &own, err), TARE_INVALID_ARGUMENT);
+    own.name = "torch.ao.quantization.fuser_method_mappings.fuse_conv_bn";
+    assert_int_equal(tare_context_add_backend_function(context, &own, err), TARE_INVALID_ARGUMENT);
+    own.name = NULL;
+    assert_int_equal(tare_context_add_backend_function(context, &own, err), TARE_INVALID_ARGUMENT);
+    // It has a getter of this name, but no fuser.
+    static const char json[] = CONFIG("\"fuser_method\": \"mine.fuse\"");
+    tare_backend_config *b = NULL;
+    assert_int_equal(tare_backend_config_from_json_with(context, json, strlen(json), &b, err),
+                     TARE_MALFORMED_FILE);
+    assert_int_equal(tare_backend_config_read_with(context, "no such file", &b, err), TARE_IO);
+    tare_context_destroy(context);
+}
+
+static void getters_say_what_setters_set(void **state) {
+    (void)state;
+    tare_backend_config *b = builtin("onednn");
+    char *json = NULL;
+    bool is_complex = false;
+    size_t named = 0, counted = 0, indexed = 0, dtypes = 0, nested = 0;
+    for (size_t i = 0; i < tare_backend_config_count(b); i++) {
+        const tare_pattern_config *p = tare_backend_config_at(b, i);
+        CHECK_OK(tare_pattern_config_get_pattern(p, &json, &is_complex, err));
+        nested += is_complex;
+        assert_true(json[0] == '"' || json[0] == '[');
+        tare__free(json);
+        named += tare_pattern_config_get_extra_inputs_getter(p) != NULL;
+        int64_t number = -1;
+        tare_observation_type type = 0;
+        const char *input = NULL;
+        counted += tare_pattern_config_tensor_arg_count_at(p, 0, &number, &type);
+        indexed += tare_pattern_config_input_index_at(p, 0, &input, &number);
+        dtypes += tare_pattern_config_dtype_config_count(p);
+        assert_null(
+            tare_pattern_config_dtype_config_at(p, tare_pattern_config_dtype_config_count(p)));
+    }
+    assert_true(named > 0 && counted > 0 && indexed > 0 && dtypes > 0 && nested > 0);
+    tare_pattern_config *p = tare_backend_config_add(b, "a.Mine", NULL, NULL);
+    const tare_dtype_config d = tare_dtype_config_init();
+    tare_pattern_config_set_observation_type(p, TARE_INPUT_OUTPUT_NOT_OBSERVED);
+    tare_pattern_config_add_dtype_config(p, &d);
+    tare_pattern_config_set_root_module(p, "a.Root");
+    tare_pattern_config_set_qat_module(p, "a.Qat");
+    tare_pattern_config_set_reference_quantized_module(p, "a.Reference");
+    tare_pattern_config_set_fused_module(p, "a.Fused");
+    tare_pattern_config_set_input_type_to_index(p, "bias", 2);
+    const tare_pattern_config *set = tare_backend_config_at(b, tare_backend_config_count(b) - 1);
+    assert_ptr_equal(tare_backend_config_mutable_at(b, tare_backend_config_count(b) - 1), set);
+    assert_int_equal(tare_pattern_config_get_observation_type(set), TARE_INPUT_OUTPUT_NOT_OBSERVED);
+    assert_int_equal(tare_pattern_config_dtype_config_at(set, 0)->is_dynamic, -1);
+    assert_string_equal(tare_pattern_config_get_root_module(set), "a.Root");
+    assert_string_equal(tare_pattern_config_get_qat_module(set), "a.Qat");
+    assert_string_equal(tare_pattern_config_get_reference_quantized_module(set), "a.Reference");
+    assert_string_equal(tare_pattern_config_get_fused_module(set), "a.Fused");
+    assert_null(tare_pattern_config_get_fuser_method(set));
+    const char *input = NULL;
+    int64_t index = 0;
+    assert_true(tare_pattern_config_input_index_at(set, 0, &input, &index));
+    assert_string_equal(input, "bias");
+    assert_int_equal(index, 2);
+    tare_backend_config_destroy(b);
+    p = tare_pattern_config_create();
+    CHECK_OK(tare_pattern_config_get_pattern(p, &json, NULL, err));
+    assert_string_equal(json, "null");
+    tare__free(json);
+    tare_pattern_config_destroy(p);
+}
+
 static void bare_dtypes_and_nulls_are_read_as_torch_reads_them(void **state) {
     (void)state;
     tare_backend_config *b = parse(
@@ -949,6 +1058,9 @@ int main(void) {
         cmocka_unit_test(observation_follows_the_number_of_tensors),
         cmocka_unit_test(longest_patterns_are_tried_first),
         cmocka_unit_test(callbacks_are_kept_but_not_written),
+        cmocka_unit_test(files_name_functions_of_a_context),
+        cmocka_unit_test(a_context_refuses_functions_that_cannot_be_named),
+        cmocka_unit_test(getters_say_what_setters_set),
         cmocka_unit_test(a_clone_is_equal_and_independent),
         cmocka_unit_test(bare_dtypes_and_nulls_are_read_as_torch_reads_them),
         cmocka_unit_test(builtins_have_no_lint),

@@ -481,6 +481,23 @@ static tare_model *scale_model(void) {
                      "    relu = self.relu(double)\n    return relu\n");
 }
 
+static void sessions_run_module_classes(void **state) {
+    (void)state;
+    tare_model *model = scale_model();
+    tare_session *session = NULL;
+    CHECK_DONE(tare_session_create(model, NULL, &session, job_error()));
+    tare_tensor *x = NEW_INPUT(2, 3), *y = NULL;
+    const tare_tensor *inputs[] = {x};
+    size_t count = 0;
+    CHECK_DONE(tare_session_run(session, inputs, 1, &y, 1, &count, job_error()));
+    const float *from = tare_tensor_data(x), *to = tare_tensor_data(y);
+    for (int i = 0; i < 6; i++) assert_true(to[i] == fmaxf(from[i] * 2, 0));
+    tare_tensor_release(y);
+    tare_tensor_release(x);
+    tare_session_destroy(session);
+    tare_model_destroy(model);
+}
+
 static tare_pattern_config *add_scale_pattern(tare_backend_config *b, const char *name) {
     tare_pattern_config *p = tare_backend_config_add(b, name, NULL, NULL);
     tare_dtype_config d = int8_weighted();
@@ -609,6 +626,7 @@ static void what_a_fuser_refuses_is_reported_at_its_node(void **state) {
 int main(void) {
 #define WITH_CONTEXT(test) cmocka_unit_test_setup_teardown(test, make_context, drop_context)
     const struct CMUnitTest tests[] = {
+        WITH_CONTEXT(sessions_run_module_classes),
         WITH_CONTEXT(an_observer_class_serves_in_qconfigs),
         WITH_CONTEXT(its_statistics_go_through_a_file),
         WITH_CONTEXT(its_statistics_merge),

@@ -121,6 +121,39 @@ static void derived_observers_find_rule_and_sources_again(void **state) {
     tare_context_destroy(context);
 }
 
+// The scale of the range that the source has seen, doubled.
+static tare_status of_range(void *user, const tare_qparams_view *sources, size_t count,
+                            tare_qparams_sink sink, void *sink_user, tare_error *err) {
+    (void)user;
+    const tare_qparams_view *from = &sources[0];
+    if (count != 1 || from->min_val == NULL || from->max_val == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "nothing was seen");
+    const double scale = 2 * (from->max_val[0] - from->min_val[0]) / 255, zero = 0;
+    return sink(sink_user, 1, &scale, &zero, err);
+}
+
+static void rules_see_what_their_sources_have_seen(void **state) {
+    (void)state;
+    const tare_derive_rule ranged = {
+        .struct_size = sizeof ranged, .name = "of_range", .derive = of_range};
+    tare_model *p = prepared_by(&ranged), *c = NULL;
+    const tare_convert_pt2e_options lenient = {.struct_size = sizeof lenient, .is_lenient = true};
+    CHECK_REFUSED(tare_convert_pt2e(p, &lenient, &c, job_error()), TARE_INVALID_ARGUMENT,
+                  "nothing was seen");
+    tare_tensor *x = NEW_INPUT(1, 2);
+    float *values = tare_tensor_mutable_data(x);
+    values[0] = 0;
+    values[1] = 127.5f;
+    const tare_tensor *inputs[] = {x, x};
+    CHECK_DONE(tare_calibrate(p, inputs, 2, job_error()));
+    CHECK_DONE(tare_convert_pt2e(p, NULL, &c, job_error()));
+    // The range doubles that of the output, which shares the source's observer.
+    CHECK_HOLDS(printed(c), "quantize_per_tensor.default(y, 2.0, 0, ");
+    tare_tensor_release(x);
+    tare_model_destroy(c);
+    tare_model_destroy(p);
+}
+
 static void an_unknown_rule_is_refused(void **state) {
     (void)state;
     tare_model *p = prepared_by(&rule), *read = NULL;
@@ -199,6 +232,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(annotations_of_a_float_model_are_kept),
         cmocka_unit_test(derived_observers_find_rule_and_sources_again),
+        cmocka_unit_test(rules_see_what_their_sources_have_seen),
         cmocka_unit_test(an_unknown_rule_is_refused),
         cmocka_unit_test(what_files_say_of_derived_observers_is_checked),
         cmocka_unit_test(memory_may_end_while_reading),

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fusers and getters of the user's own, by name, and the readers of files that name them.
+#ifndef CONFIG_BACKEND_FUNCTIONS_H
+#define CONFIG_BACKEND_FUNCTIONS_H
+
+#include "tare/backend_config.h"
+
+/// What a context has registered.
+typedef struct backend_functions {
+    tare_backend_function *items; // names owned
+    size_t count, capacity;
+} backend_functions;
+void tare__backend_functions_release(backend_functions *f);
+tare_status tare__backend_functions_add(backend_functions *f, const tare_backend_function *function,
+                                        tare_error *err);
+/// The functions of a name; NULL if there are none. f may be NULL.
+const tare_backend_function *tare__backend_functions_find(const backend_functions *f,
+                                                          const char *name);
+/// As the public functions, with the user's functions (NULL: none).
+tare_status tare__backend_config_parse(const backend_functions *functions, const char *json,
+                                       size_t size, tare_backend_config **out, tare_error *err);
+tare_status tare__backend_config_load(const backend_functions *functions, const char *path,
+                                      tare_backend_config **out, tare_error *err);
+
+#endif
