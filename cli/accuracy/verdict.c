@@ -119,17 +119,29 @@ void print_verdict(const tare_verdict *v, const metric *m, const char *samples, 
     (void)fputc('\n', stream);
 }
 
+static bool is_each_measured(const tare_analysis *a) {
+    tare_layer_error layer;
+    bool is_each = true;
+    for (size_t i = 0; tare_analysis_get_layer(a, i, &layer); i++)
+        is_each = is_each && !(isnan(layer.local_db) && isfinite(layer.reads_db));
+    return is_each;
+}
+
 void print_worst_layers(const tare_analysis *a, size_t count, FILE *stream) {
     tare_layer_error layer;
     if (tare_analysis_layer_count(a) == 0 || count == 0) return;
-    (void)fprintf(stream, "worst layers, each quantized by itself:\n");
+    (void)fprintf(stream,
+                  is_each_measured(a)
+                      ? "worst layers, each quantized by itself:\n"
+                      : "worst layers, by what they read where there was no time to quantize "
+                        "each by itself (tare analyze does):\n");
     for (size_t i = 0; i < count && tare_analysis_get_worst(a, i, &layer); i++) {
         char local[32], alone[32];
         const bool is_tested = !isnan(layer.alone_db);
-        (void)fprintf(stream, "  %-24s %9s  %s%s%s%s\n", layer.float_node,
-                      db_text(layer.local_db, local), is_tested ? "outputs " : "",
-                      is_tested ? db_text(layer.alone_db, alone) : "", is_tested ? "  " : "",
-                      layer.op);
+        const double db = isnan(layer.local_db) ? layer.reads_db : layer.local_db;
+        (void)fprintf(stream, "  %-24s %9s  %s%s%s%s\n", layer.float_node, db_text(db, local),
+                      is_tested ? "outputs " : "", is_tested ? db_text(layer.alone_db, alone) : "",
+                      is_tested ? "  " : "", layer.op);
         if (layer.cause[0] != '\0') (void)fprintf(stream, "      %s\n", layer.cause);
         if (layer.remedy[0] != '\0') (void)fprintf(stream, "      remedy: %s\n", layer.remedy);
     }
@@ -166,6 +178,7 @@ void write_layer(const tare_layer_error *layer, json_out *json) {
     json_out_number(json, "cumulative_cosine", layer->cumulative_cosine);
     json_out_number(json, "alone_db", layer->alone_db);
     json_out_number(json, "without_db", layer->without_db);
+    json_out_number(json, "reads_db", layer->reads_db);
     json_out_string(json, "cause", layer->cause);
     json_out_string(json, "remedy", layer->remedy);
     json_out_close(json, '}');

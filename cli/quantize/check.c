@@ -2,14 +2,15 @@
 // The check at the end of tare quantize.
 #include "quantize/check.h"
 
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
 #include "support/report.h"
 
-// Of the time that the job took so far: with the forms that the check makes, a tenth in all.
-#define TIME_SHARE    0.05
-#define LEAST_SECONDS 0.1 // of jobs that are done in a blink
+#define LEAST_SECONDS 0.01 // of jobs that are done in a blink
+#define TIME_SHARE    0.1  // of the whole job, for all that the check does
+#define CLOSING_SHARE 0.15 // of that, for what is still to come: findings, and what is freed
 enum { HELD_OUT = 8, WORST_LAYERS = 5 };
 
 double seconds_now(void) {
@@ -72,23 +73,29 @@ static tare_status make_exact(quantize_job *j) {
     return c->original != NULL ? j->flow->open_up(j, c->original, NULL, 0, &c->exact) : TARE_OK;
 }
 
+// What is left for the analysis: the check began after `before`, and has taken `taken` for the
+// forms that it looks at.
+static double seconds_left(double before, double taken) {
+    const double all = before * TIME_SHARE / (1 - TIME_SHARE);
+    return fmax(fmax(all * (1 - CLOSING_SHARE), LEAST_SECONDS) - taken, 1e-9);
+}
+
 static tare_status analyze(quantize_job *j, tare_data *data, predictions *p) {
     quantize_check *c = &j->check;
     TRY(make_exact(j));
-    const double spent = seconds_now() - j->begin;
+    TRY(make_reference(j, &c->reference));
     const tare_analyze_options options = {
         .struct_size = sizeof options,
         .quantized = j->model,
         .exact = c->exact,
         .is_brief = true,
         .sample_limit = j->options->check_data != NULL ? 0 : tare_data_held_out_count(data),
-        .seconds = spent * TIME_SHARE > LEAST_SECONDS ? spent * TIME_SHARE : LEAST_SECONDS,
+        .seconds = seconds_left(c->begin - j->begin, seconds_now() - c->begin),
         .thread_count = (int)j->options->threads,
         .predictions = j->options->metric != NULL ? keep_predictions : NULL,
         .predictions_user = p,
         .progress = progress_callback,
         .progress_user = "checking"};
-    TRY(make_reference(j, &c->reference));
     const tare_status status = tare_analyze(c->reference, data, &options, &c->analysis, j->err);
     end_progress();
     TRY(status);
@@ -133,9 +140,10 @@ tare_status check_model_made(quantize_job *j) {
                                         "no sample is left to check the model with")
                             : TARE_OK;
     }
-    const double begin = seconds_now();
+    c->begin = seconds_now();
     const tare_status status = run_check(j);
-    c->seconds = seconds_now() - begin;
+    c->seconds = seconds_now() - c->begin;
+    c->job_seconds = seconds_now() - j->begin;
     if (status == TARE_OK) return judge_verdict(&c->verdict, &c->metric, &o->limits, j->input);
     const bool is_machines = status == TARE_OUT_OF_MEMORY || status == TARE_IO;
     if (is_machines || o->check_data != NULL || has_limit(o)) return status;
@@ -164,6 +172,7 @@ void write_check(const quantize_check *c, json_out *json) {
     json_out_open(json, "check", '{');
     write_verdict(&c->verdict, &c->metric, json);
     json_out_number(json, "seconds", c->seconds);
+    json_out_number(json, "job_seconds", c->job_seconds);
     write_worst_layers(c->analysis, WORST_LAYERS, json);
     json_out_close(json, '}');
 }

@@ -43,9 +43,10 @@ typedef struct quantize_check {
     tare_analysis *analysis;      // NULL: it was not checked
     tare_verdict verdict;
     metric metric;
-    double seconds;
-    const char *why_not; // NULL: it was checked, or nobody wants that
-    char failure[512];   // the error that kept it from being checked, or empty
+    double begin, seconds; // when it began, and what it took
+    double job_seconds;    // of the whole job, to the end of the check
+    const char *why_not;   // NULL: it was checked, or nobody wants that
+    char failure[512];     // the error that kept it from being checked, or empty
 } quantize_check;
 
 typedef struct quantize_job {

@@ -33,7 +33,9 @@ typedef struct tare_analyze_options {
     bool is_brief;
     int64_t sample_limit; // 0: 32
     /// Time for tests of single layers, on the first batch of the data, which begin with the worst
-    /// ones, at least one. 0: 60. When is_brief: time for samples, at least one batch.
+    /// ones, at least one. 0: 60. When is_brief: of the whole analysis; the verdict has one batch in
+    /// any case, layers that no time is left for have a local_db of NaN, and more batches follow
+    /// while there is time.
     double seconds;
     /// Memory, and space in the folder for temporary files (TMPDIR, else /tmp), that intermediate
     /// values are kept in. What does not fit is computed again, but for the layers' float values of
@@ -94,6 +96,7 @@ typedef struct tare_layer_error {
     double without_db;  // of the model's outputs with all but this layer quantized
     const char *cause;  // of the worst finding about it, a sentence; "" where there is none
     const char *remedy; // what to do, a sentence; "" where there is nothing to say
+    double reads_db;    // of the quantized values that it reads, the worst of them
 } tare_layer_error;
 /// The number of layers, in the order of the graph.
 TARE_API size_t tare_analysis_layer_count(const tare_analysis *analysis);
@@ -101,7 +104,7 @@ TARE_API size_t tare_analysis_layer_count(const tare_analysis *analysis);
 TARE_API bool tare_analysis_get_layer(const tare_analysis *analysis, size_t index,
                                       tare_layer_error *out);
 /// Reads the layers in another order, the worst one first: by what the model's outputs lose by it,
-/// where that was measured, then by local_db. False past the end.
+/// where that was measured, else by local_db, else by reads_db. False past the end.
 TARE_API bool tare_analysis_get_worst(const tare_analysis *analysis, size_t rank,
                                       tare_layer_error *out);
 
@@ -126,7 +129,7 @@ typedef struct tare_tensor_range {
     int64_t channel_count;   // of channel_low, channel_high
     const double *channel_low, *channel_high;
     double histogram_low, histogram_high; // of the first batch
-    const uint64_t *histogram;            // [TARE_HISTOGRAM_BINS]
+    const uint64_t *histogram;            // [TARE_HISTOGRAM_BINS]; zeros when is_brief
 } tare_tensor_range;
 /// The number of quantized tensors, activations first.
 TARE_API size_t tare_analysis_range_count(const tare_analysis *analysis);

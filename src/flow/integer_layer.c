@@ -336,8 +336,11 @@ static double weight_scale(const layer_integers *l, int64_t channel) {
 static tare_status sum_weights(layer_integers *l, const channel_map *m) {
     TARE_TRY(tare_tensor_create(TARE_INT32, 1, &l->shown.channel_count, &l->sums, l->err));
     uint32_t *sums = l->sums->data; // as machines add
-    for (int64_t i = 0; i < l->weight->count; i++)
-        sums[channel_of(m, i)] += (uint32_t)tare__tensor_get_int(l->weight, i);
+    for (int64_t i = 0; i < l->weight->count; i += m->taps) {
+        uint32_t *sum = &sums[channel_of(m, i)];
+        for (int64_t k = i; k < i + m->taps; k++)
+            *sum += (uint32_t)tare__tensor_get_int(l->weight, k);
+    }
     return TARE_OK;
 }
 

@@ -612,7 +612,16 @@ void tare__tensor_set(tare_tensor *t, int64_t i, double value) {
 
 // Only int64 holds integers that a double does not.
 int64_t tare__tensor_get_int(const tare_tensor *t, int64_t i) {
-    if (t->dtype == TARE_INT64) return ((const int64_t *)t->data)[i];
+    switch (tare__dtype(t->dtype)->storage) {
+    case TARE_INT64:
+        return ((const int64_t *)t->data)[i];
+    case TARE_INT8:
+        return ((const int8_t *)t->data)[i];
+    case TARE_UINT8:
+        return ((const uint8_t *)t->data)[i];
+    default:
+        break;
+    }
     return to_integer(tare__tensor_get(t, i), tare__dtype(TARE_INT64));
 }
 

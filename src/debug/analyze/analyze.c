@@ -9,6 +9,7 @@
 #include "core/memory/alloc.h"
 #include "core/struct_size.h"
 #include "core/system/clock.h"
+#include "debug/analyze/brief.h"
 #include "debug/analyze/findings.h"
 #include "model/data.h"
 #include "tare/session.h"
@@ -49,6 +50,8 @@ typedef struct job {
     const tare_batch *batch;
     int way; // LOCAL_..: of the run at hand
     uint64_t begin_ns;
+    brief_time brief;      // when is_brief
+    double sample_seconds; // of the last sample, without its layers
     tare_error *err;
 } job;
 
@@ -123,7 +126,7 @@ static tare_status add_range(void *user, const node *n, const tare_tensor *x, ta
 static tare_status add_weight(void *user, const node *n, const tare_tensor *x, const tare_tensor *y,
                               tare_error *err) {
     job *j = user;
-    return tare__ranges_add_weight(&j->a->ranges, tare__node_arg(n, 0), x, y, err);
+    return tare__ranges_add_weight(&j->a->ranges, n, x, y, err);
 }
 
 static sums compare_outputs(const probe_outputs *x, const probe_outputs *y) {
@@ -247,6 +250,11 @@ static void add_last(const job *j, const probe_outputs *floats, const probe_outp
     j->a->measures[layer].local_noise[j->way] += s.noise;
 }
 
+static bool has_time_for_layer(const void *user) {
+    const job *j = user;
+    return tare__brief_has_time_for_layer(&j->brief, elapsed(j));
+}
+
 static tare_status run_local(job *j, int way, const probe_outputs *floats) {
     probe_run r = {.probe = &j->a->probe,
                    .mode = PROBE_ALL,
@@ -254,13 +262,14 @@ static tare_status run_local(job *j, int way, const probe_outputs *floats) {
                    .isolates = true,
                    .no_weights = way == LOCAL_ACTIVATIONS,
                    .no_activations = way == LOCAL_WEIGHTS,
+                   .goes_on = j->options.is_brief ? has_time_for_layer : NULL,
                    .result = add_local,
                    .weight = way == LOCAL_BOTH ? add_weight : NULL,
                    .user = j};
     probe_outputs out = {.count = 0};
     j->way = way;
     TARE_TRY(tare__probe_run(&r, j->batch->inputs, j->batch->input_count, &out, j->err));
-    add_last(j, floats, &out);
+    if (!r.is_over) add_last(j, floats, &out);
     tare__probe_outputs_release(&out);
     return TARE_OK;
 }
@@ -278,6 +287,7 @@ static tare_status keep_inputs(job *j, probe_outputs *floats) {
 
 static tare_status run_ways(job *j, probe_outputs *floats, probe_outputs *quantized) {
     probe_outputs simulated = {.count = 0};
+    const double begin = elapsed(j);
     TARE_TRY(run_floats(j, floats));
     if (!j->options.is_brief || j->session == NULL) TARE_TRY(run_all(j, &simulated));
     tare_status status = TARE_OK;
@@ -287,9 +297,11 @@ static tare_status run_ways(job *j, probe_outputs *floats, probe_outputs *quanti
     } else {
         *quantized = simulated;
     }
+    const bool is_first = j->a->verdict.sample_count == 0;
+    j->sample_seconds = elapsed(j) - begin;
+    if (is_first) tare__brief_begin_layers(&j->brief, elapsed(j));
     for (int way = LOCAL_BOTH; way < LOCAL_WAYS && status == TARE_OK; way++)
-        if (way == LOCAL_BOTH || !j->options.is_brief ||
-            (j->a->verdict.sample_count == 0 && elapsed(j) < j->options.seconds))
+        if (!j->options.is_brief || (is_first && has_time_for_layer(j)))
             status = run_local(j, way, floats);
     return status;
 }
@@ -344,7 +356,9 @@ static tare_status analyze_samples(job *j) {
         }
         const int64_t limit = j->options.sample_limit, at = j->a->verdict.sample_count;
         if (status == TARE_OK) status = tell(j, at, limit);
-        if (at >= limit || (j->options.is_brief && elapsed(j) > j->options.seconds)) break;
+        if (at >= limit) break;
+        if (!j->options.is_brief) continue;
+        if (!tare__brief_has_time_for_sample(&j->brief, elapsed(j), j->sample_seconds)) break;
     }
     j->batch = NULL;
     if (first.items != NULL) {
@@ -385,6 +399,18 @@ static int by_db(const void *a, const void *b) {
     return (x->layer > y->layer) - (x->layer < y->layer);
 }
 
+// Of the values that a layer reads; NaN: they were not measured.
+static double reads_db(const tare_analysis *a, size_t layer) {
+    double least = NAN;
+    for (size_t i = 0; i < a->ranges.count; i++) {
+        const range_entry *e = &a->ranges.items[i];
+        if (e->layer != layer || e->shown.is_weight || !e->shown.has_qparams) continue;
+        const double db = tare__measure_db(e->signal, e->noise);
+        if (!(db >= least)) least = db;
+    }
+    return least;
+}
+
 static tare_status rank(const job *j) {
     tare_analysis *a = j->a;
     const size_t count = a->probe.layer_count;
@@ -393,7 +419,9 @@ static tare_status rank(const job *j) {
     for (size_t i = 0; i < count; i++) {
         const layer_measure *m = &a->measures[i];
         const double local = tare__measure_db(m->local_signal[0], m->local_noise[0]);
-        list[i] = (ranked){i, m->is_alone_measured ? tare__measure_alone_db(m) : local};
+        list[i] = (ranked){i, m->is_alone_measured ? tare__measure_alone_db(m)
+                              : isnan(local)       ? reads_db(a, i)
+                                                   : local};
     }
     qsort(list, count, sizeof *list, by_db);
     for (size_t i = 0; i < count; i++) a->ranking[i] = list[i].layer;
@@ -421,7 +449,7 @@ static tare_status test_layers(job *j) {
 static tare_status open(job *j, const tare_model *reference) {
     tare_analysis *a = j->a;
     TARE_TRY(tare__probe_begin(&a->probe, reference, j->options.thread_count, j->err));
-    TARE_TRY(tare__ranges_begin(&a->ranges, &a->probe, j->err));
+    TARE_TRY(tare__ranges_begin(&a->ranges, &a->probe, j->options.is_brief, j->err));
     const size_t count = a->probe.layer_count;
     a->measures = tare__alloc_zeroed(count + 1, sizeof *a->measures);
     a->ranking = tare__alloc_zeroed(count + 1, sizeof *a->ranking);
@@ -491,6 +519,7 @@ tare_status tare_analyze(const tare_model *reference, tare_data *data,
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "analyze: the model of exact floats is no reference form");
     set_defaults(&j.options);
+    j.brief = (brief_time){.limit = j.options.seconds};
     j.budget = (cache_budget){j.options.memory_bytes, j.options.disk_bytes};
     j.a = tare__alloc_zeroed(1, sizeof *j.a);
     if (j.a == NULL) return tare__out_of_memory(err);
@@ -556,7 +585,8 @@ bool tare_analysis_get_layer(const tare_analysis *a, size_t index, tare_layer_er
         .without_db = m->is_alone_measured ? tare__measure_db(m->without_signal, m->without_noise)
                                            : (double)NAN,
         .cause = f != NULL ? f->cause : "",
-        .remedy = f != NULL ? f->remedy : ""};
+        .remedy = f != NULL ? f->remedy : "",
+        .reads_db = reads_db(a, index)};
     return true;
 }
 

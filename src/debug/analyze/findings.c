@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
+#include "flow/layer_bias.h"
 #include "model/pass.h"
 #include "ops/op.h"
 #include "tare/handoff.h"
@@ -53,16 +54,23 @@ static const probe_layer *layer_of(const subject *s) {
     return &s->list->probe->layers[s->layer];
 }
 
+// Where a brief analysis had no time for the layer: what the tensor itself loses.
+static double both_db(const subject *s) {
+    const double both = local_db(measure_of(s), LOCAL_BOTH);
+    const bool is_known = s->entry != NULL && s->entry->shown.has_qparams;
+    return isnan(both) && is_known ? tare__measure_db(s->entry->signal, s->entry->noise) : both;
+}
+
 static double part_db(const subject *s) {
     const bool is_weight = s->entry != NULL && s->entry->shown.is_weight;
     const double part = local_db(measure_of(s), is_weight ? LOCAL_WEIGHTS : LOCAL_ACTIVATIONS);
-    return isnan(part) ? local_db(measure_of(s), LOCAL_BOTH) : part;
+    return isnan(part) ? both_db(s) : part;
 }
 
 // What the model loses by it: the layer's loss, less what is another part's fault.
 static double cost_db(const subject *s) {
     const layer_measure *m = measure_of(s);
-    const double both = local_db(m, LOCAL_BOTH), alone = tare__measure_alone_db(m);
+    const double both = both_db(s), alone = tare__measure_alone_db(m);
     const double whole = isnan(alone) ? both : alone;
     const double extra = s->entry != NULL ? part_db(s) - both : 0;
     return extra > 0 ? whole + extra : whole;
@@ -439,10 +447,37 @@ static tare_status find_weight_channel(const subject *s, bool *found) {
     return add(s, cost_db(s), &w);
 }
 
+// Cheap, and never false where a bias overflows: no weight has less than a 4096th of a channel's
+// peak as its scale, unless the peak is next to nothing.
+static bool may_overflow(const finding_list *f, size_t layer) {
+    const range_entry *read = NULL, *weight = NULL;
+    biased_layer l;
+    tare__layer_find(f->probe->model, (node *)f->probe->layers[layer].node,
+                     &l); // NOLINT: only read
+    if (l.node == NULL) return false;
+    const tare_tensor *bias = tare__layer_bias(f->probe->model, &l);
+    if (bias == NULL && l.bias == NULL) return false;
+    for (size_t i = 0; i < f->ranges->count; i++) {
+        const range_entry *e = &f->ranges->items[i];
+        if (e->layer == layer) *(e->shown.is_weight ? &weight : &read) = e;
+    }
+    // A brief analysis had no time for it.
+    if (f->ranges->is_brief && weight != NULL && weight->shown.element_count == 0) return false;
+    const bool is_known = bias != NULL && bias->dtype == TARE_FLOAT32 && read != NULL &&
+                          read->shown.has_qparams && weight != NULL &&
+                          weight->shown.channel_count == bias->count;
+    for (int64_t c = 0; is_known && c < bias->count; c++) {
+        const double peak = fmax(fabs(weight->channel_low[c]), fabs(weight->channel_high[c]));
+        const double least = fmax(peak / 4096, LEAST_SCALE / 16) * read->shown.scale * 0x1p31;
+        if (!(fabs((double)tare__f32(bias)[c]) < least)) return true;
+    }
+    return !is_known;
+}
+
 static tare_status find_bias_overflow(finding_list *f, size_t layer) {
     const subject s = {.list = f, .layer = layer};
     const tare_integer_layer *integers = NULL;
-    if (layer_of(&s)->is_last) return TARE_OK;
+    if (layer_of(&s)->is_last || !may_overflow(f, layer)) return TARE_OK;
     const tare_status status = tare_integer_layer_create(
         f->probe->model, (const tare_node *)layer_of(&s)->node, &integers, NULL);
     if (status != TARE_OK) return status == TARE_OUT_OF_MEMORY ? status : TARE_OK;

@@ -96,8 +96,14 @@ static tare_status add_layer(probe *p, const node *n, size_t *out, tare_error *e
     *out = p->facts[n->id].layer = p->layer_count++;
     if (!has_quantized_weight(reference_in(called))) return TARE_OK;
     TARE_TRY(make_twin(called, false, &l->with_floats, err));
-    TARE_TRY(make_twin(called, true, &l->rounded, err));
     l->weight = tare__module_tensor(reference_in(l->with_floats), "weight");
+    return TARE_OK;
+}
+
+tare_status tare__probe_round(const probe *p, size_t layer, tare_error *err) {
+    probe_layer *l = &p->layers[layer];
+    if (l->with_floats == NULL || l->rounded != NULL) return TARE_OK;
+    TARE_TRY(make_twin(tare__called_module(p->model, l->node), true, &l->rounded, err));
     l->rounded_weight = tare__module_tensor(reference_in(l->rounded), "weight");
     return TARE_OK;
 }

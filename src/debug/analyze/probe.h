@@ -27,7 +27,8 @@ typedef struct probe_layer {
     const char *float_node, *op;   // lent by the model
     module *with_floats, *rounded; // of a call of a module with a quantized weight; else NULL
     const tare_tensor *weight, *rounded_weight; // lent; NULL: none, or only known in a run
-    bool is_last;                               // stands for the outputs of the model
+    // rounded, rounded_weight: made when a run first needs them
+    bool is_last; // stands for the outputs of the model
 } probe_layer;
 
 /// What is known of a node, by its id.
@@ -53,6 +54,8 @@ typedef struct probe {
 tare_status tare__probe_begin(probe *p, const tare_model *reference, int thread_count,
                               tare_error *err);
 void tare__probe_end(probe *p);
+/// Makes the layer's `rounded`, if it has one and that is not made yet.
+tare_status tare__probe_round(const probe *p, size_t layer, tare_error *err);
 
 /// Which layers are quantized in a run.
 typedef enum probe_mode {
@@ -72,19 +75,24 @@ typedef struct probe_run {
     /// and PROBE_BUT).
     const value_cache *base;
     bool isolates;
+    /// Asked before each node of a run that isolates; false: the layers from there on stay float,
+    /// and nobody is told of them. NULL: all are quantized.
+    bool (*goes_on)(const void *user);
     value_cache *keep; // where results go; NULL: nowhere
     bool keeps_layers; // those of layers, and what layers read, in any case
     /// Called with every float32 result of a call; may be NULL. In a run that isolates: of layers.
     tare_status (*result)(void *user, const node *n, const tare_tensor *t, tare_error *err);
     /// Called with the floats that a quantize node reads; may be NULL.
     tare_status (*quantizes)(void *user, const node *n, const tare_tensor *x, tare_error *err);
-    /// Called with the floats and the result of a dequantize node of a weight; may be NULL.
+    /// Called with a weight's floats and what they are rounded to, where it is quantized: with the
+    /// quantize node, or the layer that calls a module; may be NULL.
     tare_status (*weight)(void *user, const node *n, const tare_tensor *x, const tare_tensor *y,
                           tare_error *err);
     void *user;
     // Of the run itself.
     tare_tensor **sources; // by id of a quantize node: what it reads
     bool *is_computed;     // by id; NULL: all are
+    bool is_over;          // goes_on said no
     tare_error *err;
 } probe_run;
 

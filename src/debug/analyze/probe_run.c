@@ -25,6 +25,7 @@ static bool is_quantized(const probe_run *r, size_t layer) {
 
 static bool is_on(const probe_run *r, const node *n) {
     const probe_fact *about = &r->probe->facts[n->id];
+    if (r->is_over) return false;
     if (about->is_weight ? r->no_weights : r->no_activations) return false;
     return is_quantized(r, about->layer);
 }
@@ -35,6 +36,17 @@ static const module *module_for(const probe_run *r, const node *n) {
     if (layer == PROBE_NONE) return NULL;
     const probe_layer *l = &r->probe->layers[layer];
     return is_quantized(r, layer) && !r->no_weights ? l->rounded : l->with_floats;
+}
+
+// The module of a layer that is quantized is made, and told.
+static tare_status round_weight(const probe_run *r, const node *n) {
+    const size_t layer = r->probe->facts[n->id].layer;
+    if (layer == PROBE_NONE || !is_quantized(r, layer) || r->no_weights) return TARE_OK;
+    const probe_layer *l = &r->probe->layers[layer];
+    TARE_TRY(tare__probe_round(r->probe, layer, r->err));
+    return r->weight != NULL && l->rounded_weight != NULL
+               ? r->weight(r->user, n, l->weight, l->rounded_weight, r->err)
+               : TARE_OK;
 }
 
 // --- what is computed ---
@@ -101,8 +113,9 @@ static void give(op_call *call, const tare_tensor *t) {
 
 // Takes an earlier run's value; what nobody needs keeps the zeros that it was allocated with.
 static bool take_known(const probe_run *r, const node *n, op_call *call) {
-    const bool isolated = r->isolates && r->probe->facts[n->id].kind == PROBE_PLAIN &&
-                          (r->probe->facts[n->id].layer == PROBE_NONE || known(r, n->id) == NULL);
+    const bool isolated =
+        r->isolates && r->probe->facts[n->id].kind == PROBE_PLAIN &&
+        (r->is_over || r->probe->facts[n->id].layer == PROBE_NONE || known(r, n->id) == NULL);
     if (r->is_computed != NULL ? r->is_computed[n->id] : !isolated) return false;
     const tare_tensor *t = known(r, n->id);
     if (t != NULL)
@@ -116,6 +129,7 @@ static bool take_known(const probe_run *r, const node *n, op_call *call) {
 
 static tare_status compute(const probe_run *r, const node *n, op_call *call) {
     if (n->op != NODE_CALL_MODULE) return tare__op_compute(call);
+    TARE_TRY(round_weight(r, n));
     const module *other = module_for(r, n);
     if (other != NULL) {
         call->module = other;
@@ -145,7 +159,7 @@ static tare_status dequantize(const probe_run *r, const node *n, op_call *call) 
         TARE_TRY(compute(r, n, call));
         const bool is_told = x != NULL && r->weight != NULL && r->probe->facts[n->id].is_weight;
         return is_told && is_plain_float(&call->result)
-                   ? r->weight(r->user, n, x, call->result.as.tensor, r->err)
+                   ? r->weight(r->user, from, x, call->result.as.tensor, r->err)
                    : TARE_OK;
     }
     give(call, x);
@@ -156,6 +170,7 @@ static tare_status execute(void *user, const node *n, op_call *call, bool *handl
     probe_run *r = user;
     *handled = n->owner == r->probe->g; // not of a graph within the graph
     if (!*handled) return TARE_OK;
+    if (r->goes_on != NULL && !r->is_over) r->is_over = !r->goes_on(r->user);
     const probe_kind kind = r->probe->facts[n->id].kind;
     if (kind == PROBE_QUANTIZE) return quantize(r, n, call);
     if (take_known(r, n, call)) return TARE_OK;
@@ -177,7 +192,7 @@ static tare_status finish_plain(const probe_run *r, const node *n, const value *
                                 tare_error *err) {
     const bool is_layer = r->probe->facts[n->id].layer != PROBE_NONE;
     const bool is_taken = r->is_computed != NULL && !r->is_computed[n->id];
-    if (r->result != NULL && (r->isolates ? is_layer : !is_taken))
+    if (r->result != NULL && (r->isolates ? is_layer && !r->is_over : !is_taken))
         TARE_TRY(r->result(r->user, n, result->as.tensor, err));
     if (r->isolates || is_taken) substitute(result, known(r, n->id));
     return TARE_OK;
@@ -244,6 +259,7 @@ tare_status tare__probe_run(probe_run *r, const tare_tensor *const *inputs, size
     value result = tare__none();
     r->err = err;
     r->is_computed = NULL;
+    r->is_over = false;
     r->sources = tare__alloc_zeroed(r->probe->id_count + 1, sizeof(tare_tensor *));
     tare_status status = r->sources != NULL ? TARE_OK : tare__out_of_memory(err);
     if (status == TARE_OK && r->base != NULL && !r->isolates) status = plan(r, err);

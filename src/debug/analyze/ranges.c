@@ -92,8 +92,10 @@ static tare_status add_quantize(range_table *t, const node *dequantize, tare_err
 
 static tare_status add_weight_of_module(range_table *t, size_t layer, tare_error *err);
 
-tare_status tare__ranges_begin(range_table *t, const probe *p, tare_error *err) {
-    *t = (range_table){.probe = p, .by_id = tare__alloc_zeroed(p->id_count + 1, sizeof(size_t))};
+tare_status tare__ranges_begin(range_table *t, const probe *p, bool is_brief, tare_error *err) {
+    *t = (range_table){.probe = p,
+                       .is_brief = is_brief,
+                       .by_id = tare__alloc_zeroed(p->id_count + 1, sizeof(size_t))};
     if (t->by_id == NULL) return tare__out_of_memory(err);
     for (int weights = 0; weights < 2; weights++)
         for (const node *n = p->g->first; n != NULL; n = n->next)
@@ -219,14 +221,36 @@ tare_status tare__ranges_add(range_table *t, const node *quantize, const tare_te
         e->shown.histogram_low = e->shown.seen_low;
         e->shown.histogram_high = e->shown.seen_high;
     }
-    if (e->has_histogram) count_bins(e, x);
+    if (e->has_histogram && !t->is_brief) count_bins(e, x);
     return TARE_OK;
 }
 
 // --- weights ---
 
-static tare_status add_weight(range_entry *e, const tare_tensor *x, const tare_tensor *y,
-                              tare_error *err) {
+// Elements of one channel that lie side by side.
+static void add_run(range_entry *e, int64_t channel, const float *x, const float *y,
+                    int64_t count) {
+    double signal = 0, noise = 0, low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < count; i++) {
+        const double v = (double)x[i], error = v - (double)y[i];
+        if (!(fabs(v) < MASK_MAGNITUDE)) continue;
+        widen(&low, &high, v);
+        signal += v * v;
+        noise += error * error;
+    }
+    if (!(low <= high)) return;
+    widen(&e->channel_low[channel], &e->channel_high[channel], low);
+    widen(&e->channel_low[channel], &e->channel_high[channel], high);
+    widen(&e->shown.seen_low, &e->shown.seen_high, low);
+    widen(&e->shown.seen_low, &e->shown.seen_high, high);
+    e->channel_signal[channel] += signal;
+    e->channel_noise[channel] += noise;
+    e->signal += signal;
+    e->noise += noise;
+}
+
+static tare_status add_weight(const range_table *t, range_entry *e, const tare_tensor *x,
+                              const tare_tensor *y, tare_error *err) {
     const int axis = axis_of(e, x);
     const int64_t channels = axis >= 0 ? x->shape[axis] : 1;
     const int64_t inner = axis >= 0 ? tare__inner_count(x, axis) : 1;
@@ -235,22 +259,13 @@ static tare_status add_weight(range_entry *e, const tare_tensor *x, const tare_t
     e->channel_signal = tare__alloc_zeroed(2 * (size_t)channels, sizeof(double));
     if (e->channel_signal == NULL) return tare__out_of_memory(err);
     e->channel_noise = e->channel_signal + channels;
-    for (int64_t i = 0; i < x->count; i++) {
-        const double v = (double)tare__f32(x)[i], error = v - (double)tare__f32(y)[i];
-        const int64_t c = i / inner % channels;
-        if (!(fabs(v) < MASK_MAGNITUDE)) continue;
-        widen(&e->shown.seen_low, &e->shown.seen_high, v);
-        widen(&e->channel_low[c], &e->channel_high[c], v);
-        e->channel_signal[c] += v * v;
-        e->channel_noise[c] += error * error;
-        e->signal += v * v;
-        e->noise += error * error;
-    }
+    for (int64_t i = 0; i < x->count; i += inner)
+        add_run(e, i / inner % channels, tare__f32(x) + i, tare__f32(y) + i, inner);
     e->shown.element_count = x->count;
     e->shown.histogram_low = e->shown.seen_low;
     e->shown.histogram_high = e->shown.seen_high;
     e->has_histogram = e->shown.seen_low <= e->shown.seen_high;
-    if (e->has_histogram) count_bins(e, x);
+    if (e->has_histogram && !t->is_brief) count_bins(e, x);
     return TARE_OK;
 }
 
@@ -260,14 +275,15 @@ static tare_status add_weight_of_module(range_table *t, size_t layer, tare_error
     TARE_TRY(add_entry(t, l->node, layer, &e, err));
     e->shown.is_weight = true;
     e->channel_axis = weight_axis(t->probe->model, l->node);
-    return add_weight(e, l->weight, l->rounded_weight, err);
+    t->by_id[l->node->id] = t->count;
+    return TARE_OK;
 }
 
 tare_status tare__ranges_add_weight(range_table *t, const node *quantize, const tare_tensor *x,
                                     const tare_tensor *rounded, tare_error *err) {
     const size_t index = t->by_id[quantize->id];
     if (index == 0 || x->dtype != TARE_FLOAT32 || rounded->dtype != TARE_FLOAT32) return TARE_OK;
-    return add_weight(&t->items[index - 1], x, rounded, err);
+    return add_weight(t, &t->items[index - 1], x, rounded, err);
 }
 
 // --- what is shown ---

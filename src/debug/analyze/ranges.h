@@ -23,13 +23,14 @@ typedef struct range_entry {
 
 typedef struct range_table {
     const probe *probe;
+    bool is_brief; // without histograms
     range_entry *items;
     size_t count, capacity;
     size_t *by_id; // of a quantize node: index + 1
 } range_table;
 
 /// Entries for all quantize nodes, and for the weights of modules, which are measured at once.
-tare_status tare__ranges_begin(range_table *t, const probe *p, tare_error *err);
+tare_status tare__ranges_begin(range_table *t, const probe *p, bool is_brief, tare_error *err);
 void tare__ranges_end(range_table *t);
 
 /// Adds what a quantize node reads. batch_size: samples are dimension 0 where it has this size.

@@ -162,9 +162,9 @@ static float bound_of(const parameters *p, int64_t bound) {
     return (float)(bound < info->min ? info->min : bound > info->max ? info->max : bound);
 }
 
-// The same of many: bytes by one scale. Of bounds that cross, the upper one holds.
-static void round_bytes(const parameters *p, const float *x, int64_t count, uint8_t *y) {
-    const float inverse = inverse_of(p, 0), zero = (float)zero_of(p, 0);
+// The same of many: bytes by the scale of channel c. Of bounds that cross, the upper one holds.
+static void round_bytes(const parameters *p, int64_t c, const float *x, int64_t count, uint8_t *y) {
+    const float inverse = inverse_of(p, c), zero = (float)zero_of(p, c);
     const float least = bound_of(p, p->quant_min), most = bound_of(p, p->quant_max);
     for (int64_t i = 0; i < count; i++) {
         const float q = nearbyintf(x[i] * inverse) + zero;
@@ -187,6 +187,13 @@ static void round_words(const parameters *p, const float *x, int64_t count, uint
         const float rounded = (kept + rounds) - rounds + zero;
         y[i] = (uint16_t)(int)(isnan(scaled) ? 0 : rounded);
     }
+}
+
+// Elements of one channel lie side by side.
+static void round_bytes_of_channels(const parameters *p, const float *x, tare_tensor *y) {
+    const int64_t inner = p->inner > 0 ? p->inner : y->count;
+    for (int64_t i = 0; i < y->count; i += inner)
+        round_bytes(p, channel_of(p, i), x + i, inner, (uint8_t *)y->data + i);
 }
 
 static void round_each(const parameters *p, const float *x, tare_tensor *y) {
@@ -212,9 +219,11 @@ static tare_status quantize(op_call *call, bool per_channel) {
     if (p.x->dtype != TARE_FLOAT32) TARE_TRY(tare_tensor_to_float(p.x, &real, call->err));
     const float *x = real != NULL ? tare__f32(real) : tare__f32(p.x);
     if (p.scales == NULL && are_bytes(y))
-        round_bytes(&p, x, y->count, y->data);
+        round_bytes(&p, 0, x, y->count, y->data);
     else if (p.scales == NULL && are_words(y))
         round_words(&p, x, y->count, y->data);
+    else if (p.scales != NULL && !scales_are_double(&p) && are_bytes(y))
+        round_bytes_of_channels(&p, x, y);
     else
         round_each(&p, x, y);
     tare_tensor_release(real);

@@ -17,6 +17,10 @@ static tare_status as_signed(const tare_tensor *quantized, const qparams *q, tar
     TARE_TRY(tare__tensor_quantized(quantized->ndim, quantized->shape, q, out, err));
     const bool is_signed = quantized->dtype != TARE_UINT8 && quantized->dtype != TARE_QUINT8;
     const int64_t shift = is_signed ? 0 : 128;
+    if (quantized->dtype == TARE_INT8 && (*out)->dtype == TARE_QINT8) {
+        memcpy((*out)->data, quantized->data, (size_t)quantized->count);
+        return TARE_OK;
+    }
     for (int64_t i = 0; i < quantized->count; i++)
         tare__tensor_set_int(*out, i, tare__tensor_get_int(quantized, i) - shift);
     return TARE_OK;

@@ -2,6 +2,7 @@
 // The runs of a probe, beside the models that they stand for.
 #include <math.h>
 
+#include "debug/analyze/brief.h"
 #include "debug/analyze/probe.h"
 #include "support/models.h"
 #include "support/temp.h"
@@ -131,6 +132,48 @@ static void the_verdict_counts_what_the_samples_say(void **state) {
     tare_analysis_destroy(a);
 }
 
+// By costs, not by a clock: nothing is begun that is expected to end beyond the limit.
+static void the_time_of_a_brief_analysis_is_shared_by_rule(void **state) {
+    (void)state;
+    brief_time t = {.limit = 10};
+    tare__brief_begin_layers(&t, 2);
+    assert_true(tare__brief_has_time_for_layer(&t, 7.9) && !tare__brief_has_time_for_layer(&t, 8));
+    assert_true(tare__brief_has_time_for_sample(&t, 8, 2));
+    assert_false(tare__brief_has_time_for_sample(&t, 8, 2.1));
+    t = (brief_time){.limit = 1};
+    tare__brief_begin_layers(&t, 2); // the first sample alone was too much
+    assert_false(tare__brief_has_time_for_layer(&t, 2));
+    assert_false(tare__brief_has_time_for_sample(&t, 2, 0));
+}
+
+static void check_brief(const fixture *f, double seconds, int64_t samples, bool has_layers) {
+    const tare_analyze_options options = {
+        .struct_size = sizeof options, .is_brief = true, .seconds = seconds};
+    tare_analysis *a = NULL;
+    tare_verdict v;
+    tare_layer_error layer;
+    CHECK_DONE(tare_data_rewind(f->data, job_error()));
+    CHECK_DONE(tare_analyze(f->reference, f->data, &options, &a, job_error()));
+    tare_analysis_get_verdict(a, &v);
+    assert_int_equal(v.sample_count, samples);
+    for (size_t i = 0; tare_analysis_get_layer(a, i, &layer); i++) {
+        assert_int_equal(isnan(layer.local_db), !has_layers);
+        assert_true(isfinite(layer.reads_db) && layer.reads_db > 10);
+    }
+    for (size_t i = 1; tare_analysis_get_worst(a, i, &layer); i++) { // sorted by what is known
+        tare_layer_error before;
+        assert_true(tare_analysis_get_worst(a, i - 1, &before));
+        assert_true(has_layers ? before.local_db <= layer.local_db
+                               : before.reads_db <= layer.reads_db);
+    }
+    tare_analysis_destroy(a);
+}
+
+static void a_brief_analysis_has_one_batch_and_more_while_there_is_time(void **state) {
+    check_brief(*state, 1e-9, 4, false);
+    check_brief(*state, 1e9, 12, true);
+}
+
 static void what_is_no_reference_form_is_refused(void **state) {
     const fixture *f = *state;
     tare_analysis *a = NULL;
@@ -142,6 +185,8 @@ int main(void) {
         cmocka_unit_test(nothing_quantized_is_the_float_model_and_all_the_reference),
         cmocka_unit_test(single_layers_need_no_more_than_what_depends_on_them),
         cmocka_unit_test(the_verdict_counts_what_the_samples_say),
+        cmocka_unit_test(the_time_of_a_brief_analysis_is_shared_by_rule),
+        cmocka_unit_test(a_brief_analysis_has_one_batch_and_more_while_there_is_time),
         cmocka_unit_test(what_is_no_reference_form_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
