@@ -44,6 +44,15 @@ TARE_API tare_status tare_clip_weights(const tare_model *prepared, size_t *count
 TARE_API tare_status tare_equalize_layers(const tare_model *prepared, size_t *count,
                                           tare_model **out, tare_error *err);
 
+/// Rotates output channels of linear layers by Hadamard matrices, and back in the weights of the
+/// linear layers that read them, where only data movement, or attention's product with its values,
+/// stands between: large channels are spread over the others. The float results stay what they are,
+/// up to rounding. Observers have seen nothing: calibrate *out (rule "rotation"). *count may be
+/// NULL; else the layers whose outputs were rotated. Source: Ashkboos et al., QuaRot (2024); Liu et
+/// al., SpinQuant (2024), its R2.
+TARE_API tare_status tare_rotate_layers(const tare_model *prepared, size_t *count, tare_model **out,
+                                        tare_error *err);
+
 typedef enum tare_scale_method {
     TARE_SCALE_SMOOTH = 0, // SmoothQuant (Xiao et al., 2022): for what is read
     TARE_SCALE_AWQ = 1,    // AWQ (Lin et al., 2023): for weights of few bits
@@ -113,7 +122,7 @@ typedef tare_status (*tare_model_watcher)(void *user, const tare_model *model, t
 /// Zero means the default; struct_size as in tare/status.h.
 typedef struct tare_improve_options {
     uint32_t struct_size;
-    double seconds;     // after which no trial begins; 0: 300
+    double seconds;     // after which no trial begins but that of bias correction; 0: 300
     double target_db;   // at which the ladder ends; 0: none
     double most_slower; // of a run, by leaving layers float, while the outputs have 20 dB: 0.15 for
                         // 15 percent; 0: that

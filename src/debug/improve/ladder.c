@@ -22,9 +22,12 @@ double tare__ladder_seconds(const ladder *l) {
     return (double)(tare__now_ns() - l->begin_ns) * 1e-9;
 }
 
+static bool has_reached_target(const ladder *l) {
+    return l->options.target_db > 0 && l->best_worth.db >= l->options.target_db;
+}
+
 bool tare__ladder_is_over(ladder *l) {
-    const bool has_target = l->options.target_db > 0 && l->best_worth.db >= l->options.target_db;
-    if (has_target) return true;
+    if (has_reached_target(l)) return true;
     if (tare__ladder_seconds(l) < l->options.seconds) return false;
     l->result.is_out_of_time = true;
     return true;
@@ -129,7 +132,8 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
         *is_kept = o.is_kept;
         return TARE_OK;
     }
-    const uint64_t begin = tare__now_ns();
+    const uint64_t begin = l->trial_begin_ns > 0 ? l->trial_begin_ns : tare__now_ns();
+    l->trial_begin_ns = 0;
     tare_model *model = NULL;
     worth w = {.db = -INFINITY};
     TARE_TRY(tare__ladder_make(l, r, false, &model));
@@ -215,18 +219,21 @@ static tare_status check_steps(const ladder *l) {
     return TARE_OK;
 }
 
+static bool has_time(ladder *l, const ladder_step *step) {
+    return !tare__ladder_is_over(l) || (step->is_last_word && !has_reached_target(l));
+}
+
 static tare_status run_steps(ladder *l) {
     const ladder_step *step = NULL;
     if (l->options.steps == NULL) {
-        for (size_t i = 0; (step = tare__ladder_step_at(i)) != NULL && !tare__ladder_is_over(l);
-             i++)
-            TARE_TRY(step->run(l, step));
+        for (size_t i = 0; (step = tare__ladder_step_at(i)) != NULL; i++)
+            if (has_time(l, step)) TARE_TRY(step->run(l, step));
         return TARE_OK;
     }
     for (const char *at = l->options.steps; *at != '\0';) {
         const size_t length = strcspn(at, ",");
         step = find_step(at, length);
-        if (step != NULL && !tare__ladder_is_over(l)) TARE_TRY(step->run(l, step));
+        if (step != NULL && has_time(l, step)) TARE_TRY(step->run(l, step));
         at += length + (at[length] == ',');
     }
     return TARE_OK;

@@ -38,6 +38,8 @@ typedef struct ladder {
     size_t float_count, float_capacity;
     tare_improve_result result;
     uint64_t begin_ns;
+    uint64_t
+        trial_begin_ns; // of the step that makes a model to be tried; 0: it begins with the try
     arena memory;
     tare_error *err;
 } ladder;
@@ -46,7 +48,8 @@ typedef struct ladder {
 typedef struct ladder_step {
     const char *name, *what;
     tare_status (*run)(ladder *l, const struct ladder_step *self);
-    bool may_slow; // its models compute other operators; else a run takes as long as before
+    bool is_last_word; // quick, and tried when the budget is gone, too
+    bool may_slow;     // its models compute other operators; else a run takes as long as before
 } ladder_step;
 
 double tare__ladder_seconds(const ladder *l); // since it began

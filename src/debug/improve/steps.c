@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/system/clock.h"
 #include "debug/improve/ladder.h"
 #include "tare/bias_correction.h"
 
@@ -19,10 +20,12 @@ static tare_status try_made(ladder *l, const ladder_step *step, const char *what
     tare_model *made = NULL;
     size_t count = 0;
     bool is_known = false;
-    if (tare__ladder_is_over(l)) return TARE_OK;
+    if (!step->is_last_word && tare__ladder_is_over(l)) return TARE_OK;
     TARE_TRY(tare__ladder_knows_useless(l, step, what, &is_known));
     if (is_known) return TARE_OK;
+    l->trial_begin_ns = tare__now_ns();
     const tare_status status = make(l, choice, &count, &made);
+    if (status != TARE_OK || count == 0) l->trial_begin_ns = 0;
     if (is_refused(status)) return TARE_OK;
     TARE_TRY(status);
     if (count > 0) return tare__ladder_try_prepared(l, step, what, made, needs_data);
@@ -83,6 +86,15 @@ static tare_status step_equalization(ladder *l, const ladder_step *self) {
     return try_made(l, self, "layers", make_equalized, 0, true);
 }
 
+static tare_status make_rotated(const ladder *l, int choice, size_t *count, tare_model **out) {
+    (void)choice;
+    return tare_rotate_layers(l->best.prepared, count, out, l->err);
+}
+
+static tare_status step_rotation(ladder *l, const ladder_step *self) {
+    return try_made(l, self, "linear layers", make_rotated, 0, true);
+}
+
 static tare_status make_scaled(const ladder *l, int choice, size_t *count, tare_model **out) {
     const tare_scale_options options = {.struct_size = sizeof options,
                                         .method = (tare_scale_method)choice,
@@ -126,8 +138,9 @@ static tare_status quantize_reference(void *user, const tare_model *prepared, ta
 
 static tare_status make_corrected(const ladder *l, int choice, size_t *count, tare_model **out) {
     tare_bias_correction_result result = {.struct_size = sizeof result};
-    const tare_bias_correction_options options = {.struct_size = sizeof options,
-                                                  .thread_count = l->options.thread_count};
+    // The mean of a channel over positions needs few samples.
+    const tare_bias_correction_options options = {
+        .struct_size = sizeof options, .sample_limit = 8, .thread_count = l->options.thread_count};
     (void)choice;
     TARE_TRY(tare_data_rewind(l->calibration, l->err));
     TARE_TRY(tare_correct_biases(l->best.prepared, l->calibration, quantize_reference,
@@ -147,6 +160,7 @@ const ladder_step *tare__ladder_step_at(size_t index) {
     static const ladder_step steps[] = {
         {"per-channel", "a scale for each output channel of weights", step_per_channel},
         {"equalization", "equal ranges of channels across layers", step_equalization},
+        {"rotation", "channels between linear layers rotated, and back", step_rotation},
         {"smoothing", "scales of channels moved from what linear layers read into weights",
          step_smoothing, .may_slow = true},
         {"observers", "least error, percentiles, entropy, minimum and maximum, torch's histogram",
@@ -158,7 +172,8 @@ const ladder_step *tare__ladder_step_at(size_t index) {
          step_adaround},
         {"float-layers", "leave the worst layers float, while that is not much slower",
          tare__step_float_layers, .may_slow = true},
-        {"bias-correction", "subtract the mean rounding error from biases", step_bias_correction},
+        {"bias-correction", "subtract the mean rounding error from biases", step_bias_correction,
+         .is_last_word = true},
     };
     return index < sizeof steps / sizeof *steps ? &steps[index] : NULL;
 }

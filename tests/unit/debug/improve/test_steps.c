@@ -138,6 +138,89 @@ static void equalization_leaves_what_it_may_not_scale(void **state) {
     tare_model_destroy(model);
 }
 
+// --- rotations ---
+
+static tare_model *attention_network(void) {
+    module *root = new_tree();
+    for (int i = 0; i < 5; i++)
+        put_module(root, NULL, (const char *[]){"q", "k", "v", "o", "last"}[i], "torch.nn.Linear",
+                   i < 4 ? "in_features=32, out_features=32" : "in_features=32, out_features=6");
+    return new_model(NULL, root,
+                     "def forward(self, x):\n"
+                     "    q = self.q(x)\n"
+                     "    k = self.k(x)\n"
+                     "    v = self.v(x)\n"
+                     "    q_view = q.view(2, 5, 4, 8)\n"
+                     "    q_heads = q_view.transpose(1, 2)\n"
+                     "    k_view = k.view(2, 5, 4, 8)\n"
+                     "    k_heads = k_view.permute(0, 2, 3, 1)\n"
+                     "    v_view = v.view(2, 5, -1, 8)\n"
+                     "    v_heads = v_view.transpose(1, 2)\n"
+                     "    scores = torch.matmul(q_heads, k_heads)\n"
+                     "    weights = torch.nn.functional.softmax(scores, dim=-1)\n"
+                     "    mixed = torch.matmul(weights, v_heads)\n"
+                     "    back = mixed.transpose(1, 2)\n"
+                     "    joined = back.reshape(2, 5, -1)\n"
+                     "    o = self.o(joined)\n"
+                     "    last = self.last(o)\n"
+                     "    return last\n");
+}
+
+// Values are rotated within heads, and what o gives within all its channels; queries and keys,
+// which go into a product of their own, are not.
+static void rotations_change_no_float_result(void **state) {
+    (void)state;
+    tare_model *model = attention_network();
+    scale_values(model, "v.weight", 3 * 32, 32, 100); // a channel of large values
+    tare_model *first = prepare(model), *made = NULL;
+    tare_tensor *x = NEW_INPUT(2, 5, 32);
+    size_t count = 0;
+    CHECK_DONE(tare_rotate_layers(first, &count, &made, job_error()));
+    assert_int_equal(count, 2);
+    assert_true(distance(first, made, x) < 1e-5);
+    CHECK_HOLDS(decided(made, "v"), "rotated by a Hadamard matrix of 8");
+    CHECK_HOLDS(decided(made, "last"), "undoes the rotation by a Hadamard matrix of 32");
+    // The large channel is spread over its head.
+    const float *w = tare__f32(tare__module_find_tensor(made->root, "v.weight"));
+    double least = INFINITY, most = 0;
+    for (int row = 0; row < 8; row++) {
+        const double at = peak(w + row * 32, 32, 1);
+        least = fmin(least, at);
+        most = fmax(most, at);
+    }
+    assert_true(most < 1.5 * least);
+    tare_tensor_release(x);
+    tare_model_destroy(made);
+    tare_model_destroy(first);
+    tare_model_destroy(model);
+}
+
+// An activation between, another reader, a last dimension that cuts blocks.
+static void rotations_stay_out_of_what_is_not_linear(void **state) {
+    (void)state;
+    static const char *const between[] = {
+        "    y = torch.relu(a)\n    z = self.b(y)\n    return z\n",
+        "    z = self.b(a)\n    return (z, a)\n",
+        "    y = a.transpose(0, 1)\n    z = self.b(y)\n    return z\n",
+        "    y = a.reshape(-1, 3)\n    z = self.c(y)\n    return z\n"};
+    for (size_t i = 0; i < sizeof between / sizeof *between; i++) {
+        char code[256];
+        module *root = new_tree();
+        put_module(root, NULL, "a", "torch.nn.Linear", "in_features=8, out_features=8");
+        put_module(root, NULL, "b", "torch.nn.Linear", "in_features=8, out_features=8");
+        put_module(root, NULL, "c", "torch.nn.Linear", "in_features=3, out_features=8");
+        (void)snprintf(code, sizeof code, "def forward(self, x):\n    a = self.a(x)\n%s",
+                       between[i]);
+        tare_model *model = new_model(NULL, root, code), *first = prepare(model), *made = NULL;
+        size_t count = 9;
+        CHECK_DONE(tare_rotate_layers(first, &count, &made, job_error()));
+        assert_int_equal(count, 0);
+        tare_model_destroy(made);
+        tare_model_destroy(first);
+        tare_model_destroy(model);
+    }
+}
+
 // --- scales of what layers read ---
 
 static tare_model *block(bool has_residual) {
@@ -291,6 +374,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equalization_crosses_sums_pools_and_grouped_layers),
         cmocka_unit_test(equalization_leaves_what_it_may_not_scale),
+        cmocka_unit_test(rotations_change_no_float_result),
+        cmocka_unit_test(rotations_stay_out_of_what_is_not_linear),
         cmocka_unit_test_setup_teardown(scales_move_into_weights, temp_make, temp_remove),
         cmocka_unit_test(rounding_by_inputs_loses_less),
         cmocka_unit_test(what_steps_cannot_work_on_is_refused),
