@@ -4,11 +4,12 @@
 
 #include "core/memory/alloc.h"
 #include "ir/call_names.h"
+#include "model/shapes.h"
 #include "ops/interpret.h"
 
 tare_status tare__pass_begin(pass *p, const char *name, const tare_model *source,
                              const tare_backend_config *backend, tare_error *err) {
-    *p = (pass){.name = name, .backend = backend, .err = err};
+    *p = (pass){.name = name, .source = source, .backend = backend, .err = err};
     if (source == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "%s: expected a model, found NULL", name);
     if (backend == NULL) {
@@ -31,6 +32,11 @@ tare_status tare__pass_end(pass *p, tare_status status, tare_model **out) {
         if (status != TARE_OK) status = tare__at(p->err, status, "after pass '%s'", p->name);
     }
 #endif
+    if (status == TARE_OK && p->model->stage >= TARE_STAGE_REFERENCE) {
+        status = tare__verify_dtypes(p->model, p->source, p->err);
+        if (status != TARE_OK)
+            status = tare__at(p->err, status, "pass '%s' made a model that cannot run", p->name);
+    }
     if (status == TARE_OK) {
         *out = p->model;
         p->model = NULL;

@@ -11,7 +11,8 @@
 /// A pass works on a clone of the model and hands it out on success, so that a failure leaves
 /// nothing half done.
 typedef struct pass {
-    const char *name;  // "fuse", "prepare", .. for the record
+    const char *name; // "fuse", "prepare", .. for the record
+    const tare_model *source;
     tare_model *model; // the clone
     const tare_backend_config *backend;
     tare_backend_config *own_backend; // the built-in native config when the caller gave none
@@ -23,8 +24,8 @@ typedef struct pass {
 /// handed out.
 tare_status tare__pass_begin(pass *p, const char *name, const tare_model *source,
                              const tare_backend_config *backend, tare_error *err);
-/// Verifies (in builds with TARE_VERIFY) and hands the clone out when status is TARE_OK; releases
-/// the rest.
+/// Verifies the clone (its dtypes if it is converted; its graph in builds with TARE_VERIFY) and
+/// hands it out when status is TARE_OK; releases the rest.
 tare_status tare__pass_end(pass *p, tare_status status, tare_model **out);
 
 /// Rebuilds the clone's root as torch's GraphModule(root, graph): see tare__module_from_graph. `g`

@@ -249,6 +249,127 @@ static const data_input *unknown_input(const tare_shapes *s) {
     return NULL;
 }
 
+// --- what a pass made ---
+
+// The outputs of one run of the shape rules; false: the model does not say its inputs' shapes.
+typedef struct output_dtypes {
+    tare_shapes *shapes;
+    bool is_known;
+    arena memory;
+    value result;
+} output_dtypes;
+
+static void release_dtypes(output_dtypes *d) {
+    tare__value_release_tensors(&d->result);
+    tare__arena_release(&d->memory);
+    tare_shapes_destroy(d->shapes);
+}
+
+static tare_status run_inputs(output_dtypes *d, const tare_model *model, const value *inputs,
+                              size_t count, tare_error *err) {
+    const interpreter it = {.root = model->root,
+                            .thread_count = 1,
+                            .memory_limit = model->memory_limit,
+                            .shapes_only = true};
+    d->is_known = true;
+    return tare__interpret(&it, inputs, count, &d->memory, &d->result, err);
+}
+
+// `open` as in make_input.
+static tare_status find_dtypes(const tare_model *model, int64_t open, output_dtypes *out,
+                               tare_error *err) {
+    *out = (output_dtypes){.shapes = tare__alloc_zeroed(1, sizeof *out->shapes)};
+    if (out->shapes == NULL) return tare__out_of_memory(err);
+    out->shapes->graph = model->root->graph;
+    TARE_TRY(describe_inputs(out->shapes, model, err));
+    if (unknown_input(out->shapes) != NULL) return TARE_OK;
+    const size_t count = fed_count(out->shapes);
+    value *inputs = tare__alloc_zeroed(count + 1, sizeof *inputs);
+    if (inputs == NULL) return tare__out_of_memory(err);
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < count && status == TARE_OK; i++)
+        status = make_input(&out->shapes->inputs[i], open, &inputs[i], err);
+    if (status == TARE_OK) status = run_inputs(out, model, inputs, count, err);
+    for (size_t i = 0; i < count; i++) tare__value_release_tensors(&inputs[i]);
+    tare__free(inputs);
+    return status;
+}
+
+// Outputs of integers and bools, which no quantization changes.
+static tare_status compare_dtypes(const value *made, const value *source, tare_error *err) {
+    if (made->kind == VALUE_TENSOR && source->kind == VALUE_TENSOR) {
+        const tare_tensor *now = made->as.tensor, *before = source->as.tensor;
+        if (before->q != NULL || tare__dtype(before->dtype)->is_float ||
+            now->dtype == before->dtype)
+            return TARE_OK;
+        return tare__fail(err, TARE_INTERNAL, "an output must stay %s, found %s",
+                          tare_dtype_name(before->dtype), tare_dtype_name(now->dtype));
+    }
+    if (!tare__value_has_items(made) || !tare__value_has_items(source)) return TARE_OK;
+    for (uint32_t i = 0; i < made->count && i < source->count; i++)
+        TARE_TRY(compare_dtypes(&made->as.items[i], &source->as.items[i], err));
+    return TARE_OK;
+}
+
+static tare_status verify_with(const tare_model *made, const output_dtypes *source, int64_t open,
+                               tare_error *err) {
+    output_dtypes now;
+    tare_status status = find_dtypes(made, open, &now, err);
+    if (status == TARE_OK && now.is_known)
+        status = compare_dtypes(&now.result, &source->result, err);
+    release_dtypes(&now);
+    return status;
+}
+
+// A refusal that is another one for other sizes is none of dtypes: scales for each channel of what
+// depends on the input fit the calibrated batch only.
+static bool follows_sizes(const tare_model *made, const output_dtypes *source,
+                          const tare_error *refusal) {
+    tare_error *again = tare_error_create();
+    const tare_status status =
+        again != NULL ? verify_with(made, source, 3, again) : TARE_OUT_OF_MEMORY;
+    const bool same = status != TARE_OK && again != NULL &&
+                      strcmp(tare_error_message(again), tare_error_message(refusal)) == 0;
+    tare_error_destroy(again);
+    return !same && status != TARE_OUT_OF_MEMORY;
+}
+
+// *is_said: the rules let the source pass on inputs of this size. A refusal is left in `refusal`.
+static tare_status verify_at(const tare_model *made, const tare_model *source, int64_t open,
+                             bool *is_said, tare_error *refusal) {
+    output_dtypes before;
+    tare_error *why = tare_error_create();
+    if (why == NULL) return TARE_OUT_OF_MEMORY;
+    tare_status status = find_dtypes(source, open, &before, why);
+    *is_said = status == TARE_OK;
+    if (status != TARE_OUT_OF_MEMORY) status = TARE_OK;
+    if (*is_said && before.is_known) {
+        status = verify_with(made, &before, open, refusal);
+        const bool may_be_sizes = status != TARE_OK && status != TARE_OUT_OF_MEMORY && open == 2;
+        if (may_be_sizes && follows_sizes(made, &before, refusal)) status = TARE_OK;
+    }
+    release_dtypes(&before);
+    tare_error_destroy(why);
+    return status;
+}
+
+tare_status tare__verify_dtypes(const tare_model *made, const tare_model *source, tare_error *err) {
+    tare_error *refusal = tare_error_create();
+    if (refusal == NULL) return tare__out_of_memory(err);
+    bool is_said = false;
+    tare_status status = verify_at(made, source, 2, &is_said, refusal);
+    // A graph that takes one batch only takes that of its example.
+    if (status == TARE_OK && !is_said) status = verify_at(made, source, 1, &is_said, refusal);
+    if (status == TARE_OUT_OF_MEMORY)
+        (void)tare__out_of_memory(err);
+    else if (status != TARE_OK)
+        (void)tare__fail(err, status, "%s%s%s", tare_error_where(refusal),
+                         tare_error_where(refusal)[0] != '\0' ? ": " : "",
+                         tare_error_message(refusal));
+    tare_error_destroy(refusal);
+    return status;
+}
+
 // --- outputs ---
 
 static tare_status name_outputs(tare_shapes *s, tare_error *err) {

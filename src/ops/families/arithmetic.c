@@ -126,35 +126,32 @@ static tare_status binary_shape(op_call *call, const op_binary *op) {
 
 // --- computing ---
 
-// The steps of both operands through the result's dimensions, and the run along the last ones where
-// both advance by a fixed 0 or 1.
-typedef struct walk {
-    int64_t stride[2][TARE_MAX_DIMS];
-    int64_t run, step[2];
-    int outer_ndim;
-} walk;
-
-static walk plan_walk(const operands *o) {
-    walk w = {.run = 1, .outer_ndim = o->ndim};
+walk tare__walk(const tare_tensor *const *tensors, size_t count, int ndim, const int64_t *shape) {
+    walk w = {.shape = shape, .run = 1, .outer_ndim = ndim, .count = count};
     const tare_tensor scalar = {0};
-    for (int i = 0; i < 2; i++)
-        tare__broadcast_strides(o->side[i].t != NULL ? o->side[i].t : &scalar, o->ndim, o->shape,
+    for (size_t i = 0; i < count; i++)
+        tare__broadcast_strides(tensors[i] != NULL ? tensors[i] : &scalar, ndim, shape,
                                 w.stride[i]);
-    // The last dimension starts the run; earlier ones join while both operands go on as they began.
+    // The last dimension starts the run; earlier ones join while all tensors go on as they began.
     while (w.outer_ndim > 0) {
         const int d = w.outer_ndim - 1;
         bool joins = true;
-        for (int i = 0; i < 2; i++) {
+        for (size_t i = 0; i < count; i++) {
             const bool begins = w.run == 1 && w.stride[i][d] <= 1;
             const bool goes_on = w.stride[i][d] == w.step[i] * w.run;
-            joins = joins && (o->shape[d] == 1 || begins || goes_on);
+            joins = joins && (shape[d] == 1 || begins || goes_on);
         }
         if (!joins) break;
-        for (int i = 0; i < 2 && w.run == 1 && o->shape[d] > 1; i++) w.step[i] = w.stride[i][d];
-        w.run *= o->shape[d];
+        for (size_t i = 0; i < count && w.run == 1 && shape[d] > 1; i++) w.step[i] = w.stride[i][d];
+        w.run *= shape[d];
         w.outer_ndim--;
     }
     return w;
+}
+
+void tare__walk_at(const walk *w, int64_t at, int64_t *offset) {
+    for (size_t i = 0; i < w->count; i++)
+        offset[i] = tare__strided_offset(w->outer_ndim, w->shape, w->stride[i], at / w->run);
 }
 
 double tare__operand_at(const operand *side, int64_t i) {
@@ -173,13 +170,13 @@ static tare_status binary_reference(op_call *call, const op_binary *op) {
     operands o;
     TARE_TRY(read_operands(call, &o));
     tare_tensor *y = tare__call_out(call);
-    const walk w = plan_walk(&o);
+    const walk w =
+        tare__walk((const tare_tensor *[]){o.side[0].t, o.side[1].t}, 2, o.ndim, o.shape);
     const bool floats = is_float_work(op, &o, y);
     const float numbers[] = {(float)o.side[0].number, (float)o.side[1].number};
     for (int64_t at = 0; at < y->count; at += w.run) {
-        int64_t offset[2];
-        for (int i = 0; i < 2; i++)
-            offset[i] = tare__strided_offset(w.outer_ndim, o.shape, w.stride[i], at / w.run);
+        int64_t offset[2] = {0};
+        tare__walk_at(&w, at, offset);
         const float *from[2];
         for (int i = 0; i < 2 && floats; i++)
             from[i] = o.side[i].t != NULL ? tare__f32(o.side[i].t) + offset[i] : &numbers[i];

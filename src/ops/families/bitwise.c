@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Functions of the bits of integers and bools.
 #include "core/math/float_to_int.h"
 #include "ops/families/arithmetic.h"
@@ -77,20 +78,58 @@ static int64_t bits_at(const operand *side, int64_t i) {
     return side->t != NULL ? tare__tensor_get_int(side->t, i) : tare__cut_int64(side->number);
 }
 
+// Runs of masks, which are bytes, and of int64, where both operands have the result's dtype.
+#define RUN(type, operation)                                                                       \
+    for (int64_t k = 0; k < count; k++)                                                            \
+        ((type *)to)[k] = (type)(((const type *)from[0])[k * step[0]] operation(                   \
+            (const type *)from[1])[k * step[1]]);
+#define RUNS(type)                                                                                 \
+    if (f == bits_and)                                                                             \
+        RUN(type, &)                                                                               \
+    else if (f == bits_or)                                                                         \
+        RUN(type, |)                                                                               \
+    else                                                                                           \
+        RUN(type, ^)
+
+static void whole_run(bit_function f, size_t size, const void *const from[2], const int64_t *step,
+                      int64_t count, void *to) {
+    if (size == 1) {
+        RUNS(uint8_t)
+    } else {
+        RUNS(int64_t)
+    }
+}
+
+static bool has_runs(bit_function f, const bit_operands *o, const tare_tensor *y) {
+    const size_t size = tare_dtype_size(y->dtype);
+    if ((f != bits_and && f != bits_or && f != bits_xor) || (size != 1 && size != 8)) return false;
+    for (int i = 0; i < 2; i++)
+        if (o->side[i].t == NULL || o->side[i].t->dtype != y->dtype) return false;
+    return true;
+}
+
 static tare_status bits_reference(op_call *call, bit_function f) {
     bit_operands o;
-    int64_t stride[2][TARE_MAX_DIMS];
-    const tare_tensor scalar = {0};
     TARE_TRY(read_bits(call, &o));
     tare_tensor *y = tare__call_out(call);
     const dtype_info *info = tare__dtype(y->dtype);
-    for (int i = 0; i < 2; i++)
-        tare__broadcast_strides(o.side[i].t != NULL ? o.side[i].t : &scalar, o.ndim, o.shape,
-                                stride[i]);
-    for (int64_t i = 0; i < y->count; i++) {
-        const int64_t a = tare__strided_offset(o.ndim, o.shape, stride[0], i);
-        const int64_t b = tare__strided_offset(o.ndim, o.shape, stride[1], i);
-        tare__tensor_set_int(y, i, f(bits_at(&o.side[0], a), bits_at(&o.side[1], b), info));
+    const walk w =
+        tare__walk((const tare_tensor *[]){o.side[0].t, o.side[1].t}, 2, o.ndim, o.shape);
+    const bool runs = has_runs(f, &o, y);
+    for (int64_t at = 0; at < y->count; at += w.run) {
+        int64_t offset[2] = {0};
+        const void *from[2] = {NULL, NULL};
+        tare__walk_at(&w, at, offset);
+        for (int i = 0; i < 2 && runs; i++)
+            from[i] = (const char *)o.side[i].t->data + (size_t)offset[i] * info->size;
+        if (runs)
+            whole_run(f, info->size, from, w.step, w.run,
+                      (char *)y->data + (size_t)at * info->size);
+        else
+            for (int64_t k = 0; k < w.run; k++)
+                tare__tensor_set_int(y, at + k,
+                                     f(bits_at(&o.side[0], offset[0] + k * w.step[0]),
+                                       bits_at(&o.side[1], offset[1] + k * w.step[1]), info));
     }
     return TARE_OK;
 }

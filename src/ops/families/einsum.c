@@ -2,6 +2,7 @@
 // torch.einsum: sums of products along named dimensions.
 #include <string.h>
 
+#include "ops/compose.h"
 #include "ops/families/families.h"
 #include "ops/rules.h"
 
@@ -125,7 +126,7 @@ static tare_status read_einsum(op_call *call, einsum_plan *p) {
     return TARE_OK;
 }
 
-static tare_status einsum_shape(op_call *call) {
+static tare_status einsum_sums_shape(op_call *call) {
     einsum_plan p;
     int64_t shape[TARE_MAX_DIMS];
     TARE_TRY(read_einsum(call, &p));
@@ -163,7 +164,7 @@ static void offsets_at(const einsum_plan *p, const loops *l, int64_t i,
     }
 }
 
-static tare_status einsum_reference(op_call *call) {
+static tare_status einsum_sums_reference(op_call *call) {
     einsum_plan p;
     int64_t stride[MOST_OPERANDS][LABELS];
     loops outer = {.count = 1}, inner = {.count = 1};
@@ -191,12 +192,120 @@ static tare_status einsum_reference(op_call *call) {
     return TARE_OK;
 }
 
+// --- two operands: a product of matrices, which plans have kernels for ---
+
+// What a label is in a product: of both operands and the result, of one and the result, summed
+// over.
+typedef enum role { ROLE_BATCH, ROLE_LEFT, ROLE_RIGHT, ROLE_SUM, ROLE_COUNT } role;
+
+typedef struct label_list {
+    int label[TARE_MAX_DIMS];
+    size_t count;
+    int64_t places; // elements along all of them
+} label_list;
+
+static int dimension_of(const term *o, int label) {
+    for (int d = 0; d < o->ndim; d++)
+        if (o->label[d] == label) return d;
+    return -1;
+}
+
+// Has the operand the label? One that it broadcasts counts as none: it drops out of its matrix.
+static bool goes_along(const einsum_plan *p, size_t o, int label) {
+    const int d = dimension_of(&p->operand[o], label);
+    return d >= 0 && p->operand[o].t->shape[d] == p->size[label];
+}
+
+// The labels of each role, in the result's order. False: this is no product of two matrices.
+static bool read_roles(const einsum_plan *p, label_list roles[ROLE_COUNT]) {
+    for (int r = 0; r < ROLE_COUNT; r++) roles[r] = (label_list){.places = 1};
+    if (p->count != 2 || p->operand[0].t->dtype != TARE_FLOAT32) return false;
+    for (int d = 0; d < 2 * TARE_MAX_DIMS; d++) {
+        const bool is_kept = d < TARE_MAX_DIMS;
+        const term *from = is_kept ? &p->result : &p->operand[0];
+        const int at = is_kept ? d : d - TARE_MAX_DIMS;
+        if (at >= from->ndim || (!is_kept && p->is_kept[from->label[at]])) continue;
+        const int label = from->label[at];
+        const bool left = goes_along(p, 0, label), right = goes_along(p, 1, label);
+        if (!is_kept && (!left || !right)) return false;
+        const role r = !is_kept        ? ROLE_SUM
+                       : left && right ? ROLE_BATCH
+                       : left          ? ROLE_LEFT
+                                       : ROLE_RIGHT;
+        roles[r].label[roles[r].count++] = label;
+        roles[r].places = tare__size_product(roles[r].places, p->size[label]);
+    }
+    // Nothing repeats in an operand, or is summed over in the right one alone.
+    for (int o = 0; o < 2; o++) {
+        const term *t = &p->operand[o];
+        const size_t own = roles[o == 0 ? ROLE_LEFT : ROLE_RIGHT].count;
+        size_t along = 0;
+        for (int d = 0; d < t->ndim; d++) {
+            if (dimension_of(t, t->label[d]) != d) return false;
+            along += goes_along(p, (size_t)o, t->label[d]);
+        }
+        if (along != roles[ROLE_BATCH].count + roles[ROLE_SUM].count + own) return false;
+    }
+    return roles[ROLE_SUM].places > 0;
+}
+
+// One operand as [batch, rows, columns].
+static value matrices_of(composer *c, const term *o, value v, const label_list *batch,
+                         const label_list *rows, const label_list *columns) {
+    int64_t order[TARE_MAX_DIMS];
+    const int64_t shape[] = {batch->places, rows->places, columns->places};
+    const label_list *const parts[] = {batch, rows, columns};
+    size_t count = 0;
+    for (size_t i = 0; i < 3; i++)
+        for (size_t k = 0; k < parts[i]->count; k++)
+            order[count++] = dimension_of(o, parts[i]->label[k]);
+    for (int d = 0; d < o->ndim; d++) { // what is broadcast
+        bool is_taken = false;
+        for (size_t i = 0; i < count; i++) is_taken = is_taken || order[i] == d;
+        if (!is_taken) order[count++] = d;
+    }
+    return COMPOSE(c, "view", COMPOSE(c, "permute", v, tare__compose_ints(c, order, count)),
+                   tare__compose_ints(c, shape, 3));
+}
+
+static value product_of(composer *c, const einsum_plan *p, const label_list roles[ROLE_COUNT]) {
+    const value *given = tare__compose_param(c, 1).as.items;
+    const label_list *batch = &roles[ROLE_BATCH], *sum = &roles[ROLE_SUM];
+    const value product = COMPOSE(
+        c, "matmul", matrices_of(c, &p->operand[0], given[0], batch, &roles[ROLE_LEFT], sum),
+        matrices_of(c, &p->operand[1], given[1], batch, sum, &roles[ROLE_RIGHT]));
+    int64_t shape[TARE_MAX_DIMS], order[TARE_MAX_DIMS];
+    size_t count = 0;
+    for (int r = ROLE_BATCH; r < ROLE_SUM; r++)
+        for (size_t k = 0; k < roles[r].count; k++) {
+            const int label = roles[r].label[k];
+            order[dimension_of(&p->result, label)] = (int64_t)count;
+            shape[count++] = p->size[label];
+        }
+    return COMPOSE(c, "permute", COMPOSE(c, "view", product, tare__compose_ints(c, shape, count)),
+                   tare__compose_ints(c, order, count));
+}
+
+static value einsum(composer *c) {
+    einsum_plan p;
+    label_list roles[ROLE_COUNT];
+    op_call call = *c->call;
+    if (c->status == TARE_OK) c->status = read_einsum(&call, &p);
+    if (c->status != TARE_OK) return tare__none();
+    if (read_roles(&p, roles)) return product_of(c, &p, roles);
+    return COMPOSE(c, "einsum_sums", tare__compose_param(c, 0), tare__compose_param(c, 1));
+}
+
 static const op_info rows[] = {
     {.id = "einsum",
      .functions = "torch.functional.einsum|torch.ops.aten.einsum.default",
      .params = "equation|*operands",
-     .shape = einsum_shape,
-     .reference = einsum_reference},
+     .forward = einsum},
+    // What is no product of two matrices.
+    {.id = "einsum_sums",
+     .params = "equation|*operands",
+     .shape = einsum_sums_shape,
+     .reference = einsum_sums_reference},
 };
 
 const op_table tare__einsum_ops = OP_TABLE(rows);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // torch.where: elements of one tensor or another, as a condition says.
-#include <string.h>
-
 #include "ops/families/arithmetic.h"
 #include "ops/families/families.h"
 #include "ops/rules.h"
@@ -39,27 +38,57 @@ static tare_status where_shape(op_call *call) {
     return tare__call_result(call, c.dtype, c.ndim, c.shape, NULL);
 }
 
+// One run of elements of one size; `side` holds what is chosen from and how it advances.
+#define CHOOSE(type)                                                                               \
+    for (int64_t k = 0; k < count; k++)                                                            \
+        ((type *)to)[k] = condition[k * step[2]] != 0 ? ((const type *)from[0])[k * step[0]]       \
+                                                      : ((const type *)from[1])[k * step[1]];
+
+static void choose(size_t size, const uint8_t *condition, const void *const from[2],
+                   const int64_t *step, int64_t count, void *to) {
+    switch (size) {
+    case 1:
+        CHOOSE(uint8_t) break;
+    case 2:
+        CHOOSE(uint16_t) break;
+    case 4:
+        CHOOSE(uint32_t) break;
+    default:
+        CHOOSE(uint64_t) break;
+    }
+}
+
+// An operand in the result's dtype: itself, or converted.
+static tare_status side_of(op_call *call, const operand *side, const tare_tensor *y,
+                           const char **out) {
+    *out = side->t != NULL ? side->t->data : NULL;
+    if (side->t != NULL && side->t->dtype == y->dtype) return TARE_OK;
+    tare_tensor converted = {.dtype = y->dtype, .count = side->t != NULL ? side->t->count : 1};
+    const size_t bytes = ((size_t)converted.count + 1) * tare_dtype_size(y->dtype);
+    converted.data = tare__arena_array(call->memory, bytes, 1);
+    if (converted.data == NULL) return tare__out_of_memory(call->err);
+    for (int64_t i = 0; i < converted.count; i++)
+        tare__tensor_set(&converted, i, tare__operand_at(side, i));
+    *out = converted.data;
+    return TARE_OK;
+}
+
 static tare_status where_reference(op_call *call) {
     choice c;
-    const tare_tensor scalar = {0};
-    int64_t stride[3][TARE_MAX_DIMS];
+    const char *side[2];
     TARE_TRY(read_choice(call, &c));
     tare_tensor *y = tare__call_out(call);
-    for (int i = 0; i < 2; i++)
-        tare__broadcast_strides(c.side[i].t != NULL ? c.side[i].t : &scalar, c.ndim, c.shape,
-                                stride[i]);
-    tare__broadcast_strides(c.condition, c.ndim, c.shape, stride[2]);
+    for (int i = 0; i < 2; i++) TARE_TRY(side_of(call, &c.side[i], y, &side[i]));
+    const walk w = tare__walk((const tare_tensor *[]){c.side[0].t, c.side[1].t, c.condition}, 3,
+                              c.ndim, c.shape);
     const size_t size = tare_dtype_size(y->dtype);
-    for (int64_t i = 0; i < y->count; i++) {
-        const int64_t at = tare__strided_offset(c.ndim, c.shape, stride[2], i);
-        const int chosen = ((const uint8_t *)c.condition->data)[at] != 0 ? 0 : 1;
-        const operand *from = &c.side[chosen];
-        const int64_t k = tare__strided_offset(c.ndim, c.shape, stride[chosen], i);
-        if (from->t != NULL && from->t->dtype == y->dtype)
-            memcpy((char *)y->data + (size_t)i * size,
-                   (const char *)from->t->data + (size_t)k * size, size);
-        else
-            tare__tensor_set(y, i, tare__operand_at(from, k));
+    for (int64_t at = 0; at < y->count; at += w.run) {
+        int64_t offset[3] = {0};
+        tare__walk_at(&w, at, offset);
+        choose(size, (const uint8_t *)c.condition->data + offset[2],
+               (const void *[]){side[0] + (size_t)offset[0] * size,
+                                side[1] + (size_t)offset[1] * size},
+               w.step, w.run, (char *)y->data + (size_t)at * size);
     }
     return TARE_OK;
 }

@@ -2,6 +2,8 @@
 // Shapes before a run are those of a run.
 #include <string.h>
 
+#include "model/model.h"
+#include "model/shapes.h"
 #include "support/faults.h"
 #include "support/models.h"
 #include "support/test.h"
@@ -149,6 +151,47 @@ static void outputs_of_onnx_files_keep_their_names(void **state) {
     tare_model_destroy(m);
 }
 
+// A graph whose input is said to have two rows of three integers.
+static tare_model *of_integers(const char *code) {
+    module *root = new_tree();
+    tare_model *m = new_model(NULL, root, code);
+    graph *g = ((struct tare_model *)m)->root->graph;
+    g->first->meta_json = tare__arena_strdup(
+        &g->memory, "{\"val\": {\"dtype\": \"torch.int64\", \"shape\": [null, 3]}}");
+    assert_non_null(g->first->meta_json);
+    return m;
+}
+
+static void converted_graphs_keep_the_dtypes_of_integers(void **state) {
+    (void)state;
+    tare_model *m = of_integers("def forward(self, x):\n    add = x + 1\n"
+                                "    return (add, x)\n");
+    // Integers that are quantized.
+    tare_model *made =
+        of_integers("def forward(self, x):\n"
+                    "    quantize_per_tensor = torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)\n"
+                    "    dequantize = quantize_per_tensor.dequantize()\n    add = dequantize + 1\n"
+                    "    return (add, x)\n");
+    assert_int_not_equal(tare__verify_dtypes(made, m, job_error()), TARE_OK);
+    CHECK_HOLDS(tare_error_message(job_error()), "node 'quantize_per_tensor'");
+    CHECK_HOLDS(tare_error_message(job_error()), "int64");
+    tare_error_clear(job_error());
+    CHECK_DONE(tare__verify_dtypes(m, m, job_error()));
+    // What does not run before it was converted is not looked at.
+    CHECK_DONE(tare__verify_dtypes(m, made, job_error()));
+    tare_model_destroy(made);
+    // An output that became float.
+    made = of_integers("def forward(self, x):\n    add = x + 1\n    float_1 = x.float()\n"
+                       "    return (add, float_1)\n");
+    assert_int_not_equal(tare__verify_dtypes(made, m, job_error()), TARE_OK);
+    CHECK_HOLDS(tare_error_message(job_error()), "an output must stay torch.int64, found torch.float32");
+    tare_error_clear(job_error());
+    tare_status status = TARE_OK;
+    EVERY_ALLOCATION_FAILS(status, status = tare__verify_dtypes(m, m, NULL), (void)0);
+    tare_model_destroy(made);
+    tare_model_destroy(m);
+}
+
 static void memory_may_end_at_any_place(void **state) {
     (void)state;
     tare_model *m = two_heads();
@@ -167,6 +210,7 @@ int main(void) {
         cmocka_unit_test(given_shapes_lead_to_the_outputs),
         cmocka_unit_test(shapes_that_do_not_fit_are_said),
         cmocka_unit_test(outputs_of_onnx_files_keep_their_names),
+        cmocka_unit_test(converted_graphs_keep_the_dtypes_of_integers),
         cmocka_unit_test(memory_may_end_at_any_place),
         cmocka_unit_test(a_graph_for_one_batch_is_known_for_that_one),
     };

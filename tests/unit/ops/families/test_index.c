@@ -211,11 +211,56 @@ static void einsum_sums_products(void **state) {
                    "torch.functional.einsum('ii', u)"),
           5);
     CHECK(of_table("torch.functional.einsum('ba', x)"), 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11);
+    // Products of matrices with batches on either side, in another order, and transposed.
+    CHECK(
+        of_table("t = x.unsqueeze(0); u = x.unsqueeze(1); torch.functional.einsum('bij,kbj->kib', "
+                 "t, u)"),
+        14, 38, 62, 38, 126, 214, 62, 214, 366);
+    CHECK(of_table("torch.functional.einsum('ij,ik->jk', x, x)"), 80, 92, 104, 116, 92, 107, 122,
+          137, 104, 122, 140, 158, 116, 137, 158, 179);
+    CHECK(of_table("torch.functional.einsum('ij,ij->i', x, x)"), 14, 126, 366);
+    CHECK(of_table("t = x[0]; torch.functional.einsum('i,j->ji', t, t)"), 0, 0, 0, 0, 0, 1, 2, 3, 0,
+          2, 4, 6, 0, 3, 6, 9);
+    // One that is broadcast drops out.
+    CHECK(
+        of_table("t = x.unsqueeze(0); u = torch.cat((t, t), 0); s = u.sum(2); v = s.unsqueeze(2); "
+                 "w = x[0]; y = w.unsqueeze(0); z = y.unsqueeze(0); "
+                 "torch.functional.einsum('bij,bkj->bik', v, z)"),
+        36, 132, 228, 36, 132, 228);
+    // One is summed alone: no product of matrices.
+    CHECK(of_table("torch.functional.einsum('ij,kl->ik', x, x)"), 36, 132, 228, 132, 484, 836, 228,
+          836, 1444);
+    CHECK(of_table("t = x.unsqueeze(0); torch.functional.einsum('bij,bkj->bik', t, t)"), 14, 38, 62,
+          38, 126, 214, 62, 214, 366);
     check_refused("torch.functional.einsum('ijk->i', x)", INTS(0), "dimensions are named");
     check_refused("torch.functional.einsum('ij->k', x)", INTS(0), "no operand has");
     check_refused("torch.functional.einsum('ij,jk->ik', x)", INTS(0), "other operands");
     check_refused("torch.functional.einsum('ij,ji->i', x, x)", INTS(0), "differ");
     check_refused("torch.functional.einsum('i!->i', x)", INTS(0), "does not fit");
+}
+
+// Masks and integers of one dtype run through whole rows, broadcast or not; others element by
+// element.
+static void bits_and_choices_broadcast(void **state) {
+    (void)state;
+    CHECK(of_table("a = x > 2; b = x < 7; c = a & b; c.to(torch.float32)"), 0, 0, 0, 1, 1, 1, 1, 0,
+          0, 0, 0, 0);
+    CHECK(of_table("a = x > 2; b = a[0]; c = a ^ b; c.to(torch.float32)"), 0, 0, 0, 0, 1, 1, 1, 0,
+          1, 1, 1, 0);
+    CHECK(of_table("a = x.to(torch.int64); t = x[0]; b = t.to(torch.int64); c = a | b; "
+                   "c.to(torch.float32)"),
+          0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
+    CHECK(of_table("a = x.to(torch.int32); b = x > 5; c = a & b; c.to(torch.float32)"), 0, 0, 0, 0,
+          0, 0, 0, 1, 0, 1, 0, 1);
+    CHECK(of_table("a = x > 5; t = x[0]; torch.where(a, x, t)"), 0, 1, 2, 3, 0, 1, 6, 7, 8, 9, 10,
+          11);
+    CHECK(of_table("t = x[0]; a = t > 1; torch.where(a, x, -1)"), -1, -1, 2, 3, -1, -1, 6, 7, -1,
+          -1, 10, 11);
+    CHECK(of_table("t = x[0]; a = t > 1; b = x > 0; c = torch.where(a, b, False); "
+                   "c.to(torch.float32)"),
+          0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1);
+    CHECK(of_table("a = x > 5; b = x.to(torch.int64); torch.where(a, b, x)"), 0, 1, 2, 3, 4, 5, 6,
+          7, 8, 9, 10, 11);
 }
 
 static void every_allocation_may_fail(void **state) {
@@ -246,6 +291,7 @@ int main(void) {
         cmocka_unit_test(tensors_are_made),
         cmocka_unit_test(elementary_functions_follow_torch),
         cmocka_unit_test(einsum_sums_products),
+        cmocka_unit_test(bits_and_choices_broadcast),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
