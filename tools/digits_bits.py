@@ -5,7 +5,7 @@
     make build
     python tools/digits_bits.py --tare build/bin/tare [--seeds 5] [--budget SECONDS]
 
-A seed shuffles the training pictures, the first 256 of which calibrate (the last 8 of those choose steps); all of the test pictures count.
+A seed shuffles the training pictures, the first 128 of which calibrate (the last 8 of those choose steps); all of the test pictures count.
 Needs numpy.
 """
 import argparse
@@ -17,7 +17,7 @@ import tempfile
 import numpy as np
 
 DIGITS = pathlib.Path(__file__).resolve().parents[1] / "data" / "digits"
-SAMPLES = 256
+SAMPLES = 128
 
 
 def mapping(bits):

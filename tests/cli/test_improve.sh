@@ -58,5 +58,6 @@ alone weight-clipping 'the range of its weight is the one of least squared error
 alone gptq 'its weight is rounded by what it reads'
 
 # --auto is the same within quantize.
-expect 0 quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --auto --budget 5 -o "$work/e.safetensors"
+expect 0 quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --auto --budget 5 --steps observers,bias-correction \
+    -o "$work/e.safetensors"
 says 'improved from'
