@@ -2,12 +2,14 @@
 """Models from torch, where it is installed."""
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._errors import UnsupportedError
 from .model import Model, load
 
 __all__ = ["from_exported", "from_torch"]
@@ -33,11 +35,13 @@ def from_torch(module: Any, example_inputs: Sequence[Any] | None = None, *, kwar
     Parameters
     ----------
     module : torch.nn.Module
-        In evaluation mode, or in training mode for quantization-aware training. What torch's
-        convert_to_reference_fx made is read as a reference model; ``lower`` makes integers of it.
+        In evaluation mode, or in training mode for quantization-aware training. What torch's prepare_fx or
+        prepare_qat_fx made, calibrated or trained, is read as a prepared model, with what its observers and fake
+        quantizers have seen; ``convert_fx`` goes on. What convert_to_reference_fx made is read as a reference model;
+        ``lower`` makes integers of it.
     example_inputs : tuple of torch.Tensor
-        forward's arguments; they tell shapes, and the trace is checked against them. Not for what comes from
-        ``Model.to_torch``.
+        forward's arguments; they tell shapes, and the trace is checked against them. Not needed for what comes from
+        ``Model.to_torch`` or from torch's prepare.
     kwargs : dict, optional
         Arguments by keyword.
     leaves : sequence of str, optional
@@ -48,9 +52,12 @@ def from_torch(module: Any, example_inputs: Sequence[Any] | None = None, *, kwar
     ValueError
         With the line and a remedy, where the module cannot be written.
     """
-    from . import _export, torch_graph
+    from . import _export, torch_graph, torch_prepared
     if torch_graph.is_built(module):
         return torch_graph.read_back(module)
+    if torch_prepared.is_prepared(module):
+        with contextlib.suppress(UnsupportedError):  # what is left is written as torch converts it, with a note
+            return torch_prepared.read(module, example_inputs)
     if example_inputs is None:
         raise TypeError("from_torch() needs example_inputs for a module that does not come from Model.to_torch")
     with tempfile.TemporaryDirectory() as folder:

@@ -42,6 +42,50 @@ class Torch(Case):
         expected = expected.replace("\n\n\n\ndef", "\n\ndef")  # tare leaves one empty line, as torch's manual does
         self.assertEqual(str(tare.convert_to_reference_fx(ours)), expected)
 
+    def test_prepared_models_are_read_with_what_they_have_seen(self):
+        from torch.ao.quantization import get_default_qat_qconfig_mapping, get_default_qconfig_mapping, quantize_fx
+        torch.backends.quantized.engine = "x86"
+        plain, wrapped = "\n\n\n\ndef", "\n\ndef"
+
+        def text(module):
+            return str(module).partition("\n# To see")[0].rstrip().replace(plain, wrapped)
+        for name in ("x86", "qnnpack"):
+            for is_qat in (False, True):
+                module, x = network(), torch.randn(2, 3, 8, 8)
+                if is_qat:
+                    theirs = quantize_fx.prepare_qat_fx(module.train(), get_default_qat_qconfig_mapping(name), (x,))
+                    theirs(x).square().mean().backward()
+                    with torch.no_grad():  # a step of training
+                        for parameter in theirs.parameters():
+                            parameter -= 0.01 * parameter.grad
+                else:
+                    theirs = quantize_fx.prepare_fx(module, get_default_qconfig_mapping(name), (x,))
+                theirs(x)
+                theirs(2 * x)
+                theirs.eval()
+                ours = tare.from_torch(theirs)
+                self.assertEqual((ours.stage, str(ours)), ("prepared", text(theirs)))
+                tare.save(ours, self.folder / "prepared.safetensors")
+                again = tare.load(self.folder / "prepared.safetensors")
+                ours.calibrate(x)  # its observers go on where torch's were
+                theirs(x)
+                self.assertEqual(str(ours), text(theirs))
+                expected = text(quantize_fx.convert_to_reference_fx(theirs))
+                self.assertEqual(str(tare.convert_to_reference_fx(ours, backend_config=name)), expected)
+                self.assertEqual(tare.convert_fx(again, backend_config=name).stage, "lowered")
+
+    def test_prepared_models_with_what_is_not_read_say_so(self):
+        from torch.ao.quantization import get_default_qconfig_mapping, quantize_fx
+        from torch.ao.quantization.fx.custom_config import PrepareCustomConfig
+        module, x = torch.nn.Sequential(network()), torch.randn(2, 3, 8, 8)
+        custom = PrepareCustomConfig().set_standalone_module_name("0", None, (x,), None, None)
+        theirs = quantize_fx.prepare_fx(module.eval(), get_default_qconfig_mapping("x86"), (x,), custom)
+        theirs(x)
+        from tare import torch_prepared
+        self.assertTrue(torch_prepared.is_prepared(theirs))
+        with self.assertRaisesRegex(tare.UnsupportedError, "standalone"):
+            torch_prepared.read(theirs)
+
     def test_configs_come_over(self):
         import torch.ao.quantization.backend_config.utils  # noqa: F401  torch does not import it itself
         from torch.ao.quantization import backend_config as theirs
