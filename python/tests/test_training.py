@@ -281,6 +281,38 @@ class Example(Case):
         self.assertIn("2 processes", text)
         self.assertEqual(tare.load(out).stage, "lowered")
 
+    def test_two_processes_train_a_sharded_network(self):
+        out = self.folder / "sharded.safetensors"
+        self.run_example("-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+                         str(TOP / "python/tests/fsdp_worker.py"), str(out))
+        self.assertEqual(tare.load(out).stage, "lowered")
+
+    @unittest.skipUnless(importlib.util.find_spec("lightning"), "lightning is not installed")
+    def test_lightning_trains_a_module(self):
+        import lightning
+        model, images = digits(16)
+
+        class Digits(lightning.LightningModule):
+            def __init__(self, module):
+                super().__init__()
+                self.module = module
+
+            def training_step(self, batch, _):
+                return self.module(batch[0]).square().mean()
+
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), lr=0.01)
+        prepared = tare.prepare_qat_fx(model.train(), "x86", backend_config="x86")
+        loop = Digits(prepared.to_torch())
+        before = loop.module.fc.weight.detach().clone()
+        loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.from_numpy(images)), batch_size=8)
+        lightning.Trainer(max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
+                          enable_progress_bar=False, enable_model_summary=False).fit(loop, loader)
+        self.assertFalse(torch.equal(loop.module.fc.weight, before))
+        trained = tare.from_torch(loop.module.eval())
+        np.testing.assert_array_equal(np.asarray(trained.state_dict()["fc.weight"]), loop.module.fc.weight.detach().numpy())
+        self.assertEqual(tare.convert_fx(trained, backend_config="x86").stage, "lowered")
+
 
 if __name__ == "__main__":
     main()
