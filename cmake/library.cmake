@@ -71,11 +71,20 @@ foreach(isa IN LISTS tare_x86_levels tare_arm_levels)
   list(FILTER tare_kernels INCLUDE REGEX "/src/runtime/kernels/.*/${isa}(_[0-9])?\\.c$")
   if(isa IN_LIST tare_levels)
     set_property(SOURCE ${tare_kernels} PROPERTY COMPILE_OPTIONS ${tare_isa_flags_${isa}}
-      # Half of gcc's time goes into where debuggers find the variables of unrolled code.
-      "$<$<C_COMPILER_ID:GNU>:-fno-var-tracking>")
+      # Half of gcc's time goes into where debuggers find the variables of unrolled code. Line numbers stay.
+      "$<$<C_COMPILER_ID:GNU>:-fno-var-tracking;-g1>")
   else()
     list(REMOVE_ITEM tare_sources ${tare_kernels})
   endif()
+endforeach()
+
+# Rooms whose code runs once for a model, not for each sample, have no loops worth -O2: a quarter of gcc's time.
+set(tare_once_rooms config flow io/native io/onnx io/pt2 model ops/text quantizers)
+set(tare_once_flags "$<$<NOT:$<CONFIG:Debug>>:-O1>")
+foreach(room IN LISTS tare_once_rooms)
+  set(tare_once ${tare_sources})
+  list(FILTER tare_once INCLUDE REGEX "/src/${room}/")
+  set_property(SOURCE ${tare_once} APPEND PROPERTY COMPILE_OPTIONS "${tare_once_flags}")
 endforeach()
 
 # A source whose head has a line `// build: FLAGS` gets these in optimized builds: loops to vectorize or

@@ -25,6 +25,7 @@ if(tare_cli_sources)
   add_executable(tare_cli ${tare_cli_sources})
   add_dependencies(tare_cli tare_report_page)
   target_include_directories(tare_cli PRIVATE "${PROJECT_SOURCE_DIR}/cli")
+  target_compile_options(tare_cli PRIVATE "${tare_once_flags}")
   target_link_libraries(tare_cli PRIVATE tare_static m)
   set_target_properties(tare_cli PROPERTIES
     OUTPUT_NAME tare RUNTIME_OUTPUT_DIRECTORY "${TARE_BIN_DIR}")
@@ -74,18 +75,19 @@ set(tare_replay_own_sources ${tare_replay_sources})
 list(FILTER tare_replay_own_sources EXCLUDE REGEX "/numerics[^/]*\\.c$")
 if(tare_replay_own_sources AND PROJECT_IS_TOP_LEVEL)
   tare_add_inner_program(tare_replay "${TARE_BIN_DIR}" ${tare_replay_sources})
+  target_compile_options(tare_replay PRIVATE "${tare_once_flags}")
   set_target_properties(tare_replay PROPERTIES OUTPUT_NAME tare-replay)
 endif()
 
-# One program per source, from the public API alone, linked as a user would link it. The list of
-# programs goes to `out`.
-function(tare_add_programs folder out)
+# One program per source, from the public API alone, linked to `library` as a user would link it. The list
+# of programs goes to `out`.
+function(tare_add_programs folder library out)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.c")
   foreach(source IN LISTS sources)
     get_filename_component(name "${source}" NAME_WE)
     set(target ${folder}_${name})
     add_executable(${target} "${source}")
-    target_link_libraries(${target} PRIVATE tare_static m)
+    target_link_libraries(${target} PRIVATE ${library} m)
     set_target_properties(${target} PROPERTIES
       OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${folder}")
     list(APPEND targets ${target})
@@ -94,6 +96,6 @@ function(tare_add_programs folder out)
 endfunction()
 
 if(TARE_EXAMPLES)
-  tare_add_programs(examples tare_example_targets)
-  tare_add_programs(bench tare_bench_targets)
+  tare_add_programs(examples tare tare_example_targets)
+  tare_add_programs(bench tare_static tare_bench_targets)
 endif()

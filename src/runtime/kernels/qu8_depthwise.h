@@ -48,8 +48,8 @@ static inline void WIDTH(interleave)(const WIDTH(depthwise_setting) * s, const u
     words[3] = V(unpackhi_epi16)(high01, high23);
 }
 
-UNROLLED void WIDTH(store_values)(const depthwise_tile *t, float *y,
-                                  const VEC sums[PACKED_REGISTERS]) {
+static void WIDTH(store_values)(const depthwise_tile *t, float *y,
+                                const VEC sums[PACKED_REGISTERS]) {
     float values[BYTES];
     for (size_t i = 0; i < PACKED_REGISTERS; i++) {
         const size_t at = i * WIDTH(LANES);
@@ -76,25 +76,23 @@ UNROLLED VEC WIDTH(quantized_of)(const WIDTH(depthwise_setting) * s,
     return WIDTH(pack_lanes)(k, lanes, PACKED_REGISTERS);
 }
 
-// What may need bounds, which is rare: once for all forms.
-static __attribute__((noinline)) void WIDTH(finish_bounded)(const WIDTH(depthwise_setting) * s,
-                                                            size_t at,
-                                                            const VEC acc[PACKED_REGISTERS]) {
-    STORE_SOME(s->t->y + at, s->t->channels, WIDTH(quantized_of)(s, &s->pack, acc));
+// Values of rule O, and what may need bounds, which are rare: once for all forms.
+static __attribute__((noinline)) void
+WIDTH(finish_rare)(const WIDTH(depthwise_setting) * s, size_t at, const VEC acc[PACKED_REGISTERS]) {
+    if (s->t->real != NULL)
+        WIDTH(store_values)(s->t, s->t->real + at, acc);
+    else
+        STORE_SOME(s->t->y + at, s->t->channels, WIDTH(quantized_of)(s, &s->pack, acc));
 }
 
 UNROLLED void WIDTH(finish)(const WIDTH(depthwise_setting) * s, size_t row, size_t pixel,
                             const VEC acc[PACKED_REGISTERS]) {
     const depthwise_tile *t = s->t;
     const size_t at = row * t->y_row + pixel * t->y_stride;
-    if (t->real != NULL) {
-        WIDTH(store_values)(t, t->real + at, acc);
-        return;
-    }
-    if (!s->pack.is_small) {
+    if (t->real != NULL || !s->pack.is_small) {
         VEC copy[PACKED_REGISTERS]; // the sums themselves stay in registers
         for (size_t i = 0; i < PACKED_REGISTERS; i++) copy[i] = acc[i];
-        WIDTH(finish_bounded)(s, at, copy);
+        WIDTH(finish_rare)(s, at, copy);
         return;
     }
     // What the compiler knows of the copy spares it to ask for each register.
@@ -234,8 +232,6 @@ static void WIDTH(run_depthwise)(const depthwise_tile *t) {
     const bool is_pair = t->rows == 2;
     if (slides && t->stride == 1 && is_pair)
         WIDTH(slide)(&s, 2, 1);
-    else if (slides && t->stride == 1)
-        WIDTH(slide)(&s, 1, 1);
     else if (slides && t->stride == 2 && !is_pair)
         WIDTH(slide)(&s, 1, 2);
     else if (!is_kept)

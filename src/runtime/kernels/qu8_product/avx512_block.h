@@ -104,7 +104,8 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
 #define NAME any
 #include "runtime/kernels/qu8_product/avx512_kind.h"
 #else
-// Of one vector few layers with an addend are deep and have many rows, of three none.
+// Pipelines that networks choose: of three vectors none, of one none with an addend, of two only
+// that of native addition.
 #define ADDS_IN_PIPELINE   (VECTORS == 2 || VECTORS == 4)
 #define KIND               EPILOGUE_OF_F
 #define NAME               f
@@ -119,22 +120,17 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
 #define HAS_REGISTER_PAIRS (VECTORS != 3)
 #include "runtime/kernels/qu8_product/avx512_kind.h"
 #if VECTORS == 4
-#define KIND         EPILOGUE_WITH_PLAIN
-#define NAME         plain
+#define KIND         EPILOGUE_WITH_VALUES
+#define NAME         values
+#define HAS_TILE     1
 #define HAS_PIPELINE 1
 #include "runtime/kernels/qu8_product/avx512_kind.h"
 #else // rare, and not worth a form of its own
-#define epilogue_kept_plain epilogue_kept_values
-#define run_pipeline_plain  run_pipeline_values
+#define epilogue_kept_values epilogue_kept_others
 #endif
-#define KIND         EPILOGUE_WITH_VALUES
-#define NAME         values
-#define HAS_TILE     (VECTORS == 4)
-#define HAS_PIPELINE ADDS_IN_PIPELINE
-#include "runtime/kernels/qu8_product/avx512_kind.h"
 #define KIND         EPILOGUE_WITH_O
 #define NAME         with_o
-#define HAS_PIPELINE ADDS_IN_PIPELINE
+#define HAS_PIPELINE (VECTORS == 4)
 #include "runtime/kernels/qu8_product/avx512_kind.h"
 #define KIND         EPILOGUE_WITH_QUANTIZED
 #define NAME         quantized
@@ -143,9 +139,8 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
 #define KIND EPILOGUE_OF_OTHERS
 #define NAME others
 #include "runtime/kernels/qu8_product/avx512_kind.h"
-#define KIND     EPILOGUE_AS_VALUES
-#define NAME     as_values
-#define HAS_TILE (VECTORS == 4)
+#define KIND EPILOGUE_AS_VALUES
+#define NAME as_values
 #include "runtime/kernels/qu8_product/avx512_kind.h"
 #endif
 
@@ -161,7 +156,6 @@ void JOIN(qu8_product_kept__avx512vnni_, VECTORS)(const product_tile *t, const b
                                      const kept_sums *) = {
         [EPILOGUE_OF_F] = epilogue_kept_f,
         [EPILOGUE_OF_O] = epilogue_kept_o,
-        [EPILOGUE_WITH_PLAIN] = epilogue_kept_plain,
         [EPILOGUE_WITH_VALUES] = epilogue_kept_values,
         [EPILOGUE_WITH_O] = epilogue_kept_with_o,
         [EPILOGUE_WITH_QUANTIZED] = epilogue_kept_quantized,
@@ -174,14 +168,25 @@ void JOIN(qu8_product_kept__avx512vnni_, VECTORS)(const product_tile *t, const b
 
 // --- tiles ---
 
-// `rows` rows of t from `first` on; weights are met for the pass-th time. The most frequent
-// epilogues need no memory.
-UNROLLED void run_tile(const product_tile *t, const block_epilogue *e, size_t first, size_t pass,
-                       size_t rows) {
-    _Alignas(64) int32_t sums[TILE_ROWS * PRODUCT_BLOCK];
-    tile_sums acc;
+// `rows` rows of t from `first` on; weights are met for the pass-th time.
+UNROLLED void make_sums(const product_tile *t, tile_sums acc, size_t first, size_t pass,
+                        size_t rows) {
     start_sums(t, acc, rows);
     add_taps(t, t->x + first, acc, rows, ahead_of(t, VECTORS, pass));
+}
+
+// The epilogue reads sums from memory.
+UNROLLED void finish_in_memory(const product_tile *t, const block_epilogue *e, const tile_sums acc,
+                               size_t first, size_t rows) {
+    _Alignas(64) int32_t sums[TILE_ROWS * PRODUCT_BLOCK];
+    keep_sums(acc, sums, rows);
+    const kept_sums kept = {.at = sums, .stride = PRODUCT_BLOCK, .first = first, .rows = rows};
+    JOIN(qu8_product_kept__avx512vnni_, VECTORS)(t, e, &kept);
+}
+
+// The most frequent epilogues need no memory.
+UNROLLED void finish_tile(const product_tile *t, const block_epilogue *e, tile_sums acc,
+                          size_t first, size_t rows) {
 #if !HAS_FEW_FORMS
     if (e->kind == EPILOGUE_OF_F) {
         epilogue_tile_f(t, e, acc, first, rows);
@@ -192,33 +197,32 @@ UNROLLED void run_tile(const product_tile *t, const block_epilogue *e, size_t fi
         return;
     }
 #if VECTORS == 4
-    if (e->kind == EPILOGUE_WITH_PLAIN || e->kind == EPILOGUE_WITH_VALUES) {
+    if (e->kind == EPILOGUE_WITH_VALUES) {
         epilogue_tile_values(t, e, acc, first, rows);
         return;
     }
-    if (e->kind == EPILOGUE_AS_VALUES) {
-        epilogue_tile_as_values(t, e, acc, first, rows);
-        return;
-    }
 #endif
 #endif
-    keep_sums(acc, sums, rows);
-    const kept_sums kept = {.at = sums, .stride = PRODUCT_BLOCK, .first = first, .rows = rows};
-    JOIN(qu8_product_kept__avx512vnni_, VECTORS)(t, e, &kept);
+    finish_in_memory(t, e, acc, first, rows);
 }
 
-// One function per number of rows; `rows_of_tile` gives no others.
+// One function per number of rows; `rows_of_tile` gives no others. Those of few rows, which are
+// rare, have no epilogue of their own.
 #if VECTORS == 4
-#define EACH_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#define FEW_ROWS(X)  X(1) X(2) X(3)
+#define MANY_ROWS(X) X(4) X(5) X(6)
 enum { MOST_ROWS = 6 };
 #elif VECTORS == 3
-#define EACH_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+#define FEW_ROWS(X)  X(1) X(2) X(3) X(4) X(5) X(6)
+#define MANY_ROWS(X) X(7) X(8)
 enum { MOST_ROWS = 8 };
 #elif VECTORS == 2
-#define EACH_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6) X(8) X(10) X(12)
+#define FEW_ROWS(X)  X(1) X(2) X(3) X(4) X(5) X(6)
+#define MANY_ROWS(X) X(8) X(10) X(12)
 enum { MOST_ROWS = 12 };
 #else
-#define EACH_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+#define FEW_ROWS(X)  X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#define MANY_ROWS(X) X(8) X(9) X(10) X(11) X(12)
 enum { MOST_ROWS = 12 };
 #endif
 
@@ -230,17 +234,24 @@ static size_t rows_of_tile(size_t left) {
     return rows < left ? rows + 1 : (rows + 1) / 2;
 }
 
-#define DEFINE(rows)                                                                               \
+#define DEFINE(rows, finish)                                                                       \
     static void tile_##rows(const product_tile *t, const block_epilogue *e, size_t first,          \
                             size_t pass) {                                                         \
-        run_tile(t, e, first, pass, rows);                                                         \
+        tile_sums acc;                                                                             \
+        make_sums(t, acc, first, pass, rows);                                                      \
+        finish(t, e, acc, first, rows);                                                            \
     }
-EACH_SIZE(DEFINE)
+#define DEFINE_FEW(rows)  DEFINE(rows, finish_in_memory)
+#define DEFINE_MANY(rows) DEFINE(rows, finish_tile)
+FEW_ROWS(DEFINE_FEW)
+MANY_ROWS(DEFINE_MANY)
+#undef DEFINE_MANY
+#undef DEFINE_FEW
 #undef DEFINE
 
 #define ROW(rows) [(rows)-1] = tile_##rows,
 static void (*const run_tiles[MOST_ROWS])(const product_tile *, const block_epilogue *, size_t,
-                                          size_t) = {EACH_SIZE(ROW)};
+                                          size_t) = {FEW_ROWS(ROW) MANY_ROWS(ROW)};
 #undef ROW
 
 // --- rows before tiles ---
@@ -265,10 +276,13 @@ static size_t run_in_pairs(const product_tile *t, const block_epilogue *e) {
     return rows;
 }
 
+#define HAS_PIPELINE_OF(kind)                                                                      \
+    ((kind) <= EPILOGUE_OF_O || (VECTORS == 4 && (kind) <= EPILOGUE_WITH_QUANTIZED) ||             \
+     (VECTORS == 2 && (kind) == EPILOGUE_WITH_QUANTIZED))
+
 // Frequent epilogues, of blocks that fill groups.
 static bool may_pipeline(const product_tile *t, const block_epilogue *e) {
-    static const epilogue_kind last = ADDS_IN_PIPELINE ? EPILOGUE_WITH_QUANTIZED : EPILOGUE_OF_O;
-    return e->kind <= last && t->tap_size % 4 == 0 && t->gap == 0 &&
+    return HAS_PIPELINE_OF(e->kind) && t->tap_size % 4 == 0 && t->gap == 0 &&
            (e->last == 0xFFFF || t->addend == NULL || HAS_PART_OF_VECTOR(e->kind));
 }
 
@@ -277,10 +291,11 @@ static size_t run_pipelined(const product_tile *t, const block_epilogue *e) {
     static void (*const runs[])(pipeline *, size_t) = {
         [EPILOGUE_OF_F] = run_pipeline_f,
         [EPILOGUE_OF_O] = run_pipeline_o,
-#if ADDS_IN_PIPELINE
-        [EPILOGUE_WITH_PLAIN] = run_pipeline_plain,
+#if VECTORS == 4
         [EPILOGUE_WITH_VALUES] = run_pipeline_values,
         [EPILOGUE_WITH_O] = run_pipeline_with_o,
+#endif
+#if ADDS_IN_PIPELINE
         [EPILOGUE_WITH_QUANTIZED] = run_pipeline_quantized,
 #endif
     };

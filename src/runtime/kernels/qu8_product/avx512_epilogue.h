@@ -70,12 +70,10 @@ enum { QUANTIZED_SPAN = 512 }; // no difference of a quantized value and a zero 
 #define KEEP_IN_REGISTER(vector) __asm__("" : "+v"(vector))
 
 typedef enum epilogue_kind {
-    EPILOGUE_OF_F,        // rules F and Q, of floats that stay small
-    EPILOGUE_OF_O,        // of floats that stay small
-    EPILOGUE_WITH_PLAIN,  // F and Q and an addend of unsigned values, likewise, both without zero
-                          // points
-    EPILOGUE_WITH_VALUES, // the same with zero points
-    EPILOGUE_WITH_O,      // rule O and an addend of unsigned values, likewise
+    EPILOGUE_OF_F,           // rules F and Q, of floats that stay small
+    EPILOGUE_OF_O,           // of floats that stay small
+    EPILOGUE_WITH_VALUES,    // rules F and Q and an addend of unsigned values, likewise
+    EPILOGUE_WITH_O,         // rule O and an addend of unsigned values, likewise
     EPILOGUE_WITH_QUANTIZED, // native addition to the layer's quantized value
     EPILOGUE_OF_OTHERS,      // what may need bounds, with an addend of values or none
     EPILOGUE_AS_VALUES,
@@ -134,11 +132,11 @@ UNROLLED epilogue_constants epilogue_constants_of(const product_tile *t, bool ad
 }
 
 // The addend's quantized values less their zero point.
-UNROLLED __m512 centered_quantized(const block_epilogue *e, bool is_signed, bool is_shifted,
-                                   const uint8_t *added, size_t vector, __mmask16 mask) {
+UNROLLED __m512 centered_quantized(const block_epilogue *e, bool is_signed, const uint8_t *added,
+                                   size_t vector, __mmask16 mask) {
     const __m128i quantized = _mm_maskz_loadu_epi8(mask, added + vector * PRODUCT_LANES);
     const __m512 floats = _mm512_cvtepi32_ps(widen_lanes(is_signed, quantized));
-    return is_shifted ? _mm512_sub_ps(floats, _mm512_set1_ps(e->zero_point)) : floats;
+    return _mm512_sub_ps(floats, _mm512_set1_ps(e->zero_point));
 }
 
 // tare__native_add_quantized, whose first operand is rounded but stays a float.

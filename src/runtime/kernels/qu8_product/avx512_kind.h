@@ -26,8 +26,7 @@ UNROLLED __m512i OF_KIND(epilogue_of_lanes)(const product_tile *t, const block_e
     pack_constants sum = pack_constants_of(&e->sum);
     if (KIND <= EPILOGUE_WITH_O) sum.is_small = true;
     const bool is_signed = KIND > EPILOGUE_WITH_O && t->addend->is_signed;
-    const __m512 other =
-        centered_quantized(e, is_signed, KIND != EPILOGUE_WITH_PLAIN, places->added, vector, mask);
+    const __m512 other = centered_quantized(e, is_signed, places->added, vector, mask);
     const __m512 factor = _mm512_set1_ps(e->factor);
     if (KIND != EPILOGUE_WITH_QUANTIZED && own.is_o) {
         const __m512 value = value_lanes(sums, v.multiplier, v.bias);
@@ -45,7 +44,6 @@ UNROLLED __m512i OF_KIND(pack_rows)(const product_tile *t, const block_epilogue 
                                     const __m512i *lanes, size_t registers) {
     pack_constants k = pack_constants_of(IS_ALONE(t) ? &e->own : &e->sum);
     if (KIND <= EPILOGUE_WITH_QUANTIZED) k.is_o = IS_OF_O;
-    if (KIND == EPILOGUE_WITH_PLAIN) k.is_shifted = false;
     return order_packed(pack_lanes(&k, lanes, registers));
 }
 

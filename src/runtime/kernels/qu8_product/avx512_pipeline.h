@@ -93,13 +93,13 @@ static void begin_pipeline(pipeline *s, const product_tile *t, const block_epilo
 
 // May the last vector of a block have fewer channels than lanes, which an addend must not be read
 // for? Whole blocks have not, and need no mask.
-#define HAS_PART_OF_VECTOR(kind) ((kind) >= EPILOGUE_WITH_PLAIN && VECTORS < PRODUCT_VECTORS)
+#define HAS_PART_OF_VECTOR(kind) ((kind) >= EPILOGUE_WITH_VALUES && VECTORS < PRODUCT_VECTORS)
 
 // Fetches what the epilogue of these rows reads and writes, while their sums are made.
 UNROLLED void expect_epilogue(const product_tile *t, epilogue_kind kind, size_t row, size_t rows) {
     for (size_t r = row; r < row + rows; r++) {
         __builtin_prefetch(t->y + r * t->y_stride, 1);
-        if (kind >= EPILOGUE_WITH_PLAIN)
+        if (kind >= EPILOGUE_WITH_VALUES)
             __builtin_prefetch(t->addend->quantized + r * t->addend->stride);
     }
 }

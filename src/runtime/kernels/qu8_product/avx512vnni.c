@@ -9,10 +9,9 @@
 #include "runtime/kernels/qu8_product/avx512_epilogue.h"
 
 // The kind of epilogue for rule F, Q or O of floats that stay small and an addend of values.
-static inline epilogue_kind kind_of_sum(const product_addend *a, bool is_o, bool is_shifted) {
+static inline epilogue_kind kind_of_sum(const product_addend *a, bool is_o) {
     if (a->is_signed) return EPILOGUE_OF_OTHERS;
-    if (is_o) return EPILOGUE_WITH_O;
-    return is_shifted || a->zero_point != 0 ? EPILOGUE_WITH_VALUES : EPILOGUE_WITH_PLAIN;
+    return is_o ? EPILOGUE_WITH_O : EPILOGUE_WITH_VALUES;
 }
 
 static inline bool is_small_beside(float scales, float inverse) {
@@ -26,7 +25,7 @@ static void set_addend(block_epilogue *e, const product_addend *a, const requant
         set_pack_numbers(&e->sum, r, is_small, r->lo < 0);
         e->zero_point = (float)a->zero_point;
         e->factor = tare__addend_factor(r, a->scale);
-        e->kind = is_small ? kind_of_sum(a, e->own.is_o, e->own.is_shifted) : EPILOGUE_OF_OTHERS;
+        e->kind = is_small ? kind_of_sum(a, e->own.is_o) : EPILOGUE_OF_OTHERS;
         return;
     }
     const requant sum = {
