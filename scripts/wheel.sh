@@ -30,6 +30,10 @@ set_up_tools() {
 # The stable interface's headers are the same for every machine, but for the folder of pyconfig.h.
 cross_arguments() {
     sh scripts/arm64.sh sysroot || skip 'no cross compiler or libraries for aarch64'
+    # What auditwheel copies is stripped by `strip`.
+    mkdir -p build/wheel/cross
+    ln -sf "$(command -v aarch64-linux-gnu-strip)" build/wheel/cross/strip
+    PATH="$PWD/build/wheel/cross:$PATH"
     headers=$($tools/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
     export _PYTHON_HOST_PLATFORM=linux-aarch64
     export LD_LIBRARY_PATH="$PWD/build/arm64-sysroot/usr/lib/aarch64-linux-gnu" # for auditwheel to find what it copies

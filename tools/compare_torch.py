@@ -117,14 +117,19 @@ def quantized_value_of(module):
     return module.graph.python_code("self").src
 
 
-def torchs_input(module, inputs, options):
-    """What torch is given: the module itself where torch traces it like our exporter, else the exporter's trace."""
-    traced, _ = tare_export.trace(module, inputs, by_example=options.get("by_example", False))
+def make_linears_plain(traced):
+    """Of attention, which the exporter traces through: torch observes linears of the exact class only."""
     for path, m in list(traced.named_modules()):
-        if isinstance(m, NonDynamicallyQuantizableLinear):  # inside attention, which the exporter traces through
+        if isinstance(m, NonDynamicallyQuantizableLinear):
             linear = nn.Linear(m.in_features, m.out_features, m.bias is not None)
             linear.weight, linear.bias = m.weight, m.bias
             traced.set_submodule(path, linear)
+
+
+def torchs_input(module, inputs, options):
+    """What torch is given: the module itself where torch traces it like our exporter, else the exporter's trace."""
+    traced, _ = tare_export.trace(module, inputs, by_example=options.get("by_example", False))
+    make_linears_plain(traced)
     attributes = set(vars(module))
     try:
         graph = QuantizationTracer([], []).trace(module)

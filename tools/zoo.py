@@ -16,6 +16,7 @@ was found is added to FOLDER/results.json, from which `table` writes the table o
 process and a time limit of its own, forked from one that has loaded torch.
 """
 import argparse
+import inspect
 import json
 import logging
 import os
@@ -127,7 +128,7 @@ TRANSFORMERS = {
     "roformer": ("RoFormerModel", "RoFormerConfig", _TEXT, "words"),
     "segformer": ("SegformerForSemanticSegmentation", "SegformerConfig", {"hidden_sizes": [16, 32, 64, 128]}, "picture"),
     "sew": ("SEWModel", "SEWConfig", _WIDE, "sound"),
-    "squeezebert": ("SqueezeBertModel", "SqueezeBertConfig", _TEXT, "words"),
+    "squeezebert": ("SqueezeBertModel", "SqueezeBertConfig", {**_TEXT, "embedding_size": 64}, "words"),
     "swin": ("SwinModel", "SwinConfig", {"image_size": 64, "embed_dim": 32, "depths": [1, 1], "num_heads": [2, 4]}, "picture"),
     "t5_encoder": ("T5EncoderModel", "T5Config",
                    {"vocab_size": 1000, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4}, "words"),
@@ -286,7 +287,8 @@ def make(name, generator):
         shape = shape if module.default_cfg.get("fixed_input_size", False) else (3, PIXELS, PIXELS)
     else:
         module, shape = make_torchvision(own)
-    return module.eval(), lambda count: {"x": torch.randn(count, *shape, generator=generator)}
+    picture = next(iter(inspect.signature(module.forward).parameters))
+    return module.eval(), lambda count: {picture: torch.randn(count, *shape, generator=generator)}
 
 
 # --- the doors ---

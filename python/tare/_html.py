@@ -2,15 +2,15 @@
 """Tables for notebooks."""
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """An HTML table of some columns."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(_said(row.get(name)))}</td>" for name in columns) + "</tr>"
+    from html import escape  # with the names of all characters: imported when there is a table
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join("<tr>" + "".join(f"<td>{escape(_said(row.get(name)))}</td>" for name in columns) + "</tr>"
                    for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -23,4 +23,5 @@ def _said(value: Any) -> str:
 
 def preformatted(text: str) -> str:
     """A text as it is."""
-    return f"<pre>{html.escape(text)}</pre>"
+    from html import escape
+    return f"<pre>{escape(text)}</pre>"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import pathlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -487,6 +486,7 @@ class Model:
                 call("model_write_packed" if packed else "model_write", handle, name)
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        import pathlib  # both take longer to import than most of tare
         import tempfile
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "model.safetensors")

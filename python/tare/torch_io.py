@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -52,6 +51,8 @@ def from_torch(module: Any, example_inputs: Sequence[Any] | None = None, *, kwar
     ValueError
         With the line and a remedy, where the module cannot be written.
     """
+    import tempfile
+
     from . import _export, torch_graph, torch_prepared
     if torch_graph.is_built(module):
         return torch_graph.read_back(module)
@@ -76,6 +77,8 @@ def from_exported(program: Any) -> Model:
     ----------
     program : torch.export.ExportedProgram
     """
+    import tempfile
+
     import torch  # type: ignore[import-not-found,unused-ignore]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.pt2")

@@ -74,6 +74,13 @@ class Conveniences(Case):
                               capture_output=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
+    def test_nothing_dear_is_imported(self):
+        found = subprocess.run([sys.executable, "-c", "import sys, numpy; before = set(sys.modules); import tare; "
+                                "print(*sorted(set(sys.modules) - before))"], capture_output=True, text=True, check=True)
+        modules = set(found.stdout.split())
+        self.assertIn("tare.session", modules)
+        self.assertFalse(modules & {"pathlib", "tempfile", "html", "statistics", "torch", "distributed", "rich", "tqdm"})
+
     def test_the_command_line_is_inside(self):
         def run(*arguments):
             return subprocess.run([sys.executable, "-m", "tare", *arguments], capture_output=True, text=True, timeout=60,
