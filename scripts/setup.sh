@@ -53,11 +53,13 @@ set_up_python() {
     done
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || return 0
     echo "setup: making build/venv with NumPy for the tests in Python"
-    { python3 -m venv build/venv && build/venv/bin/pip install -q --disable-pip-version-check numpy; } >/dev/null 2>&1 ||
+    { python3 -m venv build/venv && build/venv/bin/pip install -q --no-compile --disable-pip-version-check numpy; } >/dev/null 2>&1 ||
         { rm -rf build/venv; echo "setup: no NumPy to be had; the tests in Python will be skipped" >&2; return 0; }
-    # Each of these serves one test, which is skipped without it.
-    build/venv/bin/pip install -q --disable-pip-version-check hypothesis mypy nbclient ipykernel matplotlib distributed \
-        >/dev/null 2>&1 || echo "setup: some tests in Python will be skipped" >&2
+    # Each of these serves one test, which is skipped without it. No test debugs in a notebook or completes names there,
+    # and python/tests/run.sh keeps the bytecode of what is imported: 263 MB instead of 409.
+    build/venv/bin/pip install -q --no-compile --disable-pip-version-check hypothesis mypy nbclient ipykernel matplotlib \
+        distributed >/dev/null 2>&1 || echo "setup: some tests in Python will be skipped" >&2
+    build/venv/bin/pip uninstall -q -y --disable-pip-version-check debugpy jedi parso >/dev/null 2>&1 || true
 }
 case $1 in
 test | ci) trap set_up_python EXIT ;; # once the packages are there

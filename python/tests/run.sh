@@ -8,7 +8,9 @@ here=$(dirname "$0")
 package=$1 python=$2 test=$3
 for candidate in "$here/../../build/venv/bin/python3" "$python" python3; do
     if "$candidate" -c 'import sys, numpy; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-        export PYTHONPATH="$package:$here" PYTHONDONTWRITEBYTECODE=1
+        # Bytecode stays out of the source folders, and of an environment that was installed without it.
+        unset PYTHONDONTWRITEBYTECODE
+        export PYTHONPATH="$package:$here" PYTHONPYCACHEPREFIX="$here/../../build/pycache"
         exec env ${TARE_PRELOAD:+LD_PRELOAD="$TARE_PRELOAD"} "$candidate" "$test"
     fi
 done
