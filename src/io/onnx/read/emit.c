@@ -10,6 +10,7 @@
 #include "core/text/text.h"
 #include "io/onnx/read/state.h"
 #include "ops/classes/module_call.h"
+#include "ops/rules.h"
 
 // --- constants ---
 
@@ -396,6 +397,45 @@ static tare_status materialize(onnx_call *c, const value *v, value *out) {
     return TARE_OK;
 }
 
+// Is `other` what broadcasting makes of t: t again and again along dimensions where t has one?
+static bool repeats(const tare_tensor *t, const tare_tensor *other) {
+    int64_t stride[TARE_MAX_DIMS];
+    if (t->ndim != other->ndim || t->dtype != other->dtype || other->data == NULL) return false;
+    for (int d = 0; d < t->ndim; d++)
+        if (t->shape[d] != other->shape[d] && t->shape[d] != 1) return false;
+    tare__broadcast_strides(t, other->ndim, other->shape, stride);
+    for (int64_t i = 0; i < other->count; i++) {
+        const int64_t at = tare__strided_offset(other->ndim, other->shape, stride, i);
+        if (tare__tensor_get(t, at) != tare__tensor_get(other, i)) return false;
+    }
+    return true;
+}
+
+// Does v hold a constant that the file computes from the batch, and that is another one for other
+// batches?
+static bool is_of_one_batch(const onnx_import *in, const value *v) {
+    if (v->kind == VALUE_TENSOR) {
+        const tare_tensor *other = tare__onnx_constant_of(in, v->as.tensor)->other;
+        return other != NULL && !repeats(v->as.tensor, other);
+    }
+    if (tare__value_has_items(v))
+        for (uint32_t k = 0; k < v->count; k++)
+            if (is_of_one_batch(in, &v->as.items[k])) return true;
+    return false;
+}
+
+// What takes such a constant works for the batch that the file was read for alone.
+static void note_one_batch(onnx_import *in, const onnx_emit *e, const node *n) {
+    bool is_fixed = false;
+    for (size_t i = 0; i < e->arg_count; i++) is_fixed |= is_of_one_batch(in, &e->args[i]);
+    for (size_t i = 0; i < e->kwarg_count; i++)
+        is_fixed |= is_of_one_batch(in, &e->kwargs[i].value);
+    if (!is_fixed) return;
+    value *other = &tare__onnx_info(in, n)->other;
+    tare__value_release_tensors(other);
+    *other = tare__none();
+}
+
 static tare_status insert_call(onnx_call *c, node_op op, const onnx_emit *e, value *out) {
     onnx_import *in = c->in;
     value *args = tare__arena_array(&c->scratch, e->arg_count + 1, sizeof *args);
@@ -417,6 +457,7 @@ static tare_status insert_call(onnx_call *c, node_op op, const onnx_emit *e, val
     TARE_TRY(tare__graph_insert(in->draft, &spec, NULL, &n, in->err));
     TARE_TRY(tare__onnx_add_info(in, n, c->scope, c->node->name != NULL ? c->node->name : ""));
     TARE_TRY(tare__onnx_infer(in, n));
+    note_one_batch(in, e, n);
     *out = tare__node_value(n);
     return TARE_OK;
 }

@@ -114,6 +114,48 @@ static void ranges_over_the_batch_are_as_long_as_it_is(void **state) {
     tare_model_destroy(model);
 }
 
+// y[i] = x[i] + (batch - i): what the file computes from the batch, and no row of which is the same
+// for another one, makes the graph one for the batch that it was read for.
+static void constants_that_no_other_batch_has_fix_it(void **state) {
+    (void)state;
+    tare_model *model = NULL;
+    tare_data *data = NULL;
+    tare_batch batch;
+    bool done = false;
+    const tare_data_options options = {.struct_size = sizeof options, .batch_size = 8};
+    text g = {0}, gather = onnx_node("Gather", "", "sizes zero", "n"),
+         cast = onnx_node("Cast", "", "back", "floats");
+    const int64_t zero[] = {0}, one[] = {1}, minus_one[] = {-1, 1};
+    onnx_call(&g, "Shape", "", "x", "sizes");
+    onnx_add_node(&g, gather);
+    onnx_call(&g, "Squeeze", "", "n", "count");
+    onnx_call(&g, "Squeeze", "", "zero", "begin");
+    onnx_call(&g, "Squeeze", "", "one", "step");
+    onnx_call(&g, "Range", "", "begin count step", "range");
+    onnx_call(&g, "Reshape", "", "range shape", "rows");
+    onnx_call(&g, "Sub", "", "n rows", "back");
+    onnx_attr_int(&cast, "to", 1);
+    onnx_add_node(&g, cast);
+    onnx_call(&g, "Add", "", "x floats", "y");
+    onnx_input(&g, "x", "N,2");
+    onnx_output(&g, "y");
+    onnx_int64s(&g, "zero", zero, 1);
+    onnx_int64s(&g, "one", one, 1);
+    onnx_int64s(&g, "shape", minus_one, 2);
+    CHECK_DONE(read_graph(g, &model));
+    CHECK_DONE(tare_data_open("random:5", model, &options, &data, job_error()));
+    CHECK_DONE(tare_data_next(data, &batch, &done, job_error()));
+    assert_int_equal(batch.size, 1);
+    tare_data_close(data);
+    tare_tensor *x = NEW_INPUT(1, 2);
+    tare_tensor *y = result_of(model, (const tare_tensor *const[]){x}, 1);
+    for (int64_t i = 0; i < y->count; i++)
+        assert_float_equal(((const float *)y->data)[i], ((const float *)x->data)[i] + 1, 0);
+    tare_tensor_release(y);
+    tare_tensor_release(x);
+    tare_model_destroy(model);
+}
+
 static void nodes_may_stand_in_any_order(void **state) {
     (void)state;
     text g = {0};
@@ -584,6 +626,7 @@ int main(void) {
         cmocka_unit_test(operators_with_parameters_become_modules),
         cmocka_unit_test(any_batch_runs),
         cmocka_unit_test(ranges_over_the_batch_are_as_long_as_it_is),
+        cmocka_unit_test(constants_that_no_other_batch_has_fix_it),
         cmocka_unit_test(nodes_may_stand_in_any_order),
         cmocka_unit_test(constants_are_computed_at_once),
         cmocka_unit_test(norms_in_training_take_the_statistics_of_their_input),
