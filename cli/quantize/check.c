@@ -73,6 +73,10 @@ static tare_status make_exact(quantize_job *j) {
     return c->original != NULL ? j->flow->open_up(j, c->original, NULL, 0, &c->exact) : TARE_OK;
 }
 
+static bool has_limit(const quantize_options *o) {
+    return o->limits.min_sqnr != NULL || o->limits.max_drop != NULL || o->metric != NULL;
+}
+
 // What is left for the analysis: the check began after `before`, and has taken `taken` for the
 // forms that it looks at.
 static double seconds_left(double before, double taken) {
@@ -84,13 +88,17 @@ static tare_status analyze(quantize_job *j, tare_data *data, predictions *p) {
     quantize_check *c = &j->check;
     TRY(make_exact(j));
     TRY(make_reference(j, &c->reference));
+    // What a limit judges does not depend on the clock, nor what is said of samples that were
+    // named.
+    const bool is_whole = has_limit(j->options) || j->options->check_data != NULL;
     const tare_analyze_options options = {
         .struct_size = sizeof options,
         .quantized = j->model,
         .exact = c->exact,
         .is_brief = true,
         .sample_limit = j->options->check_data != NULL ? 0 : tare_data_held_out_count(data),
-        .seconds = seconds_left(c->begin - j->begin, seconds_now() - c->begin),
+        .seconds =
+            is_whole ? HUGE_VAL : seconds_left(c->begin - j->begin, seconds_now() - c->begin),
         .thread_count = (int)j->options->threads,
         .predictions = j->options->metric != NULL ? keep_predictions : NULL,
         .predictions_user = p,
@@ -124,10 +132,6 @@ static tare_status run_check(quantize_job *j) {
     tare_data_close(data);
     predictions_release(&p);
     return status;
-}
-
-static bool has_limit(const quantize_options *o) {
-    return o->limits.min_sqnr != NULL || o->limits.max_drop != NULL || o->metric != NULL;
 }
 
 tare_status check_model_made(quantize_job *j) {
