@@ -158,9 +158,11 @@ def tests_under_their_source():
 
 
 def without_first_comment():
-    """Sources that do not say what they are in front of their includes."""
-    first = lambda p: re.sub(r"^(// (SPDX|build:)[^\n]*\n)+", "", text_of(p))
-    return [p.relative_to(ROOT / "src").as_posix() for p in SOURCES if p.suffix != ".def" and not first(p).startswith("//")]
+    """Sources and tests that do not say what they are in front of their includes or imports."""
+    tests = [p for p in sorted((ROOT / "tests").rglob("*")) if p.suffix in (".c", ".h", ".py", ".sh") and p.is_file()]
+    first = lambda p: re.sub(r"^((#!|(//|#) (SPDX|build:))[^\n]*\n)+", "", text_of(p))
+    says = lambda p: first(p).startswith("//" if p.suffix in (".c", ".h") else ("#", '"""'))
+    return [p.relative_to(ROOT).as_posix() for p in SOURCES + tests if p.suffix != ".def" and not says(p)]
 
 
 def function_lengths():

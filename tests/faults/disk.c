@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Copies a file's bytes when it is flushed; at the cut, the folder gets these copies.
 #define _XOPEN_SOURCE 700 // stat
 #include "faults/disk.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of jobs, their runs in child processes, and the comparison of the outputs they leave.
 #define _XOPEN_SOURCE 700 // nftw
 #include "faults/jobs.h"
 

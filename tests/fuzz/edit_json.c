@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Removes, duplicates, moves and replaces values of a JSON tree, and renames its keys.
 #include <string.h>
 
 #include "core/json/json.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads a recorded network, prepares and calibrates it, and measures its outputs against torch's.
 #include "support/test.h"
 
 #include "golden/networks.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Looks in each sentence of explain for a missing reason, another rule's note and a contradiction.
 #include "replay/explained.h"
 
 #include <string.h>

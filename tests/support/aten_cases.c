@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs each call on fixed inputs by the interpreter, and compares shapes and values.
 #include "support/aten_cases.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes the metadata of an exporter into nodes, and annotations of a model as one line of text.
 #include "support/exported.h"
 
 #include "ops/text/print.h"

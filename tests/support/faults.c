@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counts allocations and calls on files, and fails those that were ordered.
 #include "support/faults.h"
 
 #include <errno.h>

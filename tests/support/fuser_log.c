@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes the classes and functions of a match into one line.
 #include "support/fuser_log.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes a layer's tensors from a seed, runs it, and requantizes expected sums one by one.
 #include "support/layer_case.h"
 
 #include "support/test.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes observers, feeds them rows of floats, and compares their text and parameters.
 #include "support/observers.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs sessions, compares their outputs bit by bit, and counts the steps of their plans by kind.
 #include "support/plan_checks.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads and sets the CPU affinity on Linux; other systems report no processors.
 #define _GNU_SOURCE // sets of processors
 #include "support/processors.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes a program line by line, lowers it, and checks that its integers stay within one step.
 #include "support/programs.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Packs the program's records into a zip archive, and checks what reading a changed one reports.
 #include "support/pt2_bytes.h"
 
 #include "support/test.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Parses a text as a graph, interprets it, and compares floats within a relative tolerance.
 #include "support/run.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes a folder below TMPDIR, writes and reads files in it, and removes it recursively.
 #define _XOPEN_SOURCE 700 // mkdtemp, nftw
 
 #include "support/temp.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rewrites a tuner's file so that every choice of a kernel is the other one.
 #include "support/tuning.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A choice among up to 256 takes one byte, a larger one two.
 #include "support/differential/choices.h"
 
 static uint32_t next_byte(choices *c) {

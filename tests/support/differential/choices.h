@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes as choices: whoever gives the bytes steers what is made of them. Past their end every
 // choice is 0, so that fewer bytes make something smaller.
-#ifndef SUPPORT_CHOICES_H
-#define SUPPORT_CHOICES_H
+#ifndef SUPPORT_DIFFERENTIAL_CHOICES_H
+#define SUPPORT_DIFFERENTIAL_CHOICES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs a model in every way; where results differ, searches the first node whose value differs.
 #include "support/differential/differential.h"
 
 #include <math.h>

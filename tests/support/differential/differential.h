@@ -2,8 +2,8 @@
 // «Same bits everywhere», for a graph made of bytes in all its forms: by references, by the
 // interpreter and by plan, on each instruction set, with one to three threads, a sample alone or in
 // a batch, after a way through a file, packed, as text, as an exported program and as ONNX.
-#ifndef SUPPORT_DIFFERENTIAL_H
-#define SUPPORT_DIFFERENTIAL_H
+#ifndef SUPPORT_DIFFERENTIAL_DIFFERENTIAL_H
+#define SUPPORT_DIFFERENTIAL_DIFFERENTIAL_H
 
 #include "core/text/text.h"
 #include "support/differential/random_graph.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Draws values and calls, runs each call, and keeps in the graph those that succeed.
 #include "support/differential/random_graph.h"
 
 #include <math.h>

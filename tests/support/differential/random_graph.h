@@ -3,8 +3,8 @@
 // a row's names and parameters, tried on the values at hand, and joins the graph if the row's shape
 // rule and reference accept it. So an operator needs nothing here but its row, unless a parameter
 // has a name of its own (random_arguments.c).
-#ifndef SUPPORT_RANDOM_GRAPH_H
-#define SUPPORT_RANDOM_GRAPH_H
+#ifndef SUPPORT_DIFFERENTIAL_RANDOM_GRAPH_H
+#define SUPPORT_DIFFERENTIAL_RANDOM_GRAPH_H
 
 #include "model/model.h"
 #include "ops/op.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Backend configs: embedded files byte for byte, strict reading, builders, lookups and lint.
 #include "config/backend_config.h"
 
 #include "config/embedded.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// QConfigs and their mappings: reading and writing, defaults, precedence of sections, regexes.
 #include "support/test.h"
 
 #include "config/qconfig.h"

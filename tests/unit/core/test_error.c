@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What an error records: status, message, place, hint, cut texts, and the nearest known name.
 #include "support/test.h"
 
 static const char *const names[] = {"fbgemm", "qnnpack", "x86", "onednn", "native", NULL};

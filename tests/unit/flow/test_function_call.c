@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Operands of a call by position and keyword, and the reader of its result.
 #include "flow/function_call.h"
 
 #include "support/nodes.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which chains are fused into which module, and that folding a batch norm gives torch's bits.
 #include "flow/fusers.h"
 #include "support/models.h"
 #include "support/test.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What callbacks of a pattern read of its match: elements, names, root and further inputs.
 #include "flow/match.h"
 
 #include "config/builtin_names.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names of inputs and outputs, from the trees of an exported program and from results of a run.
 #include "support/models.h"
 #include "support/nodes.h"
 #include "support/test.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Nodes of a graph: order, users, replacing, erasing, dead code, clones and lost memory.
 #include "support/nodes.h"
 #include "support/test.h"
 

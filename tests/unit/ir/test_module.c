@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Module trees: paths, configs, registered tensors, sharing in clones, and rebuilding from a graph.
 #include "support/nodes.h"
 #include "support/test.h"
 

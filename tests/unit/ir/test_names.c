@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names of nodes are unique and are made as torch.fx makes them.
 #include "support/nodes.h"
 #include "support/test.h"
 

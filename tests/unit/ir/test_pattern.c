@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which nodes a pattern matches: targets, users, arguments, literals; and equality of patterns.
 #include "ir/pattern.h"
 
 #include "support/nodes.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Values compare by kind and items, convert to numbers, and own their copies.
 #include "support/test.h"
 
 #include <math.h>

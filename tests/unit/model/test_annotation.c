@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Annotations and their specs: torch's checks, order of inputs, JSON, and the bias's derived scale.
 #include "model/annotation.h"
 #include "support/models.h"
 #include "support/test.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Operators and multiplications that are counted as integer or float, on networks counted by hand.
 #include "core/text/text.h"
 #include "model/coverage.h"
 #include "support/models.h"

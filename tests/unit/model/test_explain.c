@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The sentences of explain for each operator at each stage, on networks of known outcome.
 #include "core/json/json.h"
 #include "support/models.h"
 #include "support/test.h"

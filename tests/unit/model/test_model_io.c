@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Models of every stage are saved, read back and continued; damaged records are refused.
 #include "core/json/json.h"
 #include "io/native/model_file.h"
 #include "support/models.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Quantization configs with torchao's checks, and quantizers of a caller's callbacks.
 #include "support/models.h"
 #include "support/test.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The annotations of each built-in quantizer on one network, as text, and settings they refuse.
 #include "support/exported.h"
 #include "support/models.h"
 #include "support/test.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The checksum of known bytes is what xxhsum prints for them.
 #include "support/test.h"
 
 #include "core/hash/checksum.h"

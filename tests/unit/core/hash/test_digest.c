@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Digests of fixed bytes against stored numbers, and their change with every bit.
 #include "support/test.h"
 
 #include "core/hash/digest.h"

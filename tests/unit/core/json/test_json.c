@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The JSON reader: broken text with its line, limits, types, unknown keys and paths of errors.
 #define _XOPEN_SOURCE 700 // mkstemp, fdopen
 
 #include "support/test.h"

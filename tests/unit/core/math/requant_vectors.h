@@ -3,8 +3,8 @@
 // per-channel qint8 [4][8] on three engines, and quantize_per_tensor with its ties. onednn's ReLU
 // is left out: that one recording had it not applied (quantized values below the zero point),
 // unlike all others.
-#ifndef UNIT_CORE_REQUANT_VECTORS_H
-#define UNIT_CORE_REQUANT_VECTORS_H
+#ifndef UNIT_CORE_MATH_REQUANT_VECTORS_H
+#define UNIT_CORE_MATH_REQUANT_VECTORS_H
 
 #include <stdint.h>
 

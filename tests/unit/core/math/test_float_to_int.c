@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Doubles become integers by truncation, and by the nearest bound where they do not fit.
 #include "support/test.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Requantization against integers recorded from torch's engines, and its rules at ties.
 #include "support/test.h"
 
 #include "core/math/requant.h"

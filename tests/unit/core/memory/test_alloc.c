@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Allocations: overflow of sizes, alignment, zeroed memory, and a failure of the n-th request.
 #include "support/test.h"
 
 static void sizes_that_overflow_are_refused(void **state) {

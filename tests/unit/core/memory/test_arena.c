@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Blocks of an arena do not overlap, are zeroed and aligned, and are NULL when memory is out.
 #include "support/test.h"
 
 #include <stdalign.h>

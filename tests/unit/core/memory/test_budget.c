@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a memory limit admits and refuses, at its edges and near overflow, and its message.
 #include "support/test.h"
 
 #include "core/memory/budget.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A map of thousands of keys keeps insertion order when keys are replaced or removed.
 #include "support/test.h"
 
 #include "core/memory/map.h"

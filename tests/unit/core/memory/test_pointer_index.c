@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Thousands of pointers are found under their numbers, also after an allocation failed.
 #include "support/test.h"
 
 #include "core/memory/pointer_index.h"

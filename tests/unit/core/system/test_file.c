@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Files are replaced atomically whichever call fails; links, modes, leftovers and full disks.
 #define _XOPEN_SOURCE 700 // mkdtemp, symlink, lchown
 
 #include "support/test.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Dtypes and quantization schemes are found by their names and torch's synonyms.
 #include "support/test.h"
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tensors: ownership, shapes, views, elements of every dtype, and quantization parameters.
 #include "support/test.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Numbers, quotes and JSON strings are written as Python writes them, and failures are remembered.
 #include "support/test.h"
 
 #include <float.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Annotations of edges, sources and values that no observer can watch are refused by name.
 #include "support/exported.h"
 #include "support/models.h"
 #include "support/test.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A quantizer written by a caller, from annotation to a converted program, and its conflicts.
 #include "support/models.h"
 #include "support/test.h"
 

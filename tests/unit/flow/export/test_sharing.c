@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Groups of edges that share an observer: single rules, and random specs against brute force.
 #include "flow/export/sharing.h"
 #include "support/models.h"
 #include "support/test.h"

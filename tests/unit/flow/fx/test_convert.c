@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Observers become quantize, dequantize and reference modules, or a reason why they do not.
 #include "support/models.h"
 #include "support/test.h"
 

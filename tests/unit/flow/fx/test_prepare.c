@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Where observers are inserted, by which qconfig, and how a backend's refusals read.
 #include <math.h>
 
 #include "core/text/text.h"

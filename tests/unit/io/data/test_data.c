@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Calibration data of files, folders and random numbers: batches, names of inputs, labels, errors.
 #include "support/test.h"
 
 #include <math.h>

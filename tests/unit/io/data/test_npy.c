@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Arrays in NumPy's format: dtypes, order, both versions, and files damaged byte by byte.
 #include "support/test.h"
 
 #include "io/data/npy.h"

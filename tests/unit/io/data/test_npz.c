@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Archives of arrays: what was written is read, and bombs and damage are refused.
 #include "support/test.h"
 
 #include <minizip/zip.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Models in tare's own format come back whole; broken and damaged files are refused at their place.
 #include "support/test.h"
 
 #include "core/json/json.h"

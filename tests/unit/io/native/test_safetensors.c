@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Safetensors files: views of tensors, and every breach of the format refused by name.
 #include "support/test.h"
 
 #include "core/system/file.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of module classes: unique names, related classes, and modules printed as torch prints.
 #include "support/test.h"
 
 #include "core/text/text.h"

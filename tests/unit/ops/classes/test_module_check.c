@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Modules whose tensors do not fit their config are refused, with the shapes in the message.
 #include "support/test.h"
 
 #include "ops/classes/classes.h"

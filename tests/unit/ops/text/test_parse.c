@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Every form of code is read and printed unchanged; errors state line and column.
 #include "support/nodes.h"
 #include "support/test.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Graphs are printed as torch.fx prints their code, constants and listings.
 #include "support/nodes.h"
 #include "support/test.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A quantizer of a JSON file annotates a network; files that break its rules are refused.
 #include "support/exported.h"
 #include "support/models.h"
 #include "support/test.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Partitions of strict and default exports by source, with filters and chains of them.
 #include "support/exported.h"
 #include "support/models.h"
 #include "support/test.h"

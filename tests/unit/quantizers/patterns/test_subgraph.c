@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Patterns written as code match graphs: inner users, literals, defaults, overlaps and refusals.
 #include "support/exported.h"
 #include "support/models.h"
 #include "support/test.h"

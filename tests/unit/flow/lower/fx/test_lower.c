@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which modules and functions of a whole flow become quantized ones, and which stay float.
 #include "support/models.h"
 #include "support/test.h"
 
