@@ -37,14 +37,14 @@ static double sigmoid(double v) {
     return 1 / (1 + tare__exp(-v));
 }
 
-static double part_up(double v) {
+static double rectified_sigmoid(double v) {
     return clamp01(sigmoid(v) * (ZETA - GAMMA) + GAMMA);
 }
 
 // The level of a weight, as far as there are levels.
-static double place(const rounding *r, size_t at, double up) {
-    const double code = floor(r->weights[at] / r->scales[at]) + up;
-    return fmin(fmax(code, r->least[at]), r->most[at]);
+static double level(const rounding *r, size_t at, double up) {
+    const double quantized = floor(r->weights[at] / r->scales[at]) + up;
+    return fmin(fmax(quantized, r->least[at]), r->most[at]);
 }
 
 static tare_status begin(descent *d) {
@@ -85,8 +85,8 @@ static void end(descent *d) {
 static tare_status pull(descent *d) {
     const rounding *r = d->r;
     for (size_t at = 0; at < d->size; at++) {
-        const double code = place(r, at, part_up(d->v[at]));
-        d->lost[at] = (float)(code - r->weights[at] / r->scales[at]);
+        const double quantized = level(r, at, rectified_sigmoid(d->v[at]));
+        d->lost[at] = (float)(quantized - r->weights[at] / r->scales[at]);
     }
     const float_product product = {r->count, r->inner, r->inner, false};
     return tare__float_multiply(d->kernels, &product, d->lost, d->gram, NULL, d->pulled, r->err);
@@ -120,7 +120,7 @@ static void descend(descent *d, int step) {
 
 static void finish(const descent *d) {
     for (size_t at = 0; at < d->size; at++)
-        d->r->codes[at] = place(d->r, at, part_up(d->v[at]) > 0.5 ? 1 : 0);
+        d->r->quantized[at] = level(d->r, at, rectified_sigmoid(d->v[at]) > 0.5 ? 1 : 0);
 }
 
 tare_status tare__round_adaround(const rounding *r) {

@@ -88,12 +88,12 @@ static bool improve_row(const rounding *r, double damping, int64_t row, double *
         const double *column = r->gram + k * r->inner;
         const double diagonal = column[k] + damping;
         const double best = lost[k] - (pull[k] + damping * lost[k]) / diagonal;
-        const double code = level(r, at, (r->weights[at] - best) / r->scales[at]);
-        if (code == r->codes[at]) continue;
-        const double change = (r->codes[at] - code) * r->scales[at];
+        const double quantized = level(r, at, (r->weights[at] - best) / r->scales[at]);
+        if (quantized == r->quantized[at]) continue;
+        const double change = (r->quantized[at] - quantized) * r->scales[at];
         for (int64_t i = 0; i < r->inner; i++) pull[i] += change * column[i];
         lost[k] += change;
-        r->codes[at] = code;
+        r->quantized[at] = quantized;
         has_changed = true;
     }
     return has_changed;
@@ -103,7 +103,7 @@ static void descend_row(const rounding *r, double damping, int64_t row, double *
                         double *pull) {
     for (int64_t k = 0; k < r->inner; k++) {
         const int64_t at = row * r->inner + k;
-        lost[k] = r->weights[at] - r->codes[at] * r->scales[at];
+        lost[k] = r->weights[at] - r->quantized[at] * r->scales[at];
     }
     for (int64_t k = 0; k < r->inner; k++)
         pull[k] = tare__dot8(lost, r->gram + k * r->inner, r->inner);
@@ -115,8 +115,8 @@ static void round_row(const rounding *r, const factor *f, int64_t row, double *l
     for (int64_t k = 0; k < r->inner; k++) {
         const int64_t at = row * r->inner + f->order[k];
         const double wanted = r->weights[at] + tare__dot8(lost, f->columns + k * r->inner, k);
-        r->codes[at] = level(r, at, wanted / r->scales[at]);
-        lost[k] = r->weights[at] - r->codes[at] * r->scales[at];
+        r->quantized[at] = level(r, at, wanted / r->scales[at]);
+        lost[k] = r->weights[at] - r->quantized[at] * r->scales[at];
     }
 }
 
@@ -146,5 +146,5 @@ tare_status tare__round_gptq(const rounding *r) {
 
 void tare__round_nearest(const rounding *r) {
     for (int64_t at = 0; at < r->count * r->inner; at++)
-        r->codes[at] = level(r, at, r->weights[at] / r->scales[at]);
+        r->quantized[at] = level(r, at, r->weights[at] / r->scales[at]);
 }

@@ -131,16 +131,16 @@ static tare_status add_gram(const run_state *r, input_stats *s, int64_t group, c
                             int64_t count) {
     const size_t size = (size_t)(s->inner * s->inner);
     const float_product product = {s->inner, count, s->inner, false};
-    float *turned = tare__alloc_zeroed((size_t)(s->inner * count) + 1, sizeof *turned);
+    float *transposed = tare__alloc_zeroed((size_t)(s->inner * count) + 1, sizeof *transposed);
     float *made = tare__alloc_zeroed(size + 1, sizeof *made);
-    tare_status status = turned == NULL || made == NULL ? tare__out_of_memory(r->err) : TARE_OK;
+    tare_status status = transposed == NULL || made == NULL ? tare__out_of_memory(r->err) : TARE_OK;
     for (int64_t i = 0; i < count && status == TARE_OK; i++)
-        for (int64_t k = 0; k < s->inner; k++) turned[k * count + i] = rows[i * s->inner + k];
+        for (int64_t k = 0; k < s->inner; k++) transposed[k * count + i] = rows[i * s->inner + k];
     if (status == TARE_OK)
-        status = tare__float_multiply(r->kernels, &product, turned, rows, NULL, made, r->err);
+        status = tare__float_multiply(r->kernels, &product, transposed, rows, NULL, made, r->err);
     for (size_t i = 0; i < size && status == TARE_OK; i++)
         s->gram[(size_t)group * size + i] += (double)made[i];
-    tare__free(turned);
+    tare__free(transposed);
     tare__free(made);
     return status;
 }
@@ -385,9 +385,9 @@ int64_t tare__qparams_index(const tare_tensor *weight, const qparams *q, int64_t
 void tare__round_weight(const tare_tensor *weight, const qparams *q, double *out) {
     for (int64_t i = 0; i < weight->count; i++) {
         const int64_t at = tare__qparams_index(weight, q, i);
-        double code = rint((double)tare__f32(weight)[i] / q->scale[at]) + q->zero_point[at];
-        if (code < (double)q->quant_min) code = (double)q->quant_min;
-        if (code > (double)q->quant_max) code = (double)q->quant_max;
-        out[i] = (code - q->zero_point[at]) * q->scale[at];
+        double quantized = rint((double)tare__f32(weight)[i] / q->scale[at]) + q->zero_point[at];
+        if (quantized < (double)q->quant_min) quantized = (double)q->quant_min;
+        if (quantized > (double)q->quant_max) quantized = (double)q->quant_max;
+        out[i] = (quantized - q->zero_point[at]) * q->scale[at];
     }
 }

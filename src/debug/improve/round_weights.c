@@ -24,10 +24,10 @@ typedef struct rounder {
     tare_error *err;
 } rounder;
 
-// A layer's numbers, as doubles: weight, scales, least, most, codes, each [weight->count].
+// A layer's numbers, as doubles: weight, scales, least, most, quantized, each [weight->count].
 typedef struct numbers {
     double *memory;
-    double *weights, *scales, *least, *most, *codes;
+    double *weights, *scales, *least, *most, *quantized;
 } numbers;
 
 static tare_status take_numbers(const rounder *x, const tare_tensor *w, const qparams *q,
@@ -39,7 +39,7 @@ static tare_status take_numbers(const rounder *x, const tare_tensor *w, const qp
     out->scales = out->weights + size;
     out->least = out->scales + size;
     out->most = out->least + size;
-    out->codes = out->most + size;
+    out->quantized = out->most + size;
     for (int64_t i = 0; i < w->count; i++) {
         const int64_t at = tare__qparams_index(w, q, i);
         out->weights[i] = (double)tare__f32(w)[i];
@@ -58,7 +58,7 @@ static rounding rows_of(const rounder *x, const numbers *n, const input_stats *s
                       .scales = n->scales + at,
                       .least = n->least + at,
                       .most = n->most + at,
-                      .codes = n->codes + at,
+                      .quantized = n->quantized + at,
                       .count = each,
                       .inner = s->inner,
                       .gram = s->gram + group * s->inner * s->inner,
@@ -72,7 +72,7 @@ tare_status tare__round_error(const rounding *r, double *out) {
     for (int64_t row = 0; row < r->count; row++) {
         const int64_t at = row * r->inner;
         for (int64_t k = 0; k < r->inner; k++)
-            lost[k] = r->weights[at + k] - r->codes[at + k] * r->scales[at + k];
+            lost[k] = r->weights[at + k] - r->quantized[at + k] * r->scales[at + k];
         for (int64_t i = 0; i < r->inner; i++)
             *out += lost[i] * tare__dot8(lost, r->gram + i * r->inner, r->inner);
     }
@@ -100,7 +100,7 @@ static tare_status set_weight(rounder *x, observed_layer *l, const numbers *n) {
     tare_tensor *made = NULL;
     TARE_TRY(tare__tensor_copy(l->layer.tensor, &made, x->err));
     for (int64_t i = 0; i < made->count; i++)
-        tare__f32(made)[i] = (float)(n->codes[i] * n->scales[i]);
+        tare__f32(made)[i] = (float)(n->quantized[i] * n->scales[i]);
     const tare_status status = tare__layer_set_weight(&x->base, &l->layer, made);
     tare_tensor_release(made);
     return status;

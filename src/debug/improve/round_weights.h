@@ -13,7 +13,7 @@ typedef struct rounding {
     const double *least, *most; // [count][inner]
     int64_t count, inner;
     const double *gram; // [inner][inner], of the inputs
-    double *codes;      // [count][inner]: the outcome
+    double *quantized;  // [count][inner]: the outcome, without zero points
     tare_error *err;
 } rounding;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers as torchao's quantize_ leaves them in programs. Weights alone are
 //
-//   linear(x, dequantize_affine(codes, [1, group], scale, zero_point, ..), bias)
-//   mm(x, to(t(codes), float32)) * scale
+//   linear(x, dequantize_affine(quantized, [1, group], scale, zero_point, ..), bias)
+//   mm(x, to(t(quantized), float32)) * scale
 //
 // where x may be behind quantize_affine and dequantize_affine of rows, which stay.
 // Source: torchao 0.18, quantization/quant_primitives.py and
@@ -18,13 +18,13 @@
 
 typedef struct grouped_site {
     lowering *l;
-    node *n, *input;                         // n gives the layer's result; input: rows of floats
-    node *bias;                              // NULL: none
-    tare_tensor *codes, *scale, *zero_point; // owned; zero_point NULL: all 0
-    bool is_transposed;                      // codes: [ins][outs]
-    int64_t group;                           // 0: all inputs
-    int64_t least, most;                     // codes
-    size_t *number;                          // of the last name
+    node *n, *input; // n gives the layer's result; input: rows of floats
+    node *bias;      // NULL: none
+    tare_tensor *quantized, *scale, *zero_point; // owned; zero_point NULL: all 0
+    bool is_transposed;                          // quantized: [ins][outs]
+    int64_t group;                               // 0: all inputs
+    int64_t least, most;                         // of the quantized values
+    size_t *number;                              // of the last name
 } grouped_site;
 
 static op_id function_of(const node *n) {
@@ -77,36 +77,36 @@ static tare_status read_linear(grouped_site *s) {
     if (most != NULL && most->kind == VALUE_INT) s->most = most->as.integer;
     s->bias = argument(&w, "bias");
     s->input = argument(&w, "input");
-    TARE_TRY(fold(s, argument(&d, "input"), &s->codes));
+    TARE_TRY(fold(s, argument(&d, "input"), &s->quantized));
     TARE_TRY(fold(s, argument(&d, "zero_point"), &s->zero_point));
     return fold(s, argument(&d, "scale"), &s->scale);
 }
 
-// --- mm(x, to(t(codes))) * scale ---
+// --- mm(x, to(t(quantized))) * scale ---
 
 static tare_status read_product(grouped_site *s) {
     node *product = tare__node_arg(s->n, 0), *scales = tare__node_arg(s->n, 1);
     if (function_of(s->n) != TARE_OP_MUL || function_of(product) != TARE_OP_MATMUL) return TARE_OK;
-    node *codes = tare__node_arg(product, 1);
-    if (function_of(codes) != TARE_OP_TO || scales == NULL) return TARE_OK;
+    node *weight = tare__node_arg(product, 1);
+    if (function_of(weight) != TARE_OP_TO || scales == NULL) return TARE_OK;
     s->input = tare__node_arg(product, 0);
     s->is_transposed = true;
-    TARE_TRY(fold(s, tare__node_arg(codes, 0), &s->codes));
+    TARE_TRY(fold(s, tare__node_arg(weight, 0), &s->quantized));
     return fold(s, scales, &s->scale);
 }
 
 // --- the module ---
 
 static int64_t outs_of(const grouped_site *s) {
-    return s->codes->shape[s->is_transposed ? 1 : 0];
+    return s->quantized->shape[s->is_transposed ? 1 : 0];
 }
 
 static int64_t ins_of(const grouped_site *s) {
-    return s->codes->shape[s->is_transposed ? 0 : 1];
+    return s->quantized->shape[s->is_transposed ? 0 : 1];
 }
 
 static bool is_complete(grouped_site *s) {
-    const tare_tensor *c = s->codes, *zeros = s->zero_point;
+    const tare_tensor *c = s->quantized, *zeros = s->zero_point;
     if (c == NULL || s->scale == NULL || s->input == NULL || c->ndim != 2 || c->count == 0 ||
         c->dtype != TARE_INT8 || s->scale->dtype != TARE_FLOAT32)
         return false;
@@ -116,12 +116,13 @@ static bool is_complete(grouped_site *s) {
            (s->bias == NULL || s->bias->op == NODE_GET_ATTR);
 }
 
-// Do the codes, and zero points, lie where they should? Else all of int8 are theirs.
+// The range is int8's whole one where a quantized value or a zero point lies outside the stated
+// one.
 static void widen(grouped_site *s) {
     bool fits = s->least >= -128 && s->most <= 127 && s->least < s->most;
-    for (int64_t i = 0; fits && i < s->codes->count; i++) {
-        const int64_t code = tare__tensor_get_int(s->codes, i);
-        fits = code >= s->least && code <= s->most;
+    for (int64_t i = 0; fits && i < s->quantized->count; i++) {
+        const int64_t q = tare__tensor_get_int(s->quantized, i);
+        fits = q >= s->least && q <= s->most;
     }
     for (int64_t i = 0; fits && s->zero_point != NULL && i < s->zero_point->count; i++) {
         const double zero = tare__tensor_get(s->zero_point, i);
@@ -157,9 +158,9 @@ static tare_status make_weight(const grouped_site *s, tare_tensor **out) {
     if (status == TARE_OK) status = tare__tensor_quantized(2, shape, q, out, s->l->p->err);
     tare__qparams_release(q);
     TARE_TRY(status);
-    for (int64_t i = 0; i < s->codes->count; i++) {
+    for (int64_t i = 0; i < s->quantized->count; i++) {
         const int64_t from = s->is_transposed ? i % ins * outs + i / ins : i;
-        tare__tensor_set_int(*out, i, tare__tensor_get_int(s->codes, from));
+        tare__tensor_set_int(*out, i, tare__tensor_get_int(s->quantized, from));
     }
     return TARE_OK;
 }
@@ -233,7 +234,7 @@ static tare_status visit(lowering *l, node *n, size_t *number) {
     tare_status status = read_linear(&s);
     if (status == TARE_OK) status = read_product(&s);
     if (status == TARE_OK && is_complete(&s)) status = lower(&s);
-    tare_tensor_release(s.codes);
+    tare_tensor_release(s.quantized);
     tare_tensor_release(s.scale);
     tare_tensor_release(s.zero_point);
     return status;

@@ -7,8 +7,8 @@
 // of words and 1 to 4 of weights, of 2 a cycle and 1. The epilogue's packing is on Intel's port 5,
 // which products need, too: it, not the products, is what these rows take.
 // Private to runtime/kernels/qu8_product.
-#ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_SATURATION_H
-#define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_SATURATION_H
+#ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_REGISTER_PAIRS_H
+#define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_REGISTER_PAIRS_H
 
 #include "runtime/kernels/qu8_product/avx512_epilogue.h"
 

@@ -10,7 +10,7 @@
 enum { INNER = 6, ROWS = 3, COUNT = INNER * ROWS, SAMPLES = 12, LEVELS = 4 };
 
 typedef struct problem {
-    double weights[COUNT], scales[COUNT], least[COUNT], most[COUNT], codes[COUNT];
+    double weights[COUNT], scales[COUNT], least[COUNT], most[COUNT], quantized[COUNT];
     double gram[INNER * INNER];
     rounding r;
 } problem;
@@ -37,7 +37,7 @@ static void make_problem(problem *p, uint32_t seed) {
                       .count = ROWS,
                       .inner = INNER,
                       .gram = p->gram,
-                      .codes = p->codes};
+                      .quantized = p->quantized};
 }
 
 static double error_of(const problem *p) {
@@ -46,12 +46,12 @@ static double error_of(const problem *p) {
     return error;
 }
 
-static double row_error(const problem *p, int row, const double *codes) {
+static double row_error(const problem *p, int row, const double *quantized) {
     double sum = 0;
     for (int i = 0; i < INNER; i++)
         for (int k = 0; k < INNER; k++)
-            sum += (p->weights[row * INNER + i] - codes[i] * 0.6) * p->gram[i * INNER + k] *
-                   (p->weights[row * INNER + k] - codes[k] * 0.6);
+            sum += (p->weights[row * INNER + i] - quantized[i] * 0.6) * p->gram[i * INNER + k] *
+                   (p->weights[row * INNER + k] - quantized[k] * 0.6);
     return sum;
 }
 
@@ -60,10 +60,10 @@ static double best_error(const problem *p) {
     for (int row = 0; row < ROWS; row++) {
         double least = INFINITY;
         for (int number = 0; number < 4096; number++) { // LEVELS to the power of INNER
-            double codes[INNER];
+            double quantized[INNER];
             for (int i = 0, rest = number; i < INNER; i++, rest /= LEVELS)
-                codes[i] = (double)(rest % LEVELS - 2);
-            least = fmin(least, row_error(p, row, codes));
+                quantized[i] = (double)(rest % LEVELS - 2);
+            least = fmin(least, row_error(p, row, quantized));
         }
         all += least;
     }
@@ -72,8 +72,8 @@ static double best_error(const problem *p) {
 
 static void check_levels(const problem *p) {
     for (int i = 0; i < COUNT; i++) {
-        assert_true(p->codes[i] == nearbyint(p->codes[i]));
-        assert_true(p->codes[i] >= p->least[i] && p->codes[i] <= p->most[i]);
+        assert_true(p->quantized[i] == nearbyint(p->quantized[i]));
+        assert_true(p->quantized[i] >= p->least[i] && p->quantized[i] <= p->most[i]);
     }
 }
 
