@@ -28,8 +28,23 @@ static tare_status add(tare_model *model, const char *name, const char *subject,
         return tare__out_of_memory(err);
     }
     model->ops[model->op_count] = op;
+    model->ops[model->op_count].last = model->op_count;
     *out = &model->ops[model->op_count++];
     return TARE_OK;
+}
+
+// Hands the last operator of `op` on to what computes it now.
+static void hand_last_on(tare_model *model, traced_op *op) {
+    traced_op *carrier = &model->ops[tare__traced_carrier(model, op) - model->ops];
+    if (carrier == op) return;
+    if (op->last > carrier->last) carrier->last = op->last;
+    op->last = (size_t)(op - model->ops);
+}
+
+// Where operators are fused in another order than one after the other.
+static void find_last(tare_model *model) {
+    for (size_t i = 0; i < model->op_count; i++) model->ops[i].last = i;
+    for (size_t i = 0; i < model->op_count; i++) hand_last_on(model, &model->ops[i]);
 }
 
 // What chooses a scale and a zero point in a run, and the two by themselves.
@@ -59,10 +74,17 @@ tare_status tare__coverage_fused(tare_model *model, const char *origin, const ch
                                  tare_error *err) {
     traced_op *op = tare__traced_op(model, origin);
     if (op == NULL || into == NULL || strcmp(origin, into) == 0) return TARE_OK;
+    const bool is_first = op->fused_into == NULL;
+    if (!is_first && strcmp(op->fused_into, into) == 0) return TARE_OK;
     char *copy = tare__strdup(into);
     if (copy == NULL) return tare__out_of_memory(err);
     tare__free(op->fused_into);
     op->fused_into = copy;
+    // What computed it before may have had its last operator from it.
+    if (is_first)
+        hand_last_on(model, op);
+    else
+        find_last(model);
     return TARE_OK;
 }
 
@@ -207,11 +229,7 @@ const char *tare_model_float_node(const tare_model *model, const char *node_name
     if (n == NULL || !tare__node_is_call(n)) return NULL;
     if (model->op_count == 0) return n->name; // no pass has seen it: it is the float model
     const traced_op *carrier = tare__traced_op(model, n->origin);
-    if (carrier == NULL) return NULL;
-    const char *last = carrier->name;
-    for (size_t i = 0; i < model->op_count; i++)
-        if (tare__traced_carrier(model, &model->ops[i]) == carrier) last = model->ops[i].name;
-    return last;
+    return carrier != NULL ? model->ops[carrier->last].name : NULL;
 }
 
 static tare_status count_islands(tare_model *model, tare_error *err) {
@@ -255,6 +273,7 @@ tare_status tare__coverage_copy(tare_model *to, const tare_model *from, tare_err
         if (from->ops[i].fused_into != NULL &&
             (op->fused_into = tare__strdup(from->ops[i].fused_into)) == NULL)
             return tare__out_of_memory(err);
+        op->last = from->ops[i].last;
     }
     return TARE_OK;
 }
@@ -318,6 +337,7 @@ tare_status tare__coverage_from_json(tare_model *model, const json_at *at, tare_
         const json_at item = tare__json_item(at, i);
         TARE_TRY(read_op(model, &item, err));
     }
+    find_last(model);
     return TARE_OK;
 }
 

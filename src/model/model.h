@@ -79,6 +79,7 @@ typedef struct traced_op {
     bool is_quantized;    // computed in integers in this model
     int64_t macs;         // 0 until known
     char *fused_into;     // node that computes it now, when another one does; NULL
+    size_t last;          // of a carrier: index of the last operator that it computes
 } traced_op;
 
 struct tare_model {

@@ -4,6 +4,7 @@
 #include "model/coverage.h"
 #include "support/models.h"
 #include "support/test.h"
+#include "tare/record.h"
 
 #define NN "torch.nn."
 
@@ -179,6 +180,66 @@ static void shared_weights_are_counted_once(void **state) {
     tare_model_destroy(model);
 }
 
+// --- the operator of the float model that a node gives ---
+
+enum { CHAIN = 10000, FUSED = 5 };
+
+static const char *link_name(size_t i) {
+    static char names[2][32];
+    static size_t turn;
+    char *name = names[turn++ % 2];
+    (void)snprintf(name, sizeof names[0], "neg_%zu", i);
+    return name;
+}
+
+static tare_model *chain(void) {
+    text code = {0};
+    tare__text_append(&code, "def forward(self, x):\n    neg_0 = torch.neg(x)\n");
+    for (size_t i = 1; i < CHAIN; i++)
+        tare__text_printf(&code, "    neg_%zu = torch.neg(neg_%zu)\n", i, i - 1);
+    tare__text_printf(&code, "    return neg_%d\n", CHAIN - 1);
+    assert_int_equal(tare__text_status(&code, job_error()), TARE_OK);
+    tare_model *model = new_model(NULL, new_tree(), code.chars);
+    tare__text_release(&code);
+    return model;
+}
+
+static void check_last(const tare_model *model, size_t at, size_t last) {
+    assert_string_equal(tare_model_float_node(model, link_name(at)), link_name(last));
+}
+
+// Of a chain of 10,000 every node is asked for: looking through all operators each time takes
+// a hundred million looks.
+static void every_node_of_a_long_chain_knows_its_last_operator(void **state) {
+    (void)state;
+    tare_model *model = chain();
+    check_last(model, 7, 7); // no pass has seen it
+    CHECK_DONE(tare__coverage_begin(model, job_error()));
+    for (size_t i = 0; i < CHAIN; i++)
+        if (i % FUSED != 0)
+            CHECK_DONE(tare__coverage_fused(model, link_name(i), link_name(i - 1), job_error()));
+    for (size_t i = 0; i < CHAIN; i += FUSED) check_last(model, i, i + FUSED - 1);
+    check_last(model, 1, 1); // computes nothing any more
+    tare_model_destroy(model);
+}
+
+// Fused backwards, by way of what is fused later, and once more into another one.
+static void the_order_of_fusions_does_not_matter(void **state) {
+    (void)state;
+    tare_model *model = chain();
+    CHECK_DONE(tare__coverage_begin(model, job_error()));
+    for (size_t i = 9; i > 5; i--)
+        CHECK_DONE(tare__coverage_fused(model, link_name(i), link_name(i - 1), job_error()));
+    check_last(model, 5, 9);
+    CHECK_DONE(tare__coverage_fused(model, link_name(8), link_name(2), job_error()));
+    check_last(model, 5, 7);
+    check_last(model, 2, 9);
+    CHECK_DONE(tare__coverage_fused(model, link_name(2), link_name(5), job_error()));
+    check_last(model, 5, 9);
+    check_last(model, 2, 2);
+    tare_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operators_and_their_work_are_counted),
@@ -187,6 +248,8 @@ int main(void) {
         cmocka_unit_test(a_convolution_counts_a_product_for_each_weight_and_output),
         cmocka_unit_test(functions_and_recurrent_layers_count_too),
         cmocka_unit_test(shared_weights_are_counted_once),
+        cmocka_unit_test(every_node_of_a_long_chain_knows_its_last_operator),
+        cmocka_unit_test(the_order_of_fusions_does_not_matter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
