@@ -32,7 +32,7 @@ static void write_numbers(json_out *json, const char *key, const double *numbers
     json_out_close(json, ']');
 }
 
-static void write_range(const tare_tensor_range *r, json_out *json) {
+void range_write(const tare_tensor_range *r, json_out *json) {
     json_out_open(json, NULL, '{');
     json_out_string(json, "node", r->node);
     json_out_string(json, "value", r->value);
@@ -71,6 +71,6 @@ void analysis_write(const tare_analysis *a, const tare_verdict *v, const metric 
     write_findings(a, json);
     write_layers(a, json);
     json_out_open(json, "tensors", '[');
-    for (size_t i = 0; tare_analysis_get_range(a, i, &r); i++) write_range(&r, json);
+    for (size_t i = 0; tare_analysis_get_range(a, i, &r); i++) range_write(&r, json);
     json_out_close(json, ']');
 }

@@ -102,8 +102,10 @@ static tare_status check_order(const comparison *c) {
 }
 
 tare_status comparison_run(comparison *c) {
-    const tare_debug_options options = {.thread_count = (int)c->settings.threads,
-                                        .by_origin = !c->settings.by_handles};
+    const tare_debug_options options = {.struct_size = sizeof options,
+                                        .thread_count = (int)c->settings.threads,
+                                        .by_origin = !c->settings.by_handles,
+                                        .has_ranges = c->settings.has_ranges};
     tare_data_options data_options = {.batch_size = c->settings.batch,
                                       .sample_limit = c->settings.limit};
     tare_data *data = NULL;

@@ -10,6 +10,7 @@
 typedef struct comparison_settings {
     const char *data;
     int64_t batch, limit, threads; // limit 0: all samples
+    bool has_ranges;               // keep the ranges of the float model's values
     bool by_handles;               // match values by debug handles where both models have them
 } comparison_settings;
 

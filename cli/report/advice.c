@@ -169,7 +169,7 @@ static void advise_looking(const report_job *j, json_out *json) {
                    j->options->output != NULL ? j->options->output : "report.html");
     advise(json, "accuracy", line,
            "The layers were not looked into one by one. With the options that the model was "
-           "quantized with, this page also has causes, remedies and histograms.");
+           "quantized with, this page also has causes, remedies and the ranges of weights.");
 }
 
 static bool is_all_good(const report_job *j, const tare_coverage *c) {

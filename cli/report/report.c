@@ -67,10 +67,13 @@ static tare_status make_reference(report_job *j) {
 
 // --- what is measured ---
 
+// Ranges come from the analysis where there is one.
 static tare_status compare(report_job *j) {
+    const bool is_analyzed = j->reference != NULL || has_flow(&j->options->quantize);
     j->comparison = (comparison){.settings = {.data = j->options->data,
                                               .batch = 8,
                                               .limit = j->options->samples,
+                                              .has_ranges = !is_analyzed,
                                               .threads = j->options->quantize.threads},
                                  .float_model = j->float_model,
                                  .quantized_model = j->quantized,
@@ -148,9 +151,9 @@ static void print_page_note(const report_job *j) {
     if (j->was_timed)
         printf("speed ratio to the float model: %.2f\n", bench_speed_ratio(&j->bench));
     if (j->analysis == NULL)
-        printf(
-            "layers were not looked into: --backend or --quantizer and --calibrate, as QUANTIZED "
-            "was made, do\n");
+        printf("layers by themselves were not looked into: --backend or --quantizer and "
+               "--calibrate, as QUANTIZED "
+               "was made, do\n");
     printf("next: open %s in a browser\n", j->options->output);
 }
 
@@ -282,8 +285,10 @@ const command report_command = {
         "the verdict with what to do next, the graph with its islands and errors, the error of "
         "each layer, histograms with the chosen ranges, the time of each layer in floats and in "
         "integers, a roofline, the memory of a run, and the decision record.\n\nThe error of "
-        "layers by themselves, histograms and findings need the reference form of the model: give "
-        "--backend or --quantizer and --calibrate as for tare quantize, or a QUANTIZED that tare "
+        "layers by themselves, findings and what is known of weights need the reference form of "
+        "the "
+        "model: give --backend or --quantizer and --calibrate as for tare quantize, or a QUANTIZED "
+        "that tare "
         "quantize --stop reference wrote.\n\nThe graph is laid out by graphviz' program dot where "
         "it is installed. With --json prints the page's data.",
     .example = "tare report net.safetensors int8.safetensors --data test.npz -o report.html\n"

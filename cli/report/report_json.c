@@ -57,6 +57,14 @@ static tare_status write_what_runs(const report_job *j, json_out *json) {
     return write_explanation(j->quantized, json, j->err);
 }
 
+// Of the values that QUANTIZED itself gives.
+static void write_ranges(const tare_debug_comparison *values, json_out *json) {
+    tare_tensor_range r;
+    json_out_open(json, "tensors", '[');
+    for (size_t i = 0; tare_debug_comparison_get_range(values, i, &r); i++) range_write(&r, json);
+    json_out_close(json, ']');
+}
+
 static void write_what_was_measured(const report_job *j, json_out *json) {
     json_out_open(json, "compare", '{');
     comparison_write(&j->comparison, json);
@@ -65,6 +73,8 @@ static void write_what_was_measured(const report_job *j, json_out *json) {
         json_out_open(json, "analyze", '{');
         analysis_write(j->analysis, &j->verdict, &j->metric, json);
         json_out_close(json, '}');
+    } else {
+        write_ranges(j->comparison.values, json);
     }
     if (!j->was_timed) return;
     json_out_open(json, "bench", '{');

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tare/analyze.h"
 #include "tare/graph.h"
 #include "tare/model.h"
 
@@ -36,6 +37,8 @@ typedef struct tare_debug_options {
     int thread_count; // of both sessions; 0: 1
     /// Match by origins although both models have handles.
     bool by_origin;
+    /// Keep ranges and histograms of the reference's values: tare_debug_comparison_get_range.
+    bool has_ranges;
 } tare_debug_options;
 
 /// A comparison of two models. One thread at a time may use it.
@@ -90,6 +93,13 @@ TARE_API bool tare_debug_comparison_row(const tare_debug_comparison *comparison,
                                         tare_debug_row *out);
 /// The number of rows: of nodes that were matched at creation.
 TARE_API size_t tare_debug_comparison_row_count(const tare_debug_comparison *comparison);
+/// Reads what the reference's values are over all runs so far that the model gives quantized with
+/// one scale, and the range that this scale can represent: of inputs that it quantizes, and of
+/// rows, in the order of their first run. Needs has_ranges. `node` is the model's that gives it,
+/// `value` the reference's ("": an input), `layer` is "": several may read it. Arrays are lent
+/// until the next run. False past the end.
+TARE_API bool tare_debug_comparison_get_range(const tare_debug_comparison *comparison, size_t index,
+                                              tare_tensor_range *out);
 /// Were the nodes matched by handles?
 TARE_API bool tare_debug_comparison_by_handles(const tare_debug_comparison *comparison);
 

@@ -7,6 +7,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/map.h"
 #include "core/struct_size.h"
+#include "debug/compare_ranges.h"
 #include "model/coverage.h"
 #include "model/pass.h"
 #include "ops/quantized/decomposed.h"
@@ -31,7 +32,10 @@ typedef struct compared_row {
 struct tare_debug_comparison {
     const tare_model *reference, *model;
     tare_session *reference_session, *session;
-    bool by_handles;
+    bool by_handles, has_ranges;
+    compared_ranges ranges;
+    const tare_tensor *const *inputs; // of the run at hand
+    size_t input_count;
     compared_row *rows;
     size_t row_count, row_capacity;
     kept_value *kept;
@@ -182,16 +186,44 @@ static tare_status differ_in_shape(const compared_row *row, const tare_tensor *r
         expected, found);
 }
 
+static const tare_tensor *input_of_run(const tare_debug_comparison *c, const node *input) {
+    size_t place = 0;
+    for (const node *at = c->model->root->graph->first; at != input; at = at->next)
+        place += at->op == NODE_PLACEHOLDER;
+    const tare_tensor *x = place < c->input_count ? c->inputs[place] : NULL;
+    return x != NULL && x->dtype == TARE_FLOAT32 ? x : NULL;
+}
+
+// Nodes that quantize an input, or a float value that has a row, have none of their own.
+static tare_status keep_quantized_range(tare_debug_comparison *c, const char *name,
+                                        const tare_tensor *result, tare_error *err) {
+    const node *n = c->has_ranges ? tare__graph_find(c->model->root->graph, name) : NULL;
+    const node *read = n != NULL && tare__coverage_is_quantize(n) ? tare__node_arg(n, 0) : NULL;
+    if (read == NULL) return TARE_OK;
+    const size_t index = index_of(&c->row_names, read->name);
+    const compared_row *row = index > 0 ? &c->rows[index - 1] : NULL;
+    const tare_tensor *x = row != NULL                    ? c->kept[row->kept].tensor
+                           : read->op == NODE_PLACEHOLDER ? input_of_run(c, read)
+                                                          : NULL;
+    return x != NULL ? tare__compared_ranges_add(
+                           &c->ranges, n, row != NULL ? row->reference->name : "", x, result, err)
+                     : TARE_OK;
+}
+
 static tare_status compare_value(void *user, const char *name, const tare_tensor *result,
                                  tare_error *err) {
     tare_debug_comparison *c = user;
     const size_t index = index_of(&c->row_names, name);
-    if (index == 0 || result == NULL) return TARE_OK;
+    if (result == NULL) return TARE_OK;
+    if (index == 0) return keep_quantized_range(c, name, result, err);
     compared_row *row = &c->rows[index - 1];
     const tare_tensor *reference = c->kept[row->kept].tensor;
     if (reference == NULL) return TARE_OK;
     if (!tare__same_shape(reference, result)) return differ_in_shape(row, reference, result, err);
     tare_tensor *plain = NULL;
+    if (c->has_ranges)
+        TARE_TRY(tare__compared_ranges_add(&c->ranges, row->node, row->reference->name, reference,
+                                           result, err));
     TARE_TRY(tare_tensor_to_float(result, &plain, err));
     add(row, reference, plain);
     tare_tensor_release(plain);
@@ -220,6 +252,8 @@ static tare_status run(tare_session *session, const tare_tensor *const *inputs, 
 tare_status tare_debug_compare(tare_debug_comparison *c, const tare_tensor *const *inputs,
                                size_t input_count, tare_debug_outputs *reference_outputs,
                                tare_debug_outputs *outputs, tare_error *err) {
+    c->inputs = inputs;
+    c->input_count = input_count;
     tare_status status = run(c->reference_session, inputs, input_count, reference_outputs, err);
     if (status == TARE_OK) {
         status = run(c->session, inputs, input_count, outputs, err);
@@ -254,6 +288,7 @@ tare_status tare_debug_comparison_create(const tare_model *reference, const tare
     if (c == NULL) return tare__out_of_memory(err);
     c->reference = reference;
     c->model = model;
+    c->has_ranges = o.has_ranges;
     c->by_handles = !o.by_origin && tare_model_has_debug_handles(reference) &&
                     tare_model_has_debug_handles(model);
     tare_status status = tare__record_decided(&model->decisions, "rescaled", &c->rescaled, err);
@@ -276,6 +311,7 @@ void tare_debug_comparison_destroy(tare_debug_comparison *c) {
     tare__map_release(&c->kept_names);
     tare__map_release(&c->row_names);
     tare__map_release(&c->rescaled);
+    tare__compared_ranges_end(&c->ranges);
     tare__free(c->kept);
     tare__free(c->rows);
     tare__free(c);
@@ -297,6 +333,13 @@ bool tare_debug_comparison_row(const tare_debug_comparison *c, size_t index, tar
         .max_abs_error = row->max_abs_error,
         .mse = row->element_count > 0 ? row->noise / (double)row->element_count : 0,
         .sqnr_db = row->noise > 0 ? 10 * log10(row->signal / row->noise) : (double)INFINITY};
+    return true;
+}
+
+bool tare_debug_comparison_get_range(const tare_debug_comparison *c, size_t index,
+                                     tare_tensor_range *out) {
+    if (index >= c->ranges.count) return false;
+    tare__range_show(&c->ranges.items[index], out);
     return true;
 }
 

@@ -30,13 +30,26 @@ sed -n 's/.*id="data">\(.*\)<\/script>$/\1/p' "$work/page.html" | held >"$work/h
 [ -s "$work/held" ] || fail 'the page holds no data'
 cmp "$work/data" "$work/held" || fail 'the page and --json differ'
 
-# Of the lowered model alone: no layers one by one, but all else; the hint says what is missing.
+# Of the lowered model alone: no layers one by one, but all else; the hint says what is missing. Histograms are of the
+# float model's values, with the ranges that the lowered one's results have.
 report "$work/int8" --bench-seconds 1 -o "$work/page.html"
-says 'layers were not looked into'
+says 'layers by themselves were not looked into'
 has '"speed_ratio":'
 has '"against_layers": ['
 has '"against_memory": {'
-lacks '"tensors": \['
+has '"tensors": ['
+lacks '"findings"'
+report "$work/int8" --no-bench --json
+tr -d ' \n' <"$work/stdout" >"$work/data"
+# range: what is known of one value: its range and, of 64 bins, how many hold something.
+range() { grep -o "\"node\":\"$1\",\"value\":[^{}]*" "$work/data"; }
+range quantize_per_tensor | grep -q '"value":"","layer":"","weight":false,"scale":[0-9.e-]*,"zero_point":0,"quant_min":0,"quant_max":255' ||
+    fail 'the input has no range'
+range quantize_per_tensor | grep -q '"seen_low":0,"seen_high":1,"elements":1024,"saturated":0,' || fail 'the input has no values'
+for node in conv1 conv2 conv3; do
+    range $node | grep -q '"value":"relu' || fail "$node has no range"
+    range $node | grep -qE '"histogram":\[[0-9,]*[1-9]' || fail "$node has no histogram"
+done
 
 # The reference form serves for everything: it is lowered to run.
 expect 0 quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --no-check --stop reference -o "$work/reference"

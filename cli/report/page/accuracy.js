@@ -63,9 +63,10 @@ const accuracy = (() => {
   // --- tensors ---
 
   function card(t) {
-    const title = t.weight ? `Weight of ${t.layer}` : t.value ? `${t.value}, read by ${t.layer}` : `An input, read by ${t.layer}`;
+    const reader = t.layer && `, read by ${t.layer}`;
+    const title = t.weight ? `Weight of ${t.layer}` : `${t.value || 'An input'}${reader}`;
     const cut = t.elements > 0 ? t.saturated / t.elements : 0;
-    return el('div', {class: 'card', 'data-tensor': t.node}, el('h3', null, name(title, facts.findLayer(t.layer))),
+    return el('div', {class: 'card', 'data-tensor': t.node}, el('h3', null, name(title, facts.findLayer(t.layer || t.node))),
       el('p', null, [format.isNumber(t.sqnr_db) && `${format.db(t.sqnr_db)} by rounding`, format.isNumber(t.scale) ? `scale ${format.number(t.scale)}, zero point ${t.zero_point}` : t.weight && 'a scale for each channel',
         t.saturated > 0 && `${format.percent(cut, cut < 0.01 ? 3 : 1)} beyond the range`, t.masked > 0 && `${format.count(t.masked)} infinite`].filter(Boolean).join('; ')),
       charts.histogram(t), el('p', null, `seen ${format.number(t.seen_low)} to ${format.number(t.seen_high)}`));

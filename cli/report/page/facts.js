@@ -15,7 +15,7 @@ const facts = (() => {
   const bench = data.bench || null;
   const explain = data.explain || {operators: [], decisions: [], nodes: [], edges: []};
   const layers = data.analyze ? data.analyze.layers : [];
-  const tensors = data.analyze ? data.analyze.tensors : [];
+  const tensors = data.analyze ? data.analyze.tensors : data.tensors || [];
 
   const errors = new Map(data.compare.layers.map((row) => [row.quantized_node, row]));
   const steps = group(bench ? bench.layers : [], (step) => step.nodes);
@@ -24,6 +24,8 @@ const facts = (() => {
   const explained = new Map(explain.nodes.map((row) => [row.name, row]));
   const layersByOperator = group(layers, (layer) => [layer.float_node]);
   const tensorsByLayer = group(tensors, (tensor) => [tensor.layer]);
+  // Without an analysis they are results, which anyone may read.
+  const tensorsByGiver = group(tensors.filter((tensor) => tensor.layer === ''), (tensor) => [tensor.node]);
 
   const byName = new Map();
   const byOperator = new Map(); // of the float model
@@ -44,7 +46,7 @@ const facts = (() => {
   }
 
   function tensorsOf(node) {
-    return node.layers.flatMap((layer) => tensorsByLayer.get(layer.node) || []);
+    return [...node.layers.flatMap((layer) => tensorsByLayer.get(layer.node) || []), ...(tensorsByGiver.get(node.name) || [])];
   }
 
   // A node by the name that some table gives it: of the graph, or of the float model.

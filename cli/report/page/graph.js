@@ -104,7 +104,7 @@ const graph = (() => {
       el('p', null, el('span', {class: 'badge plain'}, KINDS[node.kind] || node.kind)),
       el('dl', {class: 'facts'}, dom.facts([['Computes', node.operators.length > 0 && node.operators.join(', ')], ['Reads', links(node.inputs)],
         ['Read by', links(node.users)]]), errorFacts(node), timeFacts(node)),
-      facts.tensorsOf(node).map((tensor) => [el('h4', null, tensor.weight ? 'Weight' : `Reads ${tensor.value || 'an input'}`), charts.histogram(tensor)]),
+      facts.tensorsOf(node).map((tensor) => [el('h4', null, tensor.weight ? 'Weight' : tensor.layer === '' ? 'Gives' : `Reads ${tensor.value || 'an input'}`), charts.histogram(tensor)]),
       el('h4', null, 'Decisions'), decisionList(node), patternList(node));
   }
 

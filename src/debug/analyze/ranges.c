@@ -36,33 +36,41 @@ static int weight_axis(const tare_model *model, const node *layer) {
     return op != NULL && (op->traits & OP_TRANSPOSED) != 0 ? 1 : 0;
 }
 
+void tare__range_begin(range_entry *e, const node *n, const char *layer) {
+    *e = (range_entry){.node = n};
+    e->shown = (tare_tensor_range){.struct_size = sizeof e->shown,
+                                   .node = n->name,
+                                   .value = "",
+                                   .layer = layer,
+                                   .seen_low = INFINITY,
+                                   .seen_high = -INFINITY};
+}
+
 static tare_status add_entry(range_table *t, const node *n, size_t layer, range_entry **out,
                              tare_error *err) {
     if (!tare__grow((void **)&t->items, &t->capacity, t->count, sizeof *t->items))
         return tare__out_of_memory(err);
     range_entry *e = &t->items[t->count++];
-    *e = (range_entry){.node = n, .layer = layer};
-    e->shown = (tare_tensor_range){.struct_size = sizeof e->shown,
-                                   .node = n->name,
-                                   .value = "",
-                                   .layer = t->probe->layers[layer].node->name,
-                                   .seen_low = INFINITY,
-                                   .seen_high = -INFINITY};
+    tare__range_begin(e, n, t->probe->layers[layer].node->name);
+    e->layer = layer;
     *out = e;
     return TARE_OK;
 }
 
-static void read_qparams(const probe *p, const node *n, range_entry *e) {
-    tare_node_qparams q = {.struct_size = sizeof q};
-    if (!tare_node_get_qparams(p->model, (const tare_node *)n, &q)) return;
+void tare__range_set_qparams(range_entry *e, const tare_node_qparams *q) {
     tare_tensor_range *r = &e->shown;
     r->has_qparams = true;
-    r->scale = q.scale;
-    r->zero_point = q.zero_point;
-    r->quant_min = q.quant_min;
-    r->quant_max = q.quant_max;
-    r->low = (double)(q.quant_min - q.zero_point) * q.scale;
-    r->high = (double)(q.quant_max - q.zero_point) * q.scale;
+    r->scale = q->scale;
+    r->zero_point = q->zero_point;
+    r->quant_min = q->quant_min;
+    r->quant_max = q->quant_max;
+    r->low = (double)(q->quant_min - q->zero_point) * q->scale;
+    r->high = (double)(q->quant_max - q->zero_point) * q->scale;
+}
+
+static void read_qparams(const probe *p, const node *n, range_entry *e) {
+    tare_node_qparams q = {.struct_size = sizeof q};
+    if (tare_node_get_qparams(p->model, (const tare_node *)n, &q)) tare__range_set_qparams(e, &q);
 }
 
 static const char *value_behind(const probe *p, const node *quantize) {
@@ -107,12 +115,14 @@ tare_status tare__ranges_begin(range_table *t, const probe *p, bool is_brief, ta
     return TARE_OK;
 }
 
+void tare__range_end(range_entry *e) {
+    tare__free(e->channel_low);
+    tare__free(e->channel_signal);
+    tare__free(e->sample_peaks);
+}
+
 void tare__ranges_end(range_table *t) {
-    for (size_t i = 0; i < t->count; i++) {
-        tare__free(t->items[i].channel_low);
-        tare__free(t->items[i].channel_signal);
-        tare__free(t->items[i].sample_peaks);
-    }
+    for (size_t i = 0; i < t->count; i++) tare__range_end(&t->items[i]);
     tare__free(t->items);
     tare__free(t->by_id);
     *t = (range_table){0};
@@ -210,8 +220,13 @@ static tare_status add_elements(range_entry *e, const tare_tensor *x, int64_t sa
 tare_status tare__ranges_add(range_table *t, const node *quantize, const tare_tensor *x,
                              int64_t batch_size, tare_error *err) {
     const size_t index = t->by_id[quantize->id];
-    if (index == 0 || x->count == 0) return TARE_OK;
-    range_entry *e = &t->items[index - 1];
+    return index == 0 ? TARE_OK
+                      : tare__range_add(&t->items[index - 1], x, batch_size, t->is_brief, err);
+}
+
+tare_status tare__range_add(range_entry *e, const tare_tensor *x, int64_t batch_size, bool is_brief,
+                            tare_error *err) {
+    if (x->count == 0) return TARE_OK;
     const int axis = axis_of(e, x);
     const bool has_samples = x->ndim > 0 && batch_size > 0 && x->shape[0] == batch_size;
     if (axis >= 0) TARE_TRY(begin_channels(e, x->shape[axis], err));
@@ -221,7 +236,7 @@ tare_status tare__ranges_add(range_table *t, const node *quantize, const tare_te
         e->shown.histogram_low = e->shown.seen_low;
         e->shown.histogram_high = e->shown.seen_high;
     }
-    if (e->has_histogram && !t->is_brief) count_bins(e, x);
+    if (e->has_histogram && !is_brief) count_bins(e, x);
     return TARE_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "debug/analyze/probe.h"
 #include "tare/analyze.h"
+#include "tare/handoff.h"
 
 typedef struct range_entry {
     const node *node; // the quantize node; of a module's weight, the layer's
@@ -20,6 +21,14 @@ typedef struct range_entry {
     uint64_t histogram[TARE_HISTOGRAM_BINS];
     bool has_histogram;
 } range_entry;
+
+/// An entry of a tensor that `n` quantizes; names are lent.
+void tare__range_begin(range_entry *e, const node *n, const char *layer);
+void tare__range_set_qparams(range_entry *e, const tare_node_qparams *q);
+/// Adds the values of a run, float32. batch_size: samples are dimension 0 where it has this size.
+tare_status tare__range_add(range_entry *e, const tare_tensor *x, int64_t batch_size, bool is_brief,
+                            tare_error *err);
+void tare__range_end(range_entry *e);
 
 typedef struct range_table {
     const probe *probe;

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranges of values that a compared model gives quantized, as they are in the reference.
+#ifndef DEBUG_COMPARE_RANGES_H
+#define DEBUG_COMPARE_RANGES_H
+
+#include "core/memory/map.h"
+#include "debug/analyze/ranges.h"
+
+typedef struct compared_ranges {
+    range_entry *items;
+    size_t count, capacity;
+    map names; // node of the model -> index + 1
+} compared_ranges;
+
+/// Adds one run's values: `floats` of the reference (float32), of its node `source` ("": an input),
+/// and `result`, which `n` gave in place of them. Without effect where that has no scale of its
+/// own.
+tare_status tare__compared_ranges_add(compared_ranges *r, const node *n, const char *source,
+                                      const tare_tensor *floats, const tare_tensor *result,
+                                      tare_error *err);
+void tare__compared_ranges_end(compared_ranges *r);
+
+#endif
