@@ -35,8 +35,8 @@ class Interface:
 
     def read(self, text):
         text = self.read_maps(without_comments(text))
-        for name, value in re.findall(r"^#define (TARE_\w+) +\(?(-?\d+)\)?\s*$", text, flags=re.M):
-            self.numbers[name] = int(value)
+        for name, value in re.findall(r"^#define (TARE_\w+) +\(?(-?\d+(?:\.\d+)?)\)?\s*$", text, flags=re.M):
+            self.numbers[name] = float(value) if "." in value else int(value)
         text = re.sub(r"^#(?:[^\n]*\\\n)*[^\n]*$", "", text, flags=re.M)
         text = re.sub(r'extern "C" \{', "", text)
         for declaration in self.declarations(text):

@@ -29,6 +29,8 @@ from .extensions import __all__ as _extension_names
 from .flow import (convert_fx, convert_pt2e, convert_to_reference_decomposed_fx, convert_to_reference_fx, fuse_fx,
                    lower, lower_pt2e, prepare_fx, prepare_pt2e, prepare_qat_fx, prepare_qat_pt2e)
 from .graph import Graph, Node
+from .improvement import *  # noqa: F403
+from .improvement import __all__ as _improvement_names
 from .model import (Decision, Model, Module, disable_fake_quant, disable_observer, enable_fake_quant, enable_observer, load,
                     loads, save)
 from .observers import *  # noqa: F403
@@ -43,11 +45,16 @@ from .subgraph import *  # noqa: F403
 from .subgraph import __all__ as _subgraph_names
 from .torch_io import from_exported, from_torch
 
+def build_features() -> str:
+    """What this build contains: libraries and instruction sets, such as ``"oneDNN 2.6, avx512vnni"``."""
+    return _text(_lib.build_features())
+
+
 __version__ = _text(_lib.version())
 
-__all__ = [*_backend_names, *_dtype_names, *_error_names, *_extension_names, *_observer_names, *_qconfig_names, *_quantizer_names,
+__all__ = [*_backend_names, *_dtype_names, *_error_names, *_extension_names, *_improvement_names, *_observer_names, *_qconfig_names, *_quantizer_names,
            *_subgraph_names, "Batch", "BenchResult", "Comparison", "Data", "Decision", "Explanation",
-           "Graph", "Model", "Module", "Node", "Session", "Tensor", "bench", "calibrate", "calibrate_state", "compare",
+           "Graph", "Model", "Module", "Node", "Session", "Tensor", "bench", "build_features", "calibrate", "calibrate_state", "compare",
            "convert_fx", "convert_pt2e", "convert_to_reference_decomposed_fx", "convert_to_reference_fx", "disable_fake_quant",
            "disable_observer", "enable_fake_quant", "enable_observer", "evaluate", "explain", "from_exported", "from_torch", "fuse_fx", "isa_name", "load", "load_calibration", "loads", "lower", "lower_pt2e", "merge_calibrations",
            "prepare_fx", "prepare_pt2e", "prepare_qat_fx", "prepare_qat_pt2e", "preview", "save", "save_calibration"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from . import _declared, _native
-from ._errors import keep_exception, make_exception, status_of
+from ._errors import Error, keep_exception, make_exception, status_of
 
 c: Any = _declared  # the types of C, by their names there
 _library = ctypes.CDLL(_native.__file__)
@@ -136,16 +136,17 @@ def write_chars(write: Any, user: Any, chars: str) -> None:
         raise MemoryError("the text was refused")
 
 
-def guarded(error_index: int, function: Callable[..., Any]) -> Callable[..., int]:
+def guarded(error_index: int, function: Callable[..., Any], other_status: int | None = None) -> Callable[..., int]:
     """A callback that returns a status: its exceptions become the error in the argument of that index, and come
-    out of the library call as they were."""
+    out of the library call as they were. other_status: of those that are not the library's own."""
     def callback(*args: Any) -> int:
         try:
             function(*args)
             return 0
         except BaseException as exception:  # pylint: disable=broad-except
             message = keep_exception(exception)
-            return int(lib.error_set(args[error_index], status_of(exception), None, message.encode(), None))
+            status = status_of(exception) if other_status is None or isinstance(exception, Error) else other_status
+            return int(lib.error_set(args[error_index], status, None, message.encode(), None))
     return callback
 
 

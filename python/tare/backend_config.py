@@ -7,6 +7,7 @@ import ctypes
 import enum
 import json
 import os
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -220,7 +221,7 @@ def root_callback(getter: Callable[[Any], Any]) -> Any:
             root = getter(whole)
             return address(root._pointer) if isinstance(root, MatchNode) else 0
         except BaseException as exception:  # pylint: disable=broad-except
-            _getter_failures.append(exception)
+            _failures.raised.append(exception)
             return 0
         finally:
             for node in _nodes_of(whole):
@@ -238,7 +239,7 @@ def extra_callback(getter: Callable[[Any], Any]) -> Any:
                 places[index] = pointer
             return len(found)
         except BaseException as exception:  # pylint: disable=broad-except
-            _getter_failures.append(exception)
+            _failures.raised.append(exception)
             return 0
         finally:
             for node in _nodes_of(whole):
@@ -246,7 +247,14 @@ def extra_callback(getter: Callable[[Any], Any]) -> Any:
     return c.tare_extra_inputs_getter(find)
 
 
-_getter_failures: list[BaseException] = []  # getters have no error of their own in C
+class _Failures(threading.local):
+    """What getters have raised in this thread: they have no error of their own in C."""
+
+    def __init__(self) -> None:
+        self.raised: list[BaseException] = []
+
+
+_failures = _Failures()
 
 
 # --- the configs ---
@@ -599,7 +607,7 @@ class BackendConfig:
         made, place = out("tare_backend_config")
         encoded = json.dumps(self._json()).encode()
         call("backend_config_from_json_with", the_context(), encoded, len(encoded), place)
-        kept, failed = [], len(_getter_failures)
+        kept = []
         try:
             for index, config in enumerate(self.configs):
                 pattern = lib.backend_config_mutable_at(made, index)
@@ -613,11 +621,14 @@ class BackendConfig:
                     kept.append(extra_callback(config._extra_inputs_getter))
                     lib.pattern_config_set_extra_inputs_getter(pattern, kept[-1], None)
             _alive.setdefault(self, []).extend(kept)  # models keep clones of the config, and this object
+            outer = _failures.raised  # of a pass whose callback has called this one
+            raised = _failures.raised = []
             try:
                 yield made
             finally:
-                if len(_getter_failures) > failed:
-                    raise _getter_failures.pop()
+                _failures.raised = outer
+                if raised:
+                    raise raised[0]
         finally:
             lib.backend_config_destroy(made)
 

@@ -53,12 +53,18 @@ class Data:
         Reads every shard_count-th batch only.
     finite : bool
         Infinities are errors.
+    hold_out : int
+        Samples to hold back, an eighth of all at most, so that a check sees what calibration did not.
+    held_out : bool
+        Reads those samples instead of the others.
     """
 
     def __init__(self, spec: str | os.PathLike[str], model: Model, *, batch_size: int = 0, sample_limit: int = 0,
-                 shard_index: int = 0, shard_count: int = 0, finite: bool = False) -> None:
+                 shard_index: int = 0, shard_count: int = 0, finite: bool = False, hold_out: int = 0,
+                 held_out: bool = False) -> None:
         options = filled("tare_data_options", batch_size=integer(batch_size), sample_limit=integer(sample_limit),
-                         shard_index=integer(shard_index), shard_count=integer(shard_count), is_finite=bool(finite))
+                         shard_index=integer(shard_index), shard_count=integer(shard_count), is_finite=bool(finite),
+                         hold_out=integer(hold_out), is_held_out=bool(held_out))
         self._pointer: Any = None
         made, place = out("tare_data")
         with model._reading() as handle:
@@ -90,6 +96,11 @@ class Data:
                 return
             inputs = tuple(_copy(batch.inputs[i]) for i in range(batch.input_count))
             yield Batch(inputs, _copy(batch.labels) if batch.labels else None, batch.size)
+
+    @property
+    def held_out_count(self) -> int:
+        """How many samples are held out; 0 where there are too few."""
+        return int(lib.data_held_out_count(self._handle))
 
     def __len__(self) -> int:
         """The number of samples; 0 where it is not known without reading everything."""

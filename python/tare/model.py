@@ -12,7 +12,7 @@ from typing import Any
 from . import _names
 from ._context import the_context
 from ._html import preformatted
-from ._library import c, call, encode, filled, integer, lib, out, text, write_text
+from ._library import c, call, encode, filled, guarded, integer, lib, out, text, write_text
 from ._tensor import Tensor, as_tensor, handles, lend
 from .graph import Graph
 
@@ -360,6 +360,45 @@ class Model:
             made = filled("tare_coverage")
             call("model_coverage", handle, ctypes.byref(made))
         return {name: int(getattr(made, name)) for name, _ in made._fields_[1:]}
+
+    def verify(self) -> dict[str, int]:
+        """Packs the weights of a packed file again and compares.
+
+        Returns
+        -------
+        dict
+            digest_count: tensors that were held against the file's digests when it was read; packed_count: packed
+            weights that are, to the byte, what packing gives.
+
+        Raises
+        ------
+        MalformedFileError
+            With the weights that differ.
+        """
+        made = filled("tare_model_verified")
+        with self._reading() as handle:
+            call("model_verify", handle, ctypes.byref(made))
+        return {name: int(getattr(made, name)) for name, _ in made._fields_[1:]}
+
+    def islands(self) -> list[dict[str, Any]]:
+        """The nodes with the islands that they are in: connected groups of integers or of floats.
+
+        Returns
+        -------
+        list of dict
+            name, subject, kind, island (the index of its first node, or None), operators (of the float model), inputs.
+        """
+        rows: list[dict[str, Any]] = []
+
+        def visit(_user: Any, _index: int, node: Any, _error: Any) -> None:
+            row = node.contents
+            rows.append({"name": text(row.name), "subject": text(row.subject), "kind": text(row.kind),
+                         "island": row.island if row.island != ctypes.c_size_t(-1).value else None,
+                         "operators": [text(row.operators[i]) for i in range(row.operator_count)],
+                         "inputs": [row.inputs[i] for i in range(row.input_count)]})
+        with self._reading() as handle:
+            call("model_visit_islands", handle, c.tare_island_visitor(guarded(3, visit)), None)
+        return rows
 
     # --- running ---
 

@@ -305,6 +305,32 @@ def _said(config: object, name: str) -> str:
     return f"{name}({ {key: value for key, value in vars(config).items() if len(value) > 0} })"
 
 
+def _written(kind: str, handle: Any) -> str:
+    place = ctypes.c_char_p()
+    call(f"{kind}_custom_config_to_json", handle, ctypes.byref(place))
+    return take_text(place)
+
+
+def _checked(kind: str, data: str) -> dict[str, Any]:
+    """The library says what is wrong with a file, and where."""
+    if not isinstance(data, str):
+        raise TypeError(f"expected the text of a JSON file, found {type(data).__name__}")
+    made, place = out(f"tare_{kind}_custom_config")
+    encoded = data.encode()
+    call(f"{kind}_custom_config_from_json", encoded, len(encoded), place)
+    try:
+        return dict(json.loads(_written(kind, made)))
+    finally:
+        getattr(lib, f"{kind}_custom_config_destroy")(made)
+
+
+def _backend_of(given: Any) -> Any:
+    from .backend_config import BackendConfig
+    if given is None:
+        return None
+    return BackendConfig.named(given) if isinstance(given, str) else BackendConfig.from_dict(given)
+
+
 class PrepareCustomConfig:
     """Modules that prepare_fx does not look into, quantized inputs and outputs, attributes that survive."""
 
@@ -320,6 +346,29 @@ class PrepareCustomConfig:
 
     def __repr__(self) -> str:
         return _said(self, "PrepareCustomConfig")
+
+    @classmethod
+    def from_json(cls, data: str) -> PrepareCustomConfig:
+        """From the text of a JSON file, with the keys of torch's to_dict; MalformedFileError has the JSON path."""
+        given, made = _checked("prepare", data), cls()
+        for style, table in (("name", made.standalone_module_names), ("class", made.standalone_module_classes)):
+            for key, mapping, _, custom, backend in given.get(f"standalone_module_{style}", []):
+                table[key] = StandaloneModuleConfigEntry(
+                    None if mapping is None else QConfigMapping.from_json(json.dumps(mapping)), None,
+                    None if custom is None else cls.from_json(json.dumps(custom)), _backend_of(backend))
+        for key, name in given.get("float_to_observed_custom_module_class", {}).get("static", {}).items():
+            made.set_float_to_observed_mapping(key, name)
+        made.non_traceable_module_names = given.get("non_traceable_module_name", [])
+        made.non_traceable_module_classes = given.get("non_traceable_module_class", [])
+        made.input_quantized_indexes = given.get("input_quantized_idxs", [])
+        made.output_quantized_indexes = given.get("output_quantized_idxs", [])
+        made.preserved_attributes = given.get("preserved_attributes", [])
+        return made
+
+    def to_json(self) -> str:
+        """The text of a JSON file, with the keys that are not empty."""
+        with self._built() as handle:
+            return _written("prepare", handle)
 
     def set_standalone_module_name(self, module_name: str, qconfig_mapping: Any, example_inputs: Any,
                                    prepare_custom_config: Any, backend_config: Any) -> PrepareCustomConfig:
@@ -415,6 +464,20 @@ class ConvertCustomConfig:
     def __repr__(self) -> str:
         return _said(self, "ConvertCustomConfig")
 
+    @classmethod
+    def from_json(cls, data: str) -> ConvertCustomConfig:
+        """From the text of a JSON file, with the keys of torch's to_dict; MalformedFileError has the JSON path."""
+        given, made = _checked("convert", data), cls()
+        for key, name in given.get("observed_to_quantized_custom_module_class", {}).get("static", {}).items():
+            made.set_observed_to_quantized_mapping(key, name)
+        made.preserved_attributes = given.get("preserved_attributes", [])
+        return made
+
+    def to_json(self) -> str:
+        """The text of a JSON file, with the keys that are not empty."""
+        with self._built() as handle:
+            return _written("convert", handle)
+
     def set_observed_to_quantized_mapping(self, observed_class: Any, quantized_class: Any,
                                           quant_type: QuantType = QuantType.STATIC) -> ConvertCustomConfig:
         """Modules of observed_class become quantized_class."""
@@ -450,6 +513,18 @@ class FuseCustomConfig:
 
     def __repr__(self) -> str:
         return _said(self, "FuseCustomConfig")
+
+    @classmethod
+    def from_json(cls, data: str) -> FuseCustomConfig:
+        """From the text of a JSON file, with the keys of torch's to_dict; MalformedFileError has the JSON path."""
+        given, made = _checked("fuse", data), cls()
+        made.preserved_attributes = given.get("preserved_attributes", [])
+        return made
+
+    def to_json(self) -> str:
+        """The text of a JSON file, with the keys that are not empty."""
+        with self._built() as handle:
+            return _written("fuse", handle)
 
     def set_preserved_attributes(self, attributes: Sequence[str]) -> FuseCustomConfig:
         """Attributes of the model that are kept although no node uses them."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._context import the_context
 from ._dtypes import as_dtype, as_qscheme, dtype_at, qscheme_at
-from ._library import c, call, encode, filled, guarded, integer, lib, out, text
+from ._library import c, call, encode, filled, guarded, integer, lib, out, text, write_text
 from ._names import class_name, object_type_name
 from .graph import Node
 from .model import Model
@@ -459,6 +459,7 @@ class _Settings(Quantizer):
 
     def __init__(self) -> None:
         self._settings: list[tuple[str, tuple[Any, ...]]] = []
+        self._settings_json = ""  # what set_from_json took; _settings come on top
         self.is_lenient = False
 
     def annotate(self, model: Model) -> Model:
@@ -493,12 +494,54 @@ class _Settings(Quantizer):
         self._settings.append(("operator", (object_type_name(operator_type), quantization_config)))
         return self
 
+    def set_from_json(self, data: str) -> Any:
+        """Takes the settings of a JSON file (docs/schemas/quantizer-settings.json) in place of all others.
+
+        Parameters
+        ----------
+        data : str
+            The text of the file.
+
+        Raises
+        ------
+        MalformedFileError
+            With the JSON path.
+        """
+        if not isinstance(data, str):
+            raise TypeError(f"expected the text of a JSON file, found {type(data).__name__}")
+        lib.quantizer_settings_destroy(self._parsed(data))
+        self._settings, self._settings_json = [], data
+        return self
+
+    def _parsed(self, data: str) -> Any:
+        made, place = out("tare_quantizer_settings")
+        encoded = data.encode()
+        call("quantizer_settings_from_json", encoded, len(encoded), encode(self._name or None), place)
+        return made
+
+    def show(self) -> str:
+        """What the quantizer does by default, by which rules, and which operators settings may name."""
+        with self._built() as quantizer:
+            return write_text(lambda write: call("quantizer_show", quantizer, False, write, None))
+
+    def lint(self) -> list[dict[str, Any]]:
+        """What in a file of rules is probably a mistake: path, problem, remedy, is_error. Empty for built-in quantizers."""
+        found: list[dict[str, Any]] = []
+
+        def visit(_user: Any, finding: Any, _error: Any) -> None:
+            row = finding.contents
+            found.append({key: text(getattr(row, key)) for key in ("path", "problem", "remedy")} | {"is_error": bool(row.is_error)})
+        with self._built() as quantizer:
+            count = ctypes.c_size_t()
+            call("quantizer_lint", quantizer, c.tare_quantizer_finding_visitor(guarded(2, visit)), None, ctypes.byref(count))
+        return found
+
     @contextlib.contextmanager
     def _settings_handle(self) -> Iterator[Any]:
-        if not self._settings:
+        if not self._settings and not self._settings_json:
             yield None
             return
-        made = lib.quantizer_settings_create()
+        made = self._parsed(self._settings_json) if self._settings_json else lib.quantizer_settings_create()
         try:
             lib.quantizer_settings_set_lenient(made, self.is_lenient)
             for kind, (*names, config) in self._settings:
@@ -510,7 +553,7 @@ class _Settings(Quantizer):
 
     def _make(self, is_qat: bool) -> tuple[Any, Any]:
         settings: Any = self
-        if is_qat and not self._settings and self._name:
+        if is_qat and not self._settings and not self._settings_json and self._name:
             settings = _Settings.__new__(_Settings)
             _Settings.__init__(settings)
             settings.set_global(_DefaultConfig(self._name, is_qat=True))

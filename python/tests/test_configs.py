@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Configs under torch's names, and callbacks in Python: fusers, getters, observers."""
+import threading
 import unittest
 
 import numpy as np
@@ -36,6 +37,13 @@ class Failing(tare.Observer):
 
     def calculate_qparams(self):
         return 1.0, 0
+
+
+class NaNScale(Largest):
+    """Whose scale is no number."""
+
+    def calculate_qparams(self):
+        return float("nan"), 0
 
 
 def fuse_conv_relu(is_qat, conv, relu):
@@ -149,6 +157,54 @@ class Callbacks(Case):
                 tare.fuse_fx(model, backend_config=small_backend(fuser))
         with self.assertRaises(ReferenceError):
             kept[0].class_name  # noqa: B018  it was lent for the call
+
+    def test_what_a_getter_raises_is_its_threads(self):
+        model, _ = digits()
+        barrier, caught = threading.Barrier(8), [None] * 8
+
+        def convert(index):
+            def getter(match):
+                if index % 2:
+                    raise KeyError(index)
+                return match[1]
+            backend = small_backend()
+            backend.configs[-1]._set_root_node_getter(getter)
+            barrier.wait()
+            for _ in range(20):
+                try:
+                    tare.prepare_fx(model, mapping(), backend_config=backend)
+                except KeyError as error:
+                    caught[index] = (*(caught[index] or ()), error.args[0])
+        threads = [threading.Thread(target=convert, args=(index,)) for index in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(caught, [(index,) * 20 if index % 2 else None for index in range(8)])
+
+    def test_a_scale_that_is_nan_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "finite scale, found nan"):
+            tare.prepare_fx(digits()[0], mapping(tare.FixedQParamsObserver.with_args(scale=np.nan, zero_point=0)),
+                            backend_config="x86")
+        model, images = digits()
+        prepared = tare.prepare_fx(model, mapping(NaNScale), backend_config="x86")
+        prepared.calibrate(images)
+        with self.assertRaisesRegex(ValueError, "nan"):
+            tare.convert_fx(prepared, backend_config="x86")
+
+    def test_custom_configs_are_files(self):
+        given = tare.PrepareCustomConfig().set_non_traceable_module_names(["conv1"]).set_input_quantized_indexes([0]) \
+            .set_float_to_observed_mapping("a.Float", "a.Observed").set_preserved_attributes(["fc"]) \
+            .set_standalone_module_name("fc", mapping(), None, tare.PrepareCustomConfig(), small_backend("torch.nn.Fuser"))
+        given.standalone_module_names["fc"].backend_config = tare.get_x86_backend_config()
+        converting = tare.ConvertCustomConfig().set_observed_to_quantized_mapping("a.Observed", "a.Quantized")
+        for config in (given, converting, tare.FuseCustomConfig().set_preserved_attributes(["fc"])):
+            again = type(config).from_json(config.to_json())
+            self.assertEqual(again.to_json(), config.to_json())
+        with self.assertRaisesRegex(tare.MalformedFileError, "preserved"):
+            tare.FuseCustomConfig.from_json('{"preserved": []}')
+        with self.assertRaises(TypeError):
+            tare.ConvertCustomConfig.from_json(3)
 
     def test_an_observer_in_python_gives_the_parameters(self):
         model, images = digits()

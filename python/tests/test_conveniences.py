@@ -2,13 +2,16 @@
 """Pickling, tables for notebooks and for pandas."""
 import copy
 import doctest
+import importlib.machinery
 import importlib.util
 import os
 import pickle
 import pkgutil
 import subprocess
 import sys
+import types
 import unittest
+import unittest.mock
 import xml.etree.ElementTree
 
 import numpy as np
@@ -80,6 +83,48 @@ class Conveniences(Case):
         modules = set(found.stdout.split())
         self.assertIn("tare.session", modules)
         self.assertFalse(modules & {"pathlib", "tempfile", "html", "statistics", "torch", "distributed", "rich", "tqdm"})
+
+    def test_progress_is_shown_by_what_is_installed(self):
+        shown = []
+
+        class Bar:
+            """What tqdm's and rich's bars have of what is used."""
+
+            def __init__(self, **wish):
+                self.n = self.total = 0
+                shown.append(wish)
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                return None
+
+            def update(self, count, **state):
+                self.n += count
+                shown.append((self.n, state.get("total", self.total)))
+
+            def add_task(self, what, total):
+                shown.append((what, total))
+                return 0
+        for name, inner, first in (("tqdm", "tqdm.auto", {"desc": "calibrate", "unit": "sample"}), ("rich", "rich.progress", {})):
+            module, part = types.ModuleType(name), types.ModuleType(inner)
+            module.__spec__, module.__path__ = importlib.machinery.ModuleSpec(name, None), []
+            part.tqdm = part.Progress = Bar
+            other = {"rich": "tqdm"}.get(name)  # tqdm comes first
+            shown.clear()
+            with unittest.mock.patch.dict(sys.modules, {name: module, inner: part}), \
+                    unittest.mock.patch("importlib.util.find_spec", lambda asked, other=other: None if asked == other else module.__spec__):
+                prepared, images = prepared_digits()
+                tare.calibrate(prepared, [images[:8], images[8:16]], progress=True)
+            self.assertEqual(shown[0], first)
+            self.assertEqual(len(shown), 3 if name == "tqdm" else 4)
+            self.assertEqual(shown[-1][1], 2)
+        shown.clear()
+        with unittest.mock.patch("importlib.util.find_spec", lambda _: None):
+            prepared, images = prepared_digits()
+            tare.calibrate(prepared, [images], progress=True)
+        self.assertEqual(shown, [])
 
     def test_the_command_line_is_inside(self):
         def run(*arguments):

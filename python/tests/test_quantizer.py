@@ -233,5 +233,44 @@ class Parts(Case):
         self.assertIn("attention", tare.ready_patterns())
 
 
+class Files(Case):
+    def test_settings_come_from_a_file(self):
+        quantizer = tare.XNNPACKQuantizer().set_from_json('{"global": {"default": {"is_per_channel": true}}}')
+        wanted = tare.XNNPACKQuantizer().set_global(tare.get_symmetric_quantization_config(is_per_channel=True))
+        texts = [str(tare.prepare_pt2e(tare.load(ANNOTATED), item)) for item in (quantizer, wanted)]
+        self.assertEqual(*texts)
+        with self.assertRaises(tare.MalformedFileError) as caught:
+            quantizer.set_from_json('{"global": {"wrong": 1}}')
+        self.assertIn("$.global", str(caught.exception))
+        with self.assertRaises(TypeError):
+            quantizer.set_from_json(3)
+        self.assertEqual(str(tare.prepare_pt2e(tare.load(ANNOTATED), quantizer)), texts[0])
+
+    def test_rules_are_shown_and_checked(self):
+        quantizer = tare.FileQuantizer(TOP / "examples/npu_quantizer.json")
+        self.assertIn("npu", quantizer.show())
+        self.assertEqual([row for row in quantizer.lint() if row["is_error"]], [])
+        text = (TOP / "examples/npu_quantizer.json").read_text().replace("torch.ops.aten.relu.default", "torch.ops.aten.rleu.default")
+        path = self.folder / "wrong.json"
+        path.write_text(text)
+        found = tare.FileQuantizer(path).lint()
+        self.assertTrue(found and all(row["path"].startswith("$") and row["remedy"] for row in found))
+        self.assertEqual(tare.XNNPACKQuantizer().lint(), [])
+
+    def test_a_scale_that_is_nan_is_refused(self):
+        class Fixed(tare.Quantizer):
+            def annotate(self, model):
+                spec = tare.FixedQParamsQuantizationSpec(dtype=tare.int8, scale=float("nan"), zero_point=0, quant_min=-128,
+                                                         quant_max=127, qscheme=tare.per_tensor_affine)
+                node = model.graph.find_nodes(op="call_function", target="torch.ops.aten.conv2d.default")[0]
+                node.meta["quantization_annotation"] = tare.QuantizationAnnotation(input_qspec_map={node.args[0]: spec})
+                return model
+
+            def validate(self, model):
+                pass
+        with self.assertRaisesRegex(tare.InvalidArgumentError, "found nan"):
+            tare.prepare_pt2e(tare.load(ANNOTATED), Fixed())
+
+
 if __name__ == "__main__":
     main()
