@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Functions of the bits of integers and bools.
+// Functions of the bits of integers and bools, and divisors of integers.
 #include "core/math/float_to_int.h"
 #include "ops/families/arithmetic.h"
 #include "ops/families/families.h"
@@ -40,6 +40,25 @@ static int64_t shift_right(int64_t a, int64_t b, const dtype_info *info) {
     if (b < 0 || b >= bits) b = bits - 1 + (a >= 0 ? 1 : 0);
     if (b > 63) return 0;
     return a >= 0 ? (int64_t)((uint64_t)a >> b) : ~(int64_t)(~(uint64_t)a >> b);
+}
+
+// Of the sizes; of a lowest number the size is cut to it again.
+static int64_t greatest_divisor(int64_t a, int64_t b, const dtype_info *info) {
+    uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
+    while (y != 0) {
+        const uint64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return cut_to(x, info);
+}
+
+static int64_t least_multiple(int64_t a, int64_t b, const dtype_info *info) {
+    const int64_t divisor = greatest_divisor(a, b, tare__dtype(TARE_INT64));
+    if (divisor == 0) return 0;
+    const uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
+    const int64_t multiple = cut_to(x / (uint64_t)divisor * y, info);
+    return multiple < 0 && multiple != INT64_MIN ? cut_to(-(uint64_t)multiple, info) : multiple;
 }
 
 // --- two operands ---
@@ -146,6 +165,8 @@ BITS(bitwise_or, bits_or)
 BITS(bitwise_xor, bits_xor)
 BITS(bitwise_left_shift, shift_left)
 BITS(bitwise_right_shift, shift_right)
+BITS(gcd, greatest_divisor)
+BITS(lcm, least_multiple)
 
 // --- not ---
 
@@ -180,12 +201,21 @@ static tare_status bitwise_not_reference(op_call *call) {
         .shape = name##_shape, .reference = name##_reference                                       \
     }
 
+#define DIVISOR(name)                                                                              \
+    {                                                                                              \
+        .id = #name, .functions = "torch." #name "|" ATEN(#name ".default"), .methods = #name,     \
+        .params = "input/self|other", .traits = OP_ELEMENTWISE, .shape = name##_shape,             \
+        .reference = name##_reference                                                              \
+    }
+
 static const op_info rows[] = {
     ROW(bitwise_and, "operator.and_|operator.iand", "__and__", ".Scalar"),
     ROW(bitwise_or, "operator.or_|operator.ior", "__or__", ".Scalar"),
     ROW(bitwise_xor, "operator.xor|operator.ixor", "__xor__", ".Scalar"),
     ROW(bitwise_left_shift, "operator.lshift|operator.ilshift", "__lshift__", ".Tensor_Scalar"),
     ROW(bitwise_right_shift, "operator.rshift|operator.irshift", "__rshift__", ".Tensor_Scalar"),
+    DIVISOR(gcd),
+    DIVISOR(lcm),
     {.id = "bitwise_not",
      .functions = "torch.bitwise_not|torch.ops.aten.bitwise_not.default|operator.invert",
      .methods = "bitwise_not",

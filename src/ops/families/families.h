@@ -31,6 +31,7 @@
     X(matrix)                                                                                      \
     X(rank)                                                                                        \
     X(picks)                                                                                       \
+    X(counts)                                                                                      \
     X(formulas)                                                                                    \
     X(spatial)                                                                                     \
     X(index)                                                                                       \

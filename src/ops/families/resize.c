@@ -7,7 +7,7 @@
 #include "ops/layer_call.h"
 #include "ops/rules.h"
 
-enum { SIZE = 1, SCALE, MODE, ALIGN, RECOMPUTE, ANTIALIAS };
+enum { SIZE = 1, SCALE, MODE, ALIGN, RECOMPUTE, ANTIALIAS, SCALE_DEPTH };
 
 static tare_status read_mode(op_call *call, resize_call *p) {
     static const struct {
@@ -43,6 +43,17 @@ static tare_status read_scales(op_call *call, const resize_call *p, double scale
     return TARE_OK;
 }
 
+// The overloads that name a size may say by which factor it was made, each dimension's of its own;
+// then the step follows from it. None, and what is not positive, says nothing.
+static tare_status read_scales_of_size(op_call *call, const resize_call *p, double scale[3]) {
+    for (size_t d = 3 - (size_t)p->dims; d < 3; d++) {
+        TARE_TRY(tare__call_double(call, SCALE_DEPTH + d, 0, &scale[d]));
+        if (scale[d] > 0 && !(scale[d] >= 0x1p-31 && scale[d] < 0x1p31))
+            return tare__call_fail(call, "the scale %g is out of range", scale[d]);
+    }
+    return TARE_OK;
+}
+
 // As torch: the step follows from the sizes, unless a scale factor was given and not to be
 // recomputed.
 static void choose_step(resize_call *p, int d, double scale) {
@@ -60,10 +71,12 @@ static tare_status read_sizes(op_call *call, resize_call *p) {
     if (has_size == tare__call_given(call, SCALE))
         return tare__call_fail(call, "needs either size or scale_factor");
     TARE_TRY(tare__call_bool(call, RECOMPUTE, false, &recompute));
-    if (has_size)
+    if (has_size) {
         TARE_TRY(tare__call_ints(call, SIZE, (size_t)p->dims, 1, size + 3 - p->dims));
-    else
+        TARE_TRY(read_scales_of_size(call, p, scale));
+    } else {
         TARE_TRY(read_scales(call, p, scale));
+    }
     for (int d = 3 - p->dims; d < 3; d++) {
         const double wanted = has_size ? (double)size[d] : floor((double)p->in[d] * scale[d]);
         if (!(wanted >= 1 && wanted <= INT32_MAX) || p->in[d] < 1)
@@ -281,9 +294,10 @@ static tare_status antialias_reference(op_call *call) {
     return TARE_OK;
 }
 
-// output_size is None where the factors say it; the overload without ".vec" takes a factor for each
-// dimension.
-#define RESIZE(name, mode) "torch.ops.aten." name ".vec(mode=" mode ") "
+// output_size is None where the factors say it; the overload without ".vec" takes a size, and
+// the factor of each dimension.
+#define RESIZE(name, mode)                                                                         \
+    "torch.ops.aten." name ".vec(mode=" mode ") torch.ops.aten." name ".default(mode=" mode ") "
 #define RESIZE_OVERLOADS                                                                           \
     RESIZE("upsample_nearest1d", "nearest")                                                        \
     RESIZE("upsample_nearest2d", "nearest")                                                        \
@@ -301,7 +315,8 @@ static const op_info rows[] = {
      .functions = "torch.nn.functional.interpolate|torch.nn.functional.upsample",
      .overloads = RESIZE_OVERLOADS,
      .params = "input/self|size/output_size|scale_factor/"
-               "scale_factors|mode|align_corners|recompute_scale_factor|antialias",
+               "scale_factors|mode|align_corners|recompute_scale_factor|antialias|"
+               "scales_d|scales_h|scales_w/scales",
      .traits = OP_KEEPS_QPARAMS | OP_ON_QUANTIZED | OP_BY_SAMPLE,
      .shape = interpolate_shape,
      .reference = interpolate_reference},
@@ -310,7 +325,8 @@ static const op_info rows[] = {
      .overloads =
          RESIZE("_upsample_bilinear2d_aa", "bilinear") RESIZE("_upsample_bicubic2d_aa", "bicubic"),
      .params = "input/self|size/output_size|scale_factor/"
-               "scale_factors|mode|align_corners|recompute_scale_factor|antialias",
+               "scale_factors|mode|align_corners|recompute_scale_factor|antialias|"
+               "scales_d|scales_h|scales_w/scales",
      .shape = antialias_shape,
      .reference = antialias_reference},
 };

@@ -2,6 +2,7 @@
 // build: -O3
 // Elementary functions of one element that are no activations, and masking.
 #include "core/math/f64.h"
+#include "core/math/special.h"
 #include "ops/families/element.h"
 #include "ops/families/families.h"
 
@@ -34,6 +35,10 @@ ELEMENT(cosh, tare__coshf(v))
 ELEMENT(asinh, tare__asinhf(v))
 ELEMENT(acosh, tare__acoshf(v))
 ELEMENT(atanh, tare__atanhf(v))
+ELEMENT(lgamma, (float)tare__lgamma((double)v))
+ELEMENT(digamma, (float)tare__digamma((double)v))
+ELEMENT(erfinv, (float)tare__erfinv((double)v))
+ELEMENT(i0, (float)tare__i0((double)v))
 
 // --- sign: of tensors of every dtype, and of numbers ---
 
@@ -138,6 +143,10 @@ DOUBLE_OF(log, tare__log)
 DOUBLE_OF(log2, tare__log2)
 DOUBLE_OF(log1p, tare__log1p)
 DOUBLE_OF(atan, tare__atan)
+DOUBLE_OF(lgamma, tare__lgamma)
+DOUBLE_OF(digamma, tare__digamma)
+DOUBLE_OF(erfinv, tare__erfinv)
+DOUBLE_OF(i0, tare__i0)
 
 // --- questions, answered by bools ---
 
@@ -166,6 +175,37 @@ QUESTION_OF(signbit, signbit(x) != 0)
 QUESTION_OF(isposinf, isinf(x) && x > 0)
 QUESTION_OF(isneginf, isinf(x) && x < 0)
 QUESTION_OF(logical_not, x == 0)
+
+// --- frexp: (mantissa, exponent), x = mantissa 2^exponent ---
+
+static tare_status frexp_shape(op_call *call) {
+    const tare_tensor *x;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    if (x->dtype != TARE_FLOAT32 && x->dtype != TARE_FLOAT64)
+        return tare__call_fail(call, "has no form for %s", tare_dtype_name(x->dtype));
+    TARE_TRY(tare__call_result_tuple(call, 2));
+    for (size_t i = 0; i < 2; i++) {
+        tare_tensor *t = NULL;
+        const tare_dtype dtype = i == 0 ? x->dtype : TARE_INT32;
+        TARE_TRY(
+            tare__call_at(call, tare__tensor_meta(dtype, x->ndim, x->shape, NULL, &t, call->err)));
+        call->result.as.items[i] = (value){.kind = VALUE_TENSOR, .as.tensor = t};
+    }
+    return TARE_OK;
+}
+
+static tare_status frexp_reference(op_call *call) {
+    const tare_tensor *x;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    const value *items = call->result.as.items;
+    for (int64_t i = 0; i < x->count; i++) {
+        int exponent = 0;
+        const double v = tare__tensor_get(x, i);
+        tare__tensor_set(items[0].as.tensor, i, isfinite(v) ? frexp(v, &exponent) : v);
+        tare__tensor_set_int(items[1].as.tensor, i, exponent);
+    }
+    return TARE_OK;
+}
 
 // --- masked_fill ---
 
@@ -256,6 +296,10 @@ static const op_info rows[] = {
     UNARY(acosh, "torch.acosh|torch.arccosh", "acosh"),
     UNARY(atanh, "torch.atanh|torch.arctanh", "atanh"),
     UNARY(tan, "torch.tan", "tan"),
+    UNARY_BY(lgamma, any_lgamma_reference, "torch.lgamma|torch.special.gammaln|torch._C._special.special_gammaln", "lgamma"),
+    UNARY_BY(digamma, any_digamma_reference, "torch.digamma|torch.special.digamma|torch._C._special.special_digamma", "digamma"),
+    UNARY_BY(erfinv, any_erfinv_reference, "torch.erfinv|torch.special.erfinv|torch._C._special.special_erfinv", "erfinv"),
+    UNARY_BY(i0, any_i0_reference, "torch.i0|torch.special.i0|torch._C._special.special_i0", "i0"),
     {.id = "neg", .functions = "torch.neg|operator.neg|torch.ops.aten.neg.default|torch.ops.aten.neg_.default", .methods = "neg", .params = "input/self",
      .traits = OP_ELEMENTWISE, .shape = neg_shape, .reference = neg_reference, .element = &neg_element},
     {.id = "abs", .functions = "torch.abs|operator.abs|torch.ops.aten.abs.default|torch.ops.aten.abs_.default", .methods = "abs", .params = "input/self",
@@ -269,6 +313,8 @@ static const op_info rows[] = {
     ASKED(isposinf, "torch.isposinf", NULL),
     ASKED(isneginf, "torch.isneginf", NULL),
     ASKED(logical_not, "torch.logical_not", "logical_not"),
+    {.id = "frexp", .functions = "torch.frexp|torch.ops.aten.frexp.Tensor", .methods = "frexp", .params = "input/self",
+     .shape = frexp_shape, .reference = frexp_reference},
     {.id = "masked_fill", .functions = "torch.masked_fill|torch.ops.aten.masked_fill.Scalar|torch.ops.aten.masked_fill_.Scalar|torch.ops.aten.masked_fill.Tensor|torch.ops.aten.masked_fill_.Tensor", .methods = "masked_fill|masked_fill_",
      .params = "input/self|mask|value", .traits = OP_ELEMENTWISE, .shape = masked_fill_shape, .reference = masked_fill_reference},
 };

@@ -60,7 +60,11 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
     TARE_TRY(tare__plan_read(b, indices, LAYOUT_PLAIN, &s->indices));
     TARE_TRY(tare__plan_read(b, source, LAYOUT_PLAIN, &s->source));
-    TARE_TRY(tare__plan_write_over(b, r->result, x, LAYOUT_PLAIN, &s->y, &s->is_same));
+    // Slices of the tensor itself that change places are read while others are written.
+    if (s->source == s->x || s->indices == s->x)
+        TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
+    else
+        TARE_TRY(tare__plan_write_over(b, r->result, x, LAYOUT_PLAIN, &s->y, &s->is_same));
     *done = true;
     return tare__plan_add_step(b, &tare__slices_step, s, r->node);
 }

@@ -349,7 +349,7 @@ static const onnx_rule read_rows[] = {
 
 // --- writing ---
 
-enum { SIZE = 1, SCALE, MODE, ALIGN, RECOMPUTE };
+enum { SIZE = 1, SCALE, MODE, ALIGN, RECOMPUTE, SCALE_DEPTH = 7 };
 
 typedef struct modes {
     const char *mode, *nearest, *coordinates;
@@ -369,6 +369,27 @@ static bool choose_modes(onnx_out *o, modes *m) {
     return !tare__out_failed(o);
 }
 
+// The factor that a size was made with, along dimension d of x; 0: none is named.
+static double factor_of_size(onnx_out *o, const tare_tensor *x, int d) {
+    double factor = 0;
+    const value *v = d < 2 ? NULL : tare__out_call(o)->param[SCALE_DEPTH + 3 - x->ndim + d];
+    if (v == NULL || !tare__call_number(v, &factor) || !(factor > 0)) return 0;
+    return factor;
+}
+
+// ONNX takes a size or factors: those that give this very size.
+static bool has_factors_of_size(onnx_out *o, const tare_tensor *x, const tare_tensor *y) {
+    bool has = false, fits = true;
+    for (int d = 2; tare__out_given(o, SIZE) && d < x->ndim; d++) {
+        const double factor = factor_of_size(o, x, d), size = (double)y->shape[d];
+        const double used = factor > 0 ? factor : size / (double)x->shape[d];
+        has = has || factor > 0;
+        fits = fits && floorf((float)x->shape[d] * (float)used) == (float)y->shape[d];
+    }
+    if (has && !fits) tare__out_refuse(o, "Resize takes no size beside factors that give another");
+    return has;
+}
+
 // One scale for each dimension as float32; sizes where torch computes them so.
 static const char *scales(onnx_out *o, const tare_tensor *x, const tare_tensor *y) {
     const value *v = tare__out_call(o)->param[SCALE];
@@ -379,8 +400,11 @@ static const char *scales(onnx_out *o, const tare_tensor *x, const tare_tensor *
     for (int d = 0; t != NULL && d < x->ndim; d++) {
         double scale = (double)y->shape[d] / (double)x->shape[d];
         const bool is_list = v != NULL && tare__value_has_items(v);
+        const double factor = factor_of_size(o, x, d);
         if (d < 2)
             scale = 1;
+        else if (factor > 0)
+            scale = factor;
         else if (is_list)
             tare__call_number(&v->as.items[v->count == 1 ? 0 : d - 2], &scale);
         else if (v != NULL && v->kind != VALUE_NONE)
@@ -395,8 +419,9 @@ static const char *scales(onnx_out *o, const tare_tensor *x, const tare_tensor *
 static void write_interpolate(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0), *y = tare__out_result_meta(o);
     const tare_tensor *other = tare__out_result_other(o);
-    const bool by_scale = tare__out_given(o, SCALE) && !tare__out_given(o, SIZE) &&
-                          !tare__out_bool(o, RECOMPUTE, false);
+    const bool by_scale =
+        has_factors_of_size(o, x, y) || (tare__out_given(o, SCALE) && !tare__out_given(o, SIZE) &&
+                                         !tare__out_bool(o, RECOMPUTE, false));
     modes m = {"", "", ""};
     if (!choose_modes(o, &m)) return;
     const char *in = tare__out_input(o, 0);

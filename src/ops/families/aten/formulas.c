@@ -66,6 +66,94 @@ static value dist(composer *c) {
     return COMPOSE(c, "vector_norm", COMPOSE(c, "sub", P(0), P(1)), order);
 }
 
+// Both as double.
+static value float_power(composer *c) {
+    value side[2];
+    for (size_t i = 0; i < 2; i++)
+        side[i] = P(i).kind == VALUE_TENSOR
+                      ? COMPOSE(c, "to", P(i), tare__dtype_value(TARE_FLOAT64))
+                      : P(i);
+    return COMPOSE(c, "pow", side[0], side[1]);
+}
+
+// logspace(start, end, steps, base): base to the power of linspace.
+static value logspace(composer *c) {
+    const value line = COMPOSE(c, "linspace", P(0), P(1), P(2), P(4));
+    return COMPOSE(c, "pow", tare__float(tare__compose_double(c, 3, 10)), line);
+}
+
+// --- along a dimension ---
+
+// A dimension of x, counted from its end where it is negative.
+static int64_t dim_of(composer *c, size_t i, int64_t otherwise, const tare_tensor *x) {
+    const int64_t given = tare__compose_int(c, i, otherwise),
+                  dim = given < 0 ? given + x->ndim : given;
+    if (dim < 0 || dim >= x->ndim) (void)tare__compose_fail(c, "there is no such dimension");
+    return c->status == TARE_OK ? dim : 0;
+}
+
+static value part(composer *c, value x, int64_t dim, int64_t first, int64_t size) {
+    return COMPOSE(c, "narrow", x, tare__int(dim), tare__int(first), tare__int(size));
+}
+
+// x stands along the dimension of y, or has its shape.
+static value along(composer *c, value x, int64_t dim, int ndim) {
+    const tare_tensor *t = tare__compose_tensor(c, x);
+    if (t == NULL || t->ndim != 1) return x;
+    int64_t shape[TARE_MAX_DIMS];
+    for (int d = 0; d < ndim; d++) shape[d] = d == dim ? t->count : 1;
+    return COMPOSE(c, "view", x, tare__compose_ints(c, shape, (size_t)ndim));
+}
+
+// trapezoid(y, x, dx, dim): the area below, between places x or with distances dx.
+static value trapezoid(composer *c) {
+    const tare_tensor *y = tare__compose_need(c, 0);
+    if (y == NULL) return P(0);
+    const int64_t dim = dim_of(c, 3, -1, y);
+    if (c->status != TARE_OK) return P(0);
+    const int64_t steps = y->shape[dim] > 0 ? y->shape[dim] - 1 : 0;
+    const int64_t second = y->shape[dim] - steps;
+    const value left = part(c, P(0), dim, 0, steps), right = part(c, P(0), dim, second, steps);
+    value sums = COMPOSE(c, "add", left, right);
+    if (P(1).kind == VALUE_TENSOR) {
+        const value x = along(c, P(1), dim, y->ndim);
+        const tare_tensor *places = tare__compose_tensor(c, x);
+        if (places == NULL) return P(0);
+        const int64_t own = dim - y->ndim + places->ndim;
+        if (own < 0 || places->shape[own] != y->shape[dim]) {
+            (void)tare__compose_fail(c, "needs a place for each value along the dimension");
+            return P(0);
+        }
+        sums =
+            COMPOSE(c, "mul", sums,
+                    COMPOSE(c, "sub", part(c, x, own, second, steps), part(c, x, own, 0, steps)));
+    }
+    const double step = P(1).kind == VALUE_TENSOR ? 1 : tare__compose_double(c, 2, 1);
+    return times(c, COMPOSE(c, "sum", sums, tare__int(dim)), step / 2);
+}
+
+// renorm(input, p, dim, maxnorm): slices whose norm is greater are made as small.
+static value renorm(composer *c) {
+    const tare_tensor *x = tare__compose_need(c, 0);
+    if (x == NULL) return P(0);
+    const int64_t dim = dim_of(c, 2, 0, x);
+    if (x->ndim < 2) (void)tare__compose_fail(c, "needs at least 2 dimensions");
+    const double most = tare__compose_double(c, 3, 0);
+    if (!(most >= 0)) (void)tare__compose_fail(c, "maxnorm must not be negative");
+    int64_t others[TARE_MAX_DIMS];
+    size_t count = 0;
+    for (int d = 0; d < x->ndim; d++)
+        if (d != dim) others[count++] = d;
+    const value norm = COMPOSE(c, "vector_norm", P(0), tare__float(tare__compose_double(c, 1, 2)),
+                               tare__compose_ints(c, others, count), tare__bool(true));
+    const value factor =
+        COMPOSE(c, "mul", COMPOSE(c, "reciprocal", COMPOSE(c, "add", norm, tare__float(1e-7))),
+                tare__float(most));
+    return COMPOSE(
+        c, "mul", P(0),
+        COMPOSE(c, "where", COMPOSE(c, "gt", norm, tare__float(most)), factor, tare__float(1)));
+}
+
 // --- rows ---
 
 #define ATEN(name) "|torch.ops.aten." name
@@ -83,6 +171,11 @@ static const op_info rows[] = {
      .forward = ldexp_of},
     COMPOSED_ROW(logaddexp2, "torch.logaddexp2" ATEN("logaddexp2.default"), "logaddexp2", "input/self|other"),
     COMPOSED_ROW(round_decimals, "torch.ops.aten.round.decimals", NULL, "input/self|decimals"),
+    COMPOSED_ROW(float_power, "torch.float_power" ATEN("float_power.Tensor_Tensor") ATEN("float_power.Tensor_Scalar") ATEN("float_power.Scalar"), "float_power", "input/self|exponent"),
+    COMPOSED_ROW(logspace, "torch.logspace" ATEN("logspace.default"), NULL, "start|end|steps|base|dtype|layout|device|pin_memory"),
+    {.id = "trapezoid", .functions = "torch.trapezoid|torch.trapz" ATEN("trapezoid.x"), .overloads = "torch.ops.aten.trapezoid.dx",
+     .params = "input/y|x|dx|dim", .forward = trapezoid},
+    COMPOSED_ROW(renorm, "torch.renorm" ATEN("renorm.default"), "renorm", "input/self|p|dim|maxnorm"),
     COMPOSED_ROW(dist, "torch.dist" ATEN("dist.default"), "dist", "input/self|other|p"),
 };
 // clang-format on

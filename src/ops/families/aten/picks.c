@@ -54,6 +54,37 @@ static value index_fill(composer *c) {
     return COMPOSE(c, "index_copy", P(0), P(1), P(2), COMPOSE(c, "full_like", slices, P(3)));
 }
 
+// index_reduce(input, dim, index, source, reduce, include_self): slices are combined with those
+// that the index names.
+static value index_reduce(composer *c) {
+    const tare_tensor *source = tare__compose_need(c, 3), *index = tare__compose_need(c, 2);
+    if (source == NULL || index == NULL) return P(0);
+    int64_t shape[TARE_MAX_DIMS], dim = tare__compose_int(c, 1, 0);
+    dim = dim < 0 ? dim + source->ndim : dim;
+    if (dim < 0 || dim >= source->ndim || index->count != source->shape[dim]) {
+        (void)tare__compose_fail(c, "needs an index for each slice of the source");
+        return P(0);
+    }
+    for (int d = 0; d < source->ndim; d++) shape[d] = d == dim ? index->count : 1;
+    const size_t ndim = (size_t)source->ndim;
+    const value line = COMPOSE(c, "view", P(2), tare__compose_ints(c, shape, ndim));
+    const value all = COMPOSE(c, "expand", line, tare__compose_ints(c, source->shape, ndim));
+    return COMPOSE(c, "scatter_reduce", P(0), tare__int(dim), all, P(3), P(4),
+                   tare__bool(tare__compose_bool(c, 5, true)));
+}
+
+// put(input, index, source, accumulate): places of the input as one line are written.
+static value put(composer *c) {
+    const tare_tensor *x = tare__compose_need(c, 0);
+    if (x == NULL) return P(0);
+    const value places = tare__compose_list(c, 1), source = flat(c, P(2));
+    if (c->status != TARE_OK) return P(0);
+    places.as.items[0] = flat(c, P(1));
+    const value made = COMPOSE(c, "index_put", flat(c, P(0)), places, source,
+                               tare__bool(tare__compose_bool(c, 3, false)));
+    return in_shape_of(c, made, x);
+}
+
 // masked_select(input, mask): both broadcast; how many there are is for the data to tell.
 typedef struct picking {
     const tare_tensor *x, *mask;
@@ -240,6 +271,8 @@ static const op_info rows[] = {
     COMPOSED_ROW(take, "torch.take" ATEN("take.default"), "take", "input/self|index"),
     COMPOSED_ROW(take_along_dim, "torch.take_along_dim" ATEN("take_along_dim.default"), "take_along_dim", "input/self|indices|dim"),
     COMPOSED_ROW(index_fill, "torch.index_fill" ATEN("index_fill.int_Scalar") ATEN("index_fill.int_Tensor") ATEN("index_fill_.int_Scalar"), "index_fill|index_fill_", "input/self|dim|index|fill_value/value"),
+    COMPOSED_ROW(index_reduce, "torch.index_reduce" ATEN("index_reduce.default") ATEN("index_reduce_.default"), "index_reduce|index_reduce_", "input/self|dim|index|source|reduce|include_self"),
+    COMPOSED_ROW(put, "torch.put" ATEN("put.default") ATEN("put_.default"), "put|put_", "input/self|index|source|accumulate"),
     {.id = "masked_select", .functions = "torch.masked_select" ATEN("masked_select.default"), .methods = "masked_select", .params = "input/self|mask",
      .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = masked_select_shape, .reference = masked_select_reference},
     COMPOSED_ROW(one_hot, "torch.nn.functional.one_hot|torch._C._nn.one_hot" ATEN("one_hot.default"), NULL, "input/self|num_classes"),

@@ -98,6 +98,68 @@ static value affine_grid(composer *c) {
     return COMPOSE(c, "view", grid, tare__compose_ints(c, made, count));
 }
 
+// --- block_diag(tensors): matrices along a diagonal, zeros beside them ---
+
+static value padded(composer *c, value block, int64_t left, int64_t right) {
+    const int64_t both[] = {left, right};
+    return COMPOSE(c, "pad", block, tare__compose_ints(c, both, 2));
+}
+
+// A number or vector is a row.
+static value block_diag(composer *c) {
+    const value given = P(0);
+    if (given.kind != VALUE_LIST && given.kind != VALUE_TUPLE)
+        (void)tare__compose_fail(c, "expected tensors");
+    const value rows = tare__compose_list(c, c->status == TARE_OK ? given.count : 0);
+    int64_t width = 0, before = 0;
+    for (uint32_t i = 0; i < rows.count && c->status == TARE_OK; i++) {
+        const tare_tensor *t = tare__compose_tensor(c, given.as.items[i]);
+        if (t == NULL) break;
+        const int64_t row[] = {1, t->count};
+        if (t->ndim > 2) (void)tare__compose_fail(c, "takes matrices");
+        rows.as.items[i] =
+            t->ndim < 2 ? COMPOSE(c, "view", given.as.items[i], tare__compose_ints(c, row, 2))
+                        : given.as.items[i];
+        width += t->ndim < 2 ? t->count : t->shape[1];
+    }
+    for (uint32_t i = 0; i < rows.count && c->status == TARE_OK; i++) {
+        const tare_tensor *t = tare__compose_tensor(c, rows.as.items[i]);
+        if (t == NULL) break;
+        const int64_t own = t->shape[1];
+        rows.as.items[i] = padded(c, rows.as.items[i], before, width - before - own);
+        before += own;
+    }
+    return COMPOSE(c, "cat", rows, tare__int(0));
+}
+
+// cartesian_prod(tensors): each combination of elements as a row; one vector is itself.
+static value cartesian_prod(composer *c) {
+    const value given = P(0);
+    if ((given.kind != VALUE_LIST && given.kind != VALUE_TUPLE) || given.count < 1 ||
+        given.count > TARE_MAX_DIMS) {
+        (void)tare__compose_fail(c, "expected vectors, 1 to 8");
+        return tare__none();
+    }
+    if (given.count == 1) return given.as.items[0];
+    const value columns = tare__compose_list(c, given.count);
+    int64_t sizes[TARE_MAX_DIMS];
+    const int64_t all = -1;
+    for (uint32_t i = 0; i < given.count && c->status == TARE_OK; i++) {
+        const tare_tensor *t = tare__compose_tensor(c, given.as.items[i]);
+        if (t != NULL && t->ndim != 1) (void)tare__compose_fail(c, "expected vectors, 1 to 8");
+        sizes[i] = t != NULL ? t->count : 0;
+    }
+    for (uint32_t i = 0; i < given.count && c->status == TARE_OK; i++) {
+        int64_t shape[TARE_MAX_DIMS];
+        for (uint32_t d = 0; d < given.count; d++) shape[d] = d == i ? sizes[i] : 1;
+        const value line =
+            COMPOSE(c, "view", given.as.items[i], tare__compose_ints(c, shape, given.count));
+        const value spread = COMPOSE(c, "expand", line, tare__compose_ints(c, sizes, given.count));
+        columns.as.items[i] = COMPOSE(c, "reshape", spread, tare__compose_ints(c, &all, 1));
+    }
+    return COMPOSE(c, "stack", columns, tare__int(1));
+}
+
 // --- rows ---
 
 #define ATEN(name) "|torch.ops.aten." name ".default"
@@ -106,6 +168,8 @@ static value affine_grid(composer *c) {
 static const op_info rows[] = {
     COMPOSED_ROW(max_unpool2d, "torch._C._nn.max_unpool2d" ATEN("max_unpool2d"), NULL, "input/self|indices|output_size"),
     COMPOSED_ROW(max_unpool3d, "torch._C._nn.max_unpool3d" ATEN("max_unpool3d"), NULL, "input/self|indices|output_size|stride|padding"),
+    COMPOSED_ROW(block_diag, "torch.block_diag|torch.functional.block_diag" ATEN("block_diag"), NULL, "*tensors"),
+    COMPOSED_ROW(cartesian_prod, "torch.cartesian_prod|torch.functional.cartesian_prod" ATEN("cartesian_prod"), NULL, "*tensors"),
     COMPOSED_ROW(affine_grid, "torch.affine_grid_generator|torch.nn.functional.affine_grid" ATEN("affine_grid_generator"), NULL, "input/theta|size|align_corners"),
 };
 // clang-format on

@@ -8,6 +8,7 @@
 #include "core/math/elements.h"
 #include "core/math/f32.h"
 #include "core/math/f64.h"
+#include "core/math/special.h"
 
 static const char *only;
 
@@ -129,6 +130,88 @@ static void signs_of_zero_are_kept(void **state) {
         assert_true(odd[k]->f(-0.0F) == 0 && signbit(odd[k]->f(-0.0F)));
         assert_false(signbit(odd[k]->f(0.0F)));
     }
+}
+
+// Exact values to 17 digits, found with 40.
+static void special_functions_are_near_the_exact_ones(void **state) {
+    (void)state;
+    // clang-format off
+    static const struct {
+        double (*f)(double x);
+        double x, exact;
+    } rows[] = {
+        {tare__lgamma, 1e-30, 69.07755278982137},
+        {tare__lgamma, 0.25, 1.2880225246980775},
+        {tare__lgamma, 0.75, 0.20328095143129537},
+        {tare__lgamma, 1.0000009536743164, -5.5047500661488668e-7},
+        {tare__lgamma, 1.25, -0.098271836421813161},
+        {tare__lgamma, 1.99, -0.0041955290887916687},
+        {tare__lgamma, 2.25, 0.12487171489239659},
+        {tare__lgamma, 3.7, 1.4280723266653881},
+        {tare__lgamma, 7.9, 8.3242658680088096},
+        {tare__lgamma, 8.5, 9.5492672573009977},
+        {tare__lgamma, 100.0, 359.1342053695754},
+        {tare__lgamma, 10000000000.0, 220258509288.81058},
+        {tare__lgamma, 1e+38, 8.6498233533773734e+39},
+        {tare__lgamma, -1e-05, 11.512931237209124},
+        {tare__lgamma, -0.3, 1.4648400508576025},
+        {tare__lgamma, -0.75, 1.5757045971498584},
+        {tare__lgamma, -1.5, 0.86004701537648101},
+        {tare__lgamma, -5.25, -3.7283005108608565},
+        {tare__lgamma, -100.125, -362.21044642584551},
+        {tare__digamma, 1e-20, -1.0000000000000001e+20},
+        {tare__digamma, 0.25, -4.2274535333762654},
+        {tare__digamma, 1.0, -0.57721566490153286},
+        {tare__digamma, 2.0, 0.42278433509846714},
+        {tare__digamma, 5.5, 1.6110931485817511},
+        {tare__digamma, 9.99, 2.2507003728312011},
+        {tare__digamma, 10.5, 2.3030010342976864},
+        {tare__digamma, 100000.0, 11.512920464961895},
+        {tare__digamma, 1e+30, 69.077552789821371},
+        {tare__digamma, -1e-08, 99999999.422784317},
+        {tare__digamma, -0.25, 2.9141391202135278},
+        {tare__digamma, -0.75, -2.8941202000429321},
+        {tare__digamma, -3.3125, 3.4402635107530885},
+        {tare__digamma, -100.125, 12.195880442483346},
+        {tare__erfinv, 1e-30, 8.8622692545275809e-31},
+        {tare__erfinv, 1e-05, 8.8622692547595945e-6},
+        {tare__erfinv, -0.25, -0.2253120550121781},
+        {tare__erfinv, 0.5, 0.47693627620446987},
+        {tare__erfinv, 0.84, 0.99353562834730419},
+        {tare__erfinv, 0.86, 1.0435418436397588},
+        {tare__erfinv, -0.99, -1.8213863677184495},
+        {tare__erfinv, 0.999999, 3.4589107372754988},
+        {tare__erfinv, 0.9999999403953552, 3.8325068569007109},
+        {tare__erfinv, -0.9999999999999716, -5.3777677815412793},
+        {tare__i0, 1e-10, 1.0},
+        {tare__i0, 0.5, 1.0634833707413235},
+        {tare__i0, -1.0, 1.2660658777520083},
+        {tare__i0, 3.75, 9.1189458608445667},
+        {tare__i0, 10.0, 2815.7166284662545},
+        {tare__i0, 50.0, 2.9325537838493363e+20},
+        {tare__i0, 91.5, 2.2842371529774558e+38},
+        {tare__i0, -700.0, 1.5295933476718737e+302},
+    };
+    // clang-format on
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const double found = rows[i].f(rows[i].x);
+        if (!(fabs(found - rows[i].exact) <= 1e-12 * fabs(rows[i].exact)))
+            fail_msg("row %zu: expected %.17g, found %.17g", i, rows[i].exact, found);
+    }
+}
+
+static void special_functions_end_as_torchs(void **state) {
+    (void)state;
+    const double infinite = (double)INFINITY;
+    assert_true(tare__lgamma(0) == infinite && tare__lgamma(-3) == infinite);
+    assert_true(tare__lgamma(infinite) == infinite && tare__lgamma(-infinite) == infinite);
+    assert_true(tare__digamma(0) == -infinite && tare__digamma(-0.0) == infinite);
+    assert_true(isnan(tare__digamma(-2)) && tare__digamma(infinite) == infinite);
+    assert_true(tare__erfinv(1) == infinite && tare__erfinv(-1) == -infinite);
+    assert_true(isnan(tare__erfinv(1.5)) && tare__erfinv(0) == 0);
+    assert_true(tare__i0(-infinite) == infinite && tare__i0(0) == 1);
+    double (*const all[])(double) = {tare__lgamma, tare__digamma, tare__erfinv, tare__i0};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) assert_true(isnan(all[i]((double)NAN)));
 }
 
 // Of every magnitude: the turns of the largest ones have been left out right.
@@ -260,6 +343,8 @@ int main(int count, char **arguments) {
         cmocka_unit_test(errors_stay_below_the_stated_ones),
         cmocka_unit_test(not_a_number_stays_one),
         cmocka_unit_test(signs_of_zero_are_kept),
+        cmocka_unit_test(special_functions_are_near_the_exact_ones),
+        cmocka_unit_test(special_functions_end_as_torchs),
         cmocka_unit_test(large_angles_are_reduced),
         cmocka_unit_test(powers_are_right),
         cmocka_unit_test(doubles_are_near),

@@ -26,6 +26,10 @@ static const aten_case cases[] = {
     {"r = @vsplit.array(x, [1]); r[0]", "1x3x4", VALUES(-1.5, -1.375, -1.25, -1.125, -1, -0.875, -0.75, -0.625, -0.5, -0.375, -0.25, -0.125)},
     {"r = @dsplit.array(x, [1, 3]); r[1]", "2x3x2", VALUES(-1.375, -1.25, -0.875, -0.75, -0.375, -0.25, 0.125, 0.25, 0.625, 0.75, 1.125, 1.25)},
     {"@sum_to_size.default(x, [3, 1])", "3x1", VALUES(-4.5, -0.5, 3.5)},
+    {"t = @full.default([2], 1); @index_reduce.default(x, 0, t, x, 'amax')", "2x3x4", VALUES(-1.5, -1.375, -1.25, -1.125, -1, -0.875, -0.75, -0.625, -0.5, -0.375, -0.25, -0.125, 0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1, 1.125, 1.25, 1.375)},
+    {"t = @arange.default(3); s = @mul.Scalar(x, 2.0); @index_reduce.default(x, 1, t, s, 'mean', include_self = False)", "2x3x4", VALUES(-3, -2.75, -2.5, -2.25, -2, -1.75, -1.5, -1.25, -1, -0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75)},
+    {"t = @arange.start_step(-2, 22, 12); @put.default(x, t, v)", "2x3x4", VALUES(-1.5, -1.375, -1.25, -1.125, -1, -0.875, -0.75, -0.625, -0.5, -0.375, 0.75, -0.125, 0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1, 1.125, 0.5, 1.375)},
+    {"t = @full.default([2], 3); @put.default(x, t, v, True)", "2x3x4", VALUES(-1.5, -1.375, -1.25, 0.125, -1, -0.875, -0.75, -0.625, -0.5, -0.375, -0.25, -0.125, 0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1, 1.125, 1.25, 1.375)},
 };
 // clang-format on
 
@@ -42,6 +46,8 @@ static void wrong_calls_are_refused(void **state) {
     refuse_aten("t = @arange.default(2); @take_along_dim.default(x, t, 0)", "as many dimensions");
     refuse_aten("t = @full.default([1], 9); @take.default(x, t)", "outside");
     refuse_aten("@sum_to_size.default(x, [3, 2])", "does not fit");
+    refuse_aten("t = @arange.default(1); @index_reduce.default(x, 0, t, x, 'amax')",
+                "an index for each slice");
 }
 
 int main(void) {

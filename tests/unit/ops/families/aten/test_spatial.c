@@ -11,6 +11,10 @@ static const aten_case cases[] = {
     {"t = x[(slice(None, None, None), slice(0, 2, None), slice(0, 3, None))]; @affine_grid_generator.default(t, [2, 1, 2, 3], False)", "2x2x3x2", VALUES(0.4375, 0.354166746, -0.5625, -0.3125, -1.5625, -0.979166687, -0.9375, -0.520833313, -1.9375, -1.1875, -2.9375, -1.85416675, 0.1875, 0.104166627, 0.1875, 0.4375, 0.1875, 0.770833373, 0.3125, 0.729166627, 0.3125, 1.0625, 0.3125, 1.39583337)},
     {"t = x[(slice(None, None, None), slice(0, 2, None), slice(0, 3, None))]; @affine_grid_generator.default(t, [2, 1, 3, 1], True)", "2x3x1x2", VALUES(0.125, 0.125, -1.25, -0.75, -2.625, -1.625, 0.125, 0.125, 0.25, 0.75, 0.375, 1.375)},
     {"@affine_grid_generator.default(x, [2, 1, 2, 2, 1], False)", "2x2x2x1x3", VALUES(0.1875, 0.1875, 0.1875, -1.1875, -0.6875, -0.1875, -1.0625, -0.5625, -0.0625, -2.4375, -1.4375, -0.4375, 0.1875, 0.1875, 0.1875, 0.3125, 0.8125, 1.3125, 0.4375, 0.9375, 1.4375, 0.5625, 1.5625, 2.5625)},
+    {"a = x[0]; @block_diag.default([v, a, v])", "5x8", VALUES(0.5, 0.75, 0, 0, 0, 0, 0, 0, 0, 0, -1.5, -1.375, -1.25, -1.125, 0, 0, 0, 0, -1, -0.875, -0.75, -0.625, 0, 0, 0, 0, -0.5, -0.375, -0.25, -0.125, 0, 0, 0, 0, 0, 0, 0, 0, 0.5, 0.75)},
+    {"@block_diag.default([v])", "1x2", VALUES(0.5, 0.75)},
+    {"t = @arange.default(3); s = @mul.Scalar(t, 0.5); @cartesian_prod.default([v, s])", "6x2", VALUES(0.5, 0, 0.5, 0.5, 0.5, 1, 0.75, 0, 0.75, 0.5, 0.75, 1)},
+    {"@cartesian_prod.default([v])", "2", VALUES(0.5, 0.75)},
 };
 // clang-format on
 
@@ -23,6 +27,8 @@ static void wrong_calls_are_refused(void **state) {
     (void)state;
     refuse_aten("@max_unpool2d.default(x, x, [2, 2])", "needs an image");
     refuse_aten("@affine_grid_generator.default(x, [1, 1, 2, 2], False)", "theta");
+    refuse_aten("t = @zeros.default([1, 2, 2]); @block_diag.default([x, t])", "takes matrices");
+    refuse_aten("@cartesian_prod.default([x, x])", "expected vectors");
 }
 
 int main(void) {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Special functions of double, as fixed sequences of IEEE operations like those of f64.h. They are
+// made for results that become floats: relative errors stay below 1e-12, but near the zeros of
+// lgamma and digamma on the negative side (and digamma's one at 1.46) it is the absolute one.
+#ifndef CORE_MATH_SPECIAL_H
+#define CORE_MATH_SPECIAL_H
+
+/// log |gamma(x)|; infinity at 0 and negative whole numbers.
+double tare__lgamma(double x);
+/// The derivative of lgamma. As torch: minus infinity at 0 (infinity at -0), NaN at negative whole
+/// numbers.
+double tare__digamma(double x);
+/// y with erf(y) = x; infinite at 1 and -1, NaN beyond.
+double tare__erfinv(double x);
+/// The modified Bessel function of the first kind of order 0.
+double tare__i0(double x);
+
+#endif
