@@ -17,7 +17,8 @@ tare_status tare__meta_input(const data_input *input, int64_t open, tare_tensor 
 /// Where the shape rules let `source` pass, on the inputs that its file describes, they let pass
 /// `made`, which a pass made of it, too: no node gets a dtype that its operator has no form for,
 /// and outputs of integers and bools stay what they are. Else an error that names the node, what it
-/// expects and what it found. Whatever the file does not describe is not looked at.
+/// expects and what it found. Whatever the file does not describe is not looked at,
+/// nor are models whose caller quantizes an input.
 tare_status tare__verify_dtypes(const tare_model *made, const tare_model *source, tare_error *err);
 
 #endif
