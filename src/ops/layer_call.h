@@ -127,22 +127,23 @@ typedef struct resize_call {
     float step[3]; // input elements per output element
 } resize_call;
 tare_status tare__resize_read(op_call *call, resize_call *out);
-/// The input elements along dimension d that output element i of it is made of, and their shares.
-enum { RESIZE_MOST_TAPS = 4, RESIZE_MOST_PARTS = 16 };
+/// The input elements along dimension d that output element i of it is made of, and their weights.
+enum { RESIZE_MOST_TAPS = 4, RESIZE_MOST_PLANE_TAPS = 16 };
 typedef struct resize_taps {
     int count;
     int64_t at[RESIZE_MOST_TAPS];
-    float share[RESIZE_MOST_TAPS];
+    float weight[RESIZE_MOST_TAPS];
 } resize_taps;
 resize_taps tare__resize_taps_of(const resize_call *r, int d, int64_t i);
 /// The elements of a plane that an output element is made of, by its taps along each dimension:
-///   y = ((0 + share[0] * x[at[0]]) + share[1] * x[at[1]]) + ..
-typedef struct resize_parts {
+///   y = ((0 + weight[0] * x[at[0]]) + weight[1] * x[at[1]]) + ..
+typedef struct resize_plane_taps {
     size_t count;
-    int64_t at[RESIZE_MOST_PARTS];
-    float share[RESIZE_MOST_PARTS];
-} resize_parts;
-resize_parts tare__resize_parts_of(const resize_call *r, const resize_taps *const taps[3]);
+    int64_t at[RESIZE_MOST_PLANE_TAPS];
+    float weight[RESIZE_MOST_PLANE_TAPS];
+} resize_plane_taps;
+resize_plane_taps tare__resize_plane_taps_of(const resize_call *r,
+                                             const resize_taps *const taps[3]);
 
 /// A bound call of pad: x, and how many elements stand before and after each of its dimensions;
 /// fewer than none crop.
@@ -225,10 +226,10 @@ typedef struct attention_call {
 } attention_call;
 tare_status tare__attention_read(op_call *call, attention_call *out);
 /// The matrices of k and v, and the first element of the mask, that belong to q's matrix `i`.
-typedef struct attention_part {
+typedef struct attention_offsets {
     int64_t k, v, mask;
-} attention_part;
-attention_part tare__attention_part(const attention_call *a, int64_t i);
+} attention_offsets;
+attention_offsets tare__attention_offsets_of(const attention_call *a, int64_t i);
 /// What makes signed quantized values of a tensor's unsigned ones, by subtraction or by
 /// flipping a bit: 0 or 128.
 int32_t tare__signed_shift(const tare_tensor *t);
@@ -245,11 +246,11 @@ typedef struct quantized_attention {
 } quantized_attention;
 quantized_attention tare__quantized_attention_of(const attention_call *a);
 /// Adds a query's row of the mask to its scores.
-void tare__quantized_attention_mask(const attention_call *a, const attention_part *part,
+void tare__quantized_attention_mask(const attention_call *a, const attention_offsets *offsets,
                                     int64_t query, float *scores);
 /// Makes weights of the products of q's and k's matrices, scores [queries][keys]: scales them, adds
 /// the mask, and weighs each row. is_scaled: they are scaled, and there is no mask.
-void tare__attention_weigh(const attention_call *a, const attention_part *part, bool is_scaled,
-                           const row_functions *k, float *scores);
+void tare__attention_weigh(const attention_call *a, const attention_offsets *offsets,
+                           bool is_scaled, const row_functions *k, float *scores);
 
 #endif

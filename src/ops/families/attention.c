@@ -164,27 +164,27 @@ static void weigh(const row_functions *k, float *scores, int64_t count) {
     k->divide(scores, (size_t)count, sum, scores);
 }
 
-void tare__attention_weigh(const attention_call *a, const attention_part *part, bool is_scaled,
-                           const row_functions *k, float *scores) {
+void tare__attention_weigh(const attention_call *a, const attention_offsets *offsets,
+                           bool is_scaled, const row_functions *k, float *scores) {
     const int64_t step = a->mask != NULL ? a->mask_stride[a->batch_ndim] : 0;
     for (int64_t i = 0; i < a->queries; i++, scores += a->keys) {
-        if (!is_scaled) mask_scores(a, part->mask + i * step, i, scores);
+        if (!is_scaled) mask_scores(a, offsets->mask + i * step, i, scores);
         weigh(k, scores, a->keys);
     }
 }
 
 // The last batch dimension counts groups, where k and v have fewer heads.
-attention_part tare__attention_part(const attention_call *a, int64_t i) {
-    attention_part part = {0};
+attention_offsets tare__attention_offsets_of(const attention_call *a, int64_t i) {
+    attention_offsets offsets = {0};
     for (int d = a->batch_ndim - 1; d >= 0; d--) {
         const int64_t at = i % a->batch[d];
         const int64_t shared = d == a->batch_ndim - 1 ? at / a->group : at;
-        part.k += shared * a->k_stride[d];
-        part.v += shared * a->v_stride[d];
-        part.mask += at * a->mask_stride[d];
+        offsets.k += shared * a->k_stride[d];
+        offsets.v += shared * a->v_stride[d];
+        offsets.mask += at * a->mask_stride[d];
         i /= a->batch[d];
     }
-    return part;
+    return offsets;
 }
 
 static tare_status attend(op_call *call, const attention_call *a, float *scores) {
@@ -194,14 +194,14 @@ static tare_status attend(op_call *call, const attention_call *a, float *scores)
     float *y = tare__f32(tare__call_out(call));
     const int64_t count = tare__call_out(call)->count / (a->queries * a->value_width);
     for (int64_t i = 0; i < count; i++, y += a->queries * a->value_width) {
-        const attention_part part = tare__attention_part(a, i);
+        const attention_offsets offsets = tare__attention_offsets_of(a, i);
         TARE_TRY(tare__float_multiply(
             call->kernels, &qk, tare__f32(a->q) + i * a->queries * a->width,
-            tare__f32(a->k) + part.k * a->keys * a->width, NULL, scores, call->err));
-        tare__attention_weigh(a, &part, false, &tare__scalar_rows, scores);
+            tare__f32(a->k) + offsets.k * a->keys * a->width, NULL, scores, call->err));
+        tare__attention_weigh(a, &offsets, false, &tare__scalar_rows, scores);
         TARE_TRY(tare__float_multiply(call->kernels, &pv, scores,
-                                      tare__f32(a->v) + part.v * a->keys * a->value_width, NULL, y,
-                                      call->err));
+                                      tare__f32(a->v) + offsets.v * a->keys * a->value_width, NULL,
+                                      y, call->err));
     }
     return TARE_OK;
 }
@@ -256,10 +256,10 @@ static void multiply_keys_quantized(const attention_call *a, const quantized_att
     }
 }
 
-void tare__quantized_attention_mask(const attention_call *a, const attention_part *part,
+void tare__quantized_attention_mask(const attention_call *a, const attention_offsets *offsets,
                                     int64_t query, float *scores) {
     const int64_t step = a->mask != NULL ? a->mask_stride[a->batch_ndim + 1] : 0;
-    int64_t at = part->mask + (a->mask != NULL ? query * a->mask_stride[a->batch_ndim] : 0);
+    int64_t at = offsets->mask + (a->mask != NULL ? query * a->mask_stride[a->batch_ndim] : 0);
     for (int64_t s = 0; s < a->keys; s++, at += step) {
         if (a->is_causal && s > query) scores[s] = -INFINITY;
         if (a->mask == NULL) continue;
@@ -300,12 +300,12 @@ static tare_status quantized_attention_reference(op_call *call) {
     if (scores == NULL) return tare__out_of_memory(call->err);
     const quantized_attention c = tare__quantized_attention_of(&a);
     for (int64_t i = 0; i < result->count / matrix; i++) {
-        const attention_part part = tare__attention_part(&a, i);
+        const attention_offsets offsets = tare__attention_offsets_of(&a, i);
         for (int64_t r = 0; r < a.queries; r++, y += a.value_width) {
             multiply_keys_quantized(&a, &c, (i * a.queries + r) * a.width,
-                                    part.k * a.keys * a.width, scores);
-            tare__quantized_attention_mask(&a, &part, r, scores);
-            multiply_values_quantized(&a, &c, scores, part.v * a.keys * a.value_width, y);
+                                    offsets.k * a.keys * a.width, scores);
+            tare__quantized_attention_mask(&a, &offsets, r, scores);
+            multiply_values_quantized(&a, &c, scores, offsets.v * a.keys * a.value_width, y);
         }
     }
     tare__free(scores);

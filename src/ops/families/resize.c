@@ -117,7 +117,7 @@ static resize_taps nearest_taps(const resize_call *p, int d, int64_t i) {
     const int64_t last = p->in[d] - 1;
     const float middle = p->mode == RESIZE_NEAREST_EXACT ? 0.5f : 0.0f;
     const int64_t at = (int64_t)floorf(((float)i + middle) * p->step[d]);
-    return (resize_taps){.count = 1, .at = {at < last ? at : last}, .share = {1}};
+    return (resize_taps){.count = 1, .at = {at < last ? at : last}, .weight = {1}};
 }
 
 static float position_of(const resize_call *p, int d, int64_t i) {
@@ -128,9 +128,9 @@ static resize_taps linear_taps(const resize_call *p, int d, int64_t i) {
     const int64_t last = p->in[d] - 1;
     const float position = position_of(p, d, i), inside = position > 0 ? position : 0;
     const int64_t at = (int64_t)inside < last ? (int64_t)inside : last;
-    const float left = inside - (float)at, share = left < 1 ? left : 1;
+    const float left = inside - (float)at, weight = left < 1 ? left : 1;
     return (resize_taps){
-        .count = 2, .at = {at, at < last ? at + 1 : last}, .share = {1 - share, share}};
+        .count = 2, .at = {at, at < last ? at + 1 : last}, .weight = {1 - weight, weight}};
 }
 
 // Keys' cubic convolution with a = -0.75, as torch has it: up to a distance of 1, and of 2.
@@ -146,7 +146,7 @@ static resize_taps cubic_taps(const resize_call *p, int d, int64_t i) {
     const float position = position_of(p, d, i), t = position - floorf(position);
     resize_taps made = {
         .count = RESIZE_MOST_TAPS,
-        .share = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)}};
+        .weight = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)}};
     for (int k = 0; k < RESIZE_MOST_TAPS; k++) {
         const int64_t at = (int64_t)floorf(position) - 1 + k;
         made.at[k] = at < 0 ? 0 : at < last ? at : last;
@@ -155,27 +155,28 @@ static resize_taps cubic_taps(const resize_call *p, int d, int64_t i) {
 }
 
 resize_taps tare__resize_taps_of(const resize_call *p, int d, int64_t i) {
-    if (d < 3 - p->dims) return (resize_taps){.count = 1, .share = {1}};
+    if (d < 3 - p->dims) return (resize_taps){.count = 1, .weight = {1}};
     if (p->mode == RESIZE_CUBIC) return cubic_taps(p, d, i);
     return p->mode == RESIZE_LINEAR ? linear_taps(p, d, i) : nearest_taps(p, d, i);
 }
 
-resize_parts tare__resize_parts_of(const resize_call *r, const resize_taps *const taps[3]) {
+resize_plane_taps tare__resize_plane_taps_of(const resize_call *r,
+                                             const resize_taps *const taps[3]) {
     const int counts[] = {taps[0]->count, taps[1]->count, taps[2]->count};
-    resize_parts parts = {.count = 0};
+    resize_plane_taps plane_taps = {.count = 0};
     for (int i = 0; i < counts[0] * counts[1] * counts[2]; i++) {
         const int tap[] = {i / counts[2] / counts[1], i / counts[2] % counts[1], i % counts[2]};
-        float share = 1;
+        float weight = 1;
         int64_t index = 0;
         for (int d = 0; d < 3; d++) {
-            share *= taps[d]->share[tap[d]];
+            weight *= taps[d]->weight[tap[d]];
             index = index * r->in[d] + taps[d]->at[tap[d]];
         }
-        if (share == 0) continue;
-        parts.at[parts.count] = index;
-        parts.share[parts.count++] = share;
+        if (weight == 0) continue;
+        plane_taps.at[plane_taps.count] = index;
+        plane_taps.weight[plane_taps.count++] = weight;
     }
-    return parts;
+    return plane_taps;
 }
 
 static tare_status interpolate_reference(op_call *call) {
@@ -194,12 +195,12 @@ static tare_status interpolate_reference(op_call *call) {
             depth = tare__resize_taps_of(&r, 0, row / r.out[1]);
             height = tare__resize_taps_of(&r, 1, row % r.out[1]);
         }
-        const resize_parts parts = tare__resize_parts_of(
+        const resize_plane_taps plane_taps = tare__resize_plane_taps_of(
             &r, (const resize_taps *[]){&depth, &height, &along[i % r.out[2]]});
         for (int64_t plane = 0; plane < planes; plane++) {
             float sum = 0;
-            for (size_t k = 0; k < parts.count; k++)
-                sum += parts.share[k] * tare__f32(r.x)[plane * in + parts.at[k]];
+            for (size_t k = 0; k < plane_taps.count; k++)
+                sum += plane_taps.weight[k] * tare__f32(r.x)[plane * in + plane_taps.at[k]];
             y[plane * out + i] = sum;
         }
     }
@@ -212,7 +213,7 @@ static tare_status interpolate_reference(op_call *call) {
 // The pixels that one is made of, along a dimension: `count` from `first` on.
 typedef struct wide_taps {
     int64_t first, count;
-    float *share;
+    float *weight;
 } wide_taps;
 
 static float triangle(float x) {
@@ -239,15 +240,15 @@ static tare_status wide_taps_of(op_call *call, const resize_call *p, int d, wide
         wide_taps *t = &taps[i];
         t->first = from > 0 ? from : 0;
         t->count = (to < p->in[d] ? to : p->in[d]) - t->first;
-        t->share = tare__arena_array(call->memory, (size_t)t->count + 1, sizeof *t->share);
-        if (t->share == NULL) return tare__out_of_memory(call->err);
+        t->weight = tare__arena_array(call->memory, (size_t)t->count + 1, sizeof *t->weight);
+        if (t->weight == NULL) return tare__out_of_memory(call->err);
         float sum = 0;
         for (int64_t k = 0; k < t->count; k++) {
             const float x = ((float)(k + t->first) - centre + 0.5f) * narrowing;
-            t->share[k] = p->mode == RESIZE_CUBIC ? wide_cubic(x) : triangle(x);
-            sum += t->share[k];
+            t->weight[k] = p->mode == RESIZE_CUBIC ? wide_cubic(x) : triangle(x);
+            sum += t->weight[k];
         }
-        for (int64_t k = 0; sum != 0 && k < t->count; k++) t->share[k] /= sum;
+        for (int64_t k = 0; sum != 0 && k < t->count; k++) t->weight[k] /= sum;
     }
     *out = taps;
     return TARE_OK;
@@ -280,14 +281,14 @@ static tare_status antialias_reference(op_call *call) {
             const wide_taps *t = &columns[i % wide];
             float sum = 0;
             for (int64_t k = 0; k < t->count; k++)
-                sum += x[i / wide * width + t->first + k] * t->share[k];
+                sum += x[i / wide * width + t->first + k] * t->weight[k];
             narrow[i] = sum;
         }
         for (int64_t i = 0; i < p.out[1] * wide; i++, y++) {
             const wide_taps *t = &rows[i / wide];
             float sum = 0;
             for (int64_t k = 0; k < t->count; k++)
-                sum += narrow[(t->first + k) * wide + i % wide] * t->share[k];
+                sum += narrow[(t->first + k) * wide + i % wide] * t->weight[k];
             *y = sum;
         }
     }

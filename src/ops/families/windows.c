@@ -222,10 +222,10 @@ static float inside_of(const sampler *s, float v, int64_t size) {
     return v > 0 ? (v < last ? v : last) : 0; // NaN becomes 0
 }
 
-// The elements along one dimension that a place is made of, and their shares.
+// The elements along one dimension that a place is made of, and their weights.
 typedef struct sample_taps {
     int count;
-    float at[4], share[4]; // whole numbers
+    float at[4], weight[4]; // whole numbers
 } sample_taps;
 
 static float cubic_near(float x) {
@@ -237,21 +237,21 @@ static float cubic_far(float x) {
 
 static sample_taps taps_at(const sampler *s, int d, float v) {
     const int64_t size = s->size[d];
-    if (d < 3 - s->dims) return (sample_taps){.count = 1, .share = {1}};
+    if (d < 3 - s->dims) return (sample_taps){.count = 1, .weight = {1}};
     const float place = unnormalized(s, v, size);
     if (s->mode == SAMPLE_CUBIC) {
         const float first = floorf(place), t = place - first;
         sample_taps c = {
             .count = 4,
-            .share = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)}};
+            .weight = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)}};
         for (int k = 0; k < 4; k++) c.at[k] = inside_of(s, first - 1 + (float)k, size);
         return c;
     }
     const float inside = inside_of(s, place, size), first = floorf(inside);
     if (s->mode == SAMPLE_NEAREST)
-        return (sample_taps){.count = 1, .at = {nearbyintf(inside)}, .share = {1}};
+        return (sample_taps){.count = 1, .at = {nearbyintf(inside)}, .weight = {1}};
     return (sample_taps){
-        .count = 2, .at = {first, first + 1}, .share = {first + 1 - inside, inside - first}};
+        .count = 2, .at = {first, first + 1}, .weight = {first + 1 - inside, inside - first}};
 }
 
 // The element at these places; 0 outside of the image.
@@ -271,8 +271,8 @@ static float sample(const sampler *s, const float *plane, const sample_taps taps
         for (int j = 0; j < taps[1].count; j++)
             for (int k = 0; k < taps[2].count; k++) {
                 const float at[] = {taps[0].at[i], taps[1].at[j], taps[2].at[k]};
-                const float share = taps[0].share[i] * taps[1].share[j] * taps[2].share[k];
-                sum += element_at(s, plane, at) * share;
+                const float weight = taps[0].weight[i] * taps[1].weight[j] * taps[2].weight[k];
+                sum += element_at(s, plane, at) * weight;
             }
     return sum;
 }

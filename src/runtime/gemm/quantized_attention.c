@@ -128,7 +128,7 @@ static void weigh(const attention_quantized *a, const attention_head *head, atte
     for (size_t i = 0; i < rows; i++) {
         float *scores = m->scores + i * m->score_step;
         if (!is_plain)
-            tare__quantized_attention_mask(a->call, &head->part, (int64_t)(first + i), scores);
+            tare__quantized_attention_mask(a->call, &head->at, (int64_t)(first + i), scores);
         m->totals[i] =
             a->kernels->weigh(scores, (size_t)a->call->keys, m->weights + i * m->weight_step);
     }

@@ -30,7 +30,7 @@ size_t tare__attention_quantized_bytes(const attention_quantized *a);
 
 /// Where one matrix of queries lies, and what belongs to it. Steps are elements between rows.
 typedef struct attention_head {
-    attention_part part;
+    attention_offsets at;
     const uint8_t *q, *k, *v;
     size_t q_step, k_step, v_step, y_step;
     void *y; // floats, or quantized values

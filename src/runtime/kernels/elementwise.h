@@ -28,7 +28,7 @@ typedef struct quantized_blend {
     bool is_signed;
     size_t rows;
     const uint8_t *x[8];
-    float share[8];
+    float weight[8];
 } quantized_blend;
 
 /// Windows over rows of quantized values that follow each other at one distance, and their
@@ -68,7 +68,7 @@ typedef struct elementwise_kernels {
                    const float *scale, const float *shift, size_t count, uint8_t *y);
     /// y[i] = the quantized value of sums[i]
     void (*average)(const quantized_average *a, const int32_t *sums, size_t count, uint8_t *y);
-    /// y[i] = rint(sum over k of share[k] * (x[k][i] - zero_point)) + zero_point, in order of k
+    /// y[i] = rint(sum over k of weight[k] * (x[k][i] - zero_point)) + zero_point, in order of k
     void (*blend)(const quantized_blend *b, size_t count, uint8_t *y);
     /// y[i] = tare__dequantize_embedding(x[i], scale, bias)
     void (*expand)(bool is_signed, float scale, float bias, const uint8_t *x, size_t count,

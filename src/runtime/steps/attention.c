@@ -68,11 +68,11 @@ static tare_status attend(const plan_run_state *run, const attention_step *s, in
                             .w_step = s->v.row_step,
                             .y_step = s->y.row_step,
                             .scale = 1.0F};
-    const attention_part part = tare__attention_part(a, i);
+    const attention_offsets at = tare__attention_offsets_of(a, i);
     TARE_TRY(tare__float_layers_multiply(layers, &qk, tare__matrix_at(run, &s->q, i),
-                                         tare__matrix_at(run, &s->k, part.k), scores, NULL));
-    tare__attention_weigh(a, &part, is_plain, &run->kernels->rows->functions, scores);
-    return tare__float_layers_multiply(layers, &pv, scores, tare__matrix_at(run, &s->v, part.v),
+                                         tare__matrix_at(run, &s->k, at.k), scores, NULL));
+    tare__attention_weigh(a, &at, is_plain, &run->kernels->rows->functions, scores);
+    return tare__float_layers_multiply(layers, &pv, scores, tare__matrix_at(run, &s->v, at.v),
                                        tare__matrix_at(run, &s->y, i), NULL);
 }
 
@@ -88,13 +88,13 @@ static void attend_row(const plan_run_state *run, const attention_step *s, int64
     static const float no_bias[PANEL_COLUMNS];
     const attention_call *a = &s->call;
     const row_functions *k = &run->kernels->rows->functions;
-    const attention_part part = tare__attention_part(a, i);
+    const attention_offsets at = tare__attention_offsets_of(a, i);
     float mixed[PANEL_ROWS * PANEL_COLUMNS];
-    k->dots(tare__matrix_at(run, &s->q, i), tare__matrix_at(run, &s->k, part.k), (size_t)a->width,
+    k->dots(tare__matrix_at(run, &s->q, i), tare__matrix_at(run, &s->k, at.k), (size_t)a->width,
             (size_t)a->keys, (size_t)s->k.row_step, scores);
-    tare__attention_weigh(a, &part, false, k, scores);
-    k->panel(scores, 1, (size_t)a->keys, tare__matrix_at(run, &s->v, part.v),
-             (size_t)a->value_width, no_bias, mixed);
+    tare__attention_weigh(a, &at, false, k, scores);
+    k->panel(scores, 1, (size_t)a->keys, tare__matrix_at(run, &s->v, at.v), (size_t)a->value_width,
+             no_bias, mixed);
     memcpy(tare__matrix_at(run, &s->y, i), mixed, (size_t)a->value_width * sizeof *mixed);
 }
 
@@ -136,12 +136,12 @@ static void describe_step(const plan *p, const void *state, step_note *out) {
 
 static void attend_quantized(const attention_run *r, size_t i, unsigned char *memory) {
     const attention_step *s = &r->s;
-    const attention_part part = tare__attention_part(&s->call, (int64_t)i);
+    const attention_offsets at = tare__attention_offsets_of(&s->call, (int64_t)i);
     const attention_head head = {
-        .part = part,
+        .at = at,
         .q = quantized_at(r->run, &s->q, (int64_t)i),
-        .k = quantized_at(r->run, &s->k, part.k),
-        .v = quantized_at(r->run, &s->v, part.v),
+        .k = quantized_at(r->run, &s->k, at.k),
+        .v = quantized_at(r->run, &s->v, at.v),
         .q_step = (size_t)s->q.row_step,
         .k_step = (size_t)s->k.row_step,
         .v_step = (size_t)s->v.row_step,

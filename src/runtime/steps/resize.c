@@ -27,28 +27,29 @@ typedef struct resize_job {
     unsigned char *y;
 } resize_job;
 
-static void blend_quantized(const resize_job *job, const resize_parts *parts, const uint8_t *image,
-                            uint8_t *y) {
+static void blend_quantized(const resize_job *job, const resize_plane_taps *plane_taps,
+                            const uint8_t *image, uint8_t *y) {
     const size_t channels = job->s->channels;
     quantized_blend b = job->s->blend;
-    if (parts->count == 1 && parts->share[0] == 1) {
-        memcpy(y, image + (size_t)parts->at[0] * job->s->x.pitch, channels);
+    if (plane_taps->count == 1 && plane_taps->weight[0] == 1) {
+        memcpy(y, image + (size_t)plane_taps->at[0] * job->s->x.pitch, channels);
         return;
     }
-    b.rows = parts->count;
+    b.rows = plane_taps->count;
     for (size_t k = 0; k < b.rows; k++) {
-        b.x[k] = image + (size_t)parts->at[k] * job->s->x.pitch;
-        b.share[k] = parts->share[k];
+        b.x[k] = image + (size_t)plane_taps->at[k] * job->s->x.pitch;
+        b.weight[k] = plane_taps->weight[k];
     }
     job->kernels->elementwise->blend(&b, channels, y);
 }
 
-static void blend_floats(const resize_job *job, const resize_parts *parts, const float *image,
-                         float *y) {
+static void blend_floats(const resize_job *job, const resize_plane_taps *plane_taps,
+                         const float *image, float *y) {
     const size_t channels = job->s->channels;
-    const float *x[RESIZE_MOST_PARTS] = {NULL};
-    for (size_t k = 0; k < parts->count; k++) x[k] = image + (size_t)parts->at[k] * job->s->x.pitch;
-    job->kernels->rows->functions.blend(x, parts->share, parts->count, channels, y);
+    const float *x[RESIZE_MOST_PLANE_TAPS] = {NULL};
+    for (size_t k = 0; k < plane_taps->count; k++)
+        x[k] = image + (size_t)plane_taps->at[k] * job->s->x.pitch;
+    job->kernels->rows->functions.blend(x, plane_taps->weight, plane_taps->count, channels, y);
 }
 
 // A row of the result.
@@ -61,13 +62,13 @@ static void resize_row(const resize_job *job, int64_t row) {
     const resize_taps across[] = {tare__resize_taps_of(r, 0, depth),
                                   tare__resize_taps_of(r, 1, row % r->out[1])};
     for (int64_t w = 0; w < r->out[2]; w++) {
-        const resize_parts parts =
-            tare__resize_parts_of(r, (const resize_taps *[]){&across[0], &across[1], &s->along[w]});
+        const resize_plane_taps plane_taps = tare__resize_plane_taps_of(
+            r, (const resize_taps *[]){&across[0], &across[1], &s->along[w]});
         const size_t to = (size_t)(row * r->out[2] + w) * s->y.pitch;
         if (s->is_of_quantized)
-            blend_quantized(job, &parts, job->x + from, job->y + to);
+            blend_quantized(job, &plane_taps, job->x + from, job->y + to);
         else
-            blend_floats(job, &parts, (const float *)(const void *)job->x + from,
+            blend_floats(job, &plane_taps, (const float *)(const void *)job->x + from,
                          (float *)(void *)job->y + to);
     }
 }

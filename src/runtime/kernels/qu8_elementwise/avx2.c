@@ -239,7 +239,7 @@ void qu8_blend__avx2(const quantized_blend *b, size_t count, uint8_t *y) {
         for (size_t k = 0; k < b->rows; k++) {
             const __m256 real =
                 dequantize_lanes(b->is_signed, b->zero_point, 1.0F, load_quantized(b->x[k] + i));
-            sum = _mm256_add_ps(sum, _mm256_mul_ps(_mm256_set1_ps(b->share[k]), real));
+            sum = _mm256_add_ps(sum, _mm256_mul_ps(_mm256_set1_ps(b->weight[k]), real));
         }
         const __m256 bounded = _mm256_min_ps(_mm256_max_ps(sum, low), high);
         _mm_storel_epi64((__m128i *)(y + i),

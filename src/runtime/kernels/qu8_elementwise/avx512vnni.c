@@ -219,7 +219,7 @@ void qu8_blend__avx512vnni(const quantized_blend *b, size_t count, uint8_t *y) {
         for (size_t k = 0; k < b->rows; k++) {
             const __m512 real = dequantize_lanes(b->is_signed, b->zero_point, 1.0F,
                                                  _mm_maskz_loadu_epi8(mask, b->x[k] + i));
-            sum = _mm512_add_ps(sum, _mm512_mul_ps(_mm512_set1_ps(b->share[k]), real));
+            sum = _mm512_add_ps(sum, _mm512_mul_ps(_mm512_set1_ps(b->weight[k]), real));
         }
         const __m512 bounded = _mm512_min_ps(_mm512_max_ps(sum, low), high);
         _mm_mask_storeu_epi8(y + i, mask, round_to_quantized(bounded, zero_point));

@@ -166,7 +166,7 @@ void qu8_blend__neon(const quantized_blend *b, size_t count, uint8_t *y) {
             const neon_floats real =
                 dequantize_lanes(b->is_signed, b->zero_point, 1.0F, vld1q_u8(b->x[k] + i));
             for (size_t q = 0; q < NEON_QUADS; q++)
-                sum.v[q] = vaddq_f32(sum.v[q], vmulq_n_f32(real.v[q], b->share[k]));
+                sum.v[q] = vaddq_f32(sum.v[q], vmulq_n_f32(real.v[q], b->weight[k]));
         }
         vst1q_u8(y + i, scale_to_quantized(sum, 1.0F, b->least, b->most, b->zero_point));
     }

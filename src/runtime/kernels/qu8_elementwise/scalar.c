@@ -149,7 +149,7 @@ void qu8_blend__scalar(const quantized_blend *b, size_t count, uint8_t *y) {
         float sum = 0;
         for (size_t k = 0; k < b->rows; k++) {
             const float part =
-                b->share[k] * (float)(quantized_at(b->is_signed, b->x[k], i) - b->zero_point);
+                b->weight[k] * (float)(quantized_at(b->is_signed, b->x[k], i) - b->zero_point);
             sum += part;
         }
         const float bounded = at_most(at_least(sum, low), high);

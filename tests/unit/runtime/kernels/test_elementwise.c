@@ -286,7 +286,7 @@ static void check_blend(const elementwise_kernels *k) {
                              .rows = 1 + count % 8};
         for (size_t n = 0; n < b.rows; n++) {
             b.x[n] = x[n];
-            b.share[n] = (float)(next(&state) % 65) / 64.0F - (n % 3 == 2 ? 0.3F : 0.0F);
+            b.weight[n] = (float)(next(&state) % 65) / 64.0F - (n % 3 == 2 ? 0.3F : 0.0F);
             for (size_t i = 0; i < count; i++) x[n][i] = (uint8_t)next(&state);
         }
         y[count] = 0xA5;
@@ -296,7 +296,7 @@ static void check_blend(const elementwise_kernels *k) {
             float sum = 0;
             for (size_t n = 0; n < b.rows; n++) {
                 const float part =
-                    b.share[n] * (float)(quantized_value_of(s, x[n][i]) - s->zero_point);
+                    b.weight[n] * (float)(quantized_value_of(s, x[n][i]) - s->zero_point);
                 sum += part;
             }
             assert_int_equal(quantized_value_of(s, y[i]),
