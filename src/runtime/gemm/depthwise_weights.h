@@ -4,8 +4,8 @@
 #ifndef RUNTIME_GEMM_DEPTHWISE_WEIGHTS_H
 #define RUNTIME_GEMM_DEPTHWISE_WEIGHTS_H
 
-#include "runtime/gemm/conv_part.h"
 #include "runtime/gemm/packed_weights.h"
+#include "runtime/gemm/subconvolution.h"
 #include "runtime/kernels/depthwise.h"
 
 /// How weights [channels][taps][columns] become words of columns.

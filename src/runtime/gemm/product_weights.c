@@ -76,9 +76,9 @@ product_form tare__product_form_of(const quantized_layer *layer) {
     return choose_form(&pixels, &places);
 }
 
-product_form tare__product_form_of_part(const conv_part *part) {
-    const weight_taps *t = &part->taps;
-    const conv_windows *w = &part->windows;
+product_form tare__product_form_of_subconvolution(const subconvolution *sub) {
+    const weight_taps *t = &sub->taps;
+    const conv_windows *w = &sub->windows;
     const product_form pixels = {.groups = t->groups,
                                  .outs = t->outs / t->groups,
                                  .ins = t->ins / t->groups,
@@ -286,7 +286,7 @@ static uint64_t hash_zero_points(const qparams *q) {
     return hash;
 }
 
-// One number for three of at most 2^20 (conv_part.c).
+// One number for three of at most 2^20 (subconvolution.c).
 static uint64_t join(const size_t n[SPATIAL]) {
     return (uint64_t)n[D] << 42 | (uint64_t)n[H] << 21 | (uint64_t)n[W];
 }
@@ -301,9 +301,9 @@ static derived_key gathered_key(const weights_request *r) {
                                      join(t->step), hash_zero_points(r->weight->q)}};
 }
 
-tare_status tare__product_weights_of_part(const tare_tensor *weight, const product_form *f,
-                                          const weight_taps *taps, packed_weights **out,
-                                          tare_error *err) {
+tare_status tare__product_weights_of_subconvolution(const tare_tensor *weight,
+                                                    const product_form *f, const weight_taps *taps,
+                                                    packed_weights **out, tare_error *err) {
     if (taps->are_plain) return tare__product_weights_get(weight, f, out, err);
     weights_request request = {weight, f, taps};
     const derived_key key = gathered_key(&request);

@@ -5,8 +5,8 @@
 #define RUNTIME_GEMM_PRODUCT_WEIGHTS_H
 
 #include "ops/quantized/layer.h"
-#include "runtime/gemm/conv_part.h"
 #include "runtime/gemm/packed_weights.h"
+#include "runtime/gemm/subconvolution.h"
 
 /// What a tap is of a window.
 typedef enum product_tap {
@@ -26,8 +26,8 @@ typedef struct product_form {
 /// follow each other (dilation 1) and so take fewer words, and windows where these take so few that
 /// it pays to put their quantized values beside each other.
 product_form tare__product_form_of(const quantized_layer *layer);
-/// A part's.
-product_form tare__product_form_of_part(const conv_part *part);
+/// A subconvolution's.
+product_form tare__product_form_of_subconvolution(const subconvolution *sub);
 size_t tare__product_taps(const product_form *f);
 size_t tare__product_tap_size(const product_form *f); // of a tap
 size_t tare__product_depth(const product_form *f);    // words of four quantized values, of all taps
@@ -51,9 +51,9 @@ tare_status tare__product_weights_bytes(const packed_weights *w, const product_f
 /// when they are packed. The caller releases *out.
 tare_status tare__product_weights_get(const tare_tensor *weight, const product_form *f,
                                       packed_weights **out, tare_error *err);
-/// The same of a part's weights, which need not be plain.
-tare_status tare__product_weights_of_part(const tare_tensor *weight, const product_form *f,
-                                          const weight_taps *taps, packed_weights **out,
-                                          tare_error *err);
+/// The same of a subconvolution's weights, which need not be plain.
+tare_status tare__product_weights_of_subconvolution(const tare_tensor *weight,
+                                                    const product_form *f, const weight_taps *taps,
+                                                    packed_weights **out, tare_error *err);
 
 #endif

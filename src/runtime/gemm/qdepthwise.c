@@ -20,8 +20,8 @@ enum {
 struct qdepthwise {
     const depthwise_kernel *kernel;
     qconstants constants;
-    conv_part part;
-    conv_windows windows; // the part's
+    subconvolution sub;
+    conv_windows windows; // the subconvolution's
     depthwise_form form;
     size_t repeats; // output channels of an input channel
     bool is_signed; // the result
@@ -31,9 +31,9 @@ struct qdepthwise {
 
 // --- planning ---
 
-static bool fits(const quantized_layer *layer, const conv_part *part) {
+static bool fits(const quantized_layer *layer, const subconvolution *sub) {
     return layer->weight->ndim > 2 && !layer->adds &&
-           tare__depthwise_fits(&part->taps, &part->windows);
+           tare__depthwise_fits(&sub->taps, &sub->windows);
 }
 
 static void order_constants(qdepthwise *p, size_t channel) {
@@ -49,30 +49,31 @@ static void order_constants(qdepthwise *p, size_t channel) {
     own->bias[place] = e.bias[0];
 }
 
-static tare_status plan_layer(qdepthwise *p, const quantized_layer *layer, const conv_part *part,
-                              const tare_tensor *x, const tare_tensor *y, tare_error *err) {
-    p->part = *part;
-    p->windows = part->windows;
-    p->repeats = part->taps.outs / part->taps.ins;
-    p->form = tare__depthwise_form_of(p->kernel, &p->windows, part->taps.outs);
+static tare_status plan_layer(qdepthwise *p, const quantized_layer *layer,
+                              const subconvolution *sub, const tare_tensor *x, const tare_tensor *y,
+                              tare_error *err) {
+    p->sub = *sub;
+    p->windows = sub->windows;
+    p->repeats = sub->taps.outs / sub->taps.ins;
+    p->form = tare__depthwise_form_of(p->kernel, &p->windows, sub->taps.outs);
     p->is_signed = y->dtype == TARE_QINT8;
     p->ordered = tare__alloc_lines(p->form.blocks, sizeof *p->ordered);
     if (p->ordered == NULL) return tare__out_of_memory(err);
-    TARE_TRY(tare__depthwise_weights_get(layer->weight, &p->form, &part->taps, &p->weights, err));
+    TARE_TRY(tare__depthwise_weights_get(layer->weight, &p->form, &sub->taps, &p->weights, err));
     TARE_TRY(tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err));
     for (size_t c = 0; c < p->form.channels; c++) order_constants(p, c);
     return TARE_OK;
 }
 
-tare_status tare__qdepthwise_create(const quantized_layer *layer, const conv_part *part,
+tare_status tare__qdepthwise_create(const quantized_layer *layer, const subconvolution *sub,
                                     const tare_tensor *x, const tare_tensor *y, isa_level isa,
                                     qdepthwise **out, tare_error *err) {
     *out = NULL;
-    if (!fits(layer, part)) return TARE_OK;
+    if (!fits(layer, sub)) return TARE_OK;
     qdepthwise *p = tare__alloc_zeroed(1, sizeof *p);
     if (p == NULL) return tare__out_of_memory(err);
     p->kernel = tare__depthwise_choose(isa);
-    const tare_status status = plan_layer(p, layer, part, x, y, err);
+    const tare_status status = plan_layer(p, layer, sub, x, y, err);
     if (status != TARE_OK) {
         tare__qdepthwise_destroy(p);
         return status;
@@ -150,7 +151,7 @@ static void run_block(const depthwise_job *job, const depthwise_row_block *at,
     const conv_windows *w = &p->windows;
     const size_t channel = block * p->form.block;
     const size_t row = at->plane * w->out_height + at->row;
-    const size_t pixel = tare__conv_part_pixel(&p->part, row * w->out_width + at->first);
+    const size_t pixel = tare__subconvolution_pixel(&p->sub, row * w->out_width + at->first);
     const size_t offset = pixel * job->y_stride + channel;
     const depthwise_tile tile = {
         .x = addresses,
@@ -170,8 +171,8 @@ static void run_block(const depthwise_job *job, const depthwise_row_block *at,
         .channels = tare__depthwise_block_channels(&p->form, block),
         .y = job->run->y != NULL ? job->run->y + offset : NULL,
         .real = job->run->real != NULL ? job->run->real + offset : NULL,
-        .y_row = p->part.apart[H] * p->part.out[W] * job->y_stride,
-        .y_stride = p->part.apart[W] * job->y_stride,
+        .y_row = p->sub.apart[H] * p->sub.out[W] * job->y_stride,
+        .y_stride = p->sub.apart[W] * job->y_stride,
     };
     p->kernel->run(&tile);
 }

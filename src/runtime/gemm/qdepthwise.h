@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of a quantized depthwise convolution, packed for its kernels. Quantized values lie
-// channels last.
-// Private to runtime/gemm.
+// A depthwise subconvolution of quantized values, packed for its kernels. Quantized values
+// lie channels last. Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_QDEPTHWISE_H
 #define RUNTIME_GEMM_QDEPTHWISE_H
 
 #include "ops/quantized/layer.h"
-#include "runtime/gemm/conv_part.h"
+#include "runtime/gemm/subconvolution.h"
 #include "runtime/kernels/isa.h"
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/scratch.h"
@@ -14,9 +13,9 @@
 typedef struct qdepthwise qdepthwise;
 struct qlayer_run; // qlayer.h
 
-/// Packs a part of a layer for parameters and outputs of y's. *out is NULL when the layer is no
-/// depthwise convolution. The caller destroys it.
-tare_status tare__qdepthwise_create(const quantized_layer *layer, const conv_part *part,
+/// Packs a subconvolution of a layer for parameters and outputs of y's. *out is NULL when the layer
+/// is no depthwise convolution. The caller destroys it.
+tare_status tare__qdepthwise_create(const quantized_layer *layer, const subconvolution *sub,
                                     const tare_tensor *x, const tare_tensor *y, isa_level isa,
                                     qdepthwise **out, tare_error *err);
 void tare__qdepthwise_destroy(qdepthwise *p);                  // NULL is fine

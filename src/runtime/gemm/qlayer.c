@@ -6,18 +6,19 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
-#include "runtime/gemm/conv_part.h"
 #include "runtime/gemm/qdepthwise.h"
 #include "runtime/gemm/qlibrary.h"
 #include "runtime/gemm/qproduct.h"
+#include "runtime/gemm/subconvolution.h"
 
-// Threads share parts where there are as many for each; else they share every part's rows.
-enum { PARTS_PER_THREAD = 8, ALIGNMENT = 64 };
+// Threads share subconvolutions where there are as many for each; else they share every
+// subconvolution's rows.
+enum { SUBCONVOLUTIONS_PER_THREAD = 8, ALIGNMENT = 64 };
 
-typedef struct layer_part {
+typedef struct packed_subconvolution {
     qdepthwise *depthwise; // one of them
     qproduct *product;
-} layer_part;
+} packed_subconvolution;
 
 struct qlayer {
     qlibrary *library; // in place of a single product; while it is chosen, there are both
@@ -25,20 +26,20 @@ struct qlayer {
     size_t
         raised_bytes; // of an image whose quantized values a run makes unsigned first; 0: none are
     size_t raised_channels;
-    size_t part_count;
-    layer_part parts[];
+    size_t subconvolution_count;
+    packed_subconvolution subs[];
 };
 
-static bool wants_raised(const layer_part *p) {
+static bool wants_raised(const packed_subconvolution *p) {
     return p->product != NULL && tare__qproduct_wants_raised(p->product);
 }
 
 static tare_status pack(qlayer *l, const conv_split *split, const quantized_layer *layer,
                         const tare_tensor *x, const tare_tensor *y, isa_level isa,
                         tare_error *err) {
-    for (size_t i = 0; i < l->part_count; i++) {
-        const conv_part of = tare__conv_part_of(split, i);
-        layer_part *p = &l->parts[i];
+    for (size_t i = 0; i < l->subconvolution_count; i++) {
+        const subconvolution of = tare__subconvolution_of(split, i);
+        packed_subconvolution *p = &l->subs[i];
         TARE_TRY(tare__qdepthwise_create(layer, &of, x, y, isa, &p->depthwise, err));
         if (p->depthwise == NULL)
             TARE_TRY(tare__qproduct_create(layer, &of, x, y, isa, &p->product, err));
@@ -56,10 +57,10 @@ tare_status tare__qlayer_create(const quantized_layer *layer, const tare_tensor 
     *out = NULL;
     if (tare__qlayer_refusal(layer, x) != NULL || !tare__conv_split_of(layer, x, &split))
         return TARE_OK;
-    const size_t count = tare__conv_part_count(&split);
-    qlayer *l = tare__alloc_zeroed(1, sizeof *l + count * sizeof *l->parts);
+    const size_t count = tare__subconvolution_count(&split);
+    qlayer *l = tare__alloc_zeroed(1, sizeof *l + count * sizeof *l->subs);
     if (l == NULL) return tare__out_of_memory(err);
-    l->part_count = count;
+    l->subconvolution_count = count;
     const tare_status status = pack(l, &split, layer, x, y, isa, err);
     if (status == TARE_OK)
         *out = l;
@@ -70,9 +71,9 @@ tare_status tare__qlayer_create(const quantized_layer *layer, const tare_tensor 
 
 void tare__qlayer_destroy(qlayer *layer) {
     if (layer == NULL) return;
-    for (size_t i = 0; i < layer->part_count; i++) {
-        tare__qdepthwise_destroy(layer->parts[i].depthwise);
-        tare__qproduct_destroy(layer->parts[i].product);
+    for (size_t i = 0; i < layer->subconvolution_count; i++) {
+        tare__qdepthwise_destroy(layer->subs[i].depthwise);
+        tare__qproduct_destroy(layer->subs[i].product);
     }
     tare__qlibrary_destroy(layer->library);
     tare__free(layer);
@@ -81,7 +82,7 @@ void tare__qlayer_destroy(qlayer *layer) {
 tare_status tare__qlayer_take_library(qlayer *layer, const quantized_layer *of,
                                       const tare_tensor *x, const tare_tensor *y, isa_level isa,
                                       size_t thread_count, bool *done, tare_error *err) {
-    if (layer->part_count == 1 && layer->parts[0].product != NULL)
+    if (layer->subconvolution_count == 1 && layer->subs[0].product != NULL)
         TARE_TRY(tare__qlibrary_create(of, x, y, isa, thread_count, &layer->library, err));
     *done = layer->library != NULL;
     layer->by_library = *done;
@@ -92,25 +93,25 @@ void tare__qlayer_choose(qlayer *layer, bool library, bool drop_other) {
     layer->by_library = library && layer->library != NULL;
     if (!drop_other) return;
     if (layer->by_library) {
-        tare__qproduct_destroy(layer->parts[0].product);
-        layer->parts[0].product = NULL;
+        tare__qproduct_destroy(layer->subs[0].product);
+        layer->subs[0].product = NULL;
     } else {
         tare__qlibrary_destroy(layer->library);
         layer->library = NULL;
     }
 }
 
-static qlayer_form form_of(const layer_part *p) {
+static qlayer_form form_of(const packed_subconvolution *p) {
     return p->product != NULL ? tare__qproduct_form(p->product)
                               : tare__qdepthwise_form(p->depthwise);
 }
 
 qlayer_form tare__qlayer_form(const qlayer *layer) {
     if (layer->by_library) return tare__qlibrary_form(layer->library);
-    qlayer_form form = form_of(&layer->parts[0]);
-    form.part_count = layer->part_count;
-    for (size_t i = 1; i < layer->part_count; i++) {
-        const qlayer_form next = form_of(&layer->parts[i]);
+    qlayer_form form = form_of(&layer->subs[0]);
+    form.subconvolution_count = layer->subconvolution_count;
+    for (size_t i = 1; i < layer->subconvolution_count; i++) {
+        const qlayer_form next = form_of(&layer->subs[i]);
         form.weight_bytes += next.weight_bytes;
         form.macs += next.macs;
     }
@@ -123,34 +124,34 @@ const char *tare__qlayer_refusal(const quantized_layer *layer, const tare_tensor
 
 void tare__qlayer_set_input(qlayer *layer, const qparams *weight, double scale,
                             int32_t zero_point) {
-    tare__qproduct_set_input(layer->parts[0].product, weight, scale, zero_point);
+    tare__qproduct_set_input(layer->subs[0].product, weight, scale, zero_point);
 }
 
 bool tare__qlayer_adds(const qlayer *layer) {
-    for (size_t i = 0; i < layer->part_count; i++)
-        if (layer->parts[i].depthwise != NULL) return false;
+    for (size_t i = 0; i < layer->subconvolution_count; i++)
+        if (layer->subs[i].depthwise != NULL) return false;
     return true;
 }
 
 // --- running ---
 
-static size_t scratch_of(const layer_part *p, size_t thread_count) {
+static size_t scratch_of(const packed_subconvolution *p, size_t thread_count) {
     return p->product != NULL ? tare__qproduct_scratch_bytes(p->product, thread_count)
                               : tare__qdepthwise_scratch_bytes(p->depthwise, thread_count);
 }
 
-// The most that any part needs.
-static size_t part_scratch(const qlayer *layer, size_t thread_count) {
+// The most that any subconvolution needs.
+static size_t subconvolution_scratch(const qlayer *layer, size_t thread_count) {
     size_t most = 0;
-    for (size_t i = 0; i < layer->part_count; i++) {
-        const size_t bytes = scratch_of(&layer->parts[i], thread_count);
+    for (size_t i = 0; i < layer->subconvolution_count; i++) {
+        const size_t bytes = scratch_of(&layer->subs[i], thread_count);
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
-static bool are_parts_shared(const qlayer *layer, size_t thread_count) {
-    return layer->part_count >= thread_count * PARTS_PER_THREAD;
+static bool are_subconvolutions_shared(const qlayer *layer, size_t thread_count) {
+    return layer->subconvolution_count >= thread_count * SUBCONVOLUTIONS_PER_THREAD;
 }
 
 bool tare__qlayer_takes_stride(const qlayer *layer) {
@@ -163,9 +164,9 @@ static size_t raised_bytes(const qlayer *layer, size_t batch) {
 
 size_t tare__qlayer_scratch_bytes(const qlayer *layer, size_t thread_count, size_t batch) {
     if (layer->by_library) return tare__qlibrary_scratch_bytes(layer->library, thread_count);
-    return raised_bytes(layer, batch) + (are_parts_shared(layer, thread_count)
-                                             ? thread_count * part_scratch(layer, 1)
-                                             : part_scratch(layer, thread_count));
+    return raised_bytes(layer, batch) + (are_subconvolutions_shared(layer, thread_count)
+                                             ? thread_count * subconvolution_scratch(layer, 1)
+                                             : subconvolution_scratch(layer, thread_count));
 }
 
 // A layer's input, whose pixels may lie apart, to unsigned quantized values beside each other.
@@ -201,38 +202,39 @@ static void raise_input(const qlayer *layer, const qlayer_run *run) {
     tare__parallel(pool, bytes / channels, GRAIN_BYTES / channels + 1, raise_pixels, &r);
 }
 
-static void run_part(const layer_part *p, const qlayer_run *run) {
+static void run_subconvolution(const packed_subconvolution *p, const qlayer_run *run) {
     if (p->product != NULL)
         tare__qproduct_run(p->product, run);
     else
         tare__qdepthwise_run(p->depthwise, run);
 }
 
-// The run as a part sees it: the memory behind the raised input, and that where it wants it.
-static qlayer_run run_of_part(const qlayer *layer, size_t part, const qlayer_run *run) {
+// The run as a subconvolution sees it: the memory behind the raised input, and that where it wants
+// it.
+static qlayer_run run_of_subconvolution(const qlayer *layer, size_t sub, const qlayer_run *run) {
     qlayer_run own = *run;
     own.scratch = (unsigned char *)run->scratch + raised_bytes(layer, run->batch);
-    if (!wants_raised(&layer->parts[part])) return own;
+    if (!wants_raised(&layer->subs[sub])) return own;
     own.x = run->scratch;
     own.x_stride = 0;
     return own;
 }
 
-typedef struct parts_job {
+typedef struct subconvolutions_job {
     const qlayer *layer;
     const qlayer_run *run;
     size_t scratch; // of a thread
-} parts_job;
+} subconvolutions_job;
 
-// Parts were cut when the layer was made, each with weights and scratch memory of its own: a task
-// each, not a loop that may be cut anew.
-static void run_one(void *user, size_t part, size_t worker) {
-    const parts_job *job = user;
+// Subconvolutions were cut when the layer was made, each with weights and scratch memory of its
+// own: a task each, not a loop that may be cut anew.
+static void run_one(void *user, size_t sub, size_t worker) {
+    const subconvolutions_job *job = user;
     const workspace alone = {0};
-    qlayer_run run = run_of_part(job->layer, part, job->run);
+    qlayer_run run = run_of_subconvolution(job->layer, sub, job->run);
     run.space = &alone;
     run.scratch = (unsigned char *)run.scratch + worker * job->scratch;
-    run_part(&job->layer->parts[part], &run);
+    run_subconvolution(&job->layer->subs[sub], &run);
 }
 
 void tare__qlayer_run(const qlayer *layer, const qlayer_run *run) {
@@ -242,13 +244,13 @@ void tare__qlayer_run(const qlayer *layer, const qlayer_run *run) {
         return;
     }
     if (layer->raised_bytes > 0) raise_input(layer, run);
-    if (layer->part_count > 1 && are_parts_shared(layer, threads)) {
-        parts_job job = {layer, run, part_scratch(layer, 1)};
-        tare__thread_pool_run(run->space->pool, layer->part_count, run_one, &job);
+    if (layer->subconvolution_count > 1 && are_subconvolutions_shared(layer, threads)) {
+        subconvolutions_job job = {layer, run, subconvolution_scratch(layer, 1)};
+        tare__thread_pool_run(run->space->pool, layer->subconvolution_count, run_one, &job);
     } else {
-        for (size_t i = 0; i < layer->part_count; i++) {
-            const qlayer_run own = run_of_part(layer, i, run);
-            run_part(&layer->parts[i], &own);
+        for (size_t i = 0; i < layer->subconvolution_count; i++) {
+            const qlayer_run own = run_of_subconvolution(layer, i, run);
+            run_subconvolution(&layer->subs[i], &own);
         }
     }
 }

@@ -19,7 +19,7 @@ void tare__qlayer_destroy(qlayer *layer); // NULL is fine
 typedef struct qlayer_form {
     const char *kernel;
     bool is_depthwise;
-    size_t part_count;               // convolutions that a transposed one was taken apart to
+    size_t subconvolution_count;     // convolutions that a transposed one was taken apart to
     size_t tile_rows, tile_channels; // of a product: of a tile
     size_t weight_bytes;             // packed
     size_t macs;                     // of an image, or of a row of a linear layer

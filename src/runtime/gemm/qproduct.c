@@ -30,13 +30,13 @@ struct qproduct {
     const product_kernel *kernel;
     const column_kernel *columns;
     qconstants constants;
-    conv_part part;
+    subconvolution sub;
     product_form form;
     bool wants_raised;    // its input's signed quantized values
     bool is_staged;       // taps are rows of the window of an image that is copied with its padding
     bool stages_windows;  // taps are whole windows, which threads stage
     bool is_flat;         // windows are single pixels that follow each other
-    bool is_scattered;    // the part's pixels do not follow each other in the output
+    bool is_scattered;    // the subconvolution's pixels do not follow each other in the output
     conv_windows windows; // of what is multiplied: the images, or staged ones
     conv_stage stage;
     conv_ranges ranges;       // of their pixels, which meet the same taps
@@ -67,15 +67,15 @@ const char *tare__qproduct_refusal(const quantized_layer *layer, const tare_tens
     return tare__conv_split_of(layer, x, &split) ? NULL : "its stride or kernel is too large";
 }
 
-static void read_part(qproduct *p, const conv_part *part) {
-    p->part = *part;
-    p->is_scattered = tare__conv_part_is_scattered(part);
-    p->groups = part->taps.groups;
-    p->all_ins = part->taps.ins;
-    p->all_outs = part->taps.outs;
+static void read_subconvolution(qproduct *p, const subconvolution *sub) {
+    p->sub = *sub;
+    p->is_scattered = tare__subconvolution_is_scattered(sub);
+    p->groups = sub->taps.groups;
+    p->all_ins = sub->taps.ins;
+    p->all_outs = sub->taps.outs;
     p->ins = p->all_ins / p->groups;
     p->outs = p->all_outs / p->groups;
-    p->pixels = tare__conv_window_pixels(&part->windows);
+    p->pixels = tare__conv_window_pixels(&sub->windows);
 }
 
 static size_t block_vectors(const qproduct *p, size_t block) {
@@ -105,7 +105,7 @@ static void choose_runs(qproduct *p) {
 }
 
 static void choose_taps(qproduct *p, const tare_tensor *y) {
-    p->form = tare__product_form_of_part(&p->part);
+    p->form = tare__product_form_of_subconvolution(&p->sub);
     p->is_staged = p->form.tap == TAP_IS_ROW;
     p->stages_windows = p->form.tap == TAP_IS_WINDOW;
     p->taps = tare__product_taps(&p->form);
@@ -114,7 +114,7 @@ static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->group_words = tare__product_group_words(&p->form);
     p->blocks = tare__product_block_count(&p->form);
     p->rows = p->is_staged || p->is_scattered ? p->pixels : (size_t)y->count / p->all_outs;
-    p->windows = p->part.windows;
+    p->windows = p->sub.windows;
     p->is_flat = tare__conv_windows_are_flat(&p->windows);
     if (p->form.tap == TAP_IS_PIXEL) return;
     // Words are read whole: what lies behind a tap meets weights of 0.
@@ -158,13 +158,14 @@ static tare_status find_ranges(qproduct *p, tare_error *err) {
     return TARE_OK;
 }
 
-static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const conv_part *part,
+static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const subconvolution *sub,
                               const tare_tensor *x, const tare_tensor *y, tare_error *err) {
-    const conv_windows *w = &part->windows;
-    read_part(p, part);
+    const conv_windows *w = &sub->windows;
+    read_subconvolution(p, sub);
     if (p->ins > SIZE_MAX / 64 / tare__conv_window_taps(w)) return tare__out_of_memory(err);
     choose_taps(p, y);
-    TARE_TRY(tare__product_weights_of_part(layer->weight, &p->form, &part->taps, &p->weights, err));
+    TARE_TRY(tare__product_weights_of_subconvolution(layer->weight, &p->form, &sub->taps,
+                                                     &p->weights, err));
     TARE_TRY(prove_unsaturated(p, err));
     TARE_TRY(tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err));
     p->wants_raised = p->constants.flip != 0 && !p->kernel->takes_signed;
@@ -172,7 +173,7 @@ static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const c
     return find_ranges(p, err);
 }
 
-tare_status tare__qproduct_create(const quantized_layer *layer, const conv_part *part,
+tare_status tare__qproduct_create(const quantized_layer *layer, const subconvolution *sub,
                                   const tare_tensor *x, const tare_tensor *y, isa_level isa,
                                   qproduct **out, tare_error *err) {
     *out = NULL;
@@ -180,7 +181,7 @@ tare_status tare__qproduct_create(const quantized_layer *layer, const conv_part 
     if (p == NULL) return tare__out_of_memory(err);
     p->kernel = tare__product_choose(isa);
     p->columns = tare__columns_choose(isa);
-    const tare_status status = plan_layer(p, layer, part, x, y, err);
+    const tare_status status = plan_layer(p, layer, sub, x, y, err);
     if (status != TARE_OK) {
         tare__qproduct_destroy(p);
         return status;
@@ -269,7 +270,7 @@ static void multiply(const product_job *job, product_tile *tile, size_t row, siz
                      size_t channel) {
     const qlayer_run *run = job->run;
     const qproduct *p = job->p;
-    const size_t pixel = tare__conv_part_pixel(&p->part, job->first_row + row);
+    const size_t pixel = tare__subconvolution_pixel(&p->sub, job->first_row + row);
     const size_t at = pixel * job->y_stride + channel;
     product_addend addend;
     tile->y_stride = apart * job->y_stride;
@@ -334,7 +335,7 @@ static void multiply_image_row(const product_job *job, block_run *b, const conv_
                                size_t image_row) {
     const qproduct *p = job->p;
     const size_t first = range->first + image_row * range->image_row_stride;
-    const size_t apart = range->pixel_stride * p->part.apart[W];
+    const size_t apart = range->pixel_stride * p->sub.apart[W];
     // Lists of what is not all inside have all taps.
     const size_t before = range->is_inside ? 0 : range->row * range->columns;
     for (size_t done = 0, rows; done < range->count; done += rows) {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A quantized linear layer or a part of a convolution, packed for the product kernels. Quantized
-// values lie channels last: [N][D][H][W][C], or [N][C] for linear layers.
-// Private to runtime/gemm.
+// A quantized linear layer or a subconvolution, packed for the product kernels.
+// Quantized values lie channels last: [N][D][H][W][C], or [N][C] for linear layers. Private to
+// runtime/gemm.
 #ifndef RUNTIME_GEMM_QPRODUCT_H
 #define RUNTIME_GEMM_QPRODUCT_H
 
 #include "ops/quantized/layer.h"
-#include "runtime/gemm/conv_part.h"
+#include "runtime/gemm/subconvolution.h"
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/scratch.h"
 
 typedef struct qproduct qproduct;
 struct qlayer_form; // qlayer.h
 
-/// Packs a part of a layer that is not refused, for parameters and outputs of y's. The caller
-/// destroys it.
-tare_status tare__qproduct_create(const quantized_layer *layer, const conv_part *part,
+/// Packs a subconvolution of a layer that is not refused, for parameters and outputs of y's. The
+/// caller destroys it.
+tare_status tare__qproduct_create(const quantized_layer *layer, const subconvolution *sub,
                                   const tare_tensor *x, const tare_tensor *y, isa_level isa,
                                   qproduct **out, tare_error *err);
 void tare__qproduct_destroy(qproduct *p); // NULL is fine
@@ -25,7 +25,7 @@ struct qlayer_form tare__qproduct_form(const qproduct *p);
 /// Must the signed quantized values of its input become unsigned before a run
 /// (tare__product_raise)?
 bool tare__qproduct_wants_raised(const qproduct *p);
-/// Why there are no parts for inputs of x's shape (but for the batch); NULL: there are.
+/// Why there are no subconvolutions for inputs of x's shape (but for the batch); NULL: there are.
 const char *tare__qproduct_refusal(const quantized_layer *layer, const tare_tensor *x);
 /// Memory that a run of this many threads works in.
 size_t tare__qproduct_scratch_bytes(const qproduct *p, size_t thread_count);

@@ -56,33 +56,33 @@ static tare_status pack_product(const quantized_layer *layer, model_packing *p, 
 }
 
 // What of a layer's windows and weights forms depend on, for images of any size.
-static conv_part part_of(const quantized_layer *layer) {
+static subconvolution subconvolution_of(const quantized_layer *layer) {
     const conv_geometry *g = &layer->conv;
-    conv_part part = {.windows = {.addends = 1,
-                                  .planes = (size_t)g->kernel[D],
-                                  .rows = (size_t)g->kernel[H],
-                                  .columns = (size_t)g->kernel[W]},
-                      .taps = {.are_plain = true,
-                               .groups = (size_t)g->groups,
-                               .outs = (size_t)g->out_channels,
-                               .ins = (size_t)g->in_channels}};
+    subconvolution sub = {.windows = {.addends = 1,
+                                      .planes = (size_t)g->kernel[D],
+                                      .rows = (size_t)g->kernel[H],
+                                      .columns = (size_t)g->kernel[W]},
+                          .taps = {.are_plain = true,
+                                   .groups = (size_t)g->groups,
+                                   .outs = (size_t)g->out_channels,
+                                   .ins = (size_t)g->in_channels}};
     for (int d = 0; d < SPATIAL; d++) {
-        part.windows.stride[d] = (size_t)g->stride[d];
-        part.windows.step[d] = (size_t)g->dilation[d];
+        sub.windows.stride[d] = (size_t)g->stride[d];
+        sub.windows.step[d] = (size_t)g->dilation[d];
     }
-    return part;
+    return sub;
 }
 
-static tare_status pack_depthwise(const quantized_layer *layer, const conv_part *part,
+static tare_status pack_depthwise(const quantized_layer *layer, const subconvolution *sub,
                                   model_packing *p, tare_error *err) {
     isa_level isa;
     packed_weights *packed = NULL;
     TARE_TRY(tare__isa_choose(&isa, err));
     const depthwise_form form =
-        tare__depthwise_form_of(tare__depthwise_choose(isa), &part->windows, part->taps.outs);
+        tare__depthwise_form_of(tare__depthwise_choose(isa), &sub->windows, sub->taps.outs);
     const derived_key key = tare__depthwise_key(layer->weight, &form);
     memcpy(p->numbers, key.numbers, sizeof p->numbers);
-    TARE_TRY(tare__depthwise_weights_get(layer->weight, &form, &part->taps, &packed, err));
+    TARE_TRY(tare__depthwise_weights_get(layer->weight, &form, &sub->taps, &packed, err));
     const tare_status status = tare__depthwise_weights_bytes(packed, &form, &p->bytes, err);
     tare__packed_weights_release(packed);
     return status;
@@ -93,10 +93,10 @@ static tare_status add_layer(model_packings *list, const quantized_layer *layer,
         return tare__out_of_memory(err);
     model_packing *p = &list->items[list->count];
     *p = (model_packing){.weight = layer->weight};
-    const conv_part part = part_of(layer);
+    const subconvolution sub = subconvolution_of(layer);
     const bool is_depthwise =
-        layer->weight->ndim > 2 && !layer->adds && tare__depthwise_fits(&part.taps, &part.windows);
-    TARE_TRY(is_depthwise ? pack_depthwise(layer, &part, p, err) : pack_product(layer, p, err));
+        layer->weight->ndim > 2 && !layer->adds && tare__depthwise_fits(&sub.taps, &sub.windows);
+    TARE_TRY(is_depthwise ? pack_depthwise(layer, &sub, p, err) : pack_product(layer, p, err));
     list->count++;
     return TARE_OK;
 }

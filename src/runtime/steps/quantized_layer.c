@@ -91,7 +91,8 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
     else
         tare__step_say(out, "integers: product, tiles of %zu x %zu channels", form.tile_rows,
                        form.tile_channels);
-    if (form.part_count > 1) tare__step_say(out, ", in %zu parts", form.part_count);
+    if (form.subconvolution_count > 1)
+        tare__step_say(out, ", in %zu convolutions", form.subconvolution_count);
     if (s->addend.kind != 0) tare__step_say(out, ", with a sum");
     if (s->gives_floats) tare__step_say(out, ", to floats");
     tare__step_say_slice(out, &s->y);

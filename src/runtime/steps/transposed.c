@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposed convolutions of floats: each part is an ordinary convolution by a library's kernels
-// (gemm/conv_part.h), whose pixels then go to where they lie in the whole.
+// Transposed convolutions of floats: each subconvolution is an ordinary convolution by a library's
+// kernels (gemm/subconvolution.h), whose pixels then go to where they lie in the whole.
 #include <string.h>
 
-#include "runtime/gemm/conv_part.h"
 #include "runtime/gemm/strided_copy.h"
+#include "runtime/gemm/subconvolution.h"
 #include "runtime/steps/layer.h"
 #include "runtime/steps/steps.h"
 
-typedef struct part_layer {
+typedef struct float_subconvolution {
     float_layer *layer;
     strided_copy copy; // of its dense result
     int64_t first;     // where that begins in y
-} part_layer;
+} float_subconvolution;
 
 typedef struct transposed_step {
-    size_t x, y, dense; // places; dense NOTHING: the one part writes y itself
+    size_t x, y, dense; // places; dense NOTHING: the one subconvolution writes y itself
     bool is_replica;    // whose memory is its own
     size_t count;
-    part_layer parts[];
+    float_subconvolution subs[];
 } transposed_step;
 
 // --- running ---
@@ -27,36 +27,36 @@ static tare_status run_transposed(const plan_run_state *run, void *state) {
     const transposed_step *s = state;
     const float *x = tare__place_data(run, s->x);
     float *y = tare__place_data(run, s->y);
-    if (s->dense == NOTHING) return tare__float_layer_run(s->parts[0].layer, x, y, run->err);
+    if (s->dense == NOTHING) return tare__float_layer_run(s->subs[0].layer, x, y, run->err);
     float *dense = tare__place_data(run, s->dense);
     for (size_t i = 0; i < s->count; i++) {
-        const part_layer *part = &s->parts[i];
-        TARE_TRY(tare__float_layer_run(part->layer, x, dense, run->err));
-        tare__strided_copy_run(&part->copy, run->kernels->space.pool, dense, y + part->first);
+        const float_subconvolution *sub = &s->subs[i];
+        TARE_TRY(tare__float_layer_run(sub->layer, x, dense, run->err));
+        tare__strided_copy_run(&sub->copy, run->kernels->space.pool, dense, y + sub->first);
     }
     return TARE_OK;
 }
 
 static void destroy_transposed(void *state) {
     transposed_step *s = state;
-    for (size_t i = 0; i < s->count; i++) tare__float_layer_destroy(s->parts[i].layer);
+    for (size_t i = 0; i < s->count; i++) tare__float_layer_destroy(s->subs[i].layer);
     if (s->is_replica) tare__free(s);
 }
 
 static tare_status replicate_transposed(const plan *replica, const void *state, void **out,
                                         tare_error *err) {
     const transposed_step *s = state;
-    const size_t bytes = sizeof *s + s->count * sizeof *s->parts;
+    const size_t bytes = sizeof *s + s->count * sizeof *s->subs;
     transposed_step *made = tare__alloc(bytes);
     if (made == NULL) return tare__out_of_memory(err);
     memcpy(made, s, bytes);
     made->is_replica = true;
     tare_status status = TARE_OK;
     for (made->count = 0; made->count < s->count && status == TARE_OK; made->count++) {
-        part_layer *part = &made->parts[made->count];
-        part->layer = NULL;
-        status = tare__float_layer_replica(s->parts[made->count].layer, replica->setting.layers,
-                                           &part->layer, err);
+        float_subconvolution *sub = &made->subs[made->count];
+        sub->layer = NULL;
+        status = tare__float_layer_replica(s->subs[made->count].layer, replica->setting.layers,
+                                           &sub->layer, err);
     }
     if (status == TARE_OK)
         *out = made;
@@ -70,7 +70,7 @@ static void describe_transposed(const plan *p, const void *state, step_note *out
     (void)p;
     for (size_t i = 0; i < s->count; i++) {
         size_t bytes;
-        out->kernel = tare__float_layer_kernel(s->parts[i].layer, &bytes);
+        out->kernel = tare__float_layer_kernel(s->subs[i].layer, &bytes);
         out->weight_bytes += bytes;
     }
     out->bits_may_differ = true;
@@ -94,7 +94,7 @@ static conv_geometry geometry_of(const float_conv *c) {
     return g;
 }
 
-static float_conv conv_of(const float_conv *whole, const conv_part *p) {
+static float_conv conv_of(const float_conv *whole, const subconvolution *p) {
     const conv_windows *w = &p->windows;
     float_conv c = {.batch = whole->batch,
                     .groups = whole->groups,
@@ -112,8 +112,8 @@ static float_conv conv_of(const float_conv *whole, const conv_part *p) {
 }
 
 // From its dense pixels to those of the whole.
-static void set_copy(const float_conv *whole, const float_conv *c, const conv_part *p,
-                     part_layer *out) {
+static void set_copy(const float_conv *whole, const float_conv *c, const subconvolution *p,
+                     float_subconvolution *out) {
     const int64_t channels = c->out_channels;
     copy_loop loops[SPATIAL + 2] = {[SPATIAL + 1] = {channels, 1, 1}};
     int64_t from = channels, to = channels;
@@ -128,8 +128,9 @@ static void set_copy(const float_conv *whole, const float_conv *c, const conv_pa
     out->copy = tare__strided_copy_of(sizeof(float), 0, loops, SPATIAL + 2);
 }
 
-static tare_status compile_part(plan_builder *b, const layer_chain *chain, const conv_call *call,
-                                const folded_norm *folded, const conv_part *p, part_layer *out) {
+static tare_status compile_subconvolution(plan_builder *b, const layer_chain *chain,
+                                          const conv_call *call, const folded_norm *folded,
+                                          const subconvolution *p, float_subconvolution *out) {
     const float_conv c = conv_of(&call->conv, p);
     float_weights weights = tare__layer_weights(call->w, call->bias, folded);
     const int64_t count =
@@ -148,27 +149,28 @@ static tare_status compile_part(plan_builder *b, const layer_chain *chain, const
     return status;
 }
 
-// *fits false: a part has no fast form.
+// *fits false: a subconvolution has no fast form.
 static tare_status compile(plan_builder *b, size_t head, const layer_chain *chain,
                            const conv_call *call, const conv_split *split, transposed_step *s,
                            bool *fits) {
     folded_norm folded = {0};
     tare_status status = TARE_OK;
     if (chain->norm != NULL) TARE_TRY(tare__layer_fold(b, &b->records[head].call, chain, &folded));
-    for (*fits = true; s->count < tare__conv_part_count(split) && *fits && status == TARE_OK;) {
-        const conv_part p = tare__conv_part_of(split, s->count);
-        part_layer *part = &s->parts[s->count++];
-        status = compile_part(b, chain, call, &folded, &p, part);
-        *fits = part->layer != NULL;
+    for (*fits = true;
+         s->count < tare__subconvolution_count(split) && *fits && status == TARE_OK;) {
+        const subconvolution p = tare__subconvolution_of(split, s->count);
+        float_subconvolution *sub = &s->subs[s->count++];
+        status = compile_subconvolution(b, chain, call, &folded, &p, sub);
+        *fits = sub->layer != NULL;
     }
     tare__folded_norm_release(&folded);
     return status;
 }
 
-// The largest part is the first one.
+// The largest subconvolution is the first one.
 static tare_status place(plan_builder *b, size_t head, const layer_chain *chain,
                          const conv_split *split, transposed_step *s) {
-    const conv_part first = tare__conv_part_of(split, 0);
+    const subconvolution first = tare__subconvolution_of(split, 0);
     const size_t pixels = (size_t)b->values[chain->result].tensor->shape[0] *
                           tare__conv_window_pixels(&first.windows);
     layer_places at;
@@ -176,7 +178,7 @@ static tare_status place(plan_builder *b, size_t head, const layer_chain *chain,
     s->x = at.x;
     s->y = at.y;
     s->dense = NOTHING;
-    if (!tare__conv_part_is_scattered(&first)) return TARE_OK;
+    if (!tare__subconvolution_is_scattered(&first)) return TARE_OK;
     return tare__plan_new_scratch(b, pixels * (size_t)split->g.out_channels * sizeof(float),
                                   &s->dense);
 }
@@ -207,8 +209,8 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const conv_geometry g = geometry_of(&c.conv);
     if (!c.is_plain || !tare__conv_split_of_floats(&g, c.conv.in, c.conv.out, &split))
         return tare__plan_decline(b, "float: a transposed convolution without a batch");
-    const size_t count = tare__conv_part_count(&split);
-    transposed_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s + count * sizeof *s->parts);
+    const size_t count = tare__subconvolution_count(&split);
+    transposed_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s + count * sizeof *s->subs);
     if (s == NULL) return tare__out_of_memory(b->err);
     tare_status status = compile(b, head, &chain, &c, &split, s, &fits);
     if (status == TARE_OK && fits) status = place(b, head, &chain, &split, s);

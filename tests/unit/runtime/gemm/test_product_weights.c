@@ -109,9 +109,9 @@ static product_tap tap_of(const tap_case *k) {
     layer.weight = weight;
     conv_split split;
     assert_true(tare__conv_split_of(&layer, x, &split));
-    const conv_part part = tare__conv_part_of(&split, 0);
+    const subconvolution sub = tare__subconvolution_of(&split, 0);
     const product_form form = tare__product_form_of(&layer);
-    const product_form again = tare__product_form_of_part(&part);
+    const product_form again = tare__product_form_of_subconvolution(&sub);
     // What files hold is what plans ask for.
     assert_memory_equal(tare__product_key(weight, &form).numbers,
                         tare__product_key(weight, &again).numbers,

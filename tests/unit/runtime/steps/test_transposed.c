@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposed convolutions of floats: where a library compiles their parts they are one step of a
-// plan, which gives what the reference gives, but for rounding.
+// Transposed convolutions of floats: where a library compiles their subconvolutions they are one
+// step of a plan, which gives what the reference gives, but for rounding.
 #include "support/models.h"
 #include "support/plan_checks.h"
 #include "support/test.h"

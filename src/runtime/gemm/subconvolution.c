@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Divides a convolution into ordinary ones: by remainders of a transposed one's stride, and by
 // addends of weights that do not fit int8.
-#include "runtime/gemm/conv_part.h"
+#include "runtime/gemm/subconvolution.h"
 
 #include "ops/quantized/engine_rules.h"
 #include "ops/rules.h"
 #include "runtime/kernels/scratch.h"
 
-enum { MOST_PARTS = 1 << 12, MOST_KERNEL = 1 << 20 };
+enum { MOST_SUBCONVOLUTIONS = 1 << 12, MOST_KERNEL = 1 << 20 };
 static const uint64_t most_staged = UINT64_C(1)
                                     << 48; // quantized values of an image with its padding
 
@@ -67,12 +67,13 @@ static bool split_conv(const quantized_layer *layer, const tare_tensor *x, conv_
     return true;
 }
 
-static bool count_parts(conv_split *s) {
+static bool count_subconvolutions(conv_split *s) {
     size_t count = 1;
     for (int d = 0; d < SPATIAL; d++) {
         const size_t stride = (size_t)s->g.stride[d];
         s->counts[d] = !s->g.is_transposed ? 1 : stride < s->out[d] ? stride : s->out[d];
-        if (s->counts[d] > MOST_PARTS / count || s->g.kernel[d] > MOST_KERNEL) return false;
+        if (s->counts[d] > MOST_SUBCONVOLUTIONS / count || s->g.kernel[d] > MOST_KERNEL)
+            return false;
         count *= s->counts[d];
     }
     return true;
@@ -97,7 +98,7 @@ bool tare__conv_split_of(const quantized_layer *layer, const tare_tensor *x, con
         return false;
     out->has_zero_points = tare__has_zero_points(layer->weight);
     out->addends = out->has_zero_points ? addends_of_weight(layer->weight) : 1;
-    return count_parts(out) && may_be_staged(out);
+    return count_subconvolutions(out) && may_be_staged(out);
 }
 
 bool tare__conv_split_of_floats(const conv_geometry *g, const int64_t in[SPATIAL],
@@ -107,28 +108,28 @@ bool tare__conv_split_of_floats(const conv_geometry *g, const int64_t in[SPATIAL
         split->in[d] = (size_t)in[d];
         split->out[d] = (size_t)out[d];
     }
-    return count_parts(split);
+    return count_subconvolutions(split);
 }
 
-size_t tare__conv_part_count(const conv_split *s) {
+size_t tare__subconvolution_count(const conv_split *s) {
     return s->counts[D] * s->counts[H] * s->counts[W];
 }
 
-// --- its parts ---
+// --- its subconvolutions ---
 
-// A dimension of a part.
-typedef struct part_axis {
+// A dimension of a subconvolution.
+typedef struct subconvolution_axis {
     size_t out, stride, step, first, tap_step, taps;
     ptrdiff_t before;
-} part_axis;
+} subconvolution_axis;
 
-static part_axis ordinary_axis(const conv_split *s, int d) {
-    return (part_axis){.out = s->out[d],
-                       .stride = (size_t)s->g.stride[d],
-                       .step = (size_t)s->g.dilation[d],
-                       .tap_step = 1,
-                       .taps = (size_t)s->g.kernel[d],
-                       .before = (ptrdiff_t)s->g.pad_before[d]};
+static subconvolution_axis ordinary_axis(const conv_split *s, int d) {
+    return (subconvolution_axis){.out = s->out[d],
+                                 .stride = (size_t)s->g.stride[d],
+                                 .step = (size_t)s->g.dilation[d],
+                                 .tap_step = 1,
+                                 .taps = (size_t)s->g.kernel[d],
+                                 .before = (ptrdiff_t)s->g.pad_before[d]};
 }
 
 static int64_t common_divisor(int64_t a, int64_t b) {
@@ -142,16 +143,16 @@ static int64_t common_divisor(int64_t a, int64_t b) {
 
 // Output r + stride * q meets pixel q + (r + pad - k * dilation) / stride with those kernel
 // elements k where that is whole: from the first one on, each stride / common divisor further.
-static part_axis transposed_axis(const conv_split *s, int d, size_t r) {
+static subconvolution_axis transposed_axis(const conv_split *s, int d, size_t r) {
     const int64_t stride = s->g.stride[d], dilation = s->g.dilation[d], kernel = s->g.kernel[d];
     const int64_t divisor = common_divisor(stride, dilation), apart = stride / divisor;
     const int64_t at = (int64_t)r + s->g.pad_before[d];
-    part_axis a = {.out = tare__ceil_div(s->out[d] - r, (size_t)stride),
-                   .stride = 1,
-                   .step = (size_t)(dilation / divisor),
-                   .first = (size_t)kernel,
-                   .tap_step = (size_t)(apart < kernel ? apart : kernel),
-                   .taps = 1}; // of weight 0, if there is no other
+    subconvolution_axis a = {.out = tare__ceil_div(s->out[d] - r, (size_t)stride),
+                             .stride = 1,
+                             .step = (size_t)(dilation / divisor),
+                             .first = (size_t)kernel,
+                             .tap_step = (size_t)(apart < kernel ? apart : kernel),
+                             .taps = 1}; // of weight 0, if there is no other
     int64_t k = 0;
     while (k < apart && k < kernel && (at - k * dilation) % stride != 0) k++;
     if (k == apart || k == kernel) return a;
@@ -162,7 +163,7 @@ static part_axis transposed_axis(const conv_split *s, int d, size_t r) {
     return a;
 }
 
-static conv_windows windows_of(const conv_split *s, const part_axis a[SPATIAL]) {
+static conv_windows windows_of(const conv_split *s, const subconvolution_axis a[SPATIAL]) {
     return (conv_windows){
         .depth = s->in[D],
         .height = s->in[H],
@@ -184,7 +185,7 @@ static conv_windows windows_of(const conv_split *s, const part_axis a[SPATIAL]) 
     };
 }
 
-static void set_taps(const conv_split *s, const part_axis a[SPATIAL], weight_taps *t) {
+static void set_taps(const conv_split *s, const subconvolution_axis a[SPATIAL], weight_taps *t) {
     *t = (weight_taps){.are_plain = !s->g.is_transposed && !s->has_zero_points,
                        .is_reversed = s->g.is_transposed,
                        .groups = (size_t)s->g.groups,
@@ -199,11 +200,11 @@ static void set_taps(const conv_split *s, const part_axis a[SPATIAL], weight_tap
     }
 }
 
-conv_part tare__conv_part_of(const conv_split *s, size_t index) {
+subconvolution tare__subconvolution_of(const conv_split *s, size_t index) {
     const size_t r[SPATIAL] = {index / s->counts[W] / s->counts[H],
                                index / s->counts[W] % s->counts[H], index % s->counts[W]};
-    part_axis a[SPATIAL];
-    conv_part p;
+    subconvolution_axis a[SPATIAL];
+    subconvolution p;
     for (int d = 0; d < SPATIAL; d++) {
         a[d] = s->g.is_transposed ? transposed_axis(s, d, r[d]) : ordinary_axis(s, d);
         p.out[d] = s->out[d];
@@ -215,8 +216,8 @@ conv_part tare__conv_part_of(const conv_split *s, size_t index) {
     return p;
 }
 
-size_t tare__conv_part_pixel(const conv_part *p, size_t pixel) {
-    if (!tare__conv_part_is_scattered(p)) return pixel;
+size_t tare__subconvolution_pixel(const subconvolution *p, size_t pixel) {
+    if (!tare__subconvolution_is_scattered(p)) return pixel;
     const conv_windows *w = &p->windows;
     const size_t x = pixel % w->out_width, rows = pixel / w->out_width;
     const size_t y = rows % w->out_height, planes = rows / w->out_height;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layer as ordinary convolutions. A transposed one of stride s gives output pixels r, r + s,
-// r + 2 s, .. with the same taps, which meet pixels of the input that follow each other: each r is
-// a convolution of stride 1 with some of the kernel, reversed (the idea is that of sub-pixel
-// convolutions, Shi et al., arXiv:1609.07009). All else is one part. Weights that do not fit int8
-// without their zero points are sums of up to three addends that do, each of which meets the input
-// for itself.
-#ifndef RUNTIME_GEMM_CONV_PART_H
-#define RUNTIME_GEMM_CONV_PART_H
+// A layer as ordinary convolutions, its subconvolutions (XNNPACK's word). A transposed one of
+// stride s gives output pixels r, r + s, r + 2 s, .. with the same taps, which meet pixels of the
+// input that follow each other: each r is a convolution of stride 1 with some of the kernel,
+// reversed (the idea is that of sub-pixel convolutions, Shi et al., arXiv:1609.07009). Every other
+// layer is one. Weights that do not fit int8 without their zero points are sums of up to three
+// addends that do, each of which meets the input for itself.
+#ifndef RUNTIME_GEMM_SUBCONVOLUTION_H
+#define RUNTIME_GEMM_SUBCONVOLUTION_H
 
 #include "runtime/gemm/conv_shape.h"
 
@@ -16,11 +16,11 @@ typedef struct conv_split {
     size_t in[SPATIAL], out[SPATIAL];
     size_t addends;         // of weights
     bool has_zero_points;   // of weights
-    size_t counts[SPATIAL]; // of parts
+    size_t counts[SPATIAL]; // of subconvolutions
 } conv_split;
 
-/// The weights of a part as [outs][ins of a group][addends][taps]. Tap i of a dimension is
-/// kernel element first + i * step; if reversed, first + (count - 1 - i) * step. Elements beyond
+/// The weights of a subconvolution as [outs][ins of a group][addends][taps]. Tap i of a dimension
+/// is kernel element first + i * step; if reversed, first + (count - 1 - i) * step. Elements beyond
 /// the kernel are zeros.
 typedef struct weight_taps {
     bool are_plain;   // all, in their own order and without zero points: nothing is to be gathered
@@ -31,26 +31,27 @@ typedef struct weight_taps {
     size_t addends;
 } weight_taps;
 
-typedef struct conv_part {
+typedef struct subconvolution {
     conv_windows windows;
     weight_taps taps;
     size_t out[SPATIAL];                    // of the layer's output
-    size_t origin[SPATIAL], apart[SPATIAL]; // where the part's pixels lie in it
-} conv_part;
+    size_t origin[SPATIAL], apart[SPATIAL]; // where the subconvolution's pixels lie in it
+} subconvolution;
 
-/// False if the layer does not fit x, or would have too many parts, or windows that reach too far.
+/// False if the layer does not fit x, or would have too many subconvolutions, or windows that reach
+/// too far.
 bool tare__conv_split_of(const quantized_layer *layer, const tare_tensor *x, conv_split *out);
-/// The same of floats; false if there would be too many parts.
+/// The same of floats; false if there would be too many subconvolutions.
 bool tare__conv_split_of_floats(const conv_geometry *g, const int64_t in[SPATIAL],
                                 const int64_t out[SPATIAL], conv_split *split);
-size_t tare__conv_part_count(const conv_split *s);
-conv_part tare__conv_part_of(const conv_split *s, size_t index);
-/// Do the part's pixels not follow each other?
-static inline bool tare__conv_part_is_scattered(const conv_part *p) {
+size_t tare__subconvolution_count(const conv_split *s);
+subconvolution tare__subconvolution_of(const conv_split *s, size_t index);
+/// Do the subconvolution's pixels not follow each other?
+static inline bool tare__subconvolution_is_scattered(const subconvolution *p) {
     return p->apart[D] != 1 || p->apart[H] != 1 || p->apart[W] != 1;
 }
 /// Where its pixel, counted over all images, lies in the layer's output.
-size_t tare__conv_part_pixel(const conv_part *p, size_t pixel);
+size_t tare__subconvolution_pixel(const subconvolution *p, size_t pixel);
 
 static inline size_t tare__weight_taps_count(const weight_taps *t) { // of a channel
     return t->ins / t->groups * t->addends * t->count[D] * t->count[H] * t->count[W];

@@ -247,8 +247,8 @@ static void transposed_equals_the_plain_sum_in_one_and_three_dimensions(void **s
             }
 }
 
-// More parts than threads share one by one.
-static void transposed_equals_the_plain_sum_for_many_parts(void **state) {
+// More subconvolutions than threads share one by one.
+static void transposed_equals_the_plain_sum_for_many_subconvolutions(void **state) {
     (void)state;
     uint64_t seed = 5000;
     for (int64_t stride = 5; stride <= 8; stride++)
@@ -436,7 +436,8 @@ static void absurd_padding_is_left_to_the_reference(void **state) {
     end_layer_case(&c);
 }
 
-// Parts of more taps than depthwise kernels take are products, which could add; others are not.
+// Subconvolutions of more taps than depthwise kernels take are products, which could add; others
+// are not.
 static void unlike_parts_do_not_add(void **state) {
     (void)state;
     layer_case c;
@@ -486,7 +487,7 @@ int main(void) {
         cmocka_unit_test(transposed_equals_the_plain_sum_for_every_group),
         cmocka_unit_test(transposed_equals_the_plain_sum_for_every_remainder),
         cmocka_unit_test(transposed_equals_the_plain_sum_in_one_and_three_dimensions),
-        cmocka_unit_test(transposed_equals_the_plain_sum_for_many_parts),
+        cmocka_unit_test(transposed_equals_the_plain_sum_for_many_subconvolutions),
         cmocka_unit_test(reflecting_equals_the_plain_sum),
         cmocka_unit_test(solid_equals_the_plain_sum_for_every_geometry),
         cmocka_unit_test(windows_of_few_channels_equal_the_plain_sum),
