@@ -2,7 +2,6 @@
 // What the passes of FX mode share.
 #include "model/pass.h"
 
-#include "config/qconfig.h"
 #include "core/memory/alloc.h"
 #include "ir/call_names.h"
 #include "model/shapes.h"
@@ -26,14 +25,6 @@ tare_status tare__pass_begin(pass *p, const char *name, const tare_model *source
     return status;
 }
 
-// What torch's mappings make stays torch's, also where torch cannot run it (observed indices).
-static bool is_held_to_dtypes(const pass *p) {
-    const prepared_state *prepared = p->source->prepared;
-    const bool is_torchs = prepared != NULL && prepared->mapping != NULL &&
-                           !tare__qconfig_mapping_is_own(prepared->mapping);
-    return p->model->stage >= TARE_STAGE_REFERENCE && !is_torchs;
-}
-
 tare_status tare__pass_end(pass *p, tare_status status, tare_model **out) {
 #ifdef TARE_VERIFY
     if (status == TARE_OK) {
@@ -41,7 +32,7 @@ tare_status tare__pass_end(pass *p, tare_status status, tare_model **out) {
         if (status != TARE_OK) status = tare__at(p->err, status, "after pass '%s'", p->name);
     }
 #endif
-    if (status == TARE_OK && is_held_to_dtypes(p)) {
+    if (status == TARE_OK && p->model->stage >= TARE_STAGE_REFERENCE && !p->is_torchs) {
         status = tare__verify_dtypes(p->model, p->source, p->err);
         if (status != TARE_OK)
             status = tare__at(p->err, status, "pass '%s' made a model that cannot run", p->name);

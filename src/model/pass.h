@@ -17,6 +17,8 @@ typedef struct pass {
     const tare_backend_config *backend;
     tare_backend_config *own_backend; // the built-in native config when the caller gave none
     arena scratch;                    // lives as long as the pass
+    // By a mapping of torch's: the result stays what torch makes, also where that cannot run.
+    bool is_torchs;
     tare_error *err;
 } pass;
 

@@ -86,6 +86,10 @@ static tare_status run(convert_pass *c) {
 
 static const tare_convert_custom_config no_custom_config;
 
+static bool is_torchs(const prepared_state *s) {
+    return s != NULL && s->mapping != NULL && !tare__qconfig_mapping_is_own(s->mapping);
+}
+
 // known: complete options.
 static tare_status convert_model(const tare_model *prepared, const tare_convert_options *known,
                                  convert_form form, tare_model **out, tare_error *err) {
@@ -95,6 +99,7 @@ static tare_status convert_model(const tare_model *prepared, const tare_convert_
     c.custom = known->custom_config != NULL ? known->custom_config : &no_custom_config;
     TARE_TRY(tare__setter_status(&c.custom->failure, err));
     tare_status status = tare__pass_begin(&base, "convert", prepared, known->backend, err);
+    base.is_torchs = is_torchs(prepared->prepared);
     if (status == TARE_OK) status = tare__refuse_unsound_weights(prepared, err);
     if (status == TARE_OK) {
         if (known->engine != TARE_ENGINE_DEFAULT) base.model->engine = known->engine;
@@ -188,6 +193,7 @@ tare_status tare__lower_fx(const tare_model *reference, tare_engine engine, tare
     convert_pass c = {
         .base = &base, .options = &none, .form = CONVERT_LOWERED, .custom = &no_custom_config};
     tare_status status = tare__pass_begin(&base, "lower", reference, NULL, err);
+    base.is_torchs = is_torchs(reference->prepared);
     if (status == TARE_OK) status = lower_reference(&c, engine);
     tare__map_release(&c.call_counts);
     tare__map_release(&c.left_float);
