@@ -51,7 +51,7 @@ fits compare_layers compare "$digits" "$work/numbered" --data "$test" --limit 32
 fits report report "$digits" "$int8" --data "$test" --samples 16 --bench-seconds 1 --json
 fits report report "$digits" "$int8" --data "$test" --samples 16 --no-bench --backend x86 --calibrate data/digits/train.npz \
     --limit 32 --json
-used="${used}verdict "
+used="${used}verdict tensors "
 fits preprocess preprocess "$digits" --json
 fits preprocess_write preprocess "$digits" --set imagenet --json -o "$work/imagenet"
 fits preprocess preprocess "$work/imagenet" --json
