@@ -34,8 +34,9 @@ static bool has_integer_dtype(const module *reference) {
 
 static bool accepts_module(const convert_pass *c, const node *n, bool with_add) {
     const module *called = tare__called_module(c->base->model, n);
+    if (called == NULL) return false;
     // A module that an earlier call lowered is matched again: each call keeps its own output scale.
-    if (called != NULL && called->class->role == ROLE_QUANTIZED)
+    if (called->class->role == ROLE_QUANTIZED)
         return (called->class->fused == FUSED_ADD || called->class->fused == FUSED_ADD_RELU) ==
                with_add;
     const module *reference = tare__reference_of(called);
