@@ -4,7 +4,7 @@
 # makes it), or the machine's. Exit status 77: there is none, a skip.
 # usage: run.sh PACKAGE_FOLDER PYTHON TEST.py
 set -eu
-here=$(dirname "$0")
+here=$(cd "$(dirname "$0")" && pwd) # absolute: kernels of notebooks run elsewhere
 package=$1 python=$2 test=$3
 for candidate in "$here/../../build/venv/bin/python3" "$python" python3; do
     if "$candidate" -c 'import sys, numpy; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
