@@ -5,7 +5,7 @@
 . tests/cli/support.sh
 faults=tests/data/faults
 
-improve() { "$tare" improve "$faults/model.safetensors" --backend qnnpack --qconfig qnnpack --calibrate "$faults/calibrate.npz" \
+improve() { ${as_job:-} "$tare" improve "$faults/model.safetensors" --backend qnnpack --qconfig qnnpack --calibrate "$faults/calibrate.npz" \
     --check-data "$faults/test.npz" "$@" >"$work/stdout" 2>"$work/stderr" </dev/null; }
 number() { sed -n "s/^ *\"$1\": \([-0-9.e+]*\),*\$/\1/p" "$2" | head -n 1; }
 
@@ -23,7 +23,7 @@ improve --budget 60 --ladder "$work/ladder" --json -o "$work/b.safetensors" || f
 cmp "$work/a.safetensors" "$work/b.safetensors" || fail 'resumed, the model is another one'
 
 # Killed on the way: the best model so far is there and whole, and the rest follows.
-improve --budget 60 --ladder "$work/killed" -o "$work/c.safetensors" &
+as_job=exec improve --budget 60 --ladder "$work/killed" -o "$work/c.safetensors" & # the job is the program itself
 job=$!
 for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     [ -s "$work/killed" ] && [ "$(wc -l <"$work/killed")" -ge 3 ] && break
