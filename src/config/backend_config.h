@@ -88,20 +88,13 @@ tare_status tare__pattern_config_replace_dtypes(tare_pattern_config *p,
 tare_status tare__pattern_config_assign_module(tare_pattern_config *p, module_slot slot,
                                                const char *type, tare_error *err);
 tare_status tare__pattern_config_assign_fuser(tare_pattern_config *p, const char *name,
-                                              tare_error *err);
+                                              const tare_backend_function *own, tare_error *err);
 tare_status tare__pattern_config_assign_root_getter(tare_pattern_config *p, const char *name,
+                                                    const tare_backend_function *own,
                                                     tare_error *err);
 tare_status tare__pattern_config_assign_extra_getter(tare_pattern_config *p, const char *name,
+                                                     const tare_backend_function *own,
                                                      tare_error *err);
-/// A function of the user's own under its name (copied).
-tare_status tare__pattern_config_take_fuser(tare_pattern_config *p,
-                                            const tare_backend_function *own, tare_error *err);
-tare_status tare__pattern_config_take_root_getter(tare_pattern_config *p,
-                                                  const tare_backend_function *own,
-                                                  tare_error *err);
-tare_status tare__pattern_config_take_extra_getter(tare_pattern_config *p,
-                                                   const tare_backend_function *own,
-                                                   tare_error *err);
 tare_status tare__pattern_config_assign_count(tare_pattern_config *p, int64_t tensor_arg_count,
                                               tare_observation_type type, tare_error *err);
 tare_status tare__pattern_config_assign_index(tare_pattern_config *p, const char *input,

@@ -259,23 +259,11 @@ static tare_status read_functions(const json_at *object, const definitions *defs
     const char *name = NULL;
     const tare_backend_function *own = NULL;
     TARE_TRY(read_function(object, "fuser_method", defs, &at, &name, &own, err));
-    TARE_TRY(placed(&at,
-                    own != NULL && own->fuser != NULL
-                        ? tare__pattern_config_take_fuser(p, own, err)
-                        : tare__pattern_config_assign_fuser(p, name, err),
-                    err));
+    TARE_TRY(placed(&at, tare__pattern_config_assign_fuser(p, name, own, err), err));
     TARE_TRY(read_function(object, "root_node_getter", defs, &at, &name, &own, err));
-    TARE_TRY(placed(&at,
-                    own != NULL && own->root_node_getter != NULL
-                        ? tare__pattern_config_take_root_getter(p, own, err)
-                        : tare__pattern_config_assign_root_getter(p, name, err),
-                    err));
+    TARE_TRY(placed(&at, tare__pattern_config_assign_root_getter(p, name, own, err), err));
     TARE_TRY(read_function(object, "extra_inputs_getter", defs, &at, &name, &own, err));
-    return placed(&at,
-                  own != NULL && own->extra_inputs_getter != NULL
-                      ? tare__pattern_config_take_extra_getter(p, own, err)
-                      : tare__pattern_config_assign_extra_getter(p, name, err),
-                  err);
+    return placed(&at, tare__pattern_config_assign_extra_getter(p, name, own, err), err);
 }
 
 // "0", "1", ..: JSON has no integer keys.

@@ -188,15 +188,15 @@ static tare_status keep_name(tare_pattern_config *p, const char *name, const cha
 }
 
 tare_status tare__pattern_config_assign_fuser(tare_pattern_config *p, const char *name,
-                                              tare_error *err) {
+                                              const tare_backend_function *own, tare_error *err) {
     const char *kept = NULL;
     const fuser_name *row = NULL;
-    if (name) {
-        TARE_TRY(tare__fuser_find(name, &row, NULL, 0, err));
-        TARE_TRY(keep_name(p, name, &kept, err));
-    }
+    const bool is_own = own != NULL && own->fuser != NULL;
+    if (name && !is_own) TARE_TRY(tare__fuser_find(name, &row, NULL, 0, err));
+    if (name) TARE_TRY(keep_name(p, name, &kept, err));
     p->fuser_method = kept;
-    p->fuser = NULL;
+    p->fuser = is_own ? own->fuser : NULL;
+    p->fuser_user = is_own ? own->user : NULL;
     return TARE_OK;
 }
 
@@ -209,52 +209,34 @@ static tare_status unknown_getter(const char *name,
 }
 
 tare_status tare__pattern_config_assign_root_getter(tare_pattern_config *p, const char *name,
+                                                    const tare_backend_function *own,
                                                     tare_error *err) {
     const char *kept = NULL;
-    tare_root_node_getter getter = name ? tare__root_node_getter_find(name) : NULL;
+    const bool is_own = own != NULL && own->root_node_getter != NULL;
+    tare_root_node_getter getter = is_own ? own->root_node_getter
+                                   : name ? tare__root_node_getter_find(name)
+                                          : NULL;
     if (name && !getter) return unknown_getter(name, tare__root_node_getter_name_at, err);
     if (name) TARE_TRY(keep_name(p, name, &kept, err));
     p->root_node_getter = getter;
-    p->root_node_getter_user = NULL;
+    p->root_node_getter_user = is_own ? own->user : NULL;
     p->root_node_getter_name = kept;
     return TARE_OK;
 }
 
 tare_status tare__pattern_config_assign_extra_getter(tare_pattern_config *p, const char *name,
+                                                     const tare_backend_function *own,
                                                      tare_error *err) {
     const char *kept = NULL;
-    tare_extra_inputs_getter getter = name ? tare__extra_inputs_getter_find(name) : NULL;
+    const bool is_own = own != NULL && own->extra_inputs_getter != NULL;
+    tare_extra_inputs_getter getter = is_own ? own->extra_inputs_getter
+                                      : name ? tare__extra_inputs_getter_find(name)
+                                             : NULL;
     if (name && !getter) return unknown_getter(name, tare__extra_inputs_getter_name_at, err);
     if (name) TARE_TRY(keep_name(p, name, &kept, err));
     p->extra_inputs_getter = getter;
-    p->extra_inputs_getter_user = NULL;
+    p->extra_inputs_getter_user = is_own ? own->user : NULL;
     p->extra_inputs_getter_name = kept;
-    return TARE_OK;
-}
-
-tare_status tare__pattern_config_take_fuser(tare_pattern_config *p,
-                                            const tare_backend_function *own, tare_error *err) {
-    TARE_TRY(keep_name(p, own->name, &p->fuser_method, err));
-    p->fuser = own->fuser;
-    p->fuser_user = own->user;
-    return TARE_OK;
-}
-
-tare_status tare__pattern_config_take_root_getter(tare_pattern_config *p,
-                                                  const tare_backend_function *own,
-                                                  tare_error *err) {
-    TARE_TRY(keep_name(p, own->name, &p->root_node_getter_name, err));
-    p->root_node_getter = own->root_node_getter;
-    p->root_node_getter_user = own->user;
-    return TARE_OK;
-}
-
-tare_status tare__pattern_config_take_extra_getter(tare_pattern_config *p,
-                                                   const tare_backend_function *own,
-                                                   tare_error *err) {
-    TARE_TRY(keep_name(p, own->name, &p->extra_inputs_getter_name, err));
-    p->extra_inputs_getter = own->extra_inputs_getter;
-    p->extra_inputs_getter_user = own->user;
     return TARE_OK;
 }
 

@@ -106,7 +106,7 @@ void tare_pattern_config_set_fused_module(tare_pattern_config *p, const char *ty
 }
 
 void tare_pattern_config_set_fuser_method(tare_pattern_config *p, const char *name) {
-    SETTER(tare__pattern_config_assign_fuser(p, name, err));
+    SETTER(tare__pattern_config_assign_fuser(p, name, NULL, err));
 }
 
 void tare_pattern_config_set_fuser_callback(tare_pattern_config *p, tare_fuser fuser, void *user) {

@@ -427,6 +427,21 @@ tare_status tare__call_result_tuple(op_call *call, uint32_t count) {
     return TARE_OK;
 }
 
+tare_status tare__call_result_item(op_call *call, uint32_t i, tare_dtype dtype, int ndim,
+                                   const int64_t *shape) {
+    tare_tensor *t = NULL;
+    TARE_TRY(tare__call_at(call, tare__tensor_meta(dtype, ndim, shape, NULL, &t, call->err)));
+    call->result.as.items[i] = (value){.kind = VALUE_TENSOR, .as.tensor = t};
+    return TARE_OK;
+}
+
+tare_status tare__call_result_pair(op_call *call, tare_dtype first, tare_dtype second, int ndim,
+                                   const int64_t *shape) {
+    TARE_TRY(tare__call_result_tuple(call, 2));
+    TARE_TRY(tare__call_result_item(call, 0, first, ndim, shape));
+    return tare__call_result_item(call, 1, second, ndim, shape);
+}
+
 tare_status tare__call_overwrite(op_call *call, size_t i, int64_t count, const float *data) {
     tare_tensor *now = NULL;
     if (call->write == NULL) return TARE_OK;

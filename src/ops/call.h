@@ -24,7 +24,7 @@ typedef struct op_call {
     const char *node_name; // for messages
     const value *param[OP_MAX_PARAMS]; // bound by position or keyword; NULL: not given
     size_t param_count;                // of the row
-    bool is_bound;     // the shape rule of a module has bound its parameters already
+    bool is_bound; // the shape rule of a module has bound its parameters already
     // The graph reads the first item of the result only: the others may be left out, as None.
     bool only_first;
     const value *args; // all positional arguments as given (variadic operators, user modules)
@@ -87,6 +87,13 @@ tare_status tare__call_result(op_call *call, tare_dtype dtype, int ndim, const i
 void tare__call_result_tensor(op_call *call, tare_tensor *t);
 /// Makes the result a tuple of `count` values that are still to be set, in the call's memory.
 tare_status tare__call_result_tuple(op_call *call, uint32_t count);
+/// Sets item i of such a tuple to a tensor of this shape. Inside a shape rule.
+tare_status tare__call_result_item(op_call *call, uint32_t i, tare_dtype dtype, int ndim,
+                                   const int64_t *shape);
+/// The result as a tuple of two tensors of one shape, such as values and their indices. Inside a
+/// shape rule.
+tare_status tare__call_result_pair(op_call *call, tare_dtype first, tare_dtype second, int ndim,
+                                   const int64_t *shape);
 /// Did the shape rule give an argument itself as the result, so that nothing is left to compute? An
 /// observer's result is its input too, but it wants to look at it.
 bool tare__call_is_done(const op_call *call);

@@ -68,6 +68,27 @@ int64_t tare__inner_count(const tare_tensor *x, int dim) {
     return inner;
 }
 
+tare_status tare__rows_along(op_call *call, size_t dim_at, int64_t otherwise, rows_along *out) {
+    TARE_TRY(tare__call_need_tensor(call, 0, &out->x));
+    TARE_TRY(tare__call_dim(call, dim_at, otherwise, out->x->ndim, &out->dim));
+    out->length = out->x->ndim > 0 ? out->x->shape[out->dim] : 1;
+    out->inner = tare__inner_count(out->x, out->dim);
+    return TARE_OK;
+}
+
+int64_t tare__row_start(const rows_along *r, int64_t row) {
+    return row / r->inner * r->length * r->inner + row % r->inner;
+}
+
+int tare__row_shape(const rows_along *r, bool keeps, int64_t *shape) {
+    int ndim = 0;
+    for (int d = 0; d < r->x->ndim; d++) {
+        if (d != r->dim) shape[ndim++] = r->x->shape[d];
+        if (d == r->dim && keeps) shape[ndim++] = 1;
+    }
+    return ndim;
+}
+
 int64_t tare__size_product(int64_t a, int64_t b) {
     return b != 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
 }

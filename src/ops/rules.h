@@ -23,6 +23,19 @@ void tare__broadcast_strides(const tare_tensor *from, int ndim, const int64_t *s
 int64_t tare__strided_offset(int ndim, const int64_t *shape, const int64_t *stride, int64_t i);
 /// Elements between neighbours along dimension `dim`: the product of the sizes behind it.
 int64_t tare__inner_count(const tare_tensor *x, int dim);
+/// The rows of x along one dimension: element i of one lies i * inner behind its first.
+typedef struct rows_along {
+    const tare_tensor *x;
+    int dim;
+    int64_t length, inner;
+} rows_along;
+/// Those of the first parameter; parameter dim_at names the dimension, `otherwise` where it is not
+/// given.
+tare_status tare__rows_along(op_call *call, size_t dim_at, int64_t otherwise, rows_along *out);
+/// The first element of a row.
+int64_t tare__row_start(const rows_along *r, int64_t row);
+/// The shape of x with that dimension dropped, or of size 1 (keeps); the number of dimensions.
+int tare__row_shape(const rows_along *r, bool keeps, int64_t *shape);
 /// a * b of sizes (>= 0); where that overflows the greatest int64, which no shape's check lets
 /// pass.
 int64_t tare__size_product(int64_t a, int64_t b);

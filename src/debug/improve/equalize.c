@@ -83,11 +83,6 @@ static void pin_all(equalizing *e, const node *n) {
     for (size_t i = 0; i < n->input_count; i++) pin(e, n->inputs[i]);
 }
 
-static const op_info *row_of(const equalizing *e, const node *n) {
-    const module *m = tare__called_module(e->base.model, n);
-    return m != NULL ? tare__class_row(m->class) : tare__node_row(n);
-}
-
 // Of one input, whose positive multiples it multiplies.
 static bool is_homogeneous(op_id id) {
     return OP_IS_ANY(id, TARE_OP_RELU, TARE_OP_LEAKY_RELU, TARE_OP_DROPOUT, TARE_OP_CONTIGUOUS,
@@ -108,7 +103,7 @@ static bool is_sum(const node *n, op_id id) {
 }
 
 static bool is_usable(const equalizing *e, const biased_layer *l) {
-    const op_info *op = row_of(e, l->node);
+    const op_info *op = tare__called_row(e->base.model, l->node);
     const fused_with fused =
         l->module != NULL ? tare__called_module(e->base.model, l->node)->class->fused : FUSED_NONE;
     const tare_tensor *bias = tare__layer_bias(e->base.model, l);
@@ -122,7 +117,7 @@ static int64_t group_count(const equalizing *e, const biased_layer *l) {
     const value *v = NULL;
     if (l->tensor->ndim == 2) return 1;
     if (l->module != NULL) return tare__module_int(l->module, "groups", 1);
-    const op_info *op = row_of(e, l->node);
+    const op_info *op = tare__called_row(e->base.model, l->node);
     const size_t at = tare__op_param_index(op, "groups");
     v = tare__node_kwarg(l->node, "groups");
     if (v == NULL && at < l->node->arg_count) v = &l->node->args[at];
@@ -155,7 +150,7 @@ static void note_layer(equalizing *e, const biased_layer *l) {
 
 static void note(equalizing *e, node *n) {
     biased_layer l;
-    const op_id id = tare__op_id(row_of(e, n));
+    const op_id id = tare__op_id(tare__called_row(e->base.model, n));
     tare__layer_find(e->base.model, n, &l);
     if (l.node != NULL) {
         note_layer(e, &l);

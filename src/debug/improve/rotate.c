@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/math/divisor.h"
 #include "core/memory/alloc.h"
 #include "debug/improve/weight_observers.h"
 #include "flow/calibrate/observer_list.h"
@@ -34,18 +35,9 @@ typedef struct layout {
 
 // --- ways ---
 
-static const op_info *row_of(const rotation *r, const node *n) {
-    const module *m = tare__called_module(r->p->model, n);
-    return m != NULL ? tare__class_row(m->class) : tare__node_row(n);
-}
-
-static int64_t greatest_divisor(int64_t a, int64_t b) {
-    while (b != 0) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
+// Of sizes.
+static int64_t common_block(int64_t a, int64_t b) {
+    return (int64_t)tare__greatest_divisor((uint64_t)a, (uint64_t)b);
 }
 
 // Sizes or dimensions behind the value: a list, or arguments one by one.
@@ -71,7 +63,7 @@ static bool pass_view(rotation *r, const node *n, layout *l) {
     if (!read_int(&sizes[count - 1], &last)) return false;
     l->ndim = (int64_t)count;
     l->last = last > 0 ? last : 0; // inferred: the reader's inputs tell
-    if (last > 0) r->block = greatest_divisor(r->block, last);
+    if (last > 0) r->block = common_block(r->block, last);
     return true;
 }
 
@@ -107,7 +99,7 @@ static bool pass_product(const node *n, const node *from) {
 }
 
 static bool passes(rotation *r, const node *n, const node *from, layout *l) {
-    const op_id id = tare__op_id(row_of(r, n));
+    const op_id id = tare__op_id(tare__called_row(r->p->model, n));
     if (tare__is_observer_node(r->p->model, n))
         return !tare__observer_info(tare__called_module(r->p->model, n))->has_fixed_qparams;
     if (id == TARE_OP_SCALED_DOT_PRODUCT_ATTENTION) return pass_attention(n, from);
@@ -124,7 +116,8 @@ static bool is_usable(const rotation *r, const biased_layer *l) {
     const tare_model *m = r->p->model;
     const tare_tensor *bias = tare__layer_bias(m, l);
     return l->node != NULL && l->tensor != NULL && l->tensor->ndim == 2 &&
-           l->tensor->dtype == TARE_FLOAT32 && !tare__op_has(row_of(r, l->node), OP_TRANSPOSED) &&
+           l->tensor->dtype == TARE_FLOAT32 &&
+           !tare__op_has(tare__called_row(m, l->node), OP_TRANSPOSED) &&
            tare__layer_weight_fault(m, l) == NULL && tare__layer_bias_fault(m, l) == NULL &&
            (bias == NULL ? l->bias == NULL : bias->dtype == TARE_FLOAT32);
 }
@@ -135,7 +128,7 @@ static bool add_reader(rotation *r, const biased_layer *reader, const node *from
     if (r->reader_count == MOST_READERS || tare__node_arg(reader->node, 0) != from ||
         !is_usable(r, reader) || (l->last > 0 && l->last != inputs))
         return false;
-    r->block = greatest_divisor(r->block, inputs);
+    r->block = common_block(r->block, inputs);
     r->readers[r->reader_count++] = *reader;
     return true;
 }

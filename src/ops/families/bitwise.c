@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
 // Functions of the bits of integers and bools, and divisors of integers.
+#include "core/math/divisor.h"
 #include "core/math/float_to_int.h"
 #include "ops/families/arithmetic.h"
 #include "ops/families/families.h"
@@ -44,13 +45,8 @@ static int64_t shift_right(int64_t a, int64_t b, const dtype_info *info) {
 
 // Of the sizes; of a lowest number the size is cut to it again.
 static int64_t greatest_divisor(int64_t a, int64_t b, const dtype_info *info) {
-    uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
-    while (y != 0) {
-        const uint64_t rest = x % y;
-        x = y;
-        y = rest;
-    }
-    return cut_to(x, info);
+    const uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
+    return cut_to(tare__greatest_divisor(x, y), info);
 }
 
 static int64_t least_multiple(int64_t a, int64_t b, const dtype_info *info) {

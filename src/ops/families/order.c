@@ -8,42 +8,18 @@
 #include "ops/families/families.h"
 #include "ops/rules.h"
 
-// A tensor seen as lines along one dimension; without one (dim < 0) it is one line.
-typedef struct lines {
-    const tare_tensor *x;
-    int dim;
-    int64_t length, inner; // elements of a line, and between its neighbours
-} lines;
-
-static tare_status read_lines(op_call *call, size_t dim_at, int64_t otherwise, lines *l) {
-    TARE_TRY(tare__call_need_tensor(call, 0, &l->x));
-    if (l->x->q != NULL)
-        return tare__call_fail(call, "has no form for %s", tare_dtype_name(l->x->dtype));
-    TARE_TRY(tare__call_dim(call, dim_at, otherwise, l->x->ndim, &l->dim));
-    l->length = l->x->ndim > 0 ? l->x->shape[l->dim] : 1;
-    l->inner = tare__inner_count(l->x, l->dim);
-    return TARE_OK;
-}
-
-// Where line i of them begins.
-static int64_t line_start(const lines *l, int64_t i) {
-    return i / l->inner * l->length * l->inner + i % l->inner;
-}
-
-static tare_status meta(op_call *call, tare_dtype dtype, int ndim, const int64_t *shape,
-                        value *out) {
-    tare_tensor *t = NULL;
-    TARE_TRY(tare__call_at(call, tare__tensor_meta(dtype, ndim, shape, NULL, &t, call->err)));
-    *out = (value){.kind = VALUE_TENSOR, .as.tensor = t};
-    return TARE_OK;
+// Without a dimension (dim < 0) a tensor is one row.
+static tare_status read_rows(op_call *call, size_t dim_at, int64_t otherwise, rows_along *r) {
+    TARE_TRY(tare__call_need_tensor(call, 0, &r->x));
+    if (r->x->q != NULL)
+        return tare__call_fail(call, "has no form for %s", tare_dtype_name(r->x->dtype));
+    return tare__rows_along(call, dim_at, otherwise, r);
 }
 
 // (values, indices)
 static tare_status pair_result(op_call *call, const tare_tensor *x, int ndim,
                                const int64_t *shape) {
-    TARE_TRY(tare__call_result_tuple(call, 2));
-    TARE_TRY(meta(call, x->dtype, ndim, shape, &call->result.as.items[0]));
-    return meta(call, TARE_INT64, ndim, shape, &call->result.as.items[1]);
+    return tare__call_result_pair(call, x->dtype, TARE_INT64, ndim, shape);
 }
 
 // NaN is greater than everything, as in torch.
@@ -52,7 +28,7 @@ static bool is_greater(double a, double b) {
 }
 
 // The first of the greatest (or least) elements.
-static int64_t find_extreme(const lines *l, int64_t start, bool largest) {
+static int64_t find_extreme(const rows_along *l, int64_t start, bool largest) {
     int64_t best = 0;
     for (int64_t i = 1; i < l->length; i++) {
         const double a = tare__tensor_get(l->x, start + i * l->inner);
@@ -63,46 +39,36 @@ static int64_t find_extreme(const lines *l, int64_t start, bool largest) {
     return best;
 }
 
-// The input's shape with the lines' dimension dropped, or of size 1.
-static int reduced_shape(const lines *l, bool keeps, int64_t *shape) {
-    int ndim = 0;
-    for (int d = 0; d < l->x->ndim; d++) {
-        if (d != l->dim) shape[ndim++] = l->x->shape[d];
-        if (d == l->dim && keeps) shape[ndim++] = 1;
-    }
-    return ndim;
-}
-
 // --- argmax, argmin: of a line, or of all elements ---
 
-static tare_status read_arg(op_call *call, lines *l, bool *keeps) {
+static tare_status read_arg(op_call *call, rows_along *l, bool *keeps) {
     *keeps = false;
     if (tare__call_given(call, 1)) {
-        TARE_TRY(read_lines(call, 1, 0, l));
+        TARE_TRY(read_rows(call, 1, 0, l));
         TARE_TRY(tare__call_bool(call, 2, false, keeps));
     } else {
         TARE_TRY(tare__call_need_tensor(call, 0, &l->x));
-        *l = (lines){.x = l->x, .dim = -1, .length = l->x->count, .inner = 1};
+        *l = (rows_along){.x = l->x, .dim = -1, .length = l->x->count, .inner = 1};
     }
     return l->length > 0 ? TARE_OK : tare__call_fail(call, "there is nothing to compare");
 }
 
 static tare_status arg_shape(op_call *call) {
-    lines l;
+    rows_along l;
     bool keeps;
     int64_t shape[TARE_MAX_DIMS];
     TARE_TRY(read_arg(call, &l, &keeps));
-    const int ndim = l.dim < 0 ? 0 : reduced_shape(&l, keeps, shape);
+    const int ndim = l.dim < 0 ? 0 : tare__row_shape(&l, keeps, shape);
     return tare__call_result(call, TARE_INT64, ndim, shape, NULL);
 }
 
 static tare_status arg_reference(op_call *call, bool largest) {
-    lines l;
+    rows_along l;
     bool keeps;
     TARE_TRY(read_arg(call, &l, &keeps));
     tare_tensor *y = tare__call_out(call);
     for (int64_t i = 0; i < y->count; i++)
-        tare__tensor_set_int(y, i, find_extreme(&l, line_start(&l, i), largest));
+        tare__tensor_set_int(y, i, find_extreme(&l, tare__row_start(&l, i), largest));
     return TARE_OK;
 }
 
@@ -130,24 +96,24 @@ static bool is_of_two(const op_call *call) {
 }
 
 static tare_status extreme_shape(op_call *call, const char *of_two) {
-    lines l;
+    rows_along l;
     bool keeps;
     int64_t shape[TARE_MAX_DIMS];
     if (is_of_two(call)) return as_row(call, of_two, false);
     TARE_TRY(read_arg(call, &l, &keeps));
     if (l.dim < 0) return tare__call_result(call, l.x->dtype, 0, shape, NULL);
-    return pair_result(call, l.x, reduced_shape(&l, keeps, shape), shape);
+    return pair_result(call, l.x, tare__row_shape(&l, keeps, shape), shape);
 }
 
 static tare_status extreme_reference(op_call *call, const char *of_two, bool largest) {
-    lines l;
+    rows_along l;
     bool keeps;
     if (is_of_two(call)) return as_row(call, of_two, true);
     TARE_TRY(read_arg(call, &l, &keeps));
     const bool is_pair = l.dim >= 0;
     tare_tensor *y = is_pair ? call->result.as.items[0].as.tensor : tare__call_out(call);
     for (int64_t i = 0; i < y->count; i++) {
-        const int64_t start = line_start(&l, i), best = find_extreme(&l, start, largest);
+        const int64_t start = tare__row_start(&l, i), best = find_extreme(&l, start, largest);
         tare__tensor_set(y, i, tare__tensor_get(l.x, start + best * l.inner));
         if (is_pair) tare__tensor_set_int(call->result.as.items[1].as.tensor, i, best);
     }
@@ -189,12 +155,12 @@ static int falling(const void *left, const void *right) {
 }
 
 // The first `count` of every line in order, into either of the tensors (NULL: not wanted).
-static tare_status sort_lines(op_call *call, const lines *l, int64_t count, bool descending,
-                              tare_tensor *values, tare_tensor *indices) {
+static tare_status sort_rows(op_call *call, const rows_along *l, int64_t count, bool descending,
+                             tare_tensor *values, tare_tensor *indices) {
     ranked *line = tare__arena_array(call->memory, (size_t)l->length + 1, sizeof *line);
     if (line == NULL) return tare__out_of_memory(call->err);
     for (int64_t i = 0; i < l->x->count / l->length; i++) {
-        const int64_t start = line_start(l, i);
+        const int64_t start = tare__row_start(l, i);
         for (int64_t k = 0; k < l->length; k++)
             line[k] = (ranked){tare__tensor_get(l->x, start + k * l->inner), k};
         qsort(line, (size_t)l->length, sizeof *line, descending ? falling : rising);
@@ -207,8 +173,8 @@ static tare_status sort_lines(op_call *call, const lines *l, int64_t count, bool
     return TARE_OK;
 }
 
-static tare_status read_topk(op_call *call, lines *l, int64_t *k) {
-    TARE_TRY(read_lines(call, 2, -1, l));
+static tare_status read_topk(op_call *call, rows_along *l, int64_t *k) {
+    TARE_TRY(read_rows(call, 2, -1, l));
     TARE_TRY(tare__call_int(call, 1, -1, k));
     if (*k >= 0 && *k <= l->length) return TARE_OK;
     return tare__call_fail(call, "k=%lld is not within a dimension of %lld", (long long)*k,
@@ -216,7 +182,7 @@ static tare_status read_topk(op_call *call, lines *l, int64_t *k) {
 }
 
 static tare_status topk_shape(op_call *call) {
-    lines l;
+    rows_along l;
     int64_t k, shape[TARE_MAX_DIMS];
     TARE_TRY(read_topk(call, &l, &k));
     memcpy(shape, l.x->shape, sizeof shape);
@@ -225,42 +191,42 @@ static tare_status topk_shape(op_call *call) {
 }
 
 static tare_status topk_reference(op_call *call) {
-    lines l;
+    rows_along l;
     int64_t k;
     bool largest;
     TARE_TRY(read_topk(call, &l, &k));
     TARE_TRY(tare__call_bool(call, 3, true, &largest));
-    return sort_lines(call, &l, k, largest, call->result.as.items[0].as.tensor,
-                      call->result.as.items[1].as.tensor);
+    return sort_rows(call, &l, k, largest, call->result.as.items[0].as.tensor,
+                     call->result.as.items[1].as.tensor);
 }
 
 static tare_status sort_shape(op_call *call) {
-    lines l;
-    TARE_TRY(read_lines(call, 1, -1, &l));
+    rows_along l;
+    TARE_TRY(read_rows(call, 1, -1, &l));
     return pair_result(call, l.x, l.x->ndim, l.x->shape);
 }
 
 static tare_status sort_reference(op_call *call) {
-    lines l;
+    rows_along l;
     bool descending;
-    TARE_TRY(read_lines(call, 1, -1, &l));
+    TARE_TRY(read_rows(call, 1, -1, &l));
     TARE_TRY(tare__call_bool(call, 2, false, &descending));
-    return sort_lines(call, &l, l.length, descending, call->result.as.items[0].as.tensor,
-                      call->result.as.items[1].as.tensor);
+    return sort_rows(call, &l, l.length, descending, call->result.as.items[0].as.tensor,
+                     call->result.as.items[1].as.tensor);
 }
 
 static tare_status argsort_shape(op_call *call) {
-    lines l;
-    TARE_TRY(read_lines(call, 1, -1, &l));
+    rows_along l;
+    TARE_TRY(read_rows(call, 1, -1, &l));
     return tare__call_result(call, TARE_INT64, l.x->ndim, l.x->shape, NULL);
 }
 
 static tare_status argsort_reference(op_call *call) {
-    lines l;
+    rows_along l;
     bool descending;
-    TARE_TRY(read_lines(call, 1, -1, &l));
+    TARE_TRY(read_rows(call, 1, -1, &l));
     TARE_TRY(tare__call_bool(call, 2, false, &descending));
-    return sort_lines(call, &l, l.length, descending, NULL, tare__call_out(call));
+    return sort_rows(call, &l, l.length, descending, NULL, tare__call_out(call));
 }
 
 // --- isin: is an element one of some others? ---

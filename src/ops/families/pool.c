@@ -110,19 +110,11 @@ static tare_status read_adaptive_max(op_call *call, int dims, pool_call *p) {
 }
 
 static tare_status pool_result(op_call *call, const pool_call *p) {
-    static const tare_dtype dtypes[] = {TARE_FLOAT32, TARE_INT64};
     int64_t shape[TARE_MAX_DIMS];
     memcpy(shape, p->x->shape, sizeof shape);
     for (int d = 0; d < p->dims; d++) shape[p->x->ndim - p->dims + d] = p->out[3 - p->dims + d];
     if (!p->has_indices) return tare__call_result(call, TARE_FLOAT32, p->x->ndim, shape, NULL);
-    TARE_TRY(tare__call_result_tuple(call, 2));
-    for (size_t i = 0; i < 2; i++) {
-        tare_tensor *t = NULL;
-        TARE_TRY(tare__call_at(
-            call, tare__tensor_meta(dtypes[i], p->x->ndim, shape, NULL, &t, call->err)));
-        call->result.as.items[i] = (value){.kind = VALUE_TENSOR, .as.tensor = t};
-    }
-    return TARE_OK;
+    return tare__call_result_pair(call, TARE_FLOAT32, TARE_INT64, p->x->ndim, shape);
 }
 
 // --- windows ---

@@ -7,27 +7,6 @@
 #include "ops/families/families.h"
 #include "ops/rules.h"
 
-// The rows of an input along the dimension of a call: element i of one is i * inner behind its
-// first.
-typedef struct scanned {
-    const tare_tensor *x;
-    int64_t rows, length, inner;
-} scanned;
-
-static tare_status read_scanned(op_call *call, scanned *s) {
-    int dim;
-    TARE_TRY(tare__call_need_tensor(call, 0, &s->x));
-    TARE_TRY(tare__call_dim(call, 1, 0, s->x->ndim, &dim));
-    s->length = s->x->ndim > 0 ? s->x->shape[dim] : 1;
-    s->inner = tare__inner_count(s->x, dim);
-    s->rows = s->x->count / s->length;
-    return TARE_OK;
-}
-
-static int64_t first_of_row(const scanned *s, int64_t row) {
-    return row / s->inner * s->length * s->inner + row % s->inner;
-}
-
 // --- cumsum, cumprod ---
 
 // Of integers and bools the result is int64, as in torch.
@@ -44,11 +23,11 @@ static tare_status scan_shape(op_call *call) {
 }
 
 static tare_status scan(op_call *call, bool multiplies) {
-    scanned s;
-    TARE_TRY(read_scanned(call, &s));
+    rows_along s;
+    TARE_TRY(tare__rows_along(call, 1, 0, &s));
     tare_tensor *y = tare__call_out(call);
-    for (int64_t row = 0; row < s.rows; row++) {
-        const int64_t start = first_of_row(&s, row);
+    for (int64_t row = 0; row < s.x->count / s.length; row++) {
+        const int64_t start = tare__row_start(&s, row);
         double so_far = multiplies ? 1 : 0; // in double: a long sum keeps its last digits
         for (int64_t i = 0; i < s.length; i++) {
             const double v = tare__tensor_get(s.x, start + i * s.inner);
@@ -75,22 +54,15 @@ static tare_status extremes_shape(op_call *call) {
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     TARE_TRY(tare__call_dim(call, 1, 0, x->ndim, &dim));
     if (x->q != NULL) return tare__call_fail(call, "has no form for %s", tare_dtype_name(x->dtype));
-    TARE_TRY(tare__call_result_tuple(call, 2));
-    for (size_t i = 0; i < 2; i++) {
-        tare_tensor *t = NULL;
-        TARE_TRY(tare__call_at(call, tare__tensor_meta(i == 0 ? x->dtype : TARE_INT64, x->ndim,
-                                                       x->shape, NULL, &t, call->err)));
-        call->result.as.items[i] = (value){.kind = VALUE_TENSOR, .as.tensor = t};
-    }
-    return TARE_OK;
+    return tare__call_result_pair(call, x->dtype, TARE_INT64, x->ndim, x->shape);
 }
 
 static tare_status extremes(op_call *call, bool largest) {
-    scanned s;
-    TARE_TRY(read_scanned(call, &s));
+    rows_along s;
+    TARE_TRY(tare__rows_along(call, 1, 0, &s));
     tare_tensor *y = call->result.as.items[0].as.tensor, *at = call->result.as.items[1].as.tensor;
-    for (int64_t row = 0; row < s.rows; row++) {
-        const int64_t start = first_of_row(&s, row);
+    for (int64_t row = 0; row < s.x->count / s.length; row++) {
+        const int64_t start = tare__row_start(&s, row);
         int64_t best = 0;
         for (int64_t i = 0; i < s.length; i++) {
             const double v = tare__tensor_get(s.x, start + i * s.inner);
@@ -113,11 +85,11 @@ static tare_status cummin_reference(op_call *call) {
 // --- logcumsumexp: of two terms the greater one is taken out ---
 
 static tare_status logcumsumexp_reference(op_call *call) {
-    scanned s;
-    TARE_TRY(read_scanned(call, &s));
+    rows_along s;
+    TARE_TRY(tare__rows_along(call, 1, 0, &s));
     tare_tensor *y = tare__call_out(call);
-    for (int64_t row = 0; row < s.rows; row++) {
-        const int64_t start = first_of_row(&s, row);
+    for (int64_t row = 0; row < s.x->count / s.length; row++) {
+        const int64_t start = tare__row_start(&s, row);
         double so_far = (double)-INFINITY;
         for (int64_t i = 0; i < s.length; i++) {
             const double v = tare__tensor_get(s.x, start + i * s.inner);

@@ -183,15 +183,7 @@ static tare_status frexp_shape(op_call *call) {
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     if (x->dtype != TARE_FLOAT32 && x->dtype != TARE_FLOAT64)
         return tare__call_fail(call, "has no form for %s", tare_dtype_name(x->dtype));
-    TARE_TRY(tare__call_result_tuple(call, 2));
-    for (size_t i = 0; i < 2; i++) {
-        tare_tensor *t = NULL;
-        const tare_dtype dtype = i == 0 ? x->dtype : TARE_INT32;
-        TARE_TRY(
-            tare__call_at(call, tare__tensor_meta(dtype, x->ndim, x->shape, NULL, &t, call->err)));
-        call->result.as.items[i] = (value){.kind = VALUE_TENSOR, .as.tensor = t};
-    }
-    return TARE_OK;
+    return tare__call_result_pair(call, x->dtype, TARE_INT32, x->ndim, x->shape);
 }
 
 static tare_status frexp_reference(op_call *call) {

@@ -139,14 +139,7 @@ static tare_status choose_shape(op_call *call) {
     TARE_TRY(read_choice(call, &c));
     for (int d = 0; d < c.b.x->ndim; d++)
         if (c.keepdim || c.b.count[d] > 1 || c.b.size[d] == 1) shape[ndim++] = c.b.count[d];
-    const tare_dtype dtypes[] = {c.scale_dtype, c.zero_dtype};
-    TARE_TRY(tare__call_result_tuple(call, 2));
-    for (size_t i = 0; i < 2; i++) {
-        tare_tensor *t = NULL;
-        TARE_TRY(tare__tensor_meta(dtypes[i], ndim, shape, NULL, &t, call->err));
-        call->result.as.items[i] = (value){.kind = VALUE_TENSOR, .as.tensor = t};
-    }
-    return TARE_OK;
+    return tare__call_result_pair(call, c.scale_dtype, c.zero_dtype, ndim, shape);
 }
 
 static float at_least(float x, float least) {

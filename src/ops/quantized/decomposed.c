@@ -360,19 +360,12 @@ static tare_status check_choice(op_call *call, int64_t quant_min, int64_t quant_
 }
 
 static tare_status choose_shape(op_call *call) {
-    static const tare_dtype dtypes[] = {TARE_FLOAT64, TARE_INT64};
     const int64_t one[] = {1};
     int64_t quant_min, quant_max;
     TARE_TRY(tare__call_int(call, 1, 0, &quant_min));
     TARE_TRY(tare__call_int(call, 2, 0, &quant_max));
     TARE_TRY(check_choice(call, quant_min, quant_max));
-    TARE_TRY(tare__call_result_tuple(call, 2));
-    for (size_t i = 0; i < 2; i++) {
-        tare_tensor *t = NULL;
-        TARE_TRY(tare__tensor_meta(dtypes[i], 1, one, NULL, &t, call->err));
-        call->result.as.items[i] = (value){.kind = VALUE_TENSOR, .as.tensor = t};
-    }
-    return TARE_OK;
+    return tare__call_result_pair(call, TARE_FLOAT64, TARE_INT64, 1, one);
 }
 
 static tare_status read_extremes(op_call *call, const tare_tensor *x, float *low, float *high) {

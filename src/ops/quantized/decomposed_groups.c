@@ -22,14 +22,7 @@ static tare_status token_parameters_shape(op_call *call, tare_dtype scale_dtype,
     if (x->ndim == 0) return tare__call_fail(call, "needs at least one dimension");
     memcpy(shape, x->shape, sizeof shape);
     shape[x->ndim - 1] = 1;
-    const tare_dtype dtypes[] = {scale_dtype, zero_point_dtype};
-    TARE_TRY(tare__call_result_tuple(call, 2));
-    for (size_t i = 0; i < 2; i++) {
-        tare_tensor *t = NULL;
-        TARE_TRY(tare__tensor_meta(dtypes[i], x->ndim, shape, NULL, &t, call->err));
-        call->result.as.items[i] = (value){.kind = VALUE_TENSOR, .as.tensor = t};
-    }
-    return TARE_OK;
+    return tare__call_result_pair(call, scale_dtype, zero_point_dtype, x->ndim, shape);
 }
 
 // Both in the input's dtype, but float16 gives float32.

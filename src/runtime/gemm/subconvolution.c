@@ -3,6 +3,7 @@
 // addends of weights that do not fit int8.
 #include "runtime/gemm/subconvolution.h"
 
+#include "core/math/divisor.h"
 #include "ops/quantized/engine_rules.h"
 #include "ops/rules.h"
 #include "runtime/kernels/scratch.h"
@@ -132,20 +133,12 @@ static subconvolution_axis ordinary_axis(const conv_split *s, int d) {
                                  .before = (ptrdiff_t)s->g.pad_before[d]};
 }
 
-static int64_t common_divisor(int64_t a, int64_t b) {
-    while (b != 0) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 // Output r + stride * q meets pixel q + (r + pad - k * dilation) / stride with those kernel
 // elements k where that is whole: from the first one on, each stride / common divisor further.
 static subconvolution_axis transposed_axis(const conv_split *s, int d, size_t r) {
     const int64_t stride = s->g.stride[d], dilation = s->g.dilation[d], kernel = s->g.kernel[d];
-    const int64_t divisor = common_divisor(stride, dilation), apart = stride / divisor;
+    const int64_t divisor = (int64_t)tare__greatest_divisor((uint64_t)stride, (uint64_t)dilation),
+                  apart = stride / divisor;
     const int64_t at = (int64_t)r + s->g.pad_before[d];
     subconvolution_axis a = {.out = tare__ceil_div(s->out[d] - r, (size_t)stride),
                              .stride = 1,

@@ -50,14 +50,6 @@ static sorted_element *sorted(op_call *call, const tare_tensor *x, int64_t first
     return all;
 }
 
-static tare_status meta(op_call *call, tare_dtype dtype, int ndim, const int64_t *shape,
-                        value *out) {
-    tare_tensor *t = NULL;
-    TARE_TRY(tare__call_at(call, tare__tensor_meta(dtype, ndim, shape, NULL, &t, call->err)));
-    *out = (value){.kind = VALUE_TENSOR, .as.tensor = t};
-    return TARE_OK;
-}
-
 // --- bincount(input, weights, minlength) ---
 
 static tare_status read_bins(op_call *call, const tare_tensor **x, const tare_tensor **weights,
@@ -110,34 +102,21 @@ static tare_status bincount_reference(op_call *call) {
 
 // --- mode(input, dim, keepdim): the least of the most frequent values, and its last place ---
 
-typedef struct mode_plan {
-    const tare_tensor *x;
-    int dim;
-    bool keeps;
-    int64_t inner, size;
-} mode_plan;
-
-static tare_status read_mode(op_call *call, mode_plan *p) {
-    TARE_TRY(tare__call_need_tensor(call, 0, &p->x));
-    TARE_TRY(tare__call_bool(call, 2, false, &p->keeps));
-    TARE_TRY(tare__call_dim(call, 1, -1, p->x->ndim > 0 ? p->x->ndim : 1, &p->dim));
-    p->size = p->x->ndim > 0 ? p->x->shape[p->dim] : 1;
-    p->inner = p->x->ndim > 0 ? tare__inner_count(p->x, p->dim) : 1;
-    if (p->x->q != NULL || p->size == 0)
+static tare_status read_mode(op_call *call, rows_along *r, bool *keeps) {
+    TARE_TRY(tare__rows_along(call, 1, -1, r));
+    TARE_TRY(tare__call_bool(call, 2, false, keeps));
+    if (r->x->q != NULL || r->length == 0)
         return tare__call_fail(call, "needs a dimension with elements, of plain numbers");
     return TARE_OK;
 }
 
 static tare_status mode_shape(op_call *call) {
-    mode_plan p;
+    rows_along r;
+    bool keeps;
     int64_t shape[TARE_MAX_DIMS];
-    int ndim = 0;
-    TARE_TRY(read_mode(call, &p));
-    for (int d = 0; d < p.x->ndim; d++)
-        if (d != p.dim || p.keeps) shape[ndim++] = d == p.dim ? 1 : p.x->shape[d];
-    TARE_TRY(tare__call_result_tuple(call, 2));
-    TARE_TRY(meta(call, p.x->dtype, ndim, shape, &call->result.as.items[0]));
-    return meta(call, TARE_INT64, ndim, shape, &call->result.as.items[1]);
+    TARE_TRY(read_mode(call, &r, &keeps));
+    const int ndim = tare__row_shape(&r, keeps, shape);
+    return tare__call_result_pair(call, r.x->dtype, TARE_INT64, ndim, shape);
 }
 
 // The end of the first longest run of equal ones.
@@ -153,19 +132,20 @@ static int64_t most_frequent(const sorted_element *all, int64_t count) {
 }
 
 static tare_status mode_reference(op_call *call) {
-    mode_plan p;
-    TARE_TRY(read_mode(call, &p));
-    const size_t bytes = tare_dtype_size(p.x->dtype);
+    rows_along r;
+    bool keeps;
+    TARE_TRY(read_mode(call, &r, &keeps));
+    const size_t bytes = tare_dtype_size(r.x->dtype);
     tare_tensor *values = call->result.as.items[0].as.tensor;
     tare_tensor *places = call->result.as.items[1].as.tensor;
     for (int64_t i = 0; i < places->count; i++) {
-        const int64_t first = i / p.inner * p.inner * p.size + i % p.inner;
-        const sorted_element *all = sorted(call, p.x, first, p.inner, p.size);
+        const int64_t first = tare__row_start(&r, i);
+        const sorted_element *all = sorted(call, r.x, first, r.inner, r.length);
         if (all == NULL) return tare__out_of_memory(call->err);
-        const int64_t at = all[most_frequent(all, p.size)].at;
+        const int64_t at = all[most_frequent(all, r.length)].at;
         ((int64_t *)places->data)[i] = at;
         memcpy((char *)values->data + (size_t)i * bytes,
-               (const char *)p.x->data + (size_t)(first + at * p.inner) * bytes, bytes);
+               (const char *)r.x->data + (size_t)(first + at * r.inner) * bytes, bytes);
     }
     return TARE_OK;
 }
@@ -197,10 +177,10 @@ static tare_status unique_shape(op_call *call) {
     TARE_TRY(tare__call_bool(call, 2, false, &inverse));
     TARE_TRY(tare__call_bool(call, 3, false, &counts));
     TARE_TRY(tare__call_result_tuple(call, 3));
-    value *const items = call->result.as.items;
-    TARE_TRY(meta(call, x->dtype, 1, &count, &items[0]));
-    TARE_TRY(meta(call, TARE_INT64, inverse ? x->ndim : 1, inverse ? x->shape : &none, &items[1]));
-    return meta(call, TARE_INT64, 1, counts ? &count : &none, &items[2]);
+    TARE_TRY(tare__call_result_item(call, 0, x->dtype, 1, &count));
+    TARE_TRY(tare__call_result_item(call, 1, TARE_INT64, inverse ? x->ndim : 1,
+                                    inverse ? x->shape : &none));
+    return tare__call_result_item(call, 2, TARE_INT64, 1, counts ? &count : &none);
 }
 
 static tare_status unique_reference(op_call *call) {

@@ -79,12 +79,12 @@ static void any_batch_runs(void **state) {
     tare_model_destroy(model);
 }
 
-// y[i] = x[i] + i, as exporters count the samples: Shape, Gather, Range.
-static void ranges_over_the_batch_are_as_long_as_it_is(void **state) {
-    (void)state;
+// y[i] = x[i] + i, as exporters count the samples: Shape, Gather, Range. backwards: y[i] = x[i] +
+// (batch - i).
+static tare_model *of_range_over_the_batch(bool backwards) {
     tare_model *model = NULL;
     text g = {0}, gather = onnx_node("Gather", "", "sizes zero", "n"),
-         cast = onnx_node("Cast", "", "rows", "floats");
+         cast = onnx_node("Cast", "", backwards ? "back" : "rows", "floats");
     const int64_t zero[] = {0}, one[] = {1}, minus_one[] = {-1, 1};
     onnx_call(&g, "Shape", "", "x", "sizes");
     onnx_add_node(&g, gather);
@@ -93,6 +93,7 @@ static void ranges_over_the_batch_are_as_long_as_it_is(void **state) {
     onnx_call(&g, "Squeeze", "", "one", "step");
     onnx_call(&g, "Range", "", "begin count step", "range");
     onnx_call(&g, "Reshape", "", "range shape", "rows");
+    if (backwards) onnx_call(&g, "Sub", "", "n rows", "back");
     onnx_attr_int(&cast, "to", 1);
     onnx_add_node(&g, cast);
     onnx_call(&g, "Add", "", "x floats", "y");
@@ -102,6 +103,12 @@ static void ranges_over_the_batch_are_as_long_as_it_is(void **state) {
     onnx_int64s(&g, "one", one, 1);
     onnx_int64s(&g, "shape", minus_one, 2);
     CHECK_DONE(read_graph(g, &model));
+    return model;
+}
+
+static void ranges_over_the_batch_are_as_long_as_it_is(void **state) {
+    (void)state;
+    tare_model *model = of_range_over_the_batch(false);
     for (int64_t batch = 1; batch <= 3; batch++) {
         tare_tensor *x = NEW_INPUT(batch, 2);
         tare_tensor *y = result_of(model, (const tare_tensor *const[]){x}, 1);
@@ -114,35 +121,15 @@ static void ranges_over_the_batch_are_as_long_as_it_is(void **state) {
     tare_model_destroy(model);
 }
 
-// y[i] = x[i] + (batch - i): what the file computes from the batch, and no row of which is the same
-// for another one, makes the graph one for the batch that it was read for.
+// What the file computes from the batch, and no row of which is the same for another one, makes the
+// graph one for the batch that it was read for.
 static void constants_that_no_other_batch_has_fix_it(void **state) {
     (void)state;
-    tare_model *model = NULL;
+    tare_model *model = of_range_over_the_batch(true);
     tare_data *data = NULL;
     tare_batch batch;
     bool done = false;
     const tare_data_options options = {.struct_size = sizeof options, .batch_size = 8};
-    text g = {0}, gather = onnx_node("Gather", "", "sizes zero", "n"),
-         cast = onnx_node("Cast", "", "back", "floats");
-    const int64_t zero[] = {0}, one[] = {1}, minus_one[] = {-1, 1};
-    onnx_call(&g, "Shape", "", "x", "sizes");
-    onnx_add_node(&g, gather);
-    onnx_call(&g, "Squeeze", "", "n", "count");
-    onnx_call(&g, "Squeeze", "", "zero", "begin");
-    onnx_call(&g, "Squeeze", "", "one", "step");
-    onnx_call(&g, "Range", "", "begin count step", "range");
-    onnx_call(&g, "Reshape", "", "range shape", "rows");
-    onnx_call(&g, "Sub", "", "n rows", "back");
-    onnx_attr_int(&cast, "to", 1);
-    onnx_add_node(&g, cast);
-    onnx_call(&g, "Add", "", "x floats", "y");
-    onnx_input(&g, "x", "N,2");
-    onnx_output(&g, "y");
-    onnx_int64s(&g, "zero", zero, 1);
-    onnx_int64s(&g, "one", one, 1);
-    onnx_int64s(&g, "shape", minus_one, 2);
-    CHECK_DONE(read_graph(g, &model));
     CHECK_DONE(tare_data_open("random:5", model, &options, &data, job_error()));
     CHECK_DONE(tare_data_next(data, &batch, &done, job_error()));
     assert_int_equal(batch.size, 1);
