@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Accuracy: how far a quantized model is from its float one, which layers cost how much of it,
-/// why, and what to do. Works on the reference form of a model, in which each layer can be computed
-/// in floats or as it is quantized: nothing is converted again to test a layer.
+/// Accuracy: measures how far a quantized model is from its float model and how much each layer
+/// contributes, and names causes and remedies. The analysis runs the reference form of a model, in
+/// which each layer can be computed in float or quantized; no layer is converted again for a test.
 #ifndef TARE_ANALYZE_H
 #define TARE_ANALYZE_H
 
@@ -17,8 +17,9 @@
 extern "C" {
 #endif
 
-/// Receives what both models give for one batch: [count] float32 tensors each, lent for the call.
-/// For metrics of the caller's own.
+/// Receives the outputs of both models for one batch: [count] float32 tensors each, in the order of
+/// the model's outputs, lent for the call. It serves metrics of the caller's own. A failure ends
+/// the analysis, which returns it.
 typedef tare_status (*tare_prediction_watcher)(void *user, const tare_tensor *const *floats,
                                                const tare_tensor *const *quantized, size_t count,
                                                const tare_batch *batch, tare_error *err);
@@ -26,130 +27,132 @@ typedef tare_status (*tare_prediction_watcher)(void *user, const tare_tensor *co
 /// Zero means the default; struct_size as in tare/status.h.
 typedef struct tare_analyze_options {
     uint32_t struct_size;
-    /// The model that is going to run, made from the same prepared one: the verdict is about its
-    /// outputs. NULL: about those of the reference form, computed as it is written.
+    /// The model that is going to run, made from the same prepared model: the verdict compares its
+    /// outputs with the float ones. NULL: the outputs of the reference form, computed as it is
+    /// written.
     const tare_model *quantized;
-    /// The verdict and the error of each layer by itself only: a few runs.
+    /// Measures only the verdict and the error of each layer by itself, which takes a few runs.
     bool is_brief;
     int64_t sample_limit; // 0: 32
-    /// Time for tests of single layers, on the first batch of the data, which begin with the worst
-    /// ones, at least one. 0: 60. When is_brief: of the whole analysis; the verdict has one batch in
-    /// any case, layers that no time is left for have a local_db of NaN, and more batches follow
-    /// while there is time.
+    /// Time limit in seconds; 0: 60. It bounds the tests of single layers, which run on the first
+    /// batch, start with the worst layer and test at least one. With is_brief it bounds the whole
+    /// analysis: the verdict covers at least one batch and more while time is left; layers for
+    /// which no time is left have a local_db of NaN.
     double seconds;
-    /// Memory, and space in the folder for temporary files (TMPDIR, else /tmp), that intermediate
-    /// values are kept in. What does not fit is computed again, but for the layers' float values of
-    /// the batch at hand, which are always kept. 0: 256 MiB, and 4 GiB.
+    /// Bytes of memory, and of disk in the folder for temporary files (TMPDIR, else /tmp), for
+    /// intermediate values; 0: 256 MiB and 4 GiB. Values that fit in neither are computed again.
+    /// The layers' float values of the current batch are always kept.
     uint64_t memory_bytes, disk_bytes;
     int thread_count;                    // 0: 1
-    tare_prediction_watcher predictions; // NULL: nobody is told
+    tare_prediction_watcher predictions; // NULL: none is called
     void *predictions_user;
-    tare_progress progress; // told the samples, then the layers; NULL: nobody is
+    tare_progress progress; // called for samples, then for layers; NULL: none
     void *progress_user;
-    /// A reference form whose floats are the exact ones for the verdict, where steps of improvement
-    /// changed those of `reference`: that of the prepared model before them. NULL: `reference`.
+    /// The reference form whose float outputs the verdict compares with, where steps of
+    /// tare_improve have changed the float weights of `reference`: the one made from the prepared
+    /// model before these steps. NULL: `reference`.
     const tare_model *exact;
 } tare_analyze_options;
 
 typedef struct tare_analysis tare_analysis;
 
-/// Runs `data` through the reference form of a model, in floats and in several quantized ways.
-/// reference: what tare_convert_to_reference_fx or tare_convert_pt2e (with keeps_quantize, so that
-/// the float weights are in it) made; it is not changed, and must outlive *out, as options'
-/// `quantized` must the call. options may be NULL. TARE_INVALID_ARGUMENT for models of another
-/// stage, and for data without samples. The caller destroys *out.
+/// Runs `data` through the reference form of a model, in float and with different layers quantized.
+/// reference: the result of tare_convert_to_reference_fx, or of tare_convert_pt2e with
+/// keeps_quantize (which keeps the float weights); it is not changed and must outlive *out. options
+/// may be NULL. TARE_INVALID_ARGUMENT for models of another stage and for data without samples. The
+/// caller destroys *out.
 TARE_API tare_status tare_analyze(const tare_model *reference, tare_data *data,
                                   const tare_analyze_options *options, tare_analysis **out,
                                   tare_error *err);
 /// Frees an analysis. NULL is allowed.
 TARE_API void tare_analysis_destroy(tare_analysis *analysis);
 
-/// How far the outputs are from the float model's, over all samples and outputs.
+/// The distance between the model's outputs and the float model's, over all samples and outputs.
 typedef struct tare_verdict {
     uint32_t struct_size;
     int64_t sample_count;
     double sqnr_db;       // 10 log10(sum y^2 / sum (y - x)^2), y the float outputs; may be infinite
-    double cosine;        // of a sample's outputs x and y, the mean over samples
+    double cosine;        // between a sample's outputs x and y; the mean over samples
     double max_abs_error; // infinite where an output is not finite
     bool has_classes;     // the first output is [samples][classes]
     bool has_labels;      // and the data has labels
-    int64_t agreeing_count;                   // samples whose winning class is the float model's
+    int64_t agreeing_count;                   // samples whose top class is the float model's
     int64_t float_correct, quantized_correct; // with labels
 } tare_verdict;
 /// Reads the verdict.
 TARE_API void tare_analysis_get_verdict(const tare_analysis *analysis, tare_verdict *out);
 
 /// The error of one layer: an operator that reads quantized values, or has a quantized weight.
-/// Ratios are signal to noise in dB, signal being the float model's; NaN: not measured. Names are
-/// lent by the analysis.
+/// Fields in dB are signal-to-noise ratios, where the signal is the float model's value; NaN: not
+/// measured. Strings are lent by the analysis.
 typedef struct tare_layer_error {
     uint32_t struct_size;
     const char *node;       // of the reference form
     const char *float_node; // the operator of the float model
-    const char *op;         // what it is: "torch.nn.Conv2d"
-    double local_db;        // of its result where it alone is quantized and reads exact values
-    double weights_db;      // the same with only its weight quantized
-    double activations_db;  // the same with only what it reads quantized
-    double cumulative_db;   // of its result where the whole model is quantized
+    const char *op;         // the operator's name: "torch.nn.Conv2d"
+    double local_db;        // of its result, with only this layer quantized and exact inputs
+    double weights_db;      // as local_db, with only its weight quantized
+    double activations_db;  // as local_db, with only its inputs quantized
+    double cumulative_db;   // of its result, with the whole model quantized
     double cumulative_cosine;
-    double alone_db;    // of the model's outputs with this layer alone quantized
-    double without_db;  // of the model's outputs with all but this layer quantized
-    const char *cause;  // of the worst finding about it, a sentence; "" where there is none
-    const char *remedy; // what to do, a sentence; "" where there is nothing to say
-    double reads_db;    // of the quantized values that it reads, the worst of them
+    double alone_db;    // of the model's outputs, with only this layer quantized
+    double without_db;  // of the model's outputs, with all layers but this one quantized
+    const char *cause;  // a sentence about the worst finding; "": no finding
+    const char *remedy; // a sentence about what to do; "": no remedy known
+    double reads_db;    // of its worst quantized input
 } tare_layer_error;
 /// The number of layers, in the order of the graph.
 TARE_API size_t tare_analysis_layer_count(const tare_analysis *analysis);
-/// Reads a layer. False past the end.
+/// Reads the index-th layer. False past the end.
 TARE_API bool tare_analysis_get_layer(const tare_analysis *analysis, size_t index,
                                       tare_layer_error *out);
-/// Reads the layers in another order, the worst one first: by what the model's outputs lose by it,
-/// where that was measured, else by local_db, else by reads_db. False past the end.
+/// Reads the layer at a rank, 0 being the worst. Layers are ranked by alone_db where that was
+/// measured, else by local_db, else by reads_db. False past the end.
 TARE_API bool tare_analysis_get_worst(const tare_analysis *analysis, size_t rank,
                                       tare_layer_error *out);
 
 enum { TARE_HISTOGRAM_BINS = 64 };
-/// What is known of one tensor that is quantized. Ranges are of all samples; arrays are lent by the
+/// Statistics of one quantized tensor. Ranges cover all samples; strings and arrays are lent by the
 /// analysis.
 typedef struct tare_tensor_range {
     uint32_t struct_size;
-    const char *node;  // that quantizes it; the layer's, for the weight of a module
-    const char *value; // the node of the float model that gives it; "": an input, or a weight
-    const char *layer; // that reads it
+    const char *node;  // the node that quantizes it; for the weight of a module: the layer's
+    const char *value; // the float model's node that computes it; "": an input, or a weight
+    const char *layer; // the node that reads it
     bool is_weight;
     bool has_qparams; // one scale and zero point, known before a run
     double scale;
     int64_t zero_point, quant_min, quant_max;
-    double low, high;           // what can be represented; 0 without qparams
-    double seen_low, seen_high; // finite values below 1e30 in magnitude
+    double low, high;           // the range that can be represented; 0 without qparams
+    double seen_low, seen_high; // the range of finite values below 1e30 in magnitude
     int64_t element_count;
-    int64_t saturated_count; // beyond low and high
-    int64_t masked_count;    // infinite, or 1e30 or more in magnitude
-    double sqnr_db;          // of rounding and cutting off alone; NaN: not measured
-    int64_t channel_count;   // of channel_low, channel_high
+    int64_t saturated_count; // elements below low or above high
+    int64_t masked_count;    // elements that are infinite, or 1e30 or more in magnitude
+    double sqnr_db;          // of rounding and clipping alone; NaN: not measured
+    int64_t channel_count;   // the length of channel_low and channel_high
     const double *channel_low, *channel_high;
-    double histogram_low, histogram_high; // of the first batch
+    double histogram_low, histogram_high; // the range of the bins; of the first batch
     const uint64_t *histogram;            // [TARE_HISTOGRAM_BINS]; zeros when is_brief
 } tare_tensor_range;
 /// The number of quantized tensors, activations first.
 TARE_API size_t tare_analysis_range_count(const tare_analysis *analysis);
-/// Reads one. False past the end.
+/// Reads the index-th quantized tensor. False past the end.
 TARE_API bool tare_analysis_get_range(const tare_analysis *analysis, size_t index,
                                       tare_tensor_range *out);
 
-/// Something that costs accuracy, and what to do about it.
+/// A cause of lost accuracy and its remedy. Strings are lent by the analysis.
 typedef struct tare_finding {
     uint32_t struct_size;
     const char *kind;           // "outlier-channel", ..; docs/accuracy.md lists them
-    const char *layer;          // node of the reference form
-    const char *tensor;         // node that quantizes the tensor; the layer, for its weight
-    double db;                  // how much the layer loses: alone_db, else local_db
+    const char *layer;          // the layer's node in the reference form
+    const char *tensor;         // the node that quantizes the tensor; for a weight: the layer
+    double db;                  // of the layer: alone_db, else local_db
     const char *cause, *remedy; // a sentence each
-    const char *step;           // of tare_improve that does it; "": none
+    const char *step;           // the step of tare_improve that is the remedy; "": none
 } tare_finding;
 /// The number of findings, the costliest first.
 TARE_API size_t tare_analysis_finding_count(const tare_analysis *analysis);
-/// Reads one. False past the end.
+/// Reads the index-th finding. False past the end.
 TARE_API bool tare_analysis_get_finding(const tare_analysis *analysis, size_t index,
                                         tare_finding *out);
 

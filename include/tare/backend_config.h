@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// BackendConfig: what a backend supports, pattern by pattern; the whole flow derives from it.
+/// BackendConfig: the operator patterns that a backend supports, with their dtypes, constraints and
+/// fusions. Fusing, preparing and converting follow it.
 #ifndef TARE_BACKEND_CONFIG_H
 #define TARE_BACKEND_CONFIG_H
 
@@ -14,14 +15,15 @@
 extern "C" {
 #endif
 
-/// Whether a pattern's output is watched by an observer of its own, by its input's, or by none.
+/// Which observer watches a pattern's output: one of its own, its input's, or none.
 typedef enum tare_observation_type {
     TARE_OUTPUT_USE_DIFFERENT_OBSERVER_AS_INPUT = 0,
     TARE_OUTPUT_SHARE_OBSERVER_WITH_INPUT = 1,
     TARE_INPUT_OUTPUT_NOT_OBSERVED = 2,
 } tare_observation_type;
 
-/// Which fields of tare_dtype_constraints are set: unset is not zero.
+/// Bits of tare_dtype_constraints.set: the fields that are set. A field whose bit is not set is
+/// unset, whatever its value.
 enum {
     TARE_SET_QUANT_MIN = 1 << 0,
     TARE_SET_QUANT_MAX = 1 << 1,
@@ -38,24 +40,26 @@ enum {
 /// A set of schemes: TARE_QSCHEME_BIT(TARE_PER_TENSOR_AFFINE) | ..
 #define TARE_QSCHEME_BIT(qscheme) (1u << (qscheme))
 
-/// torch's DTypeWithConstraints, followed by constraints that accelerators need beyond it. dtype
-/// UNSET: no statement about this tensor.
+/// torch's DTypeWithConstraints, and after its fields further constraints that accelerators need.
+/// dtype UNSET: the config says nothing about this tensor.
 typedef struct tare_dtype_constraints {
     tare_dtype dtype;
     uint32_t set;
     double quant_min_lower_bound, quant_max_upper_bound; // the observer's range must lie inside
     double scale_min_lower_bound;                        // the observer's eps must be at least this
-    double scale_max_upper_bound; // convert fails for a greater scale (torch only stores it)
-    double scale_exact_match;     // fixed qparams operators
+    double scale_max_upper_bound; // convert fails for a larger scale (torch stores this and ignores
+                                  // it)
+    double scale_exact_match;     // for operators with fixed parameters: the scale must be this
     int64_t zero_point_exact_match;
-    uint32_t allowed_qschemes; // of TARE_QSCHEME_BIT; prepare refuses a qconfig with another
-    int64_t channel_axis;      // of per-channel schemes; prepare refuses a qconfig with another
-    int64_t zero_point_lower_bound, zero_point_upper_bound; // convert fails outside of them
-    bool scale_power_of_two; // convert raises scales to the next power of two
+    uint32_t allowed_qschemes; // TARE_QSCHEME_BITs; prepare refuses a qconfig with another scheme
+    int64_t channel_axis; // of per-channel schemes; prepare refuses a qconfig with another axis
+    int64_t zero_point_lower_bound,
+        zero_point_upper_bound; // convert fails for a zero point outside
+    bool scale_power_of_two;    // convert rounds scales up to the next power of two
 } tare_dtype_constraints;
 
-/// Sets a field and its bit; the fields' comments say what each asks for. Assigning a field without
-/// its bit asks for nothing, which tare_backend_config_lint reports.
+/// Sets quant_min_lower_bound and quant_max_upper_bound and their bits in `set`. A field that is
+/// assigned without its bit has no effect; tare_backend_config_lint reports that.
 TARE_API void tare_dtype_constraints_set_quant_range(tare_dtype_constraints *c, double least,
                                                      double greatest);
 /// As tare_dtype_constraints_set_quant_range, for scale_min_lower_bound.
@@ -69,7 +73,8 @@ TARE_API void tare_dtype_constraints_set_exact(tare_dtype_constraints *c, double
 TARE_API void tare_dtype_constraints_set_qschemes(tare_dtype_constraints *c, uint32_t allowed);
 /// As tare_dtype_constraints_set_quant_range, for channel_axis.
 TARE_API void tare_dtype_constraints_set_channel_axis(tare_dtype_constraints *c, int64_t axis);
-/// As tare_dtype_constraints_set_quant_range, for the bounds of zero points.
+/// As tare_dtype_constraints_set_quant_range, for zero_point_lower_bound and
+/// zero_point_upper_bound.
 TARE_API void tare_dtype_constraints_set_zero_point_range(tare_dtype_constraints *c, int64_t least,
                                                           int64_t greatest);
 /// As tare_dtype_constraints_set_quant_range, for scale_power_of_two.
@@ -84,50 +89,53 @@ typedef struct tare_dtype_config {
 /// A dtype config with all fields unset; is_dynamic is -1.
 TARE_API tare_dtype_config tare_dtype_config_init(void);
 
-/// What a backend supports. Setters keep the first error, which is reported where the config is
-/// used (or by tare_backend_config_check); they accept NULL, which a failed create left. Names and
-/// dtype configs are copied.
+/// A list of pattern configs under a name. Setters return no status: the config keeps their first
+/// error and reports it where it is used, or in tare_backend_config_check. Setters accept NULL, the
+/// result of a failed create, and then do nothing. They copy names and dtype configs.
 typedef struct tare_backend_config tare_backend_config;
 typedef struct tare_pattern_config tare_pattern_config; // torch's BackendPatternConfig
 
-/// A match as callbacks see it, lent for the call. Wildcards may match constants, which are NULL
-/// nodes.
+/// A match of a pattern, as callbacks see it; lent for the call. Its elements are nodes, nested
+/// matches, or constants that a wildcard matched.
 typedef struct tare_match tare_match;
 /// The number of direct elements of a match, the operator that runs last first. 0 for NULL.
 TARE_API size_t tare_match_count(const tare_match *match);
 /// The i-th element as a nested match (a tuple of the pattern); NULL if it is a node, and past the
 /// end.
 TARE_API const tare_match *tare_match_nested(const tare_match *match, size_t i);
-/// An opaque handle of the i-th element's node; NULL if it is nested or a constant.
+/// A node of a match; opaque.
 typedef struct tare_match_node tare_match_node;
 /// The i-th element as a node, lent for the call; NULL if it is nested or a constant, and past the
 /// end.
 TARE_API const tare_match_node *tare_match_node_at(const tare_match *match, size_t i);
 /// The node's name, unique in its graph; NULL for NULL.
 TARE_API const char *tare_match_node_name(const tare_match_node *node);
-/// The i-th positional argument of a node; NULL if it is no node, and past the end.
+/// The node that is the i-th positional argument, lent for the call; NULL if the argument is not a
+/// node, and past the end.
 TARE_API const tare_match_node *tare_match_node_input(const tare_match_node *node, size_t i);
 
-/// The root (weighted) node of a match; NULL: no root, an error.
+/// Returns the root of a match, the node with the weight. NULL means that there is none; the pass
+/// then fails.
 typedef const tare_match_node *(*tare_root_node_getter)(void *user, const tare_match *match);
-/// Writes up to `capacity` extra inputs to append to the root's; returns their number.
+/// Writes up to `capacity` nodes to `out`, which are appended to the root's inputs, and returns
+/// their number.
 typedef size_t (*tare_extra_inputs_getter)(void *user, const tare_match *match,
                                            const tare_match_node **out, size_t capacity);
 
-/// Fuses modules[0..count), which are lent: in data-flow order for simple patterns, in pattern
-/// order for complex ones. modules[i] is NULL where the pattern's element is a function, which
-/// function_names[i] then names; both are NULL for a wildcard. *out: a new module
-/// (tare_module_create).
+/// Fuses modules[0..count), which are lent for the call: in data-flow order for simple patterns, in
+/// pattern order for complex ones. Where an element of the pattern is a function, modules[i] is
+/// NULL and function_names[i] is its name; for a wildcard both are NULL. *out: a new module
+/// (tare_module_create), which the caller of the fuser takes over.
 typedef tare_status (*tare_fuser)(void *user, bool is_qat, const tare_module *const *modules,
                                   const char *const *function_names, size_t count,
                                   tare_module **out, tare_error *err);
 
-/// Creates a config without patterns. name is copied; NULL: "". NULL when memory is gone, which
-/// setters accept. The caller destroys it.
+/// Creates a config without patterns. name is copied; NULL: "". Returns NULL when memory is
+/// exhausted. The caller destroys it.
 TARE_API tare_backend_config *tare_backend_config_create(const char *name);
 /// Frees a config and its pattern configs. NULL is allowed.
 TARE_API void tare_backend_config_destroy(tare_backend_config *config);
-/// Copies a config with the error that a setter has kept. The caller destroys *out.
+/// Copies a config, including the error that it keeps. The caller destroys *out.
 TARE_API tare_status tare_backend_config_clone(const tare_backend_config *config,
                                                tare_backend_config **out, tare_error *err);
 /// Sets the name (copied; NULL: "").
@@ -135,31 +143,32 @@ TARE_API void tare_backend_config_set_name(tare_backend_config *config, const ch
 /// The name, lent until it is set again.
 TARE_API const char *tare_backend_config_name(const tare_backend_config *config);
 
-/// Creates an empty pattern config, to be given to tare_backend_config_set. NULL when memory is
-/// gone, which setters and set accept.
+/// Creates an empty pattern config. Returns NULL when memory is exhausted. The caller gives it to
+/// tare_backend_config_set, or destroys it.
 TARE_API tare_pattern_config *tare_pattern_config_create(void);
 /// Frees a pattern config that no backend config has taken. NULL is allowed.
 TARE_API void tare_pattern_config_destroy(tare_pattern_config *pattern);
-/// Adds a pattern config, which the backend config takes over, also where the call keeps an error.
-/// A config with an equal pattern (in complex form) is replaced in its place.
+/// Adds a pattern config and takes it over, even where the call fails and keeps an error. It
+/// replaces a pattern config with an equal pattern (compared in complex form) and keeps its
+/// position.
 TARE_API void tare_backend_config_set(tare_backend_config *config, tare_pattern_config *pattern);
 /// Creates a pattern config, sets its pattern (as tare_pattern_config_set_pattern) and adds it. The
-/// result is lent, to be filled in by setters; NULL where it could not be added, which setters
-/// accept.
+/// result is lent by the config, for setters to fill in; NULL if it could not be added.
 TARE_API tare_pattern_config *tare_backend_config_add(tare_backend_config *config, const char *a,
                                                       const char *b, const char *c);
-/// Returns the first error that a setter has kept, or else the first error that
-/// tare_backend_config_lint finds. Every pass checks its config so. TARE_OUT_OF_MEMORY for NULL,
-/// which a failed create left.
+/// Returns the first error of a setter, or else the first error that tare_backend_config_lint
+/// finds. Every pass checks its config this way. TARE_OUT_OF_MEMORY for NULL, the result of a
+/// failed create.
 TARE_API tare_status tare_backend_config_check(const tare_backend_config *config, tare_error *err);
 /// The number of pattern configs.
 TARE_API size_t tare_backend_config_count(const tare_backend_config *config);
-/// The index-th pattern config, in the order of adding, lent until the next set; NULL past the end.
+/// The index-th pattern config, in the order of adding, lent until the next call that adds one;
+/// NULL past the end.
 TARE_API const tare_pattern_config *tare_backend_config_at(const tare_backend_config *config,
                                                            size_t index);
-/// The same for changing, by setters: a built-in config with another fuser, say. The pattern of a
-/// config that is in use as a key of its backend config stays as it is: set it anew instead. NULL
-/// past the end, and for NULL.
+/// As tare_backend_config_at, for setters to change: for example, to give a built-in config another
+/// fuser. Its pattern cannot be changed, because it is its key in the backend config; setting it
+/// keeps an error. NULL past the end, and for NULL.
 TARE_API tare_pattern_config *tare_backend_config_mutable_at(tare_backend_config *config,
                                                              size_t index);
 
@@ -175,19 +184,19 @@ TARE_API void tare_pattern_config_set_pattern_complex(tare_pattern_config *patte
 /// torch.
 TARE_API void tare_pattern_config_set_observation_type(tare_pattern_config *pattern,
                                                        tare_observation_type type);
-/// Adds a combination of dtypes that the pattern supports (copied). A qconfig needs to fit one of
-/// them.
+/// Adds a combination of dtypes that the pattern supports (copied). A qconfig must fit one of them,
+/// or the pattern stays float.
 TARE_API void tare_pattern_config_add_dtype_config(tare_pattern_config *pattern,
                                                    const tare_dtype_config *dtype_config);
 /// Replaces all dtype configs by copies of these.
 TARE_API void tare_pattern_config_set_dtype_configs(tare_pattern_config *pattern,
                                                     const tare_dtype_config *dtype_configs,
                                                     size_t count);
-/// The float module class that holds the weight, by its qualified name; NULL: unset.
+/// The qualified name of the float module class that holds the weight; NULL: unset.
 TARE_API void tare_pattern_config_set_root_module(tare_pattern_config *pattern, const char *type);
-/// The module class that takes the root's place for training; NULL: unset.
+/// The module class that replaces the root for quantization-aware training; NULL: unset.
 TARE_API void tare_pattern_config_set_qat_module(tare_pattern_config *pattern, const char *type);
-/// The module class that convert makes of the root; NULL: unset.
+/// The reference module class that convert makes from the root; NULL: unset.
 TARE_API void tare_pattern_config_set_reference_quantized_module(tare_pattern_config *pattern,
                                                                  const char *type);
 /// The module class that the fuser makes; NULL: unset.
@@ -217,7 +226,8 @@ TARE_API void tare_pattern_config_set_num_tensor_args_to_observation_type(
 TARE_API void tare_pattern_config_set_input_type_to_index(tare_pattern_config *pattern,
                                                           const char *input, int64_t index);
 
-// --- what setters have set; a config that is read or built in is asked by them, too ---
+// --- reading a pattern config, whether it was built by setters, read from a file or is built in
+// ---
 
 /// The pattern as JSON: a name, a list in the order in which the operators run, or torch's reverse
 /// nested form (*is_complex), as it was set; "null" before. The caller frees *out with
@@ -232,7 +242,8 @@ TARE_API size_t tare_pattern_config_dtype_config_count(const tare_pattern_config
 /// The index-th dtype config, lent until dtype configs are added or replaced; NULL past the end.
 TARE_API const tare_dtype_config *
 tare_pattern_config_dtype_config_at(const tare_pattern_config *pattern, size_t index);
-/// The root module as it was spelled, lent until it is set again; NULL: unset. So are the others.
+/// The root module as it was spelled, lent until it is set again; NULL: unset. The same holds for
+/// the getters below.
 TARE_API const char *tare_pattern_config_get_root_module(const tare_pattern_config *pattern);
 /// As tare_pattern_config_get_root_module, for the training module.
 TARE_API const char *tare_pattern_config_get_qat_module(const tare_pattern_config *pattern);
@@ -241,8 +252,8 @@ TARE_API const char *
 tare_pattern_config_get_reference_quantized_module(const tare_pattern_config *pattern);
 /// As tare_pattern_config_get_root_module, for the fused module.
 TARE_API const char *tare_pattern_config_get_fused_module(const tare_pattern_config *pattern);
-/// As tare_pattern_config_get_root_module, for the fuser's name; NULL, too, for a callback without
-/// one.
+/// As tare_pattern_config_get_root_module, for the fuser's name. NULL also for a callback that has
+/// no name.
 TARE_API const char *tare_pattern_config_get_fuser_method(const tare_pattern_config *pattern);
 /// As tare_pattern_config_get_fuser_method, for the getter of root nodes.
 TARE_API const char *tare_pattern_config_get_root_node_getter(const tare_pattern_config *pattern);
@@ -264,39 +275,38 @@ TARE_API tare_status tare_backend_config_builtin(const char *name, tare_backend_
 /// The name of the index-th built-in config; NULL past the end. Static storage.
 TARE_API const char *tare_backend_config_builtin_name_at(size_t index);
 
-/// Functions of the user's own under a name, so that JSON names them like built-in ones. Those that
-/// it does not have are NULL; at least one is not.
+/// Functions of the user's own, registered under one name so that JSON files can refer to them.
+/// Members that are not provided are NULL; at least one is provided.
 typedef struct tare_backend_function {
     uint32_t struct_size;
     const char *name; // "my_backend.fuse_conv_relu"
     tare_fuser fuser;
     tare_root_node_getter root_node_getter;
     tare_extra_inputs_getter extra_inputs_getter;
-    void *user; // passed to each call; lives as long as the configs that name the functions
+    void *user; // passed to each call; must outlive the configs that name the functions
 } tare_backend_function;
-/// Registers functions under their name for configs that are read with this context. The name is
-/// copied. TARE_INVALID_ARGUMENT if it is taken, also by a built-in function, or if there is no
-/// name or no function.
+/// Registers functions for configs that are read with this context. The name is copied.
+/// TARE_INVALID_ARGUMENT if the name is taken (by a built-in function, too) or if the name or all
+/// functions are missing.
 TARE_API tare_status tare_context_add_backend_function(tare_context *context,
                                                        const tare_backend_function *function,
                                                        tare_error *err);
-/// As tare_backend_config_from_json, where `fuser_method`, `root_node_getter` and
-/// `extra_inputs_getter` may name functions of the context (NULL: built-in ones only).
-/// tare_backend_config_to_json writes their names again. The config keeps the functions, not the
-/// context.
+/// As tare_backend_config_from_json; `fuser_method`, `root_node_getter` and `extra_inputs_getter`
+/// may also name functions of the context (NULL: built-in ones only). tare_backend_config_to_json
+/// writes these names. The config copies the functions and does not need the context afterwards.
 TARE_API tare_status tare_backend_config_from_json_with(const tare_context *context,
                                                         const char *json, size_t size,
                                                         tare_backend_config **out, tare_error *err);
-/// As tare_backend_config_from_json_with, from a file ("-": standard input). Errors name the file,
-/// too.
+/// As tare_backend_config_from_json_with, from a file ("-": standard input). Errors also name the
+/// file.
 TARE_API tare_status tare_backend_config_read_with(const tare_context *context, const char *path,
                                                    tare_backend_config **out, tare_error *err);
 
-/// Parses a config in the form of torch's to_dict. Unknown keys are refused; errors name the JSON
-/// path. The caller destroys *out.
+/// Parses a config in the form of torch's to_dict, `size` bytes of JSON. TARE_MALFORMED_FILE, with
+/// the JSON path, for unknown keys and wrong values. The caller destroys *out.
 TARE_API tare_status tare_backend_config_from_json(const char *json, size_t size,
                                                    tare_backend_config **out, tare_error *err);
-/// As tare_backend_config_from_json, from a file ("-": standard input). Errors name the file, too.
+/// As tare_backend_config_from_json, from a file ("-": standard input). Errors also name the file.
 TARE_API tare_status tare_backend_config_read(const char *path, tare_backend_config **out,
                                               tare_error *err);
 /// Writes the form that tare_backend_config_from_json reads. TARE_UNSUPPORTED for callbacks of the
@@ -307,26 +317,28 @@ TARE_API tare_status tare_backend_config_to_json(const tare_backend_config *conf
 /// An entry that is valid but probably a mistake. Strings are lent for the call.
 typedef struct tare_backend_finding {
     uint32_t struct_size;
-    const char *path;    // of the place: "$.configs[3].dtype_configs[0].input_dtype"
+    const char *path;    // the JSON path: "$.configs[3].dtype_configs[0].input_dtype"
     const char *pattern; // "(torch.nn.Conv2d, torch.nn.ReLU)"
     const char *problem; // a sentence
-    const char *remedy;  // what to do, as an order
-    /// true: nothing can satisfy it, so that no pass takes the config (tare_backend_config_check).
-    /// false: it has no effect, or not the one that was meant.
+    const char *remedy;  // what to do, an imperative sentence
+    /// true: nothing can satisfy the entry, so every pass refuses the config
+    /// (tare_backend_config_check). false: the entry has no effect, or probably not the intended
+    /// one.
     bool is_error;
 } tare_backend_finding;
-/// Receives one finding; TARE_OK to go on.
+/// Receives one finding. Any status but TARE_OK ends the check, which returns it.
 typedef tare_status (*tare_backend_finding_visitor)(void *user, const tare_backend_finding *finding,
                                                     tare_error *err);
-/// Checks a config and reports each finding to `visit`: patterns that no operator or class has, or
-/// that an earlier pattern always takes; a fused module that nothing makes; a root without its
-/// reference module; constraints that contradict each other or the dtype. context: the user's
-/// classes that patterns may name; NULL: built-in ones only. *count: the number of findings.
+/// Checks a config and reports each finding to `visit`: patterns that name no known operator or
+/// class, or that an earlier pattern always matches; a fused module that no fuser makes; a root
+/// without a reference module; constraints that contradict each other or the dtype. context: the
+/// user's classes that patterns may name; NULL: built-in ones only. *count becomes the number of
+/// findings.
 TARE_API tare_status tare_backend_config_lint(const tare_backend_config *config,
                                               const tare_context *context,
                                               tare_backend_finding_visitor visit, void *user,
                                               size_t *count, tare_error *err);
-/// Writes a listing for people, one block per pattern: dtypes, observation, modules, fuser. TARE_IO
+/// Writes a readable listing, one block per pattern: dtypes, observation, modules, fuser. TARE_IO
 /// if `write` returns false.
 TARE_API tare_status tare_backend_config_show(const tare_backend_config *config, tare_writer write,
                                               void *user, tare_error *err);

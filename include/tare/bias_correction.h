@@ -24,50 +24,54 @@ typedef struct tare_corrected_bias {
     uint32_t struct_size;
     const char *node; // of the prepared model
     int64_t channel_count;
-    double largest_shift, rms_shift; // of what was added, over the channels
+    double largest_shift, rms_shift; // of the change, over the channels
     bool is_new;                     // the layer had no bias
 } tare_corrected_bias;
+/// Receives the correction of one layer, lent for the call. A failure ends the work.
 typedef tare_status (*tare_bias_watcher)(void *user, const tare_corrected_bias *bias,
                                          tare_error *err);
 
 /// Zero means the default; struct_size as in tare/status.h.
 typedef struct tare_bias_correction_options {
     uint32_t struct_size;
-    /// The largest number of samples to correct with; 0: 32. Models that take one batch size only
-    /// use whole batches. The values between two layers are in memory for all samples at once.
+    /// The largest number of samples to correct with; 0: 32. A model with a fixed batch size uses
+    /// whole batches. Memory holds the values between two layers for all these samples.
     int64_t sample_limit;
-    int thread_count;          // at work, the caller among them; 0: 1
-    tare_bias_watcher watcher; // told each corrected layer, in order; NULL: nobody is
+    int thread_count;          // including the caller; 0: 1
+    tare_bias_watcher watcher; // called for each corrected layer, in order; NULL: none
     void *watcher_user;
-    tare_progress progress; // told samples in float, then layers; NULL: nobody is
+    tare_progress progress; // called for samples in float, then for layers; NULL: none
     void *progress_user;
 } tare_bias_correction_options;
 
+/// What tare_correct_biases did.
 typedef struct tare_bias_correction_result {
     uint32_t struct_size;
-    int64_t sample_count; // that it was corrected with
-    size_t layer_count;   // that were corrected
-    size_t skipped_count; // quantized layers that could not be; the record says why
+    int64_t sample_count; // samples used
+    size_t layer_count;   // corrected layers
+    size_t skipped_count; // quantized layers not corrected; the record says why
 } tare_bias_correction_result;
 
-/// Makes the reference form of a prepared model, as it is going to be quantized. The caller
-/// destroys *out.
+/// Makes the reference form of a prepared model with the options under which it is going to be
+/// converted. tare_correct_biases destroys *out.
 typedef tare_status (*tare_quantize_reference)(void *user, const tare_model *prepared,
                                                tare_model **out, tare_error *err);
 
-/// A prepared model, of either flow and calibrated, with corrected biases: converting *out gives
-/// the corrected network. Layers: convolutions, transposed ones, and linear layers, as modules or
-/// as functions, whose weight is quantized; those without a bias get one. Left as they are: layers
-/// that are called more than once, or share their bias or compute it, and those inside of graphs
-/// within the graph. The record has every layer (pass "correct biases").
+/// Corrects the biases of a calibrated prepared model of either flow; converting *out gives the
+/// corrected network. `prepared` is not changed. The corrected layers are the convolutions,
+/// transposed convolutions and linear layers with a quantized weight, as modules or functions; a
+/// layer without a bias gets one. Layers that are called more than once, that share or compute
+/// their bias, and those in subgraphs of control flow stay as they are. The record has every layer
+/// (pass "correct biases").
 ///
-/// Where samples are independent (as of tare_calibrate_data) each runs by itself, on one thread,
-/// and sums are double, in the order of the samples: the same bits for any number of threads and
-/// any cut into batches. result: may be NULL, else its struct_size is set; options: may be NULL.
+/// Where samples are independent (see tare_calibrate_data) each runs by itself on one thread, and
+/// sums are taken in double in the order of the samples, so the bits do not depend on the number of
+/// threads or the batch size. options may be NULL. result may be NULL; the library sets its
+/// struct_size. The caller destroys *out.
 ///
-/// TARE_INVALID_ARGUMENT for data without samples, observers that have seen none, and models in
-/// training mode; TARE_UNSUPPORTED for fake quantizers, whose training has corrected the biases,
-/// and for input-weight equalization, which changes the units of outputs.
+/// TARE_INVALID_ARGUMENT for data without samples, for observers that have seen none, and for
+/// models in training mode. TARE_UNSUPPORTED for models with fake quantizers, because training has
+/// corrected their biases, and with input-weight equalization, which changes the units of outputs.
 TARE_API tare_status tare_correct_biases(const tare_model *prepared, tare_data *data,
                                          tare_quantize_reference quantize, void *user,
                                          const tare_bias_correction_options *options,

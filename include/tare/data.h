@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Data: batches of a model's inputs, and labels where there are any, from files; and arrays into
-/// files.
+/// Data: reads batches of a model's inputs, and labels, from files; writes arrays to files.
 #ifndef TARE_DATA_H
 #define TARE_DATA_H
 
@@ -14,54 +13,55 @@
 extern "C" {
 #endif
 
-/// A source of batches; one caller at a time.
+/// A source of batches. One thread at a time may use it.
 typedef struct tare_data tare_data;
 
 /// Zero means the default; struct_size as in tare/status.h.
 typedef struct tare_data_options {
     uint32_t struct_size;
-    int64_t batch_size; // samples of a batch; the last of a file may have fewer, and no batch has
-                        // more than a model takes that was exported for one size. 0: as many as the
-                        // file has
-    int64_t sample_limit; // stop after so many samples. 0: no limit
+    /// Samples per batch; the last batch of a file may have fewer. A model that was exported for a
+    /// fixed batch size gets no larger batches. 0: all samples of the file.
+    int64_t batch_size;
+    int64_t sample_limit; // the data ends after this many samples; 0: no limit
     /// The preprocessing of pictures. NULL: the one that the model declares.
     const tare_preprocess *preprocess;
-    /// Reads every shard_count-th batch only, starting with the shard_index-th. Shards of the same
-    /// data, batch size and limit are disjoint, and together have the batches of the undivided
-    /// data. 0: all batches.
+    /// Reads only every shard_count-th batch, starting with the shard_index-th. Shards of the same
+    /// data, batch size and limit are disjoint and together have all its batches. shard_count 0:
+    /// all batches.
     int64_t shard_index, shard_count;
-    /// For array files: each file is one batch of one sample, and its arrays are the inputs as they
-    /// are, of any shape and with any values; dimension 0 is not a batch.
+    /// For array files: each file is one batch of one sample. Its arrays are passed as they are, of
+    /// any shape and with any values; dimension 0 is not the batch.
     bool as_is;
-    /// Infinities in arrays and rows are errors, as NaNs are, with the file, the sample and the
-    /// element. For data that observers watch.
+    /// Refuses infinities in arrays and rows, as NaNs always are, with the file, the sample and the
+    /// element. For calibration data.
     bool is_finite;
-    /// Limits for reading each file; a batch of random numbers counts as a file. NULL: those that
-    /// the model was read with, or else the defaults.
+    /// Limits for reading each file; a batch of random numbers counts as one file. NULL: the limits
+    /// that the model was read with, or else the defaults.
     const tare_read_limits *limits;
-    /// Samples to hold back from calibration, so that a check sees what calibration did not: those
-    /// behind sample_limit, else the last ones, an eighth of all at most. Fewer, or none, where the
-    /// data is short, has no known end (standard input), or comes in whole batches. 0: none. Not
-    /// together with shards. See tare_data_held_out_count.
+    /// The number of samples to hold out from calibration, for a check on unseen samples; 0: none.
+    /// They are the samples after sample_limit, or else the last ones, at most an eighth of all.
+    /// There are fewer, or none, where the data is short, its end is not known (standard input), or
+    /// the batch size is fixed; tare_data_held_out_count tells. TARE_INVALID_ARGUMENT together with
+    /// shards.
     int64_t hold_out;
-    /// Reads the held-out samples instead of the others, one by one where the model takes that.
+    /// Reads the held-out samples instead of the others, one per batch unless the model's batch
+    /// size is fixed. TARE_INVALID_ARGUMENT if none is held out.
     bool is_held_out;
 } tare_data_options;
 
 /// One batch, lent until the next call on its tare_data.
 typedef struct tare_batch {
     uint32_t struct_size;
-    const tare_tensor *const
-        *inputs; // one per model input, in their order; dimension 0 is the batch
+    const tare_tensor *const *inputs; // [input_count], in the model's order; [size][..] each
     size_t input_count;
-    const tare_tensor *labels; // as many as samples; NULL if the data has none
+    const tare_tensor *labels; // [size]; NULL if the data has none
     int64_t size;              // samples
 } tare_batch;
 
 /// Opens a source of batches for the inputs of `model`. options may be NULL. The caller closes
 /// *out. spec:
 /// - FILE.npz, FILE.safetensors: arrays by input name; one called labels, label or y holds labels
-/// - FILE.npy: the one input of a model that has one
+/// - FILE.npy: the input of a model with one input
 /// - "-": an .npz on standard input
 /// - FOLDER: such files, in order of their names
 /// - FILE.csv, FILE.csv.gz: rows `feature,..,label`, for a model of one input
@@ -71,14 +71,15 @@ typedef struct tare_batch {
 ///   `PATH [LABEL]`, FILE.csv with rows `path[,label]`, paths relative to that file
 /// - NAME=DATA,NAME=DATA,..: the data of each input by its name; labels=FILE brings labels, an
 ///   array or a FILE.txt with a whole number a line
-/// - random:N[:SEED[:SHAPE]]: N standard-normal samples; SHAPE is one sample's ("3x32x32", inputs
-///   separated by ','), needed where the model does not say it. Integers lie below the rows of the
-///   embedding that reads them, bools are drawn; other integers are TARE_UNSUPPORTED
+/// - random:N[:SEED[:SHAPE]]: N samples of standard-normal numbers; SHAPE is the shape of one
+///   sample ("3x32x32", inputs separated by ','), needed where the model does not state it. Integer
+///   inputs that an embedding reads are drawn below its number of rows, bools as 0 or 1; other
+///   integer inputs are TARE_UNSUPPORTED
 ///
-/// A model of one input also takes an array called x, input, input.0 or arr_0; one of several takes
-/// input.I and arr_I by position. Wrong names, NaNs, sizes that disagree and files without samples
-/// are errors that name the file and the array. float64 and float16 arrays become float32 where the
-/// model does not ask for them.
+/// A model with one input also takes an array called x, input, input.0 or arr_0; a model with
+/// several takes input.I and arr_I by position. Wrong names, NaNs, sizes that disagree and files
+/// without samples are errors that name the file and the array. float64 and float16 arrays are
+/// converted to float32 unless the model states that dtype.
 TARE_API tare_status tare_data_open(const char *spec, const tare_model *model,
                                     const tare_data_options *options, tare_data **out,
                                     tare_error *err);
@@ -87,27 +88,27 @@ TARE_API void tare_data_close(tare_data *data);
 /// Reads the next batch. At the end *done is true and *out is unchanged. *out is lent until the
 /// next call on `data`. Errors name the file, and the array or sample.
 TARE_API tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_error *err);
-/// Skips up to `batch_count` batches of this shard without reading what they hold (pictures are not
-/// decoded). *sample_count: the samples in them, also of those before an error. Files that cannot
-/// be opened fail as in tare_data_next.
+/// Skips up to `batch_count` batches of this shard without reading their contents (pictures are not
+/// decoded). *sample_count becomes the number of skipped samples, also when the call fails. Files
+/// that cannot be opened fail as in tare_data_next.
 TARE_API tare_status tare_data_skip(tare_data *data, int64_t batch_count, int64_t *sample_count,
                                     tare_error *err);
 /// The number of samples in all batches of this shard; 0 where it is not known without reading
 /// everything.
 TARE_API int64_t tare_data_sample_count(const tare_data *data);
-/// How many samples options' hold_out holds back: those that is_held_out reads.
+/// The number of samples that are held out (see hold_out).
 TARE_API int64_t tare_data_held_out_count(const tare_data *data);
 /// Starts over with the first batch. The batches are the same again.
 TARE_API tare_status tare_data_rewind(tare_data *data, tare_error *err);
 
-/// Writes tensors under their names. The ending of `path` gives the format: .npz, .safetensors, or
-/// .npy for a single tensor. "-" is an .npz on standard output. A file is written under a temporary
-/// name and renamed at the end.
+/// Writes `count` tensors under their names. The extension of `path` selects the format: .npz,
+/// .safetensors, or .npy for a single tensor. "-" writes .npz to standard output. The file is
+/// written as by tare_file_write.
 TARE_API tare_status tare_arrays_write(const char *path, const char *const *names,
                                        const tare_tensor *const *tensors, size_t count,
                                        tare_error *err);
-/// TARE_INVALID_ARGUMENT for a path whose ending tare_arrays_write does not know. For programs that
-/// want to fail before they compute.
+/// Checks before a computation that tare_arrays_write knows the extension of `path`.
+/// TARE_INVALID_ARGUMENT if not.
 TARE_API tare_status tare_arrays_check_path(const char *path, tare_error *err);
 
 #ifdef __cplusplus

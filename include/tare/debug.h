@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The numeric debugger: which values of two models are the same value of the float model, and how
-/// far they are from each other. Source: torchao 0.18's pt2e/_numeric_debugger.py.
+/// The numeric debugger: matches the values of two models that stem from the same value of the
+/// float model, and measures how far they differ. Source: torchao 0.18's pt2e/_numeric_debugger.py.
 #ifndef TARE_DEBUG_H
 #define TARE_DEBUG_H
 
@@ -32,12 +32,13 @@ TARE_API bool tare_model_has_debug_handles(const tare_model *model);
 
 // --- comparing ---
 
+/// Zero means the default; struct_size as in tare/status.h.
 typedef struct tare_debug_options {
     uint32_t struct_size;
-    int thread_count; // of both sessions; 0: 1
-    /// Match by origins although both models have handles.
+    int thread_count; // of each model's session; 0: 1
+    /// Match by tare_model_float_node although both models have handles.
     bool by_origin;
-    /// Keep ranges and histograms of the reference's values: tare_debug_comparison_get_range.
+    /// Keep ranges and histograms of the reference's values, for tare_debug_comparison_get_range.
     bool has_ranges;
 } tare_debug_options;
 
@@ -48,8 +49,8 @@ typedef struct tare_debug_comparison tare_debug_comparison;
 /// with a handle in one model is matched with the last one in the other, as torchao's loggers are;
 /// otherwise each node is matched with the one that tare_model_float_node names. Both models must
 /// outlive the comparison and must not change. options may be NULL. TARE_INVALID_ARGUMENT for
-/// models that are not related: nothing matches, or most operators that the one was made of are not
-/// in the other. The caller destroys *out.
+/// models that are not related: no node matches, or the reference lacks more than half of the
+/// operators that `model` was made from. The caller destroys *out.
 TARE_API tare_status tare_debug_comparison_create(const tare_model *reference,
                                                   const tare_model *model,
                                                   const tare_debug_options *options,
@@ -57,29 +58,30 @@ TARE_API tare_status tare_debug_comparison_create(const tare_model *reference,
 /// Frees a comparison. NULL is allowed.
 TARE_API void tare_debug_comparison_destroy(tare_debug_comparison *comparison);
 
-/// Receives the outputs of one model, as tare_session_run does; the caller releases them.
+/// Room for the outputs of one model, `capacity` tensors; `count` becomes their number. The caller
+/// releases them.
 typedef struct tare_debug_outputs {
     tare_tensor **tensors;
     size_t capacity, count;
 } tare_debug_outputs;
 
-/// Runs both models on the same inputs and adds the errors to the rows. Memory holds the
-/// reference's values of one run only. Quantized tensors are dequantized. The outputs arguments may
-/// be NULL. TARE_INVALID_ARGUMENT for values of different shapes ("Cannot compare tensors with
-/// different shapes: ref=.. vs actual=..").
+/// Runs both models on the same inputs, one tensor per model input, and adds the errors to the
+/// rows. Quantized values are dequantized first. Memory holds the reference's values of one run
+/// only. Both outputs may be NULL. TARE_INVALID_ARGUMENT for values of different shapes ("Cannot
+/// compare tensors with different shapes: ref=.. vs actual=..").
 TARE_API tare_status tare_debug_compare(tare_debug_comparison *comparison,
                                         const tare_tensor *const *inputs, size_t input_count,
                                         tare_debug_outputs *reference_outputs,
                                         tare_debug_outputs *outputs, tare_error *err);
 
-/// One value of both models over all runs so far: y of the reference, x of the other. Names are
-/// lent by the models.
+/// One value in both models, over all runs so far: y in the reference, x in the other model. Names
+/// are lent by the models.
 typedef struct tare_debug_row {
     uint32_t struct_size;
     int64_t handle; // 0: matched by origin
     const char *reference_node, *node;
-    const char *target;    // what the reference's node calls
-    int64_t element_count; // 0: no run gave tensors
+    const char *target;    // the target of the reference's node
+    int64_t element_count; // 0: no run has computed it
     double signal;         // sum of x^2
     double reference;      // sum of y^2
     double noise;          // sum of (x - y)^2
@@ -88,16 +90,16 @@ typedef struct tare_debug_row {
     double sqnr_db; // 20 log10(|x| / |x - y|), torch's compute_sqnr; infinite where nothing differs
 } tare_debug_row;
 
-/// Reads a row; rows are in the order of `model`'s nodes. False past the end.
+/// Reads the index-th row, in the order of `model`'s nodes. False past the end.
 TARE_API bool tare_debug_comparison_row(const tare_debug_comparison *comparison, size_t index,
                                         tare_debug_row *out);
-/// The number of rows: of nodes that were matched at creation.
+/// The number of rows: one per pair of matched nodes.
 TARE_API size_t tare_debug_comparison_row_count(const tare_debug_comparison *comparison);
-/// Reads what the reference's values are over all runs so far that the model gives quantized with
-/// one scale, and the range that this scale can represent: of inputs that it quantizes, and of
-/// rows, in the order of their first run. Needs has_ranges. `node` is the model's that gives it,
-/// `value` the reference's ("": an input), `layer` is "": several may read it. Arrays are lent
-/// until the next run. False past the end.
+/// Reads the range of the reference's values over all runs so far, for the index-th value that
+/// `model` quantizes with one scale, and the range that this scale represents. The values are
+/// quantized inputs and rows, in the order in which a run first computes them. Needs has_ranges. In
+/// *out, `node` is the model's node, `value` the reference's ("": an input), and `layer` is "",
+/// because several may read the value. Arrays are lent until the next run. False past the end.
 TARE_API bool tare_debug_comparison_get_range(const tare_debug_comparison *comparison, size_t index,
                                               tare_tensor_range *out);
 /// Were the nodes matched by handles?

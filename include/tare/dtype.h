@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/// Values never change their number; 0 is «unset». quint8, qint8 and qint32 are logical: a tensor
-/// of them has uint8, int8 or int32 storage plus quantization parameters.
+/// The numbers are fixed for all versions; 0 means unset. quint8, qint8 and qint32 are torch's
+/// quantized dtypes: their tensors store uint8, int8 or int32 and have quantization parameters.
 typedef enum tare_dtype {
     TARE_DTYPE_UNSET = 0,
     TARE_FLOAT32 = 1,
@@ -35,9 +35,9 @@ typedef enum tare_dtype {
     TARE_DTYPE_COUNT = 18
 } tare_dtype;
 
-/// How a scale and a zero point, or many of them, relate to a tensor. In the schemes per group
-/// every run of so many neighbours along the last dimension has its own: torchao's PerGroup. torch
-/// has no name for them.
+/// How scales and zero points apply to a tensor: one pair for the whole tensor, one per channel, or
+/// one per group of neighbours along the last dimension (torchao's PerGroup; torch has no names for
+/// these schemes).
 typedef enum tare_qscheme {
     TARE_QSCHEME_UNSET = 0,
     TARE_PER_TENSOR_AFFINE = 1,
@@ -53,7 +53,7 @@ typedef enum tare_qscheme {
 /// torch's name of a dtype ("torch.quint8"); "" for TARE_DTYPE_UNSET and unknown numbers. Static
 /// storage.
 TARE_API const char *tare_dtype_name(tare_dtype dtype);
-/// The dtype of a name: "torch.quint8", "quint8" and torch's synonyms ("torch.float").
+/// The dtype with this name: "torch.quint8", "quint8" or a synonym of torch ("torch.float").
 /// TARE_DTYPE_UNSET for unknown names.
 TARE_API tare_dtype tare_dtype_from_name(const char *name);
 /// Bytes of one element in memory; 0 for TARE_DTYPE_UNSET. It is 1 for quint4x2, whose elements are
@@ -63,7 +63,7 @@ TARE_API size_t tare_dtype_size(tare_dtype dtype);
 /// torch's name of a scheme ("torch.per_tensor_affine"); "" for TARE_QSCHEME_UNSET and unknown
 /// numbers. Static storage.
 TARE_API const char *tare_qscheme_name(tare_qscheme qscheme);
-/// The scheme of a name, with or without "torch."; TARE_QSCHEME_UNSET for unknown names.
+/// The scheme with this name, with or without "torch."; TARE_QSCHEME_UNSET for unknown names.
 TARE_API tare_qscheme tare_qscheme_from_name(const char *name);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Marks what the shared library exports.
+/// TARE_API marks the functions that the shared library exports.
 #ifndef TARE_EXPORT_H
 #define TARE_EXPORT_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The graph of a model, node by node: what a vendor's code generator walks. Nothing here changes
-/// it; what is handed out is lent by the model.
+/// The graph of a model, node by node, for code generators. No function here changes the graph.
+/// Nodes, strings and tensors are lent by the model.
 #ifndef TARE_GRAPH_H
 #define TARE_GRAPH_H
 
@@ -37,17 +37,17 @@ TARE_API const tare_node *tare_node_next(const tare_node *node);
 TARE_API const tare_node *tare_node_previous(const tare_node *node);
 /// The number of nodes, inputs and the output included.
 TARE_API size_t tare_model_node_count(const tare_model *model);
-/// The node of that name; NULL if there is none.
+/// The node with this name; NULL if there is none.
 TARE_API const tare_node *tare_model_find_node(const tare_model *model, const char *name);
 
-/// What the node is: an input, a tensor read, a call or the output.
+/// The kind of a node: input, read of a tensor, call or output.
 TARE_API tare_node_kind tare_node_get_kind(const tare_node *node);
 /// The node's name, unique in its graph ("add_2").
 TARE_API const char *tare_node_name(const tare_node *node);
-/// What the node calls or reads; see tare_node_kind.
+/// What the node calls or reads; tare_node_kind says what this is for each kind.
 TARE_API const char *tare_node_target(const tare_node *node);
-/// The name of the float model's node that this node computes; NULL for nodes that compute none
-/// (observers, quantize).
+/// The name of the float model's node whose value this node computes; NULL for observers, quantize
+/// nodes and others that compute none. See also tare_model_float_node (tare/record.h).
 TARE_API const char *tare_node_origin(const tare_node *node);
 /// The path of the innermost module that ran when the node was traced; "" at the top level.
 TARE_API const char *tare_node_scope_path(const tare_node *node);
@@ -63,15 +63,15 @@ TARE_API size_t tare_node_user_count(const tare_node *node);
 /// The index-th node that reads this one; NULL past the end.
 TARE_API const tare_node *tare_node_user(const tare_node *node, size_t index);
 
-/// Does the node call this function, operator or method ("torch.ops.aten.relu.default", "relu")?
-/// The name must be the target's. False for NULL.
+/// Does the node call this function, operator or method? target: its exact name
+/// ("torch.ops.aten.relu.default", "relu"). False if `node` is NULL.
 TARE_API bool tare_node_calls(const tare_node *node, const char *target);
-/// Is `input` among the inputs of `node`?
+/// Is `input` among the arguments of `node`?
 TARE_API bool tare_node_reads(const tare_node *node, const tare_node *input);
 /// The only node that reads this one; NULL if none or several do.
 TARE_API const tare_node *tare_node_only_user(const tare_node *node);
-/// What the file says of the node besides its arguments, as JSON: shapes, the modules and functions
-/// that it came from, and additions of its exporter. NULL: nothing. Lent by the model.
+/// The node's metadata in the file, as JSON: shapes, the modules and functions that the node came
+/// from, and entries of other exporters. NULL if there is none. Lent by the model.
 /// tare_node_meta_read (tare/pt2e.h) parses it.
 TARE_API const char *tare_node_meta_json(const tare_node *node);
 
@@ -89,13 +89,14 @@ typedef enum tare_argument_kind {
     TARE_ARGUMENT_TEXT = 4, // a string, device, layout, type or symbol
     TARE_ARGUMENT_DTYPE = 5,
     TARE_ARGUMENT_NODE = 6,
-    TARE_ARGUMENT_LIST = 7,  // a list or tuple: count items
-    TARE_ARGUMENT_DICT = 8,  // count items: key, value, key, value, ..
-    TARE_ARGUMENT_SLICE = 9, // 3 items: start, stop, step
-    TARE_ARGUMENT_OTHER = 10,
+    TARE_ARGUMENT_LIST = 7,   // a list or tuple: count items
+    TARE_ARGUMENT_DICT = 8,   // count items: key, value, key, value, ..
+    TARE_ARGUMENT_SLICE = 9,  // 3 items: start, stop, step
+    TARE_ARGUMENT_OTHER = 10, // a scheme, a tensor, an ellipsis, ..: not described further
 } tare_argument_kind;
 
-/// A constant, a node, or a container of them.
+/// An argument: a constant, a node, or a container of arguments. The comment of a field names the
+/// kinds for which it is set.
 typedef struct tare_argument {
     uint32_t struct_size;
     tare_argument_kind kind;
@@ -105,7 +106,7 @@ typedef struct tare_argument {
     const char *text;      // TEXT
     tare_dtype dtype;      // DTYPE
     const tare_node *node; // NODE
-    size_t count;          // items of containers
+    size_t count;          // the number of items of LIST, DICT and SLICE
     const void *items;     // for tare_argument_item
 } tare_argument;
 
@@ -114,8 +115,7 @@ TARE_API size_t tare_node_argument_count(const tare_node *node);
 /// Reads the index-th positional argument. False past the end; *out then has the kind NONE. What
 /// *out points to is lent by the model.
 TARE_API bool tare_node_argument(const tare_node *node, size_t index, tare_argument *out);
-/// Reads the argument that was given under a keyword. False if there is none; *out then has the
-/// kind NONE.
+/// Reads the keyword argument `name`. False if there is none; *out then has the kind NONE.
 TARE_API bool tare_node_keyword(const tare_node *node, const char *name, tare_argument *out);
 /// The name of the index-th keyword argument, in the order of the call; NULL past the end.
 TARE_API const char *tare_node_keyword_name(const tare_node *node, size_t index);
@@ -123,15 +123,15 @@ TARE_API const char *tare_node_keyword_name(const tare_node *node, size_t index)
 /// has the kind NONE.
 TARE_API bool tare_argument_item(const tare_argument *container, size_t index, tare_argument *out);
 
-/// Reads a constructor value of a module: "stride" may be a number or a list. False if there is
-/// none; *out then has the kind NONE. Lent by the module.
+/// Reads a constructor value of a module ("stride", a number or a list). False if there is none;
+/// *out then has the kind NONE. Lent by the module.
 TARE_API bool tare_module_config(const tare_module *module, const char *key, tare_argument *out);
 /// The name of the index-th constructor value, in the order of the file; NULL past the end. Lent by
 /// the module.
 TARE_API const char *tare_module_config_key(const tare_module *module, size_t index);
-/// Reads an integer, or a list of integers, as `count` integers: a single one stands for all, as in
-/// torch's stride=2. False, and out is unchanged, if the key is absent, is no integer, or has
-/// another number of them.
+/// Reads an integer or a list of integers into out, [count]: a single integer fills all of it, as
+/// in torch's stride=2. False if the key is absent, has other values, or has another number of
+/// integers; out is then unchanged.
 TARE_API bool tare_module_config_ints(const tare_module *module, const char *key, size_t count,
                                       int64_t *out);
 /// The name of the index-th parameter or buffer; NULL past the end. Lent by the module.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Layers of a reference model in integers, for code generators: weights, biases and the constants
-/// of requantization, which the reference form has only as floats around quantize and dequantize.
+/// The integers of quantized layers, for code generators: weights, biases and the constants of
+/// requantization. A reference model has these values only implicitly, as float operators between
+/// quantize and dequantize.
 #ifndef TARE_HANDOFF_H
 #define TARE_HANDOFF_H
 
@@ -10,17 +11,17 @@
 extern "C" {
 #endif
 
-/// How a quantize or dequantize node with constant parameters of one tensor does so:
-/// value = (element - zero_point) * scale.
+/// The parameters of a quantize or dequantize node with one constant scale: value = (element -
+/// zero_point) * scale.
 typedef struct tare_node_qparams {
     uint32_t struct_size;
-    tare_dtype dtype; // as the graph writes it: quint8, qint8, .. (FX mode) or uint8, int8, ..
+    tare_dtype dtype; // as in the graph: quint8, qint8, .. (FX mode) or uint8, int8, ..
     double scale;     // > 0, finite
     int64_t zero_point;
-    int64_t quant_min, quant_max; // elements lie within
+    int64_t quant_min, quant_max; // the range of elements
 } tare_node_qparams;
-/// Reads the parameters of a quantize node, or of a dequantize node. False for other nodes, and
-/// where the parameters are computed, per channel, or out of range.
+/// Reads the parameters of a quantize or dequantize node. False for other nodes, and if the
+/// parameters are computed by the graph, per channel, or out of range; *out is then unchanged.
 TARE_API bool tare_node_get_qparams(const tare_model *model, const tare_node *node,
                                     tare_node_qparams *out);
 
@@ -31,12 +32,13 @@ TARE_API bool tare_node_get_qparams(const tare_model *model, const tare_node *no
 ///   out  = clamp(round(sum * multiplier[c]) + output.zero_point, output_min, output_max)
 ///
 /// With symmetric weights the first line is bias[c] - input.zero_point * weight_sums[c] + sum of x
-/// * w. Padding counts as x = input.zero_point. How a backend rounds is its own matter; torch's
-/// engines differ there (docs/differences.md).
+/// * w. Padding counts as x = input.zero_point. The rounding is the backend's choice; torch's
+/// engines differ in it (docs/differences.md).
 typedef struct tare_integer_layer {
     uint32_t struct_size;
-    /// The module with stride, padding, .. (tare_module_config_ints), inside of a fused one. NULL:
-    /// the node calls a function, and has them among its arguments.
+    /// The module that holds stride, padding, .. (tare_module_config_ints); of a fused module, the
+    /// convolution or linear layer inside. NULL: the node calls a function, and they are among its
+    /// arguments.
     const tare_module *module;
     int64_t channel_count;     // of the output
     const tare_tensor *weight; // its integers and parameters: qint8 or quint8, [O][I/groups][..];
@@ -57,11 +59,11 @@ typedef struct tare_integer_layer {
                                      // 31), rounded
 } tare_integer_layer;
 
-/// Computes the integers of the layer that `node` calls. model: a reference model, what
-/// tare_convert_to_reference_fx or its decomposed form made, or an exported program after
-/// tare_convert_pt2e. TARE_UNSUPPORTED, with the reason, for nodes that are no such layer: another
-/// operator, a float input, a weight that is not quantized or is computed, parameters that are not
-/// constant. The model must outlive *out, which the caller destroys.
+/// Computes the integers of the layer that `node` calls. model: the result of
+/// tare_convert_to_reference_fx, tare_convert_to_reference_decomposed_fx or tare_convert_pt2e; it
+/// must outlive *out. TARE_UNSUPPORTED, with the reason, if `node` is not such a layer: another
+/// operator, a float input, a weight that is float or computed, parameters that are not constant.
+/// The caller destroys *out.
 TARE_API tare_status tare_integer_layer_create(const tare_model *model, const tare_node *node,
                                                const tare_integer_layer **out, tare_error *err);
 /// Frees the layer. NULL is allowed.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Improving a quantized model: a ladder of steps, each of which is tried, measured on samples that
-/// calibrated nothing, and kept if it gains. Each step is a pass over the prepared model that can
-/// be taken alone, and is explained in the record.
+/// Improving a quantized model. tare_improve tries steps one after the other, measures each on
+/// samples that were not used for calibration, and keeps it if the outputs improve. Each step is a
+/// pass over the prepared model that can also be called alone. The record explains it.
 #ifndef TARE_IMPROVE_H
 #define TARE_IMPROVE_H
 
@@ -15,60 +15,61 @@ extern "C" {
 
 // --- steps ---
 
+/// As `percentile` of tare_replace_observers: the range of least relative entropy.
 #define TARE_BY_ENTROPY (-1.0)
-/// A prepared model, of either flow, whose activations are watched by observers of another class,
-/// which have seen nothing: calibrate *out. class_name: "MinMaxObserver", "HistogramObserver" or
-/// "tare.MergeableHistogramObserver", with the same dtype, scheme and range. percentile: of the
-/// last one, in percent; 0: none; TARE_BY_ENTROPY: its range of least relative entropy. Observers
-/// of fixed or dynamic parameters stay. The record has each observer that was replaced (pass
-/// "improve", rule "observers"). *count may be NULL; else the number of them. TARE_NOT_FOUND for
-/// other classes, TARE_UNSUPPORTED for fake quantizers. The caller destroys *out.
+/// Replaces the observers of activations in a prepared model of either flow by those of another
+/// class, with the same dtype, scheme and range; observers with fixed or dynamic parameters stay.
+/// `prepared` is not changed. The new observers have seen no data: calibrate *out. class_name:
+/// "MinMaxObserver", "HistogramObserver" or "tare.MergeableHistogramObserver". percentile: of the
+/// last class only, in percent; 0: none; TARE_BY_ENTROPY. The record has each replaced observer
+/// (pass "improve", rule "observers"). count may be NULL; otherwise *count becomes their number.
+/// TARE_NOT_FOUND for other classes, TARE_UNSUPPORTED for fake quantizers. The caller destroys
+/// *out.
 TARE_API tare_status tare_replace_observers(const tare_model *prepared, const char *class_name,
                                             double percentile, size_t *count, tare_model **out,
                                             tare_error *err);
-/// A prepared model whose weights of convolutions and linear layers, where they have one scale, get
-/// one for each output channel (symmetric int8). Its calibration is kept. Otherwise as
-/// tare_replace_observers (rule "per-channel").
+/// Gives the weights of convolutions and linear layers that have a single scale one scale per
+/// output channel (symmetric int8). The calibration is kept. Otherwise as tare_replace_observers
+/// (rule "per-channel"); *count becomes the number of changed weights.
 TARE_API tare_status tare_weights_per_channel(const tare_model *prepared, size_t *count,
                                               tare_model **out, tare_error *err);
 
-/// A prepared model whose weights are clipped where their squared error is least, per tensor,
-/// channel or group as before. Otherwise as tare_weights_per_channel (rule "weight-clipping").
+/// Clips weights to the range with the least squared error, per tensor, channel or group as their
+/// scheme is. Otherwise as tare_weights_per_channel (rule "weight-clipping").
 TARE_API tare_status tare_clip_weights(const tare_model *prepared, size_t *count, tare_model **out,
                                        tare_error *err);
-/// Cross-layer equalization: channels of values between layers are scaled so that the weights on
-/// both sides have equal ranges, wherever the operators between keep scales: ReLU, pools, sums of
-/// such values. The float results stay what they are, up to rounding. Observers have seen nothing:
-/// calibrate *out (rule "equalization"). *count may be NULL; else the layers that changed. Source:
-/// Nagel et al., Data-Free Quantization Through Weight Equalization and Bias Correction (2019).
+/// Cross-layer equalization: scales the channels of values between layers so that the weights on
+/// both sides have equal ranges, wherever the operators in between commute with scaling (ReLU,
+/// pools, sums). Float results stay the same up to rounding. Observers lose their statistics:
+/// calibrate *out (rule "equalization"). count may be NULL; otherwise *count becomes the number of
+/// changed layers. Otherwise as tare_replace_observers. Source: Nagel et al., Data-Free
+/// Quantization Through Weight Equalization and Bias Correction (2019).
 TARE_API tare_status tare_equalize_layers(const tare_model *prepared, size_t *count,
                                           tare_model **out, tare_error *err);
 
-/// Rotates output channels of linear layers by Hadamard matrices, and back in the weights of the
-/// linear layers that read them, where only data movement, or attention's product with its values,
-/// stands between: large channels are spread over the others. The float results stay what they are,
-/// up to rounding. Observers have seen nothing: calibrate *out (rule "rotation"). *count may be
-/// NULL; else the layers whose outputs were rotated. Source: Ashkboos et al., QuaRot (2024); Liu et
-/// al., SpinQuant (2024), its R2.
+/// Rotates the output channels of linear layers by Hadamard matrices, and back in the weights of
+/// the linear layers that read them. This spreads outlier channels over the others. Between the two
+/// layers only data movement, or attention's product with its values, is allowed. Otherwise as
+/// tare_equalize_layers (rule "rotation"); *count becomes the number of layers whose outputs were
+/// rotated. Source: Ashkboos et al., QuaRot (2024); Liu et al., SpinQuant (2024), its R2.
 TARE_API tare_status tare_rotate_layers(const tare_model *prepared, size_t *count, tare_model **out,
                                         tare_error *err);
 
 typedef enum tare_scale_method {
-    TARE_SCALE_SMOOTH = 0, // SmoothQuant (Xiao et al., 2022): for what is read
+    TARE_SCALE_SMOOTH = 0, // SmoothQuant (Xiao et al., 2022): for quantized activations
     TARE_SCALE_AWQ = 1,    // AWQ (Lin et al., 2023): for weights of few bits
 } tare_scale_method;
 /// Zero means the default; struct_size as in tare/status.h.
 typedef struct tare_scale_options {
     uint32_t struct_size;
     tare_scale_method method;
-    int64_t sample_limit; // samples of the data that are looked at; 0: 64
+    int64_t sample_limit; // samples of the data to use; 0: 64
     int thread_count;     // 0: 1
 } tare_scale_options;
-/// Moves scales of channels from what linear layers read into their weights, by the exponent of
-/// least expected error for each value that is read. The inverse goes into the norm in front, or
-/// a multiplication in front of the layers. Observers have seen nothing: calibrate *out (rules
-/// "smoothing", "awq"). Otherwise as tare_equalize_layers. data: calibration data, read from its
-/// beginning.
+/// Scales the input channels of linear layers down and their weights up by the same factors, with
+/// the exponent of least expected error for each input value. The inverse factors go into the norm
+/// in front of the layers, or into a new multiplication. Otherwise as tare_equalize_layers (rules
+/// "smoothing", "awq"). data: calibration data, read from its beginning.
 TARE_API tare_status tare_scale_inputs(const tare_model *prepared, tare_data *data,
                                        const tare_scale_options *options, size_t *count,
                                        tare_model **out, tare_error *err);
@@ -81,54 +82,59 @@ typedef enum tare_round_method {
 typedef struct tare_round_options {
     uint32_t struct_size;
     tare_round_method method;
-    int64_t sample_limit; // samples of the data that are looked at; 0: 64
+    int64_t sample_limit; // samples of the data to use; 0: 64
     int thread_count;     // 0: 1
 } tare_round_options;
-/// Rounds the weights of linear layers and convolutions by what these read, so that their results
-/// lose least, not the weights themselves. Weights of *out lie on the levels that converting finds
-/// again. Rows of more than 2048 weights are left, and by AdaRound large layers; the record says
-/// which. Its calibration is kept (rules "gptq", "adaround"). *count may be NULL; else the layers
-/// that were rounded. data: calibration data, read from its beginning.
+/// Rounds the weights of linear layers and convolutions so that the error of the layers' results on
+/// the data is least, instead of the error of the weights. The weights of *out lie on quantization
+/// levels, which converting keeps. Layers with more than 2048 weights per output channel are left
+/// as they are, and by AdaRound large layers, too; the record says which. The calibration is kept
+/// (rules "gptq", "adaround"). Otherwise as tare_equalize_layers; *count becomes the number of
+/// rounded layers. data: calibration data, read from its beginning.
 TARE_API tare_status tare_round_weights(const tare_model *prepared, tare_data *data,
                                         const tare_round_options *options, size_t *count,
                                         tare_model **out, tare_error *err);
 
-// --- the ladder ---
+// --- trying the steps ---
 
-/// Makes a model from a prepared, calibrated one with these nodes left float: as it is going to
-/// run, or its reference form for tare_analyze. The caller destroys *out.
+/// Converts a calibrated prepared model with these nodes left float: to the model that is going to
+/// run, or (as_reference) to the reference form that tare_analyze takes. tare_improve destroys
+/// *out.
 typedef tare_status (*tare_quantize_prepared)(void *user, const tare_model *prepared,
                                               bool as_reference, const tare_float_choice *choices,
                                               size_t count, tare_model **out, tare_error *err);
 
-/// A step that was tried. Texts are lent for the call.
+/// The outcome of one trial of a step. Strings are lent for the call.
 typedef struct tare_improve_trial {
     uint32_t struct_size;
-    const char *step;           // as tare_improve_step_name has it
-    const char *what;           // a phrase: the observer, the layers
-    double before_db, after_db; // of the outputs on the check's samples
-    double before_ms, after_ms; // of a run on one of them; NaN: known from an earlier ladder only
-    int64_t before_bytes, after_bytes; // of tensors in the model
-    double seconds;                    // that the trial took
+    const char *step;           // a name of tare_improve_step_name
+    const char *what;           // a phrase: the observer or the layers
+    double before_db, after_db; // SQNR of the outputs on the check samples
+    double before_ms, after_ms; // of a run on one sample; NaN: measured by an earlier call only
+    int64_t before_bytes, after_bytes; // of the model's tensors
+    double seconds;                    // the trial's duration
     bool is_kept;
-    bool is_resumed; // known from state_path, not measured again
-    const char *why; // it was not kept, a phrase; "" otherwise
+    bool is_resumed; // read from state_path, not measured again
+    const char *why; // a phrase, why it was not kept; "" if it was
 } tare_improve_trial;
+/// Receives each trial. A failure ends the work.
 typedef tare_status (*tare_improve_watcher)(void *user, const tare_improve_trial *trial,
                                             tare_error *err);
-/// Told of each model that is better than all before, lent for the call.
+/// Receives each model that is better than all before it, lent for the call. A failure ends the
+/// work.
 typedef tare_status (*tare_model_watcher)(void *user, const tare_model *model, tare_error *err);
 
 /// Zero means the default; struct_size as in tare/status.h.
 typedef struct tare_improve_options {
     uint32_t struct_size;
-    double seconds;     // after which no trial begins but that of bias correction; 0: 300
-    double target_db;   // at which the ladder ends; 0: none
-    double most_slower; // of a run, by leaving layers float, while the outputs have 20 dB: 0.15 for
-                        // 15 percent; 0: that
-    const char *steps;  // names of steps with ',' between, in the order of trial; NULL: all
-    /// A file that every outcome is written to, and from which the ladder goes on: trials that are
-    /// in it are not made again. It belongs to a model, its data and its steps. NULL: none.
+    double seconds;   // after which only bias correction is still tried; 0: 300
+    double target_db; // no further trial once the outputs have this SQNR; 0: none
+    /// The largest slowdown of a run that a step may cost, as a fraction of the first model's time;
+    /// 0: 0.15. It applies while the outputs have at least 20 dB; below that accuracy goes first.
+    double most_slower;
+    const char *steps; // names of steps, separated by ',', in the order of trial; NULL: all
+    /// A file that keeps every outcome. If it exists, the trials in it are not made again. It is
+    /// valid for one model, its data and its steps. NULL: none.
     const char *state_path;
     int thread_count; // 0: 1
     tare_improve_watcher trials;
@@ -142,20 +148,22 @@ typedef struct tare_improve_result {
     double before_db, after_db;
     double before_ms, after_ms;
     size_t trial_count, kept_count, resumed_count;
-    bool is_out_of_time; // trials were left
+    bool is_out_of_time; // the time limit ended the work before all trials
 } tare_improve_result;
 
-/// Tries steps on a prepared, calibrated model and returns the best quantized model found, which
-/// may be the first. calibration: what it was calibrated with; read again when observers change.
-/// check: samples that are in neither. options and result may be NULL; result has its struct_size
-/// set. best_prepared: may be NULL, else *best_prepared is the prepared model that *out was made
-/// from, or NULL where it is the given one. The caller destroys both.
+/// Tries steps on a calibrated prepared model and returns the best quantized model found, which may
+/// be that without any step. calibration: the data that `prepared` was calibrated with; it is read
+/// again when a step changes observers. check: other samples, on which models are measured. options
+/// may be NULL. result may be NULL; the library sets its struct_size. best_prepared may be NULL;
+/// otherwise *best_prepared becomes the prepared model from which *out was made, or NULL if that is
+/// `prepared`. The caller destroys both. A step that cannot be applied to the model is skipped;
+/// other errors end the work.
 TARE_API tare_status tare_improve(const tare_model *prepared, tare_data *calibration,
                                   tare_data *check, tare_quantize_prepared quantize, void *user,
                                   const tare_improve_options *options, tare_improve_result *result,
                                   tare_model **best_prepared, tare_model **out, tare_error *err);
-/// The index-th step that the ladder knows, in its order, with what it does in a phrase; NULL past
-/// the end. Static storage.
+/// The name of the index-th step, in the order of trial; NULL past the end. *what becomes a phrase
+/// that says what the step does. Static storage.
 TARE_API const char *tare_improve_step_name(size_t index, const char **what);
 
 #ifdef __cplusplus

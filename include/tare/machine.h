@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Peak figures of the machine, measured: the roofline that a run is compared with.
+/// The measured peak performance of the machine: the roofline for a run.
 #ifndef TARE_MACHINE_H
 #define TARE_MACHINE_H
 
@@ -12,19 +12,21 @@
 extern "C" {
 #endif
 
-/// Operations are multiplications and additions: a multiply-accumulate is two. A gigabyte is 10^9.
+/// Peak figures over all measuring threads together. Operations are multiplications and additions:
+/// a multiply-accumulate counts as two. A gigabyte is 10^9 bytes.
 typedef struct tare_machine_peak {
     uint32_t struct_size;
-    double int8_gops;    // of bytes in registers, with the instruction set level in use
-    double float_gflops; // of float32
-    double l2_gbs;       // reading: half of the second-level cache,
-    double l3_gbs;       // eight times that cache,
-    double memory_gbs;   // and far more than caches hold
+    double int8_gops;    // 10^9 operations per second on int8, by the instruction set level in use
+    double float_gflops; // 10^9 operations per second on float32
+    double l2_gbs;       // GB per second read from an array of half the L2 cache's size per thread
+    double l3_gbs;       // GB per second read from an array of 8 times the L2 cache's size
+    double memory_gbs;   // GB per second read from 256 MiB
 } tare_machine_peak;
 
-/// Measures these figures with `thread_count` threads at once (0: 1); takes about 0.6 s. Each
-/// figure is the best of samples that are spread over that time. Other work on the machine makes
-/// them smaller, never larger.
+/// Measures these figures with `thread_count` threads at once (0: 1). The call takes about 0.6 s
+/// and 256 MiB. Each figure is the best of samples that are spread over that time, so other load on
+/// the machine can lower it but not raise it. TARE_INVALID_ARGUMENT for a negative count or more
+/// than 1024.
 TARE_API tare_status tare_machine_measure(int thread_count, tare_machine_peak *out,
                                           tare_error *err);
 

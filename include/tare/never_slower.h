@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Never slower: layers that integers make slower on this machine stay float, and the record says
-/// so. The choice becomes part of the model, which then computes the same on every machine.
+/// Never slower: leaves those layers float that are slower in integers on this machine. The choice
+/// becomes part of the model, which then computes the same on every machine. The record explains
+/// it.
 #ifndef TARE_NEVER_SLOWER_H
 #define TARE_NEVER_SLOWER_H
 
@@ -19,36 +20,37 @@ typedef struct tare_never_slower_options {
     const tare_tensor *const *inputs;
     size_t input_count;
     int thread_count;       // of the sessions; 0: 1
-    double seconds;         // of each comparison, of which there are up to eight; 0: 1
-    tare_progress progress; // told the comparisons; NULL: nobody is
+    double seconds;         // of each comparison, of which there are up to six; 0: 1
+    tare_progress progress; // called for each comparison; NULL: none
     void *progress_user;
 } tare_never_slower_options;
 
-/// What came of it. Times are medians of whole runs in nanoseconds, from one comparison.
+/// The outcome. Times are medians of whole runs in nanoseconds, from one comparison.
 typedef struct tare_never_slower_result {
     uint32_t struct_size;
-    /// Layers: operators that one step computes together, as a convolution with its activation.
-    size_t layer_count; // that can be computed in integers
+    /// A layer is a group of operators that one step computes together, such as a convolution with
+    /// its activation.
+    size_t layer_count; // layers that can be computed in integers
     size_t float_count; // of those, left float
     /// Layers kept in integers although they are slower than in float: leaving them float would
     /// cost more in conversions between them and their neighbours.
     size_t kept_count;
-    uint64_t float_ns, integer_ns, chosen_ns; // all in float; all in integers; as it was chosen
+    uint64_t float_ns, integer_ns, chosen_ns; // of the float model, the integer model, and *out
 } tare_never_slower_result;
 
-/// Makes the quantized model with these nodes of the prepared one left float, from the same
-/// calibration. The caller destroys *out.
+/// Makes the quantized model from the same calibration, with these nodes of the prepared model left
+/// float. tare_never_slower destroys *out.
 typedef tare_status (*tare_quantize_without)(void *user, const tare_float_choice *choices,
                                              size_t count, tare_model **out, tare_error *err);
 
-/// Chooses the layers to leave float, by time. Each layer of the quantized model is timed against
-/// the same layer in float, alternating, conversions between float and integer included. The choice
-/// minimizes the sum of the measured times: it is a minimum cut, so neither a layer nor any group
-/// of neighbours gains by changing sides. The model is then made again and measured again until
-/// nothing changes. A choice that does not make the whole model faster is undone. The record has
-/// the times of each layer (pass "measure"). prepared: of either flow, calibrated. options may be
-/// NULL. result: may be NULL, otherwise with struct_size set. TARE_UNSUPPORTED where sessions have
-/// no plan of the model. The caller destroys *out.
+/// Chooses by time which layers stay float. Runs of the quantized and the float model alternate,
+/// and each layer is timed in both, including conversions between float and integers. The choice is
+/// a minimum cut and minimizes the sum of the measured times: no layer and no group of neighbours
+/// would gain from the other form. The model is then made and measured again, until the choice is
+/// stable, at most four times. A choice that does not make the whole model faster is undone. The
+/// record has the times of each layer (pass "measure"). prepared: calibrated, of either flow.
+/// options may be NULL. result may be NULL; the library sets its struct_size. TARE_UNSUPPORTED if
+/// sessions make no plan for the model. The caller destroys *out.
 TARE_API tare_status tare_never_slower(const tare_model *prepared, tare_quantize_without quantize,
                                        void *user, const tare_never_slower_options *options,
                                        tare_never_slower_result *result, tare_model **out,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Quantization of exported programs, as torchao's pt2e: a quantizer annotates nodes and edges of
-/// the graph with how to quantize each tensor. This header has the specs, the annotations and the
-/// interface of a quantizer.
+/// Quantization of exported programs, as in torchao's pt2e: a quantizer annotates the nodes and
+/// edges of the graph with specs, which say how to quantize each tensor. This header has the specs,
+/// the annotations, the interface of quantizers, and the flow.
 #ifndef TARE_PT2E_H
 #define TARE_PT2E_H
 
@@ -24,32 +24,31 @@ extern "C" {
 typedef struct tare_qspec tare_qspec;
 
 typedef enum tare_qspec_kind {
-    TARE_QSPEC_PLAIN = 1,   // QuantizationSpec: by an observer of its own
-    TARE_QSPEC_FIXED = 2,   // FixedQParamsQuantizationSpec: by a scale and zero point known before
-    TARE_QSPEC_SHARED = 3,  // SharedQuantizationSpec: by another edge's or node's observer
+    TARE_QSPEC_PLAIN = 1,   // QuantizationSpec: with an observer of its own
+    TARE_QSPEC_FIXED = 2,   // FixedQParamsQuantizationSpec: with a known scale and zero point
+    TARE_QSPEC_SHARED = 3,  // SharedQuantizationSpec: with the observer of another edge or node
     TARE_QSPEC_DERIVED = 4, // DerivedQuantizationSpec: computed from other observers' parameters
 } tare_qspec_kind;
 
-/// An edge: what `node` reads from `from`. With `from` NULL: the output of `node`.
+/// An edge: the value that `node` reads from `from`. With `from` NULL: the output of `node`.
 typedef struct tare_edge {
     const tare_node *from;
     const tare_node *node;
 } tare_edge;
 
-/// The same by the nodes' names, as specs store it: "" and NULL as above.
+/// An edge by the names of its nodes, as specs store it.
 typedef struct tare_edge_name {
     const char *from; // NULL: the output of `node`
     const char *node;
 } tare_edge_name;
 
-/// The fields of torch's specs. A field whose has_ is false, and one that is UNSET or NULL, is
-/// None.
+/// The fields of torch's specs. A field is None if it is UNSET or NULL or its has_ field is false.
 typedef struct tare_qspec_fields {
     uint32_t struct_size;
-    tare_dtype dtype; // needed but for shared specs
-    // Plain specs need one: an observer, or a fake quantizer for QAT. A class of a context is told
-    // those of these fields that are among its arguments; what it makes must agree with all of
-    // them.
+    tare_dtype dtype; // required, except for shared specs
+    // Required for plain specs: an observer, or a fake quantizer for QAT. A class of the user's own
+    // gets those of the fields below that are among its arguments; the observer that it makes must
+    // agree with all fields.
     tare_observer_spec *observer;
     bool has_quant_min, has_quant_max;
     int64_t quant_min, quant_max;
@@ -57,17 +56,18 @@ typedef struct tare_qspec_fields {
     bool has_channel_axis;
     int64_t channel_axis;
     bool is_dynamic;
-    double scale; // fixed ones
+    double scale; // scale and zero_point: of fixed specs
     int64_t zero_point;
 } tare_qspec_fields;
 
-/// Parameters that an observer proposes, lent for the call. count: 1, or the channels.
+/// The parameters that an observer proposes, lent for the call. count: 1, or the number of
+/// channels.
 typedef struct tare_qparams_view {
     uint32_t struct_size;
     int64_t count;
     const double *scale, *zero_point; // [count]
-    // [count]: the range that it has seen; NULL where it keeps none (fixed parameters, derived
-    // ones) or has seen nothing.
+    // [count]: the range that the observer has seen; NULL if it keeps none (fixed or derived
+    // parameters) or has seen no data.
     const double *min_val, *max_val;
 } tare_qparams_view;
 
@@ -75,11 +75,11 @@ typedef struct tare_qparams_view {
 /// them to one call of sink(sink_user, ..).
 typedef struct tare_derive_rule {
     uint32_t struct_size;
-    const char *name; // how files name it; copied
+    const char *name; // its name in files; copied
     tare_status (*derive)(void *user, const tare_qparams_view *sources, size_t count,
                           tare_qparams_sink sink, void *sink_user, tare_error *err);
-    void *user; // lent; lives as long as specs with this rule and models prepared by them
-    tare_dtype zero_point_dtype; // of buffers of zero points, per channel; UNSET: int32
+    void *user; // lent; must outlive the specs with this rule and models prepared with them
+    tare_dtype zero_point_dtype; // of per-channel buffers of zero points; UNSET: int32
 } tare_derive_rule;
 
 /// The rule of a bias: scale[c] = scale of source 0 (the activation) x scale[c] of source 1 (the
@@ -87,7 +87,7 @@ typedef struct tare_derive_rule {
 /// torchao does. Static storage.
 TARE_API const tare_derive_rule *tare_derive_bias_rule(void);
 /// Registers a rule under its name, so that model files read with this context may use it. The rule
-/// and its name are copied; `user` is lent for as long as the context and these models live.
+/// and its name are copied; its `user` must outlive the context and these models.
 /// TARE_INVALID_ARGUMENT if the name is taken, or if the name or `derive` is NULL.
 TARE_API tare_status tare_context_add_derive_rule(tare_context *context,
                                                   const tare_derive_rule *rule, tare_error *err);
@@ -121,8 +121,8 @@ TARE_API void tare_qspec_release(tare_qspec *spec);
 TARE_API tare_qspec_kind tare_qspec_get_kind(const tare_qspec *spec);
 /// Copies the fields to *out. The observer in it is lent by the spec.
 TARE_API void tare_qspec_get_fields(const tare_qspec *spec, tare_qspec_fields *out);
-/// The index-th edge that the spec refers to: one of a shared spec, derived_from of a derived one,
-/// none of the others. Names are lent by the spec. False past the end.
+/// Reads the index-th edge that the spec refers to: a shared spec has one, a derived spec those of
+/// derived_from, other specs none. Names are lent by the spec. False past the end.
 TARE_API bool tare_qspec_target(const tare_qspec *spec, size_t index, tare_edge_name *out);
 /// The rule of a derived spec, lent by the spec; NULL for other specs.
 TARE_API const tare_derive_rule *tare_qspec_rule(const tare_qspec *spec);
@@ -158,15 +158,15 @@ TARE_API tare_status tare_bias_qspec(const tare_quantization_config *config, tar
 
 // --- annotations ---
 
-/// The annotation of one node: specs of its inputs in order, and one of its output. Owned by the
-/// model; clones and passes keep it.
+/// The annotation of one node: a spec for each input, in order, and one for its output. The model
+/// owns it; clones and passes keep it.
 typedef struct tare_annotation tare_annotation;
 
 /// The annotation of a node, lent until it changes; NULL: none.
 TARE_API const tare_annotation *tare_model_annotation(const tare_model *model,
                                                       const tare_node *node);
-/// Sets the spec of what `node` reads from `input`. The annotation is created if there is none; an
-/// entry that is set again keeps its place. The model takes its own reference of the spec.
+/// Sets the spec of the value that `node` reads from `input`. The annotation is created if there is
+/// none; setting an entry again keeps its position. The model takes its own reference of the spec.
 /// TARE_INVALID_ARGUMENT for nodes of another model, and for an `input` that the node does not
 /// read.
 TARE_API tare_status tare_model_annotate_input(tare_model *model, const tare_node *node,
@@ -181,13 +181,13 @@ TARE_API tare_status tare_model_annotate_output(tare_model *model, const tare_no
 /// another model.
 TARE_API tare_status tare_model_annotate_sharing(tare_model *model, const tare_node *node,
                                                  bool allows_implicit_sharing, tare_error *err);
-/// Sets the mark `_annotated`, by which quantizers recognize nodes that are done. The annotation is
-/// created if there is none. TARE_INVALID_ARGUMENT for nodes of another model.
+/// Sets the mark `_annotated`, by which quantizers recognize nodes that are annotated already. The
+/// annotation is created if there is none. TARE_INVALID_ARGUMENT for nodes of another model.
 TARE_API tare_status tare_model_mark_annotated(tare_model *model, const tare_node *node,
                                                bool is_annotated, tare_error *err);
-/// Notes which of the quantizer's rules annotates the node ("conv_relu"); tare explain shows it.
-/// The name is copied; NULL keeps the earlier one. TARE_INVALID_ARGUMENT for nodes of another
-/// model.
+/// Records the name of the quantizer's rule that annotates the node ("conv_relu"), which
+/// tare_model_explain shows. The name is copied; NULL keeps the earlier one. TARE_INVALID_ARGUMENT
+/// for nodes of another model.
 TARE_API tare_status tare_model_annotate_rule(tare_model *model, const tare_node *node,
                                               const char *rule, tare_error *err);
 /// Removes the annotation of a node, if it has one.
@@ -201,8 +201,8 @@ TARE_API size_t tare_annotation_input_count(const tare_annotation *annotation);
 /// be NULL), both lent. Past the end both are NULL.
 TARE_API const char *tare_annotation_input_at(const tare_annotation *annotation, size_t index,
                                               tare_qspec **spec);
-/// Looks up the entry of an input and sets *spec, lent (NULL if there is no entry). Returns whether
-/// there is one.
+/// Looks up the entry of an input and sets *spec, lent (NULL if there is no entry). False if there
+/// is none.
 TARE_API bool tare_annotation_input(const tare_annotation *annotation, const tare_node *input,
                                     tare_qspec **spec);
 /// The spec of the output, lent; NULL is None.
@@ -215,70 +215,72 @@ TARE_API bool tare_annotation_is_marked(const tare_annotation *annotation);
 /// for NULL.
 TARE_API bool tare_annotation_is_valid(const tare_annotation *annotation);
 
-/// Writes all annotations: {NODE: {"input_qspec_map": [[INPUT, SPEC], ..], "output_qspec": SPEC,
-/// "allow_implicit_sharing": .., "_annotated": ..}, ..}. The caller frees *out with
+/// Writes all annotations as JSON: {NODE: {"input_qspec_map": [[INPUT, SPEC], ..], "output_qspec":
+/// SPEC, "allow_implicit_sharing": .., "_annotated": ..}, ..}. The caller frees *out with
 /// tare_string_free.
 TARE_API tare_status tare_model_annotations_to_json(const tare_model *model, char **out,
                                                     tare_error *err);
-/// Replaces the model's annotations. rules: [rule_count] what derive_qparams_fn may name besides
-/// the bias rule; NULL: nothing. Errors name the JSON path; TARE_NOT_FOUND for nodes that the model
-/// does not have.
+/// Replaces the model's annotations by those in JSON. rules: [rule_count], the rules that
+/// derive_qparams_fn may name besides the bias rule; NULL: none. Errors name the JSON path.
+/// TARE_NOT_FOUND for nodes that the model does not have.
 TARE_API tare_status tare_model_annotations_from_json(tare_model *model, const char *json,
                                                       size_t size, const tare_derive_rule *rules,
                                                       size_t rule_count, tare_error *err);
 
-// --- what the exporter knew of a node ---
+// --- metadata of nodes, from the exporter ---
 
+/// The dtype and shape of a value in an exported program.
 typedef struct tare_value_info {
     tare_dtype dtype;
     size_t rank;
     const int64_t *shape; // [rank]; -1: a symbolic size
 } tare_value_info;
 
+/// An entry of a node's stacks: what the node came from.
 typedef struct tare_source_info {
-    const char *name;     // nn_module_stack: the module's path, "" at the top
-    const char *function; // nn_module_stack: the module's class
+    const char *name; // in module stacks: the module's path, "" at the top; else the call's name
+    const char *function; // in module stacks: the module's class; else the called function
 } tare_source_info;
 
-/// A node's meta, parsed. The caller destroys it.
+/// A node's metadata, parsed.
 typedef struct tare_node_meta {
     uint32_t struct_size;
-    size_t module_count; // nn_module_stack, outermost first: path and class
+    size_t module_count; // nn_module_stack, outermost first
     const tare_source_info *modules;
-    size_t source_count; // source_fn_stack, outermost first: name and function
+    size_t source_count; // source_fn_stack, outermost first
     const tare_source_info *sources;
-    size_t value_count; // val: 1, or the tensors of a tuple
+    size_t value_count; // val: 1, or the number of tensors in a tuple
     const tare_value_info *values;
     bool has_value, value_is_tuple;
-    // torch_fn of exports that do not trace Python: the call's name ("add_1") and its function
-    // ("method_descriptor.add"); NULL: not said.
+    // torch_fn of non-strict exports: the call's name ("add_1") and its function
+    // ("method_descriptor.add"); NULL: not in the file.
     const char *torch_call, *torch_function;
 } tare_node_meta;
-/// Parses what the file says of a node; a node without meta gives an empty one.
-/// TARE_MALFORMED_FILE, with the node's name, for meta of another form. The caller destroys *out.
+/// Parses the metadata of a node; a node without metadata gives an empty one. TARE_MALFORMED_FILE,
+/// with the node's name, for metadata in another form. The caller destroys *out.
 TARE_API tare_status tare_node_meta_read(const tare_node *node, tare_node_meta **out,
                                          tare_error *err);
-/// Frees a meta and the strings in it. NULL is allowed.
+/// Frees metadata and the strings in it. NULL is allowed.
 TARE_API void tare_node_meta_destroy(tare_node_meta *meta);
-/// Is `name` the path of one of the modules that ran (torchao's get_module_name_filter)? So the
-/// nodes of inner modules are included. A leading "L['self']." of the recorded paths is ignored.
-/// Nodes without a stack, such as those that read weights, are in no module.
+/// Was the node traced inside the module at path `name`, or inside a module within it (torchao's
+/// get_module_name_filter)? A leading "L['self']." in recorded paths is ignored. Nodes without a
+/// module stack, such as reads of weights, are in no module.
 TARE_API bool tare_node_meta_in_module(const tare_node_meta *meta, const char *name);
-/// Has one of the modules that ran this class ("torch.nn.Linear", in any of its spellings)?
+/// Was the node traced inside a module of this class ("torch.nn.Linear", in any of its spellings)?
 TARE_API bool tare_node_meta_in_class(const tare_node_meta *meta, const char *class_name);
 
 // --- quantizers ---
 
-/// Every annotated edge and node and its observer, before they are inserted.
+/// The annotated edges and nodes with their observers, before these are inserted.
 typedef struct tare_observer_map tare_observer_map;
 /// The number of annotated edges and nodes.
 TARE_API size_t tare_observer_map_count(const tare_observer_map *map);
-/// The index-th edge or node: its names and its observer (NULL: none), all lent. Edges that share
-/// have the same observer. False past the end.
+/// Reads the index-th edge or node: its names and its observer (NULL: none), all lent by the map.
+/// Edges that share an observer have the same one. False past the end.
 TARE_API bool tare_observer_map_at(const tare_observer_map *map, size_t index, tare_edge_name *edge,
                                    const tare_module **observer);
-/// Replaces the observer of the index-th edge, and of all edges that share it, by a new one of this
-/// spec. TARE_INVALID_ARGUMENT past the end; errors of the spec as at first use.
+/// Replaces the observer of the index-th edge, and of all edges that share it, by a new one made
+/// from this spec. TARE_INVALID_ARGUMENT past the end; also fails with the errors of the spec.
 TARE_API tare_status tare_observer_map_replace(tare_observer_map *map, size_t index,
                                                const tare_observer_spec *spec, tare_error *err);
 
@@ -288,9 +290,11 @@ typedef struct tare_quantizer_class {
     const char *name; // "XNNPACKQuantizer"; copied
     /// Changes the graph before it is annotated.
     tare_status (*transform_for_annotation)(void *self, tare_model *model, tare_error *err);
+    /// Annotates the nodes to quantize.
     tare_status (*annotate)(void *self, tare_model *model, tare_error *err);
+    /// Checks the annotated model; a failure ends prepare.
     tare_status (*validate)(void *self, const tare_model *model, tare_error *err);
-    /// Called when all observers are made; may replace them.
+    /// Called when all observers are made, before they are inserted; may replace them.
     tare_status (*prepare_obs_or_fq_callback)(void *self, const tare_model *model,
                                               tare_observer_map *map, tare_error *err);
     void (*destroy)(void *self);
@@ -298,8 +302,8 @@ typedef struct tare_quantizer_class {
 
 typedef struct tare_quantizer tare_quantizer;
 /// Creates a quantizer from a class, which is copied. `self` is passed to every function; on
-/// success the quantizer takes it over and gives it to destroy. TARE_INVALID_ARGUMENT without a
-/// name or annotate. The caller destroys *out.
+/// success the quantizer takes it over and passes it to destroy at its end. TARE_INVALID_ARGUMENT
+/// if the name or annotate is missing. The caller destroys *out.
 TARE_API tare_status tare_quantizer_create(const tare_quantizer_class *quantizer_class, void *self,
                                            tare_quantizer **out, tare_error *err);
 /// Frees a quantizer and calls the class's destroy. NULL is allowed.
@@ -322,32 +326,34 @@ TARE_API bool tare_model_is_exported(const tare_model *model);
 /// Was the model prepared by a quantizer? tare_convert_pt2e converts it.
 TARE_API bool tare_model_is_prepared_pt2e(const tare_model *model);
 
-/// Folds batch norms, lets the quantizer transform and annotate, and inserts observers; `model` is
-/// not changed. tare_calibrate and tare_calibrate_data calibrate the result. TARE_NOT_FOUND and
-/// TARE_INVALID_ARGUMENT, with the names of the edges, for specs on edges that do not exist, for
-/// specs that share with what is not annotated or only with each other, and for derived specs of
-/// what is not observed. The caller destroys *out.
+/// Folds batch norms, calls the quantizer to transform and annotate, and inserts observers; `model`
+/// is not changed. tare_calibrate and tare_calibrate_data calibrate the result. TARE_NOT_FOUND and
+/// TARE_INVALID_ARGUMENT name the edges: for specs on edges that do not exist, for shared specs
+/// whose target is not annotated or that only refer to each other, and for derived specs whose
+/// sources have no observer. The caller destroys *out.
 TARE_API tare_status tare_prepare_pt2e(const tare_model *model, const tare_quantizer *quantizer,
                                        tare_model **out, tare_error *err);
 /// As tare_prepare_pt2e, for quantization-aware training: a convolution and its batch norm become
-/// torch's training pattern, whose weight is scaled before it is fake quantized.
+/// torch's training pattern, which scales the weight before the fake quantizer.
 TARE_API tare_status tare_prepare_qat_pt2e(const tare_model *model, const tare_quantizer *quantizer,
                                            tare_model **out, tare_error *err);
 
 /// Zero means the default everywhere; struct_size as in tare/status.h.
 typedef struct tare_convert_pt2e_options {
     uint32_t struct_size;
-    bool keeps_quantize; // weights stay float, with their quantize operators (fold_quantize=False)
-    bool is_lenient;     // an observer that saw nothing gives scale 1 and a warning, not an error
-    bool use_reference_representation; // int8 operators as arithmetic on integers, as backends
-                                       // compute them: what a backend is compared with
-    /// Nodes to leave float; observers between such nodes alone go, too. TARE_NOT_FOUND for a name
-    /// that the program does not have, TARE_INVALID_ARGUMENT for one that stays float anyway.
+    bool keeps_quantize; // weights stay float, followed by quantize (fold_quantize=False)
+    bool is_lenient;     // an observer without data gives scale 1 and a warning, not an error
+    /// Writes int8 operators as arithmetic on integers, as backends compute them, so that a backend
+    /// can be compared with the program.
+    bool use_reference_representation;
+    /// Nodes to leave float; observers that stand only between such nodes are removed.
+    /// TARE_NOT_FOUND for a name that the program does not have, TARE_INVALID_ARGUMENT for a node
+    /// that stays float anyway.
     const tare_float_choice *float_choices;
     size_t float_choice_count;
 } tare_convert_pt2e_options;
-/// Replaces observers by quantize and dequantize operators with literal parameters, and quantized
-/// weights by constants; `prepared` is not changed. Observers of weights need no calibration.
+/// Replaces observers by quantize and dequantize operators with literal parameters, and weights by
+/// quantized constants; `prepared` is not changed. Observers of weights need no calibration.
 /// options may be NULL. TARE_INVALID_ARGUMENT for observers that have seen no data, unless
 /// is_lenient. The caller destroys *out.
 TARE_API tare_status tare_convert_pt2e(const tare_model *prepared,
@@ -357,18 +363,19 @@ TARE_API tare_status tare_convert_pt2e(const tare_model *prepared,
 /// Zero means the default everywhere; struct_size as in tare/status.h.
 typedef struct tare_lower_pt2e_options {
     uint32_t struct_size;
-    /// The engine whose rounding the integer layers have. The default rounds as the quantize
-    /// operators do: scale first, then add the zero point (rule F; with an int32 bias of the scale
-    /// activation x weight rule Q, which adds the zero point to the exact sum). A residual is added
-    /// before that.
+    /// The engine whose rounding rule the integer layers follow. The default rounds as the quantize
+    /// operators do: it scales first and then adds the zero point (rule F). A layer whose bias is
+    /// int32, with the scale of activation x weight, follows rule Q, which adds the zero point to
+    /// the exact sum. A residual is added before rounding.
     tare_engine engine;
 } tare_lower_pt2e_options;
-/// Lowers a converted program to integers, as tare_convert_fx does: quantize and dequantize of int8
-/// tensors become those of quantized tensors, and the operators between them become integer
-/// functions (torch.ops.quantized.*) with packed weights. Its integers are those of the converted
-/// program; they may differ by one where a real result lies at the middle between two integers,
-/// within the precision of float32. The record says what stays float, and why. options may be NULL.
-/// TARE_INVALID_ARGUMENT for models that are not converted. The caller destroys *out.
+/// Lowers a converted program to integers, as tare_convert_fx does; `converted` is not changed.
+/// quantize and dequantize of int8 tensors become those of quantized tensors, and the operators
+/// between them become integer functions (torch.ops.quantized.*) with packed weights. The integers
+/// equal those of the converted program, except that they may differ by one where the real result
+/// lies halfway between two integers within the precision of float32. The record says which
+/// operators stay float, and why. options may be NULL. TARE_INVALID_ARGUMENT for models that are
+/// not converted. The caller destroys *out.
 TARE_API tare_status tare_lower_pt2e(const tare_model *converted,
                                      const tare_lower_pt2e_options *options, tare_model **out,
                                      tare_error *err);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The flow: fuse, prepare, calibrate, convert, lower. A pass takes a model and hands out a new
-/// one.
+/// The flow: fuse, prepare, calibrate, convert, lower. Each pass takes a model and makes a new one.
 #ifndef TARE_QUANTIZE_H
 #define TARE_QUANTIZE_H
 
@@ -14,8 +13,8 @@
 extern "C" {
 #endif
 
-/// The arithmetic of integer operators, after torch's engines (docs/differences.md): it determines
-/// the rounding, not the graph. It is fixed in the lowered model.
+/// The rounding rules of integer operators, named after torch's engines (docs/differences.md). The
+/// engine does not change the graph. It is stored in the lowered model.
 typedef enum tare_engine {
     TARE_ENGINE_DEFAULT = 0, // x86
     TARE_ENGINE_X86 = 1,
@@ -25,46 +24,49 @@ typedef enum tare_engine {
 } tare_engine;
 /// The name of an engine ("x86"); "" for unknown numbers. Static storage.
 TARE_API const char *tare_engine_name(tare_engine engine);
-/// The engine of a name; "native" is x86. TARE_ENGINE_DEFAULT for unknown names.
+/// The engine with this name; "native" is x86. TARE_ENGINE_DEFAULT for unknown names.
 TARE_API tare_engine tare_engine_from_name(const char *name);
 
 /// Zero means the default everywhere; struct_size as in tare/status.h.
 typedef struct tare_prepare_options {
     uint32_t struct_size;
     const tare_backend_config *backend;          // NULL: native
-    const tare_qconfig_mapping *qconfig_mapping; // needed
+    const tare_qconfig_mapping *qconfig_mapping; // required
     bool is_lenient; // a selector that matches nothing is a warning in the record, not an error
     const tare_prepare_custom_config *custom_config; // NULL: none
-    /// Input-weight equalization: a mapping of EqualizationQConfigs, whose activation observer is
-    /// _InputEqualizationObserver, whose weight observer _WeightEqualizationObserver. NULL: none.
+    /// Input-weight equalization: a mapping of qconfigs with _InputEqualizationObserver for
+    /// activations and _WeightEqualizationObserver for weights (torch's EqualizationQConfig). NULL:
+    /// none.
     const tare_qconfig_mapping *equalization;
 } tare_prepare_options;
 
-/// A node of a prepared model that is to stay float although its qconfig would quantize it. The
-/// rule and the reason go to the record.
+/// A node of a prepared model that convert leaves float although its qconfig would quantize it.
+/// Strings are lent for the call; the record keeps the rule and the reason.
 typedef struct tare_float_choice {
-    const char *node; // that computes an operator or calls a module, not an observer
+    const char *node; // it computes an operator or calls a module; no observer
     const char *rule, *reason;
 } tare_float_choice;
 
+/// Zero means the default everywhere; struct_size as in tare/status.h.
 typedef struct tare_convert_options {
     uint32_t struct_size;
     const tare_backend_config *backend; // NULL: native
     tare_engine engine;
-    bool is_lenient; // an observer that saw nothing gives scale 1 and a warning, not an error
+    bool is_lenient; // an observer without data gives scale 1 and a warning, not an error
     const tare_convert_custom_config *custom_config; // NULL: none
-    /// NULL: prepare's. Else it must have prepare's selectors, each with the same qconfig or none:
-    /// convert can only switch quantization off.
+    /// NULL: the mapping of prepare. Otherwise it must have the selectors of that mapping, each
+    /// with the same qconfig or NULL: convert can switch quantization off, but not on.
     const tare_qconfig_mapping *qconfig_mapping;
     bool keeps_original_weights; // see tare_model_original_weight
-    /// Nodes to leave float; an observer between such nodes alone goes, too. TARE_NOT_FOUND for a
-    /// name that the model does not have, TARE_INVALID_ARGUMENT for one that stays float anyway.
+    /// Nodes to leave float; observers that stand only between such nodes are removed.
+    /// TARE_NOT_FOUND for a name that the model does not have, TARE_INVALID_ARGUMENT for a node
+    /// that stays float anyway.
     const tare_float_choice *float_choices;
     size_t float_choice_count;
 } tare_convert_options;
 
-/// Fuses what the backend fuses (NULL: native) and hands out a new model; `model` is not changed.
-/// The caller destroys *out.
+/// Fuses modules by the fusing patterns of a backend (NULL: native); `model` is not changed. The
+/// caller destroys *out.
 TARE_API tare_status tare_fuse_fx(const tare_model *model, const tare_backend_config *backend,
                                   tare_model **out, tare_error *err);
 /// As tare_fuse_fx, with a custom config (NULL: none). TARE_NOT_FOUND for an attribute to preserve
@@ -80,17 +82,17 @@ TARE_API tare_status tare_prepare_fx(const tare_model *model, const tare_prepare
                                      tare_model **out, tare_error *err);
 /// As tare_prepare_fx, for quantization-aware training: fake quantizers instead of observers, batch
 /// norms kept beside their convolutions, weighted modules in their QAT form. The mapping must
-/// consist of fake quantizers ({"default_qat": "x86"}). Modules that are fused must be in the same
-/// mode, as torch demands; QAT modules start in training mode in either case.
+/// consist of fake quantizers ({"default_qat": "x86"}). As in torch, modules that are fused
+/// together must be in the same mode. QAT modules start in training mode.
 TARE_API tare_status tare_prepare_qat_fx(const tare_model *model,
                                          const tare_prepare_options *options, tare_model **out,
                                          tare_error *err);
-/// Runs a prepared model once on one batch, with its observers watching. inputs: one tensor per
-/// model input; those at the end that have defaults may be left out. TARE_INVALID_ARGUMENT, before
-/// any observer has seen the batch, for another number of inputs and for NaNs, with the input and
-/// the index. Infinities are accepted, as the masks of some models have them, and convert refuses
-/// what observers cannot turn into parameters; tare_calibrate_data refuses them, unless it is
-/// lenient.
+/// Runs a prepared model once on one batch; its observers collect statistics. inputs: one tensor
+/// per model input; inputs at the end that have defaults may be left out. TARE_INVALID_ARGUMENT for
+/// another number of inputs and for NaNs, with the input and the index; no observer has then seen
+/// the batch. Infinities, which the masks of some models have, are accepted here
+/// (tare_calibrate_data refuses them unless it is lenient); convert fails if they give no valid
+/// parameters.
 TARE_API tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
                                     size_t input_count, tare_error *err);
 /// Sets the training mode (true) or evaluation mode of a model and its modules, as torch's train()
@@ -107,15 +109,15 @@ TARE_API tare_status tare_model_enable_observer(tare_model *prepared, bool enabl
 /// disable_fake_quant). TARE_INVALID_ARGUMENT for models that are not prepared.
 TARE_API tare_status tare_model_enable_fake_quant(tare_model *prepared, bool enabled,
                                                   tare_error *err);
-/// Freezes the statistics of the batch norms in QAT convolutions, in training mode too (torch's
+/// Freezes the statistics of the batch norms in QAT convolutions, in training mode, too (torch's
 /// freeze_bn_stats), or lets them follow the batches again (update_bn_stats). TARE_INVALID_ARGUMENT
 /// for models that are not prepared.
 TARE_API tare_status tare_model_freeze_bn_stats(tare_model *prepared, bool frozen, tare_error *err);
-/// What learnable fake quantizers do; new ones follow their observers (ESTIMATE).
+/// The mode of learnable fake quantizers. New ones are in ESTIMATE.
 typedef enum tare_learnable_mode {
-    TARE_LEARNABLE_LEARN = 1,    // enable_param_learning: scale and zero point are parameters
-    TARE_LEARNABLE_ESTIMATE = 2, // enable_static_estimate: they follow the observer
-    TARE_LEARNABLE_OBSERVE = 3,  // enable_static_observation: as ESTIMATE, and nothing is rounded
+    TARE_LEARNABLE_LEARN = 1,    // enable_param_learning: scale and zero point are trained
+    TARE_LEARNABLE_ESTIMATE = 2, // enable_static_estimate: scale and zero point follow the observer
+    TARE_LEARNABLE_OBSERVE = 3,  // enable_static_observation: as ESTIMATE, without rounding
 } tare_learnable_mode;
 /// Sets the mode of all learnable fake quantizers. TARE_INVALID_ARGUMENT for other modes and for
 /// models that are not prepared.
@@ -127,7 +129,8 @@ TARE_API tare_status tare_model_set_learnable_mode(tare_model *prepared, tare_le
 TARE_API tare_status tare_convert_to_reference_fx(const tare_model *prepared,
                                                   const tare_convert_options *options,
                                                   tare_model **out, tare_error *err);
-/// As tare_convert_to_reference_fx, with quantized_decomposed operators and literal parameters.
+/// As tare_convert_to_reference_fx, with quantized_decomposed operators, whose parameters are
+/// literals in the graph.
 TARE_API tare_status tare_convert_to_reference_decomposed_fx(const tare_model *prepared,
                                                              const tare_convert_options *options,
                                                              tare_model **out, tare_error *err);
@@ -139,15 +142,16 @@ TARE_API tare_status tare_convert_fx(const tare_model *prepared,
 /// Zero means the default everywhere; struct_size as in tare/status.h.
 typedef struct tare_lower_options {
     uint32_t struct_size;
-    /// The engine whose rounding the integer layers have. The default is that of the model's record;
-    /// where it has none, layers round as its quantize operators do (tare/pt2e.h).
+    /// The engine whose rounding rule the integer layers follow. The default is the engine in the
+    /// model's record; without one, layers round as the quantize operators do (tare/pt2e.h).
     tare_engine engine;
 } tare_lower_options;
-/// Lowers a model that holds quantize and dequantize already to integers: the reference model of
-/// either flow, or a file that another quantizer wrote. Scales, zero points and integers stay as
-/// they are; the record says what stays float, and why. options may be NULL. TARE_INVALID_ARGUMENT
-/// for models of other stages than TARE_STAGE_REFERENCE, TARE_UNSUPPORTED for programs in reference
-/// representation (use_reference_representation). The caller destroys *out.
+/// Lowers a model with quantize and dequantize operators to integers: the reference model of either
+/// flow, or a file that another quantizer wrote. Scales, zero points and integers stay as they are;
+/// `reference` is not changed. The record says which operators stay float, and why. options may be
+/// NULL. TARE_INVALID_ARGUMENT for models of another stage than TARE_STAGE_REFERENCE,
+/// TARE_UNSUPPORTED for programs in reference representation (use_reference_representation). The
+/// caller destroys *out.
 TARE_API tare_status tare_lower(const tare_model *reference, const tare_lower_options *options,
                                 tare_model **out, tare_error *err);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Built-in quantizers (torchao's), quantizers as data, and what a user may configure: a config for
-/// the whole model, for module names, module types and operators.
+/// Built-in quantizers (those of torchao), quantizers as files of rules, and their settings: a
+/// config for the whole model, for module names, module types and operators.
 #ifndef TARE_QUANTIZER_H
 #define TARE_QUANTIZER_H
 
@@ -16,14 +16,13 @@ extern "C" {
 
 // --- configs ---
 
-/// Options of a quantizer's default config; zero is the default. An option that the quantizer does
-/// not know is refused.
+/// Options of a quantizer's default config; zero means the default.
 typedef struct tare_quantization_options {
     uint32_t struct_size;
-    bool is_per_channel; // XNNPACKQuantizer: weights with a scale per output channel
+    bool is_per_channel; // XNNPACKQuantizer: weights with one scale per output channel
     bool is_qat, is_dynamic;
-    bool reduce_range;                    // X86InductorQuantizer: activations of seven bits
-    bool has_act_range, has_weight_range; // XNNPACKQuantizer
+    bool reduce_range;                    // X86InductorQuantizer: 7-bit activations
+    bool has_act_range, has_weight_range; // XNNPACKQuantizer: the ranges below are set
     int64_t act_min, act_max, weight_min, weight_max;
 } tare_quantization_options;
 
@@ -41,53 +40,53 @@ TARE_API void tare_quantization_config_release(tare_quantization_config *config)
 
 // --- settings ---
 
-/// Which part of the model gets which config, for any quantizer. Setters keep the first error,
-/// which is reported where the settings are used; setting a key again replaces its config and keeps
-/// its place. A NULL config means «do not quantize».
+/// Which part of the model gets which config, for any quantizer. A NULL config means: do not
+/// quantize. Setters copy names and configs and take their own references of specs. They return no
+/// status: the settings keep their first error and report it where they are used. Setting a key
+/// again replaces its config and keeps its position.
 typedef struct tare_quantizer_settings tare_quantizer_settings;
-/// Creates empty settings, which quantize nothing. NULL when memory is gone, which setters accept.
-/// The caller destroys it.
+/// Creates empty settings, which quantize nothing. Returns NULL when memory is exhausted, which
+/// setters accept. The caller destroys it.
 TARE_API tare_quantizer_settings *tare_quantizer_settings_create(void);
 /// Frees settings and releases their specs. NULL is allowed.
 TARE_API void tare_quantizer_settings_destroy(tare_quantizer_settings *settings);
-/// The config of everything that no other setting names. Like all setters, it copies names and the
-/// config, and takes its own references of specs.
+/// Sets the config of operators that no other setting covers.
 TARE_API void tare_quantizer_settings_set_global(tare_quantizer_settings *settings,
                                                  const tare_quantization_config *config);
-/// The config of the module at a path ("layer1.0") and of all modules below it.
+/// Sets the config of the module at a path ("layer1.0") and of all modules below it.
 TARE_API void tare_quantizer_settings_set_module_name(tare_quantizer_settings *settings,
                                                       const char *name,
                                                       const tare_quantization_config *config);
-/// The config of all modules of a class ("torch.nn.Linear").
+/// Sets the config of all modules of a class ("torch.nn.Linear").
 TARE_API void tare_quantizer_settings_set_module_type(tare_quantizer_settings *settings,
                                                       const char *type,
                                                       const tare_quantization_config *config);
-/// The config of an aten operator ("torch.ops.aten.linear.default").
+/// Sets the config of an aten operator ("torch.ops.aten.linear.default").
 TARE_API void tare_quantizer_settings_set_operator(tare_quantizer_settings *settings,
                                                    const char *operator_name,
                                                    const tare_quantization_config *config);
-/// Sets whether a key that nothing in the model has is accepted; by default it is an error.
+/// Sets whether keys that match nothing in the model are accepted; by default they are errors.
 TARE_API void tare_quantizer_settings_set_lenient(tare_quantizer_settings *settings,
                                                   bool is_lenient);
-/// Parses {"global": CONFIG, "module_name": [[NAME, CONFIG], ..], "module_type": .., "operator":
-/// ..}. A CONFIG is null, {"default": {"is_per_channel": true, ..}} (the default of `quantizer`
-/// with these options), or {"input_activation": SPEC, "output_activation": .., "weight": ..,
-/// "bias": .., "is_qat": ..} with specs as in tare_model_annotations_to_json. Errors name the JSON
-/// path. The caller destroys *out.
+/// Parses settings, `size` bytes of JSON: {"global": CONFIG, "module_name": [[NAME, CONFIG], ..],
+/// "module_type": .., "operator": ..}. A CONFIG is null, {"default": {"is_per_channel": true, ..}}
+/// (the default of `quantizer` with these options), or {"input_activation": SPEC,
+/// "output_activation": .., "weight": .., "bias": .., "is_qat": ..} with specs as in
+/// tare_model_annotations_to_json. Errors name the JSON path. The caller destroys *out.
 TARE_API tare_status tare_quantizer_settings_from_json(const char *json, size_t size,
                                                        const char *quantizer,
                                                        tare_quantizer_settings **out,
                                                        tare_error *err);
-/// As tare_quantizer_settings_from_json, from a file ("-": standard input). Errors name the file,
-/// too.
+/// As tare_quantizer_settings_from_json, from a file ("-": standard input). Errors also name the
+/// file.
 TARE_API tare_status tare_quantizer_settings_read(const char *path, const char *quantizer,
                                                   tare_quantizer_settings **out, tare_error *err);
 
 // --- quantizers ---
 
-/// For use in transform_for_annotation: numbers among the arguments of these operators
-/// ("torch.ops.aten.add.Tensor"; the list ends with NULL) become float32 tensors of the model,
-/// `_tensor_constant_N`, so that they can be annotated as inputs. XNNPACKQuantizer does so for sums
+/// Replaces numbers among the arguments of these operators ("torch.ops.aten.add.Tensor"; the list
+/// ends with NULL) by float32 tensors of the model, `_tensor_constant_N`, so that they can be
+/// annotated as inputs. For use in transform_for_annotation; XNNPACKQuantizer does this for sums
 /// and products.
 TARE_API tare_status tare_model_lift_scalars(tare_model *model, const char *const *operators,
                                              tare_error *err);
@@ -95,15 +94,16 @@ TARE_API tare_status tare_model_lift_scalars(tare_model *model, const char *cons
 /// Creates a built-in quantizer: "XNNPACKQuantizer", "X86InductorQuantizer",
 /// "ArmInductorQuantizer", "XPUInductorQuantizer" or "EmbeddingQuantizer". settings: copied; NULL:
 /// the default config for the whole model. TARE_INVALID_ARGUMENT for settings that the quantizer
-/// would not honour, where torchao warns and drops them; TARE_NOT_FOUND, with a suggestion, for
-/// other names. The caller destroys *out.
+/// does not support (torchao warns and ignores them); TARE_NOT_FOUND, with a suggestion, for other
+/// names. The caller destroys *out.
 TARE_API tare_status tare_quantizer_builtin(const char *name,
                                             const tare_quantizer_settings *settings,
                                             tare_quantizer **out, tare_error *err);
 /// The name of the index-th built-in quantizer; NULL past the end. Static storage.
 TARE_API const char *tare_quantizer_builtin_name_at(size_t index);
 
-/// A quantizer that is data: a JSON file of rules, so that most backends need no code.
+/// Creates a quantizer from rules, `size` bytes of JSON. Most backends then need no code of their
+/// own.
 ///
 ///   {"format": "tare-quantizer", "version": 1, "name": "my_backend",
 ///    "specs": {"int8": SPEC, "int8_weight": SPEC},
@@ -116,72 +116,73 @@ TARE_API const char *tare_quantizer_builtin_name_at(size_t index);
 ///    "joins_inputs": ["torch.ops.aten.cat.default"],
 ///    "lifts_scalars": ["torch.ops.aten.add.Tensor"]}
 ///
-/// CODE is a pattern as in tare/subgraph.h, whose dictionary has the names that `annotations` uses.
-/// A SPEC is a name of `specs` or of a part of the config, a spec as in
-/// tare_model_annotations_to_json whose edges and nodes are names of the pattern, or null. Rules
-/// are tried in order; a node that a rule has matched is not matched again. keeps_observer:
-/// operators whose output uses the observer of their first input, where it has one. joins_inputs:
-/// operators whose inputs and output share one observer. lifts_scalars: see
-/// tare_model_lift_scalars. docs/pt2e.md has the other keys of a rule: matcher, examples, sources,
-/// training_only, marks.
+/// CODE is a pattern as in tare/subgraph.h, whose dictionary defines the names in `annotations`. A
+/// SPEC is the name of an entry of `specs` or `config`, a spec as in tare_model_annotations_to_json
+/// whose edges and nodes are names of the pattern, or null. Rules are tried in order; a node that a
+/// rule has matched is not matched again. keeps_observer: operators whose output uses the observer
+/// of their first input, if that has one. joins_inputs: operators whose inputs and output share one
+/// observer. lifts_scalars: see tare_model_lift_scalars. docs/pt2e.md describes the other keys of a
+/// rule: matcher, examples, sources, training_only, marks.
 ///
-/// settings: as for built-in quantizers, in place of `config`; NULL: that config for the whole
-/// model. A setting by module or operator holds for all calls of a match. Unknown keys are refused;
-/// errors name the JSON path, the rule and the form. The caller destroys *out.
+/// settings: as for built-in quantizers, instead of `config`; NULL: `config` for the whole model. A
+/// setting by module or operator must cover all calls of a match. TARE_MALFORMED_FILE for unknown
+/// keys; errors name the JSON path, the rule and the form. The caller destroys *out.
 TARE_API tare_status tare_quantizer_from_json(const char *json, size_t size,
                                               const tare_quantizer_settings *settings,
                                               tare_quantizer **out, tare_error *err);
-/// As tare_quantizer_from_json, from a file ("-": standard input). Errors name the file, too.
+/// As tare_quantizer_from_json, from a file ("-": standard input). Errors also name the file.
 TARE_API tare_status tare_quantizer_read(const char *path, const tare_quantizer_settings *settings,
                                          tare_quantizer **out, tare_error *err);
 
-/// One setting, as a coded quantizer sees it; lent for the call.
+/// One setting, for a quantizer written in C; lent for the call.
 typedef struct tare_quantizer_level tare_quantizer_level;
-/// The config for the nodes of this setting, lent; NULL: the nodes are to be marked and left float.
+/// The config of this setting, lent; NULL: mark its nodes and leave them float.
 TARE_API const tare_quantization_config *tare_level_config(const tare_quantizer_level *level);
-/// May these nodes, the calls of one pattern, be annotated under this setting? True if none is
-/// marked yet, all belong to the module or class that the setting names (for settings by operator
-/// and for the whole model: to none that another setting names), and one calls the operator that it
-/// names.
+/// Does this setting cover these nodes, the calls of one pattern? True if none is marked yet, all
+/// belong to the module or class of the setting (for settings by operator and for the whole model:
+/// to none that another setting names), and, for a setting by operator, one of them calls that
+/// operator.
 TARE_API bool tare_level_takes(const tare_quantizer_level *level, const tare_node *const *nodes,
                                size_t count);
-/// Annotates and marks the nodes that the level takes.
+/// Annotates and marks the nodes that the level covers.
 typedef tare_status (*tare_level_annotator)(void *self, tare_model *model,
                                             const tare_quantizer_level *level, tare_error *err);
-/// Creates a coded quantizer that accepts settings like the built-in ones. annotate_level is called
-/// once per setting: by module name, module type and operator in the order of setting, then for the
-/// whole model. Then annotate of the class is called, which may be NULL. A setting that fits
-/// nothing in the model is an error, unless the settings are lenient. settings are copied; on
-/// success the quantizer takes `self` over. The caller destroys *out.
+/// Creates a quantizer written in C that accepts settings like the built-in ones. annotate_level is
+/// called once per setting: first those by module name, then by module type, then by operator, each
+/// in the order in which they were set, and at last for the whole model. Then annotate of the class
+/// is called, which may be NULL here. A setting that covers nothing in the model is an error,
+/// unless the settings are lenient. settings are copied; on success the quantizer takes `self`
+/// over. The caller destroys *out.
 TARE_API tare_status tare_quantizer_create_leveled(const tare_quantizer_class *quantizer_class,
                                                    void *self, tare_level_annotator annotate_level,
                                                    const tare_quantizer_settings *settings,
                                                    tare_quantizer **out, tare_error *err);
 
-/// Creates a quantizer that runs several, one after the other (torchao's ComposableQuantizer). On
-/// success it takes them over. Annotating fails where a later quantizer replaces or removes what an
-/// earlier one said. The caller destroys *out.
+/// Creates a quantizer that runs several others in order (torchao's ComposableQuantizer). On
+/// success it takes them over. Annotating fails if a quantizer replaces or removes an annotation of
+/// an earlier one. The caller destroys *out.
 TARE_API tare_status tare_quantizer_compose(tare_quantizer *const *quantizers, size_t count,
                                             tare_quantizer **out, tare_error *err);
 
 /// Zero means the default everywhere; struct_size as in tare/status.h.
 typedef struct tare_quantizer_open_options {
     uint32_t struct_size;
-    const char *settings_path; // a settings file; NULL: the quantizer's own config for all
+    const char *settings_path; // a settings file; NULL: the quantizer's default config
     bool is_qat;               // for tare_prepare_qat_pt2e
     bool is_lenient;           // as tare_quantizer_settings_set_lenient
 } tare_quantizer_open_options;
-/// Creates a quantizer from a name: a built-in one, a file of rules (a name with a dot or a slash,
-/// or "-"), or several, composed, with ',' between. Settings for several are {"quantizers": {NAME:
-/// SETTINGS, ..}}; those left out have their own config. is_qat must agree with the configs in the
-/// files and selects the defaults (TARE_INVALID_ARGUMENT otherwise, and for two quantizers of one
-/// name). options may be NULL. Errors name the file and the JSON path. The caller destroys *out.
+/// Creates a quantizer by name: a built-in one, a file of rules (a name with a dot or a slash, or
+/// "-"), or several of them, separated by ',' and composed. Settings for several have the form
+/// {"quantizers": {NAME: SETTINGS, ..}}; a quantizer that is left out uses its default config.
+/// is_qat selects the default configs. TARE_INVALID_ARGUMENT if is_qat disagrees with the configs
+/// in the files, and for two quantizers of one name. options may be NULL. Errors name the file and
+/// the JSON path. The caller destroys *out.
 TARE_API tare_status tare_quantizer_open(const char *names,
                                          const tare_quantizer_open_options *options,
                                          tare_quantizer **out, tare_error *err);
 
-/// Writes what the quantizer does by default, by which rules, and which operators settings may
-/// name: as text, or as JSON (docs/schemas/quantizer_show.json). Of a coded quantizer only the name
+/// Writes the quantizer's default config, its rules and the operators that settings may name, as
+/// text or as JSON (docs/schemas/quantizer_show.json). For a quantizer written in C only the name
 /// is known. TARE_IO if `write` returns false.
 TARE_API tare_status tare_quantizer_show(const tare_quantizer *quantizer, bool as_json,
                                          tare_writer write, void *user, tare_error *err);
@@ -189,20 +190,21 @@ TARE_API tare_status tare_quantizer_show(const tare_quantizer *quantizer, bool a
 /// An entry that is valid but probably a mistake. Strings are lent for the call.
 typedef struct tare_quantizer_finding {
     uint32_t struct_size;
-    const char *path;    // of the place: "$.rules[3]"
+    const char *path;    // the JSON path: "$.rules[3]"
     const char *problem; // a sentence
-    const char *remedy;  // what to do, as an order
-    /// true: it cannot work, so that prepare takes no quantizer with it. false: it has no effect,
-    /// or not the one that was meant.
+    const char *remedy;  // what to do, an imperative sentence
+    /// true: it cannot work, so prepare refuses the quantizer. false: it has no effect, or probably
+    /// not the intended one.
     bool is_error;
 } tare_quantizer_finding;
-/// Receives one finding; TARE_OK to go on.
+/// Receives one finding. Any status but TARE_OK ends the check, which returns it.
 typedef tare_status (*tare_quantizer_finding_visitor)(void *user,
                                                       const tare_quantizer_finding *finding,
                                                       tare_error *err);
-/// Checks a file of rules and reports each finding to `visit`: specs that cannot work (errors) or
-/// that nothing uses, operators that nobody knows or that no exporter calls, rules that an earlier
-/// one always takes. *count: the number of findings; 0 for other quantizers.
+/// Checks the rules of a quantizer from a file and reports each finding to `visit`: specs that
+/// cannot work (errors) or that are not used, operators that are unknown or that no exporter calls,
+/// rules that never match because an earlier rule always does. *count becomes the number of
+/// findings; 0 for other quantizers.
 TARE_API tare_status tare_quantizer_lint(const tare_quantizer *quantizer,
                                          tare_quantizer_finding_visitor visit, void *user,
                                          size_t *count, tare_error *err);

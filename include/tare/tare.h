@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// All of tare.
+/// Includes all public headers of tare.
 #ifndef TARE_H
 #define TARE_H
 

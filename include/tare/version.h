@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The version of the library that is running.
+/// The version of the library that runs, and what it was built with.
 #ifndef TARE_VERSION_H
 #define TARE_VERSION_H
 
@@ -11,7 +11,8 @@ extern "C" {
 
 /// The version of the library that runs: "0.1.0" (major, minor, patch). Static storage.
 TARE_API const char *tare_version(void);
-/// What this build contains: "oneDNN 2.6, avx512vnni". Static storage.
+/// The libraries and kernels that this build contains: "oneDNN 2.6; libpng; libjpeg; ONNX; kernels:
+/// scalar, ..". Static storage.
 TARE_API const char *tare_build_features(void);
 
 #ifdef __cplusplus
