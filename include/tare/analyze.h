@@ -37,7 +37,8 @@ typedef struct tare_analyze_options {
     /// Time limit in seconds; 0: 60. It bounds the tests of single layers, which run on the first
     /// batch, start with the worst layer and test at least one. With is_brief it bounds the whole
     /// analysis: the verdict covers at least one batch and more while time is left; layers for
-    /// which no time is left have a local_db of NaN.
+    /// which no time is left have a local_db of NaN. Where the first batch's verdict is below 10 dB,
+    /// every layer is measured all the same.
     double seconds;
     /// Bytes of memory, and of disk in the folder for temporary files (TMPDIR, else /tmp), for
     /// intermediate values; 0: 256 MiB and 4 GiB. Values that fit in neither are computed again.

@@ -285,25 +285,17 @@ static tare_status keep_inputs(job *j, probe_outputs *floats) {
     return TARE_OK;
 }
 
-static tare_status run_ways(job *j, probe_outputs *floats, probe_outputs *quantized) {
+// The batch in floats and quantized.
+static tare_status run_forms(job *j, probe_outputs *floats, probe_outputs *quantized) {
     probe_outputs simulated = {.count = 0};
-    const double begin = elapsed(j);
     TARE_TRY(run_floats(j, floats));
     if (!j->options.is_brief || j->session == NULL) TARE_TRY(run_all(j, &simulated));
-    tare_status status = TARE_OK;
-    if (j->session != NULL) {
-        status = run_session(j, quantized);
-        tare__probe_outputs_release(&simulated);
-    } else {
+    if (j->session == NULL) {
         *quantized = simulated;
+        return TARE_OK;
     }
-    const bool is_first = j->a->verdict.sample_count == 0;
-    j->sample_seconds = elapsed(j) - begin;
-    if (is_first) tare__brief_begin_layers(&j->brief, elapsed(j));
-    for (int way = LOCAL_BOTH; way < LOCAL_WAYS && status == TARE_OK; way++)
-        if (!j->options.is_brief || (is_first && has_time_for_layer(j)))
-            status = run_local(j, way, floats);
-    return status;
+    tare__probe_outputs_release(&simulated);
+    return run_session(j, quantized);
 }
 
 // The outputs that the verdict compares with.
@@ -319,14 +311,32 @@ static tare_status judge_batch(job *j, const probe_outputs *floats,
     return status;
 }
 
+// Each layer by itself.
+static tare_status run_layers(job *j, bool is_first, const probe_outputs *floats) {
+    if (is_first)
+        tare__brief_begin_layers(&j->brief, elapsed(j),
+                                 tare__measure_db(j->a->signal, j->a->noise));
+    for (int way = LOCAL_BOTH; way < LOCAL_WAYS; way++)
+        if (!j->options.is_brief || (is_first && has_time_for_layer(j)))
+            TARE_TRY(run_local(j, way, floats));
+    return TARE_OK;
+}
+
+static tare_status run_batch(job *j, probe_outputs *floats, probe_outputs *quantized) {
+    const bool is_first = j->a->verdict.sample_count == 0;
+    const double begin = elapsed(j);
+    TARE_TRY(run_forms(j, floats, quantized));
+    TARE_TRY(judge_batch(j, floats, quantized));
+    j->sample_seconds = elapsed(j) - begin;
+    return run_layers(j, is_first, floats);
+}
+
 static tare_status analyze_batch(job *j) {
     probe_outputs floats = {.count = 0}, quantized = {.count = 0};
-    tare_status status = run_ways(j, &floats, &quantized);
-    if (status == TARE_OK) status = judge_batch(j, &floats, &quantized);
-    if (status == TARE_OK && j->inputs == NULL && !j->options.is_brief)
-        status = keep_inputs(j, &floats);
-    else
-        tare__value_cache_clear(&j->floats);
+    const tare_status run = run_batch(j, &floats, &quantized);
+    const bool is_kept = run == TARE_OK && j->inputs == NULL && !j->options.is_brief;
+    const tare_status status = is_kept ? keep_inputs(j, &floats) : run;
+    if (!is_kept) tare__value_cache_clear(&j->floats);
     tare__probe_outputs_release(&floats);
     tare__probe_outputs_release(&quantized);
     return status;

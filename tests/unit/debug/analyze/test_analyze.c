@@ -136,13 +136,16 @@ static void the_verdict_counts_what_the_samples_say(void **state) {
 static void the_time_of_a_brief_analysis_is_shared_by_rule(void **state) {
     (void)state;
     brief_time t = {.limit = 10};
-    tare__brief_begin_layers(&t, 2);
+    tare__brief_begin_layers(&t, 2, 30);
     assert_true(tare__brief_has_time_for_layer(&t, 7.9) && !tare__brief_has_time_for_layer(&t, 8));
     assert_true(tare__brief_has_time_for_sample(&t, 8, 2));
     assert_false(tare__brief_has_time_for_sample(&t, 8, 2.1));
     t = (brief_time){.limit = 1};
-    tare__brief_begin_layers(&t, 2); // the first sample alone was too much
+    tare__brief_begin_layers(&t, 2, 30); // the first sample alone was too much
     assert_false(tare__brief_has_time_for_layer(&t, 2));
+    assert_false(tare__brief_has_time_for_sample(&t, 2, 0));
+    tare__brief_begin_layers(&t, 2, 9); // a broken model
+    assert_true(tare__brief_has_time_for_layer(&t, 1e9));
     assert_false(tare__brief_has_time_for_sample(&t, 2, 0));
 }
 
@@ -174,6 +177,36 @@ static void a_brief_analysis_has_one_batch_and_more_while_there_is_time(void **s
     check_brief(*state, 1e9, 12, true);
 }
 
+// Outputs of the model that runs are nothing like the floats: which layers lose them is what the
+// caller needs to know.
+static void every_layer_of_a_broken_model_is_measured(void **state) {
+    const fixture *f = *state;
+    tare_qconfig_mapping *mapping = NULL;
+    tare_model *prepared = NULL, *broken = NULL;
+    tare_analysis *a = NULL;
+    tare_verdict v;
+    tare_layer_error layer;
+    CHECK_DONE(tare_qconfig_mapping_default("qnnpack", false, -1, &mapping, job_error()));
+    const tare_prepare_options prepare = {.qconfig_mapping = mapping};
+    CHECK_DONE(tare_prepare_fx(f->floats, &prepare, &prepared, job_error()));
+    CHECK_DONE(tare_data_rewind(f->data, job_error()));
+    const tare_convert_options lenient = {.struct_size = sizeof lenient, .is_lenient = true};
+    CHECK_DONE(tare_convert_to_reference_fx(prepared, &lenient, &broken, job_error()));
+    const tare_analyze_options options = {
+        .struct_size = sizeof options, .quantized = broken, .is_brief = true, .seconds = 1e-9};
+    CHECK_DONE(tare_analyze(f->reference, f->data, &options, &a, job_error()));
+    tare_analysis_get_verdict(a, &v);
+    assert_int_equal(v.sample_count, 4);
+    assert_true(v.sqnr_db < 10);
+    assert_true(tare_analysis_layer_count(a) > 0);
+    for (size_t i = 0; tare_analysis_get_layer(a, i, &layer); i++)
+        assert_true(!isnan(layer.local_db));
+    tare_analysis_destroy(a);
+    tare_model_destroy(broken);
+    tare_model_destroy(prepared);
+    tare_qconfig_mapping_destroy(mapping);
+}
+
 static void what_is_no_reference_form_is_refused(void **state) {
     const fixture *f = *state;
     tare_analysis *a = NULL;
@@ -187,6 +220,7 @@ int main(void) {
         cmocka_unit_test(the_verdict_counts_what_the_samples_say),
         cmocka_unit_test(the_time_of_a_brief_analysis_is_shared_by_rule),
         cmocka_unit_test(a_brief_analysis_has_one_batch_and_more_while_there_is_time),
+        cmocka_unit_test(every_layer_of_a_broken_model_is_measured),
         cmocka_unit_test(what_is_no_reference_form_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
