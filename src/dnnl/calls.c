@@ -17,8 +17,8 @@ tare_status tare__dnnl_expect(size_t bytes, tare_error *err) {
 
 // --- place ---
 
-tare_status tare__dnnl_open(dnnl_place *out, tare_error *err) {
-    *out = (dnnl_place){0};
+tare_status tare__dnnl_open(dnnl_context *out, tare_error *err) {
+    *out = (dnnl_context){0};
     TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));
     dnnl_status_t status = dnnl_engine_create(&out->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
@@ -27,15 +27,15 @@ tare_status tare__dnnl_open(dnnl_place *out, tare_error *err) {
     return tare__dnnl_status(status, err);
 }
 
-void tare__dnnl_close(dnnl_place *p) {
+void tare__dnnl_close(dnnl_context *p) {
     if (p->stream != NULL) dnnl_stream_destroy(p->stream);
     if (p->engine != NULL) dnnl_engine_destroy(p->engine);
-    *p = (dnnl_place){0};
+    *p = (dnnl_context){0};
 }
 
 // --- reorders ---
 
-tare_status tare__dnnl_create_reorder(const dnnl_place *p, const dnnl_memory_desc_t *from,
+tare_status tare__dnnl_create_reorder(const dnnl_context *p, const dnnl_memory_desc_t *from,
                                       const dnnl_memory_desc_t *to, dnnl_primitive_t *out,
                                       tare_error *err) {
     dnnl_primitive_desc_t pd = NULL;
@@ -46,15 +46,16 @@ tare_status tare__dnnl_create_reorder(const dnnl_place *p, const dnnl_memory_des
     return tare__dnnl_status(status, err);
 }
 
-dnnl_status_t tare__dnnl_reorder(const dnnl_place *p, dnnl_primitive_t reorder, dnnl_memory_t from,
-                                 dnnl_memory_t to) {
+dnnl_status_t tare__dnnl_reorder(const dnnl_context *p, dnnl_primitive_t reorder,
+                                 dnnl_memory_t from, dnnl_memory_t to) {
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
     return dnnl_primitive_execute(reorder, p->stream, 2, args);
 }
 
 // oneDNN takes what it only reads without const.
-tare_status tare__dnnl_pack(const dnnl_place *p, const dnnl_memory_desc_t *given, const void *data,
-                            const dnnl_memory_desc_t *wanted, void *packed, tare_error *err) {
+tare_status tare__dnnl_pack(const dnnl_context *p, const dnnl_memory_desc_t *given,
+                            const void *data, const dnnl_memory_desc_t *wanted, void *packed,
+                            tare_error *err) {
     dnnl_primitive_t reorder = NULL;
     dnnl_memory_t from = NULL, to = NULL;
     TARE_TRY(tare__dnnl_create_reorder(p, given, wanted, &reorder, err));

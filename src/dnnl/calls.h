@@ -27,22 +27,23 @@ tare_status tare__dnnl_expect(size_t bytes, tare_error *err);
 
 /// The processor as a device, and a queue of work for it that is done at once. Zero-initialized:
 /// closed.
-typedef struct dnnl_place {
+typedef struct dnnl_context {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-} dnnl_place;
-tare_status tare__dnnl_open(dnnl_place *out, tare_error *err);
-void tare__dnnl_close(dnnl_place *p);
+} dnnl_context;
+tare_status tare__dnnl_open(dnnl_context *out, tare_error *err);
+void tare__dnnl_close(dnnl_context *p);
 
 /// Moves memory from one form to another. The caller destroys *out.
-tare_status tare__dnnl_create_reorder(const dnnl_place *p, const dnnl_memory_desc_t *from,
+tare_status tare__dnnl_create_reorder(const dnnl_context *p, const dnnl_memory_desc_t *from,
                                       const dnnl_memory_desc_t *to, dnnl_primitive_t *out,
                                       tare_error *err);
-dnnl_status_t tare__dnnl_reorder(const dnnl_place *p, dnnl_primitive_t reorder, dnnl_memory_t from,
-                                 dnnl_memory_t to);
+dnnl_status_t tare__dnnl_reorder(const dnnl_context *p, dnnl_primitive_t reorder,
+                                 dnnl_memory_t from, dnnl_memory_t to);
 /// Moves `data` of the form `given` into `packed` of the form `wanted`, once.
-tare_status tare__dnnl_pack(const dnnl_place *p, const dnnl_memory_desc_t *given, const void *data,
-                            const dnnl_memory_desc_t *wanted, void *packed, tare_error *err);
+tare_status tare__dnnl_pack(const dnnl_context *p, const dnnl_memory_desc_t *given,
+                            const void *data, const dnnl_memory_desc_t *wanted, void *packed,
+                            tare_error *err);
 
 /// An attribute by which a primitive's work memory is the caller's: the library's own would belong
 /// to the thread that made it. The caller destroys *out.

@@ -123,7 +123,7 @@ float_conv tare__float_conv_flat(const float_conv *c) {
 }
 
 static float_conv slice_pixels(const float_conv *c, size_t index, size_t count, float_part *part) {
-    const part_range pixels = tare__part_range(c->in[2], count, index);
+    const share_range pixels = tare__share_range(c->in[2], count, index);
     float_conv share = *c;
     share.in[2] = share.out[2] = pixels.end - pixels.first;
     part->at.x_first = pixels.first * c->in_channels;
@@ -194,7 +194,7 @@ static cut choose_cut(const float_layers *l, const float_conv *c) {
 static float_conv slice(const float_conv *c, size_t index, size_t count, float_part *part) {
     if (count == 1) return *c;
     if (is_pointwise(c)) return slice_pixels(c, index, count, part);
-    const part_range rows = tare__part_range(c->out[1], count, index);
+    const share_range rows = tare__share_range(c->out[1], count, index);
     int64_t begin = rows.first;
     const float_conv block = tare__float_conv_rows(c, rows.first, rows.end, &begin);
     part->at.x_first = begin * c->in[2] * c->in_channels;
@@ -205,7 +205,7 @@ static float_conv slice(const float_conv *c, size_t index, size_t count, float_p
 // The last one takes the channels that fill no block.
 static float_conv slice_channels(const float_conv *c, size_t index, const cut *how,
                                  float_part *part, part_form *f) {
-    const part_range blocks = tare__part_range(how->blocks, how->count, index);
+    const share_range blocks = tare__share_range(how->blocks, how->count, index);
     const int64_t first = blocks.first * CHANNEL_BLOCK;
     const int64_t last = index + 1 == how->count ? c->out_channels : blocks.end * CHANNEL_BLOCK;
     const int64_t pixels = image_elements(1, c->out);
@@ -266,8 +266,8 @@ static tare_status conv_of_images(float_layers *l, const float_conv *c, const fl
         float_part *part = &layer->parts[i];
         float_conv few = *c;
         const bool is_rest = i == shares;
-        const part_range share =
-            is_rest ? (part_range){all, all + 1} : tare__part_range(all, shares, i);
+        const share_range share =
+            is_rest ? (share_range){all, all + 1} : tare__share_range(all, shares, i);
         few.batch = is_rest ? rest : images;
         part->at.times = (size_t)(share.end - share.first);
         part->at.x_first = share.first * (part->at.x_step = x_step);

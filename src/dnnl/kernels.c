@@ -30,7 +30,7 @@ typedef struct kept_weights {
 } kept_weights;
 
 typedef struct cache {
-    dnnl_place place;
+    dnnl_context dnnl;
     compiled **convs;
     size_t conv_count, conv_capacity;
     kept_weights kept[KEPT_WEIGHTS]; // a ring
@@ -61,7 +61,7 @@ static void destroy(void *state) {
     for (size_t i = 0; i < s->conv_count; i++) destroy_compiled(s->convs[i]);
     for (size_t i = 0; i < KEPT_WEIGHTS; i++) drop_kept(&s->kept[i]);
     tare__free(s->convs);
-    tare__dnnl_close(&s->place);
+    tare__dnnl_close(&s->dnnl);
     omp_set_num_threads(s->thread_count);
     tare__free(s);
 }
@@ -70,7 +70,7 @@ static tare_status create(void **state, tare_error *err) {
     cache *s = tare__alloc_zeroed(1, sizeof *s);
     if (s == NULL) return tare__out_of_memory(err);
     s->thread_count = omp_get_max_threads();
-    const tare_status status = tare__dnnl_open(&s->place, err);
+    const tare_status status = tare__dnnl_open(&s->dnnl, err);
     if (status == TARE_OK)
         *state = s;
     else
@@ -156,11 +156,11 @@ static tare_status create_memories(cache *s, compiled *c, const layout *l,
         if (i == BIAS && !c->has_bias) continue;
         const dnnl_memory_desc_t *wanted =
             dnnl_primitive_desc_query_md(pd, queries[i], i == BIAS ? 1 : 0);
-        DNNL_TRY(dnnl_memory_create(&c->plain[i], &plain[i], s->place.engine, DNNL_MEMORY_NONE));
+        DNNL_TRY(dnnl_memory_create(&c->plain[i], &plain[i], s->dnnl.engine, DNNL_MEMORY_NONE));
         if (i == WEIGHTS) c->weights = *wanted;
         if (dnnl_memory_desc_equal(wanted, &plain[i])) continue;
-        DNNL_TRY(dnnl_memory_create(&c->packed[i], wanted, s->place.engine, DNNL_MEMORY_ALLOCATE));
-        TARE_TRY(tare__dnnl_create_reorder(&s->place, i == DST ? wanted : &plain[i],
+        DNNL_TRY(dnnl_memory_create(&c->packed[i], wanted, s->dnnl.engine, DNNL_MEMORY_ALLOCATE));
+        TARE_TRY(tare__dnnl_create_reorder(&s->dnnl, i == DST ? wanted : &plain[i],
                                            i == DST ? &plain[i] : wanted, &c->reorder[i], err));
     }
     return TARE_OK;
@@ -179,7 +179,7 @@ static tare_status compile(cache *s, compiled *c, tare_error *err) {
     dnnl_convolution_desc_t desc;
     dnnl_primitive_desc_t pd;
     TARE_TRY(describe_conv(&c->key, &l, c->has_bias, &desc, err));
-    DNNL_TRY(dnnl_primitive_desc_create(&pd, &desc, NULL, s->place.engine, NULL));
+    DNNL_TRY(dnnl_primitive_desc_create(&pd, &desc, NULL, s->dnnl.engine, NULL));
     tare_status status = expect_compilation(pd, err);
     if (status == TARE_OK)
         status = tare__dnnl_status(dnnl_primitive_create(&c->primitive, pd), err);
@@ -225,7 +225,7 @@ static tare_status pack_weights(cache *s, compiled *c, tare_tensor *constant, dn
                                 tare_error *err) {
     *out = c->packed[WEIGHTS];
     if (constant == NULL) {
-        DNNL_TRY(tare__dnnl_reorder(&s->place, c->reorder[WEIGHTS], c->plain[WEIGHTS], *out));
+        DNNL_TRY(tare__dnnl_reorder(&s->dnnl, c->reorder[WEIGHTS], c->plain[WEIGHTS], *out));
         return TARE_OK;
     }
     for (size_t i = 0; i < KEPT_WEIGHTS; i++)
@@ -236,9 +236,9 @@ static tare_status pack_weights(cache *s, compiled *c, tare_tensor *constant, dn
         }
     kept_weights *slot = &s->kept[s->next_kept];
     drop_kept(slot);
-    DNNL_TRY(dnnl_memory_create(&slot->memory, &c->weights, s->place.engine, DNNL_MEMORY_ALLOCATE));
+    DNNL_TRY(dnnl_memory_create(&slot->memory, &c->weights, s->dnnl.engine, DNNL_MEMORY_ALLOCATE));
     TARE_TRY(tare__dnnl_expect(DNNL_RUN_BYTES, err));
-    DNNL_TRY(tare__dnnl_reorder(&s->place, c->reorder[WEIGHTS], c->plain[WEIGHTS], slot->memory));
+    DNNL_TRY(tare__dnnl_reorder(&s->dnnl, c->reorder[WEIGHTS], c->plain[WEIGHTS], slot->memory));
     slot->tensor = tare_tensor_retain(constant);
     slot->form = c->weights;
     s->next_kept = (s->next_kept + 1) % KEPT_WEIGHTS;
@@ -256,13 +256,13 @@ static tare_status execute(cache *s, compiled *c, tare_tensor *constant, tare_er
         if (i == WEIGHTS && c->packed[i] != NULL)
             TARE_TRY(pack_weights(s, c, constant, &memory, err));
         else if (i != DST && c->packed[i] != NULL)
-            DNNL_TRY(tare__dnnl_reorder(&s->place, c->reorder[i], c->plain[i], c->packed[i]));
+            DNNL_TRY(tare__dnnl_reorder(&s->dnnl, c->reorder[i], c->plain[i], c->packed[i]));
         args[count++] = (dnnl_exec_arg_t){names[i], memory};
     }
-    DNNL_TRY(dnnl_primitive_execute(c->primitive, s->place.stream, count, args));
+    DNNL_TRY(dnnl_primitive_execute(c->primitive, s->dnnl.stream, count, args));
     if (c->packed[DST] != NULL)
-        DNNL_TRY(tare__dnnl_reorder(&s->place, c->reorder[DST], c->packed[DST], c->plain[DST]));
-    DNNL_TRY(dnnl_stream_wait(s->place.stream));
+        DNNL_TRY(tare__dnnl_reorder(&s->dnnl, c->reorder[DST], c->packed[DST], c->plain[DST]));
+    DNNL_TRY(dnnl_stream_wait(s->dnnl.stream));
     return TARE_OK;
 }
 

@@ -50,7 +50,7 @@ tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_l
     TARE_TRY(check_bf16(uses_bf16, err));
     TARE_TRY(create(tare__thread_count(pool), uses_bf16, &l, err));
     l->pool = pool;
-    const tare_status status = tare__dnnl_open(&l->place, err);
+    const tare_status status = tare__dnnl_open(&l->dnnl, err);
     if (status == TARE_OK)
         *out = l;
     else
@@ -63,14 +63,14 @@ tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_l
 tare_status tare__float_layers_replica(const float_layers *of, float_layers **out,
                                        tare_error *err) {
     TARE_TRY(create(of->thread_count, of->uses_bf16, out, err));
-    (*out)->place = of->place;
+    (*out)->dnnl = of->dnnl;
     (*out)->is_replica = true;
     return TARE_OK;
 }
 
 void tare__float_layers_destroy(float_layers *l) {
     if (l == NULL) return;
-    if (!l->is_replica) tare__dnnl_close(&l->place);
+    if (!l->is_replica) tare__dnnl_close(&l->dnnl);
     for (size_t i = 0; l->memory != NULL && i <= l->thread_count; i++) {
         tare__free_aligned(l->memory[i].work.data);
         tare__free_aligned(l->memory[i].narrow.data);
@@ -185,7 +185,7 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
     tare_status status = TARE_OK;
     bool fits = true;
     for (size_t i = 0; i < count && fits && status == TARE_OK; i++) {
-        const part_range share = tare__part_range(units, count, i);
+        const share_range share = tare__share_range(units, count, i);
         const int64_t first = share.first, size = share.end - first;
         const int64_t row = by_columns ? 0 : first, column = by_columns ? first : 0;
         float_product part = *p;

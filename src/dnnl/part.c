@@ -71,7 +71,7 @@ static tare_status create_memory(const float_layers *l, dnnl_memory_t *memory,
                                  const dnnl_memory_desc_t *desc, void *data, tare_error *err) {
     TARE_TRY(tare__dnnl_expect(DNNL_RUN_BYTES, err)); // after allocations of ours
     DNNL_TRY(
-        dnnl_memory_create(memory, desc, l->place.engine, data != NULL ? data : DNNL_MEMORY_NONE));
+        dnnl_memory_create(memory, desc, l->dnnl.engine, data != NULL ? data : DNNL_MEMORY_NONE));
     return TARE_OK;
 }
 
@@ -80,7 +80,7 @@ static tare_status copy_bias(const float_layers *l, const part_form *f, void **o
     const dnnl_memory_desc_t *desc = &f->given[BIAS];
     *out = tare__alloc_aligned(dnnl_memory_desc_get_size(desc), 64);
     if (*out == NULL) return tare__out_of_memory(err);
-    return tare__dnnl_pack(&l->place, desc, f->bias, desc, *out, err);
+    return tare__dnnl_pack(&l->dnnl, desc, f->bias, desc, *out, err);
 }
 
 // --- packed weights ---
@@ -115,7 +115,7 @@ static tare_status pack_weights(const weights_request *r, packed_weights *w, tar
     w->data =
         of != NULL ? tare__derived_alloc(of->store, size, &w->memory) : tare__alloc_large(size);
     if (w->data == NULL) return tare__out_of_memory(err);
-    return tare__dnnl_pack(&r->layers->place, &r->form->given[WEIGHTS], r->form->w, r->wanted,
+    return tare__dnnl_pack(&r->layers->dnnl, &r->form->given[WEIGHTS], r->form->w, r->wanted,
                            w->data, err);
 }
 
@@ -181,7 +181,7 @@ static tare_status fill_weights(float_layer *layer, float_part *part, const part
     }
     const weights_request request = {layer->shared, f, wanted};
     TARE_TRY(get_weights(&request, &part->weights, err));
-    DNNL_TRY(dnnl_memory_create(&part->memory[WEIGHTS], wanted, layer->shared->place.engine,
+    DNNL_TRY(dnnl_memory_create(&part->memory[WEIGHTS], wanted, layer->shared->dnnl.engine,
                                 part->weights->data));
     return TARE_OK;
 }
@@ -204,7 +204,7 @@ static tare_status narrow_input(float_layers *l, float_part *part, const part_fo
     TARE_TRY(create_memory(l, &part->wide, &wide, NULL, err));
     TARE_TRY(tare__work_reserve(&l->memory[part->at.memory].narrow,
                                 dnnl_memory_desc_get_size(&f->given[SRC]), err));
-    return tare__dnnl_create_reorder(&l->place, &wide, &f->given[SRC], &part->narrowing, err);
+    return tare__dnnl_create_reorder(&l->dnnl, &wide, &f->given[SRC], &part->narrowing, err);
 }
 
 static tare_status reserve_work(float_layers *l, float_part *part, const dnnl_memory_desc_t *desc,
@@ -267,7 +267,7 @@ tare_status tare__float_part_compile(float_layer *layer, size_t index, const par
     tare_status status = create_attributes(e, &attributes, err);
     if (status == TARE_OK)
         status = tare__dnnl_status(
-            dnnl_primitive_desc_create(&pd, desc, attributes, layer->shared->place.engine, NULL),
+            dnnl_primitive_desc_create(&pd, desc, attributes, layer->shared->dnnl.engine, NULL),
             err);
     if (attributes != NULL) dnnl_primitive_attr_destroy(attributes);
     if (status == TARE_OK && is_fast(pd)) {
@@ -325,7 +325,7 @@ static dnnl_status_t hand_input(const float_layers *l, const float_part *part, c
         status =
             dnnl_memory_set_data_handle(part->memory[SRC], l->memory[part->at.memory].narrow.data);
     return status == dnnl_success
-               ? tare__dnnl_reorder(&l->place, part->narrowing, part->wide, part->memory[SRC])
+               ? tare__dnnl_reorder(&l->dnnl, part->narrowing, part->wide, part->memory[SRC])
                : status;
 }
 
@@ -344,7 +344,7 @@ static dnnl_status_t run_dense(const float_layer *layer, size_t index, const flo
     for (int i = 0; i < MEMORIES; i++)
         if (part->memory[i] != NULL) args[count++] = (dnnl_exec_arg_t){names[i], part->memory[i]};
     if (status == dnnl_success)
-        status = dnnl_primitive_execute(part->primitive, l->place.stream, count, args);
+        status = dnnl_primitive_execute(part->primitive, l->dnnl.stream, count, args);
     return status;
 }
 

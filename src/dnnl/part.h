@@ -24,7 +24,7 @@ typedef struct part_memory {
 } part_memory;
 
 struct float_layers {
-    dnnl_place place;
+    dnnl_context dnnl;
     thread_pool *pool; // lent
     size_t thread_count;
     bool uses_bf16;

@@ -171,7 +171,7 @@ static tare_status make_lanes(schedule *s, size_t count, tare_error *err) {
     b->first = tare__alloc_zeroed(count + 1, sizeof *b->first);
     if (b->first == NULL) return tare__out_of_memory(err);
     for (s->lane = 0; s->lane < count; s->lane++) {
-        const part_range lane = tare__part_range(rows, count, s->lane);
+        const share_range lane = tare__share_range(rows, count, s->lane);
         TARE_TRY(make_lane(s, lane.first, lane.end, err));
         b->first[s->lane + 1] = s->op_count;
     }

@@ -25,9 +25,9 @@ enum {
     EXPECTING_NS = 20000,
 };
 
-// Parts that are still to be taken: the next one in the low half, the end in the high one.
+// Tasks that are still to be taken: the next one in the low half, the end in the high one.
 typedef struct range {
-    _Alignas(LINE) _Atomic uint64_t parts;
+    _Alignas(LINE) _Atomic uint64_t tasks;
 } range;
 
 typedef struct worker {
@@ -38,7 +38,7 @@ typedef struct worker {
 
 struct thread_pool {
     // What the owner writes and workers read when work begins fills one line.
-    _Alignas(LINE) atomic_uint works; // pieces of work so far; idle workers wait for the next
+    _Alignas(LINE) atomic_uint works; // jobs so far; idle workers wait for the next
     atomic_uint sleepers;
     atomic_bool is_ending;
     atomic_bool expects;   // more work soon
@@ -48,13 +48,13 @@ struct thread_pool {
     _Atomic uint64_t grain; // least and most, as a range
     range *ranges;          // one for each thread
     uint64_t spin_ns;
-    _Alignas(LINE) atomic_uint left; // parts that are not done; the owner waits for the last
+    _Alignas(LINE) atomic_uint left; // tasks that are not done; the owner waits for the last
     atomic_bool owner_sleeps;
     worker *workers;
     size_t started; // of them
 };
 
-// --- parts ---
+// --- tasks ---
 
 static uint64_t range_of(size_t first, size_t end) {
     return (uint64_t)end << 32 | (uint32_t)first;
@@ -67,9 +67,9 @@ static size_t within(size_t count, size_t least, size_t most) {
 // The owner of a range takes from its front, where it goes on, three quarters of what is left;
 // others take half of it from behind; both within the grain.
 static bool take(thread_pool *pool, range *r, bool is_own, size_t *first, size_t *end) {
-    uint64_t parts = atomic_load_explicit(&r->parts, memory_order_acquire);
+    uint64_t tasks = atomic_load_explicit(&r->tasks, memory_order_acquire);
     for (;;) {
-        const size_t from = (uint32_t)parts, to = parts >> 32, left = to - from;
+        const size_t from = (uint32_t)tasks, to = tasks >> 32, left = to - from;
         if (from >= to) return false;
         const uint64_t grain = atomic_load_explicit(&pool->grain, memory_order_relaxed);
         const size_t wished = is_own ? left - left / 4 : left / 2;
@@ -78,15 +78,15 @@ static bool take(thread_pool *pool, range *r, bool is_own, size_t *first, size_t
         *first = is_own ? from : to - count;
         *end = *first + count;
         const uint64_t rest = is_own ? range_of(from + count, to) : range_of(from, to - count);
-        if (atomic_compare_exchange_weak_explicit(&r->parts, &parts, rest, memory_order_acquire,
+        if (atomic_compare_exchange_weak_explicit(&r->tasks, &tasks, rest, memory_order_acquire,
                                                   memory_order_acquire))
             return true;
     }
 }
 
-// Parts that were taken belong to the work at hand: the owner hands out no other before they are
-// reported as done, by each thread once.
-static void take_parts(thread_pool *pool, size_t number) {
+// Tasks that were taken belong to the current job: the owner starts no other before each thread has
+// reported, once, how many it has done.
+static void take_tasks(thread_pool *pool, size_t number) {
     const size_t threads = pool->thread_count;
     size_t done = 0, first, end;
     for (size_t i = 0; i < threads; i++)
@@ -99,12 +99,12 @@ static void take_parts(thread_pool *pool, size_t number) {
     if (was_last && atomic_load(&pool->owner_sleeps)) tare__wake(&pool->left, 1);
 }
 
-static void deal(thread_pool *pool, size_t part_count) {
+static void deal(thread_pool *pool, size_t task_count) {
     const size_t threads = pool->thread_count;
     for (size_t i = 0; i < threads; i++) {
-        const size_t first = tare__part_begin(part_count, threads, i);
-        const size_t end = tare__part_begin(part_count, threads, i + 1);
-        atomic_store_explicit(&pool->ranges[i].parts, range_of(first, end), memory_order_release);
+        const size_t first = tare__share_begin(task_count, threads, i);
+        const size_t end = tare__share_begin(task_count, threads, i + 1);
+        atomic_store_explicit(&pool->ranges[i].tasks, range_of(first, end), memory_order_release);
     }
 }
 
@@ -136,7 +136,7 @@ static void wait_for_work(thread_pool *pool, unsigned seen) {
     atomic_fetch_sub(&pool->sleepers, 1);
 }
 
-static void wait_for_parts(thread_pool *pool) {
+static void wait_for_tasks(thread_pool *pool) {
     unsigned left;
     while ((left = atomic_load(&pool->left)) != 0) {
         if (!stays(pool, &pool->left, left)) continue;
@@ -147,9 +147,9 @@ static void wait_for_parts(thread_pool *pool) {
     }
 }
 
-static void announce(thread_pool *pool, size_t part_count) {
+static void announce(thread_pool *pool, size_t task_count) {
     atomic_fetch_add(&pool->works, 1);
-    if (atomic_load(&pool->sleepers) > 0) tare__wake(&pool->works, (unsigned)part_count);
+    if (atomic_load(&pool->sleepers) > 0) tare__wake(&pool->works, (unsigned)task_count);
 }
 
 static void *work(void *user) {
@@ -158,7 +158,7 @@ static void *work(void *user) {
     for (;;) {
         const unsigned seen = atomic_load(&pool->works);
         if (atomic_load(&pool->is_ending)) return NULL;
-        take_parts(pool, self->number);
+        take_tasks(pool, self->number);
         wait_for_work(pool, seen);
     }
 }
@@ -202,7 +202,7 @@ static thread_pool *create_pool(const thread_settings *s) {
         tare__thread_pool_destroy(pool);
         return NULL;
     }
-    for (size_t i = 0; i < count; i++) atomic_init(&pool->ranges[i].parts, 0);
+    for (size_t i = 0; i < count; i++) atomic_init(&pool->ranges[i].tasks, 0);
     return pool;
 }
 
@@ -243,38 +243,38 @@ void tare__thread_pool_expect(thread_pool *pool, bool more) {
     if (pool != NULL) atomic_store_explicit(&pool->expects, more, memory_order_relaxed);
 }
 
-void tare__thread_pool_run_ranges(thread_pool *pool, size_t part_count, thread_grain grain,
+void tare__thread_pool_run_ranges(thread_pool *pool, size_t task_count, thread_grain grain,
                                   thread_range_task task, void *user) {
     assert(grain.least >= 1 && grain.least <= grain.most);
-    if (part_count == 0) return;
-    if (pool == NULL || part_count <= grain.least) {
-        task(user, 0, part_count, 0);
+    if (task_count == 0) return;
+    if (pool == NULL || task_count <= grain.least) {
+        task(user, 0, task_count, 0);
         return;
     }
-    assert(part_count <= UINT32_MAX && grain.most <= UINT32_MAX);
+    assert(task_count <= UINT32_MAX && grain.most <= UINT32_MAX);
     pool->task = task;
     pool->user = user;
     atomic_store_explicit(&pool->grain, range_of(grain.least, grain.most), memory_order_relaxed);
-    atomic_store(&pool->left, (unsigned)part_count);
-    deal(pool, part_count);
-    announce(pool, part_count - 1);
-    take_parts(pool, 0);
-    wait_for_parts(pool);
+    atomic_store(&pool->left, (unsigned)task_count);
+    deal(pool, task_count);
+    announce(pool, task_count - 1);
+    take_tasks(pool, 0);
+    wait_for_tasks(pool);
 }
 
-typedef struct single_parts {
+typedef struct single_tasks {
     thread_task task;
     void *user;
-} single_parts;
+} single_tasks;
 
 static void do_each(void *user, size_t first, size_t end, size_t number) {
-    const single_parts *s = user;
+    const single_tasks *s = user;
     for (size_t i = first; i < end; i++) s->task(s->user, i, number);
 }
 
-void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task task, void *user) {
-    single_parts s = {task, user};
-    tare__thread_pool_run_ranges(pool, part_count, (thread_grain){1, 1}, do_each, &s);
+void tare__thread_pool_run(thread_pool *pool, size_t task_count, thread_task task, void *user) {
+    single_tasks s = {task, user};
+    tare__thread_pool_run_ranges(pool, task_count, (thread_grain){1, 1}, do_each, &s);
 }
 
 // --- loops ---
@@ -290,16 +290,16 @@ static size_t end_of(const parallel_loop *l, size_t first) {
     return l->count - first < l->grain ? l->count : first + l->grain;
 }
 
-static void do_range(void *user, size_t part, size_t number) {
+static void do_range(void *user, size_t index, size_t number) {
     const parallel_loop *l = user;
-    const size_t first = part * l->grain;
+    const size_t first = index * l->grain;
     l->body(l->user, first, end_of(l, first), number);
 }
 
-static void do_nested_range(void *user, size_t part, size_t number) {
+static void do_nested_range(void *user, size_t index, size_t number) {
     const parallel_loop *l = user;
-    const size_t first = part % l->ranges * l->grain;
-    l->nest_body(l->user, part / l->ranges, first, end_of(l, first), number);
+    const size_t first = index % l->ranges * l->grain;
+    l->nest_body(l->user, index / l->ranges, first, end_of(l, first), number);
 }
 
 size_t tare__range_count(size_t count, size_t grain) {

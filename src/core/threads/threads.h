@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of threads that sleep until there is work. Only the owner submits work, and it takes part
-// in it.
+// A pool of threads that sleep until there is work. Only the owner submits work, and it works, too.
 #ifndef CORE_THREADS_THREADS_H
 #define CORE_THREADS_THREADS_H
 
@@ -12,36 +11,36 @@
 
 typedef struct thread_pool thread_pool;
 
-/// Part `part` of a piece of work. worker: who does it, 0 (the caller) .. thread_count - 1, so that
-/// each may have memory of its own. Parts must not depend on each other.
-typedef void (*thread_task)(void *user, size_t part, size_t worker);
-/// Parts, or a loop's items, [first, end), which follow each other.
+/// Task `index` of a job. worker: the thread that runs it, 0 (the caller) .. thread_count - 1, so
+/// that each may have memory of its own. Tasks must not depend on each other.
+typedef void (*thread_task)(void *user, size_t index, size_t worker);
+/// Tasks, or a loop's items, [first, end).
 typedef void (*thread_range_task)(void *user, size_t first, size_t end, size_t worker);
 /// Items [first, end) of the inner loop, in the outer loop's item `outer`.
 typedef void (*thread_nest_task)(void *user, size_t outer, size_t first, size_t end, size_t worker);
 
-/// How many parts a thread takes at once, 1 <= least <= most: as many as it may while there is
-/// enough left that others who are done can help.
+/// How many tasks a thread takes at once, 1 <= least <= most: as many as it may while enough are
+/// left for threads that are done.
 typedef struct thread_grain {
     size_t least, most;
 } thread_grain;
 
-/// Where part `part` of `parts` begins that n are divided into as evenly as can be; at n for the
-/// one behind the last.
-static inline size_t tare__part_begin(size_t n, size_t parts, size_t part) {
-    return n / parts * part + n % parts * part / parts;
+/// The first item of share `index` where n items are divided as evenly as possible into
+/// `share_count` shares; n for index == share_count.
+static inline size_t tare__share_begin(size_t n, size_t share_count, size_t index) {
+    return n / share_count * index + n % share_count * index / share_count;
 }
 
-/// [first, end) of such a part.
-typedef struct part_range {
+/// The items [first, end) of a share.
+typedef struct share_range {
     int64_t first, end;
-} part_range;
-static inline part_range tare__part_range(int64_t n, size_t parts, size_t part) {
-    return (part_range){(int64_t)tare__part_begin((size_t)n, parts, part),
-                        (int64_t)tare__part_begin((size_t)n, parts, part + 1)};
+} share_range;
+static inline share_range tare__share_range(int64_t n, size_t share_count, size_t index) {
+    return (share_range){(int64_t)tare__share_begin((size_t)n, share_count, index),
+                         (int64_t)tare__share_begin((size_t)n, share_count, index + 1)};
 }
 
-/// How many items of `each` elements fit into a part of `most` elements: at least one.
+/// The grain of items of `each` elements that has at most `most` elements, but at least one item.
 static inline size_t tare__grain_of(size_t most, size_t each) {
     return each < most ? most / each : 1;
 }
@@ -67,17 +66,15 @@ tare_status tare__thread_pool_create_with(const thread_settings *settings, threa
 void tare__thread_pool_destroy(thread_pool *pool); // NULL is fine
 /// The threads of a pool; NULL: 1.
 size_t tare__thread_count(const thread_pool *pool);
-/// The owner has a run of several pieces of work before it, or has come to its end: between pieces
-/// that follow each other soon, threads that may look at all look longer, because waking one costs
-/// more than most pieces take. pool NULL is fine.
+/// Tells whether more jobs follow soon. Meanwhile threads that spin at all spin longer, because
+/// waking one costs more than most jobs take. pool NULL is fine.
 void tare__thread_pool_expect(thread_pool *pool, bool more);
-/// Does every part in [0, part_count) once, in any order, and returns when all are done. What the
-/// caller wrote before is seen by the parts, and what they wrote by the caller. pool NULL: the
-/// caller does all, in order. For work that was cut into parts beforehand; a loop is
-/// tare__parallel's.
-void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task task, void *user);
-/// The same for parts that are better done in a row. pool NULL: the caller does all at once.
-void tare__thread_pool_run_ranges(thread_pool *pool, size_t part_count, thread_grain grain,
+/// Runs the tasks [0, task_count) once each, in any order, and returns when all are done. The tasks
+/// see what the caller wrote before, and the caller sees what they wrote. pool NULL: the caller
+/// runs all, in order. For work that is already divided into tasks; a loop is tare__parallel's.
+void tare__thread_pool_run(thread_pool *pool, size_t task_count, thread_task task, void *user);
+/// The same for tasks that are better done in a row. pool NULL: the caller does all at once.
+void tare__thread_pool_run_ranges(thread_pool *pool, size_t task_count, thread_grain grain,
                                   thread_range_task task, void *user);
 
 /// The loop over the items [0, count), shared by the threads. The body gets a range that begins at

@@ -33,7 +33,7 @@ typedef struct conv_range {
     size_t row, rows;           // of the taps that they meet
     size_t column, columns;
     bool is_inside; // the image has all of these taps
-    bool goes_down; // the image rows are parts of columns
+    bool goes_down; // the image rows are sections of columns
 } conv_range;
 
 /// Goes over pixels [pixel, last); begins with {ranges, pixel, last}.

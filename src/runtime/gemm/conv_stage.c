@@ -158,9 +158,9 @@ static void stage_windows(const staged_rows *l, size_t index) {
                     row * s->from.stride[H] + kept};
     for (size_t r = kept; r < s->rows; r++, at.row++)
         stage_row(l->g, &at, rows + (r - kept) * row_bytes(s));
-    const column_parts parts = {kept > 0 ? &s->next : &s->first, windows_at(l, index + l->most - 1),
-                                rows};
-    s->columns->put(&parts, s->to.width, windows_at(l, index));
+    const column_sources sources = {kept > 0 ? &s->next : &s->first,
+                                    windows_at(l, index + l->most - 1), rows};
+    s->columns->put(&sources, s->to.width, windows_at(l, index));
 }
 
 // Rows of windows [first, end), and the one before, if it was used.

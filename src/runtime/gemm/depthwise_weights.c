@@ -51,7 +51,7 @@ size_t tare__depthwise_block_words(const depthwise_form *f) {
 }
 
 size_t tare__depthwise_block_channels(const depthwise_form *f, size_t block) {
-    return tare__part_of(f->channels, block * f->block, f->block);
+    return tare__remaining(f->channels, block * f->block, f->block);
 }
 
 size_t tare__depthwise_block_quads(const depthwise_form *f, size_t block) {
@@ -65,8 +65,8 @@ static void pack_channel(const depthwise_form *f, const int8_t *w, size_t channe
                          uint32_t *words) {
     const size_t block = channel / f->block;
     const size_t quads = tare__depthwise_block_quads(f, block);
-    const size_t place = tare__depthwise_place(quads, channel % f->block);
-    uint32_t *to = words + block * tare__depthwise_block_words(f) + place;
+    const size_t index = tare__depthwise_index(quads, channel % f->block);
+    uint32_t *to = words + block * tare__depthwise_block_words(f) + index;
     for (size_t r = 0; r < f->rows; r++)
         for (size_t j = 0; j < f->columns; j++)
             for (size_t i = 0; i < f->taps; i++) {

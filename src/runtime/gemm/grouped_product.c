@@ -53,7 +53,8 @@ static size_t group_bytes(const grouped_weights *w) {
 }
 
 static void pack_panel(const grouped_weights *w, int64_t first, uint8_t *panel) {
-    const int64_t outputs = (int64_t)tare__part_of((size_t)w->outs, (size_t)first, GROUPED_OUTPUTS);
+    const int64_t outputs =
+        (int64_t)tare__remaining((size_t)w->outs, (size_t)first, GROUPED_OUTPUTS);
     for (int64_t g = 0; g < w->groups; g++, panel += group_bytes(w))
         pack_group(w, first, outputs, g, panel);
 }
@@ -67,7 +68,7 @@ static tare_status pack_all(void *user, uint32_t *words, int32_t *sums, tare_err
     return TARE_OK;
 }
 
-// Scales and zero points lie in tensors of their own, and are part of what is packed.
+// Scales and zero points are tensors of their own, but are packed with the weights.
 static derived_key key_of(const grouped_weights *w) {
     const tare_tensor *z = w->zero_point;
     return (derived_key){
@@ -213,7 +214,7 @@ static void multiply_tile(const grouped_job *j, size_t panel, size_t panels, siz
     for (size_t r = 0; r < rows; r++)
         for (size_t p = 0; p < panels; p++) {
             const size_t output = (panel + p) * GROUPED_OUTPUTS;
-            finish(j, row + r, output, tare__part_of((size_t)w->outs, output, GROUPED_OUTPUTS),
+            finish(j, row + r, output, tare__remaining((size_t)w->outs, output, GROUPED_OUTPUTS),
                    sums + (r * panels + p) * GROUPED_OUTPUTS);
         }
 }
@@ -224,9 +225,9 @@ static void multiply_blocks(void *user, size_t first, size_t end, size_t worker)
     (void)worker;
     for (size_t block = first; block < end; block++) {
         const size_t panel = block * GROUPED_MOST_PANELS;
-        const size_t panels = tare__part_of(j->l->panel_count, panel, GROUPED_MOST_PANELS);
+        const size_t panels = tare__remaining(j->l->panel_count, panel, GROUPED_MOST_PANELS);
         for (size_t row = 0; row < j->rows; row += j->kernels->rows)
-            multiply_tile(j, panel, panels, row, tare__part_of(j->rows, row, j->kernels->rows));
+            multiply_tile(j, panel, panels, row, tare__remaining(j->rows, row, j->kernels->rows));
     }
 }
 

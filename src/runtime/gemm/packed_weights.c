@@ -8,10 +8,10 @@
 
 enum { ALIGNMENT = 64 };
 
-bool tare__packed_size_of(size_t parts, size_t words_per_part, size_t channels, packed_size *out) {
+bool tare__packed_size_of(size_t blocks, size_t block_words, size_t channels, packed_size *out) {
     size_t words, sum_bytes;
     out->channels = channels;
-    return tare__mul_size(parts, words_per_part, &words) &&
+    return tare__mul_size(blocks, block_words, &words) &&
            tare__mul_size(words, sizeof(uint32_t), &out->word_bytes) &&
            tare__mul_size(channels, sizeof(int32_t), &sum_bytes) &&
            tare__add_size(out->word_bytes, sum_bytes, &out->bytes) &&
@@ -32,7 +32,7 @@ static packed_weights *create(void) {
     return w;
 }
 
-static void place(packed_weights *w, const packed_size *size, const void *bytes) {
+static void set_addresses(packed_weights *w, const packed_size *size, const void *bytes) {
     w->words = bytes;
     w->sums = (const int32_t *)(const void *)((const unsigned char *)bytes + size->word_bytes);
 }
@@ -40,7 +40,7 @@ static void place(packed_weights *w, const packed_size *size, const void *bytes)
 static tare_status fill(packed_weights *w, const packed_size *size, void *bytes,
                         weights_packer pack, void *user, tare_error *err) {
     if (bytes == NULL) return tare__out_of_memory(err);
-    place(w, size, bytes);
+    set_addresses(w, size, bytes);
     return pack(user, bytes, (int32_t *)(void *)((unsigned char *)bytes + size->word_bytes), err);
 }
 
@@ -57,7 +57,7 @@ typedef struct request {
 static bool take_offer(packed_weights *w, const packed_size *size, derived_offer offer) {
     if (offer.data == NULL || (uintptr_t)offer.data % ALIGNMENT != 0 || size->bytes != offer.size)
         return false;
-    place(w, size, offer.data);
+    set_addresses(w, size, offer.data);
     w->is_mapped = true;
     return true;
 }

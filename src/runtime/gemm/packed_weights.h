@@ -22,7 +22,7 @@ typedef struct packed_size {
     size_t word_bytes, channels, bytes;
 } packed_size;
 /// False where that exceeds what can be counted.
-bool tare__packed_size_of(size_t parts, size_t words_per_part, size_t channels, packed_size *out);
+bool tare__packed_size_of(size_t blocks, size_t block_words, size_t channels, packed_size *out);
 
 /// Fills words and sums; both hold anything before.
 typedef tare_status (*weights_packer)(void *user, uint32_t *words, int32_t *sums, tare_error *err);

@@ -15,7 +15,7 @@ static size_t count_of(const panel_weights *w) {
 }
 
 static size_t columns_of(const panel_weights *w, size_t panel) {
-    return tare__part_of(w->columns, panel * PANEL_COLUMNS, PANEL_COLUMNS);
+    return tare__remaining(w->columns, panel * PANEL_COLUMNS, PANEL_COLUMNS);
 }
 
 static size_t width_of(const panel_weights *w, size_t panel) {
@@ -94,7 +94,7 @@ static void multiply_panel(const panel_product *p, size_t panel) {
     const size_t first = panel * PANEL_COLUMNS, columns = columns_of(w, panel);
     float sums[PANEL_ROWS][PANEL_COLUMNS];
     for (size_t row = 0; row < p->rows; row += PANEL_ROWS) {
-        const size_t rows = tare__part_of(p->rows, row, PANEL_ROWS);
+        const size_t rows = tare__remaining(p->rows, row, PANEL_ROWS);
         p->functions->panel(p->x + row * w->inner, rows, w->inner, w->panels + first * w->inner,
                             width_of(w, panel), p->bias + first, sums[0]);
         for (size_t i = 0; i < rows; i++) {

@@ -20,12 +20,12 @@ static size_t words_of(size_t tap_size) {
     return tare__ceil_div(tap_size, 4);
 }
 
-// Where the taps of a layer's windows lie.
-typedef struct tap_places {
+// How the taps of a layer's windows lie in memory.
+typedef struct tap_layout {
     bool are_columns_beside; // the pixels of a row
     bool are_rows_beside;    // of windows of one plane and addend
     size_t stride[SPATIAL];
-} tap_places;
+} tap_layout;
 
 // If that takes no more words.
 static bool may_be_rows(const product_form *pixels) {
@@ -39,23 +39,23 @@ static bool may_be_rows(const product_form *pixels) {
 // together the columns that it has to itself: 16 channels of a word take as long as two copies. A
 // row of the image is copied into few rows of windows only, so that the saved words outweigh the
 // copies.
-static bool may_be_windows(const product_form *rows, const tap_places *places) {
-    enum { MOST_LINES = 8, LEAST_PART = 16, COPIES = 2 };
+static bool may_be_windows(const product_form *rows, const tap_layout *layout) {
+    enum { MOST_LINES = 8, LEAST_SAVING = 16, COPIES = 2 };
     product_form windows = *rows;
     windows.tap = TAP_IS_WINDOW;
     const size_t depth = tare__product_depth(rows), least = tare__product_depth(&windows);
-    const size_t copies = tare__columns_copies(rows->ins, rows->height, places->stride[H]);
-    return rows->height > 1 && rows->height <= MOST_LINES * places->stride[H] &&
-           (depth - least) * LEAST_PART >= depth &&
+    const size_t copies = tare__columns_copies(rows->ins, rows->height, layout->stride[H]);
+    return rows->height > 1 && rows->height <= MOST_LINES * layout->stride[H] &&
+           (depth - least) * LEAST_SAVING >= depth &&
            (depth - least) * tare__product_vectors(rows->outs) * COPIES >
-               copies * places->stride[W];
+               copies * layout->stride[W];
 }
 
-static product_form choose_form(const product_form *pixels, const tap_places *places) {
+static product_form choose_form(const product_form *pixels, const tap_layout *layout) {
     product_form f = *pixels;
-    if (!places->are_columns_beside || !may_be_rows(&f)) return f;
+    if (!layout->are_columns_beside || !may_be_rows(&f)) return f;
     f.tap = TAP_IS_ROW;
-    if (places->are_rows_beside && may_be_windows(&f, places)) f.tap = TAP_IS_WINDOW;
+    if (layout->are_rows_beside && may_be_windows(&f, layout)) f.tap = TAP_IS_WINDOW;
     return f;
 }
 
@@ -69,11 +69,11 @@ product_form tare__product_form_of(const quantized_layer *layer) {
                                  .ins = (size_t)(g->in_channels / g->groups),
                                  .height = (size_t)(g->kernel[D] * g->kernel[H]),
                                  .width = (size_t)g->kernel[W]};
-    const tap_places places = {
+    const tap_layout layout = {
         .are_columns_beside = g->dilation[W] == 1,
         .are_rows_beside = g->dilation[H] == 1 && g->kernel[D] == 1,
         .stride = {(size_t)g->stride[D], (size_t)g->stride[H], (size_t)g->stride[W]}};
-    return choose_form(&pixels, &places);
+    return choose_form(&pixels, &layout);
 }
 
 product_form tare__product_form_of_subconvolution(const subconvolution *sub) {
@@ -84,11 +84,11 @@ product_form tare__product_form_of_subconvolution(const subconvolution *sub) {
                                  .ins = t->ins / t->groups,
                                  .height = t->addends * t->count[D] * t->count[H],
                                  .width = t->count[W]};
-    const tap_places places = {.are_columns_beside = !t->is_reversed && w->step[W] == 1,
+    const tap_layout layout = {.are_columns_beside = !t->is_reversed && w->step[W] == 1,
                                .are_rows_beside =
                                    w->step[H] == 1 && t->addends == 1 && t->count[D] == 1,
                                .stride = {w->stride[D], w->stride[H], w->stride[W]}};
-    return choose_form(&pixels, &places);
+    return choose_form(&pixels, &layout);
 }
 
 size_t tare__product_taps(const product_form *f) {
@@ -110,7 +110,7 @@ size_t tare__product_block_count(const product_form *f) {
 }
 
 size_t tare__product_block_channels(const product_form *f, size_t block) {
-    return tare__part_of(f->outs, block * PRODUCT_BLOCK, PRODUCT_BLOCK);
+    return tare__remaining(f->outs, block * PRODUCT_BLOCK, PRODUCT_BLOCK);
 }
 
 // --- packing ---

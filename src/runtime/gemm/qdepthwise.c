@@ -39,14 +39,14 @@ static bool fits(const quantized_layer *layer, const subconvolution *sub) {
 static void order_constants(qdepthwise *p, size_t channel) {
     const depthwise_form *f = &p->form;
     const size_t block = channel / f->block;
-    const size_t place =
-        tare__depthwise_place(tare__depthwise_block_quads(f, block), channel % f->block);
+    const size_t index =
+        tare__depthwise_index(tare__depthwise_block_quads(f, block), channel % f->block);
     const tile_epilogue e = tare__qconstants_epilogue(&p->constants, (int64_t)channel);
     depthwise_constants *own = &p->ordered[block];
-    own->start[place] =
+    own->start[index] =
         tare__wrap_int32((int64_t)e.start[0] + (int64_t)p->kernel->moved * e.weight_sums[0]);
-    own->multiplier[place] = e.multiplier[0];
-    own->bias[place] = e.bias[0];
+    own->multiplier[index] = e.multiplier[0];
+    own->bias[index] = e.bias[0];
 }
 
 static tare_status plan_layer(qdepthwise *p, const quantized_layer *layer,
@@ -208,9 +208,9 @@ static void run_blocks(void *user, size_t number, size_t first, size_t end, size
         (const uint8_t **)(void *)(job->memory + line_bytes(p) + worker * thread_bytes(p));
     depthwise_row_block at = {.plane = number / job->row_blocks,
                               .row = number % job->row_blocks * p->form.rows};
-    at.rows = tare__part_of(w->out_height, at.row, p->form.rows);
+    at.rows = tare__remaining(w->out_height, at.row, p->form.rows);
     for (; at.first < w->out_width; at.first += PIXELS) {
-        at.pixels = tare__part_of(w->out_width, at.first, PIXELS);
+        at.pixels = tare__remaining(w->out_width, at.first, PIXELS);
         const size_t image = at.plane / w->out_depth;
         const column_list list = {.image = job->run->x + image * tare__conv_image_quantized(w),
                                   .padding = job->memory,
@@ -229,8 +229,8 @@ static void run_blocks(void *user, size_t number, size_t first, size_t end, size
 }
 
 // Threads share row blocks, and channels where there are few row blocks: so many blocks at once.
-static size_t grain_of(size_t blocks, size_t row_blocks, size_t parts) {
-    return row_blocks < parts ? tare__share(blocks, tare__ceil_div(parts, row_blocks), 1) : blocks;
+static size_t grain_of(size_t blocks, size_t row_blocks, size_t tasks) {
+    return row_blocks < tasks ? tare__share(blocks, tare__ceil_div(tasks, row_blocks), 1) : blocks;
 }
 
 void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
@@ -249,7 +249,7 @@ void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
     if (run->x_stride != 0) job.windows.channels = run->x_stride;
     const size_t row_blocks = planes * job.row_blocks, blocks = p->form.blocks;
     const size_t grain =
-        grain_of(blocks, row_blocks, tare__parts_of(macs, tare__thread_count(pool)));
+        grain_of(blocks, row_blocks, tare__task_count(macs, tare__thread_count(pool)));
     memset(run->scratch, p->constants.zero_value ^ p->constants.flip, line_bytes(p));
     tare__parallel_nest(pool, row_blocks, blocks, grain, run_blocks, &job);
 }

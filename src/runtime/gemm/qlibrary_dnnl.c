@@ -33,7 +33,7 @@ struct qlibrary {
     conv_geometry g;
     conv_shape shape;
     size_t ins, outs, thread_count;
-    dnnl_place place;
+    dnnl_context dnnl;
     dnnl_memory_desc_t packed; // of the weights
     void *weights;
     size_t weight_bytes, sum_bytes, work_bytes; // of a thread
@@ -129,7 +129,7 @@ static tare_status pack(qlibrary *l, const tare_tensor *weight, tare_error *err)
     l->weights = tare__alloc_aligned(l->weight_bytes, ALIGNMENT);
     if (l->weights == NULL) return tare__out_of_memory(err);
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&given, 4, dims, dnnl_s8, dnnl_oihw));
-    return tare__dnnl_pack(&l->place, &given, weight->data, &l->packed, l->weights, err);
+    return tare__dnnl_pack(&l->dnnl, &given, weight->data, &l->packed, l->weights, err);
 }
 
 // --- compiling ---
@@ -144,7 +144,7 @@ static tare_status create_memories(qlibrary *l, size_t index,
     for (size_t t = 0; t < l->thread_count; t++) {
         dnnl_memory_t *m = l->memories + (t * l->row_block_count + index) * MEMORIES;
         for (int i = 0; i < MEMORIES; i++)
-            DNNL_TRY(dnnl_memory_create(&m[i], &memory[i], l->place.engine,
+            DNNL_TRY(dnnl_memory_create(&m[i], &memory[i], l->dnnl.engine,
                                         i == WEIGHTS ? l->weights : DNNL_MEMORY_NONE));
     }
     return TARE_OK;
@@ -177,7 +177,7 @@ static tare_status compile(qlibrary *l, size_t index, const tare_tensor *weight,
     TARE_TRY(describe(l, &l->row_blocks[index], memory, &desc, err));
     TARE_TRY(tare__dnnl_create_attribute(&attributes, err));
     const dnnl_status_t status =
-        dnnl_primitive_desc_create(&pd, &desc, attributes, l->place.engine, NULL);
+        dnnl_primitive_desc_create(&pd, &desc, attributes, l->dnnl.engine, NULL);
     dnnl_primitive_attr_destroy(attributes);
     DNNL_TRY(status);
     const tare_status done = is_exact(pd) ? fill(l, index, pd, memory, weight, err)
@@ -201,7 +201,7 @@ static tare_status prepare(qlibrary *l, const quantized_layer *layer, const tare
         tare__alloc_zeroed(l->thread_count * l->row_block_count * MEMORIES, sizeof(dnnl_memory_t));
     if (l->memories == NULL) return tare__out_of_memory(err);
     tare__use_one_thread();
-    TARE_TRY(tare__dnnl_open(&l->place, err));
+    TARE_TRY(tare__dnnl_open(&l->dnnl, err));
     for (size_t i = 0; i < l->row_block_count; i++) TARE_TRY(compile(l, i, layer->weight, err));
     return TARE_OK;
 }
@@ -229,7 +229,7 @@ void tare__qlibrary_destroy(qlibrary *l) {
         dnnl_memory_destroy(l->memories[i]);
     for (size_t i = 0; i < l->row_block_count; i++)
         dnnl_primitive_destroy(l->row_blocks[i].primitive);
-    tare__dnnl_close(&l->place);
+    tare__dnnl_close(&l->dnnl);
     tare__qconstants_release(&l->constants);
     tare__free_aligned(l->weights);
     tare__free(l->memories);
@@ -297,8 +297,8 @@ static void sum_row_block(const library_job *job, size_t image, size_t index, si
                                     {DNNL_ARG_WEIGHTS, m[WEIGHTS]},
                                     {DNNL_ARG_DST, m[DST]},
                                     {DNNL_ARG_SCRATCHPAD, m[WORK]}};
-    (void)dnnl_primitive_execute(b->primitive, l->place.stream, 4, args);
-    (void)dnnl_stream_wait(l->place.stream);
+    (void)dnnl_primitive_execute(b->primitive, l->dnnl.stream, 4, args);
+    (void)dnnl_stream_wait(l->dnnl.stream);
     finish(job, (const int32_t *)(const void *)memory,
            (image * s->out_height + b->first) * s->out_width, b->rows * s->out_width);
 }

@@ -246,7 +246,7 @@ typedef struct product_job {
     const uint8_t *padding;       // a row of zero points
     unsigned char *thread_memory; // a slice for each
     size_t tiles;                 // of rows
-    size_t blocks, block_parts;   // of channels, over all groups; parts that share them
+    size_t blocks, block_shares;  // of channels, over all groups; shares of them
 } product_job;
 
 // The tile of a block of channels, but for where rows lie.
@@ -410,18 +410,18 @@ static size_t alike_blocks(const qproduct *p, size_t block) {
 // many as they may, but for the last one.
 static size_t first_row_of(const product_job *job, size_t tile) {
     const qproduct *p = job->p;
-    if (p->run_rows == p->shared_rows) return tare__part_begin(job->row_count, job->tiles, tile);
+    if (p->run_rows == p->shared_rows) return tare__share_begin(job->row_count, job->tiles, tile);
     return tare__least(tile * p->shared_rows, job->row_count);
 }
 
 // Weights that the cache holds meet all of a tile's channels before the next tile; others are read
 // once, block by block.
-static void multiply_tiles(const product_job *job, size_t block_part, size_t first, size_t last,
+static void multiply_tiles(const product_job *job, size_t block_share, size_t first, size_t last,
                            size_t worker) {
     const qproduct *p = job->p;
     const size_t row = first_row_of(job, first), last_row = first_row_of(job, last);
-    const size_t first_block = tare__part_begin(job->blocks, job->block_parts, block_part);
-    const size_t last_block = tare__part_begin(job->blocks, job->block_parts, block_part + 1);
+    const size_t first_block = tare__share_begin(job->blocks, job->block_shares, block_share);
+    const size_t last_block = tare__share_begin(job->blocks, job->block_shares, block_share + 1);
     unsigned char *memory = job->thread_memory + worker * p->thread_bytes;
     for (size_t i = first_block, count; i < last_block; i += count) {
         count = tare__least(tare__least(p->cached_blocks, last_block - i),
@@ -430,13 +430,13 @@ static void multiply_tiles(const product_job *job, size_t block_part, size_t fir
     }
 }
 
-// Parts are tiles of one part of the blocks after those of the other.
-static void multiply_parts(void *user, size_t first, size_t end, size_t worker) {
+// Tasks are the tiles of the first share of the blocks, then those of the next one.
+static void multiply_all(void *user, size_t first, size_t end, size_t worker) {
     const product_job *job = user;
     while (first < end) {
-        const size_t block_part = first / job->tiles, before = block_part * job->tiles;
+        const size_t block_share = first / job->tiles, before = block_share * job->tiles;
         const size_t last = tare__least(end - before, job->tiles);
-        multiply_tiles(job, block_part, first - before, last, worker);
+        multiply_tiles(job, block_share, first - before, last, worker);
         first = before + last;
     }
 }
@@ -449,7 +449,7 @@ static void divide(product_job *job, size_t threads) {
     job->blocks = p->blocks * p->groups;
     const bool by_blocks = threads > 1 && job->blocks >= threads &&
                            p->group_words * p->groups * 4 > job->row_count * p->all_ins;
-    job->block_parts = by_blocks ? job->blocks : 1;
+    job->block_shares = by_blocks ? job->blocks : 1;
 }
 
 // A thread takes many tiles, which kernels like, in so little time that it hardly matters who comes
@@ -459,7 +459,7 @@ static thread_grain grain_of(const product_job *job) {
     enum { MOST_MACS = 8 << 20, MOST_OF_LINES = 16 << 20 };
     const qproduct *p = job->p;
     const size_t rows = tare__least(p->shared_rows, job->row_count);
-    const size_t outputs = rows * (p->all_outs / job->block_parts);
+    const size_t outputs = rows * (p->all_outs / job->block_shares);
     const size_t macs = outputs * (p->taps * p->tap_size + OUTPUT_MACS) + 1;
     const size_t most_macs = p->ranges.column_groups != NULL ? MOST_OF_LINES : MOST_MACS;
     size_t most = tare__most(most_macs / macs, 1);
@@ -480,7 +480,7 @@ static void begin_staging(const product_job *job, size_t threads) {
 static void multiply_images(product_job *job, thread_pool *pool) {
     divide(job, tare__thread_count(pool));
     begin_staging(job, tare__thread_count(pool));
-    tare__thread_pool_run_ranges(pool, job->tiles * job->block_parts, grain_of(job), multiply_parts,
+    tare__thread_pool_run_ranges(pool, job->tiles * job->block_shares, grain_of(job), multiply_all,
                                  job);
 }
 

@@ -86,7 +86,7 @@ static void pack(const attention_quantized *a, const attention_head *head,
     for (size_t j = 0; j < keys; j += PRODUCT_BLOCK) {
         const quantized_matrix block = {.x = head->k + j * head->k_step,
                                         .step = head->k_step,
-                                        .rows = tare__part_of(keys, j, PRODUCT_BLOCK),
+                                        .rows = tare__remaining(keys, j, PRODUCT_BLOCK),
                                         .columns = width,
                                         .flip = a->key_flip};
         a->kernels->pack_rows(&block, tare__quantized_product_lanes(block.rows),
@@ -174,7 +174,7 @@ void tare__attention_quantized_run(const attention_quantized *a, const attention
     assert(m.starts != NULL && m.mixed != NULL && head->y != NULL);
     pack(a, head, &m);
     for (size_t first = 0; first < queries; first += QUANTIZED_ROW_BLOCK) {
-        const size_t rows = tare__part_of(queries, first, QUANTIZED_ROW_BLOCK);
+        const size_t rows = tare__remaining(queries, first, QUANTIZED_ROW_BLOCK);
         multiply_keys(a, head, &m, first, rows);
         weigh(a, head, &m, first, rows);
         multiply_values(a, head, &m, first, rows);

@@ -18,18 +18,18 @@ void tare__quantized_product_pack(const attention_kernels *k, const quantized_ma
     for (size_t i = 0; i < m->columns; i += PRODUCT_BLOCK) {
         quantized_matrix block = *m;
         block.x += i;
-        block.columns = tare__part_of(m->columns, i, PRODUCT_BLOCK);
+        block.columns = tare__remaining(m->columns, i, PRODUCT_BLOCK);
         k->pack_columns(&block, tare__quantized_product_lanes(block.columns), w + i * depth);
     }
 }
 
 static void run_block(const quantized_product *p, size_t channel, const float *multipliers) {
-    const size_t channels = tare__part_of(p->channels, channel, PRODUCT_BLOCK);
+    const size_t channels = tare__remaining(p->channels, channel, PRODUCT_BLOCK);
     const size_t step =
         tare__product_run_rows(p->kernel, tare__product_vectors(channels), 1, p->rows);
     const uint8_t *x[PRODUCT_RUN_ROWS];
     for (size_t row = 0; row < p->rows; row += step) {
-        const size_t rows = tare__part_of(p->rows, row, step);
+        const size_t rows = tare__remaining(p->rows, row, step);
         for (size_t i = 0; i < rows; i++) x[i] = p->x + (row + i) * p->x_step;
         const product_tile tile = {
             .x = x,

@@ -8,8 +8,8 @@
 
 enum {
     TILE = 16,
-    PART = 1 << 14, // elements, about
-    SHORT = 16,     // elements of a row that are moved one by one
+    GRAIN = 1 << 14, // elements, about
+    SHORT = 16,      // elements of a row that are moved one by one
 };
 
 // --- loops ---
@@ -65,7 +65,7 @@ static void choose_inner(strided_copy *c, copy_loop *loops, size_t *count) {
 static void cut(strided_copy *c) {
     copy_loop *longer = c->other.size > 1 ? &c->other : &c->row;
     const int64_t each = c->row.size * c->other.size / longer->size;
-    c->block = PART / each / TILE * TILE;
+    c->block = GRAIN / each / TILE * TILE;
     if (c->block < TILE) c->block = TILE;
     if (c->block > longer->size) c->block = longer->size;
     c->blocks = (longer->size + c->block - 1) / c->block;
@@ -85,7 +85,7 @@ strided_copy tare__strided_copy_of(size_t element, int64_t offset, const copy_lo
         c.units *= sorted[i].size;
     }
     const int64_t unit = c.row.size * c.other.size / c.blocks;
-    c.units_per_part = tare__grain_of(PART, unit > 0 ? (size_t)unit : 1);
+    c.grain = tare__grain_of(GRAIN, unit > 0 ? (size_t)unit : 1);
     return c;
 }
 
@@ -222,5 +222,5 @@ static void copy_units(void *user, size_t first, size_t end, size_t worker) {
 
 void tare__strided_copy_run(const strided_copy *c, thread_pool *pool, const void *x, void *y) {
     copy_job job = {c, x, y};
-    tare__parallel(pool, (size_t)c->units, c->units_per_part, copy_units, &job);
+    tare__parallel(pool, (size_t)c->units, c->grain, copy_units, &job);
 }

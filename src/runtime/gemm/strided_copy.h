@@ -25,7 +25,7 @@ typedef struct strided_copy {
     int loop_count; // around them, outermost first
     copy_loop loop[COPY_MOST_LOOPS];
     int64_t units; // blocks in all loops, which may be moved in any order
-    size_t units_per_part;
+    size_t grain;
 } strided_copy;
 
 /// y[sum of i_k * to_k] = x[offset + sum of i_k * from_k] for all i_k < size_k. Each element of y

@@ -35,14 +35,14 @@ typedef struct column_form {
 /// Rows of windows that are `moved` rows ahead of the row before; 0: there is none.
 column_form tare__column_form_of(size_t ins, size_t rows, size_t moved, size_t row_bytes);
 
-typedef struct column_parts {
+typedef struct column_sources {
     const column_form *form;
     const uint8_t *before, *rows;
-} column_parts;
+} column_sources;
 
 typedef struct column_kernel {
     kernel_needs needs;
-    void (*put)(const column_parts *c, size_t columns, uint8_t *to); // nothing behind them
+    void (*put)(const column_sources *c, size_t columns, uint8_t *to); // nothing behind them
 } column_kernel;
 
 /// Best first; the last row needs nothing.
@@ -50,7 +50,7 @@ extern const column_kernel tare__column_kernels[];
 const column_kernel *tare__columns_choose(isa_level isa);
 
 #define KERNEL(suffix, ...)                                                                        \
-    void u8_columns__##suffix(const column_parts *c, size_t columns, uint8_t *to);
+    void u8_columns__##suffix(const column_sources *c, size_t columns, uint8_t *to);
 #include "runtime/kernels/u8_columns/kernels.def"
 #undef KERNEL
 

@@ -24,7 +24,7 @@ enum {
 };
 
 /// The constants of a block of channels, each array in the block's order: channel c stands at
-/// tare__depthwise_place(quads, c).
+/// tare__depthwise_index(quads, c).
 typedef struct depthwise_constants {
     int32_t start[DEPTHWISE_BLOCK]; // of the sums
     float multiplier[DEPTHWISE_BLOCK], bias[DEPTHWISE_BLOCK];
@@ -79,7 +79,7 @@ static inline size_t tare__depthwise_quads(const depthwise_kernel *kernel, size_
 
 /// A register of 16 * quads bytes holds as many channels; interleaving four of them gives four
 /// registers of int32 lanes, each with four channels of each quad.
-static inline size_t tare__depthwise_place(size_t quads, size_t channel) {
+static inline size_t tare__depthwise_index(size_t quads, size_t channel) {
     const size_t quad = channel / DEPTHWISE_QUAD, c = channel % DEPTHWISE_QUAD;
     return c / 4 * 4 * quads + quad * 4 + c % 4;
 }
@@ -87,7 +87,7 @@ static inline size_t tare__depthwise_place(size_t quads, size_t channel) {
 /// The values of a block's first channels out of its order.
 static inline void tare__depthwise_order(const float *values, size_t quads, size_t count,
                                          float *y) {
-    for (size_t c = 0; c < count; c++) y[c] = values[tare__depthwise_place(quads, c)];
+    for (size_t c = 0; c < count; c++) y[c] = values[tare__depthwise_index(quads, c)];
 }
 
 #endif

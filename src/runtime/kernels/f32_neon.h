@@ -28,14 +28,14 @@ static inline void v_store(float *y, vec a) {
     vst1q_f32(y, a);
 }
 static inline vec v_load_part(const float *x, size_t count) {
-    float part[WIDTH] = {0};
-    memcpy(part, x, count * sizeof *x);
-    return vld1q_f32(part);
+    float buffer[WIDTH] = {0};
+    memcpy(buffer, x, count * sizeof *x);
+    return vld1q_f32(buffer);
 }
 static inline void v_store_part(float *y, vec a, size_t count) {
-    float part[WIDTH];
-    vst1q_f32(part, a);
-    memcpy(y, part, count * sizeof *y);
+    float buffer[WIDTH];
+    vst1q_f32(buffer, a);
+    memcpy(y, buffer, count * sizeof *y);
 }
 static inline vec v_keep(vec a, size_t count) {
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(a), v_first(count)));

@@ -53,7 +53,7 @@ extern const grouped_kernels tare__grouped_kernels[];
 extern const size_t tare__grouped_kernel_count;
 const grouped_kernels *tare__grouped_kernels_choose(isa_level isa);
 
-/// Parts of a group, which begins with its scales.
+/// The layout of a group: scales, zero points, weights.
 enum { GROUPED_SCALE_BYTES = GROUPED_OUTPUTS * sizeof(float) };
 static inline size_t tare__grouped_head_bytes(bool has_zeros) {
     return GROUPED_SCALE_BYTES + (has_zeros ? GROUPED_OUTPUTS : 0);

@@ -15,11 +15,11 @@ static inline __m128i columns_of(const quantized_matrix *m, size_t r, size_t c) 
     const __m128i flip = _mm_set1_epi8((char)m->flip);
     const size_t left = m->columns - c;
     const uint8_t *x = m->x + r * m->step + c;
-    unsigned char part[16] = {0};
+    unsigned char buffer[16] = {0};
     if (r >= m->rows) return _mm_setzero_si128();
     if (left >= 16) return _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)x), flip);
-    for (size_t i = 0; i < left; i++) part[i] = x[i] ^ m->flip;
-    return _mm_loadu_si128((const __m128i *)(const void *)part);
+    for (size_t i = 0; i < left; i++) buffer[i] = x[i] ^ m->flip;
+    return _mm_loadu_si128((const __m128i *)(const void *)buffer);
 }
 
 static inline void pack_columns_x86(const quantized_matrix *m, size_t lanes, uint32_t *w) {

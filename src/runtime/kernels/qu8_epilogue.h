@@ -6,7 +6,7 @@
 //   VEC, FLOATS       registers of integers and of floats
 //   V(op), V_INT(op)  intrinsics, V_INT those named after the whole register (xor, loadu)
 // Packing 32-bit lanes to bytes leaves four channels of each register in each 16 bytes: the order
-// of tare__depthwise_place.
+// of tare__depthwise_index.
 // Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_EPILOGUE_H
 #define RUNTIME_KERNELS_QU8_EPILOGUE_H

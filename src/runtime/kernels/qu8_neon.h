@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of the Arm kernels: rules F, O and Q of core/math/requant.h on 16 sums at once. Bounds are
-// applied to the float, where they give what clamping the quantized value gives, NaN included.
+// The epilogue of Arm kernels: rules F, O and Q of core/math/requant.h on 16 sums at once. Bounds
+// are applied to the float, where they give what clamping the quantized value gives, NaN included.
 // Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_NEON_H
 #define RUNTIME_KERNELS_QU8_NEON_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of the kernels in plain C, written so that compilers vectorize them for any machine.
+// Building blocks of the kernels in plain C, written so that compilers vectorize them on any ISA.
 // Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_SCALAR_H
 #define RUNTIME_KERNELS_QU8_SCALAR_H

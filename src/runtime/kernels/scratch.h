@@ -41,17 +41,17 @@ static inline size_t tare__most(size_t a, size_t b) {
     return a > b ? a : b;
 }
 /// What is left of n from `first` on, `most` at most.
-static inline size_t tare__part_of(size_t n, size_t first, size_t most) {
+static inline size_t tare__remaining(size_t n, size_t first, size_t most) {
     return tare__least(n - first, most);
 }
-/// In how many parts threads share this many multiply-accumulates, or what takes as long: a part
-/// takes some microseconds, so that who has none left waits no longer than threads look for work.
-static inline size_t tare__parts_of(size_t macs, size_t threads) {
-    enum { PART_MACS = 1 << 20, LEAST_PARTS = 4, MOST_PARTS = 64 }; // least, most: of a thread
-    const size_t parts = macs / PART_MACS;
+/// The number of tasks for this many multiply-accumulates, or what takes as long. A task takes some
+/// microseconds, so that a thread without work waits no longer than it spins.
+static inline size_t tare__task_count(size_t macs, size_t threads) {
+    enum { TASK_MACS = 1 << 20, LEAST_TASKS = 4, MOST_TASKS = 64 }; // least, most: of a thread
+    const size_t tasks = macs / TASK_MACS;
     if (threads <= 1) return 1;
-    if (parts < threads * LEAST_PARTS) return threads * LEAST_PARTS;
-    return parts < threads * MOST_PARTS ? parts : threads * MOST_PARTS;
+    if (tasks < threads * LEAST_TASKS) return threads * LEAST_TASKS;
+    return tasks < threads * MOST_TASKS ? tasks : threads * MOST_TASKS;
 }
 /// What each of `count` threads gets of n, in whole steps.
 static inline size_t tare__share(size_t n, size_t count, size_t step) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a batched tail of two plans: the plan of one sample loses its last steps, the plan of all
-// samples loses all others. Both
-// were planned anyhow, to choose between them (plan/by_sample.c), and layers of both share their
-// packed weights. What lies across the cut is one place: each sample's row of it is copied to where
-// the tail reads it, unless that is an output, which both plans find in the caller's memory.
+// samples loses all others. Both exist anyhow, to choose between them (plan/by_sample.c), and their
+// layers share packed weights. One buffer crosses the cut: each sample's row is copied from it to
+// the buffer that the tail reads, unless that is an output, which both plans find in the caller's
+// memory.
 #include "runtime/plan/batched_tail.h"
 
 #include <string.h>
@@ -47,28 +47,30 @@ static bool is_step_of_all(const plan_step *one, const plan_step *all, int64_t s
            are_vectors(one->facts.y, all->facts.y, samples);
 }
 
-static bool is_written(const plan_place *place) {
-    return place->first != NOTHING && (place->kind == PLACE_ARENA || place->kind == PLACE_OUTPUT);
+static bool is_written(const plan_buffer *buffer) {
+    return buffer->first != NOTHING &&
+           (buffer->kind == BUFFER_ARENA || buffer->kind == BUFFER_OUTPUT);
 }
 
-// The place where steps from `cut` on find all that is not theirs, which is the tensor that the
-// first of them reads: of its bytes are rows. NOTHING: there is no such one.
+// The one buffer that steps from `cut` on read and do not write. It holds the tensor that the first
+// of them reads. NOTHING: there is not exactly one.
 static size_t find_crossing(const plan *p, size_t cut) {
     size_t found = NOTHING;
-    for (size_t i = 0; i < p->place_count; i++) {
-        const plan_place *place = &p->places[i];
-        if (place->first == NOTHING || place->last < cut || place->kind == PLACE_CONSTANT) continue;
-        if (place->kind == PLACE_INPUT) return NOTHING;
-        if (place->first >= cut) continue;
+    for (size_t i = 0; i < p->buffer_count; i++) {
+        const plan_buffer *buffer = &p->buffers[i];
+        if (buffer->first == NOTHING || buffer->last < cut || buffer->kind == BUFFER_CONSTANT)
+            continue;
+        if (buffer->kind == BUFFER_INPUT) return NOTHING;
+        if (buffer->first >= cut) continue;
         if (found != NOTHING) return NOTHING;
         found = i;
     }
-    return found == p->steps[cut].facts.x_place ? found : NOTHING;
+    return found == p->steps[cut].facts.x_buffer ? found : NOTHING;
 }
 
 static bool cross_alike(const plan *one, size_t cut, const plan *whole, size_t cut_all) {
     const size_t from = find_crossing(one, cut), to = find_crossing(whole, cut_all);
-    return from != NOTHING && to != NOTHING && one->places[from].kind == whole->places[to].kind;
+    return from != NOTHING && to != NOTHING && one->buffers[from].kind == whole->buffers[to].kind;
 }
 
 // Joins rows that one sample has in place, so that its plan has no such step.
@@ -100,40 +102,41 @@ static void destroy_steps(plan *p, size_t first, size_t count) {
         if (p->steps[i].class->destroy != NULL) p->steps[i].class->destroy(p->steps[i].state);
 }
 
-// An output that lies in the place across is both plans': the tail may write over it. What is left
-// stays where it is: the block is as large as pictures make it, and vectors lie in between. Laid
-// out anew it was no smaller in any of MobileNetV2, V3-large, ResNet-18 and -50, and calls' tensors
-// would have to move.
+// An output in the buffer that crosses the cut belongs to both plans: the tail may write over it.
+// The remaining buffers keep their offsets: laid out anew, the block was no smaller in any of
+// MobileNetV2, V3-large, ResNet-18 and -50, and the tensors of calls would have to move.
 static void drop_last_steps(plan *p, size_t cut) {
     for (size_t i = 0; i < p->output_count; i++) {
         plan_output *out = &p->outputs[i];
-        const plan_place *place = &p->places[out->place];
-        if (is_written(place) && place->first >= cut) out->place = NOTHING;
+        const plan_buffer *buffer = &p->buffers[out->buffer];
+        if (is_written(buffer) && buffer->first >= cut) out->buffer = NOTHING;
     }
     destroy_steps(p, cut, p->step_count - cut);
     p->step_count = cut;
-    for (size_t i = 0; i < p->place_count; i++) {
-        plan_place *place = &p->places[i];
-        if (place->first == NOTHING || place->last < cut) continue;
-        if (place->first >= cut) place->first = NOTHING;
-        place->last = cut - 1;
+    for (size_t i = 0; i < p->buffer_count; i++) {
+        plan_buffer *buffer = &p->buffers[i];
+        if (buffer->first == NOTHING || buffer->last < cut) continue;
+        if (buffer->first >= cut) buffer->first = NOTHING;
+        buffer->last = cut - 1;
     }
 }
 
 static void drop_first_steps(plan *p, size_t cut) {
     for (size_t i = 0; i < p->output_count; i++) {
         plan_output *out = &p->outputs[i];
-        const plan_place *place = &p->places[out->place];
-        if (!is_written(place) || place->last < cut) out->place = NOTHING;
+        const plan_buffer *buffer = &p->buffers[out->buffer];
+        if (!is_written(buffer) || buffer->last < cut) out->buffer = NOTHING;
     }
     destroy_steps(p, 0, cut);
     p->step_count -= cut;
     memmove(p->steps, p->steps + cut, p->step_count * sizeof *p->steps);
-    for (size_t i = 0; i < p->place_count; i++) {
-        plan_place *place = &p->places[i];
-        if (place->first == NOTHING) continue;
-        place->first = place->last < cut ? NOTHING : place->first < cut ? 0 : place->first - cut;
-        place->last -= place->last < cut ? place->last : cut;
+    for (size_t i = 0; i < p->buffer_count; i++) {
+        plan_buffer *buffer = &p->buffers[i];
+        if (buffer->first == NOTHING) continue;
+        buffer->first = buffer->last < cut    ? NOTHING
+                        : buffer->first < cut ? 0
+                                              : buffer->first - cut;
+        buffer->last -= buffer->last < cut ? buffer->last : cut;
     }
 }
 
@@ -152,7 +155,7 @@ tare_status tare__plan_take_tail(plan *one, plan *whole, tail_steps tail, tare_e
     drop_first_steps(whole, cut_all);
     TARE_TRY(lay_out_anew(whole, err));
     // Rows of an output lie there already.
-    if (whole->places[to].kind != PLACE_OUTPUT)
-        one->handover = (plan_handover){from, bytes, whole->places[to].data};
+    if (whole->buffers[to].kind != BUFFER_OUTPUT)
+        one->handover = (plan_handover){from, bytes, whole->buffers[to].data};
     return TARE_OK;
 }

@@ -9,27 +9,27 @@
 #include "runtime/plan/plan.h"
 #include "runtime/plan/step.h"
 
-enum { PLACE_ALIGNMENT = 64 };
-#define NOTHING SIZE_MAX // no place, value, record or group
+enum { BUFFER_ALIGNMENT = 64 };
+#define NOTHING SIZE_MAX // no buffer, value, record or group
 
-typedef enum place_kind {
-    PLACE_ARENA,    // in the plan's memory
-    PLACE_CONSTANT, // a module's tensor, or what was computed of them
-    PLACE_INPUT,    // the caller's; data changes with every run
-    PLACE_OUTPUT,   // handed out; made anew for every run
-    PLACE_STATE,    // the session's; stays from run to run
-} place_kind;
+typedef enum buffer_kind {
+    BUFFER_ARENA,    // in the plan's memory
+    BUFFER_CONSTANT, // a module's tensor, or what was computed of them
+    BUFFER_INPUT,    // the caller's; data changes with every run
+    BUFFER_OUTPUT,   // handed out; made anew for every run
+    BUFFER_STATE,    // the session's; stays from run to run
+} buffer_kind;
 
-/// A buffer that steps read and write. Views share their base's place.
-typedef struct plan_place {
-    place_kind kind;
+/// A buffer that steps read and write. Views share their base's buffer.
+typedef struct plan_buffer {
+    buffer_kind kind;
     size_t bytes, offset; // within the plan's memory
     size_t first, last;   // steps that write and read it
-    size_t whole, shift;  // the place that it is a part of, and the byte where; NOTHING: of none
-    size_t pitch;         // of a part: bytes from a pixel to the next; 0: they follow each other
-    bool has_parts;
+    size_t whole, shift;  // the buffer that it is a slice of, and its first byte; NOTHING: none
+    size_t pitch;         // of a slice: bytes from a pixel to the next; 0: without gaps
+    bool has_slices;
     void *data;
-} plan_place;
+} plan_buffer;
 
 typedef struct plan_step {
     const step_class *class;
@@ -38,33 +38,32 @@ typedef struct plan_step {
     step_facts facts;
 } plan_step;
 
-/// A tensor whose data is where its place is, which moves with inputs and outputs.
+/// A tensor whose data pointer follows its buffer, which changes from run to run.
 typedef struct placed_tensor {
     tare_tensor *tensor;
-    size_t place;
+    size_t buffer;
 } placed_tensor;
 
 typedef struct plan_output {
     const tare_tensor *like;  // of one sample
     const tare_tensor *whole; // of all; like, where there is one
-    size_t place;             // NOTHING: the plan's tail makes it, or what it is the tail of
-    bool is_copied;           // the place is an input's, a constant's, another output's, a slice of
-                              // another place or made of slices
+    size_t buffer;            // NOTHING: the plan's tail makes it, or what it is the tail of
+    bool is_copied;           // the buffer is an input's, a constant's, another output's, a slice
+                              // of another one or made of slices
 } plan_output;
 
-/// A tensor of the model that a run writes over. What it becomes lies in its place already, or is
-/// copied there at the end.
+/// A tensor of the model that a run writes over: in place, or by a copy at the end.
 typedef struct plan_state {
     const char *path;   // lent by the graph
     tare_tensor *first; // among the plan's: what a run finds
     tare_tensor *last;  // what it leaves; `first`: nothing else
-    size_t place;       // of `first`
+    size_t buffer;      // of `first`
     size_t from;        // of `last`; the same: written in place
 } plan_state;
 
-/// What each sample leaves for the plan's tail (plan/batched_tail.h): a row of a place there.
+/// What each sample leaves for the plan's tail (plan/batched_tail.h): a row of a buffer there.
 typedef struct plan_handover {
-    size_t place, bytes; // of one sample
+    size_t buffer, bytes; // of one sample
     unsigned char *rows; // of all of them; NULL: there is no tail
 } plan_handover;
 
@@ -74,8 +73,8 @@ struct plan {
     arena run_memory;      // calls' scratch, empty between runs
     tare_tensor **tensors; // references on every tensor that a call or step knows
     size_t tensor_count, tensor_capacity;
-    plan_place *places;
-    size_t place_count, place_capacity;
+    plan_buffer *buffers;
+    size_t buffer_count, buffer_capacity;
     plan_step *steps;
     size_t step_count, step_capacity;
     placed_tensor *moving; // of inputs and outputs
@@ -83,7 +82,7 @@ struct plan {
     int64_t samples;      // that it runs for in turn; their results follow each other
     bool observes;        // a step looks at what passes, for statistics
     tare_tensor **inputs; // lent: among tensors; of one sample
-    size_t *input_places; // NOTHING: nobody reads it
+    size_t *input_buffers; // NOTHING: nobody reads it
     size_t input_count;
     plan_output *outputs;
     size_t output_count, output_capacity;
@@ -95,7 +94,7 @@ struct plan {
     plan *tail;              // its last steps, of all samples at once; NULL: there is none
     plan_handover handover;
     bool is_of_call; // its block is lent, and may be another in every run
-    void *block;     // PLACE_ARENA
+    void *block;     // BUFFER_ARENA
     size_t block_bytes, least_bytes;
 };
 
@@ -108,8 +107,8 @@ static inline thread_pool *tare__threads_for(const plan_run_state *run, int64_t 
     return elements >= LEAST_SHARED_ELEMENTS ? run->kernels->space.pool : NULL;
 }
 
-static inline void *tare__place_data(const plan_run_state *run, size_t place) {
-    return run->plan->places[place].data;
+static inline void *tare__buffer_data(const plan_run_state *run, size_t buffer) {
+    return run->plan->buffers[buffer].data;
 }
 
 // plan/run.c
@@ -119,11 +118,11 @@ tare_status tare__plan_run_sample(plan *p, const tare_tensor *const *inputs,
 
 // plan/memory.c
 /// Has it a buffer of its own in the plan's memory?
-bool tare__plan_is_laid_out(const plan_place *place);
-/// Gives the places of the plan's memory their offsets, and allocates it, but for a plan of a call.
-/// TARE_UNSUPPORTED where a run would take more than `most` bytes.
+bool tare__plan_is_laid_out(const plan_buffer *buffer);
+/// Gives the buffers of the plan's memory their offsets, and allocates it, but for a plan of a
+/// call. TARE_UNSUPPORTED where a run would take more than `most` bytes.
 tare_status tare__plan_lay_out(plan *p, uint64_t most, tare_error *err);
-/// The places lie in this block of block_bytes from now on.
+/// The buffers are in this block of block_bytes from now on.
 void tare__plan_take_block(plan *p, void *block);
 
 #endif

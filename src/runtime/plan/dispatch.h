@@ -11,7 +11,7 @@ const step_class *tare__plan_class_of(const plan_builder *b, const plan_record *
 /// Is the float result of `r`, which reads quantized values, read once, by a step that takes those,
 /// element by element?
 bool tare__plan_reader_takes_quantized(const plan_builder *b, const plan_record *r);
-/// Joins records with those whose work the same step can do, and reserves places.
+/// Joins records that one step can do together, and reserves slices of concatenations.
 void tare__plan_join(plan_builder *b);
 /// Adds what computes the chain. *done false: no class can.
 tare_status tare__plan_by_class(plan_builder *b, size_t head, bool *done);

@@ -7,15 +7,15 @@
 
 static tare_status emit_view(plan_builder *b, const plan_record *r) {
     const size_t base = b->values[r->result].base;
-    if (tare__plan_has_place(b, r->result)) return TARE_OK; // by what it is a view of
+    if (tare__plan_has_buffer(b, r->result)) return TARE_OK; // by what it is a view of
     for (size_t i = 0; i < r->input_count; i++) {
         const size_t v = r->inputs[i];
-        size_t place;
+        size_t buffer;
         if (b->values[v].base != base) continue;
         if (tare__plan_defer_view(b, r->result, v)) return TARE_OK;
         if (tare__plan_view_repeated(b, r->result, v)) return TARE_OK;
-        TARE_TRY(tare__plan_share(b, v, LAYOUT_PLAIN, &place));
-        b->values[r->result].placement[LAYOUT_PLAIN].place = place;
+        TARE_TRY(tare__plan_share(b, v, LAYOUT_PLAIN, &buffer));
+        b->values[r->result].placement[LAYOUT_PLAIN].buffer = buffer;
         return TARE_OK;
     }
     return tare__fail(b->err, TARE_UNSUPPORTED, "node '%s': cannot be planned", r->node->name);
@@ -70,9 +70,9 @@ static tare_status emit_chain(plan_builder *b, size_t head) {
 static void keep_copied(plan *p) {
     for (size_t i = 0; i < p->output_count; i++) {
         const plan_output *out = &p->outputs[i];
-        const plan_place *place = &p->places[out->place];
-        if (out->is_copied && place->kind == PLACE_ARENA && place->first != NOTHING)
-            tare__plan_keep_to_end(p, out->place);
+        const plan_buffer *buffer = &p->buffers[out->buffer];
+        if (out->is_copied && buffer->kind == BUFFER_ARENA && buffer->first != NOTHING)
+            tare__plan_keep_to_end(p, out->buffer);
     }
 }
 
@@ -81,10 +81,11 @@ static tare_status emit_outputs(plan_builder *b) {
     for (size_t i = 0; i < p->output_count; i++) {
         plan_output *out = &p->outputs[i];
         const size_t v = tare__plan_find_value(b, out->like);
-        TARE_TRY(tare__plan_read(b, v, LAYOUT_PLAIN, &out->place));
-        plan_place *place = &p->places[out->place];
-        out->is_copied = place->kind != PLACE_ARENA || place->whole != NOTHING || place->has_parts;
-        if (!out->is_copied) place->kind = PLACE_OUTPUT;
+        TARE_TRY(tare__plan_read(b, v, LAYOUT_PLAIN, &out->buffer));
+        plan_buffer *buffer = &p->buffers[out->buffer];
+        out->is_copied =
+            buffer->kind != BUFFER_ARENA || buffer->whole != NOTHING || buffer->has_slices;
+        if (!out->is_copied) buffer->kind = BUFFER_OUTPUT;
     }
     tare__plan_forget_touched(b);
     return TARE_OK;

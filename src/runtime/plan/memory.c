@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places a plan's intermediate results in its block of memory.
+// Assigns a plan's intermediate results offsets in its block of memory.
 #include "runtime/plan/build.h"
 #include "runtime/plan/memory_layout.h"
 
-// Parts lie where their wholes do.
-bool tare__plan_is_laid_out(const plan_place *place) {
-    return place->kind == PLACE_ARENA && place->first != NOTHING && place->whole == NOTHING;
+// A slice takes its offset from the buffer that it is a slice of.
+bool tare__plan_is_laid_out(const plan_buffer *buffer) {
+    return buffer->kind == BUFFER_ARENA && buffer->first != NOTHING && buffer->whole == NOTHING;
 }
 
 static size_t list_buffers(const plan *p, memory_buffer *buffers) {
     size_t count = 0;
-    for (size_t i = 0; i < p->place_count; i++) {
-        const plan_place *place = &p->places[i];
-        if (tare__plan_is_laid_out(place))
-            buffers[count++] = (memory_buffer){place->bytes, place->first, place->last, 0};
+    for (size_t i = 0; i < p->buffer_count; i++) {
+        const plan_buffer *buffer = &p->buffers[i];
+        if (tare__plan_is_laid_out(buffer))
+            buffers[count++] = (memory_buffer){buffer->bytes, buffer->first, buffer->last, 0};
     }
     return count;
 }
 
 static void take_offsets(plan *p, const memory_buffer *buffers) {
-    for (size_t i = 0; i < p->place_count; i++)
-        if (tare__plan_is_laid_out(&p->places[i])) p->places[i].offset = (buffers++)->offset;
+    for (size_t i = 0; i < p->buffer_count; i++)
+        if (tare__plan_is_laid_out(&p->buffers[i])) p->buffers[i].offset = (buffers++)->offset;
 }
 
 static tare_status find_offsets(plan *p, arena *memory, tare_error *err) {
-    memory_buffer *buffers = tare__arena_array(memory, p->place_count + 1, sizeof *buffers);
+    memory_buffer *buffers = tare__arena_array(memory, p->buffer_count + 1, sizeof *buffers);
     if (buffers == NULL) return tare__out_of_memory(err);
     TARE_TRY(tare__memory_lay_out(buffers, list_buffers(p, buffers), &p->block_bytes,
                                   &p->least_bytes, err));
@@ -38,11 +38,11 @@ static tare_status check_size(const plan *p, uint64_t most, tare_error *err) {
     uint64_t left = most;
     bool fits = p->block_bytes <= left;
     left -= fits ? p->block_bytes : 0;
-    for (size_t i = 0; i < p->place_count && fits; i++) {
-        const plan_place *place = &p->places[i];
-        if (place->kind != PLACE_OUTPUT) continue;
-        fits = place->bytes <= left;
-        left -= fits ? place->bytes : 0;
+    for (size_t i = 0; i < p->buffer_count && fits; i++) {
+        const plan_buffer *buffer = &p->buffers[i];
+        if (buffer->kind != BUFFER_OUTPUT) continue;
+        fits = buffer->bytes <= left;
+        left -= fits ? buffer->bytes : 0;
     }
     if (fits) return TARE_OK;
     return tare__fail(err, TARE_UNSUPPORTED, "results would take more memory than the limit");
@@ -53,9 +53,10 @@ tare_status tare__plan_lay_out(plan *p, uint64_t most, tare_error *err) {
     const tare_status status = find_offsets(p, &memory, err);
     tare__arena_release(&memory);
     TARE_TRY(status);
-    for (size_t i = 0; i < p->place_count; i++) {
-        plan_place *place = &p->places[i];
-        if (place->whole != NOTHING) place->offset = p->places[place->whole].offset + place->shift;
+    for (size_t i = 0; i < p->buffer_count; i++) {
+        plan_buffer *buffer = &p->buffers[i];
+        if (buffer->whole != NOTHING)
+            buffer->offset = p->buffers[buffer->whole].offset + buffer->shift;
     }
     TARE_TRY(check_size(p, most, err));
     if (p->is_of_call) return TARE_OK;
@@ -67,7 +68,7 @@ tare_status tare__plan_lay_out(plan *p, uint64_t most, tare_error *err) {
 
 void tare__plan_take_block(plan *p, void *block) {
     p->block = block;
-    for (size_t i = 0; i < p->place_count; i++)
-        if (p->places[i].kind == PLACE_ARENA)
-            p->places[i].data = (unsigned char *)block + p->places[i].offset;
+    for (size_t i = 0; i < p->buffer_count; i++)
+        if (p->buffers[i].kind == BUFFER_ARENA)
+            p->buffers[i].data = (unsigned char *)block + p->buffers[i].offset;
 }

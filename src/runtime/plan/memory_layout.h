@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places buffers with known life times in one block of memory: buffers that live at the same time
+// Lays out buffers with known life times in one block of memory: buffers that live at the same time
 // do not overlap, and the block is small.
 // Private to runtime/plan.
 #ifndef RUNTIME_PLAN_MEMORY_LAYOUT_H

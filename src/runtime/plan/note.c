@@ -44,7 +44,7 @@ static plan_step *next_step(plan *p, size_t *at) {
     return NULL;
 }
 
-// Parts of a fused module have one node.
+// The operators of a fused module have one node.
 static void note_record(step_facts *facts, const plan_record *r, const char ***names) {
     const char *name = r->node->name;
     facts->macs += macs_of(r);

@@ -13,23 +13,24 @@
 
 // --- making ---
 
-static bool moves(const plan_place *place) {
-    return place->kind == PLACE_INPUT || place->kind == PLACE_OUTPUT || place->kind == PLACE_STATE;
+static bool moves(const plan_buffer *buffer) {
+    return buffer->kind == BUFFER_INPUT || buffer->kind == BUFFER_OUTPUT ||
+           buffer->kind == BUFFER_STATE;
 }
 
-// Calls see their tensors where the places are, which is known in a run.
+// The tensors of calls get the addresses of their buffers, which for some are known in a run only.
 static tare_status place_tensors(plan_builder *b) {
     plan *p = b->plan;
     for (size_t v = 0; v < b->value_count; v++) {
         const plan_value *found = &b->values[v];
-        const size_t place = found->placement[LAYOUT_PLAIN].place;
-        if (found->is_constant || place == NOTHING) continue;
-        found->tensor->data = p->places[place].data;
-        if (!p->is_of_call && !moves(&p->places[place])) continue;
+        const size_t buffer = found->placement[LAYOUT_PLAIN].buffer;
+        if (found->is_constant || buffer == NOTHING) continue;
+        found->tensor->data = p->buffers[buffer].data;
+        if (!p->is_of_call && !moves(&p->buffers[buffer])) continue;
         if (!tare__grow((void **)&p->moving, &p->moving_capacity, p->moving_count,
                         sizeof *p->moving))
             return tare__out_of_memory(b->err);
-        p->moving[p->moving_count++] = (placed_tensor){found->tensor, place};
+        p->moving[p->moving_count++] = (placed_tensor){found->tensor, buffer};
     }
     return TARE_OK;
 }
@@ -107,7 +108,7 @@ void tare__plan_destroy(plan *p) {
         if (p->steps[i].class->destroy != NULL) p->steps[i].class->destroy(p->steps[i].state);
     for (size_t i = 0; i < p->tensor_count; i++) tare_tensor_release(p->tensors[i]);
     tare__free(p->tensors);
-    tare__free(p->places);
+    tare__free(p->buffers);
     tare__free(p->steps);
     tare__free(p->moving);
     tare__free(p->outputs);

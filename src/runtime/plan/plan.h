@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans: a graph made ready for inputs of given shapes. Shapes are inferred once, every value has
-// its place in memory, layers are packed in the layout that they want and fused with what follows
-// them, and what no faster step covers is a prepared call of its operator's row. Results agree with
-// the interpreter's: bit for bit where integers are computed, within float tolerance elsewhere.
+// Plans: a graph prepared for inputs of given shapes. Shapes are inferred once, every value has a
+// buffer, layers are packed in the layout of their kernels and fused with what follows them, and
+// any other call is a prepared call of its operator's row. Results agree with the interpreter's:
+// bit for bit where integers are computed, within float tolerance elsewhere.
 #ifndef RUNTIME_PLAN_PLAN_H
 #define RUNTIME_PLAN_PLAN_H
 

@@ -171,14 +171,14 @@ void tare__plan_memory(const plan *p, tare_plan_memory *out) {
 }
 
 bool tare__plan_place(const plan *p, size_t index, tare_plan_place *out) {
-    for (size_t i = 0; i < p->place_count; i++) {
-        const plan_place *place = &p->places[i];
-        if (!tare__plan_is_laid_out(place) || index-- > 0) continue;
+    for (size_t i = 0; i < p->buffer_count; i++) {
+        const plan_buffer *buffer = &p->buffers[i];
+        if (!tare__plan_is_laid_out(buffer) || index-- > 0) continue;
         *out = (tare_plan_place){.struct_size = sizeof *out,
-                                 .offset = (int64_t)place->offset,
-                                 .bytes = (int64_t)place->bytes,
-                                 .first_step = place->first,
-                                 .last_step = place->last};
+                                 .offset = (int64_t)buffer->offset,
+                                 .bytes = (int64_t)buffer->bytes,
+                                 .first_step = buffer->first,
+                                 .last_step = buffer->last};
         return true;
     }
     if (p->tail == NULL || !tare__plan_place(p->tail, index, out)) return false;

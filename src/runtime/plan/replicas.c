@@ -59,15 +59,16 @@ plan *tare__plan_replica(const plan *p, size_t index) {
 
 // --- making ---
 
-// The same places, in the replica's own block.
-static tare_status copy_places(const plan *p, bool shares_block, plan *copy, tare_error *err) {
+// The same buffers, in the replica's own block.
+static tare_status copy_buffers(const plan *p, bool shares_block, plan *copy, tare_error *err) {
     copy->block = shares_block ? p->block : tare__alloc_large(p->block_bytes);
-    copy->places = tare__alloc_zeroed(p->place_count + 1, sizeof *copy->places);
-    if (copy->block == NULL || copy->places == NULL) return tare__out_of_memory(err);
-    if (p->place_count > 0) memcpy(copy->places, p->places, p->place_count * sizeof *copy->places);
-    for (size_t i = 0; i < p->place_count; i++)
-        if (copy->places[i].kind == PLACE_ARENA)
-            copy->places[i].data = (unsigned char *)copy->block + copy->places[i].offset;
+    copy->buffers = tare__alloc_zeroed(p->buffer_count + 1, sizeof *copy->buffers);
+    if (copy->block == NULL || copy->buffers == NULL) return tare__out_of_memory(err);
+    if (p->buffer_count > 0)
+        memcpy(copy->buffers, p->buffers, p->buffer_count * sizeof *copy->buffers);
+    for (size_t i = 0; i < p->buffer_count; i++)
+        if (copy->buffers[i].kind == BUFFER_ARENA)
+            copy->buffers[i].data = (unsigned char *)copy->block + copy->buffers[i].offset;
     return TARE_OK;
 }
 
@@ -104,10 +105,10 @@ static tare_status make(const plan *p, size_t number, plan_replica *replica, boo
         TARE_TRY(tare__float_layers_replica(p->setting.layers, &replica->layers, err));
     // What only planning needs, or owns memory, is not copied.
     *copy = (plan){.setting = p->setting,
-                   .place_count = p->place_count,
+                   .buffer_count = p->buffer_count,
                    .samples = p->samples,
                    .inputs = p->inputs,
-                   .input_places = p->input_places,
+                   .input_buffers = p->input_buffers,
                    .input_count = p->input_count,
                    .outputs = p->outputs,
                    .output_count = p->output_count,
@@ -115,7 +116,7 @@ static tare_status make(const plan *p, size_t number, plan_replica *replica, boo
     copy->setting.kernels = &replica->kernels;
     copy->setting.layers = replica->layers;
     copy->setting.tuner = NULL;
-    TARE_TRY(copy_places(p, number == 0, copy, err));
+    TARE_TRY(copy_buffers(p, number == 0, copy, err));
     return copy_steps(p, copy, done, err);
 }
 
@@ -129,7 +130,7 @@ static void release(const plan *p, plan_replica *replica) {
     if (copy->block != p->block) tare__free_aligned(copy->block);
     tare__plan_stop_profile(copy);
     tare__free(copy->steps);
-    tare__free(copy->places);
+    tare__free(copy->buffers);
     tare__float_layers_destroy(replica->layers);
     tare_error_destroy(replica->err);
 }

@@ -14,14 +14,14 @@ static void move_in(plan *p, const tare_tensor *const *inputs, tare_tensor *cons
                     int64_t sample) {
     for (size_t i = 0; i < p->output_count; i++) {
         const plan_output *out = &p->outputs[i];
-        if (out->place != NOTHING && !out->is_copied)
-            p->places[out->place].data = sample_of(outputs[i], out->like, sample);
+        if (out->buffer != NOTHING && !out->is_copied)
+            p->buffers[out->buffer].data = sample_of(outputs[i], out->like, sample);
     }
     for (size_t i = 0; i < p->input_count; i++)
-        if (p->input_places[i] != NOTHING)
-            p->places[p->input_places[i]].data = sample_of(inputs[i], p->inputs[i], sample);
+        if (p->input_buffers[i] != NOTHING)
+            p->buffers[p->input_buffers[i]].data = sample_of(inputs[i], p->inputs[i], sample);
     for (size_t i = 0; i < p->moving_count; i++)
-        p->moving[i].tensor->data = p->places[p->moving[i].place].data;
+        p->moving[i].tensor->data = p->buffers[p->moving[i].buffer].data;
 }
 
 static tare_status run_all(const plan_run_state *run) {
@@ -42,8 +42,8 @@ static tare_status run_steps(plan *p, tare_error *err) {
 static void copy_outputs(const plan *p, tare_tensor *const *made, int64_t sample) {
     for (size_t i = 0; i < p->output_count; i++) {
         const plan_output *out = &p->outputs[i];
-        if (out->place != NOTHING && out->is_copied && made[i]->count > 0)
-            memcpy(sample_of(made[i], out->like, sample), p->places[out->place].data,
+        if (out->buffer != NOTHING && out->is_copied && made[i]->count > 0)
+            memcpy(sample_of(made[i], out->like, sample), p->buffers[out->buffer].data,
                    tare__tensor_bytes(out->like));
     }
 }
@@ -51,7 +51,7 @@ static void copy_outputs(const plan *p, tare_tensor *const *made, int64_t sample
 static void hand_over(const plan *p, int64_t sample) {
     const plan_handover *row = &p->handover;
     if (row->rows != NULL)
-        memcpy(row->rows + (size_t)sample * row->bytes, p->places[row->place].data, row->bytes);
+        memcpy(row->rows + (size_t)sample * row->bytes, p->buffers[row->buffer].data, row->bytes);
 }
 
 tare_status tare__plan_run_sample(plan *p, const tare_tensor *const *inputs,

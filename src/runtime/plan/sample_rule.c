@@ -15,7 +15,7 @@
 typedef enum node_kind {
     FIXED,   // the same for all data
     BATCHED, // a tensor whose items along dimension 0 come from the samples
-    PARTS,   // a tuple or list of such tensors
+    ITEMS,   // a tuple or list of such tensors
     SAMPLES, // how many samples there are, or a tuple that begins with it
     SIZE,    // no tensor: follows from that number, or from data
 } node_kind;
@@ -27,7 +27,7 @@ typedef struct node_facts {
     int64_t shape[2][TARE_MAX_DIMS];
     value made[2]; // where it is no tensor; tensors in there are gone
     bool is_seen, is_elementwise, is_by_sample, is_by_matrix, is_not_on_tensors;
-    bool gives_parts, picks_item;
+    bool gives_items, picks_item;
     bool takes_shape; // as its second argument
     bool measures;    // what comes out depends on all elements
     bool meets;       // samples, in some run
@@ -40,7 +40,7 @@ typedef struct proof {
     int run;
     arena memory;
     const node_facts *at; // while its inputs are looked at
-    bool any_batched, any_parts, any_samples, any_size, is_refused;
+    bool any_batched, any_items, any_samples, any_size, is_refused;
 } proof;
 
 // --- what is called ---
@@ -115,7 +115,7 @@ static void read_call(const op_call *call, node_facts *f) {
         has_trait(op, OP_BY_SAMPLE | OP_ALONG_DIM) && !trains(call) && !measures_batch(call);
     f->is_by_matrix = has_trait(op, OP_BY_MATRIX);
     f->is_not_on_tensors = has_trait(op, OP_NOT_ON_TENSORS);
-    f->gives_parts = has_trait(op, OP_ALONG_DIM) && tare__value_has_items(&call->result);
+    f->gives_items = has_trait(op, OP_ALONG_DIM) && tare__value_has_items(&call->result);
     f->picks_item = has_trait(op, OP_PICKS_ITEM);
     f->takes_shape = op != NULL && m == NULL && tare__op_param_index(op, "shape") == 1;
     f->measures = has_trait(op, OP_SHAPED_BY_DATA);
@@ -203,10 +203,10 @@ static void count_samples(void *user, node *input) {
     c->found += c->p->facts[input->id].kind == SAMPLES;
 }
 
-// Does the number of samples stand in this part of n's arguments alone?
-static bool is_only_in(const proof *p, const node *n, const value *part) {
+// Does the number of samples occur in this argument of n alone?
+static bool is_only_in(const proof *p, const node *n, const value *argument) {
     samples_count here = {.p = p}, all = {.p = p};
-    tare__value_each_node(part, count_samples, &here);
+    tare__value_each_node(argument, count_samples, &here);
     for (size_t i = 0; i < n->arg_count; i++)
         tare__value_each_node(&n->args[i], count_samples, &all);
     for (size_t i = 0; i < n->kwarg_count; i++)
@@ -259,7 +259,8 @@ static bool follows(const node_facts *f) {
                0;
 }
 
-// Broadcasting aligns last dimensions: only tensors of as many have the samples in the same place.
+// Broadcasting aligns last dimensions: only tensors with as many of them have the samples in the
+// same dimension.
 static bool is_broadcast(const node_facts *f) {
     return f->is_elementwise || f->is_by_matrix;
 }
@@ -268,7 +269,7 @@ static void look_at_input(void *user, node *input) {
     proof *p = user;
     const node_facts *f = &p->facts[input->id];
     p->any_size = p->any_size || f->kind == SIZE;
-    p->any_parts = p->any_parts || f->kind == PARTS;
+    p->any_items = p->any_items || f->kind == ITEMS;
     p->any_samples = p->any_samples || f->kind == SAMPLES;
     if (f->kind != BATCHED) return;
     p->any_batched = true;
@@ -279,23 +280,23 @@ static bool keeps_samples_apart(const proof *p, const node *n, const node_facts 
     const bool is_of_matrices = f->is_by_matrix && f->ndim[1] > 2;
     if (f->meets || f->measures || p->any_size) return false;
     if (p->any_samples && !only_shapes(p, n, f)) return false;
-    if (p->any_parts && f->picks_item) return !p->any_batched;
+    if (p->any_items && f->picks_item) return !p->any_batched;
     return f->is_by_sample || f->is_elementwise || is_of_matrices;
 }
 
 static void judge_call(proof *p, const node *n) {
     node_facts *f = &p->facts[n->id];
     p->at = f;
-    p->any_batched = p->any_parts = p->any_samples = p->any_size = false;
+    p->any_batched = p->any_items = p->any_samples = p->any_size = false;
     tare__node_each_input(n, look_at_input, p);
-    const bool any_tensor = p->any_batched || p->any_parts;
+    const bool any_tensor = p->any_batched || p->any_items;
     if (!any_tensor && !p->any_samples && !p->any_size) return; // fixed
-    const bool is_number = f->is_seen && f->ndim[1] < 0 && !f->gives_parts;
+    const bool is_number = f->is_seen && f->ndim[1] < 0 && !f->gives_items;
     const bool is_apart = any_tensor && keeps_samples_apart(p, n, f);
     if (is_number && (f->is_not_on_tensors || !any_tensor))
         f->kind = kind_of_number(p, n, f);
-    else if (is_apart && f->gives_parts)
-        f->kind = PARTS;
+    else if (is_apart && f->gives_items)
+        f->kind = ITEMS;
     else if (is_apart && follows(f))
         f->kind = BATCHED;
     else

@@ -94,19 +94,19 @@ static tare_status cut(const tare_batch *batch, int64_t first, int64_t count, ta
 static tare_status run(tare_model *copy, const tare_batch *batch, int64_t first, int64_t count,
                        float_kernels *kernels, arena *memory, value *out) {
     const size_t inputs = batch->input_count;
-    tare_tensor **parts = tare__arena_array(memory, inputs + 1, sizeof(tare_tensor *));
+    tare_tensor **slices = tare__arena_array(memory, inputs + 1, sizeof(tare_tensor *));
     value *values = tare__arena_array(memory, inputs + 1, sizeof *values);
-    if (parts == NULL || values == NULL) return TARE_OUT_OF_MEMORY;
+    if (slices == NULL || values == NULL) return TARE_OUT_OF_MEMORY;
     const interpreter it = {.root = copy->root,
                             .own = copy->root,
                             .thread_count = 1,
                             .kernels = kernels,
                             .memory_limit = copy->memory_limit};
-    tare_status status = cut(batch, first, count, parts);
+    tare_status status = cut(batch, first, count, slices);
     for (size_t i = 0; i < inputs; i++)
-        values[i] = (value){.kind = VALUE_TENSOR, .as.tensor = parts[i]};
+        values[i] = (value){.kind = VALUE_TENSOR, .as.tensor = slices[i]};
     if (status == TARE_OK) status = tare__interpret(&it, values, inputs, memory, out, NULL);
-    for (size_t i = 0; i < inputs; i++) tare_tensor_release(parts[i]);
+    for (size_t i = 0; i < inputs; i++) tare_tensor_release(slices[i]);
     return status;
 }
 

@@ -79,13 +79,13 @@ bool tare__plan_is_next_state(const plan_builder *b, size_t v, size_t input) {
 
 static tare_status emit_state(plan_builder *b, plan_state *s) {
     plan *p = b->plan;
-    TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, s->first), LAYOUT_PLAIN, &s->place));
-    s->from = s->place;
+    TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, s->first), LAYOUT_PLAIN, &s->buffer));
+    s->from = s->buffer;
     if (s->last == s->first) return TARE_OK;
     TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, s->last), LAYOUT_PLAIN, &s->from));
-    const plan_place *from = &p->places[s->from];
+    const plan_buffer *from = &p->buffers[s->from];
     // One that another state was: which of the two is copied first would matter.
-    if (from->kind == PLACE_STATE && s->from != s->place)
+    if (from->kind == BUFFER_STATE && s->from != s->buffer)
         return tare__fail(b->err, TARE_UNSUPPORTED, "tensor '%s' becomes another state", s->path);
     return TARE_OK;
 }
@@ -99,8 +99,8 @@ tare_status tare__plan_emit_states(plan_builder *b) {
 // Copying reads them behind the last step.
 void tare__plan_keep_states(plan *p) {
     for (size_t i = 0; i < p->state_count; i++) {
-        const plan_place *from = &p->places[p->states[i].from];
-        if (from->kind == PLACE_ARENA && from->first != NOTHING)
+        const plan_buffer *from = &p->buffers[p->states[i].from];
+        if (from->kind == BUFFER_ARENA && from->first != NOTHING)
             tare__plan_keep_to_end(p, p->states[i].from);
     }
 }
@@ -123,7 +123,7 @@ static tare_status take_state(const plan *p, const plan_state *s, tare_error *er
         tare_tensor_release(t); // the module keeps it
         TARE_TRY(status);
     }
-    p->places[s->place].data = t->data;
+    p->buffers[s->buffer].data = t->data;
     return TARE_OK;
 }
 
@@ -135,7 +135,8 @@ tare_status tare__plan_take_states(plan *p, tare_error *err) {
 void tare__plan_leave_states(const plan *p) {
     for (size_t i = 0; i < p->state_count; i++) {
         const plan_state *s = &p->states[i];
-        if (s->from != s->place && s->first->count > 0)
-            memcpy(p->places[s->place].data, p->places[s->from].data, tare__tensor_bytes(s->first));
+        if (s->from != s->buffer && s->first->count > 0)
+            memcpy(p->buffers[s->buffer].data, p->buffers[s->from].data,
+                   tare__tensor_bytes(s->first));
     }
 }

@@ -17,7 +17,7 @@ tare_status tare__plan_note_write(void *user, const node *n, tare_tensor *now, t
 /// step.
 tare_status tare__plan_use_states(plan_builder *b);
 tare_status tare__plan_emit_states(plan_builder *b);
-/// Nothing takes the places of what is copied into states.
+/// The buffers that are copied into states are kept until the end of the run.
 void tare__plan_keep_states(plan *p);
 /// May value v be written over `input`, which is what a state was, because it is what it becomes?
 bool tare__plan_is_next_state(const plan_builder *b, size_t v, size_t input);

@@ -72,7 +72,7 @@ typedef struct step_facts {
     const char *const *nodes; // that it computes
     size_t node_count;
     const tare_tensor *x, *y;
-    size_t x_place; // where x lies
+    size_t x_buffer; // where x lies
     size_t bytes_in, bytes_out;
     int64_t macs;
     const char *declined; // of a call: why it has no step of its own

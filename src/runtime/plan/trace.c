@@ -252,14 +252,15 @@ static tare_status note_sequence(plan_builder *b, const node *n, const op_call *
 
 // --- composed functions ---
 
-// What a function is composed of, each part a record of its own, so that steps compute them.
+// A composed function: each of the calls that it consists of is a record of its own, so that steps
+// compute it.
 typedef struct composition {
     plan_builder *b;
     const node *n;
     size_t first_record, first_value; // of its own
 } composition;
 
-static tare_status note_part(void *user, const op_call *call) {
+static tare_status note_inner_call(void *user, const op_call *call) {
     const composition *c = user;
     return note_call(c->b, c->n, call, tare__op_compute);
 }
@@ -270,7 +271,7 @@ static void replace_tensor(value *v, const tare_tensor *from, tare_tensor *to) {
     for (uint32_t i = 0; i < v->count; i++) replace_tensor(&v->as.items[i], from, to);
 }
 
-// The parts' arguments and results lie in the plan's memory.
+// Arguments and results of the inner calls are in the plan's memory.
 static void replace_in_records(const composition *c, const tare_tensor *from, tare_tensor *to) {
     for (size_t i = c->first_record; i < c->b->record_count; i++) {
         op_call *call = &c->b->records[i].call;
@@ -288,8 +289,8 @@ static tare_status copy_constant(plan_builder *b, tare_tensor *t, const tare_ten
     return tare__plan_add_value(b, t, &unused);
 }
 
-// The graph goes on with `t`: it takes the place of what the parts made.
-static tare_status put_in_place(const composition *c, tare_tensor *t, const tare_tensor *made) {
+// The graph goes on with `t`, which stands for the result of the inner calls.
+static tare_status substitute(const composition *c, tare_tensor *t, const tare_tensor *made) {
     plan_builder *b = c->b;
     const size_t v = tare__plan_find_value(b, made);
     if (tare__plan_find_value(b, t) != NOTHING) return TARE_OK; // an argument
@@ -304,13 +305,13 @@ static tare_status put_in_place(const composition *c, tare_tensor *t, const tare
                                                                      : tare__out_of_memory(b->err);
 }
 
-static tare_status put_all_in_place(const composition *c, const value *v, const value *made) {
+static tare_status substitute_all(const composition *c, const value *v, const value *made) {
     if (v->kind == VALUE_TENSOR && made->kind == VALUE_TENSOR)
-        return put_in_place(c, v->as.tensor, made->as.tensor);
+        return substitute(c, v->as.tensor, made->as.tensor);
     if (!tare__value_has_items(v) || v->kind != made->kind || v->count != made->count)
         return TARE_OK;
     for (uint32_t i = 0; i < v->count; i++)
-        TARE_TRY(put_all_in_place(c, &v->as.items[i], &made->as.items[i]));
+        TARE_TRY(substitute_all(c, &v->as.items[i], &made->as.items[i]));
     return TARE_OK;
 }
 
@@ -325,8 +326,8 @@ static tare_status note_composed(plan_builder *b, const node *n, const op_call *
     op_call own = *call;
     value made = tare__none();
     own.memory = &b->plan->memory;
-    TARE_TRY(tare__composed_calls(&own, note_part, &c, &made));
-    const tare_status status = put_all_in_place(&c, &call->result, &made);
+    TARE_TRY(tare__composed_calls(&own, note_inner_call, &c, &made));
+    const tare_status status = substitute_all(&c, &call->result, &made);
     tare__value_release_tensors(&made);
     return status;
 }
@@ -368,8 +369,8 @@ static tare_status note_call(void *user, const node *n, const op_call *call, op_
 static tare_status begin_inputs(plan_builder *b, size_t count) {
     plan *p = b->plan;
     p->inputs = tare__arena_array(&p->memory, count + 1, sizeof *p->inputs);
-    p->input_places = tare__arena_array(&p->memory, count + 1, sizeof *p->input_places);
-    return p->inputs != NULL && p->input_places != NULL ? TARE_OK : tare__out_of_memory(b->err);
+    p->input_buffers = tare__arena_array(&p->memory, count + 1, sizeof *p->input_buffers);
+    return p->inputs != NULL && p->input_buffers != NULL ? TARE_OK : tare__out_of_memory(b->err);
 }
 
 static tare_status add_input(plan_builder *b, tare_tensor *t) {
@@ -378,7 +379,7 @@ static tare_status add_input(plan_builder *b, tare_tensor *t) {
     TARE_TRY(tare__plan_add_value(b, t, &v));
     b->values[v].is_input = true;
     p->inputs[p->input_count] = t;
-    p->input_places[p->input_count++] = NOTHING;
+    p->input_buffers[p->input_count++] = NOTHING;
     return TARE_OK;
 }
 
@@ -408,7 +409,7 @@ static tare_status note_outputs(plan_builder *b, const value *v) {
         if (!tare__grow((void **)&p->outputs, &p->output_capacity, p->output_count,
                         sizeof *p->outputs))
             return tare__out_of_memory(b->err);
-        p->outputs[p->output_count++] = (plan_output){.like = v->as.tensor, .place = NOTHING};
+        p->outputs[p->output_count++] = (plan_output){.like = v->as.tensor, .buffer = NOTHING};
         return TARE_OK;
     }
     if (!tare__value_has_items(v)) return TARE_OK;

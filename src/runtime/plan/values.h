@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a graph while its plan is made: calls, values, and the places of values.
+// The state of a plan in the making: calls, values, and the buffers of values.
 #ifndef RUNTIME_PLAN_VALUES_H
 #define RUNTIME_PLAN_VALUES_H
 
@@ -13,12 +13,12 @@ typedef enum plan_layout {
 
 /// Where a value lies in a layout.
 typedef struct plan_placement {
-    size_t place; // NOTHING: it does not lie so
+    size_t buffer; // NOTHING: it does not lie so
     // The concatenation that it is a slice of: its value, and the byte of a pixel, or of all, where
     // the slice begins. NOTHING: of none.
     size_t slice_of, slice_at;
-    size_t whole;  // the place in which slices of this value lie, before it is its own
-    size_t packed; // of a slice: the place of a copy without gaps; NOTHING: there is none
+    size_t whole;  // the buffer of slices of this value, before it is the value's own
+    size_t packed; // of a slice: the buffer of a copy without gaps; NOTHING: there is none
 } plan_placement;
 
 /// What a value is made of that lies nowhere until somebody wants it by itself: who reads it may
@@ -69,7 +69,7 @@ typedef struct plan_builder {
     pointer_index by_tensor, by_storage; // to values; of those in one storage to the latest
     plan_record *records;
     size_t record_count, record_capacity;
-    size_t *touched; // places that the next step reads or writes
+    size_t *touched; // buffers that the next step reads or writes
     size_t touched_count, touched_capacity;
     memory_budget budget;              // of constants that are computed
     struct dynamic_quantized *dynamic; // the floats that were quantized on the fly so far
@@ -87,9 +87,9 @@ tare_status tare__plan_add_value(plan_builder *b, tare_tensor *t, size_t *out);
 size_t tare__plan_find_value(const plan_builder *b, const tare_tensor *t);
 
 // plan/values.c
-tare_status tare__plan_new_place(plan_builder *b, place_kind kind, size_t bytes, size_t *out);
-/// The next step reads or writes this place.
-tare_status tare__plan_touch(plan_builder *b, size_t place);
+tare_status tare__plan_new_buffer(plan_builder *b, buffer_kind kind, size_t bytes, size_t *out);
+/// The next step reads or writes this buffer.
+tare_status tare__plan_touch(plan_builder *b, size_t buffer);
 /// Memory that the next step works in.
 tare_status tare__plan_new_scratch(plan_builder *b, size_t bytes, size_t *out);
 /// Why the class at work leaves its chain to others: `why` lasts as long as the program.
@@ -104,33 +104,33 @@ static inline tare_status tare__plan_decline_operator(plan_builder *b) {
 /// over, also by a failure.
 tare_status tare__plan_add_step(plan_builder *b, const step_class *class, void *state,
                                 const node *n);
-/// The value's place in a layout, with a step that converts it if it has only the other one; the
-/// next step reads it.
-tare_status tare__plan_read(plan_builder *b, size_t value, plan_layout layout, size_t *place);
-/// Where another value is to lie as well, without a copy: no step reads it for that.
-tare_status tare__plan_share(plan_builder *b, size_t value, plan_layout layout, size_t *place);
-/// A new place for a value that the next step writes.
-tare_status tare__plan_write(plan_builder *b, size_t value, plan_layout layout, size_t *place);
-/// Where the slices of a value lie, which is no place of the value before all of them are written
-/// there; and that they are, with or without the next step.
+/// The value's buffer in a layout, which the next step reads. A step converts it where the value
+/// has only the other layout.
+tare_status tare__plan_read(plan_builder *b, size_t value, plan_layout layout, size_t *buffer);
+/// The value's buffer, for another value that shares it without a copy. No step reads it yet.
+tare_status tare__plan_share(plan_builder *b, size_t value, plan_layout layout, size_t *buffer);
+/// A new buffer for a value that the next step writes.
+tare_status tare__plan_write(plan_builder *b, size_t value, plan_layout layout, size_t *buffer);
+/// The buffer that the slices of a value are written to. It becomes the value's own by
+/// tare__plan_write_whole, when all slices are written. by_step: the next step writes some.
 tare_status tare__plan_place_whole(plan_builder *b, size_t value, plan_layout layout,
-                                   size_t *place);
+                                   size_t *buffer);
 tare_status tare__plan_write_whole(plan_builder *b, size_t value, plan_layout layout, bool by_step);
-/// As tare__plan_write, in the place of `input` (read in this layout by the next step) if nobody
-/// needs that any more and it is as large; *is_same tells.
+/// As tare__plan_write, in the buffer of `input` (which the next step reads in this layout) if that
+/// is as large and not needed any more; *is_same tells.
 tare_status tare__plan_write_over(plan_builder *b, size_t value, size_t input, plan_layout layout,
-                                  size_t *place, bool *is_same);
+                                  size_t *buffer, bool *is_same);
 bool tare__plan_may_write_over(const plan_builder *b, size_t value, size_t input,
                                plan_layout layout);
 /// Quantized values channels last: a row of channels for each pixel.
 typedef struct plan_pixels {
-    size_t place, pitch;  // bytes from a pixel to the next
+    size_t buffer, pitch; // bytes from a pixel to the next
     const char *slice_of; // the node that concatenates them in place; NULL: none
 } plan_pixels;
 /// As tare__plan_read and tare__plan_write, channels last, of values that may lie between others.
 tare_status tare__plan_read_pixels(plan_builder *b, size_t value, plan_pixels *out);
 tare_status tare__plan_write_pixels(plan_builder *b, size_t value, plan_pixels *out);
-/// The place alone, which no step writes yet.
+/// The buffer alone, which no step writes yet.
 tare_status tare__plan_place_pixels(plan_builder *b, size_t value, plan_pixels *out);
 /// Is the value to be a slice of a concatenation in this layout?
 static inline bool tare__plan_is_slice(const plan_builder *b, size_t v, plan_layout layout) {
@@ -142,20 +142,20 @@ static inline void tare__step_say_slice(step_note *note, const plan_pixels *y) {
     if (y->slice_of != NULL) tare__step_say(note, "; in place for %s", y->slice_of);
 }
 
-bool tare__plan_has_place(const plan_builder *b, size_t value);
+bool tare__plan_has_buffer(const plan_builder *b, size_t value);
 /// What a value is made of in this way; NOTHING: it is not.
 static inline size_t tare__plan_source(const plan_builder *b, size_t v,
                                        enum plan_source_kind kind) {
     const plan_source *source = &b->values[v].source;
     return source->kind == kind ? source->value : NOTHING;
 }
-/// The quantized values that a value without a place is made of; NOTHING: of none.
+/// The quantized values that a value without a buffer is made of; NOTHING: of none.
 size_t tare__plan_quantized_of(const plan_builder *b, size_t value);
 /// The layout in which a value already lies, channels last if in both.
 plan_layout tare__plan_layout(const plan_builder *b, size_t value);
 /// Have both layouts the same order of elements for this tensor (or has it none but the plain one)?
 bool tare__plan_layouts_agree(const tare_tensor *t);
-/// Places that were asked for since the last step are nobody's.
+/// Forgets the buffers that were asked for since the last step.
 void tare__plan_forget_touched(plan_builder *b);
 /// Whoever reads a value reads what it is made of, too: adds `more` to the uses of both.
 void tare__plan_count_uses(plan_builder *b, size_t value, ptrdiff_t more);
@@ -163,7 +163,7 @@ void tare__plan_count_uses(plan_builder *b, size_t value, ptrdiff_t more);
 bool tare__plan_defer_view(plan_builder *b, size_t view, size_t of);
 /// The same of matrices that are repeated when somebody wants them.
 bool tare__plan_view_repeated(plan_builder *b, size_t view, size_t of);
-/// A place that nobody reads or writes before the last step may be used by the last step, too.
-void tare__plan_keep_to_end(plan *p, size_t place);
+/// Keeps a buffer's contents until after the last step.
+void tare__plan_keep_to_end(plan *p, size_t buffer);
 
 #endif

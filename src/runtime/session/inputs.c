@@ -52,7 +52,7 @@ static tare_status refuse(const data_input *in, const tare_tensor *x, tare_error
     return status;
 }
 
-// Quantized inputs take the places of float ones where prepare was told so.
+// Quantized inputs replace float ones where prepare was told so.
 static bool has_other_dtype(const data_input *in, const tare_tensor *x) {
     return !in->is_example && x->q == NULL && in->dtype != TARE_DTYPE_UNSET &&
            in->dtype != x->dtype;

@@ -25,7 +25,7 @@
 #include "runtime/session/threads.h"
 #include "runtime/tune/tuner.h"
 
-// Handing work to a thread that looks for it and waiting for the last part take some 2 us, in which
+// Handing work to a thread that spins and waiting for the last task take some 2 us, in which
 // one core does about half a million multiply-accumulates with its widest instructions. Waking one
 // that sleeps takes longer, but few sleep within a run.
 enum { LEAST_SHARED_MACS = 1 << 19 };

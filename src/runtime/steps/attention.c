@@ -14,17 +14,17 @@
 #include "runtime/steps/steps.h"
 
 typedef struct attention_step {
-    attention_call call; // its tensors are the plan's; in a run the mask's data is its place's
+    attention_call call; // its tensors are the plan's; the mask's address comes from the buffer
     matrices q, k, v, y;
-    size_t mask;   // place, if there is one
-    size_t scores; // place: the scores of a matrix, or what quantized values need, for each thread
+    size_t mask;   // buffer, if there is one
+    size_t scores; // buffer: the scores of a matrix, or what quantized values need, for each thread
     int64_t count; // of q's matrices
     attention_quantized quantized;
     size_t thread_bytes; // of quantized values
 } attention_step;
 
 static uint8_t *quantized_at(const plan_run_state *run, const matrices *m, int64_t i) {
-    return (uint8_t *)tare__place_data(run, m->place) + tare__matrix_offset(m, i);
+    return (uint8_t *)tare__buffer_data(run, m->buffer) + tare__matrix_offset(m, i);
 }
 
 typedef struct attention_run {
@@ -34,7 +34,7 @@ typedef struct attention_run {
     _Atomic bool failed;
 } attention_run;
 
-// Replicas read masks at places of their own, so that the step's call cannot say where.
+// Replicas read masks in buffers of their own, so that the step's call cannot hold the address.
 static void begin_run(attention_run *r, const plan_run_state *run, const attention_step *s) {
     r->run = run;
     r->s = *s;
@@ -42,7 +42,7 @@ static void begin_run(attention_run *r, const plan_run_state *run, const attenti
     r->failed = false;
     if (s->call.mask == NULL) return;
     r->mask = *s->call.mask;
-    r->mask.data = tare__place_data(run, s->mask);
+    r->mask.data = tare__buffer_data(run, s->mask);
     r->s.call.mask = &r->mask;
 }
 
@@ -101,7 +101,7 @@ static void attend_row(const plan_run_state *run, const attention_step *s, int64
 static void attend_some(void *user, size_t first, size_t end, size_t worker) {
     attention_run *r = user;
     const attention_call *a = &r->s.call;
-    float *scores = tare__place_data(r->run, r->s.scores);
+    float *scores = tare__buffer_data(r->run, r->s.scores);
     scores += (int64_t)worker * a->queries * a->keys;
     for (size_t i = first; i < end; i++)
         if (is_one_query(&r->s))
@@ -154,7 +154,7 @@ static void attend_quantized(const attention_run *r, size_t i, unsigned char *me
 
 static void attend_some_quantized(void *user, size_t first, size_t end, size_t worker) {
     const attention_run *r = user;
-    unsigned char *memory = tare__place_data(r->run, r->s.scores);
+    unsigned char *memory = tare__buffer_data(r->run, r->s.scores);
     memory += worker * r->s.thread_bytes;
     for (size_t i = first; i < end; i++) attend_quantized(r, i, memory);
 }
@@ -194,7 +194,7 @@ tare_status tare__plan_read_matrices(plan_builder *b, const tare_tensor *t, matr
     size_t v = tare__plan_find_value(b, t);
     const size_t from = tare__plan_source(b, v, SOURCE_SWAPPED);
     *out = tare__plan_describe_matrices(t, from != NOTHING);
-    return tare__plan_read(b, from != NOTHING ? from : v, LAYOUT_PLAIN, &out->place);
+    return tare__plan_read(b, from != NOTHING ? from : v, LAYOUT_PLAIN, &out->buffer);
 }
 
 static bool is_sane(const attention_call *a) {
@@ -256,19 +256,19 @@ static tare_status read_keys(plan_builder *b, attention_step *s) {
     share_heads(&s->call, times);
     s->k = tare__plan_describe_matrices(b->values[k].tensor, false);
     s->v = tare__plan_describe_matrices(b->values[v].tensor, false);
-    TARE_TRY(tare__plan_read(b, k, LAYOUT_PLAIN, &s->k.place));
-    return tare__plan_read(b, v, LAYOUT_PLAIN, &s->v.place);
+    TARE_TRY(tare__plan_read(b, k, LAYOUT_PLAIN, &s->k.buffer));
+    return tare__plan_read(b, v, LAYOUT_PLAIN, &s->v.buffer);
 }
 
-static tare_status place(plan_builder *b, const attention_epilogue *epilogue, attention_step *s,
-                         size_t bytes) {
+static tare_status assign_buffers(plan_builder *b, const attention_epilogue *epilogue,
+                                  attention_step *s, size_t bytes) {
     const attention_call *a = &s->call;
     TARE_TRY(tare__plan_read_matrices(b, a->q, &s->q));
     TARE_TRY(read_keys(b, s));
     if (a->mask != NULL)
         TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, a->mask), LAYOUT_PLAIN, &s->mask));
     TARE_TRY(take_scratch(b, s, bytes));
-    return tare__plan_write(b, epilogue->result, LAYOUT_PLAIN, &s->y.place);
+    return tare__plan_write(b, epilogue->result, LAYOUT_PLAIN, &s->y.buffer);
 }
 
 static void use_quantized(const plan_builder *b, const attention_epilogue *epilogue,
@@ -323,7 +323,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     s->count = y->count / (a->queries * a->value_width);
     s->y = tare__plan_describe_matrices(y, epilogue.is_swapped);
     if (of_quantized) use_quantized(b, &epilogue, s);
-    TARE_TRY(place(b, &epilogue, s, of_quantized ? s->thread_bytes : bytes));
+    TARE_TRY(assign_buffers(b, &epilogue, s, of_quantized ? s->thread_bytes : bytes));
     *done = true;
     return tare__plan_add_step(
         b, of_quantized ? &tare__quantized_attention_step : &tare__attention_step, s, r->node);

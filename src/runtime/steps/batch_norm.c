@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch norms by kept statistics that are not part of a layer: a factor and a summand for each
+// Batch norms by kept statistics that no layer has absorbed: a factor and a summand for each
 // channel, of floats or of quantized values. Rows are pixels of channels; small plain images are
 // rows, too.
 #include "ops/layer_call.h"
@@ -11,7 +11,7 @@
 #include "runtime/steps/steps.h"
 
 enum {
-    ELEMENTS_PER_PART = 1 << 14,
+    GRAIN_ELEMENTS = 1 << 14,
     LEAST_ROW = 512,      // elements: the factors of fewer channels are repeated
     MOST_PLAIN = 1 << 13, // elements of an image that is not moved
 };
@@ -51,10 +51,10 @@ static tare_status run_norm(const plan_run_state *run, void *state) {
     const norm_step *s = state;
     norm_job job = {.s = s,
                     .kernels = run->kernels,
-                    .x = tare__place_data(run, s->x.place),
-                    .y = tare__place_data(run, s->y.place)};
+                    .x = tare__buffer_data(run, s->x.buffer),
+                    .y = tare__buffer_data(run, s->y.buffer)};
     tare__parallel(tare__threads_for(run, (int64_t)s->count), s->count,
-                   tare__round_up(ELEMENTS_PER_PART, s->row), run_some, &job);
+                   tare__round_up(GRAIN_ELEMENTS, s->row), run_some, &job);
     return TARE_OK;
 }
 
@@ -117,10 +117,10 @@ static tare_status add_norm(plan_builder *b, size_t head, op_call *call, const t
     TARE_TRY(repeat_factors(b, &n, (size_t)each, is_apart, s));
     s->x.pitch = s->y.pitch = s->row;
     TARE_TRY(is_apart ? tare__plan_read_pixels(b, v, &s->x)
-                      : tare__plan_read(b, v, layout, &s->x.place));
+                      : tare__plan_read(b, v, layout, &s->x.buffer));
     TARE_TRY(is_apart && joins
                  ? tare__plan_write_pixels(b, r->result, &s->y)
-                 : tare__plan_write_over(b, r->result, v, layout, &s->y.place, &unused));
+                 : tare__plan_write_over(b, r->result, v, layout, &s->y.buffer, &unused));
     *done = true;
     return tare__plan_add_step(b, &tare__batch_norm_step, s, r->node);
 }

@@ -62,7 +62,7 @@ tare_status tare__call_step_run(const plan_run_state *run, call_step *s,
     op_call call = s->call; // a run may bind other weights to it
     call.memory = &run->plan->run_memory;
     call.err = run->err;
-    // Items of its own: a reference may put others in their place.
+    // Items of its own: a reference may replace them.
     TARE_TRY(tare__value_share(call.memory, &s->call.result, &call.result, call.err));
     tare_status status = compute(run, s, &call);
     tare_tensor **at = s->results;
@@ -158,7 +158,7 @@ static tare_status place_results(plan_builder *b, const call_step *s) {
     size_t unused;
     for (size_t i = 0; i < s->result_count; i++) {
         const size_t v = tare__plan_find_value(b, s->results[i]);
-        if (b->values[v].placement[LAYOUT_PLAIN].place == NOTHING)
+        if (b->values[v].placement[LAYOUT_PLAIN].buffer == NOTHING)
             TARE_TRY(tare__plan_write(b, v, LAYOUT_PLAIN, &unused));
     }
     return TARE_OK;

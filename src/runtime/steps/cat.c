@@ -13,16 +13,16 @@
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
 
-enum { PART = 1 << 15 }; // bytes of the result, about
+enum { GRAIN = 1 << 15 }; // bytes of the result, about
 
-typedef struct cat_part {
-    size_t x, pitch;      // place; elements from a row to the next
+typedef struct cat_input {
+    size_t x, pitch;      // buffer; elements from a row to the next
     size_t at, row;       // elements: from the result's first; of a row
     const uint8_t *table; // what becomes of each quantized value; NULL: it is copied
-} cat_part;
+} cat_input;
 
 typedef struct cat_step {
-    cat_part *parts; // that do not lie where they belong
+    cat_input *inputs; // those that are not written in place
     size_t count, y, in_place;
     size_t rows, pitch, element; // of the result; bytes
 } cat_step;
@@ -58,18 +58,19 @@ static void copy_any_rows(const uint8_t *x, size_t x_pitch, uint8_t *y, size_t y
     }
 }
 
-static void put(const cat_job *job, const cat_part *p, const uint8_t *x, size_t count, uint8_t *y) {
+static void put(const cat_job *job, const cat_input *p, const uint8_t *x, size_t count,
+                uint8_t *y) {
     if (p->table != NULL)
         job->run->kernels->elementwise->look_up(p->table, x, count, y);
     else
         memcpy(y, x, count * job->s->element);
 }
 
-static void put_rows(const cat_job *job, const cat_part *p, size_t first, size_t last) {
+static void put_rows(const cat_job *job, const cat_input *p, size_t first, size_t last) {
     const cat_step *s = job->s;
     const size_t x_pitch = p->pitch * s->element, y_pitch = s->pitch * s->element;
-    const uint8_t *x = (const uint8_t *)tare__place_data(job->run, p->x) + first * x_pitch;
-    uint8_t *y = tare__place_data(job->run, s->y);
+    const uint8_t *x = (const uint8_t *)tare__buffer_data(job->run, p->x) + first * x_pitch;
+    uint8_t *y = tare__buffer_data(job->run, s->y);
     y += first * y_pitch + p->at * s->element;
     if (p->table == NULL) copy_any_rows(x, x_pitch, y, y_pitch, last - first, p->row * s->element);
     for (size_t i = first; p->table != NULL && i < last; i++, x += x_pitch, y += y_pitch)
@@ -79,7 +80,7 @@ static void put_rows(const cat_job *job, const cat_part *p, size_t first, size_t
 static void run_rows(void *user, size_t first, size_t end, size_t worker) {
     const cat_job *job = user;
     (void)worker;
-    for (size_t i = 0; i < job->s->count; i++) put_rows(job, &job->s->parts[i], first, end);
+    for (size_t i = 0; i < job->s->count; i++) put_rows(job, &job->s->inputs[i], first, end);
 }
 
 // Elements [first, end) of the only row: those of them that each input has.
@@ -88,11 +89,11 @@ static void run_elements(void *user, size_t first, size_t end, size_t worker) {
     const cat_step *s = job->s;
     (void)worker;
     for (size_t i = 0; i < s->count; i++) {
-        const cat_part *p = &s->parts[i];
+        const cat_input *p = &s->inputs[i];
         const size_t from = tare__most(first, p->at), to = tare__least(end, p->at + p->row);
         if (from >= to) continue;
-        const uint8_t *x = tare__place_data(job->run, p->x);
-        uint8_t *y = tare__place_data(job->run, s->y);
+        const uint8_t *x = tare__buffer_data(job->run, p->x);
+        uint8_t *y = tare__buffer_data(job->run, s->y);
         put(job, p, x + (from - p->at) * s->element, to - from, y + from * s->element);
     }
 }
@@ -102,9 +103,9 @@ static tare_status run_cat(const plan_run_state *run, void *state) {
     thread_pool *pool = tare__threads_for(run, (int64_t)(s->rows * s->pitch));
     cat_job job = {run, s};
     if (s->rows == 1)
-        tare__parallel(pool, s->pitch, PART / s->element, run_elements, &job);
+        tare__parallel(pool, s->pitch, GRAIN / s->element, run_elements, &job);
     else
-        tare__parallel(pool, s->rows, tare__grain_of(PART, s->pitch * s->element), run_rows, &job);
+        tare__parallel(pool, s->rows, tare__grain_of(GRAIN, s->pitch * s->element), run_rows, &job);
     return TARE_OK;
 }
 
@@ -180,15 +181,15 @@ static size_t row_of(const cat_call *c, const tare_tensor *t) {
     return (size_t)((c->stacks ? 1 : t->shape[c->dim]) * c->inner);
 }
 
-// The step, without parts yet.
+// The step, without inputs yet.
 static tare_status new_step(plan_builder *b, const cat_call *c, size_t rows, cat_step **out) {
     cat_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (cat_step){.parts = tare__arena_array(&b->plan->memory, c->count, sizeof *s->parts),
+    *s = (cat_step){.inputs = tare__arena_array(&b->plan->memory, c->count, sizeof *s->inputs),
                     .rows = rows,
                     .element = tare_dtype_size(c->y->dtype)};
     *out = s;
-    return s->parts != NULL ? TARE_OK : tare__out_of_memory(b->err);
+    return s->inputs != NULL ? TARE_OK : tare__out_of_memory(b->err);
 }
 
 // --- other parameters than the result's ---
@@ -229,7 +230,7 @@ static size_t made_as(const plan_builder *b, size_t v) {
     return is_all ? base : NOTHING;
 }
 
-// A value has one place: the last concatenation that reads it says where.
+// A value is a slice of one concatenation at most: the last one that reads it.
 static void reserve_rows(plan_builder *b, size_t record) {
     const plan_record *r = &b->records[record];
     cat_call c = {0};
@@ -246,7 +247,7 @@ static void reserve_rows(plan_builder *b, size_t record) {
 }
 
 static bool is_slice_at(const plan_builder *b, size_t x, size_t whole, size_t at) {
-    const plan_place *slice = &b->plan->places[x], *y = &b->plan->places[whole];
+    const plan_buffer *slice = &b->plan->buffers[x], *y = &b->plan->buffers[whole];
     const size_t root = y->whole != NOTHING ? y->whole : whole;
     return slice->whole == root && slice->pitch == 0 && slice->shift == y->shift + at;
 }
@@ -254,14 +255,14 @@ static bool is_slice_at(const plan_builder *b, size_t x, size_t whole, size_t at
 static tare_status add_rows(plan_builder *b, const cat_call *c, const tare_tensor *x, size_t at,
                             cat_step *s) {
     const size_t v = tare__plan_find_value(b, x), row = row_of(c, x);
-    const size_t place = b->values[v].placement[LAYOUT_PLAIN].place;
+    const size_t buffer = b->values[v].placement[LAYOUT_PLAIN].buffer;
     const bool differs = x->q != NULL && !tare__qparams_equal(x->q, c->y->q);
-    cat_part *p = &s->parts[s->count];
-    if (!differs && place != NOTHING && is_slice_at(b, place, s->y, at * s->element)) {
+    cat_input *p = &s->inputs[s->count];
+    if (!differs && buffer != NOTHING && is_slice_at(b, buffer, s->y, at * s->element)) {
         s->in_place++;
         return TARE_OK;
     }
-    *p = (cat_part){.pitch = row, .at = at, .row = row};
+    *p = (cat_input){.pitch = row, .at = at, .row = row};
     s->count++;
     if (differs) TARE_TRY(make_table(b, x, c->y, &p->table));
     return tare__plan_read(b, v, LAYOUT_PLAIN, &p->x);
@@ -289,7 +290,7 @@ static plan_placement *placement_of(const plan_builder *b, size_t v) {
     return &b->values[v].placement[LAYOUT_CHANNELS_LAST];
 }
 
-// Do all inputs follow each other in some larger value, so that the result is a part of it, too?
+// Do all inputs follow each other in some larger value, so that the result is a slice of it, too?
 static bool follow_each_other(const plan_builder *b, const cat_call *c) {
     const plan_placement *first = placement_of(b, tare__plan_find_value(b, c->x[0]));
     size_t at = first->slice_at;
@@ -303,8 +304,8 @@ static bool follow_each_other(const plan_builder *b, const cat_call *c) {
     return true;
 }
 
-// A value has one place: the last concatenation that reads it says where, and those before it take
-// what they can of that.
+// A value is a slice of one concatenation at most: the last one that reads it. Earlier ones can
+// become slices of that, too.
 static void join(plan_builder *b, size_t result, const cat_call *c) {
     plan_placement *y = placement_of(b, result);
     if (y->slice_of == NOTHING && follow_each_other(b, c)) {
@@ -356,33 +357,33 @@ static bool belongs_at(const plan_builder *b, size_t v, size_t result, size_t at
 static bool is_in_place(const plan_builder *b, size_t v) {
     const plan_placement *x = placement_of(b, v);
     const size_t whole = placement_of(b, x->slice_of)->whole;
-    return x->place != NOTHING && whole != NOTHING && b->plan->places[x->place].whole == whole;
+    return x->buffer != NOTHING && whole != NOTHING && b->plan->buffers[x->buffer].whole == whole;
 }
 
 // What is copied where it belongs is found there from now on.
 static tare_status add_pixels(plan_builder *b, const cat_call *c, size_t v, size_t at, bool belongs,
-                              cat_part *p) {
+                              cat_input *p) {
     const tare_tensor *x = b->values[v].tensor;
     plan_pixels from, there;
-    *p = (cat_part){.at = at, .row = (size_t)x->shape[1]};
+    *p = (cat_input){.at = at, .row = (size_t)x->shape[1]};
     if (x->q != NULL && !tare__qparams_equal(x->q, c->y->q))
         TARE_TRY(make_table(b, x, c->y, &p->table));
     TARE_TRY(tare__plan_read_pixels(b, v, &from));
-    p->x = from.place;
+    p->x = from.buffer;
     p->pitch = from.pitch;
     if (!belongs) return TARE_OK;
     TARE_TRY(tare__plan_place_pixels(b, v, &there));
-    return tare__plan_touch(b, there.place);
+    return tare__plan_touch(b, there.buffer);
 }
 
-static tare_status add_parts(plan_builder *b, const cat_call *c, size_t result, cat_step *s) {
+static tare_status add_inputs(plan_builder *b, const cat_call *c, size_t result, cat_step *s) {
     for (size_t i = 0, at = 0; i < c->count; at += (size_t)c->x[i++]->shape[1]) {
         const size_t v = tare__plan_find_value(b, c->x[i]);
         const bool belongs = belongs_at(b, v, result, at);
         if (belongs && is_in_place(b, v))
             s->in_place++;
         else
-            TARE_TRY(add_pixels(b, c, v, at, belongs, &s->parts[s->count++]));
+            TARE_TRY(add_pixels(b, c, v, at, belongs, &s->inputs[s->count++]));
     }
     return TARE_OK;
 }
@@ -403,11 +404,11 @@ static tare_status plan_pixels_of(plan_builder *b, size_t head, const step_class
     cat_step *s;
     if (!read_call(b, r, &c) || !has_pixels(&c) || !any_channels_last(b, &c)) return TARE_OK;
     TARE_TRY(new_step(b, &c, (size_t)(c.y->count / c.y->shape[1]), &s));
-    TARE_TRY(add_parts(b, &c, r->result, s));
+    TARE_TRY(add_inputs(b, &c, r->result, s));
     *done = true;
     if (s->count == 0) return tare__plan_place_pixels(b, r->result, &y);
     TARE_TRY(tare__plan_write_pixels(b, r->result, &y));
-    s->y = y.place;
+    s->y = y.buffer;
     s->pitch = y.pitch;
     return tare__plan_add_step(b, class, s, r->node);
 }

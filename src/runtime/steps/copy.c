@@ -10,15 +10,15 @@
 #include "runtime/steps/steps.h"
 
 typedef struct copy_step {
-    size_t x, y; // places
+    size_t x, y; // buffers
     strided_copy copy;
 } copy_step;
 
 static tare_status run_copy(const plan_run_state *run, void *state) {
     const copy_step *s = state;
     thread_pool *pool = tare__threads_for(run, tare__strided_copy_elements(&s->copy));
-    tare__strided_copy_run(&s->copy, pool, tare__place_data(run, s->x),
-                           tare__place_data(run, s->y));
+    tare__strided_copy_run(&s->copy, pool, tare__buffer_data(run, s->x),
+                           tare__buffer_data(run, s->y));
     return TARE_OK;
 }
 
@@ -134,8 +134,8 @@ static int64_t worth_of(const gather *g, const tare_tensor *y, const copy_path *
 }
 
 static bool lies_in(const plan_builder *b, size_t v, plan_layout layout) {
-    return b->values[v].placement[layout].place != NOTHING ||
-           (layout == LAYOUT_PLAIN && !tare__plan_has_place(b, v));
+    return b->values[v].placement[layout].buffer != NOTHING ||
+           (layout == LAYOUT_PLAIN && !tare__plan_has_buffer(b, v));
 }
 
 static bool may_lie(const tare_tensor *t, plan_layout layout) {
@@ -197,7 +197,7 @@ static tare_status move_between_views(plan_builder *b, const plan_record *r, con
         return TARE_OK;
     *done = true;
     if (is_whole(&own, made, &w))
-        return tare__plan_share(b, x, w.in, &b->values[to].placement[w.out].place);
+        return tare__plan_share(b, x, w.in, &b->values[to].placement[w.out].buffer);
     return add_step(b, r, x, to, &w);
 }
 
@@ -212,7 +212,7 @@ static tare_status add_copy(plan_builder *b, const plan_record *r, const gather 
     if (!choose_path(b, g, x, made, &w) && !path_of(g, made, LAYOUT_PLAIN, LAYOUT_PLAIN, &w))
         return tare__fail(b->err, TARE_INTERNAL, "node '%s': cannot be moved", r->node->name);
     if (is_whole(g, made, &w))
-        return tare__plan_share(b, x, w.in, &b->values[y].placement[w.out].place);
+        return tare__plan_share(b, x, w.in, &b->values[y].placement[w.out].buffer);
     return add_step(b, r, x, y, &w);
 }
 
@@ -224,17 +224,17 @@ static bool heads(const plan_builder *b, const plan_record *r) {
            r->next == NOTHING && !tare__value_is_empty(&r->call.result);
 }
 
-static tare_status copy_to(plan_builder *b, const plan_record *r, size_t part, const tare_tensor *y,
-                           bool *done) {
+static tare_status copy_to(plan_builder *b, const plan_record *r, size_t index,
+                           const tare_tensor *y, bool *done) {
     op_call call = r->call;
     gather g;
     const size_t v = tare__plan_find_value(b, y);
     call.err = b->err;
     call.memory = &b->scratch;
-    TARE_TRY(call.op->box(&call, part, &g));
+    TARE_TRY(call.op->box(&call, index, &g));
     if (g.x == NULL || v == NOTHING || tare__plan_find_value(b, g.x) == NOTHING) return TARE_OK;
     *done = true;
-    if (tare__plan_has_place(b, v) || b->values[v].uses_left == 0 || y->count == 0) return TARE_OK;
+    if (tare__plan_has_buffer(b, v) || b->values[v].uses_left == 0 || y->count == 0) return TARE_OK;
     return add_copy(b, r, &g, v);
 }
 

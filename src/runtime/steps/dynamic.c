@@ -10,7 +10,7 @@ enum { BLOCK = 1 << 14 }; // elements
 
 typedef struct dynamic_quantized { // of a builder
     struct dynamic_quantized *next;
-    size_t value, quantized, input; // value; places
+    size_t value, quantized, input; // value; buffers
     const dynamic_weights *w;
 } dynamic_quantized;
 
@@ -22,7 +22,7 @@ typedef struct range {
 } range;
 
 typedef struct dynamic_step {
-    size_t x, quantized, input, ranges; // places
+    size_t x, quantized, input, ranges; // buffers
     size_t count;
     dynamic_weights w; // only what chooses parameters
     const scan_kernels *scan;
@@ -45,7 +45,7 @@ static void find_range(void *user, size_t first, size_t end, size_t worker) {
 
 static void quantize(void *user, size_t first, size_t end, size_t worker) {
     const dynamic_run *r = user;
-    uint8_t *quantized = tare__place_data(r->run, r->s->quantized);
+    uint8_t *quantized = tare__buffer_data(r->run, r->s->quantized);
     (void)worker;
     r->run->kernels->elementwise->quantize(&r->scheme, r->x + first, end - first,
                                            quantized + first);
@@ -57,10 +57,10 @@ static void join_ranges(const dynamic_run *r, float *min, float *max) {
     *min = r->ranges[0].min;
     *max = r->ranges[0].max;
     for (size_t i = 0; i < count; i++) {
-        const range *part = &r->ranges[i];
-        *min = part->min < *min ? part->min : *min;
-        *max = part->max > *max ? part->max : *max;
-        has_nan = has_nan || part->has_nan;
+        const range *of_thread = &r->ranges[i];
+        *min = of_thread->min < *min ? of_thread->min : *min;
+        *max = of_thread->max > *max ? of_thread->max : *max;
+        has_nan = has_nan || of_thread->has_nan;
     }
     if (has_nan) tare__dynamic_range(r->s->scan, r->x, r->s->count, min, max);
 }
@@ -70,12 +70,12 @@ static tare_status run_dynamic(const plan_run_state *run, void *state) {
     thread_pool *pool = tare__threads_for(run, (int64_t)s->count);
     dynamic_run r = {.run = run,
                      .s = s,
-                     .x = tare__place_data(run, s->x),
-                     .ranges = tare__place_data(run, s->ranges)};
+                     .x = tare__buffer_data(run, s->x),
+                     .ranges = tare__buffer_data(run, s->ranges)};
     tare__parallel(pool, s->count, BLOCK, find_range, &r);
     float min, max;
     join_ranges(&r, &min, &max);
-    dynamic_input *input = tare__place_data(run, s->input);
+    dynamic_input *input = tare__buffer_data(run, s->input);
     r.scheme = tare__dynamic_scheme(&s->w, min, max, &input->scale);
     input->zero_point = r.scheme.zero_point;
     tare__parallel(pool, s->count, BLOCK, quantize, &r);

@@ -17,7 +17,7 @@ typedef struct dynamic_input {
     double scale;
     int32_t zero_point;
 } dynamic_input;
-/// Places that the next step reads. Layers that ask for the same values share them.
+/// Buffers that the next step reads. Layers that ask for the same values share them.
 tare_status tare__plan_dynamic_quantized(plan_builder *b, const plan_record *layer,
                                          const dynamic_weights *w, size_t x, size_t *quantized,
                                          size_t *input);

@@ -16,7 +16,7 @@ enum {
 
 // Where floats lie, or quantized bytes that become floats as they are read.
 typedef struct source {
-    size_t place;
+    size_t buffer;
     const quantized_scheme *scheme; // of quantized values; NULL: floats
 } source;
 
@@ -41,7 +41,7 @@ typedef struct element_step {
 
 typedef struct elements {
     source x;
-    size_t y; // place
+    size_t y; // buffer
     int64_t count;
     size_t step_count, quantized_count; // operands that are quantized values
     element_step *steps;
@@ -58,7 +58,7 @@ typedef struct span {
 // The floats from element `at` on. room: for those that quantized values become.
 static const float *floats_at(const source *s, const plan_run_state *run, int64_t at, int64_t count,
                               float *room) {
-    const void *data = tare__place_data(run, s->place);
+    const void *data = tare__buffer_data(run, s->buffer);
     if (s->scheme == NULL) return (const float *)data + at;
     run->kernels->elementwise->dequantize(s->scheme, (const uint8_t *)data + at, (size_t)count,
                                           room);
@@ -77,7 +77,7 @@ static span operand_at(const operand *o, const plan_run_state *run, size_t size,
     const int64_t from =
         within * o->step + tare__strided_offset(o->outer_ndim, o->size, o->stride, at / o->run);
     if (o->run - within < *count) *count = o->run - within;
-    return (span){(const char *)tare__place_data(run, o->from.place) + (size_t)from * size,
+    return (span){(const char *)tare__buffer_data(run, o->from.buffer) + (size_t)from * size,
                   o->step};
 }
 
@@ -117,7 +117,7 @@ static void run_block(void *user, size_t first, size_t end, size_t worker) {
     const elements_run *r = user;
     const elements *e = r->e;
     const int64_t at = (int64_t)first, count = (int64_t)(end - first);
-    float *y = (float *)tare__place_data(r->run, e->y) + at;
+    float *y = (float *)tare__buffer_data(r->run, e->y) + at;
     const float *from = floats_at(&e->x, r->run, at, count, y);
     (void)worker;
     for (size_t i = 0; i < e->step_count; i++, from = y) {
@@ -336,12 +336,12 @@ static bool read_chain(plan_builder *b, size_t head, element_chain *c) {
 static tare_status read_source(plan_builder *b, size_t v, plan_layout layout, source *out) {
     const size_t quantized = tare__plan_quantized_of(b, v);
     out->scheme = NULL;
-    if (quantized == NOTHING) return tare__plan_read(b, v, layout, &out->place);
+    if (quantized == NOTHING) return tare__plan_read(b, v, layout, &out->buffer);
     quantized_scheme *scheme = tare__arena_alloc(&b->plan->memory, sizeof *scheme);
     if (scheme == NULL) return tare__out_of_memory(b->err);
     *scheme = tare__quantized_scheme_of(b->values[quantized].tensor);
     out->scheme = scheme;
-    return tare__plan_read(b, quantized, layout, &out->place);
+    return tare__plan_read(b, quantized, layout, &out->buffer);
 }
 
 static tare_status place_operand(plan_builder *b, const element_chain *c, operand *o) {
@@ -354,7 +354,7 @@ static tare_status place_operand(plan_builder *b, const element_chain *c, operan
     return read_source(b, o->value, operand_layout(t, y, c->layout), &o->from);
 }
 
-static tare_status place(plan_builder *b, const element_chain *c, elements *e) {
+static tare_status assign_buffers(plan_builder *b, const element_chain *c, elements *e) {
     bool unused;
     TARE_TRY(read_source(b, c->x, c->layout, &e->x));
     e->quantized_count = e->x.scheme != NULL ? 1 : 0;
@@ -397,7 +397,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     elements *e = tare__arena_alloc(&b->plan->memory, sizeof *e);
     if (c.steps == NULL || e == NULL) return tare__out_of_memory(b->err);
     if (!read_chain(b, head, &c)) return TARE_OK;
-    TARE_TRY(place(b, &c, e));
+    TARE_TRY(assign_buffers(b, &c, e));
     *done = true;
     return tare__plan_add_step(b, &tare__elements_step, e, b->records[head].node);
 }

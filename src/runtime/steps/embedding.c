@@ -12,7 +12,7 @@
 enum {
     AHEAD = 8, // rows
     LINE = 64, // bytes of a cache line
-    ROWS_PER_PART = 64,
+    GRAIN_ROWS = 64,
     BLOCK = 256, // columns
 };
 
@@ -20,7 +20,7 @@ typedef struct embedding_step {
     op_call call;        // for messages
     embedding_call rows; // indices are the plan's
     embedding_bags bags; // of such rows, where these are in bags
-    size_t y;            // place
+    size_t y;            // buffer
 } embedding_step;
 
 typedef struct embedding_job {
@@ -78,7 +78,7 @@ static void take_rows(void *user, size_t from, size_t end, size_t worker) {
 
 static tare_status run_embedding(const plan_run_state *run, void *state) {
     const embedding_step *s = state;
-    const embedding_job job = {s, run->kernels->elementwise, tare__place_data(run, s->y)};
+    const embedding_job job = {s, run->kernels->elementwise, tare__buffer_data(run, s->y)};
     const int64_t count = s->rows.indices->count;
     op_call call = s->call;
     call.err = run->err;
@@ -87,7 +87,7 @@ static tare_status run_embedding(const plan_run_state *run, void *state) {
         TARE_TRY(tare__embedding_row(&call, &s->rows, i, &row));
     }
     tare__parallel(tare__threads_for(run, count * s->rows.table->shape[1]), (size_t)count,
-                   ROWS_PER_PART, take_rows, (void *)&job);
+                   GRAIN_ROWS, take_rows, (void *)&job);
     return TARE_OK;
 }
 
@@ -134,9 +134,9 @@ static void take_bag(const embedding_job *job, int64_t begin, int64_t end, float
     for (int64_t k = 0; b->mode == BAG_MEAN && used > 0 && k < width; k++) y[k] /= (float)used;
 }
 
-// Bags as long as they are on average make a part of the usual size.
-static size_t bags_per_part(const embedding_bags *b) {
-    const int64_t count = b->count * ROWS_PER_PART / (b->rows.indices->count + 1);
+// The number of bags of average length that have GRAIN_ROWS rows.
+static size_t grain_of(const embedding_bags *b) {
+    const int64_t count = b->count * GRAIN_ROWS / (b->rows.indices->count + 1);
     return count > 1 ? (size_t)count : 1;
 }
 
@@ -166,13 +166,13 @@ static tare_status check_bags(op_call *call, const embedding_bags *b) {
 static tare_status run_bags(const plan_run_state *run, void *state) {
     const embedding_step *s = state;
     const embedding_bags *b = &s->bags;
-    const embedding_job job = {s, run->kernels->elementwise, tare__place_data(run, s->y)};
+    const embedding_job job = {s, run->kernels->elementwise, tare__buffer_data(run, s->y)};
     op_call call = s->call;
     call.err = run->err;
     TARE_TRY(check_bags(&call, b));
     tare__parallel(
         tare__threads_for(run, (b->rows.indices->count + b->count) * b->rows.table->shape[1]),
-        (size_t)b->count, bags_per_part(b), take_bags, (void *)&job);
+        (size_t)b->count, grain_of(b), take_bags, (void *)&job);
     return TARE_OK;
 }
 

@@ -5,8 +5,8 @@
 #include "runtime/steps/steps.h"
 
 typedef struct group_step {
-    group_norm_call call; // its x is the plan's; where that lies says its place
-    size_t x, y;          // places
+    group_norm_call call; // its x is the plan's; x's address comes from the buffer
+    size_t x, y;          // buffers
 } group_step;
 
 typedef struct group_run {
@@ -14,16 +14,16 @@ typedef struct group_run {
     const group_step *s;
 } group_run;
 
-static void run_group(const group_run *r, size_t part) {
+static void run_group(const group_run *r, size_t group) {
     const group_norm_call *g = &r->s->call;
     const row_functions *k = &r->run->kernels->rows->functions;
     const size_t inner = (size_t)g->inner, count = (size_t)g->each * inner;
-    const float *x = (const float *)tare__place_data(r->run, r->s->x) + part * count;
-    float *y = (float *)tare__place_data(r->run, r->s->y) + part * count;
+    const float *x = (const float *)tare__buffer_data(r->run, r->s->x) + group * count;
+    float *y = (float *)tare__buffer_data(r->run, r->s->y) + group * count;
     float mean, variance, scale, shift;
     k->moments(x, count, &mean, &variance);
     for (int64_t i = 0; i < g->each; i++, x += inner, y += inner) {
-        const int64_t channel = (int64_t)part % g->groups * g->each + i;
+        const int64_t channel = (int64_t)group % g->groups * g->each + i;
         tare__group_norm_factors(g, channel, mean, variance, &scale, &shift);
         k->scale_shift(x, inner, scale, shift, y);
     }
@@ -37,8 +37,8 @@ static void run_some(void *user, size_t first, size_t end, size_t worker) {
 static tare_status run_groups(const plan_run_state *run, void *state) {
     const group_step *s = state;
     group_run r = {run, s};
-    const size_t parts = (size_t)(s->call.x->shape[0] * s->call.groups);
-    tare__parallel(tare__threads_for(run, s->call.x->count), parts, 1, run_some, &r);
+    const size_t groups = (size_t)(s->call.x->shape[0] * s->call.groups);
+    tare__parallel(tare__threads_for(run, s->call.x->count), groups, 1, run_some, &r);
     return TARE_OK;
 }
 

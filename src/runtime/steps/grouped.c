@@ -8,14 +8,14 @@
 typedef struct grouped_step {
     grouped_layer layer;
     size_t rows;
-    size_t x, y, scratch; // places; scratch: NOTHING if none is needed
+    size_t x, y, scratch; // buffers; scratch: NOTHING if none is needed
 } grouped_step;
 
 static tare_status run_grouped(const plan_run_state *run, void *state) {
     const grouped_step *s = state;
-    tare__grouped_multiply(run->kernels, &s->layer, s->rows, tare__place_data(run, s->x),
-                           s->scratch != NOTHING ? tare__place_data(run, s->scratch) : NULL,
-                           tare__place_data(run, s->y));
+    tare__grouped_multiply(run->kernels, &s->layer, s->rows, tare__buffer_data(run, s->x),
+                           s->scratch != NOTHING ? tare__buffer_data(run, s->scratch) : NULL,
+                           tare__buffer_data(run, s->y));
     return TARE_OK;
 }
 
@@ -43,8 +43,8 @@ static bool heads(const plan_builder *b, const plan_record *r) {
            r->result != NOTHING;
 }
 
-static tare_status place(plan_builder *b, const plan_record *r, const tare_tensor *x,
-                         grouped_step *s) {
+static tare_status assign_buffers(plan_builder *b, const plan_record *r, const tare_tensor *x,
+                                  grouped_step *s) {
     const size_t bytes = tare__grouped_scratch_bytes(&s->layer, s->rows);
     s->scratch = NOTHING;
     TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, x), LAYOUT_PLAIN, &s->x));
@@ -65,7 +65,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     s->rows = (size_t)(x->count / w.ins);
     TARE_TRY(tare__grouped_layer_pack(&w, r->call.module->class->fused == FUSED_RELU, &s->layer,
                                       b->err));
-    const tare_status status = place(b, r, x, s);
+    const tare_status status = assign_buffers(b, r, x, s);
     if (status != TARE_OK) {
         destroy(s);
         return status;

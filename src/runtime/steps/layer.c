@@ -151,18 +151,18 @@ size_t tare__layer_extend(plan_builder *b, size_t head, size_t *last, bool *adds
 
 typedef struct layer_step {
     float_layer *layer;
-    layer_places at;
+    layer_buffers at;
     size_t links;    // layers that it computes
     bool is_replica; // whose memory is its own
 } layer_step;
 
 static tare_status run_layer(const plan_run_state *run, void *state) {
     const layer_step *s = state;
-    const layer_places *at = &s->at;
-    float *y = tare__place_data(run, at->y);
+    const layer_buffers *at = &s->at;
+    float *y = tare__buffer_data(run, at->y);
     if (at->addend != NOTHING && at->addend != at->y)
-        memcpy(y, tare__place_data(run, at->addend), at->bytes);
-    return tare__float_layer_run(s->layer, tare__place_data(run, at->x), y, run->err);
+        memcpy(y, tare__buffer_data(run, at->addend), at->bytes);
+    return tare__float_layer_run(s->layer, tare__buffer_data(run, at->x), y, run->err);
 }
 
 static void destroy_layer(void *state) {
@@ -260,8 +260,8 @@ static tare_status compile(plan_builder *b, size_t head, const layer_chain *chai
     return status;
 }
 
-tare_status tare__layer_place(plan_builder *b, size_t head, const layer_chain *chain,
-                              layer_places *out) {
+tare_status tare__layer_assign_buffers(plan_builder *b, size_t head, const layer_chain *chain,
+                                       layer_buffers *out) {
     const plan_layout layout = chain->kind->layout;
     bool is_same = false;
     TARE_TRY(tare__plan_read(b, b->records[head].inputs[0], layout, &out->x));
@@ -276,7 +276,7 @@ tare_status tare__layer_add_step(plan_builder *b, size_t head, const layer_chain
                                  size_t links, float_layer *layer) {
     layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     tare_status status = s != NULL ? TARE_OK : tare__out_of_memory(b->err);
-    if (status == TARE_OK) status = tare__layer_place(b, head, chain, &s->at);
+    if (status == TARE_OK) status = tare__layer_assign_buffers(b, head, chain, &s->at);
     if (status != TARE_OK) {
         tare__float_layer_destroy(layer);
         return status;

@@ -30,13 +30,13 @@ tare_status tare__layer_fold(const plan_builder *b, const op_call *layer, const 
                              folded_norm *out);
 void tare__folded_norm_release(folded_norm *folded);
 
-/// Places; addend NOTHING: none. It may be y.
-typedef struct layer_places {
+/// Buffers; addend NOTHING: none. It may be y.
+typedef struct layer_buffers {
     size_t x, y, addend;
     size_t bytes; // of y
-} layer_places;
-tare_status tare__layer_place(plan_builder *b, size_t head, const layer_chain *chain,
-                              layer_places *out);
+} layer_buffers;
+tare_status tare__layer_assign_buffers(plan_builder *b, size_t head, const layer_chain *chain,
+                                       layer_buffers *out);
 
 float_weights tare__layer_weights(const tare_tensor *w, const tare_tensor *bias,
                                   const folded_norm *folded);

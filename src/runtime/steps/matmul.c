@@ -13,7 +13,7 @@
 typedef struct matmul_step {
     matmul_call call; // its tensors are the plan's
     matrices a, b;
-    size_t y; // place
+    size_t y; // buffer
     int64_t count;
 } matmul_step;
 
@@ -39,7 +39,7 @@ static tare_status multiply(const matmul_run *r, int64_t matrix, int64_t first, 
                                .w_step = s->b.row_step,
                                .y_step = m->columns,
                                .scale = 1.0F};
-    float *y = tare__place_data(r->run, s->y);
+    float *y = tare__buffer_data(r->run, s->y);
     return tare__float_layers_multiply(r->run->plan->setting.layers, &block,
                                        tare__matrix_at(r->run, &s->a, a) + first * s->a.row_step,
                                        tare__matrix_at(r->run, &s->b, b),

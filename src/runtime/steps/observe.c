@@ -10,8 +10,8 @@
 typedef struct observe_step {
     const node *node;
     module *observer; // of the run's own tree
-    tare_tensor *x;   // owned; its data is where the place is
-    size_t place;
+    tare_tensor *x;   // owned; its data is the buffer's
+    size_t buffer;
     float_scan scan;
     bool looks_once, has_looked;
 } observe_step;
@@ -19,7 +19,7 @@ typedef struct observe_step {
 static tare_status run_observe(const plan_run_state *run, void *state) {
     observe_step *s = state;
     if (s->looks_once && s->has_looked) return TARE_OK;
-    s->x->data = tare__place_data(run, s->place);
+    s->x->data = tare__buffer_data(run, s->buffer);
     const tare_status status = tare__observer_update_by(s->observer, s->x, &s->scan, run->err);
     s->x->data = NULL;
     s->has_looked = status == TARE_OK;
@@ -66,7 +66,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const tare_tensor *t = seen->tensor;
     TARE_TRY(tare__plan_read(
         b, v, tare__observer_ignores_order(observer) ? tare__plan_layout(b, v) : LAYOUT_PLAIN,
-        &s->place));
+        &s->buffer));
     TARE_TRY(tare__tensor_meta(t->dtype, t->ndim, t->shape, t->q, &s->x, b->err));
     return tare__plan_add_step(b, &tare__observe_step, s, r->node);
 }

@@ -4,11 +4,11 @@
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
 
-enum { PART = 1 << 15 }; // bytes of the result, about
+enum { GRAIN = 1 << 15 }; // bytes of the result, about
 
 typedef struct pad_step {
     pad_box box;
-    size_t x, y; // places
+    size_t x, y; // buffers
     size_t rows, row_bytes;
 } pad_step;
 
@@ -26,9 +26,9 @@ static void pad_some(void *user, size_t first, size_t end, size_t worker) {
 
 static tare_status run_pad(const plan_run_state *run, void *state) {
     const pad_step *s = state;
-    pad_job job = {s, tare__place_data(run, s->x), tare__place_data(run, s->y)};
+    pad_job job = {s, tare__buffer_data(run, s->x), tare__buffer_data(run, s->y)};
     tare__parallel(tare__threads_for(run, (int64_t)(s->rows * s->row_bytes)), s->rows,
-                   tare__grain_of(PART, s->row_bytes), pad_some, &job);
+                   tare__grain_of(GRAIN, s->row_bytes), pad_some, &job);
     return TARE_OK;
 }
 

@@ -18,7 +18,7 @@ typedef struct mean_job {
     size_t channels;
 } mean_job;
 
-enum { CHANNELS_PER_PART = 128 };
+enum { GRAIN_CHANNELS = 128 };
 
 static void mean_of_channels(void *user, size_t image, size_t first, size_t end, size_t worker) {
     const mean_job *job = user;
@@ -33,8 +33,8 @@ static void mean_of_channels(void *user, size_t image, size_t first, size_t end,
 static tare_status mean_of_pixels(const plan_run_state *run, mean_job *job) {
     job->rows = &run->kernels->rows->functions;
     thread_pool *pool = tare__threads_for(run, job->batch * job->pixels * (int64_t)job->channels);
-    tare__parallel_nest(pool, (size_t)job->batch, job->channels, CHANNELS_PER_PART,
-                        mean_of_channels, job);
+    tare__parallel_nest(pool, (size_t)job->batch, job->channels, GRAIN_CHANNELS, mean_of_channels,
+                        job);
     return TARE_OK;
 }
 
@@ -47,7 +47,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 typedef struct pool_step {
     pool_call call;
-    size_t x, y; // places
+    size_t x, y; // buffers
     size_t channels;
     int64_t batch;
 } pool_step;
@@ -109,8 +109,8 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     const pool_step *s = state;
     const pool_call *p = &s->call;
     const int64_t in = pixels_of(p->in), out = pixels_of(p->out);
-    pool_run r = {s, &run->kernels->rows->functions, tare__place_data(run, s->x),
-                  tare__place_data(run, s->y)};
+    pool_run r = {s, &run->kernels->rows->functions, tare__buffer_data(run, s->x),
+                  tare__buffer_data(run, s->y)};
     if (p->is_adaptive && !p->is_max && out == 1) {
         mean_job job = {
             .x = r.x, .y = r.y, .batch = s->batch, .pixels = in, .channels = s->channels};
@@ -152,15 +152,15 @@ static tare_status plan_pool(plan_builder *b, size_t head, bool *done) {
 // --- the mean over all pixels ---
 
 typedef struct mean_step {
-    size_t x, y; // places
+    size_t x, y; // buffers
     int64_t batch, pixels;
     size_t channels;
 } mean_step;
 
 static tare_status run_mean(const plan_run_state *run, void *state) {
     const mean_step *s = state;
-    mean_job job = {.x = tare__place_data(run, s->x),
-                    .y = tare__place_data(run, s->y),
+    mean_job job = {.x = tare__buffer_data(run, s->x),
+                    .y = tare__buffer_data(run, s->y),
                     .batch = s->batch,
                     .pixels = s->pixels,
                     .channels = s->channels};

@@ -33,7 +33,7 @@ typedef void (*quantized_loop)(const quantized_step *s, const elementwise_kernel
 
 struct quantized_step {
     quantized_loop loop;
-    size_t a, b, y; // places; b NOTHING: none
+    size_t a, b, y; // buffers; b NOTHING: none
     size_t count;
     size_t channels;                  // of pixels that lie apart; 0: elements follow each other
     size_t a_pitch, b_pitch, y_pitch; // of such pixels, in bytes
@@ -86,7 +86,7 @@ static void combine_row(const quantized_step *s, const elementwise_kernels *k, c
     if (!steps_a || !steps_b) memset(same, steps_a ? b[0] : a[0], tare__least(count, REPEATED));
     for (size_t i = 0; i < count; i += REPEATED)
         tare__quantized_binary_run(&s->binary, k, steps_a ? a + i : same, steps_b ? b + i : same,
-                                   tare__part_of(count, i, REPEATED), y + i);
+                                   tare__remaining(count, i, REPEATED), y + i);
 }
 
 static void combine_broadcast(const quantized_step *s, const elementwise_kernels *k,
@@ -158,9 +158,9 @@ static tare_status run_quantized(const plan_run_state *run, void *state) {
     const quantized_step *s = state;
     quantized_job job = {.s = s,
                          .kernels = run->kernels->elementwise,
-                         .all = {.a = tare__place_data(run, s->a),
-                                 .b = s->b != NOTHING ? tare__place_data(run, s->b) : NULL,
-                                 .y = tare__place_data(run, s->y)}};
+                         .all = {.a = tare__buffer_data(run, s->a),
+                                 .b = s->b != NOTHING ? tare__buffer_data(run, s->b) : NULL,
+                                 .y = tare__buffer_data(run, s->y)}};
     thread_pool *pool = tare__threads_for(run, (int64_t)s->count);
     if (s->planes > 0)
         tare__parallel_nest(pool, s->count / s->planes / s->plane, s->plane, STRIP, run_planes,
@@ -303,13 +303,13 @@ static tare_status chain_table(plan_builder *b, size_t head, const tare_tensor *
     return status;
 }
 
-// Every quantized value is read before it is written: the result may take the place of an operand.
+// Every quantized value is read before it is written: the result may be written over an operand.
 static tare_status write_result(plan_builder *b, size_t y, size_t first, size_t second,
-                                plan_layout layout, size_t *place) {
+                                plan_layout layout, size_t *buffer) {
     const size_t over =
         second != NOTHING && !tare__plan_may_write_over(b, y, first, layout) ? second : first;
     bool is_same;
-    return tare__plan_write_over(b, y, over, layout, place, &is_same);
+    return tare__plan_write_over(b, y, over, layout, buffer, &is_same);
 }
 
 // A value's lines, and how many bytes are between them.
@@ -317,10 +317,10 @@ static size_t pitch_of(const plan_builder *b, size_t v, const plan_pixels *lines
     return lines->pitch * tare_dtype_size(b->values[v].tensor->dtype);
 }
 
-static tare_status read_pixels(plan_builder *b, size_t v, size_t *place, size_t *pitch) {
+static tare_status read_pixels(plan_builder *b, size_t v, size_t *buffer, size_t *pitch) {
     plan_pixels lines;
     TARE_TRY(tare__plan_read_pixels(b, v, &lines));
-    *place = lines.place;
+    *buffer = lines.buffer;
     *pitch = pitch_of(b, v, &lines);
     return TARE_OK;
 }
@@ -335,15 +335,15 @@ static tare_status place_pixels(plan_builder *b, size_t y, size_t first, size_t 
     if (tare__plan_is_slice(b, y, LAYOUT_CHANNELS_LAST))
         TARE_TRY(tare__plan_write_pixels(b, y, &lines));
     else
-        TARE_TRY(write_result(b, y, first, second, LAYOUT_CHANNELS_LAST, &lines.place));
-    s->y = lines.place;
+        TARE_TRY(write_result(b, y, first, second, LAYOUT_CHANNELS_LAST, &lines.buffer));
+    s->y = lines.buffer;
     s->y_pitch = pitch_of(b, y, &lines);
     s->slice_of = lines.slice_of;
     return TARE_OK;
 }
 
-static tare_status place(plan_builder *b, size_t y, size_t first, size_t second, plan_layout layout,
-                         quantized_step *s) {
+static tare_status assign_buffers(plan_builder *b, size_t y, size_t first, size_t second,
+                                  plan_layout layout, quantized_step *s) {
     const bool is_apart = tare__plan_lies_apart(b, first) ||
                           (second != NOTHING && tare__plan_lies_apart(b, second)) ||
                           tare__plan_is_slice(b, y, LAYOUT_CHANNELS_LAST);
@@ -364,7 +364,7 @@ static tare_status add_chain(plan_builder *b, size_t head, const quantized_call 
         return TARE_OK;
     s->loop = look_up;
     TARE_TRY(chain_table(b, head, c->a, s->table));
-    TARE_TRY(place(b, y, x, NOTHING, layout, s));
+    TARE_TRY(assign_buffers(b, y, x, NOTHING, layout, s));
     *done = true;
     return tare__plan_add_step(b, &tare__quantized_elements_step, s, c->record->node);
 }
@@ -510,7 +510,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     if (s->loop == quantize && layout == LAYOUT_PLAIN && becomes_pixels(b, &c))
         TARE_TRY(place_planes(b, c.record->result, first, s));
     else
-        TARE_TRY(place(b, c.record->result, first, second, layout, s));
+        TARE_TRY(assign_buffers(b, c.record->result, first, second, layout, s));
     *done = true;
     return tare__plan_add_step(b, &tare__quantized_elements_step, s, c.record->node);
 }
@@ -523,7 +523,7 @@ tare_status tare__plan_convert(plan_builder *b, size_t x, size_t y, const node *
                           .count = (size_t)to->count,
                           .loop = from->q != NULL ? dequantize : quantize,
                           .scheme = tare__quantized_scheme_of(from->q != NULL ? from : to)};
-    TARE_TRY(place(b, y, x, NOTHING, tare__plan_layout(b, x), s));
+    TARE_TRY(assign_buffers(b, y, x, NOTHING, tare__plan_layout(b, x), s));
     return tare__plan_add_step(b, &tare__quantized_elements_step, s, n);
 }
 

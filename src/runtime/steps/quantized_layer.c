@@ -17,7 +17,7 @@ typedef struct quantized_layer_step {
     qlayer *layer;
     size_t batch;
     plan_pixels x, y, other;  // other: the addend's quantized values; NOTHING: none
-    size_t scratch;           // a place
+    size_t scratch;           // a buffer
     const tare_tensor *added; // what a layer that adds does; NULL: nothing
     // Without a batch, tensors are moved to channels last and back here: values have channels in
     // their second dimension. Bytes of what is moved, behind the layer's own memory.
@@ -54,17 +54,17 @@ static void run_moved(const elementwise_kernels *k, const quantized_layer_step *
 static tare_status run_layer(const plan_run_state *run, void *state) {
     const quantized_layer_step *s = state;
     product_addend addend = s->addend;
-    if (s->other.place != NOTHING) addend.quantized = tare__place_data(run, s->other.place);
+    if (s->other.buffer != NOTHING) addend.quantized = tare__buffer_data(run, s->other.buffer);
     addend.stride = s->other.pitch;
-    void *y = tare__place_data(run, s->y.place);
+    void *y = tare__buffer_data(run, s->y.buffer);
     const qlayer_run of_layer = {.batch = s->batch,
-                                 .x = tare__place_data(run, s->x.place),
+                                 .x = tare__buffer_data(run, s->x.buffer),
                                  .y = s->gives_floats ? NULL : y,
                                  .x_stride = s->x.pitch,
                                  .y_stride = s->y.pitch,
                                  .real = s->gives_floats ? y : NULL,
-                                 .addend = s->other.place != NOTHING ? &addend : NULL,
-                                 .scratch = tare__place_data(run, s->scratch),
+                                 .addend = s->other.buffer != NOTHING ? &addend : NULL,
+                                 .scratch = tare__buffer_data(run, s->scratch),
                                  .space = &run->kernels->space};
     if (s->is_moved)
         run_moved(run->kernels->elementwise, s, &of_layer);
@@ -123,40 +123,40 @@ static tare_status place_lines(plan_builder *b, size_t x, size_t result, size_t 
     bool is_same;
     TARE_TRY(tare__qlayer_takes_stride(s->layer)
                  ? tare__plan_read_pixels(b, x, &s->x)
-                 : tare__plan_read(b, x, LAYOUT_CHANNELS_LAST, &s->x.place));
+                 : tare__plan_read(b, x, LAYOUT_CHANNELS_LAST, &s->x.buffer));
     if (other != NOTHING) TARE_TRY(tare__plan_read_pixels(b, other, &s->other));
-    if (other == NOTHING || s->other.place == s->x.place ||
+    if (other == NOTHING || s->other.buffer == s->x.buffer ||
         tare__plan_is_slice(b, result, LAYOUT_CHANNELS_LAST))
         return tare__plan_write_pixels(b, result, &s->y);
-    return tare__plan_write_over(b, result, other, LAYOUT_CHANNELS_LAST, &s->y.place, &is_same);
+    return tare__plan_write_over(b, result, other, LAYOUT_CHANNELS_LAST, &s->y.buffer, &is_same);
 }
 
 static tare_status place_rows(plan_builder *b, size_t x, size_t result, size_t other,
                               quantized_layer_step *s) {
     bool is_same;
-    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x.place));
-    if (other == NOTHING) return tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place);
-    TARE_TRY(tare__plan_read(b, other, LAYOUT_PLAIN, &s->other.place));
-    return s->other.place == s->x.place
-               ? tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place)
-               : tare__plan_write_over(b, result, other, LAYOUT_PLAIN, &s->y.place, &is_same);
+    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x.buffer));
+    if (other == NOTHING) return tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.buffer);
+    TARE_TRY(tare__plan_read(b, other, LAYOUT_PLAIN, &s->other.buffer));
+    return s->other.buffer == s->x.buffer
+               ? tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.buffer)
+               : tare__plan_write_over(b, result, other, LAYOUT_PLAIN, &s->y.buffer, &is_same);
 }
 
-static tare_status place(plan_builder *b, const plan_record *layer, size_t result, size_t other,
-                         quantized_layer_step *s) {
+static tare_status assign_buffers(plan_builder *b, const plan_record *layer, size_t result,
+                                  size_t other, quantized_layer_step *s) {
     const size_t x = tare__plan_find_value(b, tare__call_layer_input(&layer->call));
     const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
     const bool is_plain = s->is_moved || tare__plan_layer_is_linear(layer);
-    s->other = (plan_pixels){.place = NOTHING};
+    s->other = (plan_pixels){.buffer = NOTHING};
     TARE_TRY(is_plain ? place_rows(b, x, result, other, s) : place_lines(b, x, result, other, s));
     s->own_bytes =
-        tare__round_up(tare__qlayer_scratch_bytes(s->layer, threads, s->batch), PLACE_ALIGNMENT);
+        tare__round_up(tare__qlayer_scratch_bytes(s->layer, threads, s->batch), BUFFER_ALIGNMENT);
     return tare__plan_new_scratch(b, s->own_bytes + s->x_bytes + s->y_bytes, &s->scratch);
 }
 
 static tare_status add_step(plan_builder *b, const plan_record *r, size_t result, size_t other,
                             quantized_layer_step *s) {
-    const tare_status status = place(b, r, result, other, s);
+    const tare_status status = assign_buffers(b, r, result, other, s);
     if (status == TARE_OK) return tare__plan_add_step(b, &tare__quantized_layer_step, s, r->node);
     tare__qlayer_destroy(s->layer);
     return status;
@@ -248,8 +248,8 @@ static void set_batch(const plan_record *r, const quantized_layer *layer, const 
     s->batch = 1;
     s->from = tare__channels_moved(x, false, true);
     s->to = tare__channels_moved(y, false, false);
-    s->x_bytes = tare__round_up(tare__tensor_bytes(x), PLACE_ALIGNMENT);
-    s->y_bytes = tare__round_up(tare__tensor_bytes(y), PLACE_ALIGNMENT);
+    s->x_bytes = tare__round_up(tare__tensor_bytes(x), BUFFER_ALIGNMENT);
+    s->y_bytes = tare__round_up(tare__tensor_bytes(y), BUFFER_ALIGNMENT);
 }
 
 // The fastest of those kernels that give the layer's bits.

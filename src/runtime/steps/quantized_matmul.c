@@ -20,7 +20,7 @@ typedef struct matmul_step {
     quantized_matmul numbers;
     const attention_kernels *kernels;
     const product_kernel *product;
-    size_t a, b, y, scratch; // places
+    size_t a, b, y, scratch; // buffers
     size_t count, matrices;  // products; matrices of b
     // Of scratch: a row of ones and a column of them, packed; b's matrices, each with the starts of
     // its sums; floats of each thread, sums of rows, and
@@ -60,7 +60,7 @@ static void pack_matrix(const matmul_run *r, size_t matrix, size_t worker) {
     const size_t inner = (size_t)s->call.inner, columns = (size_t)s->call.columns;
     float *sums = (float *)(void *)(r->threads + worker * s->thread_bytes);
     int32_t *starts = starts_at(r, matrix);
-    const quantized_matrix m = {.x = (uint8_t *)tare__place_data(r->run, s->b) +
+    const quantized_matrix m = {.x = (uint8_t *)tare__buffer_data(r->run, s->b) +
                                      matrix * inner * columns,
                                 .step = columns,
                                 .rows = inner,
@@ -135,8 +135,8 @@ static void run_row_block(void *user, size_t matrix, size_t first, size_t end, s
     unsigned char *own = r->threads + worker * s->thread_bytes;
     float *y = (float *)(void *)own, *sums = (float *)(void *)(own + s->float_bytes);
     uint8_t *raised = own + s->float_bytes + s->sum_bytes;
-    if (!s->gives_quantized) y = (float *)tare__place_data(r->run, s->y) + at;
-    const uint8_t *x = (uint8_t *)tare__place_data(r->run, s->a) + (a * all + first) * inner;
+    if (!s->gives_quantized) y = (float *)tare__buffer_data(r->run, s->y) + at;
+    const uint8_t *x = (uint8_t *)tare__buffer_data(r->run, s->a) + (a * all + first) * inner;
     const quantized_product p = {.kernel = s->product,
                                  .x = x,
                                  .x_step = inner,
@@ -154,12 +154,12 @@ static void run_row_block(void *user, size_t matrix, size_t first, size_t end, s
     if (s->numbers.b_zero != 0) add_offsets(r, x, rows, sums, raised, y);
     if (s->gives_quantized)
         r->run->kernels->elementwise->quantize(&s->scheme, y, rows * columns,
-                                               (uint8_t *)tare__place_data(r->run, s->y) + at);
+                                               (uint8_t *)tare__buffer_data(r->run, s->y) + at);
 }
 
 static tare_status run_matmul(const plan_run_state *run, void *state) {
     const matmul_step *s = state;
-    unsigned char *memory = tare__place_data(run, s->scratch);
+    unsigned char *memory = tare__buffer_data(run, s->scratch);
     matmul_run r = {.run = run,
                     .s = s,
                     .ones = memory,
@@ -188,19 +188,20 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 static void lay_out(matmul_step *s) {
     const size_t inner = (size_t)s->call.inner, columns = (size_t)s->call.columns;
-    s->ones_bytes = tare__round_up(inner, PLACE_ALIGNMENT);
-    s->column_bytes = tare__round_up(tare__quantized_product_bytes(inner, 1), PLACE_ALIGNMENT);
+    s->ones_bytes = tare__round_up(inner, BUFFER_ALIGNMENT);
+    s->column_bytes = tare__round_up(tare__quantized_product_bytes(inner, 1), BUFFER_ALIGNMENT);
     s->quantized_bytes =
-        tare__round_up(tare__quantized_product_bytes(inner, columns), PLACE_ALIGNMENT);
+        tare__round_up(tare__quantized_product_bytes(inner, columns), BUFFER_ALIGNMENT);
     s->matrix_bytes =
-        s->quantized_bytes + tare__round_up(columns * sizeof(int32_t), PLACE_ALIGNMENT);
-    s->float_bytes = tare__round_up(QUANTIZED_ROW_BLOCK * columns * sizeof(float), PLACE_ALIGNMENT);
-    s->sum_bytes = tare__round_up(QUANTIZED_ROW_BLOCK * sizeof(float), PLACE_ALIGNMENT);
+        s->quantized_bytes + tare__round_up(columns * sizeof(int32_t), BUFFER_ALIGNMENT);
+    s->float_bytes =
+        tare__round_up(QUANTIZED_ROW_BLOCK * columns * sizeof(float), BUFFER_ALIGNMENT);
+    s->sum_bytes = tare__round_up(QUANTIZED_ROW_BLOCK * sizeof(float), BUFFER_ALIGNMENT);
     s->thread_bytes = s->float_bytes + s->sum_bytes +
-                      tare__round_up(QUANTIZED_ROW_BLOCK * inner, PLACE_ALIGNMENT);
+                      tare__round_up(QUANTIZED_ROW_BLOCK * inner, BUFFER_ALIGNMENT);
 }
 
-static tare_status place(plan_builder *b, const plan_record *r, matmul_step *s) {
+static tare_status assign_buffers(plan_builder *b, const plan_record *r, matmul_step *s) {
     const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
     const size_t bytes =
         s->ones_bytes + s->column_bytes + s->matrices * s->matrix_bytes + threads * s->thread_bytes;
@@ -243,7 +244,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     s->count = (size_t)(y->count / c->rows / c->columns);
     s->matrices = (size_t)(c->b->count / c->inner / c->columns);
     lay_out(s);
-    TARE_TRY(place(b, r, s));
+    TARE_TRY(assign_buffers(b, r, s));
     *done = true;
     return tare__plan_add_step(b, &tare__quantized_matmul_step, s, r->node);
 }

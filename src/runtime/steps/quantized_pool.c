@@ -11,7 +11,7 @@
 #include "runtime/steps/steps.h"
 
 enum {
-    AVERAGED_CHANNELS = 256, // of a part: where windows are few, channels are shared out
+    AVERAGED_CHANNELS = 256, // of a task: where windows are few, threads share channels
     PARTS_PER_THREAD = 4,    // of a window, where there are fewer of them than threads
     SCRATCH_STEP = 64,
 };
@@ -25,7 +25,7 @@ typedef struct average_rule {
 typedef struct quantized_pool {
     pool_call call;
     plan_pixels x, y;
-    size_t scratch;                   // a place: a slice for each thread
+    size_t scratch;                   // a buffer: a slice for each thread
     size_t scratch_bytes, line_bytes; // of a slice; of the row of pixels that begins it
     size_t channels;
     bool is_of_planes;
@@ -105,7 +105,7 @@ static pixel_row take_rows(const pool_job *job, const uint8_t *image, const pool
     return row;
 }
 
-// Of one channel: for every place of the window, which vectors do faster than for those wanted.
+// Of one channel: for every position of the window, which vectors do faster than for those wanted.
 static void take_neighbours(const pool_job *job, quantized_windows w, const uint8_t *x,
                             uint8_t *all, uint8_t *y) {
     const size_t stride = w.x_step, windows = w.windows;
@@ -161,7 +161,7 @@ static void take_some_greatest(void *user, size_t first, size_t end, size_t work
         take_greatest(job, i, job->scratch + worker * job->s->scratch_bytes);
 }
 
-// What is known of a part of the averages: some channels of a window.
+// A task of the averages: some channels of a window.
 typedef struct averaged {
     pool_window w;
     const uint8_t *image; // from the first of the channels on
@@ -200,7 +200,7 @@ static void add_lines(const pool_job *job, const averaged *a, int64_t first, int
             pixel_at(s, a->image, a->w.begin[0] + line / height, a->w.begin[1] + line % height, l);
         for (size_t i = 0; i < pixels; i += step)
             job->kernels->sum(s->is_signed, x + i * s->x.pitch,
-                              tare__part_of(pixels, i, step) * a->channels, sums);
+                              tare__remaining(pixels, i, step) * a->channels, sums);
     }
 }
 
@@ -267,7 +267,7 @@ static void take_averages(pool_job *job, size_t windows, thread_pool *pool) {
     }
     for (size_t i = 0; i < windows; i++)
         for (size_t first = 0; first < channels; first += each) {
-            const size_t end = first + tare__part_of(channels, first, each);
+            const size_t end = first + tare__remaining(channels, first, each);
             share_average(job, averaged_at(job, i, first, end), pool);
         }
 }
@@ -278,9 +278,9 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     const size_t rows = (size_t)(s->batch * p->out[0] * p->out[1]);
     pool_job job = {.s = s,
                     .kernels = run->kernels->elementwise,
-                    .x = tare__place_data(run, s->x.place),
-                    .y = tare__place_data(run, s->y.place),
-                    .scratch = tare__place_data(run, s->scratch)};
+                    .x = tare__buffer_data(run, s->x.buffer),
+                    .y = tare__buffer_data(run, s->y.buffer),
+                    .scratch = tare__buffer_data(run, s->scratch)};
     thread_pool *pool =
         tare__threads_for(run, s->batch * p->in[0] * p->in[1] * p->in[2] * (int64_t)s->channels);
     if (p->is_max)
@@ -347,8 +347,8 @@ static void find_inner(quantized_pool *s) {
 static tare_status place_planes(plan_builder *b, size_t x, size_t y, quantized_pool *s) {
     s->batch = s->call.planes;
     s->channels = s->x.pitch = s->y.pitch = 1;
-    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x.place));
-    return tare__plan_write(b, y, LAYOUT_PLAIN, &s->y.place);
+    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x.buffer));
+    return tare__plan_write(b, y, LAYOUT_PLAIN, &s->y.buffer);
 }
 
 static tare_status place_pixels(plan_builder *b, size_t x, size_t y, quantized_pool *s) {

@@ -31,7 +31,7 @@ typedef struct row_block_op {
     row_block_kind kind;
     element_loop loop; // of ROW_BLOCK_ELEMENT
     float p[ELEMENT_MAX_PARAMETERS];
-    size_t other, other_place; // of ROW_BLOCK_SUM: the value that is added
+    size_t other, other_buffer; // of ROW_BLOCK_SUM: the value that is added
     row_call row;              // of ROW_BLOCK_FUNCTION
 } row_block_op;
 
@@ -40,8 +40,8 @@ typedef struct quantized_row_block {
     size_t rows, width, ins;          // of all row blocks; of a row: floats, quantized values
     size_t block_rows;                // of a row block, at most
     bool is_whole;                    // all are one, and the product shares itself out
-    size_t x, y, quantized, scratch;  // places; y, quantized values: NOTHING if nobody reads them
-    size_t input;                     // the place of what the quantized values mean; NOTHING: known
+    size_t x, y, quantized, scratch;  // buffers; y, quantized values: NOTHING if nobody reads them
+    size_t input; // the buffer of the quantized values' parameters; NOTHING: known
     const qparams *weights;           // whose scales go into the multipliers then
     bool fuses;                       // as qlayer_run has it
     size_t layer_bytes, thread_bytes; // of scratch
@@ -76,7 +76,7 @@ static void apply(const row_block_run *r, const row_block_op *op, size_t first, 
     } else if (op->kind == ROW_BLOCK_ELEMENT) {
         op->loop(x, y, (int64_t)count, op->p);
     } else {
-        const float *other = tare__place_data(r->run, op->other_place);
+        const float *other = tare__buffer_data(r->run, op->other_buffer);
         r->run->kernels->rows->functions.add(other + first * r->s->width, count, x);
         if (y != x) memcpy(y, x, count * sizeof *y);
     }
@@ -87,12 +87,12 @@ static void run_rows(void *user, size_t first, size_t end, size_t worker) {
     const quantized_row_block *s = r->s;
     const workspace alone = {.pool = NULL};
     const size_t rows = end - first;
-    unsigned char *memory = tare__place_data(r->run, s->scratch);
+    unsigned char *memory = tare__buffer_data(r->run, s->scratch);
     memory += worker * s->thread_bytes;
     float *values = (float *)(void *)(memory + s->layer_bytes), *last = values;
-    if (s->y != NOTHING) last = (float *)tare__place_data(r->run, s->y) + first * s->width;
+    if (s->y != NOTHING) last = (float *)tare__buffer_data(r->run, s->y) + first * s->width;
     const qlayer_run product = {.batch = rows,
-                                .x = (uint8_t *)tare__place_data(r->run, s->x) + first * s->ins,
+                                .x = (uint8_t *)tare__buffer_data(r->run, s->x) + first * s->ins,
                                 .real = s->applied > 0 ? values : last,
                                 .fuses = s->fuses,
                                 .scratch = memory,
@@ -101,7 +101,7 @@ static void run_rows(void *user, size_t first, size_t end, size_t worker) {
     for (size_t i = 0; i < s->applied; i++)
         apply(r, &s->ops[i], first, rows, values, i + 1 < s->applied ? values : last);
     if (s->quantized == NOTHING) return;
-    uint8_t *quantized = (uint8_t *)tare__place_data(r->run, s->quantized) + first * s->width;
+    uint8_t *quantized = (uint8_t *)tare__buffer_data(r->run, s->quantized) + first * s->width;
     s->to_quantized(&s->scheme, last, rows * s->width, quantized);
 }
 
@@ -109,7 +109,7 @@ static tare_status run_row_blocks(const plan_run_state *run, void *state) {
     const quantized_row_block *s = state;
     row_block_run r = {run, s};
     if (s->input != NOTHING) {
-        const dynamic_input *in = tare__place_data(run, s->input);
+        const dynamic_input *in = tare__buffer_data(run, s->input);
         tare__qlayer_set_input(s->layer, s->weights, in->scale, in->zero_point);
     }
     if (s->is_whole) {
@@ -284,8 +284,8 @@ static void choose_row_blocks(const plan_builder *b, quantized_row_block *s) {
     const size_t workers = s->is_whole ? threads : 1;
     const size_t floats = s->count > 0 ? s->block_rows * s->width : 0;
     s->layer_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, workers, s->block_rows),
-                                    PLACE_ALIGNMENT);
-    s->thread_bytes = s->layer_bytes + tare__round_up(floats * sizeof(float), PLACE_ALIGNMENT);
+                                    BUFFER_ALIGNMENT);
+    s->thread_bytes = s->layer_bytes + tare__round_up(floats * sizeof(float), BUFFER_ALIGNMENT);
 }
 
 static bool is_gelu(const kernel_context *kernels, const row_block_op *op) {
@@ -301,8 +301,8 @@ static void choose_end(const plan_builder *b, quantized_row_block *s) {
     s->to_quantized = is_one ? kernels->elementwise->quantize_gelu : kernels->elementwise->quantize;
 }
 
-static tare_status place(plan_builder *b, const plan_record *r, const row_block_layer *l,
-                         quantized_row_block *s, size_t floats, size_t quantized) {
+static tare_status assign_buffers(plan_builder *b, const plan_record *r, const row_block_layer *l,
+                                  quantized_row_block *s, size_t floats, size_t quantized) {
     const size_t x = tare__plan_find_value(b, tare__call_layer_input(&r->call));
     const size_t threads = s->is_whole ? 1 : tare__thread_count(b->setting->kernels->space.pool);
     const size_t inner_uses = quantized != NOTHING ? 1 : 0; // the quantize of the chain
@@ -316,7 +316,7 @@ static tare_status place(plan_builder *b, const plan_record *r, const row_block_
     for (size_t i = 0; i < s->count; i++) {
         if (s->ops[i].kind != ROW_BLOCK_SUM) continue;
         other = s->ops[i].other;
-        TARE_TRY(tare__plan_read(b, other, LAYOUT_PLAIN, &s->ops[i].other_place));
+        TARE_TRY(tare__plan_read(b, other, LAYOUT_PLAIN, &s->ops[i].other_buffer));
     }
     TARE_TRY(tare__plan_new_scratch(b, threads * s->thread_bytes, &s->scratch));
     // Row blocks do not meet, so that the sum may be written over what was added last.
@@ -331,7 +331,7 @@ static tare_status place(plan_builder *b, const plan_record *r, const row_block_
 static tare_status add_row_blocks(plan_builder *b, const plan_record *r, const row_block_layer *l,
                                   quantized_row_block *s, size_t floats, size_t quantized) {
     choose_row_blocks(b, s);
-    const tare_status status = place(b, r, l, s, floats, quantized);
+    const tare_status status = assign_buffers(b, r, l, s, floats, quantized);
     choose_end(b, s);
     if (status == TARE_OK)
         return tare__plan_add_step(b, &tare__quantized_row_block_step, s, r->node);

@@ -11,12 +11,12 @@
 #include "runtime/steps/steps.h"
 
 enum {
-    ELEMENTS_PER_PART = 1 << 12,
+    GRAIN_ELEMENTS = 1 << 12,
     FEW_ELEMENTS = 8, // shorter rows are left to the reference
 };
 
 typedef struct row_step {
-    size_t x, y, scratch; // places; a row of floats for each thread
+    size_t x, y, scratch; // buffers; a row of floats for each thread
     size_t rows, count;   // count: elements of a row
     quantized_scheme from, to;
     row_call call; // of floats; its x is none
@@ -31,10 +31,10 @@ static void run_some(void *user, size_t first, size_t end, size_t worker) {
     const rows_run *r = user;
     const row_step *s = r->s;
     const kernel_context *k = r->run->kernels;
-    float *row = (float *)tare__place_data(r->run, s->scratch) + worker * s->count;
+    float *row = (float *)tare__buffer_data(r->run, s->scratch) + worker * s->count;
     for (size_t i = first; i < end; i++) {
-        const uint8_t *x = (const uint8_t *)tare__place_data(r->run, s->x) + i * s->count;
-        uint8_t *y = (uint8_t *)tare__place_data(r->run, s->y) + i * s->count;
+        const uint8_t *x = (const uint8_t *)tare__buffer_data(r->run, s->x) + i * s->count;
+        uint8_t *y = (uint8_t *)tare__buffer_data(r->run, s->y) + i * s->count;
         k->elementwise->dequantize(&s->from, x, s->count, row);
         s->call.run(&s->call, &k->rows->functions, row, row);
         k->elementwise->quantize(&s->to, row, s->count, y);
@@ -45,7 +45,7 @@ static tare_status run_rows(const plan_run_state *run, void *state) {
     const row_step *s = state;
     rows_run r = {run, s};
     tare__parallel(tare__threads_for(run, (int64_t)(s->rows * s->count)), s->rows,
-                   tare__grain_of(ELEMENTS_PER_PART, s->count), run_some, &r);
+                   tare__grain_of(GRAIN_ELEMENTS, s->count), run_some, &r);
     return TARE_OK;
 }
 

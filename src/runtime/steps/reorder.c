@@ -7,11 +7,11 @@
 #include "runtime/gemm/transpose.h"
 
 typedef struct reorder {
-    size_t from, to; // places
+    size_t from, to; // buffers
     transposition images;
 } reorder;
 
-enum { PART = 1 << 14 }; // elements, about
+enum { GRAIN = 1 << 14 }; // elements, about
 
 typedef struct reorder_job {
     const reorder *r;
@@ -32,10 +32,10 @@ static tare_status run_reorder(const plan_run_state *run, void *state) {
     const transposition *t = &r->images;
     reorder_job job = {.r = r,
                        .kernels = run->kernels->elementwise,
-                       .x = tare__place_data(run, r->from),
-                       .y = tare__place_data(run, r->to)};
+                       .x = tare__buffer_data(run, r->from),
+                       .y = tare__buffer_data(run, r->to)};
     tare__parallel_nest(tare__threads_for(run, t->batch * t->rows * t->columns), (size_t)t->batch,
-                        (size_t)t->columns, tare__grain_of(PART, (size_t)t->rows), move_columns,
+                        (size_t)t->columns, tare__grain_of(GRAIN, (size_t)t->rows), move_columns,
                         &job);
     return TARE_OK;
 }
@@ -53,11 +53,11 @@ const step_class tare__reorder_step = {
 };
 
 tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layout to, size_t from,
-                                size_t place, void **out) {
+                                size_t buffer, void **out) {
     reorder *r = tare__arena_alloc(&b->plan->memory, sizeof *r);
     if (r == NULL) return tare__out_of_memory(b->err);
     *r = (reorder){
-        .from = from, .to = place, .images = tare__channels_moved(t, true, to != LAYOUT_PLAIN)};
+        .from = from, .to = buffer, .images = tare__channels_moved(t, true, to != LAYOUT_PLAIN)};
     *out = r;
     return TARE_OK;
 }
@@ -65,14 +65,14 @@ tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layo
 // --- gathering ---
 
 typedef struct gathering {
-    size_t from, to; // places
+    size_t from, to; // buffers
     strided_copy copy;
 } gathering;
 
 static tare_status run_gather(const plan_run_state *run, void *state) {
     const gathering *g = state;
     tare__strided_copy_run(&g->copy, tare__threads_for(run, tare__strided_copy_elements(&g->copy)),
-                           tare__place_data(run, g->from), tare__place_data(run, g->to));
+                           tare__buffer_data(run, g->from), tare__buffer_data(run, g->to));
     return TARE_OK;
 }
 
@@ -88,13 +88,13 @@ const step_class tare__gather_step = {
     .replicate = tare__step_share,
 };
 
-tare_status tare__gather_state(plan_builder *b, const tare_tensor *t, size_t from, size_t place,
+tare_status tare__gather_state(plan_builder *b, const tare_tensor *t, size_t from, size_t buffer,
                                void **out) {
     gathering *g = tare__arena_alloc(&b->plan->memory, sizeof *g);
     if (g == NULL) return tare__out_of_memory(b->err);
-    const int64_t channels = t->shape[1], pitch = (int64_t)b->plan->places[from].pitch;
+    const int64_t channels = t->shape[1], pitch = (int64_t)b->plan->buffers[from].pitch;
     const copy_loop loops[] = {{t->count / channels, pitch, channels}, {channels, 1, 1}};
-    *g = (gathering){from, place, tare__strided_copy_of(1, 0, loops, 2)};
+    *g = (gathering){from, buffer, tare__strided_copy_of(1, 0, loops, 2)};
     *out = g;
     return TARE_OK;
 }

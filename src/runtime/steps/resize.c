@@ -83,8 +83,8 @@ static tare_status run_resize(const plan_run_state *run, void *state) {
     const resize_call *r = &s->call;
     resize_job job = {.s = s,
                       .kernels = run->kernels,
-                      .x = tare__place_data(run, s->x.place),
-                      .y = tare__place_data(run, s->y.place)};
+                      .x = tare__buffer_data(run, s->x.buffer),
+                      .y = tare__buffer_data(run, s->y.buffer)};
     const int64_t rows = s->batch * r->out[0] * r->out[1];
     tare__parallel(tare__threads_for(run, rows * r->out[2] * (int64_t)s->channels), (size_t)rows, 1,
                    resize_rows, &job);

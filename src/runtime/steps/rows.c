@@ -5,14 +5,14 @@
 #include "runtime/steps/steps.h"
 
 typedef struct row_step {
-    row_call call; // its x is the plan's; where that lies says its place
-    size_t x, y;   // places
+    row_call call; // its x is the plan's; x's address comes from the buffer
+    size_t x, y;   // buffers
     size_t rows, count;
 } row_step;
 
 // --- running ---
 
-enum { ELEMENTS_PER_PART = 1 << 14 };
+enum { GRAIN_ELEMENTS = 1 << 14 };
 
 typedef struct rows_run {
     const plan_run_state *run;
@@ -22,8 +22,8 @@ typedef struct rows_run {
 static void run_some(void *user, size_t first, size_t end, size_t worker) {
     const rows_run *r = user;
     const row_step *s = r->s;
-    const float *x = tare__place_data(r->run, s->x);
-    float *y = tare__place_data(r->run, s->y);
+    const float *x = tare__buffer_data(r->run, s->x);
+    float *y = tare__buffer_data(r->run, s->y);
     (void)worker;
     for (size_t at = first * s->count; at < end * s->count; at += s->count)
         s->call.run(&s->call, &r->run->kernels->rows->functions, x + at, y + at);
@@ -33,7 +33,7 @@ static tare_status run_rows(const plan_run_state *run, void *state) {
     const row_step *s = state;
     rows_run r = {run, s};
     tare__parallel(tare__threads_for(run, (int64_t)(s->rows * s->count)), s->rows,
-                   tare__grain_of(ELEMENTS_PER_PART, s->count), run_some, &r);
+                   tare__grain_of(GRAIN_ELEMENTS, s->count), run_some, &r);
     return TARE_OK;
 }
 

@@ -20,8 +20,8 @@ typedef struct scores_step {
     matrices q, k, v, y;
     int64_t count, queries, keys, width, value_width;
     float scale;
-    size_t scores; // place: the scores of a matrix, for each thread
-    size_t mask;   // place; NOTHING: none
+    size_t scores; // buffer: the scores of a matrix, for each thread
+    size_t mask;   // buffer; NOTHING: none
     row_call weights;
     int batch_ndim;
     int64_t batch[TARE_MAX_DIMS], mask_stride[TARE_MAX_DIMS]; // of the scores' dimensions
@@ -151,7 +151,7 @@ typedef struct scores_run {
 static void add_mask(const plan_run_state *run, const scores_step *s, int64_t matrix, int64_t query,
                      float *line) {
     const int n = s->batch_ndim;
-    const float *mask = tare__place_data(run, s->mask);
+    const float *mask = tare__buffer_data(run, s->mask);
     mask += tare__strided_offset(n, s->batch, s->mask_stride, matrix) + query * s->mask_stride[n];
     if (s->mask_stride[n + 1] != 0)
         run->kernels->rows->functions.add(mask, (size_t)s->keys, line);
@@ -189,7 +189,7 @@ static tare_status attend(const plan_run_state *run, const scores_step *s, int64
 
 static void attend_some(void *user, size_t first, size_t end, size_t worker) {
     scores_run *r = user;
-    float *scores = tare__place_data(r->run, r->s->scores);
+    float *scores = tare__buffer_data(r->run, r->s->scores);
     scores += (int64_t)worker * r->s->queries * r->s->keys;
     for (size_t i = first; i < end; i++)
         if (attend(r->run, r->s, (int64_t)i, scores) != TARE_OK) r->failed = true;
@@ -265,7 +265,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(take_scratch(b, s));
     s->y = tare__plan_describe_matrices(y, w.swap != NOTHING);
     *done = true;
-    TARE_TRY(tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place));
+    TARE_TRY(tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.buffer));
     return tare__plan_add_step(b, &tare__scores_step, s, qk->node);
 }
 

@@ -20,7 +20,7 @@ typedef struct row_step {
     size_t rows;
     panel_weights *weights; // reference owned
     const float *bias;      // as wide as the panels; zeros where there is none
-    layer_places at;
+    layer_buffers at;
     size_t function_count;
     row_function functions[MOST_EPILOGUES];
 } row_step;
@@ -45,16 +45,16 @@ static void run_functions(const void *user, size_t at, size_t columns, float *li
 
 static tare_status run_row(const plan_run_state *run, void *state) {
     const row_step *s = state;
-    const layer_places *at = &s->at;
+    const layer_buffers *at = &s->at;
     const row_run r = {.s = s,
                        .rows = &run->kernels->rows->functions,
-                       .addend = at->addend != NOTHING ? tare__place_data(run, at->addend) : NULL};
+                       .addend = at->addend != NOTHING ? tare__buffer_data(run, at->addend) : NULL};
     const panel_product product = {.functions = &run->kernels->rows->functions,
                                    .weights = s->weights,
                                    .bias = s->bias,
                                    .rows = s->rows,
-                                   .x = tare__place_data(run, at->x),
-                                   .y = tare__place_data(run, at->y),
+                                   .x = tare__buffer_data(run, at->x),
+                                   .y = tare__buffer_data(run, at->y),
                                    .finish = run_functions,
                                    .user = &r};
     tare__panels_multiply(&product, run->kernels->space.pool);
@@ -146,7 +146,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     if (s->rows == 0 || !read_functions(b, head, &chain, s)) return TARE_OK;
     TARE_TRY(tare__panel_weights_get(weight, &s->weights, b->err));
     tare_status status = copy_bias(b, bias, s);
-    if (status == TARE_OK) status = tare__layer_place(b, head, &chain, &s->at);
+    if (status == TARE_OK) status = tare__layer_assign_buffers(b, head, &chain, &s->at);
     if (status != TARE_OK) {
         destroy_row(s);
         return status;

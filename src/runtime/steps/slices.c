@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices that are written into a tensor at places that an index names, as a decoder writes the keys
-// and values of a token into its cache: in place where nobody needs the tensor as it was.
+// Slices that are written into a tensor at given indices, as a decoder writes the keys and values
+// of a token into its cache: in place where nobody needs the tensor as it was.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -10,7 +10,7 @@
 typedef struct slices_step {
     op_call call; // for messages
     slices_call slices;
-    size_t x, indices, source, y; // places
+    size_t x, indices, source, y; // buffers
     bool is_same;                 // y lies where x does
 } slices_step;
 
@@ -19,13 +19,13 @@ static tare_status run_slices(const plan_run_state *run, void *state) {
     op_call call = s->call;
     slices_call slices = s->slices;
     tare_tensor indices = *s->slices.indices, source = *s->slices.source;
-    void *y = tare__place_data(run, s->y);
+    void *y = tare__buffer_data(run, s->y);
     call.err = run->err;
-    indices.data = tare__place_data(run, s->indices);
-    source.data = tare__place_data(run, s->source);
+    indices.data = tare__buffer_data(run, s->indices);
+    source.data = tare__buffer_data(run, s->source);
     slices.indices = &indices;
     slices.source = &source;
-    if (!s->is_same) memcpy(y, tare__place_data(run, s->x), tare__tensor_bytes(s->slices.x));
+    if (!s->is_same) memcpy(y, tare__buffer_data(run, s->x), tare__tensor_bytes(s->slices.x));
     return tare__slices_put(&call, &slices, y);
 }
 
@@ -60,7 +60,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
     TARE_TRY(tare__plan_read(b, indices, LAYOUT_PLAIN, &s->indices));
     TARE_TRY(tare__plan_read(b, source, LAYOUT_PLAIN, &s->source));
-    // Slices of the tensor itself that change places are read while others are written.
+    // Slices of the tensor itself that are exchanged are read while others are written.
     if (s->source == s->x || s->indices == s->x)
         TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
     else

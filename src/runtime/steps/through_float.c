@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators on quantized values whose reference goes through floats, and that have no step of
 // quantized values: their floats become values of the plan, so that the float operator's step
-// computes them, and what lies between is part of the plan's memory.
+// computes them, with intermediate values in the plan's memory.
 #include <string.h>
 
 #include "ops/quantized/layer.h"

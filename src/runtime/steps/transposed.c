@@ -15,7 +15,7 @@ typedef struct float_subconvolution {
 } float_subconvolution;
 
 typedef struct transposed_step {
-    size_t x, y, dense; // places; dense NOTHING: the one subconvolution writes y itself
+    size_t x, y, dense; // buffers; dense NOTHING: the one subconvolution writes y itself
     bool is_replica;    // whose memory is its own
     size_t count;
     float_subconvolution subs[];
@@ -25,10 +25,10 @@ typedef struct transposed_step {
 
 static tare_status run_transposed(const plan_run_state *run, void *state) {
     const transposed_step *s = state;
-    const float *x = tare__place_data(run, s->x);
-    float *y = tare__place_data(run, s->y);
+    const float *x = tare__buffer_data(run, s->x);
+    float *y = tare__buffer_data(run, s->y);
     if (s->dense == NOTHING) return tare__float_layer_run(s->subs[0].layer, x, y, run->err);
-    float *dense = tare__place_data(run, s->dense);
+    float *dense = tare__buffer_data(run, s->dense);
     for (size_t i = 0; i < s->count; i++) {
         const float_subconvolution *sub = &s->subs[i];
         TARE_TRY(tare__float_layer_run(sub->layer, x, dense, run->err));
@@ -168,13 +168,13 @@ static tare_status compile(plan_builder *b, size_t head, const layer_chain *chai
 }
 
 // The largest subconvolution is the first one.
-static tare_status place(plan_builder *b, size_t head, const layer_chain *chain,
-                         const conv_split *split, transposed_step *s) {
+static tare_status assign_buffers(plan_builder *b, size_t head, const layer_chain *chain,
+                                  const conv_split *split, transposed_step *s) {
     const subconvolution first = tare__subconvolution_of(split, 0);
     const size_t pixels = (size_t)b->values[chain->result].tensor->shape[0] *
                           tare__conv_window_pixels(&first.windows);
-    layer_places at;
-    TARE_TRY(tare__layer_place(b, head, chain, &at));
+    layer_buffers at;
+    TARE_TRY(tare__layer_assign_buffers(b, head, chain, &at));
     s->x = at.x;
     s->y = at.y;
     s->dense = NOTHING;
@@ -213,7 +213,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     transposed_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s + count * sizeof *s->subs);
     if (s == NULL) return tare__out_of_memory(b->err);
     tare_status status = compile(b, head, &chain, &c, &split, s, &fits);
-    if (status == TARE_OK && fits) status = place(b, head, &chain, &split, s);
+    if (status == TARE_OK && fits) status = assign_buffers(b, head, &chain, &split, s);
     if (status != TARE_OK || !fits) {
         destroy_transposed(s);
         return status != TARE_OK ? status

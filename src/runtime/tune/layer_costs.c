@@ -15,7 +15,7 @@
 enum {
     STEP_NS = 300, // what any step costs beside its work
     // Integers are left only for a gain that is no noise: 2 % and a little.
-    NOISE_PARTS = 50,
+    NOISE_SHARE = 50,
     NOISE_NS = 200,
 };
 static const double least_rate = 0.02, usual_rate = 0.25; // ns per element
@@ -286,7 +286,7 @@ static size_t vertex_of(const choice *x, size_t layer) {
 
 // An integer layer that is slower by so little is not.
 static int64_t handicapped(int64_t int_ns) {
-    const int64_t ns = int_ns - int_ns / NOISE_PARTS - NOISE_NS;
+    const int64_t ns = int_ns - int_ns / NOISE_SHARE - NOISE_NS;
     return ns > 0 ? ns : 0;
 }
 

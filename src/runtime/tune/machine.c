@@ -51,16 +51,16 @@ static uint64_t read_memory(const machine_job *job, size_t worker) {
 
 // --- measuring ---
 
-// A part for each thread, which all work at the same time: no loop that threads share.
-static void run_part(void *user, size_t part, size_t worker) {
+// One share for each thread; all run at the same time, without a loop that they divide.
+static void run_share(void *user, size_t thread, size_t worker) {
     const machine_job *job = user;
     (void)worker;
-    job->results[part * CACHE_LINE / sizeof *job->results] = job->work(job, part);
+    job->results[thread * CACHE_LINE / sizeof *job->results] = job->work(job, thread);
 }
 
 static double seconds_of(machine_job *job) {
     const uint64_t begin = tare__now_ns();
-    tare__thread_pool_run(job->pool, job->threads, run_part, job);
+    tare__thread_pool_run(job->pool, job->threads, run_share, job);
     return (double)(tare__now_ns() - begin) * 1e-9;
 }
 
@@ -81,7 +81,7 @@ static double take_sample(machine_job *job, machine_figure *f) {
     job->words = f->words;
     job->first = f->next;
     f->next = f->next + 2 * words <= f->window ? f->next + words : 0;
-    if (words > 0 && f->window == 0) { // other samples have taken its place in the caches
+    if (words > 0 && f->window == 0) { // other samples have evicted its data from the caches
         job->rounds = 1;
         (void)seconds_of(job);
     }
@@ -113,8 +113,8 @@ static machine_figure reading(const machine_job *job, size_t bytes, double *best
                             .best = best};
 }
 
-// Parts of far more than the caches hold: whole, it would take longer than a thread runs at a time
-// on a busy machine.
+// Windows of far more data than the caches hold: all of it would take longer than a thread runs at
+// a time on a busy machine.
 static machine_figure reading_memory(const machine_job *job, double *best) {
     machine_figure f = reading(job, memory_bytes / 16, best);
     f.window = memory_bytes / sizeof *job->data;

@@ -156,7 +156,7 @@ static void forget_choice(trial *t, const bool *before) {
     for (size_t i = 0; i < t->costs.count; i++) t->costs.items[i].stays_float = before[i];
 }
 
-// Is the model as chosen now the faster one? It takes the best one's place.
+// Is the model as chosen now faster than the best one? Then it becomes the best one.
 static tare_status try_choice(trial *t, bool *is_better) {
     tare_model *made = NULL;
     racer r = {0};

@@ -196,7 +196,8 @@ tare_status tare__tuner_save(tuner *t, tare_error *err) {
 
 // --- measuring ---
 
-// others: memory that takes the caches' place meanwhile. The input is as fresh as in a network.
+// others: memory that evicts the weights from the caches before the run. The input is as recently
+// written as in a network.
 static int64_t time_run(qlayer *layer, const qlayer_run *run, size_t x_bytes, uint8_t *others,
                         bool library) {
     tare__qlayer_choose(layer, library, false);

@@ -34,7 +34,7 @@ INLINE __m256i quads(__m256i quantized, __m256i x) {
 
 // 8 bits: low + 16 * high of each value; 4 bits: 4 inputs in the low halves, 4 in the high ones.
 INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x, size_t ins,
-                     __m256i *parts) {
+                     __m256i *group_sums) {
     const __m256i quantized = _mm256_loadu_si256((const __m256i *)(const void *)line);
     const __m256i mask = _mm256_set1_epi8(15);
     const __m256i low = _mm256_and_si256(quantized, mask);
@@ -43,8 +43,8 @@ INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x
         const __m256i first = broadcast_4(x + r * ins);
         const __m256i second = bits == 4 ? broadcast_4(x + r * ins + 4) : first;
         const __m256i of_low = quads(low, first), of_high = quads(high, second);
-        parts[r] = _mm256_add_epi32(
-            parts[r],
+        group_sums[r] = _mm256_add_epi32(
+            group_sums[r],
             _mm256_add_epi32(of_low, bits == 4 ? of_high : _mm256_slli_epi32(of_high, 4)));
     }
 }
@@ -58,21 +58,21 @@ INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel
     __m256 sums[ROWS];
     for (size_t r = 0; r < rows; r++) sums[r] = _mm256_setzero_ps();
     for (size_t g = 0; g < t->groups; g++) {
-        __m256i parts[ROWS];
+        __m256i group_sums[ROWS];
         const uint8_t *head = line;
         line += tare__grouped_head_bytes(t->has_zeros);
-        for (size_t r = 0; r < rows; r++) parts[r] = _mm256_setzero_si256();
+        for (size_t r = 0; r < rows; r++) group_sums[r] = _mm256_setzero_si256();
         for (size_t k = 0; k < t->group; k += line_inputs, line += GROUPED_LINE)
             add_line(bits, rows, line + half * (GROUPED_LINE / 2), x + g * t->group + k, ins,
-                     parts);
+                     group_sums);
         const __m256 scales = scales_of(head, half);
         const __m256i zeros =
             t->has_zeros ? zeros_of(head, half) : _mm256_set1_epi32(1 << (bits - 1));
         for (size_t r = 0; r < rows; r++) {
             const __m256i less =
                 _mm256_mullo_epi32(zeros, _mm256_set1_epi32(quantized_sums[r * t->groups + g]));
-            sums[r] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(parts[r], less)), scales,
-                                      sums[r]);
+            sums[r] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(group_sums[r], less)),
+                                      scales, sums[r]);
         }
     }
     for (size_t r = 0; r < rows; r++)
@@ -97,11 +97,11 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
     const float *x = t->x + first_row * ins;
     const uint8_t *lines[ROWS], *heads[ROWS];
-    __m256 sums[ROWS], parts[ROWS], zeros[ROWS];
+    __m256 sums[ROWS], group_sums[ROWS], zeros[ROWS];
     for (size_t p = 0; p < panels; p++) lines[p] = tare__grouped_panel(t, first_panel + p);
     for (size_t i = 0; i < rows * panels; i++) sums[i] = _mm256_setzero_ps();
     for (size_t g = 0; g < t->groups; g++) {
-        for (size_t i = 0; i < rows * panels; i++) parts[i] = _mm256_setzero_ps();
+        for (size_t i = 0; i < rows * panels; i++) group_sums[i] = _mm256_setzero_ps();
         for (size_t p = 0; p < panels; p++) {
             heads[p] = lines[p];
             lines[p] += tare__grouped_head_bytes(t->has_zeros);
@@ -116,15 +116,15 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
                 for (size_t n = 0; n < line_inputs; n++) {
                     const __m256 w = weight_at(bits, line, n, zeros[p]);
                     for (size_t r = 0; r < rows; r++)
-                        parts[r * panels + p] = _mm256_fmadd_ps(_mm256_set1_ps(x[r * ins + k + n]),
-                                                                w, parts[r * panels + p]);
+                        group_sums[r * panels + p] = _mm256_fmadd_ps(
+                            _mm256_set1_ps(x[r * ins + k + n]), w, group_sums[r * panels + p]);
                 }
             }
         for (size_t p = 0; p < panels; p++) {
             const __m256 scales = scales_of(heads[p], half);
             for (size_t r = 0; r < rows; r++)
                 sums[r * panels + p] =
-                    _mm256_fmadd_ps(parts[r * panels + p], scales, sums[r * panels + p]);
+                    _mm256_fmadd_ps(group_sums[r * panels + p], scales, sums[r * panels + p]);
         }
     }
     for (size_t r = 0; r < rows; r++)

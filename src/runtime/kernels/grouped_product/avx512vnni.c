@@ -27,13 +27,14 @@ INLINE __m512 scales_of(const uint8_t *group) {
 // --- quantized rows ---
 
 INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x, size_t ins,
-                     __m512i *parts) {
+                     __m512i *group_sums) {
     const __m512i quantized = _mm512_loadu_si512(line), half = _mm512_set1_epi8(15);
     const __m512i low = bits == 4 ? _mm512_and_si512(quantized, half) : quantized;
     const __m512i high = _mm512_and_si512(_mm512_srli_epi16(quantized, 4), half);
     for (size_t r = 0; r < rows; r++) {
-        parts[r] = _mm512_dpbusd_epi32(parts[r], low, broadcast_4(x + r * ins));
-        if (bits == 4) parts[r] = _mm512_dpbusd_epi32(parts[r], high, broadcast_4(x + r * ins + 4));
+        group_sums[r] = _mm512_dpbusd_epi32(group_sums[r], low, broadcast_4(x + r * ins));
+        if (bits == 4)
+            group_sums[r] = _mm512_dpbusd_epi32(group_sums[r], high, broadcast_4(x + r * ins + 4));
     }
 }
 
@@ -46,24 +47,24 @@ INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel
     __m512 sums[GROUPED_MOST_ROWS];
     for (size_t r = 0; r < rows; r++) sums[r] = _mm512_setzero_ps();
     for (size_t g = 0; g < t->groups; g++) {
-        __m512i parts[GROUPED_MOST_ROWS];
+        __m512i group_sums[GROUPED_MOST_ROWS];
         const uint8_t *head = line;
         line += tare__grouped_head_bytes(has_zeros);
         for (size_t r = 0; r < rows; r++)
-            parts[r] =
+            group_sums[r] =
                 has_zeros
                     ? _mm512_setzero_si512()
                     : _mm512_set1_epi32(-quantized_sums[r * t->groups + g] * (1 << (bits - 1)));
         for (size_t k = 0; k < t->group; k += line_inputs, line += GROUPED_LINE)
-            add_line(bits, rows, line, x + g * t->group + k, ins, parts);
+            add_line(bits, rows, line, x + g * t->group + k, ins, group_sums);
         const __m512 scales = scales_of(head);
         for (size_t r = 0; r < rows; r++) {
             if (has_zeros)
-                parts[r] = _mm512_sub_epi32(
-                    parts[r],
+                group_sums[r] = _mm512_sub_epi32(
+                    group_sums[r],
                     _mm512_mullo_epi32(zeros_of(head),
                                        _mm512_set1_epi32(quantized_sums[r * t->groups + g])));
-            sums[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(parts[r]), scales, sums[r]);
+            sums[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(group_sums[r]), scales, sums[r]);
         }
     }
     for (size_t r = 0; r < rows; r++)
@@ -100,11 +101,11 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
     const float *x = t->x + first_row * ins;
     const __m512 table = table_of(has_zeros);
     const uint8_t *lines[GROUPED_MOST_PANELS], *heads[GROUPED_MOST_PANELS];
-    __m512 sums[GROUPED_MOST_ROWS], parts[GROUPED_MOST_ROWS], zeros[GROUPED_MOST_PANELS];
+    __m512 sums[GROUPED_MOST_ROWS], group_sums[GROUPED_MOST_ROWS], zeros[GROUPED_MOST_PANELS];
     for (size_t p = 0; p < panels; p++) lines[p] = tare__grouped_panel(t, first_panel + p);
     for (size_t i = 0; i < rows * panels; i++) sums[i] = _mm512_setzero_ps();
     for (size_t g = 0; g < t->groups; g++) {
-        for (size_t i = 0; i < rows * panels; i++) parts[i] = _mm512_setzero_ps();
+        for (size_t i = 0; i < rows * panels; i++) group_sums[i] = _mm512_setzero_ps();
         for (size_t p = 0; p < panels; p++) {
             heads[p] = lines[p];
             lines[p] += tare__grouped_head_bytes(has_zeros);
@@ -117,15 +118,15 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
                 for (size_t n = 0; n < line_inputs; n++) {
                     const __m512 w = weight_at(bits, has_zeros, line, n, table, zeros[p]);
                     for (size_t r = 0; r < rows; r++)
-                        parts[r * panels + p] = _mm512_fmadd_ps(_mm512_set1_ps(x[r * ins + k + n]),
-                                                                w, parts[r * panels + p]);
+                        group_sums[r * panels + p] = _mm512_fmadd_ps(
+                            _mm512_set1_ps(x[r * ins + k + n]), w, group_sums[r * panels + p]);
                 }
             }
         for (size_t p = 0; p < panels; p++) {
             const __m512 scales = scales_of(heads[p]);
             for (size_t r = 0; r < rows; r++)
                 sums[r * panels + p] =
-                    _mm512_fmadd_ps(parts[r * panels + p], scales, sums[r * panels + p]);
+                    _mm512_fmadd_ps(group_sums[r * panels + p], scales, sums[r * panels + p]);
         }
     }
     for (size_t r = 0; r < rows; r++)

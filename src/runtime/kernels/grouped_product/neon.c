@@ -38,14 +38,15 @@ INLINE int32x4_t quads(int8x16_t quantized, int8x16_t x) {
 }
 
 INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x, size_t ins,
-                     int32x4_t *parts) {
+                     int32x4_t *group_sums) {
     const uint8x16_t quantized = vld1q_u8(line);
     const int8x16_t low = vreinterpretq_s8_u8(bits == 4 ? vandq_u8(quantized, vdupq_n_u8(15))
                                                         : veorq_u8(quantized, vdupq_n_u8(128)));
     const int8x16_t high = vreinterpretq_s8_u8(vshrq_n_u8(quantized, 4));
     for (size_t r = 0; r < rows; r++) {
-        parts[r] = vaddq_s32(parts[r], quads(low, broadcast_4(x + r * ins)));
-        if (bits == 4) parts[r] = vaddq_s32(parts[r], quads(high, broadcast_4(x + r * ins + 4)));
+        group_sums[r] = vaddq_s32(group_sums[r], quads(low, broadcast_4(x + r * ins)));
+        if (bits == 4)
+            group_sums[r] = vaddq_s32(group_sums[r], quads(high, broadcast_4(x + r * ins + 4)));
     }
 }
 
@@ -58,20 +59,20 @@ INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel
     float32x4_t sums[ROWS];
     for (size_t r = 0; r < rows; r++) sums[r] = vdupq_n_f32(0);
     for (size_t g = 0; g < t->groups; g++) {
-        int32x4_t parts[ROWS];
+        int32x4_t group_sums[ROWS];
         const uint8_t *head = line;
         line += tare__grouped_head_bytes(t->has_zeros);
-        for (size_t r = 0; r < rows; r++) parts[r] = vdupq_n_s32(0);
+        for (size_t r = 0; r < rows; r++) group_sums[r] = vdupq_n_s32(0);
         for (size_t k = 0; k < t->group; k += line_inputs, line += GROUPED_LINE)
             add_line(bits, rows, line + quarter * (GROUPED_LINE / QUARTERS), x + g * t->group + k,
-                     ins, parts);
+                     ins, group_sums);
         const float32x4_t scales = scales_of(head, quarter);
         const int32x4_t zeros =
             vsubq_s32(zeros_of(t, head, quarter), vdupq_n_s32(bits == 8 ? 128 : 0));
         for (size_t r = 0; r < rows; r++) {
-            const int32x4_t part =
-                vmlsq_s32(parts[r], zeros, vdupq_n_s32(quantized_sums[r * t->groups + g]));
-            sums[r] = vfmaq_f32(sums[r], vcvtq_f32_s32(part), scales);
+            const int32x4_t group_sum =
+                vmlsq_s32(group_sums[r], zeros, vdupq_n_s32(quantized_sums[r * t->groups + g]));
+            sums[r] = vfmaq_f32(sums[r], vcvtq_f32_s32(group_sum), scales);
         }
     }
     for (size_t r = 0; r < rows; r++)
@@ -96,11 +97,11 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
     const float *x = t->x + first_row * ins;
     const uint8_t *lines[ROWS], *heads[ROWS];
-    float32x4_t sums[ROWS], parts[ROWS], zeros[ROWS];
+    float32x4_t sums[ROWS], group_sums[ROWS], zeros[ROWS];
     for (size_t p = 0; p < panels; p++) lines[p] = tare__grouped_panel(t, first_panel + p);
     for (size_t i = 0; i < rows * panels; i++) sums[i] = vdupq_n_f32(0);
     for (size_t g = 0; g < t->groups; g++) {
-        for (size_t i = 0; i < rows * panels; i++) parts[i] = vdupq_n_f32(0);
+        for (size_t i = 0; i < rows * panels; i++) group_sums[i] = vdupq_n_f32(0);
         for (size_t p = 0; p < panels; p++) {
             heads[p] = lines[p];
             lines[p] += tare__grouped_head_bytes(t->has_zeros);
@@ -114,15 +115,15 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
                 for (size_t n = 0; n < line_inputs; n++) {
                     const float32x4_t w = weight_at(bits, line, n, zeros[p]);
                     for (size_t r = 0; r < rows; r++)
-                        parts[r * panels + p] =
-                            vfmaq_f32(parts[r * panels + p], vdupq_n_f32(x[r * ins + k + n]), w);
+                        group_sums[r * panels + p] = vfmaq_f32(group_sums[r * panels + p],
+                                                               vdupq_n_f32(x[r * ins + k + n]), w);
                 }
             }
         for (size_t p = 0; p < panels; p++) {
             const float32x4_t scales = scales_of(heads[p], quarter);
             for (size_t r = 0; r < rows; r++)
                 sums[r * panels + p] =
-                    vfmaq_f32(sums[r * panels + p], parts[r * panels + p], scales);
+                    vfmaq_f32(sums[r * panels + p], group_sums[r * panels + p], scales);
         }
     }
     for (size_t r = 0; r < rows; r++)

@@ -26,18 +26,18 @@ static int32_t zero_of(const grouped_tile *t, const uint8_t *group, size_t outpu
 static float part_of_floats(const grouped_tile *t, const uint8_t *group, size_t output,
                             const float *x) {
     const int32_t zero = zero_of(t, group, output);
-    float part = 0;
+    float group_sum = 0;
     for (size_t k = 0; k < t->group; k++)
-        part = fmaf(x[k], (float)(code_at(t, group, k, output) - zero), part);
-    return part;
+        group_sum = fmaf(x[k], (float)(code_at(t, group, k, output) - zero), group_sum);
+    return group_sum;
 }
 
 static float part_of_quantized(const grouped_tile *t, const uint8_t *group, size_t output,
                                const int8_t *x) {
     const int32_t zero = zero_of(t, group, output);
-    int32_t part = 0;
-    for (size_t k = 0; k < t->group; k++) part += (code_at(t, group, k, output) - zero) * x[k];
-    return (float)part;
+    int32_t group_sum = 0;
+    for (size_t k = 0; k < t->group; k++) group_sum += (code_at(t, group, k, output) - zero) * x[k];
+    return (float)group_sum;
 }
 
 static void multiply(const grouped_tile *t, bool of_quantized) {

@@ -43,7 +43,7 @@ uint64_t peak_read__avx2(const uint64_t *data, size_t count) {
                 _mm256_loadu_si256((const __m256i *)(const void *)(data + k + i * VECTOR)));
     const __m256i sum =
         _mm256_add_epi64(_mm256_add_epi64(sums[0], sums[1]), _mm256_add_epi64(sums[2], sums[3]));
-    uint64_t parts[VECTOR];
-    _mm256_storeu_si256((__m256i *)(void *)parts, sum);
-    return parts[0] + parts[1] + parts[2] + parts[3];
+    uint64_t lanes[VECTOR];
+    _mm256_storeu_si256((__m256i *)(void *)lanes, sum);
+    return lanes[0] + lanes[1] + lanes[2] + lanes[3];
 }

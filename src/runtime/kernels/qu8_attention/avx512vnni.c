@@ -111,15 +111,15 @@ static inline __attribute__((always_inline)) void exp2_quantized(const __m512 d[
 static inline __attribute__((always_inline)) __m512i weigh_block(const float *x, __mmask64 mask,
                                                                  __m512 top) {
     const __m512i low = _mm512_set1_epi32(0xFF);
-    __mmask16 part[4];
+    __mmask16 lanes[4];
     __m512 d[4];
     __m512i quantized[4];
     EACH_OF_FOUR(v) {
-        part[v] = (__mmask16)(mask >> v * LANES);
-        d[v] = _mm512_sub_ps(_mm512_maskz_loadu_ps(part[v], x + v * LANES), top);
+        lanes[v] = (__mmask16)(mask >> v * LANES);
+        d[v] = _mm512_sub_ps(_mm512_maskz_loadu_ps(lanes[v], x + v * LANES), top);
     }
     exp2_quantized(d, quantized);
-    EACH_OF_FOUR(v) quantized[v] = _mm512_maskz_and_epi32(part[v], quantized[v], low);
+    EACH_OF_FOUR(v) quantized[v] = _mm512_maskz_and_epi32(lanes[v], quantized[v], low);
     return pack_quantized(false, quantized);
 }
 

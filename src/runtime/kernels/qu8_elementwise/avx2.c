@@ -5,7 +5,7 @@
 
 #include "runtime/kernels/elementwise.h"
 
-enum { LANES = 8, BYTES = 32, WIDE = 4, TABLE_PARTS = 16 };
+enum { LANES = 8, BYTES = 32, WIDE = 4, TABLE_SLICES = 16 };
 
 static inline __m128i load_quantized(const uint8_t *x) {
     return _mm_loadl_epi64((const __m128i *)x);
@@ -78,9 +78,9 @@ void qu8_sum__avx2(bool is_signed, const uint8_t *x, size_t count, int32_t *sums
     qu8_sum__scalar(is_signed, x + i, count - i, sums + i);
 }
 
-// The table in sixteen parts, each in both halves of a register: a byte shuffle looks up the low
+// The table in sixteen slices, each in both halves of a register: a byte shuffle looks up the low
 // half of a quantized value, and gives 0 where bit 7 of the index is set. Quantized values are
-// counted down by 16 from part to part; those of earlier parts wrap around, those of later ones
+// counted down by 16 from slice to slice; those of earlier slices wrap around, those of later ones
 // have bits above the low half, and the saturating addition of 0x70 sets bit 7 of both.
 void qu8_look_up__avx2(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
     const __m256i step = _mm256_set1_epi8(16), above = _mm256_set1_epi8(0x70);
@@ -88,11 +88,11 @@ void qu8_look_up__avx2(const uint8_t table[256], const uint8_t *x, size_t count,
     for (; i + BYTES <= count; i += BYTES) {
         __m256i q = _mm256_loadu_si256((const __m256i *)(x + i));
         __m256i found = _mm256_setzero_si256();
-        for (size_t k = 0; k < TABLE_PARTS; k++) {
+        for (size_t k = 0; k < TABLE_SLICES; k++) {
             const __m128i half = _mm_loadu_si128((const __m128i *)(table + 16 * k));
-            const __m256i part = _mm256_broadcastsi128_si256(half);
+            const __m256i slice = _mm256_broadcastsi128_si256(half);
             const __m256i index = _mm256_adds_epu8(q, above);
-            found = _mm256_or_si256(found, _mm256_shuffle_epi8(part, index));
+            found = _mm256_or_si256(found, _mm256_shuffle_epi8(slice, index));
             q = _mm256_sub_epi8(q, step);
         }
         _mm256_storeu_si256((__m256i *)(y + i), found);

@@ -5,7 +5,7 @@
 
 #include "runtime/kernels/elementwise.h"
 
-enum { LANES = 16, BYTES = 64, WIDE = 4, TABLE_PARTS = 16 };
+enum { LANES = 16, BYTES = 64, WIDE = 4, TABLE_SLICES = 16 };
 
 static inline __mmask16 mask_of(size_t left) {
     return (__mmask16)(left < LANES ? (1U << left) - 1 : 0xFFFFU);
@@ -154,21 +154,21 @@ void qu8_interleave__avx512vnni(const uint8_t *x, size_t stride, size_t planes, 
     qu8_interleave__avx2(x, stride, planes, count, y);
 }
 
-// The table in sixteen parts, each in every quarter of a register: a byte shuffle looks up the low
+// The table in sixteen slices, each in every quarter of a register: a byte shuffle looks up the low
 // half of a quantized value, and gives 0 where bit 7 of the index is set. Quantized values are
-// counted down by 16 from part to part; those of earlier parts wrap around, those of later ones
+// counted down by 16 from slice to slice; those of earlier slices wrap around, those of later ones
 // have bits above the low half, and the saturating addition of 0x70 sets bit 7 of both.
 void qu8_look_up__avx512vnni(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
-    __m512i parts[TABLE_PARTS];
+    __m512i slices[TABLE_SLICES];
     const __m512i step = _mm512_set1_epi8(16), above = _mm512_set1_epi8(0x70);
-    for (size_t i = 0; i < TABLE_PARTS; i++)
-        parts[i] = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(table + 16 * i)));
+    for (size_t i = 0; i < TABLE_SLICES; i++)
+        slices[i] = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(table + 16 * i)));
     for (size_t i = 0; i < count; i += BYTES) {
         const __mmask64 mask = byte_mask_of(count - i);
         __m512i q = _mm512_maskz_loadu_epi8(mask, x + i), found = _mm512_setzero_si512();
-        for (size_t k = 0; k < TABLE_PARTS; k++) {
+        for (size_t k = 0; k < TABLE_SLICES; k++) {
             const __m512i index = _mm512_adds_epu8(q, above);
-            found = _mm512_or_si512(found, _mm512_shuffle_epi8(parts[k], index));
+            found = _mm512_or_si512(found, _mm512_shuffle_epi8(slices[k], index));
             q = _mm512_sub_epi8(q, step);
         }
         _mm512_mask_storeu_epi8(y + i, mask, found);

@@ -5,7 +5,7 @@
 
 #include "runtime/kernels/qu8_neon.h"
 
-enum { TABLE_PART = 64, TABLE_PARTS = 4 };
+enum { SLICE_ENTRIES = 64, TABLE_SLICES = 4 };
 
 void qu8_quantize__neon(const quantized_scheme *s, const float *x, size_t count, uint8_t *y) {
     const float32x4_t low = vdupq_n_f32((float)(s->least - s->zero_point));
@@ -68,15 +68,16 @@ void qu8_sum__neon(bool is_signed, const uint8_t *x, size_t count, int32_t *sums
 
 // A quarter of the table at a time: indices beyond it leave what was found before.
 void qu8_look_up__neon(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
-    uint8x16x4_t parts[TABLE_PARTS];
-    for (size_t k = 0; k < TABLE_PARTS; k++)
-        for (size_t j = 0; j < 4; j++) parts[k].val[j] = vld1q_u8(table + TABLE_PART * k + 16 * j);
+    uint8x16x4_t slices[TABLE_SLICES];
+    for (size_t k = 0; k < TABLE_SLICES; k++)
+        for (size_t j = 0; j < 4; j++)
+            slices[k].val[j] = vld1q_u8(table + SLICE_ENTRIES * k + 16 * j);
     size_t i = 0;
     for (; i + NEON_LANES <= count; i += NEON_LANES) {
-        uint8x16_t q = vld1q_u8(x + i), found = vqtbl4q_u8(parts[0], q);
-        for (size_t k = 1; k < TABLE_PARTS; k++) {
-            q = vsubq_u8(q, vdupq_n_u8(TABLE_PART));
-            found = vqtbx4q_u8(found, parts[k], q);
+        uint8x16_t q = vld1q_u8(x + i), found = vqtbl4q_u8(slices[0], q);
+        for (size_t k = 1; k < TABLE_SLICES; k++) {
+            q = vsubq_u8(q, vdupq_n_u8(SLICE_ENTRIES));
+            found = vqtbx4q_u8(found, slices[k], q);
         }
         vst1q_u8(y + i, found);
     }

@@ -148,9 +148,9 @@ void qu8_blend__scalar(const quantized_blend *b, size_t count, uint8_t *y) {
     for (size_t i = 0; i < count; i++) {
         float sum = 0;
         for (size_t k = 0; k < b->rows; k++) {
-            const float part =
+            const float term =
                 b->weight[k] * (float)(quantized_at(b->is_signed, b->x[k], i) - b->zero_point);
-            sum += part;
+            sum += term;
         }
         const float bounded = at_most(at_least(sum, low), high);
         y[i] = (uint8_t)((int32_t)round_small(bounded) + b->zero_point);

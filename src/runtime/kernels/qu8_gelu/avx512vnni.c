@@ -140,9 +140,9 @@ static __attribute__((noinline)) void compute_in_full(const quantized_scheme *s,
                                                       size_t count, uint8_t *y) {
     float values[BYTES];
     for (size_t i = 0; i < count; i += BYTES) {
-        const size_t part = count - i < BYTES ? count - i : BYTES;
-        f32_elements__avx512vnni[ELEMENT_GELU](x + i, values, (int64_t)part, NULL);
-        qu8_quantize__avx512vnni(s, values, part, y + i);
+        const size_t chunk = count - i < BYTES ? count - i : BYTES;
+        f32_elements__avx512vnni[ELEMENT_GELU](x + i, values, (int64_t)chunk, NULL);
+        qu8_quantize__avx512vnni(s, values, chunk, y + i);
     }
 }
 

@@ -283,7 +283,7 @@ static size_t run_in_pairs(const product_tile *t, const block_epilogue *e) {
 // Frequent epilogues, of blocks that fill groups.
 static bool may_pipeline(const product_tile *t, const block_epilogue *e) {
     return HAS_PIPELINE_OF(e->kind) && t->tap_size % 4 == 0 && t->gap == 0 &&
-           (e->last == 0xFFFF || t->addend == NULL || HAS_PART_OF_VECTOR(e->kind));
+           (e->last == 0xFFFF || t->addend == NULL || IS_VECTOR_PARTIAL(e->kind));
 }
 
 // How many of the tile's rows were pipelined.

@@ -13,9 +13,9 @@
 
 // Sums to rounded lanes. `mask`: which channels of the vector the addend has.
 UNROLLED __m512i OF_KIND(epilogue_of_lanes)(const product_tile *t, const block_epilogue *e,
-                                            __m512i sums, const epilogue_constants *places,
+                                            __m512i sums, const epilogue_constants *constants,
                                             size_t vector, __mmask16 mask) {
-    const vector_constants v = constants_of(places, vector);
+    const vector_constants v = constants_of(constants, vector);
     pack_constants own = pack_constants_of(&e->own);
     if (KIND <= EPILOGUE_WITH_O) {
         own.is_small = true;
@@ -26,7 +26,7 @@ UNROLLED __m512i OF_KIND(epilogue_of_lanes)(const product_tile *t, const block_e
     pack_constants sum = pack_constants_of(&e->sum);
     if (KIND <= EPILOGUE_WITH_O) sum.is_small = true;
     const bool is_signed = KIND > EPILOGUE_WITH_O && t->addend->is_signed;
-    const __m512 other = centered_quantized(e, is_signed, places->added, vector, mask);
+    const __m512 other = centered_quantized(e, is_signed, constants->added, vector, mask);
     const __m512 factor = _mm512_set1_ps(e->factor);
     if (KIND != EPILOGUE_WITH_QUANTIZED && own.is_o) {
         const __m512 value = value_lanes(sums, v.multiplier, v.bias);
@@ -53,19 +53,19 @@ UNROLLED void OF_KIND(epilogue_of_rows)(const product_tile *t, const block_epilo
                                         epilogue_form form, __m512i *sums, size_t row, size_t rows,
                                         __mmask16 last) {
     const bool adds = !IS_ALONE(t) && KIND != EPILOGUE_AS_VALUES;
-    epilogue_constants places = epilogue_constants_of(t, adds, row);
+    epilogue_constants constants = epilogue_constants_of(t, adds, row);
 #define EPILOGUE_OF(i)                                                                             \
     const size_t vector = (i) % VECTORS;                                                           \
     if (form.is_tight) {                                                                           \
-        RELOAD(places.multiplier);                                                                 \
-        RELOAD(places.bias);                                                                       \
+        RELOAD(constants.multiplier);                                                              \
+        RELOAD(constants.bias);                                                                    \
         RELOAD(e);                                                                                 \
     }                                                                                              \
-    if (adds && (i) > 0 && vector == 0) places.added += t->addend->stride;                         \
+    if (adds && (i) > 0 && vector == 0) constants.added += t->addend->stride;                      \
     if (KIND == EPILOGUE_AS_VALUES)                                                                \
         store_values(t, e, sums[i], row + (i) / VECTORS, vector, VECTORS);                         \
     else                                                                                           \
-        sums[i] = OF_KIND(epilogue_of_lanes)(t, e, sums[i], &places, vector,                       \
+        sums[i] = OF_KIND(epilogue_of_lanes)(t, e, sums[i], &constants, vector,                    \
                                              vector + 1 < VECTORS ? 0xFFFF : last)
     EACH_VECTOR(rows * VECTORS, EPILOGUE_OF);
 #undef EPILOGUE_OF
@@ -84,9 +84,9 @@ static void OF_KIND(epilogue_of_few)(const product_tile *t, const block_epilogue
             store_values(t, e, sums, row, vector, VECTORS);
             continue;
         }
-        const epilogue_constants places = epilogue_constants_of(t, !IS_ALONE(t), row);
+        const epilogue_constants constants = epilogue_constants_of(t, !IS_ALONE(t), row);
         lanes[i] =
-            OF_KIND(epilogue_of_lanes)(t, e, sums, &places, vector, mask_of(e, vector, VECTORS));
+            OF_KIND(epilogue_of_lanes)(t, e, sums, &constants, vector, mask_of(e, vector, VECTORS));
     }
     if (KIND == EPILOGUE_AS_VALUES) return;
     store_rows(t, s->first + first, s->rows - first,

@@ -70,9 +70,9 @@ static void begin_pipeline(pipeline *s, const product_tile *t, const block_epilo
 #define GROUP4(X, ...) X(4, a4, b4, c4, d4, __VA_ARGS__)
 #define GROUP5(X, ...) X(5, a5, b5, c5, d5, __VA_ARGS__)
 
-#define ADD_PLACE(place, a, b, c, d, ...)                                                          \
+#define ADD_PRODUCTS(group, a, b, c, d, ...)                                                       \
     do {                                                                                           \
-        const size_t first_ = (place)*STEP;                                                        \
+        const size_t first_ = (group)*STEP;                                                        \
         const __m512i x0_ = broadcast(at[first_] + k);                                             \
         a = _mm512_dpbusd_epi32(a, x0_, w0);                                                       \
         if (VECTORS == 1) {                                                                        \
@@ -93,7 +93,7 @@ static void begin_pipeline(pipeline *s, const product_tile *t, const block_epilo
 
 // May the last vector of a block have fewer channels than lanes, which an addend must not be read
 // for? Whole blocks have not, and need no mask.
-#define HAS_PART_OF_VECTOR(kind) ((kind) >= EPILOGUE_WITH_VALUES && VECTORS < PRODUCT_VECTORS)
+#define IS_VECTOR_PARTIAL(kind) ((kind) >= EPILOGUE_WITH_VALUES && VECTORS < PRODUCT_VECTORS)
 
 // Fetches what the epilogue of these rows reads and writes, while their sums are made.
 UNROLLED void expect_epilogue(const product_tile *t, epilogue_kind kind, size_t row, size_t rows) {
@@ -104,13 +104,13 @@ UNROLLED void expect_epilogue(const product_tile *t, epilogue_kind kind, size_t 
     }
 }
 
-#define BEGIN(place, a, b, c, d, row)                                                              \
+#define BEGIN(group, a, b, c, d, row)                                                              \
     do {                                                                                           \
-        for (size_t r_ = (place)*STEP; r_ < ((place) + 1) * STEP; r_++) {                          \
+        for (size_t r_ = (group)*STEP; r_ < ((group) + 1) * STEP; r_++) {                          \
             s->rows[r_] = t->x + (row) + r_;                                                       \
             at[r_] = tare__product_values_at(t, s->rows[r_], tap);                                 \
         }                                                                                          \
-        expect_epilogue(t, KIND, (row) + (place)*STEP, STEP);                                      \
+        expect_epilogue(t, KIND, (row) + (group)*STEP, STEP);                                      \
         a = first_sums(t, 0);                                                                      \
         b = VECTORS > 1 ? first_sums(t, 1) : a;                                                    \
         c = VECTORS > 2 ? first_sums(t, 2) : a;                                                    \
@@ -125,8 +125,8 @@ UNROLLED void expect_epilogue(const product_tile *t, epilogue_kind kind, size_t 
             at[r_] = tare__product_values_at(t, s->rows[r_], tap);                                 \
     } while (0);
 
-#define EPILOGUE(place, a, b, c, d, row)                                                           \
-    OF_KIND(epilogue_of_group)(s, (row) + (place)*STEP, a, b, c, d);
+#define EPILOGUE(group, a, b, c, d, row)                                                           \
+    OF_KIND(epilogue_of_group)(s, (row) + (group)*STEP, a, b, c, d);
 
 // Several rows use them: loads for each product would be slower than products are.
 #define KEEP_WEIGHTS(w0, w1, w2, w3)                                                               \
@@ -138,7 +138,7 @@ UNROLLED void expect_epilogue(const product_tile *t, epilogue_kind kind, size_t 
     } while (0)
 
 // The words of a stretch for some groups.
-#define WORDS(stretch, ADD_PLACES)                                                                 \
+#define WORDS(stretch, ADD_ALL)                                                                    \
     for (;;) {                                                                                     \
         const size_t last_ = tap < s->ends[stretch].tap ? t->tap_size : s->ends[stretch].q;        \
         for (; k < last_; k += 4, w += BLOCK_LANES) {                                              \
@@ -150,23 +150,23 @@ UNROLLED void expect_epilogue(const product_tile *t, epilogue_kind kind, size_t 
             __m512i w3 = VECTORS > 3 ? _mm512_loadu_si512(w + 3 * PRODUCT_LANES) : w0;             \
             if (VECTORS == PRODUCT_VECTORS) KEEP_WEIGHTS(w0, w1, w2, w3);                          \
             (void)w1, (void)w2, (void)w3;                                                          \
-            ADD_PLACES                                                                             \
+            ADD_ALL                                                                                \
         }                                                                                          \
         if (tap == s->ends[stretch].tap) break;                                                    \
         GO_TO(tap + 1)                                                                             \
     }
 
-#define UP_TO_0 GROUP0(ADD_PLACE, )
-#define UP_TO_1 UP_TO_0 GROUP1(ADD_PLACE, )
-#define UP_TO_2 UP_TO_1 GROUP2(ADD_PLACE, )
-#define UP_TO_3 UP_TO_2 GROUP3(ADD_PLACE, )
-#define UP_TO_4 UP_TO_3 GROUP4(ADD_PLACE, )
-#define UP_TO_5 UP_TO_4 GROUP5(ADD_PLACE, )
-#define FROM_5  GROUP5(ADD_PLACE, )
-#define FROM_4  GROUP4(ADD_PLACE, ) FROM_5
-#define FROM_3  GROUP3(ADD_PLACE, ) FROM_4
-#define FROM_2  GROUP2(ADD_PLACE, ) FROM_3
-#define FROM_1  GROUP1(ADD_PLACE, ) FROM_2
+#define UP_TO_0 GROUP0(ADD_PRODUCTS, )
+#define UP_TO_1 UP_TO_0 GROUP1(ADD_PRODUCTS, )
+#define UP_TO_2 UP_TO_1 GROUP2(ADD_PRODUCTS, )
+#define UP_TO_3 UP_TO_2 GROUP3(ADD_PRODUCTS, )
+#define UP_TO_4 UP_TO_3 GROUP4(ADD_PRODUCTS, )
+#define UP_TO_5 UP_TO_4 GROUP5(ADD_PRODUCTS, )
+#define FROM_5  GROUP5(ADD_PRODUCTS, )
+#define FROM_4  GROUP4(ADD_PRODUCTS, ) FROM_5
+#define FROM_3  GROUP3(ADD_PRODUCTS, ) FROM_4
+#define FROM_2  GROUP2(ADD_PRODUCTS, ) FROM_3
+#define FROM_1  GROUP1(ADD_PRODUCTS, ) FROM_2
 
 #endif
 
@@ -175,7 +175,7 @@ UNROLLED void expect_epilogue(const product_tile *t, epilogue_kind kind, size_t 
 UNROLLED void OF_KIND(epilogue_of_group)(const pipeline *s, size_t row, __m512i a, __m512i b,
                                          __m512i c, __m512i d) {
     __m512i sums[PACKED_REGISTERS] = {a, b, c, d};
-    const __mmask16 last = HAS_PART_OF_VECTOR(KIND) ? s->end->last : 0xFFFF;
+    const __mmask16 last = IS_VECTOR_PARTIAL(KIND) ? s->end->last : 0xFFFF;
     OF_KIND(epilogue_of_rows)
     (s->t, s->end, (epilogue_form){.is_tight = true}, sums, row, STEP, last);
 }
@@ -205,12 +205,12 @@ static void OF_KIND(run_pipeline)(pipeline *s, size_t count) {
     GROUP3(BEGIN, row) WORDS(3, UP_TO_3)
     GROUP4(BEGIN, row) WORDS(4, UP_TO_4)
     GROUP5(BEGIN, row) WORDS(5, UP_TO_5)
-#define ROUND(place, BEHIND) \
-    GROUP##place(EPILOGUE, row) \
+#define ROUND(group, BEHIND) \
+    GROUP##group(EPILOGUE, row) \
     if (count > 1) { \
-        GROUP##place(BEGIN, row + round) WORDS(place, UP_TO_5) \
+        GROUP##group(BEGIN, row + round) WORDS(group, UP_TO_5) \
     } else { \
-        WORDS(place, BEHIND) \
+        WORDS(group, BEHIND) \
     }
     for (size_t pass = 1; count > 0; count--, row += round, pass++) {
         GO_TO(0)

@@ -12,7 +12,7 @@
 
 #include "runtime/kernels/qu8_product/avx512_epilogue.h"
 
-enum { PAIRS_AHEAD = 16 }; // pairs whose first place is fetched before
+enum { PAIRS_AHEAD = 16 }; // pairs whose first row is prefetched
 
 // Loaded by itself, not with each of the instructions that use it.
 UNROLLED __m512i load_once(const uint32_t *from) {

@@ -16,7 +16,7 @@ static __m512i load_rows(const column_form *f, const uint8_t *rows) {
     return _mm512_inserti64x4(first, load_row(rows + (f->row_count - 1) * f->row_bytes), 1);
 }
 
-void u8_columns__avx512vbmi(const column_parts *c, size_t columns, uint8_t *to) {
+void u8_columns__avx512vbmi(const column_sources *c, size_t columns, uint8_t *to) {
     const column_form *f = c->form;
     if (f->whole == 0) {
         u8_columns__scalar(c, columns, to);

@@ -6,7 +6,7 @@
 
 #include "runtime/kernels/columns.h"
 
-static inline __attribute__((always_inline)) void put_whole(const column_parts *c, size_t count,
+static inline __attribute__((always_inline)) void put_whole(const column_sources *c, size_t count,
                                                             size_t kept, size_t row_count,
                                                             size_t ins, uint8_t *restrict to) {
     const size_t column = kept + row_count * ins, row_bytes = c->form->row_bytes;
@@ -20,7 +20,7 @@ static inline __attribute__((always_inline)) void put_whole(const column_parts *
     }
 }
 
-static void put_column(const column_parts *c, size_t x, uint8_t *to) {
+static void put_column(const column_sources *c, size_t x, uint8_t *to) {
     const column_form *f = c->form;
     const size_t at = x * f->column;
     if (f->kept > 0) memcpy(to + at, c->before + at + f->moved, f->kept);
@@ -28,7 +28,7 @@ static void put_column(const column_parts *c, size_t x, uint8_t *to) {
         memcpy(to + at + f->kept + r * f->ins, c->rows + r * f->row_bytes + x * f->ins, f->ins);
 }
 
-void u8_columns__scalar(const column_parts *c, size_t columns, uint8_t *to) {
+void u8_columns__scalar(const column_sources *c, size_t columns, uint8_t *to) {
     const column_form *f = c->form;
     // Columns that chunks reach over.
     const size_t behind = (COLUMNS_CHUNK + f->column - 1) / f->column + 1;
