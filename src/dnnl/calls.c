@@ -15,7 +15,7 @@ tare_status tare__dnnl_expect(size_t bytes, tare_error *err) {
     return tare__memory_is_at_hand(bytes) ? TARE_OK : tare__out_of_memory(err);
 }
 
-// --- place ---
+// --- engine and stream ---
 
 tare_status tare__dnnl_open(dnnl_context *out, tare_error *err) {
     *out = (dnnl_context){0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Float convolutions by oneDNN, cut into row blocks, into channels or into images.
 #ifdef TARE_HAVE_DNNL
-#include "dnnl/part.h"
+#include "dnnl/primitive.h"
 
 typedef struct sizes {
     int first, spatial; // dimensions: all three of them, or the last two
@@ -35,7 +35,7 @@ static sizes sizes_of(const float_conv *c) {
     return s;
 }
 
-static tare_status describe_conv(const sizes *s, part_form *f, dnnl_convolution_desc_t *out,
+static tare_status describe_conv(const sizes *s, primitive_form *f, dnnl_convolution_desc_t *out,
                                  tare_error *err) {
     const bool deep = s->spatial == 3;
     const int n = s->spatial + 2, weight_dims = n + (s->grouped ? 1 : 0);
@@ -68,24 +68,24 @@ static int64_t image_elements(int64_t channels, const int64_t size[3]) {
 }
 
 static tare_status compile_conv_as(float_layer *layer, size_t index, const float_conv *c,
-                                   const float_epilogue *e, part_form f, bool *fits,
+                                   const float_epilogue *e, primitive_form f, bool *fits,
                                    tare_error *err) {
     const sizes s = sizes_of(c);
     dnnl_convolution_desc_t desc;
     *fits = false;
     const tare_status status = describe_conv(&s, &f, &desc, err);
     if (status != TARE_OK) return status == TARE_UNSUPPORTED ? TARE_OK : status;
-    return tare__float_part_compile(layer, index, &f, &desc, e, fits, err);
+    return tare__float_primitive_compile(layer, index, &f, &desc, e, fits, err);
 }
 
 tare_status tare__float_conv_compile(float_layer *layer, size_t index, const float_conv *c,
-                                     const float_epilogue *e, part_form f, bool *fits,
+                                     const float_epilogue *e, primitive_form f, bool *fits,
                                      tare_error *err) {
     f.is_bf16 = tare__is_worth_bf16(layer->shared, conv_macs(c),
                                     (double)(c->batch * image_elements(c->in_channels, c->in)));
     TARE_TRY(compile_conv_as(layer, index, c, e, f, fits, err));
     if (*fits || !f.is_bf16) return TARE_OK;
-    tare__float_part_clear(&layer->parts[index]);
+    tare__float_primitive_clear(&layer->primitives[index]);
     f.is_bf16 = false;
     return compile_conv_as(layer, index, c, e, f, fits, err);
 }
@@ -93,15 +93,15 @@ tare_status tare__float_conv_compile(float_layer *layer, size_t index, const flo
 // --- one image ---
 
 float_conv tare__float_conv_rows(const float_conv *c, int64_t first, int64_t last, int64_t *begin) {
-    float_conv part = *c;
+    float_conv rows = *c;
     const int64_t start = first * c->stride[1] - c->pad[1];
     const int64_t end =
         (last - 1) * c->stride[1] - c->pad[1] + c->dilation[1] * (c->kernel[1] - 1) + 1;
     *begin = start < 0 ? 0 : start;
-    part.pad[1] = start < 0 ? -start : 0;
-    part.in[1] = (end < c->in[1] ? end : c->in[1]) - *begin;
-    part.out[1] = last - first;
-    return part;
+    rows.pad[1] = start < 0 ? -start : 0;
+    rows.in[1] = (end < c->in[1] ? end : c->in[1]) - *begin;
+    rows.out[1] = last - first;
+    return rows;
 }
 
 // A layer that looks at one pixel at a time has no rows: its image may be cut anywhere.
@@ -122,24 +122,25 @@ float_conv tare__float_conv_flat(const float_conv *c) {
     return is_pointwise(c) ? as_one_row(c) : *c;
 }
 
-static float_conv slice_pixels(const float_conv *c, size_t index, size_t count, float_part *part) {
+static float_conv slice_pixels(const float_conv *c, size_t index, size_t count,
+                               float_primitive *p) {
     const share_range pixels = tare__share_range(c->in[2], count, index);
     float_conv share = *c;
     share.in[2] = share.out[2] = pixels.end - pixels.first;
-    part->at.x_first = pixels.first * c->in_channels;
-    part->at.y_first = pixels.first * c->out_channels;
+    p->at.x_first = pixels.first * c->in_channels;
+    p->at.y_first = pixels.first * c->out_channels;
     return share;
 }
 
-// A part sees at least one row of the input: row blocks that lie in the padding are not worth a
+// A row block reads at least one row of the input: row blocks within the padding are not worth a
 // case.
 bool tare__float_conv_has_rows(const float_conv *c) {
     return c->in[0] == 1 && c->out[0] == 1 && c->kernel[0] == 1 &&
            c->pad[1] < c->dilation[1] * (c->kernel[1] - 1) + 1;
 }
 
-// What work costs beside multiply-accumulates, in those: reading or writing an element, reading a
-// weight, and for channels reading what another thread wrote and moving what was made to its place.
+// Costs in multiply-accumulates: reading or writing an element, reading a weight, and for shares of
+// channels reading what another thread wrote and copying the results to their channels.
 enum { ELEMENT_COST = 8, WEIGHT_COST = 5, FOREIGN_COST = 5, MOVE_COST = 10 };
 enum { CHANNEL_BLOCK = 16 };
 
@@ -155,7 +156,7 @@ static conv_costs costs_of(const float_conv *c) {
                                    (double)c->in_channels / (double)c->groups};
 }
 
-// What one part of `count` costs; units are not cut.
+// The largest of `count` shares, as a fraction of all units; units are not cut.
 static double share_of(int64_t units, size_t count) {
     const int64_t n = (int64_t)count, most = (units + n - 1) / n;
     return (double)most / (double)units;
@@ -184,37 +185,37 @@ static cut choose_cut(const float_layers *l, const float_conv *c) {
     const double whole = k.macs + ELEMENT_COST * (k.in + k.out) + WEIGHT_COST * k.weights;
     const int64_t rows = is_pointwise(c) ? c->out[2] : tare__float_conv_has_rows(c) ? c->out[1] : 1;
     const int64_t blocks = c->groups == 1 ? c->out_channels / CHANNEL_BLOCK : 1;
-    const size_t row_parts = tare__float_part_count(l, whole, rows);
-    const size_t shares = tare__float_part_count(l, whole, blocks);
-    if (shares > 1 && cost_by_channels(&k, blocks, shares) < cost_by_rows(&k, rows, row_parts))
+    const size_t row_shares = tare__float_share_count(l, whole, rows);
+    const size_t shares = tare__float_share_count(l, whole, blocks);
+    if (shares > 1 && cost_by_channels(&k, blocks, shares) < cost_by_rows(&k, rows, row_shares))
         return (cut){shares, true, blocks};
-    return (cut){row_parts, false, 0};
+    return (cut){row_shares, false, 0};
 }
 
-static float_conv slice(const float_conv *c, size_t index, size_t count, float_part *part) {
+static float_conv slice(const float_conv *c, size_t index, size_t count, float_primitive *p) {
     if (count == 1) return *c;
-    if (is_pointwise(c)) return slice_pixels(c, index, count, part);
+    if (is_pointwise(c)) return slice_pixels(c, index, count, p);
     const share_range rows = tare__share_range(c->out[1], count, index);
     int64_t begin = rows.first;
     const float_conv block = tare__float_conv_rows(c, rows.first, rows.end, &begin);
-    part->at.x_first = begin * c->in[2] * c->in_channels;
-    part->at.y_first = rows.first * c->out[2] * c->out_channels;
+    p->at.x_first = begin * c->in[2] * c->in_channels;
+    p->at.y_first = rows.first * c->out[2] * c->out_channels;
     return block;
 }
 
 // The last one takes the channels that fill no block.
 static float_conv slice_channels(const float_conv *c, size_t index, const cut *how,
-                                 float_part *part, part_form *f) {
+                                 float_primitive *p, primitive_form *f) {
     const share_range blocks = tare__share_range(how->blocks, how->count, index);
     const int64_t first = blocks.first * CHANNEL_BLOCK;
     const int64_t last = index + 1 == how->count ? c->out_channels : blocks.end * CHANNEL_BLOCK;
     const int64_t pixels = image_elements(1, c->out);
     float_conv share = *c;
     share.out_channels = last - first;
-    part->at.y_first = first;
-    part->at.pixels = pixels > 1 ? pixels : 0; // those of one pixel are dense
-    part->at.width = share.out_channels;
-    part->at.y_width = c->out_channels;
+    p->at.y_first = first;
+    p->at.pixels = pixels > 1 ? pixels : 0; // those of one pixel are dense
+    p->at.width = share.out_channels;
+    p->at.y_width = c->out_channels;
     f->w += first * image_elements(c->in_channels, c->kernel);
     f->bias = f->bias != NULL ? f->bias + first : NULL;
     return share;
@@ -229,11 +230,12 @@ static tare_status conv_of_image(float_layers *l, const float_conv *given, const
     tare_status status = TARE_OK;
     bool fits = true;
     for (size_t i = 0; i < how.count && fits && status == TARE_OK; i++) {
-        part_form f = tare__part_form_of(w);
-        f.lender = how.by_channels ? NULL : &layer->parts[0];
-        const float_conv part = how.by_channels ? slice_channels(c, i, &how, &layer->parts[i], &f)
-                                                : slice(c, i, how.count, &layer->parts[i]);
-        status = tare__float_conv_compile(layer, i, &part, e, f, &fits, err);
+        primitive_form f = tare__primitive_form_of(w);
+        f.lender = how.by_channels ? NULL : &layer->primitives[0];
+        const float_conv share = how.by_channels
+                                     ? slice_channels(c, i, &how, &layer->primitives[i], &f)
+                                     : slice(c, i, how.count, &layer->primitives[i]);
+        status = tare__float_conv_compile(layer, i, &share, e, f, &fits, err);
     }
     return tare__float_layer_finish(layer, status, fits, out);
 }
@@ -255,7 +257,8 @@ static int64_t images_at_once(const float_conv *c) {
 static tare_status conv_of_images(float_layers *l, const float_conv *c, const float_epilogue *e,
                                   const float_weights *w, float_layer **out, tare_error *err) {
     const int64_t images = images_at_once(c), all = c->batch / images, rest = c->batch % images;
-    const size_t shares = tare__float_part_count(l, conv_macs(c), all), count = shares + (rest > 0);
+    const size_t shares = tare__float_share_count(l, conv_macs(c), all),
+                 count = shares + (rest > 0);
     const int64_t x_step = images * image_elements(c->in_channels, c->in);
     const int64_t y_step = images * image_elements(c->out_channels, c->out);
     float_layer *layer = NULL;
@@ -263,17 +266,17 @@ static tare_status conv_of_images(float_layers *l, const float_conv *c, const fl
     bool fits = true;
     TARE_TRY(tare__float_layer_create(l, count, &layer, err));
     for (size_t i = 0; i < count && fits && status == TARE_OK; i++) {
-        float_part *part = &layer->parts[i];
+        float_primitive *p = &layer->primitives[i];
         float_conv few = *c;
         const bool is_rest = i == shares;
         const share_range share =
             is_rest ? (share_range){all, all + 1} : tare__share_range(all, shares, i);
         few.batch = is_rest ? rest : images;
-        part->at.times = (size_t)(share.end - share.first);
-        part->at.x_first = share.first * (part->at.x_step = x_step);
-        part->at.y_first = share.first * (part->at.y_step = y_step);
-        part_form f = tare__part_form_of(w);
-        f.lender = &layer->parts[0];
+        p->at.times = (size_t)(share.end - share.first);
+        p->at.x_first = share.first * (p->at.x_step = x_step);
+        p->at.y_first = share.first * (p->at.y_step = y_step);
+        primitive_form f = tare__primitive_form_of(w);
+        f.lender = &layer->primitives[0];
         status = tare__float_conv_compile(layer, i, &few, e, f, &fits, err);
     }
     return tare__float_layer_finish(layer, status, fits, out);

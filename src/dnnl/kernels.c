@@ -80,7 +80,7 @@ static tare_status create(void **state, tare_error *err) {
 
 // --- compiling a convolution ---
 
-// Depth is left out where it has no part.
+// Depth is left out where it does not matter.
 typedef struct layout {
     int first;   // spatial dimension: 0 with depth, else 1
     int spatial; // 3 or 2

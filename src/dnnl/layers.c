@@ -3,18 +3,17 @@
 // processors measured its kernels for that order are as fast as those for its own blocks of
 // channels, and elementwise neighbours, pooling and views need no special form of it.
 //
-// Threads are ours: a layer is cut into parts, each a primitive of its own for one thread. Debian's
-// oneDNN would take libgomp's threads, which spin while they wait and ruin every other thread on a
-// machine that has no core to spare for them.
+// Threads are ours: a layer is divided into primitives, each for one thread. Debian's oneDNN would
+// take libgomp's threads, which spin while they wait and slow down all others where no core is idle.
 #include "dnnl/float_layers.h"
 
 #ifdef TARE_HAVE_DNNL
 #include "core/memory/alloc.h"
 #include "dnnl/one_thread.h"
-#include "dnnl/part.h"
+#include "dnnl/primitive.h"
 
-// Cutting what costs as much as fewer multiply-accumulates costs more than it saves: some five
-// microseconds. What waits for longer falls asleep.
+// Dividing a layer of fewer multiply-accumulates costs more than it saves: some five microseconds.
+// Threads that wait for longer fall asleep.
 enum { LEAST_SHARED_COST = 1 << 18 };
 
 // Fewer multiply-accumulates with an element are not worth rounding it to bfloat16 first.
@@ -59,7 +58,7 @@ tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_l
 }
 
 // Its layers are cut as those of `of`, on whose engine they are compiled; one thread runs all
-// parts.
+// primitives.
 tare_status tare__float_layers_replica(const float_layers *of, float_layers **out,
                                        tare_error *err) {
     TARE_TRY(create(of->thread_count, of->uses_bf16, out, err));
@@ -86,23 +85,24 @@ bool tare__float_layers_use_bf16(const float_layers *l) {
     return l->uses_bf16;
 }
 
-// --- layers in parts ---
+// --- layers in primitives ---
 
-part_form tare__part_form_of(const float_weights *w) {
-    return (part_form){
+primitive_form tare__primitive_form_of(const float_weights *w) {
+    return (primitive_form){
         .w = tare__f32(w->w), .bias = w->bias, .model_weights = w->is_model ? w->w : NULL};
 }
 
-tare_status tare__float_layer_create(float_layers *l, size_t part_count, float_layer **out,
+tare_status tare__float_layer_create(float_layers *l, size_t primitive_count, float_layer **out,
                                      tare_error *err) {
-    float_layer *layer = tare__alloc_zeroed(1, sizeof *layer + part_count * sizeof *layer->parts);
+    float_layer *layer =
+        tare__alloc_zeroed(1, sizeof *layer + primitive_count * sizeof *layer->primitives);
     if (layer == NULL) return tare__out_of_memory(err);
     tare__use_one_thread();
     layer->shared = l;
-    layer->part_count = part_count;
-    for (size_t i = 0; i < part_count; i++) {
-        layer->parts[i].at.times = 1;
-        layer->parts[i].at.memory = i;
+    layer->primitive_count = primitive_count;
+    for (size_t i = 0; i < primitive_count; i++) {
+        layer->primitives[i].at.times = 1;
+        layer->primitives[i].at.memory = i;
     }
     *out = layer;
     return TARE_OK;
@@ -118,9 +118,9 @@ tare_status tare__float_layer_finish(float_layer *layer, tare_status status, boo
     return status;
 }
 
-size_t tare__float_part_count(const float_layers *l, double cost, int64_t units) {
+size_t tare__float_share_count(const float_layers *l, double cost, int64_t units) {
     if (cost < LEAST_SHARED_COST || units < 1) return 1;
-    const size_t most = l->thread_count < MOST_PARTS ? l->thread_count : MOST_PARTS;
+    const size_t most = l->thread_count < MOST_PRIMITIVES ? l->thread_count : MOST_PRIMITIVES;
     return (uint64_t)units < most ? (size_t)units : most;
 }
 
@@ -128,10 +128,10 @@ tare_status tare__float_layer_replica(const float_layer *of, float_layers *in, f
                                       tare_error *err) {
     float_layer *layer = NULL;
     TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));
-    TARE_TRY(tare__float_layer_create(in, of->part_count, &layer, err));
+    TARE_TRY(tare__float_layer_create(in, of->primitive_count, &layer, err));
     tare_status status = TARE_OK;
-    for (size_t i = 0; i < of->part_count && status == TARE_OK; i++)
-        status = tare__float_part_replica(&of->parts[i], layer, i, err);
+    for (size_t i = 0; i < of->primitive_count && status == TARE_OK; i++)
+        status = tare__float_primitive_replica(&of->primitives[i], layer, i, err);
     layer->row_blocks = of->row_blocks;
     if (status == TARE_OK && of->row_blocks != NULL)
         status = tare__float_row_blocks_reserve(layer, err);
@@ -144,8 +144,8 @@ bool tare__is_worth_bf16(const float_layers *l, double macs, double elements) {
 
 // --- product ---
 
-static tare_status describe_product(const float_product *p, part_form *f, dnnl_matmul_desc_t *out,
-                                    tare_error *err) {
+static tare_status describe_product(const float_product *p, primitive_form *f,
+                                    dnnl_matmul_desc_t *out, tare_error *err) {
     const dnnl_dims_t src = {p->rows, p->inner}, weights = {p->inner, p->columns};
     const dnnl_dims_t bias = {1, p->columns}, dst = {p->rows, p->columns};
     const dnnl_data_type_t type = f->is_bf16 ? dnnl_bf16 : dnnl_f32;
@@ -162,13 +162,13 @@ static tare_status describe_product(const float_product *p, part_form *f, dnnl_m
 }
 
 static tare_status compile_product(float_layer *layer, size_t index, const float_product *p,
-                                   const float_epilogue *e, part_form f, bool *fits,
+                                   const float_epilogue *e, primitive_form f, bool *fits,
                                    tare_error *err) {
     dnnl_matmul_desc_t desc;
     *fits = false;
     const tare_status status = describe_product(p, &f, &desc, err);
     if (status != TARE_OK) return status == TARE_UNSUPPORTED ? TARE_OK : status;
-    return tare__float_part_compile(layer, index, &f, &desc, e, fits, err);
+    return tare__float_primitive_compile(layer, index, &f, &desc, e, fits, err);
 }
 
 // Rows are cut; of one row alone its columns, which lie in a row as the rows of the weights do.
@@ -178,7 +178,7 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
     const bool by_columns = p->rows == 1 && p->transposed;
     const int64_t units = by_columns ? p->columns : p->rows;
     const double macs = (double)p->rows * (double)p->columns * (double)p->inner;
-    const size_t count = tare__float_part_count(l, macs, units);
+    const size_t count = tare__float_share_count(l, macs, units);
     float_layer *layer = NULL;
     *out = NULL;
     TARE_TRY(tare__float_layer_create(l, count, &layer, err));
@@ -188,21 +188,21 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
         const share_range share = tare__share_range(units, count, i);
         const int64_t first = share.first, size = share.end - first;
         const int64_t row = by_columns ? 0 : first, column = by_columns ? first : 0;
-        float_product part = *p;
-        part.rows = by_columns ? 1 : size;
-        part.columns = by_columns ? size : p->columns;
-        layer->parts[i].at.x_first = row * p->inner;
-        layer->parts[i].at.y_first = row * p->columns + column;
-        part_form f = tare__part_form_of(w);
+        float_product slice = *p;
+        slice.rows = by_columns ? 1 : size;
+        slice.columns = by_columns ? size : p->columns;
+        layer->primitives[i].at.x_first = row * p->inner;
+        layer->primitives[i].at.y_first = row * p->columns + column;
+        primitive_form f = tare__primitive_form_of(w);
         f.w += column * p->inner;
         f.bias = f.bias != NULL ? f.bias + column : NULL;
-        f.lender = by_columns ? NULL : &layer->parts[0];
+        f.lender = by_columns ? NULL : &layer->primitives[0];
         f.is_bf16 = tare__is_worth_bf16(l, macs, (double)p->rows * (double)p->inner);
-        status = compile_product(layer, i, &part, e, f, &fits, err);
+        status = compile_product(layer, i, &slice, e, f, &fits, err);
         if (status != TARE_OK || fits || !f.is_bf16) continue;
-        tare__float_part_clear(&layer->parts[i]);
+        tare__float_primitive_clear(&layer->primitives[i]);
         f.is_bf16 = false;
-        status = compile_product(layer, i, &part, e, f, &fits, err);
+        status = compile_product(layer, i, &slice, e, f, &fits, err);
     }
     return tare__float_layer_finish(layer, status, fits, out);
 }
@@ -219,28 +219,28 @@ typedef struct layer_run {
     float_layer *layer;
     const float *x;
     float *y;
-    dnnl_status_t *statuses; // by part
+    dnnl_status_t *statuses; // by primitive
 } layer_run;
 
-// Each part is a primitive that was compiled for its share of the output.
-static void run_task(void *user, size_t part, size_t worker) {
+// Each task runs the primitive that was compiled for its share of the output.
+static void run_task(void *user, size_t index, size_t worker) {
     const layer_run *run = user;
     (void)worker;
-    run->statuses[part] = tare__float_part_run(run->layer, part, run->x, run->y);
+    run->statuses[index] = tare__float_primitive_run(run->layer, index, run->x, run->y);
 }
 
 tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err) {
-    dnnl_status_t statuses[MOST_PARTS + 1];
+    dnnl_status_t statuses[MOST_PRIMITIVES + 1];
     if (layer->row_blocks != NULL) {
         DNNL_TRY(tare__float_row_blocks_run(layer, x, y));
         return TARE_OK;
     }
     layer_run run = {layer, x, y, statuses};
-    if (layer->part_count == 1)
-        statuses[0] = tare__float_part_run(layer, 0, x, y);
+    if (layer->primitive_count == 1)
+        statuses[0] = tare__float_primitive_run(layer, 0, x, y);
     else
-        tare__thread_pool_run(layer->shared->pool, layer->part_count, run_task, &run);
-    for (size_t i = 0; i < layer->part_count; i++) DNNL_TRY(statuses[i]);
+        tare__thread_pool_run(layer->shared->pool, layer->primitive_count, run_task, &run);
+    for (size_t i = 0; i < layer->primitive_count; i++) DNNL_TRY(statuses[i]);
     return TARE_OK;
 }
 
@@ -248,19 +248,21 @@ const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_by
     const dnnl_memory_desc_t *weights = NULL;
     const_dnnl_primitive_desc_t pd = NULL;
     *weight_bytes = 0;
-    for (size_t i = 0; i < layer->part_count; i++)
-        if (!layer->parts[i].lends_weights &&
-            dnnl_memory_get_memory_desc(layer->parts[i].memory[WEIGHTS], &weights) == dnnl_success)
+    for (size_t i = 0; i < layer->primitive_count; i++)
+        if (!layer->primitives[i].lends_weights &&
+            dnnl_memory_get_memory_desc(layer->primitives[i].memory[WEIGHTS], &weights) ==
+                dnnl_success)
             *weight_bytes += dnnl_memory_desc_get_size(weights);
-    return dnnl_primitive_get_primitive_desc(layer->parts[0].primitive, &pd) == dnnl_success
+    return dnnl_primitive_get_primitive_desc(layer->primitives[0].primitive, &pd) == dnnl_success
                ? tare__dnnl_implementation(pd)
                : "";
 }
 
 void tare__float_layer_destroy(float_layer *layer) {
     if (layer == NULL) return;
-    const bool is_replica = layer->part_count > 0 && layer->parts[0].is_replica;
-    for (size_t i = 0; i < layer->part_count; i++) tare__float_part_clear(&layer->parts[i]);
+    const bool is_replica = layer->primitive_count > 0 && layer->primitives[0].is_replica;
+    for (size_t i = 0; i < layer->primitive_count; i++)
+        tare__float_primitive_clear(&layer->primitives[i]);
     if (!is_replica) tare__float_row_blocks_destroy(layer->row_blocks);
     tare__free(layer);
 }

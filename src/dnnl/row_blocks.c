@@ -8,16 +8,16 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
-#include "dnnl/part.h"
+#include "dnnl/primitive.h"
 
-// What windows of a thread may hold together: a good part of a second cache, which weights and the
-// last one's rows also want.
+// The most that the windows of a thread hold together: much of the second-level cache, which also
+// holds weights and the last convolution's rows.
 enum { WINDOW_BYTES = 384 << 10 };
 
-// A part runs, or the rows of a window that are still wanted move to its beginning.
+// Runs a primitive, or moves the rows of a window that are still needed to its beginning.
 typedef struct row_block_op {
     bool moves;
-    size_t part;                     // that runs; of those that move: the window
+    size_t index;                    // of the primitive that runs; of those that move: the window
     size_t from, to;                 // windows, from 1 on; 0: the layer's x, and its y
     int64_t x_first, y_first, count; // elements
 } row_block_op;
@@ -38,7 +38,7 @@ void tare__float_row_blocks_destroy(float_row_blocks *row_blocks) {
 
 // --- what runs when ---
 
-// The shape of a part: parts of one shape in one lane are the same.
+// The shape of a primitive: those of one shape in one lane are the same.
 typedef struct row_block_form {
     size_t lane, link;
     float_conv conv;
@@ -71,8 +71,8 @@ static bool is_same(const row_block_form *f, const row_block_form *g) {
            f->conv.out[1] == g->conv.out[1] && f->conv.pad[1] == g->conv.pad[1];
 }
 
-static tare_status find_part(schedule *s, const row_block_form *form, size_t *out,
-                             tare_error *err) {
+static tare_status find_primitive(schedule *s, const row_block_form *form, size_t *out,
+                                  tare_error *err) {
     for (*out = 0; *out < s->form_count; (*out)++)
         if (is_same(&s->forms[*out], form)) return TARE_OK;
     if (!tare__grow((void **)&s->forms, &s->form_capacity, s->form_count, sizeof *s->forms))
@@ -102,7 +102,7 @@ static tare_status move_window(schedule *s, size_t link, tare_error *err) {
     return add_op(
         s,
         (row_block_op){
-            .moves = true, .part = link, .x_first = (wanted - base) * row, .count = kept * row},
+            .moves = true, .index = link, .x_first = (wanted - base) * row, .count = kept * row},
         err);
 }
 
@@ -115,7 +115,7 @@ static tare_status make_rows(schedule *s, size_t link, int64_t end, tare_error *
     if (!is_last) TARE_TRY(move_window(s, link, err));
     row_block_form form = {s->lane, link, tare__float_conv_rows(c, s->made[link], end, &begin)};
     row_block_op op = {.from = link, .to = is_last ? 0 : link + 1};
-    TARE_TRY(find_part(s, &form, &op.part, err));
+    TARE_TRY(find_primitive(s, &form, &op.index, err));
     assert(is_first ||
            (begin >= s->base[link - 1] && begin + form.conv.in[1] <= s->made[link - 1]));
     op.x_first = (begin - (is_first ? 0 : s->base[link - 1])) * c->in[2] * c->in_channels;
@@ -189,20 +189,20 @@ tare_status tare__float_row_blocks_reserve(const float_layer *layer, tare_error 
     return TARE_OK;
 }
 
-// Parts of a link have the weights of its first one.
-static tare_status compile_parts(const schedule *s, float_layer *layer, bool *fits,
-                                 tare_error *err) {
-    const float_part *first[MOST_LINKS] = {NULL};
+// The primitives of a link share the weights of its first one.
+static tare_status compile_primitives(const schedule *s, float_layer *layer, bool *fits,
+                                      tare_error *err) {
+    const float_primitive *first[MOST_LINKS] = {NULL};
     *fits = true;
     for (size_t i = 0; i < s->form_count && *fits; i++) {
         const row_block_form *form = &s->forms[i];
         const float_link *link = &s->links[form->link];
         const float_conv c = tare__float_conv_flat(&form->conv);
-        part_form f = tare__part_form_of(&link->weights);
+        primitive_form f = tare__primitive_form_of(&link->weights);
         f.lender = first[form->link];
-        layer->parts[i].at.memory = form->lane;
+        layer->primitives[i].at.memory = form->lane;
         TARE_TRY(tare__float_conv_compile(layer, i, &c, &link->epilogue, f, fits, err));
-        if (first[form->link] == NULL) first[form->link] = &layer->parts[i];
+        if (first[form->link] == NULL) first[form->link] = &layer->primitives[i];
     }
     return TARE_OK;
 }
@@ -214,7 +214,7 @@ static tare_status create(float_layers *l, schedule *s, float_layer **out, tare_
     layer->row_blocks = s->row_blocks;
     s->row_blocks = NULL;
     tare_status status = tare__float_row_blocks_reserve(layer, err);
-    if (status == TARE_OK) status = compile_parts(s, layer, &fits, err);
+    if (status == TARE_OK) status = compile_primitives(s, layer, &fits, err);
     return tare__float_layer_finish(layer, status, fits, out);
 }
 
@@ -241,7 +241,7 @@ tare_status tare__float_layer_chain(float_layers *l, const float_link *links, si
     s.row_blocks = tare__alloc_zeroed(1, sizeof *s.row_blocks);
     if (s.row_blocks == NULL) return tare__out_of_memory(err);
     tare_status status = make_lanes(
-        &s, tare__float_part_count(l, cost_of(links, count), links[count - 1].conv.out[1]), err);
+        &s, tare__float_share_count(l, cost_of(links, count), links[count - 1].conv.out[1]), err);
     if (status == TARE_OK) status = create(l, &s, out, err);
     tare__float_row_blocks_destroy(s.row_blocks);
     tare__free(s.forms);
@@ -254,22 +254,23 @@ typedef struct row_blocks_run {
     const float_layer *layer;
     const float *x;
     float *y;
-    dnnl_status_t statuses[MOST_PARTS];
+    dnnl_status_t statuses[MOST_PRIMITIVES];
 } row_blocks_run;
 
-static float *window_of(const part_memory *m, size_t window) {
+static float *window_of(const primitive_memory *m, size_t window) {
     return m->windows[window].data;
 }
 
-static dnnl_status_t run_op(const row_blocks_run *r, const part_memory *m, const row_block_op *op) {
+static dnnl_status_t run_op(const row_blocks_run *r, const primitive_memory *m,
+                            const row_block_op *op) {
     if (op->moves) {
-        float *window = window_of(m, op->part);
+        float *window = window_of(m, op->index);
         memmove(window, window + op->x_first, (size_t)op->count * sizeof *window);
         return dnnl_success;
     }
     const float *x = op->from > 0 ? window_of(m, op->from - 1) : r->x;
     float *y = op->to > 0 ? window_of(m, op->to - 1) : r->y;
-    return tare__float_part_run(r->layer, op->part, x + op->x_first, y + op->y_first);
+    return tare__float_primitive_run(r->layer, op->index, x + op->x_first, y + op->y_first);
 }
 
 // A lane has its own memory, which lane numbers, not workers, choose.

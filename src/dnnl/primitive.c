@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a primitive is compiled, gets its memories, and runs.
 #ifdef TARE_HAVE_DNNL
-#include "dnnl/part.h"
+#include "dnnl/primitive.h"
 
 #include <string.h>
 
@@ -75,7 +75,7 @@ static tare_status create_memory(const float_layers *l, dnnl_memory_t *memory,
     return TARE_OK;
 }
 
-static tare_status copy_bias(const float_layers *l, const part_form *f, void **out,
+static tare_status copy_bias(const float_layers *l, const primitive_form *f, void **out,
                              tare_error *err) {
     const dnnl_memory_desc_t *desc = &f->given[BIAS];
     *out = tare__alloc_aligned(dnnl_memory_desc_get_size(desc), 64);
@@ -104,7 +104,7 @@ static void release_weights(packed_weights *w) {
 
 typedef struct weights_request {
     const float_layers *layers;
-    const part_form *form;
+    const primitive_form *form;
     const dnnl_memory_desc_t *wanted;
 } weights_request;
 
@@ -143,7 +143,7 @@ static uint64_t hash_of(const dnnl_memory_desc_t *desc) {
 
 // Equal keys may hide different orders, as unlikely as that is.
 static tare_status get_weights(const weights_request *r, packed_weights **out, tare_error *err) {
-    const part_form *f = r->form;
+    const primitive_form *f = r->form;
     derived_thing *thing = NULL;
     *out = NULL;
     if (f->model_weights != NULL) {
@@ -158,7 +158,7 @@ static tare_status get_weights(const weights_request *r, packed_weights **out, t
         }
         tare__derived_release(thing);
     }
-    part_form own = *f; // outside of the table
+    primitive_form own = *f; // outside of the table
     own.model_weights = NULL;
     weights_request alone = {r->layers, &own, r->wanted};
     TARE_TRY(make_weights(&alone, (derived_offer){NULL, 0}, &thing, err));
@@ -167,22 +167,22 @@ static tare_status get_weights(const weights_request *r, packed_weights **out, t
 }
 
 // Row blocks of one image have the same weights, mostly in the same order.
-static tare_status fill_weights(float_layer *layer, float_part *part, const part_form *f,
+static tare_status fill_weights(float_layer *layer, float_primitive *p, const primitive_form *f,
                                 const dnnl_memory_desc_t *wanted, tare_error *err) {
     const dnnl_memory_desc_t *first = NULL;
     dnnl_memory_t lent = f->lender != NULL ? f->lender->memory[WEIGHTS] : NULL;
     if (lent != NULL) {
         DNNL_TRY(dnnl_memory_get_memory_desc(lent, &first));
         if (dnnl_memory_desc_equal(first, wanted)) {
-            part->memory[WEIGHTS] = lent;
-            part->lends_weights = true;
+            p->memory[WEIGHTS] = lent;
+            p->lends_weights = true;
             return TARE_OK;
         }
     }
     const weights_request request = {layer->shared, f, wanted};
-    TARE_TRY(get_weights(&request, &part->weights, err));
-    DNNL_TRY(dnnl_memory_create(&part->memory[WEIGHTS], wanted, layer->shared->dnnl.engine,
-                                part->weights->data));
+    TARE_TRY(get_weights(&request, &p->weights, err));
+    DNNL_TRY(dnnl_memory_create(&p->memory[WEIGHTS], wanted, layer->shared->dnnl.engine,
+                                p->weights->data));
     return TARE_OK;
 }
 
@@ -197,56 +197,56 @@ tare_status tare__work_reserve(work_memory *work, size_t size, tare_error *err) 
     return TARE_OK;
 }
 
-static tare_status narrow_input(float_layers *l, float_part *part, const part_form *f,
+static tare_status narrow_input(float_layers *l, float_primitive *p, const primitive_form *f,
                                 tare_error *err) {
     dnnl_memory_desc_t wide = f->given[SRC];
     wide.data_type = dnnl_f32; // in the same dense order
-    TARE_TRY(create_memory(l, &part->wide, &wide, NULL, err));
-    TARE_TRY(tare__work_reserve(&l->memory[part->at.memory].narrow,
+    TARE_TRY(create_memory(l, &p->wide, &wide, NULL, err));
+    TARE_TRY(tare__work_reserve(&l->memory[p->at.memory].narrow,
                                 dnnl_memory_desc_get_size(&f->given[SRC]), err));
-    return tare__dnnl_create_reorder(&l->dnnl, &wide, &f->given[SRC], &part->narrowing, err);
+    return tare__dnnl_create_reorder(&l->dnnl, &wide, &f->given[SRC], &p->narrowing, err);
 }
 
-static tare_status reserve_work(float_layers *l, float_part *part, const dnnl_memory_desc_t *desc,
+static tare_status reserve_work(float_layers *l, float_primitive *p, const dnnl_memory_desc_t *desc,
                                 tare_error *err) {
     const size_t size = desc != NULL ? dnnl_memory_desc_get_size(desc) : 0;
-    const size_t share = (size_t)(part->at.pixels * part->at.width) * sizeof(float);
-    TARE_TRY(tare__work_reserve(&l->memory[part->at.memory].share, share, err));
+    const size_t share = (size_t)(p->at.pixels * p->at.width) * sizeof(float);
+    TARE_TRY(tare__work_reserve(&l->memory[p->at.memory].share, share, err));
     if (size == 0) return TARE_OK;
-    TARE_TRY(tare__work_reserve(&l->memory[part->at.memory].work, size, err));
-    return create_memory(l, &part->memory[WORK], desc, NULL, err);
+    TARE_TRY(tare__work_reserve(&l->memory[p->at.memory].work, size, err));
+    return create_memory(l, &p->memory[WORK], desc, NULL, err);
 }
 
-static tare_status fill(float_layer *layer, size_t index, const part_form *f,
+static tare_status fill(float_layer *layer, size_t index, const primitive_form *f,
                         const_dnnl_primitive_desc_t pd, tare_error *err) {
     float_layers *l = layer->shared;
-    float_part *part = &layer->parts[index];
-    TARE_TRY(create_memory(l, &part->memory[SRC], &f->given[SRC], NULL, err));
-    if (f->is_bf16) TARE_TRY(narrow_input(l, part, f, err));
-    TARE_TRY(create_memory(l, &part->memory[DST], &f->given[DST], NULL, err));
-    TARE_TRY(fill_weights(layer, part, f,
-                          dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), err));
+    float_primitive *p = &layer->primitives[index];
+    TARE_TRY(create_memory(l, &p->memory[SRC], &f->given[SRC], NULL, err));
+    if (f->is_bf16) TARE_TRY(narrow_input(l, p, f, err));
+    TARE_TRY(create_memory(l, &p->memory[DST], &f->given[DST], NULL, err));
     TARE_TRY(
-        reserve_work(l, part, dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0), err));
+        fill_weights(layer, p, f, dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), err));
+    TARE_TRY(
+        reserve_work(l, p, dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0), err));
     if (f->bias == NULL) return TARE_OK;
-    TARE_TRY(copy_bias(l, f, &part->bias, err));
-    return create_memory(l, &part->memory[BIAS], &f->given[BIAS], part->bias, err);
+    TARE_TRY(copy_bias(l, f, &p->bias, err));
+    return create_memory(l, &p->memory[BIAS], &f->given[BIAS], p->bias, err);
 }
 
-static bool is_lent(const float_part *part, int memory) {
-    return (memory == WEIGHTS && (part->lends_weights || part->is_replica)) ||
-           (memory == BIAS && part->is_replica);
+static bool is_lent(const float_primitive *p, int memory) {
+    return (memory == WEIGHTS && (p->lends_weights || p->is_replica)) ||
+           (memory == BIAS && p->is_replica);
 }
 
-void tare__float_part_clear(float_part *part) {
+void tare__float_primitive_clear(float_primitive *p) {
     for (int i = 0; i < MEMORIES; i++)
-        if (part->memory[i] != NULL && !is_lent(part, i)) dnnl_memory_destroy(part->memory[i]);
-    if (part->primitive != NULL && !part->is_replica) dnnl_primitive_destroy(part->primitive);
-    if (part->narrowing != NULL && !part->is_replica) dnnl_primitive_destroy(part->narrowing);
-    if (part->wide != NULL) dnnl_memory_destroy(part->wide);
-    release_weights(part->weights);
-    tare__free_aligned(part->bias);
-    *part = (float_part){.at = part->at};
+        if (p->memory[i] != NULL && !is_lent(p, i)) dnnl_memory_destroy(p->memory[i]);
+    if (p->primitive != NULL && !p->is_replica) dnnl_primitive_destroy(p->primitive);
+    if (p->narrowing != NULL && !p->is_replica) dnnl_primitive_destroy(p->narrowing);
+    if (p->wide != NULL) dnnl_memory_destroy(p->wide);
+    release_weights(p->weights);
+    tare__free_aligned(p->bias);
+    *p = (float_primitive){.at = p->at};
 }
 
 // The reference implementations of oneDNN are slower than ours.
@@ -254,16 +254,16 @@ static bool is_fast(const_dnnl_primitive_desc_t pd) {
     return strncmp(tare__dnnl_implementation(pd), "ref", 3) != 0;
 }
 
-tare_status tare__float_part_compile(float_layer *layer, size_t index, const part_form *f,
-                                     const void *desc, const float_epilogue *e, bool *fits,
-                                     tare_error *err) {
-    float_part *part = &layer->parts[index];
+tare_status tare__float_primitive_compile(float_layer *layer, size_t index, const primitive_form *f,
+                                          const void *desc, const float_epilogue *e, bool *fits,
+                                          tare_error *err) {
+    float_primitive *p = &layer->primitives[index];
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t pd = NULL;
     *fits = false;
     TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));
     layer->shared->is_used = true;
-    part->at.adds = adds(e);
+    p->at.adds = adds(e);
     tare_status status = create_attributes(e, &attributes, err);
     if (status == TARE_OK)
         status = tare__dnnl_status(
@@ -271,7 +271,7 @@ tare_status tare__float_part_compile(float_layer *layer, size_t index, const par
             err);
     if (attributes != NULL) dnnl_primitive_attr_destroy(attributes);
     if (status == TARE_OK && is_fast(pd)) {
-        status = tare__dnnl_status(dnnl_primitive_create(&part->primitive, pd), err);
+        status = tare__dnnl_status(dnnl_primitive_create(&p->primitive, pd), err);
         if (status == TARE_OK) status = fill(layer, index, f, pd, err);
         *fits = status == TARE_OK;
     }
@@ -291,24 +291,24 @@ static tare_status create_alike(const float_layers *l, dnnl_memory_t of, dnnl_me
     return create_memory(l, out, desc, NULL, err);
 }
 
-// The work of all parts is done by one thread, one part after the other.
-tare_status tare__float_part_replica(const float_part *of, float_layer *layer, size_t index,
-                                     tare_error *err) {
+// One thread runs all primitives of a replica, one after the other.
+tare_status tare__float_primitive_replica(const float_primitive *of, float_layer *layer,
+                                          size_t index, tare_error *err) {
     float_layers *l = layer->shared;
-    part_memory *memory = &l->memory[of->at.memory];
-    float_part *part = &layer->parts[index];
+    primitive_memory *memory = &l->memory[of->at.memory];
+    float_primitive *p = &layer->primitives[index];
     size_t src, dst, work, wide;
-    *part = (float_part){.primitive = of->primitive,
-                         .narrowing = of->narrowing,
-                         .lends_weights = of->lends_weights,
-                         .is_replica = true,
-                         .at = of->at};
-    part->memory[WEIGHTS] = of->memory[WEIGHTS];
-    part->memory[BIAS] = of->memory[BIAS];
-    TARE_TRY(create_alike(l, of->memory[SRC], &part->memory[SRC], &src, err));
-    TARE_TRY(create_alike(l, of->memory[DST], &part->memory[DST], &dst, err));
-    TARE_TRY(create_alike(l, of->memory[WORK], &part->memory[WORK], &work, err));
-    TARE_TRY(create_alike(l, of->wide, &part->wide, &wide, err));
+    *p = (float_primitive){.primitive = of->primitive,
+                           .narrowing = of->narrowing,
+                           .lends_weights = of->lends_weights,
+                           .is_replica = true,
+                           .at = of->at};
+    p->memory[WEIGHTS] = of->memory[WEIGHTS];
+    p->memory[BIAS] = of->memory[BIAS];
+    TARE_TRY(create_alike(l, of->memory[SRC], &p->memory[SRC], &src, err));
+    TARE_TRY(create_alike(l, of->memory[DST], &p->memory[DST], &dst, err));
+    TARE_TRY(create_alike(l, of->memory[WORK], &p->memory[WORK], &work, err));
+    TARE_TRY(create_alike(l, of->wide, &p->wide, &wide, err));
     if (of->narrowing != NULL) TARE_TRY(tare__work_reserve(&memory->narrow, src, err));
     const size_t share = (size_t)(of->at.pixels * of->at.width) * sizeof(float);
     TARE_TRY(tare__work_reserve(&memory->share, share, err));
@@ -318,64 +318,62 @@ tare_status tare__float_part_replica(const float_part *of, float_layer *layer, s
 // --- running ---
 
 // x itself, or x in bfloat16.
-static dnnl_status_t hand_input(const float_layers *l, const float_part *part, const float *x) {
-    if (part->narrowing == NULL) return dnnl_memory_set_data_handle(part->memory[SRC], (void *)x);
-    dnnl_status_t status = dnnl_memory_set_data_handle(part->wide, (void *)x);
+static dnnl_status_t hand_input(const float_layers *l, const float_primitive *p, const float *x) {
+    if (p->narrowing == NULL) return dnnl_memory_set_data_handle(p->memory[SRC], (void *)x);
+    dnnl_status_t status = dnnl_memory_set_data_handle(p->wide, (void *)x);
     if (status == dnnl_success)
-        status =
-            dnnl_memory_set_data_handle(part->memory[SRC], l->memory[part->at.memory].narrow.data);
+        status = dnnl_memory_set_data_handle(p->memory[SRC], l->memory[p->at.memory].narrow.data);
     return status == dnnl_success
-               ? tare__dnnl_reorder(&l->dnnl, part->narrowing, part->wide, part->memory[SRC])
+               ? tare__dnnl_reorder(&l->dnnl, p->narrowing, p->wide, p->memory[SRC])
                : status;
 }
 
 static dnnl_status_t run_dense(const float_layer *layer, size_t index, const float *x, float *y) {
     static const int names[MEMORIES] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST,
                                         DNNL_ARG_SCRATCHPAD};
-    const float_part *part = &layer->parts[index];
+    const float_primitive *p = &layer->primitives[index];
     const float_layers *l = layer->shared;
     dnnl_exec_arg_t args[MEMORIES];
     int count = 0;
-    dnnl_status_t status = hand_input(l, part, x);
-    if (status == dnnl_success) status = dnnl_memory_set_data_handle(part->memory[DST], y);
-    if (status == dnnl_success && part->memory[WORK] != NULL)
-        status =
-            dnnl_memory_set_data_handle(part->memory[WORK], l->memory[part->at.memory].work.data);
+    dnnl_status_t status = hand_input(l, p, x);
+    if (status == dnnl_success) status = dnnl_memory_set_data_handle(p->memory[DST], y);
+    if (status == dnnl_success && p->memory[WORK] != NULL)
+        status = dnnl_memory_set_data_handle(p->memory[WORK], l->memory[p->at.memory].work.data);
     for (int i = 0; i < MEMORIES; i++)
-        if (part->memory[i] != NULL) args[count++] = (dnnl_exec_arg_t){names[i], part->memory[i]};
+        if (p->memory[i] != NULL) args[count++] = (dnnl_exec_arg_t){names[i], p->memory[i]};
     if (status == dnnl_success)
-        status = dnnl_primitive_execute(part->primitive, l->dnnl.stream, count, args);
+        status = dnnl_primitive_execute(p->primitive, l->dnnl.stream, count, args);
     return status;
 }
 
 // The library writes dense memory only.
 static dnnl_status_t run_channels(const float_layer *layer, size_t index, const float *x,
                                   float *y) {
-    const float_part *part = &layer->parts[index];
-    float *share = layer->shared->memory[part->at.memory].share.data;
-    const int64_t width = part->at.width, step = part->at.y_width;
+    const float_primitive *p = &layer->primitives[index];
+    float *share = layer->shared->memory[p->at.memory].share.data;
+    const int64_t width = p->at.width, step = p->at.y_width;
     const size_t bytes = (size_t)width * sizeof *y;
-    for (int64_t i = 0; part->at.adds && i < part->at.pixels; i++)
+    for (int64_t i = 0; p->at.adds && i < p->at.pixels; i++)
         memcpy(share + i * width, y + i * step, bytes);
     const dnnl_status_t status = run_dense(layer, index, x, share);
-    for (int64_t i = 0; i < part->at.pixels; i++) memcpy(y + i * step, share + i * width, bytes);
+    for (int64_t i = 0; i < p->at.pixels; i++) memcpy(y + i * step, share + i * width, bytes);
     return status;
 }
 
-dnnl_status_t tare__float_part_run(const float_layer *layer, size_t index, const float *x,
-                                   float *y) {
-    const float_part *part = &layer->parts[index];
+dnnl_status_t tare__float_primitive_run(const float_layer *layer, size_t index, const float *x,
+                                        float *y) {
+    const float_primitive *p = &layer->primitives[index];
     dnnl_status_t status = dnnl_success;
     tare__use_one_thread();
-    x += part->at.x_first;
-    y += part->at.y_first;
-    for (size_t i = 0; i < part->at.times && status == dnnl_success; i++) {
-        status = (part->at.pixels > 0 ? run_channels : run_dense)(layer, index, x, y);
-        x += part->at.x_step;
-        y += part->at.y_step;
+    x += p->at.x_first;
+    y += p->at.y_first;
+    for (size_t i = 0; i < p->at.times && status == dnnl_success; i++) {
+        status = (p->at.pixels > 0 ? run_channels : run_dense)(layer, index, x, y);
+        x += p->at.x_step;
+        y += p->at.y_step;
     }
     return status;
 }
 #else
-typedef int tare__no_dnnl_parts; // a file must not be empty
+typedef int tare__no_dnnl_primitives; // a file must not be empty
 #endif
