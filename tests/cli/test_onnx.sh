@@ -24,11 +24,15 @@ expect 0 print $files/scopes --json
 says '"training": false'
 ! grep -q '"training": true' "$work/stdout" || fail 'a module is left in training'
 
-# The first dimension is the batch, whatever the file says; other open sizes must be given.
+# The first dimension is the batch, whatever the file says; other open sizes stay open, or may be given.
 expect 0 run $files/conv --input random:5 --output "$work/y.npz"
 says '5 samples'
-refuses 1 "dimension 1 is 'M'" print $files/open_size
-complains '--dim M=SIZE'
+expect 0 print $files/open_size
+for size in 1 4 9; do
+    expect 0 run $files/open_size --input "random:3:0:$size" --output "$work/y.npz"
+    says '3 samples'
+done
+refuses 1 "does not say the shape of input 'x'" run $files/open_size --input random:3 --output "$work/y.npz"
 expect 0 print $files/open_size --dim M=4
 expect 0 print $files/open_size --shape x=1x4
 expect 0 print $files/open_size --dim N=2,M=4

@@ -78,6 +78,14 @@ void onnx_attr_float(text *node, const char *name, float value) {
     pb_message(node, 5, float_attribute(name, value));
 }
 
+void onnx_attr_text(text *node, const char *name, const char *value) {
+    text attribute = {0};
+    pb_text(&attribute, 1, name);
+    pb_text(&attribute, 4, value);
+    pb_int(&attribute, 20, 3);
+    pb_message(node, 5, attribute);
+}
+
 void onnx_attr_ref(text *node, const char *name, const char *of_function) {
     text attribute = {0};
     pb_text(&attribute, 1, name);

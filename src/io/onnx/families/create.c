@@ -6,7 +6,7 @@
 
 #include "io/onnx/families/families.h"
 #include "io/onnx/read/rules_common.h"
-#include "io/onnx/read/state.h"
+#include "io/onnx/read/sizes.h"
 
 // --- reading ---
 
@@ -90,17 +90,32 @@ static tare_status translate_constant(onnx_call *c) {
 
 // --- ConstantOfShape, EyeLike, Range ---
 
+static bool has_nodes(const value *sizes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (sizes[i].kind == VALUE_NODE) return true;
+    return false;
+}
+
 static tare_status translate_constant_of_shape(onnx_call *c) {
     int64_t shape[TARE_MAX_DIMS];
     size_t ndim;
-    value fill;
+    value fill, sizes[TARE_MAX_DIMS];
     tare_tensor *t = NULL;
-    TARE_TRY(tare__onnx_input_ints(c, 0, "input", TARE_MAX_DIMS, shape, &ndim, NULL));
+    TARE_TRY(tare__onnx_input_sizes(c, 0, "input", TARE_MAX_DIMS, sizes, &ndim, NULL));
     TARE_TRY(tare__onnx_attr_tensor(c, "value", &fill));
     const tare_tensor *one = tare__onnx_meta(c, &fill);
     if (one != NULL && one->count != 1)
         return tare__onnx_malformed(c, "the attribute value has %lld elements, expected 1",
                                     (long long)one->count);
+    if (has_nodes(sizes, ndim)) {
+        const value zero = tare__float(0);
+        const value number = one != NULL ? tare__onnx_entry(c->in, one, 0) : zero;
+        value y;
+        TARE_TRY(
+            tare__onnx_full(c, sizes, ndim, one != NULL ? one->dtype : TARE_FLOAT32, &number, &y));
+        return tare__onnx_give(c, &y);
+    }
+    for (size_t i = 0; i < ndim; i++) shape[i] = sizes[i].as.integer;
     TARE_TRY(new_tensor(c, one != NULL ? one->dtype : TARE_FLOAT32, (int)ndim, shape, &t));
     const size_t size = tare_dtype_size(t->dtype);
     for (int64_t i = 0; one != NULL && i < t->count; i++)
@@ -117,6 +132,10 @@ static tare_status translate_eye_like(onnx_call *c) {
     TARE_TRY(tare__onnx_attr_int(c, "k", 0, &diagonal));
     if (like->ndim != 2)
         return tare__onnx_malformed(c, "expected 2 dimensions, found %d", like->ndim);
+    const value x = tare__onnx_input(c, 0);
+    for (int d = 0; d < 2; d++)
+        if (tare__onnx_size_is_open(c, &x, d))
+            return tare__onnx_fail(c, "a diagonal of an open size is not supported");
     dtype = like->dtype;
     if (tare__onnx_has_attr(c, "dtype")) {
         TARE_TRY(tare__onnx_attr_int(c, "dtype", 0, &number));
@@ -151,6 +170,28 @@ static bool other_number(const onnx_call *c, size_t i, double *out) {
     return true;
 }
 
+// torch.arange(start, limit, delta) of open sizes.
+static tare_status range_of_sizes(onnx_call *c, tare_dtype dtype) {
+    value args[3];
+    const keyword type = {"dtype", tare__dtype_value(dtype)};
+    TARE_TRY(tare__onnx_input_scalar(c, 0, "start", &args[0]));
+    TARE_TRY(tare__onnx_input_scalar(c, 1, "limit", &args[1]));
+    TARE_TRY(tare__onnx_input_scalar(c, 2, "delta", &args[2]));
+    return tare__onnx_one_with(c, &(onnx_emit){.target = "torch.arange",
+                                               .args = args,
+                                               .arg_count = 3,
+                                               .kwargs = &type,
+                                               .kwarg_count = dtype != TARE_INT64});
+}
+
+static bool has_open_input(const onnx_call *c) {
+    for (size_t i = 0; i < tare__onnx_input_count(c); i++) {
+        const value v = tare__onnx_input(c, i);
+        if (tare__onnx_holds_open(c->in, &v)) return true;
+    }
+    return false;
+}
+
 static tare_status translate_range(onnx_call *c) {
     static const char *const names[] = {"start", "limit", "delta"};
     double number[3], others[3];
@@ -158,6 +199,7 @@ static tare_status translate_range(onnx_call *c) {
     tare_tensor *t = NULL, *other = NULL;
     bool follows = false;
     TARE_TRY(tare__onnx_need_meta(c, 0, "start", &like));
+    if (has_open_input(c)) return range_of_sizes(c, like->dtype);
     for (size_t i = 0; i < 3; i++) {
         TARE_TRY(tare__onnx_input_number(c, i, names[i], 0, &number[i]));
         others[i] = number[i];
@@ -195,10 +237,20 @@ static tare_status translate_shape(onnx_call *c) {
     return TARE_OK;
 }
 
+static tare_status size_of_open(onnx_call *c, const value *x, int ndim) {
+    value sizes;
+    TARE_TRY(tare__onnx_sizes(c, x, 0, (size_t)ndim, &sizes));
+    const value args[] = {sizes, tare__int(0)};
+    return tare__onnx_one(c, "torch.prod", 2, args);
+}
+
 static tare_status translate_size(onnx_call *c) {
     const tare_tensor *t = NULL;
     tare_tensor *made = NULL;
-    TARE_TRY(tare__onnx_need_meta(c, 0, "data", &t));
+    value x;
+    TARE_TRY(tare__onnx_need_first(c, "data", &x, &t));
+    for (int d = 0; d < t->ndim; d++)
+        if (tare__onnx_size_is_open(c, &x, d)) return size_of_open(c, &x, t->ndim);
     TARE_TRY(tare__tensor_scalar_int(t->count, &made, tare__onnx_error(c)));
     return give_tensor(c, made);
 }

@@ -5,6 +5,7 @@
 #include "core/math/float_to_int.h"
 #include "io/onnx/families/families.h"
 #include "io/onnx/read/rules_common.h"
+#include "io/onnx/read/sizes.h"
 
 // --- reading ---
 
@@ -46,7 +47,7 @@ static tare_status after_colons(onnx_call *c, int64_t colons, value index, value
 // A table of rows that is read by indices from the input.
 static bool is_embedding(onnx_call *c, const indexed *in) {
     return in->axis == 0 && in->t->ndim == 2 && in->t->dtype == TARE_FLOAT32 &&
-           tare__onnx_constant(c, 0) != NULL && tare__onnx_constant(c, 1) == NULL;
+           tare__onnx_constant(c, 0) != NULL && in->indices.kind == VALUE_NODE;
 }
 
 static tare_status translate_gather(onnx_call *c) {
@@ -55,17 +56,17 @@ static tare_status translate_gather(onnx_call *c) {
     const value embedding[] = {in.indices, in.x};
     if (is_embedding(c, &in))
         return tare__onnx_one(c, "torch.nn.functional.embedding", 2, embedding);
-    const tare_tensor *known = tare__onnx_constant(c, 1);
     const value select[] = {in.x, tare__int(in.axis), in.indices};
     if (in.i->ndim == 1) return tare__onnx_one(c, "torch.index_select", 3, select);
     value index = in.indices;
-    if (in.i->ndim == 0 && known != NULL) index = tare__int(tare__tensor_get_int(known, 0));
-    if (in.i->ndim == 0 && known == NULL)
+    const bool is_number = in.i->ndim == 0 && index.kind == VALUE_TENSOR; // an open one, too
+    if (is_number) index = tare__onnx_entry(c->in, index.as.tensor, 0);
+    if (in.i->ndim == 0 && !is_number)
         TARE_TRY(ONNX_CALL(c, &index, "torch.unsqueeze", index, tare__int(0)));
     if (in.axis > 0) TARE_TRY(after_colons(c, in.axis, index, &index));
     value y;
     TARE_TRY(ONNX_CALL(c, &y, "operator.getitem", in.x, index));
-    if (in.i->ndim == 0 && known == NULL)
+    if (in.i->ndim == 0 && !is_number)
         TARE_TRY(ONNX_CALL(c, &y, "torch.squeeze", y, tare__int(in.axis)));
     tare__onnx_set_output(c, 0, &y);
     return TARE_OK;
@@ -91,13 +92,35 @@ static tare_status batch_coordinate(onnx_call *c, const indexed *in, int64_t d, 
     return tare__onnx_take_tensor(c, t, out);
 }
 
+static tare_status open_coordinates(onnx_call *c, const indexed *in, int64_t batch, value *out);
+
 static tare_status coordinates(onnx_call *c, const indexed *in, int64_t batch, value *out) {
     value items[TARE_MAX_DIMS], parts;
     const int64_t count = in->i->ndim > 0 ? in->i->shape[in->i->ndim - 1] : 0;
     if (batch < 0 || batch >= in->i->ndim || count < 1 || batch + count > in->t->ndim)
         return tare__onnx_malformed(c, "indices with %lld coordinates do not fit %d dimensions",
                                     (long long)count, in->t->ndim);
+    for (int64_t d = 0; d < batch; d++)
+        if (tare__onnx_size_is_open(c, &in->indices, (int)d))
+            return open_coordinates(c, in, batch, out);
     for (int64_t d = 0; d < batch; d++) TARE_TRY(batch_coordinate(c, in, d, &items[d]));
+    TARE_TRY(ONNX_CALL(c, &parts, "torch.unbind", in->indices, tare__int(-1)));
+    for (int64_t d = 0; d < count; d++) TARE_TRY(tare__onnx_item(c, &parts, d, &items[batch + d]));
+    return tuple_of(c, items, (size_t)(batch + count), out);
+}
+
+// The same where the batch's dimensions are open: counted by the graph.
+static tare_status open_coordinates(onnx_call *c, const indexed *in, int64_t batch, value *out) {
+    value items[TARE_MAX_DIMS], parts, dims[TARE_MAX_DIMS];
+    const int ndim = in->i->ndim - 1;
+    const int64_t count = in->i->shape[ndim];
+    for (int64_t d = 0; d < batch; d++) {
+        value size;
+        for (int k = 0; k < ndim; k++) dims[k] = tare__int(k == d ? -1 : 1);
+        TARE_TRY(tare__onnx_size(c, &in->indices, (int)d, &size));
+        TARE_TRY(ONNX_CALL(c, &items[d], "torch.arange", size));
+        TARE_TRY(tare__onnx_reshape_to(c, &items[d], dims, (size_t)ndim, &items[d]));
+    }
     TARE_TRY(ONNX_CALL(c, &parts, "torch.unbind", in->indices, tare__int(-1)));
     for (int64_t d = 0; d < count; d++) TARE_TRY(tare__onnx_item(c, &parts, d, &items[batch + d]));
     return tuple_of(c, items, (size_t)(batch + count), out);
@@ -254,19 +277,18 @@ static tare_status translate_compress(onnx_call *c) {
 // --- TopK, ArgMax, ArgMin ---
 
 static tare_status translate_top_k(onnx_call *c) {
-    value x, pair;
+    value x, pair, k = tare__int(1);
     const tare_tensor *t = NULL;
-    double k;
     int64_t axis;
     bool largest, sorted;
     TARE_TRY(tare__onnx_need_input(c, 0, "X", &x));
     TARE_TRY(tare__onnx_need_meta(c, 0, "X", &t));
-    TARE_TRY(tare__onnx_input_number(c, 1, "K", 1, &k));
+    if (tare__onnx_input(c, 1).kind != VALUE_NONE) TARE_TRY(tare__onnx_input_scalar(c, 1, "K", &k));
     TARE_TRY(tare__onnx_attr_axis(c, "axis", -1, t->ndim, &axis));
     TARE_TRY(tare__onnx_attr_bool(c, "largest", true, &largest));
     TARE_TRY(tare__onnx_attr_bool(c, "sorted", true, &sorted));
-    TARE_TRY(ONNX_CALL(c, &pair, "torch.topk", x, tare__int(tare__cut_int64(k)), tare__int(axis),
-                       tare__bool(largest), tare__bool(sorted)));
+    TARE_TRY(ONNX_CALL(c, &pair, "torch.topk", x, k, tare__int(axis), tare__bool(largest),
+                       tare__bool(sorted)));
     for (int64_t i = 0; i < 2; i++) {
         value item;
         if (!tare__onnx_wants_output(c, (size_t)i)) continue;
@@ -287,14 +309,19 @@ static tare_status arg_extreme(onnx_call *c, const char *target) {
     TARE_TRY(tare__onnx_attr_axis(c, "axis", 0, t->ndim, &axis));
     TARE_TRY(tare__onnx_attr_bool(c, "keepdims", true, &keeps));
     TARE_TRY(tare__onnx_attr_bool(c, "select_last_index", false, &last));
-    const int64_t size = t->shape[axis];
+    value least = tare__int(t->shape[axis] - 1);
+    if (last && tare__onnx_size_is_open(c, &x, (int)axis)) {
+        value operands[] = {tare__none(), tare__int(1)};
+        TARE_TRY(tare__onnx_size(c, &x, (int)axis, &operands[0]));
+        TARE_TRY(tare__onnx_scalar(c, "operator.sub", operands, 2, &least));
+    }
     if (last) {
         value dims;
         TARE_TRY(tare__onnx_ints(c, &axis, 1, &dims));
         TARE_TRY(ONNX_CALL(c, &x, "torch.flip", x, dims));
     }
     TARE_TRY(ONNX_CALL(c, &x, target, x, tare__int(axis), tare__bool(keeps)));
-    if (last) TARE_TRY(ONNX_CALL(c, &x, "torch.rsub", x, tare__int(size - 1)));
+    if (last) TARE_TRY(ONNX_CALL(c, &x, "torch.rsub", x, least));
     tare__onnx_set_output(c, 0, &x);
     return TARE_OK;
 }
@@ -342,13 +369,12 @@ static tare_status translate_cum_sum(onnx_call *c) {
 }
 
 static tare_status translate_trilu(onnx_call *c) {
-    value x;
-    double k;
+    value x, k = tare__int(0);
     bool upper;
     TARE_TRY(tare__onnx_need_input(c, 0, "input", &x));
-    TARE_TRY(tare__onnx_input_number(c, 1, "k", 0, &k));
+    if (tare__onnx_input(c, 1).kind != VALUE_NONE) TARE_TRY(tare__onnx_input_scalar(c, 1, "k", &k));
     TARE_TRY(tare__onnx_attr_bool(c, "upper", true, &upper));
-    const value args[] = {x, tare__int(tare__cut_int64(k))};
+    const value args[] = {x, k};
     return tare__onnx_one(c, upper ? "torch.triu" : "torch.tril", 2, args);
 }
 

@@ -8,6 +8,7 @@
 #include "core/math/float_to_int.h"
 #include "io/onnx/families/families.h"
 #include "io/onnx/read/rules_common.h"
+#include "io/onnx/read/sizes.h"
 
 // --- reading ---
 
@@ -32,7 +33,9 @@ typedef struct resize {
     double scale[TARE_MAX_DIMS], roi[2][TARE_MAX_DIMS];
     size_t mode, coordinates, nearest, policy;
     bool antialias, exclude_outside, has_sizes;
-    bool is_quantized; // x: the result keeps its parameters
+    value sizes[TARE_MAX_DIMS]; // `out` as ints, or nodes where they are open
+    bool is_open;               // a dimension that changes is open, before or after
+    bool is_quantized;          // x: the result keeps its parameters
     double cubic_a, extrapolation;
 } resize;
 
@@ -88,11 +91,48 @@ static tare_status keep_ratio(onnx_call *c, resize *r, const int64_t *axes, size
     return TARE_OK;
 }
 
+// Input `sizes`: what it is for the sizes that stand in for open ones, and (r->sizes) as it is.
+static tare_status read_out(onnx_call *c, resize *r, const int64_t *axes, size_t count,
+                            double *sizes, size_t *size_count) {
+    value given[TARE_MAX_DIMS];
+    bool is_given = false;
+    const value v = tare__onnx_input(c, 3);
+    if (!tare__onnx_holds_open(c->in, &v)) {
+        TARE_TRY(read_floats(c, 3, "sizes", count, sizes, size_count));
+        for (size_t i = 0; i < *size_count; i++)
+            r->sizes[axes[i]] = tare__int(tare__cut_int64(sizes[i]));
+        return TARE_OK;
+    }
+    TARE_TRY(tare__onnx_input_sizes(c, 3, "sizes", TARE_MAX_DIMS, given, size_count, &is_given));
+    if (*size_count != count)
+        return tare__onnx_malformed(c, "input 'sizes' has %zu values, expected %zu", *size_count,
+                                    count);
+    for (size_t i = 0; i < count; i++) {
+        r->sizes[axes[i]] = given[i];
+        sizes[i] = (double)tare__onnx_stand_in(c, &given[i]);
+    }
+    return TARE_OK;
+}
+
+// Open dimensions that are not resized are none that matter.
+static tare_status note_open(onnx_call *c, resize *r, const int64_t *axes, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        value in;
+        value *out = &r->sizes[axes[i]];
+        TARE_TRY(tare__onnx_size(c, &r->x, (int)axes[i], &in));
+        if (r->has_sizes && out->kind == VALUE_NONE) *out = tare__int(r->out[axes[i]]);
+        const bool stays =
+            r->has_sizes ? tare__onnx_same_size(c, &in, out) : r->scale[axes[i]] == 1;
+        r->is_open |= !stays && (in.kind == VALUE_NODE || out->kind == VALUE_NODE);
+    }
+    return TARE_OK;
+}
+
 static tare_status read_sizes(onnx_call *c, resize *r, const int64_t *axes, size_t count) {
     double scales[TARE_MAX_DIMS], sizes[TARE_MAX_DIMS], roi[2 * TARE_MAX_DIMS];
     size_t scale_count, size_count, roi_count;
     TARE_TRY(read_floats(c, 2, "scales", count, scales, &scale_count));
-    TARE_TRY(read_floats(c, 3, "sizes", count, sizes, &size_count));
+    TARE_TRY(read_out(c, r, axes, count, sizes, &size_count));
     if ((scale_count > 0) == (size_count > 0) || count == 0)
         return tare__onnx_malformed(c, "expected either scales or sizes");
     const bool crops = r->coordinates == TF_CROP_AND_RESIZE;
@@ -128,12 +168,14 @@ static tare_status read_resize(onnx_call *c, resize *r) {
     for (int d = 0; d < t->ndim; d++) {
         r->in[d] = r->out[d] = t->shape[d];
         r->scale[d] = 1;
+        TARE_TRY(tare__onnx_size(c, &r->x, d, &r->sizes[d]));
     }
     TARE_TRY(read_modes(c, r));
     TARE_TRY(tare__onnx_attr_ints(c, "axes", TARE_MAX_DIMS, axes, &count, &given));
     for (int d = 0; !given && d < r->ndim; d++) axes[count++] = d;
     for (size_t i = 0; i < count; i++) TARE_TRY(tare__onnx_axis(c, axes[i], r->ndim, &axes[i]));
-    return read_sizes(c, r, axes, count);
+    TARE_TRY(read_sizes(c, r, axes, count));
+    return note_open(c, r, axes, count);
 }
 
 // --- torch's interpolate ---
@@ -146,8 +188,10 @@ static bool is_interpolated(const resize *r) {
         exact = exact && fabs(r->scale[d] * (double)r->in[d] - (double)r->out[d]) < 1e-3;
         grows_to_one = grows_to_one || (r->out[d] == 1 && r->in[d] != 1);
     }
+    if (r->is_open && r->policy != STRETCH) return false;
     if (r->mode == NEAREST) return r->coordinates == ASYMMETRIC && r->nearest == FLOOR;
-    if (r->mode != LINEAR) return false;
+    // Of known sizes it is a product with a matrix.
+    if (r->mode == CUBIC && !(r->is_open && r->ndim == 4 && r->cubic_a == -0.75)) return false;
     if (r->coordinates == ALIGN_CORNERS) return exact;
     return r->coordinates == HALF_PIXEL || (r->coordinates == PYTORCH_HALF_PIXEL && !grows_to_one);
 }
@@ -165,14 +209,20 @@ static tare_status call_interpolate(onnx_call *c, const resize *r) {
     }
     if (r->has_sizes) {
         kwargs[count].name = "size";
-        TARE_TRY(tare__onnx_int_tuple(c, r->out + 2, dims, &kwargs[count++].value));
+        value *size = &kwargs[count++].value;
+        *size = tare__value_sequence(tare__onnx_arena(c), VALUE_TUPLE, (uint32_t)dims);
+        if (size->as.items == NULL) return tare__out_of_memory(tare__onnx_error(c));
+        for (size_t d = 0; d < dims; d++)
+            size->as.items[d] =
+                r->sizes[d + 2].kind == VALUE_NODE ? r->sizes[d + 2] : tare__int(r->out[d + 2]);
     } else {
         kwargs[count++] = (keyword){"scale_factor", items[0]};
         if (!equal) TARE_TRY(tare__onnx_list(c, items, dims, &kwargs[0].value));
     }
-    kwargs[count++] =
-        (keyword){"mode", tare__string(r->mode == NEAREST ? "nearest" : linear[dims - 1])};
-    if (r->mode == LINEAR)
+    kwargs[count++] = (keyword){"mode", tare__string(r->mode == NEAREST  ? "nearest"
+                                                     : r->mode == LINEAR ? linear[dims - 1]
+                                                                         : "bicubic")};
+    if (r->mode != NEAREST)
         kwargs[count++] = (keyword){"align_corners", tare__bool(r->coordinates == ALIGN_CORNERS)};
     return tare__onnx_one_with(c, &(onnx_emit){.target = "torch.nn.functional.interpolate",
                                                .args = &r->x,
@@ -308,6 +358,9 @@ static tare_status translate_resize_rule(onnx_call *c) {
     resize r;
     TARE_TRY(read_resize(c, &r));
     if (is_interpolated(&r)) return call_interpolate(c, &r);
+    if (r.is_open)
+        return tare__onnx_fail(c, "an open size is resized as torch's interpolate does it, not in "
+                                  "this mode");
     if (r.is_quantized && r.mode != NEAREST)
         return tare__onnx_fail(c, "integers are resized to the nearest, or as torch's interpolate "
                                   "does; not in this coordinate_transformation_mode");

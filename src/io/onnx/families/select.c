@@ -6,6 +6,7 @@
 #include "core/math/float_to_int.h"
 #include "io/onnx/families/families.h"
 #include "io/onnx/read/rules_common.h"
+#include "io/onnx/read/sizes.h"
 
 // --- reading ---
 
@@ -52,25 +53,52 @@ static tare_status read_parts(onnx_call *c, int64_t total, size_t outputs, int64
     return TARE_OK;
 }
 
-static tare_status translate_split(onnx_call *c) {
-    value x, parts, list;
-    const tare_tensor *t = NULL;
-    int64_t axis;
+// Parts of open sizes, or of an open dimension.
+static tare_status split_open(onnx_call *c, const value *x, int64_t axis, value *parts) {
+    value sizes[ONNX_MOST_SIZES], list;
+    size_t count = 0;
+    bool given = false;
+    const size_t outputs = tare__onnx_output_count(c);
+    if (tare__onnx_opset(c) >= 13)
+        TARE_TRY(tare__onnx_input_sizes(c, 1, "split", ONNX_MOST_SIZES, sizes, &count, &given));
+    if (!given || count != outputs)
+        return tare__onnx_fail(c, "parts of an open size must be given by its input 'split'");
+    TARE_TRY(tare__onnx_list(c, sizes, count, &list));
+    return ONNX_CALL(c, parts, "torch.split", *x, list, tare__int(axis));
+}
+
+static bool has_open_parts(const onnx_call *c, const value *x, int64_t axis) {
+    const value split = tare__onnx_input(c, 1);
+    return tare__onnx_holds_open(c->in, &split) ||
+           (tare__onnx_size_is_open(c, x, (int)axis) && split.kind != VALUE_NONE);
+}
+
+static tare_status split_known(onnx_call *c, const value *x, int64_t total, int64_t axis,
+                               value *parts) {
+    value list;
     bool equal = false;
     const size_t outputs = tare__onnx_output_count(c);
     int64_t *sizes = tare__arena_array(tare__onnx_arena(c), outputs + 1, sizeof *sizes);
     if (sizes == NULL) return tare__out_of_memory(tare__onnx_error(c));
+    TARE_TRY(read_parts(c, total, outputs, sizes, &equal));
+    if (tare__onnx_size_is_open(c, x, (int)axis) || (equal && sizes[0] > 0))
+        return ONNX_CALL(c, parts, "torch.chunk", *x, tare__int((int64_t)outputs), tare__int(axis));
+    TARE_TRY(tare__onnx_ints(c, sizes, outputs, &list));
+    return ONNX_CALL(c, parts, "torch.split", *x, list, tare__int(axis));
+}
+
+static tare_status translate_split(onnx_call *c) {
+    value x, parts;
+    const tare_tensor *t = NULL;
+    int64_t axis;
+    const size_t outputs = tare__onnx_output_count(c);
     TARE_TRY(tare__onnx_need_first(c, "input", &x, &t));
     TARE_TRY(tare__onnx_attr_axis(c, "axis", 0, t->ndim, &axis));
     if (outputs == 0) return tare__onnx_malformed(c, "there are no outputs");
-    TARE_TRY(read_parts(c, t->shape[axis], outputs, sizes, &equal));
-    if (equal && sizes[0] > 0) {
-        TARE_TRY(
-            ONNX_CALL(c, &parts, "torch.chunk", x, tare__int((int64_t)outputs), tare__int(axis)));
-    } else {
-        TARE_TRY(tare__onnx_ints(c, sizes, outputs, &list));
-        TARE_TRY(ONNX_CALL(c, &parts, "torch.split", x, list, tare__int(axis)));
-    }
+    if (has_open_parts(c, &x, axis))
+        TARE_TRY(split_open(c, &x, axis, &parts));
+    else
+        TARE_TRY(split_known(c, &x, t->shape[axis], axis, &parts));
     for (size_t i = 0; i < outputs; i++) {
         if (!tare__onnx_wants_output(c, i)) continue;
         value part;
@@ -83,8 +111,9 @@ static tare_status translate_split(onnx_call *c) {
 // --- Slice ---
 
 typedef struct cut {
-    int64_t start, stop, step; // step > 0, counted on the flipped dimension where `flipped`
-    bool named, flipped;
+    value start, stop; // None: from the first, to the last
+    int64_t step;      // > 0, counted on the flipped dimension where `flipped`
+    bool flipped;
 } cut;
 
 static int64_t bounded(int64_t i, int64_t least, int64_t most) {
@@ -95,52 +124,85 @@ static int64_t bounded(int64_t i, int64_t least, int64_t most) {
 static void cut_dim(int64_t size, int64_t start, int64_t stop, int64_t step, cut *out) {
     if (start < 0) start = start < -size ? -1 : start + size;
     if (stop < 0) stop = stop < -size ? -1 : stop + size;
-    *out = (cut){.named = true, .flipped = step < 0, .step = step < 0 ? -step : step};
+    *out = (cut){.flipped = step < 0, .step = step < 0 ? -step : step};
     if (step > 0) {
-        out->start = bounded(start, 0, size);
-        out->stop = bounded(stop, 0, size);
-        return;
+        start = bounded(start, 0, size);
+        stop = bounded(stop, 0, size);
+    } else {
+        start = size - 1 - bounded(start, -1, size - 1);
+        stop = size - 1 - bounded(stop, -1, size - 1);
     }
-    out->start = size - 1 - bounded(start, -1, size - 1);
-    out->stop = size - 1 - bounded(stop, -1, size - 1);
+    if (start > 0) out->start = tare__int(start);
+    if (stop < size) out->stop = tare__int(stop);
 }
 
-static tare_status read_cuts(onnx_call *c, const tare_tensor *t, cut *cuts) {
-    int64_t starts[TARE_MAX_DIMS], ends[TARE_MAX_DIMS], axes[TARE_MAX_DIMS], steps[TARE_MAX_DIMS];
+// The same where the dimension or a bound is open: what the file says is what Python would say.
+static tare_status cut_open(onnx_call *c, const value *size, const value *start, const value *stop,
+                            int64_t step, cut *out) {
+    const bool is_first = start->kind == VALUE_INT && start->as.integer == 0;
+    const bool is_last = tare__onnx_same_size(c, stop, size) ||
+                         (stop->kind == VALUE_INT && stop->as.integer >= INT32_MAX);
+    *out = (cut){.step = step};
+    if (step > 0) {
+        if (!is_first) out->start = *start;
+        if (!is_last) out->stop = *stop;
+        return TARE_OK;
+    }
+    if (step != -1 || start->kind != VALUE_INT || start->as.integer != -1 ||
+        stop->kind != VALUE_INT || stop->as.integer > -INT32_MAX) {
+        tare__onnx_blame(c->in, size);
+        return tare__onnx_fail(c, "a part of an open dimension the other way round is not "
+                                  "supported");
+    }
+    *out = (cut){.step = 1, .flipped = true};
+    return TARE_OK;
+}
+
+static bool is_plain(const value *v) {
+    return v->kind == VALUE_INT;
+}
+
+static tare_status read_cuts(onnx_call *c, const value *x, const tare_tensor *t, cut *cuts) {
+    value starts[TARE_MAX_DIMS], ends[TARE_MAX_DIMS];
+    int64_t axes[TARE_MAX_DIMS], steps[TARE_MAX_DIMS];
     size_t count, end_count, axis_count, step_count;
     bool has_axes, has_steps;
-    TARE_TRY(tare__onnx_input_ints(c, 1, "starts", TARE_MAX_DIMS, starts, &count, NULL));
-    TARE_TRY(tare__onnx_input_ints(c, 2, "ends", TARE_MAX_DIMS, ends, &end_count, NULL));
+    TARE_TRY(tare__onnx_input_sizes(c, 1, "starts", TARE_MAX_DIMS, starts, &count, NULL));
+    TARE_TRY(tare__onnx_input_sizes(c, 2, "ends", TARE_MAX_DIMS, ends, &end_count, NULL));
     TARE_TRY(tare__onnx_input_ints(c, 3, "axes", TARE_MAX_DIMS, axes, &axis_count, &has_axes));
     TARE_TRY(tare__onnx_input_ints(c, 4, "steps", TARE_MAX_DIMS, steps, &step_count, &has_steps));
     if (end_count != count || (has_axes && axis_count != count) ||
         (has_steps && step_count != count) || count > (size_t)t->ndim)
         return tare__onnx_malformed(c, "starts, ends, axes and steps differ in length");
     for (size_t i = 0; i < count; i++) {
+        value size;
         int64_t axis = (int64_t)i;
         if (has_axes) TARE_TRY(tare__onnx_axis(c, axes[i], t->ndim, &axis));
         const int64_t step = has_steps ? steps[i] : 1;
         if (step == 0 || step == INT64_MIN)
             return tare__onnx_malformed(c, "step %zu is %lld, which is out of range", i,
                                         (long long)step);
-        cut_dim(t->shape[axis], starts[i], ends[i], step, &cuts[axis]);
+        TARE_TRY(tare__onnx_size(c, x, (int)axis, &size));
+        if (is_plain(&size) && is_plain(&starts[i]) && is_plain(&ends[i]))
+            cut_dim(size.as.integer, starts[i].as.integer, ends[i].as.integer, step, &cuts[axis]);
+        else
+            TARE_TRY(cut_open(c, &size, &starts[i], &ends[i], step, &cuts[axis]));
     }
     return TARE_OK;
 }
 
 // start:stop:step as Python would write it: what is the default is left out.
-static tare_status slice_value(onnx_call *c, const cut *k, int64_t size, value *out) {
+static tare_status slice_value(onnx_call *c, const cut *k, value *out) {
     *out = tare__value_sequence(tare__onnx_arena(c), VALUE_SLICE, 3);
     if (out->as.items == NULL) return tare__out_of_memory(tare__onnx_error(c));
-    if (!k->named) return TARE_OK;
-    if (k->start > 0) out->as.items[0] = tare__int(k->start);
-    if (k->stop < size) out->as.items[1] = tare__int(k->stop);
+    out->as.items[0] = k->start;
+    out->as.items[1] = k->stop;
     if (k->step > 1) out->as.items[2] = tare__int(k->step);
     return TARE_OK;
 }
 
-static bool takes_all(const cut *k, int64_t size) {
-    return !k->named || (k->start == 0 && k->stop >= size && k->step == 1);
+static bool takes_all(const cut *k) {
+    return k->start.kind == VALUE_NONE && k->stop.kind == VALUE_NONE && k->step <= 1;
 }
 
 static tare_status flip_dims(onnx_call *c, const cut *cuts, int ndim, value *x) {
@@ -160,15 +222,13 @@ static tare_status translate_slice(onnx_call *c) {
     cut cuts[TARE_MAX_DIMS] = {0};
     size_t count = 0;
     TARE_TRY(tare__onnx_need_first(c, "data", &x, &t));
-    const tare_tensor in = {.ndim = t->ndim, .dtype = t->dtype};
-    int64_t shape[TARE_MAX_DIMS];
-    memcpy(shape, t->shape, sizeof shape);
-    TARE_TRY(read_cuts(c, t, cuts));
-    TARE_TRY(flip_dims(c, cuts, in.ndim, &x));
-    for (int d = 0; d < in.ndim; d++)
-        if (!takes_all(&cuts[d], shape[d])) count = (size_t)d + 1;
+    const int ndim = t->ndim;
+    TARE_TRY(read_cuts(c, &x, t, cuts));
+    TARE_TRY(flip_dims(c, cuts, ndim, &x));
+    for (int d = 0; d < ndim; d++)
+        if (!takes_all(&cuts[d])) count = (size_t)d + 1;
     if (count == 0) return tare__onnx_give(c, &x);
-    for (size_t i = 0; i < count; i++) TARE_TRY(slice_value(c, &cuts[i], shape[i], &items[i]));
+    for (size_t i = 0; i < count; i++) TARE_TRY(slice_value(c, &cuts[i], &items[i]));
     index = items[0];
     if (count > 1) {
         index = tare__value_sequence(tare__onnx_arena(c), VALUE_TUPLE, (uint32_t)count);
@@ -183,19 +243,24 @@ static tare_status translate_slice(onnx_call *c) {
 
 enum { MOST_AMOUNTS = 2 * TARE_MAX_DIMS };
 
+static bool is_zero(const value *v) {
+    return v->kind == VALUE_INT && v->as.integer == 0;
+}
+
 // [begin of each axis.., end of each axis..] becomes torch's pairs, the last dimension first;
 // dimensions in front that are not padded are left out.
-static tare_status read_pads(onnx_call *c, const tare_tensor *t, int64_t *amounts, size_t *count) {
-    int64_t pads[MOST_AMOUNTS], axes[TARE_MAX_DIMS];
+static tare_status read_pads(onnx_call *c, const tare_tensor *t, value *amounts, size_t *count) {
+    value pads[MOST_AMOUNTS];
+    int64_t axes[TARE_MAX_DIMS];
     size_t pad_count, axis_count = 0;
     bool has_axes = false;
-    TARE_TRY(tare__onnx_input_ints(c, 1, "pads", MOST_AMOUNTS, pads, &pad_count, NULL));
+    TARE_TRY(tare__onnx_input_sizes(c, 1, "pads", MOST_AMOUNTS, pads, &pad_count, NULL));
     if (tare__onnx_opset(c) >= 18)
         TARE_TRY(tare__onnx_input_ints(c, 3, "axes", TARE_MAX_DIMS, axes, &axis_count, &has_axes));
     for (int d = 0; !has_axes && d < t->ndim; d++) axes[axis_count++] = d;
     if (pad_count != 2 * axis_count)
         return tare__onnx_malformed(c, "%zu pads for %zu axes", pad_count, axis_count);
-    memset(amounts, 0, MOST_AMOUNTS * sizeof *amounts);
+    for (size_t i = 0; i < MOST_AMOUNTS; i++) amounts[i] = tare__int(0);
     *count = 0;
     for (size_t i = 0; i < axis_count; i++) {
         int64_t axis;
@@ -203,7 +268,7 @@ static tare_status read_pads(onnx_call *c, const tare_tensor *t, int64_t *amount
         const size_t pair = (size_t)(t->ndim - 1 - (int)axis);
         amounts[2 * pair] = pads[i];
         amounts[2 * pair + 1] = pads[axis_count + i];
-        const bool pads_any = pads[i] != 0 || pads[axis_count + i] != 0;
+        const bool pads_any = !is_zero(&pads[i]) || !is_zero(&pads[axis_count + i]);
         if (pads_any && *count < 2 * pair + 2) *count = 2 * pair + 2;
     }
     return TARE_OK;
@@ -211,9 +276,8 @@ static tare_status read_pads(onnx_call *c, const tare_tensor *t, int64_t *amount
 
 static tare_status translate_pad(onnx_call *c) {
     static const char *const modes[] = {"constant", "reflect", "replicate", "circular"};
-    value args[4];
+    value args[4], amounts[MOST_AMOUNTS];
     const tare_tensor *t = NULL;
-    int64_t amounts[MOST_AMOUNTS];
     size_t count = 0, mode = 0;
     double fill;
     TARE_TRY(tare__onnx_need_first(c, "data", &args[0], &t));
@@ -222,7 +286,9 @@ static tare_status translate_pad(onnx_call *c) {
     TARE_TRY(read_pads(c, t, amounts, &count));
     TARE_TRY(tare__onnx_input_number(c, 2, "constant_value", 0, &fill));
     if (count == 0) return tare__onnx_give(c, &args[0]);
-    TARE_TRY(tare__onnx_int_tuple(c, amounts, count, &args[1]));
+    args[1] = tare__value_sequence(tare__onnx_arena(c), VALUE_TUPLE, (uint32_t)count);
+    if (args[1].as.items == NULL) return tare__out_of_memory(tare__onnx_error(c));
+    memcpy(args[1].as.items, amounts, count * sizeof *amounts);
     args[2] = tare__string(modes[mode]);
     args[3] = is_float ? tare__float(fill) : tare__int(tare__cut_int64(fill));
     return tare__onnx_one(c, "torch.nn.functional.pad", mode == 0 ? 4 : 3, args);
@@ -233,6 +299,8 @@ static tare_status translate_pad(onnx_call *c) {
 static tare_status crop_or_pad(onnx_call *c, value *x, int64_t axis, int64_t wanted) {
     const tare_tensor *t = tare__onnx_meta(c, x);
     const int64_t size = t->shape[axis], ndim = t->ndim;
+    if (tare__onnx_size_is_open(c, x, (int)axis))
+        return tare__onnx_fail(c, "an open dimension is cut or padded to a size");
     if (size >= wanted)
         return size == wanted ? TARE_OK
                               : ONNX_CALL(c, x, "torch.narrow", *x, tare__int(axis),

@@ -7,6 +7,7 @@
 #include "core/math/float_to_int.h"
 #include "io/onnx/families/families.h"
 #include "io/onnx/read/rules_common.h"
+#include "io/onnx/read/sizes.h"
 
 // --- reading ---
 
@@ -22,10 +23,23 @@ static tare_status translate_reshape(onnx_call *c) {
     return tare__onnx_give(c, &y);
 }
 
+// The sizes in front are multiplied by the graph.
+static tare_status flatten_open(onnx_call *c, const value *x, int64_t axis) {
+    value dims[2] = {tare__int(1), tare__int(-1)}, y;
+    for (int d = 0; d < axis; d++) {
+        value factors[2] = {dims[0]};
+        TARE_TRY(tare__onnx_size(c, x, d, &factors[1]));
+        TARE_TRY(tare__onnx_scalar(c, "operator.mul", factors, 2, &dims[0]));
+    }
+    TARE_TRY(tare__onnx_reshape_to(c, x, dims, 2, &y));
+    return tare__onnx_give(c, &y);
+}
+
 static tare_status translate_flatten(onnx_call *c) {
     value x, y;
     const tare_tensor *t = NULL;
     int64_t axis = 0, dims[2] = {1, -1};
+    bool open = false;
     TARE_TRY(tare__onnx_need_first(c, "input", &x, &t));
     TARE_TRY(tare__onnx_attr_int(c, "axis", 1, &axis));
     if (axis != t->ndim) TARE_TRY(tare__onnx_axis(c, axis, t->ndim, &axis)); // ndim is allowed too
@@ -33,6 +47,8 @@ static tare_status translate_flatten(onnx_call *c) {
         const value args[] = {x, tare__int(1)};
         return tare__onnx_one(c, "torch.flatten", 2, args);
     }
+    for (int d = 0; d < axis; d++) open |= tare__onnx_size_is_open(c, &x, d);
+    if (open) return flatten_open(c, &x, axis);
     for (int64_t d = 0; d < axis; d++) dims[0] *= t->shape[d];
     if (dims[0] == 0) {
         dims[1] = 1;
@@ -123,27 +139,48 @@ static tare_status translate_transpose(onnx_call *c) {
 
 // --- Expand, Tile ---
 
+// The size that dimension `own` of x has (1 where x has none) and the one asked for: -1 keeps x's.
+static tare_status expand_dim(onnx_call *c, const value *own, const value *asked, bool exists,
+                              value *out) {
+    const bool is_one = own->kind == VALUE_INT && own->as.integer == 1;
+    const bool asks_one = asked->kind == VALUE_INT && asked->as.integer == 1;
+    if (!is_one && !asks_one && !tare__onnx_may_be_same_size(c, own, asked))
+        return tare__onnx_malformed(c, "a size of %lld cannot be expanded to %lld",
+                                    (long long)tare__onnx_stand_in(c, own),
+                                    (long long)tare__onnx_stand_in(c, asked));
+    *out = exists && (asks_one || tare__onnx_same_size(c, own, asked)) ? tare__int(-1) : *asked;
+    return TARE_OK;
+}
+
+// Is a number open, or the sizes that it is to fill?
+static bool is_open(const onnx_call *c, const value *number, const value *sizes, size_t count) {
+    for (size_t d = 0; d < count; d++)
+        if (sizes[d].kind == VALUE_NODE) return true;
+    return tare__onnx_holds_open(c->in, number);
+}
+
 static tare_status translate_expand(onnx_call *c) {
-    value args[TARE_MAX_DIMS + 1], y;
+    value args[TARE_MAX_DIMS + 1], wanted[TARE_MAX_DIMS], y;
     const tare_tensor *t = NULL;
-    int64_t wanted[TARE_MAX_DIMS];
     size_t count;
     TARE_TRY(tare__onnx_need_first(c, "input", &args[0], &t));
-    TARE_TRY(tare__onnx_input_ints(c, 1, "shape", TARE_MAX_DIMS, wanted, &count, NULL));
-    const size_t ndim = count > (size_t)t->ndim ? count : (size_t)t->ndim;
-    bool changes = ndim > (size_t)t->ndim;
+    TARE_TRY(tare__onnx_input_sizes(c, 1, "shape", TARE_MAX_DIMS, wanted, &count, NULL));
+    const size_t rank = (size_t)t->ndim, ndim = count > rank ? count : rank;
+    bool changes = ndim > rank;
     for (size_t d = 0; d < ndim; d++) {
         const size_t from_end = ndim - d;
-        const int64_t own = from_end <= (size_t)t->ndim ? t->shape[(size_t)t->ndim - from_end] : 1;
-        const int64_t asked = from_end <= count ? wanted[count - from_end] : 1;
-        if (own != 1 && asked != 1 && own != asked)
-            return tare__onnx_malformed(c, "a size of %lld cannot be expanded to %lld",
-                                        (long long)own, (long long)asked);
-        const bool keeps = from_end <= (size_t)t->ndim && (asked == 1 || asked == own);
-        args[d + 1] = tare__int(keeps ? -1 : asked);
-        changes = changes || !keeps;
+        value own = tare__int(1), asked = tare__int(1);
+        if (from_end <= rank) TARE_TRY(tare__onnx_size(c, &args[0], (int)(rank - from_end), &own));
+        if (from_end <= count) asked = wanted[count - from_end];
+        TARE_TRY(expand_dim(c, &own, &asked, from_end <= rank, &args[d + 1]));
+        changes = changes || args[d + 1].kind != VALUE_INT || args[d + 1].as.integer != -1;
     }
     if (!changes) return tare__onnx_give(c, &args[0]);
+    if (rank == 0 && args[0].kind == VALUE_TENSOR && is_open(c, &args[0], args + 1, ndim)) {
+        const value number = tare__onnx_entry(c->in, args[0].as.tensor, 0);
+        TARE_TRY(tare__onnx_full(c, args + 1, ndim, t->dtype, &number, &y));
+        return tare__onnx_give(c, &y);
+    }
     TARE_TRY(tare__onnx_call(c, true, "expand", args, ndim + 1, &y));
     return tare__onnx_give(c, &y);
 }
@@ -151,14 +188,12 @@ static tare_status translate_expand(onnx_call *c) {
 static tare_status translate_tile(onnx_call *c) {
     value args[TARE_MAX_DIMS + 1], y;
     const tare_tensor *t = NULL;
-    int64_t repeats[TARE_MAX_DIMS];
     size_t count;
     TARE_TRY(tare__onnx_need_first(c, "input", &args[0], &t));
-    TARE_TRY(tare__onnx_input_ints(c, 1, "repeats", TARE_MAX_DIMS, repeats, &count, NULL));
+    TARE_TRY(tare__onnx_input_sizes(c, 1, "repeats", TARE_MAX_DIMS, args + 1, &count, NULL));
     if (count != (size_t)t->ndim)
         return tare__onnx_malformed(c, "%zu repeats for %d dimensions", count, t->ndim);
     if (count == 0) return tare__onnx_give(c, &args[0]);
-    for (size_t d = 0; d < count; d++) args[d + 1] = tare__int(repeats[d]);
     TARE_TRY(tare__onnx_call(c, true, "repeat", args, count + 1, &y));
     return tare__onnx_give(c, &y);
 }
@@ -166,12 +201,22 @@ static tare_status translate_tile(onnx_call *c) {
 // --- DepthToSpace, SpaceToDepth ---
 
 // The steps: x as six dimensions, in another order, as four again.
-static tare_status shuffle(onnx_call *c, value x, const int64_t six[6], const int64_t order[6],
-                           const int64_t four[4]) {
-    TARE_TRY(tare__onnx_reshape(c, &x, six, 6, &x));
+static tare_status shuffle(onnx_call *c, value x, const value six[6], const int64_t order[6],
+                           const value four[4]) {
+    TARE_TRY(tare__onnx_reshape_to(c, &x, six, 6, &x));
     TARE_TRY(tare__onnx_permute(c, &x, order, 6, &x));
-    TARE_TRY(tare__onnx_reshape(c, &x, four, 4, &x));
+    TARE_TRY(tare__onnx_reshape_to(c, &x, four, 4, &x));
     return tare__onnx_give(c, &x);
+}
+
+// A size of x times `by`, or (negative) divided by it.
+static tare_status scaled_size(onnx_call *c, const value *x, int d, int64_t by, value *out) {
+    value args[2] = {tare__none(), tare__int(by < 0 ? -by : by)};
+    TARE_TRY(tare__onnx_size(c, x, d, &args[0]));
+    if (args[0].kind == VALUE_NODE)
+        return tare__onnx_scalar(c, by < 0 ? "operator.floordiv" : "operator.mul", args, 2, out);
+    *out = tare__int(by < 0 ? args[0].as.integer / -by : args[0].as.integer * by);
+    return TARE_OK;
 }
 
 static tare_status read_block(onnx_call *c, value *x, const tare_tensor **t, int64_t *r) {
@@ -194,10 +239,16 @@ static tare_status translate_depth_to_space(onnx_call *c) {
     TARE_TRY(ONNX_CHOICE(c, "mode", "DCR", &mode, "DCR", "CRD"));
     const value args[] = {x, tare__int(r)};
     if (mode == 1) return tare__onnx_one(c, "torch.nn.functional.pixel_shuffle", 2, args);
-    const int64_t *s = t->shape, depth = s[1] / (r * r);
     const int64_t order[] = {0, 3, 4, 1, 5, 2};
-    const int64_t six[] = {s[0], r, r, depth, s[2], s[3]};
-    const int64_t four[] = {s[0], depth, s[2] * r, s[3] * r};
+    const value block = tare__int(r), depth = tare__int(t->shape[1] / (r * r));
+    value six[] = {block, block, block, depth, block, block};
+    value four[] = {block, depth, block, block};
+    TARE_TRY(tare__onnx_size(c, &x, 0, &six[0]));
+    TARE_TRY(tare__onnx_size(c, &x, 2, &six[4]));
+    TARE_TRY(tare__onnx_size(c, &x, 3, &six[5]));
+    four[0] = six[0];
+    TARE_TRY(scaled_size(c, &x, 2, r, &four[2]));
+    TARE_TRY(scaled_size(c, &x, 3, r, &four[3]));
     return shuffle(c, x, six, order, four);
 }
 
@@ -206,9 +257,16 @@ static tare_status translate_space_to_depth(onnx_call *c) {
     const tare_tensor *t = NULL;
     int64_t r;
     TARE_TRY(read_block(c, &x, &t, &r));
-    const int64_t *s = t->shape, order[] = {0, 3, 5, 1, 2, 4};
-    const int64_t six[] = {s[0], s[1], s[2] / r, r, s[3] / r, r};
-    const int64_t four[] = {s[0], s[1] * r * r, s[2] / r, s[3] / r};
+    const int64_t order[] = {0, 3, 5, 1, 2, 4};
+    const value block = tare__int(r), depth = tare__int(t->shape[1]);
+    value six[] = {block, depth, block, block, block, block};
+    value four[] = {block, tare__int(t->shape[1] * r * r), block, block};
+    TARE_TRY(tare__onnx_size(c, &x, 0, &six[0]));
+    TARE_TRY(scaled_size(c, &x, 2, -r, &six[2]));
+    TARE_TRY(scaled_size(c, &x, 3, -r, &six[4]));
+    four[0] = six[0];
+    four[2] = six[2];
+    four[3] = six[4];
     return shuffle(c, x, six, order, four);
 }
 

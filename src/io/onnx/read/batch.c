@@ -6,7 +6,7 @@
 
 #include "core/tensor/tensor.h"
 #include "io/onnx/read/rules_common.h"
-#include "io/onnx/read/state.h"
+#include "io/onnx/read/sizes.h"
 
 // --- sizes as constants ---
 
@@ -18,10 +18,20 @@ static const tare_tensor *other_meta(const onnx_call *c, const value *v) {
     return other->kind == VALUE_TENSOR ? other->as.tensor : NULL;
 }
 
+static tare_status open_sizes(onnx_call *c, const value *x, size_t from, size_t count,
+                              tare_tensor *out) {
+    value *entries = tare__arena_array(&c->in->memory, count + 1, sizeof *entries);
+    if (entries == NULL) return tare__out_of_memory(c->in->err);
+    for (size_t d = 0; d < count; d++)
+        TARE_TRY(tare__onnx_size(c, x, (int)(from + d), &entries[d]));
+    return tare__onnx_set_entries(c, out, entries);
+}
+
 tare_status tare__onnx_sizes(onnx_call *c, const value *x, size_t from, size_t count, value *out) {
     const tare_tensor *meta = tare__onnx_meta(c, x), *other = other_meta(c, x);
     value otherwise;
     TARE_TRY(tare__onnx_int_tensor(c, meta->shape + from, count, out));
+    if (c->in->open != NULL) return open_sizes(c, x, from, count, out->as.tensor);
     if (count == 0 || other == NULL || other->ndim != meta->ndim ||
         memcmp(other->shape + from, meta->shape + from, count * sizeof *meta->shape) == 0)
         return TARE_OK;
@@ -129,10 +139,68 @@ static tare_status emit_reshape(onnx_call *c, const value *x, const int64_t *siz
     return tare__onnx_method(c, &e, out);
 }
 
+// --- reshape to open sizes ---
+
+// The call as it stands, with nodes where sizes are open.
+static tare_status emit_reshape_to(onnx_call *c, const value *x, const value *dims, size_t count,
+                                   value *out) {
+    value args[1 + TARE_MAX_DIMS] = {*x};
+    memcpy(args + 1, dims, count * sizeof *dims);
+    const onnx_emit e = {.target = "reshape", .args = args, .arg_count = 1 + count};
+    return tare__onnx_method(c, &e, out);
+}
+
+// What dims are for the sizes that stand in.
+static void stand_in(const onnx_call *c, const value *dims, size_t count, bool other,
+                     int64_t *out) {
+    for (size_t d = 0; d < count; d++) {
+        const value *known = &dims[d];
+        if (known->kind == VALUE_NODE) {
+            const draft_info *info = tare__onnx_info(c->in, known->as.node);
+            known = other ? &info->other : &info->meta;
+        }
+        out[d] = known->kind == VALUE_INT ? known->as.integer : -1;
+    }
+}
+
+// One open size is whatever is left, so that the call needs no nodes. More of them stay as the file
+// has them.
+tare_status tare__onnx_reshape_to(onnx_call *c, const value *x, const value *dims, size_t count,
+                                  value *out) {
+    int64_t now[TARE_MAX_DIMS], otherwise[TARE_MAX_DIMS], sizes[TARE_MAX_DIMS];
+    const tare_tensor *meta = tare__onnx_meta(c, x), *other = other_meta(c, x);
+    stand_in(c, dims, count < TARE_MAX_DIMS ? count : TARE_MAX_DIMS, false, now);
+    if (c->in->open == NULL) return tare__onnx_reshape(c, x, now, count, out);
+    TARE_TRY(check_sizes(c, meta, now, count, sizes));
+    if (other == NULL) other = meta;
+    stand_in(c, dims, count, true, now);
+    TARE_TRY(check_sizes(c, other, now, count, otherwise));
+    size_t open = 0;
+    for (size_t d = 0; d < count; d++) open += sizes[d] != otherwise[d];
+    if (open > 1) {
+        value known[TARE_MAX_DIMS];
+        for (size_t d = 0; d < count; d++)
+            known[d] = sizes[d] == otherwise[d] ? tare__int(sizes[d]) : dims[d];
+        return emit_reshape_to(c, x, known, count, out);
+    }
+    for (size_t d = 0; d < count; d++)
+        if (sizes[d] != otherwise[d]) sizes[d] = -1;
+    return emit_reshape(c, x, sizes, count, out);
+}
+
+static tare_status reshape_numbers(onnx_call *c, const value *x, const int64_t *dims, size_t count,
+                                   value *out) {
+    value sizes[TARE_MAX_DIMS];
+    if (count > TARE_MAX_DIMS) return check_sizes(c, tare__onnx_meta(c, x), dims, count, NULL);
+    for (size_t d = 0; d < count; d++) sizes[d] = tare__int(dims[d]);
+    return tare__onnx_reshape_to(c, x, sizes, count, out);
+}
+
 tare_status tare__onnx_reshape(onnx_call *c, const value *x, const int64_t *dims, size_t count,
                                value *out) {
     int64_t sizes[TARE_MAX_DIMS];
     const tare_tensor *meta = tare__onnx_meta(c, x);
+    if (c->in->open != NULL) return reshape_numbers(c, x, dims, count, out);
     TARE_TRY(check_sizes(c, meta, dims, count, sizes));
     const tare_tensor *other = other_meta(c, x);
     const size_t d = other != NULL ? batch_dim(c->in, meta, other, sizes, count) : count;
@@ -197,7 +265,7 @@ tare_status tare__onnx_follow_batch(onnx_call *c, value *constant) {
     node *x = (node *)batched_input(c->in);
     progression p = {0};
     value size, steps, row, step;
-    if (other == NULL || x == NULL) return TARE_OK;
+    if (c->in->open != NULL || other == NULL || x == NULL) return TARE_OK;
     TARE_TRY(read_progression(c, t, other, &p));
     if (p.first == NULL) return TARE_OK;
     TARE_TRY(tare__onnx_take_tensor(c, p.first, &row));
@@ -257,12 +325,28 @@ static tare_status read_shape_input(onnx_call *c, size_t i, bool allows_zeros,
     return allows_zeros ? TARE_OK : keep_zeros(c, meta, other, s);
 }
 
+static tare_status reshape_by_open(onnx_call *c, const value *x, size_t i, bool allows_zeros,
+                                   value *out) {
+    value dims[TARE_MAX_DIMS];
+    size_t count = 0;
+    const tare_tensor *meta = tare__onnx_meta(c, x);
+    TARE_TRY(tare__onnx_input_sizes(c, i, "shape", TARE_MAX_DIMS, dims, &count, NULL));
+    for (size_t d = 0; d < count && !allows_zeros; d++) {
+        if (dims[d].kind != VALUE_INT || dims[d].as.integer != 0) continue;
+        if ((int)d >= meta->ndim)
+            return tare__onnx_malformed(c, "shape keeps dimension %zu, which does not exist", d);
+        TARE_TRY(tare__onnx_size(c, x, (int)d, &dims[d]));
+    }
+    return tare__onnx_reshape_to(c, x, dims, count, out);
+}
+
 tare_status tare__onnx_reshape_by(onnx_call *c, const value *x, size_t i, bool allows_zeros,
                                   value *out) {
     int64_t sizes[TARE_MAX_DIMS], others[TARE_MAX_DIMS];
     shape_input s;
     const tare_tensor *meta = tare__onnx_meta(c, x);
     const tare_tensor *other = other_meta(c, x);
+    if (c->in->open != NULL) return reshape_by_open(c, x, i, allows_zeros, out);
     TARE_TRY(read_shape_input(c, i, allows_zeros, meta, other, &s));
     TARE_TRY(check_sizes(c, meta, s.dims, s.count, sizes));
     const bool is_known = other != NULL && complete(s.others, s.count, other->count, others);

@@ -7,7 +7,7 @@
 
 #include "core/text/text.h"
 #include "io/onnx/read/order.h"
-#include "io/onnx/read/state.h"
+#include "io/onnx/read/sizes.h"
 
 typedef Onnx__AttributeProto attribute;
 
@@ -103,13 +103,23 @@ tare_status tare__onnx_need_meta(onnx_call *c, size_t i, const char *name,
 
 const tare_tensor *tare__onnx_constant(const onnx_call *c, size_t i) {
     const value v = tare__onnx_input(c, i);
-    return v.kind == VALUE_TENSOR ? v.as.tensor : NULL;
+    return v.kind == VALUE_TENSOR && !tare__onnx_is_open(c->in, v.as.tensor) ? v.as.tensor : NULL;
 }
 
 bool tare__onnx_is_packed_constant(const onnx_call *c, size_t i) {
     const tare_tensor *t = tare__onnx_constant(c, i);
     const onnx_constant *known = t != NULL ? tare__onnx_constant_of(c->in, t) : NULL;
     return known != NULL && known->is_packed;
+}
+
+// A constant that follows open sizes, where plain numbers are needed.
+static tare_status open_input(onnx_call *c, size_t i, const char *name, const tare_tensor *t) {
+    for (int64_t k = 0; k < t->count; k++) {
+        const value v = tare__onnx_entry(c->in, t, k);
+        tare__onnx_blame(c->in, &v);
+    }
+    return tare__onnx_fail(c, "input %zu ('%s') must be numbers here, and follows an open size", i,
+                           name);
 }
 
 // The values of a constant input; *out is NULL where it is absent and may be.
@@ -119,6 +129,7 @@ static tare_status constant_input(onnx_call *c, size_t i, const char *name, bool
     *out = tare__onnx_constant(c, i);
     if (*out != NULL || (v.kind == VALUE_NONE && optional)) return TARE_OK;
     if (v.kind == VALUE_NONE) return tare__onnx_need_input(c, i, name, &(value){0});
+    if (v.kind == VALUE_TENSOR) return open_input(c, i, name, v.as.tensor);
     const char *from = v.kind == VALUE_NODE ? tare__onnx_info(c->in, v.as.node)->file_name : "";
     tare__onnx_fail(c,
                     "input %zu ('%s') depends on the data, by node '%s', but the shape of what "

@@ -8,7 +8,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/text/text.h"
-#include "io/onnx/read/state.h"
+#include "io/onnx/read/sizes.h"
 #include "ops/classes/module_call.h"
 #include "ops/rules.h"
 
@@ -182,19 +182,40 @@ static tare_status run_shapes(const inference *i, const node *n, value *out) {
     return status;
 }
 
+// A size that shrinks to 1 for one of the sizes that stand in would be taken for one of those that
+// are broadcast.
+static bool shrinks(const value *meta, const value *other) {
+    if (meta->kind != VALUE_TENSOR || other->kind != VALUE_TENSOR) return false;
+    const tare_tensor *t = meta->as.tensor, *o = other->as.tensor;
+    for (int d = 0; d < t->ndim && d < o->ndim; d++)
+        if ((t->shape[d] <= 1) != (o->shape[d] <= 1)) return true;
+    return t->ndim != o->ndim;
+}
+
+// What fits one of the sizes that stand in only leaves nothing open.
+static tare_status check_open(onnx_import *in, tare_status works, const value *meta,
+                              const value *other) {
+    if (works == TARE_OUT_OF_MEMORY) return tare__out_of_memory(in->err);
+    if (in->open == NULL || (works == TARE_OK && !shrinks(meta, other))) return TARE_OK;
+    return works == TARE_OK ? tare__fail(in->err, TARE_UNSUPPORTED, "it has one size only there")
+                            : works;
+}
+
 tare_status tare__onnx_infer(onnx_import *in, node *n) {
     arena scratch = {0};
     value meta = tare__none(), other = tare__none();
     const inference now = {.in = in, .memory = &scratch, .err = in->err};
-    const inference otherwise = {.in = in, .memory = &scratch, .other = true};
+    const inference otherwise = {
+        .in = in, .memory = &scratch, .other = true, .err = in->open != NULL ? in->err : NULL};
     tare_status status = run_shapes(&now, n, &meta);
     if (status == TARE_OK) {
         const tare_status works = run_shapes(&otherwise, n, &other);
-        if (works == TARE_OUT_OF_MEMORY) status = tare__out_of_memory(in->err);
+        status = check_open(in, works, &meta, &other);
     }
     tare__arena_release(&scratch);
     if (status != TARE_OK) {
         tare__value_release_tensors(&meta);
+        tare__value_release_tensors(&other);
         return status;
     }
     draft_info *info = tare__onnx_info(in, n);
@@ -380,6 +401,7 @@ static tare_status materialize(onnx_call *c, const value *v, value *out) {
     *out = *v;
     if (v->kind == VALUE_TENSOR) {
         tare_tensor *t = v->as.tensor;
+        if (tare__onnx_is_open(c->in, t)) return tare__onnx_open_tensor(c, t, out);
         if (t->ndim == 0 && t->q == NULL) {
             *out = number_of(t);
             return TARE_OK;
@@ -427,6 +449,7 @@ static bool is_of_one_batch(const onnx_import *in, const value *v) {
 // What takes such a constant works for the batch that the file was read for alone.
 static void note_one_batch(onnx_import *in, const onnx_emit *e, const node *n) {
     bool is_fixed = false;
+    if (in->open != NULL) return;
     for (size_t i = 0; i < e->arg_count; i++) is_fixed |= is_of_one_batch(in, &e->args[i]);
     for (size_t i = 0; i < e->kwarg_count; i++)
         is_fixed |= is_of_one_batch(in, &e->kwargs[i].value);
@@ -494,8 +517,9 @@ static tare_status repeat_constant(onnx_call *c, const value *x, value *constant
 static tare_status repeat_constants(onnx_call *c, const op_info *op, const onnx_emit *e,
                                     value *args) {
     if (e->arg_count > 0) memcpy(args, e->args, e->arg_count * sizeof *args);
-    if (strcmp(op->id, "cat") != 0 || e->arg_count != 2 || c->in->batch != 1 ||
-        !tare__value_has_items(&args[0]) || args[1].kind != VALUE_INT || args[1].as.integer == 0)
+    if (c->in->open != NULL || strcmp(op->id, "cat") != 0 || e->arg_count != 2 ||
+        c->in->batch != 1 || !tare__value_has_items(&args[0]) || args[1].kind != VALUE_INT ||
+        args[1].as.integer == 0)
         return TARE_OK;
     const value *x = find_batched(c->in, &args[0]);
     value list = tare__value_sequence(&c->scratch, args[0].kind, args[0].count);
@@ -513,12 +537,22 @@ static tare_status repeat_constants(onnx_call *c, const op_info *op, const onnx_
     return TARE_OK;
 }
 
+static bool reads_open(const onnx_import *in, const onnx_emit *e) {
+    for (size_t i = 0; i < e->arg_count; i++)
+        if (tare__onnx_holds_open(in, &e->args[i])) return true;
+    for (size_t i = 0; i < e->kwarg_count; i++)
+        if (tare__onnx_holds_open(in, &e->kwargs[i].value)) return true;
+    return false;
+}
+
 static tare_status emit(onnx_call *c, node_op op, const onnx_emit *e, value *out) {
     if (row_of(op, e->target) == NULL)
         return tare__onnx_fail(c, "it would become '%s', which no operator here computes",
                                e->target);
     bool is_folded = false;
     if (is_constant_call(e)) TARE_TRY(fold_call(c->in, op, e, &c->scratch, out, &is_folded));
+    if (is_folded && reads_open(c->in, e))
+        TARE_TRY(tare__onnx_fold_open(c, row_of(op, e->target), e, out, &is_folded));
     if (is_folded) return TARE_OK;
     onnx_emit fitting = *e;
     value *args = tare__arena_array(&c->scratch, e->arg_count + 1, sizeof *args);

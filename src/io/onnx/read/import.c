@@ -11,6 +11,7 @@
 #include "io/onnx/onnx.h"
 #include "io/onnx/pack.h"
 #include "io/onnx/read/expand.h"
+#include "io/onnx/read/open.h"
 #include "io/onnx/read/options.h"
 #include "io/onnx/read/order.h"
 #include "io/onnx/read/own.h"
@@ -62,17 +63,20 @@ static const Onnx__TypeProto__Tensor *tensor_type(const Onnx__ValueInfoProto *in
 
 typedef Onnx__TensorShapeProto__Dimension dimension;
 
-// The size of one dimension: the file's, or what the options say, or 1 for the batch.
+// The size of one dimension: the file's, or what the options say, or what stands in for it, or 1
+// for the batch. *other is the same, or the other size that stands in.
 static tare_status read_size(onnx_import *in, const char *input, const dimension *d, int index,
-                             const tare_model_read_options *options, int64_t *out,
-                             bool *is_symbolic) {
+                             const tare_model_read_options *options, int64_t *out, int64_t *other) {
     const bool has_value = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
     const bool has_name = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
                           d->dim_param != NULL && d->dim_param[0] != '\0';
-    *is_symbolic = !has_value || d->dim_value <= 0;
-    if (!*is_symbolic) return *out = d->dim_value, TARE_OK;
-    if (has_name && tare__onnx_option_dim(options, d->dim_param, out)) return TARE_OK;
-    if (index == 0) return *out = 1, TARE_OK;
+    if (has_value && d->dim_value > 0) return *other = *out = d->dim_value, TARE_OK;
+    if (has_name && tare__onnx_option_dim(options, d->dim_param, out))
+        return *other = *out, TARE_OK;
+    if (in->open != NULL &&
+        tare__onnx_open_size(in->open, input, index, has_name ? d->dim_param : NULL, out, other))
+        return TARE_OK;
+    if (index == 0) return *other = *out = 1, TARE_OK;
     if (has_name) {
         tare__fail(in->err, TARE_INVALID_ARGUMENT, "input '%s': dimension %d is '%s', of no size",
                    input, index, d->dim_param);
@@ -88,7 +92,7 @@ static tare_status read_size(onnx_import *in, const char *input, const dimension
 typedef struct input_shape {
     int ndim;
     int64_t size[TARE_MAX_DIMS];
-    bool is_symbolic[TARE_MAX_DIMS];
+    int64_t other[TARE_MAX_DIMS]; // where dimensions stay open; else as size
 } input_shape;
 
 static tare_status check_given(onnx_import *in, const char *input, const input_shape *given,
@@ -116,8 +120,10 @@ static tare_status read_shape(onnx_import *in, const Onnx__ValueInfoProto *info,
                               const tare_model_read_options *options, input_shape *out) {
     const Onnx__TypeProto__Tensor *type = tensor_type(info);
     const Onnx__TensorShapeProto *shape = type->shape;
-    if (tare__onnx_option_shape(options, info->name, &out->ndim, out->size))
+    if (tare__onnx_option_shape(options, info->name, &out->ndim, out->size)) {
+        memcpy(out->other, out->size, sizeof out->other);
         return check_given(in, info->name, out, shape);
+    }
     if (shape == NULL) {
         tare__fail(in->err, TARE_INVALID_ARGUMENT, "input '%s' has no shape in the file",
                    info->name);
@@ -130,15 +136,15 @@ static tare_status read_shape(onnx_import *in, const Onnx__ValueInfoProto *info,
                           TARE_MAX_DIMS);
     out->ndim = (int)shape->n_dim;
     for (int d = 0; d < out->ndim; d++)
-        TARE_TRY(read_size(in, info->name, shape->dim[d], d, options, &out->size[d],
-                           &out->is_symbolic[d]));
+        TARE_TRY(
+            read_size(in, info->name, shape->dim[d], d, options, &out->size[d], &out->other[d]));
     return TARE_OK;
 }
 
-static tare_status meta_tensor(tare_dtype dtype, const input_shape *s, int64_t batch, value *out,
-                               tare_error *err) {
+static tare_status meta_tensor(tare_dtype dtype, const input_shape *s, const int64_t *sizes,
+                               int64_t batch, value *out, tare_error *err) {
     int64_t size[TARE_MAX_DIMS];
-    memcpy(size, s->size, sizeof size);
+    memcpy(size, sizes, sizeof size);
     if (batch > 0 && s->ndim > 0) size[0] = batch;
     tare_tensor *t = NULL;
     TARE_TRY(tare__tensor_meta(dtype, s->ndim, size, NULL, &t, err));
@@ -170,11 +176,13 @@ static tare_status add_input(onnx_import *in, const Onnx__ValueInfoProto *info,
     if (in->batch == 0 && shape.ndim > 0 && shape.size[0] > 0) {
         in->batch = shape.size[0];
         in->other_batch = in->batch <= INT32_MAX ? OTHER_BATCH * in->batch : in->batch;
+        if (in->open != NULL) in->other_batch = shape.other[0];
     }
-    const bool has_batch = shape.ndim > 0 && shape.size[0] == in->batch;
+    const bool has_batch = in->open == NULL && shape.ndim > 0 && shape.size[0] == in->batch;
     draft_info *known = tare__onnx_info(in, n);
-    TARE_TRY(meta_tensor(dtype, &shape, 0, &known->meta, in->err));
-    TARE_TRY(meta_tensor(dtype, &shape, has_batch ? in->other_batch : 0, &known->other, in->err));
+    TARE_TRY(meta_tensor(dtype, &shape, shape.size, 0, &known->meta, in->err));
+    TARE_TRY(meta_tensor(dtype, &shape, shape.other, has_batch ? in->other_batch : 0, &known->other,
+                         in->err));
     const value v = tare__node_value(n);
     return tare__onnx_bind(in, info->name, &v);
 }
@@ -205,6 +213,7 @@ static const onnx_rule *find_rule(const char *op_type, int opset, bool *is_known
 }
 
 static tare_status unknown_operator(onnx_import *in, const char *op_type, bool is_known) {
+    in->is_hopeless = true;
     tare__fail(in->err, TARE_UNSUPPORTED, "the operator '%s' %s", op_type,
                is_known ? "is not supported at this opset" : "is not known here");
     return tare__hint(in->err, TARE_UNSUPPORTED,
@@ -217,6 +226,7 @@ static tare_status check_attributes(const onnx_call *c) {
     for (size_t i = 0; i < c->node->n_attribute; i++) {
         const char *name = c->node->attribute[i]->name;
         if (c->attribute_read[i]) continue;
+        c->in->is_hopeless = true;
         return tare__fail(c->in->err, TARE_UNSUPPORTED, "the attribute '%s' is not known here",
                           name != NULL ? name : "");
     }
@@ -268,11 +278,13 @@ static tare_status foreign_operator(onnx_import *in, const char *op_type, const 
     for (size_t i = 0; is_runtimes && i < sizeof of_quantizers / sizeof *of_quantizers; i++) {
         if (strcmp(op_type, of_quantizers[i].op_type) != 0) continue;
         if (of_quantizers[i].why_not == NULL) return TARE_OK;
+        in->is_hopeless = true;
         tare__fail(in->err, TARE_UNSUPPORTED, "%s", of_quantizers[i].why_not);
         return tare__hint(in->err, TARE_UNSUPPORTED,
                           "quantize the float model to 8 bits, here or with QuantizeLinear and "
                           "DequantizeLinear");
     }
+    in->is_hopeless = true;
     tare__fail(in->err, TARE_UNSUPPORTED,
                "the operator '%s' is of the domain '%s', which is not known here", op_type, domain);
     return tare__hint(in->err, TARE_UNSUPPORTED,
@@ -338,12 +350,25 @@ static bool is_batch_fixed(onnx_import *in) {
     return false;
 }
 
-static tare_status describe(onnx_import *in, node *n, const tare_tensor *t, bool is_open) {
+// The name that the file gives an open dimension of both sizes; NULL: none.
+static const char *name_of_open(const onnx_open *open, int64_t now, int64_t other) {
+    for (size_t i = 0; open != NULL && i < open->count; i++)
+        if (open->items[i].now == now && open->items[i].other == other)
+            return open->items[i].is_named ? open->items[i].name : NULL;
+    return NULL;
+}
+
+static tare_status describe(onnx_import *in, node *n, const tare_tensor *t,
+                            const tare_tensor *other) {
     text meta = {0};
     tare__text_append(&meta, "{\"val\": {\"shape\": [");
     for (int d = 0; d < t->ndim; d++) {
+        const bool is_open = other->shape[d] != t->shape[d];
+        const char *name = name_of_open(in->open, t->shape[d], other->shape[d]);
         if (d > 0) tare__text_append(&meta, ", ");
-        if (d == 0 && is_open)
+        if (is_open && name != NULL)
+            tare__text_json_string(&meta, name);
+        else if (is_open)
             tare__text_append(&meta, "null");
         else
             tare__text_printf(&meta, "%" PRId64, t->shape[d]);
@@ -361,9 +386,13 @@ static tare_status describe_inputs(onnx_import *in) {
     const bool is_fixed = is_batch_fixed(in);
     for (node *n = in->draft->first; n != NULL; n = n->next) {
         if (n->op != NODE_PLACEHOLDER) continue;
-        const tare_tensor *t = tare__onnx_info(in, n)->meta.as.tensor;
+        const draft_info *known = tare__onnx_info(in, n);
+        const tare_tensor *t = known->meta.as.tensor, *other = known->other.as.tensor;
+        tare_tensor open = *t;
         const bool has_batch = t->ndim > 0 && t->shape[0] == in->batch;
-        TARE_TRY(describe(in, n, t, !is_fixed || !has_batch));
+        if (in->open == NULL && t->ndim > 0)
+            open.shape[0] = is_fixed && has_batch ? t->shape[0] : -1;
+        TARE_TRY(describe(in, n, t, in->open != NULL ? other : &open));
     }
     return TARE_OK;
 }
@@ -435,17 +464,120 @@ static void release(onnx_import *in) {
     tare__map_release(&in->constants);
     tare__map_release(&in->initializer_names);
     tare__map_release(&in->scopes);
+    tare__map_release(&in->sizes);
+    tare__map_release(&in->numbers);
     tare__onnx_data_files_release(&in->data_files);
     tare__arena_release(&in->memory);
 }
 
-static tare_status import_file(const onnx_file *file, const registry *classes,
-                               const tare_model_read_options *options, module **root,
-                               onnx_origin *origin, tare_error *err) {
-    onnx_import in = {.file = file, .classes = classes, .err = err};
-    in.data_files.budget.limit = file->memory_limit;
-    const tare_status status = import_graph(&in, options, root, origin);
+typedef struct import_job {
+    const onnx_file *file;
+    const registry *classes;
+    const tare_model_read_options *options;
+    const onnx_open *open; // NULL: nothing but the batch
+    onnx_origin *origin;
+    bool is_hopeless; // no size would help
+    char where[80];   // the input whose open dimension was in the way; "": not known
+    int dim;
+    tare_error *err;
+} import_job;
+
+static tare_status import_file(import_job *job, module **root) {
+    onnx_import in = {
+        .file = job->file, .classes = job->classes, .open = job->open, .err = job->err};
+    in.data_files.budget.limit = job->file->memory_limit;
+    const tare_status status = import_graph(&in, job->options, root, job->origin);
+    job->is_hopeless = in.is_hopeless || status == TARE_OUT_OF_MEMORY;
+    job->where[0] = '\0';
+    if (in.blamed != NULL) {
+        (void)snprintf(job->where, sizeof job->where, "%s",
+                       tare__onnx_info(&in, in.blamed)->file_name);
+        job->dim = in.blamed_dim;
+    }
     release(&in);
+    return status;
+}
+
+// --- open dimensions ---
+
+// Reads the file for sizes that stand in, twice; *root stays NULL where the readings differ.
+static tare_status read_twice(import_job *job, onnx_open *open, int attempt, module **root) {
+    module *again = NULL;
+    bool agree = false;
+    (void)tare__onnx_open_choose(open, attempt, false);
+    TARE_TRY(import_file(job, root));
+    (void)tare__onnx_open_choose(open, attempt, true);
+    tare_status status = import_file(job, &again);
+    if (status == TARE_OK) status = tare__onnx_open_agree(*root, again, &agree, job->err);
+    tare__module_release(again);
+    if (status == TARE_OK && agree) return TARE_OK;
+    tare__module_release(*root);
+    *root = NULL;
+    return status;
+}
+
+static const onnx_open_dim *find_blamed(const import_job *job, const onnx_open *open) {
+    for (size_t i = 0; i < open->count; i++)
+        if (strcmp(open->items[i].input, job->where) == 0 && open->items[i].dim == job->dim)
+            return &open->items[i];
+    for (size_t i = 0; i < open->count; i++)
+        if (open->items[i].dim > 0) return &open->items[i];
+    return &open->items[0];
+}
+
+// `why`: what the first readings met.
+static tare_status needs_size(const onnx_open_dim *dim, tare_error *why, tare_error *err) {
+    const char *where = tare_error_where(why), *message = tare_error_message(why);
+    const tare_status status = TARE_INVALID_ARGUMENT;
+    if (dim->is_named)
+        tare__fail(err, status,
+                   "input '%s': dimension %d is '%s', of no size, and cannot stay "
+                   "open: %s%s%s",
+                   dim->input, dim->dim, dim->name, where, *where ? ": " : "", message);
+    else
+        tare__fail(err, status,
+                   "input '%s': dimension %d has no size, and cannot stay open: "
+                   "%s%s%s",
+                   dim->input, dim->dim, where, *where ? ": " : "", message);
+    return dim->is_named ? tare__hint(err, status, "give it one: --dim %s=SIZE", dim->name)
+                         : tare__hint(err, status, "give the input a shape: --shape %s=1x3x224x224",
+                                      dim->input);
+}
+
+static tare_status import_open(import_job *job, onnx_open *open, module **root) {
+    tare_error *err = job->err, *first = tare_error_create(), *other = tare_error_create();
+    tare_status status = first != NULL && other != NULL ? TARE_OK : TARE_OUT_OF_MEMORY;
+    const onnx_open_dim *blamed = &open->items[0];
+    job->open = open;
+    for (int i = 0; status == TARE_OK && *root == NULL && tare__onnx_open_choose(open, i, false);
+         i++) {
+        job->err = i == 0 ? first : other;
+        const tare_status read = read_twice(job, open, i, root);
+        if (i == 0 && read == TARE_OK && *root == NULL)
+            tare__fail(first, TARE_UNSUPPORTED, "what is read hangs on its size");
+        if (i == 0) blamed = find_blamed(job, open);
+        if (*root == NULL && job->is_hopeless) status = read;
+    }
+    job->err = err;
+    if (status == TARE_OUT_OF_MEMORY)
+        (void)tare__out_of_memory(err);
+    else if (status != TARE_OK)
+        tare__error_copy(err, first);
+    else if (*root == NULL)
+        status = needs_size(blamed, first, err);
+    tare_error_destroy(first);
+    tare_error_destroy(other);
+    return status;
+}
+
+static tare_status import(import_job *job, module **root) {
+    arena memory = {0};
+    onnx_open open;
+    const Onnx__GraphProto *g = job->file->model->graph;
+    tare_status status = tare__onnx_open_find(g, job->options, &memory, &open, job->err);
+    if (status == TARE_OK)
+        status = open.count > 0 ? import_open(job, &open, root) : import_file(job, root);
+    tare__arena_release(&memory);
     return status;
 }
 
@@ -470,7 +602,9 @@ tare_status tare__onnx_read(const unsigned char *bytes, size_t size, const char 
         status = tare__onnx_read_own(&file, classes, state, root, &origin->extra, err);
     if (status == TARE_OK && *root == NULL) {
         tare_error_clear(err);
-        status = import_file(&file, classes, options, root, origin, err);
+        import_job job = {
+            .file = &file, .classes = classes, .options = options, .origin = origin, .err = err};
+        status = import(&job, root);
     }
     tare__onnx_file_release(&file);
     return status;

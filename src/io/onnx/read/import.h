@@ -88,7 +88,7 @@ tare_status tare__onnx_need_input(onnx_call *c, size_t i, const char *name, valu
 const tare_tensor *tare__onnx_meta(const onnx_call *c, const value *v);
 /// meta of input i, which must be there.
 tare_status tare__onnx_need_meta(onnx_call *c, size_t i, const char *name, const tare_tensor **out);
-/// Input i if it is a constant; NULL otherwise. Lent.
+/// Input i if it is a constant; NULL otherwise, also where it follows open sizes. Lent.
 const tare_tensor *tare__onnx_constant(const onnx_call *c, size_t i);
 /// Is input i a constant of elements of 4 bits, which are int8 or uint8 here?
 bool tare__onnx_is_packed_constant(const onnx_call *c, size_t i);
@@ -97,6 +97,22 @@ bool tare__onnx_is_packed_constant(const onnx_call *c, size_t i);
 /// constant is an error that says why it must be known.
 tare_status tare__onnx_input_ints(onnx_call *c, size_t i, const char *name, size_t capacity,
                                   int64_t *out, size_t *count, bool *given);
+/// The same where the rule takes sizes that follow the inputs' open ones: those are nodes, the
+/// others ints. At most ONNX_MOST_SIZES.
+enum { ONNX_MOST_SIZES = 64 };
+tare_status tare__onnx_input_sizes(onnx_call *c, size_t i, const char *name, size_t capacity,
+                                   value *out, size_t *count, bool *given);
+/// The same of one number, of any type, which must be there.
+tare_status tare__onnx_input_scalar(onnx_call *c, size_t i, const char *name, value *out);
+/// Dimension d of x, a tensor: an int, or the node that gives it where it is open.
+tare_status tare__onnx_size(onnx_call *c, const value *x, int d, value *out);
+bool tare__onnx_size_is_open(const onnx_call *c, const value *x, int d);
+/// Are two sizes, ints or nodes, the same whatever is open?
+bool tare__onnx_same_size(const onnx_call *c, const value *a, const value *b);
+/// Are they the same for what stands in?
+bool tare__onnx_may_be_same_size(const onnx_call *c, const value *a, const value *b);
+/// What a size is for the sizes that stand in for open ones.
+int64_t tare__onnx_stand_in(const onnx_call *c, const value *v);
 /// Constant input i as one number; `otherwise` where it is absent.
 tare_status tare__onnx_input_number(onnx_call *c, size_t i, const char *name, double otherwise,
                                     double *out);
@@ -182,6 +198,9 @@ tare_status tare__onnx_module(onnx_call *c, const onnx_module *m, value *out);
 /// is the batch, as far as the import can prove it, the call is written so that it fits any batch.
 tare_status tare__onnx_reshape(onnx_call *c, const value *x, const int64_t *dims, size_t count,
                                value *out);
+/// The same with sizes that may be nodes, as tare__onnx_size gives them.
+tare_status tare__onnx_reshape_to(onnx_call *c, const value *x, const value *dims, size_t count,
+                                  value *out);
 /// A constant with a row per sample, each a step further than the row before (arange(batch)),
 /// becomes a computation from an input's size; any other stays.
 tare_status tare__onnx_follow_batch(onnx_call *c, value *constant);

@@ -5,6 +5,7 @@
 
 #include "io/onnx/read/import.h"
 #include "io/onnx/read/inline.h"
+#include "io/onnx/read/open.h"
 #include "io/onnx/read/tensors.h"
 #include "io/onnx/schema.h"
 #include "ir/module.h"
@@ -24,7 +25,8 @@ typedef struct onnx_scope {
 /// What the import knows of a node of the draft.
 typedef struct draft_info {
     value meta;  // its result: tensors without data; references owned
-    value other; // the same if the batch had another size; VALUE_NONE: that does not work
+    value other; // the same if the batch, or what is open, had another size; VALUE_NONE: that does
+                 // not work
     const onnx_scope *scope;
     const char *file_name; // of the file's node; "" if it has none
     tare_tensor *constant; // of a get_attr; lent
@@ -35,6 +37,7 @@ typedef struct onnx_constant {
     const char *name;       // of the initializer; NULL: computed
     node *attr;             // the get_attr that reads it; NULL: none yet
     tare_tensor *other;     // what it would be if the batch had another size, lent; NULL: the same
+    value *entries;         // of an open constant (sizes.h), per element; NULL: numbers
     bool is_packed;         // elements of 4 bits, in bytes here
     tare_tensor *quantized; // the integers that it was dequantized from, lent; NULL: none
     tare_tensor *turned;    // of a matrix with scales of blocks along its columns: the same of the
@@ -61,6 +64,12 @@ typedef struct onnx_import {
     draft_info *info; // by node id of the draft
     size_t info_capacity;
     int64_t batch, other_batch; // sizes of dimension 0 of the inputs
+    const onnx_open *open;      // dimensions that stay open; NULL: at most the batch
+    map sizes;                  // "13|31", what a size is for both stand-ins -> value *
+    map numbers;                // a function and its arguments -> value *
+    const node *blamed;         // the input whose open dimension was in the way; NULL: not known
+    int blamed_dim;
+    bool is_hopeless; // no size would help
     size_t module_count;
     map scopes; // paths that were seen, for renamed second calls
     arena memory;
