@@ -45,7 +45,7 @@ class ExportError(Exception):
 
 # --- files ---
 
-ITEM_BYTES = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+ITEM_BYTES = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "F16": 2, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
 
 
 class Tensor:
@@ -919,7 +919,7 @@ def _call_layer(traced, path, layer, owner, node, x):
 
 # --- graphs ---
 
-_DTYPES = {"torch.float32": "F32", "torch.int64": "I64", "torch.int32": "I32", "torch.int16": "I16",
+_DTYPES = {"torch.float32": "F32", "torch.float16": "F16", "torch.int64": "I64", "torch.int32": "I32", "torch.int16": "I16",
            "torch.int8": "I8", "torch.uint8": "U8", "torch.bool": "BOOL", "torch.float64": "F64"}
 
 
@@ -1014,7 +1014,7 @@ def _problems(traced):
             if package.split(".")[0] not in ("torch", "_operator", "math", "builtins"):
                 found.append(f"node '{node.name}' calls {_target(node.target)}, which is not a function of torch")
     for name, t in sum(_named_tensors(traced), []):
-        if str(t.dtype) not in _DTYPES or t.dtype == torch.float64:
+        if str(t.dtype) not in _DTYPES or t.dtype in (torch.float64, torch.float16):
             found.append(f"tensor '{name}' is {t.dtype}: tare computes in float32, call module.float() first")
         elif t.is_sparse or t.is_meta:
             found.append(f"tensor '{name}' has no plain data ({t.layout}, {t.device})")

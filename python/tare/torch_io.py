@@ -37,10 +37,12 @@ def from_torch(module: Any, example_inputs: Sequence[Any] | None = None, *, kwar
         In evaluation mode, or in training mode for quantization-aware training. What torch's prepare_fx or
         prepare_qat_fx made, calibrated or trained, is read as a prepared model, with what its observers and fake
         quantizers have seen; ``convert_fx`` goes on. What convert_to_reference_fx made is read as a reference model;
-        ``lower`` makes integers of it.
+        ``lower`` makes integers of it. What convert_fx, or convert and quantize_dynamic of the eager mode, made is
+        read as a lowered model, which rounds as ``torch.backends.quantized.engine`` does. What prepare of the eager
+        mode made is converted by torch first, with a warning: its observers are hooks, which no graph shows.
     example_inputs : tuple of torch.Tensor
         forward's arguments; they tell shapes, and the trace is checked against them. Not needed for what comes from
-        ``Model.to_torch`` or from torch's prepare.
+        ``Model.to_torch`` or from torch's FX mode.
     kwargs : dict, optional
         Arguments by keyword.
     leaves : sequence of str, optional
@@ -53,12 +55,17 @@ def from_torch(module: Any, example_inputs: Sequence[Any] | None = None, *, kwar
     """
     import tempfile
 
-    from . import _export, torch_graph, torch_prepared
+    from . import _export, torch_graph
+    from .torch_models import lowered, prepared
     if torch_graph.is_built(module):
         return torch_graph.read_back(module)
-    if torch_prepared.is_prepared(module):
+    if prepared.is_prepared(module):
         with contextlib.suppress(UnsupportedError):  # what is left is written as torch converts it, with a note
-            return torch_prepared.read(module, example_inputs)
+            return prepared.read(module, example_inputs)
+    if lowered.is_prepared_eagerly(module):
+        module = lowered.convert_eagerly(module)
+    if lowered.is_lowered(module):
+        return lowered.read(module, example_inputs)
     if example_inputs is None:
         raise TypeError("from_torch() needs example_inputs for a module that does not come from Model.to_torch")
     with tempfile.TemporaryDirectory() as folder:

@@ -24,7 +24,7 @@ def torch_names():
 
 def sources():
     """All that the package consists of."""
-    return "".join(path.read_text() for folder in ("tare", "native") for path in (TOP / "python" / folder).glob("*.[pc]*"))
+    return "".join(path.read_text() for folder in ("tare", "native") for path in (TOP / "python" / folder).rglob("*.[pc]*") if path.suffix in (".py", ".pyi", ".c"))
 
 
 class Interface(Case):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models: files, text, graphs, records, and their use by several threads."""
+import json
 import os
+import struct
 import subprocess
 import sys
 import threading
@@ -20,6 +22,25 @@ class Files(Case):
             again = tare.load(self.folder / name)
             self.assertEqual(str(again), str(model))
             np.testing.assert_array_equal(again(images), model(images))
+
+    def test_what_torch_does_not_say_of_a_lowered_model_is_told_by_its_graph(self):
+        model, images = quantized_digits()
+        data = bytes(model.__reduce__()[1][0])
+        length, = struct.unpack("<Q", data[:8])
+        header = json.loads(data[8:8 + length])
+        graph = json.loads(header["__metadata__"]["tare.graph"])
+        for row in graph["modules"]:
+            row["config"].pop("rule", None)
+        graph["record"] = {"stage": "lowered", "engine": "x86", "decisions": []}
+        header["__metadata__"] = {"tare.graph": json.dumps(graph)}
+        said = json.dumps(header).encode()
+        again = tare.loads(struct.pack("<Q", len(said)) + said + data[8 + length:])
+        self.assertEqual(str(again), str(model))
+        np.testing.assert_array_equal(again(images), model(images))
+        rules = [{name: part.config["rule"] for name, part in given.named_modules() if "rule" in part.config}
+                 for given in (model, again)]
+        self.assertEqual(*rules)
+        self.assertIn("conv1 (torch.ao.nn.intrinsic.quantized.ConvReLU2d): quantized", str(tare.explain(again)))
 
     def test_bytes_in_memory_are_a_model(self):
         again = tare.loads(DIGITS.read_bytes())

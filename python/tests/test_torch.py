@@ -81,10 +81,10 @@ class Torch(Case):
         custom = PrepareCustomConfig().set_standalone_module_name("0", None, (x,), None, None)
         theirs = quantize_fx.prepare_fx(module.eval(), get_default_qconfig_mapping("x86"), (x,), custom)
         theirs(x)
-        from tare import torch_prepared
-        self.assertTrue(torch_prepared.is_prepared(theirs))
+        from tare.torch_models import prepared
+        self.assertTrue(prepared.is_prepared(theirs))
         with self.assertRaisesRegex(tare.UnsupportedError, "standalone"):
-            torch_prepared.read(theirs)
+            prepared.read(theirs)
 
     def test_configs_come_over(self):
         import torch.ao.quantization.backend_config.utils  # noqa: F401  torch does not import it itself

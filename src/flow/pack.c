@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ops/quantized/engine_rules.h"
+#include "ops/quantized/frozen_rule.h"
 
 // --- calls ---
 
@@ -19,24 +19,6 @@ const op_info *tare__weighted_form(const function_call *w, op_form form) {
 }
 
 // --- modules ---
-
-// The rounding rule is frozen here: what a model computes never depends on the machine that runs
-// it.
-tare_status tare__set_rule(const tare_model *model, module *m, const module *from,
-                           const tare_tensor *weight, tare_error *err) {
-    int64_t output_padding[3] = {0};
-    (void)tare__module_ints(from, "output_padding", (size_t)from->class->dims, output_padding);
-    const engine_query query = {
-        .is_conv = tare__op_has(tare__class_row(from->class), OP_CONVOLUTION | OP_TRANSPOSED),
-        .groups = tare__module_int(from, "groups", 1),
-        .has_weight_zero_points = tare__has_zero_points(weight),
-        .has_output_padding = (output_padding[0] | output_padding[1] | output_padding[2]) != 0,
-        .is_onednn_only = m->class->fused != FUSED_NONE && m->class->fused != FUSED_RELU,
-    };
-    const value rule =
-        tare__string(tare__requant_rule_name(tare__engine_rule(model->engine, &query)));
-    return tare__module_set_config(m, "rule", &rule, err);
-}
 
 static void find_node(void *user, node *n) {
     (void)n;
@@ -66,7 +48,7 @@ static tare_status fill(const pass *p, const function_call *w, tare_tensor *weig
     TARE_TRY(tare__module_set_tensor(m, "bias", bias, true, p->err));
     const value name = tare__string(tare__requant_rule_name(rule));
     if (weight->q != NULL)
-        TARE_TRY(rule == REQUANT_UNSET ? tare__set_rule(p->model, m, m, weight, p->err)
+        TARE_TRY(rule == REQUANT_UNSET ? tare__module_set_rule(m, p->model->engine, weight, p->err)
                                        : tare__module_set_config(m, "rule", &name, p->err));
     const tare_status status = is_constant ? m->class->check(m, NULL) : TARE_OK;
     *fits = is_constant && status == TARE_OK;

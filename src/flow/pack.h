@@ -22,8 +22,4 @@ tare_status tare__pack_weights(pass *p, const function_call *w, tare_tensor *wei
 /// fold_weight names them) and reads them before a node. Takes m over, on failure too.
 tare_status tare__insert_packed(pass *p, module *m, const node *function, node *before, node **out);
 
-/// Freezes how an integer layer made of `from` with this weight rounds, in config `rule`.
-tare_status tare__set_rule(const tare_model *model, module *m, const module *from,
-                           const tare_tensor *weight, tare_error *err);
-
 #endif

@@ -63,6 +63,7 @@ tare_status tare__coverage_begin(tare_model *model, tare_error *err) {
         if (!tare__node_is_call(n) || n->user_count == 0) continue;
         // Nor are conversions of a model that comes quantized operators of the network.
         if (tare__coverage_is_conversion(n) || is_choice(n) || is_item_of_choice(n)) continue;
+        if (tare__is_observer_node(model, n)) continue;
         n->origin = n->name;
         traced_op *op = NULL;
         TARE_TRY(add(model, n->name, tare__node_subject(model, n), &op, err));

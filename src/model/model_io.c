@@ -257,6 +257,14 @@ static tare_status read_count(const json_at *root, const char *key, uint64_t *ou
     return TARE_OK;
 }
 
+// A model that torch prepared or lowered comes without them: its graph tells.
+static tare_status read_operators(tare_model *model, const json_at *root, tare_error *err) {
+    const json_at at = tare__json_get(root, "operators");
+    if (tare__json_has(root, "operators")) return tare__coverage_from_json(model, &at, err);
+    TARE_TRY(tare__coverage_begin(model, err));
+    return model->stage == TARE_STAGE_LOWERED ? tare__coverage_finish(model, NULL, err) : TARE_OK;
+}
+
 static tare_status read_extra(tare_model *model, const json_at *root, tare_error *err) {
     static const char *const keys[] = {"stage",      "engine",    "float_islands", "conversions",
                                        "decisions",  "operators", PREPARED_KEYS,   "norms_folded",
@@ -265,10 +273,10 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
     TARE_TRY(tare__json_expect(root, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(root, keys, err));
     const json_at decisions = tare__json_get(root, "decisions");
-    const json_at operators = tare__json_get(root, "operators");
     TARE_TRY(read_stage(model, root, err));
     TARE_TRY(read_engine(model, root, err));
-    TARE_TRY(read_count(root, "float_islands", &model->float_island_count, err));
+    if (tare__json_has(root, "operators"))
+        TARE_TRY(read_count(root, "float_islands", &model->float_island_count, err));
     if (tare__json_has(root, "conversions"))
         TARE_TRY(read_count(root, "conversions", &model->conversion_count, err));
     if (tare__json_has(root, "norms_folded")) {
@@ -280,7 +288,7 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
         const json_at found = tare__json_get(root, "facts");
         TARE_TRY(tare__facts_from_json(&model->facts, &found, err));
     }
-    TARE_TRY(tare__coverage_from_json(model, &operators, err));
+    TARE_TRY(read_operators(model, root, err));
     TARE_TRY(read_preprocess(model, root, err));
     if (tare__json_has(root, "prepared")) return read_prepared(root, &model->prepared, err);
     if (model->stage == TARE_STAGE_PREPARED && !tare__json_has(root, "annotations"))

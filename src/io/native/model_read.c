@@ -11,6 +11,7 @@
 #include "io/native/model_file.h"
 #include "io/native/quantized_json.h"
 #include "io/native/value_json.h"
+#include "ops/quantized/frozen_rule.h"
 
 enum {
     DEEPEST_PATH = 64,   // walks of the tree recurse
@@ -24,10 +25,11 @@ typedef struct reader {
     const json_at *top;     // the JSON object
     const json_at *modules; // its `modules`
     module *root;
-    map entries;   // path -> index into modules + 1
-    map used;      // tensors of the file that have found their place
-    map made;      // tensors of the model by name; references owned
-    arena scratch; // paths, and config values on their way
+    tare_engine engine; // of the record; TARE_ENGINE_DEFAULT: it names none
+    map entries;        // path -> index into modules + 1
+    map used;           // tensors of the file that have found their place
+    map made;           // tensors of the model by name; references owned
+    arena scratch;      // paths, and config values on their way
     tare_error *err;
 } reader;
 
@@ -492,6 +494,19 @@ static tare_status read_graph(reader *r, const json_at *entry, const char *path,
     return tare__graph_from_json(&object, m, &m->graph, r->err);
 }
 
+// Whether it is an engine is for who reads the record.
+static void find_engine(reader *r) {
+    const json_at record = tare__json_get(r->top, "record");
+    const json_t *name = json_object_get(record.value, "engine");
+    if (json_is_string(name)) r->engine = tare_engine_from_name(json_string_value(name));
+}
+
+// Integer layers that torch lowered do not say how they round.
+static tare_status complete_rule(const reader *r, module *m) {
+    if (r->engine == TARE_ENGINE_DEFAULT) return TARE_OK;
+    return tare__module_complete_rule(m, r->engine, r->err);
+}
+
 // What can be told only when all tensors are in their places.
 static tare_status finish_modules(reader *r) {
     TARE_TRY(check_quantized(r->top, r->root, r->err));
@@ -503,6 +518,7 @@ static tare_status finish_modules(reader *r) {
         module *m = tare__module_find(r->root, path);
         TARE_TRY(check_quantized(&at, m, r->err));
         TARE_TRY(read_state(r, &at, path, m));
+        TARE_TRY(complete_rule(r, m));
         TARE_TRY(check_class(m, path, r->err));
         TARE_TRY(read_graph(r, &at, path, m));
         tare__arena_release(&r->scratch);
@@ -551,6 +567,7 @@ static tare_status read_model(reader *r) {
     TARE_TRY(read_tensors(r, "buffers", false));
     TARE_TRY(check_aliases_used(r));
     TARE_TRY(read_packings(r));
+    find_engine(r);
     TARE_TRY(finish_modules(r));
     return tare__graph_from_json(r->top, r->root, &r->root->graph, r->err);
 }

@@ -235,8 +235,15 @@ tare_status tare__rule_bind(const op_call *call, module_rule *rule, op_call *bou
     return TARE_OK;
 }
 
+// torch's quantized Dropout keeps no parameters, and gives its input back.
+static bool keeps_its_input(const module *m) {
+    return strcmp(m->class->op, "dropout") == 0 && tare__module_tensor(m, "scale") == NULL &&
+           tare__module_tensor(m, "zero_point") == NULL;
+}
+
 tare_status tare__quantized_rule_check(const module *m, tare_error *err) {
     double scale, zero_point;
+    if (keeps_its_input(m)) return TARE_OK;
     return tare__module_output(m, NULL, &scale, &zero_point, err);
 }
 
@@ -245,6 +252,8 @@ tare_status tare__quantized_rule_shape(op_call *call) {
     double scale, zero_point;
     const qparams *q;
     TARE_TRY(tare__module_rule_bind(call, &rule));
+    if (keeps_its_input(call->module))
+        return tare__rule_shape(call, &rule.rule, call->args[0].as.tensor->q);
     TARE_TRY(tare__module_output(call->module, call->node_name, &scale, &zero_point, call->err));
     TARE_TRY(
         tare__make_output_qparams(call, call->args[0].as.tensor->dtype, scale, zero_point, &q));

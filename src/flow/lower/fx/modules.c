@@ -7,8 +7,8 @@
 #include "core/text/text.h"
 #include "flow/lower/fx/lower.h"
 #include "flow/lower/groups.h"
-#include "flow/pack.h"
 #include "ops/classes/reference.h"
+#include "ops/quantized/frozen_rule.h"
 #include "ops/quantized/layer.h"
 
 static const module_class *quantized_class(const convert_pass *c, const module *from,
@@ -113,7 +113,7 @@ static tare_status copy_weight(const convert_pass *c, module *to, const module *
     tare_status status = tare__module_set_tensor(to, name, weight, true, c->base->err);
     const op_info *op = tare__class_row(to->class);
     if (status == TARE_OK && weight->q != NULL && op != NULL && (op->traits & OP_WEIGHTED) != 0)
-        status = tare__set_rule(c->base->model, to, from, weight, c->base->err);
+        status = tare__module_set_rule(to, c->base->model->engine, weight, c->base->err);
     tare_tensor_release(weight);
     return status;
 }

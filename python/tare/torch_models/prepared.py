@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that torch's FX mode has prepared, calibrated or trained, read with their observers and fake quantizers."""
+"""Models that torch's FX mode or torchao has prepared, calibrated or trained, read with their observers and fake
+quantizers."""
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch  # type: ignore[import-not-found,unused-ignore]
 from torch import fx, nn  # type: ignore[import-not-found,unused-ignore]
 
-from . import _export
-from ._errors import UnsupportedError
-from .model import Model, load
-from .observers import FixedQParamsObserver
-from .qconfig import QConfig, QConfigMapping
+from .. import _export
+from .._errors import UnsupportedError
+from ..model import Model
+from ..observers import FixedQParamsObserver
+from ..qconfig import QConfig, QConfigMapping
+from . import programs
+from .files import write
 
 __all__ = ["is_prepared", "read"]
 
@@ -28,7 +29,7 @@ _STATES = {"eps", "min_val", "max_val", "histogram"}
 
 
 def is_prepared(module: Any) -> bool:
-    """Did torch's prepare_fx or prepare_qat_fx make it?"""
+    """Did prepare_fx, prepare_qat_fx, prepare_pt2e or prepare_qat_pt2e make it?"""
     return isinstance(module, fx.GraphModule) and _ATTRIBUTES in module.meta and any(
         hasattr(layer, "calculate_qparams") for layer in module.modules())
 
@@ -60,7 +61,7 @@ def _record(path: str, layer: Any, is_called: bool) -> dict[str, Any]:
     kind = type(layer)
     row: dict[str, Any] = {"path": path, "training": bool(layer.training)}
     if hasattr(layer, "calculate_qparams"):
-        if not kind.__module__.startswith("torch.ao.quantization."):
+        if not kind.__module__.startswith(("torch.ao.quantization.", "torchao.quantization.pt2e.")):
             raise UnsupportedError(f"'{kind.__module__}.{kind.__qualname__}' is an observer that tare does not know", path,
                                    "convert the model by torch first, convert_to_reference_fx(prepared)")
         config = {} if _is_fake(layer) else _observer_config(layer)
@@ -69,6 +70,8 @@ def _record(path: str, layer: Any, is_called: bool) -> dict[str, Any]:
         if state := [name for name, _ in layer.named_buffers(recurse=False) if name in _STATES]:
             row["state"] = state
         return row
+    if kind.__module__ == "torch.export._unlift":
+        return row | {"type": f"torch.export.{kind.__name__}", "config": {}}
     package = kind.__module__.partition(".modules.")[0]
     if package in (_QAT, _FUSED_QAT):
         plain = next(base for base in kind.__mro__ if base.__module__.startswith("torch.nn.modules."))
@@ -103,34 +106,49 @@ def _prepared(attributes: Any, names: list[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def _graph(module: fx.GraphModule, examples: Mapping[str, Any]) -> dict[str, Any]:
+def _own_tensors(module: fx.GraphModule, rows: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """The parameters and buffers that are neither an observer's state nor a shared module's."""
+    watching = {row["path"] for row in rows if "state" in row}
+    shared = {row["path"] for row in rows if "same_as" in row}
+
+    def own(tensors: Iterable[tuple[str, Any]]) -> list[str]:
+        return [name for name, _ in tensors if name.rpartition(".")[0] not in watching
+                and not any(name.startswith(f"{path}.") for path in shared)]
+    return own(module.named_parameters()), own(module.named_buffers())
+
+
+def _fx_record(module: fx.GraphModule) -> dict[str, Any]:
+    """What prepare_fx knows beside the graph."""
     attributes = module.meta[_ATTRIBUTES]
     custom = attributes.prepare_custom_config
     if attributes.is_observed_standalone_module or custom.standalone_module_names or custom.standalone_module_classes or \
             custom.float_to_observed_mapping or any(v is not None for v in attributes.equalization_node_name_to_qconfig.values()):
         raise UnsupportedError("standalone and custom modules, and equalization, of a prepared model of torch's are not read", "",
                                "convert the model by torch first, convert_to_reference_fx(prepared)")
-    rows = _records(module)
-    watching = {row["path"] for row in rows if "state" in row}
-    shared = {row["path"] for row in rows if "same_as" in row}
-    def is_own(name: str) -> bool:
-        return name.rpartition(".")[0] not in watching and not any(name.startswith(f"{path}.") for path in shared)
     watched = {id(layer) for layer in module.modules() if hasattr(layer, "calculate_qparams")}
     names = [node.name for node in module.graph.nodes
              if not (node.op == "call_module" and id(module.get_submodule(node.target)) in watched)]
-    graph = dict(_export.graph_header(
-        rows, [_export._node(node, examples) for node in module.graph.nodes],
-        [name for name, _ in module.named_parameters() if is_own(name)],
-        [name for name, _ in module.named_buffers() if is_own(name)], bool(module.training)))
-    record: dict[str, Any] = {"stage": "prepared", "engine": "x86", "float_islands": 0, "conversions": 0, "decisions": [], "operators": [],
-                              "prepared": _prepared(attributes, names),
+    record: dict[str, Any] = {"prepared": _prepared(attributes, names),
                               "qconfig_mapping": json.loads(QConfigMapping.from_torch(attributes.qconfig_mapping).to_json())}
     for key, indexes in (("input_quantized", custom.input_quantized_indexes), ("output_quantized", custom.output_quantized_indexes)):
         if indexes:
             record[key] = list(indexes)
     if attributes.is_qat:
         record["is_qat"] = True
-    graph["record"] = record
+    return record
+
+
+def _graph(module: fx.GraphModule, examples: Mapping[str, Any]) -> dict[str, Any]:
+    is_program = programs.is_program(module)
+    rows = _records(module)
+    nodes = [programs.node_record(node, module.meta[_ATTRIBUTES].node_name_to_scope) if is_program else _export._node(node, examples) for node in module.graph.nodes]
+    graph = dict(_export.graph_header(rows, nodes, *_own_tensors(module, rows), bool(module.training)))
+    if is_program:
+        graph["codegen"] = programs.codegen(module)
+        more = {"annotations": programs.said_of_nodes(module), "derived": programs.derived(module)}
+    else:
+        more = _fx_record(module)
+    graph["record"] = {"stage": "prepared", "engine": "x86", "decisions": []} | more
     return graph
 
 
@@ -153,7 +171,4 @@ def read(module: fx.GraphModule, example_inputs: Sequence[Any] | None = None) ->
         path, _, leaf = name.rpartition(".")
         if name in kept or leaf in states.get(path, ()):
             tensors[name] = _export._tensor(tensor.detach().cpu())
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model.safetensors")
-        _export.write_model(path, graph, tensors)
-        return load(path, copy=True)
+    return write(graph, tensors)
