@@ -2,6 +2,8 @@
 // What the passes of FX mode share.
 #include "model/pass.h"
 
+#include <string.h>
+
 #include "core/memory/alloc.h"
 #include "ir/call_names.h"
 #include "model/shapes.h"
@@ -107,23 +109,68 @@ tare_status tare__pass_preserve(pass *p, const name_list *names, const module *s
     return TARE_OK;
 }
 
-// Parts of the module at `path` that nodes call for themselves (an activation inside of a norm's
+// The target of a node, which names a child of a module that is more than a container.
+typedef struct called_child {
+    const char *target;
+    struct called_child *next;
+} called_child;
+
+static bool names_inner_child(const module *root, const char *path) {
+    for (const module *m = root;; path++) {
+        const size_t length = strcspn(path, ".");
+        const module *child = tare__module_child_n(m, path, length);
+        if (child == NULL) return false;
+        if (m != root && m->class != &tare__class_container) return true;
+        path += length;
+        if (*path == '\0') return false;
+        m = child;
+    }
+}
+
+// There are few, mostly none: a scan of the graph for each child of each module that is put would
+// be quadratic.
+static tare_status find_called_children(pass *p) {
+    const module *root = p->source->root;
+    if (p->has_called_children || root->graph == NULL) return TARE_OK;
+    for (const node *n = root->graph->first; n != NULL; n = n->next) {
+        if (n->op != NODE_CALL_MODULE && n->op != NODE_GET_ATTR) continue;
+        if (!names_inner_child(root, n->target)) continue;
+        called_child *found = tare__arena_alloc(&p->scratch, sizeof *found);
+        if (found == NULL) return tare__out_of_memory(p->err);
+        *found = (called_child){n->target, p->called_children};
+        p->called_children = found;
+    }
+    p->has_called_children = true;
+    return TARE_OK;
+}
+
+static bool is_child_called(const pass *p, const module *outer, const char *path) {
+    const size_t length = strlen(path);
+    const called_child *c = p->called_children;
+    while (c != NULL && strncmp(c->target, path, length) != 0) c = c->next;
+    return (c != NULL || outer->class == &tare__class_container) &&
+           tare__graph_reads_path(p->model->root->graph, path);
+}
+
+// Children of the module at `path` that nodes call for themselves (an activation inside of a norm's
 // subclass) go into the one that takes its place.
-static tare_status keep_called_parts(pass *p, const char *path, module *m) {
+static tare_status keep_called_children(pass *p, const char *path, module *m) {
     const module *old = tare__module_find(p->model->root, path);
-    for (size_t i = 0; old != NULL && old != m && i < old->child_count; i++) {
-        const named_module *part = &old->children[i];
-        if (tare__module_child_const(m, part->name) != NULL) continue;
-        const char *part_path = tare__arena_printf(&p->scratch, "%s.%s", path, part->name);
-        if (part_path == NULL) return tare__out_of_memory(p->err);
-        if (tare__graph_reads_path(p->model->root->graph, part_path))
-            TARE_TRY(tare__module_set_child(m, part->name, part->module, p->err));
+    if (old == NULL || old == m) return TARE_OK;
+    TARE_TRY(find_called_children(p));
+    for (size_t i = 0; i < old->child_count; i++) {
+        const named_module *child = &old->children[i];
+        if (tare__module_child_const(m, child->name) != NULL) continue;
+        const char *child_path = tare__arena_printf(&p->scratch, "%s.%s", path, child->name);
+        if (child_path == NULL) return tare__out_of_memory(p->err);
+        if (is_child_called(p, old, child_path))
+            TARE_TRY(tare__module_set_child(m, child->name, child->module, p->err));
     }
     return TARE_OK;
 }
 
 tare_status tare__pass_put_module(pass *p, const char *path, module *m, tare_status status) {
-    if (status == TARE_OK) status = keep_called_parts(p, path, m);
+    if (status == TARE_OK) status = keep_called_children(p, path, m);
     if (status == TARE_OK)
         status = tare__module_set_path(p->model->root, path, m, &tare__class_container, p->err);
     tare__module_release(m);

@@ -19,6 +19,8 @@ typedef struct pass {
     arena scratch;                    // lives as long as the pass
     // By a mapping of torch's: the result stays what torch makes, also where that cannot run.
     bool is_torchs;
+    struct called_child *called_children; // of nodes of `source`; see tare__pass_put_module
+    bool has_called_children;
     tare_error *err;
 } pass;
 
