@@ -84,7 +84,7 @@ TRANSFORMERS = {
     "clip_vision": ("CLIPVisionModel", "CLIPVisionConfig", _PICTURE, "picture"),
     "convbert": ("ConvBertModel", "ConvBertConfig", {**_TEXT, "embedding_size": 64}, "words"),
     "convnext": ("ConvNextModel", "ConvNextConfig", _STAGES, "picture"),
-    "cvt": ("CvtModel", "CvtConfig", {"embed_dim": [16, 32, 64], "num_heads": [1, 2, 4], "depth": [1, 1, 2]}, "picture"),
+    "cvt": ("CvtModel", "CvtConfig", {"embed_dim": [16, 32, 64], "num_heads": [1, 2, 4], "depth": [1, 2, 3]}, "picture"),
     "data2vec": ("Data2VecVisionModel", "Data2VecVisionConfig", _PICTURE, "picture"),
     "deberta": ("DebertaModel", "DebertaConfig", _TEXT, "words"),
     "deberta_v2": ("DebertaV2Model", "DebertaV2Config", _TEXT, "words"),
@@ -269,6 +269,17 @@ def make_torchvision(name):
     return (getattr(module, part) if part else module), shape
 
 
+def takes(module, shape):
+    """Windows of some networks divide only some sizes."""
+    import torch
+    try:
+        with torch.no_grad():
+            module.eval()(torch.zeros(1, *shape))
+    except (AssertionError, RuntimeError):
+        return False
+    return True
+
+
 def make(name, generator):
     import torch
     source, _, own = name.partition("/")
@@ -284,7 +295,8 @@ def make(name, generator):
         import timm
         module = timm.create_model(own, num_classes=100)
         shape = module.default_cfg["input_size"]
-        shape = shape if module.default_cfg.get("fixed_input_size", False) else (3, PIXELS, PIXELS)
+        if not module.default_cfg.get("fixed_input_size", False) and takes(module, (3, PIXELS, PIXELS)):
+            shape = (3, PIXELS, PIXELS)
     else:
         module, shape = make_torchvision(own)
     picture = next(iter(inspect.signature(module.forward).parameters))
