@@ -101,6 +101,20 @@ static value clamp_tensors(composer *c) {
     return x;
 }
 
+// One bound, a number or a tensor.
+static value clamp_by(composer *c, value least, value most) {
+    const bool is_tensor = P(1).kind == VALUE_TENSOR;
+    return COMPOSE(c, is_tensor ? "clamp_tensors" : "clamp", P(0), least, most);
+}
+
+static value clamp_min(composer *c) {
+    return clamp_by(c, P(1), tare__none());
+}
+
+static value clamp_max(composer *c) {
+    return clamp_by(c, tare__none(), P(1));
+}
+
 // --- lerp: from the end that is nearer ---
 
 static value lerp(composer *c) {
@@ -660,6 +674,8 @@ static const op_info rows[] = {
      .overloads = "torch.ops.aten.clamp_min.Tensor torch.ops.aten.clamp_min_.Tensor "
                   "torch.ops.aten.clamp_max.Tensor torch.ops.aten.clamp_max_.Tensor",
      .params = "input/self|min|max", .forward = clamp_tensors},
+    COMPOSED_ROW(clamp_max, "torch.clamp_max|torch.clamp_max_", "clamp_max|clamp_max_", "input/self|max"),
+    COMPOSED_ROW(clamp_min, "torch.clamp_min|torch.clamp_min_", "clamp_min|clamp_min_", "input/self|min"),
     COMPOSED_ROW(lerp, "torch.lerp" ATEN("lerp.Scalar") ATEN("lerp.Tensor"), "lerp", "input/self|other/end|alpha/weight"),
     COMPOSED_ROW(isclose, "torch.isclose" ATEN("isclose.default"), "isclose", "input/self|other|rtol|atol|equal_nan"),
     COMPOSED_ROW(nan_to_num, "torch.nan_to_num" ATEN("nan_to_num.default") ATEN("nan_to_num_.default"), "nan_to_num|nan_to_num_", "input/self|nan|posinf|neginf"),
