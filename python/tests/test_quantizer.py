@@ -87,7 +87,7 @@ class Quantizers(Case):
                 (tare.NotFoundError, "no function is called 'torch.nonsense'", lambda: graph.call_function("torch.nonsense", (conv,))),
                 (tare.InvalidArgumentError, "is read by 'relu'", lambda: graph.erase_node(conv)),
                 (tare.InvalidArgumentError, "cannot be erased", lambda: graph.erase_node(x)),
-                (tare.InvalidArgumentError, "does not stand behind 'cat'", lambda: conv.replace_all_uses_with(last)),
+                (tare.InvalidArgumentError, "does not stand after 'cat'", lambda: conv.replace_all_uses_with(last)),
                 (tare.MalformedFileError, "'cat' is not defined before its use", lambda: conv.update_arg(0, last)),
                 (TypeError, "cannot be a set", lambda: graph.call_function("torch.ops.aten.relu.default", ({1},)))):
             with self.assertRaisesRegex(kind, words):

@@ -139,11 +139,10 @@ static tare_status check_related(const tare_debug_comparison *c, tare_error *err
     size_t found = 0;
     for (size_t i = 0; i < m->op_count; i++) found += is_in_reference(c->reference, &m->ops[i]);
     if (c->row_count > 0 && 2 * found >= m->op_count) return TARE_OK;
-    const tare_status status =
-        tare__fail(err, TARE_INVALID_ARGUMENT,
-                   "the models are not related: of the %zu operators that the second was made of, "
-                   "%zu are in the first",
-                   m->op_count, found);
+    const tare_status status = tare__fail(err, TARE_INVALID_ARGUMENT,
+                                          "the models are not related: of the %zu operators that "
+                                          "the second was made from, the first has %zu",
+                                          m->op_count, found);
     return tare__hint(err, status, "pass the model first, then the model that was made from it");
 }
 

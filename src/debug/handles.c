@@ -80,7 +80,7 @@ static tare_status number(const graph_queue *q, tare_error *err) {
             if (n->debug_handle != 0 || !has_value(q->items[i], n)) continue;
             if (last == INT64_MAX)
                 return tare__fail(err, TARE_INVALID_ARGUMENT,
-                                  "node '%s': no debug handle is left behind %" PRId64, n->name,
+                                  "node '%s': no debug handle is left above %" PRId64, n->name,
                                   last);
             n->debug_handle = ++last;
         }

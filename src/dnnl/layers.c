@@ -4,7 +4,8 @@
 // channels, and elementwise neighbours, pooling and views need no special form of it.
 //
 // Threads are ours: a layer is divided into primitives, each for one thread. Debian's oneDNN would
-// take libgomp's threads, which spin while they wait and slow down all others where no core is idle.
+// take libgomp's threads, which spin while they wait and slow down all others where no core is
+// idle.
 #include "dnnl/float_layers.h"
 
 #ifdef TARE_HAVE_DNNL
@@ -283,7 +284,8 @@ tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_l
     (void)pool;
     *out = NULL;
     if (!uses_bf16) return TARE_OK;
-    return tare__fail(err, TARE_UNSUPPORTED, "bfloat16: this build has no library for it (oneDNN)");
+    return tare__fail(err, TARE_UNSUPPORTED,
+                      "bfloat16: this build lacks oneDNN, which computes it");
 }
 void tare__float_layers_destroy(float_layers *l) {
     (void)l;

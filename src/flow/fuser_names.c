@@ -46,7 +46,7 @@ static const fuser_name *find_row(const char *name, size_t length) {
 
 static tare_status unknown_fuser(const char *name, tare_error *err) {
     tare__fail(err, TARE_NOT_FOUND, "no built-in fuser is called '%s'", name);
-    tare__hint(err, TARE_NOT_FOUND, "a fuser of one's own is given as a callback");
+    tare__hint(err, TARE_NOT_FOUND, "pass a fuser of your own as a callback");
     return tare__suggest(err, TARE_NOT_FOUND, name, name_at, NULL);
 }
 

@@ -477,8 +477,9 @@ tare_status tare_integer_layer_create(const tare_model *model, const tare_node *
     l->model = model;
     l->err = err;
     tare__layer_find(model, (node *)look(n), &l->found); // NOLINT: only read
-    const tare_status status =
-        l->found.node != NULL ? fill(l) : refuse(l, "it is no convolution and no linear layer");
+    const tare_status status = l->found.node != NULL
+                                   ? fill(l)
+                                   : refuse(l, "it is neither a convolution nor a linear layer");
     l->err = NULL;
     if (status == TARE_OK) {
         *out = &l->shown;

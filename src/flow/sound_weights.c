@@ -13,9 +13,8 @@ static tare_status refuse(const named_tensor *t, const char *path, tare_error *e
                                    ? tare__tensor_refuse_infinite(t->tensor, "weight", path, err)
                                    : tare__tensor_refuse_nan(t->tensor, "constant", path, err);
     if (status == TARE_OK) return TARE_OK;
-    return tare__hint(err, status,
-                      "train or export the model again; what is to stay float, "
-                      "leave out by its qconfig");
+    return tare__hint(
+        err, status, "train or export the model again, or leave the operator float by its qconfig");
 }
 
 // --- modules ---

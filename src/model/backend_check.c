@@ -180,7 +180,7 @@ static void check_bits(lint *l, const advice *role, const tare_dtype_constraints
     const char *key = tare__constraints_without_bit(c);
     if (key == NULL) return;
     const advice at = inside(role, key, "set it by its tare_dtype_constraints_set_ function");
-    warning(l, &at, "%s has a value, but not its TARE_SET_ bit, and asks for nothing", key);
+    warning(l, &at, "%s has a value but not its TARE_SET_ bit, so it has no effect", key);
 }
 
 static void check_tensor(lint *l, size_t i, const char *key, const tare_dtype_constraints *c) {
@@ -233,7 +233,7 @@ static void check_fuser(lint *l) {
     if (has_fuser && p->complex->kind != PATTERN_TUPLE)
         warning(l, &fuser, "fuser_method has only one operator to fuse");
     if (p->extra_inputs_getter && !has_fuser)
-        warning(l, &getter, "extra_inputs_getter is asked only by a fuser, and there is none");
+        warning(l, &getter, "extra_inputs_getter is called only by a fuser, and there is none");
     char made[256] = "", public_name[256];
     const fuser_name *row = NULL;
     if (!p->fuser_method || !p->fused_module ||
@@ -268,7 +268,7 @@ static void check_class(lint *l, const char *key, const char *name, unsigned rol
     const registry *classes = &tare__context_or_builtin(l->context)->classes;
     const module_class *class = tare__class_find(classes, name);
     if (class == NULL) {
-        warning(l, &at, "%s %s is no known module class", key, name);
+        warning(l, &at, "%s %s is not a known module class", key, name);
         return;
     }
     // A class of the user's has one role, whatever it stands for.
@@ -303,7 +303,7 @@ static void check_fused_pattern(lint *l) {
     if (p->fused_module == NULL || p->dtype_configs.count > 0 || !tare__pattern_config_has_fuser(p))
         return;
     if (!has_pattern_for(l, p->fused_module))
-        warning(l, &at, "no pattern is for %s, so what is fused stays float", p->fused_module);
+        warning(l, &at, "no pattern is for %s, so the fused module stays float", p->fused_module);
 }
 
 // --- dtypes ---
@@ -336,7 +336,7 @@ static void check_meaning(lint *l, size_t i, const tare_dtype_config *d) {
         d->output.dtype != TARE_DTYPE_UNSET && !tare__dtype(d->output.dtype)->is_float;
     (void)snprintf(at.place, sizeof at.place, ".dtype_configs[%zu].output_dtype", i);
     if (d->is_dynamic > 0 && gives_quantized)
-        warning(l, &at, "what is quantized dynamically comes out in float, not %s",
+        warning(l, &at, "the output of dynamic quantization is float, not %s",
                 tare_dtype_name(d->output.dtype));
     at.remedy = "choose another observation_type, or float dtypes";
     if (l->config->observation_type == TARE_INPUT_OUTPUT_NOT_OBSERVED && gives_quantized &&
@@ -383,7 +383,7 @@ static void check_names(lint *l, const pattern *p) {
                           .remedy = p->kind == PATTERN_MODULE
                                         ? "correct the name, or register the class in a context"
                                         : "correct the name"},
-                "%s is no known %s, so the pattern never matches", p->name,
+                "%s is not a known %s, so the pattern never matches", p->name,
                 p->kind == PATTERN_MODULE     ? "module class"
                 : p->kind == PATTERN_FUNCTION ? "function"
                                               : "method");
@@ -411,9 +411,8 @@ static void check_order(lint *l, const pattern *p) {
     if (first == p || !tare__op_has(last_row, OP_WEIGHTED) || first_row == NULL ||
         tare__op_has(first_row, OP_WEIGHTED))
         return;
-    warning(l, &(advice){.place = "", .remedy = "put the operators into the order of the data"},
-            "%s stands last and %s first: patterns have the order of the data, weighted operators "
-            "first",
+    warning(l, &(advice){.place = "", .remedy = "list the operators in forward order"},
+            "%s is last and %s first: patterns are in forward order, weighted operators first",
             p->items[0].name, first->name);
 }
 

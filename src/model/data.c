@@ -171,7 +171,7 @@ static tare_status go_to_first(tare_data *data, tare_error *err) {
 static tare_status split(tare_data *data, const tare_data_options *options, tare_error *err) {
     if (options->hold_out <= 0) return TARE_OK;
     if (data->shard_count > 1)
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "shards hold no samples out");
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "samples cannot be held out of a shard");
     TARE_TRY(hold_out(data, options->hold_out, err));
     if (!options->is_held_out) {
         if (data->held_out > 0 && (data->limit == 0 || data->first < data->limit))

@@ -137,7 +137,7 @@ static tare_status check_readers(const node *n, const node *with, const node *ex
         if (reader == except) continue;
         if (reader == with || !stands_before(with, reader))
             return tare__fail(err, TARE_INVALID_ARGUMENT,
-                              "'%s' reads '%s' and does not stand behind '%s'", reader->name,
+                              "'%s' reads '%s' and does not stand after '%s'", reader->name,
                               n->name, with->name);
     }
     return TARE_OK;

@@ -99,7 +99,7 @@ static void write_reason(const tare_model *model, const traced_op *op, text *out
         tare__text_append(out, "it reads quantized values and gives such");
     else if (host == op)
         tare__text_append(out, has_node(model, op->name) ? "no pass has decided about it"
-                                                         : "a pass put others in its place");
+                                                         : "a pass replaced it by others");
     // A node can be observed and stay float: its neighbours do not pair up into an integer
     // operator.
     const bool is_watched = d != NULL && (strcmp(d->decision, "observed") == 0 ||

@@ -157,7 +157,7 @@ tare_status tare_model_check_requests(const tare_model *model, tare_error *err) 
     const fact *about = is_whole ? r.first : r.first_selected;
     if (r.selected_count == 0 && !is_whole) return TARE_OK;
     const char *name = about->columns[NODE_NAME], *reason = reason_of(model, name);
-    if (reason[0] == '\0') reason = "no integer form of it exists here";
+    if (reason[0] == '\0') reason = "tare has no integer form of it";
     tare_status status;
     char more[48] = "";
     if (r.selected_count > 1)

@@ -14,7 +14,7 @@ static tare_status read_range(const json_at *object, const char *key, bool *has,
     const json_at at = tare__json_get(object, key);
     TARE_TRY(tare__json_expect(&at, JSON_ARRAY, err));
     if (json_array_size(at.value) != 2)
-        return tare__json_fail(&at, err, "expected the least and the greatest value");
+        return tare__json_fail(&at, err, "expected the minimum and the maximum");
     const json_at first = tare__json_item(&at, 0), second = tare__json_item(&at, 1);
     TARE_TRY(tare__json_int(&first, least, err));
     TARE_TRY(tare__json_int(&second, most, err));

@@ -145,7 +145,7 @@ printf '1\n77\n' >"$work/range.txt"
 printf '1\n-2\n' >"$work/minus.txt"
 printf '1\n' >"$work/one.txt"
 printf '1\nblue\n' >"$work/word.txt"
-bad 1 'x=' "expected data behind 'x='" run "$digits" --input x=
+bad 1 'x=' "expected data after 'x='" run "$digits" --input x=
 bad 1 'x=' "input 'x' is given twice" run "$digits" --input "x=$work/good.npy,x=$work/good.npy"
 for file in range minus one word; do
     bad 1 "$file.txt" '' run "$digits" --input "x=$work/good.npy,labels=$work/$file.txt"

@@ -41,7 +41,7 @@ improve --steps observers,per-channel -o "$work/d.safetensors" || fail 'steps by
 ! grep -q '^  float-layers' "$work/stderr" || fail 'a step that was not asked for'
 refuses 1 "there is no step 'observer'" improve "$faults/model.safetensors" --backend qnnpack --calibrate "$faults/calibrate.npz" \
     --check-data "$faults/test.npz" --steps observer -q -o "$work/out"
-refuses 1 'is of another model' improve "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 \
+refuses 1 'belongs to another model' improve "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 \
     --ladder "$work/ladder" -q -o "$work/out"
 
 # Every step can be taken alone, and what it did stands in the record.
@@ -55,7 +55,7 @@ alone() { expect 0 improve "$digits" --backend x86 --qconfig "$work/coarse.json"
     "$tare" explain "$work/f.safetensors" --node conv2 >"$work/explained"
     grep -q "$2" "$work/explained" || fail "the record lacks what $1 did"; }
 alone weight-clipping 'the range of its weight is the one of least squared error'
-alone gptq 'its weight is rounded by what it reads'
+alone gptq 'its weight is rounded to suit its input'
 
 # --auto is the same within quantize.
 expect 0 quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --auto --budget 5 --steps observers,bias-correction \

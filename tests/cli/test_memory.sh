@@ -40,7 +40,7 @@ is_held() {
         return 0
     fi
     [ $status -eq 1 ] || fail "within $*: status $status"
-    grep -qiE 'out of memory|memory is exhausted|Cannot allocate memory|the system gives' "$work/stderr" ||
+    grep -qiE 'out of memory|memory is exhausted|Cannot allocate memory|the system provides' "$work/stderr" ||
         fail "within $*: does not say that memory is gone"
     [ -z "$(ls -A "$out")" ] || fail "within $*: leaves $(ls -A "$out")"
     return 1

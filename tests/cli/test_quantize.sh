@@ -65,7 +65,7 @@ expect 0 quantize "$digits" --backend examples/my_backend.json --qconfig example
     --calibrate "$train" --limit 32 -o "$work/mine"
 says '1 of 17 operators in integers'
 expect 0 explain "$work/mine" --node conv1
-says "left float: the backend 'my_backend' knows it only in patterns such as (torch.nn.Conv2d, torch.nn.ReLU)"
+says "left float: the backend 'my_backend' has it only in patterns such as (torch.nn.Conv2d, torch.nn.ReLU)"
 expect 0 quantize "$digits" --backend examples/my_backend.json --calibrate "$train" --limit 32 -o "$work/none"
 says '0 of 17 operators in integers'
 says "next: tare explain $work/none"
@@ -87,7 +87,7 @@ refuses 1 "'conv9' matches no module of the model" \
 expect 0 quantize "$digits" --backend x86 --qconfig "$work/module.json" --calibrate "$train" --limit 8 \
     --lenient -o "$work/lenient_module"
 sed 's/"torch.nn.Linear"/"torch.nn.Linaer"/' examples/my_mapping.json >"$work/type.json"
-refuses 1 "'torch.nn.Linaer' is no known module class (did you mean 'torch.nn.Linear'?)" \
+refuses 1 "'torch.nn.Linaer' is not a known module class (did you mean 'torch.nn.Linear'?)" \
     quantize "$digits" --backend x86 --qconfig "$work/type.json" --calibrate "$train" -o "$out"
 expect 0 quantize "$digits" --backend x86 --qconfig "$work/type.json" --calibrate "$train" --limit 8 \
     --lenient -o "$work/lenient_type"

@@ -19,8 +19,8 @@ static bool holds_one(const char *reason, const char *const *list) {
 
 // What a headline must not say: nothing, another rule's note, or the opposite of what was computed.
 static const char *find_fault(const headline *h) {
-    static const char *const empty[] = {"no decision", "no pass has",
-                                        "no integer form of it exists", NULL};
+    static const char *const empty[] = {"no decision", "no pass has", "tare has no integer form",
+                                        NULL};
     static const char *const notes[] = {"scales raised", "is folded into its weight", "mean error",
                                         "taken off", NULL};
     static const char *const integer[] = {"computed in integers", "computed on quantized",

@@ -59,7 +59,7 @@ tare_status tare__budget_take(memory_budget *b, uint64_t bytes, const char *what
 
 tare_status tare__budget_hint(tare_error *err, tare_status status) {
     return tare__hint(err, status,
-                      "where that is meant, raise the limit: memory_bytes in the library, "
+                      "if this size is intended, raise the limit: memory_bytes in the library, "
                       "--max-memory on the command line");
 }
 

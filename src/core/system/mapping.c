@@ -91,8 +91,8 @@ tare_status tare_file_guard(tare_error *err) {
 
 static tare_status refuse(const place *lost, tare_error *err) {
     tare__fail(err, TARE_IO,
-               "bytes of the file are gone: it was cut off, or its disk failed, "
-               "while it was in use");
+               "parts of the file cannot be read: it was truncated, or its disk failed, while it "
+               "was in use");
     tare__hint(err, TARE_IO, "replace a model's file by renaming another one over it");
     return tare__at(err, TARE_IO, "%s", lost->path);
 }

@@ -43,9 +43,10 @@ static bool has(const int *numbers, size_t count, int number) {
 
 static tare_status add(list *l, int number) {
     if (has(l->numbers, l->count, number))
-        return tare__fail(l->err, TARE_INVALID_ARGUMENT,
-                          "affinity: processor %d is there twice, expected one for each thread",
-                          number);
+        return tare__fail(
+            l->err, TARE_INVALID_ARGUMENT,
+            "affinity: processor %d is listed twice, expected a different one for each thread",
+            number);
     if (!tare__grow((void **)&l->numbers, &l->capacity, l->count, sizeof *l->numbers))
         return tare__out_of_memory(l->err);
     l->numbers[l->count++] = number;
@@ -117,7 +118,8 @@ static tare_status refuse(int processor, const processor_set *allowed, tare_erro
 tare_status tare__processors_check(const int *processors, size_t count, tare_error *err) {
     processor_set allowed = {0};
     if (sched_getaffinity(0, sizeof allowed, allowed.sets) != 0)
-        return tare__fail(err, TARE_UNSUPPORTED, "affinity: the system does not tell processors");
+        return tare__fail(err, TARE_UNSUPPORTED,
+                          "affinity: the system does not list its processors");
     for (size_t i = 0; i < count; i++)
         if (!contains(&allowed, processors[i])) return refuse(processors[i], &allowed, err);
     return TARE_OK;
@@ -128,14 +130,14 @@ tare_status tare__thread_keep(pthread_t thread, int processor, tare_error *err) 
     CPU_SET_S((size_t)processor, sizeof one, one.sets);
     if (pthread_setaffinity_np(thread, sizeof one, one.sets) == 0) return TARE_OK;
     return tare__fail(err, TARE_UNSUPPORTED,
-                      "affinity: the system lets no thread run on processor %d", processor);
+                      "affinity: the system does not allow threads on processor %d", processor);
 }
 
 #else
 
 static tare_status refuse_system(tare_error *err) {
     return tare__fail(err, TARE_UNSUPPORTED,
-                      "affinity: threads are kept on processors on Linux only");
+                      "affinity: threads can be pinned to processors on Linux only");
 }
 
 tare_status tare__processors_check(const int *processors, size_t count, tare_error *err) {

@@ -171,7 +171,7 @@ static tare_status start_worker(thread_pool *pool, const thread_settings *s, tar
     *w = (worker){.pool = pool, .number = number};
     if (pthread_create(&w->thread, NULL, work, w) != 0)
         return tare__fail(err, TARE_OUT_OF_MEMORY,
-                          "the system gives %zu threads, %d were asked for", number,
+                          "the system provides %zu threads, %d were requested", number,
                           s->thread_count);
     pool->started++;
     return s->processors != NULL ? tare__thread_keep(w->thread, s->processors[number], err)

@@ -527,7 +527,7 @@ tare_status tare_analyze(const tare_model *reference, tare_data *data,
     if (options != NULL) tare__struct_copy(&j.options, sizeof j.options, options);
     if (j.options.exact != NULL && j.options.exact->stage != TARE_STAGE_REFERENCE)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "analyze: the model of exact floats is no reference form");
+                          "analyze: the model `exact` is not a reference form");
     set_defaults(&j.options);
     j.brief = (brief_time){.limit = j.options.seconds};
     j.budget = (cache_budget){j.options.memory_bytes, j.options.disk_bytes};

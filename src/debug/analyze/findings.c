@@ -204,7 +204,7 @@ static tare_status find_mask(const subject *s) {
     if (r->masked_count == 0 && !is_wide) return TARE_OK;
     words w = {.kind = "quantized-mask", .step = "float-layers"};
     w.cause = is_wide ? SAY("%s is a mask of infinities or of %.2g: one step of its scale is %.2g, "
-                            "which leaves 0 of all other values",
+                            "which rounds all other values to 0",
                             name_of(s), r->low < -MASK_MAGNITUDE ? r->low : r->high, r->scale)
                       : SAY("%s is a mask: %.2g %% of its values are infinite or beyond 1e30",
                             name_of(s), 100 * (double)r->masked_count / (double)r->element_count);
@@ -247,8 +247,9 @@ static tare_status find_constant(const subject *s) {
     const tare_tensor_range *r = &s->entry->shown;
     if (r->element_count < 2 || r->seen_low < r->seen_high || r->masked_count > 0) return TARE_OK;
     words w = {.kind = "constant-input", .step = ""};
-    w.cause = SAY("%s is %.3g in all samples: whatever it is in use, its range is this value",
-                  name_of(s), r->seen_low);
+    w.cause =
+        SAY("%s is %.3g in all samples: its range is this single value, whatever it will be in use",
+            name_of(s), r->seen_low);
     w.remedy = SAY("calibrate with data in which it changes, or remove it from the model");
     return add(s, INFINITY, &w);
 }
@@ -269,8 +270,8 @@ static tare_status find_outlier_sample(const subject *s, bool *found) {
     const bool is_here = are_outliers(&p, (int64_t)e->sample_count, OUTLIER_RATIO) &&
                          range > OUTLIER_RATIO / 2 * p.median;
     if (is_here)
-        w.cause = SAY("in sample %" PRId64 " %s reaches %.3g, in the median one %.3g: the range is "
-                      "made for one sample",
+        w.cause = SAY("in sample %" PRId64
+                      " %s reaches %.3g, in the median one %.3g: one sample determines the range",
                       p.at, name_of(s), p.largest, p.median);
     else if (part_db(s) < GOOD_DB && range > OUTLIER_RATIO * seen && seen > 0 &&
              range < MASK_MAGNITUDE && r->scale != 1)
@@ -281,8 +282,8 @@ static tare_status find_outlier_sample(const subject *s, bool *found) {
     else
         return TARE_OK;
     *found = true;
-    w.remedy = SAY("take the sample out of the calibration data, or use an observer that cuts "
-                   "outliers off (percentile, entropy)");
+    w.remedy = SAY("take the sample out of the calibration data, or use an observer that clips "
+                   "outliers (percentile, entropy)");
     // The sample is most of the signal: to the median one, the noise is so much more.
     const double excess = is_here ? 20 * log10(p.largest / p.median) : 0;
     return add(s, cost_db(s) - excess, &w);
@@ -316,9 +317,8 @@ static tare_status find_dead_channels(const subject *s) {
     words w = {.kind = "dead-channels", .step = ""};
     w.cause = SAY("%" PRId64 " of %" PRId64 " channels of %s never change", dead,
                   e->shown.channel_count, name_of(s));
-    w.remedy =
-        SAY("remove these channels from the network, or train it further: they cost time and "
-            "carry nothing");
+    w.remedy = SAY("remove these channels from the network, or train it further: they cost time "
+                   "and have no effect");
     return add(s, INFINITY, &w);
 }
 
@@ -372,8 +372,8 @@ static tare_status find_token(const subject *s) {
     w.cause = SAY("the range of %s comes from token %" PRId64 ", which reaches %.3g; the median "
                   "token reaches %.3g",
                   name_of(s), p.at, p.largest, p.median);
-    w.remedy = SAY("leave '%s' float, or cut the range off (percentile observer)",
-                   layer_of(s)->float_node);
+    w.remedy =
+        SAY("leave '%s' float, or clip the range (percentile observer)", layer_of(s)->float_node);
     return add(s, cost_db(s), &w);
 }
 
@@ -385,7 +385,7 @@ static tare_status find_sensitive(const subject *s) {
     if (!tare__op_has(op, OP_NORMALIZES) && !tare__op_has(op, OP_AMPLIFIES)) return TARE_OK;
     if (s->entry->shown.is_weight || part_db(s) > GOOD_DB) return TARE_OK;
     words w = {.kind = "sensitive-input", .step = "float-layers"};
-    w.cause = SAY("'%s' (%s) enlarges the rounding errors of %s", layer_of(s)->float_node,
+    w.cause = SAY("'%s' (%s) amplifies the rounding errors of %s", layer_of(s)->float_node,
                   layer_of(s)->op, name_of(s));
     w.remedy = SAY("leave '%s' float, or give its input 16 bits", layer_of(s)->float_node);
     return add(s, cost_db(s), &w);
@@ -408,12 +408,11 @@ static tare_status find_tiny_weight(const subject *s, bool *found) {
     *found = true;
     words w = {.kind = "tiny-weight-scale", .step = "float-layers"};
     w.cause = SAY("%" PRId64 " of %" PRId64 " channels of its weight are so small (%.2g at most) "
-                  "that the least scale, %.2g, rounds them away",
+                  "that the smallest scale, %.2g, rounds them to 0",
                   lost, e->shown.channel_count, peak, 1.0 / (1 << 23));
-    w.remedy =
-        SAY("scale the weight up and the layer behind it down before the model is exported, or "
-            "leave '%s' float",
-            layer_of(s)->float_node);
+    w.remedy = SAY("scale the weight up and the next layer down before the model is exported, or "
+                   "leave '%s' float",
+                   layer_of(s)->float_node);
     return add(s, cost_db(s), &w);
 }
 
@@ -511,11 +510,10 @@ static tare_status find_coarse(finding_list *f, size_t layer) {
     const bool is_weight = weights < reads;
     words w = {.kind = "resolution", .step = is_weight ? "per-channel" : "float-layers"};
     if (isnan(weights) && isnan(reads))
-        w.cause = SAY("what it reads, or its weight, has too few levels");
+        w.cause = SAY("its input, or its weight, has too few levels");
     else
-        w.cause =
-            SAY("%s too few levels: %.1f dB with that alone quantized",
-                is_weight ? "its weight has" : "what it reads has", is_weight ? weights : reads);
+        w.cause = SAY("%s too few levels: %.1f dB with that alone quantized",
+                      is_weight ? "its weight has" : "its input has", is_weight ? weights : reads);
     w.remedy = is_weight
                    ? SAY("quantize the weight per channel, or give it more bits")
                    : SAY("leave '%s' float, give its input more bits, or try another observer",

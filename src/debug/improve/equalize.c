@@ -337,8 +337,8 @@ static tare_status tell(equalizing *e) {
         if (!(most > 1.01F || least < 0.99F) || most == 0) continue;
         e->count++;
         TARE_TRY(TARE_DECIDE(&e->base, l->node, "scaled", "equalization",
-                             "its channels are scaled by %.3g to %.3g, with those of the layers "
-                             "that give and read the same values",
+                             "its channels are scaled by %.3g to %.3g, together with those of the "
+                             "layers that compute and read the same values",
                              (double)least, (double)most));
     }
     return TARE_OK;

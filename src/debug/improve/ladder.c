@@ -310,8 +310,9 @@ tare_status tare_improve(const tare_model *prepared, tare_data *calibration, tar
                 .err = err};
     if (prepared == NULL || calibration == NULL || check == NULL || quantize == NULL ||
         out == NULL || prepared->stage != TARE_STAGE_PREPARED)
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "improve: expected a prepared model, data, and what quantizes it");
+        return tare__fail(
+            err, TARE_INVALID_ARGUMENT,
+            "improve: expected a prepared model, data, and a function that quantizes");
     if (options != NULL) tare__struct_copy(&l.options, sizeof l.options, options);
     if (!(l.options.seconds > 0)) l.options.seconds = DEFAULT_SECONDS;
     if (!(l.options.most_slower > 0)) l.options.most_slower = DEFAULT_SLOWER;

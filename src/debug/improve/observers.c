@@ -121,7 +121,8 @@ tare_status tare_replace_observers(const tare_model *prepared, const char *class
     for (size_t i = 0; i < sizeof classes / sizeof *classes && class_name != NULL; i++)
         is_known = is_known || strcmp(class_name, classes[i]) == 0;
     if (!is_known)
-        return tare__fail(err, TARE_NOT_FOUND, "'%s' is no observer of ranges that can be chosen",
+        return tare__fail(err, TARE_NOT_FOUND,
+                          "'%s' is not an observer class that can replace others",
                           class_name != NULL ? class_name : "NULL");
     replacing r = {
         .class_name = class_name, .rule = "observers", .percentile = percentile, .err = err};

@@ -214,13 +214,13 @@ static tare_status rotate_columns(const rotation *r, const biased_layer *reader)
 
 static tare_status tell(const rotation *r) {
     TARE_TRY(TARE_DECIDE(r->p, r->producer.node, "scaled", "rotation",
-                         "its output channels are rotated by a Hadamard matrix of %lld, and those "
-                         "who read them rotate back, by '%s' first",
+                         "its output channels are rotated by a Hadamard matrix of size %lld; the "
+                         "layers that read them, first '%s', rotate back",
                          (long long)r->block, r->readers[0].node->name));
     for (size_t i = 0; i < r->reader_count; i++)
         TARE_TRY(TARE_DECIDE(r->p, r->readers[i].node, "scaled", "rotation",
-                             "its weight undoes the rotation by a Hadamard matrix of %lld of what "
-                             "'%s' gives",
+                             "its weight undoes a rotation, by a Hadamard matrix of size %lld, of "
+                             "the output of '%s'",
                              (long long)r->block, r->producer.node->name));
     return TARE_OK;
 }

@@ -118,15 +118,15 @@ static tare_status round_numbers(rounder *x, observed_layer *l, const numbers *n
     TARE_TRY(tare__weight_change_layer(&x->weights, &l->layer));
     x->count++;
     return TARE_DECIDE(&x->base, l->layer.node, "rounded", x->weights.rule,
-                       "its weight is rounded by what it reads: the squared error of its result is "
-                       "%.0f %% of that of the nearest levels",
+                       "its weight is rounded to suit its input: the squared error of its result "
+                       "is %.0f %% of that with the nearest levels",
                        100 * after / before);
 }
 
 static const char *fault_of(const rounder *x, const observed_layer *l) {
     const input_stats *s = &x->inputs.stats[l->stats];
     const tare_tensor *w = l->layer.tensor;
-    if (s->gram == NULL) return "its rows are too long, or nothing was seen of its input";
+    if (s->gram == NULL) return "its rows are too long, or its input was not observed";
     if (w->ndim < 2 || w->shape[0] % s->groups != 0 || w->count != w->shape[0] * s->inner)
         return "its weight is not made of such rows";
     if (x->method == TARE_ROUND_ADAROUND && w->count * s->inner > MOST_WORK)
@@ -169,7 +169,7 @@ tare_status tare_round_weights(const tare_model *prepared, tare_data *data,
                           "round weights: expected data, samples, threads and a method");
     rounder x = {.method = o.method,
                  .weights = {.rule = o.method == TARE_ROUND_GPTQ ? "gptq" : "adaround",
-                             .why = "its weight lies on levels, which are found again",
+                             .why = "its weight lies on quantization levels, which convert keeps",
                              .make = tare__make_by_error},
                  .err = err};
     TARE_TRY(tare__improve_begin(&x.base, prepared, out, err));

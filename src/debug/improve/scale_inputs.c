@@ -379,10 +379,10 @@ static tare_status scale_weights(scaling *s, const scale_group *g, const float *
         TARE_TRY(status);
         TARE_TRY(
             TARE_DECIDE(&s->base, l->layer.node, "scaled", s->weights.rule,
-                        "scales of %lld input channels move into its weight (exponent %.1f), "
-                        "and %s; the expected error is %.0f %% of what it was",
+                        "scales of %lld input channels move into its weight (exponent %.1f), %s; "
+                        "the expected error is %.0f %% of the former one",
                         (long long)g->stats->channels, exponent,
-                        is_folded ? "out of the norm in front" : "a multiplication stands in front",
+                        is_folded ? "from the norm in front" : "from a new multiplication in front",
                         100 * part));
     }
     return TARE_OK;

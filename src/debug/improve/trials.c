@@ -16,9 +16,9 @@
 #define HEAD "tare improve 1 "
 
 static tare_status bad(const trial_book *b, int line, tare_error *err) {
-    return tare__at(err,
-                    tare__fail(err, TARE_MALFORMED_FILE, "line %d is no outcome of a trial", line),
-                    "%s", b->path);
+    return tare__at(
+        err, tare__fail(err, TARE_MALFORMED_FILE, "line %d is not the outcome of a trial", line),
+        "%s", b->path);
 }
 
 static tare_status append(trial_book *b, const trial_outcome *from, const char *key,
@@ -71,7 +71,7 @@ static tare_status read_lines(trial_book *b, char *all, tare_error *err) {
         } else if (strcmp(line, head) != 0) {
             return tare__hint(err,
                               tare__fail(err, TARE_INVALID_ARGUMENT,
-                                         "'%s' is of another model, other data or other steps",
+                                         "'%s' belongs to another model, other data or other steps",
                                          b->path),
                               "name another file, or remove this one");
         }

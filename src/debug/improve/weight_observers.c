@@ -133,8 +133,7 @@ static tare_status copy_state(const prepared_state *from, prepared_state **out, 
                                           from->nodes[i].is_observed, err);
         if (status == TARE_OK && from->nodes[i].equalization != NULL)
             status = tare__fail(err, TARE_UNSUPPORTED,
-                                "improve: the model is equalized, which needs its weights as they "
-                                "are");
+                                "improve: the model is equalized, so its weights must not change");
     }
     if (status == TARE_OK && (from->child_count > 0 || from->input_quantized.count > 0 ||
                               from->output_quantized.count > 0))

@@ -122,8 +122,8 @@ static tare_status refuse_fake_quantize(void *user, const char *path, module *m,
     (void)user;
     if (m->class->role != ROLE_OBSERVER || tare__fake_quantize_kind_of(m) == NULL) return TARE_OK;
     tare__fail(err, TARE_UNSUPPORTED,
-               "%s: a state holds what observers have seen; in the form of training the whole "
-               "model changes with the data",
+               "%s: a state holds the statistics of observers, but data changes more than these in "
+               "a model prepared for training",
                tare__observer_class_of(m)->name);
     tare__hint(err, TARE_UNSUPPORTED, "tare quantize --calibrate DATA keeps the model itself");
     return tare__at(err, TARE_UNSUPPORTED, "%s", path);
@@ -372,7 +372,7 @@ static tare_status check_same_work(const calibration *c, const tare_data *data, 
         c->data != NULL ? strcmp(c->data, cut.spec) == 0 : all == 0 || c->sample_count == all;
     if (is_same_shard && is_same_cut && is_same_data) return TARE_OK;
     tare__fail(err, TARE_INVALID_ARGUMENT,
-               "the state is of other work: %" PRId64 " samples of '%s', shard %" PRId64
+               "the state belongs to another job: %" PRId64 " samples of '%s', shard %" PRId64
                " of %" PRId64 ", batches of %" PRId64 ", limit %" PRId64,
                c->sample_count, c->data != NULL ? c->data : "all data", c->shards[0],
                c->shard_count, c->batch_size, c->sample_limit);

@@ -232,8 +232,8 @@ static tare_status read_cut(reader *r, const json_at *root) {
     const json_at cut = tare__json_get(root, "cut"), rest = tare__json_get(root, "unfinished");
     r->c->has_cut = !json_is_null(cut.value);
     if (r->c->has_cut != (r->c->shard_count > 1 || !json_is_null(rest.value)))
-        return tare__json_fail(&cut, r->err,
-                               "expected it where the data is divided or not finished, only there");
+        return tare__json_fail(
+            &cut, r->err, "expected this key if, and only if, the data is divided or not finished");
     if (!r->c->has_cut) return TARE_OK;
     TARE_TRY(tare__json_expect(&cut, JSON_OBJECT, r->err));
     TARE_TRY(tare__json_only_keys(&cut, keys, r->err));
@@ -398,7 +398,7 @@ tare_status tare__calibration_from_file(const safetensors *file, const observer_
     calibration read = {0};
     json_t *json = NULL;
     if (chars == NULL) {
-        tare__fail(err, TARE_MALFORMED_FILE, "the file is no calibration state");
+        tare__fail(err, TARE_MALFORMED_FILE, "the file is not a calibration state");
         return tare__hint(err, TARE_MALFORMED_FILE, "tare calibrate writes them");
     }
     TARE_TRY(tare__json_parse(chars, strlen(chars), &json, err));

@@ -34,7 +34,7 @@ static tare_status note(const choices *c, const tare_float_choice *choice) {
                           "the prepared program has no node '%s' to leave float", name);
     if (!tare__node_is_call(n) || !wants_quantized(c, n))
         return tare__fail(p->err, TARE_INVALID_ARGUMENT,
-                          "node '%s' stays float anyway: to choose that has no effect", name);
+                          "node '%s' stays float anyway: choosing it has no effect", name);
     c->stay[n->id] = true;
     return TARE_DECIDE(p, n, "left float", choice->rule != NULL ? choice->rule : "", "%s",
                        choice->reason != NULL ? choice->reason : "");

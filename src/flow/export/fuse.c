@@ -186,7 +186,7 @@ static tare_status fuse_norm(pass *p, node *norm, bool wants_linear, folded_weig
         TARE_DECIDE(p, norm, "fused", "batch norm", "folded into the weight of '%s'", layer->name));
     return TARE_DECIDE(p, layer, "folded", wants_linear ? "linear-bn fusion" : "conv-bn fusion",
                        is_new ? "'%s' is folded into its weight"
-                              : "'%s' vanishes; its weight is folded already",
+                              : "'%s' is removed: its weight is folded already",
                        norm->name);
 }
 

@@ -62,7 +62,7 @@ static tare_status check_input(const insertion *in, const node *input, const nod
                                  "node '%s' is annotated with a spec for its input '%s', which "
                                  "gives several tensors",
                                  n->name, input->name),
-                      "annotate what reads one of them");
+                      "annotate a node that reads one of them");
 }
 
 static tare_status choose_input(insertion *in, const node *n, node *arg, bool is_first,
@@ -107,7 +107,7 @@ static tare_status observe_output(insertion *in, node *n) {
     TARE_TRY(tare__has_many_values(n, &has_many, in->p->err));
     if (has_many)
         return TARE_DECIDE(in->p, n, "left float", "annotation",
-                           "its output is not one tensor, so that its spec has no effect");
+                           "its output is not a single tensor, so its spec has no effect");
     return tare__observe_output(in, n, &wish);
 }
 

@@ -141,8 +141,8 @@ static tare_status refuse(const qspec_keys *keys, const size_t *ring, size_t len
     tare_status status = tare__text_status(&names, err);
     if (status == TARE_OK)
         status = tare__fail(err, TARE_INVALID_ARGUMENT,
-                            "these share with or derive from each other only, so that none says "
-                            "how: %s",
+                            "these specs only share with or derive from each other, so none gives "
+                            "the parameters: %s",
                             tare__text_chars(&names));
     tare__text_release(&names);
     return tare__hint(err, status, "give one of them a spec of its own");

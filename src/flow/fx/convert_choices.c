@@ -15,7 +15,7 @@ static tare_status find(const convert_pass *c, const tare_float_choice *choice, 
     *index = (size_t)(known - c->prepared->nodes);
     if (known->is_observed && known->qconfig != NULL && !c->switched_off[*index]) return TARE_OK;
     return tare__fail(err, TARE_INVALID_ARGUMENT,
-                      "node '%s' stays float anyway: to choose that has no effect", name);
+                      "node '%s' stays float anyway: choosing it has no effect", name);
 }
 
 // Inputs and outputs that a custom config wants quantized.

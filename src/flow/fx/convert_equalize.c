@@ -167,7 +167,7 @@ static tare_status find_scales(equalize_pass *p, const node *equalizer) {
     p->is_equalized[op->id] = true;
     if (count == 0 || weight_count == 0)
         return TARE_DECIDE(p->convert->base, op, "warning", "equalization",
-                           "its equalization observers have seen nothing: it is not scaled");
+                           "its equalization observers have seen no data: it is not scaled");
     if (count != weight_count)
         return tare__fail(err_of(p), TARE_INVALID_ARGUMENT,
                           "node '%s': Input and Weight must have the same column dimension. Found "

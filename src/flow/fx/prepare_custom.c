@@ -91,8 +91,8 @@ static tare_status check_selector(prepare_pass *p, selects does, const char *sec
         "prepare custom config: the %s selector '%s' matches no module that a node calls", section,
         key);
     return tare__hint(p->base->err, status,
-                      "a module that was traced through is no call: export the model with it as a "
-                      "leaf");
+                      "the trace went through the module, so no node calls it: export the model "
+                      "with it as a leaf");
 }
 
 static tare_status check_names(prepare_pass *p, selects does, const char *section,

@@ -92,7 +92,7 @@ static tare_status choose_input(insertion *in, const node *n, node *arg, bool is
 static tare_status note_observed(insertion *in, const node *n, const node *arg,
                                  const observer_wish *wish, bool is_new) {
     return tare__prepare_note_edge(in->user, arg, n, "observed %s: '%s' wants %s",
-                                   is_new ? "for this input" : "by what another reader asked for",
+                                   is_new ? "for this input" : "with another reader's observer",
                                    n->name, tare_dtype_name(wish->dtype));
 }
 
@@ -192,7 +192,7 @@ static tare_status observe_output(insertion *in, prepare_node *entry, node *n) {
         return TARE_OK;
     observer_wish wish = {.spec = entry->info.output};
     if (tare__prepare_bound_of(p, n) != NULL) {
-        entry->output_rule = "observed behind the operator that bounds it";
+        entry->output_rule = "observed after the operator that bounds it";
         return TARE_OK;
     }
     if (shares(p, entry, n, wanted.dtype)) {
@@ -257,8 +257,8 @@ static tare_status decide_unmatched(prepare_pass *p, const node *n) {
     tare_status status = tare__text_status(&name, p->base->err);
     if (status == TARE_OK)
         status = TARE_DECIDE(p->base, n, "left float", "backend patterns",
-                             "the backend '%s' knows it only in patterns such as %s, and its "
-                             "neighbours do not fit",
+                             "the backend '%s' has it only in patterns such as %s, which its "
+                             "neighbours do not match",
                              backend, tare__text_chars(&name));
     tare__text_release(&name);
     return status;
@@ -284,7 +284,7 @@ static tare_status decide_refused(prepare_pass *p, const node *n, const prepare_
                            match->refusal);
     return TARE_DECIDE(p->base, n, "left float", "no floating tensors",
                        entry->is_integer ? "its values are integers or bools"
-                                         : "its values are no tensors");
+                                         : "its values are not tensors");
 }
 
 static tare_status observe_node(insertion *in, node *n) {

@@ -70,8 +70,8 @@ static tare_status keep_float(prepare_pass *p, const node *n) {
     entry->stays_float = "islands";
     entry->info.input = entry->info.output = p->float_spec;
     return TARE_DECIDE(p->base, n, "left float", "islands",
-                       "its neighbours are float and nothing here multiplies matrices: conversions "
-                       "would cost more than integers save");
+                       "its neighbours are float and it has no matrix product: conversions would "
+                       "cost more time than integers save");
 }
 
 static tare_status begin(island_walk *w, size_t count) {

@@ -95,13 +95,13 @@ static tare_status check_types(prepare_pass *p, const tare_qconfig_mapping *mapp
         if (is_known_type(p, type) || tare_nearest_name(type, tare__class_name_at, classes) == NULL)
             continue;
         if (p->options->is_lenient) {
-            TARE_TRY(warn(p, "object_type", type, "is no known module class"));
+            TARE_TRY(warn(p, "object_type", type, "is not a known module class"));
             continue;
         }
         return tare__suggest(
             p->base->err,
             tare__fail(p->base->err, TARE_NOT_FOUND,
-                       "qconfig mapping: the object_type selector '%s' is no known module class",
+                       "qconfig mapping: the object_type selector '%s' is not a known module class",
                        type),
             type, tare__class_name_at, classes);
     }

@@ -120,17 +120,18 @@ static tare_status keep_node(const range_walk *w, const node *n) {
     prepare_pass *p = w->pass;
     if (!tare__node_is_call(n) || !is_by_default(tare__prepare_node(p, n))) return TARE_OK;
     if (w->is_mask[n->id] || reads_mask(w, n))
-        return keep_float(p, n, "masks",
-                          "%s a mask's numbers, whose range leaves no step for the others",
-                          w->is_mask[n->id] ? "it holds" : "it reads");
+        return keep_float(
+            p, n, "masks",
+            "%s the numbers of a mask, whose range makes the scale too large for other values",
+            w->is_mask[n->id] ? "it holds" : "it reads");
     const node *norm = w->norms[n->id];
     const node *input = tare__node_arg(n, 0);
     const bool follows = passes_on(p, n) && input != NULL && w->is_kept[input->id];
     if (norm == NULL || (!joins_rows(p, n) && !follows)) return TARE_OK;
     w->is_kept[n->id] = true;
     return keep_float(p, n, "norms",
-                      "'%s' divides its rows by their own deviations, and one scale does not hold "
-                      "small rows beside great ones",
+                      "'%s' normalizes each row, and a single scale cannot represent small rows "
+                      "beside large ones",
                       norm->name);
 }
 

@@ -103,11 +103,11 @@ static void check_scale_min(support_query *q, const tare_observer_info *info,
     const shown wanted = show_number(c->scale_min_lower_bound);
     if (!info->has_eps)
         refuse(q, "scale_min_lower_bound", wanted, show_name("no eps"),
-               "the qconfig's %s must specify eps, as the backend has a least scale", what);
+               "the qconfig's %s must specify eps, because the backend has a smallest scale", what);
     else if ((double)info->eps < c->scale_min_lower_bound)
         refuse(q, "scale_min_lower_bound", wanted, show_number((double)info->eps),
-               "the qconfig's %s eps (%.9g) is smaller than the backend's least scale (%.9g)", what,
-               (double)info->eps, c->scale_min_lower_bound);
+               "the qconfig's %s eps (%.9g) is smaller than the backend's smallest scale (%.9g)",
+               what, (double)info->eps, c->scale_min_lower_bound);
 }
 
 static tare_status check_fixed(support_query *q, const tare_observer_info *info,

@@ -68,7 +68,7 @@ tare_status tare__lower_groups(pass *p, node *n) {
     TARE_TRY(TARE_DECIDE(
         p, n, "lowered", class->name, "%" PRId64 "-bit weights in groups of %" PRId64 ", %s",
         tare__module_int(made, "bits", 0), tare__module_int(made, "group_size", 0),
-        input != NULL ? "rows of its input are quantized on the fly" : "its input stays float"));
+        input != NULL ? "rows of its input are quantized at run time" : "its input stays float"));
     return input != NULL ? tare__node_replace_input(n, tare__node_arg(n, 0), input, p->err)
                          : TARE_OK;
 }

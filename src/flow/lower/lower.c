@@ -29,8 +29,8 @@ static tare_status refuse_arithmetic(const tare_model *model, tare_error *err) {
     for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
         if (!tare__coverage_is_arithmetic(n)) continue;
         tare__fail(err, TARE_UNSUPPORTED,
-                   "node '%s': the program is in reference representation, whose arithmetic on "
-                   "integers no integer operator computes bit by bit",
+                   "node '%s': the program is in reference representation, and no integer operator "
+                   "gives the bits of its arithmetic",
                    n->name);
         return tare__hint(err, TARE_UNSUPPORTED, "convert it without use_reference_representation");
     }

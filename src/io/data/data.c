@@ -182,7 +182,8 @@ static tare_status check_numbers(const data_input *input, const tare_tensor *t, 
     if (!input->is_finite) return TARE_OK;
     const tare_status infinite = tare__tensor_refuse_infinite(t, "array", array, err);
     if (infinite == TARE_OK) return TARE_OK;
-    return tare__hint(err, infinite, "observers take it for a range; --lenient lets it through");
+    return tare__hint(err, infinite,
+                      "observers would include it in the range; --lenient accepts it");
 }
 
 tare_status tare__data_check(const data_source *s, size_t i, const tare_tensor *t, const char *file,

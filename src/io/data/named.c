@@ -153,7 +153,7 @@ static tare_status open_parts(data_source *s, named *n, tare_error *err) {
         if (name == NULL || spec == NULL) return tare__out_of_memory(err);
         if (spec[0] == '\0')
             return at_spec(
-                s, tare__fail(err, TARE_INVALID_ARGUMENT, "expected data behind '%s='", name), err);
+                s, tare__fail(err, TARE_INVALID_ARGUMENT, "expected data after '%s='", name), err);
         TARE_TRY(open_part(s, n, name, spec, err));
     }
     for (size_t i = 0; i < s->input_count; i++)

@@ -242,7 +242,7 @@ tare_status tare__npy_make_header(const tare_tensor *t, text *out, tare_error *e
     while (i < QUANTIZED_COUNT && codes[i].dtype != t->dtype) i++;
     if (i == QUANTIZED_COUNT || (t->data == NULL && t->count > 0))
         return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "a tensor of %s%s has no form in NumPy's files",
+                          "a tensor of %s%s cannot be written to a NumPy file",
                           tare_dtype_name(t->dtype), t->data == NULL ? " without data" : "");
     text dict = {0};
     tare__text_printf(&dict, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",

@@ -84,7 +84,7 @@ static tare_status check_numbers(const double *numbers, size_t count, size_t cha
 
 static tare_status check_normalization(const draft *d, tare_error *err) {
     if (d->has_mean != d->has_std)
-        return tare__fail(err, TARE_MALFORMED_FILE, "mean and std come together");
+        return tare__fail(err, TARE_MALFORMED_FILE, "mean and std must be given together");
     if (!d->has_mean) return TARE_OK;
     const size_t channels = (size_t)tare__preprocess_channels(&d->made);
     TARE_TRY(check_numbers(d->made.mean, d->mean_count, channels, "mean", err));

@@ -104,9 +104,9 @@ static tare_status share_module(reader *r, const json_at *at, const char *path) 
     for (size_t i = 0; i < m->child_count; i++)
         is_deep |= m->children[i].module->child_count > 0 || m->children[i].module == parent;
     if (is_deep)
-        return tare__json_fail(&same_as, r->err,
-                               "module '%s' has too much inside to stand under a second name",
-                               first);
+        return tare__json_fail(
+            &same_as, r->err,
+            "module '%s' contains too many modules to be listed under a second name", first);
     return bind(r, at, path, m);
 }
 

@@ -155,7 +155,7 @@ static tare_status read_tagged(const reader *r, const json_at *at, value *out) {
         return tags[i].read(r, &inside, tags[i].kind, out);
     }
     return tare__json_fail(at, r->err,
-                           "an object that says nothing known: expected {\"node\": ..}, "
+                           "an object of an unknown form: expected {\"node\": ..}, "
                            "{\"tuple\": ..} or the like");
 }
 

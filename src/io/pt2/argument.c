@@ -26,8 +26,7 @@ static tare_status named(const pt2_names *names, const json_at *at, value *out) 
     const char *name = NULL;
     TARE_TRY(tare__json_string(at, &name, names->err));
     node *n = tare__map_get(names->values, name);
-    if (n == NULL)
-        return tare__json_fail(at, names->err, "'%s' is given by nothing before it", name);
+    if (n == NULL) return tare__json_fail(at, names->err, "no earlier node gives '%s'", name);
     *out = tare__node_value(n);
     return TARE_OK;
 }
@@ -147,7 +146,7 @@ static tare_status read_operator(const pt2_names *names, const json_at *at, valu
 
 static tare_status read_graph(const pt2_names *names, const json_at *at, value *out) {
     if (names->read_graph != NULL) return names->read_graph(names->user, at, out);
-    return tare__json_fail(at, names->err, "a graph is no argument here");
+    return tare__json_fail(at, names->err, "a graph cannot be an argument here");
 }
 
 // --- kinds ---

@@ -112,7 +112,7 @@ static tare_status read_placement(const json_at *meta, placement *p, tare_error 
                                p->ndim);
     return tare__shape_count(p->ndim, p->size, &p->count)
                ? TARE_OK
-               : tare__json_fail(&sizes, err, "the sizes multiply to more than can be counted");
+               : tare__json_fail(&sizes, err, "the product of the sizes overflows");
 }
 
 // The greatest index that is used, or INT64_MAX where that overflows.
@@ -221,8 +221,8 @@ static tare_status read_entry(table *t, const json_at *at, const char *name) {
         tare__fail(err, TARE_UNSUPPORTED, "'%s' is kept as a Python pickle, which is never read",
                    name);
         return tare__hint(err, TARE_UNSUPPORTED,
-                          "of tensor subclasses, as torchao's quantize_ makes them, save "
-                          "program.run_decompositions({}); custom objects cannot be used");
+                          "for tensor subclasses, such as those of torchao's quantize_, save "
+                          "program.run_decompositions({}); custom objects are not supported");
     }
     TARE_TRY(read_placement(&meta, &p, err));
     const char *member = tare__arena_printf(&t->scratch, "%s%s", t->folder, record);

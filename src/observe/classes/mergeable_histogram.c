@@ -326,7 +326,7 @@ static tare_status check_state(const state *s, const int64_t *counts, int64_t ex
     int64_t left = INT64_MAX;
     for (int64_t b = 0; b < s->bins && left >= 0; b++) left = counts[b] < 0 ? -1 : left - counts[b];
     if (left < 0 || s->infinities < 0)
-        return tare__fail(err, TARE_MALFORMED_FILE, "there are counts that no data gives");
+        return tare__fail(err, TARE_MALFORMED_FILE, "the counts cannot come from data");
     const bool has_values = left < INT64_MAX;
     const bool fits = has_values ? isfinite(s->min) && isfinite(s->max) && s->min <= s->max
                                  : s->min == INFINITY && s->max == -INFINITY;

@@ -90,7 +90,7 @@ static tare_status check_operator(lint *l, const advice *at, const char *target)
         return tare__lint_warning(l, at, "torch.export makes no calls of '%s'", target);
     return tare__op_function(target) != NULL
                ? TARE_OK
-               : tare__lint_warning(l, at, "no operator '%s' is known", target);
+               : tare__lint_warning(l, at, "the operator '%s' is not known", target);
 }
 
 static tare_status check_list(lint *l, const char *key, const char *const *names) {
@@ -137,7 +137,7 @@ static tare_status check_rule(lint *l, size_t index) {
         TARE_TRY(takes_all(l, &l->q->rules[i], rule, &is_taken));
         if (is_taken)
             return tare__lint_warning(l, &at,
-                                      "rule '%s' never applies: '%s' takes its nodes before",
+                                      "rule '%s' never applies: rule '%s' matches its nodes before",
                                       rule->name, l->q->rules[i].name);
     }
     return TARE_OK;
@@ -171,10 +171,10 @@ static tare_status check_overlap(lint *l, const char *key, const char *const *na
         const data_rule *rule = rule_of(l->q, names[i]);
         (void)snprintf(at.path, sizeof at.path, "$.%s[%zu]", key, i);
         if (rule != NULL)
-            TARE_TRY(tare__lint_warning(l, &at, "rule '%s' takes calls of '%s' before", rule->name,
-                                        names[i]));
+            TARE_TRY(tare__lint_warning(l, &at, "rule '%s' matches calls of '%s' before",
+                                        rule->name, names[i]));
         if (names != l->q->joins_inputs && tare__name_is_listed(names[i], l->q->joins_inputs))
-            TARE_TRY(tare__lint_warning(l, &at, "'%s' stands in joins_inputs, too", names[i]));
+            TARE_TRY(tare__lint_warning(l, &at, "'%s' is in joins_inputs, too", names[i]));
         for (size_t k = 0; k < i; k++)
             if (strcmp(names[k], names[i]) == 0)
                 TARE_TRY(tare__lint_warning(l, &at, "'%s' stands here twice", names[i]));

@@ -43,7 +43,7 @@ static tare_status check_range(const spec_place *s) {
         TARE_TRY(tare__lint_error(s->l, &high, "%s does not hold %lld", tare_dtype_name(f->dtype),
                                   (long long)f->quant_max));
     if (f->has_quant_min && f->has_quant_max && f->quant_min == f->quant_max)
-        return tare__lint_error(s->l, &high, "a range of one value holds nothing");
+        return tare__lint_error(s->l, &high, "a range of a single value cannot represent a tensor");
     return TARE_OK;
 }
 
@@ -86,7 +86,7 @@ static tare_status check_observer(const spec_place *s) {
         TARE_TRY(tare__lint_error(s->l, &scheme, "%s does not give %s", class,
                                   tare_qscheme_name(f->qscheme)));
     if (tare__dtype(f->dtype)->is_float && strcmp(class, "PlaceholderObserver") != 0)
-        return tare__lint_error(s->l, &wait, "%s is no integer, nothing is observed for it",
+        return tare__lint_error(s->l, &wait, "%s is not an integer dtype, so nothing is observed",
                                 tare_dtype_name(f->dtype));
     return TARE_OK;
 }
@@ -141,7 +141,7 @@ typedef tare_status (*config_getter)(const tare_quantization_config *config, tar
 
 static tare_status check_part(lint *l, const char *key, config_getter get, tare_error *scratch) {
     tare_qspec *ignored = NULL;
-    advice at = {.remedy = "give a spec that this part can have"};
+    advice at = {.remedy = "give a spec that this entry can have"};
     (void)snprintf(at.path, sizeof at.path, "$.config.%s", key);
     const tare_status status = get(&l->q->settings->global.config, &ignored, scratch);
     if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(l->err);

@@ -62,8 +62,8 @@ static tare_status read_specs(reading *r, const json_at *root) {
         const json_at at = tare__json_get(&specs, key);
         tare_qspec *spec = NULL;
         if (config_part(key) != SPEC_NONE)
-            return tare__json_fail(&at, r->err, "'%s' is a part of the config, take another name",
-                                   key);
+            return tare__json_fail(&at, r->err,
+                                   "'%s' is an entry of the config, choose another name", key);
         TARE_TRY(tare__json_expect(&at, JSON_OBJECT, r->err));
         TARE_TRY(tare__qspec_from_json(&at, NULL, 0, &spec, r->err));
         if (tare__map_set(&r->q->specs, key, spec)) continue;

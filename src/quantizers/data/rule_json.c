@@ -188,7 +188,7 @@ static tare_status read_source(reading *r, const json_at *at, spec_source *out) 
         if (i + 1 == count) return TARE_OK;
         if (!is_conditional)
             return tare__json_fail(&item, r->err,
-                                   "this spec always holds, so that none behind it is taken");
+                                   "this spec always applies, so the ones after it are never used");
         out->otherwise = tare__alloc_zeroed(1, sizeof *out->otherwise);
         if (out->otherwise == NULL) return tare__out_of_memory(r->err);
         out = out->otherwise;
@@ -286,7 +286,7 @@ static tare_status read_origins(reading *r, const json_at *object, data_rule *ru
 static tare_status check_name(const reading *r, const json_at *at, const data_rule *rule) {
     for (const data_rule *other = r->q->rules; other != rule; other++)
         if (strcmp(other->name, rule->name) == 0)
-            return tare__json_fail(at, r->err, "a second rule '%s'", rule->name);
+            return tare__json_fail(at, r->err, "a rule '%s' exists already", rule->name);
     return TARE_OK;
 }
 

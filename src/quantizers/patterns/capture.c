@@ -174,7 +174,7 @@ static tare_status capture_subscript(capture *c, node *n) {
         if (i == last) return tare__capture_become(c, n, name.text, &call);
         TARE_TRY(tare__capture_insert(c, n, name.text, call.args, call.arg_count, &call.args[0]));
     }
-    return tare__fail(c->err, TARE_INVALID_ARGUMENT, "node '%s': [:] says nothing in a pattern",
+    return tare__fail(c->err, TARE_INVALID_ARGUMENT, "node '%s': [:] has no effect in a pattern",
                       n->name);
 }
 

@@ -131,9 +131,9 @@ static tare_status find_row(capture *c, const node *n, bound_call *b, bool *is_t
     if (lacks_rank)
         return tare__hint(c->err,
                           tare__fail(c->err, TARE_INVALID_ARGUMENT,
-                                     "node '%s': what %s becomes depends on its input's rank",
+                                     "node '%s': the operator for %s depends on its input's rank",
                                      n->name, n->target),
-                          "capture the pattern under an example");
+                          "capture the pattern with an example");
     const bool is_torchs =
         n->op == NODE_CALL_METHOD || tare__function_op(n) == TARE_OP_GETATTR ||
         tare__starts_with(n->target, "torch.nn.") ||

@@ -210,7 +210,8 @@ static tare_status check_batch(const calibrator *c, const tare_batch *batch, int
         const tare_status status = tare__tensor_refuse_infinite(
             batch->inputs[i], "input", tare_model_input_name(c->prepared, i), c->err);
         if (status == TARE_OK) continue;
-        tare__hint(c->err, status, "observers take it for a range; is_lenient lets it through");
+        tare__hint(c->err, status,
+                   "observers would include it in the range; is_lenient accepts it");
         return tare__at(c->err, status, "the batch from sample %lld on", (long long)first);
     }
     return TARE_OK;

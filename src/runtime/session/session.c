@@ -157,7 +157,7 @@ static interpreter interpreter_of(tare_session *s) {
 
 static tare_status refuse_bf16(tare_error *err) {
     return tare__fail(err, TARE_INVALID_ARGUMENT,
-                      "bfloat16 is a library's: neither references nor portable floats have it");
+                      "bfloat16 needs oneDNN: it excludes references and portable floats");
 }
 
 static tare_status name_outputs(tare_session *s, const value *result, tare_error *err) {
@@ -196,7 +196,7 @@ static tare_status prepare(tare_session *s, const tare_session_options *given, t
     if (s->reference && s->uses_bf16) return refuse_bf16(err);
     if (s->reference && (options.tunes || options.tune_cache != NULL))
         return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "a session of references has no kernels to choose from (tunes)");
+                          "a session of references has no kernels to tune (tunes)");
     s->memory_limit =
         tare__run_budget(options.memory_bytes != 0 ? options.memory_bytes : s->model->memory_limit)
             .limit;
@@ -570,9 +570,7 @@ static tare_status check_outputs(const tare_tensor *const *inputs, size_t input_
         tare_tensor *out = outputs[i];
         if (out == NULL || (tare_tensor_mutable_data(out) == NULL && out->count > 0))
             return tare__fail(err, TARE_INVALID_ARGUMENT,
-                              "output %zu: expected a tensor that can be written, and that nobody "
-                              "else holds",
-                              i);
+                              "output %zu: expected a writable tensor that is not shared", i);
         if (overlaps_any(out, inputs, input_count) ||
             overlaps_any(out, (const tare_tensor *const *)outputs, i))
             return tare__fail(err, TARE_INVALID_ARGUMENT,

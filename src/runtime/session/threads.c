@@ -54,8 +54,7 @@ static tare_status start(const tare_session_options *o, int **processors, int *t
                           MOST_THREADS, s.thread_count);
     if (s.thread_count == 0) s.thread_count = 1;
     if (s.thread_count == 1 && o->spin_us != 0)
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "one thread waits for no other: spin_us has no effect");
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "spin_us has no effect with one thread");
     *thread_count = s.thread_count;
     return o->reference ? TARE_OK : tare__thread_pool_create_with(&s, out, err);
 }

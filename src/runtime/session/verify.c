@@ -62,10 +62,11 @@ static tare_status compare(derived_offer offered, const tare_tensor *packed, tar
     size_t at = 0;
     while (at < size && found[at] == expected[at]) at++;
     if (at == size) return TARE_OK;
-    tare__fail(err, TARE_MALFORMED_FILE,
-               "packed weights are not those of the weights: byte %zu of %zu: expected 0x%02x, "
-               "found 0x%02x",
-               at, size, expected[at], found[at]);
+    tare__fail(
+        err, TARE_MALFORMED_FILE,
+        "packed weights differ from the result of packing: byte %zu of %zu: expected 0x%02x, "
+        "found 0x%02x",
+        at, size, expected[at], found[at]);
     return tare__hint(err, TARE_MALFORMED_FILE,
                       "write the model again with --packed, from a file that holds");
 }

@@ -26,7 +26,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     const copy_step *s = state;
     (void)p;
     tare__step_say(out, "%s",
-                   s->copy.other.size > 1 ? "neighbours change: tiles are transposed"
+                   s->copy.other.size > 1 ? "the innermost dimension changes: tiles are transposed"
                                           : "rows are copied");
 }
 

@@ -32,7 +32,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     out->macs = (int64_t)s->rows * w->ins * w->outs;
     out->multiplies_codes = w->quantizes_input;
     tare__step_say(out, "%d-bit weights in groups of %lld, %s", w->bits, (long long)w->group,
-                   w->quantizes_input ? "rows quantized on the fly" : "float rows");
+                   w->quantizes_input ? "rows quantized at run time" : "float rows");
 }
 
 // --- planning ---

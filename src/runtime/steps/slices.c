@@ -33,7 +33,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     const slices_step *s = state;
     (void)p;
     tare__step_say(out, "%s",
-                   s->is_same ? "in place" : "behind a copy: others need what was there");
+                   s->is_same ? "in place" : "after a copy: other steps need the old values");
 }
 
 static bool heads(const plan_builder *b, const plan_record *r) {

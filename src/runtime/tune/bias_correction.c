@@ -376,8 +376,8 @@ static tare_status install(corrector *c, target *t) {
                                           tare__layer_bias(c->base.model, &t->prepared) == NULL};
     TARE_TRY(tare__layer_set_bias(&c->base, &t->prepared, t->bias, false));
     TARE_TRY(TARE_DECIDE(&c->base, n, "corrected", RULE,
-                         "%s of %lld channels is shifted by %.3g at most, %.3g in the root mean "
-                         "square (%lld samples)",
+                         "%s of %lld channels is shifted by at most %.3g, with a root mean square "
+                         "of %.3g (%lld samples)",
                          told.is_new ? "a new bias" : "the bias", (long long)told.channel_count,
                          told.largest_shift, told.rms_shift, (long long)c->sample_count));
     return c->options.watcher != NULL ? c->options.watcher(c->options.watcher_user, &told, c->err)

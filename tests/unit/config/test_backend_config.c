@@ -175,7 +175,7 @@ static const struct refusal {
      "no built-in fuser is called 'torch.ao.quantization.fuser_method_mappings.fuse_conv_bm'",
      "did you mean 'torch.ao.quantization.fuser_method_mappings.fuse_conv_bn'?"},
     {CONFIG("\"fuser_method\": \"mine\""), "$.configs[0].fuser_method",
-     "no built-in fuser is called 'mine'", "a fuser of one's own is given as a callback"},
+     "no built-in fuser is called 'mine'", "pass a fuser of your own as a callback"},
     {CONFIG("\"fuser_method\": "
             "\"torch.ao.quantization.fuser_method_mappings._sequential_wrapper2()\""),
      "$.configs[0].fuser_method",
@@ -792,7 +792,7 @@ static tare_status refuse_finding(void *user, const tare_backend_finding *f, tar
 static tare_status count_all_but_names(void *user, const tare_backend_finding *f,
                                        tare_error *unused) {
     (void)unused;
-    if (strstr(f->problem, "is no known ") == NULL) ++*(size_t *)user;
+    if (strstr(f->problem, "is not a known ") == NULL) ++*(size_t *)user;
     return TARE_OK;
 }
 
@@ -835,7 +835,7 @@ static void lint_finds_classes_and_dtypes_that_have_no_use(void **state) {
                     some),                                                                         \
      entry)
     check_finding(LINEAR_WITH(ROOT("torch.nn.Lineer", REFERENCE_LINEAR)),
-                  "root_module torch.nn.Lineer is no known module class");
+                  "root_module torch.nn.Lineer is not a known module class");
     check_finding(LINEAR_WITH(ROOT(REFERENCE_LINEAR, REFERENCE_LINEAR)),
                   "root_module torch.ao.nn.quantized.reference.Linear is not a float module");
     check_finding(LINEAR_WITH(ROOT("torch.nn.Linear", "torch.ao.nn.quantized.Linear")),
@@ -847,7 +847,7 @@ static void lint_finds_classes_and_dtypes_that_have_no_use(void **state) {
         "\"torch.ao.nn.intrinsic.LinearReLU\", \"fuser_method\": "
         "\"torch.ao.quantization.fuser_method_mappings._sequential_wrapper2(torch.ao.nn.intrinsic."
         "LinearReLU)\"}",
-        "no pattern is for torch.ao.nn.intrinsic.LinearReLU, so what is fused stays float");
+        "no pattern is for torch.ao.nn.intrinsic.LinearReLU, so the fused module stays float");
     check_finding(
         "{\"pattern\": \"torch.nn.Linear\", " ONE_DTYPES("\"weight_dtype\": \"torch.int8\"") "}",
         "weight_dtype: torch.nn.Linear: the observers of a qconfig give torch.qint8, not "
@@ -855,7 +855,7 @@ static void lint_finds_classes_and_dtypes_that_have_no_use(void **state) {
     check_finding("{\"pattern\": \"torch.nn.Linear\", " ONE_DTYPES(
                       "\"input_dtype\": \"torch.quint8\", \"output_dtype\": \"torch.quint8\", "
                       "\"is_dynamic\": true") "}",
-                  "what is quantized dynamically comes out in float, not torch.quint8");
+                  "the output of dynamic quantization is float, not torch.quint8");
     check_finding(
         "{\"pattern\": \"torch.nn.Linear\", \"observation_type\": "
         "\"INPUT_OUTPUT_NOT_OBSERVED\", " ONE_DTYPES("\"output_dtype\": \"torch.quint8\"") "}",
@@ -864,9 +864,9 @@ static void lint_finds_classes_and_dtypes_that_have_no_use(void **state) {
 
 static void lint_finds_patterns_in_reverse(void **state) {
     (void)state;
-    static const char words[] = "torch.nn.Conv2d stands last and torch.nn.ReLU first: patterns "
-                                "have the order of the data, weighted operators first (put the "
-                                "operators into the order of the data)";
+    static const char words[] = "torch.nn.Conv2d is last and torch.nn.ReLU first: patterns are "
+                                "in forward order, weighted operators first (list the "
+                                "operators in forward order)";
     check_finding("{\"pattern\": [\"torch.nn.ReLU\", \"torch.nn.Conv2d\"], \"dtype_configs\": []}",
                   words);
     check_finding("{\"pattern_complex_format\": [\"torch.nn.Conv2d\", \"torch.nn.ReLU\"], "
@@ -905,9 +905,9 @@ static void constraints_have_their_bits(void **state) {
         if (strstr(json, keys[i]) == NULL) fail_msg("%s lacks %s", json, keys[i]);
     assert_null(strstr(json, "\"channel_axis\": 1"));
     CHECK_OK(tare_backend_config_lint(b, NULL, collect_finding, &found, &count, NULL));
-    assert_non_null(strstr(tare__text_chars(&found),
-                           "output_dtype.channel_axis: torch.nn.Linear: channel_axis has a "
-                           "value, but not its TARE_SET_ bit"));
+    assert_non_null(
+        strstr(tare__text_chars(&found), "output_dtype.channel_axis: torch.nn.Linear: channel_axis "
+                                         "has a value but not its TARE_SET_ bit"));
     tare__text_release(&found);
     tare_string_free(json);
     tare_backend_config_destroy(b);
@@ -951,7 +951,7 @@ static void lint_finds_what_cannot_be_meant(void **state) {
         "neither)\n"
         "$.configs[1].dtype_configs[0].input_dtype.zero_point_exact_match: torch.nn.ReLU: "
         "zero_point_exact_match 3 is outside of 9..1 (move it into the range)\n"
-        "$.configs[2]: torch.nn.Lnear: torch.nn.Lnear is no known module class, so the pattern "
+        "$.configs[2]: torch.nn.Lnear: torch.nn.Lnear is not a known module class, so the pattern "
         "never matches (correct the name, or register the class in a context)\n"
         "$.configs[2].dtype_configs[0].input_dtype.quant_min_lower_bound: torch.nn.Lnear: "
         "torch.qint8 holds -128..127, nothing of which lies in 128..255 (swap or widen the "

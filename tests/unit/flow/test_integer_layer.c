@@ -196,7 +196,7 @@ static void what_is_no_such_layer_is_said(void **state) {
     CHECK_REFUSED(tare_integer_layer_create(m, conv, &l, job_error()), TARE_UNSUPPORTED,
                   "its input is float");
     CHECK_REFUSED(tare_integer_layer_create(m, tare_model_find_node(m, "relu"), &l, job_error()),
-                  TARE_UNSUPPORTED, "no convolution");
+                  TARE_UNSUPPORTED, "neither a convolution");
     CHECK_REFUSED(tare_integer_layer_create(m, x, &l, job_error()), TARE_UNSUPPORTED, "'x'");
     assert_false(tare_node_get_qparams(m, conv, &q));
     assert_false(tare_node_get_qparams(m, x, &q));

@@ -61,12 +61,12 @@ static void a_batch_norm_in_between_is_told(void **state) {
     flow f = tutorial("conv_bn_relu", false);
     CHECK_LINES(
         f.lowered, "linear (torch.nn.Linear): quantized: computed in integers by QuantizedLinear\n",
-        "conv (torch.nn.Conv2d): left float: the backend 'my_backend' knows it only in "
-        "patterns such as (torch.nn.Conv2d, torch.nn.ReLU), and its neighbours do not fit\n",
+        "conv (torch.nn.Conv2d): left float: the backend 'my_backend' has it only in patterns such "
+        "as (torch.nn.Conv2d, torch.nn.ReLU), which its neighbours do not match\n",
         "bn (torch.nn.BatchNorm2d): left float: the backend 'my_backend' has no pattern "
         "for it\n",
-        "relu (torch.nn.ReLU): left float: the backend 'my_backend' knows it only in "
-        "patterns such as (torch.nn.Conv2d, torch.nn.ReLU), and its neighbours do not fit\n",
+        "relu (torch.nn.ReLU): left float: the backend 'my_backend' has it only in patterns such "
+        "as (torch.nn.Conv2d, torch.nn.ReLU), which its neighbours do not match\n",
         "sigmoid (torch.nn.Sigmoid): left float: ");
     drop(&f);
 }
@@ -76,7 +76,7 @@ static void broken_constraints_are_told(void **state) {
     flow f = tutorial("conv_relu", true);
     CHECK_LINES(f.lowered,
                 "linear (torch.nn.Linear): left float: the qconfig's activation eps "
-                "(1.1920929e-07) is smaller than the backend's least scale (0.000244140625)\n",
+                "(1.1920929e-07) is smaller than the backend's smallest scale (0.000244140625)\n",
                 "conv (torch.nn.Conv2d): left float: the qconfig's activation eps",
                 "relu (torch.nn.ReLU): left float: fused into ConvReLU2d at 'conv'; the qconfig's "
                 "activation eps",

@@ -131,13 +131,14 @@ static void check_findings(const char *rest, const char *wanted) {
 static void the_linter_finds_what_cannot_be_meant(void **state) {
     (void)state;
     check_findings("\"rules\": [" RULE("relu", "    y = torch.nn.functional.relu(x)") "]", "");
-    check_findings("\"rules\": [], \"keeps_observer\": [\"torch.ops.aten.max_pol2d.default\"], "
-                   "\"joins_inputs\": [\"torch.cat\"]",
-                   "$.keeps_observer[0]: no operator 'torch.ops.aten.max_pol2d.default' is known\n"
-                   "$.joins_inputs[0]: torch.export makes no calls of 'torch.cat'\n");
+    check_findings(
+        "\"rules\": [], \"keeps_observer\": [\"torch.ops.aten.max_pol2d.default\"], "
+        "\"joins_inputs\": [\"torch.cat\"]",
+        "$.keeps_observer[0]: the operator 'torch.ops.aten.max_pol2d.default' is not known\n"
+        "$.joins_inputs[0]: torch.export makes no calls of 'torch.cat'\n");
     check_findings("\"rules\": [" RULE("relu", "    y = torch.nn.functional.relu(x)") ", " RULE(
                        "two", "    z = torch.nn.functional.relu(x)\\n    y = torch.sigmoid(z)") "]",
-                   "$.rules[1]: rule 'two' never applies: 'relu' takes its nodes before\n");
+                   "$.rules[1]: rule 'two' never applies: rule 'relu' matches its nodes before\n");
 }
 
 static void rules_and_lists_may_not_speak_of_the_same(void **state) {
@@ -151,9 +152,9 @@ static void rules_and_lists_may_not_speak_of_the_same(void **state) {
                                                            "\"joins_inputs\": "
                                                            "[\"torch.ops.aten.cat.default\", "
                                                            "\"torch.ops.aten.cat.default\"]",
-        "$.keeps_observer[0]: rule 'relu' takes calls of 'torch.ops.aten.relu.default' "
+        "$.keeps_observer[0]: rule 'relu' matches calls of 'torch.ops.aten.relu.default' "
         "before\n"
-        "$.keeps_observer[1]: 'torch.ops.aten.cat.default' stands in joins_inputs, too\n"
+        "$.keeps_observer[1]: 'torch.ops.aten.cat.default' is in joins_inputs, too\n"
         "$.joins_inputs[1]: 'torch.ops.aten.cat.default' stands here twice\n");
     // A rule for training only, or for some sources, takes nothing from others.
     check_findings(
@@ -201,7 +202,7 @@ static void specs_that_cannot_work_are_found(void **state) {
                "$.specs.s.ch_axis: a scheme per channel needs an axis\n"
                "$.config.output_activation: ");
     check_spec(WITH_SPEC(PLAIN AFFINE "\"dtype\": \"torch.float16\", " OBSERVER("MinMaxObserver")),
-               "torch.float16 is no integer, nothing is observed for it\n");
+               "torch.float16 is not an integer dtype, so nothing is observed\n");
     check_spec(
         WITH_SPEC(PLAIN AFFINE
                   "\"dtype\": \"torch.int8\", " OBSERVER("FusedMovingAvgObsFakeQuantize")),

@@ -222,7 +222,7 @@ static tare_status become_relu(const channel_site *s, node *bound) {
 // What compares values with those of the model as it came leaves such nodes out.
 static tare_status note_rescaled(const channel_site *s, const node *n) {
     return TARE_DECIDE(s->l->p, n, "rescaled", "channels",
-                       "its weights took the scales of the channels of '%s'", s->quantize->name);
+                       "its weights include the channels' scales of '%s'", s->quantize->name);
 }
 
 static tare_status take_scales(const channel_site *s) {

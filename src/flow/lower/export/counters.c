@@ -28,7 +28,7 @@ static tare_status drop(pass *p, const map *readers) {
         before = n->prev;
         if (!is_dead_write(n, readers)) continue;
         TARE_TRY(TARE_DECIDE(p, n, "dropped", "nobody reads it",
-                             "it writes over '%s', which nothing else reads",
+                             "it overwrites '%s', which no other node reads",
                              tare__node_arg(n, 0)->target));
         TARE_TRY(tare__graph_erase(g, n, p->err));
     }

@@ -69,13 +69,13 @@ static tare_status explain_layer(const lowering *l, const function_call *w) {
     if (is_per_channel(x))
         return say(l, n, "dtypes",
                    "its input '%s' has a scale and a zero point for each channel, which only a "
-                   "depthwise convolution takes, with one zero point for all",
+                   "depthwise convolution supports, with equal zero points",
                    x->name);
     if (tare__quantized_behind(l, x) == NULL)
         return say(l, n, "inputs", "its input '%s' is float: only its weight is quantized",
                    x != NULL ? x->name : "");
     return say(l, n, "weight",
-               "its weight '%s' is no constant of 8 bits with a scale for all or one per output "
+               "its weight '%s' is not an 8-bit constant with a single scale or one per output "
                "channel, or its bias or sizes are computed",
                weight->name);
 }
@@ -107,10 +107,10 @@ static tare_status explain(lowering *l, node *n) {
     if (in.quantized_count == 0 && in.real != NULL)
         return say(l, n, "inputs", "its input '%s' is float", in.real->name);
     if (in.quantized_count == 0)
-        return say(l, n, "inputs", "it reads nothing that is quantized%s", "");
+        return say(l, n, "inputs", "none of its inputs is quantized%s", "");
     const ending e = tare__ending_of(l, n);
     if (e.quantize == NULL)
-        return say(l, n, "readers", "'%s' reads its value in floats",
+        return say(l, n, "readers", "'%s' reads its value as float",
                    n->user_count > 0 ? n->users[0]->name : "nothing");
     if (in.real != NULL) return say(l, n, "inputs", "its input '%s' is float", in.real->name);
     if (in.mixes_dtypes || in.dtype != tare__quantized_given(l, e.quantize)->dtype)
@@ -118,7 +118,7 @@ static tare_status explain(lowering *l, node *n) {
                    e.quantize->name);
     if (tare__writes_first_argument(n) && tare__node_arg(n, 0) != NULL &&
         tare__node_arg(n, 0)->user_count > 1)
-        return say(l, n, "in place", "it writes '%s', which others read",
+        return say(l, n, "in place", "it writes in place to '%s', which other nodes read",
                    tare__node_arg(n, 0)->name);
     return say(l, n, "operator", "there is no integer function for %s with these arguments",
                n->target);

@@ -181,10 +181,10 @@ static tare_status fill(const grouped_site *s, module *m) {
 }
 
 static tare_status decide(const grouped_site *s, const node *n, const module *m) {
-    const char *rows =
-        function_of(s->input) == TARE_OP_TORCHAO_DEQUANTIZE_AFFINE
-            ? "its input is rounded in floats: no layer has the zero points of its rows"
-            : "its input stays float";
+    const char *rows = function_of(s->input) == TARE_OP_TORCHAO_DEQUANTIZE_AFFINE
+                           ? "its input is quantized and dequantized in float: these layers "
+                             "support no zero points of rows"
+                           : "its input stays float";
     return TARE_DECIDE(s->l->p, n, "lowered", m->class->name,
                        "%" PRId64 "-bit weights in groups of %" PRId64 ", %s",
                        tare__module_int(m, "bits", 0), tare__module_int(m, "group_size", 0), rows);

@@ -27,7 +27,7 @@ static tare_status explain(convert_pass *c, const node *n, const tare_qconfig *q
         return TARE_DECIDE(c->base, n, "left float", "inputs", "its input '%s' is float",
                            input->name);
     if (reader != NULL && !activation.is_dynamic)
-        return TARE_DECIDE(c->base, n, "left float", "readers", "'%s' reads its value in floats",
+        return TARE_DECIDE(c->base, n, "left float", "readers", "'%s' reads its value as float",
                            reader->name);
     return TARE_DECIDE(c->base, n, "left float", "operator",
                        "there is no integer form of %s with these arguments and parameters",

@@ -221,13 +221,13 @@ tare_status tare__lower_special(convert_pass *c) {
         const node *reader = half ? NULL : float_reader(reference, n);
         if (reader != NULL) {
             TARE_TRY(TARE_DECIDE(c->base, reference, "left float", "readers",
-                                 "'%s' reads its value in floats", reader->name));
+                                 "'%s' reads its value as float", reader->name));
             continue;
         }
         if (half && (group == SPECIAL_FIXED || group == SPECIAL_DEFAULT)) continue;
         if (!half && group == SPECIAL_DEFAULT && !tare__calls_agree(c, reference)) {
             TARE_TRY(TARE_DECIDE(c->base, reference, "left float", "calls of one module",
-                                 "another call of the module '%s' reads or gives floats",
+                                 "another call of the module '%s' has a float input or output",
                                  reference->target));
             continue;
         }

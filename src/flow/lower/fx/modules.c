@@ -211,7 +211,7 @@ static tare_status lower_module(convert_pass *c, const static_match *m) {
     TARE_TRY(tare__replace_quantize(c->base, m->quantize, m->reference));
     if (m->relu != NULL) {
         TARE_TRY(TARE_DECIDE(c->base, m->relu, "lowered", made->class->name,
-                             "its zero point is the least value: computed by '%s'",
+                             "its zero point is the smallest value: computed by '%s'",
                              m->reference->name));
         TARE_TRY(tare__absorb_bound(c->base, m->relu, m->reference));
     }
@@ -274,7 +274,7 @@ static tare_status lower_dynamic(convert_pass *c, node *n, node *input) {
     // Neither a reference module nor one that an earlier call lowered?
     if (called == NULL || called->class->role != ROLE_DYNAMIC) return TARE_OK;
     TARE_TRY(TARE_DECIDE(c->base, n, "lowered", tare__node_subject(c->base->model, n),
-                         "its input is quantized on the fly"));
+                         "its input is quantized at run time"));
     return tare__node_replace_input(n, tare__node_arg(n, 0), input, c->base->err);
 }
 

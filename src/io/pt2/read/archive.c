@@ -19,8 +19,7 @@ static tare_status distrust(const pt2_archive *a, tare_status status) {
     return tare__hint(a->err, status, "torch writes no such archive: do not trust the file");
 }
 static tare_status is_damaged(const pt2_archive *a, tare_status status) {
-    return tare__hint(a->err, status,
-                      "the file is incomplete or damaged: get it again from where it came");
+    return tare__hint(a->err, status, "the file is incomplete or damaged: copy it again");
 }
 
 // --- the directory ---
@@ -80,7 +79,7 @@ static tare_status check_sizes(const pt2_archive *a, const pt2_member *m, uint64
                                       m->name, m->info.packed_size, (uint64_t)(a->size - taken)));
     if (tare__map_has(&a->members, m->name))
         return distrust(a, tare__fail(a->err, TARE_MALFORMED_FILE,
-                                      "member '%s' is there twice; expected once", m->name));
+                                      "member '%s' occurs twice; expected once", m->name));
     if (a->members.count == MOST_MEMBERS)
         return distrust(
             a, tare__fail(a->err, TARE_MALFORMED_FILE, "more than %d members", MOST_MEMBERS));

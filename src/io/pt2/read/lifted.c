@@ -42,7 +42,7 @@ static tare_status bind_tensor(pt2_reader *r, const json_at *at, const char *tar
     if (t == NULL) return tare__json_fail(at, r->err, "the archive has no data of '%s'", target);
     if (tare__module_find_tensor(r->root, target) != NULL ||
         tare__module_find(r->root, target) != NULL)
-        return tare__json_fail(at, r->err, "'%s' is there twice", target);
+        return tare__json_fail(at, r->err, "'%s' occurs twice", target);
     const tare_status status = tare__module_set_tensor_path(r->root, target, t, is_parameter,
                                                             &tare__class_container, r->err);
     return status == TARE_OK ? TARE_OK : tare__json_place(at, status, r->err);

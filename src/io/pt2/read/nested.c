@@ -54,7 +54,7 @@ static tare_status attach_branch(pt2_reader *r, const json_at *at, const char *n
     if (r->reserved != NULL) TARE_TRY(tare__pt2_free_name(r, name, &name));
     const node_spec spec = {.op = NODE_GET_ATTR, .target = name, .candidate = name};
     if (tare__module_child(r->root, name) != NULL || tare__module_has_tensor(r->root, name))
-        return tare__json_fail(at, r->err, "'%s' is there twice", name);
+        return tare__json_fail(at, r->err, "'%s' occurs twice", name);
     TARE_TRY(tare__module_set_child(r->root, name, branch, r->err));
     TARE_TRY(tare__pt2_insert(r, at, &spec, &n));
     *out = tare__node_value(n);

@@ -265,14 +265,13 @@ tare_status tare__pt2_write_argument(const pt2_scribe *w, const node *user, cons
             return w->write_graph(w->user, v->as.node, w->out);
         if (g->name == NULL || g->kind == PT2_GRAPH)
             return tare__fail(w->err, TARE_UNSUPPORTED,
-                              "node '%s' takes '%s' as it is, of which a program knows only the "
-                              "items",
+                              "node '%s' takes '%s' as a whole, but programs only name its items",
                               user->name, v->as.node->name);
         tare__pt2_write_named(w->out, *g);
         return tare__text_status(w->out, w->err);
     }
     if (!write_value(w, v, list_of))
         return tare__fail(w->err, TARE_UNSUPPORTED,
-                          "node '%s' has an argument that programs do not know", user->name);
+                          "node '%s' has an argument that programs cannot hold", user->name);
     return tare__text_status(w->out, w->err);
 }

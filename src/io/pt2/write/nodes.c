@@ -130,8 +130,8 @@ static tare_status write_arguments(const program_writer *w, const node *n, const
     }
     if (written == n->arg_count + n->kwarg_count) return TARE_OK;
     return tare__fail(w->err, TARE_UNSUPPORTED,
-                      "node '%s': '%s' takes (%.*s), which are not the arguments that it has here",
-                      n->name, n->target, (int)taken->length, taken->params);
+                      "node '%s': '%s' takes (%.*s), but this call has other arguments", n->name,
+                      n->target, (int)taken->length, taken->params);
 }
 
 // Python's operators on sizes take everything by position.
@@ -276,9 +276,8 @@ static const char advice[] =
 static tare_status refuse(const program_writer *w, const node *n) {
     const module *m = n->op == NODE_CALL_MODULE ? tare__module_find(w->root, n->target) : NULL;
     if (m == NULL) {
-        tare__fail(w->err, TARE_UNSUPPORTED,
-                   "node '%s' calls %s'%s', of which programs do not know the signature", n->name,
-                   n->op == NODE_CALL_METHOD ? "the method " : "", n->target);
+        tare__fail(w->err, TARE_UNSUPPORTED, "node '%s' calls %s'%s', whose signature is not known",
+                   n->name, n->op == NODE_CALL_METHOD ? "the method " : "", n->target);
         return tare__hint(w->err, TARE_UNSUPPORTED, "%s", advice);
     }
     tare__fail(w->err, TARE_UNSUPPORTED,

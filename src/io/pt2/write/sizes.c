@@ -420,9 +420,10 @@ static void write_size(const pt2_sizes *s, const numbers *n, const text *express
 }
 
 static tare_status no_expression(const pt2_sizes *s, const node *n) {
-    tare__fail(s->err, TARE_UNSUPPORTED,
-               "node '%s': a size follows the inputs' open sizes in a way that cannot be written",
-               n->name);
+    tare__fail(
+        s->err, TARE_UNSUPPORTED,
+        "node '%s': a size depends on the inputs' open sizes in a way that cannot be written",
+        n->name);
     return tare__hint(s->err, TARE_UNSUPPORTED, "export the model with fixed sizes");
 }
 

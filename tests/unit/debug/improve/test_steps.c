@@ -178,8 +178,8 @@ static void rotations_change_no_float_result(void **state) {
     CHECK_DONE(tare_rotate_layers(first, &count, &made, job_error()));
     assert_int_equal(count, 2);
     assert_true(distance(first, made, x) < 1e-5);
-    CHECK_HOLDS(decided(made, "v"), "rotated by a Hadamard matrix of 8");
-    CHECK_HOLDS(decided(made, "last"), "undoes the rotation by a Hadamard matrix of 32");
+    CHECK_HOLDS(decided(made, "v"), "rotated by a Hadamard matrix of size 8");
+    CHECK_HOLDS(decided(made, "last"), "undoes a rotation, by a Hadamard matrix of size 32");
     // The large channel is spread over its head.
     const float *w = tare__f32(tare__module_find_tensor(made->root, "v.weight"));
     double least = INFINITY, most = 0;
@@ -263,9 +263,9 @@ static void check_scaling(bool has_residual, tare_scale_method method) {
     assert_true(distance(first, made, x) < 1e-4);
     if (has_residual) {
         CHECK_HOLDS(printed(made), "scaled_input");
-        CHECK_HOLDS(decided(made, "up"), "a multiplication stands in front");
+        CHECK_HOLDS(decided(made, "up"), "a new multiplication in front");
     } else {
-        CHECK_HOLDS(decided(made, "up"), "out of the norm in front");
+        CHECK_HOLDS(decided(made, "up"), "from the norm in front");
     }
     // It is quantized and runs like any other.
     CALIBRATED(made, 4, 5, 8);
@@ -335,7 +335,7 @@ static void rounding_by_inputs_loses_less(void **state) {
         size_t count = 0;
         CHECK_DONE(tare_round_weights(first, data, &o, &count, &made, job_error()));
         assert_true(count >= 4);
-        CHECK_HOLDS(explained(made, "conv2"), "its weight is rounded by what it reads");
+        CHECK_HOLDS(explained(made, "conv2"), "its weight is rounded to suit its input");
         tare_tensor *y = quantized_result(made, x);
         assert_true(squared(exact, y) < (method == TARE_ROUND_GPTQ ? 0.3 : 0.6) * before);
         tare_tensor_release(y);

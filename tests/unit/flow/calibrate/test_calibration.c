@@ -197,7 +197,7 @@ static void what_does_not_belong_together_is_refused(void **state) {
     model = prepare_example(NULL);
     CHECK_REFUSED(tare_calibration_read(model, "examples/data/tutorial_conv_relu.safetensors", NULL,
                                         job_error()),
-                  TARE_MALFORMED_FILE, "no calibration state");
+                  TARE_MALFORMED_FILE, "not a calibration state");
     CHECK_REFUSED(tare_calibration_write(model, NULL, -1, out, job_error()), TARE_INVALID_ARGUMENT,
                   "-1 samples");
     tare_model_destroy(model);
@@ -257,7 +257,7 @@ static void fake_quantizers_are_kept_with_their_model_only(void **state) {
     CHECK_DONE(tare_qconfig_mapping_for_backend(backend, true, &mapping, job_error()));
     const tare_prepare_options options = {.backend = backend, .qconfig_mapping = mapping};
     CHECK_DONE(tare_prepare_qat_fx(model, &options, &prepared_one, job_error()));
-    static const char refusal[] = "in the form of training";
+    static const char refusal[] = "a state holds the statistics of observers";
     CHECK_REFUSED(tare_calibration_check(prepared_one, job_error()), TARE_UNSUPPORTED, refusal);
     CHECK_REFUSED(tare_calibration_check_mergeable(prepared_one, job_error()), TARE_UNSUPPORTED,
                   refusal);

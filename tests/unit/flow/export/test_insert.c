@@ -81,7 +81,7 @@ static void sharing_needs_something_annotated(void **state) {
             "{\"node\": \"relu\"}") "}, \"relu\": "
                                     "{\"input_qspec_map\": [[\"linear\", " SPEC
                                     "]], \"output_qspec\": " SHARED("{\"node\": \"linear\"}") "}}",
-        TARE_INVALID_ARGUMENT, "none says how: 'linear' -> 'relu' -> 'linear'");
+        TARE_INVALID_ARGUMENT, "none gives the parameters: 'linear' -> 'relu' -> 'linear'");
 }
 
 static void derived_and_shared_specs_may_not_wait_for_each_other(void **state) {
@@ -92,7 +92,7 @@ static void derived_and_shared_specs_may_not_wait_for_each_other(void **state) {
                                                          "{\"edge\": [\"x\", \"linear\"]}, "
                                                          "{\"edge\": [\"w\", \"linear\"]}") "]]}}",
               TARE_INVALID_ARGUMENT,
-              "none says how: ('x', 'linear') -> ('b', 'linear') -> ('x', 'linear')");
+              "none gives the parameters: ('x', 'linear') -> ('b', 'linear') -> ('x', 'linear')");
 }
 
 static void several_tensors_have_no_observer(void **state) {
@@ -108,7 +108,7 @@ static void several_tensors_have_no_observer(void **state) {
     for (size_t i = 0; i < tare_model_decision_count(prepared); i++) {
         CHECK_DONE(tare_model_decision_at(prepared, i, &d, job_error()));
         is_said = is_said || (strcmp(d.node, "chunk") == 0 &&
-                              strstr(d.reason, "its output is not one tensor") != NULL);
+                              strstr(d.reason, "its output is not a single tensor") != NULL);
     }
     assert_true(is_said);
     tare_model_destroy(prepared);

@@ -170,7 +170,7 @@ static void conflicts_fail_prepare_and_name_the_edges(void **state) {
     tare_quantizer *q = new_quantizer(&s);
     tare_model *m = add_model(), *p = NULL;
     CHECK_REFUSED(tare_prepare_pt2e(m, q, &p, job_error()), TARE_INVALID_ARGUMENT,
-                  "none says how: 'add' -> 'add'");
+                  "none gives the parameters: 'add' -> 'add'");
     tare_model_destroy(m);
     tare_quantizer_destroy(q);
     tare_qspec_release(s.spec);

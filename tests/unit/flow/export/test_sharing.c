@@ -122,7 +122,7 @@ static void what_cannot_be_shared_is_named(void **state) {
     tare__qspec_keys_release(&keys);
     annotate(m, NULL, n1, shared(x, n0));
     CHECK_REFUSED(share(m, &memory, &keys), TARE_INVALID_ARGUMENT,
-                  "none says how: ('x', 'n0') -> 'n1' -> ('x', 'n0')");
+                  "none gives the parameters: ('x', 'n0') -> 'n1' -> ('x', 'n0')");
     tare__qspec_keys_release(&keys);
     tare__arena_release(&memory);
     tare_model_destroy(m);
@@ -365,7 +365,7 @@ static void a_derived_spec_cannot_be_its_own_source(void **state) {
     annotate(m, x, n0, derived(&t, sources, -128));
     annotate(m, n0, n1, shared(x, n0));
     CHECK_REFUSED(share(m, &memory, &keys), TARE_INVALID_ARGUMENT,
-                  "none says how: ('x', 'n0') -> ('n0', 'n1') -> ('x', 'n0')");
+                  "none gives the parameters: ('x', 'n0') -> ('n0', 'n1') -> ('x', 'n0')");
     tare__qspec_keys_release(&keys);
     tare__arena_release(&memory);
     tare_model_destroy(m);

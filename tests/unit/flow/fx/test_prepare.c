@@ -365,10 +365,10 @@ static void each_constraint_is_refused_in_a_sentence(void **state) {
     check_left_float(backend,
                      ACTIVATION("\"dtype\": \"torch.qint8\", \"eps\": 0.000244140625") QINT8,
                      "the backend wants torch.quint8 inputs, the qconfig gives torch.qint8");
-    check_left_float(
-        backend, ACTIVATION("\"eps\": 1e-05") QINT8,
-        "the qconfig's activation eps (9.99999975e-06) is smaller than the backend's least scale "
-        "(0.000244140625)");
+    check_left_float(backend, ACTIVATION("\"eps\": 1e-05") QINT8,
+                     "the qconfig's activation eps (9.99999975e-06) is smaller than the backend's "
+                     "smallest scale "
+                     "(0.000244140625)");
     tare_backend_config_destroy(backend);
 }
 
@@ -442,7 +442,7 @@ static void weights_of_functions_have_limits_too(void **state) {
     tare_pattern_config_add_dtype_config(p, &d);
     CHECK_DONE(tare_backend_config_check(backend, job_error()));
     check_refusal(one_function(), backend, ACTIVATION("") QINT8,
-                  "the qconfig's weight eps (1.1920929e-07) is smaller than the backend's least "
+                  "the qconfig's weight eps (1.1920929e-07) is smaller than the backend's smallest "
                   "scale (0.5)");
     check_refusal(one_function(), backend, ACTIVATION("") WEIGHT("\"dtype\": \"torch.quint8\""),
                   "the backend wants torch.qint8 weights, the qconfig gives torch.quint8");

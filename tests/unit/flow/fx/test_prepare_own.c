@@ -177,8 +177,8 @@ static void islands_without_a_product_stay_float(void **state) {
                                "    tanh = torch.tanh(sin)\n    mul = tanh * 30.0\n"
                                "    cos = torch.cos(mul)\n    b = self.b(cos)\n    return b\n";
     flow f = begin("tare", two(NN "Linear", LINEAR), code);
-    CHECK_HOLDS(decided(f.prepared, "tanh"), "left float: its neighbours are float and nothing "
-                                             "here multiplies matrices");
+    CHECK_HOLDS(decided(f.prepared, "tanh"),
+                "left float: its neighbours are float and it has no matrix product");
     CHECK_HOLDS(decided(f.prepared, "mul"), "left float: its neighbours are float");
     CHECK_HOLDS(decided(f.prepared, "a"), "observed");
     CHECK_HOLDS(decided(f.prepared, "b"), "observed");

@@ -71,9 +71,9 @@ static void sums_that_are_normalized_stay_float(void **state) {
         "    layer_norm = torch.nn.functional.layer_norm(view, (4,))\n"
         "    add_2 = a + b\n    return (layer_norm, add_2)\n";
     tare_model *p = prepared_by("tare", two_linears(), code);
-    CHECK_HOLDS(decided(p, "add"), "left float: 'layer_norm' divides its rows");
-    CHECK_HOLDS(decided(p, "add_1"), "left float: 'layer_norm' divides its rows");
-    CHECK_HOLDS(decided(p, "view"), "left float: 'layer_norm' divides its rows");
+    CHECK_HOLDS(decided(p, "add"), "left float: 'layer_norm' normalizes each row");
+    CHECK_HOLDS(decided(p, "add_1"), "left float: 'layer_norm' normalizes each row");
+    CHECK_HOLDS(decided(p, "view"), "left float: 'layer_norm' normalizes each row");
     CHECK_HOLDS(decided(p, "add_2"), "observed");
     tare_model_destroy(p);
     p = prepared_by("x86", two_linears(), code);
@@ -109,8 +109,8 @@ static void check_mask(const char *sum) {
                    "    b = self.b(sigmoid)\n    return b\n",
                    sum);
     tare_model *p = prepared_by("tare", two_linears(), code);
-    CHECK_HOLDS(decided(p, "add"), "left float: it holds a mask's numbers");
-    CHECK_HOLDS(decided(p, "sigmoid"), "left float: it reads a mask's numbers");
+    CHECK_HOLDS(decided(p, "add"), "left float: it holds the numbers of a mask");
+    CHECK_HOLDS(decided(p, "sigmoid"), "left float: it reads the numbers of a mask");
     CHECK_HOLDS(decided(p, "b"), "observed");
     assert_null(output_observer(p, "add"));
     tare_model_destroy(p);
@@ -138,7 +138,7 @@ static void constants_with_infinities_are_masks(void **state) {
     tare_model *p = prepared_by("tare", root,
                                 "def forward(self, x):\n    a = self.a(x)\n    mask = self.mask\n"
                                 "    add = a + mask\n    b = self.b(add)\n    return b\n");
-    CHECK_HOLDS(decided(p, "add"), "left float: it holds a mask's numbers");
+    CHECK_HOLDS(decided(p, "add"), "left float: it holds the numbers of a mask");
     tare_model_destroy(p);
 }
 

@@ -251,7 +251,7 @@ static void steps_without_sense_are_refused(void **state) {
         {"scale=0", "above 0"},
         {"scale=1/0", "above 0"},
         {"scale=x", "expected a number"},
-        {"mean=1:2:3", "come together"},
+        {"mean=1:2:3", "must be given together"},
         {"mean=1:2:3,std=1:0:1", "above 0"},
         {"mean=1:2,std=1:1", "2 numbers for 3"},
         {"mean=1:2:3:4,std=1:1:1", "A:B:C"},

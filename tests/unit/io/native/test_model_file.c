@@ -221,7 +221,7 @@ static void broken_models_are_refused_with_their_place(void **state) {
     expect_change_refused("{\"node\": \"x\"}", "{\"node\": \"y\"}", "$.nodes[1].args[0]",
                           "'y' is not defined before");
     expect_change_refused("{\"node\": \"x\"}", "{\"knot\": \"x\"}", "$.nodes[1].args[0]",
-                          "says nothing known");
+                          "of an unknown form");
     expect_change_refused("{\"node\": \"x\"}", "{\"node\": \"x\", \"a\": 1}", "$.nodes[1].args[0]",
                           "next to 'node'");
     expect_change_refused("\"name\": \"fc\"", "\"name\": \"x\"", "$.nodes[1]", "taken or reserved");
@@ -427,20 +427,20 @@ static void states_need_somebody_who_knows_them(void **state) {
 static void sharing_makes_neither_circles_nor_mountains(void **state) {
     (void)state;
     expect_refused(SHARING(MODULE("a", "torch.nn.Module") ", " SAME("a.b", "a")), "$.modules[2]",
-                   "too much inside");
+                   "contains too many modules");
     expect_refused(SHARING(SAME("a", "b")), "$.modules[1]", "not listed before");
     expect_refused(SHARING(SAME("a", "")), "$.modules[1]", "not listed before");
     expect_refused(
         SHARING(MODULE("a", "torch.nn.Module") ", " MODULE("a.b", "torch.nn.Module") ", " MODULE(
             "a.b.c", IDENTITY) ", " SAME("d", "a")),
-        "$.modules[4]", "too much inside");
+        "$.modules[4]", "contains too many modules");
     expect_refused(
         SHARING(MODULE("a", "torch.nn.Module") ", " SAME("b", "a") ", " MODULE("b.c", IDENTITY)),
         "$.modules[3]", "is a shared module");
     // The parent is the first module's own child.
     expect_refused(SHARING(MODULE("a", "torch.nn.Module") ", " MODULE(
                        "a.b", "torch.nn.Module") ", " SAME("a.b.c", "a")),
-                   "$.modules[3]", "too much inside");
+                   "$.modules[3]", "contains too many modules");
 }
 
 static void paths_are_not_endless(void **state) {

@@ -113,7 +113,7 @@ static void the_reader_is_strict(void **state) {
               "expected version 1, found 2");
     check_bad("{\"format\": \"tare-quantizer\", \"version\": 1, \"name\": \"t\", "
               "\"specs\": {\"weight\": {}}}",
-              TARE_MALFORMED_FILE, "a part of the config");
+              TARE_MALFORMED_FILE, "an entry of the config");
     check_bad(FILE_OF("{\"name\": \"r\", \"colour\": 1}"), TARE_MALFORMED_FILE, "colour");
     check_bad(FILE_OF("{\"name\": \"r\", \"pattern\": \"def forward(self\"}"), TARE_MALFORMED_FILE,
               "$.rules[0].pattern");
@@ -121,7 +121,7 @@ static void the_reader_is_strict(void **state) {
     check_bad(FILE_OF("{" RELU ", \"annotations\": {\"a\": {\"output_qspec\": \"act\"}}}"),
               TARE_MALFORMED_FILE, "no spec 'act'");
     check_bad(FILE_OF("{" RELU ", \"annotations\": {\"a\": {}}}, {" RELU "}"), TARE_MALFORMED_FILE,
-              "a second rule 'r'");
+              "a rule 'r' exists already");
 }
 
 static void rules_must_fit_their_patterns(void **state) {

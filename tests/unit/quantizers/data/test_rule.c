@@ -228,7 +228,7 @@ static void the_reader_is_strict(void **state) {
               "'examples' has no effect on a ready-made matcher");
     check_bad("\"matcher\": \"relu\", \"annotations\": {\"output\": {\"output_qspec\": [null, "
               "null]}}",
-              "this spec always holds");
+              "this spec always applies");
     check_bad("\"matcher\": \"relu\", \"annotations\": {\"output\": {\"output_qspec\": []}}",
               "no spec");
     check_bad("\"matcher\": \"relu\", \"annotations\": {\"output\": {}}, \"marks\": [\"nobody\"]",

@@ -339,12 +339,12 @@ static void other_work_is_not_gone_on_with(void **state) {
         {observer, "random:37:4:3x14x14", 4, 0, 0, 1},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        CHECK_REFUSED(run_job(&others[i], path), TARE_INVALID_ARGUMENT, "of other work");
+        CHECK_REFUSED(run_job(&others[i], path), TARE_INVALID_ARGUMENT, "belongs to another job");
     CHECK_REFUSED(run_job(&(job){"MinMaxObserver", raw, 4, 0, 0, 1}, path), TARE_INVALID_ARGUMENT,
                   "with other observers");
     CHECK_DONE(run_job(&(job){observer, raw, 4, 0, 0, 1}, path));
     CHECK_REFUSED(run_job(&(job){observer, raw, 4, 30, 0, 1}, path), TARE_INVALID_ARGUMENT,
-                  "of other work");
+                  "belongs to another job");
 }
 
 // --- what cannot be cut ---

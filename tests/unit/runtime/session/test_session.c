@@ -285,12 +285,12 @@ static void check_runs_into(const tare_model *m, const tare_tensor *x, bool refe
     check_output_refused(s, x, &other, 1,
                          "output 0: expected a tensor of torch.float32 and shape [5, 10]");
     check_output_refused(s, x, twice, 2, "output 1 shares its memory");
-    check_output_refused(s, x, none, 1, "output 0: expected a tensor that can be written");
+    check_output_refused(s, x, none, 1, "output 0: expected a writable tensor");
     check_output_refused(s, x, &y, 0, "the model has 1 output");
     check_output_refused(s, y, &y, 1, "output 0 shares its memory");
     tare_tensor *held = tare_tensor_retain(y), *view = NULL;
     CHECK_OK(tare__tensor_reshape(y, y->ndim, y->shape, &view, NULL));
-    check_output_refused(s, x, &held, 1, "nobody else holds");
+    check_output_refused(s, x, &held, 1, "not shared");
     tare_tensor_release(view);
     tare_tensor_release(held);
     tare_tensor_release(other);

@@ -263,7 +263,7 @@ static void quantizes_of_the_program_are_left_alone(void **state) {
     p.output_scale = 0.05;
     tare_tensor *input = NEW_INPUT(5, 7);
     tare_model *m = checked(&p, "r", &input, 1);
-    CHECK_HOLDS(decided(m, "y"), "lower: left float: 'q' reads its value in floats [readers]");
+    CHECK_HOLDS(decided(m, "y"), "lower: left float: 'q' reads its value as float [readers]");
     tare_model_destroy(m);
     tare_tensor_release(input);
 }

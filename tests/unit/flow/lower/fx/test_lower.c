@@ -299,7 +299,8 @@ static void a_module_that_one_call_feeds_floats_stays_float(void **state) {
     tare_model *q = lowered_around_a_norm("    norm_1 = self.norm(fc2)\n    return norm_1\n");
     CHECK_HOLDS(printed(q), "(norm): LayerNorm(");
     CHECK_HOLDS(printed(q), "(fc2): QuantizedLinear(");
-    CHECK_HOLDS(explained(q, "norm"), "another call of the module 'norm' reads or gives floats");
+    CHECK_HOLDS(explained(q, "norm"),
+                "another call of the module 'norm' has a float input or output");
     tare_model_destroy(q);
 }
 
@@ -307,7 +308,7 @@ static void an_operator_without_a_weight_keeps_its_float_readers(void **state) {
     (void)state;
     tare_model *q = lowered_around_a_norm("    erf = torch.erf(norm)\n    return (fc2, erf)\n");
     CHECK_HOLDS(printed(q), "(norm): LayerNorm(");
-    CHECK_HOLDS(explained(q, "norm"), "'erf' reads its value in floats");
+    CHECK_HOLDS(explained(q, "norm"), "'erf' reads its value as float");
     tare_model_destroy(q);
 }
 
