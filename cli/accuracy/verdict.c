@@ -71,7 +71,8 @@ bool is_below_limits(const tare_verdict *v, const metric *m, const verdict_limit
 
 tare_status judge_verdict(const tare_verdict *v, const metric *m, const verdict_limits *limits,
                           const char *where) {
-    static const char *const hint = "tare analyze says why; tare improve, or --auto, repairs";
+    static const char *const hint =
+        "tare analyze shows the causes; tare improve, or --auto, may repair it";
     const excess e = find_excess(v, m, limits);
     if (e.is_above_drop && !e.has_drop)
         return fail_here(where, "give --metric COMMAND, or data with labels",
@@ -130,11 +131,10 @@ static bool is_each_measured(const tare_analysis *a) {
 void print_worst_layers(const tare_analysis *a, size_t count, FILE *stream) {
     tare_layer_error layer;
     if (tare_analysis_layer_count(a) == 0 || count == 0) return;
-    (void)fprintf(stream,
-                  is_each_measured(a)
-                      ? "worst layers, each quantized by itself:\n"
-                      : "worst layers, by what they read where there was no time to quantize "
-                        "each by itself (tare analyze does):\n");
+    (void)fprintf(stream, is_each_measured(a)
+                              ? "worst layers, each quantized alone:\n"
+                              : "worst layers, by the error of their inputs where there was no "
+                                "time to quantize each alone (tare analyze does):\n");
     for (size_t i = 0; i < count && tare_analysis_get_worst(a, i, &layer); i++) {
         char local[32], alone[32];
         const bool is_tested = !isnan(layer.alone_db);

@@ -98,7 +98,8 @@ static const option options[] = {
      .value = "MODEL",
      .help = "time this model as well, interleaved with the first",
      .details =
-         "Both models take turns of 60 ms; the first run of a turn is not counted. The speed ratio "
+         "Both models alternate in turns of 60 ms; the first run of a turn is not counted. The "
+         "speed ratio "
          "is the other model's median divided by this model's: above 1, this model is faster.",
      .kind = OPTION_FILE,
      .offset = FIELD(against)},
@@ -131,9 +132,9 @@ static const option options[] = {
                 "total, billions of operations and gigabytes per second, the share of the measured "
                 "peak of this machine, the speed ratio to the other model if both compute the node "
                 "(if a step of the other model computes several nodes: of all of them; '!' where "
-                "this model is slower), the kernel, and the reason for it. Then the layers that "
-                "are slower than in the other model, and those computed by the float arithmetic of "
-                "a library, whose last bits may differ between machines.",
+                "this model is slower), the kernel, and the reason for it. Then lists the layers "
+                "that are slower than in the other model, and those that oneDNN computes in float, "
+                "whose last bits may differ between machines.",
      .kind = OPTION_FLAG,
      .offset = FIELD(layers)},
     {.name = "roofline",
@@ -147,7 +148,7 @@ static const option options[] = {
      .offset = FIELD(roofline)},
     {.name = "memory",
      .help = "print the plan's memory, and the peak of the process",
-     .details = "Prints the layout of the plan's memory block, its size and the least possible "
+     .details = "Prints the layout of the plan's memory block, its size and the smallest possible "
                 "size, the number of blocks if threads run whole samples of a batch, the size of "
                 "the packed weights, and the peak memory of the whole process.",
      .kind = OPTION_FLAG,

@@ -182,7 +182,7 @@ void print_layers(const layer_list *list, const tare_machine_peak *peak, bool ha
     for (size_t i = 0; i < list->count; i++)
         print_layer(&list->layers[i], peak, width, all, has_other);
     print_found(list, is_slower, "slower than in the other model");
-    print_found(list, may_differ, "by a library's float arithmetic, whose last bits may differ");
+    print_found(list, may_differ, "computed by oneDNN in float, whose last bits may differ");
 }
 
 // --- JSON ---

@@ -32,11 +32,12 @@ static void print_tail(const tare_session *session, const tare_plan_memory *memo
 void print_plan_memory(const tare_session *session) {
     tare_plan_memory memory;
     if (!tare_session_get_memory(session, &memory)) {
-        printf("no plan: this model runs node by node, and allocates as it goes\n");
+        printf("no plan: this model runs node by node and allocates each result\n");
         return;
     }
     print_places(session, false);
-    printf("results between layers: %lld bytes in one block, at least %lld live at once: ratio "
+    printf("results between layers: %lld bytes in one block, at least %lld are in use at one time: "
+           "ratio "
            "%.3f\n",
            (long long)memory.block_bytes, (long long)memory.least_bytes,
            memory.least_bytes > 0 ? (double)memory.block_bytes / (double)memory.least_bytes : 1.0);

@@ -200,8 +200,8 @@ static const option options[] = {
      .help = "merge STATE files",
      .details = "For observers that merge (MinMaxObserver, PerChannelMinMaxObserver, "
                 "tare.MergeableHistogramObserver) the result has the same bytes as one pass over "
-                "all data. Refused are other observers, states of other models, shards that are in "
-                "two states, and models prepared for training, which change with the data.",
+                "all data. Other observers, states of other models, shards that are in two states, "
+                "and models prepared for training, which change with the data, are refused.",
      .kind = OPTION_FLAG,
      .excludes = "data|shard|batch|limit|threads|resume|every|lenient|max-memory",
      .offset = FIELD(merge)},
@@ -260,7 +260,7 @@ const command calibrate_command = {
     .least_operands = 1,
     .takes_more_operands = true,
     .options = options,
-    .details = "STATE holds the statistics of the observers; tare quantize --state reads it. "
+    .details = "STATE holds the statistics of the observers, for tare quantize --state. "
                "Shards of the same data with the same --batch and --limit merge to the same bytes "
                "as one pass, for observers that merge: MinMaxObserver, PerChannelMinMaxObserver "
                "and tare.MergeableHistogramObserver. For these the result does not depend on "

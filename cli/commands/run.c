@@ -162,7 +162,7 @@ static const option options[] = {
      .value = "FILE",
      .help = "results: .npz, .npy or .safetensors; '-': .npz on standard output",
      .details = "Each array has the name of its output: the key in the mapping that the model "
-                "returns, the path to what is nested ('both.0'), the name in an ONNX file; or "
+                "returns, the path of a nested value ('both.0'), the name in an ONNX file; or "
                 "output, or output.0, output.1, .. of a tuple. Quantized outputs are written as "
                 "float32.",
      .kind = OPTION_FILE,

@@ -139,7 +139,7 @@ tare_status check_model_made(quantize_job *j) {
     quantize_check *c = &j->check;
     if (c->prepared == NULL) return TARE_OK;
     if (o->check_data == NULL && j->held_out_count == 0) {
-        c->why_not = "no sample is left that did not calibrate; --check-data names some";
+        c->why_not = "all samples were used for calibration; --check-data names others";
         return has_limit(o) ? fail_here(o->calibrate, "--check-data DATA names samples for it",
                                         "no sample is left to check the model with")
                             : TARE_OK;

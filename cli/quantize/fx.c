@@ -53,8 +53,8 @@ static void note_exported(const quantize_job *j) {
     if (!j->was_prepared && !is_of_weights && tare_model_is_exported(j->model))
         (void)fprintf(
             stderr,
-            "tare quantize: note: %s is an exported program, whose operators the backends "
-            "that ship do not name;\n--quantizer quantizes it (tare quantizer list)\n",
+            "tare quantize: note: %s is an exported program, whose operators the built-in backends "
+            "do not have;\n--quantizer quantizes it (tare quantizer list)\n",
             j->input);
 }
 

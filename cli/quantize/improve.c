@@ -122,8 +122,9 @@ tare_status quantize_improve(quantize_job *j, tare_model **out) {
                                        .hold_out = check_sample_count(o)};
     tare_data *calibration = NULL, *check = NULL;
     if (o->check_data == NULL && j->held_out_count == 0)
-        return fail_here(o->calibrate, "give more samples, or --check-data DATA",
-                         "no sample is left that did not calibrate, to measure steps with");
+        return fail_here(
+            o->calibrate, "give more samples, or --check-data DATA",
+            "all samples were used for calibration, so none is left to measure steps with");
     j->improvement.result.struct_size = sizeof j->improvement.result;
     TRY(tare_data_open(o->calibrate, j->model, &options, &calibration, j->err));
     tare_status status = open_check(j, &check);
@@ -198,7 +199,7 @@ static const option options[] = {
     {.name = "check-data",
      .value = "DATA",
      .help = "samples to measure steps with",
-     .details = "The first 16. They should be others than those of the last test of the model.",
+     .details = "The first 16 are used. Keep other samples for the final test of the model.",
      .library_default = "the last ones of --calibrate's",
      .kind = OPTION_FILE,
      .offset = FIELD(check_data)},
@@ -221,19 +222,19 @@ static int run(const command *self, int argc, char **argv) {
 
 const command improve_command = {
     .name = "improve",
-    .summary = "quantize a model, and try what makes it more accurate, within a budget",
+    .summary = "quantize a model, and try steps that improve its accuracy, within a time budget",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .details = "MODEL is a float or prepared model, as for tare quantize. Steps are tried one "
-               "after the other, each "
-               "on the best model so far: it is quantized, measured on samples that calibrated "
-               "nothing, and kept if "
-               "the outputs gain 0.2 dB or more. Layers are left float only while a run is at most "
-               "15 % slower, "
-               "unless the outputs have less than 20 dB. OUT has the best model so far at any "
-               "time; with --ladder a "
-               "killed job goes on where it was. docs/accuracy.md explains the steps.",
+    .details =
+        "MODEL is a float or prepared model, as for tare quantize. Steps are tried one "
+        "after the other, each "
+        "on the best model so far: the model is quantized with the step and measured on samples "
+        "that were not used for calibration, and the step is kept if the outputs improve by at "
+        "least 0.2 dB. Layers are left float only while a run is at most "
+        "15 % slower, "
+        "unless the outputs have less than 20 dB. OUT always holds the best model so far; with "
+        "--ladder a killed job continues where it was. docs/accuracy.md explains the steps.",
     .example = "tare improve net.safetensors --backend x86 --calibrate train.npz --budget 120 -o "
                "int8.safetensors\n",
     .run = run,

@@ -12,8 +12,9 @@ typedef struct quantize_rows {
 const option quantize_option_rows[] = {
     MODEL_OUTPUT_OPTION(quantize_options, output),
     {.name = "dry-run",
-     .help = "show how the model would be quantized, before any data",
-     .details = "Prints its islands, the conversions between them, and what stays float and why.",
+     .help = "show how the model would be quantized, before calibration",
+     .details = "Prints its islands, the conversions between them, and the operators that stay "
+                "float, with reasons.",
      .kind = OPTION_FLAG,
      .requires = "stop=prepare",
      .excludes = "output|report|print|calibrate|state|debug-handles",
@@ -129,7 +130,7 @@ const option quantize_option_rows[] = {
     {.name = "auto",
      .help = "try steps that improve the model, within a budget",
      .details = "As tare improve does: every step is measured on the held-out samples, and kept if "
-                "it gains.",
+                "the outputs improve.",
      .kind = OPTION_FLAG,
      .requires = "calibrate",
      .excludes = "no-check|bias-correction|never-slower|qat|equalize|stop=fuse|stop=prepare",
@@ -137,7 +138,7 @@ const option quantize_option_rows[] = {
     LADDER_OPTIONS(quantize_rows, quantize, "auto"),
     {.name = "no-check",
      .help = "do not check the model on held-out samples",
-     .details = "All of DATA calibrates then.",
+     .details = "All of DATA is then used for calibration.",
      .kind = OPTION_FLAG,
      .excludes = "check-data|min-sqnr|max-drop|metric",
      .offset = FIELD(no_check)},
@@ -150,10 +151,9 @@ const option quantize_option_rows[] = {
      .offset = FIELD(check_data)},
     {.name = "min-sqnr",
      .value = "DB",
-     .help = "fail if the outputs keep less",
-     .details =
-         "Signal to noise of the outputs against the float model's on the checked samples. Without "
-         "it, less than 20 dB is a warning.",
+     .help = "fail if the outputs have a lower ratio",
+     .details = "The signal-to-noise ratio of the outputs against the float model's, on the "
+                "samples of the check. Without this option, less than 20 dB is a warning.",
      .kind = OPTION_TEXT,
      .requires = "calibrate|check-data",
      .excludes = "stop=fuse|stop=prepare",
@@ -161,16 +161,15 @@ const option quantize_option_rows[] = {
     {.name = "max-drop",
      .value = "X",
      .help = "fail if the metric drops by more",
-     .details =
-         "The metric is that of --metric, else the share of right answers (data with labels), else "
-         "of answers that equal the float model's.",
+     .details = "The metric is that of --metric, else the accuracy (data with labels), else the "
+                "share of predictions that equal the float model's.",
      .kind = OPTION_TEXT,
      .requires = "calibrate|check-data",
      .excludes = "stop=fuse|stop=prepare",
      .offset = FIELD(limits.max_drop)},
     {.name = "metric",
      .value = "COMMAND",
-     .help = "command that prints a metric, the greater the better",
+     .help = "command that prints a metric; larger is better",
      .details = "Run by the shell as COMMAND FILE.npz, once for the float model and once for the "
                 "quantized "
                 "one. The file has the outputs (output, or output.0, ..) and the data's labels.",
@@ -194,8 +193,8 @@ const option quantize_option_rows[] = {
     {.name = "strict",
      .help = "fail if a requested operator stays float",
      .details = "Requested operators are those that a selector of the mapping (by name, type or "
-                "order) or a setting of a quantizer (by module or operator) asks to quantize, and "
-                "the model as a whole, of which something must be quantized.",
+                "order) or a setting of a quantizer (by module or operator) asks to quantize. Of "
+                "the whole model, at least one operator must be quantized.",
      .kind = OPTION_FLAG,
      .excludes = "stop=fuse",
      .offset = FIELD(strict)},
@@ -212,7 +211,7 @@ const option quantize_option_rows[] = {
     {.name = "report",
      .value = "DIR",
      .help = "write explain.json, coverage.json and model.txt into DIR",
-     .details = "DIR is made unless it exists.",
+     .details = "DIR is created if it does not exist.",
      .kind = OPTION_FOLDER,
      .writes = "explain.json|coverage.json|model.txt",
      .offset = FIELD(report)},

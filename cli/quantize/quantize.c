@@ -329,17 +329,17 @@ const command quantize_command = {
         "file of tare's own that has one), quantized as a --quantizer annotates it; or a prepared "
         "one of either kind (--stop prepare).\n\nA MODEL that is quantized already (--stop "
         "reference, a converted program, an ONNX file with QuantizeLinear) is never quantized a "
-        "second time: without --backend and --quantizer its integers are lowered as they "
-        "are.\n\nDATA is .npz, .npy, .safetensors, a folder of "
+        "second time: without --backend and --quantizer it is lowered to integers with its own "
+        "parameters.\n\nDATA is .npz, .npy, .safetensors, a folder of "
         "those, .csv or .csv.gz of rows feature,..,label, random:N[:SEED[:SHAPE]]; or pictures: a "
         ".png or .jpg, a folder of them or of one folder per class, .txt or .csv lists. See DATA "
         "in man tare.\n\nAt the end, prints how many operators, multiply-accumulates and weight "
         "bytes are in integers, the number of float islands (connected groups of float operators) "
         "and of conversions between them, the accuracy on held-out samples with the worst layers, "
         "and a "
-        "likely next command.\n\nWith --calibrate, the last samples of DATA (an eighth, 8 at most; "
-        "those "
-        "behind --limit where there are any) calibrate nothing: the model is checked with them.",
+        "likely next command.\n\nWith --calibrate, the last samples of DATA (an eighth, at most 8; "
+        "those after --limit if there are any) are not used for calibration: the model is checked "
+        "with them.",
     .example =
         "tare quantize net.safetensors --backend x86 --calibrate train.npz -o int8.safetensors\n"
         "tare quantize net.pt2 --quantizer XNNPACKQuantizer --calibrate train.npz -o "

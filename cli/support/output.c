@@ -60,8 +60,9 @@ tare_status output_check(const char *path) {
 tare_status output_check_model(const char *path) {
     const char *ending = strrchr(path, '.');
     if (ending != NULL && (strcmp(ending, ".onnx") == 0 || strcmp(ending, ".pt2") == 0))
-        return fail_here(path, "end it in .safetensors; tare export --to onnx and --to pt2 go on",
-                         "what is written here is a file of tare's own");
+        return fail_here(
+            path, "use the extension .safetensors; tare export --to onnx or --to pt2 converts it",
+            "the file is written in tare's own format");
     return output_check(path);
 }
 
@@ -90,10 +91,11 @@ tare_status output_open(output_file *out, const char *folder, const char *name) 
 static tare_status tell(const output_file *out, tare_status status, const tare_error *err) {
     const char *hint = tare_error_hint(err);
     if (status == TARE_IO)
-        (void)fail_here(
-            out->path,
-            *hint != '\0' ? hint : "look at the path, its permissions and the room on the device",
-            "%s", tare_error_message(err));
+        (void)fail_here(out->path,
+                        *hint != '\0'
+                            ? hint
+                            : "check the path, its permissions and the free space of the device",
+                        "%s", tare_error_message(err));
     return status;
 }
 

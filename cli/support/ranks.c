@@ -43,7 +43,7 @@ tare_status ranks_begin(ranks *out) {
 
 // Failures of MPI itself end all ranks.
 static _Noreturn void abort_job(const char *path, const char *what) {
-    (void)fail_here(path, "look at the room in TMPDIR and the memory", "%s", what);
+    (void)fail_here(path, "check the free space in TMPDIR and the memory", "%s", what);
     (void)MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
     abort();
 }

@@ -77,7 +77,7 @@ static const char *general_hint(tare_status status) {
     case TARE_MALFORMED_FILE:
         return "correct it, or make it again if it is damaged";
     case TARE_IO:
-        return "look at the path, its permissions and the room on the device";
+        return "check the path, its permissions and the free space of the device";
     case TARE_OUT_OF_MEMORY:
         return "give it more memory, or lower --batch or --threads";
     case TARE_UNSUPPORTED:

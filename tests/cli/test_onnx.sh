@@ -65,8 +65,8 @@ expect 0 export $files/open_size --to tare --dim M=4 -o "$work/own.safetensors"
 "$tare" print $files/open_size --dim M=4 >"$work/before"
 "$tare" print "$work/own.safetensors" | cmp - "$work/before"
 expect 0 bench "$work/own.safetensors" --against "$work/open.onnx" --dim M=4 --seconds 1
-refuses 1 'a file of tare'\''s own' export $files/conv --to tare -o "$work/out.onnx"
-refuses 1 'a file of tare'\''s own' quantize $files/conv --backend x86 \
+refuses 1 'tare'\''s own format' export $files/conv --to tare -o "$work/out.onnx"
+refuses 1 'tare'\''s own format' quantize $files/conv --backend x86 \
     --calibrate random:8 -o "$work/out.onnx"
 # Written as ONNX, it is the same model when it is read back.
 expect 0 export $files/open_size --to onnx --dim M=4 -o "$work/again.onnx" --report "$work/report.json"

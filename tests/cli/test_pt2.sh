@@ -35,7 +35,7 @@ for stage in prepare reference lower; do
         -o "$work/$stage.safetensors"
 done
 refuses 1 'prepare the model with --qat' export "$work/prepare.safetensors" --to pt2 -o "$work/out.pt2"
-refuses 1 'tare export --to onnx and --to pt2 go on' quantize $small --quantizer XNNPACKQuantizer --calibrate random:2 \
+refuses 1 'tare export --to onnx or --to pt2 converts it' quantize $small --quantizer XNNPACKQuantizer --calibrate random:2 \
     --stop reference -o "$work/refused.pt2"
 refuses 1 'stage `reference`' export "$work/lower.safetensors" --to pt2 -o "$work/out.pt2"
 expect 0 export "$work/reference.safetensors" --to pt2 -o "$work/own.pt2"
