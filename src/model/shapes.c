@@ -228,12 +228,38 @@ static tare_status keep_reason(tare_shapes *s, const tare_error *why, tare_error
     return s->unknown != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
-// Two sizes; where they do not run, one; where that does not run, what stands before the failure.
+// Of a dimension that is no batch.
+static bool has_open_size(const tare_shapes *s) {
+    for (size_t i = 0; i < s->input_count; i++)
+        for (int d = 1; d < s->inputs[i].ndim; d++)
+            if (s->inputs[i].shape[d] < 0) return true;
+    return false;
+}
+
+static tare_status run_two(tare_shapes *s, const tare_model *model, const int64_t open[2],
+                           tare_error *err) {
+    const tare_status status = run_with(s, model, open[0], false, err);
+    return status == TARE_OK ? run_with(s, model, open[1], true, err) : status;
+}
+
+// Two sizes, small ones, those of images, those of sound; where none run, one; where that does not
+// run, what stands before the failure.
 static tare_status infer(tare_shapes *s, const tare_model *model, tare_error *err) {
-    tare_error *why = tare_error_create();
-    if (why == NULL) return tare__out_of_memory(err);
-    tare_status status = run_with(s, model, 2, false, why);
-    if (status == TARE_OK) status = run_with(s, model, 3, true, why);
+    static const int64_t sizes[][2] = {{2, 3}, {224, 288}, {4800, 8000}};
+    tare_error *why = tare_error_create(), *other = tare_error_create();
+    if (why == NULL || other == NULL) {
+        tare_error_destroy(why);
+        tare_error_destroy(other);
+        return tare__out_of_memory(err);
+    }
+    tare_status status = run_two(s, model, sizes[0], why);
+    for (size_t i = 1; i < sizeof sizes / sizeof *sizes && status != TARE_OK &&
+                       status != TARE_OUT_OF_MEMORY && has_open_size(s);
+         i++) {
+        forget(s);
+        status = run_two(s, model, sizes[i], other);
+    }
+    tare_error_destroy(other);
     if (status != TARE_OK && status != TARE_OUT_OF_MEMORY) {
         forget(s);
         status = keep_reason(s, why, err);

@@ -8,6 +8,7 @@
 
 #include "io/onnx/families/families.h"
 #include "io/onnx/read/rules_common.h"
+#include "io/onnx/read/sizes.h"
 
 // --- reading ---
 
@@ -30,7 +31,8 @@ typedef struct recurrent {
     const recurrent_kind *kind;
     value x;
     const tare_tensor *w, *r, *b; // [directions][gates * hidden][..]; b may be NULL
-    int64_t directions, hidden, inner, steps, batch;
+    int64_t directions, hidden, inner;
+    value steps, batch; // ints, or nodes where they are open
     bool reversed, batch_first;
     bool is_relu; // an RNN's activation
 } recurrent;
@@ -71,7 +73,8 @@ static tare_status refuse_extras(onnx_call *c, const recurrent *q) {
     const tare_tensor *lengths = tare__onnx_constant(c, 4);
     bool full = tare__onnx_input(c, 4).kind == VALUE_NONE || lengths != NULL;
     for (int64_t i = 0; lengths != NULL && i < lengths->count; i++)
-        full = full && tare__tensor_get_int(lengths, i) == q->steps;
+        full = full && q->steps.kind == VALUE_INT &&
+               tare__tensor_get_int(lengths, i) == q->steps.as.integer;
     if (!full)
         return tare__onnx_fail(c, "sequences of different lengths (sequence_lens) are not "
                                   "supported");
@@ -112,8 +115,8 @@ static tare_status read_recurrent(onnx_call *c, const recurrent_kind *kind, recu
                                     x->ndim, (long long)q->hidden);
     q->directions = direction == 2 ? 2 : 1;
     q->reversed = direction == 1;
-    q->steps = x->shape[q->batch_first ? 1 : 0];
-    q->batch = x->shape[q->batch_first ? 0 : 1];
+    TARE_TRY(tare__onnx_size(c, &q->x, q->batch_first ? 1 : 0, &q->steps));
+    TARE_TRY(tare__onnx_size(c, &q->x, q->batch_first ? 0 : 1, &q->batch));
     q->inner = x->shape[2];
     TARE_TRY(read_activations(c, q));
     TARE_TRY(read_weights(c, q));
@@ -182,8 +185,11 @@ static tare_status read_state(onnx_call *c, const recurrent *q, size_t i, value 
 }
 
 static tare_status zero_state(onnx_call *c, const recurrent *q, value *out) {
-    const int64_t shape[] = {q->directions, q->batch, q->hidden};
+    const int64_t shape[] = {q->directions, q->batch.as.integer, q->hidden};
+    const value sizes[] = {tare__int(shape[0]), q->batch, tare__int(shape[2])},
+                zero = tare__float(0);
     tare_tensor *t = NULL;
+    if (q->batch.kind == VALUE_NODE) return tare__onnx_full(c, sizes, 3, TARE_FLOAT32, &zero, out);
     TARE_TRY(tare__onnx_new_floats(c, 3, shape, &t));
     return tare__onnx_take_tensor(c, t, out);
 }
@@ -216,14 +222,14 @@ static tare_status flip_steps(onnx_call *c, const recurrent *q, value *x) {
 // [steps][batch][directions * hidden] -> Y [steps][directions][batch][hidden], with layout 1
 // [batch][steps][directions][hidden]
 static tare_status give_sequence(onnx_call *c, const recurrent *q, value y) {
-    const int64_t sizes[] = {q->steps, q->batch, q->directions, q->hidden};
+    const value sizes[] = {q->steps, q->batch, tare__int(q->directions), tare__int(q->hidden)};
     const int64_t plain[] = {0, 2, 1, 3}, batch_first[] = {1, 0, 2, 3};
     if (!tare__onnx_wants_output(c, 0)) return TARE_OK;
     TARE_TRY(flip_steps(c, q, &y));
     if (q->directions == 1 && !q->batch_first) {
         TARE_TRY(ONNX_CALL(c, &y, "torch.unsqueeze", y, tare__int(1)));
     } else {
-        TARE_TRY(tare__onnx_reshape(c, &y, sizes, 4, &y));
+        TARE_TRY(tare__onnx_reshape_to(c, &y, sizes, 4, &y));
         TARE_TRY(tare__onnx_permute(c, &y, q->batch_first ? batch_first : plain, 4, &y));
     }
     tare__onnx_set_output(c, 0, &y);

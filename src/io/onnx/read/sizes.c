@@ -70,8 +70,6 @@ tare_status tare__onnx_set_entries(onnx_call *c, tare_tensor *t, value *entries)
             return tare__onnx_fail(c, "a size is computed in a way that is not known here");
         set_element(other, i, &entries[i], otherwise);
     }
-    // Adding a constant may move what is known of others.
-    known = tare__onnx_constant_of(c->in, t);
     known->other = other;
     known->entries = entries;
     return TARE_OK;
