@@ -286,8 +286,18 @@ static void write_ones(onnx_out *o) {
 static void write_full(onnx_out *o) {
     const size_t at = tare__op_param_index(tare__out_call(o)->op, "fill_value");
     const tare_dtype dtype = tare__out_result_meta(o)->dtype;
-    if (tare__out_param_differs(o, at)) tare__out_refuse(o, "a number that follows the batch");
-    filled(o, tare__out_operand(o, at, dtype));
+    if (!tare__out_param_differs(o, at)) {
+        filled(o, tare__out_operand(o, at, dtype));
+        return;
+    }
+    const int64_t only = 0;
+    const value *v = tare__out_call(o)->param[at], *other = tare__out_other_param(o, at);
+    if (v->kind != VALUE_INT || other->kind != VALUE_INT)
+        tare__out_refuse(o, "a number that follows open sizes and is no int");
+    if (tare__out_failed(o)) return;
+    const char *number = tare__out_sizes(o, &v->as.integer, &other->as.integer, 1);
+    number = tare__out_squeeze(o, number, &only, 1);
+    filled(o, tare__out_cast(o, number, TARE_INT64, dtype));
 }
 
 static void write_arange(onnx_out *o) {

@@ -415,6 +415,8 @@ static bool choose_modes(onnx_out *o, modes *m) {
         *m = (modes){"nearest", "floor", "asymmetric"};
     else if (strcmp(mode, "nearest-exact") == 0)
         *m = (modes){"nearest", "round_prefer_ceil", "half_pixel"};
+    else if (strcmp(mode, "bicubic") == 0)
+        *m = (modes){"cubic", "floor", aligns ? "align_corners" : "half_pixel"};
     else if (strstr(mode, "linear") != NULL)
         *m = (modes){"linear", "floor", aligns ? "align_corners" : "half_pixel"};
     else
@@ -490,7 +492,7 @@ static void write_interpolate(onnx_out *o) {
 }
 
 static const onnx_write_rule write_rows[] = {
-    {"interpolate", "Resize", .write = write_interpolate},
+    {"interpolate", "Resize", .takes_open_sizes = true, .write = write_interpolate},
 };
 
 const onnx_family tare__onnx_resize_family = {.read = ONNX_RULES(read_rows),

@@ -354,14 +354,15 @@ enum { MOST_LISTED = 256 };
 
 typedef struct slices {
     int64_t start[TARE_MAX_DIMS], end[TARE_MAX_DIMS], axis[TARE_MAX_DIMS], step[TARE_MAX_DIMS];
+    int64_t other_start[TARE_MAX_DIMS], other_end[TARE_MAX_DIMS]; // for the other batch
     size_t count;
 } slices;
 
 static const char *cut_slices(onnx_out *o, const slices *s, const char *x) {
     if (s->count == 0) return x;
-    return OUT(o, "Slice", x, tare__out_ints(o, s->start, s->count),
-               tare__out_ints(o, s->end, s->count), tare__out_ints(o, s->axis, s->count),
-               tare__out_ints(o, s->step, s->count));
+    return OUT(o, "Slice", x, tare__out_sizes(o, s->start, s->other_start, s->count),
+               tare__out_sizes(o, s->end, s->other_end, s->count),
+               tare__out_ints(o, s->axis, s->count), tare__out_ints(o, s->step, s->count));
 }
 
 static int64_t bound(onnx_out *o, const value *v, int64_t otherwise) {
@@ -371,12 +372,18 @@ static int64_t bound(onnx_out *o, const value *v, int64_t otherwise) {
     return i;
 }
 
-static void add_slice(onnx_out *o, slices *s, const value *slice, int64_t axis) {
+// other: the same for the other batch.
+static void add_slice(onnx_out *o, slices *s, const value *slice, const value *other,
+                      int64_t axis) {
     const value *items = slice->as.items;
+    const bool follows = other != NULL && other->kind == VALUE_SLICE;
+    const value *others = follows ? other->as.items : items;
     if (items[0].kind == VALUE_NONE && items[1].kind == VALUE_NONE && items[2].kind == VALUE_NONE)
         return;
     s->start[s->count] = bound(o, &items[0], 0);
     s->end[s->count] = bound(o, &items[1], INT64_MAX);
+    s->other_start[s->count] = bound(o, &others[0], 0);
+    s->other_end[s->count] = bound(o, &others[1], INT64_MAX);
     s->step[s->count] = bound(o, &items[2], 1);
     s->axis[s->count++] = axis;
 }
@@ -387,6 +394,7 @@ static void add_slice(onnx_out *o, slices *s, const value *slice, int64_t axis) 
 typedef struct index_plan {
     slices cuts;
     int64_t taken[TARE_MAX_DIMS], at[TARE_MAX_DIMS]; // ints, and the dimensions they take
+    int64_t other_taken[TARE_MAX_DIMS];              // the ints for the other batch
     size_t taken_count;
     int64_t put[TARE_MAX_DIMS]; // dimensions of the result that are put in
     size_t put_count;
@@ -412,8 +420,8 @@ static const tare_tensor *tensor_of_list(onnx_out *o, const value *list) {
     return tare__out_int_tensor(o, ints, list->count);
 }
 
-static void plan_item(onnx_out *o, index_plan *p, const value *v, int open) {
-    int64_t i;
+static void plan_item(onnx_out *o, index_plan *p, const value *v, const value *other, int open) {
+    int64_t i, j;
     const bool is_full = p->next >= TARE_MAX_DIMS || p->put_count >= TARE_MAX_DIMS;
     if (is_full) {
         tare__out_refuse(o, "too many dimensions");
@@ -422,7 +430,7 @@ static void plan_item(onnx_out *o, index_plan *p, const value *v, int open) {
     } else if (v->kind == VALUE_ELLIPSIS) {
         keep_dims(p, open);
     } else if (v->kind == VALUE_SLICE) {
-        add_slice(o, &p->cuts, v, p->next);
+        add_slice(o, &p->cuts, v, other, p->next);
         keep_dims(p, 1);
     } else if (v->kind == VALUE_TENSOR && v->as.tensor->ndim > 0) {
         p->chosen[p->chosen_count] = v->as.tensor;
@@ -431,6 +439,7 @@ static void plan_item(onnx_out *o, index_plan *p, const value *v, int open) {
         p->chosen[p->chosen_count] = tensor_of_list(o, v);
         p->chosen_at[p->chosen_count++] = p->next++;
     } else if (v->kind != VALUE_BOOL && tare__call_integer(v, &i)) {
+        p->other_taken[p->taken_count] = other != NULL && tare__call_integer(other, &j) ? j : i;
         p->taken[p->taken_count] = i;
         p->at[p->taken_count++] = p->next++;
     } else {
@@ -438,14 +447,19 @@ static void plan_item(onnx_out *o, index_plan *p, const value *v, int open) {
     }
 }
 
-static void plan_index(onnx_out *o, const value *index, int ndim, index_plan *p) {
+static void plan_index(onnx_out *o, const value *index, const value *other, int ndim,
+                       index_plan *p) {
     const bool is_list = index->kind == VALUE_TUPLE || index->kind == VALUE_LIST;
     const value *items = is_list ? index->as.items : index;
     const uint32_t count = is_list ? index->count : 1;
     int open = ndim;
     for (uint32_t i = 0; i < count; i++)
         open -= items[i].kind != VALUE_NONE && items[i].kind != VALUE_ELLIPSIS;
-    for (uint32_t i = 0; i < count; i++) plan_item(o, p, &items[i], open);
+    const value *others = NULL;
+    if (other != NULL && other->kind == index->kind) others = is_list ? other->as.items : other;
+    if (is_list && others != NULL && other->count != count) others = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        plan_item(o, p, &items[i], others != NULL ? &others[i] : NULL, open);
 }
 
 static const char *integers(onnx_out *o, const tare_tensor *t) {
@@ -494,24 +508,35 @@ static const char *take(onnx_out *o, const char *x, int64_t i, int64_t axis) {
     return y;
 }
 
-static void index_by(onnx_out *o, const value *index) {
+// The same where the int follows the batch.
+static const char *take_open(onnx_out *o, const char *x, int64_t i, int64_t other, int64_t axis) {
+    const int64_t only = 0;
+    if (i == other) return take(o, x, i, axis);
+    const char *at = tare__out_squeeze(o, tare__out_sizes(o, &i, &other, 1), &only, 1);
+    const char *y = OUT(o, "Gather", x, at);
+    tare__out_attr_int(o, "axis", axis);
+    return y;
+}
+
+static void index_by(onnx_out *o, const value *index, const value *other) {
     index_plan p = {.next = 0};
     const tare_tensor *x = tare__out_meta(o, 0);
     if (index == NULL) tare__out_refuse(o, "its index is missing");
     if (tare__out_failed(o)) return;
-    plan_index(o, index, x->ndim, &p);
+    plan_index(o, index, other, x->ndim, &p);
     if (tare__out_failed(o)) return;
     if (p.chosen_count > 0 && p.taken_count + p.put_count > 0)
         tare__out_refuse(o, "an index of tensors together with ints or None");
     const char *y = cut_slices(o, &p.cuts, tare__out_input(o, 0));
     y = choose(o, &p, y);
-    for (size_t i = p.taken_count; i-- > 0;) y = take(o, y, p.taken[i], p.at[i]);
+    for (size_t i = p.taken_count; i-- > 0;)
+        y = take_open(o, y, p.taken[i], p.other_taken[i], p.at[i]);
     if (p.put_count > 0) y = tare__out_unsqueeze(o, y, p.put, p.put_count);
     tare__out_result(o, y == tare__out_input(o, 0) ? OUT(o, "Identity", y) : y);
 }
 
 static void write_getitem(onnx_out *o) {
-    index_by(o, tare__out_call(o)->param[1]);
+    index_by(o, tare__out_call(o)->param[1], tare__out_other_param(o, 1));
 }
 
 // aten.index: None keeps a dimension, as a full slice does.
@@ -530,7 +555,7 @@ static void write_index_list(onnx_out *o) {
     }
     for (uint32_t i = 0; i < given->count; i++)
         list.as.items[i] = given->as.items[i].kind == VALUE_NONE ? whole : given->as.items[i];
-    index_by(o, &list);
+    index_by(o, &list, NULL);
 }
 
 // x.T and its kin.
@@ -709,13 +734,14 @@ typedef struct pad_sizes {
 } pad_sizes;
 
 // torch counts from the last dimension, in pairs.
-static pad_sizes torch_pads(onnx_out *o) {
+static pad_sizes torch_pads(onnx_out *o, bool other) {
     const tare_tensor *x = tare__out_meta(o, 0);
     int64_t given[2 * TARE_MAX_DIMS];
     size_t count = 0;
     pad_sizes p = {{0}};
     tare__out_try(
         o, tare__call_int_list(tare__out_call(o), 1, sizeof given / sizeof *given, given, &count));
+    if (other && !tare__out_other_ints(o, 1, sizeof given / sizeof *given, given, count)) return p;
     if (count == 1 && x->ndim > 2) // of modules: the same on every side behind the channels
         for (; count < 2 * ((size_t)x->ndim - 2); count++) given[count] = given[0];
     for (size_t i = 0; i + 1 < count && i / 2 < (size_t)x->ndim; i += 2) {
@@ -727,9 +753,12 @@ static pad_sizes torch_pads(onnx_out *o) {
 }
 
 static void pad_by(onnx_out *o, const char *mode, const char *number) {
-    const pad_sizes p = torch_pads(o);
+    const pad_sizes p = torch_pads(o, false);
+    const bool follows = tare__out_other_param(o, 1) != NULL;
+    const pad_sizes others = follows ? torch_pads(o, true) : p;
     const size_t count = 2 * (size_t)tare__out_meta(o, 0)->ndim;
-    const char *y = OUT(o, "Pad", tare__out_input(o, 0), tare__out_ints(o, p.pads, count), number);
+    const char *y = OUT(o, "Pad", tare__out_input(o, 0),
+                        tare__out_sizes(o, p.pads, others.pads, count), number);
     tare__out_attr_text(o, "mode", mode);
     tare__out_result(o, y);
 }
@@ -738,7 +767,10 @@ static void pad_by(onnx_out *o, const char *mode, const char *number) {
 static void wrap(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0);
     const char *y = tare__out_input(o, 0), *parts[3];
-    pad_sizes p = torch_pads(o);
+    pad_sizes p = torch_pads(o, false);
+    const pad_sizes others = torch_pads(o, tare__out_other_param(o, 1) != NULL);
+    if (memcmp(&p, &others, sizeof p) != 0)
+        tare__out_refuse(o, "padding of open sizes that wraps around");
     for (int d = 0; d < x->ndim && !tare__out_failed(o); d++) {
         const int64_t before = p.pads[d], after = p.pads[x->ndim + d];
         size_t count = 0;
@@ -779,10 +811,10 @@ static const onnx_write_rule write_rows[] = {
     {"cat", "Concat", .write = write_cat},
     {"chunk", "Slice", .write = write_split},
     {"getattr", "Transpose", .write = write_attribute},
-    {"getitem", "Slice, Gather, Unsqueeze", .write = write_getitem},
+    {"getitem", "Slice, Gather, Unsqueeze", .takes_open_sizes = true, .write = write_getitem},
     {"index", "Gather, GatherND", .write = write_index_list},
     {"narrow", "Slice", .write = write_narrow},
-    {"pad", "Pad", .write = write_pad},
+    {"pad", "Pad", .takes_open_sizes = true, .write = write_pad},
     {"select", "Gather", .write = write_select_one},
     {"select_scatter", "Slice, Concat", .write = write_select_scatter},
     {"slice", "Slice", .write = write_slice},

@@ -297,7 +297,7 @@ static const char *reshape_sizes(onnx_out *o) {
         open += follows;
     }
     if (open <= 1 && y->count > 0) return tare__out_ints(o, sizes, (size_t)y->ndim);
-    return tare__out_sizes(o, y->shape, other != NULL ? other->shape : NULL, (size_t)y->ndim);
+    return tare__out_sizes_but_one(o, y->shape, other != NULL ? other->shape : NULL, (size_t)y->ndim);
 }
 
 static void write_reshape(onnx_out *o) {
@@ -370,13 +370,15 @@ static void write_copy(onnx_out *o) {
 static void write_repeat(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0), *y = tare__out_result_meta(o);
     const char *in = tare__out_input(o, 0);
-    int64_t shape[TARE_MAX_DIMS], times[TARE_MAX_DIMS], count = 0;
+    int64_t shape[TARE_MAX_DIMS], times[TARE_MAX_DIMS], others[TARE_MAX_DIMS], count = 0;
     size_t given = 0;
     tare__out_try(o, tare__call_int_list(tare__out_call(o), 1, TARE_MAX_DIMS, times, &given));
+    const bool follows = tare__out_other_ints(o, 1, TARE_MAX_DIMS, others, given);
     const int more = y->ndim - x->ndim;
     for (int d = 0; d < more; d++) shape[count++] = d;
     if (more > 0) in = tare__out_unsqueeze(o, in, shape, (size_t)more);
-    tare__out_result(o, OUT(o, "Tile", in, tare__out_ints(o, times, given)));
+    tare__out_result(o,
+                     OUT(o, "Tile", in, tare__out_sizes(o, times, follows ? others : NULL, given)));
 }
 
 // Each element `repeats` times: a new dimension behind it, which is then one with it.
@@ -497,7 +499,7 @@ static const onnx_write_rule write_rows[] = {
     {"permute", "Transpose", .write = write_permute},
     {"pixel_shuffle", "DepthToSpace", .write = write_shuffle_pixels},
     {"pixel_unshuffle", "Reshape, Transpose", .write = write_unshuffle_pixels},
-    {"repeat", "Tile", .write = write_repeat},
+    {"repeat", "Tile", .takes_open_sizes = true, .write = write_repeat},
     {"repeat_interleave", "Expand, Reshape", .write = write_repeat_interleave},
     {"reshape", "Reshape", .takes_sizes = true, .write = write_reshape},
     {"roll", "Slice, Concat", .write = write_roll},

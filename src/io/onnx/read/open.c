@@ -144,27 +144,20 @@ static void own_name(const char *input, int d, char *out, size_t size) {
         snprintf(out, size, "\n%d %.80s", d, input);
 }
 
-typedef struct dim_search {
-    const tare_model_read_options *options;
-    arena *memory;
-    onnx_open *out;
-    bool is_more; // than first dimensions
-    tare_error *err;
-} dim_search;
-
-static tare_status add_dim(dim_search *s, const char *input, int ndim, int d, const char *name) {
+tare_status tare__onnx_open_add(onnx_open *out, arena *memory, const char *input, int ndim, int d,
+                                const char *name, tare_error *err) {
     char own[100];
-    onnx_open *out = s->out;
+    if (out->items == NULL) out->items = tare__arena_array(memory, MOST_OPEN, sizeof *out->items);
+    if (out->items == NULL) return tare__out_of_memory(err);
     const size_t before = out->count;
     if (name == NULL) own_name(input, d, own, sizeof own);
-    dim_text read = {
-        .at = name != NULL ? name : "-", .open = out, .memory = s->memory, .made = out};
+    dim_text read = {.at = name != NULL ? name : "-", .open = out, .memory = memory, .made = out};
     (void)read_sum(&read);
     const bool computes = !read.fails && read.computes && *read.at == '\0';
     if (!computes) {
         out->count = before;
-        if (name == NULL) name = tare__arena_strdup(s->memory, own);
-        if (name == NULL) return tare__out_of_memory(s->err);
+        if (name == NULL) name = tare__arena_strdup(memory, own);
+        if (name == NULL) return tare__out_of_memory(err);
         if (find_name(out, name, strlen(name)) == NULL && out->count < MOST_OPEN)
             out->items[out->count++] = (onnx_open_dim){.name = name, .is_named = *name != '\n'};
     }
@@ -173,9 +166,16 @@ static tare_status add_dim(dim_search *s, const char *input, int ndim, int d, co
         out->items[i].dim = d;
         out->items[i].is_image = ndim >= 4 && d > 0;
     }
-    s->is_more |= d > 0;
     return TARE_OK;
 }
+
+typedef struct dim_search {
+    const tare_model_read_options *options;
+    arena *memory;
+    onnx_open *out;
+    bool is_more; // than first dimensions
+    tare_error *err;
+} dim_search;
 
 static tare_status search_input(dim_search *s, const Onnx__ValueInfoProto *info) {
     const Onnx__TensorShapeProto *shape = shape_of(info);
@@ -189,7 +189,9 @@ static tare_status search_input(dim_search *s, const Onnx__ValueInfoProto *info)
         if (has_size(shape->dim[d]) ||
             (name != NULL && tare__onnx_option_dim(s->options, name, &size)))
             continue;
-        TARE_TRY(add_dim(s, info->name, (int)shape->n_dim, d, name));
+        TARE_TRY(
+            tare__onnx_open_add(s->out, s->memory, info->name, (int)shape->n_dim, d, name, s->err));
+        s->is_more |= d > 0;
     }
     return TARE_OK;
 }
@@ -203,9 +205,8 @@ static bool is_initializer(const Onnx__GraphProto *g, const char *name) {
 
 tare_status tare__onnx_open_find(const Onnx__GraphProto *g, const tare_model_read_options *options,
                                  arena *memory, onnx_open *out, tare_error *err) {
-    *out = (onnx_open){.items = tare__arena_array(memory, MOST_OPEN, sizeof *out->items)};
     dim_search s = {.options = options, .memory = memory, .out = out, .err = err};
-    if (out->items == NULL) return tare__out_of_memory(err);
+    *out = (onnx_open){.items = NULL};
     for (size_t i = 0; i < g->n_input; i++)
         if (!is_initializer(g, g->input[i]->name)) TARE_TRY(search_input(&s, g->input[i]));
     if (!s.is_more) out->count = 0;
@@ -215,8 +216,10 @@ tare_status tare__onnx_open_find(const Onnx__GraphProto *g, const tare_model_rea
 // --- what stands in ---
 //
 // Sizes that have nothing in common, neither with each other nor with those of layers, so that only
-// what is the same by the file's arithmetic is the same number; then, for models that take no such
-// sizes, multiples, longer and shorter ones. Of an image no dimension shrinks to 1.
+// what is the same by the file's arithmetic is the same number. Of two one is no multiple of a
+// window and one is: what is padded to whole windows is the same as what is cut down to them, but
+// for a window, as long as there is a rest, and the same as before where there is none. Then, for
+// models that take no such sizes, multiples, longer and shorter ones.
 
 typedef struct stand_ins {
     int64_t size[4]; // of the first reading: both; of the second
@@ -225,12 +228,13 @@ typedef struct stand_ins {
 static const stand_ins batches[MOST_OPEN] = {
     {{2, 5, 3, 7}},     {{11, 17, 13, 19}}, {{23, 37, 29, 41}},    {{31, 47, 43, 59}},
     {{53, 71, 61, 79}}, {{67, 83, 73, 97}}, {{89, 101, 103, 109}}, {{107, 127, 113, 131}}};
-static const stand_ins images[MOST_OPEN] = { // no multiples of a window, nor what patches leave
-    {{107, 231, 167, 349}}, {{135, 301, 203, 427}}, {{109, 263, 189, 395}}, {{141, 317, 219, 455}},
-    {{115, 277, 199, 407}}, {{151, 333, 229, 461}}, {{119, 285, 197, 411}}, {{155, 339, 237, 469}}};
+static const stand_ins images[MOST_OPEN] = {{{107, 320, 167, 448}},   {{135, 384, 203, 576}},
+                                            {{109, 512, 189, 704}},   {{141, 640, 219, 832}},
+                                            {{115, 768, 199, 896}},   {{151, 960, 229, 1088}},
+                                            {{119, 1216, 197, 1344}}, {{155, 1472, 237, 1600}}};
 static const stand_ins lengths[MOST_OPEN] = {
-    {{13, 31, 19, 47}}, {{17, 41, 23, 53}}, {{29, 59, 37, 61}}, {{11, 43, 27, 55}},
-    {{21, 49, 33, 57}}, {{25, 51, 35, 62}}, {{15, 45, 39, 58}}, {{14, 46, 22, 54}}};
+    {{13, 48, 19, 32}}, {{17, 64, 23, 16}}, {{29, 32, 37, 64}}, {{11, 16, 27, 48}},
+    {{21, 24, 33, 40}}, {{25, 56, 35, 8}},  {{15, 40, 39, 24}}, {{14, 8, 22, 56}}};
 static const stand_ins multiples[MOST_OPEN] = { // for images times 32, for lengths times 16
     {{3, 8, 5, 11}},    {{4, 9, 7, 13}},    {{6, 17, 10, 19}},  {{12, 23, 14, 29}},
     {{15, 31, 16, 37}}, {{18, 41, 20, 43}}, {{21, 47, 22, 53}}, {{24, 59, 25, 61}}};

@@ -30,6 +30,10 @@ typedef struct onnx_open {
 /// there are none, or none but first ones. In `memory`.
 tare_status tare__onnx_open_find(const Onnx__GraphProto *g, const tare_model_read_options *options,
                                  arena *memory, onnx_open *out, tare_error *err);
+/// Adds a dimension d of an input of ndim dimensions; name NULL: it has none. out: empty, or what
+/// was added to before.
+tare_status tare__onnx_open_add(onnx_open *out, arena *memory, const char *input, int ndim, int d,
+                                const char *name, tare_error *err);
 /// Sets what stands in for them: choice `attempt` (false past the last one), for the first or the
 /// second reading.
 bool tare__onnx_open_choose(onnx_open *open, int attempt, bool is_second);

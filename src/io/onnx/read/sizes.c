@@ -210,18 +210,28 @@ static bool remember(onnx_import *in, map *m, const char *key, const value *v) {
     return tare__map_set(m, key, kept);
 }
 
-// Of ints an operator's result that is a size known already is that one: (size + 1) - 1.
-static tare_status settle(onnx_call *c, op_id op, value *v) {
+// Is v a sum of products of sizes? Quotients and rests of several sizes are often the same number.
+static bool is_polynomial(const value *v, int depth) {
+    if (v->kind == VALUE_INT) return true;
+    if (v->kind != VALUE_NODE || depth == 0) return false;
+    const node *n = v->as.node;
+    const op_id op = tare__node_op(n);
+    if (op == TARE_OP_SIZE) return true;
+    return (op == TARE_OP_ADD || op == TARE_OP_SUB || op == TARE_OP_MUL) && n->arg_count == 2 &&
+           is_polynomial(&n->args[0], depth - 1) && is_polynomial(&n->args[1], depth - 1);
+}
+
+// A result that is a size known already is that one: (size + 1) - 1.
+static tare_status settle(onnx_call *c, value *v) {
+    enum { MOST_DEPTH = 8 };
     char key[64];
     const value *known = &tare__onnx_info(c->in, v->as.node)->meta;
-    if (known->kind != VALUE_INT || !size_key(c->in, v, key)) return TARE_OK;
+    if (known->kind != VALUE_INT || !c->in->open->is_exact || !is_polynomial(v, MOST_DEPTH) ||
+        !size_key(c->in, v, key))
+        return TARE_OK;
     const value *before = tare__map_get(&c->in->sizes, key);
-    const bool is_exact =
-        c->in->open->is_exact && (op == TARE_OP_ADD || op == TARE_OP_SUB || op == TARE_OP_MUL);
-    if (before != NULL && is_exact) *v = *before;
-    if (before == NULL && !remember(c->in, &c->in->sizes, key, v))
-        return tare__out_of_memory(c->in->err);
-    return TARE_OK;
+    if (before != NULL) return *v = *before, TARE_OK;
+    return remember(c->in, &c->in->sizes, key, v) ? TARE_OK : tare__out_of_memory(c->in->err);
 }
 
 tare_status tare__onnx_scalar(onnx_call *c, const char *target, const value *args, size_t count,
@@ -236,7 +246,7 @@ tare_status tare__onnx_scalar(onnx_call *c, const char *target, const value *arg
     const value *before = tare__map_get(&c->in->numbers, key);
     if (before != NULL) return *out = *before, TARE_OK;
     TARE_TRY(emit_number(c, false, target, args, count, out));
-    if (out->kind == VALUE_NODE) TARE_TRY(settle(c, op, out));
+    if (out->kind == VALUE_NODE) TARE_TRY(settle(c, out));
     return remember(c->in, &c->in->numbers, key, out) ? TARE_OK : tare__out_of_memory(c->in->err);
 }
 

@@ -44,14 +44,17 @@ static int ir_version(int opset) {
 
 // --- inputs and outputs ---
 
-static void write_info(text *out, unsigned field, const char *name, int type, const tare_tensor *t,
-                       const tare_tensor *other) {
+static void write_info(const onnx_writer *w, text *out, unsigned field, const char *name, int type,
+                       const tare_tensor *t, const tare_tensor *other) {
     text info = {0}, outer = {0}, tensor = {0}, shape = {0};
     char named[64];
     for (int d = 0; d < t->ndim; d++) {
         text dim = {0};
         const bool is_open = other != NULL && other->shape[d] != t->shape[d];
-        if (d == 0)
+        const char *known = is_open ? tare__onnx_open_name(w, t->shape[d], other->shape[d]) : NULL;
+        if (known != NULL)
+            snprintf(named, sizeof named, "%s", known);
+        else if (d == 0)
             snprintf(named, sizeof named, "batch");
         else
             snprintf(named, sizeof named, "%.40s_%d", name, d);
@@ -109,7 +112,7 @@ tare_status tare__onnx_add_output(onnx_writer *w, const tare_tensor *t, const ta
     const char *wanted = wanted_name(w);
     if (wanted == NULL) wanted = name;
     if (!tare__map_set(&w->output_names, name, (void *)wanted)) return tare__out_of_memory(w->err);
-    write_info(&w->outputs, GRAPH_OUTPUT, wanted, element_type(t), t, other);
+    write_info(w, &w->outputs, GRAPH_OUTPUT, wanted, element_type(t), t, other);
     return tare__text_status(&w->outputs, w->err);
 }
 
@@ -130,7 +133,7 @@ static void write_inputs(const onnx_writer *w, text *out) {
     for (size_t i = 0; i < w->spec->input_count; i++) {
         const tare_tensor *t = w->trace.inputs[i].as.tensor;
         const tare_tensor *other = w->has_other ? w->other.inputs[i].as.tensor : NULL;
-        write_info(out, GRAPH_INPUT, tare__out_bound(w, t), element_type(t), t, other);
+        write_info(w, out, GRAPH_INPUT, tare__out_bound(w, t), element_type(t), t, other);
     }
 }
 

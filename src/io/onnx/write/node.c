@@ -94,6 +94,20 @@ bool tare__out_param_differs(const onnx_out *o, size_t i) {
     return v != NULL && w != NULL && tare__call_number(v, &a) && tare__call_number(w, &b) && a != b;
 }
 
+const value *tare__out_other_param(const onnx_out *o, size_t i) {
+    return o->other != NULL && i < o->call.param_count ? o->other->call.param[i] : NULL;
+}
+
+bool tare__out_other_ints(const onnx_out *o, size_t i, size_t capacity, int64_t *out,
+                          size_t count) {
+    size_t found = 0;
+    op_call call;
+    if (tare__out_other_param(o, i) == NULL) return false;
+    call = o->other->call;
+    call.err = NULL;
+    return tare__call_int_list(&call, i, capacity, out, &found) == TARE_OK && found == count;
+}
+
 int64_t tare__out_int(onnx_out *o, size_t i, int64_t otherwise) {
     int64_t out = otherwise;
     if (!tare__out_failed(o)) tare__out_try(o, tare__call_int(&o->call, i, otherwise, &out));

@@ -7,6 +7,7 @@
 #include "core/memory/arena.h"
 #include "core/memory/map.h"
 #include "core/text/text.h"
+#include "io/onnx/read/open.h"
 #include "io/onnx/write/file.h"
 #include "io/onnx/write/write.h"
 #include "ir/module.h"
@@ -71,6 +72,10 @@ struct onnx_writer {
     out_trace trace, other; // the second for another batch
     bool has_other;
     int64_t batch, other_batch;
+    onnx_open open;         // dimensions that stay open, where they are more than the batch
+    bool is_second;         // written again for other sizes that stand in
+    const char **dim_names; // of dimension d of input i at [i * TARE_MAX_DIMS + d]; NULL: none
+    map numbers;            // "13|31", a size in both traces -> const char *, a vector of one
     out_node *nodes;
     size_t node_count, node_capacity;
     out_tensor *tensors; // initializers
@@ -129,6 +134,17 @@ const char *tare__out_add_tensor(onnx_writer *w, const char *name, const tare_te
 out_tensor *tare__out_find_tensor(const onnx_writer *w, const char *name);
 /// The path of a tensor of the model; NULL if it is none.
 const char *tare__out_path(const onnx_writer *w, const tare_tensor *t);
+
+/// Finds w->open, and what inputs call its dimensions (write/open.c).
+tare_status tare__onnx_find_open(onnx_writer *w);
+/// The name of a dimension of both sizes; NULL: it has none.
+const char *tare__onnx_open_name(const onnx_writer *w, int64_t size, int64_t other);
+/// A size as a vector of one int64, where dimensions stay open.
+const char *tare__out_open_size(onnx_out *o, int64_t size, int64_t other);
+/// Could it be?
+bool tare__out_knows_size(const onnx_out *o, int64_t size, int64_t other);
+/// Writes a number that follows open sizes, where ONNX has its function.
+void tare__out_number_node(onnx_out *o);
 
 const onnx_write_rule *tare__onnx_find_write_rule(const char *id);
 /// Writes a call by the rule of its row.

@@ -348,6 +348,7 @@ static const char *batch_size(onnx_out *o) {
 static const char *one_size(onnx_out *o, int64_t size, int64_t other) {
     const int64_t step = o->w->other_batch - o->w->batch;
     if (size == other) return tare__out_ints(o, &size, 1);
+    if (o->w->open.count > 0) return tare__out_open_size(o, size, other);
     if ((other - size) % step != 0) {
         tare__out_refuse(o, "a size follows the batch in a way that is not linear");
         return "";
@@ -369,4 +370,20 @@ const char *tare__out_sizes(onnx_out *o, const int64_t *sizes, const int64_t *ot
     const char *made = tare__out_node(o, "Concat", parts, count);
     tare__out_attr_int(o, "axis", 0);
     return made;
+}
+
+const char *tare__out_sizes_but_one(onnx_out *o, const int64_t *sizes, const int64_t *other,
+                                    size_t count) {
+    int64_t left[2 * TARE_MAX_DIMS], left_other[2 * TARE_MAX_DIMS];
+    if (other == NULL || o->w->open.count == 0) return tare__out_sizes(o, sizes, other, count);
+    for (size_t i = 0; i < count; i++) {
+        left[i] = sizes[i];
+        left_other[i] = other[i];
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (sizes[i] == other[i] || tare__out_knows_size(o, sizes[i], other[i])) continue;
+        left[i] = left_other[i] = -1;
+        break;
+    }
+    return tare__out_sizes(o, left, left_other, count);
 }

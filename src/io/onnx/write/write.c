@@ -81,8 +81,27 @@ void tare__out_as(onnx_out *o, const char *id, const value *const *params, size_
 
 // --- inputs ---
 
-static tare_status make_input(const data_input *in, int64_t batch, tare_tensor **out,
+// Which trace: for this size of the batch, or for the other sizes of what is open.
+typedef struct trace_kind {
+    int64_t batch; // 0: what stands in for it
+    bool is_other;
+} trace_kind;
+
+// A size that stands in for dimension d of input i; -1: none does.
+static int64_t open_size(const onnx_writer *w, size_t i, int d, trace_kind kind) {
+    const data_input *in = &w->spec->inputs[i];
+    int64_t now, other;
+    if (d == 0 && kind.batch > 0) return kind.batch;
+    if (w->open.count == 0 ||
+        !tare__onnx_open_size(&w->open, in->name, d, w->dim_names[i * TARE_MAX_DIMS + (size_t)d],
+                              &now, &other))
+        return -1;
+    return kind.is_other ? other : now;
+}
+
+static tare_status make_input(const onnx_writer *w, size_t i, trace_kind kind, tare_tensor **out,
                               tare_error *err) {
+    const data_input *in = &w->spec->inputs[i];
     int64_t shape[TARE_MAX_DIMS];
     if (in->ndim < 0) {
         tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s' has no shape", in->name);
@@ -90,7 +109,7 @@ static tare_status make_input(const data_input *in, int64_t batch, tare_tensor *
                           in->name);
     }
     for (int d = 0; d < in->ndim; d++) {
-        shape[d] = d == 0 && in->shape[0] < 0 ? batch : in->shape[d];
+        shape[d] = in->shape[d] < 0 ? open_size(w, i, d, kind) : in->shape[d];
         if (shape[d] >= 0) continue;
         tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s': dimension %d has no size", in->name, d);
         return tare__hint(err, TARE_INVALID_ARGUMENT,
@@ -100,13 +119,13 @@ static tare_status make_input(const data_input *in, int64_t batch, tare_tensor *
     return tare__tensor_meta(dtype, in->ndim, shape, NULL, out, err);
 }
 
-static tare_status trace_batch(onnx_writer *w, int64_t batch, out_trace *out, tare_error *err) {
+static tare_status trace_batch(onnx_writer *w, trace_kind kind, out_trace *out, tare_error *err) {
     const onnx_write_spec *spec = w->spec;
     tare_tensor **inputs = tare__alloc_zeroed(spec->input_count + 1, sizeof(tare_tensor *));
     if (inputs == NULL) return tare__out_of_memory(err);
     tare_status status = TARE_OK;
     for (size_t i = 0; i < spec->input_count && status == TARE_OK; i++)
-        status = make_input(&spec->inputs[i], batch, &inputs[i], err);
+        status = make_input(w, i, kind, &inputs[i], err);
     if (status == TARE_OK) status = tare__onnx_trace(w->root, inputs, spec->input_count, out, err);
     for (size_t i = 0; i < spec->input_count; i++) tare_tensor_release(inputs[i]);
     tare__free(inputs);
@@ -159,14 +178,16 @@ static bool elements_agree(const tare_tensor *a, const tare_tensor *b) {
 }
 
 // Can a record be written for any batch, given what it is for two of them?
-static bool record_is_open(const out_record *a, const out_record *b) {
+static bool record_is_open(const onnx_writer *w, const out_record *a, const out_record *b) {
     const onnx_write_rule *rule =
         a->call.op != NULL ? tare__onnx_find_write_rule(a->call.op->id) : NULL;
-    const bool takes_sizes = rule != NULL && rule->takes_sizes;
+    const bool takes_sizes =
+        rule != NULL && (rule->takes_sizes || (w->open.count > 0 && rule->takes_open_sizes));
     if (a->node != b->node || a->result.kind != b->result.kind || a->call.op != b->call.op)
         return false;
     if (!computes(a) || takes_sizes) return true;
-    const bool is_one = a->result.kind == VALUE_TENSOR;
+    // Beside an open batch, constants that follow sizes are computed by nodes like anything else.
+    const bool is_one = a->result.kind == VALUE_TENSOR && w->open.count == 0;
     return arguments_agree(&a->call, &b->call) &&
            (!is_one || elements_agree(a->result.as.tensor, b->result.as.tensor));
 }
@@ -174,7 +195,7 @@ static bool record_is_open(const out_record *a, const out_record *b) {
 static const char *find_fixed(const onnx_writer *w) {
     if (w->trace.record_count != w->other.record_count) return "";
     for (size_t i = 0; i < w->trace.record_count; i++)
-        if (!record_is_open(&w->trace.records[i], &w->other.records[i]))
+        if (!record_is_open(w, &w->trace.records[i], &w->other.records[i]))
             return w->trace.records[i].node->name;
     return NULL;
 }
@@ -193,7 +214,7 @@ static bool same_ranks(const value *a, const value *b) {
 static tare_status find_squeezed(onnx_writer *w, const char **found) {
     out_trace one = {0};
     *found = NULL;
-    const tare_status status = trace_batch(w, 1, &one, w->rule_err);
+    const tare_status status = trace_batch(w, (trace_kind){.batch = 1}, &one, w->rule_err);
     if (status == TARE_OK)
         for (size_t i = 0; i < w->trace.record_count && *found == NULL; i++)
             if (i >= one.record_count ||
@@ -217,14 +238,55 @@ static void note_fixed(onnx_writer *w, const char *name, const char *why) {
     tare__text_char(&w->notes, '}');
 }
 
+static void release_traces(onnx_writer *w) {
+    tare__onnx_trace_release(&w->other);
+    tare__onnx_trace_release(&w->trace);
+}
+
+static tare_status cannot_stay_open(onnx_writer *w, const char *node_name) {
+    const onnx_open_dim *dim = &w->open.items[0];
+    for (size_t i = 0; i < w->open.count; i++)
+        if (w->open.items[i].dim > 0) dim = &w->open.items[i];
+    tare__fail(w->err, TARE_INVALID_ARGUMENT, "input '%s': dimension %d has no size, and %s%s%s",
+               dim->input, dim->dim, *node_name != '\0' ? "node '" : "",
+               *node_name != '\0' ? node_name : "the model",
+               *node_name != '\0' ? "' computes with it" : " does not take any");
+    return tare__hint(w->err, TARE_INVALID_ARGUMENT,
+                      "give the input a shape: --input-shape %s=1x128", dim->input);
+}
+
+// Two traces, with two sizes in place of each open one, that are the same program.
+static tare_status trace_open(onnx_writer *w) {
+    const char *fixed = "";
+    for (int i = 0; tare__onnx_open_choose(&w->open, i, w->is_second); i++) {
+        if (!w->open.is_exact) continue;
+        tare_status status = trace_batch(w, (trace_kind){0}, &w->trace, w->rule_err);
+        if (status == TARE_OK)
+            status = trace_batch(w, (trace_kind){.is_other = true}, &w->other, w->rule_err);
+        if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(w->err);
+        const char *found = status == TARE_OK ? find_fixed(w) : "";
+        if (status == TARE_OK && found == NULL) {
+            TARE_TRY(find_squeezed(w, &found));
+            w->has_other = found == NULL;
+            if (w->has_other) return TARE_OK;
+        }
+        if (*fixed == '\0' && found != NULL) fixed = found;
+        release_traces(w);
+    }
+    return cannot_stay_open(w, fixed);
+}
+
 // Two traces, for two batches; where one fails or they are two programs the batch is 1.
 static tare_status trace_all(onnx_writer *w) {
     w->batch = 1;
-    if (!is_open(w->spec)) return trace_batch(w, 1, &w->trace, w->err);
+    TARE_TRY(tare__onnx_find_open(w));
+    if (w->open.count > 0) return trace_open(w);
+    if (!is_open(w->spec)) return trace_batch(w, (trace_kind){.batch = 1}, &w->trace, w->err);
     w->batch = BATCH;
     w->other_batch = OTHER_BATCH;
-    tare_status status = trace_batch(w, BATCH, &w->trace, w->rule_err);
-    if (status == TARE_OK) status = trace_batch(w, OTHER_BATCH, &w->other, w->rule_err);
+    tare_status status = trace_batch(w, (trace_kind){.batch = BATCH}, &w->trace, w->rule_err);
+    if (status == TARE_OK)
+        status = trace_batch(w, (trace_kind){.batch = OTHER_BATCH}, &w->other, w->rule_err);
     if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(w->err);
     const char *fixed = status == TARE_OK ? find_fixed(w) : "";
     if (fixed == NULL) TARE_TRY(find_squeezed(w, &fixed));
@@ -233,10 +295,9 @@ static tare_status trace_all(onnx_writer *w) {
     note_fixed(w, fixed,
                status == TARE_OK ? "the batch is fixed at 1: the node computes with its size"
                                  : "the batch is fixed at 1: the model takes no other");
-    tare__onnx_trace_release(&w->other);
-    tare__onnx_trace_release(&w->trace);
+    release_traces(w);
     w->batch = 1;
-    return trace_batch(w, 1, &w->trace, w->err);
+    return trace_batch(w, (trace_kind){.batch = 1}, &w->trace, w->err);
 }
 
 // --- names ---
@@ -381,12 +442,23 @@ static void drop_nodes(onnx_writer *w, size_t from) {
     w->node_count = from;
 }
 
+// Sizes, where more than the batch is open. What cannot be written is refused where it is used.
+static tare_status write_number(onnx_out *o) {
+    const size_t mark = o->w->node_count;
+    o->call.err = o->w->rule_err;
+    tare__out_number_node(o);
+    if (o->status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(o->w->err);
+    if (o->status != TARE_OK) drop_nodes(o->w, mark);
+    return TARE_OK;
+}
+
 static tare_status write_record(onnx_writer *w, size_t i) {
     const out_record *r = &w->trace.records[i];
     onnx_out o = {
         .w = w, .record = r, .other = w->has_other ? &w->other.records[i] : NULL, .call = r->call};
     const bool is_there = is_known(w, r) || is_plain_constant(w, i);
-    if (!computes(r) || (is_there && !is_observer(r))) return TARE_OK;
+    if (!computes(r)) return write_number(&o);
+    if (is_there && !is_observer(r)) return TARE_OK;
     const size_t mark = w->node_count;
     const char *batch_size = w->batch_size;
     o.call.err = w->rule_err;
@@ -489,8 +561,9 @@ static void release(onnx_writer *w) {
     for (size_t i = 0; i < w->tensor_count; i++)
         tare_tensor_release((tare_tensor *)w->tensors[i].t);
     tare__free(w->tensors);
-    map *const maps[] = {&w->tensor_names, &w->values,  &w->paths,   &w->names,   &w->node_names,
-                         &w->constants,    &w->sources, &w->weights, &w->dynamic, &w->output_names};
+    map *const maps[] = {&w->tensor_names, &w->values,       &w->paths,   &w->names,
+                         &w->node_names,   &w->constants,    &w->sources, &w->weights,
+                         &w->dynamic,      &w->output_names, &w->numbers};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) tare__map_release(maps[i]);
     tare__tensor_map_release(&w->quantized);
     tare__onnx_trace_release(&w->trace);
@@ -503,11 +576,50 @@ static void release(onnx_writer *w) {
     tare_error_destroy(w->rule_err);
 }
 
-tare_status tare__onnx_image(const onnx_write_spec *spec, onnx_image *out, tare_error *err) {
-    onnx_writer w = {.spec = spec, .root = spec->root, .err = err, .rule_err = tare_error_create()};
+static tare_status write_once(const onnx_write_spec *spec, bool is_second, bool *is_open,
+                              onnx_image *out, tare_error *err) {
+    onnx_writer w = {.spec = spec,
+                     .root = spec->root,
+                     .is_second = is_second,
+                     .err = err,
+                     .rule_err = tare_error_create()};
     *out = (onnx_image){0};
     tare_status status = w.rule_err != NULL ? write_model(&w, out) : tare__out_of_memory(err);
     const tare_status reported = status == TARE_OUT_OF_MEMORY ? status : write_report(&w, out);
+    *is_open = w.open.count > 0;
     release(&w);
     return status != TARE_OK ? status : reported;
+}
+
+static bool same_text(const text *a, const text *b) {
+    return a->length == b->length &&
+           memcmp(tare__text_chars(a), tare__text_chars(b), a->length) == 0;
+}
+
+static bool same_images(const onnx_image *a, const onnx_image *b) {
+    bool same = same_text(&a->nodes, &b->nodes) && same_text(&a->tail, &b->tail) &&
+                a->tensor_count == b->tensor_count;
+    for (size_t i = 0; same && i < a->tensor_count; i++) {
+        const tare_tensor *x = a->tensors[i].t, *y = b->tensors[i].t;
+        same = x->dtype == y->dtype && tare__same_shape(x, y) &&
+               (x->count == 0 || memcmp(x->data, y->data, tare__tensor_bytes(x)) == 0);
+    }
+    return same;
+}
+
+// Where dimensions stay open, other sizes must give the same file.
+tare_status tare__onnx_image(const onnx_write_spec *spec, onnx_image *out, tare_error *err) {
+    onnx_image again = {.tensor_count = 0};
+    bool is_open = false;
+    TARE_TRY(write_once(spec, false, &is_open, out, err));
+    if (!is_open) return TARE_OK;
+    tare_status status = write_once(spec, true, &is_open, &again, err);
+    if (status == TARE_OK && !same_images(out, &again)) {
+        tare__fail(err, TARE_UNSUPPORTED,
+                   "what is written hangs on sizes that the inputs leave open");
+        status =
+            tare__hint(err, TARE_UNSUPPORTED, "give the inputs a shape: --input-shape x=1x128");
+    }
+    tare__onnx_image_release(&again);
+    return status;
 }

@@ -34,7 +34,8 @@ typedef struct onnx_write_rule {
     const char *id; // the row's
     const char *op_type;
     int since;
-    bool takes_sizes; // numbers among the parameters may depend on the batch
+    bool takes_sizes;      // numbers among the parameters may depend on the batch
+    bool takes_open_sizes; // and on dimensions that stay open beside it
     void (*write)(onnx_out *o);
 } onnx_write_rule;
 
@@ -80,6 +81,10 @@ const tare_tensor *tare__out_result_other(const onnx_out *o);
 const value *tare__out_results_other(const onnx_out *o);
 /// Is parameter i, a number, another one for the other batch?
 bool tare__out_param_differs(const onnx_out *o, size_t i);
+/// Parameter i, `count` ints, as it is for the other batch; false where there is none.
+bool tare__out_other_ints(const onnx_out *o, size_t i, size_t capacity, int64_t *out, size_t count);
+/// Parameter i for the other batch; NULL where there is none.
+const value *tare__out_other_param(const onnx_out *o, size_t i);
 int64_t tare__out_int(onnx_out *o, size_t i, int64_t otherwise);
 double tare__out_double(onnx_out *o, size_t i, double otherwise);
 bool tare__out_bool(onnx_out *o, size_t i, bool otherwise);
@@ -110,6 +115,9 @@ void tare__out_qparams(onnx_out *o, const qparams *q, int64_t groups, tare_dtype
 /// Sizes as a vector of int64: constants, and where they follow the batch computed from an input.
 /// other: for the second batch; NULL: none of them follows it.
 const char *tare__out_sizes(onnx_out *o, const int64_t *sizes, const int64_t *other, size_t count);
+/// The same for Reshape: one that is open, and not known otherwise, is -1.
+const char *tare__out_sizes_but_one(onnx_out *o, const int64_t *sizes, const int64_t *other,
+                                    size_t count);
 
 // --- nodes ---
 
