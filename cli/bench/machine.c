@@ -9,22 +9,23 @@
 // --- memory ---
 
 // Offsets count from the beginning of a block, so each has a table of its own.
-static void print_places(const tare_session *session, bool of_tail) {
-    tare_plan_place place;
+static void print_buffers(const tare_session *session, bool of_tail) {
+    tare_plan_place buffer;
     printf("%14s  %14s  %s\n", "offset", "bytes", "written and read by");
-    for (size_t i = 0; tare_session_get_place(session, i, &place); i++) {
+    for (size_t i = 0; tare_session_get_place(session, i, &buffer); i++) {
         tare_step first, last;
-        if (place.is_tail != of_tail || !tare_session_get_step(session, place.first_step, &first) ||
-            !tare_session_get_step(session, place.last_step, &last))
+        if (buffer.is_tail != of_tail ||
+            !tare_session_get_step(session, buffer.first_step, &first) ||
+            !tare_session_get_step(session, buffer.last_step, &last))
             continue;
-        printf("%14lld  %14lld  %zu to %zu: %s (%s) to %s (%s)\n", (long long)place.offset,
-               (long long)place.bytes, place.first_step, place.last_step, first.node, first.kind,
+        printf("%14lld  %14lld  %zu to %zu: %s (%s) to %s (%s)\n", (long long)buffer.offset,
+               (long long)buffer.bytes, buffer.first_step, buffer.last_step, first.node, first.kind,
                last.node, last.kind);
     }
 }
 
 static void print_tail(const tare_session *session, const tare_plan_memory *memory) {
-    if (memory->tail_bytes > 0) print_places(session, true);
+    if (memory->tail_bytes > 0) print_buffers(session, true);
     printf("steps from %zu on run once for all samples: %lld bytes in a block of their own\n",
            memory->tail_step, (long long)memory->tail_bytes);
 }
@@ -35,7 +36,7 @@ void print_plan_memory(const tare_session *session) {
         printf("no plan: this model runs node by node and allocates each result\n");
         return;
     }
-    print_places(session, false);
+    print_buffers(session, false);
     printf("results between layers: %lld bytes in one block, at least %lld are in use at one time: "
            "ratio "
            "%.3f\n",
@@ -51,7 +52,7 @@ void print_plan_memory(const tare_session *session) {
 
 void print_plan_memory_json(const tare_session *session, const char *key, json_out *json) {
     tare_plan_memory memory;
-    tare_plan_place place;
+    tare_plan_place buffer;
     if (!tare_session_get_memory(session, &memory)) return;
     json_out_open(json, key, '{');
     json_out_integer(json, "block_bytes", (uint64_t)memory.block_bytes);
@@ -61,13 +62,13 @@ void print_plan_memory_json(const tare_session *session, const char *key, json_o
     json_out_integer(json, "tail_bytes", (uint64_t)memory.tail_bytes);
     json_out_integer(json, "tail_step", memory.tail_step);
     json_out_open(json, "places", '[');
-    for (size_t i = 0; tare_session_get_place(session, i, &place); i++) {
+    for (size_t i = 0; tare_session_get_place(session, i, &buffer); i++) {
         json_out_open(json, NULL, '{');
-        json_out_integer(json, "offset", (uint64_t)place.offset);
-        json_out_integer(json, "bytes", (uint64_t)place.bytes);
-        json_out_integer(json, "first_step", place.first_step);
-        json_out_integer(json, "last_step", place.last_step);
-        json_out_bool(json, "is_tail", place.is_tail);
+        json_out_integer(json, "offset", (uint64_t)buffer.offset);
+        json_out_integer(json, "bytes", (uint64_t)buffer.bytes);
+        json_out_integer(json, "first_step", buffer.first_step);
+        json_out_integer(json, "last_step", buffer.last_step);
+        json_out_bool(json, "is_tail", buffer.is_tail);
         json_out_close(json, '}');
     }
     json_out_close(json, ']');

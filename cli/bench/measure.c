@@ -164,8 +164,8 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-double bench_quantile(const bench_subject *s, double part) {
-    return s->run_ms[(size_t)(part * (double)(s->run_count - 1) + 0.5)];
+double bench_quantile(const bench_subject *s, double fraction) {
+    return s->run_ms[(size_t)(fraction * (double)(s->run_count - 1) + 0.5)];
 }
 
 uint64_t bench_peak_bytes(void) {

@@ -46,8 +46,8 @@ void bench_release(bench_job *j);
 
 bool bench_tells_layers(const bench_job *j);
 int bench_thread_count(const bench_job *j);
-/// Of the sorted times of a subject; part: 0 to 1.
-double bench_quantile(const bench_subject *s, double part);
+/// Of the sorted times of a subject; fraction: 0 to 1.
+double bench_quantile(const bench_subject *s, double fraction);
 /// Of the second subject's median to that of the first.
 double bench_speed_ratio(const bench_job *j);
 /// Peak resident memory of this process, in bytes.

@@ -151,11 +151,11 @@ static void draw_dot(const plot *p, const tare_step *step, const tare_machine_pe
 
 // --- names beside the dots ---
 
-// The places of labels so far; a label that would cover one of them is left out.
+// The labels so far; a label that would cover one of them is left out.
 typedef struct labels {
     struct {
         double x, y, width;
-    } places[48];
+    } boxes[48];
     size_t count;
 } labels;
 
@@ -163,19 +163,19 @@ enum { LETTER = 6, LINE = 11 }; // a letter's width and a line's height of the c
 
 static bool is_free(const labels *l, double x, double y, double width) {
     for (size_t i = 0; i < l->count; i++)
-        if (fabs(l->places[i].y - y) < LINE && x < l->places[i].x + l->places[i].width &&
-            l->places[i].x < x + width)
+        if (fabs(l->boxes[i].y - y) < LINE && x < l->boxes[i].x + l->boxes[i].width &&
+            l->boxes[i].x < x + width)
             return false;
-    return l->count < sizeof l->places / sizeof *l->places;
+    return l->count < sizeof l->boxes / sizeof *l->boxes;
 }
 
 static void draw_label(const plot *p, labels *l, const tare_step *step) {
     const double x = x_at(p, intensity(step)), y = y_at(p, layer_gops(step)) + LINE / 3.0;
     const double width = LETTER * (double)strlen(step->node);
     if (!is_free(l, x, y, width)) return;
-    l->places[l->count].x = x;
-    l->places[l->count].y = y;
-    l->places[l->count++].width = width;
+    l->boxes[l->count].x = x;
+    l->boxes[l->count].y = y;
+    l->boxes[l->count++].width = width;
     (void)fprintf(p->file, "<text class=\"small\" x=\"%.1f\" y=\"%.1f\">", x, y);
     put_text(p->file, step->node);
     (void)fputs("</text>\n", p->file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare help: the rows of commands and options as text, JSON or a part of the manual page.
+// tare help: the rows of commands and options as text, JSON or sections of the manual page.
 #include "commands/help.h"
 
 #include <string.h>

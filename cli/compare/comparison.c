@@ -134,7 +134,7 @@ static void number_of_difference(json_out *json, const difference *d) {
     json_out_number(json, "max_abs_error", d->largest_error);
 }
 
-static double part(int64_t count, int64_t whole) {
+static double share_of(int64_t count, int64_t whole) {
     return whole > 0 ? (double)count / (double)whole : 0.0;
 }
 
@@ -157,9 +157,10 @@ void comparison_write(const comparison *c, json_out *json) {
     number_of_difference(json, &c->output);
     json_out_close(json, '}');
     if (v->has_classes)
-        json_out_number(json, "agreement", part(v->agreeing_count, v->sample_count));
+        json_out_number(json, "agreement", share_of(v->agreeing_count, v->sample_count));
     if (v->has_labels) {
-        json_out_number(json, "float_accuracy", part(v->float_correct, v->sample_count));
-        json_out_number(json, "quantized_accuracy", part(v->quantized_correct, v->sample_count));
+        json_out_number(json, "float_accuracy", share_of(v->float_correct, v->sample_count));
+        json_out_number(json, "quantized_accuracy",
+                        share_of(v->quantized_correct, v->sample_count));
     }
 }

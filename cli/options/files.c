@@ -40,8 +40,8 @@ static const char *split(const char *path, path_text folder) {
     return length >= 0 && length < PATH_SIZE ? name : NULL;
 }
 
-// Neither need be there yet.
-static bool is_same_place(const char *a, const char *b) {
+// Neither file need exist yet.
+static bool is_same_path(const char *a, const char *b) {
     path_text x_folder, y_folder;
     struct stat x, y;
     if (is_same_file(a, b)) return true;
@@ -94,12 +94,12 @@ static bool is_name(const option *o, const char *value) {
 static bool check_input_list(const char *output, const char *value) {
     if (!check_input(output, value)) return false;
     for (const char *at = value; *at != '\0';) {
-        path_text part;
+        path_text item;
         const size_t length = strcspn(at, ",");
         const char *mark = memchr(at, '=', length), *begin = mark != NULL ? mark + 1 : at;
         const int written =
-            snprintf(part, PATH_SIZE, "%.*s", (int)(length - (size_t)(begin - at)), begin);
-        if (written > 0 && written < PATH_SIZE && !check_input(output, part)) return false;
+            snprintf(item, PATH_SIZE, "%.*s", (int)(length - (size_t)(begin - at)), begin);
+        if (written > 0 && written < PATH_SIZE && !check_input(output, item)) return false;
         at += length + (at[length] == ',');
     }
     return true;
@@ -163,7 +163,7 @@ static bool check_pair(const files *f, const char *a, const char *b) {
                     "two outputs would go to standard output");
         return false;
     }
-    return !is_same_place(a, b) || refuse_same(b, a, "the output would take the place of '%s'");
+    return !is_same_path(a, b) || refuse_same(b, a, "the output would take the place of '%s'");
 }
 
 static bool check_outputs(const files *f) {

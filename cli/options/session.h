@@ -21,7 +21,7 @@ typedef struct session_settings {
 /// options of a session.
 bool read_session_settings(const char *where, const session_settings *given,
                            tare_session_options *out);
-/// Puts this thread on its processor. Threads that are created later would inherit the place.
+/// Puts this thread on its processor. Threads that are created later would inherit the affinity.
 tare_status keep_thread(const session_settings *given, tare_error *err);
 /// The settings of threads that were given beside their number.
 void print_threads_json(const session_settings *given, json_out *json);

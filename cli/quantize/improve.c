@@ -67,7 +67,7 @@ static tare_status quantize_recipe(void *user, const tare_model *prepared, bool 
                         : j->flow->convert(j, prepared, j->stop, choices, count, out);
 }
 
-// The best model so far is in its place at any time.
+// The output file is the best model so far at any time.
 static tare_status write_better(void *user, const tare_model *model, tare_error *err) {
     const quantize_job *j = user;
     if (strcmp(j->options->output, "-") == 0) return TARE_OK;

@@ -117,7 +117,7 @@ int quantize_run(const char *command_name, const quantize_options *o, const char
 /// Of a clock, for differences.
 double seconds_now(void);
 
-/// `next` takes the model's place.
+/// Replaces the job's model by `next`.
 void quantize_advance(quantize_job *j, tare_model *next);
 
 #endif

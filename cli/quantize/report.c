@@ -11,8 +11,8 @@
 #include "support/output.h"
 #include "support/report.h"
 
-static double percent(uint64_t part, uint64_t whole) {
-    return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
+static double percent(uint64_t count, uint64_t whole) {
+    return whole > 0 ? 100.0 * (double)count / (double)whole : 0.0;
 }
 
 tare_status print_coverage(const tare_model *model, FILE *stream, bool *is_all_float,

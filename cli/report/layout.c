@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places of nodes by graphviz' program dot. It is given numbers and sizes, no names, and what it
-// answers is read as numbers.
+// Positions of nodes by graphviz' program dot. It gets numbers and sizes, no names, and its answer
+// is read as numbers.
 #define _XOPEN_SOURCE 700 // popen
 #include <math.h>
 #include <stdlib.h>

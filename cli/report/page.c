@@ -5,7 +5,7 @@
 #include "report/report.h"
 #include "report/template.h"
 
-// --- text that must not leave its place ---
+// --- escaped text ---
 
 static void put_html(const char *text, FILE *stream) {
     for (; *text != '\0'; text++) {
@@ -32,7 +32,7 @@ static void put_json(const char *json, FILE *stream) {
     }
 }
 
-// --- the parts ---
+// --- the sections ---
 
 static bool ends_with(const char *name, const char *ending) {
     const size_t length = strlen(name), end = strlen(ending);
@@ -46,8 +46,8 @@ static void put_files(const char *ending, FILE *stream) {
     }
 }
 
-static void put_part(const char *mark, size_t length, const char *title, const char *json,
-                     FILE *stream) {
+static void put_section(const char *mark, size_t length, const char *title, const char *json,
+                        FILE *stream) {
     if (length == 5 && memcmp(mark, "TITLE", length) == 0)
         put_html(title, stream);
     else if (length == 5 && memcmp(mark, "STYLE", length) == 0)
@@ -66,7 +66,7 @@ void report_write_page(const char *title, const char *json, FILE *stream) {
         const char *end = mark != NULL ? strstr(mark, "}}") : NULL;
         if (end == NULL) break;
         (void)fwrite(at, 1, (size_t)(mark - at), stream);
-        put_part(mark + 2, (size_t)(end - mark - 2), title, json, stream);
+        put_section(mark + 2, (size_t)(end - mark - 2), title, json, stream);
         at = end + 2;
     }
     (void)fputs(at, stream);

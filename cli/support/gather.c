@@ -20,15 +20,15 @@ tare_status gather_plain(tare_tensor **tensors, size_t count, tare_error *err) {
     return TARE_OK;
 }
 
-static bool append(gathered_output *o, tare_tensor *part) {
+static bool append(gathered_output *o, tare_tensor *batch) {
     if (o->count == o->capacity) {
         const size_t capacity = o->capacity > 0 ? 2 * o->capacity : 16;
-        tare_tensor **parts = tare_memory_reallocate(o->parts, capacity, sizeof(tare_tensor *));
-        if (parts == NULL) return false;
-        o->parts = parts;
+        tare_tensor **batches = tare_memory_reallocate(o->batches, capacity, sizeof(tare_tensor *));
+        if (batches == NULL) return false;
+        o->batches = batches;
         o->capacity = capacity;
     }
-    o->parts[o->count++] = tare_tensor_retain(part);
+    o->batches[o->count++] = tare_tensor_retain(batch);
     return true;
 }
 
@@ -55,27 +55,27 @@ static size_t byte_count(const tare_tensor *t) {
 
 static tare_status join(const gathered_output *o, const char *name, tare_tensor **out,
                         tare_error *err) {
-    const tare_tensor *first = o->parts[0];
+    const tare_tensor *first = o->batches[0];
     if (o->count == 1) {
-        *out = tare_tensor_retain(o->parts[0]);
+        *out = tare_tensor_retain(o->batches[0]);
         return TARE_OK;
     }
     int64_t shape[TARE_MAX_DIMS] = {0};
     for (size_t i = 0; i < o->count; i++) {
-        if (!can_follow(first, o->parts[i]))
+        if (!can_follow(first, o->batches[i]))
             return fail_here(name, "raise --batch, so that one batch holds all samples",
                              "the outputs of batches do not fit together");
         if (i == 0)
             memcpy(shape, tare_tensor_shape(first),
                    (size_t)tare_tensor_ndim(first) * sizeof(int64_t));
         else
-            shape[0] += tare_tensor_shape(o->parts[i])[0];
+            shape[0] += tare_tensor_shape(o->batches[i])[0];
     }
     TRY(tare_tensor_create(tare_tensor_dtype(first), tare_tensor_ndim(first), shape, out, err));
     char *to = tare_tensor_mutable_data(*out);
     for (size_t i = 0; i < o->count; i++) {
-        memcpy(to, tare_tensor_data(o->parts[i]), byte_count(o->parts[i]));
-        to += byte_count(o->parts[i]);
+        memcpy(to, tare_tensor_data(o->batches[i]), byte_count(o->batches[i]));
+        to += byte_count(o->batches[i]);
     }
     return TARE_OK;
 }
@@ -108,7 +108,7 @@ void joined_outputs_release(joined_outputs *joined) {
 void gather_release(gathered *g) {
     for (size_t i = 0; i < GATHER_CAPACITY; i++) {
         for (size_t k = 0; k < g->outputs[i].count; k++)
-            tare_tensor_release(g->outputs[i].parts[k]);
-        tare_memory_release(g->outputs[i].parts);
+            tare_tensor_release(g->outputs[i].batches[k]);
+        tare_memory_release(g->outputs[i].batches);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs of batches, put together into one array per output.
+// Outputs of batches, concatenated into one array per output.
 #ifndef CLI_GATHER_H
 #define CLI_GATHER_H
 
@@ -7,9 +7,9 @@
 
 enum { GATHER_CAPACITY = 64 }; // outputs of a model
 
-/// The parts of one output, in order.
+/// One output of all batches, in order.
 typedef struct gathered_output {
-    tare_tensor **parts;
+    tare_tensor **batches;
     size_t count, capacity;
 } gathered_output;
 
@@ -28,7 +28,7 @@ typedef struct joined_outputs {
 tare_status gather_plain(tare_tensor **tensors, size_t count, tare_error *err);
 /// Keeps a reference to each.
 tare_status gather_add(gathered *g, tare_tensor *const *tensors, size_t count, tare_error *err);
-/// Joins the parts along dimension 0. What is made is to be released after failures, too.
+/// Concatenates the batches along dimension 0. *out is to be released after failures, too.
 tare_status gather_join(const gathered *g, const tare_session *session, joined_outputs *out,
                         tare_error *err);
 /// The same for models without a session: one output is called "output", several "output.0", .. as

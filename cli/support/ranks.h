@@ -15,8 +15,8 @@ typedef struct ranks {
 /// mpirun started several times is refused: all of them would do the same job.
 tare_status ranks_begin(ranks *out);
 /// Merges the state files of all ranks in pairs, the pairs' again, and so on: after log2(count)
-/// rounds rank 0 has all in its file. Every rank calls it with what came of its part, also a failed
-/// one, whose state is not read: then rank 0 fails, too.
+/// rounds rank 0 has all in its file. Every rank calls it with the status of its calibration. The
+/// state of a failed rank is not read; then rank 0 fails, too.
 tare_status ranks_merge_states(const ranks *r, const char *state, tare_status status,
                                tare_error *err);
 /// Leaves the other ranks. No effect if there are none.

@@ -160,13 +160,13 @@ static int usable_columns(void) {
 
 // As many of "WHAT [####  ] NUMBERS" as the columns hold: first the bar shrinks, then it goes, then
 // the end of the numbers.
-static void draw_line(const char *what, const char *numbers, double part, int columns) {
+static void draw_line(const char *what, const char *numbers, double share, int columns) {
     enum { WIDTH = 30, LEAST = 6 };
     const int left = columns - (int)(strlen(what) + strlen(numbers)) - 4;
-    const int width = part < 0 || left < LEAST ? 0 : left < WIDTH ? left : WIDTH;
+    const int width = share < 0 || left < LEAST ? 0 : left < WIDTH ? left : WIDTH;
     char line[512];
     if (width > 0) {
-        const int filled = part < 1 ? (int)(part * width) : width;
+        const int filled = share < 1 ? (int)(share * width) : width;
         (void)snprintf(line, sizeof line, "%s [%.*s%*s] %s", what, filled,
                        "##############################", width - filled, "", numbers);
     } else {

@@ -14,8 +14,8 @@ void guard_terminals(void);
 /// Standard error without that, for what steers a terminal on purpose.
 FILE *raw_terminal(void);
 
-/// The character at `at`, of which `size` bytes are there: what to show in its place goes to `out`,
-/// "" for itself. Returns its bytes; 0: it goes on behind them.
+/// Reads the character at `at`, of which `size` bytes are there. out: the text to show instead, ""
+/// for the character itself. Returns its bytes; 0: it is incomplete.
 #define ESCAPE_SIZE 8
 size_t escape_character(const char *at, size_t size, char out[ESCAPE_SIZE]);
 

@@ -40,10 +40,10 @@ TARE_API void tare_quantization_config_release(tare_quantization_config *config)
 
 // --- settings ---
 
-/// Which part of the model gets which config, for any quantizer. A NULL config means: do not
-/// quantize. Setters copy names and configs and take their own references of specs. They return no
-/// status: the settings keep their first error and report it where they are used. Setting a key
-/// again replaces its config and keeps its position.
+/// The configs of a model's operators, for any quantizer. A NULL config means: do not quantize.
+/// Setters copy names and configs and take their own references of specs. They return no status:
+/// the settings keep their first error and report it where they are used. Setting a key again
+/// replaces its config and keeps its position.
 typedef struct tare_quantizer_settings tare_quantizer_settings;
 /// Creates empty settings, which quantize nothing. Returns NULL when memory is exhausted, which
 /// setters accept. The caller destroys it.

@@ -181,7 +181,7 @@ TARE_API size_t tare_session_step_count(const tare_session *session);
 /// which may replace the plan.
 TARE_API bool tare_session_get_step(const tare_session *session, size_t index, tare_step *out);
 
-/// The memory of a plan. A block holds all values between steps, each at its place. There is one
+/// The memory of a plan. A block holds the buffers of all values between steps. There is one
 /// block, or one per thread if threads run whole samples of a batch. If samples run one by one, the
 /// last steps may run once for the whole batch; they have a block of their own.
 typedef struct tare_plan_memory {
@@ -193,7 +193,7 @@ typedef struct tare_plan_memory {
     int64_t tail_bytes; // of the block of steps that run once for the whole batch
     size_t tail_step;   // the first of these steps; 0: there are none
 } tare_plan_memory;
-/// The place of one value.
+/// The buffer of one value.
 typedef struct tare_plan_place {
     uint32_t struct_size;
     int64_t offset, bytes;        // in its block
@@ -202,7 +202,7 @@ typedef struct tare_plan_place {
 } tare_plan_place;
 /// Reads the memory of the plan of the latest run. False if there is no plan.
 TARE_API bool tare_session_get_memory(const tare_session *session, tare_plan_memory *out);
-/// Reads the index-th place of that plan. False past the end, and if there is no plan.
+/// Reads the index-th buffer of that plan. False past the end, and if there is no plan.
 TARE_API bool tare_session_get_place(const tare_session *session, size_t index,
                                      tare_plan_place *out);
 

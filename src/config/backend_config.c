@@ -89,19 +89,19 @@ tare_status tare__backend_config_store(tare_backend_config *b, tare_pattern_conf
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "Either 'pattern' or 'pattern_complex_format' must be specified");
     }
-    const size_t place = find_key(b, p->complex);
-    if (place < b->count) {
-        inherit_error(b, b->configs[place]);
-        tare_pattern_config_destroy(b->configs[place]);
+    const size_t position = find_key(b, p->complex);
+    if (position < b->count) {
+        inherit_error(b, b->configs[position]);
+        tare_pattern_config_destroy(b->configs[position]);
     } else if (tare__grow((void **)&b->configs, &b->capacity, b->count, sizeof(*b->configs))) {
         b->count++;
     } else {
         tare_pattern_config_destroy(p);
         return tare__out_of_memory(err);
     }
-    p->order = place;
+    p->order = position;
     p->is_stored = true;
-    b->configs[place] = p;
+    b->configs[position] = p;
     return TARE_OK;
 }
 
@@ -271,13 +271,13 @@ tare_status tare__backend_config_sorted(const tare_backend_config *b, arena *a,
     if (!sorted || !lengths) return tare__out_of_memory(err);
     for (size_t i = 0; i < b->count; i++) {
         const size_t length = tuple_length(b->configs[i]);
-        size_t place = i; // insertion keeps the order of equals; the lists have some 200 entries
-        for (; place > 0 && lengths[place - 1] < length; place--) {
-            sorted[place] = sorted[place - 1];
-            lengths[place] = lengths[place - 1];
+        size_t position = i; // insertion keeps the order of equals; the lists have some 200 entries
+        for (; position > 0 && lengths[position - 1] < length; position--) {
+            sorted[position] = sorted[position - 1];
+            lengths[position] = lengths[position - 1];
         }
-        sorted[place] = b->configs[i];
-        lengths[place] = length;
+        sorted[position] = b->configs[i];
+        lengths[position] = length;
     }
     *out = sorted;
     return TARE_OK;

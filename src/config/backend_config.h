@@ -58,7 +58,7 @@ struct tare_pattern_config {
     size_t input_index_count, input_index_capacity;
     tare_status failed;      // of the first setter that failed; TARE_OK if none
     tare_error *first_error; // what it said; NULL if none, or no memory was left to say it
-    size_t order;            // place in the backend config
+    size_t order;            // position in the backend config
 };
 
 struct tare_backend_config {

@@ -7,11 +7,11 @@
 #include "core/error.h"
 #include "tare/backend_config.h"
 
-/// A built-in fuser. The fuse pass does the work (spec: torch's fuser_method_mappings): what it
-/// makes follows from the parts.
+/// A built-in fuser. The fuse pass does the work (spec: torch's fuser_method_mappings); the class
+/// of the result follows from the fused modules.
 typedef struct fuser_name {
     const char *name; // as the files spell it, without the parentheses of one that holds a class
-    // The layer in torch's messages about the modes of the parts. NULL: no modes are checked.
+    // The layer in torch's messages about the modes of the modules. NULL: no modes are checked.
     const char *subject;
     bool holds_class; // the fused class in parentheses, holding the modules as they are
     bool refuses_qat;

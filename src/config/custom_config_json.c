@@ -137,16 +137,16 @@ static tare_status read_backend(const json_at *at, tare_backend_config **out, ta
     return status == TARE_OK ? status : tare__json_place(at, status, err);
 }
 
-// What an entry consists of, owned while it is read.
-typedef struct entry_parts {
+// The fields of an entry, owned while it is read.
+typedef struct entry_fields {
     const char *key;
     tare_qconfig_mapping *mapping;
     tare_prepare_custom_config *custom;
     tare_backend_config *backend;
-} entry_parts;
+} entry_fields;
 
 // [key, qconfig mapping, example inputs, prepare custom config, backend]
-static tare_status read_parts(const json_at *entry, entry_parts *out, tare_error *err) {
+static tare_status read_fields(const json_at *entry, entry_fields *out, tare_error *err) {
     TARE_TRY(tare__json_expect(entry, JSON_ARRAY, err));
     if (json_array_size(entry->value) != 5)
         return tare__json_fail(entry, err,
@@ -175,19 +175,19 @@ static tare_status read_standalone(const json_at *root, const char *key,
     TARE_TRY(tare__json_expect(&list, JSON_ARRAY, err));
     for (size_t i = 0; i < json_array_size(list.value); i++) {
         const json_at entry = tare__json_item(&list, i);
-        entry_parts parts = {0};
-        tare_status status = read_parts(&entry, &parts, err);
+        entry_fields fields = {0};
+        tare_status status = read_fields(&entry, &fields, err);
         if (status == TARE_OK) {
             const tare_standalone_module m = {.struct_size = sizeof m,
-                                              .qconfig_mapping = parts.mapping,
-                                              .custom_config = parts.custom,
-                                              .backend = parts.backend};
-            set(config, parts.key, &m);
+                                              .qconfig_mapping = fields.mapping,
+                                              .custom_config = fields.custom,
+                                              .backend = fields.backend};
+            set(config, fields.key, &m);
             status = check_setter(&entry, &config->failure, err);
         }
-        tare_qconfig_mapping_destroy(parts.mapping);
-        tare_prepare_custom_config_destroy(parts.custom);
-        tare_backend_config_destroy(parts.backend);
+        tare_qconfig_mapping_destroy(fields.mapping);
+        tare_prepare_custom_config_destroy(fields.custom);
+        tare_backend_config_destroy(fields.backend);
         TARE_TRY(status);
     }
     return TARE_OK;

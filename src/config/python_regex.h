@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's `re.match` for the part of its syntax that names of modules need.
+// Python's `re.match`, with the syntax that names of modules need.
 // Private to config.
 #ifndef CONFIG_PYTHON_REGEX_H
 #define CONFIG_PYTHON_REGEX_H

@@ -186,10 +186,10 @@ static tare_status differ_in_shape(const compared_row *row, const tare_tensor *r
 }
 
 static const tare_tensor *input_of_run(const tare_debug_comparison *c, const node *input) {
-    size_t place = 0;
+    size_t index = 0;
     for (const node *at = c->model->root->graph->first; at != input; at = at->next)
-        place += at->op == NODE_PLACEHOLDER;
-    const tare_tensor *x = place < c->input_count ? c->inputs[place] : NULL;
+        index += at->op == NODE_PLACEHOLDER;
+    const tare_tensor *x = index < c->input_count ? c->inputs[index] : NULL;
     return x != NULL && x->dtype == TARE_FLOAT32 ? x : NULL;
 }
 

@@ -48,8 +48,8 @@ typedef struct float_weights {
 /// batch nor the number of threads, as far as the library's kernels go over images and rows.
 tare_status tare__float_layer_conv(float_layers *l, const float_conv *c, const float_epilogue *e,
                                    const float_weights *w, float_layer **out, tare_error *err);
-/// Convolutions of one image, each of the result of the one before, in row blocks: what
-/// lies between them stays in the caches. *out is NULL if the library has no fast form of one.
+/// Convolutions of one image, each of the result of the one before, in row blocks, so that
+/// intermediate rows stay in the caches. *out is NULL if the library has no fast form of one.
 typedef struct float_link {
     float_conv conv;
     float_epilogue epilogue; // adds: in the last one only

@@ -2,14 +2,14 @@
 // What became of every edge of a prepared graph.
 #include "flow/edge_facts.h"
 
-#include "ir/argument_places.h"
+#include "ir/argument_paths.h"
 
 typedef struct edge_walk {
     edge_teller *teller;
     const node *to;
 } edge_walk;
 
-static tare_status add_edge(void *user, node *arg, const char *place) {
+static tare_status add_edge(void *user, node *arg, const char *path) {
     const edge_walk *w = user;
     edge_teller *t = w->teller;
     tare_model *model = t->p->model;
@@ -21,7 +21,7 @@ static tare_status add_edge(void *user, node *arg, const char *place) {
     tare__text_clear(&t->rule);
     TARE_TRY(t->tell(t->user, &e, &t->rule));
     TARE_TRY(tare__text_status(&t->rule, t->p->err));
-    return TARE_FACT(&model->facts, FACT_EDGE, t->p->err, e.from->name, e.to->name, place,
+    return TARE_FACT(&model->facts, FACT_EDGE, t->p->err, e.from->name, e.to->name, path,
                      t->role(t->user, &e), e.observer != NULL ? e.observer->target : "",
                      e.observer != NULL ? tare__called_module(model, e.observer)->class->name : "",
                      tare__text_chars(&t->rule));

@@ -26,20 +26,20 @@ static tare_status check(const fold *f, tare_error *err) {
     const struct {
         const char *name;
         const tare_tensor *t;
-    } parts[] = {{"running_mean", v->mean},
-                 {"running_var", v->var},
-                 {"weight", v->gamma},
-                 {"bias", v->beta}};
+    } tensors[] = {{"running_mean", v->mean},
+                   {"running_var", v->var},
+                   {"weight", v->gamma},
+                   {"bias", v->beta}};
     for (size_t i = 0; i < 4; i++) {
-        const tare_tensor *t = parts[i].t;
+        const tare_tensor *t = tensors[i].t;
         if (t == NULL && i < 2)
             return tare__fail(err, TARE_INVALID_ARGUMENT,
                               "cannot fold %s: expected a tensor '%s', found none", v->norm,
-                              parts[i].name);
+                              tensors[i].name);
         if (t != NULL && (t->dtype != TARE_FLOAT32 || (t->count != f->channels && t->count != 1)))
             return tare__fail(err, TARE_INVALID_ARGUMENT,
                               "cannot fold %s: expected %lld float32 values in '%s', found %lld %s",
-                              v->norm, (long long)f->channels, parts[i].name, (long long)t->count,
+                              v->norm, (long long)f->channels, tensors[i].name, (long long)t->count,
                               tare_dtype_name(t->dtype));
     }
     return TARE_OK;

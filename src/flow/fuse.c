@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fusion: what a backend fuses becomes one module at the place of its root (spec: torch's fuse_fx).
+// Fusion: what a backend fuses becomes one module, called by the root node (spec: torch's fuse_fx).
 #include <string.h>
 
 #include "flow/fusers.h"
@@ -157,8 +157,8 @@ static tare_status run_fuser(fuse_pass *f, const fuse_match *match, leaf_list *l
     const tare_pattern_config *config = match->config;
     const registry *classes = &f->base->model->context->classes;
     if (config->fuser == NULL) {
-        const fuse_parts parts = {leaves->modules, leaves->functions, leaves->count};
-        return tare__fuser_run(classes, config->fuser_method, f->is_qat, &parts, out, f->base->err);
+        const fuse_leaves given = {leaves->modules, leaves->functions, leaves->count};
+        return tare__fuser_run(classes, config->fuser_method, f->is_qat, &given, out, f->base->err);
     }
     if (!config->is_complex_given) reverse(leaves); // users' fusers get data-flow order
     tare_module *made = NULL;

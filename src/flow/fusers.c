@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in fusers. What a fused module is called follows from the triple (operator, dimensions,
-// neighbours), so that one function serves all of torch's: it sorts the parts by role, checks them,
-// folds a batch norm, and looks the class up.
+// The built-in fusers. The class of a fused module follows from the triple (operator, dimensions,
+// neighbours), so that one function serves all of torch's fusers: it sorts the leaves by role,
+// checks them, folds a batch norm, and looks the class up.
 #include "flow/fusers.h"
 
 #include <stdio.h>
@@ -12,11 +12,11 @@
 #include "ops/op.h"
 #include "ops/text/print.h"
 
-// The parts by what they do.
-typedef struct sorted_parts {
+// The leaves by role.
+typedef struct sorted_leaves {
     const module *weighted, *bn, *activation;
     bool has_add;
-} sorted_parts;
+} sorted_leaves;
 
 static bool is_op(const module *m, op_id op) {
     return m != NULL && tare__class_op(m->class) == op;
@@ -27,12 +27,12 @@ static bool is_weighted(const module *m) {
            tare__op_has(tare__class_row(m->class), OP_CONVOLUTION | OP_TRANSPOSED);
 }
 
-static sorted_parts sort_parts(const fuse_parts *parts) {
-    sorted_parts s = {0};
-    for (size_t i = 0; i < parts->count; i++) {
-        const module *m = parts->modules[i];
+static sorted_leaves sort_leaves(const fuse_leaves *leaves) {
+    sorted_leaves s = {0};
+    for (size_t i = 0; i < leaves->count; i++) {
+        const module *m = leaves->modules[i];
         if (m == NULL) {
-            if (parts->functions[i] != NULL)
+            if (leaves->functions[i] != NULL)
                 s.has_add = true; // the only function torch fuses beside relu
         } else if (is_weighted(m)) {
             s.weighted = m;
@@ -45,7 +45,7 @@ static sorted_parts sort_parts(const fuse_parts *parts) {
     return s;
 }
 
-static fused_with neighbours(const sorted_parts *s, bool is_qat) {
+static fused_with neighbours(const sorted_leaves *s, bool is_qat) {
     const bool has_relu = is_op(s->activation, TARE_OP_RELU);
     if (s->has_add) return has_relu ? FUSED_ADD_RELU : FUSED_ADD;
     if (is_op(s->activation, TARE_OP_LEAKY_RELU)) return FUSED_LEAKY_RELU;
@@ -55,32 +55,32 @@ static fused_with neighbours(const sorted_parts *s, bool is_qat) {
     return has_relu ? FUSED_RELU : FUSED_NONE;
 }
 
-// The parts as torch prints the tuple of them.
-static tare_status parts_text(const sorted_parts *s, text *out, tare_error *err) {
-    const module *const parts[] = {s->weighted, s->bn, s->activation};
+// The modules as torch prints a tuple of them.
+static tare_status modules_text(const sorted_leaves *s, text *out, tare_error *err) {
+    const module *const modules[] = {s->weighted, s->bn, s->activation};
     for (size_t i = 0; i < 3; i++) {
-        if (parts[i] == NULL) continue;
+        if (modules[i] == NULL) continue;
         if (i > 0) tare__text_append(out, ", ");
-        TARE_TRY(tare__print_module(parts[i], out, err));
+        TARE_TRY(tare__print_module(modules[i], out, err));
     }
     if (s->has_add) tare__text_append(out, ", add");
     return tare__text_status(out, err);
 }
 
-static tare_status refuse_qat(const fuser_name *fuser, const sorted_parts *s, tare_error *err) {
+static tare_status refuse_qat(const fuser_name *fuser, const sorted_leaves *s, tare_error *err) {
     if (tare__op_has(tare__class_row(s->weighted->class), OP_TRANSPOSED))
         return tare__fail(err, TARE_UNSUPPORTED, "Fusing %s+BatchNorm not yet supported in QAT.",
                           fuser->subject);
-    text parts = {0};
-    tare_status status = parts_text(s, &parts, err);
+    text modules = {0};
+    tare_status status = modules_text(s, &modules, err);
     if (status == TARE_OK)
         status = tare__fail(err, TARE_UNSUPPORTED, "Cannot fuse train modules: (%s)",
-                            tare__text_chars(&parts));
-    tare__text_release(&parts);
+                            tare__text_chars(&modules));
+    tare__text_release(&modules);
     return status;
 }
 
-static tare_status check_modes(const fuser_name *fuser, const sorted_parts *s, bool is_qat,
+static tare_status check_modes(const fuser_name *fuser, const sorted_leaves *s, bool is_qat,
                                tare_error *err) {
     if (s->bn == NULL || s->weighted == NULL || fuser->subject == NULL) return TARE_OK;
     const bool mode = s->weighted->training;
@@ -101,7 +101,7 @@ static tare_status check_modes(const fuser_name *fuser, const sorted_parts *s, b
     return TARE_OK;
 }
 
-static tare_status check_qat_batch_norm(const sorted_parts *s, tare_error *err) {
+static tare_status check_qat_batch_norm(const sorted_leaves *s, tare_error *err) {
     const bool is_linear = is_op(s->weighted, TARE_OP_LINEAR);
     const int64_t outputs =
         tare__module_int(s->weighted, is_linear ? "out_features" : "out_channels", -1);
@@ -127,7 +127,7 @@ static tare_status check_qat_batch_norm(const sorted_parts *s, tare_error *err) 
 }
 
 // The children of a fused module in torch's order and names.
-static tare_status add_children(module *fused, const module *const *parts, size_t count,
+static tare_status add_children(module *fused, const module *const *children, size_t count,
                                 bool has_add, tare_error *err) {
     for (size_t i = 0; i < count; i++) {
         char name[24];
@@ -135,7 +135,7 @@ static tare_status add_children(module *fused, const module *const *parts, size_
         const bool is_relu = has_add && i == 1;
         (void)snprintf(name, sizeof name, "%zu", i);
         module *child = NULL;
-        TARE_TRY(tare__module_clone(parts[i], &child, err));
+        TARE_TRY(tare__module_clone(children[i], &child, err));
         const tare_status status = tare__module_set_child(
             fused, is_relu ? tare__op_row(TARE_OP_RELU)->id : name, child, err);
         tare__module_release(child);
@@ -154,7 +154,7 @@ static tare_status check_class(const char *bound_class, const module_class *clas
                       first->class->name, second != NULL ? second->class->name : "nothing");
 }
 
-static tare_status make(const registry *classes, const char *bound_class, const sorted_parts *s,
+static tare_status make(const registry *classes, const char *bound_class, const sorted_leaves *s,
                         bool is_qat, const module *first, module **out, tare_error *err) {
     const fused_with fused = neighbours(s, is_qat);
     if (fused == FUSED_NONE) { // conv-bn: the folded conv itself
@@ -162,25 +162,25 @@ static tare_status make(const registry *classes, const char *bound_class, const 
             return tare__fail(err, TARE_INVALID_ARGUMENT, "found no weighted module to fuse into");
         return tare__module_clone(first, out, err);
     }
-    const module *parts[3] = {first};
+    const module *children[3] = {first};
     size_t count = 1;
-    if (fused == FUSED_BN || fused == FUSED_BN_RELU) parts[count++] = s->bn;
-    if (s->activation != NULL) parts[count++] = s->activation;
+    if (fused == FUSED_BN || fused == FUSED_BN_RELU) children[count++] = s->bn;
+    if (s->activation != NULL) children[count++] = s->activation;
     const module_class *class =
         tare__class_triple(classes, first->class->op, first->class->dims, ROLE_FUSED, fused);
     TARE_TRY(check_class(bound_class, class, first, s->activation, err));
     module *made = NULL;
     TARE_TRY(tare__module_create(class, &made, err));
     made->training = first->training;
-    return tare__module_hand_out(made, add_children(made, parts, count, s->has_add, err), out);
+    return tare__module_hand_out(made, add_children(made, children, count, s->has_add, err), out);
 }
 
 tare_status tare__fuser_run(const registry *classes, const char *fuser_method, bool is_qat,
-                            const fuse_parts *parts, module **out, tare_error *err) {
+                            const fuse_leaves *leaves, module **out, tare_error *err) {
     const fuser_name *row = NULL;
     char bound_class[128];
     TARE_TRY(tare__fuser_find(fuser_method, &row, bound_class, sizeof bound_class, err));
-    const sorted_parts s = sort_parts(parts);
+    const sorted_leaves s = sort_leaves(leaves);
     const module *first = s.weighted != NULL ? s.weighted : s.bn;
     if (first == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "'%s' found no module to fuse into",

@@ -8,14 +8,14 @@
 #include "model/model.h"
 
 /// The leaves of a fused pattern, in any order: called modules, and names of functions.
-typedef struct fuse_parts {
+typedef struct fuse_leaves {
     const module *const *modules; // NULL where the leaf is a function or a wildcard
     const char *const *functions; // NULL where the leaf is a module or a wildcard
     size_t count;
-} fuse_parts;
+} fuse_leaves;
 
 /// Makes the fused module. Errors carry torch's texts.
 tare_status tare__fuser_run(const registry *classes, const char *fuser_method, bool is_qat,
-                            const fuse_parts *parts, module **out, tare_error *err);
+                            const fuse_leaves *leaves, module **out, tare_error *err);
 
 #endif

@@ -67,7 +67,7 @@ static tare_status observe_value(insertion *in, const node *n, value *v, bool is
     return TARE_OK;
 }
 
-// *out: a copy of the value, with observers in the places of what they watch.
+// *out: a copy of the value, with observers in place of the nodes that they observe.
 static tare_status observe_argument(insertion *in, const node *n, const value *v, bool is_first,
                                     value *out) {
     TARE_TRY(tare__value_copy(&in->p->scratch, v, NULL, NULL, out, in->p->err));

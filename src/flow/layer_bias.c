@@ -7,7 +7,7 @@
 #include "core/text/text.h"
 #include "ops/op.h"
 
-enum { BIAS = 2 }; // its place among the parameters of every such operator
+enum { BIAS = 2 }; // its position among the parameters of every such operator
 
 // --- finding ---
 
@@ -47,7 +47,7 @@ void tare__layer_find(const tare_model *model, node *n, biased_layer *out) {
     *out = (biased_layer){0};
     if (n->op == NODE_CALL_MODULE) find_module(model, n, out);
     const op_info *op = tare__function_row(n);
-    // An overload has the bias at another place.
+    // An overload has the bias at another position.
     if (!is_layer(op) || tare__op_overload(op, n->target) != NULL) return;
     *out = (biased_layer){
         .node = n, .weight = argument(n, 1, "weight"), .bias = argument(n, BIAS, "bias")};

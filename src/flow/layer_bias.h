@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers, their weights and their biases, whichever way a graph has them: a module, a fused module's first part,
-// or a function that reads tensors by get_attr.
+// Layers, their weights and their biases, in each form that a graph can have: a module, the first
+// child of a fused module, or a function that reads tensors by get_attr.
 #ifndef FLOW_LAYER_BIAS_H
 #define FLOW_LAYER_BIAS_H
 

@@ -12,7 +12,7 @@ typedef tare_status (*qconfig_taker)(void *user, const node *n, const qconfig_ch
 tare_status tare__choose_qconfigs(pass *base, const tare_qconfig_mapping *mapping,
                                   qconfig_taker take, void *user);
 
-/// Gives each fused class of the graph the qconfig that its parts' classes agree on. NULL is fine.
+/// Gives each fused class of the graph the qconfig that the fused classes agree on. NULL is fine.
 tare_status tare__mapping_extend_by_fusion(pass *p, tare_qconfig_mapping *mapping);
 /// Gives each QAT class the qconfig of its float class.
 tare_status tare__mapping_extend_by_qat(const tare_backend_config *backend,

@@ -8,8 +8,7 @@
 
 enum { LONGEST_PATH = 240, LONGEST_NUMBER = 24 };
 
-// A path that is being made. One that is too long is none: what it leads to is called by its
-// number.
+// A path that is being made. If it gets too long, the value is named by its number instead.
 typedef struct path {
     char chars[LONGEST_PATH + 1];
     size_t length;
@@ -125,12 +124,12 @@ static tare_status walk_tree(tree_walk *w, const json_at *tree, const path *p) {
 // The tree of ((positional, ..), {keyword: ..}), whose items the names of forward's arguments
 // follow.
 static tare_status walk_arguments(tree_walk *w, const json_at *tree, const json_at *names) {
-    const json_at parts = tare__json_get(tree, "children_spec");
+    const json_at children = tare__json_get(tree, "children_spec");
     size_t next = 0;
-    TARE_TRY(tare__json_expect(&parts, JSON_ARRAY, w->naming.err));
-    for (size_t k = 0; k < json_array_size(parts.value); k++) {
-        const json_at part = tare__json_item(&parts, k);
-        const json_at items = tare__json_get(&part, "children_spec");
+    TARE_TRY(tare__json_expect(&children, JSON_ARRAY, w->naming.err));
+    for (size_t k = 0; k < json_array_size(children.value); k++) {
+        const json_at child = tare__json_item(&children, k);
+        const json_at items = tare__json_get(&child, "children_spec");
         TARE_TRY(tare__json_expect(&items, JSON_ARRAY, w->naming.err));
         for (size_t i = 0; i < json_array_size(items.value); i++, next++) {
             const json_at item = tare__json_item(&items, i);

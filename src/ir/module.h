@@ -27,7 +27,7 @@ typedef enum module_role {
     ROLE_DYNAMIC,   // torch.ao.nn.quantized.dynamic
     ROLE_GROUPED,   // float input and output, weights of a few bits with scales per group; ours
     ROLE_PACKED,    // weights of a quantized function: read by get_attr, never called or printed
-    ROLE_OBSERVED,  // torch.ao.nn.quantizable: a custom module taken apart, with observers inside
+    ROLE_OBSERVED,  // torch.ao.nn.quantizable: a custom module split into submodules with observers
     ROLE_OBSERVER,  // observers and fake quantizers: sit on an edge, return their input
 } module_role;
 
@@ -137,7 +137,7 @@ module *tare__module_find_mutable(module *m, const char *path);
     MODULE_AS_CONST(m, tare__module_child_n)(m, name, length)
 #define tare__module_find(m, path) MODULE_AS_CONST(m, tare__module_find)(m, path)
 // NOLINTEND(readability-identifier-naming)
-/// Binds a direct child (takes a new reference). An existing name keeps its place and drops its
+/// Binds a direct child (takes a new reference). An existing name keeps its position and drops its
 /// module.
 tare_status tare__module_set_child(module *m, const char *name, module *child, tare_error *err);
 void tare__module_remove_child(module *m, const char *name);
@@ -149,7 +149,7 @@ tare_status tare__module_set_path(module *root, const char *path, module *child,
 /// A tensor of this module, lent; NULL if absent or None.
 tare_tensor *tare__module_tensor(const module *m, const char *name);
 bool tare__module_has_tensor(const module *m, const char *name); // registered, even as None
-/// The place of a registered tensor, or NULL; lent until the module changes.
+/// The entry of a registered tensor, or NULL; lent until the module changes.
 const named_tensor *tare__module_named_tensor(const module *m, const char *name);
 /// Registers or replaces (takes a new reference; tensor NULL registers None).
 tare_status tare__module_set_tensor(module *m, const char *name, tare_tensor *tensor,
@@ -167,7 +167,7 @@ tare_status tare__module_set_tensor_path(module *root, const char *path, tare_te
 const char *tare__module_free_name(const module *m, arena *memory, const char *prefix,
                                    size_t *number);
 
-/// Puts a tensor in the place of the one at this path. No effect if there is none.
+/// Replaces the tensor at this path. No effect if there is none.
 tare_status tare__module_replace_tensor(module *root, const char *path, tare_tensor *tensor,
                                         tare_error *err);
 

@@ -150,7 +150,7 @@ typedef struct cloning {
 
 static tare_status clone(cloning *c, const module *from, module **out, tare_error *err);
 
-static tare_status clone_parts(cloning *c, const module *from, module *to, tare_error *err) {
+static tare_status clone_contents(cloning *c, const module *from, module *to, tare_error *err) {
     to->training = from->training;
     TARE_TRY(tare__module_copy_config(to, from, err));
     TARE_TRY(tare__module_copy_tensors(to, from, err));
@@ -184,7 +184,7 @@ static tare_status clone(cloning *c, const module *from, module **out, tare_erro
     module *to = NULL;
     TARE_TRY(tare__module_create(from->class, &to, err));
     tare_status status = remember(c, from, to, err);
-    if (status == TARE_OK) status = clone_parts(c, from, to, err);
+    if (status == TARE_OK) status = clone_contents(c, from, to, err);
     return tare__module_hand_out(to, status, out);
 }
 

@@ -34,7 +34,7 @@ ptrdiff_t tare__name_index_find(const name_index *x, const named_items *in, cons
     return NAME_INDEX_NONE;
 }
 
-static void place(name_index *x, const named_items *in, size_t i) {
+static void insert(name_index *x, const named_items *in, size_t i) {
     const char *name = name_at(in, i);
     const size_t mask = x->slot_count - 1;
     size_t at = tare__hash_name(name, strlen(name), x->slots) & mask;
@@ -45,7 +45,7 @@ static void place(name_index *x, const named_items *in, size_t i) {
 void tare__name_index_refill(name_index *x, const named_items *in) {
     if (x->slot_count == 0) return;
     memset(x->slots, 0, x->slot_count * sizeof *x->slots);
-    for (size_t i = 0; i < in->count; i++) place(x, in, i);
+    for (size_t i = 0; i < in->count; i++) insert(x, in, i);
 }
 
 bool tare__name_index_reserve(name_index *x, const named_items *in) {
@@ -61,7 +61,7 @@ bool tare__name_index_reserve(name_index *x, const named_items *in) {
 }
 
 void tare__name_index_add(name_index *x, const named_items *in) {
-    if (x->slot_count > 0) place(x, in, in->count - 1);
+    if (x->slot_count > 0) insert(x, in, in->count - 1);
 }
 
 void tare__name_index_release(name_index *x) {

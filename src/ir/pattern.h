@@ -30,7 +30,7 @@ typedef struct pattern {
 bool tare__pattern_matches(const pattern *p, const value *v, const module *root);
 /// The same for an element of a pattern; outermost: as tare__pattern_matches.
 bool tare__pattern_matches_at(const pattern *p, const value *v, const module *root, bool outermost);
-/// Why no match of `p` holds n, in a sentence: what parts them first. False, and nothing said, when
+/// Why no match of `p` holds n, in a sentence: the first difference. False, and nothing said, when
 /// p has no operator like n's, or does match.
 bool tare__pattern_why(const pattern *p, const node *n, const module *root, text *why);
 /// Does `a` match whatever `b` matches? False where that cannot be told from the patterns alone.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a pattern does not take a node: the first thing that parts them, in a sentence. Follows
+// Why a pattern does not match a node: the first difference, in a sentence. Follows
 // pattern.c condition by condition; a test compares the two on every pattern and node.
 #include <string.h>
 
@@ -20,31 +20,31 @@ static const char *operator_of(const node *n, const module *root) {
     return name != NULL ? name : tare__node_op_name(n->op);
 }
 
-// The part of p that parts it from v; NULL when they match. *at: the value there; *parent: whose
-// argument it is, NULL at the top.
-typedef struct parting {
+// The element of a pattern that does not match, the value there, and the node whose argument that
+// is (NULL at the top).
+typedef struct difference {
     const pattern *pattern;
     const value *value;
     const node *parent;
     size_t argument;
-} parting;
+} difference;
 
-static bool parts(const pattern *p, const value *v, const module *root, const node *parent,
-                  size_t argument, parting *out) {
+static bool differs(const pattern *p, const value *v, const module *root, const node *parent,
+                    size_t argument, difference *out) {
     if (p->kind == PATTERN_ANY || tare__pattern_matches_at(p, v, root, parent == NULL))
         return false;
-    *out = (parting){p, v, parent, argument};
+    *out = (difference){p, v, parent, argument};
     if (v->kind != VALUE_NODE || p->kind != PATTERN_TUPLE) return true;
     const node *n = v->as.node;
     if (!tare__pattern_names_operator(&p->items[0], n, root) || p->item_count - 1 != n->arg_count)
         return true;
     if (parent != NULL && n->user_count > 1) return true;
     for (size_t i = 0; i < n->arg_count; i++)
-        if (parts(&p->items[i + 1], &n->args[i], root, n, i, out)) return true;
+        if (differs(&p->items[i + 1], &n->args[i], root, n, i, out)) return true;
     return true;
 }
 
-static void say(const parting *at, const module *root, text *why) {
+static void say(const difference *at, const module *root, text *why) {
     if (at->value->kind != VALUE_NODE) {
         tare__text_printf(
             why, "argument %zu of '%s' is a constant that is not what the pattern wants (%s)",
@@ -63,21 +63,21 @@ static void say(const parting *at, const module *root, text *why) {
                           n->arg_count, at->pattern->item_count - 1);
 }
 
-static bool holds(const pattern *p, const pattern *part) {
-    if (p == part) return true;
+static bool holds(const pattern *p, const pattern *inner) {
+    if (p == inner) return true;
     for (size_t i = 1; p->kind == PATTERN_TUPLE && i < p->item_count; i++)
-        if (holds(&p->items[i], part)) return true;
+        if (holds(&p->items[i], inner)) return true;
     return false;
 }
 
-// The node that stands where p begins when `part` of it stands at n; NULL, and why, when the users
-// on the way do not fit.
-static const node *climb(const pattern *p, const pattern *part, const node *n, const module *root,
+// The node that p would match if its element `inner` matched n; NULL, and why, when a user in
+// between does not fit.
+static const node *climb(const pattern *p, const pattern *inner, const node *n, const module *root,
                          text *why) {
-    if (p == part) return n;
+    if (p == inner) return n;
     size_t i = 1;
-    while (!holds(&p->items[i], part)) i++;
-    const node *below = climb(&p->items[i], part, n, root, why);
+    while (!holds(&p->items[i], inner)) i++;
+    const node *below = climb(&p->items[i], inner, n, root, why);
     if (below == NULL) return NULL;
     if (below->user_count != 1) {
         tare__text_printf(why, "'%s' has %zu users, inside a pattern it may have one", below->name,
@@ -97,15 +97,15 @@ static const node *climb(const pattern *p, const pattern *part, const node *n, c
     return NULL;
 }
 
-// Tries the parts of `top` below p that are n's operator; true when one of them said why.
+// Tries the elements of `top` below p that are n's operator; true when one of them said why.
 static bool why_from(const pattern *top, const pattern *p, const node *n, const module *root,
                      text *why) {
     if (tare__pattern_names_operator(head_of(p), n, root)) {
         const node *anchor = climb(top, p, n, root, why);
         if (anchor == NULL) return true;
         const value v = {.kind = VALUE_NODE, .as.node = (node *)anchor}; // NOLINT: only read
-        parting at = {0};
-        if (parts(top, &v, root, NULL, 0, &at)) {
+        difference at = {0};
+        if (differs(top, &v, root, NULL, 0, &at)) {
             say(&at, root, why);
             return true;
         }

@@ -335,7 +335,7 @@ tare_status tare_model_annotations_to_json(const tare_model *model, char **out, 
     return status;
 }
 
-// What reading needs besides the place.
+// What reading needs besides the JSON value.
 typedef struct reading {
     const graph *g; // whose node is at hand
     const tare_derive_rule *rules;

@@ -27,9 +27,9 @@ typedef struct lint {
     tare_error *err;
 } lint;
 
-// A place inside of the pattern that is looked at, and what to do about it.
+// A path within the checked pattern's config, and the remedy.
 typedef struct advice {
-    char place[96];
+    char path[96];
     const char *remedy;
 } advice;
 
@@ -37,7 +37,7 @@ static void tell(lint *l, const advice *at, bool is_error, const char *problem) 
     char path[160];
     text shown = {0}; // the pattern, as the user wrote it
     if (l->status != TARE_OK) return;
-    (void)snprintf(path, sizeof path, "$.configs[%zu]%s", l->index, at->place);
+    (void)snprintf(path, sizeof path, "$.configs[%zu]%s", l->index, at->path);
     tare__pattern_to_text(tare__pattern_config_given(l->config), &shown);
     const tare_backend_finding finding = {.struct_size = sizeof finding,
                                           .path = path,
@@ -77,7 +77,7 @@ static bool is_set(const tare_dtype_constraints *c, uint32_t bits) {
 
 static advice inside(const advice *role, const char *key, const char *remedy) {
     advice made = {.remedy = remedy};
-    (void)snprintf(made.place, sizeof made.place, "%.60s.%s", role->place, key);
+    (void)snprintf(made.path, sizeof made.path, "%.60s.%s", role->path, key);
     return made;
 }
 
@@ -94,7 +94,7 @@ static void check_exact(lint *l, const advice *role, const tare_dtype_constraint
         error(l, &at, "no scale is %g", c->scale_exact_match);
     if (is_set(c, TARE_SET_SCALE_EXACT | TARE_SET_SCALE_MIN) &&
         c->scale_exact_match < c->scale_min_lower_bound)
-        error(l, &(advice){.place = "", .remedy = "lower the bound or drop it"},
+        error(l, &(advice){.path = "", .remedy = "lower the bound or drop it"},
               "scale_exact_match %g is below scale_min_lower_bound %g", c->scale_exact_match,
               c->scale_min_lower_bound);
     int exponent = 0;
@@ -185,7 +185,7 @@ static void check_bits(lint *l, const advice *role, const tare_dtype_constraints
 
 static void check_tensor(lint *l, size_t i, const char *key, const tare_dtype_constraints *c) {
     advice role = {.remedy = ""};
-    (void)snprintf(role.place, sizeof role.place, ".dtype_configs[%zu].%s", i, key);
+    (void)snprintf(role.path, sizeof role.path, ".dtype_configs[%zu].%s", i, key);
     check_bits(l, &role, c);
     check_range(l, &role, c);
     check_scale(l, &role, c);
@@ -205,7 +205,7 @@ static void check_dtypes(lint *l) {
     const dtype_config_list *list = &l->config->dtype_configs;
     // Without dtypes a pattern still makes sense where it only fuses.
     if (list->count == 0 && !tare__pattern_config_has_fuser(l->config))
-        warning(l, &(advice){.place = "", .remedy = "add dtype_configs, or drop the pattern"},
+        warning(l, &(advice){.path = "", .remedy = "add dtype_configs, or drop the pattern"},
                 "without dtype_configs nothing is ever quantized");
     for (size_t i = 0; i < list->count; i++) {
         const tare_dtype_config *d = &list->items[i];
@@ -214,7 +214,7 @@ static void check_dtypes(lint *l) {
         check_tensor(l, i, "weight_dtype", &d->weight);
         for (size_t k = 0; k < i; k++) {
             advice at = {.remedy = "drop one"};
-            (void)snprintf(at.place, sizeof at.place, ".dtype_configs[%zu]", i);
+            (void)snprintf(at.path, sizeof at.path, ".dtype_configs[%zu]", i);
             if (same_dtypes(&list->items[k], d))
                 warning(l, &at, "dtype_configs %zu and %zu are equal", k, i);
         }
@@ -224,9 +224,9 @@ static void check_dtypes(lint *l) {
 static void check_fuser(lint *l) {
     const tare_pattern_config *p = l->config;
     const bool has_fuser = tare__pattern_config_has_fuser(p);
-    const advice fused = {.place = ".fused_module", .remedy = "give a fuser_method, or drop it"};
-    const advice fuser = {.place = ".fuser_method", .remedy = "fuse two operators or more"};
-    const advice getter = {.place = ".extra_inputs_getter",
+    const advice fused = {.path = ".fused_module", .remedy = "give a fuser_method, or drop it"};
+    const advice fuser = {.path = ".fuser_method", .remedy = "fuse two operators or more"};
+    const advice getter = {.path = ".extra_inputs_getter",
                            .remedy = "give a fuser_method, or drop it"};
     if (p->fused_module && !has_fuser)
         error(l, &fused, "fused_module %s has no fuser_method to make it", p->fused_module);
@@ -241,15 +241,15 @@ static void check_fuser(lint *l) {
         return;
     const char *canonical = tare__operator_canonical(made, public_name, sizeof public_name);
     if (strcmp(canonical, p->fused_module) != 0)
-        warning(l, &(advice){.place = ".fused_module", .remedy = "name what the fuser makes"},
+        warning(l, &(advice){.path = ".fused_module", .remedy = "name what the fuser makes"},
                 "fused_module is %s, but fuser_method makes %s", p->fused_module, canonical);
 }
 
 static void check_modules(lint *l) {
     const tare_pattern_config *p = l->config;
-    const advice root = {.place = ".root_module",
+    const advice root = {.path = ".root_module",
                          .remedy = "name the reference module, or drop the root"};
-    const advice reference = {.place = ".reference_quantized_module_for_root",
+    const advice reference = {.path = ".reference_quantized_module_for_root",
                               .remedy = "name the root_module"};
     // A fusion pattern names its root without a reference; the fused module's own pattern has both.
     if (p->root_module && !p->reference_quantized_module && !tare__pattern_config_has_fuser(p))
@@ -264,7 +264,7 @@ static void check_class(lint *l, const char *key, const char *name, unsigned rol
                         const char *wanted) {
     advice at = {.remedy = "correct the name, or register the class in a context"};
     if (name == NULL) return;
-    (void)snprintf(at.place, sizeof at.place, ".%s", key);
+    (void)snprintf(at.path, sizeof at.path, ".%s", key);
     const registry *classes = &tare__context_or_builtin(l->context)->classes;
     const module_class *class = tare__class_find(classes, name);
     if (class == NULL) {
@@ -299,7 +299,7 @@ static bool has_pattern_for(const lint *l, const char *name) {
 // A fusion makes a module that only a pattern of its own can quantize.
 static void check_fused_pattern(lint *l) {
     const tare_pattern_config *p = l->config;
-    const advice at = {.place = ".fused_module", .remedy = "add a pattern with dtype_configs"};
+    const advice at = {.path = ".fused_module", .remedy = "add a pattern with dtype_configs"};
     if (p->fused_module == NULL || p->dtype_configs.count > 0 || !tare__pattern_config_has_fuser(p))
         return;
     if (!has_pattern_for(l, p->fused_module))
@@ -315,7 +315,7 @@ static void check_dtype_name(lint *l, size_t i, const char *key, tare_dtype dtyp
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         if (dtype != rows[k].found) continue;
         advice at = {.remedy = "name the quantized dtype"};
-        (void)snprintf(at.place, sizeof at.place, ".dtype_configs[%zu].%s", i, key);
+        (void)snprintf(at.path, sizeof at.path, ".dtype_configs[%zu].%s", i, key);
         warning(l, &at, "the observers of a qconfig give %s, not %s",
                 tare_dtype_name(rows[k].meant), tare_dtype_name(dtype));
     }
@@ -334,7 +334,7 @@ static void check_meaning(lint *l, size_t i, const tare_dtype_config *d) {
     advice at = {.remedy = "set output_dtype to torch.float"};
     const bool gives_quantized =
         d->output.dtype != TARE_DTYPE_UNSET && !tare__dtype(d->output.dtype)->is_float;
-    (void)snprintf(at.place, sizeof at.place, ".dtype_configs[%zu].output_dtype", i);
+    (void)snprintf(at.path, sizeof at.path, ".dtype_configs[%zu].output_dtype", i);
     if (d->is_dynamic > 0 && gives_quantized)
         warning(l, &at, "the output of dynamic quantization is float, not %s",
                 tare_dtype_name(d->output.dtype));
@@ -379,7 +379,7 @@ static bool is_known(const lint *l, const pattern *p) {
 static void check_names(lint *l, const pattern *p) {
     if (!is_known(l, p))
         warning(l,
-                &(advice){.place = "",
+                &(advice){.path = "",
                           .remedy = p->kind == PATTERN_MODULE
                                         ? "correct the name, or register the class in a context"
                                         : "correct the name"},
@@ -411,7 +411,7 @@ static void check_order(lint *l, const pattern *p) {
     if (first == p || !tare__op_has(last_row, OP_WEIGHTED) || first_row == NULL ||
         tare__op_has(first_row, OP_WEIGHTED))
         return;
-    warning(l, &(advice){.place = "", .remedy = "list the operators in forward order"},
+    warning(l, &(advice){.path = "", .remedy = "list the operators in forward order"},
             "%s is last and %s first: patterns are in forward order, weighted operators first",
             p->items[0].name, first->name);
 }
@@ -421,7 +421,7 @@ static void check_reach(lint *l, const tare_pattern_config *const *sorted) {
         if (!tare__pattern_covers(sorted[i]->complex, l->config->complex)) continue;
         text other = {0};
         tare__pattern_to_text(tare__pattern_config_given(sorted[i]), &other);
-        warning(l, &(advice){.place = "", .remedy = "drop one, or make the other one narrower"},
+        warning(l, &(advice){.path = "", .remedy = "drop one, or make the other one narrower"},
                 "the pattern %s is tried before and matches everything that this one does",
                 tare__text_chars(&other));
         tare__text_release(&other);

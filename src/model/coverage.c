@@ -12,8 +12,8 @@
 
 traced_op *tare__traced_op(const tare_model *model, const char *name) {
     if (name == NULL) return NULL;
-    const size_t place = (size_t)tare__map_get(&model->op_names, name);
-    return place > 0 ? &model->ops[place - 1] : NULL;
+    const size_t number = (size_t)tare__map_get(&model->op_names, name);
+    return number > 0 ? &model->ops[number - 1] : NULL;
 }
 
 static tare_status add(tare_model *model, const char *name, const char *subject, traced_op **out,

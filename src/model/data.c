@@ -233,10 +233,10 @@ void tare_data_close(tare_data *data) {
 
 // The first `count` of a tensor's samples, in place of it.
 static tare_status cut_tensor(tare_tensor **t, int64_t count, tare_error *err) {
-    tare_tensor *part = NULL;
-    TARE_TRY(tare__tensor_rows(*t, 0, count, &part, err));
+    tare_tensor *first = NULL;
+    TARE_TRY(tare__tensor_rows(*t, 0, count, &first, err));
     tare_tensor_release(*t);
-    *t = part;
+    *t = first;
     return TARE_OK;
 }
 

@@ -25,7 +25,7 @@ typedef struct drawing {
     text *out;
 } drawing;
 
-// An edge to the node at this place.
+// An edge to the node at this position.
 typedef struct edge {
     const drawing *drawing;
     size_t to;
@@ -44,13 +44,13 @@ static void write_edges(const drawing *d) {
     }
 }
 
-static void write_node(const drawing *d, size_t place, const char *indent) {
-    const node *n = d->islands.nodes[place];
+static void write_node(const drawing *d, size_t position, const char *indent) {
+    const node *n = d->islands.nodes[position];
     text label = {0};
     tare__text_printf(&label, "%s\n%s", n->name, tare__node_subject(d->model, n));
     tare__text_printf(d->out, "%sn%zu [label=", indent, n->id);
     tare__text_json_string(d->out, tare__text_chars(&label)); // DOT quotes strings as JSON does
-    tare__text_printf(d->out, ", %s];\n", kinds[d->islands.kinds[place]].attributes);
+    tare__text_printf(d->out, ", %s];\n", kinds[d->islands.kinds[position]].attributes);
     if (label.failed) d->out->failed = true;
     tare__text_release(&label);
 }

@@ -29,8 +29,8 @@ static tare_status own_node(const tare_model *model, const tare_node *given, nod
 }
 
 // Where a new node goes: before `before`, which is the output for NULL, but not among the inputs.
-static tare_status place(const tare_model *model, const tare_node *before, node **out,
-                         tare_error *err) {
+static tare_status find_position(const tare_model *model, const tare_node *before, node **out,
+                                 tare_error *err) {
     TARE_TRY(check_model(model, err));
     if (before == NULL) {
         *out = tare__graph_output(model->root->graph);
@@ -61,7 +61,7 @@ tare_status tare_model_insert_call(tare_model *model, const tare_new_call *given
                                    tare_error *err) {
     tare_new_call call = {0};
     node *at = NULL, *made = NULL, *like = NULL;
-    TARE_TRY(place(model, before, &at, err));
+    TARE_TRY(find_position(model, before, &at, err));
     tare__struct_copy(&call, sizeof call, given);
     TARE_TRY(check_target(&call, err));
     if (call.like != NULL) TARE_TRY(own_node(model, call.like, &like, err));
@@ -107,7 +107,7 @@ tare_status tare_model_insert_tensor(tare_model *model, tare_tensor *tensor,
                                      const tare_node *before, const tare_node **out,
                                      tare_error *err) {
     node *at = NULL, *made = NULL;
-    TARE_TRY(place(model, before, &at, err));
+    TARE_TRY(find_position(model, before, &at, err));
     if (tensor == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a tensor, found NULL");
     TARE_TRY(insert_tensor(model, tensor, at, &made, err));

@@ -37,7 +37,7 @@ static const char *measured(const tare_model *model, const char *name) {
     return words;
 }
 
-// The last of these decisions. A pass may have put another node in the operator's place.
+// The last of these decisions. A pass may have replaced the operator by another node.
 static const tare_decision *last_for(const tare_model *model, const char *name,
                                      const char *const *decisions) {
     const tare_decision *found = last_of(model, name, decisions);
@@ -73,7 +73,7 @@ static bool is_contradicted(const tare_model *model, const traced_op *host,
            strcmp(d->decision, "left float") == 0;
 }
 
-// What the operator became a part of, if it did.
+// The operator that this one was fused into.
 static void write_host(const tare_model *model, const traced_op *op, const traced_op *host,
                        text *out) {
     const tare_decision *own = settled_for(model, op->name);

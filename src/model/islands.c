@@ -24,12 +24,12 @@ static island_kind kind_of(const tare_model *model, const map *left_float, const
     return op != NULL && op->is_quantized ? ISLAND_INTEGER : ISLAND_FLOAT;
 }
 
-size_t tare__island_of(const islands *x, size_t place) {
-    while (x->parent[place] != place) {
-        x->parent[place] = x->parent[x->parent[place]];
-        place = x->parent[place];
+size_t tare__island_of(const islands *x, size_t position) {
+    while (x->parent[position] != position) {
+        x->parent[position] = x->parent[x->parent[position]];
+        position = x->parent[position];
     }
-    return place;
+    return position;
 }
 
 static tare_status list_nodes(const tare_model *model, arena *memory, islands *x, tare_error *err) {
@@ -37,8 +37,8 @@ static tare_status list_nodes(const tare_model *model, arena *memory, islands *x
     x->nodes = tare__arena_array(memory, g->node_count + 1, sizeof *x->nodes);
     x->kinds = tare__arena_array(memory, g->node_count + 1, sizeof *x->kinds);
     x->parent = tare__arena_array(memory, g->node_count + 1, sizeof *x->parent);
-    x->places = tare__arena_array(memory, g->next_id + 1, sizeof *x->places);
-    if (x->nodes == NULL || x->kinds == NULL || x->parent == NULL || x->places == NULL)
+    x->positions = tare__arena_array(memory, g->next_id + 1, sizeof *x->positions);
+    if (x->nodes == NULL || x->kinds == NULL || x->parent == NULL || x->positions == NULL)
         return tare__out_of_memory(err);
     map left_float = {0};
     const tare_status status =
@@ -46,7 +46,7 @@ static tare_status list_nodes(const tare_model *model, arena *memory, islands *x
     for (const node *n = g->first; n != NULL && status == TARE_OK; n = n->next, x->count++) {
         x->nodes[x->count] = n;
         x->kinds[x->count] = kind_of(model, &left_float, n);
-        x->parent[x->count] = x->places[n->id] = x->count;
+        x->parent[x->count] = x->positions[n->id] = x->count;
     }
     tare__map_release(&left_float);
     return status;
@@ -55,7 +55,7 @@ static tare_status list_nodes(const tare_model *model, arena *memory, islands *x
 // The node whose value this one passes on: itself, or what an observer or a conversion reads.
 static const node *source_of(const islands *x, const node *n) {
     for (;;) {
-        const island_kind kind = x->kinds[x->places[n->id]];
+        const island_kind kind = x->kinds[x->positions[n->id]];
         if (kind != ISLAND_OBSERVER && kind != ISLAND_CONVERSION) return n;
         const node *input = tare__node_arg(n, 0);
         if (input == NULL) return n;
@@ -67,29 +67,29 @@ static const node *source_of(const islands *x, const node *n) {
 typedef struct reading {
     islands *islands;
     size_t to;
-    bool *is_quantized, *is_dequantized; // by place: counted already
+    bool *is_quantized, *is_dequantized; // by position: counted already
 } reading;
 
-static void count_once(bool *seen, size_t place, size_t *count) {
-    *count += !seen[place];
-    seen[place] = true;
+static void count_once(bool *seen, size_t position, size_t *count) {
+    *count += !seen[position];
+    seen[position] = true;
 }
 
 static void read_input(void *user, node *input) {
     const reading *r = user;
     islands *x = r->islands;
     const node *from = source_of(x, input);
-    const size_t place = x->places[from->id];
-    const island_kind source = x->kinds[place], reader = x->kinds[r->to];
+    const size_t position = x->positions[from->id];
+    const island_kind source = x->kinds[position], reader = x->kinds[r->to];
     if (source == reader && tare__island_has_members(source)) {
-        const size_t a = tare__island_of(x, place), b = tare__island_of(x, r->to);
+        const size_t a = tare__island_of(x, position), b = tare__island_of(x, r->to);
         x->parent[a > b ? a : b] = a < b ? a : b;
     }
     const bool is_weight = from->op == NODE_GET_ATTR;
     if (source == ISLAND_INTEGER && (reader == ISLAND_FLOAT || reader == ISLAND_DATA))
-        count_once(r->is_dequantized, place, &x->dequantize_count);
+        count_once(r->is_dequantized, position, &x->dequantize_count);
     if (reader == ISLAND_INTEGER && !is_weight && (source == ISLAND_FLOAT || source == ISLAND_DATA))
-        count_once(r->is_quantized, place, &x->quantize_count);
+        count_once(r->is_quantized, position, &x->quantize_count);
 }
 
 tare_status tare__islands_find(const tare_model *model, arena *memory, islands *out,
@@ -120,21 +120,21 @@ typedef struct visiting {
     const tare_model *model;
     islands islands;
     const char **operators;
-    size_t *first; // [op_count + 1]: of a carrier by its index, the place among `operators`
+    size_t *first; // [op_count + 1]: of a carrier by its index, the position in `operators`
     size_t *inputs;
     size_t input_count; // of the node at hand
 } visiting;
 
 static void list_input(void *user, node *input) {
     visiting *v = user;
-    v->inputs[v->input_count++] = v->islands.places[input->id];
+    v->inputs[v->input_count++] = v->islands.positions[input->id];
 }
 
 static size_t carrier_of(const tare_model *model, size_t op) {
     return (size_t)(tare__traced_carrier(model, &model->ops[op]) - model->ops);
 }
 
-// Counts first, so that the place of each is known: a stable sort.
+// A stable sort by counting.
 static void sort_operators(visiting *v, size_t *next) {
     const tare_model *m = v->model;
     for (size_t i = 0; i < m->op_count; i++) v->first[carrier_of(m, i) + 1]++;
@@ -172,14 +172,14 @@ static void show_operators(const visiting *v, const node *n, tare_island_node *o
     out->operator_count = v->first[index + 1] - v->first[index];
 }
 
-static tare_status visit_node(visiting *v, size_t place, tare_island_visitor visit, void *user,
+static tare_status visit_node(visiting *v, size_t position, tare_island_visitor visit, void *user,
                               tare_error *err) {
     static const char *const names[] = {
         [ISLAND_DATA] = "data",         [ISLAND_FLOAT] = "float",
         [ISLAND_INTEGER] = "integers",  [ISLAND_CONVERSION] = "conversion",
         [ISLAND_OBSERVER] = "observer", [ISLAND_PLAIN] = "plain"};
-    const node *n = v->islands.nodes[place];
-    const island_kind kind = v->islands.kinds[place];
+    const node *n = v->islands.nodes[position];
+    const island_kind kind = v->islands.kinds[position];
     const bool is_member = tare__island_has_members(kind);
     v->input_count = 0;
     tare__node_each_input(n, list_input, v);
@@ -187,11 +187,12 @@ static tare_status visit_node(visiting *v, size_t place, tare_island_visitor vis
                               .name = n->name,
                               .subject = tare__node_subject(v->model, n),
                               .kind = names[kind],
-                              .island = is_member ? tare__island_of(&v->islands, place) : SIZE_MAX,
+                              .island =
+                                  is_member ? tare__island_of(&v->islands, position) : SIZE_MAX,
                               .inputs = v->inputs,
                               .input_count = v->input_count};
     show_operators(v, n, &shown);
-    return visit(user, place, &shown, err);
+    return visit(user, position, &shown, err);
 }
 
 tare_status tare_model_visit_islands(const tare_model *model, tare_island_visitor visit, void *user,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parts of a model compute in integers and which in floats: connected groups of one kind, and
-// the tensors that change sides between them.
+// Islands: connected groups of nodes that compute in integers, or in floats, and the tensors that
+// are converted between them.
 #ifndef MODEL_ISLANDS_H
 #define MODEL_ISLANDS_H
 
@@ -18,7 +18,7 @@ typedef enum island_kind {
 typedef struct islands {
     const node **nodes; // in the graph's order
     size_t count;
-    size_t *places; // of a node by its id
+    size_t *positions; // of a node by its id
     size_t *parent; // union-find; see tare__island_of
     island_kind *kinds;
     size_t float_count, integer_count; // of islands
@@ -30,8 +30,8 @@ typedef struct islands {
 /// In `memory`. Of a prepared model: what it is going to be.
 tare_status tare__islands_find(const tare_model *model, arena *memory, islands *out,
                                tare_error *err);
-/// The place of the first node of the island that the node at `place` is in.
-size_t tare__island_of(const islands *x, size_t place);
+/// The position of the first node of the island that the node at `position` is in.
+size_t tare__island_of(const islands *x, size_t position);
 static inline bool tare__island_has_members(island_kind kind) {
     return kind == ISLAND_FLOAT || kind == ISLAND_INTEGER;
 }

@@ -40,7 +40,7 @@ struct tare_preprocess {
 typedef struct prepared_node {
     char *name;
     tare_qconfig *qconfig;      // NULL: not to be quantized
-    bool is_observed;           // part of a matched, supported pattern
+    bool is_observed;           // in a matched, supported pattern
     tare_qconfig *equalization; // NULL: not to be equalized
 } prepared_node;
 typedef struct prepared_state prepared_state;

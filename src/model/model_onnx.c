@@ -67,12 +67,12 @@ static tare_status describe_inputs(onnx_job *job) {
 
 // --- the whole ---
 
-static tare_status make_parts(onnx_job *job) {
+static tare_status make_json_and_tensors(onnx_job *job) {
     json_t *extra = NULL;
     tare_status status = tare__model_extra(job->model, &extra, job->err);
     if (status == TARE_OK)
-        status = tare__model_to_parts(job->model->root, &tare__observer_state_io, extra, &job->json,
-                                      &job->tensors, job->err);
+        status = tare__model_to_json_and_tensors(job->model->root, &tare__observer_state_io, extra,
+                                                 &job->json, &job->tensors, job->err);
     json_decref(extra);
     return status;
 }
@@ -108,7 +108,7 @@ tare_status tare_model_write_onnx(const tare_model *model, const char *path,
     onnx_job job = {.model = model, .err = err};
     if (options != NULL) tare__struct_copy(&job.options, sizeof job.options, options);
     tare_status status = describe_inputs(&job);
-    if (status == TARE_OK) status = make_parts(&job);
+    if (status == TARE_OK) status = make_json_and_tensors(&job);
     if (status == TARE_OK) status = write_image(&job, path);
     tare__tensor_map_release(&job.tensors);
     tare__text_release(&job.json);

@@ -394,7 +394,7 @@ static tare_status make_module(const reading *r, module **out) {
     return tare__module_hand_out(m, status, out);
 }
 
-// Where the statistics lie: the place of the first of them, or the node's own name.
+// The key of an observer: the path of its first statistic, or the node's own name.
 static const char *key_of(const node *n) {
     const node *named = tare__node_arg(n, is_fused(n) ? LEAST : 1);
     return named != NULL && named->op == NODE_GET_ATTR ? named->target : n->name;
@@ -426,7 +426,7 @@ static tare_status read_node(tare_model *model, node *n, map *made, tare_error *
     reading r = {.model = model, .n = n, .err = err};
     module *m = NULL;
     if (n->arg_count < 5) return refuse(&r, "it lacks arguments");
-    r.path = tare__map_get(made, key_of(n)); // several places may share an observer
+    r.path = tare__map_get(made, key_of(n)); // several nodes may share an observer
     if (r.path != NULL) return call_module(&r);
     TARE_TRY(find_path(&r, made));
     TARE_TRY(make_module(&r, &m));

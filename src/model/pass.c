@@ -152,8 +152,8 @@ static bool is_child_called(const pass *p, const module *outer, const char *path
            tare__graph_reads_path(p->model->root->graph, path);
 }
 
-// Children of the module at `path` that nodes call for themselves (an activation inside of a norm's
-// subclass) go into the one that takes its place.
+// Children of the module at `path` that nodes call directly (an activation inside of a norm's
+// subclass) move to the module that replaces it.
 static tare_status keep_called_children(pass *p, const char *path, module *m) {
     const module *old = tare__module_find(p->model->root, path);
     if (old == NULL || old == m) return TARE_OK;

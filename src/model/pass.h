@@ -57,12 +57,12 @@ bool tare__is_equalizer_node(const tare_model *model, const node *n, bool *is_in
 /// What a spec's observer would be; all zero for NULL, torch's None.
 tare_status tare__pass_spec_info(const pass *p, const tare_observer_spec *spec,
                                  tare_observer_info *out);
-/// The values (nodes that stand before `before`, or constants) as a tuple, computed once, if no
-/// input of the model takes part; None if one does. The caller releases its tensors.
+/// The values (nodes that stand before `before`, or constants) as a tuple, computed once; None if
+/// they depend on an input of the model. The caller releases its tensors.
 tare_status tare__pass_fold(pass *p, const value *wanted, uint32_t count, const node *before,
                             value *out);
 /// The same as tensors: out[i], the caller's reference, is NULL where the value is none, and
-/// everywhere if an input takes part.
+/// everywhere if they depend on an input.
 tare_status tare__pass_fold_tensors(pass *p, const value *wanted, uint32_t count,
                                     const node *before, tare_tensor **out);
 /// Adds one decision about `n`.

@@ -24,8 +24,7 @@ tare_status tare__record_copy(record *to, const record *from, tare_error *err); 
 tare_status tare__record_append_inner(record *to, const record *from, const char *path,
                                       tare_error *err);
 void tare__record_release(record *r);
-/// Repeats the last decision about one node that says how it was annotated, for the node that takes
-/// its place.
+/// Repeats the last decision about one node that says how it was annotated, for its replacement.
 tare_status tare__record_inherit(record *r, const char *from, const char *to, tare_error *err);
 /// The nodes of which some decision is this one ("left float"), as keys with values that are not
 /// NULL.

@@ -10,8 +10,7 @@
 #include "ops/classes/classes.h"
 #include "tare/observer.h"
 
-/// Observer classes: the built-in ones, then the user's. Part of what a job knows (see
-/// model/model.h).
+/// Observer classes: the built-in ones, then the user's. A context holds them (model/model.h).
 typedef struct observer_classes {
     const tare_observer_class **user; // complete ones
     size_t user_count, user_capacity;

@@ -81,9 +81,9 @@ static bool param_is_named(const param_name *p, const char *name) {
     const char *at = p->text, *end = p->text + p->length;
     while (at < end) {
         const char *slash = memchr(at, '/', (size_t)(end - at));
-        const size_t part = (size_t)((slash != NULL ? slash : end) - at);
-        if (part == length && memcmp(at, name, length) == 0) return true;
-        at += part + 1;
+        const size_t size = (size_t)((slash != NULL ? slash : end) - at);
+        if (size == length && memcmp(at, name, length) == 0) return true;
+        at += size + 1;
     }
     return false;
 }
@@ -169,7 +169,7 @@ static bool is_ignored(const char *remarks, const char *name) {
     return false;
 }
 
-// The string that an overload stands for: the part behind '=' of "mode=linear".
+// The string that an overload stands for: the text behind '=' of "mode=linear".
 static tare_status bind_constant(op_call *call, const char *chars, size_t length) {
     const char *equals = memchr(chars, '=', length);
     if (equals == NULL) return TARE_OK;
@@ -452,7 +452,7 @@ tare_status tare__call_overwrite(op_call *call, size_t i, int64_t count, const f
 }
 
 module *tare__call_own(const op_call *call, const module *m) {
-    return call->own != NULL ? (module *)m : NULL; // NOLINT: m is part of what the run may change
+    return call->own != NULL ? (module *)m : NULL; // NOLINT: the run may change m
 }
 
 tare_tensor *tare__call_out(op_call *call) {

@@ -45,7 +45,7 @@ tare_status tare__composed_calls(const op_call *call,
     return compose(&c, call->op->forward, out);
 }
 
-// One tensor is filled where it lies, as others may know it by its place already.
+// A single tensor is filled in place, as others may hold its address already.
 static bool fill(tare_tensor *to, const tare_tensor *from) {
     const bool fits = to->data != NULL && from->data != NULL && to->dtype == from->dtype &&
                       to->q == from->q && tare__tensor_bytes(to) == tare__tensor_bytes(from);
@@ -53,7 +53,7 @@ static bool fill(tare_tensor *to, const tare_tensor *from) {
     return fits;
 }
 
-// Otherwise the computed tensors take the place of those of the shape rule.
+// Otherwise the computed tensors replace those of the shape rule.
 tare_status tare__composed_forward(op_call *call, value (*forward)(composer *c)) {
     value made = tare__none();
     composer c = begin(call);

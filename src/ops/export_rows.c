@@ -49,12 +49,12 @@ op_name tare__export_target(const char *overload, bool is_in_place) {
 static bool is_listed(const char *names, bool is_method, const char *target) {
     const size_t length = strlen(target);
     for (const char *at = names; at != NULL && *at != '\0';) {
-        const size_t part = strcspn(at, "|");
+        const size_t size = strcspn(at, "|");
         const bool is_dotted = *at == '.';
-        if (is_dotted == is_method && part - is_dotted == length &&
+        if (is_dotted == is_method && size - is_dotted == length &&
             memcmp(at + is_dotted, target, length) == 0)
             return true;
-        at += part + (at[part] == '|');
+        at += size + (at[size] == '|');
     }
     return false;
 }
@@ -71,7 +71,7 @@ static bool is_base(const char *overload, const char *base, bool is_operator, bo
 }
 
 // Names of one object share the one that torch prints.
-static bool stands_there(const char *places, const char *target, const char *base) {
+static bool is_in_namespace(const char *namespaces, const char *target, const char *base) {
     static const struct {
         char letter;
         const char *prefix;
@@ -79,7 +79,7 @@ static bool stands_there(const char *places, const char *target, const char *bas
         {'T', "torch."}, {'F', "torch.nn.functional."}, {'N', "torch._C._nn."}, {'O', "operator."}};
     op_name name;
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        if (strchr(places, prefixes[i].letter) == NULL) continue;
+        if (strchr(namespaces, prefixes[i].letter) == NULL) continue;
         (void)snprintf(name.text, sizeof name.text, "%s%s", prefixes[i].prefix, base);
         if (strcmp(tare__function_canonical(name.text), target) == 0) return true;
     }
@@ -92,7 +92,8 @@ static bool calls_row(const export_row *row, const node *n, bool *is_in_place) {
     const char *base = is_method ? target : tare__function_base_name(target);
     const bool is_operator = !is_method && tare__starts_with(target, "operator.");
     if (is_base(row->overload, base, is_operator, is_in_place) &&
-        (is_method ? strchr(row->places, 'M') != NULL : stands_there(row->places, target, base)))
+        (is_method ? strchr(row->namespaces, 'M') != NULL
+                   : is_in_namespace(row->namespaces, target, base)))
         return true;
     *is_in_place = false;
     return is_listed(row->names, is_method, target);

@@ -9,9 +9,9 @@
 
 typedef struct export_row {
     const char *overload; // without "torch.ops.aten."
-    // Where functions of its name stand: T, torch; F, torch.nn.functional; N, torch._C._nn; O,
+    // Namespaces with a function of its name: T, torch; F, torch.nn.functional; N, torch._C._nn; O,
     // operator; M, methods. With an underscore behind the name they write their first argument.
-    const char *places;
+    const char *namespaces;
     // Python's parameters in order, a space between, where they are not those of the signature:
     // "name/name in the signature"; the second is left out where it is the same, or "self" for
     // "input". A mark is a condition: "!", given; "&", a tensor; "#", a constant; "'", a string;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators by number. A row's number follows from its place in the table.
+// Operators by number. A row's number is its position in the table.
 #include <stdio.h>
 #include <string.h>
 

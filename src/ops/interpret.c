@@ -299,8 +299,8 @@ static const tare_tensor *tensor_of(const run *r, const node *n) {
 }
 
 // Where torch writes over the first input, its later uses see the result. Our tensors stay as they
-// are: the result takes the input's place, and that of what the input is another name for, as an
-// observer's result is. *last: the first of those names, which made the tensor.
+// are: the result becomes the value of the input's node, and of the nodes whose value the input
+// passes on, as an observer does. *last: the first of those nodes, which made the tensor.
 static tare_status replace_names(run *r, const node *input, const value *result,
                                  const node **last) {
     const tare_tensor *written = tensor_of(r, input);
@@ -329,8 +329,8 @@ static tare_status revive(run *r, const node *view) {
     return tensor_of(r, base) != NULL ? run_call(r, view, &r->results[view->id]) : TARE_OK;
 }
 
-// put_back(base, part, the view's other arguments)
-static tare_status put_back(run *r, const op_info *op, const node *view, const value *part,
+// put_back(base, src, the view's other arguments)
+static tare_status put_back(run *r, const op_info *op, const node *view, const value *src,
                             value *out) {
     op_call given = {0}, call = {.node_name = view->name,
                                  .memory = r->memory,
@@ -341,7 +341,7 @@ static tare_status put_back(run *r, const op_info *op, const node *view, const v
     value *args = tare__arena_array(r->memory, given.arg_count + 1, sizeof *args);
     if (args == NULL) return tare__out_of_memory(r->err);
     args[0] = given.args[0];
-    args[1] = *part;
+    args[1] = *src;
     for (size_t i = 1; i < given.arg_count; i++) args[i + 1] = given.args[i];
     call.args = args;
     call.arg_count = given.arg_count + 1;
@@ -373,7 +373,7 @@ static tare_status replace_input(run *r, const node *n, const value *result) {
     TARE_TRY(tell_write(r, last, result));
     TARE_TRY(tare__value_share(r->memory, result, &now, r->err));
     tare_status status = TARE_OK;
-    // What was written may be a part of another tensor, and that of a third.
+    // The written tensor may be a view of another one, and that of a third.
     while (status == TARE_OK && last != NULL && (op = put_back_of(r, last)) != NULL &&
            (base = tare__node_arg(last, 0)) != NULL) {
         value whole = tare__none();

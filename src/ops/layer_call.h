@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of float layers, read as their references read them, for executors that compute them their
-// own way.
+// Calls of float layers, read as their references read them, for other executors.
 #ifndef OPS_LAYER_CALL_H
 #define OPS_LAYER_CALL_H
 
@@ -56,7 +55,7 @@ typedef struct pool_call {
     int64_t planes; // everything before the pooled dimensions
     int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
     bool ceil_mode, count_pad;
-    bool has_indices;         // of a max pool: gives the places of its values, too
+    bool has_indices;         // of a max pool: gives the indices of its values, too
     int64_t divisor;          // avg_pool's divisor_override; 0: none
     bool is_max, is_adaptive; // set by tare__pool_read
 } pool_call;
@@ -73,7 +72,7 @@ pool_window tare__pool_window_at(const pool_call *p, const int64_t at[3]);
 double tare__pool_divisor(const pool_call *p, const pool_window *w);
 
 /// A bound call of index_copy, or of index_put with one vector of indices behind whole dimensions:
-/// slices of `source` [outer][count][inner] go to places along a dimension of x [outer][size]
+/// slices of `source` [outer][count][inner] go to indices along a dimension of x [outer][size]
 /// [inner].
 typedef struct slices_call {
     const tare_tensor *x, *indices, *source;

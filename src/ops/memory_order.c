@@ -64,7 +64,7 @@ void tare__note_memory_order(op_call *call) {
     if (call->result.kind != VALUE_TENSOR || tare__call_is_done(call)) return;
     tare_tensor *made = call->result.as.tensor;
     const bool is_last = made->ndim > PER_PLANE && lies_channels_last(call, made);
-    // An observer hands on its input, which others may read at the same time.
+    // An observer returns its input, which others may read at the same time.
     if (made->is_channels_last != is_last) made->is_channels_last = is_last;
 }
 

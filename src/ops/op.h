@@ -33,7 +33,7 @@ typedef enum op_trait {
     OP_BY_SAMPLE = 1 << 11,
     OP_BY_MATRIX = 1 << 12,   // the last two dimensions are a matrix's; the others are broadcast
     OP_ALONG_DIM = 1 << 13,   // combines or selects along dimension `dim` only
-    OP_PICKS_ITEM = 1 << 14,  // gives an item of a tuple or list, or a part of a tensor
+    OP_PICKS_ITEM = 1 << 14,  // gives an item of a tuple or list, or a slice of a tensor
     OP_CONVOLUTION = 1 << 15, // weighted: conv1d, 2d, 3d
     OP_TRANSPOSED = 1 << 16,  // weighted: conv_transpose1d, 2d, 3d
     OP_BOUNDS = 1 << 17,      // of one input: gives its values, cut off at one or two bounds
@@ -77,7 +77,7 @@ typedef struct op_info {
     int fixed_zero_point; // of quint8; that of qint8 is 128 less
     tare_status (*shape)(op_call *call);
     tare_status (*reference)(op_call *call); // float (and plain integer) tensors
-    /// In their place, of a row that is composed of others (compose.h). NULL: it is not.
+    /// Replaces both in a row that is composed of others (compose.h). NULL: it is not.
     value (*forward)(struct composer *c);
     /// Quantized inputs, where the general rule quantize(op(dequantize(x))) with KEEPS_QPARAMS or
     /// fixed output qparams is not it. NULL: the general rule.
@@ -90,9 +90,9 @@ typedef struct op_info {
     const struct op_binary *binary;
     /// The function of rows of the last dimensions behind the reference (layer_call.h). NULL: none.
     tare_status (*row_function)(op_call *call, struct row_call *out);
-    /// Where part `part` of the result takes its elements from (gather.h), of a row that moves
-    /// them; its x is NULL if this call has no such box. NULL: none has.
-    tare_status (*box)(op_call *call, size_t part, struct gather *out);
+    /// The source of the elements of result `index` (gather.h), of a row that moves elements; its x
+    /// is NULL if this call has no such box. NULL: none has.
+    tare_status (*box)(op_call *call, size_t index, struct gather *out);
 } op_info;
 
 /// One family's rows; families.h lists the tables.
@@ -162,7 +162,7 @@ op_id tare__class_op(const module_class *class);
 /// The rows that compute the same on quantized values. They are found by their ids: "linear" has
 /// "quantized.linear_relu".
 typedef enum op_form {
-    FORM_QUANTIZED, // torch's function, or ours in its place
+    FORM_QUANTIZED, // torch's function, or ours where torch has none
     FORM_QUANTIZED_RELU,
     FORM_FLOAT_RESULT, // quantized input, float result
     FORM_DYNAMIC,      // float input, which is quantized on the fly

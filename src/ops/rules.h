@@ -19,7 +19,7 @@ tare_status tare__broadcast(op_call *call, const tare_tensor *a, const tare_tens
 /// within a tensor of shape `from`; 0 where it repeats.
 void tare__broadcast_strides(const tare_tensor *from, int ndim, const int64_t *shape,
                              int64_t *stride);
-/// Where element i of a tensor of this shape lies, with strides as above.
+/// The offset of element i of a tensor of this shape, with strides as above.
 int64_t tare__strided_offset(int ndim, const int64_t *shape, const int64_t *stride, int64_t i);
 /// Elements between neighbours along dimension `dim`: the product of the sizes behind it.
 int64_t tare__inner_count(const tare_tensor *x, int dim);

@@ -224,9 +224,9 @@ static tare_status compute_through_float(op_call *call) {
 static void store_with_zero_point(const tare_tensor *x, tare_tensor *y) {
     const float zero_point = (float)y->q->zero_point[0];
     for (int64_t i = 0; i < x->count; i++) {
-        const int64_t code =
+        const int64_t q =
             tare__quantize(tare__f32(x)[i] + zero_point, 1.0F, 0, y->q->quant_min, y->q->quant_max);
-        tare__store_quantized(y, i, (int32_t)code);
+        tare__store_quantized(y, i, (int32_t)q);
     }
 }
 

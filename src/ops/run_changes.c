@@ -12,7 +12,7 @@ static bool is_true(const value *v) {
     return v->kind == VALUE_BOOL && v->as.boolean;
 }
 
-// Any argument that is true may be the one that says so: overloads have them in other places.
+// Any true argument counts as `training`: its position differs between overloads.
 static bool may_train(const module *root, const node *n) {
     const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
     if (op == NULL || (strcmp(op->id, "batch_norm") != 0 && strcmp(op->id, "instance_norm") != 0))
@@ -23,22 +23,22 @@ static bool may_train(const module *root, const node *n) {
     return found;
 }
 
-// is_part, by node id: it may be a tensor of the model, a part of one or another name for it.
-static bool graph_changes(const module *root, bool *is_part) {
+// is_of_model, by node id: it may be a tensor of the model, or a view of one.
+static bool graph_changes(const module *root, bool *is_of_model) {
     for (const node *n = root->graph->first; n != NULL; n = n->next) {
         const node *first = tare__node_arg(n, 0);
-        const bool of_part = first != NULL && is_part[first->id];
-        if (may_train(root, n) || (of_part && tare__node_writes_in_place(root, n))) return true;
-        is_part[n->id] = n->op == NODE_GET_ATTR || of_part;
+        const bool of_model = first != NULL && is_of_model[first->id];
+        if (may_train(root, n) || (of_model && tare__node_writes_in_place(root, n))) return true;
+        is_of_model[n->id] = n->op == NODE_GET_ATTR || of_model;
     }
     return false;
 }
 
 static tare_status look_at_graph(const module *m, bool *out, tare_error *err) {
-    bool *is_part = tare__alloc_zeroed(m->graph->next_id + 1, sizeof *is_part);
-    if (is_part == NULL) return tare__out_of_memory(err);
-    *out = graph_changes(m, is_part);
-    tare__free(is_part);
+    bool *is_of_model = tare__alloc_zeroed(m->graph->next_id + 1, sizeof *is_of_model);
+    if (is_of_model == NULL) return tare__out_of_memory(err);
+    *out = graph_changes(m, is_of_model);
+    tare__free(is_of_model);
     return TARE_OK;
 }
 
@@ -56,7 +56,7 @@ tare_status tare__run_changes_modules(const module *root, bool *out, tare_error 
     return TARE_OK;
 }
 
-// What a node's first argument is a part of, or another name for; NULL: nothing of the model.
+// The path of the model's tensor that a node's first argument is, or is a view of; NULL: none.
 static const char *written_by(const node *n) {
     const node *from = tare__node_arg(n, 0);
     while (from != NULL && from->op != NODE_GET_ATTR) from = tare__node_arg(from, 0);

@@ -25,8 +25,8 @@ const op_info *tare__op_at(size_t index) {
 static bool is_listed(const char *list, const char *name, size_t length) {
     while (list != NULL && *list != '\0') {
         const char *end = strchr(list, '|');
-        const size_t part = end != NULL ? (size_t)(end - list) : strlen(list);
-        if (part == length && memcmp(list, name, length) == 0) return true;
+        const size_t size = end != NULL ? (size_t)(end - list) : strlen(list);
+        if (size == length && memcmp(list, name, length) == 0) return true;
         list = end != NULL ? end + 1 : NULL;
     }
     return false;

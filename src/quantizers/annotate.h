@@ -30,7 +30,7 @@ typedef struct config_specs {
 } config_specs;
 tare_status tare__config_specs(const setting *s, config_specs *out, tare_error *err);
 
-/// Which part of the settings is at work.
+/// The level of settings that is applied.
 typedef enum level_kind { LEVEL_NAME, LEVEL_TYPE, LEVEL_OPERATOR, LEVEL_GLOBAL } level_kind;
 /// Is the node of the module or class that the setting names? For settings by operator and for the
 /// whole model: is it of none that settings name?
@@ -51,7 +51,7 @@ bool tare__is_marked(const annotating *a, const node *n);
 bool tare__is_any_marked(const annotating *a, node *const *nodes, size_t count);
 /// Marks the node; its annotation stays, or is made.
 tare_status tare__mark(annotating *a, const node *n);
-/// A new annotation, marked, in place of what the node had.
+/// A new annotation, marked, in place of the node's former one.
 tare_status tare__annotate_anew(annotating *a, const node *n, tare_annotation **out);
 /// The same with specs for the first three arguments of a convolution or linear layer, as far as
 /// they are nodes.

@@ -106,8 +106,8 @@ tare_status tare_quantizer_compose(tare_quantizer *const *quantizers, size_t cou
     if (status == TARE_OK) {
         memcpy(items, quantizers, count * sizeof *items);
         c->count = count;
-        (*out)->parts = items;
-        (*out)->part_count = count;
+        (*out)->members = items;
+        (*out)->member_count = count;
         return TARE_OK;
     }
     tare__free(items);

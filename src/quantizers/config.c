@@ -5,7 +5,7 @@
 #include "core/struct_size.h"
 #include "core/text/text.h"
 
-static tare_quantization_config known_part(const tare_quantization_config *config) {
+static tare_quantization_config known_fields(const tare_quantization_config *config) {
     tare_quantization_config known = {0};
     if (config != NULL) tare__struct_copy(&known, sizeof known, config);
     return known;
@@ -27,12 +27,12 @@ static tare_status activation(tare_qspec *spec, const char *what, tare_qspec **o
 
 tare_status tare_input_act_qspec(const tare_quantization_config *config, tare_qspec **out,
                                  tare_error *err) {
-    return activation(known_part(config).input_activation, "input", out, err);
+    return activation(known_fields(config).input_activation, "input", out, err);
 }
 
 tare_status tare_output_act_qspec(const tare_quantization_config *config, tare_qspec **out,
                                   tare_error *err) {
-    return activation(known_part(config).output_activation, "output", out, err);
+    return activation(known_fields(config).output_activation, "output", out, err);
 }
 
 static tare_status refuse_weight(const tare_qspec *spec, tare_error *err) {
@@ -49,7 +49,7 @@ static tare_status refuse_weight(const tare_qspec *spec, tare_error *err) {
 
 tare_status tare_weight_qspec(const tare_quantization_config *config, tare_qspec **out,
                               tare_error *err) {
-    tare_qspec *spec = known_part(config).weight;
+    tare_qspec *spec = known_fields(config).weight;
     *out = NULL;
     if (spec == NULL) return TARE_OK;
     switch (spec->fields.qscheme) {
@@ -65,7 +65,7 @@ tare_status tare_weight_qspec(const tare_quantization_config *config, tare_qspec
 
 tare_status tare_bias_qspec(const tare_quantization_config *config, tare_qspec **out,
                             tare_error *err) {
-    tare_qspec *spec = known_part(config).bias;
+    tare_qspec *spec = known_fields(config).bias;
     *out = NULL;
     if (spec == NULL) return TARE_OK;
     if (spec->fields.dtype != TARE_FLOAT32)

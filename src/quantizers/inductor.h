@@ -6,15 +6,15 @@
 
 #include "quantizers/annotate.h"
 
-/// What a chain of partitions consists of, in this order.
-typedef enum chain_part {
+/// The partitions that a chain may have behind the layer, in this order.
+typedef enum chain_member {
     CHAIN_BN = 1 << 0,   // a batch norm behind the convolution
     CHAIN_ADD = 1 << 1,  // then an addition
     CHAIN_UNARY = 1 << 2 // then an activation
-} chain_part;
+} chain_member;
 
 typedef struct chain_row {
-    unsigned parts;
+    unsigned members;     // chain_member
     const char *types[4]; // sources, the layer's first
 } chain_row;
 

@@ -14,18 +14,18 @@ typedef struct chain_nodes {
 
 // A module that is called several times is one partition with several outputs, of which none can be
 // told to be the chain's. (torchao stops with an error for convolutions.)
-static bool pick_nodes(const chain_row *row, const partition *const *parts, size_t count,
+static bool pick_nodes(const chain_row *row, const partition *const *partitions, size_t count,
                        chain_nodes *out) {
     *out = (chain_nodes){0};
     for (size_t i = 0; i < count; i++) {
-        if (parts[i]->outputs.count != 1) return false;
-        out->list[out->count++] = parts[i]->outputs.items[0];
+        if (partitions[i]->outputs.count != 1) return false;
+        out->list[out->count++] = partitions[i]->outputs.items[0];
     }
     size_t at = 0;
     out->layer = out->list[at++];
-    if (row->parts & CHAIN_BN) out->norm = out->list[at++];
-    if (row->parts & CHAIN_ADD) out->add = out->list[at++];
-    if (row->parts & CHAIN_UNARY) out->unary = out->list[at++];
+    if (row->members & CHAIN_BN) out->norm = out->list[at++];
+    if (row->members & CHAIN_ADD) out->add = out->list[at++];
+    if (row->members & CHAIN_UNARY) out->unary = out->list[at++];
     return true;
 }
 
@@ -37,7 +37,7 @@ static bool is_linear(const chain_row *row) {
 static bool is_layer(const chain_row *row, const node *n) {
     if (is_linear(row)) return tare__calls_overload(n, TARE_OP_LINEAR, "default");
     return tare__calls_overload(n, TARE_OP_CONV2D, "default") ||
-           (row->parts == CHAIN_UNARY && tare__calls_overload(n, TARE_OP_CONV1D, "default"));
+           (row->members == CHAIN_UNARY && tare__calls_overload(n, TARE_OP_CONV1D, "default"));
 }
 
 // What is added to the chain: the other operand, which must be a node. false: the chain does not
@@ -76,25 +76,26 @@ static tare_status annotate_chain(const inductor_level *l, const chain_nodes *c,
     return c->norm != NULL && c->count == 2 ? annotate_plain(l, c, c->norm, NULL) : TARE_OK;
 }
 
-static tare_status mark_partitions(const inductor_level *l, const partition *const *parts,
+static tare_status mark_partitions(const inductor_level *l, const partition *const *partitions,
                                    size_t count) {
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < parts[i]->nodes.count; k++)
-            TARE_TRY(tare__mark(l->a, parts[i]->nodes.items[k]));
+        for (size_t k = 0; k < partitions[i]->nodes.count; k++)
+            TARE_TRY(tare__mark(l->a, partitions[i]->nodes.items[k]));
     return TARE_OK;
 }
 
 static tare_status try_chain(const inductor_level *l, const chain_row *row,
-                             const partition *const *parts, size_t count) {
+                             const partition *const *partitions, size_t count) {
     chain_nodes c;
     node *extra = NULL;
     bool takes = false;
-    if (!pick_nodes(row, parts, count, &c) || !is_layer(row, c.layer) || !find_extra(&c, &extra))
+    if (!pick_nodes(row, partitions, count, &c) || !is_layer(row, c.layer) ||
+        !find_extra(&c, &extra))
         return TARE_OK;
     TARE_TRY(tare__inductor_takes(l, c.list, c.count, &takes));
     if (!takes) return TARE_OK;
     TARE_TRY(annotate_chain(l, &c, extra, is_linear(row)));
-    return c.norm != NULL ? mark_partitions(l, parts, count) : TARE_OK;
+    return c.norm != NULL ? mark_partitions(l, partitions, count) : TARE_OK;
 }
 
 // A layer alone: every output of its partitions.

@@ -194,7 +194,7 @@ static tare_status run_level(inductor_level *l) {
     TARE_TRY(tare__config_specs(l->setting, &l->specs, l->a->err));
     const bool has_norms = l->setting->is_none || l->specs.is_qat;
     for (size_t i = 0; i < l->recipe->row_count; i++)
-        if (has_norms || !(l->recipe->rows[i].parts & CHAIN_BN)) {
+        if (has_norms || !(l->recipe->rows[i].members & CHAIN_BN)) {
             TARE_TRY(name_chain(l->a, &l->recipe->rows[i]));
             TARE_TRY(tare__inductor_chain(l, &l->recipe->rows[i]));
         }

@@ -17,10 +17,10 @@ typedef struct opening {
 
 // --- configs of training ---
 
-static tare_status check_config(const opening *o, const char *place, const setting *s) {
+static tare_status check_config(const opening *o, const char *where, const setting *s) {
     if (s->is_none || s->config.is_qat == o->options.is_qat) return TARE_OK;
     const tare_status status =
-        tare__fail(o->err, TARE_INVALID_ARGUMENT, "the config of %s says is_qat: %s", place,
+        tare__fail(o->err, TARE_INVALID_ARGUMENT, "the config of %s says is_qat: %s", where,
                    s->config.is_qat ? "true" : "false");
     return tare__hint(o->err, status,
                       s->config.is_qat ? "it is a config for training, ask for it"

@@ -10,8 +10,8 @@ struct tare_quantizer {
     void *self;
     // What the user asks of it, lent by self; NULL: not known.
     const struct tare_quantizer_settings *settings;
-    tare_quantizer *const *parts; // of a composed one, lent by self
-    size_t part_count;
+    tare_quantizer *const *members; // of a composed one, lent by self
+    size_t member_count;
 };
 
 /// Refuses files of rules that have what tare_quantizer_lint calls an error.

@@ -25,7 +25,7 @@ struct tare_quantizer_settings {
     tare_status status; // of the first setter that failed
 };
 
-/// Retains the specs of the known part of `from`.
+/// Retains the specs in the fields of `from` that this version knows.
 tare_quantization_config tare__config_copy(const tare_quantization_config *from);
 tare_status tare__settings_clone(const tare_quantizer_settings *from, tare_quantizer_settings **out,
                                  tare_error *err);

@@ -48,7 +48,7 @@ static tare_status read_spec(const json_at *object, const char *key, tare_qspec 
     return tare__qspec_from_json(&at, NULL, 0, out, err);
 }
 
-static tare_status read_parts(const json_at *at, tare_quantization_config *out, tare_error *err) {
+static tare_status read_fields(const json_at *at, tare_quantization_config *out, tare_error *err) {
     static const char *const keys[] = {
         "input_activation", "output_activation", "weight", "bias", "is_qat", NULL};
     out->struct_size = sizeof *out;
@@ -74,7 +74,7 @@ static tare_status read_config(const json_at *at, const settings_source *source,
         TARE_TRY(tare__json_only_keys(at, default_only, err));
         status = read_default(&options, source, out, err);
     } else {
-        status = read_parts(at, out, err);
+        status = read_fields(at, out, err);
     }
     if (status != TARE_OK) tare_quantization_config_release(out);
     return status;
@@ -101,7 +101,7 @@ static tare_status read_pair(const json_at *pair, const settings_source *source,
     return s->status == TARE_OK ? TARE_OK : tare__out_of_memory(err);
 }
 
-// The later of two would take the place of the earlier one, which would have no effect.
+// The later of two would replace the earlier one, which would have no effect.
 static tare_status check_once(const json_at *list, size_t index, tare_error *err) {
     const json_at pair = tare__json_item(list, index);
     const json_t *key = json_array_get(pair.value, 0);

@@ -8,25 +8,25 @@
 #include "quantizers/data/quantizer.h"
 #include "quantizers/quantizer.h"
 
-// --- parts of a config, one list for both forms ---
+// --- fields of a config, one list for both forms ---
 
-typedef struct config_part {
+typedef struct config_field {
     const char *name;
     const tare_qspec *spec;
-} config_part;
-enum { CONFIG_PARTS = 4 };
+} config_field;
+enum { CONFIG_FIELDS = 4 };
 
-static void list_parts(const tare_quantization_config *c, config_part parts[CONFIG_PARTS]) {
-    parts[0] = (config_part){"input_activation", c->input_activation};
-    parts[1] = (config_part){"output_activation", c->output_activation};
-    parts[2] = (config_part){"weight", c->weight};
-    parts[3] = (config_part){"bias", c->bias};
+static void list_fields(const tare_quantization_config *c, config_field fields[CONFIG_FIELDS]) {
+    fields[0] = (config_field){"input_activation", c->input_activation};
+    fields[1] = (config_field){"output_activation", c->output_activation};
+    fields[2] = (config_field){"weight", c->weight};
+    fields[3] = (config_field){"bias", c->bias};
 }
 
 static const char *kind_of(const tare_quantizer *q) {
     if (tare__builtin_row_of(q) != NULL) return "built-in";
     if (tare__data_quantizer_of(q) != NULL) return "rules";
-    return q->part_count > 0 ? "composed" : "coded";
+    return q->member_count > 0 ? "composed" : "coded";
 }
 
 // --- lists of names ---
@@ -67,7 +67,7 @@ static void write_names(text *out, bool as_json, const char *key, const char *co
 // --- one quantizer ---
 
 static void write_config(const tare_quantizer *q, bool as_json, text *out) {
-    config_part parts[CONFIG_PARTS];
+    config_field fields[CONFIG_FIELDS];
     const tare_quantizer_settings *s = q->settings;
     if (s == NULL) return;
     tare__text_append(out, as_json ? ",\"config\":" : "  config:");
@@ -75,16 +75,16 @@ static void write_config(const tare_quantizer *q, bool as_json, text *out) {
         tare__text_append(out, as_json ? "null" : " none\n");
         return;
     }
-    list_parts(&s->global.config, parts);
-    for (size_t i = 0; i < CONFIG_PARTS; i++) {
+    list_fields(&s->global.config, fields);
+    for (size_t i = 0; i < CONFIG_FIELDS; i++) {
         if (as_json) {
-            tare__text_printf(out, "%s\"%s\":", i > 0 ? "," : "{", parts[i].name);
-            tare__qspec_to_json(parts[i].spec, out);
+            tare__text_printf(out, "%s\"%s\":", i > 0 ? "," : "{", fields[i].name);
+            tare__qspec_to_json(fields[i].spec, out);
             continue;
         }
-        tare__text_printf(out, "\n    %s: ", parts[i].name);
-        if (parts[i].spec != NULL)
-            tare__qspec_text(parts[i].spec, out);
+        tare__text_printf(out, "\n    %s: ", fields[i].name);
+        if (fields[i].spec != NULL)
+            tare__qspec_text(fields[i].spec, out);
         else
             tare__text_append(out, "none");
     }
@@ -126,12 +126,12 @@ static void write_quantizer(const tare_quantizer *q, bool as_json, text *out) {
     const data_quantizer *data = tare__data_quantizer_of(q);
     if (row != NULL) write_builtin(row, as_json, out);
     if (data != NULL) write_data(data, as_json, out);
-    if (as_json && q->part_count > 0) tare__text_append(out, ",\"quantizers\":[");
-    for (size_t i = 0; i < q->part_count; i++) {
+    if (as_json && q->member_count > 0) tare__text_append(out, ",\"quantizers\":[");
+    for (size_t i = 0; i < q->member_count; i++) {
         if (as_json && i > 0) tare__text_char(out, ',');
-        write_quantizer(q->parts[i], as_json, out);
+        write_quantizer(q->members[i], as_json, out);
     }
-    if (as_json) tare__text_append(out, q->part_count > 0 ? "]}" : "}");
+    if (as_json) tare__text_append(out, q->member_count > 0 ? "]}" : "}");
 }
 
 tare_status tare_quantizer_show(const tare_quantizer *q, bool as_json, tare_writer write,

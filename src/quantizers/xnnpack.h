@@ -25,7 +25,7 @@ typedef struct xnnpack_annotator {
 /// A convolution or linear layer; one in training, with a batch norm.
 tare_status tare__xnnpack_layer(const xnnpack_level *l, const xnnpack_annotator *row);
 tare_status tare__xnnpack_normed_layer(const xnnpack_level *l, const xnnpack_annotator *row);
-/// A linear layer of which other parts may be taken already.
+/// A linear layer whose weight or bias may be annotated already.
 tare_status tare__xnnpack_linear(const xnnpack_level *l, const xnnpack_annotator *row);
 /// A sum or product of two tensors.
 tare_status tare__xnnpack_binary(const xnnpack_level *l, const xnnpack_annotator *row);

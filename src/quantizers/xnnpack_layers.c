@@ -31,14 +31,14 @@ static tare_status mark_all(annotating *a, node *const *nodes, size_t count) {
 // The layer's inputs are annotated on the layer, the output on `last`; with them weight and bias
 // are marked. Only while all of them are free.
 static tare_status annotate_layer(const xnnpack_level *l, node *layer, node *last) {
-    node *const parts[] = {layer, last, tare__node_arg(layer, 1), tare__node_arg(layer, 2)};
+    node *const nodes[] = {layer, last, tare__node_arg(layer, 1), tare__node_arg(layer, 2)};
     tare_annotation *annotation = NULL;
-    if (tare__node_arg(layer, 0) == NULL || parts[2] == NULL) return TARE_OK;
-    if (!tare__xnnpack_is_free(l, parts, 4)) return TARE_OK;
+    if (tare__node_arg(layer, 0) == NULL || nodes[2] == NULL) return TARE_OK;
+    if (!tare__xnnpack_is_free(l, nodes, 4)) return TARE_OK;
     TARE_TRY(tare__annotate_layer(l->a, layer, &l->specs, &annotation));
     if (last != layer) TARE_TRY(tare__annotate_anew(l->a, last, &annotation));
     tare__annotation_set_output(annotation, l->specs.output);
-    return mark_all(l->a, parts, 4);
+    return mark_all(l->a, nodes, 4);
 }
 
 // The node that the pattern begins with; NULL: it does not end at n.
@@ -86,13 +86,13 @@ tare_status tare__xnnpack_linear(const xnnpack_level *l, const xnnpack_annotator
 
 static tare_status annotate_norm_match(const xnnpack_level *l, const subgraph_match *m) {
     node *conv = tare__subgraph_node(m, "conv"), *last = tare__subgraph_node(m, "output");
-    node *const parts[] = {conv, tare__subgraph_node(m, "weight"), tare__subgraph_node(m, "bias")};
+    node *const nodes[] = {conv, tare__subgraph_node(m, "weight"), tare__subgraph_node(m, "bias")};
     tare_annotation *annotation = NULL;
-    if (!tare__xnnpack_is_free(l, parts, 3)) return TARE_OK;
+    if (!tare__xnnpack_is_free(l, nodes, 3)) return TARE_OK;
     TARE_TRY(tare__annotate_layer(l->a, conv, &l->specs, &annotation));
     TARE_TRY(tare__annotate_anew(l->a, last, &annotation));
     tare__annotation_set_output(annotation, l->specs.output);
-    return mark_all(l->a, parts, 3);
+    return mark_all(l->a, nodes, 3);
 }
 
 static tare_status match_form(const xnnpack_level *l, op_overload conv, op_overload relu,

@@ -20,9 +20,9 @@ static bool is_observable(const annotating *a, const node *n) {
 }
 
 static tare_status annotate_binary(const xnnpack_level *l, node *binary, node *last) {
-    node *const parts[] = {binary, last};
+    node *const nodes[] = {binary, last};
     tare_annotation *annotation = NULL;
-    if (!tare__xnnpack_is_free(l, parts, 2)) return TARE_OK;
+    if (!tare__xnnpack_is_free(l, nodes, 2)) return TARE_OK;
     for (size_t i = 0; i < 2; i++) {
         const node *operand = tare__node_arg(binary, i);
         if (operand != NULL && !is_observable(l->a, operand)) return TARE_OK;

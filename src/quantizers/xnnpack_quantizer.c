@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XNNPACKQuantizer: which annotators run in which order, for which part of the model. Source:
-// torchao 0.18; settings by operator as in ExecuTorch's version of it.
+// XNNPACKQuantizer: the annotators, their order and the settings that each obeys. Source: torchao
+// 0.18; settings by operator as in ExecuTorch's version of it.
 #include <string.h>
 
 #include "core/text/text.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/argument_places.h"
+#include "ir/argument_paths.h"
 #include "model/pass.h"
 #include "replay/pt2e.h"
 #include "replay/run.h"

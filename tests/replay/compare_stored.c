@@ -68,8 +68,8 @@ void compare_constants(const recorded_case *c, const tare_model *converted,
 /// A recorded weight: weights.PATH.int_repr and its companions.
 typedef struct weight {
     const char *path;
-    const tare_tensor *ours, *codes, *scale, *zero_point;
-    finding_kind codes_kind; // what a wrong code is
+    const tare_tensor *ours, *quantized, *scale, *zero_point;
+    finding_kind quantized_kind; // what a wrong code is
     findings *out;
 } weight;
 
@@ -94,10 +94,11 @@ static bool compare_parameters(const weight *w) {
     return true;
 }
 
-/// The recorded code of element i: torch keeps two 4-bit codes in a byte, the first one low.
+/// The recorded code of element i: torch keeps two 4-bit quantized values in a byte, the first one
+/// low.
 static double recorded_code(const weight *w, int64_t i) {
-    if (w->ours->dtype != TARE_QUINT4X2) return tare__tensor_get(w->codes, i);
-    const int pair = (int)tare__tensor_get(w->codes, i / 2);
+    if (w->ours->dtype != TARE_QUINT4X2) return tare__tensor_get(w->quantized, i);
+    const int pair = (int)tare__tensor_get(w->quantized, i / 2);
     return i % 2 == 0 ? pair & 15 : pair >> 4;
 }
 
@@ -106,11 +107,11 @@ static bool may_move(double ours, double recorded, int64_t *moved, int64_t count
     return fabs(ours - recorded) == 1 && ++*moved * 1000 <= count;
 }
 
-static void compare_codes(const weight *w) {
+static void compare_quantized(const weight *w) {
     const int64_t per_byte = w->ours->dtype == TARE_QUINT4X2 ? 2 : 1;
-    if (w->codes->count * per_byte != w->ours->count) {
+    if (w->quantized->count * per_byte != w->ours->count) {
         findings_add(w->out, FINDING_STRUCTURE, "weight %s: expected %lld elements, found %lld",
-                     w->path, (long long)w->codes->count * (long long)per_byte,
+                     w->path, (long long)w->quantized->count * (long long)per_byte,
                      (long long)w->ours->count);
         return;
     }
@@ -118,8 +119,9 @@ static void compare_codes(const weight *w) {
     for (int64_t i = 0; i < w->ours->count; i++) {
         const double a = tare__tensor_get(w->ours, i), b = recorded_code(w, i);
         if (a == b || may_move(a, b, &moved, w->ours->count)) continue;
-        findings_add(w->out, w->codes_kind, "weight %s[%lld]: expected the integer %g, found %g",
-                     w->path, (long long)i, b, a);
+        findings_add(w->out, w->quantized_kind,
+                     "weight %s[%lld]: expected the integer %g, found %g", w->path, (long long)i, b,
+                     a);
         return;
     }
 }
@@ -131,8 +133,9 @@ static const tare_tensor *companion(const recorded_case *c, const char *path, co
 }
 
 /// torch's fbgemm unpacks the weights of transposed convolutions out of memory that nobody wrote:
-/// it gives other codes each time it is asked. What was recorded of them may be no value at all.
-static finding_kind codes_kind(const tare_model *converted, const char *path) {
+/// it gives other quantized values each time it is asked. What was recorded of them may be no value
+/// at all.
+static finding_kind quantized_kind(const tare_model *converted, const char *path) {
     char parent[512];
     const char *dot = strrchr(path, '.');
     (void)snprintf(parent, sizeof parent, "%.*s", dot != NULL ? (int)(dot - path) : 0, path);
@@ -153,15 +156,15 @@ void compare_weights(const recorded_case *c, const tare_model *converted, findin
         (void)snprintf(path, sizeof path, "%.*s", (int)(length - around), key + sizeof prefix - 1);
         const weight w = {.path = path,
                           .ours = tare__module_find_tensor(converted->root, path),
-                          .codes = c->data.tensors.entries[i].value,
+                          .quantized = c->data.tensors.entries[i].value,
                           .scale = companion(c, path, "scale"),
                           .zero_point = companion(c, path, "zero_point"),
-                          .codes_kind = codes_kind(converted, path),
+                          .quantized_kind = quantized_kind(converted, path),
                           .out = out};
         if (w.ours == NULL || w.scale == NULL || w.zero_point == NULL)
             findings_add(out, FINDING_STRUCTURE, "weight %s: the converted model has none", path);
         else if (compare_parameters(&w))
-            compare_codes(&w);
+            compare_quantized(&w);
     }
 }
 
@@ -189,8 +192,8 @@ static bool frozen_agree(const tare_tensor *ours, const tare_tensor *recorded, c
     return same;
 }
 
-tare_status use_recorded_codes(const recorded_case *c, tare_model *converted, findings *out,
-                               tare_error *err) {
+tare_status use_recorded_quantized(const recorded_case *c, tare_model *converted, findings *out,
+                                   tare_error *err) {
     static const char prefix[] = "frozen.";
     for (size_t i = 0; i < c->data.tensors.count; i++) {
         const map_entry *e = &c->data.tensors.entries[i];

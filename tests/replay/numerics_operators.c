@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer operators against recorded ones: codes equal, float results bit-equal.
+// Integer operators against recorded ones: quantized values equal, float results bit-equal.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +59,8 @@ static const struct {
 
 // --- recorded tensors ---
 
-static const tare_tensor *part(const operator_case *c, const char *name, const char *suffix) {
+static const tare_tensor *recorded_tensor(const operator_case *c, const char *name,
+                                          const char *suffix) {
     char key[96];
     snprintf(key, sizeof key, "%s%s", name, suffix);
     return numerics_tensor(c->cases, c->at.value, key);
@@ -68,11 +69,12 @@ static const tare_tensor *part(const operator_case *c, const char *name, const c
 // The tensor `name` with its integers if there are any; *out stays NULL if it is absent.
 static tare_status recorded(const operator_case *c, const char *name, tare_dtype dtype,
                             tare_tensor **out, tare_error *err) {
-    const tare_tensor *codes = part(c, name, ".int_repr"), *scale = part(c, name, ".scale");
-    const tare_tensor *zero_point = part(c, name, ".zero_point");
+    const tare_tensor *quantized = recorded_tensor(c, name, ".int_repr"),
+                      *scale = recorded_tensor(c, name, ".scale");
+    const tare_tensor *zero_point = recorded_tensor(c, name, ".zero_point");
     double scales[256], zeros[256];
-    if (codes == NULL || scale == NULL || zero_point == NULL) {
-        const tare_tensor *plain = part(c, name, "");
+    if (quantized == NULL || scale == NULL || zero_point == NULL) {
+        const tare_tensor *plain = recorded_tensor(c, name, "");
         return plain != NULL ? tare__tensor_copy(plain, out, err) : TARE_OK;
     }
     if (scale->count > 256 || zero_point->count != scale->count)
@@ -85,7 +87,7 @@ static tare_status recorded(const operator_case *c, const char *name, tare_dtype
     const tare_qscheme scheme = scale->count > 1 ? TARE_PER_CHANNEL_AFFINE : TARE_PER_TENSOR_AFFINE;
     const qparams *q = tare__qparams_create(scheme, dtype, 0, scale->count, scales, zeros);
     if (q == NULL) return tare__out_of_memory(err);
-    const tare_status status = tare__tensor_requalify(codes, q, out, err);
+    const tare_status status = tare__tensor_requalify(quantized, q, out, err);
     tare__qparams_release(q);
     return status;
 }
@@ -260,7 +262,7 @@ static tare_status read_case(operator_case *c, tare_error *err) {
     TARE_TRY(tare__json_string(&op, &c->op, err));
     TARE_TRY(tare__json_string(&engine, &engine_name, err));
     c->engine = tare_engine_from_name(engine_name);
-    const bool two = part(c, "a", "") != NULL;
+    const bool two = recorded_tensor(c, "a", "") != NULL;
     TARE_TRY(recorded(c, two ? "a" : "x", TARE_QUINT8, &c->a, err));
     if (two) TARE_TRY(recorded(c, "b", TARE_QUINT8, &c->b, err));
     TARE_TRY(recorded(c, "y", TARE_QUINT8, &c->y, err));

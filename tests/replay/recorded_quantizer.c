@@ -12,11 +12,11 @@
 
 // --- settings ---
 
-/// What torchao's quantizers call the parts of a settings file. XNNPACKQuantizer's
+/// torchao's names of the fields of a settings file. XNNPACKQuantizer's
 /// operator_type_config is not among them, because it is never used there; ours uses it.
 static const struct {
     const char *recorded, *ours;
-} parts[] = {
+} fields[] = {
     {"global_config", "global"},
     {"module_name_config", "module_name"},
     {"module_name_qconfig", "module_name"},
@@ -26,9 +26,9 @@ static const struct {
 
 static tare_status settings_text(const json_t *recorded, char **out, tare_error *err) {
     json_t *settings = json_object();
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        json_t *part = json_object_get(recorded, parts[i].recorded);
-        if (part != NULL) (void)json_object_set(settings, parts[i].ours, part);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        json_t *field = json_object_get(recorded, fields[i].recorded);
+        if (field != NULL) (void)json_object_set(settings, fields[i].ours, field);
     }
     *out = json_dumps(settings, JSON_ENCODE_ANY);
     json_decref(settings);

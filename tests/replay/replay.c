@@ -166,7 +166,7 @@ static tare_status convert(flow *f) {
 
 static tare_status convert_as_recorded(flow *f) {
     TARE_TRY(convert(f));
-    return use_recorded_codes(f->c, f->converted, f->out, f->err);
+    return use_recorded_quantized(f->c, f->converted, f->out, f->err);
 }
 
 /// A program that writes its buffers is converted anew, as a run has moved them.

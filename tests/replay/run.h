@@ -24,7 +24,7 @@ tare_status replay_run(const tare_model *model, const value *inputs, size_t coun
 /// The inputs as the public API takes them; NULL if one is no tensor (nested inputs).
 tare_status replay_tensors(const value *inputs, size_t count, arena *memory,
                            const tare_tensor ***out, tare_error *err);
-/// The same model in a session, as users run it: its outputs take the place of the interpreter's.
+/// The same model in a session, as users run it: its outputs replace the interpreter's.
 tare_status replay_in_session(const tare_model *model, const tare_tensor *const *inputs,
                               size_t count, run_result *r, tare_error *err);
 void replay_run_release(run_result *r);

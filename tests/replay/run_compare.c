@@ -71,17 +71,18 @@ static void compare_values(const comparison *k, const char *name, const tare_ten
                      name, (long long)d.unequal, (long long)ours->count, (long long)d.at, b, a);
 }
 
-static const tare_tensor *recorded_part(const comparison *k, const char *name, const char *part) {
+static const tare_tensor *recorded_tensor(const comparison *k, const char *name,
+                                          const char *suffix) {
     char key[256];
-    (void)snprintf(key, sizeof key, "%s.%s", name, part);
+    (void)snprintf(key, sizeof key, "%s.%s", name, suffix);
     return tare__safetensors_get(&k->c->data, key);
 }
 
 /// A quantized output: its parameters, then the integers.
-static void compare_codes(const comparison *k, const char *name, const tare_tensor *ours,
-                          const tare_tensor *codes) {
-    const tare_tensor *scale = recorded_part(k, name, "scale");
-    const tare_tensor *zero_point = recorded_part(k, name, "zero_point");
+static void compare_quantized(const comparison *k, const char *name, const tare_tensor *ours,
+                              const tare_tensor *quantized) {
+    const tare_tensor *scale = recorded_tensor(k, name, "scale");
+    const tare_tensor *zero_point = recorded_tensor(k, name, "zero_point");
     if (ours->q == NULL || scale == NULL || zero_point == NULL) {
         findings_add(k->out, k->kind, "output '%s': expected a quantized tensor", name);
         return;
@@ -92,16 +93,16 @@ static void compare_codes(const comparison *k, const char *name, const tare_tens
                      "output '%s': expected scale %.9g and zero point %g, found %.9g and %g", name,
                      s, z, ours->q->scale[0], ours->q->zero_point[0]);
     else
-        compare_values(k, name, ours, codes, 1);
+        compare_values(k, name, ours, quantized, 1);
 }
 
 static void compare_tensor(comparison *k, const char *name, const tare_tensor *ours) {
     const size_t at = k->next_step++;
     const double step = at < k->run->step_count ? k->run->steps[at] : 0;
-    const tare_tensor *codes = recorded_part(k, name, "int_repr");
+    const tare_tensor *quantized = recorded_tensor(k, name, "int_repr");
     const tare_tensor *recorded = tare__safetensors_get(&k->c->data, name);
-    if (codes != NULL)
-        compare_codes(k, name, ours, codes);
+    if (quantized != NULL)
+        compare_quantized(k, name, ours, quantized);
     else if (recorded == NULL)
         findings_add(k->out, k->kind, "output '%s': nothing was recorded", name);
     else if (ours->q != NULL)

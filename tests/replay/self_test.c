@@ -125,9 +125,9 @@ static bool change_output(recorded_case *c, double step) {
         if (tare__ends_with(key, ".scale") || tare__ends_with(key, ".zero_point")) continue;
         if (has_quantized(c, key)) continue; // then they are what is compared
         if (tare__tensor_copy(old, &changed, NULL) != TARE_OK) return false;
-        const bool is_code = !tare__dtype(old->dtype)->is_float;
+        const bool is_integer = !tare__dtype(old->dtype)->is_float;
         const double before = tare__tensor_get(old, 0);
-        const double by = is_code ? (before >= 2 ? -2 : 2) : output_change(old, step);
+        const double by = is_integer ? (before >= 2 ? -2 : 2) : output_change(old, step);
         tare__tensor_set(changed, 0, before + by);
         tensors->entries[i].value = changed;
         return true;

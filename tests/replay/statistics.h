@@ -18,11 +18,11 @@ void compare_constants(const recorded_case *c, const tare_model *converted,
 /// `weights.*`: integers, scales and zero points of lowered modules.
 void compare_weights(const recorded_case *c, const tare_model *converted, findings *out);
 
-/// `frozen.*`: the codes of an exported program's weights. A folded batch norm leaves weights that
-/// float arithmetic rounded, so that a few codes may be one off; the model gets the recorded ones,
-/// as it gets the recorded parameters.
-tare_status use_recorded_codes(const recorded_case *c, tare_model *converted, findings *out,
-                               tare_error *err);
+/// `frozen.*`: the quantized values of an exported program's weights. A folded batch norm leaves
+/// weights that float arithmetic rounded, so that a few quantized values may be one off; the model
+/// gets the recorded ones, as it gets the recorded parameters.
+tare_status use_recorded_quantized(const recorded_case *c, tare_model *converted, findings *out,
+                                   tare_error *err);
 
 /// From now on the model's observers propose what was recorded for them.
 tare_status use_recorded_parameters(const recorded_case *c, tare_model *prepared, tare_error *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks JSON against a schema of docs/schemas: the part of JSON Schema (draft 7) that they use. A
-// keyword that is not known is an error, so that no schema promises what nobody checks.
+// Checks JSON against a schema of docs/schemas, by the subset of JSON Schema (draft 7) that they
+// use. A keyword that is not known is an error, so that no schema promises what nobody checks.
 // usage: schema_check SCHEMA < DOCUMENT
 //        schema_check --strangers SCHEMA DOCUMENT..    for every object of the documents whose keys
 //        the

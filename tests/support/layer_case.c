@@ -17,8 +17,8 @@ static int64_t between(random_state *r, int64_t least, int64_t most) {
     return least + (int64_t)(next(r) % (uint32_t)(most - least + 1));
 }
 
-// Half of the codes are the extreme ones, where products are largest and 16-bit sums would
-// saturate.
+// Half of the quantized values are the extreme ones, where products are largest and 16-bit sums
+// would saturate.
 static void fill_quantized(random_state *r, tare_tensor *t) {
     uint8_t *bytes = t->data;
     const bool is_signed = t->dtype == TARE_QINT8;
@@ -104,8 +104,8 @@ void finish_layer_case(layer_case *c, int ndim, const int64_t *in, const int64_t
     // Borders of zeros, as behind a ReLU, may be left out.
     const int64_t zero_value = next(r) % 3 == 0 ? 0 : between(r, 0, 255);
     c->x = new_integers(dtype, ndim, in, 0.02, low + zero_value);
-    // Odd and even zero points matter to rule O; a coarse scale keeps codes from saturating.
-    // A tiny one takes floats beyond what integers hold before they are bounded.
+    // Odd and even zero points matter to rule O; a coarse scale keeps quantized values from
+    // saturating. A tiny one takes floats beyond what integers hold before they are bounded.
     const bool is_tiny = between(r, 0, 7) == 0;
     const double scale = is_tiny ? 1e-12 : (double)between(r, 1, 400) * 1e-2;
     const int64_t zero_point = low + between(r, 0, 255);

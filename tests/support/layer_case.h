@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random quantized layers for tests of kernels: extreme codes, every rule, one to four threads.
+// Random quantized layers for tests of kernels: extreme quantized values, every rule, one to four
+// threads.
 #ifndef SUPPORT_LAYER_CASE_H
 #define SUPPORT_LAYER_CASE_H
 
@@ -29,9 +30,9 @@ void finish_layer_case(layer_case *c, int ndim, const int64_t *in, const int64_t
                        const int64_t *out);
 void end_layer_case(layer_case *c);
 
-/// Runs it on x, moved to channels last, into y. addend: codes channels last, NULL: the layer's
-/// own, if it adds. Where threads are even in number, pixels lie apart. Buffers are of exactly the
-/// right size, so that sanitizers see what is read beyond.
+/// Runs it on x, moved to channels last, into y. addend: quantized values channels last, NULL: the
+/// layer's own, if it adds. Where threads are even in number, pixels lie apart. Buffers are of
+/// exactly the right size, so that sanitizers see what is read beyond.
 void run_layer_case(const layer_case *c, const qlayer *p, int threads,
                     const product_addend *addend);
 /// Fails if element `at` of y, of a channel, is not what core/math/requant.h makes of the sum.

@@ -30,9 +30,9 @@ void check_refused(tare_status status, tare_status wanted, const char *words, co
     tare_error_clear(job_error());
 }
 
-void check_holds(const char *whole, const char *part, bool wanted) {
-    if ((strstr(whole, part) != NULL) != wanted)
-        fail_msg("%s '%s' in\n%s", wanted ? "missing:" : "unexpected:", part, whole);
+void check_holds(const char *whole, const char *words, bool wanted) {
+    if ((strstr(whole, words) != NULL) != wanted)
+        fail_msg("%s '%s' in\n%s", wanted ? "missing:" : "unexpected:", words, whole);
 }
 
 typedef struct page {

@@ -15,16 +15,16 @@ void check_done(tare_status status, const char *call);
 /// The call failed with this status, and its message (or its place) holds these words.
 #define CHECK_REFUSED(call, status, words) check_refused((call), status, words, #call)
 void check_refused(tare_status status, tare_status wanted, const char *words, const char *call);
-/// `whole` holds `part`.
-#define CHECK_HOLDS(whole, part) check_holds((whole), (part), true)
-#define CHECK_LACKS(whole, part) check_holds((whole), (part), false)
-void check_holds(const char *whole, const char *part, bool wanted);
+/// `whole` holds `words`.
+#define CHECK_HOLDS(whole, words) check_holds((whole), (words), true)
+#define CHECK_LACKS(whole, words) check_holds((whole), (words), false)
+void check_holds(const char *whole, const char *words, bool wanted);
 
 /// A GraphModule without a graph.
 module *new_tree(void);
 /// A module of a class at a path. config: constructor values as Python writes keywords
 /// ("in_features=2, out_features=3"). Weights, biases and statistics of the class are filled with
-/// small numbers that depend on the place only.
+/// small numbers that depend on the index only.
 module *put_module(module *root, const tare_context *context, const char *path, const char *class,
                    const char *config);
 /// The tree with the graph of `code` ("def forward(self, x): ..") as a float model. Takes `root`.

@@ -30,7 +30,7 @@ void onnx_call(text *graph, const char *op_type, const char *name, const char *i
 /// A float input; shape as "N,3,8,8": numbers, and names of open sizes.
 void onnx_input(text *graph, const char *name, const char *shape);
 void onnx_output(text *graph, const char *name);
-/// A float initializer with small numbers that depend on the place only, as raw bytes.
+/// A float initializer with small numbers that depend on the index only, as raw bytes.
 void onnx_floats(text *graph, const char *name, int ndim, const int64_t *dims);
 /// A float initializer without dimensions.
 void onnx_number(text *graph, const char *name, float value);

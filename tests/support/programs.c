@@ -120,7 +120,8 @@ tare_model *converted(program *p, const char *returned) {
     return m;
 }
 
-// Are the results the same codes, but for single steps where the real one lies in the middle?
+// Are the results the same quantized values, but for single steps where the real one lies in the
+// middle?
 static void check_same_integers(const tare_tensor *a, const tare_tensor *b, double step,
                                 bool has_ties) {
     int64_t off = 0;

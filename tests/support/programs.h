@@ -30,13 +30,13 @@ typedef struct program {
 program new_program(const char *parameters);
 /// One more line of code.
 void line(program *p, const char *format, ...) TARE_PRINTF(2, 3);
-/// NAME = the value of codes.
+/// NAME = the dequantized values.
 void dequantized(program *p, const char *name, const char *quantized, const grid *g);
-/// NAME = the value of FROM after quantize and dequantize; the codes are called q_NAME.
+/// NAME = the value of FROM after quantize and dequantize; the quantized values are called q_NAME.
 void quantized(program *p, const char *name, const char *from, const grid *g);
 /// A tensor of the root; takes it over.
 void put_tensor(program *p, const char *name, tare_tensor *t);
-/// NAME = random numbers between -size and size, or between the codes named.
+/// NAME = random numbers between -size and size, or between the quantized values named.
 void put_floats(program *p, const char *name, int64_t count, double size);
 void put_integers(program *p, const char *name, tare_dtype dtype, int ndim, const int64_t *shape,
                   int64_t least, int64_t most);

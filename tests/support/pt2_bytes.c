@@ -63,22 +63,23 @@ static const char program_json[] =
 // clang-format on
 
 static const float weight[] = {1, 2, 3, 4}, tied[] = {1, -1, 2, -2};
-const pt2_part pt2_plain[PT2_PARTS] = {
+const pt2_member pt2_plain[PT2_MEMBERS] = {
     PT2_TEXT("net/archive_format", "pt2"),
     PT2_TEXT("net/models/model.json", program_json),
     PT2_TEXT("net/data/weights/model_weights_config.json", weights_json),
     {"net/data/weights/weight_0", weight, sizeof weight, 0},
     {"net/data/weights/weight_1", tied, sizeof tied, Z_DEFLATED}};
 
-zip_memory pt2_pack(const pt2_part *parts, size_t count) {
+zip_memory pt2_pack(const pt2_member *members, size_t count) {
     zip_memory memory = {0};
     zipFile zip = zip_open(&memory);
     const zip_fileinfo info = {0};
     for (size_t i = 0; i < count; i++) {
-        assert_int_equal(zipOpenNewFileInZip(zip, parts[i].name, &info, NULL, 0, NULL, 0, NULL,
-                                             parts[i].method, 6),
+        assert_int_equal(zipOpenNewFileInZip(zip, members[i].name, &info, NULL, 0, NULL, 0, NULL,
+                                             members[i].method, 6),
                          ZIP_OK);
-        assert_int_equal(zipWriteInFileInZip(zip, parts[i].bytes, (unsigned)parts[i].size), ZIP_OK);
+        assert_int_equal(zipWriteInFileInZip(zip, members[i].bytes, (unsigned)members[i].size),
+                         ZIP_OK);
         zipCloseFileInZip(zip);
     }
     zipClose(zip, NULL);
@@ -109,23 +110,23 @@ void pt2_check_refused(const zip_memory *bytes, const char *words) {
     tare_error_destroy(err);
 }
 
-void pt2_check_refused_parts(const pt2_part *parts, size_t count, const char *words) {
-    zip_memory bytes = pt2_pack(parts, count);
+void pt2_check_refused_members(const pt2_member *members, size_t count, const char *words) {
+    zip_memory bytes = pt2_pack(members, count);
     pt2_check_refused(&bytes, words);
     tare__free(bytes.data);
 }
 
 void pt2_check_changed(int which, const char *old, const char *new, const char *words) {
-    pt2_part parts[PT2_PARTS];
+    pt2_member members[PT2_MEMBERS];
     text changed = {0};
-    memcpy(parts, pt2_plain, sizeof parts);
+    memcpy(members, pt2_plain, sizeof members);
     const char *chars = pt2_plain[which].bytes, *at = strstr(chars, old);
     if (at == NULL) fail_msg("nothing to change: '%s'", old);
     tare__text_append_n(&changed, chars, (size_t)(at - chars));
     tare__text_append(&changed, new);
     tare__text_append(&changed, at + strlen(old));
-    parts[which].bytes = tare__text_chars(&changed);
-    parts[which].size = changed.length;
-    pt2_check_refused_parts(parts, PT2_PARTS, words);
+    members[which].bytes = tare__text_chars(&changed);
+    members[which].size = changed.length;
+    pt2_check_refused_members(members, PT2_MEMBERS, words);
     tare__text_release(&changed);
 }

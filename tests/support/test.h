@@ -32,7 +32,7 @@ static inline int skip_tests(const char *why) {
 #define EVERY_ALLOCATION_FAILS(status, statement, undo)                                            \
     SOME_ALLOCATIONS_FAIL(1, status, statement, undo)
 
-/// The same with every `step`-th allocation only, for long jobs whose parts repeat.
+/// The same with every `step`-th allocation only, for long jobs that repeat themselves.
 #define SOME_ALLOCATIONS_FAIL(step, status, statement, undo)                                       \
     for (long request = 1;; request += (step)) {                                                   \
         tare__alloc_fail_at(request);                                                              \

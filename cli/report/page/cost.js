@@ -35,19 +35,29 @@ const cost = (() => {
   }
 
   function memory(bench) {
-    const parts = [['integers', bench.memory, bench.layers], ['floats', bench.against_memory, bench.against_layers]].filter(([, m]) => m);
-    const most = Math.max(...parts.map(([, m]) => m.block_bytes));
-    return [
-      el('p', {class: 'lead'}, 'One block holds the results between steps. Each area is a result: from the step that writes it to the last that reads it, ' +
-        'at its place in the block. The line is what lives at once.'),
-      parts.map(([kind, m, layers]) => [
-        el('h3', null, kind === 'integers' ? 'Quantized' : 'Float'),
-        el('p', null, `${format.bytes(m.block_bytes)} in one block, at least ${format.bytes(m.least_bytes)} live at once` +
-          (m.block_count > 1 ? `, ${format.count(m.block_count)} blocks` : '') + `; packed weights ${format.bytes(m.weight_bytes)}`),
-        charts.memoryChart(m, layers || [], kind, most),
+      const batches = [
+          [ 'integers', bench.memory, bench.layers ],
+          [ 'floats', bench.against_memory, bench.against_layers ]
+      ].filter(([, m ]) => m);
+      const most = Math.max(...batches.map(([, m ]) => m.block_bytes));
+      return [
+          el('p', {class : 'lead'},
+             'One block holds the results between steps. Each area is a result: from the step that writes it to the last that reads it, ' +
+                 'at its place in the block. The line is what lives at once.'),
+          batches.map(
+              ([
+                  kind, m, layers
+              ]) => [el('h3', null, kind === 'integers' ? 'Quantized' : 'Float'),
+                     el('p', null,
+                        `${format.bytes(m.block_bytes)} in one block, at least ${
+                            format.bytes(m.least_bytes)} live at once` +
+                            (m.block_count > 1 ? `, ${format.count(m.block_count)} blocks` : '') +
+                            `; packed weights ${format.bytes(m.weight_bytes)}`),
+                     charts.memoryChart(m, layers || [], kind, most),
       ]),
-      el('p', {class: 'muted'}, `Peak of the whole process: ${format.bytes(bench.peak_bytes)}.`),
-    ];
+          el('p', {class : 'muted'},
+             `Peak of the whole process: ${format.bytes(bench.peak_bytes)}.`),
+      ];
   }
 
   function hide(...names) {

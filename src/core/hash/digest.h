@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// Goes on from the digest of what came before; 0 at the beginning. Pieces count: two of them give
-/// another digest than both in one.
+/// Continues the digest `before`; 0 at the beginning. Two calls give another digest than one call
+/// with the bytes of both.
 uint64_t tare__digest(uint64_t before, const void *bytes, size_t size);
 
 #endif

@@ -22,8 +22,8 @@ static inline uint64_t tare__hash_bytes(const void *bytes, size_t count) {
 }
 
 /// Of a name, for tables whose sizes are powers of two: upper bits count in the lower ones. Names
-/// come from files, which could hold thousands that meet in one slot; `table`, the address of the
-/// slots, which no file knows, is part of the hash, so that they would have to guess.
+/// come from files, which could hold thousands that share one slot. `table`, the address of the
+/// slots, is part of the hash: no file knows it.
 static inline size_t tare__hash_name(const char *name, size_t length, const void *table) {
     uint64_t hash =
         tare__hash_of_nothing ^ (uint64_t)(uintptr_t)table * UINT64_C(0x9e3779b97f4a7c15);

@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "core/text/text.h"
 
-/// A value and the way to it. Paths are linked through the callers' frames, so that a path costs
-/// nothing until an error needs it: "$.configs[3].dtype_configs[0].input_dtype".
+/// A value and its path. Paths are linked through the callers' frames, so that a path costs nothing
+/// until an error needs it: "$.configs[3].dtype_configs[0].input_dtype".
 typedef struct json_at {
     const json_t *value;
     const struct json_at *parent; // NULL at the root

@@ -116,7 +116,7 @@ static tare_status read_character(json_reader *r) {
 static tare_status read_string(json_reader *r) {
     tare__text_clear(&r->string);
     while (r->at < r->end && *r->at != '"') {
-        // Most characters are plain; they go in one piece.
+        // Most characters are plain; runs of them are copied at once.
         const char *plain = r->at;
         while (r->at < r->end && *r->at >= 0x20 && *r->at < 0x7F && *r->at != '"' && *r->at != '\\')
             r->at++;

@@ -15,7 +15,7 @@
         size_t left = (size_t)count;                                                               \
         for (; left >= WIDTH; left -= WIDTH, x += WIDTH, y += WIDTH)                               \
             v_store(y, one_##name(v_load(x), p));                                                  \
-        if (left > 0) v_store_part(y, one_##name(v_load_part(x, left), p), left);                  \
+        if (left > 0) v_store_first(y, one_##name(v_load_first(x, left), p), left);                \
     }
 #include "core/math/elements.def"
 #undef P
@@ -37,9 +37,9 @@ const element_loop ELEMENT_LOOPS[ELEMENT_COUNT] = {
             v_store(y + i, both_##name(a_step != 0 ? v_load(a + i) : first,                        \
                                        b_step != 0 ? v_load(b + i) : second));                     \
         if (left == 0) return;                                                                     \
-        const vec last = both_##name(a_step != 0 ? v_load_part(a + whole, left) : first,           \
-                                     b_step != 0 ? v_load_part(b + whole, left) : second);         \
-        v_store_part(y + whole, last, left);                                                       \
+        const vec last = both_##name(a_step != 0 ? v_load_first(a + whole, left) : first,          \
+                                     b_step != 0 ? v_load_first(b + whole, left) : second);        \
+        v_store_first(y + whole, last, left);                                                      \
     }
 #include "core/math/binary.def"
 #undef BINARY

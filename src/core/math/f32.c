@@ -84,17 +84,17 @@ static const double quarter = 0x1.921fb54442d18p+0; // pi / 2
 static double reduce_large(float x, unsigned *n) {
     static const uint32_t two_over_pi[] = {0xa2f9836eU, 0x4e441529U, 0xfc2757d1U, 0xf534ddc0U,
                                            0xdb629599U, 0x3c439041U, 0xfe5163abU};
-    uint32_t bits, part[3];
+    uint32_t bits, words[3];
     memcpy(&bits, &x, sizeof bits);
     const uint32_t mantissa = (bits & 0x7fffffU) | 0x800000U;
     const uint32_t skipped = (bits >> 23 & 0xffU) - 127 - 23 - 2;
     for (uint32_t i = 0; i < 3; i++) {
         const uint64_t two =
             (uint64_t)two_over_pi[skipped / 32 + i] << 32 | two_over_pi[skipped / 32 + i + 1];
-        part[i] = (uint32_t)(two >> (32 - skipped % 32));
+        words[i] = (uint32_t)(two >> (32 - skipped % 32));
     }
-    const uint64_t low = (uint64_t)mantissa * part[2] >> 32;
-    uint64_t turns = ((uint64_t)mantissa * part[0] << 32) + (uint64_t)mantissa * part[1] + low;
+    const uint64_t low = (uint64_t)mantissa * words[2] >> 32;
+    uint64_t turns = ((uint64_t)mantissa * words[0] << 32) + (uint64_t)mantissa * words[1] + low;
     *n = (unsigned)((turns + ((uint64_t)1 << 61)) >> 62);
     turns -= (uint64_t)*n << 62;
     const bool is_below = turns >> 63 != 0;
@@ -103,7 +103,7 @@ static double reduce_large(float x, unsigned *n) {
     return (signbit(x) ? -rest : rest) * quarter;
 }
 
-// The same for any x; pi / 2 in three parts, of which two have exact products.
+// The same for any x; pi / 2 is the sum of three doubles, of which two have exact products.
 static double reduce(float x, unsigned *n) {
     const double rounder = 0x1.8p52, at = (double)x;
     if (fabs(at) >= 0x1p25) return reduce_large(x, n);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-// ln 2 in two parts; the first one's product with an exponent is exact.
+// ln 2 as the sum of two doubles; the first one's product with an exponent is exact.
 static const double ln2_high = 0x1.62e42fee00000p-1, ln2_low = 0x1.a39ef35793c76p-33;
 static const double log2_e = 0x1.71547652b82fep+0;
 static const double half_pi = 0x1.921fb54442d18p+0;
@@ -121,7 +121,7 @@ static double whole_power(double x, unsigned n) {
     return y;
 }
 
-// log(x) in two parts, whose sum has some 60 bits.
+// log(x) as the sum of two doubles, with some 60 bits.
 static double long_log(double x, double *low) {
     double mantissa;
     const int exponent = split(x, &mantissa);

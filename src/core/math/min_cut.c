@@ -76,7 +76,7 @@ static void push(const flow *f, size_t length) {
     }
 }
 
-// A way to the sink on which every edge leads one level further; 0 edges: there is none left.
+// A path to the sink on which every edge goes up one level; 0 edges: there is none left.
 static size_t find_path(flow *f) {
     cut_graph *g = f->g;
     size_t v = f->source, length = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Minimum cuts: the cheapest way to part vertices into two sides, where every edge that leads from
-// the source's side to the sink's costs its capacity.
+// Minimum cuts: the cheapest division of vertices into two sides, where every edge from the
+// source's side to the sink's side costs its capacity.
 #ifndef CORE_MATH_MIN_CUT_H
 #define CORE_MATH_MIN_CUT_H
 

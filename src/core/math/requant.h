@@ -5,7 +5,7 @@
 //
 // Conventions: every float operation is one IEEE single rounding, in the written order; nothing is
 // contracted but what says fmaf; rint is round half to even (the default rounding mode). f32(x)
-// below is a conversion to float. Codes are integers between quant_min and quant_max.
+// below is a conversion to float. Quantized values are integers between quant_min and quant_max.
 #ifndef CORE_MATH_REQUANT_H
 #define CORE_MATH_REQUANT_H
 

@@ -76,7 +76,7 @@ static inline vec v_exp(vec x) {
     return v_mul(v_mul(p, v_power(half)), v_power(rest));
 }
 
-// 2^n (exp(r) - 1) + (2^n - 1), where n may be 128: both parts are halved.
+// 2^n (exp(r) - 1) + (2^n - 1), where n may be 128: both terms are halved.
 static inline vec v_expm1(vec x) {
     vec shifted;
     const vec r = v_reduce(v_clamp(x, v_set(-18.0F), v_set(89.0F)), &shifted);

@@ -11,13 +11,13 @@ enum { SUMS = ROW_LANES / WIDTH, FEW_SUMS = ROW_FEW_LANES / WIDTH };
 
 // The next elements of a row that has `left` more: zeros beyond them.
 static inline vec take(const float *x, size_t left) {
-    return left >= WIDTH ? v_load(x) : v_load_part(x, left);
+    return left >= WIDTH ? v_load(x) : v_load_first(x, left);
 }
 static inline void give(float *y, vec a, size_t left) {
     if (left >= WIDTH)
         v_store(y, a);
     else
-        v_store_part(y, a, left);
+        v_store_first(y, a, left);
 }
 static inline vec keep(vec a, size_t left) {
     return left >= WIDTH ? a : v_keep(a, left);

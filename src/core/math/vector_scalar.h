@@ -29,10 +29,10 @@ static inline void v_store(float *y, vec a) {
     *y = a;
 }
 // The first `count` < WIDTH elements; those beyond are 0, and not stored.
-static inline vec v_load_part(const float *x, size_t count) {
+static inline vec v_load_first(const float *x, size_t count) {
     return count > 0 ? *x : 0.0F;
 }
-static inline void v_store_part(float *y, vec a, size_t count) {
+static inline void v_store_first(float *y, vec a, size_t count) {
     if (count > 0) *y = a;
 }
 // `a` with zeros beyond the first `count` elements.

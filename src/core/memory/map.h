@@ -18,7 +18,7 @@ typedef struct map {    // zero-initialized is a valid empty map
     size_t slot_count;
 } map;
 
-/// Sets key to value; an old value is replaced and the key keeps its place. False when memory is
+/// Sets key to value; an old value is replaced and the key keeps its position. False when memory is
 /// gone.
 bool tare__map_set(map *m, const char *key, void *value);
 /// NULL when absent (a stored NULL looks the same: see tare__map_has).

@@ -176,8 +176,8 @@ static const char *base_of(const char *path) {
     return slash != NULL ? slash + 1 : path;
 }
 
-// The folder that `path` lies in. It takes no memory: a file that is in its place must not be
-// called a failure for want of that.
+// The folder of `path`. It takes no memory: a file that was renamed must not be reported as a
+// failure because memory is short.
 static bool folder_of(const char *path, char out[PATH_MAX]) {
     const size_t length = (size_t)(base_of(path) - path);
     if (length >= PATH_MAX) {
@@ -333,8 +333,8 @@ static tare_status begin_temporary(file_writer *w, const struct stat *old, tare_
     return TARE_OK;
 }
 
-// What the path leads to decides: a new or regular file is written beside and renamed; a device or
-// pipe is written to as it is.
+// A new or regular file at `path` is written beside it and renamed; a device or pipe is written in
+// place.
 static tare_status begin_path(file_writer *w, const char *path, tare_error *err) {
     struct stat info;
     char resolved[PATH_MAX];

@@ -45,7 +45,7 @@ typedef struct file_writer {
 /// write to, links of others are refused.
 tare_status tare__file_begin(file_writer *w, const char *path, tare_error *err);
 tare_status tare__file_write(file_writer *w, const void *data, size_t size, tare_error *err);
-/// Puts the file in its place; also releases the writer.
+/// Renames the file to its path; also releases the writer.
 tare_status tare__file_commit(file_writer *w, tare_error *err);
 void tare__file_abort(file_writer *w); // fine after commit, fine twice
 
@@ -60,7 +60,7 @@ tare_status tare__file_place(file_writer *w, const char *path, tare_error *err);
 void tare__file_remove_stale(const char *path, const char *before, const char *after,
                              const char *kept);
 
-/// Locks the folder that `path` lies in against other processes that do the same; *out is closed by
+/// Locks the folder of `path` against other processes that do the same; *out is closed by
 /// tare__file_unlock_folder. -1 where the file system has no locks.
 int tare__file_lock_folder(const char *path);
 void tare__file_unlock_folder(int folder);

@@ -16,18 +16,18 @@
 #include "core/system/system.h"
 #include "tare/file.h"
 
-// The signal handler looks through this table. A place is free while `start` is 0; `end` is written
+// The signal handler looks through this table. A slot is free while `start` is 0; `end` is written
 // before `start`, so that the handler never sees half a range.
-typedef struct place {
+typedef struct slot {
     atomic_uintptr_t start, end;
     atomic_bool is_taken, is_lost;
     const char *path; // of the mapping's own; behind the lock
-} place;
+} slot;
 
 enum { MOST_MAPPINGS = 512 };
-static place places[MOST_MAPPINGS];
+static slot slots[MOST_MAPPINGS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of paths; the handler reads none
-static atomic_uint lost_count;                           // of places
+static atomic_uint lost_count;                           // of slots
 static atomic_bool is_guarded;
 static struct sigaction handler_before;
 static uintptr_t page_size;
@@ -35,17 +35,17 @@ static uintptr_t page_size;
 typedef struct mapping {
     void *address;
     size_t size;
-    place *at; // NULL: the guard does not know it
+    slot *at; // NULL: the guard does not know it
     char path[];
 } mapping;
 
 // --- the guard ---
 
-static place *find(uintptr_t address) {
+static slot *find(uintptr_t address) {
     for (size_t i = 0; i < MOST_MAPPINGS; i++) {
-        const uintptr_t start = atomic_load(&places[i].start), end = atomic_load(&places[i].end);
+        const uintptr_t start = atomic_load(&slots[i].start), end = atomic_load(&slots[i].end);
         if (start == 0 || address < start || address >= end) continue;
-        if (atomic_load(&places[i].start) == start) return &places[i];
+        if (atomic_load(&slots[i].start) == start) return &slots[i];
     }
     return NULL;
 }
@@ -68,7 +68,7 @@ static void pass_on(int number, siginfo_t *info, void *context) {
 static void take_signal(int number, siginfo_t *info, void *context) {
     const int reason = errno;
     const uintptr_t address = (uintptr_t)info->si_addr;
-    place *at = info->si_code > 0 ? find(address) : NULL; // 0 and less: somebody sent it
+    slot *at = info->si_code > 0 ? find(address) : NULL; // 0 and less: somebody sent it
     const uintptr_t page = address & ~(page_size - 1);
     void *const from = (char *)info->si_addr - (address - page);
     if (at == NULL || mmap(from, atomic_load(&at->end) - page, PROT_READ,
@@ -89,7 +89,7 @@ tare_status tare_file_guard(tare_error *err) {
     return tare__fail(err, TARE_IO, "cannot handle SIGBUS: %s", strerror(errno));
 }
 
-static tare_status refuse(const place *lost, tare_error *err) {
+static tare_status refuse(const slot *lost, tare_error *err) {
     tare__fail(err, TARE_IO,
                "parts of the file cannot be read: it was truncated, or its disk failed, while it "
                "was in use");
@@ -102,22 +102,22 @@ tare_status tare__mapping_check(tare_error *err) {
     tare_status status = TARE_OK;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < MOST_MAPPINGS && status == TARE_OK; i++)
-        if (atomic_load(&places[i].is_lost)) status = refuse(&places[i], err);
+        if (atomic_load(&slots[i].is_lost)) status = refuse(&slots[i], err);
     pthread_mutex_unlock(&lock);
     return status;
 }
 
 // --- mappings ---
 
-static place *take_place(void) {
+static slot *take_slot(void) {
     for (size_t i = 0; i < MOST_MAPPINGS; i++) {
         bool is_taken = false;
-        if (atomic_compare_exchange_strong(&places[i].is_taken, &is_taken, true)) return &places[i];
+        if (atomic_compare_exchange_strong(&slots[i].is_taken, &is_taken, true)) return &slots[i];
     }
     return NULL;
 }
 
-static void leave_place(place *at) {
+static void release_slot(slot *at) {
     atomic_store(&at->start, 0);
     pthread_mutex_lock(&lock);
     if (atomic_exchange(&at->is_lost, false)) atomic_fetch_sub(&lost_count, 1);
@@ -137,7 +137,7 @@ static void announce(mapping *m) {
 
 static void unmap(void *owner) {
     mapping *m = owner;
-    leave_place(m->at);
+    release_slot(m->at);
     tare__system()->munmap(m->address, m->size);
     tare__free(m);
 }
@@ -164,11 +164,11 @@ tare_status tare__mapping_create(int file, const char *path, size_t size, storag
     mapping *m = new_mapping(path);
     if (m == NULL) return tare__out_of_memory(err);
     m->size = size;
-    m->at = take_place();
+    m->at = take_slot();
     m->address = m->at != NULL ? tare__system()->mmap(size, file) : MAP_FAILED;
     *mapped = m->address != MAP_FAILED;
     if (!*mapped) {
-        if (m->at != NULL) leave_place(m->at);
+        if (m->at != NULL) release_slot(m->at);
         tare__free(m);
         return TARE_OK;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mapped files, and the guard for those that change while they are mapped. Reading a page that the
-// file lost, or that its disk cannot read, raises SIGBUS. With the guard, zeros take the place of
-// what was lost, and whatever was computed from them is refused (tare_file_guard).
+// file lost, or that its disk cannot read, raises SIGBUS. With the guard, lost bytes read as zeros,
+// and whatever was computed from them is refused (tare_file_guard).
 #ifndef CORE_SYSTEM_MAPPING_H
 #define CORE_SYSTEM_MAPPING_H
 

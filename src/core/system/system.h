@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The system under the library: every allocation, and every call on a file or folder, goes through
-// one table of functions. Tests put a table of their own in its place, which fails a call, records
-// what would survive a power failure, or counts. A test over the object files keeps other sources
-// from calling the system themselves.
+// one table of functions. Tests replace the table by one that fails a call, records what would
+// survive a power failure, or counts. A test over the object files keeps other sources from calling
+// the system themselves.
 #ifndef CORE_SYSTEM_SYSTEM_H
 #define CORE_SYSTEM_SYSTEM_H
 

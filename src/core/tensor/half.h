@@ -43,9 +43,9 @@ static inline float tare__float8_e4m3fn_to_float(uint8_t code) {
                                  tare__float_bits(tare__float_from_bits(rest << 20) * 0x1p120f));
 }
 
-/// The code, without sign, of magnitude >= 0 in a format of `mantissa` stored bits whose smallest
-/// normal number is 2^least. A magnitude beyond the format gives the code that follows in order.
-static inline uint32_t tare__small_float_code(float magnitude, int mantissa, int least) {
+/// The bits, without sign, of magnitude >= 0 in a format of `mantissa` stored bits whose smallest
+/// normal number is 2^least. A magnitude beyond the format gives the bits that follow in order.
+static inline uint32_t tare__small_float_bits(float magnitude, int mantissa, int least) {
     if (magnitude == 0) return 0;
     const int found = ilogbf(magnitude), exponent = found < least ? least : found;
     // Scaling by a power of two is exact, so that nearbyint is the only rounding; a significand
@@ -59,7 +59,7 @@ static inline uint16_t tare__float_to_float16(float value) {
     if (isnan(value)) return sign | 0x7E00u;
     const float magnitude = fabsf(value);
     if (magnitude >= 65520.0F) return sign | 0x7C00u; // half a step beyond the largest: infinity
-    return (uint16_t)(sign | tare__small_float_code(magnitude, 10, -14));
+    return (uint16_t)(sign | tare__small_float_bits(magnitude, 10, -14));
 }
 
 static inline uint16_t tare__float_to_bfloat16(float value) {
@@ -73,7 +73,7 @@ static inline uint8_t tare__float_to_float8_e5m2(float value) {
     if (isnan(value)) return sign | 0x7Fu;
     const float magnitude = fabsf(value);
     if (magnitude >= 61440.0F) return sign | 0x7Cu;
-    return (uint8_t)(sign | tare__small_float_code(magnitude, 2, -14));
+    return (uint8_t)(sign | tare__small_float_bits(magnitude, 2, -14));
 }
 
 /// Values beyond the largest (448, after rounding) become NaN, as in torch: there is no infinity.
@@ -81,7 +81,7 @@ static inline uint8_t tare__float_to_float8_e4m3fn(float value) {
     const uint8_t sign = (uint8_t)(tare__float_bits(value) >> 24 & 0x80u);
     const float magnitude = fabsf(value);
     if (isnan(value) || magnitude > 464.0F) return sign | 0x7Fu;
-    return (uint8_t)(sign | tare__small_float_code(magnitude, 3, -6));
+    return (uint8_t)(sign | tare__small_float_bits(magnitude, 3, -6));
 }
 
 #endif

@@ -154,7 +154,7 @@ bool tare__qparams_equal(const qparams *a, const qparams *b) {
 
 qparams_fault tare__qparams_fault(const qparams *q, int64_t *channel) {
     const dtype_info *info = tare__dtype(q->dtype);
-    const bool is_code =
+    const bool is_integer =
         q->scheme != TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS && info->min < info->max;
     // Quantizers of groups turn the sign, so that the largest value gets the longer side, and have
     // 0 for groups of zeros.
@@ -165,7 +165,8 @@ qparams_fault tare__qparams_fault(const qparams *q, int64_t *channel) {
         if ((!((float)scale > 0) && !is_of_groups) || !isfinite((float)scale))
             return QPARAMS_BAD_SCALE;
         if (!isfinite(zero)) return QPARAMS_BAD_ZERO_POINT;
-        if (is_code && (zero != rint(zero) || zero < (double)info->min || zero > (double)info->max))
+        if (is_integer &&
+            (zero != rint(zero) || zero < (double)info->min || zero > (double)info->max))
             return QPARAMS_BAD_ZERO_POINT;
     }
     return QPARAMS_FINE;
@@ -632,7 +633,7 @@ void tare__tensor_set_int(tare_tensor *t, int64_t i, int64_t value) {
         tare__tensor_set(t, i, (double)value);
 }
 
-// "[12, 3]", the place of flat element i.
+// "[12, 3]", the index of flat element i.
 static void index_text(const tare_tensor *t, int64_t i, char *out, size_t size) {
     int64_t index[TARE_MAX_DIMS] = {0};
     for (int d = t->ndim - 1; d >= 0; d--) {
@@ -667,13 +668,13 @@ static tare_status refuse_no_number(const tare_tensor *t, bool refuses_infinite,
         const double x =
             t->dtype == TARE_FLOAT32 ? (double)tare__f32(t)[i] : tare__tensor_get(t, i);
         if (!isnan(x) && (!refuses_infinite || !isinf(x))) continue;
-        char place[200];
-        index_text(t, i, place, sizeof place);
+        char index[200];
+        index_text(t, i, index, sizeof index);
         return tare__fail(err, TARE_INVALID_ARGUMENT, "%s '%s' is %s at %s", what, name,
                           isnan(x) ? "NaN"
                           : x > 0  ? "inf"
                                    : "-inf",
-                          place);
+                          index);
     }
     return TARE_OK;
 }

@@ -113,7 +113,7 @@ tare_status tare__tensor_view(storage *store, size_t offset, tare_dtype dtype, i
                               tare_error *err);
 /// A tensor of its own over the same memory, which may be written while `t` lives.
 tare_status tare__tensor_writable(const tare_tensor *t, tare_tensor **out, tare_error *err);
-/// The part [first, first + count) of dimension 0, sharing the data.
+/// The slice [first, first + count) of dimension 0, sharing the data.
 tare_status tare__tensor_rows(const tare_tensor *t, int64_t first, int64_t count, tare_tensor **out,
                               tare_error *err);
 /// The same data under another shape of equal element count.

@@ -21,12 +21,12 @@ static void use_decimal_point(char *number) {
     char *to = number;
     bool is_in_point = false;
     for (; *from != '\0'; from++) {
-        const bool is_part = strchr("0123456789+-einfa", *from) != NULL;
-        if (is_part)
+        const bool is_of_number = strchr("0123456789+-einfa", *from) != NULL;
+        if (is_of_number)
             *to++ = *from;
         else if (!is_in_point)
             *to++ = '.';
-        is_in_point = !is_part;
+        is_in_point = !is_of_number;
     }
     *to = '\0';
 }

@@ -48,7 +48,7 @@ typedef struct job {
     size_t input_count;
     probe_outputs kept_floats; // of that batch
     const tare_batch *batch;
-    int way; // LOCAL_..: of the run at hand
+    int scope; // LOCAL_..: of the run at hand
     uint64_t begin_ns;
     brief_time brief;      // when is_brief
     double sample_seconds; // of the last sample, without its layers
@@ -113,8 +113,8 @@ static tare_status add_local(void *user, const node *n, const tare_tensor *t, ta
     (void)err;
     if (x == NULL) return TARE_OK;
     const sums s = compare(tare__f32(x), tare__f32(t), t->count);
-    m->local_signal[j->way] += s.signal;
-    m->local_noise[j->way] += s.noise;
+    m->local_signal[j->scope] += s.signal;
+    m->local_noise[j->scope] += s.noise;
     return TARE_OK;
 }
 
@@ -246,8 +246,8 @@ static void add_last(const job *j, const probe_outputs *floats, const probe_outp
     const size_t layer = p->facts[p->g->last->id].layer;
     if (layer == PROBE_NONE) return;
     const sums s = compare_outputs(floats, out);
-    j->a->measures[layer].local_signal[j->way] += s.signal;
-    j->a->measures[layer].local_noise[j->way] += s.noise;
+    j->a->measures[layer].local_signal[j->scope] += s.signal;
+    j->a->measures[layer].local_noise[j->scope] += s.noise;
 }
 
 static bool has_time_for_layer(const void *user) {
@@ -255,19 +255,19 @@ static bool has_time_for_layer(const void *user) {
     return tare__brief_has_time_for_layer(&j->brief, elapsed(j));
 }
 
-static tare_status run_local(job *j, int way, const probe_outputs *floats) {
+static tare_status run_local(job *j, int scope, const probe_outputs *floats) {
     probe_run r = {.probe = &j->a->probe,
                    .mode = PROBE_ALL,
                    .base = &j->floats,
                    .isolates = true,
-                   .no_weights = way == LOCAL_ACTIVATIONS,
-                   .no_activations = way == LOCAL_WEIGHTS,
+                   .no_weights = scope == LOCAL_ACTIVATIONS,
+                   .no_activations = scope == LOCAL_WEIGHTS,
                    .goes_on = j->options.is_brief ? has_time_for_layer : NULL,
                    .result = add_local,
-                   .weight = way == LOCAL_BOTH ? add_weight : NULL,
+                   .weight = scope == LOCAL_BOTH ? add_weight : NULL,
                    .user = j};
     probe_outputs out = {.count = 0};
-    j->way = way;
+    j->scope = scope;
     TARE_TRY(tare__probe_run(&r, j->batch->inputs, j->batch->input_count, &out, j->err));
     if (!r.is_over) add_last(j, floats, &out);
     tare__probe_outputs_release(&out);
@@ -316,9 +316,9 @@ static tare_status run_layers(job *j, bool is_first, const probe_outputs *floats
     if (is_first)
         tare__brief_begin_layers(&j->brief, elapsed(j),
                                  tare__measure_db(j->a->signal, j->a->noise));
-    for (int way = LOCAL_BOTH; way < LOCAL_WAYS; way++)
+    for (int scope = LOCAL_BOTH; scope < LOCAL_SCOPES; scope++)
         if (!j->options.is_brief || (is_first && has_time_for_layer(j)))
-            TARE_TRY(run_local(j, way, floats));
+            TARE_TRY(run_local(j, scope, floats));
     return TARE_OK;
 }
 
@@ -571,8 +571,8 @@ static const tare_finding *worst_finding(const tare_analysis *a, const char *lay
     return NULL;
 }
 
-static double way_db(const layer_measure *m, int way) {
-    return tare__measure_db(m->local_signal[way], m->local_noise[way]);
+static double scope_db(const layer_measure *m, int scope) {
+    return tare__measure_db(m->local_signal[scope], m->local_noise[scope]);
 }
 
 bool tare_analysis_get_layer(const tare_analysis *a, size_t index, tare_layer_error *out) {
@@ -586,9 +586,9 @@ bool tare_analysis_get_layer(const tare_analysis *a, size_t index, tare_layer_er
         .node = l->node->name,
         .float_node = l->float_node,
         .op = l->op,
-        .local_db = way_db(m, LOCAL_BOTH),
-        .weights_db = way_db(m, LOCAL_WEIGHTS),
-        .activations_db = way_db(m, LOCAL_ACTIVATIONS),
+        .local_db = scope_db(m, LOCAL_BOTH),
+        .weights_db = scope_db(m, LOCAL_WEIGHTS),
+        .activations_db = scope_db(m, LOCAL_ACTIVATIONS),
         .cumulative_db = tare__measure_db(m->signal, m->noise),
         .cumulative_cosine = length > 0 ? m->product / length : (double)NAN,
         .alone_db = tare__measure_alone_db(m),

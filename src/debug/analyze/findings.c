@@ -34,8 +34,8 @@ double tare__measure_alone_db(const layer_measure *m) {
     return m->is_alone_measured ? tare__measure_db(m->alone_signal, m->alone_noise) : (double)NAN;
 }
 
-static double local_db(const layer_measure *m, int way) {
-    return tare__measure_db(m->local_signal[way], m->local_noise[way]);
+static double local_db(const layer_measure *m, int scope) {
+    return tare__measure_db(m->local_signal[scope], m->local_noise[scope]);
 }
 
 // --- findings ---
@@ -61,18 +61,18 @@ static double both_db(const subject *s) {
     return isnan(both) && is_known ? tare__measure_db(s->entry->signal, s->entry->noise) : both;
 }
 
-static double part_db(const subject *s) {
+static double own_db(const subject *s) {
     const bool is_weight = s->entry != NULL && s->entry->shown.is_weight;
-    const double part = local_db(measure_of(s), is_weight ? LOCAL_WEIGHTS : LOCAL_ACTIVATIONS);
-    return isnan(part) ? both_db(s) : part;
+    const double own = local_db(measure_of(s), is_weight ? LOCAL_WEIGHTS : LOCAL_ACTIVATIONS);
+    return isnan(own) ? both_db(s) : own;
 }
 
-// What the model loses by it: the layer's loss, less what is another part's fault.
+// The loss of the model by this tensor: the layer's loss without that of its other tensors.
 static double cost_db(const subject *s) {
     const layer_measure *m = measure_of(s);
     const double both = both_db(s), alone = tare__measure_alone_db(m);
     const double whole = isnan(alone) ? both : alone;
-    const double extra = s->entry != NULL ? part_db(s) - both : 0;
+    const double extra = s->entry != NULL ? own_db(s) - both : 0;
     return extra > 0 ? whole + extra : whole;
 }
 
@@ -175,7 +175,7 @@ static bool share_scale(const range_entry *a, const range_entry *b) {
 static tare_status find_shared(const subject *s, bool *found) {
     finding_list *f = s->list;
     const range_entry *wide = NULL, *e = s->entry;
-    if (part_db(s) > GOOD_DB || e->shown.seen_low > e->shown.seen_high) return TARE_OK;
+    if (own_db(s) > GOOD_DB || e->shown.seen_low > e->shown.seen_high) return TARE_OK;
     for (size_t i = 0; i < f->ranges->count; i++) {
         const range_entry *other = &f->ranges->items[i];
         if (share_scale(e, other) && width_of(other) > SHARED_RATIO * width_of(e) &&
@@ -273,7 +273,7 @@ static tare_status find_outlier_sample(const subject *s, bool *found) {
         w.cause = SAY("in sample %" PRId64
                       " %s reaches %.3g, in the median one %.3g: one sample determines the range",
                       p.at, name_of(s), p.largest, p.median);
-    else if (part_db(s) < GOOD_DB && range > OUTLIER_RATIO * seen && seen > 0 &&
+    else if (own_db(s) < GOOD_DB && range > OUTLIER_RATIO * seen && seen > 0 &&
              range < MASK_MAGNITUDE && r->scale != 1)
         w.cause =
             SAY("the range of %s goes to %.3g, but these samples reach %.3g at most: a sample "
@@ -294,7 +294,7 @@ static tare_status find_outlier_channel(const subject *s, bool *found) {
     const tare_tensor_range *r = &s->entry->shown;
     peaks p;
     TARE_TRY(channel_peaks(s, &p));
-    if (!are_outliers(&p, r->channel_count, OUTLIER_RATIO) || part_db(s) > GOOD_DB) return TARE_OK;
+    if (!are_outliers(&p, r->channel_count, OUTLIER_RATIO) || own_db(s) > GOOD_DB) return TARE_OK;
     *found = true;
     words w = {.kind = "outlier-channel", .step = "float-layers"};
     w.cause = SAY("channel %" PRId64 " of %s reaches %.3g, the median channel %.3g (%" PRId64
@@ -327,7 +327,7 @@ static tare_status find_saturation(const subject *s) {
     const tare_tensor_range *r = &s->entry->shown;
     const double share =
         r->element_count > 0 ? (double)r->saturated_count / (double)r->element_count : 0;
-    if (share < SATURATED_SHARE || part_db(s) > GOOD_DB) return TARE_OK;
+    if (share < SATURATED_SHARE || own_db(s) > GOOD_DB) return TARE_OK;
     if (r->scale <= LEAST_SCALE || (r->scale == 1 && is_uncalibrated(f))) return TARE_OK; // said
     words w = {.kind = "saturation", .step = "observers"};
     w.cause = SAY("%.2g %% of %s lie beyond its range of %.3g to %.3g; it reaches %.3g to %.3g",
@@ -357,7 +357,7 @@ static tare_status find_token(const subject *s) {
     const tare_tensor *table = table_behind(s);
     peaks p;
     if (table == NULL || table->ndim != 2 || table->dtype != TARE_FLOAT32 || table->data == NULL ||
-        table->shape[0] < 3 || part_db(s) > GOOD_DB)
+        table->shape[0] < 3 || own_db(s) > GOOD_DB)
         return TARE_OK;
     double *sizes = tare__arena_array(f->memory, (size_t)table->shape[0], sizeof *sizes);
     if (sizes == NULL) return tare__out_of_memory(f->err);
@@ -383,7 +383,7 @@ static tare_status find_sensitive(const subject *s) {
     const module *m = tare__called_module(f->probe->model, n);
     const op_info *op = m != NULL ? tare__class_row(m->class) : tare__node_row(n);
     if (!tare__op_has(op, OP_NORMALIZES) && !tare__op_has(op, OP_AMPLIFIES)) return TARE_OK;
-    if (s->entry->shown.is_weight || part_db(s) > GOOD_DB) return TARE_OK;
+    if (s->entry->shown.is_weight || own_db(s) > GOOD_DB) return TARE_OK;
     words w = {.kind = "sensitive-input", .step = "float-layers"};
     w.cause = SAY("'%s' (%s) amplifies the rounding errors of %s", layer_of(s)->float_node,
                   layer_of(s)->op, name_of(s));
@@ -500,7 +500,7 @@ static bool has_finding(const finding_list *f, const char *layer) {
     return false;
 }
 
-// A layer that loses much for no reason that a detector knows: which part loses it.
+// A layer that loses much for no reason that a detector knows: does the weight or the input?
 static tare_status find_coarse(finding_list *f, size_t layer) {
     const subject s = {.list = f, .layer = layer};
     const layer_measure *m = measure_of(&s);

@@ -14,7 +14,7 @@ typedef struct layer_measure {
     double alone_signal, alone_noise, without_signal, without_noise;
     bool is_alone_measured;
 } layer_measure;
-enum { LOCAL_BOTH, LOCAL_WEIGHTS, LOCAL_ACTIVATIONS, LOCAL_WAYS };
+enum { LOCAL_BOTH, LOCAL_WEIGHTS, LOCAL_ACTIVATIONS, LOCAL_SCOPES };
 
 /// Of noise against signal, in dB; NaN where there is no signal.
 double tare__measure_db(double signal, double noise);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A reference model whose layers are quantized or not, one by one, while it runs: its dequantize
-// nodes hand on the floats that were quantized, and its reference modules compute with float or
-// with rounded weights. One graph so gives the float model, the quantized one, and all between.
+// nodes can return the floats that were quantized, and its reference modules can compute with float
+// or with rounded weights. So one graph gives the float model, the quantized one, and all between.
 // Private to debug.
 #ifndef DEBUG_ANALYZE_PROBE_H
 #define DEBUG_ANALYZE_PROBE_H

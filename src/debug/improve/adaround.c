@@ -63,10 +63,10 @@ static tare_status begin(descent *d) {
     double trace = 1e-30;
     for (size_t i = 0; i < inner; i++) trace += r->gram[i * inner + i] / (double)inner;
     for (size_t i = 0; i < inner * inner; i++) d->gram[i] = (float)(r->gram[i] / trace);
-    for (size_t at = 0; at < d->size; at++) { // h(v) begins at the part that floor cuts off
+    for (size_t at = 0; at < d->size; at++) { // h(v) begins at the fraction that floor cuts off
         const double x = r->weights[at] / r->scales[at];
-        const double part = (x - floor(x) - GAMMA) / (ZETA - GAMMA);
-        d->v[at] = tare__log(part / (1 - part));
+        const double fraction = (x - floor(x) - GAMMA) / (ZETA - GAMMA);
+        d->v[at] = tare__log(fraction / (1 - fraction));
     }
     return tare__float_kernels_create(NULL, &d->kernels, r->err);
 }

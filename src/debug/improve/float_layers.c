@@ -24,7 +24,7 @@ typedef struct choice_maker {
 } choice_maker;
 
 static bool computes_integers(const choice_maker *m, const node *n) {
-    return m->found.kinds[m->found.places[n->id]] == ISLAND_INTEGER;
+    return m->found.kinds[m->found.positions[n->id]] == ISLAND_INTEGER;
 }
 
 // Adds a node that would be computed in integers.

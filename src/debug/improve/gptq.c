@@ -66,9 +66,9 @@ static void factorize(factor *f) {
         double *row = f->columns + k * n;
         const double pivot = row[k] > 0 ? row[k] : 1e-30;
         for (int64_t i = 0; i < k; i++) {
-            const double part = row[i] / pivot;
+            const double ratio = row[i] / pivot;
             double *target = f->columns + i * n;
-            for (int64_t j = 0; j <= i; j++) target[j] -= part * row[j];
+            for (int64_t j = 0; j <= i; j++) target[j] -= ratio * row[j];
         }
         for (int64_t i = 0; i < k; i++) row[i] /= pivot;
     }

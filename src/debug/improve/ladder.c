@@ -98,7 +98,7 @@ static tare_status tell(ladder *l, const ladder_step *step, const char *what,
                                      : TARE_OK;
 }
 
-// The recipe, and the model that it makes, take the best one's place.
+// The recipe and its model become the best ones.
 static void keep(ladder *l, recipe *r, tare_model *model, const trial_outcome *o) {
     if (l->best.prepared != r->prepared) release_recipe(l, &l->best);
     l->best = *r;

@@ -17,7 +17,7 @@ typedef struct worth {
     int64_t bytes;
 } worth;
 
-// A way to quantize: a prepared model, and what of it stays float.
+// A prepared model, and the operators of it that stay float.
 typedef struct recipe {
     tare_model *prepared;
     tare_float_choice *choices; // names and reasons in the ladder's memory

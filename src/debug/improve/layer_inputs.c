@@ -193,9 +193,9 @@ static void take_patch(const conv_call *c, int64_t sample, int64_t group, int64_
         int64_t offset = 0;
         bool is_inside = true;
         for (int d = 0; d < 3; d++) {
-            const int64_t place = at[d] * g->stride[d] + tap[d] * g->dilation[d] - g->pad[d];
-            is_inside = is_inside && place >= 0 && place < g->in[d];
-            offset = offset * g->in[d] + place;
+            const int64_t position = at[d] * g->stride[d] + tap[d] * g->dilation[d] - g->pad[d];
+            is_inside = is_inside && position >= 0 && position < g->in[d];
+            offset = offset * g->in[d] + position;
         }
         out[i] = is_inside ? x[channel * plane + offset] : 0;
     }
@@ -236,7 +236,7 @@ static const observed_layer *layer_of(const layer_inputs *x, const node *n) {
     return NULL;
 }
 
-// The layer's own call: a fused module has its weight in its first part.
+// The layer's own call: a fused module has its weight in its first child.
 static tare_status add_call(const run_state *r, const observed_layer *l, op_call *call) {
     input_stats *s = &r->x->stats[l->stats];
     op_call own = *call;

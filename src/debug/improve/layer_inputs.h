@@ -42,8 +42,8 @@ tare_status tare__layer_inputs_run(layer_inputs *x, tare_data *data, bool wants_
                                    int64_t sample_limit, int thread_count);
 void tare__layer_inputs_release(layer_inputs *x);
 
-/// What will quantize the layer's weight, if it were `weight`; by_error: an observer of least error
-/// in its place. The caller releases *out.
+/// The parameters that `weight` would get as the layer's weight; by_error: from an observer of
+/// least error instead of the layer's own. The caller releases *out.
 tare_status tare__layer_qparams(const layer_inputs *x, const observed_layer *l,
                                 const tare_tensor *weight, bool by_error, const qparams **out);
 /// weight as it will be quantized and dequantized, into out[weight->count].

@@ -76,7 +76,7 @@ static tare_status add_pair(replacing *r, module *old, module **out) {
     return TARE_OK;
 }
 
-// Modules that stand at several places, as observers of a group do, stay one.
+// A module with several paths, as the observer of a group, is replaced by one module.
 static tare_status replace_module(replacing *r, const node *n) {
     module *old = tare__called_module(r->base.model, n);
     bool is_new = false;

@@ -18,13 +18,13 @@
 
 enum { LEAST_BLOCK = 4, MOST_BLOCK = 256, MOST_READERS = 16, MOST_DEPTH = 24 };
 
-// What becomes of a layer's result: every way ends at a linear layer that reads it.
+// The paths from a layer's result: each one ends at a linear layer that reads it.
 typedef struct rotation {
     pass *p;
     biased_layer producer;
     biased_layer readers[MOST_READERS];
     size_t reader_count;
-    int64_t block; // divides the last dimension of every value on the ways
+    int64_t block; // divides the last dimension of every value on the paths
 } rotation;
 
 // The last dimension, and how many there are; 0: not known.
@@ -33,7 +33,7 @@ typedef struct layout {
     int64_t ndim;
 } layout;
 
-// --- ways ---
+// --- paths ---
 
 // Of sizes.
 static int64_t common_block(int64_t a, int64_t b) {
@@ -53,8 +53,8 @@ static bool read_int(const value *v, int64_t *out) {
     return true;
 }
 
-// Blocks are the innermost part of an element's place, so that they stay whole where they divide
-// the last dimension.
+// A block is a run of adjacent elements, so that it stays whole where its size divides the last
+// dimension.
 static bool pass_view(rotation *r, const node *n, layout *l) {
     size_t count = 0;
     const value *sizes = items_of(n, &count);

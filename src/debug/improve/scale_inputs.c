@@ -172,7 +172,7 @@ static tare_status error_of(const scaling *s, const scale_group *g, const float 
 
 // *exponent 0: nothing gains.
 static tare_status search(const scaling *s, const scale_group *g, float *best, double *exponent,
-                          double *part) {
+                          double *remaining) {
     const int64_t channels = g->stats->channels;
     double *peaks = tare__alloc_zeroed((size_t)channels + 1, sizeof *peaks);
     float *scales = tare__alloc_zeroed((size_t)channels + 1, sizeof *scales);
@@ -194,7 +194,7 @@ static tare_status search(const scaling *s, const scale_group *g, float *best, d
         memcpy(best, scales, (size_t)channels * sizeof *best);
     }
     if (!(least < LEAST_GAIN * plain)) *exponent = 0;
-    *part = plain > 0 ? least / plain : 1;
+    *remaining = plain > 0 ? least / plain : 1;
     tare__free(peaks);
     tare__free(scales);
     return status;
@@ -369,7 +369,7 @@ static tare_status insert(scaling *s, const scale_group *g, node *source, const 
 }
 
 static tare_status scale_weights(scaling *s, const scale_group *g, const float *scales,
-                                 double exponent, double part, bool is_folded) {
+                                 double exponent, double remaining, bool is_folded) {
     for (size_t i = 0; i < g->count; i++) {
         observed_layer *l = &s->inputs.layers[g->layers[i]];
         tare_tensor *scaled = NULL;
@@ -383,7 +383,7 @@ static tare_status scale_weights(scaling *s, const scale_group *g, const float *
                         "the expected error is %.0f %% of the former one",
                         (long long)g->stats->channels, exponent,
                         is_folded ? "from the norm in front" : "from a new multiplication in front",
-                        100 * part));
+                        100 * remaining));
     }
     return TARE_OK;
 }
@@ -392,14 +392,14 @@ static tare_status scale_weights(scaling *s, const scale_group *g, const float *
 
 static tare_status scale_group_of(scaling *s, const scale_group *g) {
     float *scales = tare__alloc_zeroed((size_t)g->stats->channels + 1, sizeof *scales);
-    double exponent = 0, part = 1;
+    double exponent = 0, remaining = 1;
     bool is_folded = false;
     if (scales == NULL) return tare__out_of_memory(s->err);
     node *source = tare__behind_observers(s->base.model, g->read);
-    tare_status status = search(s, g, scales, &exponent, &part);
+    tare_status status = search(s, g, scales, &exponent, &remaining);
     if (status == TARE_OK && exponent > 0 && source != NULL) {
         status = fold(s, g, source, scales, &is_folded);
-        if (status == TARE_OK) status = scale_weights(s, g, scales, exponent, part, is_folded);
+        if (status == TARE_OK) status = scale_weights(s, g, scales, exponent, remaining, is_folded);
         if (status == TARE_OK && !is_folded) status = insert(s, g, source, scales);
         s->count += g->count;
     }

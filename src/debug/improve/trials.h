@@ -27,7 +27,7 @@ typedef struct trial_book {
 /// Reads the file, if there is one. TARE_INVALID_ARGUMENT where it belongs to another job.
 tare_status tare__trials_read(trial_book *b, tare_error *err);
 const trial_outcome *tare__trials_find(const trial_book *b, const char *key); // NULL: not tried
-/// Adds one (the key is copied) and writes the file anew, in one piece.
+/// Adds one (the key is copied) and replaces the file.
 tare_status tare__trials_add(trial_book *b, const trial_outcome *outcome, tare_error *err);
 void tare__trials_release(trial_book *b);
 

@@ -57,7 +57,7 @@ tare_status tare__calibration_write(const tare_model *prepared, const tare_data 
 tare_status tare__calibration_resume(tare_model *prepared, const tare_data *data, const char *path,
                                      int64_t *batch_count, int64_t *sample_count, tare_error *err);
 
-/// PATH as a state; the other way about, and from an open file, which is hostile.
+/// Writes `c` to a state file; reads one, also from an open file. Files are hostile.
 tare_status tare__calibration_save(const calibration *c, const char *path, tare_error *err);
 tare_status tare__calibration_load(const char *path, const observer_classes *classes,
                                    calibration *out, tare_error *err);

@@ -245,14 +245,14 @@ static tare_status read_cut(reader *r, const json_at *root) {
 // {"example": {"shape": [null, 3], "dtype": "torch.float32"}}, kept as text that reads back so.
 static tare_status read_example(const json_at *at, char **out, tare_error *err) {
     static const char *const keys[] = {"example", NULL};
-    static const char *const parts[] = {"shape", "dtype", NULL};
+    static const char *const fields[] = {"shape", "dtype", NULL};
     text kept = {0};
     if (json_is_null(at->value)) return TARE_OK;
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(at, keys, err));
     const json_at example = tare__json_get(at, "example");
     TARE_TRY(tare__json_expect(&example, JSON_OBJECT, err));
-    TARE_TRY(tare__json_only_keys(&example, parts, err));
+    TARE_TRY(tare__json_only_keys(&example, fields, err));
     const json_at shape = tare__json_get(&example, "shape");
     const json_at dtype = tare__json_get(&example, "dtype");
     const char *dtype_name = NULL;

@@ -87,7 +87,7 @@ static tare_status add_tensor(name_list *tensors, const char *path, const named_
     return add_text(tensors, &line, err);
 }
 
-static tare_status add_parts(void *user, const char *path, module *m, tare_error *err) {
+static tare_status add_contents(void *user, const char *path, module *m, tare_error *err) {
     model_identity *id = user;
     if (m->class->role == ROLE_OBSERVER) return TARE_OK;
     if (m->graph != NULL) TARE_TRY(add_nodes(m->graph, &id->nodes, err));
@@ -110,7 +110,7 @@ void tare__identity_hash(const model_identity *id, uint64_t *graph_hash, uint64_
 
 tare_status tare__identity_of(const tare_model *model, model_identity *out, tare_error *err) {
     model_identity made = {0};
-    const tare_status status = tare__module_walk(model->root, add_parts, &made, err);
+    const tare_status status = tare__module_walk(model->root, add_contents, &made, err);
     if (status != TARE_OK) {
         tare__identity_release(&made);
         return status;
@@ -126,7 +126,7 @@ static const char *line_at(const name_list *list, size_t i) {
     return i < list->count ? list->items[i] : NULL;
 }
 
-// The first line that one of them has at another place, or not at all.
+// The first line at which the lists differ.
 static bool find_difference(const name_list *ours, const name_list *theirs, const char **our_line,
                             const char **their_line) {
     const size_t most = ours->count > theirs->count ? ours->count : theirs->count;
@@ -139,7 +139,7 @@ static bool find_difference(const name_list *ours, const name_list *theirs, cons
     return false;
 }
 
-static tare_status other_part(const char *what, const char *ours, const char *theirs,
+static tare_status other_item(const char *what, const char *ours, const char *theirs,
                               tare_error *err) {
     if (ours == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
@@ -160,7 +160,7 @@ static tare_status other_tensor(const char *ours, const char *theirs, tare_error
     const char *end = ours != NULL ? strchr(ours, ':') : NULL;
     const size_t alike = hash != NULL ? (size_t)(hash - ours) : 0;
     if (theirs == NULL || end == NULL || end > hash || strncmp(ours, theirs, alike + 1) != 0)
-        return other_part("tensor", ours, theirs, err);
+        return other_item("tensor", ours, theirs, err);
     return tare__fail(err, TARE_INVALID_ARGUMENT,
                       "the state belongs to a model of the same graph with other weights: '%.*s' "
                       "has other values",
@@ -172,9 +172,9 @@ tare_status tare__identity_check(const model_identity *ours, const model_identit
     const char *our_line = NULL, *their_line = NULL;
     if (ours->graph == state->graph && ours->weights == state->weights) return TARE_OK;
     if (find_difference(&ours->nodes, &state->nodes, &our_line, &their_line))
-        return other_part("node", our_line, their_line, err);
+        return other_item("node", our_line, their_line, err);
     if (find_difference(&ours->modules, &state->modules, &our_line, &their_line))
-        return other_part("module", our_line, their_line, err);
+        return other_item("module", our_line, their_line, err);
     if (find_difference(&ours->tensors, &state->tensors, &our_line, &their_line))
         return other_tensor(our_line, their_line, err);
     return tare__fail(err, TARE_INVALID_ARGUMENT, "the state belongs to another model");

@@ -40,7 +40,7 @@ static bool is_operator(const node_sources *sources, const node *n, const char *
 // What asks for a node that nothing annotates.
 static void find_request(const noting *w, const tare_quantizer *q, const node *n,
                          annotation_origin *out) {
-    for (size_t i = 0; i < q->part_count; i++) find_request(w, q->parts[i], n, out);
+    for (size_t i = 0; i < q->member_count; i++) find_request(w, q->members[i], n, out);
     const tare_quantizer_settings *s = q->settings;
     const setting *found = NULL;
     if (s == NULL || out->section != NULL) return;
@@ -53,7 +53,7 @@ static void find_request(const noting *w, const tare_quantizer *q, const node *n
     if (found != NULL) out->key = found->key;
 }
 
-static const char *place_of(const noting *w, const node *n, const tare_annotation *a) {
+static const char *state_of(const noting *w, const node *n, const tare_annotation *a) {
     if (a == NULL) return "";
     if (tare__annotation_has_specs(a)) return "annotated";
     return tare__annotation_takes(&w->p->model->annotations, n) ? "inside" : "left out";
@@ -71,7 +71,7 @@ static tare_status add_node(noting *w, const node *n) {
     if (a != NULL && a->output != NULL) tare__qspec_text(a->output, &w->words);
     TARE_TRY(text_done(w));
     return TARE_FACT(&w->p->model->facts, FACT_NODE, w->p->err, n->name,
-                     tare__node_subject(model, n), by.rule, place_of(w, n, a), "", by.section,
+                     tare__node_subject(model, n), by.rule, state_of(w, n, a), "", by.section,
                      by.key, by.quantizer, tare__text_chars(&w->words));
 }
 

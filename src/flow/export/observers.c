@@ -118,9 +118,9 @@ tare_status tare_observer_map_replace(tare_observer_map *set, size_t index,
         return tare__fail(err, TARE_INVALID_ARGUMENT, "edge %zu of %zu", index, set->keys.count);
     TARE_TRY(
         tare__observer_spec_instantiate(&set->base->model->context->observers, spec, &made, err));
-    module **place = &set->by_group[set->keys.items[index].group];
-    tare__module_release(*place);
-    *place = made;
+    module **slot = &set->by_group[set->keys.items[index].group];
+    tare__module_release(*slot);
+    *slot = made;
     return TARE_OK;
 }
 

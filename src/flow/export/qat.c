@@ -7,7 +7,7 @@
 #include "core/memory/alloc.h"
 #include "flow/export/steps.h"
 
-// One convolution and its batch norm, and what takes their places.
+// One convolution and its batch norm, and the nodes that replace them.
 typedef struct rewrite {
     pass *p;
     node *conv, *norm, *weight, *bias; // bias NULL: none
@@ -127,7 +127,7 @@ static tare_status rename_input(const rewrite *r, input_qspec *entry, const char
     return TARE_OK;
 }
 
-// Entries stand for the convolution's input, weight and bias by their place.
+// The first three entries are those of the convolution's input, weight and bias.
 static tare_status move_conv_inputs(const rewrite *r, tare_annotation *a) {
     const node *const now[] = {tare__node_arg(r->new_conv, 0), r->scaled, r->zeros};
     for (size_t i = 0; i < a->input_count && i < 3; i++)
@@ -135,7 +135,7 @@ static tare_status move_conv_inputs(const rewrite *r, tare_annotation *a) {
     return TARE_OK;
 }
 
-// What was said of the weight and the bias holds for what stands in their places, too.
+// The replacements take over the annotations of the weight and the bias.
 static tare_status move_annotations(const rewrite *r) {
     annotation_book *book = &r->p->model->annotations;
     tare_error *err = r->p->err;

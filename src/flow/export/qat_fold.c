@@ -63,7 +63,7 @@ static bool find(node *norm, trained *out) {
            tare__first_user(norm) != NULL;
 }
 
-// --- what takes its place ---
+// --- the replacement ---
 
 // A copy of `from` that reads `input`, under the bare name that a node of torch's pattern has.
 static tare_status copy_call(pass *p, const node *from, node *input, node *before, node **out) {

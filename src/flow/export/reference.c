@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference representation: quantize, dequantize and what lies between them as arithmetic on
+// The reference representation: quantize, dequantize and the operators in between as arithmetic on
 // integers. Source: torchao 0.18's reference_representation_rewrite, row by row.
 #include <string.h>
 

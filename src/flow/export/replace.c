@@ -15,7 +15,7 @@ typedef struct replacement {
     bool is_lenient;
 } replacement;
 
-// The last part of the module's path where the watched value comes from.
+// The last segment of the module path that the observed value comes from.
 static const char *scope_of(const node *watched) {
     const char *path = watched->scope_path != NULL ? watched->scope_path : "";
     const char *dot = strrchr(path, '.');

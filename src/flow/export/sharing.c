@@ -9,7 +9,7 @@
 
 // --- collecting ---
 
-// Node names are identifiers, so that the sign between them cannot be part of one.
+// Node names are identifiers, which cannot contain the sign between them.
 #define KEY_NAME "%s>%s"
 
 static tare_status key_name(const char *from, const char *name, text *out, tare_error *err) {

@@ -39,7 +39,7 @@ tare_status tare__pt2e_prepare(const tare_model *model, const tare_quantizer *qu
                                tare_error *err);
 
 /// Graphs that are arguments: torch prepares and converts those of scan and while_loop, each as a
-/// model of its own. run makes one of `branch`, which takes its place.
+/// model of its own. run makes the model that replaces `branch`.
 typedef tare_status (*branch_pass)(void *user, const tare_model *branch, tare_model **out,
                                    tare_error *err);
 tare_status tare__pt2e_each_branch(pass *p, tare_model_stage stage, branch_pass run, void *user);

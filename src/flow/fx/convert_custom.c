@@ -144,7 +144,7 @@ static tare_status convert_quantizable(convert_pass *c, node *n, const char *qua
         strcmp(class->op, observed->class->op) != 0)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "'%s' is not a quantized form of %s",
                           quantized_class, observed->class->name);
-    for (size_t i = 0; i < n->input_count; i++) // a bypassed input leaves its place to the next
+    for (size_t i = 0; i < n->input_count; i++) // starts again after each bypass
         if (tare__is_dequantize_node(n->inputs[i])) {
             TARE_TRY(bypass(c, n, n->inputs[i]));
             i = (size_t)-1;

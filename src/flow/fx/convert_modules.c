@@ -57,7 +57,7 @@ static tare_status observe(module *observer, const tare_tensor *weight, const qp
 typedef struct conversion {
     const node *node; // NULL: none, and the backend demands nothing
     const module *called;
-    const module *float_module; // called, or the weighted part of a fused one
+    const module *float_module; // called, or the weighted child of a fused one
     module *trained;            // the fake quantizer of a QAT module's weight; NULL for others
     const tare_qconfig *qconfig;
 } conversion;

@@ -93,13 +93,12 @@ tare_status tare__prepare_qconfigs(prepare_pass *p, const module *original);
 tare_status tare__prepare_match(prepare_pass *p);
 /// The match has these items, and covers their nodes.
 tare_status tare__prepare_take(prepare_pass *p, prepare_match *match, const match_list *items);
-/// Step: modules that the custom config names take the place of patterns; selectors that match
-/// nothing are errors.
+/// Step: modules that the custom config names replace patterns; selectors that match nothing are
+/// errors.
 tare_status tare__prepare_custom_matches(prepare_pass *p);
 /// Step: standalone modules are prepared, custom ones become observed ones.
 tare_status tare__prepare_custom_modules(prepare_pass *p);
-/// Prepares a module with a graph of its own; *out takes its place, *state is what convert will
-/// ask.
+/// Prepares a module with a graph of its own; *out replaces it, *state is kept for convert.
 tare_status tare__prepare_standalone(prepare_pass *p, const module *m, const char *path,
                                      const tare_prepare_options *options, module **out,
                                      prepared_state **state);

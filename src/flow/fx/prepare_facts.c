@@ -53,7 +53,7 @@ static tare_status add_dtypes(prepare_pass *p, const node *n, const prepare_node
     return TARE_OK;
 }
 
-static const char *place_in_match(const prepare_match *match, const node *n) {
+static const char *position_in_match(const prepare_match *match, const node *n) {
     if (match == NULL) return "";
     if (match->standalone != NULL) return "standalone module";
     if (match->observed_class != NULL) return "custom module";
@@ -70,7 +70,7 @@ static tare_status add_node(prepare_pass *p, const node *n, const prepare_node *
     if (status == TARE_OK)
         status = TARE_FACT(facts_of(p), FACT_NODE, p->base->err, n->name,
                            tare__node_subject(p->base->model, n), tare__text_chars(&matched),
-                           place_in_match(entry->match, n), tare__text_chars(&qconfig),
+                           position_in_match(entry->match, n), tare__text_chars(&qconfig),
                            entry->qconfig.section, entry->qconfig.key);
     tare__text_release(&matched);
     tare__text_release(&qconfig);

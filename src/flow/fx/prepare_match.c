@@ -27,8 +27,7 @@ static tare_status record_items(prepare_pass *p, const pattern *pat, const value
     return TARE_OK;
 }
 
-// Every node of the structure points to the match; an entry that stood before is replaced in its
-// place.
+// Every node of the structure points to the match; an earlier entry is replaced.
 static void spread(prepare_pass *p, prepare_match *match) {
     for (size_t i = 0; i < match->nodes.count; i++) {
         const node *n = match->nodes.items[i];

@@ -8,7 +8,7 @@
 #include "flow/insert.h"
 #include "ops/op.h"
 
-enum { MOST_PARTS = 4 };
+enum { MOST_ITEMS = 4 };
 
 typedef struct splitter {
     prepare_pass *pass;
@@ -42,8 +42,8 @@ static tare_status insert_stub(splitter *s, node *of, node **out) {
     return status;
 }
 
-// What takes one part of a tuple is that part.
-static tare_status reroute(splitter *s, node *tuple, node *const *parts, size_t count) {
+// Replaces the getitem nodes of a tuple by its items.
+static tare_status reroute(splitter *s, node *tuple, node *const *items, size_t count) {
     tare_error *err = s->pass->base->err;
     for (size_t i = 0; i < tuple->user_count; i++) {
         node *user = tuple->users[i];
@@ -51,47 +51,47 @@ static tare_status reroute(splitter *s, node *tuple, node *const *parts, size_t 
                            user->args[1].kind == VALUE_INT;
         const int64_t index = takes ? user->args[1].as.integer : -1;
         if (index >= 0 && (size_t)index < count)
-            TARE_TRY(tare__node_replace_uses(user, parts[index], NULL, err));
+            TARE_TRY(tare__node_replace_uses(user, items[index], NULL, err));
     }
     return TARE_OK;
 }
 
-static tare_status combine(splitter *s, node *const *parts, size_t count, node **out) {
+static tare_status combine(splitter *s, node *const *items, size_t count, node **out) {
     const value list = tare__value_sequence(&s->pass->base->scratch, VALUE_LIST, (uint32_t)count);
     if (list.as.items == NULL) return tare__out_of_memory(s->pass->base->err);
-    for (size_t i = 0; i < count; i++) list.as.items[i] = tare__node_value(parts[i]);
+    for (size_t i = 0; i < count; i++) list.as.items[i] = tare__node_value(items[i]);
     return insert_row(s, TARE_OP_TUPLE, &list, 1, out);
 }
 
-// One tuple: every part is taken out, given a stub, and put together again.
+// Takes every item out of a tuple, gives it a stub, and makes a new tuple.
 static tare_status split(splitter *s, node *from, node **out) {
-    node *parts[MOST_PARTS] = {0};
+    node *items[MOST_ITEMS] = {0};
     size_t count = 0;
     for (s->at++; *s->at != ')'; count++) {
         const value args[] = {tare__node_value(from), tare__int((int64_t)count)};
         node *item = NULL;
         TARE_TRY(insert_row(s, TARE_OP_GETITEM, args, 2, &item));
         if (*s->at == '(')
-            TARE_TRY(split(s, item, &parts[count]));
+            TARE_TRY(split(s, item, &items[count]));
         else
-            TARE_TRY(insert_stub(s, item, &parts[count]));
+            TARE_TRY(insert_stub(s, item, &items[count]));
         s->at++;
     }
-    return combine(s, parts, count, out);
+    return combine(s, items, count, out);
 }
 
-// Users of a tuple that was put together read its parts where they took them.
+// Users of the new tuple's items read the items directly.
 static tare_status shorten(splitter *s, node *tuple) {
-    node *parts[MOST_PARTS] = {0};
+    node *items[MOST_ITEMS] = {0};
     const value *list = &tuple->args[0];
-    for (uint32_t i = 0; i < list->count; i++) parts[i] = list->as.items[i].as.node;
-    TARE_TRY(reroute(s, tuple, parts, list->count));
+    for (uint32_t i = 0; i < list->count; i++) items[i] = list->as.items[i].as.node;
+    TARE_TRY(reroute(s, tuple, items, list->count));
     for (uint32_t i = 0; i < list->count; i++)
-        if (tare__function_op(parts[i]) == TARE_OP_TUPLE) TARE_TRY(shorten(s, parts[i]));
+        if (tare__function_op(items[i]) == TARE_OP_TUPLE) TARE_TRY(shorten(s, items[i]));
     return TARE_OK;
 }
 
-// A result's parts, of an LSTM or an attention: 'T' a tensor, parentheses a tuple.
+// The structure of a result, of an LSTM or an attention: 'T' a tensor, parentheses a tuple.
 static const char *result_of(const prepare_pass *p, const node *n) {
     const module *m = tare__called_module(p->base->model, n);
     if (m == NULL || !tare__is_quantizable(m->class)) return NULL;

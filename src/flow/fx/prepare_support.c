@@ -16,7 +16,7 @@ typedef struct support_query {
     const node *root;
     const prepare_node *root_entry;  // whose target_info holds the wanted dtypes
     const tare_dtype_config *config; // the one under test
-    const char *role;                // "input_dtype": the part of it that is looked at
+    const char *role;                // "input_dtype": the field of it that is checked
     support_log *log;                // NULL: nobody asks
     dtypes_try *attempt;             // of the config, for the log
     size_t passed;                   // checks of the config so far

@@ -23,7 +23,7 @@ static tare_status check_weight(const module_class *class, const tare_observer_i
                       is_bag ? " Bag" : "", tare_qscheme_name(weight->qscheme));
 }
 
-// What passes on the way to the weight is measured anew for every batch.
+// A weight's fake quantizer measures each batch anew.
 static tare_status check_memoryless(const module_class *class, const tare_qconfig *q,
                                     tare_error *err) {
     if (!tare__starts_with(class->name, "torch.ao.nn.qat.dynamic.") ||

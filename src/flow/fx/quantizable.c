@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LSTM and MultiheadAttention as custom modules: taken apart.
+// LSTM and MultiheadAttention as custom modules, split into submodules.
 #include "flow/fx/quantizable.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ bool tare__is_quantizable(const module_class *class) {
     return class->role == ROLE_OBSERVED && class->op != NULL;
 }
 
-// --- parts ---
+// --- submodules ---
 
 // A new child of a built-in class; lent.
 static tare_status add_child(const builder *b, module *parent, const char *name,
@@ -181,8 +181,7 @@ static bool is_class(const module *m, const char *name) {
     return strcmp(m->class->name, name) == 0;
 }
 
-// Which parts torch's eager prepare watches: multiplications with weights, functionals, and where
-// floats become quantized values.
+// torch's eager prepare observes layers with weights, functionals, and stubs that quantize.
 static bool is_watched(const module *m) {
     const bool is_weighted = tare__op_has(tare__class_row(m->class), OP_WEIGHTED);
     return (m->class->role == ROLE_FLOAT && is_weighted) || is_class(m, NNQ "FloatFunctional") ||
@@ -227,7 +226,7 @@ tare_status tare__quantizable_observe(const tare_context *context, const module_
     return tare__module_hand_out(made, build(&b, made), out);
 }
 
-// --- quantized parts ---
+// --- quantized submodules ---
 
 typedef struct quantizer {
     convert_pass *pass;
@@ -241,19 +240,19 @@ static tare_error *err_of(const quantizer *z) {
 static tare_status quantize_tree(const quantizer *z, const module_class *class, const module *from,
                                  module **out);
 
-// Scale and zero point that the part's observer proposes, as torch's modules hold them. A product
-// with a constant is never watched, in torch too: 1 and 0.
-static tare_status propose(const quantizer *z, const module *part, tare_tensor **scale,
+// Scale and zero point that the submodule's observer proposes, as torch's modules hold them. A
+// product with a constant is never observed, in torch too: 1 and 0.
+static tare_status propose(const quantizer *z, const module *submodule, tare_tensor **scale,
                            tare_tensor **zero_point) {
-    const module *observer = tare__module_child(part, WATCH);
+    const module *observer = tare__module_child(submodule, WATCH);
     const qparams *q = NULL;
     bool is_calibrated = false;
     if (observer == NULL)
         return tare__fail(err_of(z), TARE_INVALID_ARGUMENT, "a %s without its observer",
-                          part->class->name);
+                          submodule->class->name);
     TARE_TRY(tare__observer_qparams(observer, &q, &is_calibrated, err_of(z)));
     tare_status status = tare__convert_check(q, err_of(z));
-    if (status == TARE_OK && !is_calibrated && part->class->role == ROLE_FLOAT &&
+    if (status == TARE_OK && !is_calibrated && submodule->class->role == ROLE_FLOAT &&
         !z->pass->options->is_lenient)
         status =
             tare__fail(err_of(z), TARE_INVALID_ARGUMENT, "an observer inside has seen no data");
@@ -264,11 +263,11 @@ static tare_status propose(const quantizer *z, const module *part, tare_tensor *
     return status;
 }
 
-static tare_status quantize_linear(const quantizer *z, const module *part, tare_tensor *scale,
+static tare_status quantize_linear(const quantizer *z, const module *submodule, tare_tensor *scale,
                                    tare_tensor *zero_point, module **out) {
     module *reference = NULL;
-    TARE_TRY(tare__convert_reference(z->pass, NNQ "reference.Linear", part, z->qconfig, NULL, NULL,
-                                     &reference));
+    TARE_TRY(tare__convert_reference(z->pass, NNQ "reference.Linear", submodule, z->qconfig, NULL,
+                                     NULL, &reference));
     const tare_status status =
         tare__quantized_from(z->pass, reference, FUSED_NONE, scale, zero_point, out);
     tare__module_release(reference);
@@ -286,9 +285,9 @@ static tare_status hold_output(const quantizer *z, const char *class_name, tare_
     return tare__module_hand_out(made, status, out);
 }
 
-static tare_status quantize_functional(const quantizer *z, const module *part, tare_tensor *scale,
-                                       tare_tensor *zero_point, module **out) {
-    (void)part;
+static tare_status quantize_functional(const quantizer *z, const module *submodule,
+                                       tare_tensor *scale, tare_tensor *zero_point, module **out) {
+    (void)submodule;
     module *made = NULL, *identity = NULL;
     const registry *classes = &z->pass->base->model->context->classes;
     TARE_TRY(hold_output(z, NNQ "QFunctional", scale, zero_point, &made));
@@ -299,35 +298,36 @@ static tare_status quantize_functional(const quantizer *z, const module *part, t
     return tare__module_hand_out(made, status, out);
 }
 
-static tare_status quantize_stub(const quantizer *z, const module *part, tare_tensor *scale,
+static tare_status quantize_stub(const quantizer *z, const module *submodule, tare_tensor *scale,
                                  tare_tensor *zero_point, module **out) {
     const value dtype =
-        tare__dtype_value(tare__observer_info(tare__module_child(part, WATCH))->dtype);
+        tare__dtype_value(tare__observer_info(tare__module_child(submodule, WATCH))->dtype);
     module *made = NULL;
     TARE_TRY(hold_output(z, NNQ "Quantize", scale, zero_point, &made));
     return tare__module_hand_out(made, tare__module_set_config(made, "dtype", &dtype, err_of(z)),
                                  out);
 }
 
-static tare_status quantize_watched(const quantizer *z, const module *part, module **out) {
+static tare_status quantize_watched(const quantizer *z, const module *submodule, module **out) {
     tare_tensor *scale = NULL, *zero_point = NULL;
-    tare_status status = propose(z, part, &scale, &zero_point);
+    tare_status status = propose(z, submodule, &scale, &zero_point);
     if (status == TARE_OK)
-        status =
-            (is_class(part, NNQ "FloatFunctional") ? quantize_functional
-             : is_class(part, AO "QuantStub")      ? quantize_stub
-                                              : quantize_linear)(z, part, scale, zero_point, out);
+        status = (is_class(submodule, NNQ "FloatFunctional") ? quantize_functional
+                  : is_class(submodule, AO "QuantStub")
+                      ? quantize_stub
+                      : quantize_linear)(z, submodule, scale, zero_point, out);
     tare_tensor_release(scale);
     tare_tensor_release(zero_point);
     return status;
 }
 
-static tare_status quantize_part(const quantizer *z, const module *part, module **out) {
+static tare_status quantize_submodule(const quantizer *z, const module *submodule, module **out) {
     const registry *classes = &z->pass->base->model->context->classes;
-    if (is_watched(part)) return quantize_watched(z, part, out);
-    const bool is_border = is_class(part, AO "DeQuantStub");
-    return quantize_tree(z, is_border ? tare__class_find(classes, NNQ "DeQuantize") : part->class,
-                         part, out);
+    if (is_watched(submodule)) return quantize_watched(z, submodule, out);
+    const bool is_border = is_class(submodule, AO "DeQuantStub");
+    return quantize_tree(z,
+                         is_border ? tare__class_find(classes, NNQ "DeQuantize") : submodule->class,
+                         submodule, out);
 }
 
 static tare_status fill_tree(const quantizer *z, module *made, const module *from) {
@@ -336,8 +336,8 @@ static tare_status fill_tree(const quantizer *z, module *made, const module *fro
     TARE_TRY(tare__module_copy_tensors(made, from, err_of(z)));
     for (size_t i = 0; i < from->child_count; i++) {
         module *child = NULL;
-        TARE_TRY(tare__at(err_of(z), quantize_part(z, from->children[i].module, &child), "'%s'",
-                          from->children[i].name));
+        TARE_TRY(tare__at(err_of(z), quantize_submodule(z, from->children[i].module, &child),
+                          "'%s'", from->children[i].name));
         const tare_status status =
             tare__module_set_child(made, from->children[i].name, child, err_of(z));
         tare__module_release(child);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's own custom modules: an LSTM or an attention is taken apart, its parts are observed, and
-// become quantized parts. What torch does by its eager prepare and convert within from_float and
+// torch's own custom modules: an LSTM or an attention is split into submodules, which are observed
+// and quantized one by one. torch does this by its eager prepare and convert within from_float and
 // from_observed. Source: torch.ao.nn.quantizable, torch.ao.quantization.quantize (PyTorch 2.15).
 // Private to flow/fx.
 #ifndef FLOW_FX_QUANTIZABLE_H

@@ -12,9 +12,9 @@
 bool tare__is_quantize_node(const node *n);
 bool tare__is_dequantize_node(const node *n);
 
-/// Dequantizes what `quantized values` gives, before a node (NULL: at the end).
+/// Dequantizes the result of `quantized`, before a node (NULL: at the end).
 tare_status tare__insert_dequantize(pass *p, node *quantized, node *before, node **out);
-/// Each input of n that is a dequantize, and that `takes` accepts (NULL: every one), gives way to
+/// Replaces each input of n that is a dequantize, and that `takes` accepts (NULL: every one), by
 /// what it dequantizes.
 tare_status tare__bypass_dequantize(pass *p, node *n,
                                     bool (*takes)(const void *user, const node *dequantize),
@@ -26,7 +26,7 @@ const op_info *tare__quantized_form(const op_info *op, bool wants_relu, bool *ha
 tare_status tare__retarget(pass *p, node *n, const op_info *form, const value *args, size_t count);
 /// n gives the quantized values of `quantize`, which goes.
 tare_status tare__replace_quantize(pass *p, node *quantize, node *n);
-/// What only bounds the value of n, its only reader, is a part of n now and goes.
+/// Erases `bound`, the only reader of n, which only bounds its value: n does that now.
 tare_status tare__absorb_bound(pass *p, node *bound, node *n);
 /// The same of a bound that the function of n computes; the record says so.
 tare_status tare__absorb_relu(pass *p, node *relu, node *n);

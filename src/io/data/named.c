@@ -11,15 +11,15 @@
 #include "io/data/source.h"
 
 /// The source of one input, and the batch of it that is at hand.
-typedef struct part {
+typedef struct entry {
     data_source *source; // NULL: not named yet
     data_batch batch;
     int64_t position; // samples of the batch that were handed out
     bool is_done;
-} part;
+} entry;
 
 typedef struct named {
-    part *parts; // one per input
+    entry *entries; // one per input
     tare_tensor *labels;
     int64_t position; // samples that were handed out
 } named;
@@ -40,8 +40,8 @@ bool tare__data_is_named(const data_source *s) {
     return name_at(s, s->spec) > 0;
 }
 
-// A ',' ends a part only where another name follows: paths may hold one.
-static const char *end_of_part(const data_source *s, const char *at) {
+// A ',' ends an entry only where another name follows: paths may hold one.
+static const char *end_of_entry(const data_source *s, const char *at) {
     for (at = strchr(at, ','); at != NULL; at = strchr(at + 1, ','))
         if (name_at(s, at + 1) > 0) return at;
     return NULL;
@@ -127,26 +127,26 @@ static tare_status at_spec(const data_source *s, tare_status status, tare_error 
     return tare__at(err, status, "%s", s->spec);
 }
 
-static tare_status open_part(data_source *s, named *n, const char *name, const char *spec,
-                             tare_error *err) {
+static tare_status open_entry(data_source *s, named *n, const char *name, const char *spec,
+                              tare_error *err) {
     size_t i;
     if (tare__data_find(s, name, strlen(name), &i)) {
-        if (n->parts[i].source != NULL)
+        if (n->entries[i].source != NULL)
             return at_spec(
                 s, tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s' is given twice", name), err);
         return tare__data_open(spec, &s->inputs[i], 1, s->batch_size,
-                               s->takes_pictures ? &s->pictures : NULL, &n->parts[i].source, err);
+                               s->takes_pictures ? &s->pictures : NULL, &n->entries[i].source, err);
     }
     if (n->labels != NULL)
         return at_spec(s, tare__fail(err, TARE_INVALID_ARGUMENT, "labels are given twice"), err);
     return read_labels(spec, &n->labels, err);
 }
 
-static tare_status open_parts(data_source *s, named *n, tare_error *err) {
+static tare_status open_entries(data_source *s, named *n, tare_error *err) {
     for (const char *at = s->spec, *end = NULL; at != NULL; at = end != NULL ? end + 1 : NULL) {
         const size_t length = name_at(s, at);
         const char *value = at + length + 1;
-        end = end_of_part(s, value);
+        end = end_of_entry(s, value);
         const char *name = tare__arena_strndup(&s->memory, at, length);
         const char *spec = tare__arena_strndup(&s->memory, value,
                                                end != NULL ? (size_t)(end - value) : strlen(value));
@@ -154,10 +154,10 @@ static tare_status open_parts(data_source *s, named *n, tare_error *err) {
         if (spec[0] == '\0')
             return at_spec(
                 s, tare__fail(err, TARE_INVALID_ARGUMENT, "expected data after '%s='", name), err);
-        TARE_TRY(open_part(s, n, name, spec, err));
+        TARE_TRY(open_entry(s, n, name, spec, err));
     }
     for (size_t i = 0; i < s->input_count; i++)
-        if (n->parts[i].source == NULL)
+        if (n->entries[i].source == NULL)
             return at_spec(s,
                            tare__fail(err, TARE_INVALID_ARGUMENT, "there is no data for input '%s'",
                                       s->inputs[i].name),
@@ -167,20 +167,20 @@ static tare_status open_parts(data_source *s, named *n, tare_error *err) {
 
 // --- batches ---
 
-static tare_status refill(part *p, tare_error *err) {
+static tare_status refill(entry *p, tare_error *err) {
     if (p->is_done || p->position < p->batch.size) return TARE_OK;
     tare__data_batch_release(&p->batch);
     p->position = 0;
     return tare__data_next(p->source, &p->batch, &p->is_done, err);
 }
 
-// All parts go on or all end.
+// All sources go on or all end.
 static tare_status advance(const data_source *s, named *n, int64_t *size, tare_error *err) {
     *size = s->batch_size > 0 ? s->batch_size : INT64_MAX;
     for (size_t i = 0; i < s->input_count; i++) {
-        part *p = &n->parts[i];
+        entry *p = &n->entries[i];
         TARE_TRY(refill(p, err));
-        if (p->is_done != n->parts[0].is_done)
+        if (p->is_done != n->entries[0].is_done)
             return at_spec(
                 s,
                 tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s' has %s samples than input '%s'",
@@ -191,18 +191,18 @@ static tare_status advance(const data_source *s, named *n, int64_t *size, tare_e
     }
     const int64_t labels = n->labels != NULL ? n->labels->shape[0] : 0;
     const bool is_short =
-        n->parts[0].is_done ? n->position != labels : n->position + *size > labels;
+        n->entries[0].is_done ? n->position != labels : n->position + *size > labels;
     if (n->labels != NULL && is_short)
         return at_spec(s,
                        tare__fail(err, TARE_INVALID_ARGUMENT,
                                   "%" PRId64 " labels for %s%" PRId64 " samples", labels,
-                                  n->parts[0].is_done ? "" : "at least ",
-                                  n->parts[0].is_done ? n->position : n->position + *size),
+                                  n->entries[0].is_done ? "" : "at least ",
+                                  n->entries[0].is_done ? n->position : n->position + *size),
                        err);
     return TARE_OK;
 }
 
-static tare_status take_labels(named *n, const part *p, int64_t size, data_batch *out,
+static tare_status take_labels(named *n, const entry *p, int64_t size, data_batch *out,
                                tare_error *err) {
     if (p->batch.labels == NULL) return TARE_OK;
     if (n->labels != NULL || out->labels != NULL)
@@ -217,17 +217,17 @@ static tare_status next(data_source *s, data_batch *out, bool *done, tare_error 
     named *n = s->state;
     int64_t size = 0;
     TARE_TRY(advance(s, n, &size, err));
-    *done = n->parts[0].is_done;
+    *done = n->entries[0].is_done;
     if (*done) return TARE_OK;
     TARE_TRY(tare__data_batch_create(s, out, err));
     for (size_t i = 0; i < s->input_count; i++) {
-        part *p = &n->parts[i];
+        entry *p = &n->entries[i];
         TARE_TRY(tare__data_slice(p->batch.inputs[0], p->position, size, &out->inputs[i], err));
         TARE_TRY(take_labels(n, p, size, out, err));
     }
     if (n->labels != NULL)
         TARE_TRY(tare__data_slice(n->labels, n->position, size, &out->labels, err));
-    for (size_t i = 0; i < s->input_count; i++) n->parts[i].position += size;
+    for (size_t i = 0; i < s->input_count; i++) n->entries[i].position += size;
     n->position += size;
     out->size = size;
     return TARE_OK;
@@ -237,7 +237,7 @@ static tare_status rewind_named(data_source *s, tare_error *err) {
     named *n = s->state;
     n->position = 0;
     for (size_t i = 0; i < s->input_count; i++) {
-        part *p = &n->parts[i];
+        entry *p = &n->entries[i];
         tare__data_batch_release(&p->batch);
         p->position = 0;
         p->is_done = false;
@@ -247,25 +247,25 @@ static tare_status rewind_named(data_source *s, tare_error *err) {
 }
 
 static int64_t count(const data_source *s) {
-    return tare__data_sample_count(((const named *)s->state)->parts[0].source);
+    return tare__data_sample_count(((const named *)s->state)->entries[0].source);
 }
 
 static void close_named(data_source *s) {
     named *n = s->state;
-    for (size_t i = 0; n->parts != NULL && i < s->input_count; i++) {
-        tare__data_batch_release(&n->parts[i].batch);
-        tare__data_close(n->parts[i].source);
+    for (size_t i = 0; n->entries != NULL && i < s->input_count; i++) {
+        tare__data_batch_release(&n->entries[i].batch);
+        tare__data_close(n->entries[i].source);
     }
-    tare__free(n->parts);
+    tare__free(n->entries);
     tare_tensor_release(n->labels);
     tare__free(n);
 }
 
 // Labels, which are small, have been read by then.
-static void limit_parts(data_source *s) {
+static void limit_entries(data_source *s) {
     const named *n = s->state;
     for (size_t i = 0; i < s->input_count; i++)
-        tare__data_limit(n->parts[i].source, s->memory_limit);
+        tare__data_limit(n->entries[i].source, s->memory_limit);
 }
 
 tare_status tare__data_open_named(data_source *s, tare_error *err) {
@@ -273,11 +273,11 @@ tare_status tare__data_open_named(data_source *s, tare_error *err) {
                                    .rewind = rewind_named,
                                    .close = close_named,
                                    .count = count,
-                                   .limit = limit_parts};
+                                   .limit = limit_entries};
     named *n = tare__alloc_zeroed(1, sizeof *n);
     if (n == NULL) return tare__out_of_memory(err);
     s->state = n;
     s->kind = &kind;
-    n->parts = tare__alloc_zeroed(s->input_count + 1, sizeof *n->parts);
-    return n->parts != NULL ? open_parts(s, n, err) : tare__out_of_memory(err);
+    n->entries = tare__alloc_zeroed(s->input_count + 1, sizeof *n->entries);
+    return n->entries != NULL ? open_entries(s, n, err) : tare__out_of_memory(err);
 }

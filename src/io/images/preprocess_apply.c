@@ -93,11 +93,11 @@ static void fill_table(const preprocess *p, int c, float table[256]) {
     }
 }
 
-typedef struct places {
+typedef struct strides {
     int64_t pixel, channel; // steps in the tensor
-} places;
+} strides;
 
-static void put_floats(const preprocess *p, const image *i, places step, float *out) {
+static void put_floats(const preprocess *p, const image *i, strides step, float *out) {
     const int64_t count = i->height * i->width;
     for (int c = 0; c < i->channels; c++) {
         const int source = p->color == COLOR_BGR ? 2 - c : c;
@@ -108,7 +108,7 @@ static void put_floats(const preprocess *p, const image *i, places step, float *
     }
 }
 
-static void put_bytes(const preprocess *p, const image *i, places step, uint8_t *out) {
+static void put_bytes(const preprocess *p, const image *i, strides step, uint8_t *out) {
     const int64_t count = i->height * i->width;
     for (int c = 0; c < i->channels; c++) {
         const int source = p->color == COLOR_BGR ? 2 - c : c;
@@ -121,8 +121,8 @@ static tare_status make_tensor(const preprocess *p, const image *i, tare_tensor 
                                tare_error *err) {
     const int64_t chw[] = {i->channels, i->height, i->width};
     const int64_t hwc[] = {i->height, i->width, i->channels};
-    const places step = {p->is_channels_last ? i->channels : 1,
-                         p->is_channels_last ? 1 : i->height * i->width};
+    const strides step = {p->is_channels_last ? i->channels : 1,
+                          p->is_channels_last ? 1 : i->height * i->width};
     TARE_TRY(tare_tensor_create(p->is_uint8 ? TARE_UINT8 : TARE_FLOAT32, 3,
                                 p->is_channels_last ? hwc : chw, out, err));
     if (p->is_uint8)

@@ -39,7 +39,7 @@ tare_status tare__debug_handle_read(const json_t *custom, int64_t *out, tare_err
     return TARE_OK;
 }
 
-// An entry that is there keeps its place.
+// An existing entry keeps its position.
 static tare_status set_handle(json_t *object, int64_t handle, tare_error *err) {
     if (handle > 0)
         return json_object_set_new(object, key, json_integer(handle)) == 0

@@ -61,10 +61,10 @@ typedef struct model_state_io {
 tare_status tare__model_file_read(const char *path, const registry *classes,
                                   const model_state_io *state, module **root, json_t **extra,
                                   tare_error *err);
-/// From such parts; the tensors are lent.
-tare_status tare__model_from_parts(const char *json, const map *tensors, const registry *classes,
-                                   const model_state_io *state, module **root, json_t **extra,
-                                   tare_error *err);
+/// The same from JSON and tensors, which are lent.
+tare_status tare__model_from_json_and_tensors(const char *json, const map *tensors,
+                                              const registry *classes, const model_state_io *state,
+                                              module **root, json_t **extra, tare_error *err);
 /// The same from an open file, which is held against its digests (model_digests.h).
 tare_status tare__model_from_file(const safetensors *file, const registry *classes,
                                   const model_state_io *state, module **root, json_t **extra,
@@ -89,8 +89,9 @@ tare_status tare__model_file_write_packed(const char *path, const module *root,
                                           const model_packings *packings, tare_error *err);
 /// JSON and tensors (name -> tare_tensor *, references owned by the caller), for files of another
 /// format that hold both.
-tare_status tare__model_to_parts(const module *root, const model_state_io *state,
-                                 const json_t *extra, text *json, map *tensors, tare_error *err);
+tare_status tare__model_to_json_and_tensors(const module *root, const model_state_io *state,
+                                            const json_t *extra, text *json, map *tensors,
+                                            tare_error *err);
 /// Only the JSON: the value of `tare.graph`.
 tare_status tare__model_to_json(const module *root, const model_state_io *state,
                                 const json_t *extra, text *out, tare_error *err);

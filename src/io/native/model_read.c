@@ -27,7 +27,7 @@ typedef struct reader {
     module *root;
     tare_engine engine; // of the record; TARE_ENGINE_DEFAULT: it names none
     map entries;        // path -> index into modules + 1
-    map used;           // tensors of the file that have found their place
+    map used;           // tensors of the file that the model uses
     map made;           // tensors of the model by name; references owned
     arena scratch;      // paths, and config values on their way
     tare_error *err;
@@ -88,8 +88,8 @@ static tare_status bind(reader *r, const json_at *at, const char *path, module *
     return tare__module_set_child(parent, leaf, m, r->err);
 }
 
-// {path, same_as}: a shared observer. It may have children, but no grandchildren and none that is
-// the place itself, so that sharing makes neither a circle nor a tree much larger than its file.
+// {path, same_as}: a shared observer. It may have children, but no grandchildren and none at this
+// path, so that sharing makes neither a cycle nor a tree much larger than its file.
 static tare_status share_module(reader *r, const json_at *at, const char *path) {
     static const char *const keys[] = {"path", "same_as", NULL};
     TARE_TRY(tare__json_only_keys(at, keys, r->err));
@@ -171,17 +171,18 @@ static tare_status take_tensor(reader *r, const char *name, tare_tensor **out) {
     return tare__map_set(&r->used, name, *out) ? TARE_OK : tare__out_of_memory(r->err);
 }
 
-static tare_status take_part(reader *r, const char *name, const char *part, tare_tensor **out) {
-    const char *full = tare__arena_printf(&r->scratch, "%s%s", name, part);
+static tare_status take_suffixed(reader *r, const char *name, const char *suffix,
+                                 tare_tensor **out) {
+    const char *full = tare__arena_printf(&r->scratch, "%s%s", name, suffix);
     return full != NULL ? take_tensor(r, full, out) : tare__out_of_memory(r->err);
 }
 
 static tare_status take_quantized(reader *r, const json_at *description, const char *name,
                                   tare_tensor **out) {
     tare_tensor *integers = NULL, *scale = NULL, *zero_point = NULL;
-    TARE_TRY(take_part(r, name, QUANTIZED_INTEGERS, &integers));
-    TARE_TRY(take_part(r, name, QUANTIZED_SCALE, &scale));
-    TARE_TRY(take_part(r, name, QUANTIZED_ZERO_POINT, &zero_point));
+    TARE_TRY(take_suffixed(r, name, QUANTIZED_INTEGERS, &integers));
+    TARE_TRY(take_suffixed(r, name, QUANTIZED_SCALE, &scale));
+    TARE_TRY(take_suffixed(r, name, QUANTIZED_ZERO_POINT, &zero_point));
     return tare__quantized_join(description, name, integers, scale, zero_point, out, r->err);
 }
 
@@ -198,7 +199,7 @@ static tare_status split_name(reader *r, const char *name, const char **path, co
     return *path != NULL ? TARE_OK : tare__out_of_memory(r->err);
 }
 
-// A new reference: a quantized tensor made of its parts, or the file's own.
+// A new reference: a quantized tensor made of its components, or the file's own.
 static tare_status make_tensor(reader *r, const json_at *at, const char *name, tare_tensor **out) {
     const char *path = NULL, *leaf = NULL;
     TARE_TRY(split_name(r, name, &path, &leaf));
@@ -225,21 +226,21 @@ static tare_status refuse_chain(const json_at *at, const char *name, const char 
 }
 
 static tare_status refuse_own_tensor(const json_at *at, const char *name, const char *source,
-                                     const char *part, tare_error *err) {
+                                     const char *suffix, tare_error *err) {
     tare__json_fail(at, err, "'%s' is an alias of '%s', but the file has a tensor '%s%s'", name,
-                    source, name, part);
+                    source, name, suffix);
     return tare__hint(err, TARE_MALFORMED_FILE, "remove the alias, or that tensor");
 }
 
-// *part: what the file has of the tensor's parts, "" for itself; NULL: nothing.
-static tare_status find_part(reader *r, const char *name, const char **part) {
-    static const char *const parts[] = {"", QUANTIZED_INTEGERS, QUANTIZED_SCALE,
-                                        QUANTIZED_ZERO_POINT};
-    *part = NULL;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && *part == NULL; i++) {
-        const char *full = tare__arena_printf(&r->scratch, "%s%s", name, parts[i]);
+// *suffix: of the first of the tensor's components that the file has, "" for itself; NULL: none.
+static tare_status find_suffix(reader *r, const char *name, const char **suffix) {
+    static const char *const suffixes[] = {"", QUANTIZED_INTEGERS, QUANTIZED_SCALE,
+                                           QUANTIZED_ZERO_POINT};
+    *suffix = NULL;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes && *suffix == NULL; i++) {
+        const char *full = tare__arena_printf(&r->scratch, "%s%s", name, suffixes[i]);
         if (full == NULL) return tare__out_of_memory(r->err);
-        if (tare__safetensors_get(r->file, full) != NULL) *part = parts[i];
+        if (tare__safetensors_get(r->file, full) != NULL) *suffix = suffixes[i];
     }
     return TARE_OK;
 }
@@ -255,12 +256,12 @@ static tare_status check_alias(reader *r, const json_at *aliases, const char *na
         TARE_TRY(tare__json_string(&next, &next_source, r->err));
         return refuse_chain(&at, name, source, next_source, r->err);
     }
-    const char *own_part = NULL, *source_part = NULL;
-    TARE_TRY(find_part(r, name, &own_part));
-    TARE_TRY(find_part(r, source, &source_part));
-    if (source_part != NULL && own_part != NULL)
-        return refuse_own_tensor(&at, name, source, own_part, r->err);
-    if (source_part != NULL) return TARE_OK;
+    const char *own_suffix = NULL, *source_suffix = NULL;
+    TARE_TRY(find_suffix(r, name, &own_suffix));
+    TARE_TRY(find_suffix(r, source, &source_suffix));
+    if (source_suffix != NULL && own_suffix != NULL)
+        return refuse_own_tensor(&at, name, source, own_suffix, r->err);
+    if (source_suffix != NULL) return TARE_OK;
     tare__json_fail(&at, r->err, "'%s' is an alias of '%s', but the file has no tensor '%s'", name,
                     source, source);
     return tare__hint(r->err, TARE_MALFORMED_FILE, "is the file cut off, or the name misspelt?");
@@ -507,7 +508,7 @@ static tare_status complete_rule(const reader *r, module *m) {
     return tare__module_complete_rule(m, r->engine, r->err);
 }
 
-// What can be told only when all tensors are in their places.
+// Checks that need all tensors in the tree.
 static tare_status finish_modules(reader *r) {
     TARE_TRY(check_quantized(r->top, r->root, r->err));
     TARE_TRY(read_state(r, r->top, "", r->root));
@@ -605,9 +606,9 @@ static tare_status read_chars(const safetensors *file, const char *chars, const 
     return status == TARE_OK ? TARE_OK : tare__at(err, status, MODEL_GRAPH);
 }
 
-tare_status tare__model_from_parts(const char *json, const map *tensors, const registry *classes,
-                                   const model_state_io *state, module **root, json_t **extra,
-                                   tare_error *err) {
+tare_status tare__model_from_json_and_tensors(const char *json, const map *tensors,
+                                              const registry *classes, const model_state_io *state,
+                                              module **root, json_t **extra, tare_error *err) {
     const safetensors file = {.tensors = *tensors};
     return read_chars(&file, json, classes, state, root, extra, err);
 }
@@ -623,7 +624,7 @@ tare_status tare__model_from_file_unchecked(const safetensors *file, const regis
     return tare__hint(err, TARE_MALFORMED_FILE, "is it a file of weights or data only?");
 }
 
-// What contradicts the format is named by its place, so that digests come last.
+// Errors of the format name their place, so that digests are checked last.
 tare_status tare__model_from_file_counted(const safetensors *file, const registry *classes,
                                           const model_state_io *state, module **root,
                                           json_t **extra, size_t *digest_count, tare_error *err) {

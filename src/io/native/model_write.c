@@ -31,7 +31,7 @@ typedef struct writer {
     arena paths; // of modules and tensors
     seen_list modules, tensors;
     text module_json, parameters, buffers, aliases,
-        top;                        // the parts of the JSON; `top`: the root's own keys
+        top;                        // the sections of the JSON; `top`: the root's own keys
     const model_packings *packings; // NULL: none
     map first;                      // names of their tensors
     packed_origin *origins;         // as many as packings
@@ -72,8 +72,8 @@ static tare_status add_tensor(writer *w, const char *name, tare_tensor *t) {
     return status;
 }
 
-static tare_status add_part(writer *w, const char *name, const char *part, tare_tensor *t) {
-    const char *full = tare__arena_printf(&w->paths, "%s%s", name, part);
+static tare_status add_suffixed(writer *w, const char *name, const char *suffix, tare_tensor *t) {
+    const char *full = tare__arena_printf(&w->paths, "%s%s", name, suffix);
     if (full != NULL) return add_tensor(w, full, t);
     tare_tensor_release(t);
     return tare__out_of_memory(w->err);
@@ -82,13 +82,13 @@ static tare_status add_part(writer *w, const char *name, const char *part, tare_
 static tare_status add_quantized(writer *w, const char *name, const tare_tensor *t) {
     tare_tensor *integers = NULL, *scale = NULL, *zero_point = NULL;
     TARE_TRY(tare__quantized_split(t, &integers, &scale, &zero_point, w->err));
-    tare_status status = add_part(w, name, QUANTIZED_INTEGERS, integers);
+    tare_status status = add_suffixed(w, name, QUANTIZED_INTEGERS, integers);
     if (status == TARE_OK)
-        status = add_part(w, name, QUANTIZED_SCALE, scale);
+        status = add_suffixed(w, name, QUANTIZED_SCALE, scale);
     else
         tare_tensor_release(scale);
     if (status == TARE_OK)
-        status = add_part(w, name, QUANTIZED_ZERO_POINT, zero_point);
+        status = add_suffixed(w, name, QUANTIZED_ZERO_POINT, zero_point);
     else
         tare_tensor_release(zero_point);
     return status;
@@ -246,23 +246,23 @@ static void write_head(const writer *w, text *out) {
     tare__text_append(out, tare__text_chars(&w->top));
 }
 
-static tare_status check_parts(const writer *w) {
-    const text *const parts[] = {&w->module_json, &w->parameters, &w->buffers, &w->aliases,
+static tare_status check_texts(const writer *w) {
+    const text *const texts[] = {&w->module_json, &w->parameters, &w->buffers, &w->aliases,
                                  &w->top};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        TARE_TRY(tare__text_status(parts[i], w->err));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        TARE_TRY(tare__text_status(texts[i], w->err));
     return TARE_OK;
 }
 
 // All that a file has of the weight.
 static tare_status find_origin(writer *w, const model_packing *p, const char *name,
                                packed_origin *out) {
-    static const char *const parts[MOST_ORIGINS] = {QUANTIZED_INTEGERS, QUANTIZED_SCALE,
-                                                    QUANTIZED_ZERO_POINT};
+    static const char *const suffixes[MOST_ORIGINS] = {QUANTIZED_INTEGERS, QUANTIZED_SCALE,
+                                                       QUANTIZED_ZERO_POINT};
     out->of[0] = name;
     if (!tare__tensor_is_quantized(p->weight)) return TARE_OK;
     for (size_t i = 0; i < MOST_ORIGINS; i++) {
-        out->of[i] = tare__arena_printf(&w->paths, "%s%s", name, parts[i]);
+        out->of[i] = tare__arena_printf(&w->paths, "%s%s", name, suffixes[i]);
         if (out->of[i] == NULL) return tare__out_of_memory(w->err);
     }
     return TARE_OK;
@@ -309,7 +309,7 @@ static tare_status write_json(writer *w, const json_t *extra, text *out) {
                           "a model without a graph cannot be written");
     TARE_TRY(write_own(w, w->root, "", &w->top));
     TARE_TRY(write_children(w, w->root, ""));
-    TARE_TRY(check_parts(w));
+    TARE_TRY(check_texts(w));
     write_head(w, out);
     tare__text_append(out, ", ");
     TARE_TRY(tare__graph_to_json(w->root->graph, out, w->err));
@@ -329,12 +329,13 @@ static void release(writer *w) {
     tare__free(w->origins);
     tare__free(w->modules.items);
     tare__free(w->tensors.items);
-    text *const parts[] = {&w->module_json, &w->parameters, &w->buffers, &w->aliases, &w->top};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) tare__text_release(parts[i]);
+    text *const texts[] = {&w->module_json, &w->parameters, &w->buffers, &w->aliases, &w->top};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) tare__text_release(texts[i]);
 }
 
-tare_status tare__model_to_parts(const module *root, const model_state_io *state,
-                                 const json_t *extra, text *json, map *tensors, tare_error *err) {
+tare_status tare__model_to_json_and_tensors(const module *root, const model_state_io *state,
+                                            const json_t *extra, text *json, map *tensors,
+                                            tare_error *err) {
     writer w = {.root = root, .state = state, .err = err};
     const tare_status status = write_json(&w, extra, json);
     *tensors = w.file;

@@ -46,11 +46,11 @@ static tare_status read_description(const json_at *at, quantized *out, tare_erro
     return TARE_OK;
 }
 
-static tare_status check_part(const json_at *at, const char *name, const char *part,
-                              const tare_tensor *t, tare_dtype dtype, tare_error *err) {
-    if (t == NULL) return tare__json_fail(at, err, "the file has no tensor '%s%s'", name, part);
+static tare_status check_tensor(const json_at *at, const char *name, const char *suffix,
+                                const tare_tensor *t, tare_dtype dtype, tare_error *err) {
+    if (t == NULL) return tare__json_fail(at, err, "the file has no tensor '%s%s'", name, suffix);
     if (t->dtype != dtype)
-        return tare__json_fail(at, err, "tensor '%s%s' is of %s, expected %s", name, part,
+        return tare__json_fail(at, err, "tensor '%s%s' is of %s, expected %s", name, suffix,
                                tare_dtype_name(t->dtype), tare_dtype_name(dtype));
     return TARE_OK;
 }
@@ -122,10 +122,10 @@ tare_status tare__quantized_join(const json_at *at, const char *name, const tare
     TARE_TRY(read_description(at, &q, err));
     const bool are_whole = q.scheme != TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
     TARE_TRY(
-        check_part(at, name, QUANTIZED_INTEGERS, integers, tare__dtype(q.dtype)->storage, err));
-    TARE_TRY(check_part(at, name, QUANTIZED_SCALE, scale, TARE_FLOAT64, err));
-    TARE_TRY(check_part(at, name, QUANTIZED_ZERO_POINT, zero_point,
-                        are_whole ? TARE_INT64 : TARE_FLOAT64, err));
+        check_tensor(at, name, QUANTIZED_INTEGERS, integers, tare__dtype(q.dtype)->storage, err));
+    TARE_TRY(check_tensor(at, name, QUANTIZED_SCALE, scale, TARE_FLOAT64, err));
+    TARE_TRY(check_tensor(at, name, QUANTIZED_ZERO_POINT, zero_point,
+                          are_whole ? TARE_INT64 : TARE_FLOAT64, err));
     TARE_TRY(check_counts(at, name, &q, integers, scale->count, zero_point->count, err));
     const int64_t count = scale->count;
     double *zero_points = tare__alloc_zeroed((size_t)count + 1, sizeof *zero_points);

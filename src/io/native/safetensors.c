@@ -20,13 +20,13 @@ typedef struct entry {
     tare_dtype dtype;
     int ndim;
     int64_t shape[TARE_MAX_DIMS];
-    size_t begin, end; // in the data part
+    size_t begin, end; // in the data section
 } entry;
 
 typedef struct reader {
     storage *store;
     const unsigned char *data;
-    size_t size, data_begin; // of the file; where its data part begins
+    size_t size, data_begin; // of the file; where its data section begins
     entry *entries;
     size_t count;
     safetensors *out;
@@ -312,8 +312,8 @@ static tare_status make_header(const map_entry *sorted, size_t count, const json
     return TARE_OK;
 }
 
-static tare_status write_parts(file_writer *w, const text *header, const map_entry *sorted,
-                               size_t count, tare_error *err) {
+static tare_status write_contents(file_writer *w, const text *header, const map_entry *sorted,
+                                  size_t count, tare_error *err) {
     unsigned char length[8];
     for (size_t i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header->length >> 8 * i);
     TARE_TRY(tare__file_write(w, length, sizeof length, err));
@@ -329,7 +329,7 @@ static tare_status write_file(const char *path, const text *header, const map_en
                               size_t count, tare_error *err) {
     file_writer w = {0};
     TARE_TRY(tare__file_begin(&w, path, err));
-    tare_status status = write_parts(&w, header, sorted, count, err);
+    tare_status status = write_contents(&w, header, sorted, count, err);
     if (status == TARE_OK) status = tare__file_commit(&w, err);
     tare__file_abort(&w);
     return status;

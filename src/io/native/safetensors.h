@@ -33,7 +33,7 @@ const char *tare__safetensors_metadata(const safetensors *s,
 /// Writes tensors (name -> tare_tensor *) and `metadata` (a JSON object of strings; may be NULL) to
 /// PATH. The bytes depend on the content only: tensors by descending element size, then by name, as
 /// the reference implementation sorts them, so that every tensor is aligned. Quantized tensors are
-/// refused: the caller takes them apart into integers, scales and zero points.
+/// refused: the caller splits them into integers, scales and zero points.
 tare_status tare__safetensors_write(const char *path, const map *tensors, const json_t *metadata,
                                     tare_error *err);
 /// The same with the tensors of these names (keys of `first`) before all others, by name, the first

@@ -6,11 +6,11 @@
 
 #include "core/json/write.h"
 
-static tare_status keep_parts(const json_at *from, const char *const *keys, json_t *into,
-                              tare_error *err) {
+static tare_status keep_fields(const json_at *from, const char *const *keys, json_t *into,
+                               tare_error *err) {
     for (; *keys != NULL; keys++) {
-        json_t *part = json_object_get(from->value, *keys);
-        if (part != NULL && json_object_set(into, *keys, part) != 0)
+        json_t *field = json_object_get(from->value, *keys);
+        if (field != NULL && json_object_set(into, *keys, field) != 0)
             return tare__out_of_memory(err);
     }
     return TARE_OK;
@@ -67,8 +67,8 @@ static tare_status keep(graph *g, const json_at *top, json_t *about, tare_error 
     static const char *const of_module[] = {"module_call_graph", "treespec_namedtuple_fields",
                                             "metadata", NULL};
     const json_at inside = tare__json_get(top, "graph_module");
-    TARE_TRY(keep_parts(top, of_top, about, err));
-    TARE_TRY(keep_parts(&inside, of_module, about, err));
+    TARE_TRY(keep_fields(top, of_top, about, err));
+    TARE_TRY(keep_fields(&inside, of_module, about, err));
     TARE_TRY(keep_kinds(&inside, about, err));
     text json = {0};
     tare__json_write(about, &json);

@@ -9,7 +9,7 @@
 #include "core/text/text.h"
 
 enum { MOST_DEPTH = 32, LONGEST_SYMBOL = 64 };
-static const int64_t limit = INT64_C(1) << 31; // of parts: products of two never overflow
+static const int64_t limit = INT64_C(1) << 31; // of operands: products of two never overflow
 
 typedef struct parser {
     const char *at;

@@ -11,7 +11,7 @@
 
 /// Its value where symbols are what `symbols` says (tare__map_int). False where it has functions
 /// that are not known here, symbols without a value, or overflows. Sizes are never negative, but
-/// parts of an expression may be.
+/// operands of an expression may be.
 bool tare__expression_value(const char *chars, const map *symbols, int64_t *out);
 /// Calls visit with the name of every symbol, as often as it stands there.
 bool tare__expression_symbols(const char *chars,

@@ -195,7 +195,7 @@ typedef struct table {
     arena scratch;
 } table;
 
-// Names share what they place alike.
+// Names of one record, dtype, offset, shape and strides share a tensor.
 static const char *key_of(table *t, const char *record, const placement *p) {
     text key = {0};
     tare__text_printf(&key, "%s %d %" PRId64, record, (int)p->dtype, p->offset);

@@ -31,14 +31,15 @@ static tare_status append_names(const call_tree *c, size_t from, size_t to, cons
 
 // [1, node]: the arguments' tree stands in a string of JSON, and so do the keys of dicts in that.
 static tare_status read_tree(call_tree *c, const json_at *top) {
-    const json_at pair = tare__json_item(top, 1), parts = tare__json_get(&pair, "children_spec");
-    const json_at positional = tare__json_item(&parts, 0), keywords = tare__json_item(&parts, 1);
+    const json_at pair = tare__json_item(top, 1), children = tare__json_get(&pair, "children_spec");
+    const json_at positional = tare__json_item(&children, 0),
+                  keywords = tare__json_item(&children, 1);
     const json_at items = tare__json_get(&positional, "children_spec");
     const json_at context = tare__json_get(&keywords, "context");
     const char *chars = NULL;
     TARE_TRY(tare__json_expect(top, JSON_ARRAY, c->err));
     TARE_TRY(tare__json_expect(&pair, JSON_OBJECT, c->err));
-    TARE_TRY(tare__json_expect(&parts, JSON_ARRAY, c->err));
+    TARE_TRY(tare__json_expect(&children, JSON_ARRAY, c->err));
     TARE_TRY(tare__json_expect(&positional, JSON_OBJECT, c->err));
     TARE_TRY(tare__json_expect(&keywords, JSON_OBJECT, c->err));
     TARE_TRY(tare__json_expect(&items, JSON_ARRAY, c->err));

@@ -14,11 +14,11 @@ static uint64_t number_at(const unsigned char *at, size_t width) {
 
 enum {
     END_SIZE = 22,
-    END_COUNT_AT = 10, // of entries; the directory's size and place follow
+    END_COUNT_AT = 10, // of entries; the directory's size and offset follow
     END_COMMENT_AT = 20,
     LONGEST_COMMENT = 0xFFFF,
     LOCATOR_SIZE = 20,
-    LOCATOR_PLACE_AT = 8,
+    LOCATOR_OFFSET_AT = 8,
     BIG_END_SIZE = 56,
     BIG_END_COUNT_AT = 32,
 };
@@ -41,10 +41,10 @@ static bool find_big_end(const unsigned char *data, size_t end, size_t *out) {
     if (end < LOCATOR_SIZE + BIG_END_SIZE) return false;
     const unsigned char *locator = data + end - LOCATOR_SIZE;
     if (memcmp(locator, "PK\6\7", 4) != 0) return false;
-    const uint64_t place = number_at(locator + LOCATOR_PLACE_AT, 8);
-    if (place > end - LOCATOR_SIZE - BIG_END_SIZE || memcmp(data + place, "PK\6\6", 4) != 0)
+    const uint64_t offset = number_at(locator + LOCATOR_OFFSET_AT, 8);
+    if (offset > end - LOCATOR_SIZE - BIG_END_SIZE || memcmp(data + offset, "PK\6\6", 4) != 0)
         return false;
-    *out = (size_t)place;
+    *out = (size_t)offset;
     return true;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zip archives in memory: their directory. Every place and size that it tells is held against the
-// bytes that there are; no memory is asked for.
+// Zip archives in memory: their directory. Every offset and size in it is checked against the bytes
+// that there are; no memory is allocated.
 #ifndef IO_ZIP_READ_H
 #define IO_ZIP_READ_H
 
@@ -10,12 +10,12 @@
 
 enum { ZIP_STORED = 0, ZIP_DEFLATED = 8, ZIP_ENCRYPTED = 1 }; // methods; a flag
 
-/// An archive's directory; a copy of it is a place in it.
+/// An archive's directory, and the entry to read next; a copy keeps that position.
 typedef struct zip_directory {
     const unsigned char *data; // lent: of the file
     size_t size;
     size_t at, end;            // of the entries that were not read yet
-    uint64_t shift;            // bytes in front of the archive, which its places do not count
+    uint64_t shift;            // bytes in front of the archive, which its offsets do not count
     uint64_t count;            // entries that are left, by what the archive says
     bool ends_with_its_record; // nothing stands behind the archive
 } zip_directory;
@@ -40,8 +40,8 @@ typedef enum zip_step {
 } zip_step;
 zip_step tare__zip_next(zip_directory *d, zip_entry *out);
 
-/// Where the member's bytes begin, packed_size of which lie within the file; NULL when the
-/// directory's place is not that of a header with the member's name.
+/// The member's first byte, packed_size of which are within the file; NULL when there is no header
+/// with the member's name at the directory's offset.
 const unsigned char *tare__zip_find_data(const zip_directory *d, const zip_entry *e);
 
 #endif

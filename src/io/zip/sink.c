@@ -41,7 +41,7 @@ static void put_bytes(record *r, const void *bytes, size_t size) {
     r->size += size;
 }
 
-// What does not fit stands in the zip64 extra field, and all bits are set in its place.
+// A number that does not fit is in the zip64 extra field; here all bits are set instead.
 static uint64_t small(uint64_t number, uint64_t limit) {
     return number < limit ? number : limit;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's histogram observer: fixed bins over a growing range; the part of the range with the least
-// squared error wins. Growing spreads old counts over new bins, so that the result depends on the
+// torch's histogram observer: fixed bins over a growing range; the subrange with the least squared
+// error wins. Growing spreads old counts over new bins, so that the result depends on the
 // order of the batches and two states cannot be merged exactly. Source:
 // torch/ao/quantization/observer.py, HistogramObserver (PyTorch 2.15).
 #include <math.h>
@@ -130,14 +130,14 @@ static float linspace_at(float a, float b, int64_t n, int64_t i) {
     return i < n / 2 ? fmaf(step, (float)i, a) : fmaf(-step, (float)(n - 1 - i), b);
 }
 
-// Spreads the old counts, each cut into 16 equal parts, over the bins of [min, max] and adds them
-// to `out`.
+// Spreads the old counts, each divided into 16 equal steps, over the bins of [min, max] and adds
+// them to `out`.
 static void spread_counts(const state *s, float min, float max, float *out, float *spread) {
-    const int64_t parts = s->bins * UPSAMPLE_RATE;
-    const float half = 0.5F * ((s->max - s->min) / (float)parts);
-    int64_t edge = 0; // number of edges at or below the part's middle
-    for (int64_t i = 0; i < parts; i++) {
-        const float middle = linspace_at(s->min, s->max, parts + 1, i) + half;
+    const int64_t steps = s->bins * UPSAMPLE_RATE;
+    const float half = 0.5F * ((s->max - s->min) / (float)steps);
+    int64_t edge = 0; // number of edges at or below the step's middle
+    for (int64_t i = 0; i < steps; i++) {
+        const float middle = linspace_at(s->min, s->max, steps + 1, i) + half;
         while (edge <= s->bins && linspace_at(min, max, s->bins + 1, edge) <= middle) edge++;
         while (edge > 0 && linspace_at(min, max, s->bins + 1, edge - 1) > middle) edge--;
         const int64_t bin = edge - 1 < 0 ? 0 : edge - 1 < s->bins ? edge - 1 : s->bins - 1;

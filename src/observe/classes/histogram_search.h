@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a histogram's range that, quantized, has the least squared error.
+// The subrange of a histogram's range that has the least squared error when quantized.
 // Private to observe/classes.
 #ifndef OBSERVE_CLASSES_HISTOGRAM_SEARCH_H
 #define OBSERVE_CLASSES_HISTOGRAM_SEARCH_H

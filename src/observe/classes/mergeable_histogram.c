@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A histogram whose state is the same for any order and any split of the data, and merges to the
-// bit. Its range is [-2^e, 2^e] with the least e that holds all values, its bins are equal parts of
-// it, and its counts whole numbers. When e grows by one, each pair of neighbours becomes one bin:
-// the bin of a value follows from the value and e alone, so that counting first and growing later
-// is the same as growing first. NaN is refused; infinities are counted by themselves.
+// bit. Its range is [-2^e, 2^e] with the least e that holds all values, its bins have equal
+// width, and its counts are whole numbers. When e grows by one, each pair of neighbours becomes one
+// bin: the bin of a value follows from the value and e alone, so that counting first and growing
+// later is the same as growing first. NaN is refused; infinities are counted by themselves.
 #include <math.h>
 #include <string.h>
 

@@ -20,10 +20,10 @@ static double symmetric_zero_point(const uniform *u) {
     return (double)tare__floor_half(u->quant_min + u->quant_max); // the range includes 0
 }
 
-// torchao's: the code in the middle, the upper one of two.
-static double middle_code(const uniform *u) {
-    const int64_t code = (u->quant_min + u->quant_max + 1) / 2;
-    return (double)code;
+// torchao's: the quantized value in the middle, the upper one of two.
+static double middle_value(const uniform *u) {
+    const int64_t q = (u->quant_min + u->quant_max + 1) / 2;
+    return (double)q;
 }
 
 // The subtraction wraps as torch's int32 tensors do: with qint32 a range far from zero gives 0.
@@ -48,7 +48,7 @@ void tare__uniform_range(const uniform *u, float min, float max, double *out_sca
         break;
     case TARE_PER_GROUP_SYMMETRIC:
         scale = tare__most(tare__most(-lo, hi) / (float)(steps / 2), u->eps);
-        *out_zero_point = middle_code(u);
+        *out_zero_point = middle_value(u);
         break;
     case TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS:
         scale = (max - min) / (float)steps; // of the raw range, which need not contain 0

@@ -29,8 +29,8 @@ typedef struct levels {
 
 // The number of the level; a tie has the same error either way.
 static double nearest(const levels *q, double x) {
-    const double place = x * q->per_scale;
-    return (double)(int64_t)(place < 0 ? place - 0.5 : place + 0.5);
+    const double position = x * q->per_scale;
+    return (double)(int64_t)(position < 0 ? position - 0.5 : position + 0.5);
 }
 
 // The integral of (x - quantized x)^2 from 0 to x, x within the levels. Zero is a level: every
@@ -92,8 +92,8 @@ static levels levels_of(const uniform *u, float min, float max) {
 static void add_bin(search *s, const centred_histogram *h, int64_t bin) {
     const int64_t count = h->counts[bin];
     if (count == 0) return;
-    const int64_t place = bin - h->bins / 2;
-    double from = (double)place * h->width, to = (double)(place + 1) * h->width;
+    const int64_t position = bin - h->bins / 2;
+    double from = (double)position * h->width, to = (double)(position + 1) * h->width;
     if (from < (double)h->min) from = (double)h->min;
     if (to > (double)h->max) to = (double)h->max;
     if (from > to) from = to; // the greatest value stands on an edge
@@ -116,21 +116,21 @@ static tare_status collect(const centred_histogram *h, const uniform *u, search 
 
 typedef enum end { END_BOTH, END_MAX, END_MIN } end;
 
-// The best range so far: which parts of the values' extremes its ends are.
+// The best range so far, as factors of the values' extremes.
 typedef struct best {
-    double min_part, max_part, error;
+    double min_factor, max_factor, error;
 } best;
 
-static float part_of(float extreme, double part) {
-    return (float)((double)extreme * part);
+static float scaled_by(float extreme, double factor) {
+    return (float)((double)extreme * factor);
 }
 
-// *is_hopeless: what lies beyond the range costs more than the best range does altogether, as it
-// will for every smaller one.
-static bool try_part(const search *s, end which, double part, best *found, bool *is_hopeless) {
-    const double min_part = which != END_MAX ? part : found->min_part;
-    const double max_part = which != END_MIN ? part : found->max_part;
-    const levels q = levels_of(s->u, part_of(s->min, min_part), part_of(s->max, max_part));
+// *is_hopeless: the values beyond the range alone cost more than the best range, as they will for
+// every smaller range.
+static bool try_factor(const search *s, end which, double factor, best *found, bool *is_hopeless) {
+    const double min_factor = which != END_MAX ? factor : found->min_factor;
+    const double max_factor = which != END_MIN ? factor : found->max_factor;
+    const levels q = levels_of(s->u, scaled_by(s->min, min_factor), scaled_by(s->max, max_factor));
     *is_hopeless = true;
     if (!(q.scale > 0) || isinf(q.scale)) return false; // eps of 0; a range beyond float32
     const double beyond = error_beyond(s, &q);
@@ -138,7 +138,7 @@ static bool try_part(const search *s, end which, double part, best *found, bool 
     if (*is_hopeless) return false;
     const double error = beyond + error_within(s, &q);
     if (!(error < found->error)) return false;
-    *found = (best){min_part, max_part, error};
+    *found = (best){min_factor, max_factor, error};
     return true;
 }
 
@@ -148,21 +148,21 @@ static const double eighth = 0x1.d5818dcfba487p-1; // of an octave down: 2^(-1/8
 // Inwards over eight octaves in eighths. Where errors are equal the wider range wins.
 static void search_wide(const search *s, end which, best *found) {
     bool is_hopeless = false;
-    double part = 1;
-    for (int i = 0; i <= 64 && !is_hopeless; i++, part *= eighth)
-        (void)try_part(s, which, part, found, &is_hopeless);
+    double factor = 1;
+    for (int i = 0; i <= 64 && !is_hopeless; i++, factor *= eighth)
+        (void)try_factor(s, which, factor, found, &is_hopeless);
 }
 
 // In finer steps around the best, twice.
 static void search_near(const search *s, end which, best *found) {
     enum { STEPS = 6 };
-    double at = which == END_MIN ? found->min_part : found->max_part, reach = at * (1 - eighth);
+    double at = which == END_MIN ? found->min_factor : found->max_factor, reach = at * (1 - eighth);
     bool unused;
     for (int round = 0; round < 2; round++, reach /= STEPS) {
         const double middle = at;
         for (int i = 1 - STEPS; i < STEPS; i++) {
-            const double part = middle - reach * i / STEPS;
-            if (i != 0 && part <= 1 && try_part(s, which, part, found, &unused)) at = part;
+            const double factor = middle - reach * i / STEPS;
+            if (i != 0 && factor <= 1 && try_factor(s, which, factor, found, &unused)) at = factor;
         }
     }
 }
@@ -198,8 +198,8 @@ tare_status tare__search_least_error(const centred_histogram *h, const uniform *
     TARE_TRY(collect(h, u, &s, err));
     const best found = least_error(&s);
     tare__free(s.segments);
-    *out_min = part_of(h->min, found.min_part);
-    *out_max = part_of(h->max, found.max_part);
+    *out_min = scaled_by(h->min, found.min_factor);
+    *out_max = scaled_by(h->max, found.max_factor);
     return TARE_OK;
 }
 

@@ -20,33 +20,34 @@ const float_scan tare__scan_alone = {&tare__scan_plain, NULL};
 
 // --- threads ---
 
-// Fewer values are not worth waking a thread; more parts have no use.
-enum { LEAST_PART = 1 << 14, MOST_PARTS = 64 };
+// Fewer values are not worth waking a thread; more ranges have no use.
+enum { LEAST_GRAIN = 1 << 14, MOST_RANGES = 64 };
 
 typedef struct scan_run {
     const scan_kernels *kernels;
     const range_bins *bins;
     const float *x;
-    size_t grain; // floats of a part
+    size_t grain; // floats of a range
     size_t stride;
-    uint32_t *counters; // [parts][SCAN_SETS][stride]
-    float min[MOST_PARTS], max[MOST_PARTS];
+    uint32_t *counters; // [ranges][SCAN_SETS][stride]
+    float min[MOST_RANGES], max[MOST_RANGES];
 } scan_run;
 
 static size_t grain_of(const float_scan *scan, size_t count) {
-    const size_t threads = tare__thread_count(scan->pool), most = count / LEAST_PART;
+    const size_t threads = tare__thread_count(scan->pool), most = count / LEAST_GRAIN;
     const size_t wanted = threads < most ? threads : most;
-    const size_t parts = wanted < 1 ? 1 : wanted < MOST_PARTS ? wanted : MOST_PARTS;
-    return count / parts + (count % parts != 0);
+    const size_t ranges = wanted < 1 ? 1 : wanted < MOST_RANGES ? wanted : MOST_RANGES;
+    return count / ranges + (count % ranges != 0);
 }
 
 static void find_extremes(void *user, size_t first, size_t end, size_t worker) {
     scan_run *run = user;
-    const size_t part = first / run->grain;
+    const size_t range = first / run->grain;
     bool has_nan = false;
     (void)worker;
-    run->kernels->extremes(run->x + first, end - first, &run->min[part], &run->max[part], &has_nan);
-    if (has_nan) run->min[part] = run->max[part] = NAN;
+    run->kernels->extremes(run->x + first, end - first, &run->min[range], &run->max[range],
+                           &has_nan);
+    if (has_nan) run->min[range] = run->max[range] = NAN;
 }
 
 void tare__scan_extremes(const float_scan *scan, const float *x, int64_t count, float *min,

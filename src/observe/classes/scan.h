@@ -10,7 +10,7 @@
 
 #include "core/threads/threads.h"
 
-/// Parts of a range of equal width. Its products are torch's, left to right.
+/// Bins of equal width. Products are in torch's order, left to right.
 ///   bin = clamp((int)((x - min) * count / width), 0, count - 1)
 typedef struct range_bins {
     float min, width;
@@ -27,9 +27,9 @@ typedef struct centred_bins {
 /// Clamping catches index `count` at the upper end and, where the width overflowed, what is no
 /// index at all.
 static inline int32_t tare__bin_in_range(const range_bins *m, float x) {
-    float place = (x - m->min) * m->count / m->width;
-    place = place < m->last ? place : m->last;
-    return (int32_t)(place > 0 ? place : 0);
+    float position = (x - m->min) * m->count / m->width;
+    position = position < m->last ? position : m->last;
+    return (int32_t)(position > 0 ? position : 0);
 }
 
 /// The quotient by a power of two is exact, but where it is far below 1, and is then cut to 0 as it

@@ -9,7 +9,7 @@
 
 typedef struct grid {
     float per_scale;
-    double scale, zero_point, least, most; // least, most: codes
+    double scale, zero_point, least, most; // least, most: quantized values
 } grid;
 
 // false: the range has no scale.
@@ -22,10 +22,10 @@ static bool make_grid(const uniform *u, double min, double max, grid *out) {
 }
 
 static double rounded(const grid *g, float x) {
-    double code = (double)rintf(x * g->per_scale) + g->zero_point;
-    if (code < g->least) code = g->least;
-    if (code > g->most) code = g->most;
-    return (code - g->zero_point) * g->scale;
+    double q = (double)rintf(x * g->per_scale) + g->zero_point;
+    if (q < g->least) q = g->least;
+    if (q > g->most) q = g->most;
+    return (q - g->zero_point) * g->scale;
 }
 
 // --- weights on a grid ---
@@ -50,7 +50,7 @@ static int64_t most_steps(const uniform *u) {
 
 // The range of which `steps` steps give what [min, max] has. Symmetric schemes put half of all
 // steps on the greatest magnitude, which is not a whole number.
-static double part_of_steps(const uniform *u, int64_t steps) {
+static double factor_of_steps(const uniform *u, int64_t steps) {
     const double all = (double)u->quant_max - (double)u->quant_min;
     return (is_symmetric(u) ? all / 2 : all) / (double)steps;
 }
@@ -60,12 +60,12 @@ static bool find_grid(const uniform *u, const float *values, int64_t count, floa
     const double low = *min < 0 ? (double)*min : 0, high = *max > 0 ? (double)*max : 0;
     const double slack = 1e-5 * (high - low);
     for (int64_t steps = most_steps(u); steps > 0; steps--) {
-        const double part = part_of_steps(u, steps);
+        const double factor = factor_of_steps(u, steps);
         grid g;
-        if (!make_grid(u, low * part, high * part, &g) || !is_on(&g, values, count, slack))
+        if (!make_grid(u, low * factor, high * factor, &g) || !is_on(&g, values, count, slack))
             continue;
-        *min = (float)(low * part);
-        *max = (float)(high * part);
+        *min = (float)(low * factor);
+        *max = (float)(high * factor);
         return true;
     }
     return false;
@@ -78,7 +78,7 @@ typedef struct search {
     const float *values;
     int64_t count;
     double min, max;           // extremes
-    double min_part, max_part; // the best so far
+    double min_factor, max_factor; // the best so far
     double error;
 } search;
 
@@ -91,30 +91,30 @@ static double error_of(const search *s, const grid *g) {
     return error;
 }
 
-static void try_parts(search *s, double min_part, double max_part) {
+static void try_factors(search *s, double min_factor, double max_factor) {
     grid g;
-    if (!make_grid(s->u, s->min * min_part, s->max * max_part, &g)) return;
+    if (!make_grid(s->u, s->min * min_factor, s->max * max_factor, &g)) return;
     const double error = error_of(s, &g);
     if (!(error < s->error)) return;
     s->error = error;
-    s->min_part = min_part;
-    s->max_part = max_part;
+    s->min_factor = min_factor;
+    s->max_factor = max_factor;
 }
 
 // From where nothing is cut off, inwards to a fifth.
 static void search_both(search *s) {
     const int64_t most = s->u->quant_max - s->u->quant_min;
-    double part = is_symmetric(s->u) && most > 1 ? part_of_steps(s->u, most / 2) : 1;
-    try_parts(s, 1, 1);
-    for (int i = 0; i < 80; i++, part *= 0.98) try_parts(s, part, part);
+    double factor = is_symmetric(s->u) && most > 1 ? factor_of_steps(s->u, most / 2) : 1;
+    try_factors(s, 1, 1);
+    for (int i = 0; i < 80; i++, factor *= 0.98) try_factors(s, factor, factor);
 }
 
 // One end by itself: affine schemes have two.
 static void search_ends(search *s) {
-    const double min_part = s->min_part;
-    for (int i = -8; i <= 8; i++) try_parts(s, min_part * (1 + 0.02 * i), s->max_part);
-    const double max_part = s->max_part;
-    for (int i = -8; i <= 8; i++) try_parts(s, s->min_part, max_part * (1 + 0.02 * i));
+    const double min_factor = s->min_factor;
+    for (int i = -8; i <= 8; i++) try_factors(s, min_factor * (1 + 0.02 * i), s->max_factor);
+    const double max_factor = s->max_factor;
+    for (int i = -8; i <= 8; i++) try_factors(s, s->min_factor, max_factor * (1 + 0.02 * i));
 }
 
 void tare__search_weight_range(const uniform *u, const float *values, int64_t count, float *min,
@@ -128,11 +128,11 @@ void tare__search_weight_range(const uniform *u, const float *values, int64_t co
                 .count = count,
                 .min = *min < 0 ? (double)*min : 0,
                 .max = *max > 0 ? (double)*max : 0,
-                .min_part = 1,
-                .max_part = 1,
+                .min_factor = 1,
+                .max_factor = 1,
                 .error = INFINITY};
     search_both(&s);
     if (!is_symmetric(u) && s.min < 0 && s.max > 0) search_ends(&s);
-    *min = (float)(s.min * s.min_part);
-    *max = (float)(s.max * s.max_part);
+    *min = (float)(s.min * s.min_factor);
+    *max = (float)(s.max * s.max_factor);
 }

@@ -6,10 +6,10 @@
 
 #include "observe/classes/uniform.h"
 
-/// Values that lie on a grid of `u` already (GPTQ and AdaRound leave such ones) get that grid, so
-/// that quantizing changes nothing. For others parts of [*min, *max] are tried, which are the
-/// extremes of values[count], and the best one replaces it. The range may become wider where the
-/// scheme would cut off the greatest value. Ranges that are not finite stay. Deterministic.
+/// Values that are on a grid of `u` already (GPTQ and AdaRound leave such ones) get that grid, so
+/// that quantizing changes nothing. For other values, [*min, *max], the extremes of values[count],
+/// is scaled by several factors, and the best range replaces it. The range may become wider where
+/// the scheme would cut off the greatest value. Ranges that are not finite stay. Deterministic.
 void tare__search_weight_range(const uniform *u, const float *values, int64_t count, float *min,
                                float *max);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short way to write a class's row, and the packages that classes live in.
+// Macros for rows of classes, and the packages of classes.
 // Private to ops/classes.
 #ifndef OPS_CLASSES_CLASS_ROW_H
 #define OPS_CLASSES_CLASS_ROW_H

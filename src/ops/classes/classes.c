@@ -115,8 +115,8 @@ void tare__class_public_name(const char *name, char *out, size_t size) {
     const bool is_torch = length > 0 || tare__starts_with(name, "torch.");
     while (*name && length < size) {
         if (is_torch) name += hidden_length(name);
-        const size_t part = strcspn(name, ".") + (strchr(name, '.') ? 1 : 0);
-        length += (size_t)snprintf(out + length, size - length, "%.*s", (int)part, name);
-        name += part;
+        const size_t segment = strcspn(name, ".") + (strchr(name, '.') ? 1 : 0);
+        length += (size_t)snprintf(out + length, size - length, "%.*s", (int)segment, name);
+        name += segment;
     }
 }

@@ -41,7 +41,8 @@ void tare__class_public_name(const char *name, char *out, size_t size);
 extern const class_table tare__container_classes; // classes.c
 extern const class_table tare__weighted_classes; // classes/weighted.c: linear, conv, embedding, rnn
 extern const class_table tare__plain_classes;    // classes/plain.c: everything else
-extern const class_table tare__custom_classes;   // classes/custom.c: custom modules and their parts
+extern const class_table
+    tare__custom_classes; // classes/custom.c: custom modules and their submodules
 /// They all, for the initializer of a registry's tables.
 #define OPS_CLASS_TABLES                                                                           \
     &tare__container_classes, &tare__weighted_classes, &tare__plain_classes, &tare__custom_classes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes of custom modules, observed and quantized, and of their parts.
+// Classes of custom modules, observed and quantized, and of their submodules.
 #include "ops/classes/class_row.h"
 #include "ops/classes/quantizable.h"
 
@@ -12,8 +12,8 @@ static const field linear_fields[] = {
     {FIELD_NAMED, "in_features", "0"}, {FIELD_NAMED, "out_features", "0"},
     {FIELD_HAS_TENSOR, "bias", NULL}, {.form = FIELD_END}};
 
-// A module that only holds the parts of another one.
-#define PART(package, class_name, printed)                                                         \
+// A container for submodules of another module.
+#define SUBMODULE(package, class_name, printed)                                                         \
     { .name = package class_name, .print_name = printed, .role = ROLE_CONTAINER }
 #define CUSTOM(package, class_name, printed, the_role, family, functions)                          \
     { .name = package class_name, .print_name = printed, .role = ROLE_##the_role, .op = family,    \
@@ -22,9 +22,9 @@ static const field linear_fields[] = {
 static const module_class rows[] = {
     CUSTOM(NNQA, "LSTM", "QuantizableLSTM", OBSERVED, "lstm", quantizable_lstm),
     CUSTOM(NNQ, "LSTM", "QuantizedLSTM", QUANTIZED, "lstm", quantizable_lstm),
-    PART(NNQA, "LSTMCell", "QuantizableLSTMCell"),
-    PART(NNQA, "_LSTMLayer", "_LSTMLayer"),
-    PART(NNQA, "_LSTMSingleLayer", "_LSTMSingleLayer"),
+    SUBMODULE(NNQA, "LSTMCell", "QuantizableLSTMCell"),
+    SUBMODULE(NNQA, "_LSTMLayer", "_LSTMLayer"),
+    SUBMODULE(NNQA, "_LSTMSingleLayer", "_LSTMSingleLayer"),
 
     CUSTOM(NN, "MultiheadAttention", "MultiheadAttention", FLOAT, "multihead", multihead),
     CUSTOM(NNQA, "MultiheadAttention", "QuantizableMultiheadAttention", OBSERVED, "multihead",

@@ -243,7 +243,7 @@ tare_status tare__sequence_module_shape(op_call *call) {
     return run_sequence(call, true, &call->result);
 }
 
-// The last step's tensors take the place of the meta tensors of the shape rule.
+// The last step's tensors replace the meta tensors of the shape rule.
 tare_status tare__sequence_module_forward(op_call *call) {
     value made;
     TARE_TRY(run_sequence(call, false, &made));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom modules that torch takes apart into gates and projections, so that each can be observed:
+// Custom modules that torch splits into gates and projections, so that each can be observed:
 // LSTM and MultiheadAttention of torch.ao.nn.quantizable, and their quantized forms, whose children
 // are quantized. Source: torch.ao.nn.quantizable.modules (PyTorch 2.15).
 // Private to ops/classes.

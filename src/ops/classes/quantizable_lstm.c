@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An LSTM taken apart: every gate's product, sum and product of gates is an operator of its own.
+// An LSTM of single operators: every gate's product, sum and product of gates is one of its own.
 #include <stdio.h>
 
 #include "ops/classes/quantizable.h"

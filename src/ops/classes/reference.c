@@ -9,23 +9,23 @@
 #include "ops/quantized/quantize.h"
 #include "ops/rules.h"
 
-// The weight's name followed by one of its parts' ("weight_scale").
-typedef struct part_key {
+// The weight's name with the suffix of a parameter ("weight_scale").
+typedef struct tensor_key {
     char text[256];
-} part_key;
+} tensor_key;
 
-static part_key key_of(const char *name, const char *part) {
-    part_key key;
-    snprintf(key.text, sizeof key.text, "%s_%s", name, part);
+static tensor_key key_of(const char *name, const char *suffix) {
+    tensor_key key;
+    snprintf(key.text, sizeof key.text, "%s_%s", name, suffix);
     return key;
 }
 
-static const tare_tensor *tensor_of(const module *m, const char *name, const char *part) {
-    return tare__module_tensor(m, key_of(name, part).text);
+static const tare_tensor *tensor_of(const module *m, const char *name, const char *suffix) {
+    return tare__module_tensor(m, key_of(name, suffix).text);
 }
 
-static const value *config_of(const module *m, const char *name, const char *part) {
-    return tare__module_config(m, key_of(name, part).text);
+static const value *config_of(const module *m, const char *name, const char *suffix) {
+    return tare__module_config(m, key_of(name, suffix).text);
 }
 
 static tare_status bad(const module *m, const char *name, tare_error *err, const char *what) {

@@ -4,8 +4,8 @@
 #include "ops/classes/reference.h"
 
 // "weight_scale" for the weight "weight".
-static const char *key_of(arena *memory, const char *name, const char *part) {
-    return tare__arena_printf(memory, "%s_%s", name, part);
+static const char *key_of(arena *memory, const char *name, const char *suffix) {
+    return tare__arena_printf(memory, "%s_%s", name, suffix);
 }
 
 // One value of dtype [count], or 0-dim when there are no parameters.
@@ -61,7 +61,7 @@ static tare_status set_weight_config(module *m, const weight_qparams *w, arena *
     return tare__module_set_config(m, scheme_key, &scheme, err);
 }
 
-// Codes of groups always keep to it: it says how many bits they have.
+// Values quantized per group always keep the range: it says how many bits they have.
 static bool keeps_range(const weight_qparams *w) {
     return w->q != NULL && (w->is_decomposed || tare__qscheme_is_per_group(w->q->scheme));
 }

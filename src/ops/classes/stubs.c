@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantize and DeQuantize: the boundary of a quantized part inside a custom module.
+// Quantize and DeQuantize: the boundary of a quantized region inside a custom module.
 #include "core/tensor/text.h"
 #include "ops/classes/quantizable.h"
 #include "ops/compose.h"

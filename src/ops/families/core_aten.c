@@ -208,13 +208,13 @@ static value sinc(composer *c) {
 // --- diff(input, n, dim, prepend, append) ---
 
 static value extend(composer *c, value x, value dim) {
-    value parts = tare__compose_list(c, 3);
+    value operands = tare__compose_list(c, 3);
     if (c->status != TARE_OK) return x;
-    parts.count = 0;
-    if (P(3).kind != VALUE_NONE) parts.as.items[parts.count++] = P(3);
-    parts.as.items[parts.count++] = x;
-    if (P(4).kind != VALUE_NONE) parts.as.items[parts.count++] = P(4);
-    return parts.count > 1 ? COMPOSE(c, "cat", parts, dim) : x;
+    operands.count = 0;
+    if (P(3).kind != VALUE_NONE) operands.as.items[operands.count++] = P(3);
+    operands.as.items[operands.count++] = x;
+    if (P(4).kind != VALUE_NONE) operands.as.items[operands.count++] = P(4);
+    return operands.count > 1 ? COMPOSE(c, "cat", operands, dim) : x;
 }
 
 // Elements [start, start + length) along dim.
@@ -467,7 +467,7 @@ static value broadcast_tensors(composer *c) {
     return all;
 }
 
-// meshgrid(tensors, indexing): tensor i along dimension i; of "xy" the first two change places.
+// meshgrid(tensors, indexing): tensor i along dimension i; "xy" swaps the first two.
 static value meshgrid(composer *c) {
     const value given = P(0), indexing = P(1);
     const bool is_list = given.kind == VALUE_LIST || given.kind == VALUE_TUPLE;
@@ -600,9 +600,10 @@ static value pdist(composer *c) {
     return COMPOSE(c, "zeros", tare__compose_ints(c, &none, 1));
 }
 
-// --- tensor_split: parts that begin at some places, or so many of nearly one size ---
+// --- tensor_split: sections that begin at given indices, or so many of nearly one size ---
 
-static value parts_from(composer *c, const int64_t *starts, size_t count, value dim, int64_t size) {
+static value sections_from(composer *c, const int64_t *starts, size_t count, value dim,
+                           int64_t size) {
     const value all = tare__compose_list(c, count + 1);
     for (size_t i = 0; i <= count && c->status == TARE_OK; i++) {
         const int64_t from = i == 0 ? 0 : starts[i - 1], to = i < count ? starts[i] : size;
@@ -611,10 +612,10 @@ static value parts_from(composer *c, const int64_t *starts, size_t count, value 
     return all;
 }
 
-enum { MOST_PARTS = 1024 };
+enum { MOST_SECTIONS = 1024 };
 
 static value tensor_split(composer *c) {
-    int64_t starts[MOST_PARTS];
+    int64_t starts[MOST_SECTIONS];
     size_t count = 0;
     op_call call = *c->call;
     const tare_tensor *x = tare__compose_need(c, 0);
@@ -626,15 +627,15 @@ static value tensor_split(composer *c) {
     }
     const int64_t size = x->shape[d];
     if (given.kind == VALUE_LIST || given.kind == VALUE_TUPLE) {
-        c->status = tare__call_int_list(&call, 1, MOST_PARTS, starts, &count);
+        c->status = tare__call_int_list(&call, 1, MOST_SECTIONS, starts, &count);
         for (size_t i = 0; i < count; i++) {
             const int64_t at = starts[i] < 0 ? starts[i] + size : starts[i];
             starts[i] = at < 0 ? 0 : at < size ? at : size;
         }
-        return parts_from(c, starts, count, dim, size);
+        return sections_from(c, starts, count, dim, size);
     }
     const int64_t sections = tare__compose_int(c, 1, 0);
-    if (sections < 1 || sections > MOST_PARTS) {
+    if (sections < 1 || sections > MOST_SECTIONS) {
         (void)tare__compose_fail(c, "expected 1 to 1024 sections");
         return P(0);
     }
@@ -642,7 +643,7 @@ static value tensor_split(composer *c) {
         const int64_t longer = size % sections < i ? size % sections : i;
         starts[count++] = i * (size / sections) + longer;
     }
-    return parts_from(c, starts, count, dim, size);
+    return sections_from(c, starts, count, dim, size);
 }
 
 // --- rows ---

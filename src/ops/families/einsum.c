@@ -144,7 +144,7 @@ static void strides_of(const term *o, int64_t stride[LABELS]) {
     }
 }
 
-// All places of the result, and for each all places of what is summed over: the labels in a row.
+// The loops over the result's labels, and inside of them those over the labels that are summed.
 typedef struct loops {
     int label[LABELS], ndim;
     int64_t count;
@@ -201,7 +201,7 @@ typedef enum role { ROLE_BATCH, ROLE_LEFT, ROLE_RIGHT, ROLE_SUM, ROLE_COUNT } ro
 typedef struct label_list {
     int label[TARE_MAX_DIMS];
     size_t count;
-    int64_t places; // elements along all of them
+    int64_t element_count; // elements along all of them
 } label_list;
 
 static int dimension_of(const term *o, int label) {
@@ -218,7 +218,7 @@ static bool goes_along(const einsum_plan *p, size_t o, int label) {
 
 // The labels of each role, in the result's order. False: this is no product of two matrices.
 static bool read_roles(const einsum_plan *p, label_list roles[ROLE_COUNT]) {
-    for (int r = 0; r < ROLE_COUNT; r++) roles[r] = (label_list){.places = 1};
+    for (int r = 0; r < ROLE_COUNT; r++) roles[r] = (label_list){.element_count = 1};
     if (p->count != 2 || p->operand[0].t->dtype != TARE_FLOAT32) return false;
     for (int d = 0; d < 2 * TARE_MAX_DIMS; d++) {
         const bool is_kept = d < TARE_MAX_DIMS;
@@ -233,7 +233,7 @@ static bool read_roles(const einsum_plan *p, label_list roles[ROLE_COUNT]) {
                        : left          ? ROLE_LEFT
                                        : ROLE_RIGHT;
         roles[r].label[roles[r].count++] = label;
-        roles[r].places = tare__size_product(roles[r].places, p->size[label]);
+        roles[r].element_count = tare__size_product(roles[r].element_count, p->size[label]);
     }
     // Nothing repeats in an operand, or is summed over in the right one alone.
     for (int o = 0; o < 2; o++) {
@@ -246,19 +246,19 @@ static bool read_roles(const einsum_plan *p, label_list roles[ROLE_COUNT]) {
         }
         if (along != roles[ROLE_BATCH].count + roles[ROLE_SUM].count + own) return false;
     }
-    return roles[ROLE_SUM].places > 0;
+    return roles[ROLE_SUM].element_count > 0;
 }
 
 // One operand as [batch, rows, columns].
 static value matrices_of(composer *c, const term *o, value v, const label_list *batch,
                          const label_list *rows, const label_list *columns) {
     int64_t order[TARE_MAX_DIMS];
-    const int64_t shape[] = {batch->places, rows->places, columns->places};
-    const label_list *const parts[] = {batch, rows, columns};
+    const int64_t shape[] = {batch->element_count, rows->element_count, columns->element_count};
+    const label_list *const lists[] = {batch, rows, columns};
     size_t count = 0;
     for (size_t i = 0; i < 3; i++)
-        for (size_t k = 0; k < parts[i]->count; k++)
-            order[count++] = dimension_of(o, parts[i]->label[k]);
+        for (size_t k = 0; k < lists[i]->count; k++)
+            order[count++] = dimension_of(o, lists[i]->label[k]);
     for (int d = 0; d < o->ndim; d++) { // what is broadcast
         bool is_taken = false;
         for (size_t i = 0; i < count; i++) is_taken = is_taken || order[i] == d;

@@ -101,12 +101,12 @@ static tare_status result_like(op_call *call, const value *made, size_t plain, i
     return TARE_OK;
 }
 
-// Part `at` of `parts` equal ones of a result.
-static tare_status copy_part(op_call *call, const value *from, int64_t at, int64_t parts,
-                             value *to) {
+// Slice `at` of `slice_count` equal ones of a result.
+static tare_status copy_slice(op_call *call, const value *from, int64_t at, int64_t slice_count,
+                              value *to) {
     const tare_tensor *t = from->kind == VALUE_TENSOR ? from->as.tensor : NULL;
     tare_tensor *y = to->as.tensor;
-    if (t == NULL || t->dtype != y->dtype || t->q != NULL || t->count != y->count / parts)
+    if (t == NULL || t->dtype != y->dtype || t->q != NULL || t->count != y->count / slice_count)
         return tare__call_fail(call, "a graph gives another shape or dtype than it did at first");
     const size_t size = tare__tensor_bytes(t);
     if (size > 0) memcpy((char *)y->data + (size_t)at * size, t->data, size);
@@ -114,7 +114,7 @@ static tare_status copy_part(op_call *call, const value *from, int64_t at, int64
 }
 
 static tare_status copy_whole(op_call *call, const value *from, value *to) {
-    return copy_part(call, from, 0, 1, to);
+    return copy_slice(call, from, 0, 1, to);
 }
 
 // A graph may give what it was given, in another order: what is written over later is copied first.
@@ -308,8 +308,8 @@ static tare_status keep_round(op_call *call, const cutting *c, int64_t at, value
     TARE_TRY(detach(call, made));
     for (uint32_t i = 0; i < made->count; i++) {
         const bool is_carried = i < c->carried_count;
-        TARE_TRY(copy_part(call, &made->as.items[i], is_carried ? 0 : at,
-                           is_carried ? 1 : c->rounds, &call->result.as.items[i]));
+        TARE_TRY(copy_slice(call, &made->as.items[i], is_carried ? 0 : at,
+                            is_carried ? 1 : c->rounds, &call->result.as.items[i]));
     }
     return TARE_OK;
 }

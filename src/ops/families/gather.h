@@ -21,7 +21,7 @@ typedef struct gather {
 /// x unchanged: its own sizes and strides. The output's shape is the box's unless set otherwise.
 tare_status tare__gather_begin(op_call *call, gather *g);
 void tare__gather_dense(const tare_tensor *x, gather *g);
-/// x with its dimensions the other way round.
+/// x with its dimensions reversed.
 tare_status tare__gather_reverse(op_call *call, gather *g);
 void tare__gather_drop(gather *g, int d); // box dimension d goes away
 /// A result tensor for the box: a view of x where the elements keep their order, else a meta
@@ -42,8 +42,8 @@ tare_status tare__gather_reference(op_call *call, gather_planner plan);
     static tare_status name##_reference(op_call *call) {                                           \
         return tare__gather_reference(call, plan);                                                 \
     }                                                                                              \
-    static tare_status name##_box(op_call *call, size_t part, gather *out) {                       \
-        (void)part;                                                                                \
+    static tare_status name##_box(op_call *call, size_t index, gather *out) {                      \
+        (void)index;                                                                               \
         return plan(call, out);                                                                    \
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements taken from, or put to, places that tensors of indices name.
+// Elements read from, or written to, the indices that tensors hold.
 #include "ops/families/index.h"
 
 #include <math.h>
@@ -324,7 +324,7 @@ static bool is_mask(const value *v) {
     return v->kind == VALUE_TENSOR && v->as.tensor->dtype == TARE_BOOL && v->as.tensor->ndim > 0;
 }
 
-// A mask stands for tensors of the places that it marks, one for each of its dimensions.
+// A mask stands for tensors of the indices that it marks, one for each of its dimensions.
 static tare_status read_mask(op_call *call, const tare_tensor *mask, const tare_tensor *x, int at,
                              indexed_dim *out) {
     int64_t count = 0;
@@ -337,13 +337,13 @@ static tare_status read_mask(op_call *call, const tare_tensor *mask, const tare_
     for (int64_t i = 0; i < mask->count; i++) count += tare__tensor_get_int(mask, i) != 0;
     for (int d = 0; d < mask->ndim; d++) {
         tare_tensor *t = tare__arena_alloc(call->memory, sizeof *t);
-        int64_t *places = tare__arena_array(call->memory, (size_t)count + 1, sizeof *places);
-        if (t == NULL || places == NULL) return tare__out_of_memory(call->err);
-        *t = (tare_tensor){.dtype = TARE_INT64, .ndim = 1, .count = count, .data = places};
+        int64_t *indices = tare__arena_array(call->memory, (size_t)count + 1, sizeof *indices);
+        if (t == NULL || indices == NULL) return tare__out_of_memory(call->err);
+        *t = (tare_tensor){.dtype = TARE_INT64, .ndim = 1, .count = count, .data = indices};
         t->shape[0] = count;
         const int64_t inner = tare__inner_count(mask, d);
         for (int64_t i = 0; i < mask->count; i++)
-            if (tare__tensor_get_int(mask, i) != 0) *places++ = i / inner % mask->shape[d];
+            if (tare__tensor_get_int(mask, i) != 0) *indices++ = i / inner % mask->shape[d];
         out[d] = (indexed_dim){.index = t};
     }
     return TARE_OK;
@@ -391,7 +391,7 @@ static tare_status broadcast_indices(op_call *call, index_plan *p) {
 }
 
 // The indices' shape stands where they stand, or in front when something lies between them.
-static void place_indices(index_plan *p) {
+static void arrange_indices(index_plan *p) {
     int position = 0, first = -1;
     bool apart = false;
     for (int d = 0; d < p->x->ndim; d++) {
@@ -409,7 +409,7 @@ static void place_indices(index_plan *p) {
 static tare_status index_result(op_call *call, index_plan *p) {
     int64_t kept[2 * TARE_MAX_DIMS];
     int count = 0;
-    place_indices(p);
+    arrange_indices(p);
     for (int d = 0; d <= p->x->ndim; d++) {
         for (int i = 0; i < p->made[d]; i++) kept[count++] = 1;
         if (d < p->x->ndim && p->dim[d].is_slice) kept[count++] = p->dim[d].count;
@@ -435,9 +435,9 @@ static tare_status plan_index(op_call *call, const value *index, index_plan *p) 
 
 // The element of x that is element i of the result.
 static tare_status element_of(op_call *call, const index_plan *p, int64_t i, int64_t *out) {
-    int64_t place[2 * TARE_MAX_DIMS];
+    int64_t position[2 * TARE_MAX_DIMS];
     for (int d = p->ndim - 1; d >= 0; d--) {
-        place[d] = i % p->shape[d];
+        position[d] = i % p->shape[d];
         i /= p->shape[d];
     }
     int kept = 0; // dimensions of the result that are not the indices'
@@ -447,12 +447,12 @@ static tare_status element_of(op_call *call, const index_plan *p, int64_t i, int
         int64_t at = in->start;
         kept += p->made[d];
         if (in->is_slice) {
-            at += place[kept < p->many_at ? kept : kept + p->many_ndim] * in->step;
+            at += position[kept < p->many_at ? kept : kept + p->many_ndim] * in->step;
             kept++;
         } else if (in->index != NULL) {
             int64_t stride[TARE_MAX_DIMS], from = 0;
             tare__broadcast_strides(in->index, p->many_ndim, p->many, stride);
-            for (int k = 0; k < p->many_ndim; k++) from += place[p->many_at + k] * stride[k];
+            for (int k = 0; k < p->many_ndim; k++) from += position[p->many_at + k] * stride[k];
             TARE_TRY(index_at(call, in->index, from, p->x->shape[d], &at));
         }
         *out = *out * p->x->shape[d] + at;
@@ -461,7 +461,7 @@ static tare_status element_of(op_call *call, const index_plan *p, int64_t i, int
 }
 
 // How many elements lie side by side in x and in the result: of the last dimensions, as far as
-// whole slices reach, and of a part of the next.
+// whole slices reach, and of some elements of the next.
 static int64_t run_of(const index_plan *p) {
     int64_t run = 1;
     for (int d = p->x->ndim - 1; d >= 0; d--) {
@@ -507,7 +507,7 @@ static tare_status spell_out_indices(op_call *call) {
     return TARE_OK;
 }
 
-// --- index_put: the same places, written ---
+// --- index_put: the same elements, written ---
 
 // A mask whose data is not known yet.
 static bool waits_for_mask(const value *indices) {
@@ -610,7 +610,7 @@ static tare_status masked_scatter_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- index_add, index_copy: slices along a dimension go to the places that an index names ---
+// --- index_add, index_copy: slices along a dimension, written at given indices ---
 
 static tare_status read_slices(op_call *call, line_indices *s, const tare_tensor **source) {
     TARE_TRY(read_line(call, s));

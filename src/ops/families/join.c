@@ -72,7 +72,7 @@ static tare_status join_shape(op_call *call, bool stacks) {
     return tare__call_result(call, p.x[0]->dtype, p.ndim, p.shape, p.x[0]->q);
 }
 
-// Copies one input to its place; `before` counts the elements of the dimension already filled.
+// Copies one input into the result; `before` counts the elements of the dimension already filled.
 static void put(const join_plan *p, const tare_tensor *x, int64_t before, tare_tensor *y) {
     const size_t size = tare_dtype_size(y->dtype);
     int64_t inner = 1;

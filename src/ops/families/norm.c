@@ -200,7 +200,7 @@ static tare_status layer_norm_shape(op_call *call) {
     return tare__shape_same(call);
 }
 
-// The parameters of layer_norm; rms_norm has no bias, and eps in its place.
+// The parameters of layer_norm; rms_norm has eps in place of the bias.
 enum { NORM_WEIGHT = 2, NORM_BIAS, NORM_EPS };
 
 static void run_normalize(const row_call *c, const row_functions *k, const float *x, float *y) {

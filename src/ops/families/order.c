@@ -79,7 +79,7 @@ static tare_status argmin_reference(op_call *call) {
     return arg_reference(call, false);
 }
 
-// --- max, min: of all elements; of a line, with its place; of two tensors ---
+// --- max, min: of all elements; along a dimension, with its index; of two tensors ---
 
 // torch.max(x, other) is another function: the row of arithmetic with this id.
 static tare_status as_row(op_call *call, const char *id, bool compute) {

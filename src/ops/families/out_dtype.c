@@ -157,7 +157,7 @@ static tare_status integer_convolution_shape(op_call *call) {
     return tare__call_result(call, TARE_INT32, c.w->ndim, shape, NULL);
 }
 
-// The sum of one output element; at: its place.
+// The sum of one output element; at: its index.
 static int64_t window_sum(const conv_call *c, const float *x, const float *w, const int64_t at[3]) {
     const float_conv *s = &c->conv;
     int64_t sum = 0;
@@ -186,9 +186,9 @@ static tare_status integer_convolution(op_call *call) {
     tare_tensor *y = tare__call_out(call);
     for (int64_t i = 0; i < y->count; i++) {
         const int64_t channel = i / out % s->out_channels, batch = i / out / s->out_channels;
-        const int64_t place = i % out, first = channel / out_group * in_group;
-        const int64_t at[] = {place / s->out[2] / s->out[1], place / s->out[2] % s->out[1],
-                              place % s->out[2]};
+        const int64_t position = i % out, first = channel / out_group * in_group;
+        const int64_t at[] = {position / s->out[2] / s->out[1], position / s->out[2] % s->out[1],
+                              position % s->out[2]};
         int64_t sum = first_of(c.bias, channel);
         for (int64_t k = 0; k < in_group; k++)
             sum += window_sum(&c, tare__f32(c.x) + (batch * s->in_channels + first + k) * in,

@@ -159,7 +159,7 @@ static float greatest(const pool_call *p, const float *plane, const pool_window 
 }
 
 // Where it is among the elements of its plane: the first of equals, but the last NaN.
-static int64_t place_of_greatest(const pool_call *p, const float *plane, const pool_window *w) {
+static int64_t index_of_greatest(const pool_call *p, const float *plane, const pool_window *w) {
     int64_t best = (w->begin[0] * p->in[1] + w->begin[1]) * p->in[2] + w->begin[2];
     for (int64_t i = w->begin[0]; i < w->end[0]; i += p->dilation[0])
         for (int64_t j = w->begin[1]; j < w->end[1]; j += p->dilation[1])
@@ -201,13 +201,14 @@ static void run_windows(op_call *call, const pool_call *p, pool_function f,
     const float *x = tare__f32(p->x);
     const value *items = p->has_indices ? call->result.as.items : NULL;
     float *y = tare__f32(items != NULL ? items[0].as.tensor : tare__call_out(call));
-    int64_t *places = items != NULL ? items[1].as.tensor->data : NULL;
+    int64_t *indices = items != NULL ? items[1].as.tensor->data : NULL;
     for (int64_t i = 0; i < out; i++) {
         const int64_t at[] = {i / p->out[2] / p->out[1], i / p->out[2] % p->out[1], i % p->out[2]};
         const pool_window w = window_at(p, at);
         for (int64_t plane = 0; plane < p->planes; plane++) {
             y[plane * out + i] = f(p, x + plane * in, &w);
-            if (places != NULL) places[plane * out + i] = place_of_greatest(p, x + plane * in, &w);
+            if (indices != NULL)
+                indices[plane * out + i] = index_of_greatest(p, x + plane * in, &w);
         }
     }
 }

@@ -88,7 +88,7 @@ typedef struct block {
 } block;
 
 // Where element i of the input goes in the result.
-static int64_t place_of(const reduce_plan *p, int64_t i) {
+static int64_t index_of(const reduce_plan *p, int64_t i) {
     int64_t to = 0, step = 1;
     for (int d = p->x->ndim - 1; d >= 0; d--) {
         if (!p->reduced[d]) {
@@ -122,7 +122,7 @@ static bool next_block(const reduce_plan *p, block *b) {
     b->first += b->count;
     if (b->first >= p->x->count) return false;
     const int64_t count = alike(p, &b->step), left = count - b->first % count;
-    b->to = place_of(p, b->first);
+    b->to = index_of(p, b->first);
     b->count = left < BLOCK ? left : BLOCK;
     load(p->x, b);
     return true;

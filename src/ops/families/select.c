@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that take parts: indexing, slicing, splitting; and questions about a tensor's shape.
+// Indexing, slicing and splitting; and queries of a tensor's shape.
 #include <string.h>
 
 #include "ops/families/families.h"
@@ -134,11 +134,11 @@ static tare_status share_item(op_call *call, const value *item) {
 static tare_status slice_of(op_call *call, const value *sequence, const value *slice) {
     cut c;
     TARE_TRY(cut_of(call, slice, sequence->count, &c));
-    const value part = tare__value_sequence(call->memory, sequence->kind, (uint32_t)c.count);
-    if (part.as.items == NULL) return tare__out_of_memory(call->err);
+    const value taken = tare__value_sequence(call->memory, sequence->kind, (uint32_t)c.count);
+    if (taken.as.items == NULL) return tare__out_of_memory(call->err);
     for (int64_t i = 0; i < c.count; i++)
-        part.as.items[i] = sequence->as.items[c.start + i * c.step];
-    return share_item(call, &part);
+        taken.as.items[i] = sequence->as.items[c.start + i * c.step];
+    return share_item(call, &taken);
 }
 
 static tare_status item_of(op_call *call, const value *container, const value *index) {
@@ -172,8 +172,8 @@ static tare_status getitem_reference(op_call *call) {
     return tare__gather_reference(call, plan_index);
 }
 
-static tare_status getitem_box(op_call *call, size_t part, gather *out) {
-    (void)part;
+static tare_status getitem_box(op_call *call, size_t index, gather *out) {
+    (void)index;
     *out = (gather){0};
     if (tare__call_tensor(call, 0) == NULL || tare__index_has_tensor(call->param[1]))
         return TARE_OK;
@@ -190,7 +190,7 @@ static tare_status tuple_shape(op_call *call) {
     return TARE_OK;
 }
 
-// --- one part along a dimension ---
+// --- one slice along a dimension ---
 
 static tare_status narrow_to(op_call *call, gather *g, int dim, int64_t start, int64_t length) {
     if (start < 0) start += g->size[dim];
@@ -231,26 +231,26 @@ static tare_status plan_select(op_call *call, gather *g) {
 GATHER_OPERATOR(narrow, plan_narrow)
 GATHER_OPERATOR(select, plan_select)
 
-// --- a tuple of parts ---
+// --- a tuple of slices ---
 
-typedef struct parts {
+typedef struct split_plan {
     int dim;
     bool drops_dim; // unbind
     int64_t size, total, count;
     const value *sizes; // or a list of them
-} parts;
+} split_plan;
 
-typedef tare_status (*parts_planner)(op_call *call, const tare_tensor *x, parts *p);
+typedef tare_status (*split_planner)(op_call *call, const tare_tensor *x, split_plan *p);
 
-static tare_status read_dim(op_call *call, size_t i, const tare_tensor *x, parts *p) {
+static tare_status read_dim(op_call *call, size_t i, const tare_tensor *x, split_plan *p) {
     TARE_TRY(tare__call_dim(call, i, 0, x->ndim, &p->dim));
     if (x->ndim == 0) return tare__call_fail(call, "the input has no dimensions");
     p->total = x->shape[p->dim];
     return TARE_OK;
 }
 
-// As torch: equal parts, rounded up, so that there may be fewer than asked for.
-static tare_status plan_chunk(op_call *call, const tare_tensor *x, parts *p) {
+// As torch: equal chunks, rounded up, so that there may be fewer than asked for.
+static tare_status plan_chunk(op_call *call, const tare_tensor *x, split_plan *p) {
     int64_t chunks;
     TARE_TRY(read_dim(call, 2, x, p));
     TARE_TRY(tare__call_int(call, 1, 1, &chunks));
@@ -260,7 +260,7 @@ static tare_status plan_chunk(op_call *call, const tare_tensor *x, parts *p) {
     return TARE_OK;
 }
 
-static tare_status plan_split(op_call *call, const tare_tensor *x, parts *p) {
+static tare_status plan_split(op_call *call, const tare_tensor *x, split_plan *p) {
     TARE_TRY(read_dim(call, 2, x, p));
     const value *v = call->param[1];
     if (v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE)) {
@@ -274,7 +274,7 @@ static tare_status plan_split(op_call *call, const tare_tensor *x, parts *p) {
     return TARE_OK;
 }
 
-static tare_status plan_unbind(op_call *call, const tare_tensor *x, parts *p) {
+static tare_status plan_unbind(op_call *call, const tare_tensor *x, split_plan *p) {
     TARE_TRY(read_dim(call, 1, x, p));
     p->drops_dim = true;
     p->size = 1;
@@ -282,8 +282,8 @@ static tare_status plan_unbind(op_call *call, const tare_tensor *x, parts *p) {
     return TARE_OK;
 }
 
-static tare_status part_at(op_call *call, const tare_tensor *x, const parts *p, int64_t i,
-                           int64_t *start, gather *g) {
+static tare_status slice_at(op_call *call, const tare_tensor *x, const split_plan *p, int64_t i,
+                            int64_t *start, gather *g) {
     int64_t length = p->size;
     if (p->sizes != NULL && !tare__call_integer(&p->sizes->as.items[i], &length))
         return tare__call_fail(call, "sizes must be ints");
@@ -298,9 +298,9 @@ static tare_status part_at(op_call *call, const tare_tensor *x, const parts *p, 
     return TARE_OK;
 }
 
-static tare_status each_part(op_call *call, parts_planner plan, bool compute) {
+static tare_status each_slice(op_call *call, split_planner plan, bool compute) {
     const tare_tensor *x;
-    parts p = {0};
+    split_plan p = {0};
     int64_t start = 0;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     TARE_TRY(plan(call, x, &p));
@@ -310,7 +310,7 @@ static tare_status each_part(op_call *call, parts_planner plan, bool compute) {
     for (int64_t i = 0; i < p.count; i++) {
         gather g;
         tare_tensor *t = NULL;
-        TARE_TRY(part_at(call, x, &p, i, &start, &g));
+        TARE_TRY(slice_at(call, x, &p, i, &start, &g));
         if (compute) {
             tare__gather_run(&g, call->result.as.items[i].as.tensor);
             continue;
@@ -324,25 +324,25 @@ static tare_status each_part(op_call *call, parts_planner plan, bool compute) {
     return TARE_OK;
 }
 
-static tare_status find_part(op_call *call, parts_planner plan, size_t part, gather *out) {
+static tare_status find_slice(op_call *call, split_planner plan, size_t index, gather *out) {
     const tare_tensor *x;
-    parts p = {0};
+    split_plan p = {0};
     int64_t start = 0;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     TARE_TRY(plan(call, x, &p));
-    for (size_t i = 0; i <= part; i++) TARE_TRY(part_at(call, x, &p, (int64_t)i, &start, out));
+    for (size_t i = 0; i <= index; i++) TARE_TRY(slice_at(call, x, &p, (int64_t)i, &start, out));
     return TARE_OK;
 }
 
 #define PARTS_OPERATOR(name)                                                                       \
     static tare_status name##_shape(op_call *call) {                                               \
-        return each_part(call, plan_##name, false);                                                \
+        return each_slice(call, plan_##name, false);                                               \
     }                                                                                              \
     static tare_status name##_reference(op_call *call) {                                           \
-        return each_part(call, plan_##name, true);                                                 \
+        return each_slice(call, plan_##name, true);                                                \
     }                                                                                              \
-    static tare_status name##_box(op_call *call, size_t part, gather *out) {                       \
-        return find_part(call, plan_##name, part, out);                                            \
+    static tare_status name##_box(op_call *call, size_t index, gather *out) {                      \
+        return find_slice(call, plan_##name, index, out);                                          \
     }
 PARTS_OPERATOR(chunk)
 PARTS_OPERATOR(split)
@@ -397,7 +397,7 @@ static tare_status numel_shape(op_call *call) {
     return TARE_OK;
 }
 
-// x.T, x.mT: all dimensions the other way round, the last two exchanged.
+// x.T, x.mT: all dimensions reversed, the last two exchanged.
 static tare_status plan_attribute(op_call *call, gather *g) {
     const char *name;
     TARE_TRY(tare__call_text(call, 1, "", &name));
@@ -438,8 +438,8 @@ static tare_status getattr_reference(op_call *call) {
     return tare__gather_reference(call, plan_attribute);
 }
 
-static tare_status getattr_box(op_call *call, size_t part, gather *out) {
-    (void)part;
+static tare_status getattr_box(op_call *call, size_t index, gather *out) {
+    (void)index;
     return plan_attribute(call, out);
 }
 
@@ -460,9 +460,9 @@ static tare_status assert_shape(op_call *call) {
         .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS | (more_traits), .shape = name##_shape,         \
         .reference = name##_reference, .box = name##_box                                           \
     }
-#define PART(name, names, method_names, parameters)                                                \
+#define SLICE_ROW(name, names, method_names, parameters)                                           \
     PART_OF(name, 0, names, method_names, parameters)
-#define PARTS(name, names, method_names, parameters)                                               \
+#define SPLIT_ROW(name, names, method_names, parameters)                                           \
     PART_OF(name, OP_ALONG_DIM, names, method_names, parameters)
 #define QUESTION(name, names, method_names, parameters, rule)                                      \
     {                                                                                              \
@@ -474,12 +474,12 @@ static tare_status assert_shape(op_call *call) {
 static const op_info rows[] = {
     {.id = "tuple", .functions = "tuple", .params = "iterable", .traits = OP_MOVES_DATA, .shape = tuple_shape},
     PART_OF(getitem, OP_PICKS_ITEM, "operator.getitem", NULL, "input|index"),
-    PART(narrow, "torch.narrow|" ATEN("narrow.default") "|" ATEN("narrow_copy.default"), "narrow", "input/self|dim|start|length"),
+    SLICE_ROW(narrow, "torch.narrow|" ATEN("narrow.default") "|" ATEN("narrow_copy.default"), "narrow", "input/self|dim|start|length"),
     {.id = "select", .functions = "torch.select|" ATEN("select.int") "|" ATEN("select_copy.int"), .methods = "select", .params = "input/self|dim|index",
      .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .put_back = "select_scatter", .shape = select_shape, .reference = select_reference, .box = select_box},
-    PARTS(chunk, "torch.chunk|" ATEN("chunk.default") "|" ATEN("unsafe_chunk.default"), "chunk", "input/self|chunks|dim"),
-    PARTS(split, "torch.functional.split|" ATEN("split.Tensor") "|" ATEN("unsafe_split.Tensor") "|" ATEN("split_copy.Tensor") "|" ATEN("split_with_sizes_copy.default") "|" ATEN("split_with_sizes.default") "|" ATEN("split.sizes"), "split", "input/self/tensor|split_size_or_sections/split_size/split_sizes|dim"),
-    PARTS(unbind, "torch.unbind|" ATEN("unbind.int") "|" ATEN("unbind_copy.int"), "unbind", "input/self|dim"),
+    SPLIT_ROW(chunk, "torch.chunk|" ATEN("chunk.default") "|" ATEN("unsafe_chunk.default"), "chunk", "input/self|chunks|dim"),
+    SPLIT_ROW(split, "torch.functional.split|" ATEN("split.Tensor") "|" ATEN("unsafe_split.Tensor") "|" ATEN("split_copy.Tensor") "|" ATEN("split_with_sizes_copy.default") "|" ATEN("split_with_sizes.default") "|" ATEN("split.sizes"), "split", "input/self/tensor|split_size_or_sections/split_size/split_sizes|dim"),
+    SPLIT_ROW(unbind, "torch.unbind|" ATEN("unbind.int") "|" ATEN("unbind_copy.int"), "unbind", "input/self|dim"),
     {.id = "getattr", .functions = "getattr", .params = "input|name", .traits = OP_MOVES_DATA | OP_NOT_ON_TENSORS,
      .shape = getattr_shape, .reference = getattr_reference, .box = getattr_box},
     QUESTION("size", ATEN("sym_size.int"), "size", "input/self|dim", size_shape),

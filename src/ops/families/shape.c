@@ -190,8 +190,8 @@ static tare_status plan_permute(op_call *call, gather *g) {
     return TARE_OK;
 }
 
-static tare_status place_of_dim(op_call *call, const gather *g, int64_t dim, bool *taken,
-                                int64_t *out) {
+static tare_status position_of_dim(op_call *call, const gather *g, int64_t dim, bool *taken,
+                                   int64_t *out) {
     *out = dim < 0 ? dim + g->ndim : dim;
     if (*out < 0 || *out >= g->ndim || taken[*out])
         return tare__call_fail(call, "dimension %lld does not exist, or is named twice",
@@ -200,7 +200,7 @@ static tare_status place_of_dim(op_call *call, const gather *g, int64_t dim, boo
     return TARE_OK;
 }
 
-// Dimensions named by the first list go to the places of the second; the others keep their order.
+// Dimensions of the first list move to the positions of the second; the others keep their order.
 static tare_status plan_movedim(op_call *call, gather *g) {
     int64_t from[TARE_MAX_DIMS], to[TARE_MAX_DIMS], order[TARE_MAX_DIMS];
     size_t from_count, to_count;
@@ -214,14 +214,14 @@ static tare_status plan_movedim(op_call *call, gather *g) {
     if (g->ndim == 0) return TARE_OK;
     const gather dense = *g;
     for (size_t i = 0; i < from_count; i++) {
-        TARE_TRY(place_of_dim(call, g, from[i], leaves, &from[i]));
-        TARE_TRY(place_of_dim(call, g, to[i], filled, &to[i]));
+        TARE_TRY(position_of_dim(call, g, from[i], leaves, &from[i]));
+        TARE_TRY(position_of_dim(call, g, to[i], filled, &to[i]));
         order[to[i]] = from[i];
     }
-    for (int d = 0, place = 0; d < g->ndim; d++) {
+    for (int d = 0, position = 0; d < g->ndim; d++) {
         if (leaves[d]) continue;
-        while (filled[place]) place++;
-        order[place++] = d;
+        while (filled[position]) position++;
+        order[position++] = d;
     }
     for (int d = 0; d < g->ndim; d++) {
         g->size[d] = g->out_shape[d] = dense.size[order[d]];
@@ -282,12 +282,12 @@ static tare_status repeat_by(op_call *call, gather *g, const int64_t *times, int
     for (int d = 0; d < g->out_ndim; d++) {
         if (times[d] < 0 || times[d] > INT32_MAX)
             return tare__call_fail(call, "repeats are out of range");
-        const int copy = 2 * d, place = copy + 1;
+        const int copy = 2 * d, position = copy + 1;
         g->size[copy] = times[d];
         g->stride[copy] = 0;
-        g->size[place] = d < more ? 1 : dense.size[d - more];
-        g->stride[place] = d < more ? 0 : dense.stride[d - more];
-        g->out_shape[d] = tare__size_product(times[d], g->size[place]);
+        g->size[position] = d < more ? 1 : dense.size[d - more];
+        g->stride[position] = d < more ? 0 : dense.stride[d - more];
+        g->out_shape[d] = tare__size_product(times[d], g->size[position]);
     }
     return TARE_OK;
 }
@@ -469,7 +469,7 @@ static tare_status roll_reference(op_call *call) {
     TARE_TRY(read_roll(call, &p));
     const tare_tensor *x = p.x;
     const size_t size = tare_dtype_size(x->dtype);
-    int last = p.ndim - 1; // rolled; what is behind it moves in one piece
+    int last = p.ndim - 1; // rolled; what is behind it moves as one block
     while (last > 0 && p.shift[last] == 0) last--;
     int64_t inner = 1;
     for (int d = last + 1; d < p.ndim; d++) inner *= p.shape[d];
@@ -526,7 +526,7 @@ GATHER_OPERATOR(channel_shuffle, plan_channel_shuffle)
     }
 #define MOVE(name, names, method_names, parameters)                                                \
     MOVE_OF(name, 0, names, method_names, parameters)
-// Dimensions change places, or those of an item alone: shapes tell where the batch is.
+// Permutations of dimensions, or of those of an item alone: shapes tell where the batch is.
 #define TURN(name, names, method_names, parameters)                                                \
     MOVE_OF(name, OP_BY_SAMPLE, names, method_names, parameters)
 

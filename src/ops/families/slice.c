@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a tensor whose place is said by numbers, and tensors with such a part replaced: what
-// torch.export writes for x[a:b] and for assignments to it.
+// Slices of a tensor at constant indices, and tensors with such a slice replaced: what torch.export
+// writes for x[a:b] and for assignments to it.
 #include <string.h>
 
 #include "ops/families/families.h"
@@ -8,7 +8,7 @@
 #include "ops/families/index.h"
 #include "ops/rules.h"
 
-// --- where the part lies ---
+// --- the slice ---
 
 // Parameters dim, start, end and step from index `at` on.
 static tare_status plan_slice_at(op_call *call, gather *g, size_t at) {
@@ -150,31 +150,31 @@ static tare_status plan_as_strided(op_call *call, gather *g) {
 
 GATHER_OPERATOR(as_strided, plan_as_strided)
 
-// --- a part replaced: param[0] with param[1] in its place ---
+// --- a slice of param[0] replaced by param[1] ---
 
 static tare_status scatter_shape(op_call *call, gather_planner plan) {
     gather g;
-    const tare_tensor *part;
+    const tare_tensor *src;
     TARE_TRY(plan(call, &g));
-    TARE_TRY(tare__call_need_tensor(call, 1, &part));
-    if (part->ndim != g.out_ndim || part->dtype != g.x->dtype ||
-        memcmp(part->shape, g.out_shape, (size_t)part->ndim * sizeof *part->shape) != 0)
+    TARE_TRY(tare__call_need_tensor(call, 1, &src));
+    if (src->ndim != g.out_ndim || src->dtype != g.x->dtype ||
+        memcmp(src->shape, g.out_shape, (size_t)src->ndim * sizeof *src->shape) != 0)
         return tare__call_fail(call, "src of shape %s (or its dtype) does not fit its place in %s",
-                               tare__call_shape_text(call, part), tare__call_shape_text(call, g.x));
+                               tare__call_shape_text(call, src), tare__call_shape_text(call, g.x));
     return tare__shape_same(call);
 }
 
 static tare_status scatter_reference(op_call *call, gather_planner plan) {
     gather g;
-    const tare_tensor *part;
+    const tare_tensor *src;
     tare_tensor *y = tare__call_out(call);
     const size_t size = tare_dtype_size(y->dtype);
     TARE_TRY(plan(call, &g));
-    TARE_TRY(tare__call_need_tensor(call, 1, &part));
+    TARE_TRY(tare__call_need_tensor(call, 1, &src));
     memcpy(y->data, g.x->data, tare__tensor_bytes(y));
-    for (int64_t i = 0; i < part->count; i++) {
+    for (int64_t i = 0; i < src->count; i++) {
         const int64_t to = g.offset + tare__strided_offset(g.ndim, g.size, g.stride, i);
-        memcpy((char *)y->data + (size_t)to * size, (const char *)part->data + (size_t)i * size,
+        memcpy((char *)y->data + (size_t)to * size, (const char *)src->data + (size_t)i * size,
                size);
     }
     return TARE_OK;
@@ -193,12 +193,12 @@ SCATTER_OPERATOR(diagonal_scatter)
 
 // All of it, in another shape.
 static tare_status view_back_shape(op_call *call) {
-    const tare_tensor *whole, *part;
+    const tare_tensor *whole, *src;
     tare_tensor *t = NULL;
     TARE_TRY(tare__call_need_tensor(call, 0, &whole));
-    TARE_TRY(tare__call_need_tensor(call, 1, &part));
+    TARE_TRY(tare__call_need_tensor(call, 1, &src));
     TARE_TRY(
-        tare__call_at(call, tare__tensor_reshape(part, whole->ndim, whole->shape, &t, call->err)));
+        tare__call_at(call, tare__tensor_reshape(src, whole->ndim, whole->shape, &t, call->err)));
     call->result = (value){.kind = VALUE_TENSOR, .as.tensor = t};
     return TARE_OK;
 }

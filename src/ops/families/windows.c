@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows of images as columns (im2col) and their sums (col2im), and images sampled at the places
-// that a grid names.
+// Windows of images as columns (im2col) and their sums (col2im), and images sampled at the points
+// of a grid.
 #include <math.h>
 #include <string.h>
 
@@ -103,7 +103,7 @@ static tare_status col2im_shape(op_call *call) {
 
 // Where element (row, column) of the columns lies in its image; -1: in the padding. The rows of a
 // channel are the kernel's elements, the columns are the blocks.
-static int64_t place_in_image(const window_plan *p, int64_t row, int64_t column) {
+static int64_t index_in_image(const window_plan *p, int64_t row, int64_t column) {
     const int64_t tap[] = {row / p->kernel[1] % p->kernel[0], row % p->kernel[1]};
     const int64_t block[] = {column / p->blocks[1], column % p->blocks[1]};
     int64_t at[2];
@@ -122,7 +122,7 @@ static void copy_windows(const window_plan *p, float *columns, float *images, bo
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t r = 0; r < rows; r++)
             for (int64_t k = 0; k < count; k++, columns++) {
-                const int64_t at = place_in_image(p, r, k);
+                const int64_t at = index_in_image(p, r, k);
                 if (to_columns)
                     *columns = at < 0 ? 0 : images[b * image + at];
                 else if (at >= 0)
@@ -146,7 +146,7 @@ static tare_status col2im_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- grid_sampler(input [N][C]image, grid [N]places[dims], interpolation, padding, align_corners)
+// --- grid_sampler(input [N][C]image, grid [N]points[dims], interpolation, padding, align_corners)
 // ---
 
 enum { SAMPLE_LINEAR, SAMPLE_NEAREST, SAMPLE_CUBIC };
@@ -158,11 +158,11 @@ typedef struct sampler {
     int64_t mode, outside;
     bool aligns;
     int64_t size[3]; // of an image, the outermost dimension first; unused ones in front are 1
-    int64_t plane, places;
+    int64_t plane, points;
 } sampler;
 
 static tare_status read_sampler(op_call *call, sampler *s) {
-    *s = (sampler){.size = {1, 1, 1}, .plane = 1, .places = 1};
+    *s = (sampler){.size = {1, 1, 1}, .plane = 1, .points = 1};
     TARE_TRY(tare__need_float(call, 0, &s->x));
     TARE_TRY(tare__need_float(call, 1, &s->grid));
     TARE_TRY(tare__call_int(call, 2, 0, &s->mode));
@@ -183,7 +183,7 @@ static tare_status read_sampler(op_call *call, sampler *s) {
     for (int d = 0; d < s->dims; d++) {
         s->size[3 - s->dims + d] = s->x->shape[2 + d];
         s->plane *= s->x->shape[2 + d];
-        s->places *= s->grid->shape[1 + d];
+        s->points *= s->grid->shape[1 + d];
         if (s->x->shape[2 + d] < 1 || s->x->shape[2 + d] > INT32_MAX)
             return tare__call_fail(call, "input of shape %s cannot be sampled",
                                    tare__call_shape_text(call, s->x));
@@ -200,7 +200,7 @@ static tare_status sampler_shape(op_call *call) {
     return tare__call_result(call, TARE_FLOAT32, s.x->ndim, shape, NULL);
 }
 
-// -1 .. 1 become places of elements.
+// Maps -1 .. 1 to indices of elements.
 static float unnormalized(const sampler *s, float v, int64_t size) {
     return s->aligns ? (v + 1) / 2 * (float)(size - 1) : ((v + 1) * (float)size - 1) / 2;
 }
@@ -222,7 +222,7 @@ static float inside_of(const sampler *s, float v, int64_t size) {
     return v > 0 ? (v < last ? v : last) : 0; // NaN becomes 0
 }
 
-// The elements along one dimension that a place is made of, and their weights.
+// The elements along one dimension that a point is interpolated from, and their weights.
 typedef struct sample_taps {
     int count;
     float at[4], weight[4]; // whole numbers
@@ -238,23 +238,23 @@ static float cubic_far(float x) {
 static sample_taps taps_at(const sampler *s, int d, float v) {
     const int64_t size = s->size[d];
     if (d < 3 - s->dims) return (sample_taps){.count = 1, .weight = {1}};
-    const float place = unnormalized(s, v, size);
+    const float position = unnormalized(s, v, size);
     if (s->mode == SAMPLE_CUBIC) {
-        const float first = floorf(place), t = place - first;
+        const float first = floorf(position), t = position - first;
         sample_taps c = {
             .count = 4,
             .weight = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)}};
         for (int k = 0; k < 4; k++) c.at[k] = inside_of(s, first - 1 + (float)k, size);
         return c;
     }
-    const float inside = inside_of(s, place, size), first = floorf(inside);
+    const float inside = inside_of(s, position, size), first = floorf(inside);
     if (s->mode == SAMPLE_NEAREST)
         return (sample_taps){.count = 1, .at = {nearbyintf(inside)}, .weight = {1}};
     return (sample_taps){
         .count = 2, .at = {first, first + 1}, .weight = {first + 1 - inside, inside - first}};
 }
 
-// The element at these places; 0 outside of the image.
+// The element at these indices; 0 outside of the image.
 static float element_at(const sampler *s, const float *plane, const float at[3]) {
     int64_t index = 0;
     for (int d = 0; d < 3; d++) {
@@ -283,13 +283,13 @@ static tare_status sampler_reference(op_call *call) {
     const int64_t channels = s.x->shape[1];
     float *y = tare__f32(tare__call_out(call));
     for (int64_t b = 0; b < s.x->shape[0]; b++)
-        for (int64_t i = 0; i < s.places; i++) {
+        for (int64_t i = 0; i < s.points; i++) {
             // The grid's last dimension names the innermost one first.
-            const float *place = tare__f32(s.grid) + (b * s.places + i) * s.dims;
+            const float *point = tare__f32(s.grid) + (b * s.points + i) * s.dims;
             sample_taps taps[3];
-            for (int d = 0; d < 3; d++) taps[d] = taps_at(&s, d, d < 3 - s.dims ? 0 : place[2 - d]);
+            for (int d = 0; d < 3; d++) taps[d] = taps_at(&s, d, d < 3 - s.dims ? 0 : point[2 - d]);
             for (int64_t c = 0; c < channels; c++)
-                y[(b * channels + c) * s.places + i] =
+                y[(b * channels + c) * s.points + i] =
                     sample(&s, tare__f32(s.x) + (b * channels + c) * s.plane, taps);
         }
     return TARE_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // torchao's affine primitives: parameters for every block of a tensor, quantize and dequantize by
-// them (torchao.quantization.quant_primitives, torchao 0.18). A block takes part of each dimension:
+// them (torchao.quantization.quant_primitives, torchao 0.18). A block has a size in each dimension:
 // (1, 32) is torchao's PerGroup(32), (1, columns) PerRow, the whole shape PerTensor.
 #include <math.h>
 #include <string.h>
@@ -166,8 +166,8 @@ static void choose_one(const choice *c, float low, float high, double *scale, do
     *scale = (double)s;
     if (c->mapping != ASYMMETRIC) return;
     const float shift = nearbyintf(tare__round_to(dtype, min / s));
-    const double code = (double)tare__round_to(dtype, (float)c->quant_min - shift);
-    *zero = fmin(fmax(code, (double)c->quant_min), (double)c->quant_max);
+    const double q = (double)tare__round_to(dtype, (float)c->quant_min - shift);
+    *zero = fmin(fmax(q, (double)c->quant_min), (double)c->quant_max);
 }
 
 // lows, highs: [blocks], of the least and the greatest element.
@@ -239,9 +239,9 @@ static tare_status quantize(op_call *call) {
         const float inverse =
             tare__round_to(scale->dtype, 1.0F / (float)tare__tensor_get(scale, k));
         const float product = tare__round_to(dtype, (float)tare__tensor_get(b.x, i) * inverse);
-        const float code =
+        const float q =
             tare__round_to(dtype, nearbyintf(product) + (float)tare__tensor_get(zero, k));
-        tare__tensor_set(y, i, tare__decomposed_clamp((double)code, min, max));
+        tare__tensor_set(y, i, tare__decomposed_clamp((double)q, min, max));
     }
     return TARE_OK;
 }
@@ -276,11 +276,11 @@ static tare_status dequantize(op_call *call) {
     block_walk w = {.b = &b};
     for (int64_t i = 0; i < y->count; i++) {
         const int64_t k = next_block(&w);
-        float code = tare__round_to(y->dtype, (float)tare__tensor_get(b.x, i));
+        float q = tare__round_to(y->dtype, (float)tare__tensor_get(b.x, i));
         if (zero != NULL)
-            code = tare__round_to(
-                y->dtype, code - tare__round_to(y->dtype, (float)tare__tensor_get(zero, k)));
-        tare__tensor_set(y, i, (double)(code * (float)tare__tensor_get(scale, k)));
+            q = tare__round_to(y->dtype,
+                               q - tare__round_to(y->dtype, (float)tare__tensor_get(zero, k)));
+        tare__tensor_set(y, i, (double)(q * (float)tare__tensor_get(scale, k)));
     }
     return TARE_OK;
 }

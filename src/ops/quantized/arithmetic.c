@@ -14,8 +14,8 @@
 // Parameters of the rows.
 enum { A, B, SCALE, ZERO_POINT };
 
-static bool has(const op_call *call, const char *part) {
-    return strstr(call->op->id, part) != NULL;
+static bool has(const op_call *call, const char *word) {
+    return strstr(call->op->id, word) != NULL;
 }
 
 static bool is_number(const op_call *call, size_t i) {

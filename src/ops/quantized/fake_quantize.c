@@ -113,7 +113,7 @@ static tare_status per_channel(op_call *call) {
 
 enum { FUSED_OBSERVES = 1, FUSED_QUANTIZES, FUSED_SCALE = 5, FUSED_RANGE = 8, FUSED_AXIS = 10 };
 
-// Models that are read have modules in its place, which observe (model/operator_observers.h).
+// Readers of models replace it by modules, which observe (model/operator_observers.h).
 static tare_status fused(op_call *call) {
     fake_quantizer f = {.axis = -1};
     const tare_tensor *observes, *quantizes, *x;

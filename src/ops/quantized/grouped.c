@@ -211,20 +211,20 @@ void tare__grouped_row_quantize(const float *x, int64_t count, float scale, int8
         quantized[k] = (int8_t)tare__quantize(x[k], inverse, 0, -128, 127);
 }
 
-static float float_part(const grouped_weights *w, int64_t o, int64_t g, const float *x) {
+static float float_group_sum(const grouped_weights *w, int64_t o, int64_t g, const float *x) {
     const int32_t zero = tare__grouped_zero(w, o, g);
-    float part = 0;
+    float group_sum = 0;
     for (int64_t k = g * w->group; k < (g + 1) * w->group; k++)
-        part = fmaf(x[k], (float)(tare__grouped_value(w, o, k) - zero), part);
-    return part;
+        group_sum = fmaf(x[k], (float)(tare__grouped_value(w, o, k) - zero), group_sum);
+    return group_sum;
 }
 
-static float integer_part(const grouped_weights *w, int64_t o, int64_t g, const int8_t *x) {
+static float integer_group_sum(const grouped_weights *w, int64_t o, int64_t g, const int8_t *x) {
     const int32_t zero = tare__grouped_zero(w, o, g);
-    int32_t part = 0;
+    int32_t group_sum = 0;
     for (int64_t k = g * w->group; k < (g + 1) * w->group; k++)
-        part += (tare__grouped_value(w, o, k) - zero) * x[k];
-    return (float)part;
+        group_sum += (tare__grouped_value(w, o, k) - zero) * x[k];
+    return (float)group_sum;
 }
 
 static float one_output(const grouped_weights *w, int64_t o, const float *x,
@@ -232,7 +232,8 @@ static float one_output(const grouped_weights *w, int64_t o, const float *x,
     const float *scales = tare__f32(w->scale) + o * w->groups;
     float sum = 0;
     for (int64_t g = 0; g < w->groups; g++)
-        sum = fmaf(quantized != NULL ? integer_part(w, o, g, quantized) : float_part(w, o, g, x),
+        sum = fmaf(quantized != NULL ? integer_group_sum(w, o, g, quantized)
+                                     : float_group_sum(w, o, g, x),
                    scales[g], sum);
     if (quantized != NULL) sum = sum * row_scale;
     return w->bias != NULL ? sum + tare__f32(w->bias)[o] : sum;

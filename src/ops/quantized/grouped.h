@@ -31,16 +31,18 @@ float tare__grouped_row_scale(const float *x, int64_t count);
 /// quantized[k] = clamp(rint(x[k] * (1 / scale)), -128, 127)
 void tare__grouped_row_quantize(const float *x, int64_t count, float scale, int8_t *quantized);
 
-/// Can a weight become such a layer's? Codes per group of qint8 or quint8, of at most 8 bits.
+/// Can a weight become such a layer's? It is quantized per group to qint8 or quint8, of at most 8
+/// bits.
 bool tare__grouped_takes(const tare_tensor *weight);
 /// Gives module m the tensors and configs of such a weight [outs][ins].
 tare_status tare__grouped_set_weight(module *m, const tare_tensor *weight, tare_error *err);
 
 /// The meaning. With float inputs, in float32 and in this order:
-///   part(g) = fma over k of the group, ascending: x[k] * (q - zero point) + part
-///   sum = fma over g, ascending: part(g) * scale(g) + sum
+///   group_sum(g) = fma over k of the group, ascending: x[k] * (q - zero point) + group_sum
+///   sum = fma over g, ascending: group_sum(g) * scale(g) + sum
 ///   y = sum + bias
-/// With quantized inputs part(g) is the exact sum of integer products, rounded to float32 once, and
+/// With quantized inputs group_sum(g) is the exact sum of integer products, rounded to float32
+/// once, and
 ///   y = sum * row scale + bias
 /// and a fused ReLU follows.
 tare_status tare__grouped_linear_shape(op_call *call);

@@ -135,7 +135,7 @@ static tare_status check_bias(const module *m, const quantized_layer *layer, tar
 
 // --- geometry ---
 
-// `count` values of the config into the last of the three spatial places.
+// `dims` values of the config into the last of the three spatial dimensions.
 static bool read_spatial(const module *m, const char *key, int dims, int64_t otherwise,
                          int64_t least, int64_t out[SPATIAL]) {
     for (int d = 0; d < SPATIAL; d++) out[d] = otherwise;

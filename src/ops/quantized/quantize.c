@@ -27,9 +27,9 @@ static int64_t quantized_value_of(const qparams *q, int64_t c, float x) {
 
 enum { MOST_NEAR = 1 << 20 };
 
-// As tare__quantize and tare__quantize_channel, for bounds near zero: clamping to whole numbers and
-// rounding may change places, and adding a number whose last bit counts as one rounds to nearest
-// even. Compilers vectorize it. of_nan: what counts in place of NaN.
+// As tare__quantize and tare__quantize_channel, for bounds near zero: clamping to whole numbers
+// commutes with rounding, and adding a number whose last bit counts as one rounds to nearest even.
+// Compilers vectorize it. of_nan: replaces NaN.
 static void quantize_near_zero(const float *x, int64_t count, float inverse, int32_t zero_point,
                                const float bound[2], float of_nan, uint8_t *y) {
     const float rounder = 0x1.8p23F, least = bound[0], most = bound[1];

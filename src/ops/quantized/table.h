@@ -8,7 +8,7 @@
 
 enum { QUANTIZED_COUNT = 256 };
 
-/// Does an element of the result depend on the element of its place alone?
+/// Does an element of the result depend on the element at its index alone?
 bool tare__op_is_by_element(const op_info *op);
 /// May y = op(x, numbers..) be looked up? x is the only tensor among the `count` parameters, both
 /// have bytes quantized per tensor and the same shape, and it is worth it.

@@ -126,7 +126,7 @@ static tare_status parse_signature(parser *p, parameters *all) {
 
 // Parameters leave no line, so the text does not say where they stand. Exported programs have their
 // tensors first, which were parameters once.
-static void place(parser *p, node *n) {
+static void move_parameter(parser *p, node *n) {
     if (n->op != NODE_GET_ATTR) p->has_calls = true;
     if (!p->has_calls && p->g->pytree_signature && p->first_parameter)
         tare__graph_move_before(n, p->first_parameter);
@@ -149,7 +149,7 @@ static tare_status finish(parser *p, const operation *o, const char *name, const
     node *n = NULL;
     TARE_TRY(add_node(p, &spec, at, &n));
     assert(n != NULL);
-    place(p, n);
+    move_parameter(p, n);
     return annotate(p, n, annotation);
 }
 
@@ -294,7 +294,7 @@ static bool begins(const char *at, const char *end, const char *word) {
     return (size_t)(end - at) >= strlen(word) && memcmp(at, word, strlen(word)) == 0;
 }
 
-// Moves to the line of `def`: in front of it stands the module part.
+// Moves to the line of `def`, behind the module tree.
 static tare_status find_code(parser *p) {
     lexer *l = &p->lexer;
     while (l->at < l->end && !begins(l->at, l->end, "def ")) {

@@ -21,9 +21,10 @@ tare_status tare__print_state(const module *root, text *out, tare_error *err);
 /// One argument as Python prints it.
 void tare__print_value(const value *v, text *out);
 
-/// Reads the code part (and skips the module part, if any) back into a graph: the same operations,
-/// names, targets and arguments in the same order. Errors name line and column. `model` (may be
-/// NULL) resolves which `self.a.b` are modules and which are tensors when they are called or not.
+/// Reads the code (and skips the module tree in front, if any) back into a graph: the same
+/// operations, names, targets and arguments in the same order. Errors name line and column. `model`
+/// (may be NULL) resolves which `self.a.b` are modules and which are tensors when they are called
+/// or not.
 tare_status tare__parse_code(const char *code, size_t size, const module *model, graph **out,
                              tare_error *err);
 

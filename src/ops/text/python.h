@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of Python that generated code uses: what the printer and the parser must agree on.
+// The Python syntax that generated code uses, for the printer and the parser.
 #ifndef OPS_TEXT_PYTHON_H
 #define OPS_TEXT_PYTHON_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lint of files of rules, in parts.
+// Lint of files of rules: the checks of specs, patterns and settings.
 // Private to quantizers/data.
 #ifndef QUANTIZERS_DATA_LINT_H
 #define QUANTIZERS_DATA_LINT_H
@@ -15,7 +15,7 @@ typedef struct lint {
     tare_error *err;
 } lint;
 
-// A place, and what to do about it.
+// A path in the file, and the remedy.
 typedef struct advice {
     char path[160];
     const char *remedy;

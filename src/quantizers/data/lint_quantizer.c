@@ -198,9 +198,9 @@ tare_status tare_quantizer_lint(const tare_quantizer *q, tare_quantizer_finding_
                                 void *user, size_t *count, tare_error *err) {
     lint l = {.q = tare__data_quantizer_of(q), .visit = visit, .user = user, .err = err};
     tare_status status = l.q != NULL ? look(&l) : TARE_OK;
-    for (size_t i = 0; i < q->part_count && status == TARE_OK; i++) {
+    for (size_t i = 0; i < q->member_count && status == TARE_OK; i++) {
         size_t more = 0;
-        status = tare_quantizer_lint(q->parts[i], visit, user, &more, err);
+        status = tare_quantizer_lint(q->members[i], visit, user, &more, err);
         l.count += more;
     }
     tare__arena_release(&l.memory);
@@ -222,7 +222,7 @@ tare_status tare__quantizer_check(const tare_quantizer *q, tare_error *err) {
     tare_status status = l.q != NULL ? tare__lint_specs(&l) : TARE_OK;
     tare__arena_release(&l.memory);
     if (status != TARE_OK) return tare__at(err, status, "quantizer '%s'", tare_quantizer_name(q));
-    for (size_t i = 0; i < q->part_count && status == TARE_OK; i++)
-        status = tare__quantizer_check(q->parts[i], err);
+    for (size_t i = 0; i < q->member_count && status == TARE_OK; i++)
+        status = tare__quantizer_check(q->members[i], err);
     return status;
 }

@@ -9,13 +9,13 @@
 #include "observe/observer.h"
 #include "quantizers/data/lint.h"
 
-typedef struct spec_place {
+typedef struct spec_location {
     lint *l;
     char path[160];
     const tare_qspec *spec;
-} spec_place;
+} spec_location;
 
-static advice at_key(const spec_place *s, const char *key, const char *remedy) {
+static advice at_key(const spec_location *s, const char *key, const char *remedy) {
     advice made = {.remedy = remedy};
     (void)snprintf(made.path, sizeof made.path, "%.120s.%s", s->path, key);
     return made;
@@ -26,7 +26,7 @@ static bool is_per_channel(tare_qscheme scheme) {
            scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
 }
 
-static tare_status check_range(const spec_place *s) {
+static tare_status check_range(const spec_location *s) {
     const tare_qspec_fields *f = &s->spec->fields;
     const dtype_info *dtype = tare__dtype(f->dtype);
     const advice low = at_key(s, "quant_min", "stay within the dtype"),
@@ -47,7 +47,7 @@ static tare_status check_range(const spec_place *s) {
     return TARE_OK;
 }
 
-static tare_status check_fixed(const spec_place *s) {
+static tare_status check_fixed(const spec_location *s) {
     const tare_qspec_fields *f = &s->spec->fields;
     const advice scale = at_key(s, "scale", "give a positive one"),
                  zero_point = at_key(s, "zero_point", "move it into the range"),
@@ -70,7 +70,7 @@ static bool is_built_in(const char *name) {
     return false;
 }
 
-static tare_status check_observer(const spec_place *s) {
+static tare_status check_observer(const spec_location *s) {
     const tare_qspec_fields *f = &s->spec->fields;
     const char *class = f->observer != NULL ? tare__observer_spec_class(f->observer) : NULL;
     const advice named = at_key(s, "observer_or_fake_quant_ctr",
@@ -92,7 +92,7 @@ static tare_status check_observer(const spec_place *s) {
 }
 
 // The observer itself knows the rest: eps, the constants of averages, what a scheme goes with.
-static tare_status check_made(const spec_place *s, tare_error *scratch) {
+static tare_status check_made(const spec_location *s, tare_error *scratch) {
     const tare_qspec_fields *f = &s->spec->fields;
     const advice at = at_key(s, "observer_or_fake_quant_ctr", "give what the observer can be");
     const bool is_qat = s->l->q->settings->global.config.is_qat;
@@ -109,7 +109,7 @@ static tare_status check_made(const spec_place *s, tare_error *scratch) {
                              : tare__lint_error(s->l, &at, "%.400s", tare_error_message(scratch));
 }
 
-static tare_status check_fields(const spec_place *s) {
+static tare_status check_fields(const spec_location *s) {
     const tare_qspec *spec = s->spec;
     const advice axis = at_key(s, "ch_axis", "say which dimension has the channels"),
                  sources = at_key(s, "derived_from", "name the activation and the weight");
@@ -126,7 +126,7 @@ static tare_status check_fields(const spec_place *s) {
 
 static tare_status check_spec(lint *l, const char *name, const tare_qspec *spec,
                               tare_error *scratch) {
-    spec_place s = {.l = l, .spec = spec};
+    spec_location s = {.l = l, .spec = spec};
     const size_t before = l->error_count;
     (void)snprintf(s.path, sizeof s.path, "$.specs.%.120s", name);
     if (spec->kind == TARE_QSPEC_SHARED) return TARE_OK;
@@ -139,7 +139,7 @@ static tare_status check_spec(lint *l, const char *name, const tare_qspec *spec,
 typedef tare_status (*config_getter)(const tare_quantization_config *config, tare_qspec **out,
                                      tare_error *err);
 
-static tare_status check_part(lint *l, const char *key, config_getter get, tare_error *scratch) {
+static tare_status check_field(lint *l, const char *key, config_getter get, tare_error *scratch) {
     tare_qspec *ignored = NULL;
     advice at = {.remedy = "give a spec that this entry can have"};
     (void)snprintf(at.path, sizeof at.path, "$.config.%s", key);
@@ -151,11 +151,11 @@ static tare_status check_part(lint *l, const char *key, config_getter get, tare_
 
 static tare_status check_training(lint *l) {
     const tare_quantization_config *c = &l->q->settings->global.config;
-    const tare_qspec *const parts[] = {c->input_activation, c->output_activation, c->weight};
+    const tare_qspec *const specs[] = {c->input_activation, c->output_activation, c->weight};
     const advice at = {.path = "$.config.is_qat",
                        .remedy = "fake quantizers for training, observers without"};
     for (size_t i = 0; i < 3; i++) {
-        const tare_observer_spec *observer = parts[i] != NULL ? parts[i]->fields.observer : NULL;
+        const tare_observer_spec *observer = specs[i] != NULL ? specs[i]->fields.observer : NULL;
         const char *class = observer != NULL ? tare__observer_spec_class(observer) : NULL;
         if (class == NULL || !is_built_in(class)) continue;
         if ((strstr(class, "FakeQuantize") != NULL) != c->is_qat)
@@ -173,11 +173,11 @@ tare_status tare__lint_specs(lint *l) {
     for (size_t i = 0; i < l->q->specs.count && status == TARE_OK; i++)
         status = check_spec(l, l->q->specs.entries[i].key, l->q->specs.entries[i].value, scratch);
     if (status == TARE_OK)
-        status = check_part(l, "input_activation", tare_input_act_qspec, scratch);
+        status = check_field(l, "input_activation", tare_input_act_qspec, scratch);
     if (status == TARE_OK)
-        status = check_part(l, "output_activation", tare_output_act_qspec, scratch);
-    if (status == TARE_OK) status = check_part(l, "weight", tare_weight_qspec, scratch);
-    if (status == TARE_OK) status = check_part(l, "bias", tare_bias_qspec, scratch);
+        status = check_field(l, "output_activation", tare_output_act_qspec, scratch);
+    if (status == TARE_OK) status = check_field(l, "weight", tare_weight_qspec, scratch);
+    if (status == TARE_OK) status = check_field(l, "bias", tare_bias_qspec, scratch);
     if (status == TARE_OK) status = check_training(l);
     tare_error_destroy(scratch);
     return status;

@@ -83,7 +83,7 @@ const data_quantizer *tare__data_quantizer_of(const tare_quantizer *q);
 /// Reads one rule of a file. Errors name the JSON path.
 tare_status tare__data_rule_parse(data_quantizer *q, const json_at *at, data_rule *out,
                                   tare_error *err);
-/// A name of the file's specs, or with may_be_config of a part of the config, or a spec.
+/// A name of the file's specs, or with may_be_config of a field of the config, or a spec.
 tare_status tare__data_spec_parse(const data_quantizer *q, const json_at *at, bool may_be_config,
                                   spec_source *out, tare_error *err);
 /// A list of names, NULL-terminated, in the quantizer's memory; empty where the key is missing.

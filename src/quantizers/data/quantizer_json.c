@@ -27,13 +27,13 @@ static const char *spec_name_at(const void *user, size_t i) {
     return i - 4 < specs->count ? specs->entries[i - 4].key : NULL;
 }
 
-static spec_origin config_part(const char *name) {
+static spec_origin config_field(const char *name) {
     for (spec_origin o = SPEC_INPUT; o <= SPEC_BIAS; o++)
         if (strcmp(config_names[o], name) == 0) return o;
     return SPEC_NONE;
 }
 
-// A name of "specs" or of a part of the config, or a spec.
+// A name of "specs" or of a field of the config, or a spec.
 tare_status tare__data_spec_parse(const data_quantizer *q, const json_at *at, bool may_be_config,
                                   spec_source *out, tare_error *err) {
     *out = (spec_source){.origin = SPEC_NONE};
@@ -43,7 +43,7 @@ tare_status tare__data_spec_parse(const data_quantizer *q, const json_at *at, bo
         return tare__qspec_from_json(at, NULL, 0, &out->spec, err);
     }
     const char *name = json_string_value(at->value);
-    if (may_be_config) out->origin = config_part(name);
+    if (may_be_config) out->origin = config_field(name);
     if (out->origin != SPEC_NONE) return TARE_OK;
     out->spec = tare_qspec_retain(tare__map_get(&q->specs, name));
     out->origin = SPEC_OWN;
@@ -61,7 +61,7 @@ static tare_status read_specs(reading *r, const json_at *root) {
     json_object_foreach((json_t *)specs.value, key, ignored) {
         const json_at at = tare__json_get(&specs, key);
         tare_qspec *spec = NULL;
-        if (config_part(key) != SPEC_NONE)
+        if (config_field(key) != SPEC_NONE)
             return tare__json_fail(&at, r->err,
                                    "'%s' is an entry of the config, choose another name", key);
         TARE_TRY(tare__json_expect(&at, JSON_OBJECT, r->err));
@@ -75,7 +75,8 @@ static tare_status read_specs(reading *r, const json_at *root) {
 
 // --- what is done where nobody asks for anything else ---
 
-static tare_status read_part(reading *r, const json_at *config, const char *key, tare_qspec **out) {
+static tare_status read_field(reading *r, const json_at *config, const char *key,
+                              tare_qspec **out) {
     if (!tare__json_has(config, key)) return TARE_OK;
     const json_at at = tare__json_get(config, key);
     spec_source source;
@@ -84,15 +85,15 @@ static tare_status read_part(reading *r, const json_at *config, const char *key,
     return status;
 }
 
-static tare_status read_parts(reading *r, const json_at *at, tare_quantization_config *out) {
+static tare_status read_fields(reading *r, const json_at *at, tare_quantization_config *out) {
     static const char *const keys[] = {
         "input_activation", "output_activation", "weight", "bias", "is_qat", NULL};
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, r->err));
     TARE_TRY(tare__json_only_keys(at, keys, r->err));
-    TARE_TRY(read_part(r, at, "input_activation", &out->input_activation));
-    TARE_TRY(read_part(r, at, "output_activation", &out->output_activation));
-    TARE_TRY(read_part(r, at, "weight", &out->weight));
-    TARE_TRY(read_part(r, at, "bias", &out->bias));
+    TARE_TRY(read_field(r, at, "input_activation", &out->input_activation));
+    TARE_TRY(read_field(r, at, "output_activation", &out->output_activation));
+    TARE_TRY(read_field(r, at, "weight", &out->weight));
+    TARE_TRY(read_field(r, at, "bias", &out->bias));
     if (!tare__json_has(at, "is_qat")) return TARE_OK;
     const json_at is_qat = tare__json_get(at, "is_qat");
     return tare__json_bool(&is_qat, &out->is_qat, r->err);
@@ -103,7 +104,7 @@ static tare_status read_config(reading *r, const json_at *root) {
     tare_quantization_config config = {.struct_size = sizeof config};
     r->q->settings = tare_quantizer_settings_create();
     if (r->q->settings == NULL) return tare__out_of_memory(r->err);
-    const tare_status status = read_parts(r, &at, &config);
+    const tare_status status = read_fields(r, &at, &config);
     tare_quantizer_settings_set_global(r->q->settings, &config);
     tare_quantization_config_release(&config);
     return status;

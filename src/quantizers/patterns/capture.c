@@ -212,7 +212,7 @@ static void fold_parameters(capture *c, const capture_example *example) {
     }
 }
 
-// Names of what is a number now name the parameter in its place, or nothing.
+// Names of folded nodes name the parameter instead, or nothing.
 static tare_status drop_folded(capture *c) {
     for (size_t i = 0; i < c->p->name_count; i++) {
         subgraph_name *name = &c->p->names[i];

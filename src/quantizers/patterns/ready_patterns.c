@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ready-made pattern is a row of parts, each of which is written in one way or several; its forms
+// A ready-made pattern is a sequence of steps. A step has one form or several; the pattern's forms
 // are all combinations.
 #include "quantizers/patterns/ready_patterns.h"
 
@@ -9,18 +9,18 @@
 #include "core/text/text.h"
 #include "tare/subgraph.h"
 
-/// One step. In its forms '%' is the result of the step before; they assign to the part's name. An
-/// empty form leaves the step out.
-enum { MOST_FORMS = 12, MOST_PARTS = 8 };
-typedef struct ready_part {
+/// One step. Its forms assign to its name; '%' is the result of the step before. An empty form
+/// leaves the step out.
+enum { MOST_FORMS = 12, MOST_STEPS = 8 };
+typedef struct ready_step {
     const char *name;
     const char *forms[MOST_FORMS]; // lines, ended by NULL
-} ready_part;
+} ready_step;
 
 typedef struct ready_row {
     const char *name, *what;
     const char *params; // that match anything
-    const ready_part *parts[MOST_PARTS];
+    const ready_step *steps[MOST_STEPS];
 } ready_row;
 
 #define ATEN "torch.ops.aten."
@@ -31,16 +31,16 @@ typedef struct ready_row {
 
 #define CONV_PARAMS "x, weight, bias, stride, padding, dilation, groups"
 #define CONV(d) {"layer", {"layer = " ATEN "conv" d ".default(" CONV_PARAMS ")", "layer = " ATEN "conv" d ".padding(" CONV_PARAMS ")"}}
-static const ready_part conv1d = CONV("1d"), conv2d = CONV("2d"), conv3d = CONV("3d");
+static const ready_step conv1d = CONV("1d"), conv2d = CONV("2d"), conv3d = CONV("3d");
 #define TRANSPOSE_PARAMS "x, weight, bias, stride, padding, output_padding, groups, dilation"
 #define TRANSPOSE(d) {"layer", {"layer = " ATEN "conv_transpose" d "(" TRANSPOSE_PARAMS ")"}}
-static const ready_part transpose1d = TRANSPOSE("1d.default"), transpose2d = TRANSPOSE("2d.input"), transpose3d = TRANSPOSE("3d.input");
-static const ready_part linear = {"layer", {"layer = " ATEN "linear.default(x, weight, bias)"}};
+static const ready_step transpose1d = TRANSPOSE("1d.default"), transpose2d = TRANSPOSE("2d.input"), transpose3d = TRANSPOSE("3d.input");
+static const ready_step linear = {"layer", {"layer = " ATEN "linear.default(x, weight, bias)"}};
 #define CONV_ALL "x, weight, bias, stride, padding, dilation, groups, output_padding"
 
 typedef struct layer_row {
     const char *name, *what;
-    const ready_part *layers[4];
+    const ready_step *layers[4];
 } layer_row;
 // Longer names before those that they begin with.
 static const layer_row layers[] = {
@@ -56,38 +56,38 @@ static const layer_row layers[] = {
 };
 
 #define NORM_PARAMS ", gamma, beta, mean, variance, training, momentum, eps, cudnn"
-static const ready_part norm = {"norm", {"norm = " ATEN "batch_norm.default(%" NORM_PARAMS ")"}};
-static const ready_part added = {"add", {"add = " ATEN "add.Tensor(%, other)", "add = " ATEN "add.Tensor(other, %)",
+static const ready_step norm = {"norm", {"norm = " ATEN "batch_norm.default(%" NORM_PARAMS ")"}};
+static const ready_step added = {"add", {"add = " ATEN "add.Tensor(%, other)", "add = " ATEN "add.Tensor(other, %)",
                                          "add = " ATEN "add_.Tensor(%, other)", "add = " ATEN "add_.Tensor(other, %)"}};
 
 // --- activations ---
 
 #define ACT(form) "activation = " form
 #define BOTH(name, more) ACT(ATEN name ".default(%" more ")"), ACT(ATEN name "_.default(%" more ")")
-static const ready_part relu = {"activation", {BOTH("relu", "")}};
-static const ready_part relu6 = {"activation", {BOTH("relu6", ""), BOTH("hardtanh", ", 0.0, 6.0"), BOTH("clamp", ", 0, 6"), BOTH("clamp", ", 0.0, 6.0")}};
-static const ready_part hardtanh = {"activation", {BOTH("hardtanh", ", low, high")}};
-static const ready_part hardswish = {"activation", {BOTH("hardswish", ""),
+static const ready_step relu = {"activation", {BOTH("relu", "")}};
+static const ready_step relu6 = {"activation", {BOTH("relu6", ""), BOTH("hardtanh", ", 0.0, 6.0"), BOTH("clamp", ", 0, 6"), BOTH("clamp", ", 0.0, 6.0")}};
+static const ready_step hardtanh = {"activation", {BOTH("hardtanh", ", low, high")}};
+static const ready_step hardswish = {"activation", {BOTH("hardswish", ""),
     "shifted = % + 3\n" "clipped = " F "relu6(shifted)\n" "product = % * clipped\n" ACT("product / 6"),
     "shifted = % + 3\n" "clipped = " F "hardtanh(shifted, 0.0, 6.0)\n" "product = % * clipped\n" ACT("product / 6"),
     "gate = " F "hardsigmoid(%)\n" ACT("% * gate")}};
-static const ready_part hardsigmoid = {"activation", {BOTH("hardsigmoid", "")}};
-static const ready_part silu = {"activation", {BOTH("silu", ""), "gate = torch.sigmoid(%)\n" ACT("% * gate"), "gate = torch.sigmoid(%)\n" ACT("gate * %")}};
-static const ready_part mish = {"activation", {BOTH("mish", "")}};
+static const ready_step hardsigmoid = {"activation", {BOTH("hardsigmoid", "")}};
+static const ready_step silu = {"activation", {BOTH("silu", ""), "gate = torch.sigmoid(%)\n" ACT("% * gate"), "gate = torch.sigmoid(%)\n" ACT("gate * %")}};
+static const ready_step mish = {"activation", {BOTH("mish", "")}};
 #define ERF(first, inner) first "\n" inner "\n" "erf = torch.erf(scaled)\n" "sum_ = erf + 1.0\n" ACT("half * sum_")
-static const ready_part gelu = {"activation", {ACT(ATEN "gelu.default(%)"), ACT(ATEN "gelu.default(%, approximate='tanh')"),
+static const ready_step gelu = {"activation", {ACT(ATEN "gelu.default(%)"), ACT(ATEN "gelu.default(%, approximate='tanh')"),
     ERF("half = % * 0.5", "scaled = % / 1.4142135623730951"), ERF("half = % * 0.5", "scaled = % * 0.7071067811865475"),
     ERF("half = % * 0.5", "scaled = % * 0.7071067811865476"),
     "scaled = % / 1.4142135623730951\n" "erf = torch.erf(scaled)\n" "sum_ = erf + 1.0\n" "product = % * sum_\n" ACT("product * 0.5")}};
-static const ready_part leaky_relu = {"activation", {BOTH("leaky_relu", ", slope")}};
-static const ready_part elu = {"activation", {BOTH("elu", ", alpha")}};
-static const ready_part sigmoid = {"activation", {BOTH("sigmoid", "")}};
-static const ready_part tangent = {"activation", {BOTH("tanh", "")}};
+static const ready_step leaky_relu = {"activation", {BOTH("leaky_relu", ", slope")}};
+static const ready_step elu = {"activation", {BOTH("elu", ", alpha")}};
+static const ready_step sigmoid = {"activation", {BOTH("sigmoid", "")}};
+static const ready_step tangent = {"activation", {BOTH("tanh", "")}};
 #define ACT_PARAMS "low, high, slope, alpha"
 
 typedef struct act_row {
     const char *name;
-    const ready_part *part;
+    const ready_step *step;
 } act_row;
 static const act_row acts[] = {
     {"relu", &relu}, {"relu6", &relu6}, {"hardtanh", &hardtanh}, {"hardswish", &hardswish}, {"hardsigmoid", &hardsigmoid},
@@ -96,21 +96,21 @@ static const act_row acts[] = {
 
 // --- the others ---
 
-static const ready_part start = {"x", {""}};
-static const ready_part any_layer = {"layer", {"layer = " ATEN "conv1d.default(" CONV_PARAMS ")", "layer = " ATEN "conv2d.default(" CONV_PARAMS ")",
+static const ready_step start = {"x", {""}};
+static const ready_step any_layer = {"layer", {"layer = " ATEN "conv1d.default(" CONV_PARAMS ")", "layer = " ATEN "conv2d.default(" CONV_PARAMS ")",
     "layer = " ATEN "conv2d.padding(" CONV_PARAMS ")", "layer = " ATEN "conv3d.default(" CONV_PARAMS ")", "layer = " ATEN "linear.default(x, weight, bias)"}};
-static const ready_part maybe_norm = {"norm", {"", "norm = " ATEN "batch_norm.default(%" NORM_PARAMS ")"}};
+static const ready_step maybe_norm = {"norm", {"", "norm = " ATEN "batch_norm.default(%" NORM_PARAMS ")"}};
 
-static const ready_part scores = {"scores", {"scores = torch.matmul(query, key)", "scores = torch.bmm(query, key)"}};
-static const ready_part scaled = {"scaled", {"", "scaled = % / scale", "scaled = % * scale"}};
-static const ready_part masked = {"masked", {"", "masked = % + mask", "masked = " ATEN "masked_fill.Scalar(%, mask, fill)"}};
-static const ready_part softmaxed = {"softmax", {"softmax = " ATEN "softmax.int(%, dim)"}};
-static const ready_part dropped = {"dropout", {"", "dropout = " ATEN "dropout.default(%, rate, training)"}};
-static const ready_part weighted = {"product", {"product = torch.matmul(%, value)", "product = torch.bmm(%, value)"}};
+static const ready_step scores = {"scores", {"scores = torch.matmul(query, key)", "scores = torch.bmm(query, key)"}};
+static const ready_step scaled = {"scaled", {"", "scaled = % / scale", "scaled = % * scale"}};
+static const ready_step masked = {"masked", {"", "masked = % + mask", "masked = " ATEN "masked_fill.Scalar(%, mask, fill)"}};
+static const ready_step softmaxed = {"softmax", {"softmax = " ATEN "softmax.int(%, dim)"}};
+static const ready_step dropped = {"dropout", {"", "dropout = " ATEN "dropout.default(%, rate, training)"}};
+static const ready_step weighted = {"product", {"product = torch.matmul(%, value)", "product = torch.bmm(%, value)"}};
 #define SDPA ATEN "scaled_dot_product_attention.default(query, key, value, mask, rate, causal"
-static const ready_part fused_attention = {"product", {"product = " SDPA ", scale = scale)"}};
+static const ready_step fused_attention = {"product", {"product = " SDPA ", scale = scale)"}};
 
-static const ready_part layer_norm = {"norm", {"norm = " ATEN "layer_norm.default(x, shape, weight, bias, eps, cudnn)",
+static const ready_step layer_norm = {"norm", {"norm = " ATEN "layer_norm.default(x, shape, weight, bias, eps, cudnn)",
 #define CENTRED "mean = " ATEN "mean.dim(x, dims, True)\n" "centred = x - mean\n"
 #define VARIANCE "variance = " ATEN "var.dim(x, dims, False, True)\n"
 #define SQUARES "squares = " ATEN "pow.Tensor_Scalar(centred, 2)\n" "variance = " ATEN "mean.dim(squares, dims, True)\n"
@@ -122,10 +122,10 @@ static const ready_part layer_norm = {"norm", {"norm = " ATEN "layer_norm.defaul
     CENTRED SQUARES ROOT AFFINE, CENTRED SQUARES ROOT AFFINE_FIRST, CENTRED SQUARES INVERSE AFFINE, CENTRED SQUARES INVERSE AFFINE_FIRST}};
 #define POWER "squares = " ATEN "pow.Tensor_Scalar(x, 2)\n" "power = " ATEN "mean.dim(squares, dims, True)\n" "shifted = power + eps\n" \
               "root = torch.rsqrt(shifted)\n" "normed = x * root\n"
-static const ready_part rms_norm = {"norm", {"norm = " ATEN "rms_norm.default(x, shape, weight, eps)", POWER "norm = normed * weight", POWER "norm = weight * normed"}};
-static const ready_part group_norm = {"norm", {"norm = " ATEN "group_norm.default(x, groups, weight, bias, eps, cudnn)"}};
-static const ready_part batch_norm = {"norm", {"norm = " ATEN "batch_norm.default(x" NORM_PARAMS ")"}};
-static const ready_part embedding = {"embedding", {"embedding = " ATEN "embedding.default(weight, indices, padding, scaled, sparse)"}};
+static const ready_step rms_norm = {"norm", {"norm = " ATEN "rms_norm.default(x, shape, weight, eps)", POWER "norm = normed * weight", POWER "norm = weight * normed"}};
+static const ready_step group_norm = {"norm", {"norm = " ATEN "group_norm.default(x, groups, weight, bias, eps, cudnn)"}};
+static const ready_step batch_norm = {"norm", {"norm = " ATEN "batch_norm.default(x" NORM_PARAMS ")"}};
+static const ready_step embedding = {"embedding", {"embedding = " ATEN "embedding.default(weight, indices, padding, scaled, sparse)"}};
 
 // One direction has two weights a layer, four with biases.
 #define W2 "a0, a1"
@@ -136,31 +136,31 @@ static const ready_part embedding = {"embedding", {"embedding = " ATEN "embeddin
 #define W24 W16 ", a16, a17, a18, a19, a20, a21, a22, a23"
 #define RECURRENT(call, weights) "layer = " ATEN call ", [" weights "], biases, layers, dropout, training, bidirectional, batch_first)"
 #define ALL_WEIGHTS(call) {RECURRENT(call, W2), RECURRENT(call, W4), RECURRENT(call, W8), RECURRENT(call, W12), RECURRENT(call, W16), RECURRENT(call, W24)}
-static const ready_part lstm = {"layer", ALL_WEIGHTS("lstm.input(x, [hidden, cell]")};
-static const ready_part gru = {"layer", ALL_WEIGHTS("gru.input(x, hidden")};
+static const ready_step lstm = {"layer", ALL_WEIGHTS("lstm.input(x, [hidden, cell]")};
+static const ready_step gru = {"layer", ALL_WEIGHTS("gru.input(x, hidden")};
 #define RECURRENT_PARAMS "x, hidden, cell, " W24 ", biases, layers, dropout, training, bidirectional, batch_first"
 
-static const ready_part pooled = {"pool", {"pool = " ATEN "adaptive_avg_pool2d.default(x, size)", "pool = " ATEN "mean.dim(x, dims, True)"}};
+static const ready_step pooled = {"pool", {"pool = " ATEN "adaptive_avg_pool2d.default(x, size)", "pool = " ATEN "mean.dim(x, dims, True)"}};
 #define SQUEEZE(name, from) ATEN "conv2d.default(" from ", " name "_weight, " name "_bias, " name "_stride, " name "_padding, " name "_dilation, " name "_groups)"
-static const ready_part reduced = {"reduce", {"reduce = " SQUEEZE("reduce", "%")}};
-static const ready_part bent = {"activation", {BOTH("relu", ""), BOTH("silu", "")}};
-static const ready_part expanded = {"expand", {"expand = " SQUEEZE("expand", "%")}};
-static const ready_part gated = {"gate", {"gate = torch.sigmoid(%)", "gate = " F "hardsigmoid(%)"}};
-static const ready_part multiplied = {"product", {"product = x * %", "product = % * x"}};
+static const ready_step reduced = {"reduce", {"reduce = " SQUEEZE("reduce", "%")}};
+static const ready_step bent = {"activation", {BOTH("relu", ""), BOTH("silu", "")}};
+static const ready_step expanded = {"expand", {"expand = " SQUEEZE("expand", "%")}};
+static const ready_step gated = {"gate", {"gate = torch.sigmoid(%)", "gate = " F "hardsigmoid(%)"}};
+static const ready_step multiplied = {"product", {"product = x * %", "product = % * x"}};
 #define SQUEEZE_PARAMS(name) name "_weight, " name "_bias, " name "_stride, " name "_padding, " name "_dilation, " name "_groups"
 
 #define BINARY(name) {name, {name " = " ATEN name ".Tensor(left, right)", name " = " ATEN name "_.Tensor(left, right)"}}
-static const ready_part add = BINARY("add"), mul = BINARY("mul");
-static const ready_part matmul = {"product", {"product = torch.matmul(left, right)", "product = torch.bmm(left, right)"}};
-static const ready_part softmax = {"softmax", {"softmax = " ATEN "softmax.int(x, dim)"}};
+static const ready_step add = BINARY("add"), mul = BINARY("mul");
+static const ready_step matmul = {"product", {"product = torch.matmul(left, right)", "product = torch.bmm(left, right)"}};
+static const ready_step softmax = {"softmax", {"softmax = " ATEN "softmax.int(x, dim)"}};
 #define CAT(inputs) "cat = " ATEN "cat.default([" inputs "], dim)"
-static const ready_part cat = {"cat", {CAT(W2), CAT(W2 ", a2"), CAT(W4), CAT(W4 ", a4"), CAT(W4 ", a4, a5"), CAT(W4 ", a4, a5, a6"), CAT(W8)}};
+static const ready_step cat = {"cat", {CAT(W2), CAT(W2 ", a2"), CAT(W4), CAT(W4 ", a4"), CAT(W4 ", a4, a5"), CAT(W4 ", a4, a5, a6"), CAT(W8)}};
 #define POOL_PARAMS "x, size, stride, padding, dilation, ceil_mode, count_padding, divisor"
-static const ready_part max_pool = {"pool", {"pool = " ATEN "max_pool2d.default(x, size, stride, padding, dilation, ceil_mode)",
+static const ready_step max_pool = {"pool", {"pool = " ATEN "max_pool2d.default(x, size, stride, padding, dilation, ceil_mode)",
                                              "pool = " ATEN "max_pool1d.default(x, size, stride, padding, dilation, ceil_mode)"}};
-static const ready_part avg_pool = {"pool", {"pool = " ATEN "avg_pool2d.default(x, size, stride, padding, ceil_mode, count_padding, divisor)",
+static const ready_step avg_pool = {"pool", {"pool = " ATEN "avg_pool2d.default(x, size, stride, padding, ceil_mode, count_padding, divisor)",
                                              "pool = " ATEN "avg_pool1d.default(x, size, stride, padding, ceil_mode, count_padding)"}};
-static const ready_part global_pool = {"pool", {"pool = " ATEN "adaptive_avg_pool2d.default(x, size)", "pool = " ATEN "adaptive_avg_pool1d.default(x, size)",
+static const ready_step global_pool = {"pool", {"pool = " ATEN "adaptive_avg_pool2d.default(x, size)", "pool = " ATEN "adaptive_avg_pool1d.default(x, size)",
                                                 "pool = " ATEN "mean.dim(x, dims, keep)"}};
 
 static const ready_row rows[] = {
@@ -188,7 +188,7 @@ static const ready_row rows[] = {
     {"max_pool", "max pooling in one or two dimensions", POOL_PARAMS, {&max_pool}},
     {"avg_pool", "average pooling in one or two dimensions", POOL_PARAMS, {&avg_pool}},
     {"global_pool", "adaptive average pooling, or a mean", "x, size, dims, keep", {&global_pool}},
-#define ALONE(act, part) {act, act ", also in place and written out", "x, " ACT_PARAMS, {&start, &part}}
+#define ALONE(act, step) {act, act ", also in place and written out", "x, " ACT_PARAMS, {&start, &step}}
     ALONE("relu", relu), ALONE("relu6", relu6), ALONE("hardtanh", hardtanh), ALONE("hardswish", hardswish), ALONE("hardsigmoid", hardsigmoid), ALONE("silu", silu),
     ALONE("mish", mish), ALONE("gelu", gelu), ALONE("leaky_relu", leaky_relu), ALONE("elu", elu), ALONE("sigmoid", sigmoid), ALONE("tanh", tangent),
 };
@@ -199,12 +199,12 @@ static const ready_row rows[] = {
 
 typedef struct composition {
     const ready_row *row;
-    size_t choice[MOST_PARTS]; // of each part, the form
+    size_t choice[MOST_STEPS]; // of each step, the form
 } composition;
 
-static size_t form_count(const ready_part *part) {
+static size_t form_count(const ready_step *step) {
     size_t count = 0;
-    while (count < MOST_FORMS && part->forms[count] != NULL) count++;
+    while (count < MOST_FORMS && step->forms[count] != NULL) count++;
     return count;
 }
 
@@ -236,25 +236,25 @@ static void write_names(text *code, const char *params) {
 static void write_quantized(const composition *c, text *code) {
     const char *last = "x";
     tare__text_printf(code, "def forward(self, %s):\n", c->row->params);
-    for (size_t i = 0; i < MOST_PARTS && c->row->parts[i] != NULL; i++) {
-        const ready_part *part = c->row->parts[i];
-        const char *form = part->forms[c->choice[i]];
+    for (size_t i = 0; i < MOST_STEPS && c->row->steps[i] != NULL; i++) {
+        const ready_step *step = c->row->steps[i];
+        const char *form = step->forms[c->choice[i]];
         if (*form == '\0') continue;
         write_lines(code, form, last);
-        last = part->name;
+        last = step->name;
     }
     tare__text_printf(code, "    return (%s, {", last);
     write_names(code, c->row->params);
-    for (size_t i = 0; i < MOST_PARTS && c->row->parts[i] != NULL; i++)
-        if (*c->row->parts[i]->forms[c->choice[i]] != '\0')
-            tare__text_printf(code, "'%s': %s, ", c->row->parts[i]->name, c->row->parts[i]->name);
+    for (size_t i = 0; i < MOST_STEPS && c->row->steps[i] != NULL; i++)
+        if (*c->row->steps[i]->forms[c->choice[i]] != '\0')
+            tare__text_printf(code, "'%s': %s, ", c->row->steps[i]->name, c->row->steps[i]->name);
     tare__text_printf(code, "'output': %s})\n", last);
 }
 
 // The next combination; false after the last.
 static bool advance(composition *c) {
-    for (size_t i = 0; i < MOST_PARTS && c->row->parts[i] != NULL; i++) {
-        if (++c->choice[i] < form_count(c->row->parts[i])) return true;
+    for (size_t i = 0; i < MOST_STEPS && c->row->steps[i] != NULL; i++) {
+        if (++c->choice[i] < form_count(c->row->steps[i])) return true;
         c->choice[i] = 0;
     }
     return false;
@@ -291,7 +291,7 @@ static bool take(const char **name, const char *word) {
     return true;
 }
 
-/// LAYER[_bn][_add][_ACTIVATION], taken apart.
+/// The segments of a name LAYER[_bn][_add][_ACTIVATION].
 typedef struct layer_name {
     const layer_row *layer;
     bool has_norm, has_add;
@@ -313,10 +313,10 @@ static tare_status add_layer_forms(const layer_name *name, subgraph_forms *out, 
     for (size_t i = 0; i < 4 && name->layer->layers[i] != NULL; i++) {
         ready_row row = {.params = CONV_ALL NORM_PARAMS ", other, " ACT_PARAMS};
         size_t count = 0;
-        row.parts[count++] = name->layer->layers[i];
-        if (name->has_norm) row.parts[count++] = &norm;
-        if (name->has_add) row.parts[count++] = &added;
-        if (name->act != NULL) row.parts[count++] = name->act->part;
+        row.steps[count++] = name->layer->layers[i];
+        if (name->has_norm) row.steps[count++] = &norm;
+        if (name->has_add) row.steps[count++] = &added;
+        if (name->act != NULL) row.steps[count++] = name->act->step;
         TARE_TRY(add_forms(&row, out, err));
     }
     return TARE_OK;

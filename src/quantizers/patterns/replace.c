@@ -13,7 +13,7 @@ typedef struct replacing {
     const char *name, *rule;
     const subgraph_pattern *pattern;
     const graph *replacement;
-    node **changed; // by id of a node that was replaced: what took its place
+    node **changed; // by id of a node that was replaced: its replacement
 } replacing;
 
 // --- one match ---

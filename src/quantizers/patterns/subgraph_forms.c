@@ -5,61 +5,61 @@
 #include "core/memory/alloc.h"
 #include "quantizers/patterns/capture.h"
 
-// Nodes of two patterns are equal when they stand at the same place.
-static bool are_equal(const value *a, const value *b, const size_t *place_a,
-                      const size_t *place_b) {
+// Nodes of two patterns are equal when they have the same position.
+static bool are_equal(const value *a, const value *b, const size_t *index_a,
+                      const size_t *index_b) {
     if (a->kind != b->kind) return false;
-    if (a->kind == VALUE_NODE) return place_a[a->as.node->id] == place_b[b->as.node->id];
+    if (a->kind == VALUE_NODE) return index_a[a->as.node->id] == index_b[b->as.node->id];
     if (!tare__value_has_items(a)) return tare__value_equal(a, b);
     if (a->count != b->count) return false;
     for (uint32_t i = 0; i < a->count; i++)
-        if (!are_equal(&a->as.items[i], &b->as.items[i], place_a, place_b)) return false;
+        if (!are_equal(&a->as.items[i], &b->as.items[i], index_a, index_b)) return false;
     return true;
 }
 
-static bool are_equal_nodes(const node *a, const node *b, const size_t *place_a,
-                            const size_t *place_b) {
+static bool are_equal_nodes(const node *a, const node *b, const size_t *index_a,
+                            const size_t *index_b) {
     if (a->op != b->op || a->arg_count != b->arg_count || a->kwarg_count != b->kwarg_count)
         return false;
     if (a->op != NODE_PLACEHOLDER && strcmp(a->target, b->target) != 0) return false;
     for (size_t i = 0; i < a->arg_count; i++)
-        if (!are_equal(&a->args[i], &b->args[i], place_a, place_b)) return false;
+        if (!are_equal(&a->args[i], &b->args[i], index_a, index_b)) return false;
     for (size_t i = 0; i < a->kwarg_count; i++)
         if (strcmp(a->kwargs[i].name, b->kwargs[i].name) != 0 ||
-            !are_equal(&a->kwargs[i].value, &b->kwargs[i].value, place_a, place_b))
+            !are_equal(&a->kwargs[i].value, &b->kwargs[i].value, index_a, index_b))
             return false;
     return true;
 }
 
 static bool have_equal_names(const subgraph_pattern *a, const subgraph_pattern *b,
-                             const size_t *place_a, const size_t *place_b) {
+                             const size_t *index_a, const size_t *index_b) {
     if (a->name_count != b->name_count) return false;
     for (size_t i = 0; i < a->name_count; i++) {
         const node *x = a->names[i].node, *y = b->names[i].node;
         if (strcmp(a->names[i].name, b->names[i].name) != 0 || (x == NULL) != (y == NULL) ||
-            (x != NULL && place_a[x->id] != place_b[y->id]))
+            (x != NULL && index_a[x->id] != index_b[y->id]))
             return false;
     }
     return true;
 }
 
-static size_t *places_of(const graph *g) {
-    size_t *places = tare__alloc_zeroed(g->next_id + 1, sizeof *places), at = 0;
-    for (const node *n = g->first; places != NULL && n != NULL; n = n->next) places[n->id] = at++;
-    return places;
+static size_t *indices_of(const graph *g) {
+    size_t *indices = tare__alloc_zeroed(g->next_id + 1, sizeof *indices), at = 0;
+    for (const node *n = g->first; indices != NULL && n != NULL; n = n->next) indices[n->id] = at++;
+    return indices;
 }
 
 static tare_status compare(const subgraph_pattern *a, const subgraph_pattern *b, bool *out,
                            tare_error *err) {
-    size_t *place_a = places_of(a->graph), *place_b = places_of(b->graph);
-    const bool has_memory = place_a != NULL && place_b != NULL;
+    size_t *index_a = indices_of(a->graph), *index_b = indices_of(b->graph);
+    const bool has_memory = index_a != NULL && index_b != NULL;
     *out = has_memory && a->graph->node_count == b->graph->node_count;
     const node *x = a->graph->first, *y = b->graph->first;
     for (; *out && x != NULL && y != NULL; x = x->next, y = y->next)
-        *out = are_equal_nodes(x, y, place_a, place_b);
-    *out = *out && have_equal_names(a, b, place_a, place_b);
-    tare__free(place_a);
-    tare__free(place_b);
+        *out = are_equal_nodes(x, y, index_a, index_b);
+    *out = *out && have_equal_names(a, b, index_a, index_b);
+    tare__free(index_a);
+    tare__free(index_b);
     return has_memory ? TARE_OK : tare__out_of_memory(err);
 }
 

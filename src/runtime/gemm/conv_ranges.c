@@ -146,7 +146,7 @@ bool tare__conv_ranges_next(range_walk *walk, conv_range *out) {
     return true;
 }
 
-// Where the first tap that a pixel meets lies in the images.
+// The position in the images of the first tap of a pixel.
 static size_t tap_at(const conv_windows *w, const conv_range *range, const output_place *at) {
     const size_t plane = at->plane * w->stride[D] - (size_t)w->front; // negative padding adds
     const size_t row = at->row * w->stride[H] + range->row * w->step[H] - (size_t)w->above;

@@ -49,7 +49,7 @@ bool tare__conv_ranges_next(range_walk *walk, conv_range *out);
 /// inside; behind the end of an image row follows the next one of the output.
 void tare__conv_range_list(const conv_windows *w, const conv_range *range, const uint8_t *images,
                            size_t pixel, size_t count, const uint8_t **to);
-/// How many quantized values each tap of such a range lies behind the first.
+/// The offset of each tap of such a range from the first one, in quantized values.
 void tare__conv_range_offsets(const conv_windows *w, const conv_range *range, size_t *to);
 
 #endif

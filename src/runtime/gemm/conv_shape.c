@@ -78,7 +78,7 @@ typedef struct window_row {
 
 // Columns of a row of the image: `count` that are `stride` apart, from the one at `left` on.
 typedef struct column_row {
-    const uint8_t *row; // NULL: it lies in the padding
+    const uint8_t *row; // NULL: it is in the padding
     ptrdiff_t left;
     size_t stride, count;
     inner_positions inner;
@@ -109,7 +109,7 @@ static inline __attribute__((always_inline)) void list_line(const conv_windows *
     for (size_t i = end; i < count; i++) to[i * step] = padding;
 }
 
-// A plane of a row of windows; NULL: it lies in the padding.
+// A plane of a row of windows; NULL: it is in the padding.
 static void list_plane(const conv_windows *w, const window_list *list, const uint8_t *plane,
                        const window_row *windows, const uint8_t **to) {
     for (size_t j = 0; j < w->columns; j++) {

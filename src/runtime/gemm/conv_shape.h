@@ -44,7 +44,7 @@ static inline size_t tare__conv_window_pixels(const conv_windows *w) { // of an 
 static inline size_t tare__conv_image_quantized(const conv_windows *w) {
     return w->depth * w->height * w->width * w->channels;
 }
-/// Where a pixel of the output lies.
+/// The position of a pixel of the output.
 typedef struct output_place {
     size_t image, plane, row, column;
 } output_place;
@@ -54,7 +54,7 @@ output_place tare__conv_output_place(const conv_windows *w,
 void tare__conv_next_row(const conv_windows *w, output_place *at);
 /// Windows that are single pixels which follow each other, all of an image.
 bool tare__conv_windows_are_flat(const conv_windows *w);
-/// Where position `at` of `size` lies in the image; -1: in the padding.
+/// The index in the image of position `at` of `size`; -1: in the padding.
 static inline ptrdiff_t tare__conv_position(const conv_windows *w, ptrdiff_t at, size_t size) {
     const ptrdiff_t last = (ptrdiff_t)size - 1;
     if (w->reflects && at < 0) at = -at;
@@ -71,7 +71,7 @@ inner_positions tare__conv_inner(size_t size, ptrdiff_t at, size_t step, size_t 
 
 /// The addresses of each tap of `count` windows from `first` on:
 ///   to[pixel + tap * tap_step]
-/// `padding` stands for all that lies outside of an image.
+/// `padding` stands for all pixels outside of an image.
 typedef struct window_list {
     const uint8_t *images, *padding;
     size_t first, count;

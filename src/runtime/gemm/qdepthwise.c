@@ -120,7 +120,7 @@ static size_t line_bytes(const qdepthwise *p) {
     return tare__round_up(p->form.channels, ALIGNMENT);
 }
 
-// Of a thread: addresses, and copies of what lies there.
+// Of a thread: addresses, and copies of the columns there.
 static size_t thread_bytes(const qdepthwise *p) {
     const size_t copies = p->repeats > 1 ? most_addresses(p) * line_bytes(p) : 0;
     return address_bytes(p) + copies;
@@ -185,7 +185,7 @@ static void repeat_channels(const uint8_t *restrict x, size_t repeats, size_t co
         for (size_t c = 0; c < count; c++) memset(y + c * repeats, x[c], repeats);
 }
 
-// Has the addresses lead to copies of those channels that blocks [first, end) meet.
+// Copies the channels of blocks [first, end) and points the addresses to the copies.
 static void repeat_columns(const qdepthwise *p, const uint8_t *padding, const uint8_t **addresses,
                            size_t count, size_t first, size_t end) {
     uint8_t *copy = (uint8_t *)addresses + address_bytes(p);

@@ -117,7 +117,7 @@ static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->windows = p->sub.windows;
     p->is_flat = tare__conv_windows_are_flat(&p->windows);
     if (p->form.tap == TAP_IS_PIXEL) return;
-    // Words are read whole: what lies behind a tap meets weights of 0.
+    // Words are read whole: values behind a tap are multiplied by weights of 0.
     p->tap_size = tare__round_up(p->tap_size, 4);
     p->stage = p->is_staged ? tare__conv_stage_of_rows(&p->windows)
                             : tare__conv_stage_of_windows(&p->windows, p->columns);

@@ -28,7 +28,7 @@ void tare__attention_quantized_init(attention_quantized *out, const attention_ca
 /// Memory that one thread works in.
 size_t tare__attention_quantized_bytes(const attention_quantized *a);
 
-/// Where one matrix of queries lies, and what belongs to it. Steps are elements between rows.
+/// One matrix of queries, its keys, values and result. Steps are elements between rows.
 typedef struct attention_head {
     attention_offsets at;
     const uint8_t *q, *k, *v;

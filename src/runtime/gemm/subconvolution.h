@@ -50,7 +50,7 @@ subconvolution tare__subconvolution_of(const conv_split *s, size_t index);
 static inline bool tare__subconvolution_is_scattered(const subconvolution *p) {
     return p->apart[D] != 1 || p->apart[H] != 1 || p->apart[W] != 1;
 }
-/// Where its pixel, counted over all images, lies in the layer's output.
+/// The index in the layer's output of its pixel, counted over all images.
 size_t tare__subconvolution_pixel(const subconvolution *p, size_t pixel);
 
 static inline size_t tare__weight_taps_count(const weight_taps *t) { // of a channel

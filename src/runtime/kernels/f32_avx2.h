@@ -26,10 +26,10 @@ static inline vec v_load(const float *x) {
 static inline void v_store(float *y, vec a) {
     _mm256_storeu_ps(y, a);
 }
-static inline vec v_load_part(const float *x, size_t count) {
+static inline vec v_load_first(const float *x, size_t count) {
     return _mm256_maskload_ps(x, v_first(count));
 }
-static inline void v_store_part(float *y, vec a, size_t count) {
+static inline void v_store_first(float *y, vec a, size_t count) {
     _mm256_maskstore_ps(y, v_first(count), a);
 }
 static inline vec v_keep(vec a, size_t count) {

@@ -25,10 +25,10 @@ static inline vec v_load(const float *x) {
 static inline void v_store(float *y, vec a) {
     _mm512_storeu_ps(y, a);
 }
-static inline vec v_load_part(const float *x, size_t count) {
+static inline vec v_load_first(const float *x, size_t count) {
     return _mm512_maskz_loadu_ps(v_first(count), x);
 }
-static inline void v_store_part(float *y, vec a, size_t count) {
+static inline void v_store_first(float *y, vec a, size_t count) {
     _mm512_mask_storeu_ps(y, v_first(count), a);
 }
 static inline vec v_keep(vec a, size_t count) {

@@ -27,12 +27,12 @@ static inline vec v_load(const float *x) {
 static inline void v_store(float *y, vec a) {
     vst1q_f32(y, a);
 }
-static inline vec v_load_part(const float *x, size_t count) {
+static inline vec v_load_first(const float *x, size_t count) {
     float buffer[WIDTH] = {0};
     memcpy(buffer, x, count * sizeof *x);
     return vld1q_f32(buffer);
 }
-static inline void v_store_part(float *y, vec a, size_t count) {
+static inline void v_store_first(float *y, vec a, size_t count) {
     float buffer[WIDTH];
     vst1q_f32(buffer, a);
     memcpy(y, buffer, count * sizeof *y);

@@ -4,7 +4,7 @@
 
 const grouped_kernels tare__grouped_kernels[] = {
 #define KERNEL(suffix, level, most_rows)                                                           \
-    {{level}, #suffix, most_rows, grouped_floats__##suffix, grouped_codes__##suffix},
+    {{level}, #suffix, most_rows, grouped_floats__##suffix, grouped_quantized__##suffix},
 #include "runtime/kernels/grouped_product/kernels.def"
 #undef KERNEL
 };

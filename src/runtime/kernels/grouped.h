@@ -74,7 +74,7 @@ static inline const uint8_t *tare__grouped_panel(const grouped_tile *t, size_t p
 
 #define KERNEL(suffix, level, most_rows)                                                           \
     void grouped_floats__##suffix(const grouped_tile *t);                                          \
-    void grouped_codes__##suffix(const grouped_tile *t);
+    void grouped_quantized__##suffix(const grouped_tile *t);
 #include "runtime/kernels/grouped_product/kernels.def"
 #undef KERNEL
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches sample by sample. What lies between the layers of a batch of pictures leaves the caches;
-// that of one picture stays there, and threads that take whole pictures need not wait for each
+// Batches sample by sample. Intermediate values of a batch of pictures leave the caches;
+// those of one picture stay there, and threads that take whole pictures need not wait for each
 // other at every layer. Where samples provably have nothing to do with each other, the plan of one
 // runs for each, unless reading the weights again would cost more; but for its last steps, where
 // they can be done for all samples at once (plan/batched_tail.h). The numbers were measured, on

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One after the other, each buffer goes to the lowest offset where it meets nothing that lives at
-// the same time. What comes of it depends on the order only: several are tried, and if none is good
-// enough, the best one is varied for a while, by what stands in the way of a smaller block.
+// First fit: each buffer in turn gets the lowest offset where it overlaps no buffer that lives at
+// the same time. The result depends on the order only: several orders are tried, and if none is
+// good enough, the best one is varied for a while, by moving the buffers that keep the block large.
 #include "runtime/plan/memory_layout.h"
 
 #include <float.h>
@@ -204,8 +204,8 @@ static size_t position_of(const layout *l, size_t buffer) {
     return at;
 }
 
-// Moves a high buffer, or one that is in its way, past one that lives with it, since only between
-// such does the order matter; or before all others, where it is in nobody's way.
+// Moves a high buffer, or one below it, past one that lives at the same time, since only the order
+// of such buffers matters; or in front of all others, where it blocks none.
 static void vary(layout *l) {
     memcpy(l->order, l->best, l->count * sizeof *l->order);
     const size_t high = find_high(l);

@@ -114,7 +114,7 @@ static void tell_note(const plan *p, const plan_step *step, tare_step *out) {
     const tare_tensor *x = step->facts.x;
     step_note note = {.kernel = step->class->name,
                       .macs = step->facts.macs,
-                      .multiplies_codes = x != NULL && x->q != NULL};
+                      .multiplies_quantized = x != NULL && x->q != NULL};
     if (step->class->describe != NULL) step->class->describe(p, step->state, &note);
     if (note.why[0] == '\0' && step->facts.declined != NULL)
         tare__step_say(&note, "%s", step->facts.declined);
@@ -122,7 +122,7 @@ static void tell_note(const plan *p, const plan_step *step, tare_step *out) {
     out->kernel = note.kernel;
     out->macs = note.macs * p->samples;
     out->weight_bytes = (int64_t)note.weight_bytes;
-    out->multiplies_codes = note.multiplies_codes;
+    out->multiplies_codes = note.multiplies_quantized;
     out->bits_may_differ = note.bits_may_differ;
 }
 

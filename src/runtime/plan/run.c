@@ -5,7 +5,7 @@
 #include "runtime/plan/profile.h"
 #include "runtime/plan/states.h"
 
-// Where a sample of a tensor lies that holds all of them.
+// The address of one sample in a tensor of all samples.
 static void *sample_of(const tare_tensor *all, const tare_tensor *one, int64_t sample) {
     return (unsigned char *)all->data + (size_t)sample * tare__tensor_bytes(one);
 }

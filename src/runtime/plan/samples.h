@@ -12,7 +12,7 @@
 /// of memory: a model that does not run on other batches has no samples apart.
 tare_status tare__samples_by_shape(tare_model *prepared, const tare_batch *batch, bool *out,
                                    tare_error *err);
-/// Proved: every operator on the way keeps items of dimension 0 apart (OP_BY_SAMPLE). Of a batch
+/// Proved: every operator in between keeps items of dimension 0 apart (OP_BY_SAMPLE). Of a batch
 /// whose samples are independent by shape. false: not known.
 tare_status tare__samples_by_rule(const tare_model *prepared, const tare_batch *batch, bool *out,
                                   tare_error *err);

@@ -23,7 +23,8 @@ typedef struct step_note {
     char why[TARE_STEP_WHY]; // why it was chosen
     size_t weight_bytes;
     int64_t macs;          // as the operators' rows count them, unless it knows better
-    bool multiplies_codes; // if the first tensor is one of quantized values, unless it knows better
+    bool multiplies_quantized; // if the first tensor is one of quantized values, unless it knows
+                               // better
     bool bits_may_differ;  // between machines: a library's arithmetic
 } step_note;
 
@@ -72,7 +73,7 @@ typedef struct step_facts {
     const char *const *nodes; // that it computes
     size_t node_count;
     const tare_tensor *x, *y;
-    size_t x_buffer; // where x lies
+    size_t x_buffer; // of x
     size_t bytes_in, bytes_out;
     int64_t macs;
     const char *declined; // of a call: why it has no step of its own

@@ -114,7 +114,7 @@ static tare_status place_outside(plan_builder *b, size_t v) {
     return TARE_OK;
 }
 
-// Where a value lies without gaps.
+// The buffer of a value without gaps.
 static size_t buffer_in(const plan_value *v, plan_layout layout) {
     const plan_placement *at = &v->placement[layout];
     return at->packed != NOTHING ? at->packed : at->buffer;

@@ -11,9 +11,9 @@ typedef enum plan_layout {
     LAYOUT_COUNT,
 } plan_layout;
 
-/// Where a value lies in a layout.
+/// The buffers of a value in a layout.
 typedef struct plan_placement {
-    size_t buffer; // NOTHING: it does not lie so
+    size_t buffer; // NOTHING: none in this layout
     // The concatenation that it is a slice of: its value, and the byte of a pixel, or of all, where
     // the slice begins. NOTHING: of none.
     size_t slice_of, slice_at;
@@ -21,12 +21,12 @@ typedef struct plan_placement {
     size_t packed; // of a slice: the buffer of a copy without gaps; NOTHING: there is none
 } plan_placement;
 
-/// What a value is made of that lies nowhere until somebody wants it by itself: who reads it may
-/// read that instead.
+/// The source of a deferred value, which has no buffer until a step needs one. Readers may read the
+/// source instead.
 typedef struct plan_source {
     enum plan_source_kind {
         SOURCE_NONE,
-        SOURCE_VIEW,      // a view of what lies channels last alone
+        SOURCE_VIEW,      // a view of a value that is channels last only
         SOURCE_SWAPPED,   // a transposition that swaps dimensions 1 and 2 of 4
         SOURCE_REPEATED,  // matrices of keys or values, once for each of the queries' heads
         SOURCE_QUANTIZED, // floats of quantized values, for elementwise operators alone
@@ -143,7 +143,7 @@ static inline void tare__step_say_slice(step_note *note, const plan_pixels *y) {
 }
 
 bool tare__plan_has_buffer(const plan_builder *b, size_t value);
-/// What a value is made of in this way; NOTHING: it is not.
+/// The source of a value of this kind; NOTHING: it has none.
 static inline size_t tare__plan_source(const plan_builder *b, size_t v,
                                        enum plan_source_kind kind) {
     const plan_source *source = &b->values[v].source;
@@ -151,7 +151,7 @@ static inline size_t tare__plan_source(const plan_builder *b, size_t v,
 }
 /// The quantized values that a value without a buffer is made of; NOTHING: of none.
 size_t tare__plan_quantized_of(const plan_builder *b, size_t value);
-/// The layout in which a value already lies, channels last if in both.
+/// The layout that a value already has, channels last if it has both.
 plan_layout tare__plan_layout(const plan_builder *b, size_t value);
 /// Have both layouts the same order of elements for this tensor (or has it none but the plain one)?
 bool tare__plan_layouts_agree(const tare_tensor *t);

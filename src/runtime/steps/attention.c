@@ -173,7 +173,7 @@ static void describe_quantized(const plan *p, const void *state, step_note *out)
     const attention_call *a = &s->call;
     (void)p;
     out->kernel = s->quantized.product->name;
-    out->multiplies_codes = true;
+    out->multiplies_quantized = true;
     out->macs = s->count * a->queries * a->keys * (a->width + a->value_width);
     tare__step_say(out, "integers: scores and mixtures, weights in bytes");
     if (!s->quantized.gives_quantized) tare__step_say(out, ", to floats");

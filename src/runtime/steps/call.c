@@ -18,7 +18,7 @@ typedef struct reference_step {
     bool clears;
     // Of layers on quantized values, whose weights rows do not see:
     int64_t macs;
-    bool multiplies_codes, multiplies_floats; // floats: a library may do so
+    bool multiplies_quantized, multiplies_floats; // floats: a library may do so
 } reference_step;
 
 // --- results ---
@@ -94,7 +94,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     const tare_tensor *y = s->base.result_count > 0 ? s->base.results[0] : NULL;
     out->kernel = "reference";
     if (out->macs == 0) out->macs = s->macs;
-    if (s->multiplies_codes) out->multiplies_codes = true;
+    if (s->multiplies_quantized) out->multiplies_quantized = true;
     out->bits_may_differ =
         p->setting.layers != NULL && y != NULL && y->dtype == TARE_FLOAT32 && s->multiplies_floats;
 }
@@ -139,7 +139,7 @@ static void read_dynamic(const plan_record *r, const tare_tensor *y, reference_s
     dynamic_weights w;
     bool relu;
     call.err = NULL;
-    s->multiplies_codes = true;
+    s->multiplies_quantized = true;
     s->multiplies_floats = tare__module_has_halves(tare__call_layer_module(&call));
     if (tare__dynamic_linear_read(&call, &w, &relu) == TARE_OK) s->macs = weight_macs(w.weight, y);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
 // Elementwise operators in a row: all loops run over a block before the next block begins, so that
-// what lies between them never leaves the first-level cache.
+// intermediate values never leave the first-level cache.
 #include <string.h>
 
 #include "ops/rules.h"

@@ -30,7 +30,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     out->kernel = tare__grouped_kernels_choose(p->setting.kernels->isa)->name;
     out->weight_bytes = tare__grouped_layer_bytes(&s->layer);
     out->macs = (int64_t)s->rows * w->ins * w->outs;
-    out->multiplies_codes = w->quantizes_input;
+    out->multiplies_quantized = w->quantizes_input;
     tare__step_say(out, "%d-bit weights in groups of %lld, %s", w->bits, (long long)w->group,
                    w->quantizes_input ? "rows quantized at run time" : "float rows");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of float layers share: the chain that a step computes, and where it lies.
+// Shared by the steps of float layers: the chain that a step computes, and its buffers.
 // Private to runtime/steps.
 #ifndef RUNTIME_STEPS_LAYER_H
 #define RUNTIME_STEPS_LAYER_H

@@ -8,7 +8,7 @@
 #include "runtime/steps/layer.h"
 #include "runtime/steps/steps.h"
 
-// What lies between two layers and is smaller stays in the caches as it is.
+// Smaller values between two layers stay in the caches anyway.
 enum { LEAST_BYTES = 1 << 20 };
 
 static bool read_image(const plan_record *r, float_conv *out) {

@@ -6,8 +6,8 @@
 
 #include "runtime/plan/values.h"
 
-/// Where a matrix of [..][rows][columns] lies: plain, or with the dimensions of rows and matrices
-/// swapped.
+/// The layout of a matrix of [..][rows][columns]: plain, or with the dimensions of rows and
+/// matrices swapped.
 typedef struct matrices {
     size_t buffer;
     int64_t row_step, step, outer_step; // between rows, matrices, and groups of `group` matrices

@@ -137,7 +137,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     const qlayer_form form = tare__qlayer_form(s->layer);
     (void)p;
     out->kernel = form.kernel;
-    out->multiplies_codes = true;
+    out->multiplies_quantized = true;
     out->weight_bytes = form.weight_bytes;
     out->macs = (int64_t)(s->rows * form.macs);
     tare__step_say(out, "integers: product, then floats in row blocks of %zu rows: %zu operator%s",

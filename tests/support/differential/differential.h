@@ -24,7 +24,7 @@ bool differential_check(const uint8_t *bytes, size_t count, differential_coverag
                         text *finding);
 void differential_coverage_release(differential_coverage *coverage);
 
-// --- between its parts ---
+// --- between its files ---
 
 typedef struct differential {
     choices *choices;

@@ -456,7 +456,7 @@ static bool make_unflattened(call_draft *d, value *out) {
     return give_ints(d, (int64_t[]){size % 2 == 0 ? 2 : 1, -1}, 2, out);
 }
 
-static bool make_parts(call_draft *d, value *out) {
+static bool make_splits(call_draft *d, value *out) {
     const int64_t size = size_at_dim(d);
     if (size > 1 && draw(d, 2) == 0) return give_ints(d, (int64_t[]){1, size - 1}, 2, out);
     return give(out, tare__int((size + 1) / 2));
@@ -751,7 +751,7 @@ static const argument_row rows[] = {
     {"size", true, make_size},
     {"shape", true, make_shape},
     {"sizes|unflattened_size", true, make_unflattened},
-    {"split_size_or_sections", true, make_parts},
+    {"split_size_or_sections", true, make_splits},
     {"chunks|n|m|k|upscale_factor|downscale_factor|steps", true, make_count},
     {"group_size", true, make_last_size},
     {"repeats", true, make_repeats},
@@ -800,9 +800,9 @@ static const argument_row *find_row(const char *name) {
     const size_t length = strlen(name);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (const char *at = rows[i].names; *at != '\0';) {
-            const size_t part = strcspn(at, "|");
-            if (part == length && memcmp(at, name, length) == 0) return &rows[i];
-            at += part + (at[part] == '|' ? 1 : 0);
+            const size_t size = strcspn(at, "|");
+            if (size == length && memcmp(at, name, length) == 0) return &rows[i];
+            at += size + (at[size] == '|' ? 1 : 0);
         }
     return NULL;
 }

@@ -95,7 +95,7 @@ const drawn_value *random_pick(random_graph *g,
     return fitting[choose(g->choices, (uint32_t)(is_late && count > 3 ? 3 : count))];
 }
 
-// The same value with what its nodes give in their place.
+// The same value with results in place of its nodes.
 static bool resolve(random_graph *g, const value *v, value *out) {
     *out = *random_value_of(g, v);
     if (v->kind == VALUE_NODE || !tare__value_has_items(v)) return true;
@@ -192,24 +192,24 @@ static bool compute(const random_graph *g, op_call *call) {
     return false;
 }
 
-// Parts of a tuple are read by operator.getitem.
-static bool keep_parts(random_graph *g, node *n, const value *v) {
+// Items of a tuple are read by operator.getitem.
+static bool keep_items(random_graph *g, node *n, const value *v) {
     for (uint32_t i = 0; (v->kind == VALUE_TUPLE || v->kind == VALUE_LIST) && i < v->count; i++) {
-        value part;
+        value given;
         const value args[] = {tare__node_value(n), tare__int(i)};
-        if (tare__value_share(&g->memory, &v->as.items[i], &part, g->err) != TARE_OK) return false;
+        if (tare__value_share(&g->memory, &v->as.items[i], &given, g->err) != TARE_OK) return false;
         node *item = insert(g,
                             &(node_spec){.op = NODE_CALL_FUNCTION,
                                          .target = "operator.getitem",
                                          .args = args,
                                          .arg_count = 2},
-                            &part);
+                            &given);
         if (item == NULL) {
-            tare__value_release_tensors(&part);
+            tare__value_release_tensors(&given);
             return false;
         }
-        if (!keep_value(g, item, part)) return false;
-        if (!keep_parts(g, item, &part)) return false;
+        if (!keep_value(g, item, given)) return false;
+        if (!keep_items(g, item, &given)) return false;
     }
     return true;
 }
@@ -261,7 +261,7 @@ static bool place_call(call_draft *d, const drawn_call *c) {
         tare__value_release_tensors(&call.result);
         return false;
     }
-    return keep_value(g, n, call.result) && keep_parts(g, n, &call.result);
+    return keep_value(g, n, call.result) && keep_items(g, n, &call.result);
 }
 
 // --- spellings ---

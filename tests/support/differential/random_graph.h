@@ -52,7 +52,7 @@ bool random_graph_call_module(random_graph *g, const module_class *class);
 tare_model *random_graph_model(random_graph *g);
 void random_graph_release(random_graph *g);
 
-// --- for the parts of the generator ---
+// --- for the files of the generator ---
 
 /// A call that is being drawn. Parameters are drawn from left to right; later ones fit earlier
 /// ones.
@@ -65,7 +65,7 @@ typedef struct call_draft {
     int dim;              // the last dimension that was drawn, counted from the front
     int64_t groups;       // of a convolution or norm
     int normalized;       // trailing dimensions that a norm takes
-    bool is_signed;       // codes of the parameters that are drawn
+    bool is_signed;       // quantized values of the parameters that are drawn
     bool has_size;        // a size was drawn, which stands for a factor
     module *module;       // takes the tensors that are made; NULL: they are read by get_attr
 } call_draft;

@@ -348,7 +348,7 @@ static void the_first_regex_that_matches_wins(void **state) {
     tare_qconfig_mapping_set_module_name_regex(m, ".*", second);
     assert_choice(adjust(m, NULL, "conv1"), first, "module_name_regex", "conv*");
     assert_choice(adjust(m, NULL, "body.conv1"), second, "module_name_regex", ".*");
-    tare_qconfig_mapping_set_module_name_regex(m, "conv*", NULL); // keeps its place
+    tare_qconfig_mapping_set_module_name_regex(m, "conv*", NULL); // keeps its position
     assert_choice(adjust(m, NULL, "conv1"), NULL, "module_name_regex", "conv*");
     assert_int_equal(m->module_name_regex.count, 2);
     tare_qconfig_release(first);

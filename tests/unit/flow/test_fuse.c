@@ -309,9 +309,9 @@ static tare_status run_fuser(const char *method, bool is_qat, const module *a, c
                              const module *c, module **out) {
     const module *modules[] = {a, b, c};
     const char *functions[3] = {NULL};
-    const fuse_parts parts = {modules, functions, c != NULL ? 3 : 2};
+    const fuse_leaves leaves = {modules, functions, c != NULL ? 3 : 2};
     const tare_context *builtin = tare__context_or_builtin(NULL);
-    return tare__fuser_run(&builtin->classes, method, is_qat, &parts, out, job_error());
+    return tare__fuser_run(&builtin->classes, method, is_qat, &leaves, out, job_error());
 }
 
 #define MAPPINGS "torch.ao.quantization.fuser_method_mappings."

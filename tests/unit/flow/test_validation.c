@@ -246,7 +246,7 @@ static void weights_that_are_no_numbers_are_refused_by_name_and_element(void **s
     tare_qconfig_mapping_destroy(mapping);
 }
 
-// The program's tensors lie in its file: one takes another's place.
+// The program's tensors are in its file: one replaces another.
 static void replace(tare_model *model, const char *path, float first) {
     const tare_tensor *was = tare__module_find_tensor(model->root, path);
     tare_tensor *t = NULL;

@@ -243,7 +243,7 @@ static void cycles_of_fusions_are_harmless(void **state) {
     tare_model_destroy(read);
 }
 
-// A prepared file whose parts contradict each other: the graph has nodes that the list lacks.
+// A prepared file that contradicts itself: the graph has nodes that the list lacks.
 static void a_list_that_does_not_fit_the_graph_does_no_harm(void **state) {
     const flow *f = *state;
     json_t *kept = record_of(f->prepared);

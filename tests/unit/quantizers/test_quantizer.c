@@ -231,10 +231,10 @@ static tare_quantizer *builtin(const char *name) {
 
 static void quantizers_in_a_row_add_to_each_other(void **state) {
     (void)state;
-    tare_quantizer *const parts[] = {builtin("EmbeddingQuantizer"), builtin("XNNPACKQuantizer")};
+    tare_quantizer *const members[] = {builtin("EmbeddingQuantizer"), builtin("XNNPACKQuantizer")};
     tare_quantizer *q = NULL;
     tare_model *model = new_tagger();
-    CHECK_DONE(tare_quantizer_compose(parts, 2, &q, job_error()));
+    CHECK_DONE(tare_quantizer_compose(members, 2, &q, job_error()));
     apply(q, model);
     assert_string_equal(annotated(model), "embedding[table: uint8]; "
                                           "linear[embedding: int8, w: int8] -> int8");
@@ -252,17 +252,17 @@ static void a_later_quantizer_may_not_undo_an_earlier_one(void **state) {
     (void)state;
     const tare_quantizer_class clearing = {
         .struct_size = sizeof clearing, .name = "Clearing", .annotate = clear_all};
-    tare_quantizer *parts[] = {builtin("EmbeddingQuantizer"), builtin("EmbeddingQuantizer")};
+    tare_quantizer *members[] = {builtin("EmbeddingQuantizer"), builtin("EmbeddingQuantizer")};
     tare_quantizer *q = NULL;
     tare_model *model = new_tagger();
-    CHECK_DONE(tare_quantizer_compose(parts, 2, &q, job_error()));
+    CHECK_DONE(tare_quantizer_compose(members, 2, &q, job_error()));
     CHECK_REFUSED(tare_quantizer_annotate(q, model, job_error()), TARE_INVALID_ARGUMENT,
                   "Quantizer EmbeddingQuantizer has changed annotations on node embedding");
     tare_quantizer_destroy(q);
     tare_model_clear_annotations(model);
-    parts[0] = builtin("EmbeddingQuantizer");
-    CHECK_DONE(tare_quantizer_create(&clearing, NULL, &parts[1], job_error()));
-    CHECK_DONE(tare_quantizer_compose(parts, 2, &q, job_error()));
+    members[0] = builtin("EmbeddingQuantizer");
+    CHECK_DONE(tare_quantizer_create(&clearing, NULL, &members[1], job_error()));
+    CHECK_DONE(tare_quantizer_compose(members, 2, &q, job_error()));
     CHECK_REFUSED(tare_quantizer_annotate(q, model, job_error()), TARE_INVALID_ARGUMENT,
                   "Quantizer Clearing has removed annotations on node embedding");
     tare_quantizer_destroy(q);

@@ -80,9 +80,9 @@ static bool is_table(const tare_tensor *quantized, const tare_tensor *scales,
            scales->count == quantized->shape[0] && zero_points->count == quantized->shape[0];
 }
 
-static tare_status make_table(lowering *l, tare_tensor *const parts[3], const value *axis,
+static tare_status make_table(lowering *l, tare_tensor *const tensors[3], const value *axis,
                               tare_tensor **out) {
-    const tare_tensor *quantized = parts[0], *scales = parts[1], *zero_points = parts[2];
+    const tare_tensor *quantized = tensors[0], *scales = tensors[1], *zero_points = tensors[2];
     if (quantized == NULL || scales == NULL || zero_points == NULL ||
         !is_table(quantized, scales, zero_points, axis))
         return TARE_OK;
@@ -123,13 +123,13 @@ static tare_status lower_embedding(lowering *l, const node *n) {
         return TARE_OK;
     for (size_t i = 0; i < dequantize->user_count; i++)
         if (!is_embedding(dequantize->users[i])) return TARE_OK;
-    tare_tensor *parts[3] = {NULL}, *table = NULL;
-    TARE_TRY(tare__pass_fold_tensors(l->p, dequantize->args, 3, dequantize, parts));
-    tare_status status = make_table(l, parts, &dequantize->args[3], &table);
+    tare_tensor *tensors[3] = {NULL}, *table = NULL;
+    TARE_TRY(tare__pass_fold_tensors(l->p, dequantize->args, 3, dequantize, tensors));
+    tare_status status = make_table(l, tensors, &dequantize->args[3], &table);
     if (table != NULL && status == TARE_OK)
         status = TARE_DECIDE(l->p, n, "lowered", n->target, "its rows are looked up as integers");
     if (table != NULL && status == TARE_OK) status = read_table(l, dequantize, table);
-    for (size_t i = 0; i < 3; i++) tare_tensor_release(parts[i]);
+    for (size_t i = 0; i < 3; i++) tare_tensor_release(tensors[i]);
     tare_tensor_release(table);
     return status;
 }

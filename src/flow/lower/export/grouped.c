@@ -190,14 +190,14 @@ static tare_status decide(const grouped_site *s, const node *n, const module *m)
                        tare__module_int(m, "bits", 0), tare__module_int(m, "group_size", 0), rows);
 }
 
-// What the layer was written as belongs to it: all between its rows and n.
-static tare_status fuse_parts(const grouped_site *s, const node *n, int depth) {
+// Notes that all nodes between the layer's input and n were fused into it.
+static tare_status fuse_operands(const grouped_site *s, const node *n, int depth) {
     enum { LONGEST = 16 };
     for (size_t i = 0; i < n->input_count && depth < LONGEST; i++) {
-        const node *part = n->inputs[i];
-        if (part == s->input || part->op != NODE_CALL_FUNCTION) continue;
-        TARE_TRY(tare__coverage_fused(s->l->p->model, part->origin, s->n->origin, s->l->p->err));
-        TARE_TRY(fuse_parts(s, part, depth + 1));
+        const node *operand = n->inputs[i];
+        if (operand == s->input || operand->op != NODE_CALL_FUNCTION) continue;
+        TARE_TRY(tare__coverage_fused(s->l->p->model, operand->origin, s->n->origin, s->l->p->err));
+        TARE_TRY(fuse_operands(s, operand, depth + 1));
     }
     return TARE_OK;
 }
@@ -211,7 +211,7 @@ static tare_status call_module(const grouped_site *s, const char *path) {
     TARE_TRY(tare__graph_insert(s->n->owner, &spec, s->n, &made, p->err));
     TARE_TRY(tare__node_replace_uses(s->n, made, NULL, p->err));
     made->debug_handle = s->n->debug_handle;
-    TARE_TRY(fuse_parts(s, s->n, 0));
+    TARE_TRY(fuse_operands(s, s->n, 0));
     return decide(s, made, tare__module_find(p->model->root, path));
 }
 

@@ -37,7 +37,7 @@ static bool commutes(const node *n) {
     return is_plain && ((op->traits & moves) == moves || tare__op_has(op, OP_GREATEST));
 }
 
-static bool gives_parts(const node *n) {
+static bool gives_slices(const node *n) {
     return OP_IS_ANY(tare__function_op(n), TARE_OP_CHUNK, TARE_OP_SPLIT, TARE_OP_UNBIND);
 }
 
@@ -57,7 +57,7 @@ static bool can_give_quantized(const node *n) {
 // The first of the operators between `top` and the quantize; NULL: none.
 static node *find_chain(const lowering *l, const node *quantize, node **top) {
     node *first = NULL, *n = tare__node_arg(quantize, 0);
-    while (n != NULL && commutes(n) && !gives_parts(n) && tare__only_reader(n) != NULL) {
+    while (n != NULL && commutes(n) && !gives_slices(n) && tare__only_reader(n) != NULL) {
         first = n;
         n = tare__node_arg(n, 0);
     }
@@ -152,19 +152,19 @@ static bool joins_equals(const lowering *l, const node *n) {
     return u.params != NULL && !u.differs;
 }
 
-static bool is_read_by_parts(const node *n) {
+static bool is_read_by_items(const node *n) {
     for (size_t i = 0; i < n->user_count; i++)
         if (tare__function_op(n->users[i]) != TARE_OP_GETITEM) return false;
     return true;
 }
 
-// Is the result made of the very values that it is given, or of the greatest of some and 0? An item
-// of a tensor is a part of it.
+// Does the result consist of input values, or of the greatest of some and 0? An item of a tensor is
+// a slice of it.
 static bool may_pass(const node *n) {
     const op_id id = tare__function_op(n);
     if (id == TARE_OP_GETITEM || id == TARE_OP_RELU) return n->input_count == 1;
     return OP_IS_ANY(id, TARE_OP_CAT, TARE_OP_STACK) ||
-           (commutes(n) && (!gives_parts(n) || is_read_by_parts(n)));
+           (commutes(n) && (!gives_slices(n) || is_read_by_items(n)));
 }
 
 static bool passes_quantized(const lowering *l, const node *n) {
@@ -211,11 +211,11 @@ static tare_status pass_quantized(lowering *l, node *n) {
     TARE_TRY(tare__write_nothing(l, n));
     TARE_TRY(TARE_DECIDE(l->p, n, "lowered", n->target, "computed on integers"));
     TARE_TRY(tare__read_quantized(l, n));
-    if (!gives_parts(n)) return dequantize_behind(l, n, &params);
+    if (!gives_slices(n)) return dequantize_behind(l, n, &params);
     for (size_t i = 0; i < n->user_count; i++) {
-        node *part = n->users[i];
-        TARE_TRY(TARE_DECIDE(l->p, part, "lowered", part->target, "a part of integers"));
-        TARE_TRY(dequantize_behind(l, part, &params));
+        node *item = n->users[i];
+        TARE_TRY(TARE_DECIDE(l->p, item, "lowered", item->target, "a part of integers"));
+        TARE_TRY(dequantize_behind(l, item, &params));
     }
     return TARE_OK;
 }

@@ -64,7 +64,7 @@ tare_status tare__lower_pack(lowering *l, const function_call *w, const quantize
 tare_status tare__lower_constant(lowering *l, node *dequantize);
 /// Binds a tensor to the root under a free name {base}{N}, which lives as long as the graph.
 tare_status tare__own_buffer(lowering *l, const char *base, tare_tensor *t, const char **name);
-/// Every dequantize of quantized values that n reads gives way to the quantized values.
+/// Replaces every dequantize of quantized values that n reads by the quantized values.
 tare_status tare__read_quantized(lowering *l, node *n);
 
 /// Step: quantization with parameters that are found in a run, written as arithmetic, becomes

@@ -37,8 +37,8 @@ static bool accepts_binary(const convert_pass *c, const node *n) {
     return tensor_count > 0;
 }
 
-// The quantized function stands after the quantize node, by its own name, and takes the operator's
-// place.
+// Inserts the quantized function after the quantize node, under its own name; it replaces the
+// operator.
 static tare_status lower_binary(convert_pass *c, const static_match *m) {
     tare_error *err = c->base->err;
     graph *g = c->base->model->root->graph;

@@ -41,7 +41,8 @@ static bool accepts_module(const convert_pass *c, const node *n, bool with_add) 
                with_add;
     const module *reference = tare__reference_of(called);
     if (reference == NULL || !has_integer_dtype(reference)) return false;
-    // Transposed convolutions go the special way; their modules are no static pattern in torch.
+    // Transposed convolutions have a path of their own; their modules are no static pattern in
+    // torch.
     const op_info *op = tare__class_row(reference->class);
     if (!tare__op_has(op, OP_CONVOLUTION) && tare__op_id(op) != TARE_OP_LINEAR) return false;
     const fused_with fused = called == reference ? FUSED_NONE : called->class->fused;
@@ -58,14 +59,14 @@ static bool accepts_two_inputs(const convert_pass *c, const node *n) {
            accepts_module(c, n, true);
 }
 
-// The parameters of a reference module's weights: configs and tensors NAME_PART beside a tensor
+// The parameters of a reference module's weights: configs and tensors NAME_SUFFIX beside a tensor
 // NAME.
-static bool is_weight_part(const module *reference, const char *key) {
-    static const char *const parts[] = {"_dtype", "_qscheme",   "_scale",    "_zero_point",
-                                        "_axis",  "_quant_min", "_quant_max"};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (!tare__ends_with(key, parts[i])) continue;
-        const size_t length = strlen(key) - strlen(parts[i]);
+static bool is_weight_param(const module *reference, const char *key) {
+    static const char *const suffixes[] = {"_dtype", "_qscheme",   "_scale",    "_zero_point",
+                                           "_axis",  "_quant_min", "_quant_max"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        if (!tare__ends_with(key, suffixes[i])) continue;
+        const size_t length = strlen(key) - strlen(suffixes[i]);
         for (size_t k = 0; k < reference->tensor_count; k++) {
             const char *name = reference->tensors[k].name;
             if (strlen(name) == length && strncmp(name, key, length) == 0) return true;
@@ -83,14 +84,13 @@ static bool is_weight(const module *reference, const char *name) {
 static tare_status copy_config(module *to, const module *from, tare_error *err) {
     for (size_t i = 0; i < from->config_count; i++) {
         const char *key = from->config[i].name;
-        if (is_weight_part(from, key)) continue;
+        if (is_weight_param(from, key)) continue;
         TARE_TRY(tare__module_set_config(to, key, &from->config[i].value, err));
     }
     return TARE_OK;
 }
 
-// The parts of a fused module that the arithmetic needs beside the weighted one: a leaky relu's
-// slope.
+// What the arithmetic needs of a fused module beside the weighted child: a leaky relu's slope.
 static tare_status copy_activation(module *to, const module *called, tare_error *err) {
     const module *activation = tare__module_child(called, "1");
     const value *slope =
@@ -123,7 +123,7 @@ static tare_status copy_tensors(const convert_pass *c, module *to, const module 
         return tare__module_copy_tensors(to, from, c->base->err);
     for (size_t i = 0; i < from->tensor_count; i++) {
         const named_tensor *t = &from->tensors[i];
-        if (is_weight_part(from, t->name)) continue;
+        if (is_weight_param(from, t->name)) continue;
         TARE_TRY(is_weight(from, t->name)
                      ? copy_weight(c, to, from, t->name)
                      : tare__module_set_tensor(to, t->name, t->tensor, true, c->base->err));

@@ -473,7 +473,7 @@ static const onnx_write_rule write_rows[] = {
     {"threshold", "Where", .write = write_threshold},
 };
 
-// --- what exporters take apart ---
+// --- idioms of exporters ---
 
 #define GELU      "torch.nn.functional.gelu(x)"
 #define GELU_TANH "torch.nn.functional.gelu(x, approximate = 'tanh')"

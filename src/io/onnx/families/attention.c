@@ -63,7 +63,7 @@ static const onnx_write_rule write_rows[] = {
     {"scaled_dot_product_attention", "MatMul, Softmax", .write = write_attention},
 };
 
-// --- what exporters take apart ---
+// --- idioms of exporters ---
 
 static double number_named(const idiom_match *m, const char *name) {
     double number = NAN;

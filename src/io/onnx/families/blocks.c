@@ -95,9 +95,9 @@ tare_status tare__onnx_quantize_blocks(onnx_call *c, int64_t block) {
         return tare__onnx_fail(c, "quantization of %s is not supported",
                                tare_dtype_name(b.x->dtype));
     const dtype_info *info = tare__dtype(d.dtype);
-    const int64_t parts = is_packed ? 16 : 1; // 4 of 8 bits: -8 to 7, 0 to 15
-    d.least = info->min / parts;
-    d.most = (info->max + 1) / parts - 1;
+    const int64_t divisor = is_packed ? 16 : 1; // 4 of 8 bits: -8 to 7, 0 to 15
+    d.least = info->min / divisor;
+    d.most = (info->max + 1) / divisor - 1;
     d.x = b.x_value;
     d.scale = b.scale_value;
     TARE_TRY(spread(c, &b, &d.scale));

@@ -16,9 +16,9 @@
 
 enum { MOST_BLOCK = 1 << 15 };
 
-// Codes [outs][blocks][size * bits / 8], the first of a byte in its lowest bits.
+// Quantized values [outs][blocks][size * bits / 8], the first of a byte in its lowest bits.
 typedef struct n_bits {
-    const tare_tensor *codes, *scale, *zero_point, *bias; // the last two may be NULL
+    const tare_tensor *quantized, *scale, *zero_point, *bias; // the last two may be NULL
     int64_t ins, outs, bits, size, blocks, accuracy;
     int64_t group, groups; // of blocks that divide the inputs
 } n_bits;
@@ -44,7 +44,7 @@ static tare_status read_sizes(onnx_call *c, n_bits *n) {
     TARE_TRY(tare__onnx_attr_int(c, "bits", 4, &n->bits));
     TARE_TRY(tare__onnx_attr_int(c, "block_size", 0, &n->size));
     TARE_TRY(tare__onnx_attr_int(c, "accuracy_level", 0, &n->accuracy));
-    tare__onnx_ignore_attr(c, "weight_prepacked"); // 0 says nothing; others have no such codes
+    tare__onnx_ignore_attr(c, "weight_prepacked"); // 0 says nothing; others have other layouts
     if (n->bits != 2 && n->bits != 4 && n->bits != 8)
         return tare__onnx_fail(c, "expected 2, 4 or 8 bits, found %lld", (long long)n->bits);
     if (n->ins < 1 || n->ins > INT32_MAX || n->outs < 1 || n->outs > INT32_MAX || n->size < 16 ||
@@ -85,15 +85,16 @@ static tare_status check_order(onnx_call *c, const n_bits *n) {
 static tare_status read_n_bits(onnx_call *c, n_bits *n) {
     *n = (n_bits){.bits = 4};
     TARE_TRY(read_sizes(c, n));
-    TARE_TRY(need_constant(c, 1, "B", &n->codes));
+    TARE_TRY(need_constant(c, 1, "B", &n->quantized));
     TARE_TRY(need_constant(c, 2, "scales", &n->scale));
     TARE_TRY(take_constant(c, 3, "zero_points", &n->zero_point));
     TARE_TRY(take_constant(c, 5, "bias", &n->bias));
     TARE_TRY(check_order(c, n));
-    if (n->codes->dtype != TARE_UINT8 || !is_real(n->scale))
+    if (n->quantized->dtype != TARE_UINT8 || !is_real(n->scale))
         return tare__onnx_fail(c, "expected uint8 weights with float scales, found %s and %s",
-                               tare_dtype_name(n->codes->dtype), tare_dtype_name(n->scale->dtype));
-    TARE_TRY(check_count(c, n->codes, "B", n->blocks * (n->size * n->bits / 8), n->outs));
+                               tare_dtype_name(n->quantized->dtype),
+                               tare_dtype_name(n->scale->dtype));
+    TARE_TRY(check_count(c, n->quantized, "B", n->blocks * (n->size * n->bits / 8), n->outs));
     TARE_TRY(check_count(c, n->scale, "scales", n->blocks, n->outs));
     if (n->bias != NULL) TARE_TRY(check_count(c, n->bias, "bias", 1, n->outs));
     if (n->zero_point == NULL) return TARE_OK;
@@ -102,8 +103,8 @@ static tare_status read_n_bits(onnx_call *c, n_bits *n) {
                        n->zero_point->dtype == TARE_UINT8 ? packed : n->blocks, n->outs);
 }
 
-// Code i of a row of bytes.
-static uint8_t code_at(const n_bits *n, const uint8_t *row, int64_t i) {
+// Value i of a row of bytes.
+static uint8_t quantized_at(const n_bits *n, const uint8_t *row, int64_t i) {
     const int64_t in_byte = 8 / n->bits;
     const unsigned shift = (unsigned)(i % in_byte * n->bits);
     return (uint8_t)((unsigned)row[i / in_byte] >> shift & ((1U << n->bits) - 1));
@@ -114,34 +115,34 @@ static int64_t our_bits(const n_bits *n) {
     return n->bits == 8 || n->ins % 2 != 0 ? 8 : 4;
 }
 
-static tare_status make_codes(onnx_call *c, const n_bits *n, value *out) {
+static tare_status make_quantized(onnx_call *c, const n_bits *n, value *out) {
     const int64_t bits = our_bits(n), shape[] = {n->outs, n->ins * bits / 8};
-    const int64_t row_bytes = n->codes->count / n->outs;
+    const int64_t row_bytes = n->quantized->count / n->outs;
     tare_tensor *t = NULL;
     if (bits == n->bits && n->group == n->size) { // as they lie in the file
-        TARE_TRY(tare__tensor_reshape(n->codes, 2, shape, &t, tare__onnx_error(c)));
+        TARE_TRY(tare__tensor_reshape(n->quantized, 2, shape, &t, tare__onnx_error(c)));
         return tare__onnx_take_tensor(c, t, out);
     }
     TARE_TRY(tare__onnx_new_tensor(c, TARE_UINT8, 2, shape, &t));
-    const uint8_t *from = n->codes->data;
+    const uint8_t *from = n->quantized->data;
     uint8_t *to = t->data;
     for (int64_t o = 0; o < n->outs; o++, from += row_bytes, to += shape[1])
         for (int64_t k = 0; k < n->ins; k++) {
-            const unsigned code = code_at(n, from, k);
+            const unsigned q = quantized_at(n, from, k);
             if (bits == 8)
-                to[k] = (uint8_t)code;
+                to[k] = (uint8_t)q;
             else
-                to[k / 2] = (uint8_t)(to[k / 2] | code << (k % 2 * 4));
+                to[k / 2] = (uint8_t)(to[k / 2] | q << (k % 2 * 4));
         }
     return tare__onnx_take_tensor(c, t, out);
 }
 
 static tare_status make_scales(onnx_call *c, const n_bits *n, value *out) {
-    const int64_t shape[] = {n->outs, n->groups}, parts = n->size / n->group;
+    const int64_t shape[] = {n->outs, n->groups}, repeats = n->size / n->group;
     tare_tensor *t = NULL;
     TARE_TRY(tare__onnx_new_floats(c, 2, shape, &t));
     for (int64_t i = 0; i < t->count; i++) {
-        const int64_t block = i % n->groups / parts;
+        const int64_t block = i % n->groups / repeats;
         tare__f32(t)[i] = (float)tare__tensor_get(n->scale, i / n->groups * n->blocks + block);
     }
     return tare__onnx_take_tensor(c, t, out);
@@ -152,19 +153,19 @@ static double zero_at(const n_bits *n, int64_t output, int64_t block) {
     const int64_t in_row = n->zero_point->count / n->outs;
     if (n->zero_point->dtype != TARE_UINT8)
         return tare__tensor_get(n->zero_point, output * in_row + block);
-    return code_at(n, (const uint8_t *)n->zero_point->data + output * in_row, block);
+    return quantized_at(n, (const uint8_t *)n->zero_point->data + output * in_row, block);
 }
 
-// *out stays VALUE_NONE where all are in the middle of our codes.
+// *out stays VALUE_NONE where all zero points are the middle of the quantized range.
 static tare_status make_zero_points(onnx_call *c, const n_bits *n, value *out) {
-    const int64_t shape[] = {n->outs, n->groups}, parts = n->size / n->group;
+    const int64_t shape[] = {n->outs, n->groups}, repeats = n->size / n->group;
     const double middle = our_bits(n) == 4 ? 8 : 128, most = (double)((1 << n->bits) - 1);
     tare_tensor *t = NULL;
     bool is_usual = true;
     *out = tare__none();
     TARE_TRY(tare__onnx_new_tensor(c, TARE_UINT8, 2, shape, &t));
     for (int64_t i = 0; i < t->count; i++) {
-        const double zero = zero_at(n, i / n->groups, i % n->groups / parts);
+        const double zero = zero_at(n, i / n->groups, i % n->groups / repeats);
         if (!(zero >= 0 && zero <= most) || zero != floor(zero)) {
             tare_tensor_release(t);
             return tare__onnx_fail(c, "the zero point %g is none of the codes of %lld bits", zero,
@@ -196,7 +197,7 @@ static tare_status call_layer(onnx_call *c, const n_bits *n, const value *x, val
     keyword tensors[4] = {{"weight"}, {"weight_scale"}};
     size_t count = 2;
     value zero;
-    TARE_TRY(make_codes(c, n, &tensors[0].value));
+    TARE_TRY(make_quantized(c, n, &tensors[0].value));
     TARE_TRY(make_scales(c, n, &tensors[1].value));
     TARE_TRY(make_zero_points(c, n, &zero));
     if (zero.kind != VALUE_NONE) tensors[count++] = (keyword){"weight_zero_point", zero};
@@ -278,7 +279,7 @@ static const char *own_tensor(grouped_out *g, const char *name, int ndim, const 
 
 // --- MatMulNBits ---
 
-// Its blocks are powers of two from 16 on: parts of groups.
+// Its blocks are powers of two from 16 on, which divide groups.
 static int64_t block_for(const grouped_weights *w) {
     const int64_t block = w->group & -w->group;
     return block > MOST_BLOCK ? MOST_BLOCK : block;
@@ -286,11 +287,11 @@ static int64_t block_for(const grouped_weights *w) {
 
 static const char *block_scales(grouped_out *g, int64_t block) {
     const grouped_weights *w = &g->w;
-    const int64_t shape[] = {w->outs, w->ins / block}, parts = w->group / block;
-    if (parts == 1) return own_tensor(g, "weight_scale", 2, shape);
+    const int64_t shape[] = {w->outs, w->ins / block}, repeats = w->group / block;
+    if (repeats == 1) return own_tensor(g, "weight_scale", 2, shape);
     tare_tensor *t = new_tensor(g->o, TARE_FLOAT32, 2, shape);
     for (int64_t i = 0; t != NULL && i < t->count; i++)
-        tare__f32(t)[i] = tare__f32(w->scale)[i / parts];
+        tare__f32(t)[i] = tare__f32(w->scale)[i / repeats];
     return keep(g->o, t, "scales", tare__onnx_type_of_dtype(TARE_FLOAT32));
 }
 
@@ -314,10 +315,10 @@ static const char *write_n_bits(grouped_out *g) {
     onnx_out *o = g->o;
     const int64_t block = block_for(w), shape[] = {w->outs, w->ins / block, block * w->bits / 8};
     if (block < 16) tare__out_refuse(o, "MatMulNBits has no groups of %lld", (long long)w->group);
-    const char *codes = own_tensor(g, "weight", 3, shape), *scales = block_scales(g, block);
+    const char *quantized = own_tensor(g, "weight", 3, shape), *scales = block_scales(g, block);
     const char *zeros = block_zero_points(g, block);
     const char *bias = w->bias != NULL ? own_tensor(g, "bias", 1, &w->outs) : "";
-    const char *y = OUT(o, "MatMulNBits", g->x, codes, scales, zeros, "", bias);
+    const char *y = OUT(o, "MatMulNBits", g->x, quantized, scales, zeros, "", bias);
     tare__out_of_runtime(o);
     tare__out_attr_int(o, "K", w->ins);
     tare__out_attr_int(o, "N", w->outs);
@@ -329,8 +330,8 @@ static const char *write_n_bits(grouped_out *g) {
 
 // --- DequantizeLinear and MatMul ---
 
-// Codes [ins][outs], which MatMul takes as they are.
-static const char *turned_codes(grouped_out *g, int type) {
+// Quantized values [ins][outs], the layout of MatMul.
+static const char *turned_quantized(grouped_out *g, int type) {
     const grouped_weights *w = &g->w;
     const int64_t shape[] = {w->ins, w->outs};
     const int32_t shift = w->zero_point == NULL ? 1 << (w->bits - 1) : 0; // signed then
@@ -375,7 +376,7 @@ static const char *write_dequantized(grouped_out *g) {
     const bool is_signed = w->zero_point == NULL;
     const int type = w->bits == 4 ? (is_signed ? ONNX_INT4 : ONNX_UINT4)
                                   : tare__onnx_type_of_dtype(is_signed ? TARE_INT8 : TARE_UINT8);
-    const char *y = OUT(o, "DequantizeLinear", turned_codes(g, type), turned_scales(g),
+    const char *y = OUT(o, "DequantizeLinear", turned_quantized(g, type), turned_scales(g),
                         turned_zero_points(g, type));
     tare__out_attr_int(o, "axis", 0);
     tare__out_attr_int(o, "block_size", w->group);

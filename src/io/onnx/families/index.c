@@ -95,7 +95,7 @@ static tare_status batch_coordinate(onnx_call *c, const indexed *in, int64_t d, 
 static tare_status open_coordinates(onnx_call *c, const indexed *in, int64_t batch, value *out);
 
 static tare_status coordinates(onnx_call *c, const indexed *in, int64_t batch, value *out) {
-    value items[TARE_MAX_DIMS], parts;
+    value items[TARE_MAX_DIMS], columns;
     const int64_t count = in->i->ndim > 0 ? in->i->shape[in->i->ndim - 1] : 0;
     if (batch < 0 || batch >= in->i->ndim || count < 1 || batch + count > in->t->ndim)
         return tare__onnx_malformed(c, "indices with %lld coordinates do not fit %d dimensions",
@@ -104,14 +104,15 @@ static tare_status coordinates(onnx_call *c, const indexed *in, int64_t batch, v
         if (tare__onnx_size_is_open(c, &in->indices, (int)d))
             return open_coordinates(c, in, batch, out);
     for (int64_t d = 0; d < batch; d++) TARE_TRY(batch_coordinate(c, in, d, &items[d]));
-    TARE_TRY(ONNX_CALL(c, &parts, "torch.unbind", in->indices, tare__int(-1)));
-    for (int64_t d = 0; d < count; d++) TARE_TRY(tare__onnx_item(c, &parts, d, &items[batch + d]));
+    TARE_TRY(ONNX_CALL(c, &columns, "torch.unbind", in->indices, tare__int(-1)));
+    for (int64_t d = 0; d < count; d++)
+        TARE_TRY(tare__onnx_item(c, &columns, d, &items[batch + d]));
     return tuple_of(c, items, (size_t)(batch + count), out);
 }
 
 // The same where the batch's dimensions are open: counted by the graph.
 static tare_status open_coordinates(onnx_call *c, const indexed *in, int64_t batch, value *out) {
-    value items[TARE_MAX_DIMS], parts, dims[TARE_MAX_DIMS];
+    value items[TARE_MAX_DIMS], columns, dims[TARE_MAX_DIMS];
     const int ndim = in->i->ndim - 1;
     const int64_t count = in->i->shape[ndim];
     for (int64_t d = 0; d < batch; d++) {
@@ -121,8 +122,9 @@ static tare_status open_coordinates(onnx_call *c, const indexed *in, int64_t bat
         TARE_TRY(ONNX_CALL(c, &items[d], "torch.arange", size));
         TARE_TRY(tare__onnx_reshape_to(c, &items[d], dims, (size_t)ndim, &items[d]));
     }
-    TARE_TRY(ONNX_CALL(c, &parts, "torch.unbind", in->indices, tare__int(-1)));
-    for (int64_t d = 0; d < count; d++) TARE_TRY(tare__onnx_item(c, &parts, d, &items[batch + d]));
+    TARE_TRY(ONNX_CALL(c, &columns, "torch.unbind", in->indices, tare__int(-1)));
+    for (int64_t d = 0; d < count; d++)
+        TARE_TRY(tare__onnx_item(c, &columns, d, &items[batch + d]));
     return tuple_of(c, items, (size_t)(batch + count), out);
 }
 
@@ -150,15 +152,15 @@ static tare_status scatter_rows(onnx_call *c, const indexed *in, value updates,
         rows *= shape[d];
     }
     for (int d = (int)count; d < ndim; d++) inner *= shape[d];
-    const int64_t places = count > 0 ? in->i->count / count : 0;
+    const int64_t row_count = count > 0 ? in->i->count / count : 0;
     value x, at, factor;
     TARE_TRY(tare__onnx_int_tensor(c, strides, (size_t)count, &factor));
     TARE_TRY(ONNX_CALL(c, &at, "operator.mul", in->indices, factor));
     TARE_TRY(ONNX_CALL(c, &at, "torch.sum", at, tare__int(-1)));
-    TARE_TRY(tare__onnx_reshape(c, &at, (const int64_t[]){places, 1}, 2, &at));
-    TARE_TRY(ONNX_METHOD(c, &at, "expand", at, tare__int(places), tare__int(inner)));
+    TARE_TRY(tare__onnx_reshape(c, &at, (const int64_t[]){row_count, 1}, 2, &at));
+    TARE_TRY(ONNX_METHOD(c, &at, "expand", at, tare__int(row_count), tare__int(inner)));
     TARE_TRY(tare__onnx_reshape(c, &in->x, (const int64_t[]){rows, inner}, 2, &x));
-    TARE_TRY(tare__onnx_reshape(c, &updates, (const int64_t[]){places, inner}, 2, &updates));
+    TARE_TRY(tare__onnx_reshape(c, &updates, (const int64_t[]){row_count, inner}, 2, &updates));
     TARE_TRY(ONNX_CALL(c, &x, "torch.scatter_reduce", x, tare__int(0), at, updates,
                        tare__string(reduction)));
     TARE_TRY(tare__onnx_reshape(c, &x, shape, (size_t)ndim, &x));
@@ -263,13 +265,13 @@ static tare_status translate_compress(onnx_call *c) {
         TARE_TRY(tare__onnx_attr_axis(c, "axis", 0, t->ndim, &axis));
     else
         TARE_TRY(tare__onnx_reshape(c, &x, (const int64_t[]){-1}, 1, &x));
-    int64_t *places =
-        tare__arena_array(tare__onnx_arena(c), (size_t)condition->count + 1, sizeof *places);
-    if (places == NULL) return tare__out_of_memory(tare__onnx_error(c));
+    int64_t *found =
+        tare__arena_array(tare__onnx_arena(c), (size_t)condition->count + 1, sizeof *found);
+    if (found == NULL) return tare__out_of_memory(tare__onnx_error(c));
     size_t count = 0;
     for (int64_t i = 0; i < condition->count; i++)
-        if (tare__tensor_get(condition, i) != 0) places[count++] = i;
-    TARE_TRY(tare__onnx_int_tensor(c, places, count, &at));
+        if (tare__tensor_get(condition, i) != 0) found[count++] = i;
+    TARE_TRY(tare__onnx_int_tensor(c, found, count, &at));
     const value args[] = {x, tare__int(axis), at};
     return tare__onnx_one(c, "torch.index_select", 3, args);
 }
@@ -476,8 +478,8 @@ static void write_scatter_reduce(onnx_out *o) {
 // --- index_put ---
 
 // Indices of the first dimensions [..], side by side in a new last one.
-static const char *places(onnx_out *o, const value *list, const tare_tensor **largest) {
-    const char *parts[TARE_MAX_DIMS];
+static const char *indices_of(onnx_out *o, const value *list, const tare_tensor **largest) {
+    const char *columns[TARE_MAX_DIMS];
     const int64_t last = -1;
     for (uint32_t i = 0; i < list->count; i++) {
         const value *v = &list->as.items[i];
@@ -492,10 +494,10 @@ static const char *places(onnx_out *o, const value *list, const tare_tensor **la
         const char *x = tare__out_cast(o, tare__out_quantized(o, t), t->dtype, TARE_INT64);
         if (t != *largest)
             x = OUT(o, "Expand", x, OUT(o, "Shape", tare__out_quantized(o, *largest)));
-        parts[i] = tare__out_unsqueeze(o, x, &last, 1);
+        columns[i] = tare__out_unsqueeze(o, x, &last, 1);
     }
-    if (list->count == 1) return parts[0];
-    const char *y = tare__out_node(o, "Concat", parts, list->count);
+    if (list->count == 1) return columns[0];
+    const char *y = tare__out_node(o, "Concat", columns, list->count);
     tare__out_attr_int(o, "axis", -1);
     return y;
 }
@@ -510,7 +512,7 @@ static void write_index_put(onnx_out *o) {
     }
     if (adds && tare__out_opset(o) < 16) tare__out_refuse(o, "ScatterND adds from opset 16 on");
     if (tare__out_failed(o)) return;
-    const char *at = places(o, list, &largest);
+    const char *at = indices_of(o, list, &largest);
     if (tare__out_failed(o) || largest == NULL) return;
     int64_t shape[2 * TARE_MAX_DIMS];
     size_t ndim = 0;

@@ -20,12 +20,12 @@ static tare_status need_x(onnx_call *c, value *x, const tare_tensor **t) {
 
 static tare_status translate_batch_norm(onnx_call *c) {
     static const char *const names[] = {"X", "input_mean", "input_var", "scale", "B"};
-    static const size_t places[] = {0, 3, 4, 1, 2};
+    static const size_t positions[] = {0, 3, 4, 1, 2};
     value args[8];
     double eps, momentum;
     bool training = false;
     for (size_t i = 0; i < 5; i++)
-        TARE_TRY(tare__onnx_need_input(c, places[i], names[i], &args[i]));
+        TARE_TRY(tare__onnx_need_input(c, positions[i], names[i], &args[i]));
     TARE_TRY(tare__onnx_attr_float(c, "epsilon", 1e-5, &eps));
     TARE_TRY(tare__onnx_attr_float(c, "momentum", 0.9, &momentum));
     if (tare__onnx_opset(c) >= 14)
@@ -280,7 +280,7 @@ static const char *deviation_of(onnx_out *o, const char *squares_of, const int64
     return OUT(o, "Sqrt", OUT(o, "Add", variance, real(o, eps)));
 }
 
-static const char *layer_norm_of_parts(onnx_out *o, const char *x, int64_t dims, double eps) {
+static const char *decomposed_layer_norm(onnx_out *o, const char *x, int64_t dims, double eps) {
     int64_t axes[TARE_MAX_DIMS];
     last_axes(dims, axes);
     const char *mean = tare__out_reduce(o, "ReduceMean", x, axes, (size_t)dims, true);
@@ -295,7 +295,7 @@ static const char *layer_norm_of(onnx_out *o) {
     const char *x = tare__out_input(o, 0);
     // Without a weight, or before opset 17, it is spelt out.
     if (tare__out_opset(o) < 17 || (!tare__out_given(o, 2) && dims != 1))
-        return scaled(o, layer_norm_of_parts(o, x, dims, eps), 2, 3);
+        return scaled(o, decomposed_layer_norm(o, x, dims, eps), 2, 3);
     const int64_t inner = t->ndim > 0 ? t->shape[t->ndim - 1] : 0;
     const char *weight = given_or(o, 2, inner, 1);
     const char *y = OUT(o, "LayerNormalization", x, weight, tare__out_input(o, 3));
@@ -411,7 +411,7 @@ static const onnx_write_rule write_rows[] = {
     {"rms_norm", "ReduceMean, Sqrt, Div", .write = write_rms_norm},
 };
 
-// --- what exporters take apart ---
+// --- idioms of exporters ---
 
 // The dimensions that d names are the last ones; `shape` becomes their sizes.
 static tare_status bind_last_dims(idiom_match *m, bool *holds) {

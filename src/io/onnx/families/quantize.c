@@ -104,9 +104,9 @@ static tare_status arguments(onnx_call *c, const linear *l, bool is_decomposed, 
         args[n++] = tare__int((int64_t)zero_at(l, 0));
     }
     if (is_decomposed) { // 4 of 8 bits: -8 to 7, 0 to 15
-        const int64_t parts = l->is_packed ? 16 : 1;
-        args[n++] = tare__int(info->min / parts);
-        args[n++] = tare__int((info->max + 1) / parts - 1);
+        const int64_t divisor = l->is_packed ? 16 : 1;
+        args[n++] = tare__int(info->min / divisor);
+        args[n++] = tare__int((info->max + 1) / divisor - 1);
     }
     args[n++] = tare__dtype_value(is_decomposed ? l->dtype : quantized_dtype(l->dtype));
     *count = n;

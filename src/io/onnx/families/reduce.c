@@ -269,7 +269,7 @@ static void write_vector_norm(onnx_out *o) {
         tare__out_refuse(o, "a norm of order %g has no ReduceL operator", order);
 }
 
-// --- places ---
+// --- indices of extremes ---
 
 static const char *arg_of(onnx_out *o, const char *op_type, const char *x, int64_t axis,
                           bool keeps) {
@@ -303,7 +303,7 @@ static void write_argmin(onnx_out *o) {
 }
 
 // max(x), max(x, other) and max(x, dim).
-static void extreme(onnx_out *o, const char *binary, const char *reduces, const char *place) {
+static void extreme(onnx_out *o, const char *binary, const char *reduces, const char *arg_type) {
     const op_call *call = tare__out_call(o);
     const tare_tensor *t = tare__out_meta(o, 0);
     if (tare__out_given(o, 1) && call->param[1]->kind == VALUE_TENSOR &&
@@ -324,7 +324,7 @@ static void extreme(onnx_out *o, const char *binary, const char *reduces, const 
     const bool keeps = tare__out_bool(o, 2, false);
     const char *x = tare__out_input(o, 0);
     tare__out_result_item(o, 0, tare__out_reduce(o, reduces, x, &axis, 1, keeps));
-    tare__out_result_item(o, 1, arg_of(o, place, x, axis, keeps));
+    tare__out_result_item(o, 1, arg_of(o, arg_type, x, axis, keeps));
 }
 static void write_greatest(onnx_out *o) {
     extreme(o, "Max", "ReduceMax", "ArgMax");

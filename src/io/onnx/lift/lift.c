@@ -24,7 +24,7 @@ static bool is_name(const char *name) {
 }
 
 // Can a tensor of this name stand in the tree, in a module that is or may become a container?
-static bool has_place(const lift *l, const char *name) {
+static bool is_free_name(const lift *l, const char *name) {
     const module *m = l->root;
     for (const char *at = name;;) {
         const size_t length = strcspn(at, ".");
@@ -37,8 +37,8 @@ static bool has_place(const lift *l, const char *name) {
     }
 }
 
-static tare_status place_constant(lift *l, const char *name, tare_tensor *t, const char **out) {
-    while (!is_name(name) || !has_place(l, name)) {
+static tare_status bind_constant(lift *l, const char *name, tare_tensor *t, const char **out) {
+    while (!is_name(name) || !is_free_name(l, name)) {
         name = tare__arena_printf(&l->scratch, "_tensor_constant%zu", l->constant_count++);
         if (name == NULL) return tare__out_of_memory(l->err);
     }
@@ -51,7 +51,7 @@ static tare_status add_constant(lift *l, const node *n) {
     node **out = &l->mapped[n->id];
     tare_tensor *values = tare__onnx_info(l->in, n)->constant;
     const onnx_constant *c = tare__onnx_constant_of(l->in, values);
-    TARE_TRY(place_constant(l, c->name, c->quantized != NULL ? c->quantized : values, &target));
+    TARE_TRY(bind_constant(l, c->name, c->quantized != NULL ? c->quantized : values, &target));
     const node_spec spec = {.op = NODE_GET_ATTR, .target = target};
     TARE_TRY(tare__graph_insert(l->g, &spec, NULL, out, l->err));
     if (c->quantized == NULL) return TARE_OK;

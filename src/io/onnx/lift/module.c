@@ -113,7 +113,7 @@ static tare_status fill(lift *l, module *m, const node *n) {
     return m->class->check != NULL ? m->class->check(m, l->err) : TARE_OK;
 }
 
-// --- the place ---
+// --- the path ---
 
 static bool same_tensor(const tare_tensor *a, const tare_tensor *b) {
     if (a == b) return true;
@@ -139,19 +139,19 @@ static bool same_module(const module *a, const module *b) {
     return true;
 }
 
-// Other files' names hold anything: '/' parts a path, and what no name may hold becomes '_'.
+// Other files' names hold anything: '/' separates segments, and what no name may hold becomes '_'.
 static const char *as_path(lift *l, const char *name) {
     text out = {0};
     bool is_empty = true;
     size_t depth = 1;
     for (const char *c = name; *c != '\0'; c++) {
-        const bool parts = *c == '.' || *c == '/';
+        const bool separates = *c == '.' || *c == '/';
         const bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
                               (*c >= '0' && *c <= '9') || *c == '_';
-        if (parts && (is_empty || c[1] == '\0' || depth == 16)) continue;
-        tare__text_char(&out, parts ? '.' : is_plain ? *c : '_');
-        depth += parts;
-        is_empty = parts;
+        if (separates && (is_empty || c[1] == '\0' || depth == 16)) continue;
+        tare__text_char(&out, separates ? '.' : is_plain ? *c : '_');
+        depth += separates;
+        is_empty = separates;
     }
     if (out.length > 0 && out.chars[out.length - 1] == '.') tare__text_append(&out, "_");
     const char *copy =
@@ -184,8 +184,8 @@ static const char *at_top(lift *l, const char *path) {
     return copy;
 }
 
-static tare_status place(lift *l, module *made, const char *wanted, const char *raw,
-                         const char **out) {
+static tare_status bind(lift *l, module *made, const char *wanted, const char *raw,
+                        const char **out) {
     const char *candidate = wanted;
     for (size_t i = 0;; i++) {
         const module *there = tare__module_find(l->root, candidate);
@@ -244,7 +244,7 @@ tare_status tare__lift_bind(lift *l, const node *n, const lift_choice *choice, c
     tare_status status = is_module ? TARE_OK : fill(l, made, n);
     if (status == TARE_OK && !is_module) status = refer(l, n, &made);
     if (status == TARE_OK)
-        status = place(l, made, wanted, scope != NULL && scope->is_known ? scope->raw : NULL, path);
+        status = bind(l, made, wanted, scope != NULL && scope->is_known ? scope->raw : NULL, path);
     tare__module_release(made);
     if (status == TARE_OK) return TARE_OK;
     return tare__at(l->err, status, "module '%s'", wanted);

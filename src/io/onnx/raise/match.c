@@ -317,7 +317,7 @@ static tare_status copy_arguments(building *b, const node *n, node_spec *spec) {
     return TARE_OK;
 }
 
-// The last call takes the root's place; those before it stand in front of the root.
+// The last call replaces the root; those before it stand in front of the root.
 static tare_status build(const idiom_match *m, const graph *result) {
     building b = {.match = m};
     for (const node *n = result->first; n != NULL; n = n->next) {

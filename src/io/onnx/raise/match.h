@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns of calls, written as torch prints code, and their places in a draft.
+// Patterns of calls, written as torch prints code, and their matches in a draft.
 // Private to io/onnx.
 #ifndef IO_ONNX_RAISE_MATCH_H
 #define IO_ONNX_RAISE_MATCH_H
@@ -18,7 +18,7 @@ typedef struct idiom_match idiom_match;
 typedef struct idiom {
     const char *needs;                // the id of an operator without which a file does not hold it
     const char *parameters, *pattern; // "x", "a = torch.sigmoid(x); x * a"
-    const char *result;               // the same of what takes their place, on the same names
+    const char *result;               // the same of the replacement, on the same names
     /// Only where the file says that it was one call, if it says so: people write it too, and what
     /// they wrote stays.
     bool of_one_call;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What exporters take apart becomes one call again.
+// Replaces idioms, operators that exporters write as several calls, by one call.
 #include <string.h>
 
 #include "io/onnx/raise/match.h"
@@ -108,7 +108,7 @@ static tare_status raise_idioms(onnx_import *in) {
     for (node *n = in->draft->first, *next; n != NULL && status == TARE_OK; n = next) {
         bool applied = false;
         if (n->user_count > 0) status = tare__idioms_apply(&set, in, n, &applied);
-        next = n->next; // a call that took n's place comes next: it may be part of a larger idiom
+        next = n->next; // a call that replaced n comes next: it may be part of a larger idiom
     }
     tare__idioms_release(&set);
     return status;

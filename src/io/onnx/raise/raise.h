@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recognizing calls that exporters took apart (io/onnx/raise/).
+// Recognizing idioms: one operator that exporters write as several calls (io/onnx/raise/).
 #ifndef IO_ONNX_RAISE_RAISE_H
 #define IO_ONNX_RAISE_RAISE_H
 

@@ -47,7 +47,7 @@ tare_status tare__onnx_add_constant(onnx_import *in, tare_tensor *t, const char 
     return remember(in, t, name);
 }
 
-// The parameters of a matrix whose dimensions trade places.
+// The parameters of a transposed matrix.
 static qparams *turned_params(const qparams *q) {
     const int axis = tare__qscheme_is_per_channel(q->scheme) ? 1 - q->axis : 0;
     return tare__qparams_create(q->scheme, q->dtype, axis, q->count, q->scale, q->zero_point);
@@ -128,8 +128,7 @@ typedef struct inference {
     tare_error *err;
 } inference;
 
-// A copy of v in which what is known of nodes stands in their place; references stay where they
-// are.
+// A copy of v with what is known of nodes in place of them; references stay where they are.
 static tare_status resolve(const inference *i, const value *v, value *out) {
     *out = *v;
     if (v->kind == VALUE_NODE) {

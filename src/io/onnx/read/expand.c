@@ -207,7 +207,7 @@ static tare_status expand_product(expander *e, const node_proto *n, const onnx_p
     TARE_TRY(dequantize(&x, p->weight, p->weight_axis, &operands[1]));
     TARE_TRY(add(&x, p->becomes, operands, 2, p->output, &step, &y));
     step->node.name = n->name;
-    for (size_t i = 0; i < 2; i++) tare__onnx_step(p->parts[i])->is_part = true;
+    for (size_t i = 0; i < 2; i++) tare__onnx_step(p->absorbed[i])->is_absorbed = true;
     return keep_attributes(&x, step);
 }
 
@@ -272,7 +272,7 @@ static tare_status expand_all(expander *e, const onnx_products *products, Onnx__
     for (size_t i = 0; i < g->n_node; i++) TARE_TRY(visit(e, products, g->node[i]));
     size_t kept = 0;
     for (size_t i = 0; i < e->count; i++)
-        if (!tare__onnx_step(e->nodes[i])->is_part) e->nodes[kept++] = e->nodes[i];
+        if (!tare__onnx_step(e->nodes[i])->is_absorbed) e->nodes[kept++] = e->nodes[i];
     g->node = e->nodes;
     g->n_node = kept;
     return TARE_OK;

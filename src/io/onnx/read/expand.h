@@ -18,7 +18,7 @@ typedef struct onnx_product {
     const char *becomes;
     char *input[3], *weight[3];
     int64_t weight_axis;             // of scales per channel
-    const Onnx__NodeProto *parts[2]; // what is a part of it
+    const Onnx__NodeProto *absorbed[2]; // nodes that it replaces, too
     char *output;
 } onnx_product;
 

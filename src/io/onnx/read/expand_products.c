@@ -98,7 +98,7 @@ bool tare__onnx_find_product(const onnx_products *p, const node_proto *n, onnx_p
         .input = {n->input[0], quantize->output[1], n->input[2]},
         .weight = {n->input[1], other_input(scales, quantize->output[1]), n->input[3]},
         .weight_axis = is_conv ? 0 : -1,
-        .parts = {cast, scaled},
+        .absorbed = {cast, scaled},
         .output = scaled->output[0]};
     return has_scale;
 }

@@ -16,7 +16,7 @@ struct onnx_step {
     int opset;                      // of the default domain
     onnx_step *caller;              // whose function it is of; NULL: the graph's own
     const struct onnx_scope *scope; // read already; NULL: not yet
-    bool is_part;                   // of what another step computes (expand.c)
+    bool is_absorbed;               // another step computes it, too (expand.c)
 };
 
 static inline onnx_step *tare__onnx_step(const Onnx__NodeProto *n) {

@@ -321,8 +321,9 @@ tare_status tare__onnx_open_agree(const module *a, const module *b, bool *agree,
     text first = {0}, second = {0};
     map tensors = {0}, others = {0};
     *agree = false;
-    tare_status status = tare__model_to_parts(a, NULL, NULL, &first, &tensors, err);
-    if (status == TARE_OK) status = tare__model_to_parts(b, NULL, NULL, &second, &others, err);
+    tare_status status = tare__model_to_json_and_tensors(a, NULL, NULL, &first, &tensors, err);
+    if (status == TARE_OK)
+        status = tare__model_to_json_and_tensors(b, NULL, NULL, &second, &others, err);
     if (status == TARE_OK)
         *agree = strcmp(tare__text_chars(&first), tare__text_chars(&second)) == 0 &&
                  same_tensors(&tensors, &others);

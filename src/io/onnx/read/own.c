@@ -98,14 +98,14 @@ static tare_status converted(const own_file *f, const json_at *at, tare_tensor *
     return TARE_OK;
 }
 
-// Code (row, column) of a matrix that the file has turned.
-static unsigned turned_code(const tare_tensor *from, int64_t row, int64_t column, int64_t bits) {
+// The quantized value (row, column) of a matrix that the file has transposed.
+static unsigned turned_value(const tare_tensor *from, int64_t row, int64_t column, int64_t bits) {
     const int64_t middle = from->dtype == TARE_INT8 ? INT64_C(1) << (bits - 1) : 0;
     return (unsigned)(tare__tensor_get_int(from, column * from->shape[1] + row) + middle) &
            ((1U << bits) - 1);
 }
 
-// Codes of weights in groups, two in a byte where they are of 4 bits.
+// Quantized weights in groups, two values in a byte where they have 4 bits.
 static tare_status turned(const own_file *f, const json_at *at, tare_tensor **out) {
     const json_at bits_at = tare__json_get(at, "bits");
     tare_tensor *from = NULL, *made = NULL;
@@ -124,8 +124,8 @@ static tare_status turned(const own_file *f, const json_at *at, tare_tensor **ou
     uint8_t *to = made->data;
     for (int64_t i = 0; i < made->count; i++) {
         const int64_t row = i / made->shape[1], column = i % made->shape[1] * each;
-        to[i] = (uint8_t)(turned_code(from, row, column, bits) |
-                          (each == 2 ? turned_code(from, row, column + 1, bits) << 4 : 0));
+        to[i] = (uint8_t)(turned_value(from, row, column, bits) |
+                          (each == 2 ? turned_value(from, row, column + 1, bits) << 4 : 0));
     }
     *out = made;
     return TARE_OK;
@@ -362,7 +362,8 @@ static tare_status read_checked(own_file *f, const registry *classes, const mode
     bool same = false;
     TARE_TRY(read_initializers(f));
     TARE_TRY(read_tensors(f));
-    TARE_TRY(tare__model_from_parts(f->json, &f->tensors, classes, state, &made, &record, f->err));
+    TARE_TRY(tare__model_from_json_and_tensors(f->json, &f->tensors, classes, state, &made, &record,
+                                               f->err));
     tare_status status = write_again(f, made, &again);
     if (status == TARE_OK) status = compare(f, &again, &same);
     tare__onnx_image_release(&again);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where in the user's module tree a node stands, in the two spellings that torch's exporters write.
 //
-// TorchScript: the node's name is "/layer1/layer1.0/conv1/Conv". Each part is a module as its
-// parent called it; a part that repeats the one before it and goes on stands in a Sequential. Every
-// call but the first of one module is renamed ("relu_1").
+// TorchScript: the node's name is "/layer1/layer1.0/conv1/Conv". Each segment is a module as
+// its parent called it; a segment that begins with the one before it is in a Sequential. Every call
+// but the first of one module is renamed ("relu_1").
 //
 // dynamo: metadata holds name_scopes = ['', 'layer1', 'layer1.0', 'relu_1'], full paths and at the
 // end the call, and class_hierarchy, the classes of the same, at the end what was called.
@@ -132,7 +132,7 @@ static bool holds_parameters(const onnx_import *in, const char *path) {
 typedef struct walk {
     onnx_import *in;
     const char *path, *raw;     // so far
-    const char *part, *renamed; // the last one: as a first call would be named, and as written
+    const char *segment, *renamed; // the last one: as a first call would be named, and as written
 } walk;
 
 static const char *join(arena *memory, const char *path, const char *name, size_t length) {
@@ -140,22 +140,24 @@ static const char *join(arena *memory, const char *path, const char *name, size_
                          : tare__arena_printf(memory, "%s.%.*s", path, (int)length, name);
 }
 
-// What of a part stands behind its parent's path: "layer1.0" within layer1 is "0".
-static size_t repeated(const char *part, const char *before) {
+// The length of the parent's path in front of a segment: "layer1.0" within layer1 is "0".
+static size_t repeated(const char *segment, const char *before) {
     const size_t length = strlen(before);
-    return length > 0 && strncmp(part, before, length) == 0 && part[length] == '.' ? length + 1 : 0;
+    return length > 0 && strncmp(segment, before, length) == 0 && segment[length] == '.'
+               ? length + 1
+               : 0;
 }
 
-static bool add_part(walk *w, const char *chars, size_t length) {
+static bool add_segment(walk *w, const char *chars, size_t length) {
     arena *memory = &w->in->memory;
-    const char *part = tare__arena_strndup(memory, chars, length);
-    if (part == NULL) return false;
-    size_t skip = repeated(part, w->renamed);
-    if (skip == 0) skip = repeated(part, w->part);
-    const char *raw = join(memory, w->raw, part + skip, length - skip);
-    const size_t base = base_length(part, length);
-    const char *first = base > skip ? join(memory, w->path, part + skip, base - skip) : NULL;
-    const char *path = join(memory, w->path, part + skip, length - skip);
+    const char *segment = tare__arena_strndup(memory, chars, length);
+    if (segment == NULL) return false;
+    size_t skip = repeated(segment, w->renamed);
+    if (skip == 0) skip = repeated(segment, w->segment);
+    const char *raw = join(memory, w->raw, segment + skip, length - skip);
+    const size_t base = base_length(segment, length);
+    const char *first = base > skip ? join(memory, w->path, segment + skip, base - skip) : NULL;
+    const char *path = join(memory, w->path, segment + skip, length - skip);
     if (raw == NULL || path == NULL) return false;
     const bool again = base < length && first != NULL && tare__map_has(&w->in->scopes, first) &&
                        !holds_parameters(w->in, raw);
@@ -163,17 +165,17 @@ static bool add_part(walk *w, const char *chars, size_t length) {
     if (!tare__map_set(&w->in->scopes, path, NULL)) return false;
     w->path = path;
     w->raw = raw;
-    w->renamed = part;
-    w->part = again ? tare__arena_strndup(memory, part, base) : part;
-    return w->part != NULL;
+    w->renamed = segment;
+    w->segment = again ? tare__arena_strndup(memory, segment, base) : segment;
+    return w->segment != NULL;
 }
 
 static bool use_name(onnx_import *in, const char *name, onnx_scope *out) {
-    walk w = {.in = in, .path = "", .raw = "", .part = "", .renamed = ""};
+    walk w = {.in = in, .path = "", .raw = "", .segment = "", .renamed = ""};
     const char *last = strrchr(name, '/');
     for (const char *at = name + 1; at < last;) {
         const size_t length = strcspn(at, "/");
-        if (!add_part(&w, at, length)) return false;
+        if (!add_segment(&w, at, length)) return false;
         at += length + 1;
     }
     if (*w.path != '\0' && (!is_path(w.path) || !is_path(w.raw))) return true;

@@ -376,13 +376,13 @@ tare_status tare__onnx_open_tensor(onnx_call *c, const tare_tensor *t, value *ou
         }
         return tare__onnx_fail(c, "%lld sizes as one tensor are too many", (long long)t->count);
     }
-    value *parts = tare__arena_array(&c->scratch, (size_t)t->count, sizeof *parts);
-    if (parts == NULL) return tare__out_of_memory(c->in->err);
+    value *sizes = tare__arena_array(&c->scratch, (size_t)t->count, sizeof *sizes);
+    if (sizes == NULL) return tare__out_of_memory(c->in->err);
     for (int64_t i = 0; i < t->count; i++) {
         const value number = tare__onnx_entry(c->in, t, i);
-        TARE_TRY(tare__onnx_full(c, &one, 1, t->dtype, &number, &parts[i]));
+        TARE_TRY(tare__onnx_full(c, &one, 1, t->dtype, &number, &sizes[i]));
     }
-    TARE_TRY(tare__onnx_list(c, parts, (size_t)t->count, &list));
+    TARE_TRY(tare__onnx_list(c, sizes, (size_t)t->count, &list));
     TARE_TRY(ONNX_CALL(c, out, "torch.cat", list, tare__int(0)));
     if (t->ndim == 1) return TARE_OK;
     for (int d = 0; d < t->ndim; d++) dims[d] = tare__int(t->shape[d]);

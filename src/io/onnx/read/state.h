@@ -41,7 +41,7 @@ typedef struct onnx_constant {
     bool is_packed;         // elements of 4 bits, in bytes here
     tare_tensor *quantized; // the integers that it was dequantized from, lent; NULL: none
     tare_tensor *turned;    // of a matrix with scales of blocks along its columns: the same of the
-                            // matrix whose dimensions trade places, lent
+                            // transposed matrix, lent
 } onnx_constant;
 
 /// What a name of the file stands for.
@@ -107,7 +107,7 @@ tare_status tare__onnx_bind(onnx_import *in, const char *name, const value *v);
 /// Reads a node's scope from its metadata or its name (scope.c). Nodes of functions that say none
 /// have their caller's.
 tare_status tare__onnx_read_scope(onnx_import *in, onnx_step *step, const onnx_scope **out);
-/// Recognizes what exporters take apart (raise.c).
+/// Recognizes idioms of exporters (raise.c).
 tare_status tare__onnx_raise(onnx_import *in);
 /// The model: modules and names as the user knows them (lift.c). The caller releases *out.
 tare_status tare__onnx_lift(onnx_import *in, module **out);

@@ -20,7 +20,7 @@ enum {
     TENSOR_RAW = 9,
     TENSOR_EXTERNAL = 13,
     TENSOR_LOCATION = 14,
-    LEAST_EXTERNAL = 1024, // bytes of a tensor that is worth a place in another file
+    LEAST_EXTERNAL = 1024, // bytes of a tensor that is worth storing in another file
     DATA_ALIGNMENT = 4096  // so that they can be mapped
 };
 static const char data_ending[] = ".data";
@@ -28,8 +28,8 @@ static const char data_ending[] = ".data";
 static const uint64_t most_bytes = (UINT64_C(1) << 31) - (1 << 20);
 
 void tare__onnx_image_release(onnx_image *im) {
-    text *const parts[] = {&im->head, &im->nodes, &im->tail, &im->foot, &im->report};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) tare__text_release(parts[i]);
+    text *const texts[] = {&im->head, &im->nodes, &im->tail, &im->foot, &im->report};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) tare__text_release(texts[i]);
     for (size_t i = 0; i < im->tensor_count; i++)
         tare_tensor_release((tare_tensor *)im->tensors[i].t);
     tare__free(im->tensors);
@@ -160,7 +160,7 @@ tare_status tare__onnx_image_outline(const onnx_image *im, text *out, tare_error
 
 // --- data beside the model ---
 
-static uint64_t place_tensors(onnx_image *im) {
+static uint64_t assign_offsets(onnx_image *im) {
     uint64_t at = 0;
     for (size_t i = 0; i < im->tensor_count; i++) {
         out_tensor *t = &im->tensors[i];
@@ -185,8 +185,8 @@ static tare_status put_data(const onnx_image *im, const sink *s) {
     return TARE_OK;
 }
 
-// The data's name has a digest of its bytes, so that a model that is there already keeps its own
-// until the new model is in its place.
+// The data's name has a digest of its bytes, so that an existing model keeps its data until the new
+// model has replaced it.
 static tare_status data_path(const char *path, uint64_t digest, char **out, tare_error *err) {
     text name = {0};
     tare__text_printf(&name, "%s.%016llx%s", path, (unsigned long long)digest, data_ending);
@@ -228,7 +228,7 @@ static tare_status write_external(onnx_image *im, export_files *f, tare_error *e
     if (f->model.temporary == NULL)
         return tare__fail(err, TARE_UNSUPPORTED,
                           "the model needs a data file beside it, which %s has not", f->model.path);
-    return place_tensors(im) > 0 ? write_data(im, f, err) : TARE_OK;
+    return assign_offsets(im) > 0 ? write_data(im, f, err) : TARE_OK;
 }
 
 // From here on the new model counts, and data of older ones is of no use. Another export of the
@@ -238,7 +238,7 @@ static tare_status place_model(export_files *f, tare_error *err) {
     if (f->model.temporary == NULL) return tare__file_commit(&f->model, err);
     const int folder = tare__file_lock_folder(f->model.path);
     const tare_status status = tare__file_place(&f->model, NULL, err);
-    // What was placed stays, even if the folder could not be brought to the disk.
+    // The new model stays, even if the folder could not be brought to the disk.
     if (f->model.temporary == NULL) {
         tare__file_remove_stale(f->model.path, ".", data_ending, f->data_path);
         f->data_is_new = false;

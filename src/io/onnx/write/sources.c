@@ -78,7 +78,7 @@ static bool write_initializer(const onnx_writer *w, const onnx_source *s, const 
     return true;
 }
 
-// Codes that the file has as another matrix.
+// Quantized values that the file has as the transposed matrix.
 static bool write_turned(const onnx_writer *w, const onnx_source *s, const char *name,
                          const tare_tensor *t, text *out) {
     if (tare__out_find_tensor(w, s->initializer) == NULL) return false;
@@ -90,7 +90,8 @@ static bool write_turned(const onnx_writer *w, const onnx_source *s, const char 
     return true;
 }
 
-static bool write_codes(const onnx_writer *w, const onnx_source *s, const char *name, text *out) {
+static bool write_dequantized(const onnx_writer *w, const onnx_source *s, const char *name,
+                              text *out) {
     const bool is_there = tare__out_find_tensor(w, s->initializer) != NULL &&
                           tare__out_find_tensor(w, s->scale) != NULL;
     if (!is_there) return false;
@@ -133,7 +134,7 @@ static tare_status list_all(onnx_writer *w, source_lists *lists) {
         if (s != NULL && s->turned_bits != 0)
             done = write_turned(w, s, name, t, &lists->made);
         else if (s != NULL)
-            done = s->scale != NULL ? write_codes(w, s, name, &lists->made)
+            done = s->scale != NULL ? write_dequantized(w, s, name, &lists->made)
                                     : write_initializer(w, s, name, t, lists);
         if (!done) TARE_TRY(add_unread(w, name, t, lists));
     }

@@ -24,7 +24,7 @@ static tare_status is_damaged(const pt2_archive *a, tare_status status) {
 
 // --- the directory ---
 
-// "a/b/c": no empty part, none that leads up or names this very folder, no drive.
+// "a/b/c": no empty segment, no "..", no ".", no drive.
 static bool stays_inside(const char *name) {
     for (;;) {
         const size_t length = strcspn(name, "/");

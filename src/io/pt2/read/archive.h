@@ -34,7 +34,7 @@ tare_status tare__pt2_open(storage *store, const unsigned char *data, size_t siz
 void tare__pt2_close(pt2_archive *a);
 
 /// A member's bytes. store (a reference that the caller releases) is the archive's own for members
-/// that are stored, whose bytes are then a part of the mapped file; others are inflated.
+/// that are stored, whose bytes are those of the mapped file; others are inflated.
 typedef struct pt2_bytes {
     storage *store;
     const unsigned char *data;

@@ -23,7 +23,7 @@ typedef struct pt2_reader {
     map values;  // what gives a value: name -> node *, lent
     map targets; // get_attr nodes by target, lent
     map taken;   // names of the program's own nodes
-    // Of a graph that becomes a part of the one around it: names that its nodes cannot have, and
+    // Of a graph that is inlined into the one around it: names that its nodes cannot have, and
     // those that they get instead of their own, because they give results of that graph.
     const map *reserved;
     map renamed;        // lent

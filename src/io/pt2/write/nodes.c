@@ -155,7 +155,7 @@ static tare_status write_branch(void *user, const node *reader, text *out) {
     const program_writer *w = user;
     const module *root = tare__module_find(w->root, reader->target);
     program_writer inner = {.is_branch = true, .root = root, .g = root->graph, .err = w->err};
-    const tare_status status = tare__pt2_write_parts(&inner);
+    const tare_status status = tare__pt2_write_fields(&inner);
     if (status == TARE_OK) {
         tare__text_append(out, "{\"as_graph\": {\"name\": ");
         tare__text_json_string(out, reader->target);
@@ -163,7 +163,7 @@ static tare_status write_branch(void *user, const node *reader, text *out) {
         tare__pt2_write_graph(&inner, out);
         tare__text_append(out, "}}");
     }
-    tare__pt2_release_parts(&inner);
+    tare__pt2_release_fields(&inner);
     return status == TARE_OK ? TARE_OK : tare__at(w->err, status, "%s", reader->target);
 }
 

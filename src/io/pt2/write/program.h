@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a program that is being written.
+// The fields of a program that is being written.
 // Private to io/pt2/write.
 #ifndef IO_PT2_WRITE_PROGRAM_H
 #define IO_PT2_WRITE_PROGRAM_H
@@ -49,8 +49,8 @@ void tare__pt2_write_graph(const program_writer *w, text *out);
 /// TARE_OUT_OF_MEMORY if one of the texts could not grow.
 tare_status tare__pt2_check_texts(const program_writer *w);
 /// Makes sizes and everything that the texts need, and fills these.
-tare_status tare__pt2_write_parts(program_writer *w);
-void tare__pt2_release_parts(program_writer *w);
+tare_status tare__pt2_write_fields(program_writer *w);
+void tare__pt2_release_fields(program_writer *w);
 
 /// Does n do nothing but check the inputs? Programs have guards of their own.
 bool tare__pt2_is_guard(const program_writer *w, const node *n);

@@ -16,7 +16,7 @@ static const char torch_version[] = "2.15.0"; // whose form this is
 
 // --- the program ---
 
-// A part that the file had, or what a fresh export says.
+// A field as the file had it, or as a fresh export writes it.
 static void write_kept(const program_writer *w, const char *key, const char *otherwise, text *out) {
     const json_t *kept = json_object_get(tare__pt2_sizes_about(w->sizes), key);
     tare__text_printf(out, ", \"%s\": ", key);
@@ -26,7 +26,7 @@ static void write_kept(const program_writer *w, const char *key, const char *oth
         tare__text_append(out, otherwise);
 }
 
-static void write_part(const char *key, char open, const text *items, char close, text *out) {
+static void write_field(const char *key, char open, const text *items, char close, text *out) {
     if (out->chars != NULL && out->chars[out->length - 1] != '{') tare__text_append(out, ", ");
     tare__text_printf(out, "\"%s\": %c", key, open);
     tare__text_append(out, tare__text_chars(items));
@@ -40,13 +40,13 @@ static bool is_single(const program_writer *w) {
 
 void tare__pt2_write_graph(const program_writer *w, text *out) {
     tare__text_char(out, '{');
-    write_part("inputs", '[', &w->inputs, ']', out);
-    write_part("outputs", '[', &w->outputs, ']', out);
-    write_part("nodes", '[', &w->nodes, ']', out);
-    write_part("tensor_values", '{', &w->tensor_values, '}', out);
-    write_part("sym_int_values", '{', &w->sym_int_values, '}', out);
-    write_part("sym_bool_values", '{', &w->sym_bool_values, '}', out);
-    write_part("sym_float_values", '{', &w->sym_float_values, '}', out);
+    write_field("inputs", '[', &w->inputs, ']', out);
+    write_field("outputs", '[', &w->outputs, ']', out);
+    write_field("nodes", '[', &w->nodes, ']', out);
+    write_field("tensor_values", '{', &w->tensor_values, '}', out);
+    write_field("sym_int_values", '{', &w->sym_int_values, '}', out);
+    write_field("sym_bool_values", '{', &w->sym_bool_values, '}', out);
+    write_field("sym_float_values", '{', &w->sym_float_values, '}', out);
     tare__text_printf(out, ", \"custom_obj_values\": {}, \"is_single_tensor_return\": %s}",
                       is_single(w) ? "true" : "false");
 }
@@ -55,8 +55,8 @@ static tare_status write_program(const program_writer *w, text *out) {
     tare__text_append(out, "{\"graph_module\": {\"graph\": ");
     tare__pt2_write_graph(w, out);
     tare__text_append(out, ", \"signature\": {");
-    write_part("input_specs", '[', &w->input_specs, ']', out);
-    write_part("output_specs", '[', &w->output_specs, ']', out);
+    write_field("input_specs", '[', &w->input_specs, ']', out);
+    write_field("output_specs", '[', &w->output_specs, ']', out);
     tare__text_append(out, "}, \"module_call_graph\": ");
     TARE_TRY(tare__pt2_write_calls(w, out));
     write_kept(w, "metadata", "{}", out);
@@ -81,7 +81,7 @@ tare_status tare__pt2_check_texts(const program_writer *w) {
     return TARE_OK;
 }
 
-tare_status tare__pt2_write_parts(program_writer *w) {
+tare_status tare__pt2_write_fields(program_writer *w) {
     TARE_TRY(tare__pt2_check_calls(w));
     TARE_TRY(tare__pt2_sizes_create(w->root, &w->sizes, w->err));
     w->given = tare__arena_array(&w->memory, w->g->next_id + 1, sizeof *w->given);
@@ -92,7 +92,7 @@ tare_status tare__pt2_write_parts(program_writer *w) {
     return tare__pt2_check_texts(w);
 }
 
-void tare__pt2_release_parts(program_writer *w) {
+void tare__pt2_release_fields(program_writer *w) {
     text *const texts[] = {&w->inputs,         &w->outputs,          &w->nodes,
                            &w->input_specs,    &w->output_specs,     &w->tensor_values,
                            &w->sym_int_values, &w->sym_float_values, &w->sym_bool_values};
@@ -224,10 +224,10 @@ tare_status tare__pt2_write(const char *path, const module *root, tare_error *er
     text program = {0};
     if (w.g == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "a model without a graph cannot be written");
-    tare_status status = tare__pt2_write_parts(&w);
+    tare_status status = tare__pt2_write_fields(&w);
     if (status == TARE_OK) status = write_program(&w, &program);
     if (status == TARE_OK) status = write_archive(&w, path, &program);
     tare__text_release(&program);
-    tare__pt2_release_parts(&w);
+    tare__pt2_release_fields(&w);
     return status;
 }

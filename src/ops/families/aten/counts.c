@@ -8,7 +8,7 @@
 #include "ops/families/families.h"
 #include "ops/rules.h"
 
-// An element and its place.
+// An element and its index.
 typedef struct sorted_element {
     double real; // of a float; else 0
     int64_t whole, at;
@@ -19,7 +19,7 @@ static int order_of(double a, double b) {
     return (a > b) - (a < b);
 }
 
-// NaN stands last; equal ones in the order of their places.
+// NaN stands last; equal ones in the order of their indices.
 static int compare(const void *a, const void *b) {
     const sorted_element *x = a, *y = b;
     const int real = order_of(x->real, y->real);
@@ -100,7 +100,7 @@ static tare_status bincount_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- mode(input, dim, keepdim): the least of the most frequent values, and its last place ---
+// --- mode(input, dim, keepdim): the least of the most frequent values, and its last index ---
 
 static tare_status read_mode(op_call *call, rows_along *r, bool *keeps) {
     TARE_TRY(tare__rows_along(call, 1, -1, r));
@@ -137,13 +137,13 @@ static tare_status mode_reference(op_call *call) {
     TARE_TRY(read_mode(call, &r, &keeps));
     const size_t bytes = tare_dtype_size(r.x->dtype);
     tare_tensor *values = call->result.as.items[0].as.tensor;
-    tare_tensor *places = call->result.as.items[1].as.tensor;
-    for (int64_t i = 0; i < places->count; i++) {
+    tare_tensor *indices = call->result.as.items[1].as.tensor;
+    for (int64_t i = 0; i < indices->count; i++) {
         const int64_t first = tare__row_start(&r, i);
         const sorted_element *all = sorted(call, r.x, first, r.inner, r.length);
         if (all == NULL) return tare__out_of_memory(call->err);
         const int64_t at = all[most_frequent(all, r.length)].at;
-        ((int64_t *)places->data)[i] = at;
+        ((int64_t *)indices->data)[i] = at;
         memcpy((char *)values->data + (size_t)i * bytes,
                (const char *)r.x->data + (size_t)(first + at * r.inner) * bytes, bytes);
     }

@@ -92,7 +92,7 @@ static int64_t dim_of(composer *c, size_t i, int64_t otherwise, const tare_tenso
     return c->status == TARE_OK ? dim : 0;
 }
 
-static value part(composer *c, value x, int64_t dim, int64_t first, int64_t size) {
+static value slice(composer *c, value x, int64_t dim, int64_t first, int64_t size) {
     return COMPOSE(c, "narrow", x, tare__int(dim), tare__int(first), tare__int(size));
 }
 
@@ -105,7 +105,7 @@ static value along(composer *c, value x, int64_t dim, int ndim) {
     return COMPOSE(c, "view", x, tare__compose_ints(c, shape, (size_t)ndim));
 }
 
-// trapezoid(y, x, dx, dim): the area below, between places x or with distances dx.
+// trapezoid(y, x, dx, dim): the area below, between points x or with distances dx.
 static value trapezoid(composer *c) {
     const tare_tensor *y = tare__compose_need(c, 0);
     if (y == NULL) return P(0);
@@ -113,20 +113,20 @@ static value trapezoid(composer *c) {
     if (c->status != TARE_OK) return P(0);
     const int64_t steps = y->shape[dim] > 0 ? y->shape[dim] - 1 : 0;
     const int64_t second = y->shape[dim] - steps;
-    const value left = part(c, P(0), dim, 0, steps), right = part(c, P(0), dim, second, steps);
+    const value left = slice(c, P(0), dim, 0, steps), right = slice(c, P(0), dim, second, steps);
     value sums = COMPOSE(c, "add", left, right);
     if (P(1).kind == VALUE_TENSOR) {
         const value x = along(c, P(1), dim, y->ndim);
-        const tare_tensor *places = tare__compose_tensor(c, x);
-        if (places == NULL) return P(0);
-        const int64_t own = dim - y->ndim + places->ndim;
-        if (own < 0 || places->shape[own] != y->shape[dim]) {
+        const tare_tensor *points = tare__compose_tensor(c, x);
+        if (points == NULL) return P(0);
+        const int64_t own = dim - y->ndim + points->ndim;
+        if (own < 0 || points->shape[own] != y->shape[dim]) {
             (void)tare__compose_fail(c, "needs a place for each value along the dimension");
             return P(0);
         }
         sums =
             COMPOSE(c, "mul", sums,
-                    COMPOSE(c, "sub", part(c, x, own, second, steps), part(c, x, own, 0, steps)));
+                    COMPOSE(c, "sub", slice(c, x, own, second, steps), slice(c, x, own, 0, steps)));
     }
     const double step = P(1).kind == VALUE_TENSOR ? 1 : tare__compose_double(c, 2, 1);
     return times(c, COMPOSE(c, "sum", sums, tare__int(dim)), step / 2);

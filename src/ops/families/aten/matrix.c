@@ -117,9 +117,9 @@ static value det_parts(composer *c) {
 
 static value slogdet_parts(composer *c) {
     const value both = slogdet(c);
-    const value parts = tare__compose_with_nones(c, tare__compose_item(c, both, 0), 4);
-    if (c->status == TARE_OK) parts.as.items[1] = tare__compose_item(c, both, 1);
-    return parts;
+    const value results = tare__compose_with_nones(c, tare__compose_item(c, both, 0), 4);
+    if (c->status == TARE_OK) results.as.items[1] = tare__compose_item(c, both, 1);
+    return results;
 }
 
 // --- solve(A, B): B of [..][n][columns], or a vector [..][n] where its shape is that of A's rows

@@ -73,14 +73,14 @@ static value index_reduce(composer *c) {
                    tare__bool(tare__compose_bool(c, 5, true)));
 }
 
-// put(input, index, source, accumulate): places of the input as one line are written.
+// put(input, index, source, accumulate): writes elements of the flattened input.
 static value put(composer *c) {
     const tare_tensor *x = tare__compose_need(c, 0);
     if (x == NULL) return P(0);
-    const value places = tare__compose_list(c, 1), source = flat(c, P(2));
+    const value indices = tare__compose_list(c, 1), source = flat(c, P(2));
     if (c->status != TARE_OK) return P(0);
-    places.as.items[0] = flat(c, P(1));
-    const value made = COMPOSE(c, "index_put", flat(c, P(0)), places, source,
+    indices.as.items[0] = flat(c, P(1));
+    const value made = COMPOSE(c, "index_put", flat(c, P(0)), indices, source,
                                tare__bool(tare__compose_bool(c, 3, false)));
     return in_shape_of(c, made, x);
 }
@@ -161,9 +161,9 @@ static value one_hot(composer *c) {
     return COMPOSE(c, "to", marks, tare__dtype_value(TARE_INT64));
 }
 
-// repeat_interleave(input, repeats, dim): element i as often as repeats[i] says. Place j is of the
+// repeat_interleave(input, repeats, dim): element i as often as repeats[i] says. Result j is the
 // element whose repetitions end behind it: the first of the running sums that is greater.
-static value places_of(composer *c, const tare_tensor *repeats, int64_t size) {
+static value indices_of(composer *c, const tare_tensor *repeats, int64_t size) {
     int64_t count = 0;
     if (repeats->data == NULL)
         (void)tare__compose_fail(c, "how long the result is depends on the data");
@@ -190,8 +190,8 @@ static value repeat_elements(composer *c) {
     if (!is_line && (dim < 0 || dim >= x->ndim))
         (void)tare__compose_fail(c, "there is no such dimension");
     if (c->status != TARE_OK) return P(0);
-    const value places = places_of(c, repeats, is_line ? x->count : x->shape[dim]);
-    return COMPOSE(c, "index_select", is_line ? flat(c, P(0)) : P(0), tare__int(dim), places);
+    const value indices = indices_of(c, repeats, is_line ? x->count : x->shape[dim]);
+    return COMPOSE(c, "index_select", is_line ? flat(c, P(0)) : P(0), tare__int(dim), indices);
 }
 
 // --- flips and rotations ---

@@ -8,8 +8,7 @@
 
 #define P(i) tare__compose_param(c, i)
 
-// max_unpoolNd(input, indices, output_size): each value at the place in its plane that its index
-// names, 0 elsewhere.
+// max_unpoolNd(input, indices, output_size): each value at its index within its plane, 0 elsewhere.
 static value max_unpool(composer *c, int dims) {
     const tare_tensor *x = tare__compose_need(c, 0), *indices = tare__compose_need(c, 1);
     int64_t size[3] = {1, 1, 1}, out[TARE_MAX_DIMS], plane = 1, from = 1;
@@ -46,10 +45,10 @@ static value max_unpool3d(composer *c) {
     return max_unpool(c, 3);
 }
 
-// --- affine_grid_generator(theta, size, align_corners): places from -1 to 1, in homogeneous
+// --- affine_grid_generator(theta, size, align_corners): points from -1 to 1, in homogeneous
 // coordinates, times theta [N][d][d + 1] ---
 
-// The centres of `count` pixels, or places from edge to edge, as column `at` of `dims` + 1.
+// The centres of `count` pixels, or points from edge to edge, as column `at` of `dims` + 1.
 static value axis(composer *c, int64_t count, bool aligns, const int64_t *sizes, int dims, int d) {
     int64_t shape[4] = {1, 1, 1, 1};
     value line = COMPOSE(c, "linspace", tare__int(-1), tare__int(1), tare__int(count));
@@ -85,9 +84,9 @@ static value affine_grid(composer *c) {
     if (c->status == TARE_OK)
         columns.as.items[dims] =
             COMPOSE(c, "full", tare__compose_ints(c, sizes, (size_t)dims), tare__float(1));
-    int64_t places = 1, flat[2] = {0, dims + 1}, made[5];
-    for (int d = 0; d < dims; d++) places = tare__size_product(places, sizes[d]);
-    flat[0] = places;
+    int64_t points = 1, flat[2] = {0, dims + 1}, made[5];
+    for (int d = 0; d < dims; d++) points = tare__size_product(points, sizes[d]);
+    flat[0] = points;
     const value base = COMPOSE(c, "view", COMPOSE(c, "stack", columns, tare__int(-1)),
                                tare__compose_ints(c, flat, 2));
     const value grid =

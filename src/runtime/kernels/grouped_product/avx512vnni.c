@@ -38,8 +38,8 @@ INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x
     }
 }
 
-INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel, const int bits,
-                           const bool has_zeros, const size_t rows) {
+INLINE void multiply_quantized(const grouped_tile *t, size_t first_row, size_t panel,
+                               const int bits, const bool has_zeros, const size_t rows) {
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
     const int8_t *x = t->quantized + first_row * ins;
     const int32_t *quantized_sums = t->quantized_sums + first_row * t->groups;
@@ -145,14 +145,14 @@ enum { LONG_GROUP = 128 };
 #define ROWS_AT_ONCE(left) ((left) >= 8 ? 8 : (left) >= 4 ? 4 : (left) >= 2 ? 2 : 1)
 
 #define FORM(bits, zeros)                                                                          \
-    static void codes_##bits##_##zeros(const grouped_tile *t) {                                    \
+    static void quantized_##bits##_##zeros(const grouped_tile *t) {                                \
         for (size_t p = 0; p < t->panel_count; p++)                                                \
             for (size_t r = 0, n; r < t->rows; r += n) {                                           \
                 n = ROWS_AT_ONCE(t->rows - r);                                                     \
-                if (n == 8) multiply_codes(t, r, p, bits, zeros, 8);                               \
-                if (n == 4) multiply_codes(t, r, p, bits, zeros, 4);                               \
-                if (n == 2) multiply_codes(t, r, p, bits, zeros, 2);                               \
-                if (n == 1) multiply_codes(t, r, p, bits, zeros, 1);                               \
+                if (n == 8) multiply_quantized(t, r, p, bits, zeros, 8);                           \
+                if (n == 4) multiply_quantized(t, r, p, bits, zeros, 4);                           \
+                if (n == 2) multiply_quantized(t, r, p, bits, zeros, 2);                           \
+                if (n == 1) multiply_quantized(t, r, p, bits, zeros, 1);                           \
             }                                                                                      \
     }                                                                                              \
     static void floats_##bits##_##zeros(const grouped_tile *t) {                                   \
@@ -182,9 +182,9 @@ void grouped_floats__avx512vnni(const grouped_tile *t) {
         (t->has_zeros ? floats_8_true : floats_8_false)(t);
 }
 
-void grouped_codes__avx512vnni(const grouped_tile *t) {
+void grouped_quantized__avx512vnni(const grouped_tile *t) {
     if (t->bits == 4)
-        (t->has_zeros ? codes_4_true : codes_4_false)(t);
+        (t->has_zeros ? quantized_4_true : quantized_4_false)(t);
     else
-        (t->has_zeros ? codes_8_true : codes_8_false)(t);
+        (t->has_zeros ? quantized_8_true : quantized_8_false)(t);
 }

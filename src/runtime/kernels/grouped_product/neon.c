@@ -50,8 +50,8 @@ INLINE void add_line(int bits, size_t rows, const uint8_t *line, const int8_t *x
     }
 }
 
-INLINE void multiply_codes(const grouped_tile *t, size_t first_row, size_t panel, size_t quarter,
-                           const int bits, const size_t rows) {
+INLINE void multiply_quantized(const grouped_tile *t, size_t first_row, size_t panel,
+                               size_t quarter, const int bits, const size_t rows) {
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;
     const int8_t *x = t->quantized + first_row * ins;
     const int32_t *quantized_sums = t->quantized_sums + first_row * t->groups;
@@ -137,12 +137,12 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
 // --- forms ---
 
 #define FORM(bits)                                                                                 \
-    static void codes_##bits(const grouped_tile *t, size_t p, size_t quarter) {                    \
+    static void quantized_##bits(const grouped_tile *t, size_t p, size_t quarter) {                \
         for (size_t r = 0, n; r < t->rows; r += n) {                                               \
             n = t->rows - r >= 4 ? 4 : t->rows - r >= 2 ? 2 : 1;                                   \
-            if (n == 4) multiply_codes(t, r, p, quarter, bits, 4);                                 \
-            if (n == 2) multiply_codes(t, r, p, quarter, bits, 2);                                 \
-            if (n == 1) multiply_codes(t, r, p, quarter, bits, 1);                                 \
+            if (n == 4) multiply_quantized(t, r, p, quarter, bits, 4);                             \
+            if (n == 2) multiply_quantized(t, r, p, quarter, bits, 2);                             \
+            if (n == 1) multiply_quantized(t, r, p, quarter, bits, 1);                             \
         }                                                                                          \
     }                                                                                              \
     static void floats_##bits(const grouped_tile *t, size_t p, size_t quarter) {                   \
@@ -169,8 +169,8 @@ void grouped_floats__neon(const grouped_tile *t) {
             (t->bits == 4 ? floats_4 : floats_8)(t, p, quarter);
 }
 
-void grouped_codes__neon(const grouped_tile *t) {
+void grouped_quantized__neon(const grouped_tile *t) {
     for (size_t p = 0; p < t->panel_count; p++)
         for (size_t quarter = 0; quarter < QUARTERS; quarter++)
-            (t->bits == 4 ? codes_4 : codes_8)(t, p, quarter);
+            (t->bits == 4 ? quantized_4 : quantized_8)(t, p, quarter);
 }

@@ -10,7 +10,7 @@ static const uint8_t *group_at(const grouped_tile *t, size_t panel, size_t group
 }
 
 // The value of input k of a group.
-static int32_t code_at(const grouped_tile *t, const uint8_t *group, size_t k, size_t output) {
+static int32_t weight_at(const grouped_tile *t, const uint8_t *group, size_t k, size_t output) {
     const uint8_t *lines = group + tare__grouped_head_bytes(t->has_zeros);
     const size_t inputs = tare__grouped_line_inputs(t->bits), within = k % inputs;
     const uint8_t byte = lines[k / inputs * GROUPED_LINE + output * 4 + within % 4];
@@ -28,7 +28,7 @@ static float part_of_floats(const grouped_tile *t, const uint8_t *group, size_t 
     const int32_t zero = zero_of(t, group, output);
     float group_sum = 0;
     for (size_t k = 0; k < t->group; k++)
-        group_sum = fmaf(x[k], (float)(code_at(t, group, k, output) - zero), group_sum);
+        group_sum = fmaf(x[k], (float)(weight_at(t, group, k, output) - zero), group_sum);
     return group_sum;
 }
 
@@ -36,7 +36,8 @@ static float part_of_quantized(const grouped_tile *t, const uint8_t *group, size
                                const int8_t *x) {
     const int32_t zero = zero_of(t, group, output);
     int32_t group_sum = 0;
-    for (size_t k = 0; k < t->group; k++) group_sum += (code_at(t, group, k, output) - zero) * x[k];
+    for (size_t k = 0; k < t->group; k++)
+        group_sum += (weight_at(t, group, k, output) - zero) * x[k];
     return (float)group_sum;
 }
 
@@ -61,6 +62,6 @@ static void multiply(const grouped_tile *t, bool of_quantized) {
 void grouped_floats__scalar(const grouped_tile *t) {
     multiply(t, false);
 }
-void grouped_codes__scalar(const grouped_tile *t) {
+void grouped_quantized__scalar(const grouped_tile *t) {
     multiply(t, true);
 }

@@ -121,7 +121,7 @@ static inline __m512i round_values(const gelu_constants *k, const float *x, __m5
     return far;
 }
 
-// What packing saturates lies beyond the bounds.
+// Packing saturates only values beyond the bounds.
 static inline __m512i bytes_of(const gelu_constants *k, bool is_signed, const __m512i whole[4]) {
     const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), k->zero_point);
     const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), k->zero_point);

@@ -64,7 +64,8 @@
 
 enum { QUANTIZED_SPAN = 512 }; // no difference of a quantized value and a zero point is greater
 
-// What a pointer leads to is loaded here, not kept in registers that sums need.
+// Makes the compiler load through the pointer here, instead of keeping the value in a register that
+// sums need.
 #define RELOAD(pointer) __asm__ volatile("" : "+r"(pointer))
 // What is loaded once for several uses.
 #define KEEP_IN_REGISTER(vector) __asm__("" : "+v"(vector))

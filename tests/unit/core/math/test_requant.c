@@ -141,7 +141,7 @@ static void addends_join_before_rounding(void **state) {
     for (int i = 0; i < 3; i++) {
         const float factor = tare__addend_factor(all[i], 0.5F);
         assert_true(factor == (all[i] == o ? 0.5F : 0.25F));
-        // 0.5 + 0.25 * 2 = 1: neither part is rounded on its own.
+        // 0.5 + 0.25 * 2 = 1: neither term is rounded on its own.
         assert_int_equal(tare__requantize_sum(all[i], 0, 1, 2, factor), 12);
         assert_int_equal(tare__requantize_sum(all[i], 0, 1, 0, factor),
                          tare__requantize(all[i], 0, 1));

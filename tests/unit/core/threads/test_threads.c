@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread pool: every part is done once, by one worker at a time, whatever the numbers.
+// The thread pool: every task runs once, by one worker at a time, whatever the numbers.
 #include "support/test.h"
 
 #include <stdatomic.h>
@@ -9,50 +9,50 @@
 #include "core/threads/threads.h"
 #include "support/processors.h"
 
-enum { MOST_PARTS = 200, MOST_THREADS = 8 };
+enum { MOST_TASKS = 200, MOST_THREADS = 8 };
 
 typedef struct tally {
-    int done[MOST_PARTS];
+    int done[MOST_TASKS];
     size_t thread_count;
     size_t parts_of[MOST_THREADS]; // written without a lock: a worker's own
     bool strange;
 } tally;
 
-static void count_part(void *user, size_t part, size_t worker) {
+static void count_task(void *user, size_t index, size_t worker) {
     tally *t = user;
-    if (worker >= t->thread_count || part >= MOST_PARTS) {
+    if (worker >= t->thread_count || index >= MOST_TASKS) {
         t->strange = true;
         return;
     }
-    t->done[part]++;
+    t->done[index]++;
     t->parts_of[worker]++;
 }
 
-static void check_tally(const tally *all, size_t part_count) {
+static void check_tally(const tally *all, size_t task_count) {
     const tally t = *all;
     size_t sum = 0;
-    for (size_t i = 0; i < MOST_PARTS; i++) assert_int_equal(t.done[i], i < part_count ? 1 : 0);
+    for (size_t i = 0; i < MOST_TASKS; i++) assert_int_equal(t.done[i], i < task_count ? 1 : 0);
     for (size_t i = 0; i < MOST_THREADS; i++) sum += t.parts_of[i];
-    assert_int_equal(sum, part_count);
+    assert_int_equal(sum, task_count);
     assert_false(t.strange);
 }
 
-static void check_run(thread_pool *pool, size_t part_count) {
+static void check_run(thread_pool *pool, size_t task_count) {
     tally t = {.thread_count = tare__thread_count(pool)};
-    tare__thread_pool_run(pool, part_count, count_part, &t);
-    check_tally(&t, part_count);
+    tare__thread_pool_run(pool, task_count, count_task, &t);
+    check_tally(&t, task_count);
 }
 
 typedef struct range_tally {
-    tally parts; // first, so that count_part serves
+    tally tasks; // first, so that count_task serves
     thread_grain grain;
 } range_tally;
 
 // What is left of a range at its end, and of one that others took from, may be less than a grain.
 static void count_range(void *user, size_t first, size_t end, size_t worker) {
     range_tally *r = user;
-    if (first >= end || end - first > r->grain.most) r->parts.strange = true;
-    for (size_t i = first; i < end; i++) count_part(&r->parts, i, worker);
+    if (first >= end || end - first > r->grain.most) r->tasks.strange = true;
+    for (size_t i = first; i < end; i++) count_task(&r->tasks, i, worker);
 }
 
 static thread_pool *create_pool(int threads, uint32_t spin_us) {
@@ -64,15 +64,15 @@ static thread_pool *create_pool(int threads, uint32_t spin_us) {
 }
 
 static void every_part_of_a_range_is_done_once(void **state) {
-    static const thread_grain grains[] = {{1, 1}, {1, MOST_PARTS}, {3, 7}, {20, 20}, {50, 300}};
+    static const thread_grain grains[] = {{1, 1}, {1, MOST_TASKS}, {3, 7}, {20, 20}, {50, 300}};
     (void)state;
     for (int threads = 2; threads <= MOST_THREADS; threads += 3)
         for (size_t g = 0; g < sizeof grains / sizeof *grains; g++) {
             thread_pool *pool = create_pool(threads, USUAL_SPIN_US);
-            for (size_t parts = 0; parts <= MOST_PARTS; parts++) {
-                range_tally r = {.parts.thread_count = (size_t)threads, .grain = grains[g]};
-                tare__thread_pool_run_ranges(pool, parts, grains[g], count_range, &r);
-                check_tally(&r.parts, parts);
+            for (size_t tasks = 0; tasks <= MOST_TASKS; tasks++) {
+                range_tally r = {.tasks.thread_count = (size_t)threads, .grain = grains[g]};
+                tare__thread_pool_run_ranges(pool, tasks, grains[g], count_range, &r);
+                check_tally(&r.tasks, tasks);
             }
             tare__thread_pool_destroy(pool);
         }
@@ -112,7 +112,7 @@ static void count_nested(void *user, size_t outer, size_t first, size_t end, siz
     loop_tally *l = user;
     const size_t left = l->count - first, expected = left < l->grain ? left : l->grain;
     if (first % l->grain != 0 || end - first != expected) l->items.strange = true;
-    for (size_t i = first; i < end; i++) count_part(&l->items, outer * l->count + i, worker);
+    for (size_t i = first; i < end; i++) count_task(&l->items, outer * l->count + i, worker);
     l->calls[worker]++;
 }
 
@@ -161,7 +161,7 @@ static void every_part_is_done_once(void **state) {
         thread_pool *pool = NULL;
         CHECK_OK(tare__thread_pool_create(threads, &pool, NULL));
         assert_int_equal(tare__thread_count(pool), threads);
-        for (size_t parts = 0; parts <= MOST_PARTS; parts++) check_run(pool, parts);
+        for (size_t tasks = 0; tasks <= MOST_TASKS; tasks++) check_run(pool, tasks);
         tare__thread_pool_destroy(pool);
     }
 }
@@ -182,10 +182,10 @@ static void waiting_loses_no_work(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof spins / sizeof *spins; i++) {
         thread_pool *pool = create_pool(3, spins[i]);
-        for (size_t parts = 0; parts <= MOST_PARTS; parts++) {
-            tare__thread_pool_expect(pool, parts / 50 % 2 == 1); // within runs and between them
-            check_run(pool, parts);
-            if (parts % 20 == 0) rest(1);
+        for (size_t tasks = 0; tasks <= MOST_TASKS; tasks++) {
+            tare__thread_pool_expect(pool, tasks / 50 % 2 == 1); // within runs and between them
+            check_run(pool, tasks);
+            if (tasks % 20 == 0) rest(1);
         }
         tare__thread_pool_destroy(pool);
     }
@@ -207,15 +207,15 @@ static void a_pool_ends_while_its_workers_look_or_sleep(void **state) {
     }
 }
 
-typedef struct places {
+typedef struct processors_used {
     atomic_uint arrived;
     int of_worker[2];
-} places;
+} processors_used;
 
-// Both threads are here at once, so each does one part.
-static void note_place(void *user, size_t part, size_t worker) {
-    places *p = user;
-    (void)part;
+// Both threads are here at once, so each runs one task.
+static void note_processor(void *user, size_t index, size_t worker) {
+    processors_used *p = user;
+    (void)index;
     atomic_fetch_add(&p->arrived, 1);
     while (atomic_load(&p->arrived) < 2) rest(0);
     p->of_worker[worker] = current_processor();
@@ -231,8 +231,8 @@ static void workers_stay_on_their_processors_and_the_caller_where_it_is(void **s
         CHECK_OK(tare__processors_check(own, 2, NULL));
         CHECK_OK(tare__thread_pool_create_with(&s, &pool, NULL));
         for (int i = 0; i < 50; i++) {
-            places p = {.of_worker = {-1, -1}};
-            tare__thread_pool_run(pool, 2, note_place, &p);
+            processors_used p = {.of_worker = {-1, -1}};
+            tare__thread_pool_run(pool, 2, note_processor, &p);
             assert_int_equal(p.of_worker[1], own[1]);
         }
         int left[2];
@@ -269,16 +269,16 @@ typedef struct meeting {
     size_t order[2];
 } meeting;
 
-static void note_order(void *user, size_t part, size_t worker) {
+static void note_order(void *user, size_t index, size_t worker) {
     meeting *m = user;
     (void)worker;
-    m->order[part] = part + 1;
+    m->order[index] = index + 1;
 }
 
-static void a_part_may_use_another_pool(void *user, size_t part, size_t worker) {
+static void a_task_may_use_another_pool(void *user, size_t index, size_t worker) {
     (void)worker;
     meeting *m = user;
-    if (part == 0) tare__thread_pool_run(m->helper, 2, note_order, m);
+    if (index == 0) tare__thread_pool_run(m->helper, 2, note_order, m);
 }
 
 static void pools_are_independent(void **state) {
@@ -287,7 +287,7 @@ static void pools_are_independent(void **state) {
     meeting m = {0};
     CHECK_OK(tare__thread_pool_create(2, &pool, NULL));
     CHECK_OK(tare__thread_pool_create(2, &m.helper, NULL));
-    tare__thread_pool_run(pool, 2, a_part_may_use_another_pool, &m);
+    tare__thread_pool_run(pool, 2, a_task_may_use_another_pool, &m);
     assert_int_equal(m.order[0], 1);
     assert_int_equal(m.order[1], 2);
     tare__thread_pool_destroy(m.helper);

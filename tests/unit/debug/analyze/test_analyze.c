@@ -101,8 +101,8 @@ static void single_layers_need_no_more_than_what_depends_on_them(void **state) {
         assert_true(p.layer_count > 4);
         for (size_t i = 0; i < p.layer_count; i++) {
             probe_run whole = {.probe = &p, .mode = PROBE_ONLY, .layer = i};
-            probe_run part = {.probe = &p, .mode = PROBE_ONLY, .layer = i, .base = &floats};
-            tare_tensor *x = probe_output(&whole, f), *y = probe_output(&part, f);
+            probe_run single = {.probe = &p, .mode = PROBE_ONLY, .layer = i, .base = &floats};
+            tare_tensor *x = probe_output(&whole, f), *y = probe_output(&single, f);
             assert_true(distance(x, y) == 0);
             tare_tensor_release(x);
             tare_tensor_release(y);

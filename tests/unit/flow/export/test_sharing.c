@@ -301,9 +301,9 @@ static relation needs_of_groups(const trial *t, const qspec_keys *keys, const re
     return r;
 }
 
-static size_t count_text(const char *whole, const char *part) {
+static size_t count_text(const char *whole, const char *words) {
     size_t count = 0;
-    for (const char *at = whole; (at = strstr(at, part)) != NULL; at++) count++;
+    for (const char *at = whole; (at = strstr(at, words)) != NULL; at++) count++;
     return count;
 }
 

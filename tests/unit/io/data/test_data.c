@@ -222,17 +222,17 @@ static void a_folder_is_read_in_order_of_names(void **state) {
 static void random_samples_do_not_depend_on_batches(void **state) {
     (void)state;
     const data_input one_image = {.name = "x", .ndim = 3, .shape = {1, 2, 3}};
-    data_source *whole = NULL, *parts = NULL;
+    data_source *whole = NULL, *batches = NULL;
     data_batch all = {0};
     bool done = false;
     CHECK_OK(tare__data_open("random:5:42", &one_image, 1, 0, NULL, &whole, NULL));
     CHECK_OK(tare__data_next(whole, &all, &done, NULL));
     assert_int_equal(all.size, 5);
-    CHECK_OK(tare__data_open("random:5:42", &one_image, 1, 2, NULL, &parts, NULL));
+    CHECK_OK(tare__data_open("random:5:42", &one_image, 1, 2, NULL, &batches, NULL));
     int64_t position = 0;
     for (;;) {
         data_batch batch = {0};
-        CHECK_OK(tare__data_next(parts, &batch, &done, NULL));
+        CHECK_OK(tare__data_next(batches, &batch, &done, NULL));
         if (done) break;
         assert_memory_equal(batch.inputs[0]->data, tare__f32(all.inputs[0]) + position * 6,
                             tare__tensor_bytes(batch.inputs[0]));
@@ -240,7 +240,7 @@ static void random_samples_do_not_depend_on_batches(void **state) {
         tare__data_batch_release(&batch);
     }
     assert_int_equal(position, 5);
-    tare__data_close(parts);
+    tare__data_close(batches);
     tare__data_close(whole);
     tare__data_batch_release(&all);
 }

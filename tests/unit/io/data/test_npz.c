@@ -166,11 +166,11 @@ static void damaged_files_do_no_harm(void **state) {
     size_t size = 0;
     unsigned char *bytes = temp_read(path, &size);
     for (size_t cut = 0; cut < size; cut++) {
-        unsigned char *part = malloc(cut ? cut : 1);
-        memcpy(part, bytes, cut);
-        if (parse(part, cut, &back, NULL) == TARE_OK)
+        unsigned char *prefix = malloc(cut ? cut : 1);
+        memcpy(prefix, bytes, cut);
+        if (parse(prefix, cut, &back, NULL) == TARE_OK)
             fail_msg("%zu of %zu bytes were read", cut, size);
-        free(part);
+        free(prefix);
     }
     for (size_t i = 0; i < size; i++) {
         for (unsigned bit = 0; bit < 8; bit++) {

@@ -21,15 +21,15 @@ static int release_recorded(void **state) {
     return temp_remove(state);
 }
 
-// "NAME.part"; NULL if there is none.
-static const tare_tensor *part_of(const char *name, const char *part) {
+// "NAME.suffix"; NULL if there is none.
+static const tare_tensor *tensor_of(const char *name, const char *suffix) {
     char key[96];
-    (void)snprintf(key, sizeof key, "%s.%s", name, part);
+    (void)snprintf(key, sizeof key, "%s.%s", name, suffix);
     return tare__map_get(&recorded, key);
 }
 
-static char *text_of(const char *name, const char *part) {
-    const tare_tensor *t = part_of(name, part);
+static char *text_of(const char *name, const char *suffix) {
+    const tare_tensor *t = tensor_of(name, suffix);
     assert_non_null(t);
     char *chars = calloc((size_t)t->count + 1, 1);
     assert_non_null(chars);
@@ -44,15 +44,15 @@ static char *text_of(const char *name, const char *part) {
 #endif
 
 static tare_status decode(const char *name, image *out, tare_error *err) {
-    const tare_tensor *file = part_of(name, "file");
+    const tare_tensor *file = tensor_of(name, "file");
     assert_non_null(file);
     return tare__image_decode(file->data, (size_t)file->count, IMAGE_MOST_PIXELS, out, err);
 }
 
-// A recorded key's name if it ends in `part`.
-static bool name_with(const char *key, const char *part, char name[96]) {
+// A recorded key's name if it ends in `suffix`.
+static bool name_with(const char *key, const char *suffix, char name[96]) {
     const char *dot = strrchr(key, '.');
-    if (dot == NULL || strcmp(dot + 1, part) != 0) return false;
+    if (dot == NULL || strcmp(dot + 1, suffix) != 0) return false;
     (void)snprintf(name, 96, "%.*s", (int)(dot - key), key);
     return true;
 }
@@ -64,7 +64,7 @@ static void pictures_are_read_as_pillow_reads_them(void **state) {
     for (size_t i = 0; i < recorded.count; i++) {
         char name[96];
         if (!name_with(recorded.entries[i].key, "file", name)) continue;
-        const tare_tensor *expected = part_of(name, "pixels");
+        const tare_tensor *expected = tensor_of(name, "pixels");
         image found = {0};
         tare_error *err = tare_error_create();
         if (decode(name, &found, err) != TARE_OK) fail_msg("%s: %s", name, tare_error_message(err));
@@ -82,7 +82,7 @@ static void pictures_are_read_as_pillow_reads_them(void **state) {
 
 static void check_case(const char *name) {
     char *steps = text_of(name, "steps"), *picture = text_of(name, "picture");
-    const tare_tensor *expected = part_of(name, "output");
+    const tare_tensor *expected = tensor_of(name, "output");
     preprocess p = {0};
     image i = {0};
     tare_tensor *found = NULL;
@@ -169,8 +169,9 @@ static void pictures_in_memory_give_the_same_tensors(void **state) {
         char name[96];
         if (!name_with(recorded.entries[i].key, "steps", name)) continue;
         char *steps = text_of(name, "steps"), *picture = text_of(name, "picture");
-        const tare_tensor *file = part_of(picture, "file"), *pixels = part_of(picture, "pixels");
-        const tare_tensor *expected = part_of(name, "output");
+        const tare_tensor *file = tensor_of(picture, "file"),
+                          *pixels = tensor_of(picture, "pixels");
+        const tare_tensor *expected = tensor_of(name, "output");
         tare_preprocess *p = NULL;
         tare_tensor *found = NULL;
         CHECK_OK(tare_preprocess_parse(steps, &p, NULL));
@@ -299,7 +300,7 @@ static void broken_pictures_are_refused(void **state) {
     check_broken((const unsigned char *)"", 0, "empty");
     check_broken((const unsigned char *)"GIF89a", 6, "neither PNG nor JPEG");
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
-        const tare_tensor *file = part_of(names[n], "file");
+        const tare_tensor *file = tensor_of(names[n], "file");
         // The last bytes of both formats are an end mark without pixels.
         for (size_t size = 8; size + 20 < (size_t)file->count; size += 13) {
             unsigned char *cut = malloc(size); // exactly so long, so that a sanitizer watches it
@@ -316,7 +317,7 @@ static void a_flipped_byte_never_breaks_the_reader(void **state) {
     NEEDS_DECODERS;
     static const char *const names[] = {"png_rgba", "jpeg_progressive", "jpeg_cmyk"};
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
-        const tare_tensor *file = part_of(names[n], "file");
+        const tare_tensor *file = tensor_of(names[n], "file");
         for (int64_t at = 8; at < file->count; at++) {
             unsigned char *bytes = malloc((size_t)file->count);
             assert_non_null(bytes);
@@ -335,7 +336,7 @@ static void pictures_larger_than_a_limit_are_refused(void **state) {
     NEEDS_DECODERS;
     static const char *const names[] = {"png_rgb", "jpeg_2"};
     for (size_t n = 0; n < 2; n++) {
-        const tare_tensor *file = part_of(names[n], "file");
+        const tare_tensor *file = tensor_of(names[n], "file");
         image i = {0};
         CHECK_OK(tare__image_decode(file->data, (size_t)file->count, 19 * 26, &i, NULL));
         tare__image_release(&i);

@@ -90,75 +90,75 @@ static void a_changed_tensor_is_named(void **state) {
 
 // --- files that were put together anew ---
 
-typedef struct parts {
+typedef struct contents {
     json_t *graph, *digests;
     map *tensors;
-} parts;
+} contents;
 
 typedef struct edit {
     const char *what;
-    void (*change)(parts *p);
+    void (*change)(contents *p);
     const char *refusal; // NULL: the file is read
 } edit;
 
-static void nothing(parts *p) {
+static void nothing(contents *p) {
     (void)p;
 }
 
-static void no_digests(parts *p) {
+static void no_digests(contents *p) {
     json_decref(p->digests);
     p->digests = NULL;
 }
 
-static void another_graph(parts *p) {
+static void another_graph(contents *p) {
     json_object_set_new(p->graph, "class_name", json_string("Other"));
 }
 
-static void swapped_tensors(parts *p) {
+static void swapped_tensors(contents *p) {
     tare_tensor *a = tare__map_get(p->tensors, "a.weight");
     assert_true(tare__map_set(p->tensors, "a.weight", tare__map_get(p->tensors, "b.weight")));
     assert_true(tare__map_set(p->tensors, "b.weight", a));
 }
 
-static void a_digest_too_few(parts *p) {
+static void a_digest_too_few(contents *p) {
     json_object_del(json_object_get(p->digests, "tensors"), "a.bias");
 }
 
-static void a_digest_too_many(parts *p) {
+static void a_digest_too_many(contents *p) {
     json_object_set_new(json_object_get(p->digests, "tensors"), "c", json_string("00"));
 }
 
-static void a_word(parts *p) {
+static void a_word(contents *p) {
     json_object_set_new(json_object_get(p->digests, "tensors"), "a.bias", json_string("none"));
 }
 
-static void a_number(parts *p) {
+static void a_number(contents *p) {
     json_object_set_new(json_object_get(p->digests, "tensors"), "a.bias", json_integer(1));
 }
 
-static void capitals(parts *p) {
+static void capitals(contents *p) {
     json_object_set_new(p->digests, "graph", json_string("0123456789ABCDEF"));
 }
 
-static void a_list(parts *p) {
+static void a_list(contents *p) {
     json_object_set_new(p->digests, "tensors", json_array());
 }
 
-static void another_algorithm(parts *p) {
+static void another_algorithm(contents *p) {
     json_object_set_new(p->digests, "algorithm", json_string("crc32"));
 }
 
-static void another_key(parts *p) {
+static void another_key(contents *p) {
     json_object_set_new(p->digests, "colour", json_string("blue"));
 }
 
-static void packed_from_nowhere(parts *p) {
+static void packed_from_nowhere(contents *p) {
     json_object_set_new(
         p->digests, "packed",
         json_pack("{s:{s:[s], s:s}}", "a.weight", "of", "nowhere", "digest", "0123456789abcdef"));
 }
 
-static void nothing_packed(parts *p) {
+static void nothing_packed(contents *p) {
     json_object_set_new(
         p->digests, "packed",
         json_pack("{s:{s:[], s:s}}", "nothing", "of", "digest", "0123456789abcdef"));
@@ -184,9 +184,9 @@ static const edit edits[] = {
 static void write_edited(const edit *e) {
     safetensors file = {0};
     CHECK_DONE(tare__safetensors_read(temp_path(path_of_model), &file, job_error()));
-    parts p = {.graph = json_loads(tare__safetensors_metadata(&file, MODEL_GRAPH), 0, NULL),
-               .digests = json_loads(tare__safetensors_metadata(&file, MODEL_DIGESTS), 0, NULL),
-               .tensors = &file.tensors};
+    contents p = {.graph = json_loads(tare__safetensors_metadata(&file, MODEL_GRAPH), 0, NULL),
+                  .digests = json_loads(tare__safetensors_metadata(&file, MODEL_DIGESTS), 0, NULL),
+                  .tensors = &file.tensors};
     json_t *metadata = json_object(), *graph_before = json_deep_copy(p.graph);
     e->change(&p);
     // An unchanged graph keeps its bytes.

@@ -228,10 +228,10 @@ static void damaged_files_do_no_harm(void **state) {
     unsigned char *bytes = temp_read(path, &size);
     for (size_t cut = 0; cut < size; cut++) {
         safetensors file = {0};
-        unsigned char *part = malloc(cut ? cut : 1);
-        memcpy(part, bytes, cut);
-        assert_int_equal(parse(part, cut, &file, NULL), TARE_MALFORMED_FILE);
-        free(part);
+        unsigned char *prefix = malloc(cut ? cut : 1);
+        memcpy(prefix, bytes, cut);
+        assert_int_equal(parse(prefix, cut, &file, NULL), TARE_MALFORMED_FILE);
+        free(prefix);
     }
     for (size_t i = 0; i < size; i++) {
         for (unsigned bit = 0; bit < 8; bit++) {

@@ -12,7 +12,7 @@
 
 static void programs_become_graph_modules(void **state) {
     (void)state;
-    zip_memory bytes = pt2_pack(pt2_plain, PT2_PARTS);
+    zip_memory bytes = pt2_pack(pt2_plain, PT2_MEMBERS);
     module *root = NULL;
     text printed = {0};
     assert_true(tare__pt2_is_archive(bytes.data, bytes.size));
@@ -42,7 +42,7 @@ static void programs_become_graph_modules(void **state) {
 
 static void tensors_are_placed_as_the_table_says(void **state) {
     (void)state;
-    zip_memory bytes = pt2_pack(pt2_plain, PT2_PARTS);
+    zip_memory bytes = pt2_pack(pt2_plain, PT2_MEMBERS);
     module *root = NULL;
     CHECK_DONE(pt2_read_bytes(&bytes, &root, job_error()));
     const tare_tensor *w = tare__module_find_tensor(root, "a.w");
@@ -55,7 +55,7 @@ static void tensors_are_placed_as_the_table_says(void **state) {
 
 static void sources_and_open_sizes_are_kept(void **state) {
     (void)state;
-    zip_memory bytes = pt2_pack(pt2_plain, PT2_PARTS);
+    zip_memory bytes = pt2_pack(pt2_plain, PT2_MEMBERS);
     module *root = NULL;
     CHECK_DONE(pt2_read_bytes(&bytes, &root, job_error()));
     const node *mul = tare__graph_find(root->graph, "mul");
@@ -77,7 +77,7 @@ static void sources_and_open_sizes_are_kept(void **state) {
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
-    zip_memory bytes = pt2_pack(pt2_plain, PT2_PARTS);
+    zip_memory bytes = pt2_pack(pt2_plain, PT2_MEMBERS);
     module *root = NULL;
     tare_status status;
     EVERY_ALLOCATION_FAILS(status, status = pt2_read_bytes(&bytes, &root, NULL),

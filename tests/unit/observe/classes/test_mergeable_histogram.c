@@ -103,13 +103,13 @@ static float any_value(uint64_t *seed, int spread) {
 // --- one state ---
 
 static void check_splits(uint64_t seed, int spread, int64_t count) {
-    enum { PARTS = 5 };
+    enum { SHARDS = 5 };
     float *values = malloc((size_t)count * sizeof *values);
     assert_non_null(values);
     for (int64_t i = 0; i < count; i++) values[i] = any_value(&seed, spread);
-    module *whole = made("\"bins\": 256"), *parts[PARTS];
+    module *whole = made("\"bins\": 256"), *shards[SHARDS];
     show(whole, values, count);
-    for (int i = 0; i < PARTS; i++) parts[i] = made("\"bins\": 256");
+    for (int i = 0; i < SHARDS; i++) shards[i] = made("\"bins\": 256");
     for (int64_t i = count - 1; i > 0; i--) { // in another order
         const int64_t k = (int64_t)(next_random(&seed) % (uint64_t)(i + 1));
         const float kept = values[i];
@@ -119,19 +119,19 @@ static void check_splits(uint64_t seed, int spread, int64_t count) {
     for (int64_t i = 0; i < count;) {
         int64_t size = 1 + (int64_t)(next_random(&seed) % (uint64_t)(count / 3 + 1));
         if (size > count - i) size = count - i;
-        show(parts[next_random(&seed) % PARTS], values + i, size);
+        show(shards[next_random(&seed) % SHARDS], values + i, size);
         i += size;
     }
-    for (int left = PARTS; left > 1; left--) { // any two become one
+    for (int left = SHARDS; left > 1; left--) { // any two become one
         const int from = (int)(next_random(&seed) % (uint64_t)left);
         const int into = (from + 1 + (int)(next_random(&seed) % (uint64_t)(left - 1))) % left;
-        CHECK_OK(tare__observer_merge(parts[into], parts[from], NULL));
-        tare__module_release(parts[from]);
-        parts[from] = parts[left - 1];
+        CHECK_OK(tare__observer_merge(shards[into], shards[from], NULL));
+        tare__module_release(shards[from]);
+        shards[from] = shards[left - 1];
     }
-    check_same_state(whole, parts[0]);
+    check_same_state(whole, shards[0]);
     tare__module_release(whole);
-    tare__module_release(parts[0]);
+    tare__module_release(shards[0]);
     free(values);
 }
 
@@ -153,8 +153,8 @@ static void a_bin_holds_the_values_between_its_edges(void **state) {
     for (int i = 0; i < COUNT; i++) values[i] = normal_random(&seed);
     values[5] = -7.5F; // hence the range is -8 to 8, and a bin a quarter
     for (int i = 0; i < COUNT; i++) {
-        const int place = (int)floor(fabs((double)values[i]) * 4);
-        expected[values[i] < 0 ? BINS / 2 - 1 - place : BINS / 2 + place]++;
+        const int bin = (int)floor(fabs((double)values[i]) * 4);
+        expected[values[i] < 0 ? BINS / 2 - 1 - bin : BINS / 2 + bin]++;
     }
     module *m = made("\"bins\": 64");
     map saved = {0};

@@ -65,7 +65,7 @@ static void the_predicate_chooses_the_branch(void **state) {
     }
 }
 
-// Each round reads what the last one left, also where values change places.
+// Each round reads what the last one left, also where values are swapped.
 static void carried_values_may_change_places(void **state) {
     (void)state;
     tare_tensor *made = NULL;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shortcuts on codes give what computing every element gives: look-up tables, lines of broadcasts.
+// Shortcuts on quantized values give what computing every element gives: look-up tables, lines of
+// broadcasts.
 #include "support/run.h"
 #include "support/test.h"
 
@@ -63,9 +64,9 @@ static void check_average(const char *average, tare_tensor *x, double first, dou
     tare_tensor_release(y);
 }
 
-// torch rounds the averages -0.5 and 1.5 to even codes where the zero point is in the sum, 76.5 and
-// 78.5, and to even numbers where it is added afterwards: where channels lie innermost, which is so
-// behind a convolution and whenever there is one channel.
+// torch rounds the averages -0.5 and 1.5 to even quantized values where the zero point is in the
+// sum, 76.5 and 78.5, and to even numbers where it is added afterwards: where channels lie
+// innermost, which is so behind a convolution and whenever there is one channel.
 static void ties_of_averages_fall_by_the_order_in_memory(void **state) {
     (void)state;
     check_average("q.mean(1)", COUNTING(-1, 1, 2, 2), -1, 1);

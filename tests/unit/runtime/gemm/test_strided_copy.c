@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided copies move every element to its place, whatever the steps and however the work is cut.
+// Strided copies move every element to its index, whatever the steps and however the work is cut.
 #include "support/test.h"
 
 #include "runtime/gemm/strided_copy.h"

@@ -295,9 +295,9 @@ static void check_blend(const elementwise_kernels *k) {
         for (size_t i = 0; i < count; i++) {
             float sum = 0;
             for (size_t n = 0; n < b.rows; n++) {
-                const float part =
+                const float term =
                     b.weight[n] * (float)(quantized_value_of(s, x[n][i]) - s->zero_point);
-                sum += part;
+                sum += term;
             }
             assert_int_equal(quantized_value_of(s, y[i]),
                              tare__quantize(sum, 1.0F, s->zero_point, s->least, s->most));

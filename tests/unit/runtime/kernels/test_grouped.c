@@ -59,7 +59,7 @@ static void check_tile(grouped_tile *t, operands *o, uint32_t seed) {
     t->sums = expected[0];
     grouped_floats__scalar(t);
     t->sums = expected[1];
-    grouped_codes__scalar(t);
+    grouped_quantized__scalar(t);
     t->sums = sums;
     for (size_t i = 0; i < tare__grouped_kernel_count; i++) {
         const grouped_kernels *k = &tare__grouped_kernels[i];

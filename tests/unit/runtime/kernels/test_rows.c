@@ -182,7 +182,7 @@ static float pair_by_definition(binary_kind kind, float a, float b) {
     }
 }
 
-// Steps of 0 and 1, and y in the place of either operand.
+// Steps of 0 and 1, and y in place of either operand.
 static void check_binary(binary_loop loop, binary_kind kind, size_t count, uint64_t seed) {
     float a[MOST], b[MOST], expected[MOST + 1], found[MOST + 1];
     fill(a, MOST, seed, 100);

@@ -68,8 +68,8 @@ static void every_level_counts_the_same(void **state) {
             for (size_t m = 0; m < 2; m++) {
                 uint32_t counters[SCAN_SETS * BINS] = {0}, expected[BINS] = {0};
                 for (size_t i = 0; i < count; i++) {
-                    const float place = (x[i] - ranges[m].min) * BINS / ranges[m].width;
-                    expected[place <= 0 ? 0 : place >= BINS - 1 ? BINS - 1 : (int)place]++;
+                    const float bin = (x[i] - ranges[m].min) * BINS / ranges[m].width;
+                    expected[bin <= 0 ? 0 : bin >= BINS - 1 ? BINS - 1 : (int)bin]++;
                 }
                 k->count_range(&ranges[m], x, count, BINS, counters);
                 check_sums(counters, BINS, expected);

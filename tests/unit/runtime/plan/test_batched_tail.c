@@ -333,7 +333,7 @@ static tare_session *session_of_samples(const tare_model *model, int64_t samples
 }
 
 // What is joined first is a constant, of other bytes than what samples leave beside it, though both
-// fill a place of as many.
+// fill a buffer of as many.
 static void samples_leave_what_the_first_step_reads(void **state) {
     (void)state;
     enum { SAMPLES = 2 };
@@ -368,7 +368,7 @@ static void steps_and_places_are_told(void **state) {
     run_outputs out = outputs_of(s, &in, 1);
     const tare_plan_memory memory = memory_of(s);
     tare_step step;
-    tare_plan_place place;
+    tare_plan_place buffer;
     int64_t end[2] = {0, 0}, macs = 0, weight_bytes = 0;
     for (size_t i = 0; tare_session_get_step(s, i, &step); i++) {
         weight_bytes += step.weight_bytes;
@@ -382,12 +382,13 @@ static void steps_and_places_are_told(void **state) {
     }
     assert_int_equal(macs, MOST_SAMPLES * 2 * 64 * 1024);
     assert_int_equal(weight_bytes, memory.weight_bytes);
-    for (size_t i = 0; tare_session_get_place(s, i, &place); i++) {
-        const bool is_tail = place.is_tail;
-        assert_int_equal(place.first_step >= memory.tail_step, is_tail);
-        assert_true(place.first_step <= place.last_step);
-        assert_true(place.last_step < (is_tail ? tare_session_step_count(s) : memory.tail_step));
-        if (place.offset + place.bytes > end[is_tail]) end[is_tail] = place.offset + place.bytes;
+    for (size_t i = 0; tare_session_get_place(s, i, &buffer); i++) {
+        const bool is_tail = buffer.is_tail;
+        assert_int_equal(buffer.first_step >= memory.tail_step, is_tail);
+        assert_true(buffer.first_step <= buffer.last_step);
+        assert_true(buffer.last_step < (is_tail ? tare_session_step_count(s) : memory.tail_step));
+        if (buffer.offset + buffer.bytes > end[is_tail])
+            end[is_tail] = buffer.offset + buffer.bytes;
     }
     assert_int_equal(end[0], memory.block_bytes);
     assert_int_equal(end[1], memory.tail_bytes);

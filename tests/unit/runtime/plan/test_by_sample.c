@@ -154,7 +154,7 @@ static bool takes_turns(const tare_session *s, int64_t samples) {
     return tare__session_plan(s)->samples > 1;
 }
 
-// One sample's outputs are a part of the batch's, to the bit.
+// One sample's outputs are a slice of the batch's, to the bit.
 static void check_sample(tare_session *s, const tare_tensor *x, int64_t sample,
                          tare_tensor *const *whole, size_t count) {
     tare_tensor *row = NULL, *found[4];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that are composed of others: plans have steps for their parts, which give the
+// Functions that are composed of others: plans have steps for the inner calls, which give the
 // reference's bits.
 #include "support/test.h"
 
@@ -94,7 +94,7 @@ static void a_layer_of_core_programs_is_a_layer(void **state) {
     tare_tensor_release(x);
 }
 
-// A plan records calls alone: which places a constant mask marks must come from one of them.
+// A plan records calls alone: the indices that a constant mask marks must come from one of them.
 static void a_constant_mask_picks(void **state) {
     module *root = new_tree();
     tare_tensor *x = NEW_INPUT(2, 6, 4, 5), *mask = NULL;

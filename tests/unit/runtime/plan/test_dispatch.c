@@ -114,7 +114,7 @@ static void what_no_kind_can_is_a_call(void **state) {
     assert_string_equal(asked, "c0l0");
 }
 
-// Calls that are in a chain begin none; places are reserved from the last call on.
+// Calls that are in a chain begin none; slices are reserved from the last call on.
 static void the_first_kind_that_joins_extends_a_chain(void **state) {
     const step_class *const classes[] = {&stranger, &reluctant, &willing, &willing, NULL};
     plan_record records[RECORDS];

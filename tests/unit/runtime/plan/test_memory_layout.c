@@ -27,7 +27,7 @@ static size_t live_at(const memory_buffer *addends, size_t count, size_t step) {
     return bytes;
 }
 
-// Returns the block in parts of the least one.
+// Returns the block as a multiple of the least one.
 static double check(memory_buffer *addends, size_t count) {
     size_t block = 1, least = 1, most = 0, end = 0;
     CHECK_OK(tare__memory_lay_out(addends, count, &block, &least, NULL));

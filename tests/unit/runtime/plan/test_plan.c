@@ -436,7 +436,7 @@ static void runs_keep_no_references_on_results_of_several_parts(void **state) {
     tare_tensor_release(x);
 }
 
-// --- codes ---
+// --- quantized values ---
 
 static tare_model *integers_through(const char *body) {
     char code[1024];

@@ -231,17 +231,17 @@ static void the_memory_holds_every_place(void **state) {
     const digits *d = *state;
     tare_session *s = session_of(d->quantized, false);
     tare_plan_memory memory;
-    tare_plan_place place;
-    size_t places = 0;
+    tare_plan_place buffer;
+    size_t buffers = 0;
     int64_t end = 0;
     run_times(s, d->some, 1);
     assert_true(tare_session_get_memory(s, &memory));
-    for (; tare_session_get_place(s, places, &place); places++) {
-        assert_true(place.first_step <= place.last_step);
-        assert_true(place.last_step < tare_session_step_count(s));
-        if (place.offset + place.bytes > end) end = place.offset + place.bytes;
+    for (; tare_session_get_place(s, buffers, &buffer); buffers++) {
+        assert_true(buffer.first_step <= buffer.last_step);
+        assert_true(buffer.last_step < tare_session_step_count(s));
+        if (buffer.offset + buffer.bytes > end) end = buffer.offset + buffer.bytes;
     }
-    assert_true(places > 3);
+    assert_true(buffers > 3);
     assert_int_equal(end, memory.block_bytes);
     assert_true(memory.least_bytes > 0 && memory.least_bytes <= memory.block_bytes);
     assert_true(memory.weight_bytes > 100000); // the network's parameters

@@ -302,29 +302,29 @@ static void stopped_work_goes_on_to_the_same_bytes(void **state) {
     (void)state;
     static const char *const observers[] = {"tare.MergeableHistogramObserver", "MinMaxObserver",
                                             "HistogramObserver", "MovingAverageMinMaxObserver"};
-    char whole[256], parts[256];
+    char whole[256], stepwise[256];
     for (size_t i = 0; i < 4; i++)
         for (int threads = 1; threads <= 2; threads++) {
             (void)snprintf(whole, sizeof whole, "%s/w%zu-%d", temp_folder(), i, threads);
-            (void)snprintf(parts, sizeof parts, "%s/p%zu-%d", temp_folder(), i, threads);
+            (void)snprintf(stepwise, sizeof stepwise, "%s/p%zu-%d", temp_folder(), i, threads);
             const job all = {observers[i], raw, 4, 0, 0, threads};
             CHECK_DONE(run_job(&all, whole));
             for (int64_t stop = 10; stop < 37; stop += 12) {
-                const job part = {observers[i], raw, 4, 0, stop, threads};
-                CHECK_REFUSED(run_job(&part, parts), TARE_IO, "stopped");
+                const job step = {observers[i], raw, 4, 0, stop, threads};
+                CHECK_REFUSED(run_job(&step, stepwise), TARE_IO, "stopped");
             }
             // What is not finished is said to be so.
             tare_model *fresh = prepare(&subjects[0], observers[i]);
-            CHECK_REFUSED(tare_calibration_read(fresh, parts, NULL, job_error()),
+            CHECK_REFUSED(tare_calibration_read(fresh, stepwise, NULL, job_error()),
                           TARE_INVALID_ARGUMENT, "not finished");
-            CHECK_REFUSED(tare_calibration_merge(NULL, (const char *[]){parts}, 1,
+            CHECK_REFUSED(tare_calibration_merge(NULL, (const char *[]){stepwise}, 1,
                                                  temp_path("never"), NULL, job_error()),
                           TARE_INVALID_ARGUMENT, "not finished");
             tare_model_destroy(fresh);
-            CHECK_DONE(run_job(&all, parts));
-            check_equal_files(whole, parts, observers[i]);
-            CHECK_DONE(run_job(&all, parts)); // nothing is left to do
-            check_equal_files(whole, parts, observers[i]);
+            CHECK_DONE(run_job(&all, stepwise));
+            check_equal_files(whole, stepwise, observers[i]);
+            CHECK_DONE(run_job(&all, stepwise)); // nothing is left to do
+            check_equal_files(whole, stepwise, observers[i]);
         }
 }
 

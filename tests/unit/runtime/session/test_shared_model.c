@@ -43,7 +43,7 @@
     "    add_1 = torch.ops.aten.add.Tensor(batch_norm, var)\n"                                     \
     "    return add_1\n"
 
-// Counts its runs, in a part of a tensor: what is written lies behind a view.
+// Counts its runs in a slice of a tensor, through a view.
 #define COUNTING                                                                                   \
     "def forward(self, x):\n"                                                                      \
     "    seen = self.seen\n"                                                                       \

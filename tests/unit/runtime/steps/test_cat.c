@@ -213,7 +213,7 @@ typedef struct channel_network {
     const char *name;
     const char *code;
     const char *convs[8]; // "name config", all with a name of one letter
-    size_t in_place;      // steps that write a part of something
+    size_t in_place;      // steps that write a slice of something
     size_t copies;        // steps that copy, between quantized values
 } channel_network;
 
@@ -458,9 +458,9 @@ static void parts_are_no_pieces_of_memory(void **state) {
     tare_plan_memory memory = {.struct_size = sizeof memory};
     assert_true(tare_session_get_memory(s, &memory));
     assert_true(memory.block_bytes >= memory.least_bytes);
-    tare_plan_place place = {.struct_size = sizeof place};
-    for (size_t i = 0; tare_session_get_place(s, i, &place); i++)
-        assert_true(place.offset + place.bytes <= memory.block_bytes && place.bytes > 0);
+    tare_plan_place buffer = {.struct_size = sizeof buffer};
+    for (size_t i = 0; tare_session_get_place(s, i, &buffer); i++)
+        assert_true(buffer.offset + buffer.bytes <= memory.block_bytes && buffer.bytes > 0);
     release_outputs(&y);
     tare_session_destroy(s);
     tare_tensor_release(x);

@@ -101,7 +101,7 @@ static void threads_share_a_large_layer(void **state) {
     check_form(&f, 1);
 }
 
-// Groups that no line of codes fills stay with the reference.
+// Groups that no line of quantized values fills stay with the reference.
 static void odd_groups_run_as_references(void **state) {
     (void)state;
     const form f = {12, 5, 6, 4, false, false, false, true};

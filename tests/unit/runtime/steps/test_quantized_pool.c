@@ -227,7 +227,7 @@ static void adaptive_average_equals_the_reference(void **state) {
     tare_tensor_release(x);
 }
 
-// More threads than windows, windows of few channels and many, in one part and in several.
+// More threads than windows, windows of few channels and many, in one task and in several.
 static void threads_share_a_window(void **state) {
     (void)state;
     const int64_t channels[] = {1, 3, 32, 100, 129, 256, 257, 600};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices that are written at places of an index: nothing is read after it was written.
+// Slices that are written at given indices: nothing is read after it was written.
 #include "support/test.h"
 
 #include "support/models.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowered programs give the codes of the converted ones: layers, and whole models.
+// Lowered programs give the quantized values of the converted ones: layers, and whole models.
 #include "support/test.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowered programs give the codes of the converted ones: operators beside layers.
+// Lowered programs give the quantized values of the converted ones: operators beside layers.
 #include "support/test.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "support/temp.h"
 
 typedef struct operator_case {
-    const char *call; // of a and b, codes of shape [2, 6, 5, 8]
+    const char *call; // of a and b, quantized values of shape [2, 6, 5, 8]
     const char *lowered;
     bool keeps; // the output has a's parameters
     bool has_ties;
@@ -169,7 +169,8 @@ static void quantize_moves_in_front_of_what_only_moves(void **state) {
     for (size_t i = 0; i < 2; i++) tare_tensor_release(inputs[i]);
 }
 
-// The projections of attention: views of open sizes do not keep a layer from giving codes.
+// The projections of attention: views of open sizes do not keep a layer from giving quantized
+// values.
 static program attention_program(bool has_mask) {
     program p = new_program("v, u");
     const grid x = random_grid(false, 0.01), w = {true, 0.01, 0, -127, 127};
@@ -271,7 +272,7 @@ static void joined_layers_give_the_integers_of_the_references(void **state) {
         quantized(&p, "e_", "e", &r);
         line(&p, "m = torch.ops.aten.max_pool2d.default(e_, [3, 3], [1, 1], [1, 1])");
         quantized(&p, "result", "m", &r);
-        tare_tensor *input = NEW_INPUT(2, 3, 17, 19); // several parts of pixels
+        tare_tensor *input = NEW_INPUT(2, 3, 17, 19); // several blocks of pixels
         tare_model *m = checked(&p, "result", &input, 1);
         CHECK_HOLDS(printed(m), "e = torch.ops.quantized.cat([c, d, c, q_x], 1, ");
         tare_model_destroy(m);

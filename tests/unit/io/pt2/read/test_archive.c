@@ -67,11 +67,12 @@ static void tables_that_do_not_fit_their_records_are_refused(void **state) {
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
         pt2_check_changed(PT2_WEIGHTS, changes[i][0], changes[i][1], changes[i][2]);
-    pt2_part parts[PT2_PARTS];
-    memcpy(parts, pt2_plain, sizeof parts);
-    parts[PT2_WEIGHT_0].size = 15;
-    pt2_check_refused_parts(parts, PT2_PARTS,
-                            "size 15 is not a multiple of element size 4 for dtype torch.float32");
+    pt2_member members[PT2_MEMBERS];
+    memcpy(members, pt2_plain, sizeof members);
+    members[PT2_WEIGHT_0].size = 15;
+    pt2_check_refused_members(
+        members, PT2_MEMBERS,
+        "size 15 is not a multiple of element size 4 for dtype torch.float32");
     // A dimension of stride 0 makes much out of little.
     pt2_check_changed(
         PT2_WEIGHTS,
@@ -98,25 +99,25 @@ static void archives_that_lie_are_refused(void **state) {
         {PT2_PROGRAM, "net/models/model.txt", "no member 'models/*.json'"},
         {PT2_WEIGHTS, "net/data/weights/model.pt", "Python pickle"},
     };
-    pt2_part parts[PT2_PARTS];
+    pt2_member members[PT2_MEMBERS];
     for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++) {
-        memcpy(parts, pt2_plain, sizeof parts);
-        parts[renamed[i].which].name = renamed[i].name;
-        pt2_check_refused_parts(parts, PT2_PARTS, renamed[i].words);
+        memcpy(members, pt2_plain, sizeof members);
+        members[renamed[i].which].name = renamed[i].name;
+        pt2_check_refused_members(members, PT2_MEMBERS, renamed[i].words);
     }
-    memcpy(parts, pt2_plain, sizeof parts);
-    parts[PT2_FORMAT] = (pt2_part)PT2_TEXT("net/archive_format", "pt3");
-    pt2_check_refused_parts(parts, PT2_PARTS, "format is 'pt3'");
-    parts[PT2_FORMAT] = (pt2_part)PT2_TEXT("net/archive_version", "1");
-    pt2_check_refused_parts(parts, PT2_PARTS, "version 1");
-    parts[PT2_FORMAT] = (pt2_part)PT2_TEXT("net/byteorder", "big");
-    pt2_check_refused_parts(parts, PT2_PARTS, "byte order 'big'");
+    memcpy(members, pt2_plain, sizeof members);
+    members[PT2_FORMAT] = (pt2_member)PT2_TEXT("net/archive_format", "pt3");
+    pt2_check_refused_members(members, PT2_MEMBERS, "format is 'pt3'");
+    members[PT2_FORMAT] = (pt2_member)PT2_TEXT("net/archive_version", "1");
+    pt2_check_refused_members(members, PT2_MEMBERS, "version 1");
+    members[PT2_FORMAT] = (pt2_member)PT2_TEXT("net/byteorder", "big");
+    pt2_check_refused_members(members, PT2_MEMBERS, "byte order 'big'");
 }
 
 // Whatever is left of a file, it is an error and never a crash.
 static void truncated_archives_are_refused(void **state) {
     (void)state;
-    zip_memory bytes = pt2_pack(pt2_plain, PT2_PARTS);
+    zip_memory bytes = pt2_pack(pt2_plain, PT2_MEMBERS);
     for (size_t size = 0; size < bytes.size; size++) {
         unsigned char *copy = malloc(size + 1); // exactly as large: reads past the end are seen
         module *root = NULL;
@@ -134,8 +135,8 @@ static void truncated_archives_are_refused(void **state) {
 
 static void a_damaged_record_does_not_match_its_checksum(void **state) {
     (void)state;
-    zip_memory bytes = pt2_pack(pt2_plain, PT2_PARTS);
-    const pt2_part *plain = &pt2_plain[PT2_WEIGHT_0];
+    zip_memory bytes = pt2_pack(pt2_plain, PT2_MEMBERS);
+    const pt2_member *plain = &pt2_plain[PT2_WEIGHT_0];
     module *root = NULL;
     for (size_t i = 0; i + plain->size <= bytes.size; i++)
         if (memcmp(bytes.data + i, plain->bytes, plain->size) == 0) bytes.data[i] ^= 1;
@@ -154,16 +155,16 @@ static void change_checksum(zip_memory *bytes, const char *kind, size_t checksum
 
 static void an_inflated_record_is_held_against_its_checksum(void **state) {
     (void)state;
-    pt2_part parts[PT2_PARTS];
-    memcpy(parts, pt2_plain, sizeof parts);
-    parts[PT2_WEIGHT_0].method = Z_DEFLATED;
-    zip_memory bytes = pt2_pack(parts, PT2_PARTS);
+    pt2_member members[PT2_MEMBERS];
+    memcpy(members, pt2_plain, sizeof members);
+    members[PT2_WEIGHT_0].method = Z_DEFLATED;
+    zip_memory bytes = pt2_pack(members, PT2_MEMBERS);
     module *root = NULL;
     CHECK_DONE(pt2_read_bytes(&bytes, &root, job_error()));
     tare__module_release(root);
     root = NULL;
-    change_checksum(&bytes, "PK\3\4", 14, 30, parts[PT2_WEIGHT_0].name);
-    change_checksum(&bytes, "PK\1\2", 16, 46, parts[PT2_WEIGHT_0].name);
+    change_checksum(&bytes, "PK\3\4", 14, 30, members[PT2_WEIGHT_0].name);
+    change_checksum(&bytes, "PK\1\2", 16, 46, members[PT2_WEIGHT_0].name);
     CHECK_REFUSED(pt2_read_bytes(&bytes, &root, job_error()), TARE_MALFORMED_FILE, "checksum");
     tare__free(bytes.data);
 }
@@ -195,7 +196,7 @@ static void put_chars(builder *b, const void *chars, size_t size) {
     b->size += size;
 }
 
-static void put_head(builder *b, const pt2_part *p, bool is_big) {
+static void put_head(builder *b, const pt2_member *p, bool is_big) {
     put(b, 45, 2);
     put(b, 0, 2 + 2 + 2 + 2); // flags, method, time and date
     put(b, crc32_z(0, p->bytes, p->size), 4);
@@ -204,7 +205,7 @@ static void put_head(builder *b, const pt2_part *p, bool is_big) {
     put(b, strlen(p->name), 2);
 }
 
-static void put_entry(builder *b, const pt2_part *p, uint64_t offset, const lie *l) {
+static void put_entry(builder *b, const pt2_member *p, uint64_t offset, const lie *l) {
     const bool is_big = l != NULL && (l->size | l->packed | l->offset | l->extra_length) != 0;
     put_chars(b, "PK\1\2", 4);
     put(b, 45, 2);
@@ -252,9 +253,9 @@ static void put_end(builder *b, uint64_t begin, size_t count, const lie *l) {
 
 // The plain program, everything stored; the lie is about its first weights.
 static void build(builder *b, const lie *l) {
-    uint64_t offsets[PT2_PARTS];
+    uint64_t offsets[PT2_MEMBERS];
     b->size = 0;
-    for (size_t i = 0; i < PT2_PARTS; i++) {
+    for (size_t i = 0; i < PT2_MEMBERS; i++) {
         offsets[i] = b->size;
         put_chars(b, "PK\3\4", 4);
         put_head(b, &pt2_plain[i], false);
@@ -263,9 +264,9 @@ static void build(builder *b, const lie *l) {
         put_chars(b, pt2_plain[i].bytes, pt2_plain[i].size);
     }
     const uint64_t begin = b->size;
-    for (size_t i = 0; i < PT2_PARTS; i++)
+    for (size_t i = 0; i < PT2_MEMBERS; i++)
         put_entry(b, &pt2_plain[i], offsets[i], i == PT2_WEIGHT_0 ? l : NULL);
-    put_end(b, begin, PT2_PARTS, l);
+    put_end(b, begin, PT2_MEMBERS, l);
 }
 
 static void sizes_of_64_bits_may_be_true(void **state) {
@@ -317,15 +318,15 @@ static void sizes_of_64_bits_may_be_lies(void **state) {
 
 static void deep_json_is_refused(void **state) {
     (void)state;
-    static const int members[] = {PT2_PROGRAM, PT2_WEIGHTS};
+    static const int changed[] = {PT2_PROGRAM, PT2_WEIGHTS};
     for (size_t i = 0; i < 2; i++) {
-        pt2_part parts[PT2_PARTS];
+        pt2_member members[PT2_MEMBERS];
         text deep = {0};
-        memcpy(parts, pt2_plain, sizeof parts);
+        memcpy(members, pt2_plain, sizeof members);
         for (int k = 0; k < 100000; k++) tare__text_append(&deep, "{\"a\": [");
-        parts[members[i]].bytes = tare__text_chars(&deep);
-        parts[members[i]].size = deep.length;
-        pt2_check_refused_parts(parts, PT2_PARTS, "expected at most 64 levels of nesting");
+        members[changed[i]].bytes = tare__text_chars(&deep);
+        members[changed[i]].size = deep.length;
+        pt2_check_refused_members(members, PT2_MEMBERS, "expected at most 64 levels of nesting");
         tare__text_release(&deep);
     }
     // What stands in a string is JSON too.
@@ -340,9 +341,9 @@ static void deep_json_is_refused(void **state) {
 // A deflated member that is said to hold much more than deflate can pack, or that does.
 static void bombs_are_refused(void **state) {
     (void)state;
-    pt2_part parts[PT2_PARTS];
-    memcpy(parts, pt2_plain, sizeof parts);
-    zip_memory bytes = pt2_pack(parts, PT2_PARTS);
+    pt2_member members[PT2_MEMBERS];
+    memcpy(members, pt2_plain, sizeof members);
+    zip_memory bytes = pt2_pack(members, PT2_MEMBERS);
     const char *name = "net/data/weights/weight_1";
     const size_t length = strlen(name);
     for (size_t i = 46; i + length <= bytes.size; i++)
@@ -367,7 +368,7 @@ static tare_status read_within(const zip_memory *bytes, uint64_t limit) {
 // 4 floats are deflated, and 4 are put in another order.
 static void tensors_are_held_to_the_limit(void **state) {
     (void)state;
-    zip_memory bytes = pt2_pack(pt2_plain, PT2_PARTS);
+    zip_memory bytes = pt2_pack(pt2_plain, PT2_MEMBERS);
     CHECK_DONE(read_within(&bytes, 32));
     CHECK_REFUSED(read_within(&bytes, 31), TARE_LIMIT_EXCEEDED, "would take 16 bytes");
     CHECK_REFUSED(read_within(&bytes, 31), TARE_LIMIT_EXCEEDED, "--max-memory");
@@ -378,13 +379,13 @@ static void tensors_are_held_to_the_limit(void **state) {
 // A record that no tensor needs counts as well: the directory tells, before anything is read.
 static void archives_are_held_to_the_limit_before_anything_is_read(void **state) {
     (void)state;
-    pt2_part parts[PT2_PARTS + 1];
+    pt2_member members[PT2_MEMBERS + 1];
     void *zeros = calloc(1, 1 << 20);
-    memcpy(parts, pt2_plain, sizeof pt2_plain);
-    parts[PT2_PROGRAM].bytes = "no program";
-    parts[PT2_PROGRAM].size = 10;
-    parts[PT2_PARTS] = (pt2_part){"net/data/weights/weight_9", zeros, 1 << 20, Z_DEFLATED};
-    zip_memory bytes = pt2_pack(parts, PT2_PARTS + 1);
+    memcpy(members, pt2_plain, sizeof pt2_plain);
+    members[PT2_PROGRAM].bytes = "no program";
+    members[PT2_PROGRAM].size = 10;
+    members[PT2_MEMBERS] = (pt2_member){"net/data/weights/weight_9", zeros, 1 << 20, Z_DEFLATED};
+    zip_memory bytes = pt2_pack(members, PT2_MEMBERS + 1);
     CHECK_REFUSED(read_within(&bytes, 1 << 20), TARE_LIMIT_EXCEEDED,
                   "weight_9' would take 1.0 MiB");
     tare__free(bytes.data);

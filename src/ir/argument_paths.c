@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// A walk over arguments that knows where it is.
-#include "ir/argument_places.h"
+// A walk over arguments that tracks the path.
+#include "ir/argument_paths.h"
 
 #include "core/text/text.h"
 
 typedef struct walk {
     argument_visitor visit;
     void *user;
-    text place;
+    text path;
     tare_error *err;
 } walk;
 
 static tare_status walk_value(walk *w, const value *v) {
-    TARE_TRY(tare__text_status(&w->place, w->err));
-    if (v->kind == VALUE_NODE) return w->visit(w->user, v->as.node, tare__text_chars(&w->place));
+    TARE_TRY(tare__text_status(&w->path, w->err));
+    if (v->kind == VALUE_NODE) return w->visit(w->user, v->as.node, tare__text_chars(&w->path));
     if (!tare__value_has_items(v)) return TARE_OK;
-    const size_t length = w->place.length;
+    const size_t length = w->path.length;
     for (uint32_t i = 0; i < v->count; i++) {
-        tare__text_printf(&w->place, "[%u]", (unsigned)i);
+        tare__text_printf(&w->path, "[%u]", (unsigned)i);
         TARE_TRY(walk_value(w, &v->as.items[i]));
-        w->place.length = length;
-        w->place.chars[length] = '\0';
+        w->path.length = length;
+        w->path.chars[length] = '\0';
     }
     return TARE_OK;
 }
 
 static tare_status walk_node(walk *w, const node *n) {
     for (size_t i = 0; i < n->arg_count; i++) {
-        tare__text_clear(&w->place);
-        tare__text_printf(&w->place, "args[%zu]", i);
+        tare__text_clear(&w->path);
+        tare__text_printf(&w->path, "args[%zu]", i);
         TARE_TRY(walk_value(w, &n->args[i]));
     }
     for (size_t i = 0; i < n->kwarg_count; i++) {
-        tare__text_clear(&w->place);
-        tare__text_printf(&w->place, "kwargs.%s", n->kwargs[i].name);
+        tare__text_clear(&w->path);
+        tare__text_printf(&w->path, "kwargs.%s", n->kwargs[i].name);
         TARE_TRY(walk_value(w, &n->kwargs[i].value));
     }
     return TARE_OK;
@@ -43,6 +43,6 @@ tare_status tare__each_argument(const node *n, argument_visitor visit, void *use
                                 tare_error *err) {
     walk w = {.visit = visit, .user = user, .err = err};
     const tare_status status = walk_node(&w, n);
-    tare__text_release(&w.place);
+    tare__text_release(&w.path);
     return status;
 }
