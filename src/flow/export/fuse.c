@@ -58,11 +58,12 @@ static tare_status set_parameter(const fusion *f, const char *path, tare_tensor 
                                         f->p->err);
 }
 
-// The layer gets a bias `WEIGHT_bias`, read right before it.
+// The layer gets a bias `WEIGHT_bias`, read right before it. bias NULL: one that is there already,
+// made for another layer of this weight.
 static tare_status add_bias(const fusion *f, tare_tensor *bias) {
     char *path = tare__arena_printf(&f->p->scratch, "%s_bias", f->weight->target);
     if (path == NULL) return tare__out_of_memory(f->p->err);
-    TARE_TRY(set_parameter(f, path, bias));
+    if (bias != NULL) TARE_TRY(set_parameter(f, path, bias));
     return tare__layer_read_bias(f->p->model->root->graph, f->layer, path, &f->p->scratch,
                                  f->p->err);
 }
@@ -120,6 +121,8 @@ tare_status tare__pt2e_fold_norm(pass *p, const norm_fold *wanted) {
         const tare_status status = install(&f, folded);
         tare__module_release(folded);
         TARE_TRY(status);
+    } else if (f.bias == NULL) {
+        TARE_TRY(add_bias(&f, NULL));
     }
     TARE_TRY(tare__coverage_fused(p->model, f.norm->origin, f.layer->origin, p->err));
     return redirect(&f);
@@ -156,6 +159,39 @@ static bool was_folded(node *const *weights, size_t count, const node *weight) {
     return false;
 }
 
+static bool reads_same(const node *a, const node *b) {
+    return a == b || (a != NULL && b != NULL && a->op == NODE_GET_ATTR && b->op == NODE_GET_ATTR &&
+                      strcmp(a->target, b->target) == 0);
+}
+
+static bool is_same_norm(const node *a, const node *b) {
+    size_t a_eps = 0, b_eps = 0;
+    bool is_plain = false;
+    if (!tare__is_batch_norm_call(a, &a_eps, &is_plain) ||
+        !tare__is_batch_norm_call(b, &b_eps, &is_plain) || eps_of(a, a_eps) != eps_of(b, b_eps))
+        return false;
+    for (size_t i = 1; i <= 4; i++)
+        if (!reads_same(tare__node_arg(a, i), tare__node_arg(b, i))) return false;
+    return true;
+}
+
+// A node for which the folded weight would be wrong, NULL if there is none: one that reads the
+// layer's result without the batch norm, or a layer of the same weight or bias without the same
+// batch norm.
+static const node *other_reader(const node *layer, const node *norm) {
+    for (size_t i = 0; i < layer->user_count; i++)
+        if (layer->users[i] != norm) return layer->users[i];
+    for (size_t i = 1; i <= 2; i++) {
+        const node *parameter = tare__node_arg(layer, i);
+        for (size_t k = 0; parameter != NULL && k < parameter->user_count; k++) {
+            const node *other = parameter->users[k];
+            if (other == layer) continue;
+            if (other->user_count != 1 || !is_same_norm(other->users[0], norm)) return other;
+        }
+    }
+    return NULL;
+}
+
 // The weights that are folded already: a second batch norm over one of them only vanishes.
 typedef struct folded_weights {
     node **items;
@@ -173,6 +209,11 @@ static tare_status fuse_norm(pass *p, node *norm, bool wants_linear, folded_weig
     if (!fits) return TARE_OK;
     node *weight = tare__node_arg(layer, 1);
     const bool is_new = !was_folded(done->items, done->count, weight);
+    const node *other = is_new ? other_reader(layer, norm) : NULL;
+    if (other != NULL)
+        return TARE_DECIDE(p, norm, "warning", wants_linear ? "linear-bn fusion" : "conv-bn fusion",
+                           "'%s' is not folded into '%s', which '%s' needs as it is", norm->name,
+                           layer->name, other->name);
     if (is_new) done->items[done->count++] = weight;
     const norm_fold fold_it = {.layer = layer,
                                .norm = norm,
