@@ -35,6 +35,7 @@ from .model import (Decision, Model, Module, disable_fake_quant, disable_observe
                     loads, save)
 from .observers import *  # noqa: F403
 from .observers import __all__ as _observer_names
+from .preprocess import Preprocess
 from .qconfig import *  # noqa: F403
 from .qconfig import __all__ as _qconfig_names
 from .quantizer import *  # noqa: F403
@@ -54,7 +55,7 @@ __version__ = _text(_lib.version())
 
 __all__ = [*_backend_names, *_dtype_names, *_error_names, *_extension_names, *_improvement_names, *_observer_names, *_qconfig_names, *_quantizer_names,
            *_subgraph_names, "Batch", "BenchResult", "Comparison", "Data", "Decision", "Explanation",
-           "Graph", "Model", "Module", "Node", "Session", "Tensor", "bench", "build_features", "calibrate", "calibrate_state", "compare",
+           "Graph", "Model", "Module", "Node", "Preprocess", "Session", "Tensor", "bench", "build_features", "calibrate", "calibrate_state", "compare",
            "convert_fx", "convert_pt2e", "convert_to_reference_decomposed_fx", "convert_to_reference_fx", "disable_fake_quant",
            "disable_observer", "enable_fake_quant", "enable_observer", "evaluate", "explain", "from_exported", "from_torch", "fuse_fx", "isa_name", "load", "load_calibration", "loads", "lower", "lower_pt2e", "merge_calibrations",
            "prepare_fx", "prepare_pt2e", "prepare_qat_fx", "prepare_qat_pt2e", "preview", "save", "save_calibration"]

@@ -60,6 +60,31 @@ class qscheme(_Named):  # noqa: N801
 _dtypes = {number: dtype(number, text(lib.dtype_name(number))) for number in range(1, 18)}
 _qschemes = {number: qscheme(number, text(lib.qscheme_name(number))) for number in range(1, 8)}
 
+float32: dtype
+float64: dtype
+float16: dtype
+bfloat16: dtype
+uint8: dtype
+int8: dtype
+uint16: dtype
+int16: dtype
+int32: dtype
+int64: dtype
+bool_: dtype
+quint8: dtype
+qint8: dtype
+qint32: dtype
+quint4x2: dtype
+float8_e5m2: dtype
+float8_e4m3fn: dtype
+per_tensor_affine: qscheme
+per_tensor_symmetric: qscheme
+per_channel_affine: qscheme
+per_channel_symmetric: qscheme
+per_channel_affine_float_qparams: qscheme
+per_group_affine: qscheme
+per_group_symmetric: qscheme
+
 float32, float64, float16, bfloat16 = (_dtypes[i] for i in (1, 2, 3, 4))
 uint8, int8, uint16, int16, int32, int64, bool_ = (_dtypes[i] for i in (5, 6, 7, 8, 9, 10, 11))
 quint8, qint8, qint32, quint4x2 = (_dtypes[i] for i in (12, 13, 14, 15))

@@ -50,16 +50,19 @@ def text(found: bytes | None) -> str:
     return found.decode("utf-8", "replace") if found is not None else ""
 
 
-def encode(given: str | os.PathLike[str] | None, what: str = "a name") -> bytes | None:
-    """A text for the library. None stays NULL."""
-    if given is None:
-        return None
+def encode(given: str | os.PathLike[str], what: str = "a name") -> bytes:
+    """A text for the library."""
     if not isinstance(given, (str, os.PathLike)):
         raise TypeError(f"expected {what}, found {type(given).__name__}")
     encoded = os.fsencode(given) if isinstance(given, os.PathLike) else given.encode("utf-8")
     if b"\0" in encoded:
         raise ValueError(f"expected {what}, found a text with a NUL in it")
     return encoded
+
+
+def encode_or_null(given: str | os.PathLike[str] | None, what: str = "a name") -> bytes | None:
+    """The same where None has a meaning: NULL."""
+    return None if given is None else encode(given, what)
 
 
 def pointer(struct: str) -> Any:

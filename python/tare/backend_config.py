@@ -292,6 +292,9 @@ class BackendPatternConfig:
     A fuser method gets torch's modules where the pattern has torch's classes, and ``tare.Module`` where it has names.
     """
 
+    pattern: Any
+    observation_type: ObservationType
+
     def __init__(self, pattern: Any = None) -> None:
         self.pattern = pattern
         self.observation_type = ObservationType.OUTPUT_USE_DIFFERENT_OBSERVER_AS_INPUT
@@ -466,6 +469,8 @@ class BackendPatternConfig:
 
 class BackendConfig:
     """The patterns that a backend can quantize, and how; torch's, with its methods."""
+
+    name: str
 
     def __init__(self, name: str = "") -> None:
         self.name = name

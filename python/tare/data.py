@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ._context import the_context
-from ._library import c, call, encode, filled, guarded, integer, lib, out, texts
+from ._library import c, call, encode, encode_or_null, filled, guarded, integer, lib, out, texts
 from ._tensor import Tensor, lend
 from .model import Model
+from .preprocess import Preprocess
 
 __all__ = ["Batch", "Data", "calibrate", "calibrate_state", "load_calibration", "merge_calibrations",
            "save_calibration"]
@@ -33,6 +34,9 @@ class Batch:
     """
 
     __slots__ = ("inputs", "labels", "size")
+    inputs: tuple[Tensor, ...]
+    labels: Tensor | None
+    size: int
 
     def __init__(self, inputs: tuple[Tensor, ...], labels: Tensor | None, size: int) -> None:
         self.inputs, self.labels, self.size = inputs, labels, size
@@ -57,14 +61,19 @@ class Data:
         Samples to hold back, an eighth of all at most, so that a check sees what calibration did not.
     held_out : bool
         Reads those samples instead of the others.
+    preprocess : Preprocess or what makes one, optional
+        Of pictures, in place of the one that the model declares.
     """
 
     def __init__(self, spec: str | os.PathLike[str], model: Model, *, batch_size: int = 0, sample_limit: int = 0,
                  shard_index: int = 0, shard_count: int = 0, finite: bool = False, hold_out: int = 0,
-                 held_out: bool = False) -> None:
+                 held_out: bool = False, preprocess: Any = None) -> None:
+        steps = preprocess if preprocess is None or isinstance(preprocess, Preprocess) else Preprocess(preprocess)
         options = filled("tare_data_options", batch_size=integer(batch_size), sample_limit=integer(sample_limit),
                          shard_index=integer(shard_index), shard_count=integer(shard_count), is_finite=bool(finite),
                          hold_out=integer(hold_out), is_held_out=bool(held_out))
+        if steps is not None:
+            options.preprocess = steps._handle
         self._pointer: Any = None
         made, place = out("tare_data")
         with model._reading() as handle:
@@ -177,7 +186,7 @@ def _calibrate_batches(prepared: Model, dataset: Iterable[Any], report: Progress
 def _calibrate_data(prepared: Model, data: Data, threads: int, resume: Any, report: Progress | None,
                     lenient: bool) -> int:
     options = filled("tare_calibrate_options", thread_count=threads, is_lenient=bool(lenient))
-    options.resume_path = encode(resume)
+    options.resume_path = encode_or_null(resume)
     if report is not None:
         options.progress = c.tare_progress(guarded(3, lambda _user, done, total, _error: report(done, total)))
     count = ctypes.c_int64()
@@ -187,14 +196,34 @@ def _calibrate_data(prepared: Model, data: Data, threads: int, resume: Any, repo
 
 
 def save_calibration(prepared: Model, path: str | os.PathLike[str], sample_count: int, data: Data | None = None) -> None:
-    """Writes what the observers have seen; see calibrate_state for the command line's state files."""
+    """Writes what the observers have seen; see calibrate_state for the command line's state files.
+
+    Parameters
+    ----------
+    prepared : Model
+        Calibrated.
+    path : path-like
+        The state file to write.
+    sample_count : int
+        Samples that it has seen.
+    data : Data, optional
+        Where they came from, for a later resume.
+    """
     with prepared._reading() as handle:
         call("calibration_write", handle, data._handle if data is not None else None, integer(sample_count),
              encode(path, "a path"))
 
 
 def load_calibration(prepared: Model, path: str | os.PathLike[str]) -> dict[str, int]:
-    """Replaces the statistics of the model by those of a state file."""
+    """Replaces the statistics of the model by those of a state file.
+
+    Parameters
+    ----------
+    prepared : Model
+        Gets the statistics.
+    path : path-like
+        A state file of the same prepared model.
+    """
     info = filled("tare_calibration_info")
     with prepared._changing() as handle:
         call("calibration_read", handle, encode(path, "a path"), ctypes.byref(info))
@@ -202,7 +231,15 @@ def load_calibration(prepared: Model, path: str | os.PathLike[str]) -> dict[str,
 
 
 def merge_calibrations(paths: Sequence[str | os.PathLike[str]], out_path: str | os.PathLike[str]) -> dict[str, int]:
-    """Joins state files of one model into one; to the byte what undivided data gives, where observers merge."""
+    """Joins state files of one model into one; to the byte what undivided data gives, where observers merge.
+
+    Parameters
+    ----------
+    paths : sequence of path-like
+        State files of all shards.
+    out_path : path-like
+        The file to write: as one process would have written it.
+    """
     info = filled("tare_calibration_info")
     call("calibration_merge", the_context(), texts(paths), len(paths),
          encode(out_path, "a path"), ctypes.byref(info))
@@ -212,7 +249,23 @@ def merge_calibrations(paths: Sequence[str | os.PathLike[str]], out_path: str | 
 def calibrate_state(prepared: Model, spec: str | os.PathLike[str], path: str | os.PathLike[str], *,
                     shard_index: int = 0, shard_count: int = 0, batch_size: int = 0, sample_limit: int = 0,
                     threads: int = 0) -> int:
-    """Calibrates with one shard of the data and writes a state file; returns the number of samples."""
+    """Calibrates with one shard of the data and writes a state file; returns the number of samples.
+
+    Parameters
+    ----------
+    prepared : Model
+        It is not changed.
+    spec : str or path-like
+        The data, as for ``Data``.
+    path : path-like
+        The state file to write.
+    shard_index, shard_count : int
+        Reads every shard_count-th batch only.
+    batch_size, sample_limit : int
+        0: as the data is; all of it.
+    threads : int
+        0: one for each core.
+    """
     data = Data(spec, prepared, batch_size=batch_size, sample_limit=sample_limit, shard_index=shard_index,
                 shard_count=shard_count, finite=True)
     count = _calibrate_data(prepared, data, threads, None, None, False)

@@ -82,12 +82,26 @@ class ModuleClass:
         raise NotImplementedError
 
     def shape(self, module: Module, *inputs: Tensor) -> tuple[int, ...]:
-        """The shape of the result; by default that of the first input."""
+        """The shape of the result; by default that of the first input.
+
+        Parameters
+        ----------
+        module : Module
+        *inputs : Tensor
+            Of which shape and dtype are known, but no values.
+        """
         del module
         return inputs[0].shape
 
     def forward(self, module: Module, *inputs: Tensor) -> Any:
-        """The result as float32, or as integers of the result's dtype for a module whose output is quantized."""
+        """The result as float32, or as integers of the result's dtype for a module whose output is quantized.
+
+        Parameters
+        ----------
+        module : Module
+        *inputs : Tensor
+            Lent for the call.
+        """
         raise NotImplementedError
 
     def describe(self, module: Module) -> str:

@@ -7,7 +7,7 @@ import ctypes
 from collections.abc import Iterator
 from typing import Any
 
-from ._library import c, call, encode, filled, lib, out
+from ._library import c, call, encode, encode_or_null, filled, lib, out
 from .backend_config import BackendConfig
 from .model import Model
 
@@ -105,7 +105,7 @@ def float_choices(given: Any) -> tuple[Any, int]:
     rows = [(item, "left float by the caller", "") if isinstance(item, str) else tuple(item) for item in given or ()]
     array = (c.t("tare_float_choice") * max(len(rows), 1))()
     for row, (node, rule, reason) in zip(array, rows, strict=False):
-        row.node, row.rule, row.reason = encode(node), encode(rule), encode(reason)
+        row.node, row.rule, row.reason = encode(node), encode_or_null(rule), encode_or_null(reason)
     return array, len(rows)
 
 
@@ -172,7 +172,21 @@ def prepare_fx(model: Any, qconfig_mapping: Any = None, example_inputs: Any = No
 
 def prepare_qat_fx(model: Any, qconfig_mapping: Any = None, example_inputs: Any = None,
                    prepare_custom_config: Any = None, backend_config: Any = None, *, lenient: bool = False) -> Model:
-    """As prepare_fx, for quantization-aware training: fake quantizers instead of observers."""
+    """As prepare_fx, for quantization-aware training: fake quantizers instead of observers.
+
+    Parameters
+    ----------
+    model : Model or torch.nn.Module
+        In training mode.
+    qconfig_mapping : QConfigMapping, str or path-like, optional
+        Default: the backend's, for training.
+    example_inputs : tuple, optional
+        Needed to trace a torch module.
+    prepare_custom_config : PrepareCustomConfig, optional
+    backend_config : BackendConfig, str or path-like, optional
+    lenient : bool
+        What torch ignores becomes a warning in the record.
+    """
     return _prepare("prepare_qat_fx", model, qconfig_mapping, example_inputs, prepare_custom_config, None, backend_config, lenient)
 
 
@@ -224,7 +238,24 @@ def convert_fx(graph_module: Any, convert_custom_config: Any = None, _remove_qco
 def convert_to_reference_fx(graph_module: Any, convert_custom_config: Any = None, _remove_qconfig: bool = True,
                             qconfig_mapping: Any = None, backend_config: Any = None, *, lenient: bool = False,
                             float_nodes: Any = ()) -> Model:
-    """Converts a calibrated model to its reference form: quantize and dequantize around float operators."""
+    """Converts a calibrated model to its reference form: quantize and dequantize around float operators.
+
+    Parameters
+    ----------
+    graph_module : Model
+        Prepared and calibrated.
+    convert_custom_config : ConvertCustomConfig, optional
+    _remove_qconfig : bool
+        torch's; without effect.
+    qconfig_mapping : QConfigMapping, optional
+        Entries that are None stay float.
+    backend_config : BackendConfig, str or path-like, optional
+        As given to prepare.
+    lenient : bool
+        What torch ignores becomes a warning in the record.
+    float_nodes : sequence, optional
+        Nodes to leave float: names, or (name, rule, reason).
+    """
     del _remove_qconfig
     return _convert("convert_to_reference_fx", graph_module, convert_custom_config, qconfig_mapping, backend_config,
                     None, lenient, False, float_nodes)
@@ -233,7 +264,20 @@ def convert_to_reference_fx(graph_module: Any, convert_custom_config: Any = None
 def convert_to_reference_decomposed_fx(graph_module: Any, convert_custom_config: Any = None,
                                        qconfig_mapping: Any = None, backend_config: Any = None, *,
                                        lenient: bool = False) -> Model:
-    """As convert_to_reference_fx, with quantized_decomposed operators and literal parameters."""
+    """As convert_to_reference_fx, with quantized_decomposed operators and literal parameters.
+
+    Parameters
+    ----------
+    graph_module : Model
+        Prepared and calibrated.
+    convert_custom_config : ConvertCustomConfig, optional
+    qconfig_mapping : QConfigMapping, optional
+        Entries that are None stay float.
+    backend_config : BackendConfig, str or path-like, optional
+        As given to prepare.
+    lenient : bool
+        What torch ignores becomes a warning in the record.
+    """
     return _convert("convert_to_reference_decomposed_fx", graph_module, convert_custom_config, qconfig_mapping,
                     backend_config, None, lenient, False, ())
 
@@ -297,7 +341,13 @@ def prepare_pt2e(model: Any, quantizer: Any) -> Model:
 
 
 def prepare_qat_pt2e(model: Any, quantizer: Any) -> Model:
-    """As prepare_pt2e, for quantization-aware training."""
+    """As prepare_pt2e, for quantization-aware training.
+
+    Parameters
+    ----------
+    model : Model or torch.export.ExportedProgram
+    quantizer : Quantizer, str or path-like
+    """
     return _prepare_pt2e("prepare_qat_pt2e", model, quantizer)
 
 
@@ -329,7 +379,15 @@ def convert_pt2e(model: Any, use_reference_representation: bool = False, fold_qu
 
 
 def lower_pt2e(model: Any, *, engine: str | None = None) -> Model:
-    """Lowers what convert_pt2e made to integer functions with packed weights."""
+    """Lowers what convert_pt2e made to integer functions with packed weights.
+
+    Parameters
+    ----------
+    model : Model
+        Converted.
+    engine : str, optional
+        How integers are rounded: "x86", "fbgemm", "qnnpack" or "onednn".
+    """
     model = _model(model)
     made, reference = out("tare_model")
     options = filled("tare_lower_pt2e_options", engine=_engine(engine))

@@ -38,7 +38,8 @@ class Target(str):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    __hash__ = str.__hash__
+    def __hash__(self) -> int:
+        return str.__hash__(self)
 
 
 class Node:
@@ -67,8 +68,8 @@ class Node:
     __slots__ = ("model", "name", "_pointer", "_generation")
 
     def __init__(self, model: Model, pointer: Any) -> None:
-        self.model = model
-        self.name = text(lib.node_name(pointer))
+        self.model: Model = model
+        self.name: str = text(lib.node_name(pointer))
         self._pointer = pointer
         self._generation = model._generation
 
@@ -121,13 +122,29 @@ class Node:
         _edit.set_written(self, {**_edit.written_arguments(self), "kwargs": given})
 
     def update_arg(self, idx: int, arg: Any) -> None:
-        """Replaces one positional argument."""
+        """Replaces one positional argument.
+
+        Parameters
+        ----------
+        idx : int
+            Which positional argument.
+        arg : Node or constant
+            Its new value.
+        """
         found = _edit.written_arguments(self)
         found["args"][idx] = _edit.written(arg)
         _edit.set_written(self, found)
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
-        """Lets the node read another one."""
+        """Lets the node read another one.
+
+        Parameters
+        ----------
+        old_input : Node
+            Read by this node.
+        new_input : Node
+            What it reads instead.
+        """
         _edit.replace_input(self, old_input, new_input)
 
     def replace_all_uses_with(self, replace_with: Node, delete_user_cb: Callable[[Node], bool] | None = None) -> list[Node]:
@@ -250,7 +267,7 @@ class Graph:
     __slots__ = ("owning_module",)
 
     def __init__(self, model: Model) -> None:
-        self.owning_module = model
+        self.owning_module: Model = model
 
     @property
     def nodes(self) -> _Nodes:
@@ -308,7 +325,19 @@ class Graph:
 
     def call_method(self, method_name: str, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, *,
                     like: Node | None = None) -> Node:
-        """Inserts a call of a tensor's method; args[0] is the tensor. See call_function."""
+        """Inserts a call of a tensor's method; args[0] is the tensor. See call_function.
+
+        Parameters
+        ----------
+        method_name : str
+            Such as "view".
+        args : tuple
+            Nodes and constants; the first is the object.
+        kwargs : dict, optional
+            By keyword.
+        like : Node, optional
+            Whose place among the modules it takes.
+        """
         return self[_edit.insert_call(self.owning_module, _edit.METHOD, method_name, args, kwargs, like)]
 
     def constant(self, value: Any) -> Node:

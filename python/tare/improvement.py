@@ -13,7 +13,7 @@ import numpy as np
 
 from ._errors import CLASSES, InternalError
 from ._html import table
-from ._library import c, call, encode, filled, guarded, integer, lib, out, text
+from ._library import c, call, encode, encode_or_null, filled, guarded, integer, lib, out, text
 from ._tensor import as_tensor, handles, lend
 from .data import Data, Progress
 from .flow import convert_fx, convert_pt2e, convert_to_reference_fx, lower_pt2e
@@ -139,6 +139,12 @@ class Analysis:
         What costs accuracy, the costliest first: kind, layer, tensor, db, cause, remedy, step (of `improve`).
     """
 
+    verdict: dict[str, Any]
+    layers: list[dict[str, Any]]
+    worst: list[dict[str, Any]]
+    ranges: list[dict[str, Any]]
+    findings: list[dict[str, Any]]
+
     def __init__(self, verdict: dict[str, Any], layers: list[dict[str, Any]], worst: list[dict[str, Any]],
                  ranges: list[dict[str, Any]], findings: list[dict[str, Any]]) -> None:
         self.verdict, self.layers, self.worst, self.ranges, self.findings = verdict, layers, worst, ranges, findings
@@ -262,6 +268,11 @@ class Improvement:
         before_db, after_db, before_ms, after_ms, trial_count, kept_count, resumed_count, is_out_of_time.
     """
 
+    model: Model
+    prepared: Model | None
+    trials: list[dict[str, Any]]
+    figures: dict[str, Any]
+
     def __init__(self, model: Model, prepared: Model | None, trials: list[dict[str, Any]], figures: dict[str, Any]) -> None:
         self.model, self.prepared, self.trials, self.figures = model, prepared, trials, figures
 
@@ -308,8 +319,10 @@ def improve(prepared: Model, calibration: Any, check: Any, *, backend_config: An
         What it was calibrated with; read again when observers change.
     check : str, path, Data or iterable
         Samples that are not among those, such as ``Data(spec, prepared, hold_out=16, held_out=True)``.
-    backend_config, engine
-        convert_fx's. The engine is lower_pt2e's as well.
+    backend_config : BackendConfig, str or path-like, optional
+        As given to prepare.
+    engine : str, optional
+        How integers are rounded: "x86", "fbgemm", "qnnpack" or "onednn".
     quantize : callable, optional
         quantize(prepared, float_nodes, as_reference) returns the model that runs, or its reference form; float_nodes is
         for convert's argument of that name.
@@ -355,7 +368,7 @@ def improve(prepared: Model, calibration: Any, check: Any, *, backend_config: An
     best, best_place = out("tare_model")
     result = filled("tare_improve_result")
     options = filled("tare_improve_options", seconds=float(seconds), target_db=float(target_db), most_slower=float(most_slower),
-                     thread_count=integer(threads), state_path=encode(state),
+                     thread_count=integer(threads), state_path=encode_or_null(state),
                      trials=c.tare_improve_watcher(guarded(2, note, _ENDS)), better=c.tare_model_watcher(guarded(2, tell, _ENDS)))
     if steps is not None:
         if isinstance(steps, str):
@@ -380,8 +393,8 @@ def correct_biases(prepared: Model, dataset: Any, *, backend_config: Any = None,
         Of either flow, calibrated.
     dataset : str, path, Data or iterable
         As analyze has it.
-    backend_config
-        convert_to_reference_fx's.
+    backend_config : BackendConfig, str or path-like, optional
+        As given to prepare.
     quantize : callable, optional
         As improve has it; it is asked for reference forms.
     sample_limit : int
@@ -427,8 +440,12 @@ def never_slower(prepared: Model, *inputs: Any, backend_config: Any = None, engi
         Of either flow, calibrated.
     *inputs : array_like
         Of the timed runs. Default: one sample of random numbers, where the model says its shape.
-    backend_config, engine, quantize
-        As improve has them.
+    backend_config : BackendConfig, str or path-like, optional
+        As given to prepare.
+    engine : str, optional
+        How integers are rounded: "x86", "fbgemm", "qnnpack" or "onednn".
+    quantize : callable, optional
+        Makes the quantized model of a prepared one in another way.
     seconds : float
         Of each comparison, of which there are up to eight. 0: 1.
     threads : int

@@ -15,6 +15,7 @@ from ._html import preformatted
 from ._library import c, call, encode, filled, guarded, integer, lib, out, text, write_text
 from ._tensor import Tensor, as_tensor, handles, lend
 from .graph import Graph
+from .preprocess import Preprocess, declare, declared
 
 __all__ = ["Decision", "Model", "Module", "load", "loads", "save"]
 
@@ -64,22 +65,53 @@ class Module:
 
     @classmethod
     def fuse(cls, class_name: str, *modules: Module) -> Module:
-        """A new fused module that holds others, as torch's intrinsic modules do."""
+        """A new fused module that holds others, as torch's intrinsic modules do.
+
+        Parameters
+        ----------
+        class_name : str
+            Its qualified name.
+        *modules : Module
+            Its children, in order.
+        """
         return cls.create(class_name, **{str(i): module for i, module in enumerate(modules)})
 
     def set_child(self, name: str, child: Module) -> None:
-        """Sets a child of a module that this program has made."""
+        """Sets a child of a module that this program has made.
+
+        Parameters
+        ----------
+        name : str
+            One name, without dots.
+        child : Module
+            Kept by this one.
+        """
         self._check_own()
         call("module_set_child", self._handle, encode(name), child._handle)
 
     def set_tensor(self, name: str, tensor: Any) -> None:
-        """Sets a parameter of a module that this program has made; None registers None."""
+        """Sets a parameter of a module that this program has made; None registers None.
+
+        Parameters
+        ----------
+        name : str
+            Of the parameter or buffer.
+        tensor : array_like or None
+            It is copied only where its elements are not in row-major order.
+        """
         self._check_own()
         copied = None if tensor is None else Tensor(as_tensor(tensor).numpy().copy())  # alive during the call
         call("module_set_tensor", self._handle, encode(name), None if copied is None else copied._handle)
 
     def set_value(self, name: str, value: int | float) -> None:
-        """Sets a constructor value of a module that this program has made."""
+        """Sets a constructor value of a module that this program has made.
+
+        Parameters
+        ----------
+        name : str
+            A constructor's value.
+        value : bool, int, float or str
+        """
         self._check_own()
         if isinstance(value, int):
             call("module_set_config_int", self._handle, encode(name), integer(value))
@@ -290,6 +322,21 @@ class Model:
         """Is the model in training mode?"""
         with self._reading() as handle:
             return bool(lib.model_is_training(handle))
+
+    @property
+    def preprocess(self) -> Preprocess | None:
+        """How pictures become the model's input, kept in its file; None where nothing is declared.
+
+        Setting takes a ``Preprocess`` or what makes one. Passes copy it, so that calibrating, running and comparing
+        see the same tensors.
+        """
+        with self._reading() as handle:
+            return declared(handle)
+
+    @preprocess.setter
+    def preprocess(self, given: Any) -> None:
+        with self._changing() as handle:
+            declare(handle, given)
 
     @property
     def is_exported(self) -> bool:
@@ -515,7 +562,6 @@ class Model:
             Also writes the weights in the order of the kernels: twice the size, and sessions start at once.
         """
         name = encode(path, "a path")
-        assert name is not None
         with self._reading() as handle:
             if name.endswith(b".onnx"):
                 call("model_write_onnx", handle, name, None)
@@ -604,7 +650,15 @@ def load(path: str | os.PathLike[str], *, dims: Mapping[str, int] | None = None,
 
 
 def loads(data: Any, *, ignore_digests: bool = False) -> Model:
-    """Reads a model from bytes in memory, which are copied."""
+    """Reads a model from bytes in memory, which are copied.
+
+    Parameters
+    ----------
+    data : bytes-like
+        What a file would hold.
+    ignore_digests : bool
+        Reads although the contents do not match the digests.
+    """
     view = bytes(data)
     options, _ = _read_options(None, None, ignore_digests, True, None)
     made, reference = out("tare_model")
@@ -634,7 +688,16 @@ def disable_fake_quant(mod: Model) -> None:
 
 
 def save(model: Model, path: str | os.PathLike[str], *, packed: bool = False) -> None:
-    """Writes a model; see Model.save."""
+    """Writes a model; see Model.save.
+
+    Parameters
+    ----------
+    model : Model
+    path : path-like
+        The ending chooses the format: .safetensors, .pt2 or .onnx.
+    packed : bool
+        Also writes the weights in the order of the kernels.
+    """
     model.save(path, packed=packed)
 
 

@@ -49,8 +49,8 @@ class Constructor:
     __slots__ = ("kind", "keywords")
 
     def __init__(self, kind: type[ObserverBase], keywords: Mapping[str, Any]) -> None:
-        self.kind = kind
-        self.keywords = dict(keywords)
+        self.kind: type[ObserverBase] = kind
+        self.keywords: dict[str, Any] = dict(keywords)
 
     def with_args(self, **keywords: Any) -> Constructor:
         """The same with more arguments, or others."""
@@ -165,67 +165,67 @@ FusedMovingAvgObsFakeQuantize: Any = _observer(
     "observer", "averaging_constant", "ch_axis", *_COMMON, module="fake_quantize", base=FakeQuantize)
 
 _EPS = 2 ** -12
-default_observer = MinMaxObserver.with_args(quant_min=0, quant_max=127)
+default_observer: Any = MinMaxObserver.with_args(quant_min=0, quant_max=127)
 default_placeholder_observer = PlaceholderObserver
 default_debug_observer = RecordingObserver
 default_reuse_input_observer = ReuseInputObserver
-default_weight_observer = MinMaxObserver.with_args(dtype=qint8, qscheme=per_tensor_symmetric)
-weight_observer_range_neg_127_to_127 = MinMaxObserver.with_args(
+default_weight_observer: Any = MinMaxObserver.with_args(dtype=qint8, qscheme=per_tensor_symmetric)
+weight_observer_range_neg_127_to_127: Any = MinMaxObserver.with_args(
     dtype=qint8, qscheme=per_tensor_symmetric, quant_min=-127, quant_max=127, eps=_EPS)
-default_histogram_observer = HistogramObserver.with_args(quant_min=0, quant_max=127)
-default_per_channel_weight_observer = PerChannelMinMaxObserver.with_args(dtype=qint8, qscheme=per_channel_symmetric)
-per_channel_weight_observer_range_neg_127_to_127 = PerChannelMinMaxObserver.with_args(
+default_histogram_observer: Any = HistogramObserver.with_args(quant_min=0, quant_max=127)
+default_per_channel_weight_observer: Any = PerChannelMinMaxObserver.with_args(dtype=qint8, qscheme=per_channel_symmetric)
+per_channel_weight_observer_range_neg_127_to_127: Any = PerChannelMinMaxObserver.with_args(
     dtype=qint8, qscheme=per_channel_symmetric, quant_min=-127, quant_max=127, eps=_EPS)
-default_dynamic_quant_observer = PlaceholderObserver.with_args(
+default_dynamic_quant_observer: Any = PlaceholderObserver.with_args(
     dtype=quint8, quant_min=0, quant_max=255, is_dynamic=True)
-default_float_qparams_observer = PerChannelMinMaxObserver.with_args(
+default_float_qparams_observer: Any = PerChannelMinMaxObserver.with_args(
     dtype=quint8, qscheme=per_channel_affine_float_qparams, ch_axis=0)
-default_float_qparams_observer_4bit = PerChannelMinMaxObserver.with_args(
+default_float_qparams_observer_4bit: Any = PerChannelMinMaxObserver.with_args(
     dtype=quint4x2, qscheme=per_channel_affine_float_qparams, ch_axis=0)
-default_fixed_qparams_range_neg1to1_observer = FixedQParamsObserver.with_args(
+default_fixed_qparams_range_neg1to1_observer: Any = FixedQParamsObserver.with_args(
     scale=2.0 / 256.0, zero_point=128, dtype=quint8, quant_min=0, quant_max=255)
-default_fixed_qparams_range_0to1_observer = FixedQParamsObserver.with_args(
+default_fixed_qparams_range_0to1_observer: Any = FixedQParamsObserver.with_args(
     scale=1.0 / 256.0, zero_point=0, dtype=quint8, quant_min=0, quant_max=255)
 default_symmetric_fixed_qparams_observer = default_fixed_qparams_range_neg1to1_observer
 default_affine_fixed_qparams_observer = default_fixed_qparams_range_0to1_observer
-default_fake_quant = FakeQuantize.with_args(
+default_fake_quant: Any = FakeQuantize.with_args(
     observer=MovingAverageMinMaxObserver, quant_min=0, quant_max=255, dtype=quint8, qscheme=per_tensor_affine,
     reduce_range=True)
-default_weight_fake_quant = FakeQuantize.with_args(
+default_weight_fake_quant: Any = FakeQuantize.with_args(
     observer=MovingAverageMinMaxObserver, quant_min=-128, quant_max=127, dtype=qint8, qscheme=per_tensor_symmetric,
     reduce_range=False)
-default_dynamic_fake_quant = FakeQuantize.with_args(
+default_dynamic_fake_quant: Any = FakeQuantize.with_args(
     observer=MovingAverageMinMaxObserver, quant_min=0, quant_max=255, is_dynamic=True, dtype=quint8,
     averaging_constant=1)
-default_fixed_qparams_range_neg1to1_fake_quant = FixedQParamsFakeQuantize.with_args(
+default_fixed_qparams_range_neg1to1_fake_quant: Any = FixedQParamsFakeQuantize.with_args(
     observer=default_fixed_qparams_range_neg1to1_observer)
-default_fixed_qparams_range_0to1_fake_quant = FixedQParamsFakeQuantize.with_args(
+default_fixed_qparams_range_0to1_fake_quant: Any = FixedQParamsFakeQuantize.with_args(
     observer=default_fixed_qparams_range_0to1_observer)
-default_per_channel_weight_fake_quant = FakeQuantize.with_args(
+default_per_channel_weight_fake_quant: Any = FakeQuantize.with_args(
     observer=MovingAveragePerChannelMinMaxObserver, quant_min=-128, quant_max=127, dtype=qint8,
     qscheme=per_channel_symmetric, reduce_range=False, ch_axis=0)
 default_symmetric_fixed_qparams_fake_quant = default_fixed_qparams_range_neg1to1_fake_quant
 default_affine_fixed_qparams_fake_quant = default_fixed_qparams_range_0to1_fake_quant
-default_embedding_fake_quant = FakeQuantize.with_args(
+default_embedding_fake_quant: Any = FakeQuantize.with_args(
     observer=MovingAveragePerChannelMinMaxObserver, qscheme=per_channel_affine_float_qparams, dtype=quint8,
     quant_min=0, quant_max=255, ch_axis=0, averaging_constant=1)
-default_embedding_fake_quant_4bit = FakeQuantize.with_args(
+default_embedding_fake_quant_4bit: Any = FakeQuantize.with_args(
     observer=MovingAveragePerChannelMinMaxObserver, qscheme=per_channel_affine_float_qparams, ch_axis=0,
     dtype=quint4x2, averaging_constant=1)
-default_histogram_fake_quant = FakeQuantize.with_args(
+default_histogram_fake_quant: Any = FakeQuantize.with_args(
     observer=HistogramObserver, quant_min=0, quant_max=255, dtype=quint8, qscheme=per_tensor_affine,
     reduce_range=True)
-default_fused_act_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(
+default_fused_act_fake_quant: Any = FusedMovingAvgObsFakeQuantize.with_args(
     observer=MovingAverageMinMaxObserver, quant_min=0, quant_max=255, dtype=quint8)
-default_fused_wt_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(
+default_fused_wt_fake_quant: Any = FusedMovingAvgObsFakeQuantize.with_args(
     observer=MovingAverageMinMaxObserver, quant_min=-128, quant_max=127, dtype=qint8, qscheme=per_tensor_symmetric)
-default_fused_per_channel_wt_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(
+default_fused_per_channel_wt_fake_quant: Any = FusedMovingAvgObsFakeQuantize.with_args(
     observer=MovingAveragePerChannelMinMaxObserver, quant_min=-128, quant_max=127, dtype=qint8,
     qscheme=per_channel_symmetric)
-fused_wt_fake_quant_range_neg_127_to_127 = FusedMovingAvgObsFakeQuantize.with_args(
+fused_wt_fake_quant_range_neg_127_to_127: Any = FusedMovingAvgObsFakeQuantize.with_args(
     observer=MovingAverageMinMaxObserver, quant_min=-127, quant_max=127, dtype=qint8, qscheme=per_tensor_symmetric,
     eps=_EPS)
-fused_per_channel_wt_fake_quant_range_neg_127_to_127 = FusedMovingAvgObsFakeQuantize.with_args(
+fused_per_channel_wt_fake_quant_range_neg_127_to_127: Any = FusedMovingAvgObsFakeQuantize.with_args(
     observer=MovingAveragePerChannelMinMaxObserver, quant_min=-127, quant_max=127, dtype=qint8,
     qscheme=per_channel_symmetric, eps=_EPS)
 
@@ -449,7 +449,7 @@ def _class_row(kind: type[Observer]) -> Any:
         _states[into].merge(_states[other])
     row = c.tare_observer_class()
     row.struct_size = ctypes.sizeof(row)
-    row.name = encode(kind._class_name)
+    row.name = encode(kind._class_name or kind.__name__)
     names = [encode(name) for name in sorted(kind._arguments)] + [None]
     row.arguments = (ctypes.c_char_p * len(names))(*names)
     for name, function, error in (("create", create, 4), ("clone", clone, 2), ("update", update, 2),

@@ -46,7 +46,13 @@ class QConfig(_Pair):
 
 
 def qconfig_equals(q1: Any, q2: Any) -> bool:
-    """Have both the same classes with the same arguments? None equals only None."""
+    """Have both the same classes with the same arguments? None equals only None.
+
+    Parameters
+    ----------
+    q1 : QConfig or None
+    q2 : QConfig or None
+    """
     if q1 is None or q2 is None:
         return q1 is q2
     return all(as_constructor(a) == as_constructor(b) if a is not None and b is not None else a is b
@@ -131,23 +137,59 @@ class QConfigMapping:
         return self
 
     def set_object_type(self, object_type: Any, qconfig: Any) -> QConfigMapping:
-        """The QConfig of a module class, a function or a method's name."""
+        """The QConfig of a module class, a function or a method's name.
+
+        Parameters
+        ----------
+        object_type : type, callable or str
+            A module class, a function, or the name of a method.
+        qconfig : QConfig or None
+            None: such operators stay float.
+        """
         self.object_type_qconfigs[object_type] = qconfig
         return self
 
     def set_module_name_regex(self, module_name_regex: str, qconfig: Any) -> QConfigMapping:
-        """The QConfig of modules whose path matches, from its start on."""
+        """The QConfig of modules whose path matches, from its start on.
+
+        Parameters
+        ----------
+        module_name_regex : str
+            Matches the whole path of a module.
+        qconfig : QConfig or None
+            None: such modules stay float.
+        """
         self.module_name_regex_qconfigs[module_name_regex] = qconfig
         return self
 
     def set_module_name(self, module_name: str, qconfig: Any) -> QConfigMapping:
-        """The QConfig of the module at a path and of all below it."""
+        """The QConfig of the module at a path and of all below it.
+
+        Parameters
+        ----------
+        module_name : str
+            Path of a module.
+        qconfig : QConfig or None
+            None: the module stays float.
+        """
         self.module_name_qconfigs[module_name] = qconfig
         return self
 
     def set_module_name_object_type_order(self, module_name: str, object_type: Any, index: int,
                                           qconfig: Any) -> QConfigMapping:
-        """The QConfig of the index-th operator of a type in the module at a path."""
+        """The QConfig of the index-th operator of a type in the module at a path.
+
+        Parameters
+        ----------
+        module_name : str
+            Path of the module that calls it.
+        object_type : type, callable or str
+            The operator.
+        index : int
+            Which of its calls there, from 0.
+        qconfig : QConfig or None
+            None: that call stays float.
+        """
         self.module_name_object_type_order_qconfigs[(module_name, object_type, index)] = qconfig
         return self
 
@@ -184,7 +226,17 @@ class QConfigMapping:
 
     @classmethod
     def default(cls, name: str = "x86", is_qat: bool = False, version: int = -1) -> QConfigMapping:
-        """torch's default mappings "x86", "fbgemm", "qnnpack", "onednn", "symmetric_qnnpack"; and "tare"."""
+        """torch's default mappings "x86", "fbgemm", "qnnpack", "onednn", "symmetric_qnnpack"; and "tare".
+
+        Parameters
+        ----------
+        name : str
+            The backend.
+        is_qat : bool
+            For training: fake quantizers.
+        version : int, optional
+            torch's version of the mapping; -1: the newest.
+        """
         made, place = out("tare_qconfig_mapping")
         call("qconfig_mapping_default", encode(name), bool(is_qat), version, place)
         return cls._take(made)
@@ -261,22 +313,54 @@ class QConfigMapping:
 
 
 def get_default_qconfig_mapping(backend: str = "x86", version: int = 0) -> QConfigMapping:
-    """torch's default mapping for a backend."""
+    """torch's default mapping for a backend.
+
+    Parameters
+    ----------
+    backend : str
+        "x86", "fbgemm", "qnnpack" or "onednn".
+    version : int
+        torch's version of the mapping.
+    """
     return QConfigMapping.default(backend, False, version)
 
 
 def get_default_qat_qconfig_mapping(backend: str = "x86", version: int = 1) -> QConfigMapping:
-    """torch's default mapping for a backend, for training."""
+    """torch's default mapping for a backend, for training.
+
+    Parameters
+    ----------
+    backend : str
+        "x86", "fbgemm", "qnnpack" or "onednn".
+    version : int
+        torch's version of the mapping.
+    """
     return QConfigMapping.default(backend, True, version)
 
 
 def get_default_qconfig(backend: str = "x86", version: int = 0) -> Any:
-    """The global QConfig of the default mapping."""
+    """The global QConfig of the default mapping.
+
+    Parameters
+    ----------
+    backend : str
+        "x86", "fbgemm", "qnnpack" or "onednn".
+    version : int
+        torch's version of the qconfig.
+    """
     return get_default_qconfig_mapping(backend, version).global_qconfig
 
 
 def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> Any:
-    """The global QConfig of the default mapping for training."""
+    """The global QConfig of the default mapping for training.
+
+    Parameters
+    ----------
+    backend : str
+        "x86", "fbgemm", "qnnpack" or "onednn".
+    version : int
+        torch's version of the qconfig.
+    """
     return get_default_qat_qconfig_mapping(backend, version).global_qconfig
 
 
@@ -372,21 +456,59 @@ class PrepareCustomConfig:
 
     def set_standalone_module_name(self, module_name: str, qconfig_mapping: Any, example_inputs: Any,
                                    prepare_custom_config: Any, backend_config: Any) -> PrepareCustomConfig:
-        """The module at a path is prepared and converted by itself."""
+        """The module at a path is prepared and converted by itself.
+
+        Parameters
+        ----------
+        module_name : str
+            Path of the module.
+        qconfig_mapping : QConfigMapping or None
+            How it is quantized by itself; None: as its parent.
+        example_inputs : tuple
+            Its inputs; not needed here.
+        prepare_custom_config : PrepareCustomConfig or None
+            Of its own preparation.
+        backend_config : BackendConfig or None
+            None: its parent's.
+        """
         self.standalone_module_names[module_name] = StandaloneModuleConfigEntry(
             qconfig_mapping, example_inputs, prepare_custom_config, backend_config)
         return self
 
     def set_standalone_module_class(self, module_class: Any, qconfig_mapping: Any, example_inputs: Any,
                                     prepare_custom_config: Any, backend_config: Any) -> PrepareCustomConfig:
-        """All modules of a class are prepared and converted by themselves."""
+        """All modules of a class are prepared and converted by themselves.
+
+        Parameters
+        ----------
+        module_class : type or str
+            Class of the modules.
+        qconfig_mapping : QConfigMapping or None
+            How each is quantized by itself; None: as its parent.
+        example_inputs : tuple
+            Its inputs; not needed here.
+        prepare_custom_config : PrepareCustomConfig or None
+            Of its own preparation.
+        backend_config : BackendConfig or None
+            None: its parent's.
+        """
         self.standalone_module_classes[module_class] = StandaloneModuleConfigEntry(
             qconfig_mapping, example_inputs, prepare_custom_config, backend_config)
         return self
 
     def set_float_to_observed_mapping(self, float_class: Any, observed_class: Any,
                                       quant_type: QuantType = QuantType.STATIC) -> PrepareCustomConfig:
-        """Modules of float_class become observed_class."""
+        """Modules of float_class become observed_class.
+
+        Parameters
+        ----------
+        float_class : type or str
+            Class of float modules.
+        observed_class : type or str
+            What prepare puts in their place.
+        quant_type : QuantType
+            Static, dynamic or weights only.
+        """
         if quant_type != QuantType.STATIC:
             raise ValueError("set_float_to_observed_mapping is currently only supported for static quantization")
         self.float_to_observed_mapping.setdefault(QuantType.STATIC, {})[float_class] = observed_class
@@ -480,7 +602,17 @@ class ConvertCustomConfig:
 
     def set_observed_to_quantized_mapping(self, observed_class: Any, quantized_class: Any,
                                           quant_type: QuantType = QuantType.STATIC) -> ConvertCustomConfig:
-        """Modules of observed_class become quantized_class."""
+        """Modules of observed_class become quantized_class.
+
+        Parameters
+        ----------
+        observed_class : type or str
+            What prepare made.
+        quantized_class : type or str
+            What convert puts in its place.
+        quant_type : QuantType
+            Static, dynamic or weights only.
+        """
         self.observed_to_quantized_mapping.setdefault(quant_type, {})[observed_class] = quantized_class
         return self
 

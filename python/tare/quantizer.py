@@ -14,7 +14,7 @@ import numpy as np
 
 from ._context import the_context
 from ._dtypes import as_dtype, as_qscheme, dtype_at, qscheme_at
-from ._library import c, call, encode, filled, guarded, integer, lib, out, text, write_text
+from ._library import c, call, encode, encode_or_null, filled, guarded, integer, lib, out, text, write_text
 from ._names import class_name, object_type_name
 from .graph import Node
 from .model import Model
@@ -99,6 +99,10 @@ class SourceQParams:
     """
 
     __slots__ = ("max_val", "min_val", "scale", "zero_point")
+    scale: np.ndarray[Any, Any]
+    zero_point: np.ndarray[Any, Any]
+    min_val: np.ndarray[Any, Any] | None
+    max_val: np.ndarray[Any, Any] | None
 
     def __init__(self, scale: np.ndarray[Any, Any], zero_point: np.ndarray[Any, Any],
                  min_val: np.ndarray[Any, Any] | None = None, max_val: np.ndarray[Any, Any] | None = None) -> None:
@@ -393,7 +397,21 @@ class _DefaultConfig:
 def get_symmetric_quantization_config(is_per_channel: bool = False, is_qat: bool = False, is_dynamic: bool = False,
                                       act_qmin: int = -128, act_qmax: int = 127, weight_qmin: int = -127,
                                       weight_qmax: int = 127) -> Any:
-    """XNNPACKQuantizer's config, torchao's."""
+    """XNNPACKQuantizer's config, torchao's.
+
+    Parameters
+    ----------
+    is_per_channel : bool
+        A scale for each channel of a weight.
+    is_qat : bool
+        For training: fake quantizers.
+    is_dynamic : bool
+        Activations are quantized when the model runs.
+    act_qmin, act_qmax : int
+        The range of activations.
+    weight_qmin, weight_qmax : int
+        The range of weights.
+    """
     return _DefaultConfig("XNNPACKQuantizer", is_per_channel=bool(is_per_channel), is_qat=bool(is_qat),
                           is_dynamic=bool(is_dynamic), has_act_range=True, act_min=act_qmin, act_max=act_qmax,
                           has_weight_range=True, weight_min=weight_qmin, weight_max=weight_qmax)
@@ -516,7 +534,7 @@ class _Settings(Quantizer):
     def _parsed(self, data: str) -> Any:
         made, place = out("tare_quantizer_settings")
         encoded = data.encode()
-        call("quantizer_settings_from_json", encoded, len(encoded), encode(self._name or None), place)
+        call("quantizer_settings_from_json", encoded, len(encoded), encode_or_null(self._name or None), place)
         return made
 
     def show(self) -> str:
@@ -622,7 +640,7 @@ class ComposableQuantizer(Quantizer):
     """
 
     def __init__(self, quantizers: Sequence[Quantizer]) -> None:
-        self.quantizers = list(quantizers)
+        self.quantizers: list[Quantizer] = list(quantizers)
 
     def annotate(self, model: Model) -> Model:
         """Annotates the nodes; returns the model."""

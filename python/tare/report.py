@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ._html import table
-from ._library import c, call, encode, filled, lib, out, text, write_text
+from ._library import c, call, encode_or_null, filled, lib, out, text, write_text
 from ._tensor import adopt, as_tensor, handles
 from .model import Model
 from .session import Session
@@ -56,7 +56,7 @@ def explain(model: Model, node: str | None = None) -> Explanation:
     >>> [row["name"] for row in explain(prepared).to_records()][:2]
     ['conv1', 'bn1']
     """
-    name = encode(node, "a node's name")
+    name = encode_or_null(node, "a node's name")
     with model._reading() as handle:
         words = write_text(lambda write: call("model_explain", handle, name, write, None))
         data = write_text(lambda write: call("model_explain_json", handle, name, write, None))

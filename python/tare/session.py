@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from . import _native
-from ._library import address, c, call, encode, filled, guarded, lib, out, text
+from ._library import address, c, call, encode, encode_or_null, filled, guarded, lib, out, text
 from ._tensor import Tensor, adopt, as_tensor, handles, lend
 from .model import Model
 
@@ -63,7 +63,7 @@ class Session(_native.Session):
         options = filled("tare_session_options", thread_count=threads, reference=bool(reference),
                          portable_floats=bool(portable_floats), bfloat16=bool(bfloat16), tunes=bool(tune),
                          spin_us=spin_us, memory_bytes=memory_bytes)
-        options.tune_cache, options.affinity = encode(tune_cache), encode(affinity)
+        options.tune_cache, options.affinity = encode_or_null(tune_cache), encode_or_null(affinity)
         made, reference_of = out("tare_session")
         if _is_own:
             call("session_create", model._handle, ctypes.byref(options), reference_of)

@@ -236,15 +236,20 @@ def _step_shapes(*args: Any) -> None:
 class _Info:
     """What the library says of an observer."""
 
+    dtype: str
+    scheme: str
+    quant_min: int
+    quant_max: int
+
     def __init__(self, module: Module) -> None:
         made = filled("tare_observer_info")
         if not lib.module_observer_info(module._handle, ctypes.byref(made)):
             raise UnsupportedError(f"'{module.class_name}' is no observer")
         scheme = str(qscheme_at(made.qscheme))
         self.dtype, self.scheme = str(dtype_at(made.dtype)), scheme
-        self.axis = int(made.channel_axis) if "per_channel" in scheme else None
+        self.axis: int | None = int(made.channel_axis) if "per_channel" in scheme else None
         self.quant_min, self.quant_max = int(made.quant_min), int(made.quant_max)
-        self.is_symmetric = scheme.endswith("_symmetric")
+        self.is_symmetric: bool = scheme.endswith("_symmetric")
 
     def middle(self, has_custom_range: bool) -> float | None:
         """The zero point of a symmetric scheme; None for others."""
@@ -267,8 +272,8 @@ class RangeObserver(nn.Module):  # type: ignore[misc,unused-ignore]
     def __init__(self, info: _Info, config: Mapping[str, Any], tensors: Mapping[str, Tensor], is_averaging: bool) -> None:
         super().__init__()
         self.info = info
-        self.constant = float(config.get("averaging_constant", 0.01)) if is_averaging else -1.0
-        self.middle = info.middle(config.get("quant_min") is not None and config.get("quant_max") is not None)
+        self.constant: float = float(config.get("averaging_constant", 0.01)) if is_averaging else -1.0
+        self.middle: float | None = info.middle(config.get("quant_min") is not None and config.get("quant_max") is not None)
         for name in ("eps", "min_val", "max_val"):
             self.register_buffer(name, tensors[name].clone())
 
@@ -307,6 +312,8 @@ class FakeQuantize(fake_quantize.FakeQuantizeBase):  # type: ignore[misc,unused-
 
     scale: Tensor
     zero_point: Tensor
+    info: _Info
+    is_fused: bool
 
     def __init__(self, info: _Info, tensors: Mapping[str, Tensor], watching: nn.Module, is_fused: bool) -> None:
         super().__init__()

@@ -4,9 +4,12 @@ import copy
 import doctest
 import importlib.machinery
 import importlib.util
+import inspect
+import json
 import os
 import pickle
 import pkgutil
+import re
 import subprocess
 import sys
 import types
@@ -18,6 +21,18 @@ import numpy as np
 
 import tare
 from support import DIGITS, TOP, Case, digits, main, prepared_digits, quantized_digits
+
+
+def public_functions():
+    """(name, function) of the package's functions, and of its classes' methods and properties."""
+    for name in tare.__all__:
+        found = getattr(tare, name)
+        if inspect.isfunction(found):
+            yield name, found
+        for part, value in vars(found).items() if inspect.isclass(found) else ():
+            function = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
+            if not part.startswith("_") and inspect.isfunction(function):
+                yield f"{name}.{part}", function
 
 
 class Conveniences(Case):
@@ -70,6 +85,33 @@ class Conveniences(Case):
                 attempted += result.attempted
         self.assertEqual(doctest.testmod(tare).failed, 0)
         self.assertGreater(attempted, 20)
+
+    def test_docstrings_are_numpys(self):
+        sections = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "Notes", "Examples")
+        for name, function in public_functions():
+            said = inspect.getdoc(function)
+            self.assertTrue(said, name)
+            self.assertTrue(said.splitlines()[0], name)
+            found = re.findall(r"^(\w+)\n(-{3,})$", said, flags=re.M)
+            self.assertEqual([title for title, _ in found], sorted((title for title, _ in found), key=sections.index), name)
+            self.assertTrue(all(len(title) == len(line) for title, line in found), name)
+            parameters = [given for given in inspect.signature(function).parameters if given not in ("self", "cls") and given[0] != "_"]
+            part = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-{3,}\n|\Z)", said, flags=re.S | re.M)
+            if part is None:  # a sentence is enough for one argument
+                self.assertLess(len(parameters), 2, name)
+                continue
+            listed = [given.strip("* ") for line in re.findall(r"^(\S[^:\n]*) :", part[1], flags=re.M) for given in line.split(",")]
+            self.assertEqual([given for given in listed if given[0] != "_"], parameters, name)
+
+    @unittest.skipUnless(importlib.util.find_spec("pyright"), "pyright is not installed")
+    def test_pyright_knows_every_type(self):
+        done = subprocess.run([sys.executable, "-m", "pyright", "--verifytypes", "tare", "--ignoreexternal", "--outputjson"], text=True,
+                              capture_output=True, timeout=300, check=False)
+        said = json.loads(done.stdout)["typeCompleteness"]
+        self.assertEqual(said["exportedSymbolCounts"]["withAmbiguousType"], 0)
+        unknown = [row["name"] for row in said["symbols"] if row["isExported"] and not row["isTypeKnown"]
+                   and not row["name"].startswith("tare.torch_")]  # classes of torch's, which may not be there
+        self.assertEqual(unknown, [])
 
     @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
     def test_types_are_strict(self):

@@ -2,11 +2,13 @@
 """Models: files, text, graphs, records, and their use by several threads."""
 import json
 import os
+import pickle
 import struct
 import subprocess
 import sys
 import threading
 import unittest
+import zlib
 
 import numpy as np
 
@@ -45,6 +47,12 @@ class Files(Case):
     def test_bytes_in_memory_are_a_model(self):
         again = tare.loads(DIGITS.read_bytes())
         self.assertEqual(str(again), str(tare.load(DIGITS)))
+
+    def test_none_is_no_name(self):
+        model, _ = digits(1)
+        for function in (model.graph.__getitem__, model.get_submodule, tare.Module.create, model.graph["conv1"].module.__getattr__):
+            with self.assertRaises((TypeError, AttributeError)):
+                function(None)
 
     def test_endings_choose_the_format(self):
         model = tare.load(ANNOTATED)
@@ -192,6 +200,63 @@ class End(Case):
                    "matcher = tare.SubgraphMatcherWithNameNodeMap.ready('conv')\n")
         ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+
+
+class Pictures(Case):
+    def test_preprocessing_is_declared_kept_and_used(self):
+        pixels = np.random.default_rng(0).integers(0, 256, (16, 24, 3), dtype=np.uint8)
+        steps = tare.Preprocess("resize=8x8,color=gray,scale=1/255")
+        self.assertIn("imagenet", tare.Preprocess.presets())
+        self.assertEqual(tare.Preprocess(json.loads(steps.to_json())), steps)
+        self.assertEqual(pickle.loads(pickle.dumps(steps)), steps)
+        self.assertNotEqual(tare.Preprocess("imagenet"), steps)
+        x = steps(pixels)
+        self.assertEqual((x.shape, x.dtype), ((1, 1, 8, 8), np.float32))
+        np.testing.assert_array_equal(steps(pixels[:, :, ::-1], format="bgr"), x)
+        np.testing.assert_array_equal(steps(np.dstack([pixels, np.zeros((16, 24), np.uint8)])), x)
+        model, _ = digits(1)
+        self.assertIsNone(model.preprocess)
+        model.preprocess = steps
+        prepared = tare.prepare_fx(model, backend_config="x86")
+        prepared.calibrate(x)
+        model = tare.convert_fx(prepared, backend_config="x86")
+        model.save(self.folder / "model.safetensors")
+        self.assertEqual(tare.load(self.folder / "model.safetensors").preprocess, steps)
+        model.preprocess = None
+        self.assertIsNone(model.preprocess)
+
+    def test_files_and_their_bytes_are_pictures(self):
+        path = self.folder / "picture.png"
+        rows = b"".join(b"\0" + bytes([16 * y, x, 7]) * 1 * 1 + bytes(3 * 11) for y, x in zip(range(12), range(12), strict=True))
+
+        def chunk(name, data):
+            return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 12, 12, 8, 2, 0, 0, 0))
+                         + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+        pixels = np.zeros((12, 12, 3), np.uint8)
+        pixels[:, 0] = [[16 * y, y, 7] for y in range(12)]
+        steps = tare.Preprocess("resize=8x8,color=gray")
+        try:
+            x = steps(path)
+        except tare.UnsupportedError as error:
+            self.skipTest(str(error))
+        np.testing.assert_array_equal(steps(pixels), x)
+        np.testing.assert_array_equal(steps(path.read_bytes()), x)
+        model, _ = digits(1)
+        (batch,) = tare.Data(path, model, preprocess=steps)
+        np.testing.assert_array_equal(batch.inputs[0].numpy(), x)
+
+    def test_what_is_no_picture_is_refused(self):
+        steps = tare.Preprocess("to_tensor")
+        for given, kind in ((np.zeros((4, 4)), ValueError), (np.zeros((4, 4, 2), np.uint8), ValueError), (b"no picture", tare.MalformedFileError),
+                            ("nowhere.png", tare.Error), (np.zeros((0, 4), np.uint8), ValueError), (None, ValueError)):
+            with self.assertRaises(kind):
+                steps(given)
+        with self.assertRaises(ValueError):
+            steps(np.zeros((4, 4, 3), np.uint8), format="rgba")
+        for given in ("nonsense", {"nonsense": 1}, "mean=0.5,dtype=uint8"):
+            with self.assertRaises(tare.MalformedFileError):
+                tare.Preprocess(given)
 
 
 class Package(Case):
