@@ -334,7 +334,7 @@ static tare_status find_slice(op_call *call, split_planner plan, size_t index, g
     return TARE_OK;
 }
 
-#define PARTS_OPERATOR(name)                                                                       \
+#define SPLIT_OPERATOR(name)                                                                       \
     static tare_status name##_shape(op_call *call) {                                               \
         return each_slice(call, plan_##name, false);                                               \
     }                                                                                              \
@@ -344,9 +344,9 @@ static tare_status find_slice(op_call *call, split_planner plan, size_t index, g
     static tare_status name##_box(op_call *call, size_t index, gather *out) {                      \
         return find_slice(call, plan_##name, index, out);                                          \
     }
-PARTS_OPERATOR(chunk)
-PARTS_OPERATOR(split)
-PARTS_OPERATOR(unbind)
+SPLIT_OPERATOR(chunk)
+SPLIT_OPERATOR(split)
+SPLIT_OPERATOR(unbind)
 
 // --- questions ---
 
@@ -454,16 +454,16 @@ static tare_status assert_shape(op_call *call) {
 // --- rows ---
 
 #define ATEN(name) "torch.ops.aten." name
-#define PART_OF(name, more_traits, names, method_names, parameters)                                \
+#define SELECT_ROW(name, more_traits, names, method_names, parameters)                             \
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
         .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS | (more_traits), .shape = name##_shape,         \
         .reference = name##_reference, .box = name##_box                                           \
     }
 #define SLICE_ROW(name, names, method_names, parameters)                                           \
-    PART_OF(name, 0, names, method_names, parameters)
+    SELECT_ROW(name, 0, names, method_names, parameters)
 #define SPLIT_ROW(name, names, method_names, parameters)                                           \
-    PART_OF(name, OP_ALONG_DIM, names, method_names, parameters)
+    SELECT_ROW(name, OP_ALONG_DIM, names, method_names, parameters)
 #define QUESTION(name, names, method_names, parameters, rule)                                      \
     {                                                                                              \
         .id = name, .functions = names, .methods = method_names, .params = parameters,             \
@@ -473,7 +473,7 @@ static tare_status assert_shape(op_call *call) {
 // clang-format off
 static const op_info rows[] = {
     {.id = "tuple", .functions = "tuple", .params = "iterable", .traits = OP_MOVES_DATA, .shape = tuple_shape},
-    PART_OF(getitem, OP_PICKS_ITEM, "operator.getitem", NULL, "input|index"),
+    SELECT_ROW(getitem, OP_PICKS_ITEM, "operator.getitem", NULL, "input|index"),
     SLICE_ROW(narrow, "torch.narrow|" ATEN("narrow.default") "|" ATEN("narrow_copy.default"), "narrow", "input/self|dim|start|length"),
     {.id = "select", .functions = "torch.select|" ATEN("select.int") "|" ATEN("select_copy.int"), .methods = "select", .params = "input/self|dim|index",
      .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .put_back = "select_scatter", .shape = select_shape, .reference = select_reference, .box = select_box},

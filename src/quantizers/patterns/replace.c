@@ -66,7 +66,7 @@ static tare_status copy_node(const site *s, const node *n) {
 }
 
 // Before the first reader of the result; where nobody reads it, right behind it.
-static node *place_of(const node *returned) {
+static node *insertion_point(const node *returned) {
     for (node *n = returned->next; n != NULL; n = n->next)
         for (size_t i = 0; i < returned->user_count; i++)
             if (returned->users[i] == n) return n;
@@ -93,7 +93,7 @@ static tare_status replace_one(const replacing *r, const subgraph_match *match) 
     const size_t count = r->replacement->next_id;
     site s = {.r = r,
               .match = match,
-              .before = place_of(returned),
+              .before = insertion_point(returned),
               .made = tare__arena_array(&r->p->scratch, count, sizeof(node *)),
               .at = tare__arena_array(&r->p->scratch, count, sizeof(value *))};
     if (s.made == NULL || s.at == NULL) return tare__out_of_memory(r->p->err);

@@ -147,7 +147,7 @@ bool tare__conv_ranges_next(range_walk *walk, conv_range *out) {
 }
 
 // The position in the images of the first tap of a pixel.
-static size_t tap_at(const conv_windows *w, const conv_range *range, const output_place *at) {
+static size_t tap_at(const conv_windows *w, const conv_range *range, const output_position *at) {
     const size_t plane = at->plane * w->stride[D] - (size_t)w->front; // negative padding adds
     const size_t row = at->row * w->stride[H] + range->row * w->step[H] - (size_t)w->above;
     const size_t column =
@@ -160,7 +160,7 @@ void tare__conv_range_list(const conv_windows *w, const conv_range *range, const
                            size_t pixel, size_t count, const uint8_t **to) {
     const size_t down = w->stride[H] * w->width, right = w->stride[W];
     const size_t apart = (range->goes_down ? down : right) * w->channels;
-    output_place at = tare__conv_output_place(w, pixel);
+    output_position at = tare__conv_output_position(w, pixel);
     for (; count > 0; tare__conv_next_row(w, &at)) {
         const uint8_t *from = images + tap_at(w, range, &at);
         const size_t here = range->goes_down ? count : tare__least(count, w->out_width - at.column);

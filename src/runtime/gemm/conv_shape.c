@@ -39,15 +39,15 @@ inner_positions tare__conv_inner(size_t size, ptrdiff_t at, size_t step, size_t 
 
 // --- windows ---
 
-output_place tare__conv_output_place(const conv_windows *w, size_t pixel) {
+output_position tare__conv_output_position(const conv_windows *w, size_t pixel) {
     const size_t line = pixel / w->out_width, plane = line / w->out_height;
-    return (output_place){.image = plane / w->out_depth,
-                          .plane = plane % w->out_depth,
-                          .row = line % w->out_height,
-                          .column = pixel % w->out_width};
+    return (output_position){.image = plane / w->out_depth,
+                             .plane = plane % w->out_depth,
+                             .row = line % w->out_height,
+                             .column = pixel % w->out_width};
 }
 
-void tare__conv_next_row(const conv_windows *w, output_place *at) {
+void tare__conv_next_row(const conv_windows *w, output_position *at) {
     at->column = 0;
     if (++at->row < w->out_height) return;
     at->row = 0;
@@ -126,7 +126,7 @@ static void list_plane(const conv_windows *w, const window_list *list, const uin
 
 void tare__conv_windows_list(const conv_windows *w, const window_list *list, const uint8_t **to) {
     const size_t plane_taps = w->rows * w->columns * list->tap_step;
-    output_place at = tare__conv_output_place(w, list->first);
+    output_position at = tare__conv_output_position(w, list->first);
     for (size_t left = list->count; left > 0; tare__conv_next_row(w, &at)) {
         const uint8_t *image = list->images + at.image * tare__conv_image_quantized(w);
         const ptrdiff_t front = (ptrdiff_t)(at.plane * w->stride[D]) - w->front;

@@ -45,13 +45,13 @@ static inline size_t tare__conv_image_quantized(const conv_windows *w) {
     return w->depth * w->height * w->width * w->channels;
 }
 /// The position of a pixel of the output.
-typedef struct output_place {
+typedef struct output_position {
     size_t image, plane, row, column;
-} output_place;
-output_place tare__conv_output_place(const conv_windows *w,
-                                     size_t pixel); // counted over all images
+} output_position;
+output_position tare__conv_output_position(const conv_windows *w,
+                                           size_t pixel); // counted over all images
 /// To the first pixel of the next image row.
-void tare__conv_next_row(const conv_windows *w, output_place *at);
+void tare__conv_next_row(const conv_windows *w, output_position *at);
 /// Windows that are single pixels which follow each other, all of an image.
 bool tare__conv_windows_are_flat(const conv_windows *w);
 /// The index in the image of position `at` of `size`; -1: in the padding.

@@ -84,11 +84,11 @@ static void stage_quantized(const staging *g, const uint8_t *row, uint8_t *to) {
 }
 
 // A row of an image with its padding.
-typedef struct row_place {
+typedef struct row_position {
     size_t image, plane, row;
-} row_place;
+} row_position;
 
-static void stage_row(const staging *g, const row_place *at, uint8_t *to) {
+static void stage_row(const staging *g, const row_position *at, uint8_t *to) {
     const conv_windows *w = &g->stage->from;
     const ptrdiff_t z = tare__conv_position(w, (ptrdiff_t)at->plane - w->front, w->depth);
     const ptrdiff_t y = tare__conv_position(w, (ptrdiff_t)at->row - w->above, w->height);
@@ -108,7 +108,7 @@ void tare__conv_stage_image(const staging *g, size_t image, uint8_t *to) {
     const conv_stage *s = g->stage;
     const unsigned char *end = to + tare__conv_stage_bytes(s);
     for (size_t i = 0; i < s->to.depth * s->to.height; i++, to += windows_bytes(s))
-        stage_row(g, &(row_place){image, i / s->to.height, i % s->to.height}, to);
+        stage_row(g, &(row_position){image, i / s->to.height, i % s->to.height}, to);
     memset(to, 0, (size_t)(end - to)); // what the last words read beside their quantized values
 }
 
@@ -154,8 +154,8 @@ static void stage_windows(const staged_rows *l, size_t index) {
     const size_t plane = index / s->to.height, row = index % s->to.height;
     const size_t kept = l->first < index && row > 0 ? s->rows - s->moved : 0;
     unsigned char *rows = l->memory + kept_bytes(s, l->most);
-    row_place at = {plane / s->to.depth, plane % s->to.depth * s->from.stride[D],
-                    row * s->from.stride[H] + kept};
+    row_position at = {plane / s->to.depth, plane % s->to.depth * s->from.stride[D],
+                       row * s->from.stride[H] + kept};
     for (size_t r = kept; r < s->rows; r++, at.row++)
         stage_row(l->g, &at, rows + (r - kept) * row_bytes(s));
     const column_sources sources = {kept > 0 ? &s->next : &s->first,

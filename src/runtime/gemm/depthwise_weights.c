@@ -105,7 +105,8 @@ static tare_status pack_plain(void *user, uint32_t *words, int32_t *sums, tare_e
     return TARE_OK;
 }
 
-static tare_status pack_part(void *user, uint32_t *words, int32_t *sums, tare_error *err) {
+static tare_status pack_subconvolution(void *user, uint32_t *words, int32_t *sums,
+                                       tare_error *err) {
     const weights_request *r = user;
     int8_t *quantized = tare__alloc_zeroed(r->taps->outs, tare__weight_taps_count(r->taps));
     if (quantized == NULL) return tare__out_of_memory(err);
@@ -163,7 +164,7 @@ tare_status tare__depthwise_weights_get(const tare_tensor *weight, const depthwi
     TARE_TRY(size_of(f, &size, err));
     return taps->are_plain
                ? tare__packed_weights_get(weight, &key, &size, pack_plain, &request, out, err)
-               : tare__packed_weights_make(&size, pack_part, &request, out, err);
+               : tare__packed_weights_make(&size, pack_subconvolution, &request, out, err);
 }
 
 tare_status tare__depthwise_weights_bytes(const packed_weights *w, const depthwise_form *f,

@@ -12,7 +12,7 @@
 
 enum {
     AVERAGED_CHANNELS = 256, // of a task: where windows are few, threads share channels
-    PARTS_PER_THREAD = 4,    // of a window, where there are fewer of them than threads
+    TASKS_PER_THREAD = 4,    // of a window, where there are fewer of them than threads
     SCRATCH_STEP = 64,
 };
 
@@ -252,7 +252,7 @@ static void share_average(const pool_job *job, averaged a, thread_pool *pool) {
     shared_window s = {job, a};
     int32_t *sums = sums_of(job, 0);
     for (size_t i = 0; i < threads; i++) memset(sums_of(job, i), 0, s.a.width * sizeof *sums);
-    tare__parallel(pool, lines, tare__share(lines, threads * PARTS_PER_THREAD, 1), add_some_lines,
+    tare__parallel(pool, lines, tare__share(lines, threads * TASKS_PER_THREAD, 1), add_some_lines,
                    &s);
     for (size_t i = 1; i < threads; i++)
         for (size_t k = 0; k < s.a.width; k++) sums[k] += sums_of(job, i)[k];

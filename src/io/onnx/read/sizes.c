@@ -365,11 +365,11 @@ tare_status tare__onnx_full(onnx_call *c, const value *sizes, size_t count, tare
 }
 
 tare_status tare__onnx_open_tensor(onnx_call *c, const tare_tensor *t, value *out) {
-    enum { MOST_PARTS = 256 };
+    enum { MOST_SIZES = 256 };
     value list, dims[TARE_MAX_DIMS];
     const value one = tare__int(1);
     if (t->ndim == 0) return *out = tare__onnx_entry(c->in, t, 0), TARE_OK;
-    if (t->count < 1 || t->count > MOST_PARTS) {
+    if (t->count < 1 || t->count > MOST_SIZES) {
         for (int64_t i = 0; i < t->count; i++) {
             const value v = tare__onnx_entry(c->in, t, i);
             tare__onnx_blame(c->in, &v);

@@ -23,8 +23,8 @@ static int32_t zero_of(const grouped_tile *t, const uint8_t *group, size_t outpu
 }
 
 // x: of the group.
-static float part_of_floats(const grouped_tile *t, const uint8_t *group, size_t output,
-                            const float *x) {
+static float group_sum_of_floats(const grouped_tile *t, const uint8_t *group, size_t output,
+                                 const float *x) {
     const int32_t zero = zero_of(t, group, output);
     float group_sum = 0;
     for (size_t k = 0; k < t->group; k++)
@@ -32,8 +32,8 @@ static float part_of_floats(const grouped_tile *t, const uint8_t *group, size_t 
     return group_sum;
 }
 
-static float part_of_quantized(const grouped_tile *t, const uint8_t *group, size_t output,
-                               const int8_t *x) {
+static float group_sum_of_quantized(const grouped_tile *t, const uint8_t *group, size_t output,
+                                    const int8_t *x) {
     const int32_t zero = zero_of(t, group, output);
     int32_t group_sum = 0;
     for (size_t k = 0; k < t->group; k++)
@@ -51,8 +51,8 @@ static void multiply(const grouped_tile *t, bool of_quantized) {
                 for (size_t g = 0; g < t->groups; g++) {
                     const uint8_t *group = group_at(t, p, g);
                     const size_t at = r * ins + g * t->group;
-                    sum = fmaf(of_quantized ? part_of_quantized(t, group, o, t->quantized + at)
-                                            : part_of_floats(t, group, o, t->x + at),
+                    sum = fmaf(of_quantized ? group_sum_of_quantized(t, group, o, t->quantized + at)
+                                            : group_sum_of_floats(t, group, o, t->x + at),
                                tare__grouped_scales(group)[o], sum);
                 }
                 *y++ = sum;
