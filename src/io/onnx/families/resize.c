@@ -379,7 +379,7 @@ static tare_status translate_resize_rule(onnx_call *c) {
     return TARE_OK;
 }
 
-// torch's grid_sample, by which detectors look at places; opset 20 names its modes anew.
+// torch's grid_sample, by which detectors sample features; opset 20 names its modes anew.
 static tare_status translate_grid_sample(onnx_call *c) {
     size_t mode, outside;
     bool aligns;

@@ -26,7 +26,7 @@ static tare_status translate_concat(onnx_call *c) {
     return tare__onnx_one(c, "torch.cat", 2, args);
 }
 
-// The sizes of the parts: the attribute before opset 13, then an input; without either they are
+// The sizes of the slices: the attribute before opset 13, then an input; without either they are
 // equal, but the last, which may be smaller.
 static tare_status read_parts(onnx_call *c, int64_t total, size_t outputs, int64_t *sizes,
                               bool *equal) {
@@ -40,7 +40,7 @@ static tare_status read_parts(onnx_call *c, int64_t total, size_t outputs, int64
     if (tare__onnx_opset(c) >= 18)
         TARE_TRY(tare__onnx_attr_int(c, "num_outputs", declared, &declared));
     if (declared != (int64_t)outputs || (given && count != outputs))
-        return tare__onnx_malformed(c, "%lld parts for %zu outputs",
+        return tare__onnx_malformed(c, "%lld slices for %zu outputs",
                                     given ? (long long)count : (long long)declared, outputs);
     const int64_t each = (total + declared - 1) / declared;
     int64_t left = total;
@@ -53,8 +53,8 @@ static tare_status read_parts(onnx_call *c, int64_t total, size_t outputs, int64
     return TARE_OK;
 }
 
-// Parts of open sizes, or of an open dimension.
-static tare_status split_open(onnx_call *c, const value *x, int64_t axis, value *parts) {
+// Slices of open sizes, or of an open dimension.
+static tare_status split_open(onnx_call *c, const value *x, int64_t axis, value *slices) {
     value sizes[ONNX_MOST_SIZES], list;
     size_t count = 0;
     bool given = false;
@@ -62,9 +62,9 @@ static tare_status split_open(onnx_call *c, const value *x, int64_t axis, value 
     if (tare__onnx_opset(c) >= 13)
         TARE_TRY(tare__onnx_input_sizes(c, 1, "split", ONNX_MOST_SIZES, sizes, &count, &given));
     if (!given || count != outputs)
-        return tare__onnx_fail(c, "parts of an open size must be given by its input 'split'");
+        return tare__onnx_fail(c, "slices of an open size must be given by its input 'split'");
     TARE_TRY(tare__onnx_list(c, sizes, count, &list));
-    return ONNX_CALL(c, parts, "torch.split", *x, list, tare__int(axis));
+    return ONNX_CALL(c, slices, "torch.split", *x, list, tare__int(axis));
 }
 
 static bool has_open_parts(const onnx_call *c, const value *x, int64_t axis) {
@@ -74,7 +74,7 @@ static bool has_open_parts(const onnx_call *c, const value *x, int64_t axis) {
 }
 
 static tare_status split_known(onnx_call *c, const value *x, int64_t total, int64_t axis,
-                               value *parts) {
+                               value *slices) {
     value list;
     bool equal = false;
     const size_t outputs = tare__onnx_output_count(c);
@@ -82,13 +82,14 @@ static tare_status split_known(onnx_call *c, const value *x, int64_t total, int6
     if (sizes == NULL) return tare__out_of_memory(tare__onnx_error(c));
     TARE_TRY(read_parts(c, total, outputs, sizes, &equal));
     if (tare__onnx_size_is_open(c, x, (int)axis) || (equal && sizes[0] > 0))
-        return ONNX_CALL(c, parts, "torch.chunk", *x, tare__int((int64_t)outputs), tare__int(axis));
+        return ONNX_CALL(c, slices, "torch.chunk", *x, tare__int((int64_t)outputs),
+                         tare__int(axis));
     TARE_TRY(tare__onnx_ints(c, sizes, outputs, &list));
-    return ONNX_CALL(c, parts, "torch.split", *x, list, tare__int(axis));
+    return ONNX_CALL(c, slices, "torch.split", *x, list, tare__int(axis));
 }
 
 static tare_status translate_split(onnx_call *c) {
-    value x, parts;
+    value x, slices;
     const tare_tensor *t = NULL;
     int64_t axis;
     const size_t outputs = tare__onnx_output_count(c);
@@ -96,14 +97,14 @@ static tare_status translate_split(onnx_call *c) {
     TARE_TRY(tare__onnx_attr_axis(c, "axis", 0, t->ndim, &axis));
     if (outputs == 0) return tare__onnx_malformed(c, "there are no outputs");
     if (has_open_parts(c, &x, axis))
-        TARE_TRY(split_open(c, &x, axis, &parts));
+        TARE_TRY(split_open(c, &x, axis, &slices));
     else
-        TARE_TRY(split_known(c, &x, t->shape[axis], axis, &parts));
+        TARE_TRY(split_known(c, &x, t->shape[axis], axis, &slices));
     for (size_t i = 0; i < outputs; i++) {
         if (!tare__onnx_wants_output(c, i)) continue;
-        value part;
-        TARE_TRY(tare__onnx_item(c, &parts, (int64_t)i, &part));
-        tare__onnx_set_output(c, i, &part);
+        value slice;
+        TARE_TRY(tare__onnx_item(c, &slices, (int64_t)i, &slice));
+        tare__onnx_set_output(c, i, &slice);
     }
     return TARE_OK;
 }
@@ -151,7 +152,7 @@ static tare_status cut_open(onnx_call *c, const value *size, const value *start,
     if (step != -1 || start->kind != VALUE_INT || start->as.integer != -1 ||
         stop->kind != VALUE_INT || stop->as.integer > -INT32_MAX) {
         tare__onnx_blame(c->in, size);
-        return tare__onnx_fail(c, "a part of an open dimension the other way round is not "
+        return tare__onnx_fail(c, "a slice of an open dimension the other way round is not "
                                   "supported");
     }
     *out = (cut){.step = 1, .flipped = true};
@@ -471,7 +472,7 @@ static const char *integers(onnx_out *o, const tare_tensor *t) {
 
 // Indices of the first dimensions, side by side in a new last one.
 static const char *stacked(onnx_out *o, const index_plan *p) {
-    const char *parts[TARE_MAX_DIMS];
+    const char *operands[TARE_MAX_DIMS];
     const int64_t last = -1;
     const tare_tensor *largest = p->chosen[0];
     for (size_t i = 1; i < p->chosen_count; i++)
@@ -481,10 +482,10 @@ static const char *stacked(onnx_out *o, const index_plan *p) {
             tare__out_cast(o, integers(o, p->chosen[i]), p->chosen[i]->dtype, TARE_INT64);
         if (p->chosen[i] != largest)
             x = OUT(o, "Expand", x, OUT(o, "Shape", tare__out_quantized(o, largest)));
-        parts[i] = tare__out_unsqueeze(o, x, &last, 1);
+        operands[i] = tare__out_unsqueeze(o, x, &last, 1);
     }
-    if (p->chosen_count == 1) return parts[0];
-    const char *y = tare__out_node(o, "Concat", parts, p->chosen_count);
+    if (p->chosen_count == 1) return operands[0];
+    const char *y = tare__out_node(o, "Concat", operands, p->chosen_count);
     tare__out_attr_int(o, "axis", -1);
     return y;
 }
@@ -573,7 +574,7 @@ static void write_attribute(onnx_out *o) {
         tare__out_refuse(o, "the attribute '%s' is not written", name);
 }
 
-// --- one part ---
+// --- one slice ---
 
 static void write_narrow(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0);
@@ -594,17 +595,17 @@ static void write_slice(onnx_out *o) {
                                         tare__out_int(o, 3, INT64_MAX), tare__out_int(o, 4, 1)));
 }
 
-// --- a part replaced ---
+// --- a slice replaced ---
 
-// What is before the part, the part, what is behind it.
-static void replace(onnx_out *o, const char *part, int64_t axis, int64_t start, int64_t end,
+// Joins the elements before the slice, the slice, and those behind it.
+static void replace(onnx_out *o, const char *slice, int64_t axis, int64_t start, int64_t end,
                     int64_t size) {
-    const char *x = tare__out_input(o, 0), *parts[3];
+    const char *x = tare__out_input(o, 0), *operands[3];
     size_t count = 0;
-    if (start > 0) parts[count++] = tare__out_slice(o, x, axis, 0, start, 1);
-    parts[count++] = part;
-    if (end < size) parts[count++] = tare__out_slice(o, x, axis, end, INT64_MAX, 1);
-    const char *y = tare__out_node(o, count == 1 ? "Identity" : "Concat", parts, count);
+    if (start > 0) operands[count++] = tare__out_slice(o, x, axis, 0, start, 1);
+    operands[count++] = slice;
+    if (end < size) operands[count++] = tare__out_slice(o, x, axis, end, INT64_MAX, 1);
+    const char *y = tare__out_node(o, count == 1 ? "Identity" : "Concat", operands, count);
     if (count > 1) tare__out_attr_int(o, "axis", axis);
     tare__out_result(o, y);
 }
@@ -626,9 +627,9 @@ static void write_slice_scatter(onnx_out *o) {
     const int64_t size = x->shape[axis];
     const int64_t start = from_front(tare__out_int(o, 3, 0), size);
     const int64_t end = from_front(tare__out_int(o, 4, INT64_MAX), size);
-    if (tare__out_int(o, 5, 1) != 1) tare__out_refuse(o, "parts with steps are not put back");
+    if (tare__out_int(o, 5, 1) != 1) tare__out_refuse(o, "slices with steps are not put back");
     if (is_batch(o, axis) && (start != 0 || end != size))
-        tare__out_refuse(o, "a part of the batch is not put back");
+        tare__out_refuse(o, "a slice of the batch is not put back");
     replace(o, tare__out_input(o, 1), axis, start, end, size);
 }
 
@@ -637,12 +638,12 @@ static void write_select_scatter(onnx_out *o) {
     const int64_t axis = tare__out_dim(o, 2, 0, x->ndim);
     if (tare__out_failed(o)) return;
     const int64_t start = from_front(tare__out_int(o, 3, 0), x->shape[axis]);
-    if (is_batch(o, axis)) tare__out_refuse(o, "a part of the batch is not put back");
+    if (is_batch(o, axis)) tare__out_refuse(o, "a slice of the batch is not put back");
     replace(o, tare__out_unsqueeze(o, tare__out_input(o, 1), &axis, 1), axis, start, start + 1,
             x->shape[axis]);
 }
 
-// --- a tuple of parts ---
+// --- a tuple of slices ---
 
 static bool other_sizes_differ(onnx_out *o, int64_t axis) {
     const value *other = tare__out_results_other(o), *own = &tare__out_call(o)->result;
@@ -665,10 +666,10 @@ static void parts_of(onnx_out *o, size_t dim_at, bool drops_dim) {
     const char *in = tare__out_input(o, 0);
     int64_t start = 0;
     if (!drops_dim && other_sizes_differ(o, axis))
-        tare__out_refuse(o, "parts of the batch are not written");
+        tare__out_refuse(o, "slices of the batch are not written");
     for (uint32_t i = 0; i < result->count && !tare__out_failed(o); i++) {
-        const tare_tensor *part = result->as.items[i].as.tensor;
-        const int64_t size = drops_dim ? 1 : part->shape[axis];
+        const tare_tensor *slice = result->as.items[i].as.tensor;
+        const int64_t size = drops_dim ? 1 : slice->shape[axis];
         tare__out_result_item(o, i,
                               drops_dim ? take(o, in, start, axis)
                                         : tare__out_slice(o, in, axis, start, start + size, 1));
@@ -693,9 +694,9 @@ static const char *join(onnx_out *o, const char *op_type, int64_t axis, bool sta
         tare__out_refuse(o, "its tensors are missing");
         return "";
     }
-    const char **parts = tare__arena_array(call->memory, list->count, sizeof *parts);
+    const char **operands = tare__arena_array(call->memory, list->count, sizeof *operands);
     size_t count = 0;
-    if (parts == NULL) {
+    if (operands == NULL) {
         tare__out_try(o, tare__out_of_memory(call->err));
         return "";
     }
@@ -709,10 +710,10 @@ static const char *join(onnx_out *o, const char *op_type, int64_t axis, bool sta
         if (!stacks && t->ndim == 1 && t->count == 0 && y->ndim > 1) continue; // as torch has it
         const char *x = tare__out_cast(o, tare__out_tensor(o, t),
                                        t->q != NULL ? TARE_FLOAT32 : t->dtype, dtype);
-        parts[count++] = stacks ? tare__out_unsqueeze(o, x, &axis, 1) : x;
+        operands[count++] = stacks ? tare__out_unsqueeze(o, x, &axis, 1) : x;
     }
     if (tare__out_failed(o)) return "";
-    const char *made = tare__out_node(o, op_type, parts, count);
+    const char *made = tare__out_node(o, op_type, operands, count);
     tare__out_attr_int(o, "axis", axis);
     return made;
 }
@@ -766,7 +767,7 @@ static void pad_by(onnx_out *o, const char *mode, const char *number) {
 // What is at the end stands before the beginning, and the other way round.
 static void wrap(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0);
-    const char *y = tare__out_input(o, 0), *parts[3];
+    const char *y = tare__out_input(o, 0), *operands[3];
     pad_sizes p = torch_pads(o, false);
     const pad_sizes others = torch_pads(o, tare__out_other_param(o, 1) != NULL);
     if (memcmp(&p, &others, sizeof p) != 0)
@@ -776,10 +777,10 @@ static void wrap(onnx_out *o) {
         size_t count = 0;
         if (before < 0 || after < 0) tare__out_refuse(o, "negative padding that wraps around");
         if (before == 0 && after == 0) continue;
-        if (before > 0) parts[count++] = tare__out_slice(o, y, d, -before, INT64_MAX, 1);
-        parts[count++] = y;
-        if (after > 0) parts[count++] = tare__out_slice(o, y, d, 0, after, 1);
-        y = tare__out_node(o, "Concat", parts, count);
+        if (before > 0) operands[count++] = tare__out_slice(o, y, d, -before, INT64_MAX, 1);
+        operands[count++] = y;
+        if (after > 0) operands[count++] = tare__out_slice(o, y, d, 0, after, 1);
+        y = tare__out_node(o, "Concat", operands, count);
         tare__out_attr_int(o, "axis", d);
     }
     tare__out_result(o, y);

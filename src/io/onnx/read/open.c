@@ -13,7 +13,8 @@ enum { MOST_OPEN = 8 };
 
 // --- names that are expressions ---
 
-// sum := product {(+|-) product}; product := part {(*|/|//|%) part}; part := int | name | (sum)
+// sum := product {(+|-) product}; product := factor {(*|/|//|%) factor}; factor := int | name |
+// (sum)
 typedef struct dim_text {
     const char *at;
     const onnx_open *open;
@@ -61,7 +62,7 @@ static int64_t read_name(dim_text *t) {
     return t->other ? dim->other : dim->now;
 }
 
-static int64_t read_part(dim_text *t) {
+static int64_t read_factor(dim_text *t) {
     enum { MOST_DEPTH = 16, MOST_DIGITS = 9 };
     int64_t number = 0;
     skip_spaces(t);
@@ -88,12 +89,12 @@ static int64_t limited(dim_text *t, double x) {
 }
 
 static int64_t read_product(dim_text *t) {
-    int64_t left = read_part(t);
+    int64_t left = read_factor(t);
     for (skip_spaces(t); !t->fails && *t->at != '\0' && strchr("*/%", *t->at) != NULL;
          skip_spaces(t)) {
         const char op = *t->at++;
         if (op == '/' && *t->at == '/') t->at++;
-        const int64_t right = read_part(t);
+        const int64_t right = read_factor(t);
         t->computes = true;
         if (op == '*')
             left = limited(t, (double)left * (double)right);

@@ -277,9 +277,9 @@ tare_status tare__onnx_assemble(onnx_writer *w, onnx_image *out) {
     tare__pb_string(&out->nodes, GRAPH_NAME, "main");
     write_inputs(w, &out->tail);
     tare__text_append_n(&out->tail, tare__text_chars(&w->outputs), w->outputs.length);
-    const text *const parts[] = {&out->head, &out->nodes, &out->tail, &out->foot};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        TARE_TRY(tare__text_status(parts[i], w->err));
+    const text *const sections[] = {&out->head, &out->nodes, &out->tail, &out->foot};
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        TARE_TRY(tare__text_status(sections[i], w->err));
     out->tensors = w->tensors; // the image has them now, and their names
     out->tensor_count = w->tensor_count;
     out->memory = w->memory;

@@ -118,7 +118,7 @@ typedef struct onnx_source {
     const char *initializer, *scale, *zero_point; // the latter two: it is dequantize(initializer)
     int axis;                                     // -1: one scale
     int turned_bits; // not 0: codes of so many bits in bytes, of which the initializer is the
-                     // matrix whose dimensions traded places, signed or not
+                     // matrix whose dimensions were swapped, signed or not
 } onnx_source;
 /// The model's tensor at `path` is in the file as these initializers.
 void tare__out_source(onnx_out *o, const char *path, const char *quantized, const char *scale,

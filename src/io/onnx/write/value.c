@@ -195,8 +195,8 @@ void tare__out_turned_source(onnx_out *o, const char *path, const char *initiali
 
 // --- tensors ---
 
-static void add_part(onnx_out *o, const char *path, const char *part, const char *name) {
-    const char *full = tare__arena_printf(&o->w->memory, "%s%s", path, part);
+static void add_suffixed(onnx_out *o, const char *path, const char *suffix, const char *name) {
+    const char *full = tare__arena_printf(&o->w->memory, "%s%s", path, suffix);
     if (full == NULL)
         no_memory(o);
     else if (!tare__map_has(&o->w->sources, full))
@@ -207,7 +207,7 @@ static const char *add_model_tensor(onnx_out *o, const tare_tensor *t) {
     const char *path = tare__out_path(o->w, t);
     const char *made = add_tensor(o, path != NULL ? path : "constant", t);
     if (tare__out_failed(o)) return "";
-    if (path != NULL) add_part(o, path, t->q != NULL ? QUANTIZED_INTEGERS : "", made);
+    if (path != NULL) add_suffixed(o, path, t->q != NULL ? QUANTIZED_INTEGERS : "", made);
     if (!tare__out_bind(o->w, t, made)) return no_memory(o);
     return made;
 }
@@ -221,7 +221,7 @@ const char *tare__out_quantized(onnx_out *o, const tare_tensor *t) {
     return "";
 }
 
-// The parameters that a tensor of the model was dequantized with are parts of it.
+// The parameters that a tensor of the model was dequantized with belong to it.
 static void note_qparams(onnx_out *o, const tare_tensor *t, const char *quantized) {
     char key[32];
     key_of(t, key);
@@ -230,14 +230,14 @@ static void note_qparams(onnx_out *o, const tare_tensor *t, const char *quantize
     const out_node *n = &o->w->nodes[o->w->node_count - 1];
     const char *scale = n->inputs[1], *zero_point = n->inputs[2];
     if (path != NULL) {
-        add_part(o, path, QUANTIZED_SCALE, scale);
-        add_part(o, path, QUANTIZED_ZERO_POINT, zero_point);
+        add_suffixed(o, path, QUANTIZED_SCALE, scale);
+        add_suffixed(o, path, QUANTIZED_ZERO_POINT, zero_point);
     }
     if (weight == NULL || tare__map_has(&o->w->sources, weight)) return;
     const bool is_per_channel = tare__qscheme_is_per_channel(t->q->scheme);
     tare__out_source(o, weight, quantized, scale, zero_point, is_per_channel ? t->q->axis : -1);
-    add_part(o, weight, "_scale", scale);
-    add_part(o, weight, "_zero_point", zero_point);
+    add_suffixed(o, weight, "_scale", scale);
+    add_suffixed(o, weight, "_zero_point", zero_point);
 }
 
 const char *tare__out_tensor(onnx_out *o, const tare_tensor *t) {
@@ -362,12 +362,12 @@ static const char *one_size(onnx_out *o, int64_t size, int64_t other) {
 
 const char *tare__out_sizes(onnx_out *o, const int64_t *sizes, const int64_t *other, size_t count) {
     enum { MOST = 2 * TARE_MAX_DIMS };
-    const char *parts[MOST];
+    const char *items[MOST];
     if (other == NULL || !o->w->has_other || memcmp(sizes, other, count * sizeof *sizes) == 0)
         return tare__out_ints(o, sizes, count);
-    for (size_t i = 0; i < count && i < MOST; i++) parts[i] = one_size(o, sizes[i], other[i]);
-    if (count == 1) return parts[0];
-    const char *made = tare__out_node(o, "Concat", parts, count);
+    for (size_t i = 0; i < count && i < MOST; i++) items[i] = one_size(o, sizes[i], other[i]);
+    if (count == 1) return items[0];
+    const char *made = tare__out_node(o, "Concat", items, count);
     tare__out_attr_int(o, "axis", 0);
     return made;
 }

@@ -147,7 +147,7 @@ void tare__out_attr_ints(onnx_out *o, const char *name, const int64_t *ints, siz
 const char *tare__out_cast(onnx_out *o, const char *x, tare_dtype from, tare_dtype to);
 const char *tare__out_reshape(onnx_out *o, const char *x, const int64_t *shape, size_t count);
 const char *tare__out_transpose(onnx_out *o, const char *x, const int64_t *order, size_t count);
-/// Two dimensions of x change places.
+/// Swaps two dimensions of x.
 const char *tare__out_swap(onnx_out *o, const char *x, int ndim, int a, int b);
 const char *tare__out_unsqueeze(onnx_out *o, const char *x, const int64_t *axes, size_t count);
 const char *tare__out_squeeze(onnx_out *o, const char *x, const int64_t *axes, size_t count);
