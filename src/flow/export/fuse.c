@@ -153,9 +153,9 @@ static double eps_of(const node *norm, size_t index) {
     return eps;
 }
 
-static bool was_folded(node *const *weights, size_t count, const node *weight) {
+static bool is_among(node *const *items, size_t count, const node *n) {
     for (size_t i = 0; i < count; i++)
-        if (weights[i] == weight) return true;
+        if (items[i] == n) return true;
     return false;
 }
 
@@ -192,13 +192,26 @@ static const node *other_reader(const node *layer, const node *norm) {
     return NULL;
 }
 
-// The weights that are folded already: a second batch norm over one of them only vanishes.
-typedef struct folded_weights {
-    node **items;
-    size_t count;
-} folded_weights;
+// What is folded already. The batch norm of another call of a layer only vanishes, as its weight is
+// folded; one behind a layer that has taken a batch norm already stays.
+typedef struct folded {
+    node **weights, **layers;
+    size_t weight_count, layer_count;
+} folded;
 
-static tare_status fuse_norm(pass *p, node *norm, bool wants_linear, folded_weights *done) {
+// other: who needs the layer as it is; the layer: it has taken a batch norm already.
+static tare_status keep(pass *p, const node *norm, const node *layer, const node *other,
+                        const char *rule) {
+    return other == layer
+               ? TARE_DECIDE(p, norm, "warning", rule,
+                             "'%s' is not folded into '%s', which has taken a batch norm already",
+                             norm->name, layer->name)
+               : TARE_DECIDE(p, norm, "warning", rule,
+                             "'%s' is not folded into '%s', which '%s' needs as it is", norm->name,
+                             layer->name, other->name);
+}
+
+static tare_status fuse_norm(pass *p, node *norm, bool wants_linear, folded *done) {
     size_t eps_index = 0;
     bool is_plain = false, fits = true;
     if (!tare__is_batch_norm_call(norm, &eps_index, &is_plain)) return TARE_OK;
@@ -208,13 +221,14 @@ static tare_status fuse_norm(pass *p, node *norm, bool wants_linear, folded_weig
     if (wants_linear) TARE_TRY(is_flat(p, layer, &fits));
     if (!fits) return TARE_OK;
     node *weight = tare__node_arg(layer, 1);
-    const bool is_new = !was_folded(done->items, done->count, weight);
-    const node *other = is_new ? other_reader(layer, norm) : NULL;
-    if (other != NULL)
-        return TARE_DECIDE(p, norm, "warning", wants_linear ? "linear-bn fusion" : "conv-bn fusion",
-                           "'%s' is not folded into '%s', which '%s' needs as it is", norm->name,
-                           layer->name, other->name);
-    if (is_new) done->items[done->count++] = weight;
+    const bool is_new = !is_among(done->weights, done->weight_count, weight);
+    const node *other = is_among(done->layers, done->layer_count, layer) ? layer
+                        : is_new                                         ? other_reader(layer, norm)
+                                                                         : NULL;
+    const char *rule = wants_linear ? "linear-bn fusion" : "conv-bn fusion";
+    if (other != NULL) return keep(p, norm, layer, other, rule);
+    if (is_new) done->weights[done->weight_count++] = weight;
+    done->layers[done->layer_count++] = layer;
     const norm_fold fold_it = {.layer = layer,
                                .norm = norm,
                                .weight = weight,
@@ -225,7 +239,7 @@ static tare_status fuse_norm(pass *p, node *norm, bool wants_linear, folded_weig
     TARE_TRY(tare__pt2e_fold_norm(p, &fold_it));
     TARE_TRY(
         TARE_DECIDE(p, norm, "fused", "batch norm", "folded into the weight of '%s'", layer->name));
-    return TARE_DECIDE(p, layer, "folded", wants_linear ? "linear-bn fusion" : "conv-bn fusion",
+    return TARE_DECIDE(p, layer, "folded", rule,
                        is_new ? "'%s' is folded into its weight"
                               : "'%s' is removed: its weight is folded already",
                        norm->name);
@@ -233,9 +247,10 @@ static tare_status fuse_norm(pass *p, node *norm, bool wants_linear, folded_weig
 
 static tare_status fuse_kind(pass *p, bool wants_linear) {
     graph *g = p->model->root->graph;
-    folded_weights done = {
-        .items = tare__arena_array(&p->scratch, g->node_count + 1, sizeof *done.items)};
-    if (done.items == NULL) return tare__out_of_memory(p->err);
+    folded done = {
+        .weights = tare__arena_array(&p->scratch, g->node_count + 1, sizeof *done.weights),
+        .layers = tare__arena_array(&p->scratch, g->node_count + 1, sizeof *done.layers)};
+    if (done.weights == NULL || done.layers == NULL) return tare__out_of_memory(p->err);
     for (node *n = g->first; n != NULL; n = n->next) TARE_TRY(fuse_norm(p, n, wants_linear, &done));
     return TARE_OK;
 }

@@ -97,6 +97,13 @@ static void a_batch_norm_stays_where_others_need_the_layer_as_it_is(void **state
                "    a = " NORM("conv", "u") "    conv_1 = " CONV "a, w)\n"
                                             "    b = " NORM("conv_1", "v") "    return b\n",
           "'a' is not folded into 'conv', which 'conv_1' needs as it is", false);
+    check(HEAD "    conv = " CONV "x, w)\n" // RepGhostNet has two in a row
+               "    a = " NORM("conv",
+                               "u") "    short = torch.ops.aten.relu.default(a)\n"
+                                    "    b = " NORM(
+                                        "a", "v") "    add = torch.ops.aten.add.Tensor(b, short)\n"
+                                                  "    return add\n",
+          "'b' is not folded into 'conv', which has taken a batch norm already", false);
 }
 
 int main(void) {
