@@ -654,6 +654,7 @@ def run_all(options):
 
 # --- the table ---
 
+EARLIER = " (earlier)"  # a row of a run before the one that the results are of
 BEGIN, END = "<!-- zoo: begin, written by tools/zoo.py -->", "<!-- zoo: end -->"
 
 
@@ -687,22 +688,31 @@ def peer_cells(m):
     return [f"{m['sqnr']:.1f}" if m["sqnr"] is not None else "equal", f"{m['float_ms'] / m['int8_ms']:.2f}"]
 
 
+def earlier_rows(table):
+    """name -> its row of a table that was written before, marked."""
+    cells = [line.strip()[2:-2].split(" | ") for line in table.splitlines() if line.startswith("| ") and "/" in line.split("|")[1]]
+    names = [row[0].removesuffix(EARLIER) for row in cells]
+    return {name: [name + EARLIER, *row[1:]] for name, row in zip(names, cells)}
+
+
 def write_table(options):
     results = json.loads((pathlib.Path(options.folder) / "results.json").read_text())
     head = ["network"]
     for door in DOORS:
         head += [f"{door}: float error", "SQNR", "in integers, islands", "int8 over float"]
     head += ["time in references: float, int8", "ONNX Runtime: SQNR", "int8 over float", "torch: SQNR", "int8 over float"]
-    rows = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    for name in sorted(results):
+    before, rest = options.docs.read_text().split(BEGIN)
+    table, after = rest.split(END)
+    rows = earlier_rows(table)
+    for name in results:
         found = [name]
         for door in DOORS:
             found += cells(results[name].get(door))
         found += [references_cell(results[name]), *peer_cells(results[name].get("peer")), *peer_cells(results[name].get("torch"))]
-        rows.append(f"| {' | '.join(found)} |")
-    text = options.docs.read_text()
-    before, rest = text.split(BEGIN)
-    options.docs.write_text(before + BEGIN + "\n" + summary(results) + "\n\n" + "\n".join(rows) + "\n" + END + rest.split(END)[1])
+        rows[name] = found
+    lines = [" | ".join(row) for row in (head, ["---"] * len(head), *(rows[name] for name in sorted(rows)))]
+    lines = "\n".join(f"| {line} |" for line in lines)
+    options.docs.write_text(f"{before}{BEGIN}\n{summary(results)}\n\n{lines}\n{END}{after}")
 
 
 def summary(results):
