@@ -577,6 +577,7 @@ static tare_status import(import_job *job, module **root) {
     tare_status status = tare__onnx_open_find(g, job->options, &memory, &open, job->err);
     if (status == TARE_OK)
         status = open.count > 0 ? import_open(job, &open, root) : import_file(job, root);
+    job->open = NULL;
     tare__arena_release(&memory);
     return status;
 }

@@ -312,7 +312,8 @@ static bool same_tensors(const map *a, const map *b) {
     for (size_t i = 0; i < a->count; i++) {
         const tare_tensor *x = a->entries[i].value, *y = tare__map_get(b, a->entries[i].key);
         if (y == NULL || x->dtype != y->dtype || !tare__same_shape(x, y)) return false;
-        if (x->data != y->data && x->count > 0 && memcmp(x->data, y->data, tare__tensor_bytes(x)))
+        if (x->data != y->data && x->count > 0 &&
+            memcmp(x->data, y->data, tare__tensor_bytes(x)) != 0)
             return false;
     }
     return true;
