@@ -54,25 +54,17 @@ bool tare__name_is_reserved(const char *name) {
                    compare_names) != NULL;
 }
 
-// ASCII only, whatever the locale says: these are the letters of torch's pattern.
-static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 // Writes a Python identifier made of `candidate` to out: runs of other characters become one '_'.
 static void sanitize(const char *candidate, text *out) {
     if (!*candidate) tare__text_append(out, "_unnamed");
-    if (is_digit(*candidate)) tare__text_char(out, '_');
+    if (tare__is_digit(*candidate)) tare__text_char(out, '_');
     for (const char *c = candidate; *c;) {
-        if (is_letter(*c) || is_digit(*c)) {
+        if (tare__is_letter(*c) || tare__is_digit(*c)) {
             tare__text_char(out, *c++);
             continue;
         }
         tare__text_char(out, '_');
-        while (*c && !is_letter(*c) && !is_digit(*c)) c++;
+        while (*c && !tare__is_letter(*c) && !tare__is_digit(*c)) c++;
     }
 }
 
@@ -81,7 +73,7 @@ static void sanitize(const char *candidate, text *out) {
 static bool split_number(const char *name, size_t *base_length, size_t *number) {
     const size_t length = strlen(name);
     size_t start = length;
-    while (start > 0 && is_digit(name[start - 1])) start--;
+    while (start > 0 && tare__is_digit(name[start - 1])) start--;
     *base_length = length;
     if (start == length || length - start > 9 || start < 2 || name[start - 1] != '_') return false;
     *base_length = start - 1;

@@ -471,6 +471,12 @@ bool tare__same_shape(const tare_tensor *a, const tare_tensor *b) {
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
 }
 
+bool tare__same_elements(const tare_tensor *a, const tare_tensor *b) {
+    if (a->dtype != b->dtype || !tare__same_shape(a, b)) return false;
+    return a->data == b->data || a->count == 0 ||
+           memcmp(a->data, b->data, tare__tensor_bytes(a)) == 0;
+}
+
 size_t tare__tensor_bytes(const tare_tensor *t) {
     return (size_t)t->count * tare_dtype_size(t->dtype); // checked when the tensor was made
 }

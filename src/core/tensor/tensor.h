@@ -132,6 +132,8 @@ int64_t tare__group_size(const tare_tensor *t);
 size_t tare__tensor_bytes(const tare_tensor *t);
 /// Whether dtypes agree is not asked.
 bool tare__same_shape(const tare_tensor *a, const tare_tensor *b);
+/// The same dtype, shape and bytes? Of tensors with data.
+bool tare__same_elements(const tare_tensor *a, const tare_tensor *b);
 /// The element count of a shape; false on overflow or a negative size.
 bool tare__shape_count(int ndim, const int64_t *shape, int64_t *out);
 /// The element at flat index i as a double (quantized: dequantized is NOT applied, the integer).

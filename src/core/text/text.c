@@ -333,14 +333,10 @@ bool tare__is_word(const char *chars, size_t length, const char *word) {
     return length == strlen(word) && memcmp(chars, word, length) == 0;
 }
 
-static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
 bool tare__is_identifier_n(const char *name, size_t length) {
-    if (length == 0 || !is_letter(*name)) return false;
+    if (length == 0 || !tare__is_letter(*name)) return false;
     for (size_t i = 1; i < length; i++)
-        if (!is_letter(name[i]) && !(name[i] >= '0' && name[i] <= '9')) return false;
+        if (!tare__is_letter(name[i]) && !tare__is_digit(name[i])) return false;
     return true;
 }
 

@@ -66,6 +66,13 @@ bool tare__starts_with(const char *chars, const char *prefix);
 bool tare__ends_with(const char *chars, const char *suffix);
 /// Are the `length` characters this word?
 bool tare__is_word(const char *chars, size_t length, const char *word);
+/// Of Python's identifiers: ASCII only, whatever the locale says.
+static inline bool tare__is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+static inline bool tare__is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
 bool tare__is_identifier(const char *name); // Python's, ASCII
 bool tare__is_identifier_n(const char *name, size_t length);
 

@@ -428,7 +428,7 @@ static tare_status rank(const job *j) {
     if (list == NULL) return tare__out_of_memory(j->err);
     for (size_t i = 0; i < count; i++) {
         const layer_measure *m = &a->measures[i];
-        const double local = tare__measure_db(m->local_signal[0], m->local_noise[0]);
+        const double local = tare__measure_local_db(m, LOCAL_BOTH);
         list[i] = (ranked){i, m->is_alone_measured ? tare__measure_alone_db(m)
                               : isnan(local)       ? reads_db(a, i)
                                                    : local};
@@ -571,10 +571,6 @@ static const tare_finding *worst_finding(const tare_analysis *a, const char *lay
     return NULL;
 }
 
-static double scope_db(const layer_measure *m, int scope) {
-    return tare__measure_db(m->local_signal[scope], m->local_noise[scope]);
-}
-
 bool tare_analysis_get_layer(const tare_analysis *a, size_t index, tare_layer_error *out) {
     if (index >= a->probe.layer_count) return false;
     const probe_layer *l = &a->probe.layers[index];
@@ -586,9 +582,9 @@ bool tare_analysis_get_layer(const tare_analysis *a, size_t index, tare_layer_er
         .node = l->node->name,
         .float_node = l->float_node,
         .op = l->op,
-        .local_db = scope_db(m, LOCAL_BOTH),
-        .weights_db = scope_db(m, LOCAL_WEIGHTS),
-        .activations_db = scope_db(m, LOCAL_ACTIVATIONS),
+        .local_db = tare__measure_local_db(m, LOCAL_BOTH),
+        .weights_db = tare__measure_local_db(m, LOCAL_WEIGHTS),
+        .activations_db = tare__measure_local_db(m, LOCAL_ACTIVATIONS),
         .cumulative_db = tare__measure_db(m->signal, m->noise),
         .cumulative_cosine = length > 0 ? m->product / length : (double)NAN,
         .alone_db = tare__measure_alone_db(m),

@@ -34,7 +34,7 @@ double tare__measure_alone_db(const layer_measure *m) {
     return m->is_alone_measured ? tare__measure_db(m->alone_signal, m->alone_noise) : (double)NAN;
 }
 
-static double local_db(const layer_measure *m, int scope) {
+double tare__measure_local_db(const layer_measure *m, int scope) {
     return tare__measure_db(m->local_signal[scope], m->local_noise[scope]);
 }
 
@@ -56,14 +56,15 @@ static const probe_layer *layer_of(const subject *s) {
 
 // Where a brief analysis had no time for the layer: what the tensor itself loses.
 static double both_db(const subject *s) {
-    const double both = local_db(measure_of(s), LOCAL_BOTH);
+    const double both = tare__measure_local_db(measure_of(s), LOCAL_BOTH);
     const bool is_known = s->entry != NULL && s->entry->shown.has_qparams;
     return isnan(both) && is_known ? tare__measure_db(s->entry->signal, s->entry->noise) : both;
 }
 
 static double own_db(const subject *s) {
     const bool is_weight = s->entry != NULL && s->entry->shown.is_weight;
-    const double own = local_db(measure_of(s), is_weight ? LOCAL_WEIGHTS : LOCAL_ACTIVATIONS);
+    const double own =
+        tare__measure_local_db(measure_of(s), is_weight ? LOCAL_WEIGHTS : LOCAL_ACTIVATIONS);
     return isnan(own) ? both_db(s) : own;
 }
 
@@ -504,8 +505,9 @@ static bool has_finding(const finding_list *f, const char *layer) {
 static tare_status find_coarse(finding_list *f, size_t layer) {
     const subject s = {.list = f, .layer = layer};
     const layer_measure *m = measure_of(&s);
-    const double both = local_db(m, LOCAL_BOTH);
-    const double weights = local_db(m, LOCAL_WEIGHTS), reads = local_db(m, LOCAL_ACTIVATIONS);
+    const double both = tare__measure_local_db(m, LOCAL_BOTH);
+    const double weights = tare__measure_local_db(m, LOCAL_WEIGHTS),
+                 reads = tare__measure_local_db(m, LOCAL_ACTIVATIONS);
     if (!(both < GOOD_DB) || has_finding(f, layer_of(&s)->node->name)) return TARE_OK;
     const bool is_weight = weights < reads;
     words w = {.kind = "resolution", .step = is_weight ? "per-channel" : "float-layers"};

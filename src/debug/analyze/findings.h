@@ -19,6 +19,7 @@ enum { LOCAL_BOTH, LOCAL_WEIGHTS, LOCAL_ACTIVATIONS, LOCAL_SCOPES };
 /// Of noise against signal, in dB; NaN where there is no signal.
 double tare__measure_db(double signal, double noise);
 double tare__measure_alone_db(const layer_measure *m);
+double tare__measure_local_db(const layer_measure *m, int scope); // LOCAL_..
 
 typedef struct finding_list {
     const probe *probe;

@@ -8,13 +8,6 @@
 
 #include "core/text/text.h"
 
-static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 bool tare__token_is(const token *t, const char *symbol_or_name) {
     return (t->kind == TOKEN_SYMBOL || t->kind == TOKEN_NAME) &&
            strlen(symbol_or_name) == t->length && memcmp(symbol_or_name, t->start, t->length) == 0;
@@ -52,8 +45,8 @@ static void take_number(lexer *l, token *t) {
         const char c = *l->at;
         const bool is_exponent = (c == 'e' || c == 'E');
         const bool is_sign = (c == '+' || c == '-') && (l->at[-1] == 'e' || l->at[-1] == 'E');
-        if (!is_digit(c) && c != '.' && !is_exponent && !is_sign) break;
-        if (!is_digit(c)) t->kind = TOKEN_FLOAT;
+        if (!tare__is_digit(c) && c != '.' && !is_exponent && !is_sign) break;
+        if (!tare__is_digit(c)) t->kind = TOKEN_FLOAT;
         l->at++;
     }
 }
@@ -107,10 +100,10 @@ tare_status tare__lexer_next(lexer *l, token *out, tare_error *err) {
         t.kind = TOKEN_NEWLINE;
         l->line_start = ++l->at;
         l->line++;
-    } else if (is_letter(*l->at)) {
+    } else if (tare__is_letter(*l->at)) {
         t.kind = TOKEN_NAME;
-        while (l->at < l->end && (is_letter(*l->at) || is_digit(*l->at))) l->at++;
-    } else if (is_digit(*l->at)) {
+        while (l->at < l->end && (tare__is_letter(*l->at) || tare__is_digit(*l->at))) l->at++;
+    } else if (tare__is_digit(*l->at)) {
         take_number(l, &t);
     } else if (*l->at == '\'' || *l->at == '"') {
         TARE_TRY(take_string(l, &t, err));

@@ -117,12 +117,8 @@ static tare_status fill(lift *l, module *m, const node *n) {
 
 static bool same_tensor(const tare_tensor *a, const tare_tensor *b) {
     if (a == b) return true;
-    if (a == NULL || b == NULL || a->dtype != b->dtype || a->ndim != b->ndim || a->data == NULL ||
-        b->data == NULL)
-        return false;
-    for (int d = 0; d < a->ndim; d++)
-        if (a->shape[d] != b->shape[d]) return false;
-    return a->data == b->data || memcmp(a->data, b->data, tare__tensor_bytes(a)) == 0;
+    return a != NULL && b != NULL && a->data != NULL && b->data != NULL &&
+           tare__same_elements(a, b);
 }
 
 static bool same_module(const module *a, const module *b) {

@@ -68,20 +68,16 @@ typedef Onnx__TensorShapeProto__Dimension dimension;
 static tare_status read_size(onnx_import *in, const char *input, const dimension *d, int index,
                              const tare_model_read_options *options, int64_t *out, int64_t *other) {
     const bool has_value = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-    const bool has_name = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
-                          d->dim_param != NULL && d->dim_param[0] != '\0';
+    const char *name = tare__onnx_dim_name(d);
     if (has_value && d->dim_value > 0) return *other = *out = d->dim_value, TARE_OK;
-    if (has_name && tare__onnx_option_dim(options, d->dim_param, out))
-        return *other = *out, TARE_OK;
-    if (in->open != NULL &&
-        tare__onnx_open_size(in->open, input, index, has_name ? d->dim_param : NULL, out, other))
+    if (name != NULL && tare__onnx_option_dim(options, name, out)) return *other = *out, TARE_OK;
+    if (in->open != NULL && tare__onnx_open_size(in->open, input, index, name, out, other))
         return TARE_OK;
     if (index == 0) return *other = *out = 1, TARE_OK;
-    if (has_name) {
+    if (name != NULL) {
         tare__fail(in->err, TARE_INVALID_ARGUMENT, "input '%s': dimension %d is '%s', of no size",
-                   input, index, d->dim_param);
-        return tare__hint(in->err, TARE_INVALID_ARGUMENT, "give it one: --dim %s=SIZE",
-                          d->dim_param);
+                   input, index, name);
+        return tare__hint(in->err, TARE_INVALID_ARGUMENT, "give it one: --dim %s=SIZE", name);
     }
     tare__fail(in->err, TARE_INVALID_ARGUMENT, "input '%s': dimension %d has no size", input,
                index);
@@ -500,11 +496,11 @@ static tare_status import_file(import_job *job, module **root) {
 
 // --- open dimensions ---
 
-// Reads the file for sizes that stand in, twice; *root stays NULL where the readings differ.
+// Reads the file for the sizes that this attempt has chosen, and for its others; *root stays NULL
+// where the readings differ.
 static tare_status read_twice(import_job *job, onnx_open *open, int attempt, module **root) {
     module *again = NULL;
     bool agree = false;
-    (void)tare__onnx_open_choose(open, attempt, false);
     TARE_TRY(import_file(job, root));
     (void)tare__onnx_open_choose(open, attempt, true);
     tare_status status = import_file(job, &again);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text/text.h"
 #include "io/native/model_file.h"
 #include "io/onnx/read/options.h"
 
@@ -30,13 +31,6 @@ static void skip_spaces(dim_text *t) {
     while (*t->at == ' ') t->at++;
 }
 
-static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 static const onnx_open_dim *find_name(const onnx_open *open, const char *name, size_t length) {
     for (size_t i = 0; i < open->count; i++)
         if (strlen(open->items[i].name) == length && memcmp(open->items[i].name, name, length) == 0)
@@ -46,7 +40,7 @@ static const onnx_open_dim *find_name(const onnx_open *open, const char *name, s
 
 static int64_t read_name(dim_text *t) {
     const char *name = t->at;
-    while (is_letter(*t->at) || is_digit(*t->at) || *t->at == '.') t->at++;
+    while (tare__is_letter(*t->at) || tare__is_digit(*t->at) || *t->at == '.') t->at++;
     const size_t length = (size_t)(t->at - name);
     const onnx_open_dim *dim = find_name(t->open, name, length);
     if (dim == NULL && t->memory != NULL && t->made->count < MOST_OPEN) {
@@ -66,7 +60,7 @@ static int64_t read_factor(dim_text *t) {
     enum { MOST_DEPTH = 16, MOST_DIGITS = 9 };
     int64_t number = 0;
     skip_spaces(t);
-    if (is_letter(*t->at)) return read_name(t);
+    if (tare__is_letter(*t->at)) return read_name(t);
     if (*t->at == '(' && t->depth < MOST_DEPTH) {
         t->at++;
         t->depth++;
@@ -78,7 +72,8 @@ static int64_t read_factor(dim_text *t) {
         return number;
     }
     const char *first = t->at;
-    while (is_digit(*t->at) && t->at - first < MOST_DIGITS) number = 10 * number + (*t->at++ - '0');
+    while (tare__is_digit(*t->at) && t->at - first < MOST_DIGITS)
+        number = 10 * number + (*t->at++ - '0');
     t->fails |= t->at == first;
     return number;
 }
@@ -123,13 +118,6 @@ static const Onnx__TensorShapeProto *shape_of(const Onnx__ValueInfoProto *info) 
     const bool is_tensor =
         info->type != NULL && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
     return is_tensor ? info->type->tensor_type->shape : NULL;
-}
-
-// What the file calls it; NULL: nothing.
-static const char *name_of(const Onnx__TensorShapeProto__Dimension *d) {
-    const bool has_name = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
-                          d->dim_param != NULL && d->dim_param[0] != '\0';
-    return has_name ? d->dim_param : NULL;
 }
 
 static bool has_size(const Onnx__TensorShapeProto__Dimension *d) {
@@ -186,7 +174,7 @@ static tare_status search_input(dim_search *s, const Onnx__ValueInfoProto *info)
         tare__onnx_option_shape(s->options, info->name, &ndim, given))
         return TARE_OK;
     for (int d = 0; d < (int)shape->n_dim; d++) {
-        const char *name = name_of(shape->dim[d]);
+        const char *name = tare__onnx_dim_name(shape->dim[d]);
         if (has_size(shape->dim[d]) ||
             (name != NULL && tare__onnx_option_dim(s->options, name, &size)))
             continue;
@@ -297,6 +285,10 @@ static bool value_of(const onnx_open *open, const char *name, bool other, int64_
     return !read.fails && *read.at == '\0' && *out >= 1;
 }
 
+void tare__onnx_size_key(int64_t now, int64_t other, char key[ONNX_SIZE_KEY]) {
+    (void)snprintf(key, ONNX_SIZE_KEY, "%" PRId64 "|%" PRId64, now, other);
+}
+
 bool tare__onnx_open_size(const onnx_open *open, const char *input, int d, const char *name,
                           int64_t *now, int64_t *other) {
     char own[100];
@@ -311,10 +303,7 @@ static bool same_tensors(const map *a, const map *b) {
     if (a->count != b->count) return false;
     for (size_t i = 0; i < a->count; i++) {
         const tare_tensor *x = a->entries[i].value, *y = tare__map_get(b, a->entries[i].key);
-        if (y == NULL || x->dtype != y->dtype || !tare__same_shape(x, y)) return false;
-        if (x->data != y->data && x->count > 0 &&
-            memcmp(x->data, y->data, tare__tensor_bytes(x)) != 0)
-            return false;
+        if (y == NULL || !tare__same_elements(x, y)) return false;
     }
     return true;
 }

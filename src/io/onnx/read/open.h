@@ -41,6 +41,9 @@ bool tare__onnx_open_choose(onnx_open *open, int attempt, bool is_second);
 /// expression of others ("past + 1"). False: it is not open.
 bool tare__onnx_open_size(const onnx_open *open, const char *input, int d, const char *name,
                           int64_t *now, int64_t *other);
+enum { ONNX_SIZE_KEY = 64 };
+/// A size by what it is for both that stand in, as the key of a map.
+void tare__onnx_size_key(int64_t now, int64_t other, char key[ONNX_SIZE_KEY]);
 /// Are two models the same: graphs, modules and tensors?
 tare_status tare__onnx_open_agree(const module *a, const module *b, bool *agree, tare_error *err);
 

@@ -25,14 +25,20 @@ bool tare__onnx_option_shape(const tare_model_read_options *options, const char 
 
 // --- what was given for nothing ---
 
+const char *tare__onnx_dim_name(const Onnx__TensorShapeProto__Dimension *d) {
+    const bool has_name = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+                          d->dim_param != NULL && d->dim_param[0] != '\0';
+    return has_name ? d->dim_param : NULL;
+}
+
+// "": none; NULL: past the last dimension.
 static const char *dim_name(const Onnx__ValueInfoProto *input, size_t d) {
     const Onnx__TypeProto *type = input->type;
     if (type == NULL || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
         type->tensor_type->shape == NULL || d >= type->tensor_type->shape->n_dim)
         return NULL;
-    const Onnx__TensorShapeProto__Dimension *dim = type->tensor_type->shape->dim[d];
-    const bool has_name = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
-    return has_name && dim->dim_param != NULL ? dim->dim_param : "";
+    const char *name = tare__onnx_dim_name(type->tensor_type->shape->dim[d]);
+    return name != NULL ? name : "";
 }
 
 // The index-th name of a dimension, for a suggestion too; NULL past the end.

@@ -8,6 +8,8 @@
 #include "io/onnx/schema.h"
 #include "tare/model.h"
 
+/// What the file calls a dimension; NULL: nothing.
+const char *tare__onnx_dim_name(const Onnx__TensorShapeProto__Dimension *d);
 /// options may be NULL. False where nothing was given.
 bool tare__onnx_option_dim(const tare_model_read_options *options, const char *name, int64_t *out);
 bool tare__onnx_option_shape(const tare_model_read_options *options, const char *input, int *ndim,

@@ -185,11 +185,11 @@ static void append_key(char *key, size_t size, const value *v) {
 }
 
 // Two numbers by which a size is recognized: what it is for the sizes that stand in.
-static bool size_key(const onnx_import *in, const value *v, char key[64]) {
+static bool size_key(const onnx_import *in, const value *v, char key[ONNX_SIZE_KEY]) {
     double now, other;
     if (!number_of(in, v, false, &now) || !number_of(in, v, true, &other)) return false;
     if (now == other || fabs(now) > 0x1p53 || fabs(other) > 0x1p53) return false;
-    snprintf(key, 64, "%.0f|%.0f", now, other);
+    tare__onnx_size_key((int64_t)now, (int64_t)other, key);
     return true;
 }
 
@@ -224,7 +224,7 @@ static bool is_polynomial(const value *v, int depth) {
 // A result that is a size known already is that one: (size + 1) - 1.
 static tare_status settle(onnx_call *c, value *v) {
     enum { MOST_DEPTH = 8 };
-    char key[64];
+    char key[ONNX_SIZE_KEY];
     const value *known = &tare__onnx_info(c->in, v->as.node)->meta;
     if (known->kind != VALUE_INT || !c->in->open->is_exact || !is_polynomial(v, MOST_DEPTH) ||
         !size_key(c->in, v, key))
@@ -270,12 +270,12 @@ tare_status tare__onnx_size(onnx_call *c, const value *x, int d, value *out) {
     *out = tare__int(t->shape[d]);
     if (c->in->open == NULL || otherwise == NULL || otherwise->kind != VALUE_TENSOR) return TARE_OK;
     const tare_tensor *o = otherwise->as.tensor;
-    char key[64];
+    char key[ONNX_SIZE_KEY];
     if (o->ndim != t->ndim || o->shape[d] == t->shape[d]) return TARE_OK;
     int dim = d;
     node *from = NULL;
     if (c->in->open->is_exact) {
-        snprintf(key, sizeof key, "%" PRId64 "|%" PRId64, t->shape[d], o->shape[d]);
+        tare__onnx_size_key(t->shape[d], o->shape[d], key);
         from = input_of_sizes(c->in, t->shape[d], o->shape[d], &dim);
     } else {
         snprintf(key, sizeof key, "n%zu|%d", x->as.node->id, d);

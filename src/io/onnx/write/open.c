@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dimensions that stay open in the file that is written, beside the batch: sizes are recognized by
 // the numbers that they are in two traces, and computed from shapes of inputs as the graph does it.
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/json/json.h"
@@ -61,13 +59,9 @@ const char *tare__onnx_open_name(const onnx_writer *w, int64_t size, int64_t oth
 
 // --- sizes ---
 
-static void key_of(int64_t size, int64_t other, char key[64]) {
-    snprintf(key, 64, "%" PRId64 "|%" PRId64, size, other);
-}
-
 static void keep(onnx_out *o, int64_t size, int64_t other, const char *name) {
-    char key[64];
-    key_of(size, other, key);
+    char key[ONNX_SIZE_KEY];
+    tare__onnx_size_key(size, other, key);
     if (!tare__out_failed(o) && !tare__map_set(&o->w->numbers, key, (void *)name))
         tare__out_try(o, tare__out_of_memory(o->call.err));
 }
@@ -101,15 +95,15 @@ static const tare_tensor *find_tensor(const onnx_out *o, int64_t size, int64_t o
 
 bool tare__out_knows_size(const onnx_out *o, int64_t size, int64_t other) {
     int dim;
-    char key[64];
-    key_of(size, other, key);
+    char key[ONNX_SIZE_KEY];
+    tare__onnx_size_key(size, other, key);
     return tare__map_has(&o->w->numbers, key) || find_tensor(o, size, other, &dim) != NULL;
 }
 
 const char *tare__out_open_size(onnx_out *o, int64_t size, int64_t other) {
     int dim;
-    char key[64];
-    key_of(size, other, key);
+    char key[ONNX_SIZE_KEY];
+    tare__onnx_size_key(size, other, key);
     const char *made = tare__map_get(&o->w->numbers, key);
     if (made != NULL) return made;
     const tare_tensor *t = find_tensor(o, size, other, &dim);
@@ -158,18 +152,16 @@ void tare__out_number_node(onnx_out *o) {
     const value *a = &o->record->result, *b = o->other != NULL ? &o->other->result : NULL;
     const bool follows =
         b != NULL && a->kind == VALUE_INT && b->kind == VALUE_INT && a->as.integer != b->as.integer;
-    char key[64];
+    char key[ONNX_SIZE_KEY];
     if (o->w->open.count == 0 || !follows) return;
-    key_of(a->as.integer, b->as.integer, key);
+    tare__onnx_size_key(a->as.integer, b->as.integer, key);
     if (tare__map_has(&o->w->numbers, key)) return;
-    // Small quotients and rests of several sizes are often the same number.
-    if (tare__op_id(o->call.op) != TARE_OP_SIZE &&
-        (!is_large(a->as.integer) || !is_large(b->as.integer)))
-        return;
     if (tare__op_id(o->call.op) == TARE_OP_SIZE) {
         (void)tare__out_open_size(o, a->as.integer, b->as.integer);
         return;
     }
+    // Small quotients and rests of several sizes are often the same number.
+    if (!is_large(a->as.integer) || !is_large(b->as.integer)) return;
     const char *op_type = function_of(&o->call);
     const op_call *other = &o->other->call;
     if (op_type == NULL) return; // what needs it is refused

@@ -600,9 +600,7 @@ static bool same_images(const onnx_image *a, const onnx_image *b) {
     bool same = same_text(&a->nodes, &b->nodes) && same_text(&a->tail, &b->tail) &&
                 a->tensor_count == b->tensor_count;
     for (size_t i = 0; same && i < a->tensor_count; i++) {
-        const tare_tensor *x = a->tensors[i].t, *y = b->tensors[i].t;
-        same = x->dtype == y->dtype && tare__same_shape(x, y) &&
-               (x->count == 0 || memcmp(x->data, y->data, tare__tensor_bytes(x)) == 0);
+        same = tare__same_elements(a->tensors[i].t, b->tensors[i].t);
     }
     return same;
 }
