@@ -324,10 +324,10 @@ static tare_status quantize_watched(const quantizer *z, const module *submodule,
 static tare_status quantize_submodule(const quantizer *z, const module *submodule, module **out) {
     const registry *classes = &z->pass->base->model->context->classes;
     if (is_watched(submodule)) return quantize_watched(z, submodule, out);
-    const bool is_border = is_class(submodule, AO "DeQuantStub");
-    return quantize_tree(z,
-                         is_border ? tare__class_find(classes, NNQ "DeQuantize") : submodule->class,
-                         submodule, out);
+    const module_class *made = is_class(submodule, AO "DeQuantStub")
+                                   ? tare__class_find(classes, NNQ "DeQuantize")
+                                   : submodule->class;
+    return quantize_tree(z, made, submodule, out);
 }
 
 static tare_status fill_tree(const quantizer *z, module *made, const module *from) {

@@ -28,7 +28,9 @@ typedef struct onnx_family {
     X(pool)                                                                                        \
     X(reduce)                                                                                      \
     X(shape)                                                                                       \
-    X(select)                                                                                      \
+    X(join)                                                                                        \
+    X(slice)                                                                                       \
+    X(pad)                                                                                         \
     X(index)                                                                                       \
     X(create)                                                                                      \
     X(resize)                                                                                      \

@@ -336,7 +336,8 @@ static const char *turned_quantized(grouped_out *g, int type) {
     const int64_t shape[] = {w->ins, w->outs};
     const int32_t shift = w->zero_point == NULL ? 1 << (w->bits - 1) : 0; // signed then
     onnx_out *o = g->o;
-    const char *made = tare__out_bound(o->w, w->quantized), *path = tare__out_path(o->w, w->quantized);
+    const char *made = tare__out_bound(o->w, w->quantized),
+               *path = tare__out_path(o->w, w->quantized);
     if (made != NULL) return made;
     tare_tensor *t = new_tensor(o, w->zero_point == NULL ? TARE_INT8 : TARE_UINT8, 2, shape);
     for (int64_t i = 0; t != NULL && i < t->count; i++)

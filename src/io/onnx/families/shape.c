@@ -297,7 +297,8 @@ static const char *reshape_sizes(onnx_out *o) {
         open += follows;
     }
     if (open <= 1 && y->count > 0) return tare__out_ints(o, sizes, (size_t)y->ndim);
-    return tare__out_sizes_but_one(o, y->shape, other != NULL ? other->shape : NULL, (size_t)y->ndim);
+    return tare__out_sizes_but_one(o, y->shape, other != NULL ? other->shape : NULL,
+                                   (size_t)y->ndim);
 }
 
 static void write_reshape(onnx_out *o) {
@@ -339,6 +340,21 @@ static void write_turn(onnx_out *o) {
     const int64_t order[] = {1, 0};
     const char *x = tare__out_input(o, 0);
     tare__out_result(o, ndim == 2 ? tare__out_transpose(o, x, order, 2) : OUT(o, "Identity", x));
+}
+
+// x.T and its kin.
+static void write_attribute(onnx_out *o) {
+    const char *name = tare__out_text(o, 1, "");
+    const int ndim = tare__out_meta(o, 0)->ndim;
+    const char *x = tare__out_input(o, 0);
+    int64_t order[TARE_MAX_DIMS];
+    for (int d = 0; d < ndim; d++) order[d] = ndim - 1 - d;
+    if (strcmp(name, "T") == 0 || strcmp(name, "H") == 0)
+        tare__out_result(o, tare__out_transpose(o, x, order, (size_t)ndim));
+    else if (ndim >= 2 && (strcmp(name, "mT") == 0 || strcmp(name, "mH") == 0))
+        tare__out_result(o, tare__out_swap(o, x, ndim, ndim - 2, ndim - 1));
+    else
+        tare__out_refuse(o, "the attribute '%s' is not written", name);
 }
 
 // --- more of the same ---
@@ -495,6 +511,7 @@ static const onnx_write_rule write_rows[] = {
     {"expand_as", "Expand", .write = write_expand},
     {"flatten", "Reshape", .write = write_reshape},
     {"flip", "Slice", .write = write_flip},
+    {"getattr", "Transpose", .write = write_attribute},
     {"identity", "Identity", .write = write_identity},
     {"permute", "Transpose", .write = write_permute},
     {"pixel_shuffle", "DepthToSpace", .write = write_shuffle_pixels},

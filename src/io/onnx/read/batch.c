@@ -154,12 +154,8 @@ static tare_status emit_reshape_to(onnx_call *c, const value *x, const value *di
 static void stand_in(const onnx_call *c, const value *dims, size_t count, bool other,
                      int64_t *out) {
     for (size_t d = 0; d < count; d++) {
-        const value *known = &dims[d];
-        if (known->kind == VALUE_NODE) {
-            const draft_info *info = tare__onnx_info(c->in, known->as.node);
-            known = other ? &info->other : &info->meta;
-        }
-        out[d] = known->kind == VALUE_INT ? known->as.integer : -1;
+        const value known = tare__onnx_known(c->in, &dims[d], other);
+        out[d] = known.kind == VALUE_INT ? known.as.integer : -1;
     }
 }
 

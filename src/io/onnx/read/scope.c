@@ -131,7 +131,7 @@ static bool holds_parameters(const onnx_import *in, const char *path) {
 
 typedef struct walk {
     onnx_import *in;
-    const char *path, *raw;     // so far
+    const char *path, *raw;        // so far
     const char *segment, *renamed; // the last one: as a first call would be named, and as written
 } walk;
 

@@ -33,12 +33,15 @@ value tare__onnx_entry(const onnx_import *in, const tare_tensor *t, int64_t i) {
                                             : (int64_t)tare__tensor_get(t, i));
 }
 
-// What v is for the sizes that stand in, or for the others; false where it is no number.
-static bool number_of(const onnx_import *in, const value *v, bool other, double *out) {
-    if (v->kind != VALUE_NODE) return tare__value_number(v, out);
+value tare__onnx_known(const onnx_import *in, const value *v, bool other) {
+    if (v->kind != VALUE_NODE) return *v;
     const draft_info *info = &in->info[v->as.node->id];
-    const value *known = other ? &info->other : &info->meta;
-    return known->kind != VALUE_TENSOR && tare__value_number(known, out);
+    return other ? info->other : info->meta;
+}
+
+static bool number_of(const onnx_import *in, const value *v, bool other, double *out) {
+    const value known = tare__onnx_known(in, v, other);
+    return tare__value_number(&known, out);
 }
 
 static bool is_close(double a, double b) {
@@ -225,9 +228,8 @@ static bool is_polynomial(const value *v, int depth) {
 static tare_status settle(onnx_call *c, value *v) {
     enum { MOST_DEPTH = 8 };
     char key[ONNX_SIZE_KEY];
-    const value *known = &tare__onnx_info(c->in, v->as.node)->meta;
-    if (known->kind != VALUE_INT || !c->in->open->is_exact || !is_polynomial(v, MOST_DEPTH) ||
-        !size_key(c->in, v, key))
+    if (tare__onnx_known(c->in, v, false).kind != VALUE_INT || !c->in->open->is_exact ||
+        !is_polynomial(v, MOST_DEPTH) || !size_key(c->in, v, key))
         return TARE_OK;
     const value *before = tare__map_get(&c->in->sizes, key);
     if (before != NULL) return *v = *before, TARE_OK;
@@ -326,9 +328,7 @@ tare_status tare__onnx_input_sizes(onnx_call *c, size_t i, const char *name, siz
                                (long long)t->count, capacity);
     for (int64_t k = 0; k < t->count; k++) {
         out[k] = tare__onnx_entry(c->in, t, k);
-        const value *known =
-            out[k].kind == VALUE_NODE ? &tare__onnx_info(c->in, out[k].as.node)->meta : &out[k];
-        if (known->kind != VALUE_INT)
+        if (tare__onnx_known(c->in, &out[k], false).kind != VALUE_INT)
             return tare__onnx_malformed(c, "input %zu ('%s') must hold integers", i, name);
     }
     *count = (size_t)t->count;

@@ -13,6 +13,8 @@
 bool tare__onnx_is_open(const onnx_import *in, const tare_tensor *t);
 /// The same of any constant inside v.
 bool tare__onnx_holds_open(const onnx_import *in, const value *v);
+/// v where it is not a node; else the node's result for the sizes that stand in, or for the others.
+value tare__onnx_known(const onnx_import *in, const value *v, bool other);
 /// Element i of t, a constant: a number or a node.
 value tare__onnx_entry(const onnx_import *in, const tare_tensor *t, int64_t i);
 /// Gives t, a constant, its entries, of the import's memory. Those of numbers alone leave t as

@@ -325,6 +325,12 @@ const char *tare__out_slice(onnx_out *o, const char *x, int64_t axis, int64_t st
                tare__out_ints(o, &axis, 1), tare__out_ints(o, &step, 1));
 }
 
+const char *tare__out_take(onnx_out *o, const char *x, int64_t i, int64_t axis) {
+    const char *y = OUT(o, "Gather", x, tare__out_number(o, TARE_INT64, (double)i));
+    tare__out_attr_int(o, "axis", axis);
+    return y;
+}
+
 const char *tare__out_clip(onnx_out *o, const char *x, tare_dtype dtype, double low, double high) {
     return OUT(o, "Clip", x, tare__out_number(o, dtype, low), tare__out_number(o, dtype, high));
 }

@@ -157,6 +157,8 @@ const char *tare__out_reduce(onnx_out *o, const char *op_type, const char *x, co
 /// x[.., start:end:step, ..]
 const char *tare__out_slice(onnx_out *o, const char *x, int64_t axis, int64_t start, int64_t end,
                             int64_t step);
+/// x[.., i, ..]: dimension `axis` is removed.
+const char *tare__out_take(onnx_out *o, const char *x, int64_t i, int64_t axis);
 const char *tare__out_clip(onnx_out *o, const char *x, tare_dtype dtype, double low, double high);
 /// DequantizeLinear and QuantizeLinear with constant parameters.
 const char *tare__out_dequantize(onnx_out *o, const char *quantized, const qparams *q);

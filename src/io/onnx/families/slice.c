@@ -1,113 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices of tensors, tensors joined, and padding, in ONNX.
-#include <stdlib.h>
+// Slices of tensors, indexing (x[..]) and slices replaced, in ONNX.
 #include <string.h>
 
-#include "core/math/float_to_int.h"
 #include "io/onnx/families/families.h"
 #include "io/onnx/read/rules_common.h"
 #include "io/onnx/read/sizes.h"
 
 // --- reading ---
-
-static tare_status translate_concat(onnx_call *c) {
-    const size_t count = tare__onnx_input_count(c);
-    value list;
-    const tare_tensor *t = NULL;
-    int64_t axis;
-    value *items = tare__arena_array(tare__onnx_arena(c), count + 1, sizeof *items);
-    if (items == NULL) return tare__out_of_memory(tare__onnx_error(c));
-    for (size_t i = 0; i < count; i++) TARE_TRY(tare__onnx_need_input(c, i, "inputs", &items[i]));
-    TARE_TRY(tare__onnx_need_meta(c, 0, "inputs", &t));
-    TARE_TRY(tare__onnx_attr_axis(c, "axis", 0, t->ndim, &axis));
-    if (count == 1) return tare__onnx_give(c, &items[0]);
-    TARE_TRY(tare__onnx_list(c, items, count, &list));
-    const value args[] = {list, tare__int(axis)};
-    return tare__onnx_one(c, "torch.cat", 2, args);
-}
-
-// The sizes of the slices: the attribute before opset 13, then an input; without either they are
-// equal, but the last, which may be smaller.
-static tare_status read_parts(onnx_call *c, int64_t total, size_t outputs, int64_t *sizes,
-                              bool *equal) {
-    size_t count = 0;
-    bool given = false;
-    int64_t declared = (int64_t)outputs;
-    if (tare__onnx_opset(c) < 13)
-        TARE_TRY(tare__onnx_attr_ints(c, "split", outputs, sizes, &count, &given));
-    else
-        TARE_TRY(tare__onnx_input_ints(c, 1, "split", outputs, sizes, &count, &given));
-    if (tare__onnx_opset(c) >= 18)
-        TARE_TRY(tare__onnx_attr_int(c, "num_outputs", declared, &declared));
-    if (declared != (int64_t)outputs || (given && count != outputs))
-        return tare__onnx_malformed(c, "%lld slices for %zu outputs",
-                                    given ? (long long)count : (long long)declared, outputs);
-    const int64_t each = (total + declared - 1) / declared;
-    int64_t left = total;
-    *equal = true;
-    for (size_t i = 0; i < outputs; i++) {
-        if (!given) sizes[i] = left < each ? left : each;
-        *equal = *equal && sizes[i] == sizes[0];
-        left -= sizes[i];
-    }
-    return TARE_OK;
-}
-
-// Slices of open sizes, or of an open dimension.
-static tare_status split_open(onnx_call *c, const value *x, int64_t axis, value *slices) {
-    value sizes[ONNX_MOST_SIZES], list;
-    size_t count = 0;
-    bool given = false;
-    const size_t outputs = tare__onnx_output_count(c);
-    if (tare__onnx_opset(c) >= 13)
-        TARE_TRY(tare__onnx_input_sizes(c, 1, "split", ONNX_MOST_SIZES, sizes, &count, &given));
-    if (!given || count != outputs)
-        return tare__onnx_fail(c, "slices of an open size must be given by its input 'split'");
-    TARE_TRY(tare__onnx_list(c, sizes, count, &list));
-    return ONNX_CALL(c, slices, "torch.split", *x, list, tare__int(axis));
-}
-
-static bool has_open_parts(const onnx_call *c, const value *x, int64_t axis) {
-    const value split = tare__onnx_input(c, 1);
-    return tare__onnx_holds_open(c->in, &split) ||
-           (tare__onnx_size_is_open(c, x, (int)axis) && split.kind != VALUE_NONE);
-}
-
-static tare_status split_known(onnx_call *c, const value *x, int64_t total, int64_t axis,
-                               value *slices) {
-    value list;
-    bool equal = false;
-    const size_t outputs = tare__onnx_output_count(c);
-    int64_t *sizes = tare__arena_array(tare__onnx_arena(c), outputs + 1, sizeof *sizes);
-    if (sizes == NULL) return tare__out_of_memory(tare__onnx_error(c));
-    TARE_TRY(read_parts(c, total, outputs, sizes, &equal));
-    if (tare__onnx_size_is_open(c, x, (int)axis) || (equal && sizes[0] > 0))
-        return ONNX_CALL(c, slices, "torch.chunk", *x, tare__int((int64_t)outputs),
-                         tare__int(axis));
-    TARE_TRY(tare__onnx_ints(c, sizes, outputs, &list));
-    return ONNX_CALL(c, slices, "torch.split", *x, list, tare__int(axis));
-}
-
-static tare_status translate_split(onnx_call *c) {
-    value x, slices;
-    const tare_tensor *t = NULL;
-    int64_t axis;
-    const size_t outputs = tare__onnx_output_count(c);
-    TARE_TRY(tare__onnx_need_first(c, "input", &x, &t));
-    TARE_TRY(tare__onnx_attr_axis(c, "axis", 0, t->ndim, &axis));
-    if (outputs == 0) return tare__onnx_malformed(c, "there are no outputs");
-    if (has_open_parts(c, &x, axis))
-        TARE_TRY(split_open(c, &x, axis, &slices));
-    else
-        TARE_TRY(split_known(c, &x, t->shape[axis], axis, &slices));
-    for (size_t i = 0; i < outputs; i++) {
-        if (!tare__onnx_wants_output(c, i)) continue;
-        value slice;
-        TARE_TRY(tare__onnx_item(c, &slices, (int64_t)i, &slice));
-        tare__onnx_set_output(c, i, &slice);
-    }
-    return TARE_OK;
-}
 
 // --- Slice ---
 
@@ -240,111 +139,8 @@ static tare_status translate_slice(onnx_call *c) {
     return tare__onnx_one(c, "operator.getitem", 2, args);
 }
 
-// --- Pad ---
-
-enum { MOST_AMOUNTS = 2 * TARE_MAX_DIMS };
-
-static bool is_zero(const value *v) {
-    return v->kind == VALUE_INT && v->as.integer == 0;
-}
-
-// [begin of each axis.., end of each axis..] becomes torch's pairs, the last dimension first;
-// dimensions in front that are not padded are left out.
-static tare_status read_pads(onnx_call *c, const tare_tensor *t, value *amounts, size_t *count) {
-    value pads[MOST_AMOUNTS];
-    int64_t axes[TARE_MAX_DIMS];
-    size_t pad_count, axis_count = 0;
-    bool has_axes = false;
-    TARE_TRY(tare__onnx_input_sizes(c, 1, "pads", MOST_AMOUNTS, pads, &pad_count, NULL));
-    if (tare__onnx_opset(c) >= 18)
-        TARE_TRY(tare__onnx_input_ints(c, 3, "axes", TARE_MAX_DIMS, axes, &axis_count, &has_axes));
-    for (int d = 0; !has_axes && d < t->ndim; d++) axes[axis_count++] = d;
-    if (pad_count != 2 * axis_count)
-        return tare__onnx_malformed(c, "%zu pads for %zu axes", pad_count, axis_count);
-    for (size_t i = 0; i < MOST_AMOUNTS; i++) amounts[i] = tare__int(0);
-    *count = 0;
-    for (size_t i = 0; i < axis_count; i++) {
-        int64_t axis;
-        TARE_TRY(tare__onnx_axis(c, axes[i], t->ndim, &axis));
-        const size_t pair = (size_t)(t->ndim - 1 - (int)axis);
-        amounts[2 * pair] = pads[i];
-        amounts[2 * pair + 1] = pads[axis_count + i];
-        const bool pads_any = !is_zero(&pads[i]) || !is_zero(&pads[axis_count + i]);
-        if (pads_any && *count < 2 * pair + 2) *count = 2 * pair + 2;
-    }
-    return TARE_OK;
-}
-
-static tare_status translate_pad(onnx_call *c) {
-    static const char *const modes[] = {"constant", "reflect", "replicate", "circular"};
-    value args[4], amounts[MOST_AMOUNTS];
-    const tare_tensor *t = NULL;
-    size_t count = 0, mode = 0;
-    double fill;
-    TARE_TRY(tare__onnx_need_first(c, "data", &args[0], &t));
-    const bool is_float = tare__dtype(t->dtype)->is_float;
-    TARE_TRY(ONNX_CHOICE(c, "mode", "constant", &mode, "constant", "reflect", "edge", "wrap"));
-    TARE_TRY(read_pads(c, t, amounts, &count));
-    TARE_TRY(tare__onnx_input_number(c, 2, "constant_value", 0, &fill));
-    if (count == 0) return tare__onnx_give(c, &args[0]);
-    args[1] = tare__value_sequence(tare__onnx_arena(c), VALUE_TUPLE, (uint32_t)count);
-    if (args[1].as.items == NULL) return tare__out_of_memory(tare__onnx_error(c));
-    memcpy(args[1].as.items, amounts, count * sizeof *amounts);
-    args[2] = tare__string(modes[mode]);
-    args[3] = is_float ? tare__float(fill) : tare__int(tare__cut_int64(fill));
-    return tare__onnx_one(c, "torch.nn.functional.pad", mode == 0 ? 4 : 3, args);
-}
-
-// --- CenterCropPad: every axis is cut, or padded with zeros, around its middle ---
-
-static tare_status crop_or_pad(onnx_call *c, value *x, int64_t axis, int64_t wanted) {
-    const tare_tensor *t = tare__onnx_meta(c, x);
-    const int64_t size = t->shape[axis], ndim = t->ndim;
-    if (tare__onnx_size_is_open(c, x, (int)axis))
-        return tare__onnx_fail(c, "an open dimension is cut or padded to a size");
-    if (size >= wanted)
-        return size == wanted ? TARE_OK
-                              : ONNX_CALL(c, x, "torch.narrow", *x, tare__int(axis),
-                                          tare__int((size - wanted) / 2), tare__int(wanted));
-    int64_t amounts[MOST_AMOUNTS] = {0};
-    value list;
-    const size_t pair = (size_t)(ndim - 1 - axis);
-    amounts[2 * pair] = (wanted - size) / 2;
-    amounts[2 * pair + 1] = wanted - size - (wanted - size) / 2;
-    TARE_TRY(tare__onnx_int_tuple(c, amounts, 2 * pair + 2, &list));
-    return ONNX_CALL(c, x, "torch.nn.functional.pad", *x, list);
-}
-
-static tare_status translate_center_crop_pad(onnx_call *c) {
-    value x;
-    const tare_tensor *t = NULL;
-    int64_t wanted[TARE_MAX_DIMS], axes[TARE_MAX_DIMS];
-    size_t count, axis_count = 0;
-    bool has_axes = false;
-    TARE_TRY(tare__onnx_need_first(c, "input_data", &x, &t));
-    const int ndim = t->ndim;
-    TARE_TRY(tare__onnx_input_ints(c, 1, "shape", TARE_MAX_DIMS, wanted, &count, NULL));
-    TARE_TRY(tare__onnx_attr_ints(c, "axes", TARE_MAX_DIMS, axes, &axis_count, &has_axes));
-    for (int d = 0; !has_axes && d < ndim; d++) axes[axis_count++] = d;
-    if (axis_count != count)
-        return tare__onnx_malformed(c, "%zu sizes for %zu axes", count, axis_count);
-    for (size_t i = 0; i < count; i++) {
-        int64_t axis;
-        TARE_TRY(tare__onnx_axis(c, axes[i], ndim, &axis));
-        if (wanted[i] < 0)
-            return tare__onnx_malformed(c, "size %zu is %lld, expected one from 0 up", i,
-                                        (long long)wanted[i]);
-        TARE_TRY(crop_or_pad(c, &x, axis, wanted[i]));
-    }
-    return tare__onnx_give(c, &x);
-}
-
 static const onnx_rule read_rows[] = {
-    {"CenterCropPad", 18, .translate = translate_center_crop_pad},
-    {"Concat", .translate = translate_concat},
-    {"Pad", .translate = translate_pad},
     {"Slice", .translate = translate_slice},
-    {"Split", .translate = translate_split},
 };
 
 // --- writing ---
@@ -503,16 +299,10 @@ static const char *choose(onnx_out *o, const index_plan *p, const char *x) {
     return OUT(o, "GatherND", x, stacked(o, p));
 }
 
-static const char *take(onnx_out *o, const char *x, int64_t i, int64_t axis) {
-    const char *y = OUT(o, "Gather", x, tare__out_number(o, TARE_INT64, (double)i));
-    tare__out_attr_int(o, "axis", axis);
-    return y;
-}
-
 // The same where the int follows the batch.
 static const char *take_open(onnx_out *o, const char *x, int64_t i, int64_t other, int64_t axis) {
     const int64_t only = 0;
-    if (i == other) return take(o, x, i, axis);
+    if (i == other) return tare__out_take(o, x, i, axis);
     const char *at = tare__out_squeeze(o, tare__out_sizes(o, &i, &other, 1), &only, 1);
     const char *y = OUT(o, "Gather", x, at);
     tare__out_attr_int(o, "axis", axis);
@@ -559,21 +349,6 @@ static void write_index_list(onnx_out *o) {
     index_by(o, &list, NULL);
 }
 
-// x.T and its kin.
-static void write_attribute(onnx_out *o) {
-    const char *name = tare__out_text(o, 1, "");
-    const int ndim = tare__out_meta(o, 0)->ndim;
-    const char *x = tare__out_input(o, 0);
-    int64_t order[TARE_MAX_DIMS];
-    for (int d = 0; d < ndim; d++) order[d] = ndim - 1 - d;
-    if (strcmp(name, "T") == 0 || strcmp(name, "H") == 0)
-        tare__out_result(o, tare__out_transpose(o, x, order, (size_t)ndim));
-    else if (ndim >= 2 && (strcmp(name, "mT") == 0 || strcmp(name, "mH") == 0))
-        tare__out_result(o, tare__out_swap(o, x, ndim, ndim - 2, ndim - 1));
-    else
-        tare__out_refuse(o, "the attribute '%s' is not written", name);
-}
-
 // --- one slice ---
 
 static void write_narrow(onnx_out *o) {
@@ -586,7 +361,7 @@ static void write_narrow(onnx_out *o) {
 
 static void write_select_one(onnx_out *o) {
     const int64_t axis = tare__out_dim(o, 1, 0, tare__out_meta(o, 0)->ndim);
-    tare__out_result(o, take(o, tare__out_input(o, 0), tare__out_int(o, 2, 0), axis));
+    tare__out_result(o, tare__out_take(o, tare__out_input(o, 0), tare__out_int(o, 2, 0), axis));
 }
 
 static void write_slice(onnx_out *o) {
@@ -643,188 +418,15 @@ static void write_select_scatter(onnx_out *o) {
             x->shape[axis]);
 }
 
-// --- a tuple of slices ---
-
-static bool other_sizes_differ(onnx_out *o, int64_t axis) {
-    const value *other = tare__out_results_other(o), *own = &tare__out_call(o)->result;
-    if (other == NULL) return false;
-    if (other->count != own->count) return true;
-    for (uint32_t i = 0; i < own->count; i++) {
-        const value *a = &own->as.items[i], *b = &other->as.items[i];
-        if (a->kind == VALUE_TENSOR && b->kind == VALUE_TENSOR && axis < a->as.tensor->ndim &&
-            a->as.tensor->ndim == b->as.tensor->ndim && own->count > 1 &&
-            a->as.tensor->shape[axis] != b->as.tensor->shape[axis])
-            return true;
-    }
-    return false;
-}
-
-static void parts_of(onnx_out *o, size_t dim_at, bool drops_dim) {
-    const tare_tensor *x = tare__out_meta(o, 0);
-    const int64_t axis = tare__out_dim(o, dim_at, 0, x->ndim);
-    const value *result = &tare__out_call(o)->result;
-    const char *in = tare__out_input(o, 0);
-    int64_t start = 0;
-    if (!drops_dim && other_sizes_differ(o, axis))
-        tare__out_refuse(o, "slices of the batch are not written");
-    for (uint32_t i = 0; i < result->count && !tare__out_failed(o); i++) {
-        const tare_tensor *slice = result->as.items[i].as.tensor;
-        const int64_t size = drops_dim ? 1 : slice->shape[axis];
-        tare__out_result_item(o, i,
-                              drops_dim ? take(o, in, start, axis)
-                                        : tare__out_slice(o, in, axis, start, start + size, 1));
-        start += size;
-    }
-}
-static void write_split(onnx_out *o) {
-    parts_of(o, 2, false);
-}
-static void write_unbind(onnx_out *o) {
-    parts_of(o, 1, true);
-}
-
-// --- together ---
-
-static const char *join(onnx_out *o, const char *op_type, int64_t axis, bool stacks) {
-    const op_call *call = tare__out_call(o);
-    const value *list = call->param[0];
-    const tare_tensor *y = tare__out_result_meta(o);
-    const tare_dtype dtype = y->q != NULL ? TARE_FLOAT32 : y->dtype;
-    if (list == NULL || !tare__value_has_items(list) || list->count == 0) {
-        tare__out_refuse(o, "its tensors are missing");
-        return "";
-    }
-    const char **operands = tare__arena_array(call->memory, list->count, sizeof *operands);
-    size_t count = 0;
-    if (operands == NULL) {
-        tare__out_try(o, tare__out_of_memory(call->err));
-        return "";
-    }
-    for (uint32_t i = 0; i < list->count && !tare__out_failed(o); i++) {
-        const value *v = &list->as.items[i];
-        if (v->kind != VALUE_TENSOR) {
-            tare__out_refuse(o, "an item is not a tensor");
-            break;
-        }
-        const tare_tensor *t = v->as.tensor;
-        if (!stacks && t->ndim == 1 && t->count == 0 && y->ndim > 1) continue; // as torch has it
-        const char *x = tare__out_cast(o, tare__out_tensor(o, t),
-                                       t->q != NULL ? TARE_FLOAT32 : t->dtype, dtype);
-        operands[count++] = stacks ? tare__out_unsqueeze(o, x, &axis, 1) : x;
-    }
-    if (tare__out_failed(o)) return "";
-    const char *made = tare__out_node(o, op_type, operands, count);
-    tare__out_attr_int(o, "axis", axis);
-    return made;
-}
-
-static void write_cat(onnx_out *o) {
-    const int64_t axis = tare__out_dim(o, 1, 0, tare__out_result_meta(o)->ndim);
-    tare__out_result(o, join(o, "Concat", axis, false));
-}
-
-static void write_stack(onnx_out *o) {
-    const int64_t axis = tare__out_dim(o, 1, 0, tare__out_result_meta(o)->ndim);
-    tare__out_result(o, join(o, "Concat", axis, true));
-}
-
-// --- padding ---
-
-typedef struct pad_sizes {
-    int64_t pads[2 * TARE_MAX_DIMS]; // before every dimension, then behind
-} pad_sizes;
-
-// torch counts from the last dimension, in pairs.
-static pad_sizes torch_pads(onnx_out *o, bool other) {
-    const tare_tensor *x = tare__out_meta(o, 0);
-    int64_t given[2 * TARE_MAX_DIMS];
-    size_t count = 0;
-    pad_sizes p = {{0}};
-    tare__out_try(
-        o, tare__call_int_list(tare__out_call(o), 1, sizeof given / sizeof *given, given, &count));
-    if (other && !tare__out_other_ints(o, 1, sizeof given / sizeof *given, given, count)) return p;
-    if (count == 1 && x->ndim > 2) // of modules: the same on every side behind the channels
-        for (; count < 2 * ((size_t)x->ndim - 2); count++) given[count] = given[0];
-    for (size_t i = 0; i + 1 < count && i / 2 < (size_t)x->ndim; i += 2) {
-        const int d = x->ndim - 1 - (int)(i / 2);
-        p.pads[d] = given[i];
-        p.pads[x->ndim + d] = given[i + 1];
-    }
-    return p;
-}
-
-static void pad_by(onnx_out *o, const char *mode, const char *number) {
-    const pad_sizes p = torch_pads(o, false);
-    const bool follows = tare__out_other_param(o, 1) != NULL;
-    const pad_sizes others = follows ? torch_pads(o, true) : p;
-    const size_t count = 2 * (size_t)tare__out_meta(o, 0)->ndim;
-    const char *y = OUT(o, "Pad", tare__out_input(o, 0),
-                        tare__out_sizes(o, p.pads, others.pads, count), number);
-    tare__out_attr_text(o, "mode", mode);
-    tare__out_result(o, y);
-}
-
-// What is at the end stands before the beginning, and the other way round.
-static void wrap(onnx_out *o) {
-    const tare_tensor *x = tare__out_meta(o, 0);
-    const char *y = tare__out_input(o, 0), *operands[3];
-    pad_sizes p = torch_pads(o, false);
-    const pad_sizes others = torch_pads(o, tare__out_other_param(o, 1) != NULL);
-    if (memcmp(&p, &others, sizeof p) != 0)
-        tare__out_refuse(o, "padding of open sizes that wraps around");
-    for (int d = 0; d < x->ndim && !tare__out_failed(o); d++) {
-        const int64_t before = p.pads[d], after = p.pads[x->ndim + d];
-        size_t count = 0;
-        if (before < 0 || after < 0) tare__out_refuse(o, "negative padding that wraps around");
-        if (before == 0 && after == 0) continue;
-        if (before > 0) operands[count++] = tare__out_slice(o, y, d, -before, INT64_MAX, 1);
-        operands[count++] = y;
-        if (after > 0) operands[count++] = tare__out_slice(o, y, d, 0, after, 1);
-        y = tare__out_node(o, "Concat", operands, count);
-        tare__out_attr_int(o, "axis", d);
-    }
-    tare__out_result(o, y);
-}
-
-static void write_pad(onnx_out *o) {
-    const char *mode = tare__out_text(o, 2, "constant");
-    const tare_tensor *x = tare__out_meta(o, 0);
-    if (strcmp(mode, "constant") == 0) {
-        const tare_dtype dtype = x->q != NULL ? TARE_FLOAT32 : x->dtype;
-        const bool given = tare__out_given(o, 3) && tare__out_double(o, 3, 0) != 0;
-        pad_by(o, "constant", given ? tare__out_operand(o, 3, dtype) : "");
-    } else if (strcmp(mode, "reflect") == 0) {
-        pad_by(o, "reflect", "");
-    } else if (strcmp(mode, "replicate") == 0) {
-        pad_by(o, "edge", "");
-    } else if (strcmp(mode, "circular") == 0) {
-        wrap(o);
-    } else {
-        tare__out_refuse(o, "Pad has no mode for '%s'", mode);
-    }
-}
-
-static void write_zero_pad(onnx_out *o) {
-    pad_by(o, "constant", "");
-}
-
 static const onnx_write_rule write_rows[] = {
-    {"cat", "Concat", .write = write_cat},
-    {"chunk", "Slice", .write = write_split},
-    {"getattr", "Transpose", .write = write_attribute},
     {"getitem", "Slice, Gather, Unsqueeze", .takes_open_sizes = true, .write = write_getitem},
     {"index", "Gather, GatherND", .write = write_index_list},
     {"narrow", "Slice", .write = write_narrow},
-    {"pad", "Pad", .takes_open_sizes = true, .write = write_pad},
     {"select", "Gather", .write = write_select_one},
     {"select_scatter", "Slice, Concat", .write = write_select_scatter},
     {"slice", "Slice", .write = write_slice},
     {"slice_scatter", "Slice, Concat", .write = write_slice_scatter},
-    {"split", "Slice", .write = write_split},
-    {"stack", "Unsqueeze, Concat", .write = write_stack},
-    {"unbind", "Gather", .write = write_unbind},
-    {"zero_pad", "Pad", .write = write_zero_pad},
 };
 
-const onnx_family tare__onnx_select_family = {.read = ONNX_RULES(read_rows),
-                                              .write = ONNX_WRITE_RULES(write_rows)};
+const onnx_family tare__onnx_slice_family = {.read = ONNX_RULES(read_rows),
+                                             .write = ONNX_WRITE_RULES(write_rows)};
