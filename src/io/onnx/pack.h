@@ -14,11 +14,13 @@
 enum { ONNX_UINT4 = 21, ONNX_INT4 = 22 };
 
 bool tare__onnx_is_packed(int type);
-/// Bytes of `count` elements, which are `size` bytes each where they are not packed.
+/// The size in bytes of `count` elements. `size`: bytes of one element of a type that is not
+/// packed.
 uint64_t tare__onnx_packed_bytes(int type, uint64_t count, size_t size);
-/// The elements from `first` (even) on into at most `capacity` bytes; how many they are.
+/// Writes the elements from index `first` (even) on to at most `capacity` bytes. Returns how many
+/// bytes were written.
 size_t tare__onnx_pack(const tare_tensor *t, int64_t first, unsigned char *out, size_t capacity);
-/// All of t, int8 or uint8, from packed bytes.
+/// Unpacks all elements of t (int8 or uint8) from packed bytes.
 void tare__onnx_unpack(int type, const unsigned char *bytes, tare_tensor *t);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a file: what is refused at once, and what newer files hold beyond the schema.
+// Opens a file, refuses what cannot be read, and reads fields that the schema of ONNX 1.12 lacks.
 #include "io/onnx/schema.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 enum {
     OLDEST_OPSET = 11,
     NEWEST_OPSET = 21,
-    OLDEST_IR = 3, // the first that says its operator sets
+    OLDEST_IR = 3, // the first IR version that states operator sets
     NODE_METADATA = 9
 };
 
@@ -53,7 +53,7 @@ int tare__onnx_type_of_dtype(tare_dtype dtype) {
 
 // --- metadata ---
 
-// The bytes of field 1 or 2 of an entry.
+// Reads field 1 or 2 of a metadata entry.
 static bool read_entry(const unsigned char *bytes, size_t size, onnx_property *out) {
     memset(out, 0, sizeof *out);
     for (size_t at = 0; at < size;) {
@@ -69,7 +69,7 @@ static bool read_entry(const unsigned char *bytes, size_t size, onnx_property *o
     return out->key != NULL && out->value != NULL;
 }
 
-// protobuf-c keeps an unknown field as it was, its length in front.
+// protobuf-c keeps an unknown field as raw bytes, with the field's length in front.
 void tare__onnx_each_property(const Onnx__NodeProto *proto,
                               void (*visit)(void *user, const onnx_property *p), void *user) {
     for (unsigned i = 0; i < proto->base.n_unknown_fields; i++) {
@@ -87,7 +87,8 @@ void tare__onnx_each_property(const Onnx__NodeProto *proto,
 
 // --- memory ---
 
-// Every block of one file: given back when the last tensor that is a view of one is gone.
+// The memory blocks of one file. They are freed when the last tensor that is a view of one is
+// released.
 typedef struct unpacked {
     Onnx__ModelProto *model;
     ProtobufCAllocator allocator;
@@ -159,7 +160,8 @@ static tare_status check_opset(onnx_file *f, const Onnx__OperatorSetIdProto *set
 
 static tare_status check_versions(onnx_file *f, tare_error *err) {
     const Onnx__ModelProto *m = f->model;
-    // Newer ones add to the format: what a file may mean is for its operator set to say.
+    // Newer IR versions only add to the format. The operator set, checked below, says what the file
+    // may mean.
     if (m->ir_version < OLDEST_IR)
         return tare__fail(err, TARE_MALFORMED_FILE,
                           "the model is of IR version %lld, expected %d or newer",
@@ -174,7 +176,7 @@ static tare_status check_versions(onnx_file *f, tare_error *err) {
 
 // --- the whole ---
 
-// A model's fields are few: the first must be one of them, of the kind that the schema says.
+// The message has few fields: the first one must have a number and kind that the schema knows.
 bool tare__onnx_is_model(const unsigned char *bytes, size_t size) {
     size_t at = 0;
     uint64_t tag = 0;

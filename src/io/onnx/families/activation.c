@@ -41,7 +41,7 @@ ACTIVATION(mish, "torch.nn.functional.mish")
 ACTIVATION_WITH(celu, "torch.nn.functional.celu", "alpha", 1.0)
 ACTIVATION_WITH(leaky_relu, "torch.nn.functional.leaky_relu", "alpha", 0.01)
 
-// By keyword: lowering puts scale and zero point in front of what is by position.
+// alpha by keyword: lowering inserts scale and zero point before positional arguments.
 static tare_status translate_elu(onnx_call *c) {
     double alpha;
     value x;
@@ -181,7 +181,7 @@ static tare_status translate_log_softmax(onnx_call *c) {
     return softmax_of(c, "torch.nn.functional.log_softmax");
 }
 
-// 1 at the first of the greatest, else 0.
+// 1 at the first maximum, else 0.
 static tare_status translate_hardmax(onnx_call *c) {
     value x, at, ones;
     const tare_tensor *t = NULL;
@@ -366,7 +366,7 @@ static void write_mish(onnx_out *o) {
                             : OUT(o, "Mul", x, OUT(o, "Tanh", OUT(o, "Softplus", x))));
 }
 
-// Beyond the threshold torch returns x itself, which softplus equals there in float32.
+// Above the threshold torch returns x, which equals softplus in float32.
 static void write_softplus(onnx_out *o) {
     const double beta = tare__out_double(o, 1, 1), threshold = tare__out_double(o, 2, 20);
     const char *x = tare__out_input(o, 0);
@@ -407,7 +407,7 @@ static void write_tanhshrink(onnx_out *o) {
     tare__out_result(o, OUT(o, "Sub", x, OUT(o, "Tanh", x)));
 }
 
-// A slope for each channel has the channels' dimension.
+// A slope per channel gets the dimensions that broadcasting over the channels requires.
 static void write_prelu(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0), *slope = tare__out_meta(o, 1);
     const char *w = tare__out_input(o, 1);

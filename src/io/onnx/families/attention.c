@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in ONNX: query and key are scaled by the root of the scale each, as torch's exporters
-// write it.
+// Attention in ONNX. torch's exporters multiply both query and key by the square root of the scale.
 #include <math.h>
 
 #include "io/onnx/families/families.h"
 #include "io/onnx/raise/match.h"
 #include "ops/layer_call.h"
 
-// Lower triangle: what a query may look at.
+// A lower triangular mask: each query attends to the keys up to its own position.
 static const char *causal_mask(onnx_out *o, const attention_call *a) {
     const int64_t shape[] = {a->queries, a->keys};
     tare_tensor *t = NULL;
@@ -30,7 +29,7 @@ static const char *mask_of(onnx_out *o, const attention_call *a) {
                tare__out_number(o, TARE_FLOAT32, -INFINITY));
 }
 
-// As it is on floats, whatever its inputs are.
+// The operands of the float operator, whether the inputs are quantized or not.
 static bool reads(onnx_out *o, attention_call *a) {
     float_call f;
     if (tare__out_failed(o)) return false;
@@ -74,8 +73,8 @@ static double number_named(const idiom_match *m, const char *name) {
     return number;
 }
 
-// Of torch's own attention the exporters scale query and key by the root of the scale. What scales
-// once is the user's own, and stays as it is.
+// torch's exporters multiply query and key of scaled_dot_product_attention by the square root of
+// the scale. A graph that scales once was written by the user and is left alone.
 static tare_status is_attention(idiom_match *m, bool *holds) {
     const tare_tensor *q = tare__match_meta(m, "q"), *v = tare__match_meta(m, "v");
     const tare_tensor *k = tare__match_meta(m, "kt"), *mask = tare__match_meta(m, "mask");

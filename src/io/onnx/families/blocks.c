@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading QuantizeLinear and DequantizeLinear with a block_size. Constant matrices become weights
-// in groups, all else is computed with parameters that are repeated for every element of a block.
+// Reads QuantizeLinear and DequantizeLinear with a block_size. Constant matrices become weights
+// with groups; everything else is computed with parameters that are repeated for each element of a
+// block.
 #include "io/onnx/families/quantize.h"
 #include "io/onnx/pack.h"
 #include "io/onnx/read/rules_common.h"
 
-// Inputs of a node whose scales are of blocks along an axis.
+// Inputs of a node whose scales are for blocks along an axis.
 typedef struct blocks {
     const tare_tensor *x, *scale, *zero_point; // zero_point may be NULL
     value x_value, scale_value, zero_value;
@@ -39,7 +40,7 @@ static tare_status read_blocks(onnx_call *c, int64_t size, blocks *b) {
     TARE_TRY(tare__onnx_need_meta(c, 1, "scale", &b->scale));
     TARE_TRY(tare__onnx_attr_int(c, "axis", 1, &axis));
     TARE_TRY(tare__onnx_axis(c, axis, b->x->ndim, &b->axis));
-    tare__onnx_ignore_attr(c, "saturate"); // of 8-bit floats only
+    tare__onnx_ignore_attr(c, "saturate"); // only for 8-bit floats
     if (tare__onnx_opset(c) >= 23) tare__onnx_ignore_attr(c, "precision");
     if (b->scale->dtype != TARE_FLOAT32)
         return tare__onnx_fail(c, "scales of %s are not supported",
@@ -50,7 +51,7 @@ static tare_status read_blocks(onnx_call *c, int64_t size, blocks *b) {
     return check_scales(c, b, b->zero_point);
 }
 
-// A parameter for each block becomes one for each element.
+// Repeats a parameter of each block for each of its elements.
 static tare_status spread(onnx_call *c, const blocks *b, value *v) {
     const int64_t along = b->x->shape[b->axis], size = b->size < along ? b->size : along;
     TARE_TRY(ONNX_CALL(c, v, "torch.repeat_interleave", *v, tare__int(size), tare__int(b->axis)));
@@ -66,7 +67,8 @@ tare_status tare__onnx_quantize_by_division(onnx_call *c, const onnx_division *d
     return tare__onnx_to(c, out, d->dtype, out);
 }
 
-// The integers' dtype: the zero point's, or as the attribute says. 4 bits stand in 8 here.
+// The dtype of the integers: the zero point's, or the attribute's. 4-bit types are stored in 8
+// bits.
 static tare_status read_output_dtype(onnx_call *c, const blocks *b, tare_dtype *dtype,
                                      bool *is_packed) {
     int64_t type = 0;
@@ -95,7 +97,7 @@ tare_status tare__onnx_quantize_blocks(onnx_call *c, int64_t block) {
         return tare__onnx_fail(c, "quantization of %s is not supported",
                                tare_dtype_name(b.x->dtype));
     const dtype_info *info = tare__dtype(d.dtype);
-    const int64_t divisor = is_packed ? 16 : 1; // 4 of 8 bits: -8 to 7, 0 to 15
+    const int64_t divisor = is_packed ? 16 : 1; // a 4-bit value in 8 bits: -8 to 7, 0 to 15
     d.least = info->min / divisor;
     d.most = (info->max + 1) / divisor - 1;
     d.x = b.x_value;
@@ -127,7 +129,7 @@ static tare_status dequantize_later(onnx_call *c, blocks *b) {
 
 // --- constants ---
 
-// The parameter of element i.
+// The index of the parameter for element i.
 static int64_t block_of(const blocks *b, int64_t i) {
     int64_t inner = 1;
     for (int d = (int)b->axis + 1; d < b->x->ndim; d++) inner *= b->x->shape[d];
@@ -147,7 +149,7 @@ static tare_status dequantize_now(onnx_call *c, const blocks *b, tare_tensor **o
     return TARE_OK;
 }
 
-// Parameters in the order of a matrix [rows][columns] whose rows the blocks divide.
+// The parameters in the order of a matrix [rows][columns] whose rows are divided into blocks.
 static tare_status make_group_params(onnx_call *c, const blocks *b, bool is_packed, qparams **out) {
     const tare_dtype dtype = b->x->dtype == TARE_INT8 ? TARE_QINT8 : TARE_QUINT8;
     const int64_t count = b->scale->count, rows = b->x->shape[1 - b->axis];
@@ -162,14 +164,15 @@ static tare_status make_group_params(onnx_call *c, const blocks *b, bool is_pack
         tare__qparams_create(TARE_PER_GROUP_AFFINE, dtype, 0, count, numbers, numbers + count);
     if (q == NULL) return tare__out_of_memory(tare__onnx_error(c));
     if (is_packed) {
-        q->quant_min /= 16; // nobody else has seen them yet
+        q->quant_min /= 16; // no other reference exists yet
         q->quant_max = (q->quant_max + 1) / 16 - 1;
     }
     *out = q;
     return TARE_OK;
 }
 
-// The integers as a matrix with groups along its rows: x, or turned where blocks are of columns.
+// The integers as a matrix with groups along its rows: x, or its transpose if blocks are along
+// columns.
 static tare_status make_groups(onnx_call *c, const blocks *b, bool is_packed, tare_tensor **out) {
     const int64_t rows = b->x->shape[0], columns = b->x->shape[1], turned[] = {columns, rows};
     qparams *q = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators whose result is known while the file is read, and constants whose sizes follow the
-// batch, which are written as nodes.
+// ONNX operators that create constants. Those with sizes that depend on the batch are written as
+// nodes.
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 // --- reading ---
 
-// What a file of a few bytes may ask for.
+// Limits what a file of a few bytes can allocate.
 enum { MOST_ELEMENTS = 1 << 26 };
 
 static tare_status new_tensor(onnx_call *c, tare_dtype dtype, int ndim, const int64_t *shape,
@@ -38,7 +38,7 @@ static tare_status give_number(onnx_call *c, tare_dtype dtype, double number) {
     return give_tensor(c, t);
 }
 
-enum { MOST_ITEMS = 1 << 16 }; // of a list in an attribute
+enum { MOST_ITEMS = 1 << 16 }; // of a list that an attribute holds
 
 static tare_status constant_floats(onnx_call *c) {
     size_t count = 0;
@@ -161,7 +161,7 @@ static tare_status make_range(onnx_call *c, tare_dtype dtype, const double numbe
     return TARE_OK;
 }
 
-// What input i is for the other batch, where it is another number.
+// The value of input i for the other batch size, if it differs.
 static bool other_number(const onnx_call *c, size_t i, double *out) {
     const tare_tensor *t = tare__onnx_constant(c, i);
     const tare_tensor *other = t != NULL ? tare__onnx_constant_of(c->in, t)->other : NULL;
@@ -266,7 +266,7 @@ static const onnx_rule read_rows[] = {
 
 // --- writing ---
 
-// A number, as often as the result is large.
+// A number, broadcast to the size of the result.
 static void filled(onnx_out *o, const char *number) {
     const tare_tensor *y = tare__out_result_meta(o), *other = tare__out_result_other(o);
     tare__out_result(
@@ -282,7 +282,7 @@ static void write_ones(onnx_out *o) {
     filled(o, tare__out_number(o, tare__out_result_meta(o)->dtype, 1));
 }
 
-// The number itself may follow the batch no more than it is written to.
+// A fill value that depends on the batch must be an int, which is computed like a size.
 static void write_full(onnx_out *o) {
     const size_t at = tare__op_param_index(tare__out_call(o)->op, "fill_value");
     const tare_dtype dtype = tare__out_result_meta(o)->dtype;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Families of ONNX operators. A family's file holds all that its operators need: how nodes of a
-// file are read, which groups of nodes exporters write in place of one operator, and how calls are
-// written as nodes. The manuals of the three are read/import.h, raise/match.h and write/write.h.
+// Families of ONNX operators. The file of a family holds everything about its operators: how nodes
+// are read, which groups of nodes exporters write for one operator, and how calls are written as
+// nodes. The three interfaces are described in read/import.h, raise/match.h and write/write.h.
 // Private to io/onnx.
 #ifndef IO_ONNX_FAMILIES_FAMILIES_H
 #define IO_ONNX_FAMILIES_FAMILIES_H
@@ -44,7 +44,7 @@ typedef struct onnx_family {
 ONNX_FAMILIES(DECLARE)
 #undef DECLARE
 
-/// Family i in that order; NULL past the last one.
+/// Family i in this order; NULL past the last one.
 const onnx_family *tare__onnx_family_at(size_t i);
 
 #endif

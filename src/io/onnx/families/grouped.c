@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers whose weights have scales of groups. Reading: ONNX Runtime's MatMulNBits. Writing:
-// MatMulNBits, from opset 21 on DequantizeLinear with a block_size, and MatMul.
+// Linear layers whose weights have group-wise scales. Reads ONNX Runtime's MatMulNBits; writes
+// MatMulNBits, or from opset 21 on DequantizeLinear with a block_size and MatMul.
 #include "ops/quantized/grouped.h"
 
 #include <math.h>
@@ -16,11 +16,11 @@
 
 enum { MOST_BLOCK = 1 << 15 };
 
-// Quantized values [outs][blocks][size * bits / 8], the first of a byte in its lowest bits.
+// Quantized values [outs][blocks][size * bits / 8]; the lowest bits of a byte hold the first value.
 typedef struct n_bits {
     const tare_tensor *quantized, *scale, *zero_point, *bias; // the last two may be NULL
     int64_t ins, outs, bits, size, blocks, accuracy;
-    int64_t group, groups; // of blocks that divide the inputs
+    int64_t group, groups; // group divides the number of inputs
 } n_bits;
 
 static tare_status need_constant(onnx_call *c, size_t i, const char *name,
@@ -44,7 +44,7 @@ static tare_status read_sizes(onnx_call *c, n_bits *n) {
     TARE_TRY(tare__onnx_attr_int(c, "bits", 4, &n->bits));
     TARE_TRY(tare__onnx_attr_int(c, "block_size", 0, &n->size));
     TARE_TRY(tare__onnx_attr_int(c, "accuracy_level", 0, &n->accuracy));
-    tare__onnx_ignore_attr(c, "weight_prepacked"); // 0 says nothing; others have other layouts
+    tare__onnx_ignore_attr(c, "weight_prepacked"); // 0: the default layout, the only one read here
     if (n->bits != 2 && n->bits != 4 && n->bits != 8)
         return tare__onnx_fail(c, "expected 2, 4 or 8 bits, found %lld", (long long)n->bits);
     if (n->ins < 1 || n->ins > INT32_MAX || n->outs < 1 || n->outs > INT32_MAX || n->size < 16 ||
@@ -71,7 +71,7 @@ static bool is_real(const tare_tensor *t) {
     return t->dtype == TARE_FLOAT32 || t->dtype == TARE_FLOAT16 || t->dtype == TARE_BFLOAT16;
 }
 
-// Columns of the blocks in another order than the inputs'.
+// With g_idx, columns would belong to blocks in another order than the inputs.
 static tare_status check_order(onnx_call *c, const n_bits *n) {
     const tare_tensor *order = NULL;
     TARE_TRY(take_constant(c, 4, "g_idx", &order));
@@ -110,7 +110,7 @@ static uint8_t quantized_at(const n_bits *n, const uint8_t *row, int64_t i) {
     return (uint8_t)((unsigned)row[i / in_byte] >> shift & ((1U << n->bits) - 1));
 }
 
-// Pairs of 4 bits need an even number in a row.
+// Values of 4 bits are stored in pairs, so a row needs an even number of them.
 static int64_t our_bits(const n_bits *n) {
     return n->bits == 8 || n->ins % 2 != 0 ? 8 : 4;
 }
@@ -119,7 +119,7 @@ static tare_status make_quantized(onnx_call *c, const n_bits *n, value *out) {
     const int64_t bits = our_bits(n), shape[] = {n->outs, n->ins * bits / 8};
     const int64_t row_bytes = n->quantized->count / n->outs;
     tare_tensor *t = NULL;
-    if (bits == n->bits && n->group == n->size) { // as they lie in the file
+    if (bits == n->bits && n->group == n->size) { // the layout of the file is ours
         TARE_TRY(tare__tensor_reshape(n->quantized, 2, shape, &t, tare__onnx_error(c)));
         return tare__onnx_take_tensor(c, t, out);
     }
@@ -156,7 +156,7 @@ static double zero_at(const n_bits *n, int64_t output, int64_t block) {
     return quantized_at(n, (const uint8_t *)n->zero_point->data + output * in_row, block);
 }
 
-// *out stays VALUE_NONE where all zero points are the middle of the quantized range.
+// *out stays VALUE_NONE if all zero points are the middle of the quantized range.
 static tare_status make_zero_points(onnx_call *c, const n_bits *n, value *out) {
     const int64_t shape[] = {n->outs, n->groups}, repeats = n->size / n->group;
     const double middle = our_bits(n) == 4 ? 8 : 128, most = (double)((1 << n->bits) - 1);
@@ -192,7 +192,7 @@ static tare_status call_layer(onnx_call *c, const n_bits *n, const value *x, val
         {"out_features", tare__int(n->outs)},
         {"bits", tare__int(our_bits(n))},
         {"group_size", tare__int(n->group)},
-        // The level says what the inputs may become at least: 4 is int8.
+        // accuracy_level is the least precision of the inputs: 4 is int8.
         {"activation_dtype", tare__dtype_value(n->accuracy == 4 ? TARE_INT8 : TARE_FLOAT32)}};
     keyword tensors[4] = {{"weight"}, {"weight_scale"}};
     size_t count = 2;
@@ -236,7 +236,7 @@ static const onnx_rule read_rows[] = {
 
 // --- writing ---
 
-// A layer that is being written.
+// A layer to be written.
 typedef struct grouped_out {
     onnx_out *o;
     grouped_weights w;
@@ -259,7 +259,7 @@ static tare_tensor *new_tensor(onnx_out *o, tare_dtype dtype, int ndim, const in
     return t;
 }
 
-// A tensor of the module as an initializer under its own name, in this shape.
+// A tensor of the module as an initializer with the tensor's name and this shape.
 static const char *own_tensor(grouped_out *g, const char *name, int ndim, const int64_t *shape) {
     onnx_out *o = g->o;
     const tare_tensor *t = tare__module_tensor(g->m, name);
@@ -279,7 +279,8 @@ static const char *own_tensor(grouped_out *g, const char *name, int ndim, const 
 
 // --- MatMulNBits ---
 
-// Its blocks are powers of two from 16 on, which divide groups.
+// The block size for MatMulNBits: the largest power of two that divides the group, at most
+// MOST_BLOCK.
 static int64_t block_for(const grouped_weights *w) {
     const int64_t block = w->group & -w->group;
     return block > MOST_BLOCK ? MOST_BLOCK : block;
@@ -330,11 +331,11 @@ static const char *write_n_bits(grouped_out *g) {
 
 // --- DequantizeLinear and MatMul ---
 
-// Quantized values [ins][outs], the layout of MatMul.
+// The quantized values [ins][outs], as MatMul takes them.
 static const char *turned_quantized(grouped_out *g, int type) {
     const grouped_weights *w = &g->w;
     const int64_t shape[] = {w->ins, w->outs};
-    const int32_t shift = w->zero_point == NULL ? 1 << (w->bits - 1) : 0; // signed then
+    const int32_t shift = w->zero_point == NULL ? 1 << (w->bits - 1) : 0; // stored as signed
     onnx_out *o = g->o;
     const char *made = tare__out_bound(o->w, w->quantized),
                *path = tare__out_path(o->w, w->quantized);
@@ -351,7 +352,7 @@ static const char *turned_quantized(grouped_out *g, int type) {
     return made;
 }
 
-// A parameter for each group, [groups][outs].
+// The parameters of the groups, [groups][outs].
 static const char *turned_scales(grouped_out *g) {
     const grouped_weights *w = &g->w;
     const int64_t shape[] = {w->groups, w->outs};

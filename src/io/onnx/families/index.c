@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gathering, scattering and sorting by tensors of indices, and running sums, in ONNX.
+// Gather, scatter, sort, one-hot and cumulative sums, in ONNX.
 #include <string.h>
 
 #include "core/math/float_to_int.h"
@@ -31,7 +31,7 @@ static tare_status tuple_of(onnx_call *c, const value *items, size_t count, valu
     return TARE_OK;
 }
 
-// (:, :, index) with as many colons as dimensions stand before.
+// The index (:, :, index), with `colons` full slices.
 static tare_status after_colons(onnx_call *c, int64_t colons, value index, value *out) {
     value items[TARE_MAX_DIMS + 1];
     for (int64_t d = 0; d < colons; d++) {
@@ -44,7 +44,7 @@ static tare_status after_colons(onnx_call *c, int64_t colons, value index, value
 
 // --- Gather ---
 
-// A table of rows that is read by indices from the input.
+// An embedding: rows of a constant matrix, selected by indices from the input.
 static bool is_embedding(onnx_call *c, const indexed *in) {
     return in->axis == 0 && in->t->ndim == 2 && in->t->dtype == TARE_FLOAT32 &&
            tare__onnx_constant(c, 0) != NULL && in->indices.kind == VALUE_NODE;
@@ -59,7 +59,7 @@ static tare_status translate_gather(onnx_call *c) {
     const value select[] = {in.x, tare__int(in.axis), in.indices};
     if (in.i->ndim == 1) return tare__onnx_one(c, "torch.index_select", 3, select);
     value index = in.indices;
-    const bool is_number = in.i->ndim == 0 && index.kind == VALUE_TENSOR; // an open one, too
+    const bool is_number = in.i->ndim == 0 && index.kind == VALUE_TENSOR; // also if it is open
     if (is_number) index = tare__onnx_entry(c->in, index.as.tensor, 0);
     if (in.i->ndim == 0 && !is_number)
         TARE_TRY(ONNX_CALL(c, &index, "torch.unsqueeze", index, tare__int(0)));
@@ -81,7 +81,7 @@ static tare_status translate_gather_elements(onnx_call *c) {
 
 // --- GatherND, ScatterND: the last dimension of the indices holds coordinates ---
 
-// Counting along the batch's dimensions: they are coordinates too.
+// The positions along batch dimension d, used as a coordinate.
 static tare_status batch_coordinate(onnx_call *c, const indexed *in, int64_t d, value *out) {
     int64_t shape[TARE_MAX_DIMS];
     const int ndim = in->i->ndim - 1;
@@ -110,7 +110,7 @@ static tare_status coordinates(onnx_call *c, const indexed *in, int64_t batch, v
     return tuple_of(c, items, (size_t)(batch + count), out);
 }
 
-// The same where the batch's dimensions are open: counted by the graph.
+// The same for open batch dimensions: the graph computes the positions.
 static tare_status open_coordinates(onnx_call *c, const indexed *in, int64_t batch, value *out) {
     value items[TARE_MAX_DIMS], columns, dims[TARE_MAX_DIMS];
     const int ndim = in->i->ndim - 1;
@@ -139,7 +139,7 @@ static tare_status translate_gather_nd(onnx_call *c) {
     return tare__onnx_one(c, "operator.getitem", 2, args);
 }
 
-// torch's index_put can add but neither multiply nor compare: rows of a matrix are scattered then.
+// torch's index_put can add, but not multiply or compare. Rows of a matrix are scattered instead.
 static tare_status scatter_rows(onnx_call *c, const indexed *in, value updates,
                                 const char *reduction) {
     const tare_tensor *t = in->t;
@@ -211,7 +211,7 @@ static tare_status counting_along(onnx_call *c, int64_t count, int64_t start, in
     return tare__onnx_take_tensor(c, t, out);
 }
 
-// Where the index is i, or i - depth: negative ones count from the end.
+// True where the index is i, or i - depth: negative indices count from the end.
 static tare_status translate_one_hot(onnx_call *c) {
     value x, values, hot, below, numbers, on, off;
     const tare_tensor *t = NULL, *v = NULL;
@@ -300,7 +300,7 @@ static tare_status translate_top_k(onnx_call *c) {
     return TARE_OK;
 }
 
-// The last of equal ones is the first of the flipped line.
+// The last of equal maxima is the first one after flipping the axis.
 static tare_status arg_extreme(onnx_call *c, const char *target) {
     value x;
     const tare_tensor *t = NULL;
@@ -337,7 +337,7 @@ static tare_status translate_arg_min(onnx_call *c) {
 
 // --- CumSum, Trilu ---
 
-// Without its own element the sum is that of the line pushed on by one zero.
+// An exclusive cumulative sum is the cumulative sum of x shifted by one zero along the axis.
 static tare_status push_on(onnx_call *c, int64_t axis, value *x) {
     int64_t amounts[2 * TARE_MAX_DIMS] = {0};
     const tare_tensor *t = tare__onnx_meta(c, x);
@@ -409,7 +409,7 @@ static void write_index_select(onnx_out *o) {
     tare__out_result(o, y);
 }
 
-// ONNX wants the other dimensions as large as the input's; torch takes smaller ones.
+// ONNX requires that the other dimensions have the input's sizes; torch also accepts smaller ones.
 static void write_gather(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0), *index = tare__out_meta(o, 2);
     const int64_t axis = tare__out_dim(o, 1, 0, x->ndim);
@@ -477,7 +477,7 @@ static void write_scatter_reduce(onnx_out *o) {
 
 // --- index_put ---
 
-// Indices of the first dimensions [..], side by side in a new last one.
+// The indices of the first dimensions, stacked along a new last dimension.
 static const char *indices_of(onnx_out *o, const value *list, const tare_tensor **largest) {
     const char *columns[TARE_MAX_DIMS];
     const int64_t last = -1;

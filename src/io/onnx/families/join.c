@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors joined (Concat) and split (Split), in ONNX.
+// Concatenation and splitting, in ONNX.
 #include "io/onnx/families/families.h"
 #include "io/onnx/read/rules_common.h"
 #include "io/onnx/read/sizes.h"
@@ -22,8 +22,8 @@ static tare_status translate_concat(onnx_call *c) {
     return tare__onnx_one(c, "torch.cat", 2, args);
 }
 
-// The sizes of the slices: the attribute before opset 13, then an input; without either they are
-// equal, but the last, which may be smaller.
+// Reads the sizes of the outputs: from the attribute before opset 13, then from an input. Without
+// either all are equal, except that the last may be smaller.
 static tare_status read_slice_sizes(onnx_call *c, int64_t total, size_t outputs, int64_t *sizes,
                                     bool *equal) {
     size_t count = 0;
@@ -49,7 +49,7 @@ static tare_status read_slice_sizes(onnx_call *c, int64_t total, size_t outputs,
     return TARE_OK;
 }
 
-// Slices of open sizes, or of an open dimension.
+// A split with open sizes, or along an open dimension.
 static tare_status split_open(onnx_call *c, const value *x, int64_t axis, value *slices) {
     value sizes[ONNX_MOST_SIZES], list;
     size_t count = 0;
@@ -136,7 +136,8 @@ static const char *join(onnx_out *o, const char *op_type, int64_t axis, bool sta
             break;
         }
         const tare_tensor *t = v->as.tensor;
-        if (!stacks && t->ndim == 1 && t->count == 0 && y->ndim > 1) continue; // as torch has it
+        if (!stacks && t->ndim == 1 && t->count == 0 && y->ndim > 1)
+            continue; // torch ignores such tensors
         const char *x = tare__out_cast(o, tare__out_tensor(o, t),
                                        t->q != NULL ? TARE_FLOAT32 : t->dtype, dtype);
         operands[count++] = stacks ? tare__out_unsqueeze(o, x, &axis, 1) : x;

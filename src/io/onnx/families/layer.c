@@ -14,7 +14,7 @@
 
 // --- Conv, ConvTranspose ---
 
-// The weight has it: a file that says something else was put together wrongly.
+// The kernel's shape follows from the weight; another value in the file is an error.
 static tare_status check_kernel_shape(onnx_call *c, const window *w) {
     int64_t kernel[3];
     size_t count = 0;
@@ -63,8 +63,8 @@ static tare_status translate_conv(onnx_call *c) {
     return tare__onnx_one(c, tare__window_function(&w, targets), 7, args);
 }
 
-// `output_shape`, or in * stride with an automatic padding, says what the padding must be; a
-// negative one makes the output longer.
+// `output_shape`, or in * stride with automatic padding, determines the padding. A negative padding
+// extends the output.
 static tare_status read_output_shape(onnx_call *c, window *w, size_t mode, int64_t *more) {
     int64_t wanted[3];
     size_t count = 0;
@@ -87,7 +87,7 @@ static tare_status read_output_shape(onnx_call *c, window *w, size_t mode, int64
     return TARE_OK;
 }
 
-// torch cuts both ends alike; the longer end is cut afterwards.
+// torch crops both ends equally; the difference is cropped afterwards.
 static tare_status cut_ends(onnx_call *c, const window *w, const int64_t *cut, value *y) {
     for (size_t d = 0; d < w->dims; d++) {
         const int64_t before = w->begin[d] - cut[d], after = w->end[d] - cut[d];
@@ -126,7 +126,7 @@ static tare_status translate_conv_transpose(onnx_call *c) {
 
 // --- MatMul, Gemm, Einsum ---
 
-// x @ W with a matrix of constants is what torch calls a linear layer.
+// x @ W with a constant matrix is a linear layer.
 static tare_status call_linear(onnx_call *c, value x, value weight, bool transposed, value bias,
                                value *out) {
     value w = weight;
@@ -136,7 +136,7 @@ static tare_status call_linear(onnx_call *c, value x, value weight, bool transpo
                            bias.kind == VALUE_NONE ? 2 : 3, out);
 }
 
-// With a constant it may be a linear layer: that depends on what is added to it (raise.c).
+// With a constant operand it may be a linear layer, depending on the bias that follows (raise.c).
 static tare_status translate_mat_mul(onnx_call *c) {
     value args[2];
     TARE_TRY(tare__onnx_need_input(c, 0, "A", &args[0]));
@@ -177,7 +177,7 @@ static tare_status scaled(onnx_call *c, double factor, value *x) {
     return factor == 1 ? TARE_OK : ONNX_CALL(c, x, "operator.mul", *x, tare__float(factor));
 }
 
-// Is C one number for each column?
+// True if C has one number per column.
 static bool is_bias(const gemm_call *g) {
     const tare_tensor *t = g->added_meta;
     return t != NULL && t->ndim >= 1 && t->count == g->columns &&
@@ -189,7 +189,7 @@ static tare_status translate_gemm(onnx_call *c) {
     value y, bias = tare__none();
     TARE_TRY(read_gemm(c, &g));
     if (g.transposes_a) TARE_TRY(ONNX_CALL(c, &g.a, "torch.t", g.a));
-    // Constants are scaled here, and the bias is flat.
+    // Scaling of constants is computed here, and the bias gets one dimension.
     const bool adds = g.added.kind != VALUE_NONE && g.beta != 0;
     if (adds) TARE_TRY(scaled(c, g.beta, &g.added));
     const bool is_weight = tare__onnx_constant(c, 1) != NULL;
@@ -287,7 +287,7 @@ const char *tare__out_conv(onnx_out *o, const conv_shape *c, const char *x, cons
     return c->is_unbatched ? tare__out_squeeze(o, y, &first, 1) : y;
 }
 
-// Explicit sizes, or the words "valid" and "same".
+// Explicit sizes, or the strings "valid" and "same".
 static void read_padding(onnx_out *o, size_t i, conv_shape *c) {
     const value *v = tare__out_call(o)->param[i];
     if (v == NULL || v->kind != VALUE_STRING) {
@@ -382,7 +382,7 @@ static void write_outer(onnx_out *o) {
                             tare__out_unsqueeze(o, tare__out_input(o, 1), &first, 1)));
 }
 
-// operands: what follows the equation, or the one list that stands there.
+// operands: the arguments after the equation, or the list that is the second argument.
 static void write_einsum(onnx_out *o) {
     const op_call *call = tare__out_call(o);
     const char *inputs[TARE_MAX_DIMS];

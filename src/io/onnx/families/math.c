@@ -89,7 +89,7 @@ BINARY(binary_bitwise_and, "torch.bitwise_and")
 BINARY(binary_bitwise_or, "torch.bitwise_or")
 BINARY(binary_bitwise_xor, "torch.bitwise_xor")
 
-// ONNX divides integers as C does; torch's / would give floats.
+// ONNX divides integers as C does; torch's division gives floats.
 static tare_status binary_div(onnx_call *c) {
     value args[2];
     const tare_tensor *a = NULL;
@@ -181,7 +181,7 @@ static tare_status translate_where(onnx_call *c) {
     return tare__onnx_finish(c, &chosen, dtype);
 }
 
-// A bound that is no constant is a tensor to compare with.
+// Clips with bounds that are not constants: by comparing with tensors.
 static tare_status clip_by_tensors(onnx_call *c, value x) {
     for (size_t i = 1; i <= 2; i++) {
         const value bound = tare__onnx_input(c, i);
@@ -232,7 +232,7 @@ static tare_status call_to(onnx_call *c, tare_dtype dtype) {
     const tare_tensor *t = NULL;
     TARE_TRY(tare__onnx_need_input(c, 0, "input", &x));
     TARE_TRY(tare__onnx_need_meta(c, 0, "input", &t));
-    tare__onnx_ignore_attr(c, "saturate"); // of 8-bit floats only
+    tare__onnx_ignore_attr(c, "saturate"); // only for 8-bit floats
     if (is_float8(dtype) || is_float8(t->dtype))
         return tare__onnx_fail(c, "conversion from %s to %s is not supported",
                                tare_dtype_name(t->dtype), tare_dtype_name(dtype));
@@ -262,7 +262,7 @@ static tare_status translate_identity(onnx_call *c) {
     return TARE_OK;
 }
 
-// Without training nothing is dropped, and the mask is all true.
+// In inference nothing is dropped, and the mask is true everywhere.
 static tare_status translate_dropout(onnx_call *c) {
     value x, mask;
     double training;
@@ -350,7 +350,7 @@ static bool is_float(tare_dtype dtype) {
 
 // --- one operand ---
 
-// What torch computes of integers in floats.
+// Operators that torch computes in floats for integer inputs.
 static void in_floats(onnx_out *o, const char *(*make)(onnx_out *o, const char *x)) {
     tare__out_result(o, make(o, tare__out_operand(o, 0,
                                                   tare__out_result_meta(o)->q != NULL
@@ -417,7 +417,7 @@ static void write_is_negative_inf(onnx_out *o) {
 
 // --- two operands ---
 
-// In what dtype both are computed: the result's, where that is not a comparison's bool.
+// The dtype of both operands: the result's, unless it is the bool of a comparison.
 static tare_dtype common_dtype(onnx_out *o) {
     const op_call *call = tare__out_call(o);
     tare_dtype widest = TARE_DTYPE_UNSET;
@@ -488,7 +488,8 @@ static void write_power(onnx_out *o) {
         tare__out_result(o, OUT(o, "Pow", x, tare__out_operand(o, 1, dtype)));
 }
 
-// ONNX's integer division cuts off; a remainder with the divisor's sign makes it floor.
+// ONNX's integer division truncates; subtracting the remainder with the divisor's sign first gives
+// floor.
 static const char *floor_of(onnx_out *o, const char *a, const char *b, tare_dtype dtype) {
     if (is_float(dtype)) return OUT(o, "Floor", OUT(o, "Div", a, b));
     return OUT(o, "Div", OUT(o, "Sub", a, OUT(o, "Mod", a, b)), b);

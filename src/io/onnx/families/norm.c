@@ -30,11 +30,12 @@ static tare_status translate_batch_norm(onnx_call *c) {
     TARE_TRY(tare__onnx_attr_float(c, "momentum", 0.9, &momentum));
     if (tare__onnx_opset(c) >= 14)
         TARE_TRY(tare__onnx_attr_bool(c, "training_mode", false, &training));
-    // By the statistics of the input, as weights are standardized: nothing is left to keep.
+    // In training mode the statistics are those of the input (weights are standardized so), and no
+    // running statistics are kept.
     if (training) args[1] = args[2] = tare__none();
     args[5] = tare__bool(training);
-    // torch counts the share of the new statistics, ONNX that of the old ones. The subtraction
-    // leaves digits that no one wrote.
+    // torch's momentum is the share of the new statistics, ONNX's that of the old ones. Rounding
+    // removes the digits that the subtraction adds.
     const double share = 1 - momentum;
     args[6] = tare__float((double)tare__cut_int64(share * 1e9 + 0.5) / 1e9);
     args[7] = tare__float(eps);
@@ -63,7 +64,7 @@ static tare_status translate_group_norm(onnx_call *c) {
     TARE_TRY(tare__onnx_need_input(c, 2, "bias", &args[3]));
     TARE_TRY(tare__onnx_attr_int(c, "num_groups", 0, &groups));
     TARE_TRY(tare__onnx_attr_float(c, "epsilon", 1e-5, &eps));
-    tare__onnx_ignore_attr(c, "stash_type"); // sums are taken in double
+    tare__onnx_ignore_attr(c, "stash_type"); // the runtime computes sums in double
     if (t->ndim < 2 || groups < 1 || t->shape[1] % groups != 0)
         return tare__onnx_malformed(c, "num_groups=%lld does not divide the channels",
                                     (long long)groups);
@@ -94,7 +95,7 @@ static tare_status fit_parameter(onnx_call *c, const tare_tensor *t, int64_t axi
     return tare__onnx_call(c, true, "expand", args, ndim + 1, v);
 }
 
-// Outputs 1 and 2: the mean, and 1 / deviation.
+// Outputs 1 and 2: mean and reciprocal standard deviation.
 static tare_status give_moments(onnx_call *c, value x, int64_t axis, int ndim, double eps) {
     int64_t dims[TARE_MAX_DIMS];
     value list, mean, spread;
@@ -124,7 +125,7 @@ static tare_status translate_layer_norm(onnx_call *c) {
     args[3] = tare__onnx_input(c, 2);
     TARE_TRY(tare__onnx_attr_axis(c, "axis", -1, t->ndim, &axis));
     TARE_TRY(tare__onnx_attr_float(c, "epsilon", 1e-5, &eps));
-    tare__onnx_ignore_attr(c, "stash_type"); // sums are taken in double
+    tare__onnx_ignore_attr(c, "stash_type"); // the runtime computes sums in double
     const int ndim = t->ndim;
     TARE_TRY(fit_parameter(c, t, axis, &args[2]));
     if (args[3].kind != VALUE_NONE) TARE_TRY(fit_parameter(c, t, axis, &args[3]));
@@ -206,7 +207,7 @@ static const char *real(onnx_out *o, double n) {
     return tare__out_number(o, tare__out_real_dtype(o), n);
 }
 
-// A constant of `count` equal floats, where a norm has no weight or bias of its own.
+// A constant of `count` equal floats, for a norm without a weight or bias.
 static const char *filled(onnx_out *o, int64_t count, float number) {
     tare_tensor *t = NULL;
     if (tare__out_failed(o)) return "";
@@ -293,7 +294,7 @@ static const char *layer_norm_of(onnx_out *o) {
     const int64_t dims = normalized_dims(o);
     const tare_tensor *t = tare__out_meta(o, 0);
     const char *x = tare__out_input(o, 0);
-    // Without a weight, or before opset 17, it is spelt out.
+    // Without a weight, or before opset 17, the norm is written as elementary operators.
     if (tare__out_opset(o) < 17 || (!tare__out_given(o, 2) && dims != 1))
         return scaled(o, decomposed_layer_norm(o, x, dims, eps), 2, 3);
     const int64_t inner = t->ndim > 0 ? t->shape[t->ndim - 1] : 0;
@@ -364,7 +365,7 @@ static void write_instance_norm(onnx_out *o) {
                                          tare__out_double(o, 7, 1e-5)));
 }
 
-// Groups become the channels of an instance norm.
+// Each group becomes a channel of an instance norm.
 static void write_group_norm(onnx_out *o) {
     const tare_tensor *t = tare__out_meta(o, 0), *other = tare__out_result_other(o);
     const int64_t groups = tare__out_int(o, 1, 1), grouped[] = {0, groups, -1};
@@ -413,7 +414,7 @@ static const onnx_write_rule write_rows[] = {
 
 // --- idioms of exporters ---
 
-// The dimensions that d names are the last ones; `shape` becomes their sizes.
+// Checks that d names the last dimensions, and binds `shape` to their sizes.
 static tare_status bind_last_dims(idiom_match *m, bool *holds) {
     const tare_tensor *x = tare__match_meta(m, "x");
     const value d = tare__match_value(m, "d");
@@ -439,7 +440,7 @@ static tare_status bind_last_dims(idiom_match *m, bool *holds) {
     return tare__match_bind(m, "shape", shape);
 }
 
-// `name` has exactly the normalized shape that the call beneath has.
+// Checks that `name` has exactly the normalized shape of the matched call.
 static tare_status fits_normalized(idiom_match *m, bool *holds) {
     const tare_tensor *w = tare__match_constant(m, "w");
     const value d = tare__match_value(m, "d");
@@ -473,7 +474,7 @@ static bool is_filled_with(const tare_tensor *t, double number) {
     return t != NULL;
 }
 
-// Every group of channels as one channel of an instance norm, whose own scale and shift do nothing.
+// The pattern normalizes each group as a channel of an instance norm, with scale 1 and shift 0.
 static tare_status is_group_norm(idiom_match *m, bool *holds) {
     const tare_tensor *x = tare__match_meta(m, "x"), *ones = tare__match_constant(m, "wones");
     *holds = tare__match_same_shape(x, tare__match_root_meta(m)) && x->ndim >= 3 && ones != NULL &&
@@ -519,7 +520,7 @@ static const idiom idioms[] = {
     {"sqrt", "x, w, c, d", "n = torch.nn.functional.rms_norm(x, d, None, c); n * w",
      "torch.nn.functional.rms_norm(x, d, w, c)", false, fits_normalized},
 
-    // Group norm, as an instance norm of groups.
+    // Group norm, written as an instance norm of the groups.
     {"instance_norm", "x, wones, wzeros, c, cm, d, dd", "g = x.reshape(d); n = torch.nn.functional.instance_norm(g, None, None, wones, wzeros, True, cm, c); n.reshape(dd)",
      "torch.nn.functional.group_norm(x, groups, None, None, c)", false, is_group_norm},
     {"instance_norm", "x, w, d, c", "n = torch.nn.functional.group_norm(x, d, None, None, c); n * w",

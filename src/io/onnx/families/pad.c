@@ -17,8 +17,8 @@ static bool is_zero(const value *v) {
     return v->kind == VALUE_INT && v->as.integer == 0;
 }
 
-// [begin of each axis.., end of each axis..] becomes torch's pairs, the last dimension first;
-// dimensions in front that are not padded are left out.
+// Converts [begin of each axis.., end of each axis..] to torch's pairs, which start with the last
+// dimension. Leading dimensions without padding are left out.
 static tare_status read_pads(onnx_call *c, const tare_tensor *t, value *amounts, size_t *count) {
     value pads[MOST_AMOUNTS];
     int64_t axes[TARE_MAX_DIMS];
@@ -116,10 +116,10 @@ static const onnx_rule read_rows[] = {
 // --- writing ---
 
 typedef struct pad_sizes {
-    int64_t pads[2 * TARE_MAX_DIMS]; // before every dimension, then behind
+    int64_t pads[2 * TARE_MAX_DIMS]; // before each dimension, then after each
 } pad_sizes;
 
-// torch counts from the last dimension, in pairs.
+// torch's pairs start with the last dimension.
 static pad_sizes torch_pads(onnx_out *o, bool other) {
     const tare_tensor *x = tare__out_meta(o, 0);
     int64_t given[2 * TARE_MAX_DIMS];
@@ -128,7 +128,7 @@ static pad_sizes torch_pads(onnx_out *o, bool other) {
     tare__out_try(
         o, tare__call_int_list(tare__out_call(o), 1, sizeof given / sizeof *given, given, &count));
     if (other && !tare__out_other_ints(o, 1, sizeof given / sizeof *given, given, count)) return p;
-    if (count == 1 && x->ndim > 2) // of modules: the same on every side behind the channels
+    if (count == 1 && x->ndim > 2) // of a module: the same on all sides of the spatial dimensions
         for (; count < 2 * ((size_t)x->ndim - 2); count++) given[count] = given[0];
     for (size_t i = 0; i + 1 < count && i / 2 < (size_t)x->ndim; i += 2) {
         const int d = x->ndim - 1 - (int)(i / 2);
@@ -149,7 +149,7 @@ static void pad_by(onnx_out *o, const char *mode, const char *number) {
     tare__out_result(o, y);
 }
 
-// What is at the end stands before the beginning, and the other way round.
+// Circular padding: the end is prepended and the beginning is appended.
 static void wrap(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0);
     const char *y = tare__out_input(o, 0), *operands[3];

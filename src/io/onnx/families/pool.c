@@ -27,8 +27,8 @@ static tare_status read_pool(onnx_call *c, window *w, value *x, const tare_tenso
     return tare__window_read(c, *t, w, &mode);
 }
 
-// Windows along one dimension; with `ceil` the last one may reach beyond the end, but begins
-// before it.
+// The number of windows along a dimension. With `ceil` the last one may extend past the end, but
+// must not begin there.
 static int64_t window_count(const window *w, size_t d, bool ceil, int64_t begin, int64_t end) {
     const int64_t room = w->in[d] + begin + end - tare__window_extent(w, d), stride = w->stride[d];
     if (room < 0) return 0;
@@ -37,15 +37,15 @@ static int64_t window_count(const window *w, size_t d, bool ceil, int64_t begin,
     return count;
 }
 
-// torch pads a pool by half of its kernel at most.
+// torch allows a padding of at most half the kernel.
 static bool fits_half(const window *w) {
     for (size_t d = 0; d < w->dims; d++)
         if (w->begin[d] > w->kernel[d] / 2) return false;
     return true;
 }
 
-// What lies outside never wins a maximum, so the end's padding only says how many windows there
-// are: with or without ceil_mode torch may count as many.
+// Padding never wins a maximum, so padding at the end only determines the number of windows. True
+// if torch computes the same number, with or without ceil_mode.
 static bool max_pool_fits(const window *w, bool ceil) {
     for (size_t d = 0; d < w->dims; d++)
         if (window_count(w, d, w->ceil_mode, w->begin[d], w->end[d]) !=
@@ -77,7 +77,7 @@ static tare_status translate_max_pool(onnx_call *c) {
     return tare__onnx_one(c, tare__window_function(&w, targets), 6, args);
 }
 
-// How many elements window i averages: those inside of the image, or of the padded one.
+// The number of elements that window i averages: those in the image, or in the padded image.
 static int64_t covered(const window *w, size_t d, int64_t i, bool counts_padding) {
     const int64_t least = counts_padding ? -w->begin[d] : 0;
     const int64_t most = w->in[d] + (counts_padding ? w->end[d] : 0);
@@ -89,7 +89,7 @@ static int64_t covered(const window *w, size_t d, int64_t i, bool counts_padding
     return count;
 }
 
-// 1 / elements of every window, [1][1][out..]
+// 1 / number of elements of each window, [1][1][out..]
 static tare_status shares_of(onnx_call *c, const window *w, bool counts_padding, value *out) {
     int64_t shape[5] = {1, 1};
     tare_tensor *t = NULL;
@@ -105,8 +105,8 @@ static tare_status shares_of(onnx_call *c, const window *w, bool counts_padding,
     return tare__onnx_take_tensor(c, t, out);
 }
 
-// An average that torch has no pool for (uneven padding that does not count, dilation): every
-// channel's sum by a convolution with ones, then the shares.
+// Averages that torch's pools cannot express (asymmetric padding that is not counted, dilation): a
+// convolution with ones computes the sum of each channel, which is multiplied by 1 / count.
 static tare_status average_by_conv(onnx_call *c, window *w, value x, int64_t channels,
                                    bool counts_padding) {
     static const char *const targets[] = {"torch.conv1d", "torch.conv2d", "torch.conv3d"};
@@ -119,7 +119,7 @@ static tare_status average_by_conv(onnx_call *c, window *w, value x, int64_t cha
         const int64_t count = window_count(w, d, w->ceil_mode, w->begin[d], w->end[d]);
         const int64_t reach =
             (count - 1) * w->stride[d] + tare__window_extent(w, d) - w->begin[d] - w->in[d];
-        w->end[d] = reach; // as much as the last window needs, or is cut off
+        w->end[d] = reach; // the end of the last window
     }
     TARE_TRY(tare__window_pad_apart(c, w, 0, &args[0]));
     TARE_TRY(tare__onnx_new_floats(c, (int)w->dims + 2, shape, &ones));
@@ -195,7 +195,7 @@ static const onnx_rule read_rows[] = {
 
 // --- writing ---
 
-enum { MOST_SLICES = 64 }; // of an adaptive pool whose windows are not equal
+enum { MOST_SLICES = 64 }; // outputs of an adaptive pool with unequal windows
 
 static const char *with_batch(onnx_out *o, const pool_call *p, const char *x) {
     const int64_t first = 0;
@@ -218,8 +218,8 @@ static void window_attributes(onnx_out *o, const pool_call *p, const int64_t *ke
     tare__out_attr_ints(o, "strides", stride + first, dims);
 }
 
-// Does rounding up make a difference? torch leaves out a last window that begins in the padding,
-// which ONNX does from some opset on only.
+// True if rounding up adds windows. torch drops a last window that begins in the padding; ONNX does
+// so only from some opset on.
 static bool needs_ceil(const pool_call *p, const int64_t *kernel, const int64_t *stride) {
     for (int d = 3 - p->dims; d < 3; d++) {
         const int64_t extent = (p->is_max ? p->dilation[d] : 1) * (kernel[d] - 1) + 1;
@@ -241,7 +241,7 @@ static const char *pool(onnx_out *o, const pool_call *p, const int64_t *kernel,
     return without_batch(o, p, y);
 }
 
-// The windows of what the call is on floats, whatever its input is.
+// The window of the float operator, whether the input is quantized or not.
 static bool reads(onnx_out *o, pool_call *p) {
     const tare_tensor *x = tare__out_meta(o, 0);
     bool known = false;
@@ -256,7 +256,7 @@ static bool reads(onnx_out *o, pool_call *p) {
     return !tare__out_failed(o);
 }
 
-// ONNX has a divisor of its own for no window: sums of all are averages times their size.
+// ONNX's average has no divisor argument: a sum is the average times the window's size.
 static void write_plain(onnx_out *o) {
     pool_call p = {0};
     if (!reads(o, &p)) return;
@@ -280,7 +280,7 @@ static void write_with_indices(onnx_out *o) {
     if (p.x->ndim != 4) tare__out_refuse(o, "indices without a batch are not written");
     tare__out_result_item(o, 0, pool(o, &p, p.kernel, p.stride));
     *call = before;
-    // ONNX counts through all of the input, torch through one plane.
+    // ONNX's indices count through the whole input, torch's through one plane.
     const char *both[2];
     tare__out_outputs(o, 2, both);
     tare__out_optional(o);
@@ -306,7 +306,7 @@ static int64_t floor_div(int64_t a, int64_t b) {
     return a / b;
 }
 
-// One dimension after the other: a slice for each output, whose windows overlap.
+// Pools one dimension with unequal windows: a slice for each output.
 static const char *along(onnx_out *o, const pool_call *p, const char *x, int d) {
     const int64_t axis = p->x->ndim - 3 + d;
     const char *slices[MOST_SLICES] = {""};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantize and dequantize. Reading: QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear as
-// the reference form has them, 8 bits as torch's quantized tensors, other widths and computed
-// parameters as decomposed operators. Writing: all of torch's forms as QuantizeLinear and
-// DequantizeLinear.
+// Quantize and dequantize. Reads QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear as in
+// the reference model: 8 bits as torch's quantized tensors, other widths and computed parameters as
+// decomposed operators. Writes all of torch's forms as QuantizeLinear and DequantizeLinear.
 #include <float.h>
 #include <string.h>
 
@@ -18,9 +17,9 @@
 
 // Scale and zero point of a node.
 typedef struct linear {
-    const tare_tensor *scale, *zero_point;       // constants; the latter may be NULL
-    value scale_value, zero_value;               // what is computed
-    bool is_computed, is_per_channel, is_packed; // packed: of 4 bits
+    const tare_tensor *scale, *zero_point;       // constants; zero_point may be NULL
+    value scale_value, zero_value;               // if they are computed
+    bool is_computed, is_per_channel, is_packed; // is_packed: 4 bits
     int64_t axis;
     tare_dtype dtype; // of the integers
 } linear;
@@ -47,7 +46,7 @@ static tare_status read_linear(onnx_call *c, const tare_tensor *x, tare_dtype ot
     if (l->zero_value.kind != VALUE_NONE) zero = tare__onnx_meta(c, &l->zero_value);
     l->dtype = zero != NULL ? zero->dtype : otherwise;
     if (tare__onnx_opset(c) >= 21) tare__onnx_ignore_attr(c, "precision");
-    if (tare__onnx_opset(c) >= 19) tare__onnx_ignore_attr(c, "saturate"); // of 8-bit floats only
+    if (tare__onnx_opset(c) >= 19) tare__onnx_ignore_attr(c, "saturate"); // only for 8-bit floats
     if (l->scale != NULL && l->scale->dtype != TARE_FLOAT32)
         return tare__onnx_fail(c, "scales of %s are not supported",
                                tare_dtype_name(l->scale->dtype));
@@ -73,7 +72,7 @@ static double zero_at(const linear *l, int64_t i) {
     return l->zero_point != NULL ? tare__tensor_get(l->zero_point, i) : 0;
 }
 
-// A scale as the double that it was written from.
+// The scale as the shortest double that gives the file's float.
 static double scale_at(const linear *l, int64_t i) {
     return tare__tensor_get(l->scale, i);
 }
@@ -87,7 +86,7 @@ static tare_status zero_tensor(onnx_call *c, const linear *l, value *out) {
     return tare__onnx_take_tensor(c, t, out);
 }
 
-// The arguments behind the tensor: of torch's functions, and of decomposed ones.
+// The arguments after the tensor, for torch's functions or for decomposed operators.
 static tare_status arguments(onnx_call *c, const linear *l, bool is_decomposed, value *args,
                              size_t *count) {
     const dtype_info *info = tare__dtype(l->dtype);
@@ -103,7 +102,7 @@ static tare_status arguments(onnx_call *c, const linear *l, bool is_decomposed, 
         args[n++] = tare__float(scale_at(l, 0));
         args[n++] = tare__int((int64_t)zero_at(l, 0));
     }
-    if (is_decomposed) { // 4 of 8 bits: -8 to 7, 0 to 15
+    if (is_decomposed) { // a 4-bit value in 8 bits: -8 to 7, 0 to 15
         const int64_t divisor = l->is_packed ? 16 : 1;
         args[n++] = tare__int(info->min / divisor);
         args[n++] = tare__int((info->max + 1) / divisor - 1);
@@ -180,7 +179,7 @@ static tare_status make_qparams(onnx_call *c, const linear *l, qparams **out) {
     return *out != NULL ? TARE_OK : tare__out_of_memory(tare__onnx_error(c));
 }
 
-// Integers of the file: what they stand for, which a module may hold as a quantized weight.
+// Dequantizes constant integers. A module may hold the result as a quantized weight.
 static tare_status constant(onnx_call *c, const tare_tensor *x, const linear *l) {
     qparams *q = NULL;
     tare_tensor *quantized = NULL;
@@ -221,7 +220,7 @@ static tare_status translate_dequantize_linear(onnx_call *c) {
     TARE_TRY(tare__onnx_need_meta(c, 0, "x", &x));
     if (tare__onnx_opset(c) >= 23) TARE_TRY(tare__onnx_attr_int(c, "output_dtype", 0, &type));
     TARE_TRY(read_linear(c, x, tare__dtype(x->dtype)->storage, &l));
-    l.dtype = tare__dtype(x->dtype)->storage; // a zero point is of the same
+    l.dtype = tare__dtype(x->dtype)->storage; // the zero point has the same dtype
     const bool has_form = quantized_dtype(l.dtype) != TARE_DTYPE_UNSET;
     if (x->data != NULL && args[0].kind == VALUE_TENSOR && !l.is_computed && has_form)
         return constant(c, x, &l);
@@ -246,7 +245,7 @@ static tare_status translate_dynamic_quantize_linear(onnx_call *c) {
                        tare__dtype_value(TARE_UINT8)));
     TARE_TRY(tare__onnx_item(c, &pair, 0, &scale));
     TARE_TRY(tare__onnx_item(c, &pair, 1, &zero));
-    TARE_TRY(tare__onnx_to(c, &scale, TARE_FLOAT32, &scale)); // torch's is a double
+    TARE_TRY(tare__onnx_to(c, &scale, TARE_FLOAT32, &scale)); // torch's scale is a double
     TARE_TRY(quantize_by_division(c, &x, &scale, &zero, TARE_UINT8, &y));
     tare__onnx_set_output(c, 0, &y);
     if (tare__onnx_wants_output(c, 1)) {
@@ -272,8 +271,8 @@ static const char *real(onnx_out *o, double n) {
     return tare__out_number(o, TARE_FLOAT32, n);
 }
 
-// A parameter that is a tensor of the model becomes an initializer under its own name, which equal
-// constants then share.
+// A parameter that is a tensor of the model becomes an initializer with its name; equal constants
+// share it.
 static void use_own(onnx_out *o, size_t i) {
     const value *v = tare__out_call(o)->param[i];
     if (v != NULL && v->kind == VALUE_TENSOR && v->as.tensor->data != NULL)
@@ -298,8 +297,8 @@ static void write_int_repr(onnx_out *o) {
 // --- ranges that are found when the model runs ---
 
 typedef struct dynamic_values {
-    const char *scale, *zero_point; // without dimensions; the latter of the storage dtype
-    const char *quantized;          // "": not made
+    const char *scale, *zero_point; // 0-dimensional; zero_point in the storage dtype
+    const char *quantized;          // "": not computed
 } dynamic_values;
 
 static const char *extreme(onnx_out *o, const char *reduces, const char *limits, const char *x,
@@ -333,7 +332,7 @@ static dynamic_values choose(onnx_out *o, const char *x, int ndim, const dynamic
                             ""};
 }
 
-// ONNX has one operator for all of it, of uint8 in its full range.
+// ONNX's DynamicQuantizeLinear does all of it for uint8 in the full range.
 static dynamic_values choose_plainly(onnx_out *o, const char *x) {
     const char *all[3];
     OUT(o, "DynamicQuantizeLinear", x);
@@ -356,7 +355,7 @@ dynamic_spec tare__out_dynamic_spec(bool is_signed, bool reduce_range) {
                           .storage = is_signed ? TARE_INT8 : TARE_UINT8};
 }
 
-// Less than the type's range is cut off behind the operator, which fills all of it.
+// The operator fills the type's range; a smaller quantized range is clipped afterwards.
 static const char *narrowed(onnx_out *o, const char *quantized, tare_dtype dtype, double least,
                             double most) {
     const dtype_info *info = tare__dtype(dtype);
@@ -392,7 +391,7 @@ static void write_quantize_dynamic(onnx_out *o) {
 
 // --- quantized_decomposed: plain integers, and parameters in the call ---
 
-// Parameters as values of the file: constants, or what was computed.
+// Parameters as values of the file: constants or computed values.
 typedef struct parameters {
     const char *scale, *zero_point;
     bool is_per_channel;
@@ -412,7 +411,7 @@ static tare_dtype checked_dtype(onnx_out *o, tare_dtype dtype, bool quantizes) {
     return dtype;
 }
 
-// A scale or zero point for all elements has no dimensions; how the call has it does not matter.
+// A per-tensor scale or zero point is written 0-dimensional, whatever its shape in the call.
 static const char *scalar(onnx_out *o, size_t i, tare_dtype dtype) {
     const value *v = tare__out_call(o)->param[i];
     if (v == NULL || v->kind != VALUE_TENSOR) return tare__out_operand(o, i, dtype);
@@ -427,7 +426,7 @@ static const char *scalar(onnx_out *o, size_t i, tare_dtype dtype) {
     return t->ndim > 0 ? tare__out_reshape(o, x, NULL, 0) : x;
 }
 
-// As many as there are channels; float32 scales of the model stand as they are.
+// A vector with one element per channel. A float32 tensor of the model is used as it is.
 static const char *channels(onnx_out *o, size_t i, tare_dtype dtype) {
     const tare_tensor *t = tare__out_meta(o, i);
     tare_tensor *made = NULL;
@@ -477,7 +476,7 @@ static void quantize_by(onnx_out *o, const parameters *p) {
     const char *x = tare__out_input(o, 0);
     const char *quantized;
     if (d != NULL && d->quantized != NULL && strcmp(d->source, x) == 0) {
-        quantized = d->quantized; // DynamicQuantizeLinear has made them already
+        quantized = d->quantized; // DynamicQuantizeLinear has produced them
     } else {
         quantized = OUT(o, "QuantizeLinear", x, p->scale, p->zero_point);
         if (p->is_per_channel) tare__out_attr_int(o, "axis", p->axis);
@@ -492,7 +491,7 @@ static bool fits(const tare_tensor *t, const parameters *p) {
     return true;
 }
 
-// Weights of 4 bits are packed where the opset has them: then the zero point is of 4 bits too.
+// Weights of 4 bits are packed if the opset allows it; the zero point then has 4 bits, too.
 static bool is_packed(onnx_out *o, const tare_tensor *t, const parameters *p, int *type) {
     const bool is_signed = p->dtype == TARE_INT8 && p->quant_min >= -8 && p->quant_max <= 7;
     const bool is_unsigned = p->dtype == TARE_UINT8 && p->quant_min >= 0 && p->quant_max <= 15;
@@ -556,7 +555,7 @@ static void write_dequantize_per_channel(onnx_out *o) {
     dequantize_by(o, &p);
 }
 
-// The results have one element and one dimension each.
+// The results have shape [1].
 static void choose_qparams_as(onnx_out *o, bool symmetric) {
     const tare_tensor *t = tare__out_meta(o, 0);
     const int64_t one = 1;

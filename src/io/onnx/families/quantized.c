@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference and quantized modules and the functions of torch.ops.quantized, by what they mean:
-// quantize(op(dequantize(x))).
+// Writes reference modules, quantized modules and the functions of torch.ops.quantized by their
+// definition: quantize(op(dequantize(x))).
 #include <string.h>
 
 #include "io/onnx/families/families.h"
@@ -35,7 +35,7 @@ const char *tare__out_transposed_weight(onnx_out *o, const char *w) {
 
 // --- reference modules ---
 
-// Every weight with parameters of its own is replaced by what it is quantized to.
+// Replaces each weight that has quantization parameters by its quantized value.
 static void write_reference_module(onnx_out *o) {
     op_call *call = tare__out_call(o);
     value stand_ins[OP_MAX_PARAMS];
@@ -88,7 +88,7 @@ static const char *layer_weight(onnx_out *o, const quantized_layer *layer) {
     return tare__out_reshape(o, name, shape, (size_t)layer->conv.dims + 2);
 }
 
-// An activation that lowering found in the bounds of the quantized values.
+// An activation that lowering expressed by bounds of the quantized values.
 static const char *bounded(onnx_out *o, const char *y, const quantized_layer *layer) {
     const tare_tensor *t = tare__out_result_meta(o);
     if (t->q == NULL) return y;

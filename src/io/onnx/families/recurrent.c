@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LSTM, GRU and RNN in ONNX, which stacks the gates' weights in another order than torch.
-// Reading: as torch's modules. Writing: one node for each layer, both directions in one; the
-// weights of the model stay as they are, and nodes that every runtime computes once put them in
-// order.
+// LSTM, GRU and RNN in ONNX, which orders the gates differently than torch. Reading: as torch's
+// modules. Writing: one node per layer with both directions; weights stay those of the model, and
+// nodes that every runtime evaluates once reorder them.
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +14,7 @@
 typedef struct recurrent_kind {
     const char *class_name;
     size_t gates;
-    size_t order[4]; // where torch's gate i stands in the file
+    size_t order[4]; // the position of torch's gate i in the file
     const char *activations[3];
     size_t activation_count;
     bool has_cell; // a second state
@@ -32,7 +31,7 @@ typedef struct recurrent {
     value x;
     const tare_tensor *w, *r, *b; // [directions][gates * hidden][..]; b may be NULL
     int64_t directions, hidden, inner;
-    value steps, batch; // ints, or nodes where they are open
+    value steps, batch; // ints, or nodes for open sizes
     bool reversed, batch_first;
     bool is_relu; // an RNN's activation
 } recurrent;
@@ -59,7 +58,7 @@ static tare_status read_activations(onnx_call *c, recurrent *q) {
     return TARE_OK;
 }
 
-// What torch's modules have no counterpart for.
+// Refuses what torch's modules cannot do.
 static tare_status refuse_extras(onnx_call *c, const recurrent *q) {
     static const char *const unknown[] = {"clip", "activation_alpha", "activation_beta"};
     bool forgets = false;
@@ -125,7 +124,7 @@ static tare_status read_recurrent(onnx_call *c, const recurrent_kind *kind, recu
 
 // --- weights in torch's order ---
 
-// Rows of one direction and, of B, one half: [gates * hidden][width].
+// Reorders the rows of one direction, and of one half of B: [gates * hidden][width].
 static tare_status reordered(onnx_call *c, const recurrent *q, const tare_tensor *t, int64_t first,
                              int64_t width, bool is_bias, value *out) {
     const int64_t rows = (int64_t)q->kind->gates * q->hidden, shape[] = {rows, width};
@@ -172,7 +171,7 @@ static bool is_zero(const tare_tensor *t) {
     return true;
 }
 
-// VALUE_NONE where it begins with zeros, which is what torch begins with.
+// VALUE_NONE if the initial state is zero, torch's default.
 static tare_status read_state(onnx_call *c, const recurrent *q, size_t i, value *out) {
     const tare_tensor *known = tare__onnx_constant(c, i);
     *out = tare__onnx_input(c, i);
@@ -297,7 +296,7 @@ static tare_status translate_rnn(onnx_call *c) {
     return translate(c, &rnn_kind);
 }
 
-// torch applies the reset gate behind the hidden state's product, as linear_before_reset says.
+// torch applies the reset gate after the hidden state's product, which is linear_before_reset.
 static tare_status translate_gru(onnx_call *c) {
     bool before;
     TARE_TRY(tare__onnx_attr_bool(c, "linear_before_reset", false, &before));
@@ -316,7 +315,7 @@ static const onnx_rule read_rows[] = {
 // --- writing ---
 
 enum { MOST_GATES = 4, MOST_LAYERS = 64 };
-// Parameters of functions.
+// Indices of the functions' parameters.
 enum { HX = 1, WEIGHTS, HAS_BIASES, NUM_LAYERS, BIDIRECTIONAL = 7, BATCH_FIRST };
 
 typedef struct cell {
@@ -334,7 +333,7 @@ static const cell cells[] = {
 typedef struct layers {
     const cell *cell;
     const module *module;        // or
-    const tare_tensor **weights; // of a function, `each` per layer and direction
+    const tare_tensor **weights; // of a function: `each` tensors per layer and direction
     size_t each;
     bool has_bias, is_relu, batch_first;
     int64_t count, directions, hidden;
@@ -427,7 +426,7 @@ static const char *weights(onnx_out *o, const layers *l, int64_t layer, int whic
 
 // --- states ---
 
-// The states that a layer begins with: [directions][batch][hidden] of all layers' tensor.
+// The initial states of a layer: [directions][batch][hidden] of the tensor of all layers.
 static const char *initial(onnx_out *o, const layers *l, int64_t layer, size_t which) {
     const value *hx = tare__out_given(o, HX) ? tare__out_call(o)->param[HX] : NULL;
     const bool is_pair = hx != NULL && tare__value_has_items(hx);
@@ -518,7 +517,7 @@ static void write_recurrent(onnx_out *o) {
 
 // --- single cells ---
 
-// x * W^T + b of all gates, apart.
+// Computes x * W^T + b and splits it into the gates.
 static void cell_gates(onnx_out *o, const char *x, int which, int64_t count,
                        const char *gates[MOST_GATES]) {
     static const char *const stems[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
@@ -538,7 +537,7 @@ static void cell_gates(onnx_out *o, const char *x, int which, int64_t count,
     if (tare__out_opset(o) >= 18) tare__out_attr_int(o, "num_outputs", count);
 }
 
-// What a cell begins with: state `which`, or zeros.
+// The initial state `which` of a cell, or zeros.
 static const char *cell_state(onnx_out *o, uint32_t which) {
     const op_call *call = tare__out_call(o);
     const value *hx = tare__out_given(o, HX) ? call->param[HX] : NULL;

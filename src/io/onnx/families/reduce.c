@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions, and orders and sums along a dimension, in ONNX.
+// Reductions, norms, sorting and cumulative sums along a dimension, in ONNX.
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef struct reduction {
     int64_t axes[TARE_MAX_DIMS];
     size_t count;
     bool keeps;
-    bool is_nothing; // no axes, and the file asks for none
+    bool is_nothing; // no axes, and noop_with_empty_axes is set
 } reduction;
 
 // `axes` became an input in opset 18, for ReduceSum in 13.
@@ -35,7 +35,7 @@ static tare_status read_reduction(onnx_call *c, int input_since, reduction *r) {
     return TARE_OK;
 }
 
-// f(x, axes, keepdim); one axis is a plain int. Output 0 has the input's dtype.
+// f(x, axes, keepdim). A single axis is passed as an int. Output 0 has the input's dtype.
 static tare_status apply(onnx_call *c, const reduction *r, bool is_method, const char *target,
                          const value *x, value *out) {
     value axes = tare__int(r->count > 0 ? r->axes[0] : 0);
@@ -71,8 +71,8 @@ static tare_status translate_reduce_min(onnx_call *c) {
     return reduce_by(c, 18, false, "torch.amin");
 }
 
-// What averages whole images and keeps their dimensions is a pool, and x.mean(axes) everything
-// else.
+// A mean over all spatial dimensions that keeps them is an adaptive pool; any other is
+// x.mean(axes).
 static bool is_global_pool(const reduction *r) {
     const int ndim = r->t->ndim;
     if (!r->keeps || ndim < 4 || ndim > 5 || r->count != (size_t)ndim - 2) return false;
@@ -98,8 +98,7 @@ static tare_status translate_reduce_mean(onnx_call *c) {
     return tare__onnx_finish(c, &y, dtype);
 }
 
-// torch multiplies along one dimension at a time; from the last one, so that the others keep their
-// numbers.
+// torch.prod takes one dimension; starting with the last one keeps the indices of the others valid.
 static tare_status translate_reduce_prod(onnx_call *c) {
     reduction r;
     value y;
@@ -169,7 +168,7 @@ typedef struct reduced_dims {
     bool keeps;
 } reduced_dims;
 
-// No dimensions are all of them.
+// An empty list means all dimensions.
 static reduced_dims read_dims(onnx_out *o, size_t dims, size_t keepdim) {
     const tare_tensor *x = tare__out_meta(o, 0);
     reduced_dims r = {.count = 0};
@@ -212,7 +211,7 @@ static void write_logsumexp(onnx_out *o) {
     reduce(o, "ReduceLogSumExp");
 }
 
-// As integers: ONNX reduces no bools before opset 20.
+// ONNX reduces bools only from opset 20 on, so they are converted to integers.
 static void quantifier(onnx_out *o, const char *op_type) {
     const reduced_dims r = read_dims(o, 1, 2);
     const char *x = tare__out_operand(o, 0, TARE_BOOL);

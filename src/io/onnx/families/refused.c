@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators that are known and not imported, with the reason. (Others are unknown.)
+// ONNX operators that are known but not imported, each with the reason.
 #include "io/onnx/families/families.h"
 #include "io/onnx/read/rules_common.h"
 

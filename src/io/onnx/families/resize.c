@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX Resize. What torch's interpolate does becomes a call of it. ONNX has many more modes; all of
-// them treat one dimension after the other, so that the others become products with constant
-// matrices, or, for the nearest element, selections by constant indices.
+// ONNX Resize. Where torch's interpolate gives the same result, it is called. ONNX has many more
+// modes, all of which treat one dimension after the other: these become products with constant
+// matrices, or, for nearest, selections by constant indices.
 #include <math.h>
 #include <string.h>
 
@@ -33,9 +33,9 @@ typedef struct resize {
     double scale[TARE_MAX_DIMS], roi[2][TARE_MAX_DIMS];
     size_t mode, coordinates, nearest, policy;
     bool antialias, exclude_outside, has_sizes;
-    value sizes[TARE_MAX_DIMS]; // `out` as ints, or nodes where they are open
-    bool is_open;               // a dimension that changes is open, before or after
-    bool is_quantized;          // x: the result keeps its parameters
+    value sizes[TARE_MAX_DIMS]; // the output sizes as ints, or nodes for open ones
+    bool is_open;               // a resized dimension is open in the input or the output
+    bool is_quantized;          // the quantized result keeps the parameters of x
     double cubic_a, extrapolation;
 } resize;
 
@@ -57,7 +57,7 @@ static tare_status read_modes(onnx_call *c, resize *r) {
     return tare__onnx_attr_float(c, "extrapolation_value", 0, &r->extrapolation);
 }
 
-// Constant input i: a float for each axis, or (roi) twice as many. *count is 0 where it is absent.
+// Reads constant input i: a float per axis, or (roi) two. *count is 0 if it is absent.
 static tare_status read_floats(onnx_call *c, size_t i, const char *name, size_t expected,
                                double *out, size_t *count) {
     const value v = tare__onnx_input(c, i);
@@ -73,7 +73,7 @@ static tare_status read_floats(onnx_call *c, size_t i, const char *name, size_t 
     return TARE_OK;
 }
 
-// One scale for all axes where the ratio of the sides shall stay.
+// Uses one scale for all axes, to keep the aspect ratio.
 static tare_status keep_ratio(onnx_call *c, resize *r, const int64_t *axes, size_t count) {
     double scale = r->scale[axes[0]];
     for (size_t i = 1; i < count; i++) {
@@ -91,7 +91,7 @@ static tare_status keep_ratio(onnx_call *c, resize *r, const int64_t *axes, size
     return TARE_OK;
 }
 
-// Input `sizes`: what it is for the sizes that stand in for open ones, and (r->sizes) as it is.
+// Reads input `sizes`: the values for the stand-in sizes, and the entries in r->sizes.
 static tare_status read_out(onnx_call *c, resize *r, const int64_t *axes, size_t count,
                             double *sizes, size_t *size_count) {
     value given[TARE_MAX_DIMS];
@@ -114,7 +114,7 @@ static tare_status read_out(onnx_call *c, resize *r, const int64_t *axes, size_t
     return TARE_OK;
 }
 
-// Open dimensions that are not resized are none that matter.
+// Notes whether a dimension that is resized is open.
 static tare_status note_open(onnx_call *c, resize *r, const int64_t *axes, size_t count) {
     for (size_t i = 0; i < count; i++) {
         value in;
@@ -190,7 +190,7 @@ static bool is_interpolated(const resize *r) {
     }
     if (r->is_open && r->policy != STRETCH) return false;
     if (r->mode == NEAREST) return r->coordinates == ASYMMETRIC && r->nearest == FLOOR;
-    // Of known sizes it is a product with a matrix.
+    // With known sizes cubic interpolation is a matrix product.
     if (r->mode == CUBIC && !(r->is_open && r->ndim == 4 && r->cubic_a == -0.75)) return false;
     if (r->coordinates == ALIGN_CORNERS) return exact;
     return r->coordinates == HALF_PIXEL || (r->coordinates == PYTORCH_HALF_PIXEL && !grows_to_one);
@@ -233,7 +233,7 @@ static tare_status call_interpolate(onnx_call *c, const resize *r) {
 
 // --- one dimension by ONNX's formulas ---
 
-// Where output element i of dimension d lies among the input's elements.
+// The coordinate in the input of output element i of dimension d.
 static double original(const resize *r, int d, int64_t i) {
     const double in = (double)r->in[d], out = r->scale[d] * in, x = (double)i;
     switch (r->coordinates) {
@@ -274,7 +274,7 @@ static int64_t nearest_of(const resize *r, int d, double x) {
     return clamped(at, r->in[d]);
 }
 
-// Keys' cubic, or the triangle, at this distance.
+// The weight of Keys' cubic kernel, or of the triangle, at this distance.
 static double kernel_at(const resize *r, double distance) {
     const double x = fabs(distance), a = r->cubic_a;
     if (r->mode == LINEAR) return x < 1 ? 1 - x : 0;
@@ -282,15 +282,16 @@ static double kernel_at(const resize *r, double distance) {
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-// The weights of one output element, added to its row of the matrix. With antialias the kernel is
-// as wide as the step between output elements.
+// Adds the weights of one output element to its row of the matrix. With antialias the kernel is as
+// wide as the distance of output elements.
 static void fill_row(const resize *r, int d, double x, float *row) {
     const double narrow = r->antialias && r->scale[d] < 1 ? r->scale[d] : 1;
     const double reach = (r->mode == LINEAR ? 1 : 2) / narrow;
     const double first = floor(x - reach);
     const int64_t count = tare__cut_int64(ceil(x + reach) - first + 1);
     double sum = 0;
-    for (int pass = 0; pass < 2; pass++) // the sum first: the weights are shares of it
+    for (int pass = 0; pass < 2;
+         pass++) // pass 0 sums the weights, pass 1 stores them divided by the sum
         for (int64_t k = 0; k < count; k++) {
             const double at = first + (double)k, weight = kernel_at(r, (at - x) * narrow);
             const bool inside = at >= 0 && at < (double)r->in[d];
@@ -314,7 +315,7 @@ static tare_status select_nearest(onnx_call *c, const resize *r, int d, value *x
     return ONNX_CALL(c, x, "torch.index_select", *x, tare__int(d), at);
 }
 
-// The matrix stands on the left: on the right it would look like a linear layer.
+// The matrix is the left operand: as the right one it would be taken for a linear layer.
 static tare_status multiply(onnx_call *c, const resize *r, int d, value *x) {
     const int64_t in = r->in[d], out = r->out[d], shape[] = {out, in};
     tare_tensor *t = NULL;
@@ -336,7 +337,7 @@ static tare_status multiply(onnx_call *c, const resize *r, int d, value *x) {
                       : TARE_OK;
 }
 
-// What lies outside of the cropped region has one value.
+// Elements outside the cropped region get the extrapolation value.
 static tare_status extrapolate(onnx_call *c, const resize *r, int d, value *x) {
     int64_t shape[TARE_MAX_DIMS];
     tare_tensor *mask = NULL;
@@ -379,7 +380,7 @@ static tare_status translate_resize_rule(onnx_call *c) {
     return TARE_OK;
 }
 
-// torch's grid_sample, by which detectors sample features; opset 20 names its modes anew.
+// torch's grid_sample. Opset 20 renamed the modes.
 static tare_status translate_grid_sample(onnx_call *c) {
     size_t mode, outside;
     bool aligns;
@@ -424,7 +425,7 @@ static bool choose_modes(onnx_out *o, modes *m) {
     return !tare__out_failed(o);
 }
 
-// The factor that a size was made with, along dimension d of x; 0: none is named.
+// The scale factor by which the size of dimension d of x was computed; 0: unknown.
 static double factor_of_size(onnx_out *o, const tare_tensor *x, int d) {
     double factor = 0;
     const value *v = d < 2 ? NULL : tare__out_call(o)->param[SCALE_DEPTH + 3 - x->ndim + d];
@@ -432,7 +433,7 @@ static double factor_of_size(onnx_out *o, const tare_tensor *x, int d) {
     return factor;
 }
 
-// ONNX takes a size or factors: those that give this very size.
+// ONNX takes sizes or factors. True if the factors give exactly these sizes.
 static bool has_factors_of_size(onnx_out *o, const tare_tensor *x, const tare_tensor *y) {
     bool has = false, fits = true;
     for (int d = 2; tare__out_given(o, SIZE) && d < x->ndim; d++) {
@@ -445,7 +446,7 @@ static bool has_factors_of_size(onnx_out *o, const tare_tensor *x, const tare_te
     return has;
 }
 
-// One scale for each dimension as float32; sizes where torch computes them so.
+// A float32 scale per dimension, or the sizes if torch computes with sizes.
 static const char *scales(onnx_out *o, const tare_tensor *x, const tare_tensor *y) {
     const value *v = tare__out_call(o)->param[SCALE];
     const int64_t count = x->ndim;

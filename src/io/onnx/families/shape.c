@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that give the same elements another shape or order in ONNX. A size that follows the
-// batch is left to Reshape, or computed from an input.
+// Operators that change the shape or the order of elements, in ONNX. A size that depends on the
+// batch is left to Reshape (-1) or computed from an input.
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static tare_status translate_reshape(onnx_call *c) {
     return tare__onnx_give(c, &y);
 }
 
-// The sizes in front are multiplied by the graph.
+// The leading sizes are multiplied in the graph.
 static tare_status flatten_open(onnx_call *c, const value *x, int64_t axis) {
     value dims[2] = {tare__int(1), tare__int(-1)}, y;
     for (int d = 0; d < axis; d++) {
@@ -42,7 +42,7 @@ static tare_status translate_flatten(onnx_call *c) {
     bool open = false;
     TARE_TRY(tare__onnx_need_first(c, "input", &x, &t));
     TARE_TRY(tare__onnx_attr_int(c, "axis", 1, &axis));
-    if (axis != t->ndim) TARE_TRY(tare__onnx_axis(c, axis, t->ndim, &axis)); // ndim is allowed too
+    if (axis != t->ndim) TARE_TRY(tare__onnx_axis(c, axis, t->ndim, &axis)); // ndim is valid, too
     if (axis == 1 && t->ndim >= 2) {
         const value args[] = {x, tare__int(1)};
         return tare__onnx_one(c, "torch.flatten", 2, args);
@@ -86,7 +86,7 @@ static int by_number(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-// The axes count the result's dimensions.
+// The axes count dimensions of the result.
 static tare_status translate_unsqueeze(onnx_call *c) {
     value x;
     const tare_tensor *t = NULL;
@@ -139,7 +139,7 @@ static tare_status translate_transpose(onnx_call *c) {
 
 // --- Expand, Tile ---
 
-// The size that dimension `own` of x has (1 where x has none) and the one asked for: -1 keeps x's.
+// Combines the size of x's dimension (1 if x has none) with the requested size. -1 keeps x's size.
 static tare_status expand_dim(onnx_call *c, const value *own, const value *asked, bool exists,
                               value *out) {
     const bool is_one = own->kind == VALUE_INT && own->as.integer == 1;
@@ -152,7 +152,7 @@ static tare_status expand_dim(onnx_call *c, const value *own, const value *asked
     return TARE_OK;
 }
 
-// Is a number open, or the sizes that it is to fill?
+// True if the number or one of the sizes is open.
 static bool is_open(const onnx_call *c, const value *number, const value *sizes, size_t count) {
     for (size_t d = 0; d < count; d++)
         if (sizes[d].kind == VALUE_NODE) return true;
@@ -200,7 +200,7 @@ static tare_status translate_tile(onnx_call *c) {
 
 // --- DepthToSpace, SpaceToDepth ---
 
-// The steps: x as six dimensions, in another order, as four again.
+// Views x as six dimensions, permutes them, and views the result as four.
 static tare_status shuffle(onnx_call *c, value x, const value six[6], const int64_t order[6],
                            const value four[4]) {
     TARE_TRY(tare__onnx_reshape_to(c, &x, six, 6, &x));
@@ -209,7 +209,7 @@ static tare_status shuffle(onnx_call *c, value x, const value six[6], const int6
     return tare__onnx_give(c, &x);
 }
 
-// A size of x times `by`, or (negative) divided by it.
+// A size of x times `by`, or divided by -by if `by` is negative.
 static tare_status scaled_size(onnx_call *c, const value *x, int d, int64_t by, value *out) {
     value args[2] = {tare__none(), tare__int(by < 0 ? -by : by)};
     TARE_TRY(tare__onnx_size(c, x, d, &args[0]));
@@ -286,7 +286,7 @@ static const onnx_rule read_rows[] = {
 
 // --- reshape ---
 
-// Sizes for Reshape: -1 where exactly one follows the batch, which is then whatever is left.
+// The shape input of Reshape. If exactly one size depends on the batch, it is -1.
 static const char *reshape_sizes(onnx_out *o) {
     const tare_tensor *y = tare__out_result_meta(o), *other = tare__out_result_other(o);
     int64_t sizes[TARE_MAX_DIMS];
@@ -305,7 +305,7 @@ static void write_reshape(onnx_out *o) {
     tare__out_result(o, OUT(o, "Reshape", tare__out_input(o, 0), reshape_sizes(o)));
 }
 
-// view_back(whole, part): the part, as large as the whole.
+// view_back(whole, part): reshapes `part` to the shape of `whole`.
 static void write_view_back(onnx_out *o) {
     tare__out_result(o, OUT(o, "Reshape", tare__out_input(o, 1), reshape_sizes(o)));
 }
@@ -342,7 +342,7 @@ static void write_turn(onnx_out *o) {
     tare__out_result(o, ndim == 2 ? tare__out_transpose(o, x, order, 2) : OUT(o, "Identity", x));
 }
 
-// x.T and its kin.
+// x.T, x.H, x.mT and x.mH.
 static void write_attribute(onnx_out *o) {
     const char *name = tare__out_text(o, 1, "");
     const int ndim = tare__out_meta(o, 0)->ndim;
@@ -359,7 +359,7 @@ static void write_attribute(onnx_out *o) {
 
 // --- more of the same ---
 
-// 1 leaves a dimension as it is, so that only what grows has a size.
+// A size of 1 keeps a dimension; only dimensions that grow get their size.
 static void write_expand(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0), *y = tare__out_result_meta(o);
     const tare_tensor *other = tare__out_result_other(o);
@@ -374,7 +374,7 @@ static void write_expand(onnx_out *o) {
                             tare__out_sizes(o, sizes, others, (size_t)y->ndim)));
 }
 
-// copy(x, source): the source, as large as x.
+// copy(x, source): source, broadcast to the shape of x.
 static void write_copy(onnx_out *o) {
     const tare_tensor *y = tare__out_result_meta(o), *other = tare__out_result_other(o);
     const char *from = tare__out_operand(o, 1, y->dtype);
@@ -397,7 +397,7 @@ static void write_repeat(onnx_out *o) {
                      OUT(o, "Tile", in, tare__out_sizes(o, times, follows ? others : NULL, given)));
 }
 
-// Each element `repeats` times: a new dimension behind it, which is then one with it.
+// Repeats each element `repeats` times: expands a new dimension and merges it with the one before.
 static void write_repeat_interleave(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0);
     const int64_t times = tare__out_int(o, 1, 1);
@@ -462,7 +462,7 @@ static void write_roll(onnx_out *o) {
 
 // --- channels and pixels ---
 
-// ONNX's mode that torch's order of channels is.
+// The depth_to_space mode that corresponds to torch's channel order.
 static void write_shuffle_pixels(onnx_out *o) {
     const int ndim = tare__out_meta(o, 0)->ndim;
     if (ndim != 4) tare__out_refuse(o, "DepthToSpace takes 4 dimensions, found %d", ndim);
@@ -485,7 +485,7 @@ static void write_unshuffle_pixels(onnx_out *o) {
     tare__out_result(o, OUT(o, "Reshape", y, reshape_sizes(o)));
 }
 
-// [N][g][C / g][..] with both in the other order.
+// Swaps the two dimensions of the channels [g][C / g].
 static void write_channel_shuffle(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0);
     const int64_t groups = tare__out_int(o, 1, 1), order[] = {0, 2, 1, 3};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices of tensors, indexing (x[..]) and slices replaced, in ONNX.
+// Slicing, indexing (x[..]) and slice assignment, in ONNX.
 #include <string.h>
 
 #include "io/onnx/families/families.h"
@@ -11,8 +11,8 @@
 // --- Slice ---
 
 typedef struct cut {
-    value start, stop; // None: from the first, to the last
-    int64_t step;      // > 0, counted on the flipped dimension where `flipped`
+    value start, stop; // None: the first element, the end
+    int64_t step;      // > 0; along the flipped dimension if `flipped`
     bool flipped;
 } cut;
 
@@ -20,7 +20,8 @@ static int64_t bounded(int64_t i, int64_t least, int64_t most) {
     return i < least ? least : i > most ? most : i;
 }
 
-// Python's rule for one dimension; a negative step runs over the flipped dimension.
+// Applies Python's rules for bounds. A negative step becomes a positive one on the flipped
+// dimension.
 static void cut_dim(int64_t size, int64_t start, int64_t stop, int64_t step, cut *out) {
     if (start < 0) start = start < -size ? -1 : start + size;
     if (stop < 0) stop = stop < -size ? -1 : stop + size;
@@ -36,7 +37,7 @@ static void cut_dim(int64_t size, int64_t start, int64_t stop, int64_t step, cut
     if (stop < size) out->stop = tare__int(stop);
 }
 
-// The same where the dimension or a bound is open: what the file says is what Python would say.
+// The same for an open dimension or bound: the bounds stay as in the file.
 static tare_status cut_open(onnx_call *c, const value *size, const value *start, const value *stop,
                             int64_t step, cut *out) {
     const bool is_first = start->kind == VALUE_INT && start->as.integer == 0;
@@ -91,7 +92,7 @@ static tare_status read_cuts(onnx_call *c, const value *x, const tare_tensor *t,
     return TARE_OK;
 }
 
-// start:stop:step as Python would write it: what is the default is left out.
+// start:stop:step, without default values.
 static tare_status slice_value(onnx_call *c, const cut *k, value *out) {
     *out = tare__value_sequence(tare__onnx_arena(c), VALUE_SLICE, 3);
     if (out->as.items == NULL) return tare__out_of_memory(tare__onnx_error(c));
@@ -151,7 +152,7 @@ enum { MOST_LISTED = 256 };
 
 typedef struct slices {
     int64_t start[TARE_MAX_DIMS], end[TARE_MAX_DIMS], axis[TARE_MAX_DIMS], step[TARE_MAX_DIMS];
-    int64_t other_start[TARE_MAX_DIMS], other_end[TARE_MAX_DIMS]; // for the other batch
+    int64_t other_start[TARE_MAX_DIMS], other_end[TARE_MAX_DIMS]; // for the other batch size
     size_t count;
 } slices;
 
@@ -169,7 +170,7 @@ static int64_t bound(onnx_out *o, const value *v, int64_t otherwise) {
     return i;
 }
 
-// other: the same for the other batch.
+// other: the slice for the other batch size.
 static void add_slice(onnx_out *o, slices *s, const value *slice, const value *other,
                       int64_t axis) {
     const value *items = slice->as.items;
@@ -187,18 +188,18 @@ static void add_slice(onnx_out *o, slices *s, const value *slice, const value *o
 
 // --- x[..] ---
 
-// What an index does to the input's dimensions.
+// The effect of an index on the input's dimensions.
 typedef struct index_plan {
     slices cuts;
-    int64_t taken[TARE_MAX_DIMS], at[TARE_MAX_DIMS]; // ints, and the dimensions they take
-    int64_t other_taken[TARE_MAX_DIMS];              // the ints for the other batch
+    int64_t taken[TARE_MAX_DIMS], at[TARE_MAX_DIMS]; // int indices, and the dimensions they remove
+    int64_t other_taken[TARE_MAX_DIMS];              // the same ints for the other batch size
     size_t taken_count;
-    int64_t put[TARE_MAX_DIMS]; // dimensions of the result that are put in
+    int64_t put[TARE_MAX_DIMS]; // new dimensions in the result
     size_t put_count;
-    const tare_tensor *chosen[TARE_MAX_DIMS]; // tensors of indices, and their dimensions
+    const tare_tensor *chosen[TARE_MAX_DIMS]; // tensor indices, and their dimensions
     int64_t chosen_at[TARE_MAX_DIMS];
     size_t chosen_count;
-    int next, made; // dimensions of the input and of the result so far
+    int next, made; // dimensions of the input and of the result handled so far
 } index_plan;
 
 static void keep_dims(index_plan *p, int count) {
@@ -206,7 +207,7 @@ static void keep_dims(index_plan *p, int count) {
     p->made += count > 0 ? count : 0;
 }
 
-// [0, 2, 1] is a tensor of indices.
+// A list of ints such as [0, 2, 1] indexes like a tensor.
 static const tare_tensor *tensor_of_list(onnx_out *o, const value *list) {
     int64_t ints[MOST_LISTED];
     for (uint32_t i = 0; i < list->count && i < MOST_LISTED; i++)
@@ -266,7 +267,7 @@ static const char *integers(onnx_out *o, const tare_tensor *t) {
     return t->dtype == TARE_INT32 ? x : tare__out_cast(o, x, t->dtype, TARE_INT64);
 }
 
-// Indices of the first dimensions, side by side in a new last one.
+// The indices of the first dimensions, stacked along a new last dimension.
 static const char *stacked(onnx_out *o, const index_plan *p) {
     const char *operands[TARE_MAX_DIMS];
     const int64_t last = -1;
@@ -299,7 +300,7 @@ static const char *choose(onnx_out *o, const index_plan *p, const char *x) {
     return OUT(o, "GatherND", x, stacked(o, p));
 }
 
-// The same where the int follows the batch.
+// The same if the index depends on the batch size.
 static const char *take_open(onnx_out *o, const char *x, int64_t i, int64_t other, int64_t axis) {
     const int64_t only = 0;
     if (i == other) return tare__out_take(o, x, i, axis);
@@ -330,7 +331,7 @@ static void write_getitem(onnx_out *o) {
     index_by(o, tare__out_call(o)->param[1], tare__out_other_param(o, 1));
 }
 
-// aten.index: None keeps a dimension, as a full slice does.
+// aten.index: None is a full slice.
 static void write_index_list(onnx_out *o) {
     const value *given = tare__out_call(o)->param[1];
     op_call *call = tare__out_call(o);
@@ -372,7 +373,7 @@ static void write_slice(onnx_out *o) {
 
 // --- a slice replaced ---
 
-// Joins the elements before the slice, the slice, and those behind it.
+// Concatenates the elements before the slice, the new slice, and the elements after it.
 static void replace(onnx_out *o, const char *slice, int64_t axis, int64_t start, int64_t end,
                     int64_t size) {
     const char *x = tare__out_input(o, 0), *operands[3];

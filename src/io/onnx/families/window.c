@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pads, strides, dilations and auto_pad, read and checked.
+// Reads and checks pads, strides, dilations and auto_pad.
 #include "io/onnx/families/window.h"
 
 #include <assert.h>
@@ -22,12 +22,12 @@ tare_status tare__window_read_sizes(onnx_call *c, const char *name, size_t count
     return TARE_OK;
 }
 
-// Elements from the first to the last of a window.
+// The number of elements from the first to the last of a window.
 int64_t tare__window_extent(const window *w, size_t d) {
     return w->dilation[d] * (w->kernel[d] - 1) + 1;
 }
 
-// An attribute decides who pads: the file, nobody, or as much as keeps ceil(in / stride) outputs.
+// auto_pad: explicit pads, no padding, or as much as gives ceil(in / stride) outputs.
 tare_status tare__window_read_padding(onnx_call *c, window *w, size_t *mode) {
     int64_t pads[6];
     TARE_TRY(tare__window_read_sizes(c, "pads", 2 * w->dims, 0, 0, pads));
@@ -46,7 +46,7 @@ tare_status tare__window_read_padding(onnx_call *c, window *w, size_t *mode) {
     return TARE_OK;
 }
 
-// x [N][C][in..]; the kernel is read already.
+// x: [N][C][in..]. w->kernel is already set.
 tare_status tare__window_read(onnx_call *c, const tare_tensor *x, window *w, size_t *mode) {
     for (size_t d = 0; d < w->dims; d++) {
         w->in[d] = x->shape[2 + d];
@@ -65,7 +65,7 @@ bool tare__window_is_symmetric(const window *w) {
     return true;
 }
 
-// A padding of its own in front; the window then has none.
+// Pads with a separate call; the window then has no padding.
 tare_status tare__window_pad_apart(onnx_call *c, window *w, double fill, value *x) {
     int64_t amounts[6];
     value list;
@@ -85,13 +85,13 @@ tare_status tare__window_pad_apart(onnx_call *c, window *w, double fill, value *
                      tare__float(fill));
 }
 
-// A function of one, two or three dimensions.
+// Selects the function for one, two or three dimensions.
 const char *tare__window_function(const window *w, const char *const targets[3]) {
     assert(w->dims >= 1 && w->dims <= 3);
     return targets[w->dims - 1];
 }
 
-// One number where all are equal, as people write it.
+// One number if all are equal, as users write it.
 tare_status tare__window_sizes(onnx_call *c, const window *w, const int64_t *sizes, value *out) {
     bool equal = true;
     for (size_t d = 1; d < w->dims; d++) equal = equal && sizes[d] == sizes[0];

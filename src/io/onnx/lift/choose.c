@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Was this call a module? Where the file says the class of the scope, that decides. Otherwise a
-// call with parameters was one, and so was a call that is alone in a scope with a path.
+// Decides whether a call was a module. If the file states the scope's class, that decides.
+// Otherwise a call with parameters was a module, and so was a call that is alone in a scope with a
+// path.
 #include <string.h>
 
 #include "core/text/text.h"
@@ -52,15 +53,15 @@ bool tare__lift_is_alone(const lift *l, const onnx_scope *scope) {
 
 // --- parameters ---
 
-// Parameters keep their path in the file's names, unless an exporter computed new ones, which it
-// calls "onnx::Conv_12" or "val_3".
+// Parameters keep their path as the file's name, unless an exporter computed new ones, which it
+// names "onnx::Conv_12" or "val_3".
 static bool is_made_name(const char *name) {
     if (name == NULL || strstr(name, "::") != NULL) return true;
     if (!tare__starts_with(name, "val_")) return false;
     return name[4 + strspn(name + 4, "0123456789")] == '\0';
 }
 
-// "layer1.0.conv1" of "layer1.0.conv1.weight"; NULL where the name has no such end.
+// "layer1.0.conv1" for "layer1.0.conv1.weight"; NULL if the name has no such suffix.
 static const char *owner_of(lift *l, const char *name, const char *suffix) {
     if (is_made_name(name) || !tare__ends_with(name, suffix)) return NULL;
     return tare__arena_strndup(&l->scratch, name, strlen(name) - strlen(suffix));
@@ -69,13 +70,13 @@ static const char *path_of_weight(lift *l, const char *name) {
     return owner_of(l, name, ".weight");
 }
 
-// What a call gives beside its first input: constants only, or its result hangs on more.
+// Which of a call's inputs after the first are constants.
 typedef struct call_form {
-    bool has_tensors; // constants that a module would hold
+    bool has_tensors; // has constants that a module would hold
     bool is_liftable;
-    const char *weight_name; // the file's name of the parameter `weight`; NULL: computed or none
-    bool has_weight, has_quantized; // quantized: the file has it as integers
-    const char *bias_owner;         // "fc" of "fc.bias"; NULL: not known
+    const char *weight_name;        // file's name of the parameter `weight`; NULL: computed or none
+    bool has_weight, has_quantized; // has_quantized: the file stores the weight as integers
+    const char *bias_owner;         // "fc" for "fc.bias"; NULL: not known
 } call_form;
 
 static call_form form_of(lift *l, const node *n, const op_info *op) {
@@ -108,7 +109,7 @@ static bool computes(const module_class *class, const op_info *op) {
            tare__op_by_id(class->op, class->dims) == op;
 }
 
-// Spatial dimensions that the input's rank stands for, where the operator does not say.
+// The number of spatial dimensions by the input's rank, if the operator does not determine it.
 static int dims_of(const lift *l, const node *n) {
     const value *meta = &tare__onnx_info(l->in, n->args[0].as.node)->meta;
     const int ndim = meta->kind == VALUE_TENSOR ? meta->as.tensor->ndim : 0;
@@ -125,13 +126,14 @@ static const module_class *class_of(const lift *l, const node *n, const op_info 
     return NULL;
 }
 
-// Pooling to a given size is exported as what it comes to for the sizes at hand.
+// Pooling to a given size is exported with the windows that give this size for the exported shape.
 static bool is_pooling(const op_info *op) {
     return strcmp(op->id, "mean") == 0 || tare__starts_with(op->id, "avg_pool") ||
            tare__starts_with(op->id, "adaptive_avg_pool");
 }
 
-// Unequal windows are gathered first, and their mean is over a tensor of more dimensions.
+// Adaptive pooling with unequal windows is exported as a gather and a mean, over a tensor with more
+// dimensions.
 static bool has_rank_of_pool(const lift *l, const node *n, int dims) {
     const value *meta = &tare__onnx_info(l->in, n->args[0].as.node)->meta;
     const int ndim = meta->kind == VALUE_TENSOR ? meta->as.tensor->ndim : 0;
@@ -149,14 +151,15 @@ static const module_class *class_in_scope(const lift *l, const node *n, const on
 
 // --- the choice ---
 
-// The file has no scopes: parameters or the node's own name say where.
+// Without scopes the path comes from the parameters or from the node's own name.
 static tare_status choose_by_name(lift *l, const node *n, const call_form *form, lift_choice *out) {
     const char *path = path_of_weight(l, form->weight_name);
     if (path == NULL) path = form->bias_owner;
     if (path == NULL) {
         const char *name = tare__onnx_info(l->in, n)->file_name;
         path = *name != '\0' ? name : n->name;
-        if (tare__starts_with(path, "node_") && path[5] != '\0') path += 5; // dynamo's
+        if (tare__starts_with(path, "node_") && path[5] != '\0')
+            path += 5; // a generated name of dynamo
     }
     out->path = path;
     return TARE_OK;
@@ -167,9 +170,9 @@ static bool stands_under(const char *path, const char *above) {
     return strncmp(path, above, length) == 0 && path[length] == '.';
 }
 
-// Of a scope whose class is not known: a module's is its one call. Parameters of something inside
-// of the scope were handed to a function there; equal parameters of several modules may have been
-// joined under the name of one of them. A convolution may have its padding beside it.
+// For a scope whose class is not known. Parameters of a module inside the scope were passed to a
+// function there; equal parameters of several modules may have been merged under one of their
+// names. A convolution may share its scope with its padding.
 static bool is_a_module(lift *l, const onnx_scope *scope, const op_info *op,
                         const call_form *form) {
     const char *owner = path_of_weight(l, form->weight_name);
@@ -183,7 +186,7 @@ static bool is_a_module(lift *l, const onnx_scope *scope, const op_info *op,
     return is_made_name(form->weight_name);
 }
 
-// A folded batch norm leaves its own scope on the convolution, whose parameters kept their names.
+// A folded batch norm leaves its scope on the convolution, whose parameters keep their names.
 static lift_choice choose_by_type(lift *l, const node *n, const onnx_scope *scope,
                                   const op_info *op, const module_class *by_op,
                                   const call_form *form) {
@@ -204,7 +207,8 @@ tare_status tare__lift_choose(lift *l, const node *n, lift_choice *out) {
     const call_form form = form_of(l, n, op);
     if (!form.is_liftable) return TARE_OK;
     const module_class *class = class_of(l, n, op);
-    // Quantizers of others write no scopes, and ours are of classes that are no float ones.
+    // Other quantizers write no scopes. tare writes scopes of quantized classes, which no float
+    // function has.
     const char *owner = form.has_quantized ? path_of_weight(l, form.weight_name) : NULL;
     if (owner != NULL && class != NULL) {
         *out = (lift_choice){class, owner};

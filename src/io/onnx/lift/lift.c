@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model's graph: the draft's nodes in their order, modules in place of the calls that they
-// were, names as torch.fx gives them.
+// Builds the model's graph: the draft's nodes in order, with modules in place of the calls that
+// they make, and names as torch.fx gives them.
 #include "io/onnx/lift/lift.h"
 
 #include <string.h>
@@ -23,7 +23,8 @@ static bool is_name(const char *name) {
     return !is_begin;
 }
 
-// Can a tensor of this name stand in the tree, in a module that is or may become a container?
+// True if a tensor of this name can be added to the tree: the parent is, or can become, a
+// container.
 static bool is_free_name(const lift *l, const char *name) {
     const module *m = l->root;
     for (const char *at = name;;) {
@@ -55,14 +56,14 @@ static tare_status add_constant(lift *l, const node *n) {
     const node_spec spec = {.op = NODE_GET_ATTR, .target = target};
     TARE_TRY(tare__graph_insert(l->g, &spec, NULL, out, l->err));
     if (c->quantized == NULL) return TARE_OK;
-    // What the file has as integers stays integers.
+    // Weights that the file stores as integers stay integers.
     const value quantized = tare__node_value(*out);
     const node_spec dequantize = {
         .op = NODE_CALL_METHOD, .target = "dequantize", .args = &quantized, .arg_count = 1};
     return tare__graph_insert(l->g, &dequantize, NULL, out, l->err);
 }
 
-// Constants come in front of the first node that reads them as tensors.
+// Adds get_attr nodes before the first node that reads a constant as a tensor.
 static tare_status add_constants(lift *l, node *const *inputs, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (inputs[i]->op == NODE_GET_ATTR && l->mapped[inputs[i]->id] == NULL)
@@ -84,7 +85,7 @@ static tare_status set_scope(lift *l, node *n, const char *path, const char *typ
     return TARE_OK;
 }
 
-// Arguments with the model's nodes in them.
+// Copies arguments and maps draft nodes to the model's nodes.
 static tare_status copy_args(lift *l, const node *n, node_spec *spec) {
     value *args = tare__arena_array(&l->scratch, n->arg_count + 1, sizeof *args);
     keyword *kwargs = tare__arena_array(&l->scratch, n->kwarg_count + 1, sizeof *kwargs);
@@ -115,7 +116,7 @@ static tare_status add_plain(lift *l, const node *n) {
                                                  : TARE_OK;
 }
 
-// A call that was a module passes its first input; the module holds the rest.
+// A call of a module takes the first input; the module holds the other ones.
 static tare_status add_module(lift *l, const node *n, const lift_choice *choice) {
     const char *path = NULL;
     TARE_TRY(tare__lift_bind(l, n, choice, &path));
@@ -137,7 +138,7 @@ static tare_status add_module(lift *l, const node *n, const lift_choice *choice)
 
 static tare_status add_node(lift *l, const node *n) {
     lift_choice choice = {0};
-    if (n->op == NODE_GET_ATTR) return TARE_OK; // where it is used
+    if (n->op == NODE_GET_ATTR) return TARE_OK; // added where it is used
     TARE_TRY(tare__lift_choose(l, n, &choice));
     if (n->op == NODE_CALL_MODULE) {
         const draft_info *info = tare__onnx_info(l->in, n);
@@ -152,7 +153,7 @@ static tare_status add_node(lift *l, const node *n) {
 
 // --- the whole ---
 
-// Files are of evaluation; modules that only hold others are made on the way.
+// ONNX files hold models in evaluation mode. Containers are created with training set.
 static void leave_training(module *m) {
     m->training = false;
     for (size_t i = 0; i < m->child_count; i++) leave_training(m->children[i].module);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills a lifted module: the call's constants under the names of the operator's parameters, and the
-// arguments of its constructor.
+// Fills a lifted module with the call's constants, under the names of the operator's parameters,
+// and the constructor's arguments.
 #include <string.h>
 
 #include "core/text/text.h"
@@ -11,8 +11,8 @@
 
 typedef struct derived {
     const char *op, *key, *tensor;
-    int dim;           // of the tensor; COUNT: elements; REST: all from dimension 2 on, as a tuple
-    bool times_groups; // the tensor has one group's channels
+    int dim; // of the tensor; COUNT: number of elements; REST: dimensions from 2 on, as a tuple
+    bool times_groups; // the tensor holds one group's channels
 } derived;
 enum { COUNT = -1, REST = -2 };
 
@@ -34,7 +34,8 @@ static const derived derivations[] = {
     {"embedding", "embedding_dim", "weight", 1},
 };
 
-// What torch's constructors take beside, at the value that an exported call stands for.
+// Constructor arguments without a parameter of the function, with the value that an exported call
+// has.
 static const struct {
     const char *op, *key;
     value v;
@@ -43,7 +44,7 @@ static const struct {
 #include "ops/rows/rows.def"
 };
 
-// Parameters of functions that are no constructor values.
+// Parameters of functions that are not constructor arguments.
 static const char *const not_config[] = {"training", "_stacklevel", "cudnn_enable",
                                          "cudnn_enabled", "use_input_stats"};
 // clang-format on
@@ -86,7 +87,7 @@ static tare_status set_param(lift *l, module *m, const node *n, const op_info *o
     return tare__module_set_config(m, name, v, l->err);
 }
 
-// The size that the pooling came to is what the constructor was told, or as good as that.
+// The output size of an adaptive pool is the constructor's argument, or gives the same result.
 static tare_status set_output_size(lift *l, module *m, const node *n) {
     const value *meta = &tare__onnx_info(l->in, n)->meta;
     const int dims = m->class->dims;
@@ -135,7 +136,8 @@ static bool same_module(const module *a, const module *b) {
     return true;
 }
 
-// Other files' names hold anything: '/' separates segments, and what no name may hold becomes '_'.
+// Names of other exporters may hold any characters: '/' separates segments, and invalid characters
+// become '_'.
 static const char *as_path(lift *l, const char *name) {
     text out = {0};
     bool is_empty = true;
@@ -157,7 +159,7 @@ static const char *as_path(lift *l, const char *name) {
     return failed ? NULL : copy;
 }
 
-// Modules that compute have no children: does nothing of that kind stand above the path?
+// Modules that compute have no children: false if one is an ancestor of the path.
 static bool has_room_above(const lift *l, const char *path) {
     for (size_t i = 0; path[i] != '\0'; i++) {
         if (path[i] != '.') continue;
@@ -203,7 +205,7 @@ static tare_status bind(lift *l, module *made, const char *wanted, const char *r
     return TARE_OK;
 }
 
-// A weight that the file has as integers makes the module a reference one, if there is one.
+// A weight that the file stores as integers makes the module its reference class, if there is one.
 static tare_status refer(lift *l, const node *n, module **made) {
     const op_info *op = tare__lift_row(n);
     const value *v = NULL;

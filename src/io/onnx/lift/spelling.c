@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of torch that ONNX has one operator for: the scope says which one it was.
+// Functions of torch that are one operator in ONNX: the scope tells which one was called.
 #include <string.h>
 
 #include "io/onnx/lift/lift.h"
 #include "io/onnx/raise/raise.h"
 
-// `Clip` is clamp or hardtanh. dynamo says which; of TorchScript's scopes a clamp that is alone was
-// a module, and torch has no other module that clamps. ReLU6 is a Hardtanh of its own.
+// `Clip` is clamp or hardtanh. dynamo names it. In TorchScript a clamp alone in its scope was a
+// module, and Hardtanh is the only module that clamps. ReLU6 has its own class, derived from
+// Hardtanh.
 static bool was_hardtanh(const lift *l, const node *n, const onnx_scope *scope) {
     const bool is_six = tare__raise_is(n, "relu6");
     if (scope == NULL || !scope->is_known || (!is_six && !tare__raise_is(n, "clamp"))) return false;
@@ -15,7 +16,7 @@ static bool was_hardtanh(const lift *l, const node *n, const onnx_scope *scope) 
     return *scope->path != '\0' && tare__lift_is_alone(l, scope);
 }
 
-// The bounds of a clamp in float; false where one is missing or no number.
+// Reads the bounds of a clamp as floats; false if one is missing or no number.
 static bool read_bounds(const node *n, value *least, value *most) {
     const op_info *op = tare__lift_row(n);
     if (tare__raise_is(n, "relu6")) return *least = tare__float(0), *most = tare__float(6), true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding patterns of calls in a draft.
+// Matches patterns of calls in a draft and replaces them.
 #include "io/onnx/raise/match.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 // --- reading ---
 
-// "a = f(x); g(a)" as a function.
+// Parses "a = f(x); g(a)" as a function.
 static tare_status parse(const char *parameters, const char *body, graph **out, tare_error *err) {
     text code = {0};
     tare__text_printf(&code, "def forward(self, %s):\n", parameters);
@@ -26,7 +26,8 @@ static tare_status parse(const char *parameters, const char *body, graph **out, 
     return status;
 }
 
-// A result may use what checks bind: every name that the pattern's parameters lack is one more.
+// A result may use names that a check binds: every name that is no parameter of the pattern becomes
+// one.
 static tare_status parse_result(const idiom *row, graph **out, tare_error *err) {
     text names = {0};
     tare__text_append(&names, row->parameters);
@@ -100,10 +101,10 @@ void tare__idioms_release(idiom_set *s) {
 
 // --- matching ---
 
-// What the pattern's nodes stand for, by their ids.
+// A match in progress: the values of the pattern's nodes, by their ids.
 typedef struct trial {
     onnx_import *in;
-    value bound[IDIOM_MOST_NODES]; // VALUE_NONE: not yet
+    value bound[IDIOM_MOST_NODES]; // VALUE_NONE: not bound yet
     node *covered[IDIOM_MOST_NODES];
     size_t covered_count;
 } trial;
@@ -152,7 +153,7 @@ static bool match_parameter(trial *t, const node *p, const value *found) {
     return fits;
 }
 
-// Parameter i of a call, by position or by its name; None where it is not given.
+// Parameter i of a call, by position or name; None if it is not given.
 static value argument(const op_info *op, const node *n, size_t i) {
     if (i < n->arg_count) return n->args[i];
     for (size_t k = 0; k < n->kwarg_count; k++)
@@ -163,7 +164,8 @@ static value argument(const op_info *op, const node *n, size_t i) {
 static bool match_arguments(trial *t, const op_info *op, const node *p, const node *n,
                             bool swapped) {
     const size_t count = tare__op_param_count(op);
-    // What is a call in the pattern comes first: it binds the names that others repeat.
+    // Arguments that are calls in the pattern are matched first, because they bind names that other
+    // arguments repeat.
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < count; i++) {
             const value wanted = argument(op, p, i);
@@ -175,7 +177,7 @@ static bool match_arguments(trial *t, const op_info *op, const node *p, const no
     return true;
 }
 
-// x * 0.5 where the pattern divides by 2.
+// Matches x * 0.5 where the pattern divides by 2.
 static bool match_reciprocal(trial *t, const node *p, const node *n) {
     double wanted, found;
     if (!tare__raise_is(p, "div") || !tare__raise_is(n, "mul") || p->arg_count != 2 ||
@@ -226,7 +228,7 @@ static bool is_covered(const trial *t, const node *n) {
     return false;
 }
 
-// Nothing outside may want a result that would go away.
+// True if no node outside the match uses a result that would be removed.
 static bool is_closed(const trial *t, const node *root) {
     for (size_t i = 0; i < t->covered_count; i++)
         for (size_t k = 0; t->covered[i] != root && k < t->covered[i]->user_count; k++)
@@ -275,7 +277,7 @@ const tare_tensor *tare__match_constant(const idiom_match *m, const char *name) 
 
 typedef struct building {
     const idiom_match *match;
-    value made[IDIOM_MOST_NODES]; // by the result's node ids
+    value made[IDIOM_MOST_NODES]; // by node id of the result
 } building;
 
 static tare_status substitute(building *b, const value *v, value *out) {
@@ -317,7 +319,7 @@ static tare_status copy_arguments(building *b, const node *n, node_spec *spec) {
     return TARE_OK;
 }
 
-// The last call replaces the root; those before it stand in front of the root.
+// The last call replaces the root; the others are inserted before the root.
 static tare_status build(const idiom_match *m, const graph *result) {
     building b = {.match = m};
     for (const node *n = result->first; n != NULL; n = n->next) {
@@ -333,7 +335,7 @@ static tare_status build(const idiom_match *m, const graph *result) {
         TARE_TRY(tare__onnx_infer(m->in, made));
         b.made[n->id] = tare__node_value(made);
     }
-    // The result is a parameter itself.
+    // The result is a parameter of the pattern.
     const value v = tare__match_value(m, tare__node_arg(tare__graph_output(result), 0)->target);
     if (v.kind != VALUE_NODE) return TARE_OK;
     return tare__node_replace_uses(m->root, v.as.node, NULL, m->in->err);
@@ -362,7 +364,7 @@ tare_status tare__idioms_apply(const idiom_set *s, onnx_import *in, node *n, boo
     const op_info *op = row_of(n);
     for (size_t i = 0; i < s->count && op != NULL && status == TARE_OK && !*applied; i++) {
         const op_info *last = s->lasts[i];
-        // A product may stand for a division by a number.
+        // A product may match a division by a number.
         if (last == NULL || (last != op && strcmp(last->id, "div") != 0)) continue;
         idiom_match m = {.in = in, .memory = &memory, .root = n};
         status = try_idiom(s, i, &m, applied);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns of calls, written as torch prints code, and their matches in a draft.
-// Private to io/onnx.
+// Patterns of calls, written as torch prints code, and their matches in a draft. Private to
+// io/onnx.
 #ifndef IO_ONNX_RAISE_MATCH_H
 #define IO_ONNX_RAISE_MATCH_H
 
@@ -10,19 +10,19 @@ enum { IDIOM_MOST_NODES = 48 };
 
 typedef struct idiom_match idiom_match;
 
-/// Calls that are one operator. Parameters of `pattern` stand for what a match finds; their first
-/// letter says what that may be: 'c' a constant number, 'w' a constant tensor, 'd' a plain argument
-/// (dimensions), any other letter a result that is not constant. Numbers match within 1e-4 of
-/// themselves, add and mul in either order, a division by a number also as a product with its
-/// reciprocal; constant tensors of one element are numbers.
+/// Several calls that are one operator. The parameters of `pattern` are placeholders; the first
+/// letter says what they match: 'c' a constant number, 'w' a constant tensor, 'd' a plain argument
+/// (dimensions), any other letter a result that is not constant. Numbers match within a relative
+/// error of 1e-4. Operands of add and mul match in either order, and a division by a number also
+/// matches a product with its reciprocal. Constant tensors of one element are numbers.
 typedef struct idiom {
-    const char *needs;                // the id of an operator without which a file does not hold it
+    const char *needs;                // id of an operator that every match contains
     const char *parameters, *pattern; // "x", "a = torch.sigmoid(x); x * a"
-    const char *result;               // the same of the replacement, on the same names
-    /// Only where the file says that it was one call, if it says so: people write it too, and what
-    /// they wrote stays.
+    const char *result;               // the replacement, with the same names
+    /// Match only calls of one scope, if the file states scopes: users write the same calls, and
+    /// what they wrote is kept.
     bool of_one_call;
-    /// Does it hold for this match? It may bind further names that `result` uses. NULL: it holds.
+    /// A further condition on the match. It may bind names that `result` uses. NULL: none.
     tare_status (*check)(idiom_match *m, bool *holds);
 } idiom;
 
@@ -35,32 +35,32 @@ struct idiom_match {
     node *root; // the last of the calls
 };
 
-/// What a name stands for; VALUE_NONE where it is not bound.
+/// The value of a name; VALUE_NONE if it is not bound.
 value tare__match_value(const idiom_match *m, const char *name);
 tare_status tare__match_bind(idiom_match *m, const char *name, value v);
-/// Its shape and dtype; NULL where it is no tensor.
+/// Its shape and dtype; NULL if it is no tensor.
 const tare_tensor *tare__match_meta(const idiom_match *m, const char *name);
-/// The shape and dtype of what the calls give.
+/// Shape and dtype of the root's result.
 const tare_tensor *tare__match_root_meta(const idiom_match *m);
-/// A check: the result has the shape and dtype of `x`, so that no constant of more than one element
-/// made it larger.
+/// A check: the result has the shape and dtype of `x`, so no constant broadcasts it to a larger
+/// shape.
 tare_status tare__match_keeps_shape(idiom_match *m, bool *holds);
 bool tare__match_same_shape(const tare_tensor *a, const tare_tensor *b); // false for NULL
-/// Its data, where it is a constant tensor.
+/// The data of a name that is a constant tensor.
 const tare_tensor *tare__match_constant(const idiom_match *m, const char *name);
 
-/// Idioms ready to be looked for. The caller releases them, after a failure too.
+/// Parsed idioms. The caller releases them, also after a failure.
 typedef struct idiom_set {
     const idiom **rows;
-    graph **patterns, **results; // NULL: not needed
-    const op_info **lasts;       // the operators that patterns end in
+    graph **patterns, **results; // NULL: cannot occur in the draft
+    const op_info **lasts;       // the last operator of each pattern
     size_t count;
 } idiom_set;
-/// Those of all families that the draft may hold.
+/// Parses the idioms of all families that can occur in the draft.
 tare_status tare__idioms_open(onnx_import *in, idiom_set *out);
 void tare__idioms_release(idiom_set *s);
-/// Puts the first idiom that ends at n in place of its calls. Results that something else uses too
-/// keep them.
+/// Replaces the calls of the first idiom that ends at n by its result. Calls whose results have
+/// other users stay.
 tare_status tare__idioms_apply(const idiom_set *s, onnx_import *in, node *n, bool *applied);
 
 #endif

@@ -31,14 +31,14 @@ bool tare__raise_is(const node *n, const char *id) {
 
 // --- linear layers: a matrix product with a constant, and a sum with another ---
 
-// Exporters transpose the weight of a linear layer and give the result a name of their own. A
-// product with a parameter of the user's stays what it is.
+// Exporters transpose the weight of a linear layer and generate a name for the result. A product
+// with a parameter of the user's name is left as a product.
 static bool is_linear_weight(onnx_import *in, const node *product, const tare_tensor *w) {
     const onnx_scope *scope = tare__onnx_info(in, product)->scope;
     const char *name = tare__onnx_constant_of(in, w)->name;
     if (w->ndim != 2 || w->dtype != TARE_FLOAT32) return false;
     const onnx_constant *c = tare__onnx_constant_of(in, w);
-    if (c->quantized != NULL || c->turned != NULL) return true; // named by a quantizer
+    if (c->quantized != NULL || c->turned != NULL) return true; // a quantizer named it
     if (scope != NULL && scope->target != NULL) return strstr(scope->target, "linear") != NULL;
     if (scope == NULL || !scope->is_known) return true;
     return name == NULL || strstr(name, "::") != NULL;
@@ -58,8 +58,8 @@ static tare_status transpose(onnx_import *in, const tare_tensor *w, tare_tensor 
     return tare__onnx_transpose_quantized(in, w, t);
 }
 
-// The sum that adds a bias of `count` to the product, which nothing else uses; NULL if there is
-// none. *bias is its get_attr.
+// The addition of a bias of `count` elements to the product, which has no other user; NULL if there
+// is none. *bias is the get_attr of the bias.
 static node *find_bias(onnx_import *in, const node *product, int64_t count, node **bias) {
     node *sum = product->user_count == 1 ? product->users[0] : NULL;
     if (sum == NULL || !tare__raise_is(sum, "add") || sum->arg_count != 2 || sum->kwarg_count > 0)
@@ -108,7 +108,7 @@ static tare_status raise_idioms(onnx_import *in) {
     for (node *n = in->draft->first, *next; n != NULL && status == TARE_OK; n = next) {
         bool applied = false;
         if (n->user_count > 0) status = tare__idioms_apply(&set, in, n, &applied);
-        next = n->next; // a call that replaced n comes next: it may be part of a larger idiom
+        next = n->next; // continue with the replacement: it may be part of a larger idiom
     }
     tare__idioms_release(&set);
     return status;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of shape and order that cancel each other: ONNX's recurrent operators order their output
-// otherwise than torch's, so that an exporter undoes what the import has done.
+// Removes reshapes and permutes that cancel each other. ONNX's recurrent operators order their
+// outputs differently from torch's, so exporters undo what the import adds.
 #include <string.h>
 
 #include "io/onnx/raise/raise.h"
@@ -9,7 +9,7 @@ static const tare_tensor *tensor_of(const value *meta) {
     return meta->kind == VALUE_TENSOR ? meta->as.tensor : NULL;
 }
 
-// The order of dimensions that n gives its input; false where it does something else.
+// Reads the permutation of dimensions that n applies; false if it does something else.
 static bool read_order(onnx_import *in, const node *n, int *ndim, int *order) {
     const tare_tensor *y = tensor_of(&tare__onnx_info(in, n)->meta);
     const bool swaps = tare__raise_is(n, "transpose"), permutes = tare__raise_is(n, "permute");
@@ -22,7 +22,7 @@ static bool read_order(onnx_import *in, const node *n, int *ndim, int *order) {
         const int64_t at = v->as.integer < 0 ? v->as.integer + y->ndim : v->as.integer;
         if (v->kind != VALUE_INT || at < 0 || at >= y->ndim) return false;
         if (permutes) order[i - 1] = (int)at;
-        if (swaps && i == 1) order[0] = (int)at; // kept until the other one is known
+        if (swaps && i == 1) order[0] = (int)at; // set when the other one is known
         if (swaps && i == 2) {
             const int first = order[0];
             order[0] = 0;
@@ -33,7 +33,7 @@ static bool read_order(onnx_import *in, const node *n, int *ndim, int *order) {
     return true;
 }
 
-// Does n leave the elements in their order? A dimension of size 1 may stand anywhere.
+// True if n keeps the order of elements. Dimensions of size 1 may move.
 static bool keeps_order(onnx_import *in, const node *n) {
     static const char *const views[] = {"view", "reshape", "squeeze", "unsqueeze", "flatten"};
     int ndim, order[TARE_MAX_DIMS], last = -1;
@@ -54,13 +54,13 @@ static bool same_shape(const value *a, const value *b) {
     return s != NULL && t != NULL && tare__same_shape(s, t);
 }
 
-// Of this batch and of another one.
+// Compares the results for both batch sizes.
 static bool same_results(onnx_import *in, const node *a, const node *b) {
     const draft_info *s = tare__onnx_info(in, a), *t = tare__onnx_info(in, b);
     return same_shape(&s->meta, &t->meta) && same_shape(&s->other, &t->other);
 }
 
-// Only what stands in one module is an exporter's; elsewhere people mean what they wrote.
+// Views within one module were written by an exporter; elsewhere the user wrote them.
 static bool in_one_module(onnx_import *in, const node *a, const node *b) {
     const onnx_scope *s = tare__onnx_info(in, a)->scope, *t = tare__onnx_info(in, b)->scope;
     if (s == NULL || t == NULL) return s == t;
@@ -68,7 +68,7 @@ static bool in_one_module(onnx_import *in, const node *a, const node *b) {
     return *s->raw != '\0' && strcmp(s->raw, t->raw) == 0;
 }
 
-// What a row of views begins with, where its end has the same shape again.
+// The first node of a chain of views whose last result has the shape of the first one's input.
 static node *begins_alike(onnx_import *in, node *n) {
     node *found = NULL, *at = n;
     for (int length = 0; in_one_module(in, n, at) && keeps_order(in, at); length++) {

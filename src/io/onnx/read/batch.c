@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that depend on the batch. Sizes that a file computes from shapes are computed for a second
-// batch size too; for sizes that are plain numbers in the file the dependence is guessed from where
-// the batch size stands.
+// Sizes that depend on the batch. Sizes that the file computes from shapes are computed for a
+// second batch size, too. For sizes that are plain numbers in the file, the position of the batch
+// size tells whether they depend on it.
 #include <string.h>
 
 #include "core/tensor/tensor.h"
@@ -10,7 +10,7 @@
 
 // --- sizes as constants ---
 
-// What is known of v for the other batch; NULL: nothing.
+// Shape and dtype of v for the other batch size; NULL if they are not known.
 static const tare_tensor *other_meta(const onnx_call *c, const value *v) {
     if (v->kind == VALUE_TENSOR) return tare__onnx_constant_of(c->in, v->as.tensor)->other;
     if (v->kind != VALUE_NODE) return NULL;
@@ -42,7 +42,7 @@ tare_status tare__onnx_sizes(onnx_call *c, const value *x, size_t from, size_t c
 
 // --- reshape ---
 
-// The sizes that torch's reshape makes of `dims`: one of them may be -1.
+// Computes the sizes of torch's reshape from `dims`, where one may be -1.
 static bool complete(const int64_t *dims, size_t count, int64_t elements, int64_t *out) {
     int64_t known = 1;
     size_t open = count;
@@ -61,7 +61,8 @@ static bool complete(const int64_t *dims, size_t count, int64_t elements, int64_
     return true;
 }
 
-// The dimensions that differ between both batches; a single one is given as *at.
+// Counts the dimensions whose size differs between the two batch sizes. *at is the first such
+// dimension.
 static int differing_dims(const tare_tensor *x, const tare_tensor *other, int *at) {
     int count = 0;
     for (int d = x->ndim - 1; d >= 0; d--)
@@ -69,8 +70,8 @@ static int differing_dims(const tare_tensor *x, const tare_tensor *other, int *a
     return count;
 }
 
-// Which of `out` carries the batch, where x's dimension 0 is it: nothing may stand before it but
-// ones, and its size is a multiple.
+// The dimension of `out` that is the batch, if dimension 0 of x is: only ones may precede it, and
+// its size is a multiple of the batch size.
 static size_t first_dim(const onnx_import *in, const tare_tensor *x, const tare_tensor *other,
                         const int64_t *out, size_t count) {
     if (x->shape[0] % in->batch != 0 ||
@@ -83,7 +84,8 @@ static size_t first_dim(const onnx_import *in, const tare_tensor *x, const tare_
     return count;
 }
 
-// Where x's dimension `at` is the batch: a dimension of its size with as many elements before it.
+// The same if dimension `at` of x is the batch: a dimension of equal size with equally many
+// elements before it.
 static size_t same_dim(const tare_tensor *x, int at, const int64_t *out, size_t count) {
     int64_t before = 1, passed = 1;
     for (int d = 0; d < at; d++) before *= x->shape[d];
@@ -94,7 +96,7 @@ static size_t same_dim(const tare_tensor *x, int at, const int64_t *out, size_t 
     return count;
 }
 
-// Which of `out` carries the batch of x; count: that cannot be said.
+// The dimension of `out` that is the batch of x; `count` if none can be told.
 static size_t batch_dim(const onnx_import *in, const tare_tensor *x, const tare_tensor *other,
                         const int64_t *out, size_t count) {
     int at = 0;
@@ -115,7 +117,7 @@ static tare_status check_sizes(onnx_call *c, const tare_tensor *meta, const int6
     return tare__onnx_malformed(c, "shape %s cannot become %s", from, to);
 }
 
-// One dimension stays, for any batch.
+// True if all dimensions but the first are merged into one, for any batch size.
 static bool is_flattening(const tare_tensor *meta, const tare_tensor *other, const int64_t *sizes,
                           size_t count) {
     if (count != 2 || meta->ndim < 3 || meta->shape[0] <= 0) return false;
@@ -124,7 +126,8 @@ static bool is_flattening(const tare_tensor *meta, const tare_tensor *other, con
     return other == NULL || (other->shape[0] > 0 && sizes[1] == other->count / other->shape[0]);
 }
 
-// x.reshape(..), or what people write where everything behind the batch becomes one dimension.
+// x.reshape(..); or torch.flatten(x, 1), as users write it, where all dimensions after the batch
+// become one.
 static tare_status emit_reshape(onnx_call *c, const value *x, const int64_t *sizes, size_t count,
                                 value *out) {
     if (is_flattening(tare__onnx_meta(c, x), other_meta(c, x), sizes, count)) {
@@ -141,7 +144,7 @@ static tare_status emit_reshape(onnx_call *c, const value *x, const int64_t *siz
 
 // --- reshape to open sizes ---
 
-// The call as it stands, with nodes where sizes are open.
+// reshape with the sizes as given, nodes included.
 static tare_status emit_reshape_to(onnx_call *c, const value *x, const value *dims, size_t count,
                                    value *out) {
     value args[1 + TARE_MAX_DIMS] = {*x};
@@ -150,7 +153,7 @@ static tare_status emit_reshape_to(onnx_call *c, const value *x, const value *di
     return tare__onnx_method(c, &e, out);
 }
 
-// What dims are for the sizes that stand in.
+// The sizes `dims` for the first (or other) stand-in sizes; -1 if unknown.
 static void stand_in(const onnx_call *c, const value *dims, size_t count, bool other,
                      int64_t *out) {
     for (size_t d = 0; d < count; d++) {
@@ -159,8 +162,8 @@ static void stand_in(const onnx_call *c, const value *dims, size_t count, bool o
     }
 }
 
-// One open size is whatever is left, so that the call needs no nodes. More of them stay as the file
-// has them.
+// If one size is open, it becomes -1, so that the call needs no size nodes. If several are, the
+// call takes the file's sizes.
 tare_status tare__onnx_reshape_to(onnx_call *c, const value *x, const value *dims, size_t count,
                                   value *out) {
     int64_t now[TARE_MAX_DIMS], otherwise[TARE_MAX_DIMS], sizes[TARE_MAX_DIMS];
@@ -206,8 +209,8 @@ tare_status tare__onnx_reshape(onnx_call *c, const value *x, const int64_t *dims
 
 // --- constants as long as the batch ---
 
-// A constant with a row per sample, each a step further than the row before: arange(batch) and what
-// is made of it, or rows that are all alike.
+// A constant that has a row for each sample, and a constant difference between rows: arange(batch)
+// and what is computed from it, or equal rows.
 typedef struct progression {
     tare_tensor *first; // row 0, [1][..]
     double step;
@@ -278,7 +281,8 @@ tare_status tare__onnx_follow_batch(onnx_call *c, value *constant) {
 
 // --- shapes of reshape ---
 
-// The one size that differs between both batches; count: there is none, or there are several.
+// The only size that differs between the two batch sizes; `count` if there is none, or more than
+// one.
 static size_t differing(const int64_t *sizes, const int64_t *others, size_t count) {
     size_t found = count;
     for (size_t d = 0; d < count; d++) {
@@ -289,12 +293,12 @@ static size_t differing(const int64_t *sizes, const int64_t *others, size_t coun
     return found;
 }
 
-// What an ONNX shape says: a 0 keeps x's own size, unless the node allows sizes of 0.
+// The sizes of an ONNX shape input. A 0 keeps x's size, unless the node allows sizes of 0.
 typedef struct shape_input {
     int64_t dims[TARE_MAX_DIMS];
     int64_t others[TARE_MAX_DIMS]; // for the other batch
     size_t count;
-    bool follows; // the file computes both from shapes
+    bool follows; // the file computes the sizes from shapes, so `others` is exact
 } shape_input;
 
 static tare_status keep_zeros(onnx_call *c, const tare_tensor *meta, const tare_tensor *other,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rule sees of its node: inputs, attributes, outputs; and constants that it makes.
+// The interface of reading rules to their node: inputs, attributes, outputs and constants.
 #define IO_ONNX_CALL_DEFINITIONS
 #include <inttypes.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ tare_status tare__onnx_new_tensor(onnx_call *c, tare_dtype dtype, int ndim, cons
     return status;
 }
 
-// The place is added once for all failures of a rule, where rules are called.
+// The place is not added here but once, by the caller of the rule.
 static tare_status fail(onnx_call *c, tare_status status, const char *format, va_list arguments) {
     char message[500];
     vsnprintf(message, sizeof message, format, arguments);
@@ -112,7 +112,7 @@ bool tare__onnx_is_packed_constant(const onnx_call *c, size_t i) {
     return known != NULL && known->is_packed;
 }
 
-// A constant that follows open sizes, where plain numbers are needed.
+// Fails for a constant that depends on open dimensions, where a rule needs plain numbers.
 static tare_status open_input(onnx_call *c, size_t i, const char *name, const tare_tensor *t) {
     for (int64_t k = 0; k < t->count; k++) {
         const value v = tare__onnx_entry(c->in, t, k);
@@ -122,7 +122,7 @@ static tare_status open_input(onnx_call *c, size_t i, const char *name, const ta
                            name);
 }
 
-// The values of a constant input; *out is NULL where it is absent and may be.
+// Reads the values of a constant input. *out is NULL if an optional input is absent.
 static tare_status constant_input(onnx_call *c, size_t i, const char *name, bool optional,
                                   const tare_tensor **out) {
     const value v = tare__onnx_input(c, i);
@@ -194,7 +194,7 @@ void tare__onnx_ignore_attr(onnx_call *c, const char *name) {
     if (find(c, name, &i) != NULL) c->attribute_read[i] = true;
 }
 
-// Files of before IR version 4 may leave the type out; the field that is set tells it.
+// Before IR version 4 a file may leave the type out; it follows from the field that is set.
 static int type_of(const attribute *a) {
     if (a->has_type && a->type != 0) return (int)a->type;
     if (a->has_f) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
@@ -206,7 +206,7 @@ static int type_of(const attribute *a) {
     return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
 }
 
-// The attribute, now read; NULL where the node has none.
+// Finds an attribute and marks it as read; NULL if the node has none of this name.
 static tare_status take(onnx_call *c, const char *name, int type, const char *type_name,
                         const attribute **out) {
     size_t i = 0;
@@ -345,14 +345,14 @@ tare_status tare__onnx_int_tuple(onnx_call *c, const int64_t *ints, size_t count
     return int_sequence(c, VALUE_TUPLE, ints, count, out);
 }
 
-// "conv.weight" of "conv.weight_quantized", as ONNX Runtime's quantizer names integers.
+// "conv.weight" for "conv.weight_quantized", as ONNX Runtime's quantizer names quantized weights.
 static const char *name_of_values(onnx_call *c, const char *name) {
     static const char ending[] = "_quantized";
     if (name == NULL || !tare__ends_with(name, ending)) return name;
     return tare__arena_strndup(&c->in->memory, name, strlen(name) - (sizeof ending - 1));
 }
 
-// The floats under the name of the integers.
+// Adds the dequantized floats as a constant under the name of the integers.
 static tare_status add_values(onnx_call *c, const tare_tensor *x, tare_tensor *values, value *out) {
     const char *name = name_of_values(c, tare__onnx_constant_of(c->in, x)->name);
     TARE_TRY(tare__onnx_add_constant(c->in, values, name));
@@ -409,7 +409,7 @@ bool tare__onnx_wants_output(const onnx_call *c, size_t i) {
     return i < c->node->n_output && c->node->output[i][0] != '\0';
 }
 
-// What the rule sets is bound to names when it is done.
+// The values are bound to the outputs' names after the rule has returned.
 void tare__onnx_set_output(onnx_call *c, size_t i, const value *v) {
     if (i < c->node->n_output) c->outputs[i] = *v;
 }

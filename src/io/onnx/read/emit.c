@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants and nodes of the draft graph. Dtype and shape of a call's result are inferred when the
-// call is added.
+// Adds constants and calls to the draft graph. Dtype and shape of a call's result are inferred when
+// it is added.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ tare_status tare__onnx_add_constant(onnx_import *in, tare_tensor *t, const char 
     return remember(in, t, name);
 }
 
-// The parameters of a transposed matrix.
+// The quantization parameters of the transposed matrix.
 static qparams *turned_params(const qparams *q) {
     const int axis = tare__qscheme_is_per_channel(q->scheme) ? 1 - q->axis : 0;
     return tare__qparams_create(q->scheme, q->dtype, axis, q->count, q->scale, q->zero_point);
@@ -124,11 +124,11 @@ tare_status tare__onnx_constant_node(onnx_import *in, tare_tensor *t, const onnx
 typedef struct inference {
     onnx_import *in;
     arena *memory;
-    bool other; // of the other batch
+    bool other; // infer for the other batch or stand-in sizes
     tare_error *err;
 } inference;
 
-// A copy of v with what is known of nodes in place of them; references stay where they are.
+// Copies v with each node replaced by what is known of its result. Tensors are not retained.
 static tare_status resolve(const inference *i, const value *v, value *out) {
     *out = *v;
     if (v->kind == VALUE_NODE) {
@@ -181,8 +181,8 @@ static tare_status run_shapes(const inference *i, const node *n, value *out) {
     return status;
 }
 
-// A size that shrinks to 1 for one of the sizes that stand in would be taken for one of those that
-// are broadcast.
+// True if a size is 1 for one stand-in size and not for the other: broadcasting would then depend
+// on it.
 static bool shrinks(const value *meta, const value *other) {
     if (meta->kind != VALUE_TENSOR || other->kind != VALUE_TENSOR) return false;
     const tare_tensor *t = meta->as.tensor, *o = other->as.tensor;
@@ -191,7 +191,7 @@ static bool shrinks(const value *meta, const value *other) {
     return t->ndim != o->ndim;
 }
 
-// What fits one of the sizes that stand in only leaves nothing open.
+// With open dimensions, a call must work for both stand-in sizes.
 static tare_status check_open(onnx_import *in, tare_status works, const value *meta,
                               const value *other) {
     if (works == TARE_OUT_OF_MEMORY) return tare__out_of_memory(in->err);
@@ -225,8 +225,8 @@ tare_status tare__onnx_infer(onnx_import *in, node *n) {
 
 // --- computing constants ---
 
-// A few nodes of a small file can describe a constant that no patience awaits: what all constants
-// together may cost is bounded. False: the call is left to the graph.
+// A few nodes of a small file can describe a constant that would take very long to compute, so the
+// total cost of constants is limited. False: the call stays in the graph.
 static bool take_work(onnx_import *in, const op_call *call) {
     const int64_t macs = call->op->macs != NULL ? call->op->macs(call) : 0;
     if (macs < 0 || macs > in->folded_macs_left) return false;
@@ -234,7 +234,7 @@ static bool take_work(onnx_import *in, const op_call *call) {
     return true;
 }
 
-// The references of a result go to the import.
+// The import takes over the references of a result.
 static tare_status keep_result(onnx_import *in, value *v) {
     if (v->kind == VALUE_TENSOR) {
         tare_tensor *t = v->as.tensor;
@@ -262,8 +262,8 @@ static tare_status compute(onnx_import *in, op_call *call, bool *done) {
     return status;
 }
 
-// Shape arithmetic works on a few numbers, or on a range as long as the other batch; what is larger
-// says nothing about sizes.
+// Shape arithmetic works on a few numbers, or on a range as long as the other batch. Larger
+// constants are not shapes.
 enum { MOST_OTHER_ELEMENTS = 4096 };
 
 static bool depends_on_batch(const onnx_import *in, const value *v) {
@@ -274,7 +274,7 @@ static bool depends_on_batch(const onnx_import *in, const value *v) {
     return false;
 }
 
-// A copy of v in which constants are what they would be for the other batch.
+// Copies v with each constant replaced by its value for the other batch size.
 static tare_status swap_others(const onnx_import *in, arena *scratch, const value *v, value *out) {
     *out = *v;
     if (v->kind == VALUE_TENSOR) {
@@ -305,8 +305,8 @@ static tare_status compute_other(op_call *call) {
     return status;
 }
 
-// The same call on what its constants would be for the other batch. Where that does not work, the
-// result counts as one that does not follow the batch.
+// Computes the call for the other batch size, too. If that fails, the result counts as independent
+// of the batch.
 static tare_status fold_other(onnx_import *in, const op_info *op, const onnx_emit *e,
                               arena *scratch, const value *result) {
     value *args = tare__arena_array(scratch, e->arg_count + 1, sizeof *args);
@@ -333,7 +333,7 @@ static tare_status fold_other(onnx_import *in, const op_info *op, const onnx_emi
     return TARE_OK;
 }
 
-// Does the call swap the dimensions of a matrix?
+// True if the call transposes a matrix.
 static bool transposes(const op_call *call) {
     const value *x = call->param[0], *order = call->param[1];
     if (x == NULL || x->kind != VALUE_TENSOR || x->as.tensor->ndim != 2) return false;
@@ -343,7 +343,7 @@ static bool transposes(const op_call *call) {
            order->as.items[0].kind == VALUE_INT && order->as.items[0].as.integer == 1;
 }
 
-// A call on constants, computed now unless that is too dear. Results belong to the import.
+// Computes a call on constants now, unless it is too expensive. The import owns the results.
 static tare_status fold_call(onnx_import *in, node_op op, const onnx_emit *e, arena *scratch,
                              value *out, bool *done) {
     op_call call = {.node_name = e->target,
@@ -387,7 +387,7 @@ static bool is_constant_call(const onnx_emit *e) {
     return true;
 }
 
-// A number as Python code would have written it: the double that the float was made from.
+// The number as Python code would write it: the shortest double that gives this float.
 static value number_of(const tare_tensor *t) {
     const double number = tare__tensor_get(t, 0);
     if (t->dtype == TARE_BOOL) return tare__bool(number != 0);
@@ -418,7 +418,7 @@ static tare_status materialize(onnx_call *c, const value *v, value *out) {
     return TARE_OK;
 }
 
-// Is `other` what broadcasting makes of t: t again and again along dimensions where t has one?
+// True if `other` is t broadcast along dimensions where t has size 1.
 static bool repeats(const tare_tensor *t, const tare_tensor *other) {
     int64_t stride[TARE_MAX_DIMS];
     if (t->ndim != other->ndim || t->dtype != other->dtype || other->data == NULL) return false;
@@ -432,8 +432,8 @@ static bool repeats(const tare_tensor *t, const tare_tensor *other) {
     return true;
 }
 
-// Does v hold a constant that the file computes from the batch, and that is another one for other
-// batches?
+// True if v contains a constant that the file computes from the batch size and that other batch
+// sizes would change.
 static bool is_of_one_batch(const onnx_import *in, const value *v) {
     if (v->kind == VALUE_TENSOR) {
         const tare_tensor *other = tare__onnx_constant_of(in, v->as.tensor)->other;
@@ -445,7 +445,7 @@ static bool is_of_one_batch(const onnx_import *in, const value *v) {
     return false;
 }
 
-// What takes such a constant works for the batch that the file was read for alone.
+// A call with such a constant works only for the batch size that the file was read for.
 static void note_one_batch(onnx_import *in, const onnx_emit *e, const node *n) {
     bool is_fixed = false;
     if (in->open != NULL) return;
@@ -486,7 +486,7 @@ static tare_status insert_call(onnx_call *c, node_op op, const onnx_emit *e, val
 
 // --- joining with the batch ---
 
-// Of a list's items the first whose dimension 0 is the batch; NULL if there is none.
+// The first item of a list whose dimension 0 is the batch; NULL if there is none.
 static const value *find_batched(const onnx_import *in, const value *list) {
     for (uint32_t i = 0; i < list->count; i++) {
         const value *v = &list->as.items[i];
@@ -499,7 +499,7 @@ static const value *find_batched(const onnx_import *in, const value *list) {
     return NULL;
 }
 
-// A constant as often as there are samples: constant.expand(x.size(0), -1, ..).
+// Repeats a constant for each sample: constant.expand(x.size(0), -1, ..).
 static tare_status repeat_constant(onnx_call *c, const value *x, value *constant) {
     const value size_args[] = {*x, tare__int(0)};
     const onnx_emit size = {.target = "size", .args = size_args, .arg_count = 2};
@@ -511,8 +511,8 @@ static tare_status repeat_constant(onnx_call *c, const value *x, value *constant
     return insert_call(c, NODE_CALL_METHOD, &expand, constant);
 }
 
-// An export for a batch of 1 joins its samples with constants of one row (a class token): so that
-// other batches fit, each sample gets its own.
+// A model exported for a batch of 1 may concatenate its samples with a constant of one row (a class
+// token). The constant is repeated for each sample, so that other batch sizes work, too.
 static tare_status repeat_constants(onnx_call *c, const op_info *op, const onnx_emit *e,
                                     value *args) {
     if (e->arg_count > 0) memcpy(args, e->args, e->arg_count * sizeof *args);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// QLinearConv and the like: every input is a tensor of integers with its scale and zero point, and
-// so is the result.
+// QLinearConv and similar operators, whose inputs and results are integer tensors with a scale and
+// a zero point each.
 #include "io/onnx/read/expand.h"
 
 #include <string.h>
@@ -12,18 +12,18 @@
 typedef Onnx__NodeProto node_proto;
 typedef Onnx__AttributeProto attribute;
 
-// Input i of `operands` (0: all that follow) is at 3 * i behind `first`, with scale and zero point;
-// the result's scale and zero point are at `result`.
+// Input i of `operands` (0: all remaining ones) is at index first + 3 * i, followed by its scale
+// and zero point. The scale and zero point of the result are at `result`.
 typedef struct integer_operator {
     const char *domain, *op_type, *becomes;
     size_t operands, first, result;
     size_t bias;  // of int32; 0: none
     int64_t axis; // of scales per channel of the second operand
-    int opset;    // that `becomes` is of; 0: the node's
+    int opset;    // the opset that `becomes` belongs to; 0: the node's
 } integer_operator;
 
 // clang-format off
-// What find_plain does not know.
+// Operators that find_plain does not handle.
 static const integer_operator operators[] = {
     {"", "QLinearConv", "Conv", .operands = 2, .result = 6, .bias = 8, .axis = 0},
     {"", "QLinearMatMul", "MatMul", .operands = 2, .result = 6, .axis = -1},
@@ -40,7 +40,7 @@ typedef struct expander {
     tare_error *err;
 } expander;
 
-// One operator on its way.
+// The expansion of one operator.
 typedef struct expansion {
     expander *e;
     const onnx_step *from;
@@ -84,7 +84,7 @@ static tare_status push(expander *e, node_proto *n) {
     return TARE_OK;
 }
 
-// A node without a name; *out: what it gives, by a name of its own if `output` is NULL.
+// Adds a node without a name. *out: the name of its result, generated if `output` is NULL.
 static tare_status add(const expansion *x, const char *op_type, char *const *inputs, size_t count,
                        char *output, onnx_step **step, char **out) {
     expander *e = x->e;
@@ -148,7 +148,7 @@ static tare_status add_operand(const expansion *x, size_t i, char **out) {
     return dequantize(x, inputs, axis_of(x, i), out);
 }
 
-// Its steps are those of both operands multiplied.
+// The bias is quantized with the product of both operands' scales.
 static tare_status add_bias(const expansion *x, char **out) {
     onnx_step *step = NULL;
     char *scale = NULL;
@@ -158,7 +158,7 @@ static tare_status add_bias(const expansion *x, char **out) {
     return dequantize(x, inputs, 0, out);
 }
 
-// What only the operator on integers has.
+// False for attributes that only the integer operator has.
 static bool is_kept(const attribute *a) {
     return !is_text(a->name, "channels_last") && !is_text(a->name, "opset");
 }
@@ -189,7 +189,7 @@ static tare_status expand(const expansion *x) {
     const bool is_float = *input(x, x->op->result) == '\0'; // of QGemm
     TARE_TRY(add(x, x->op->becomes, operands, count, is_float ? from->output[0] : NULL, &step, &y));
     step->node.name = from->name;
-    step->node.base = from->base; // with its metadata, which says its scope
+    step->node.base = from->base; // with its metadata, which states its scope
     TARE_TRY(keep_attributes(x, step));
     if (is_float) return TARE_OK;
     char *const inputs[] = {y, input(x, x->op->result), input(x, x->op->result + 1)};
@@ -213,11 +213,11 @@ static tare_status expand_product(expander *e, const node_proto *n, const onnx_p
 
 // --- which ---
 
-// ONNX Runtime's operators of one or two tensors: QLinearAdd becomes Add.
+// ONNX Runtime's integer operators of one or two tensors: QLinearAdd becomes Add.
 static bool find_plain(const node_proto *n, integer_operator *out) {
     static const char beginning[] = "QLinear";
     const bool has_name = n->op_type != NULL && tare__starts_with(n->op_type, beginning);
-    // Three inputs for each tensor, but the result has two, and may have no zero point.
+    // Each tensor takes three inputs, but the result takes two, and its zero point may be absent.
     const size_t operands = (n->n_input + 2) / 3 - 1;
     if (!has_name || n->n_input < 4 || n->n_input % 3 == 0 || operands > 2) return false;
     *out = (integer_operator){
@@ -235,7 +235,7 @@ static bool find(const node_proto *n, integer_operator *out) {
     return strcmp(domain, ONNX_RUNTIME_DOMAIN) == 0 && find_plain(n, out);
 }
 
-// Scaled products have biases of other steps, and channels may stand elsewhere.
+// Integer forms with other bias scales or another channel order are not expanded.
 static bool has_form(const integer_operator *op, const node_proto *n) {
     const attribute *alpha = find_attribute(n, "alpha");
     const bool is_scaled = op->bias > 0 && alpha != NULL && alpha->f != 1;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of integers with a scale that is found in a run, as quantizers of dynamic models write
-// them:
+// Integer products with scales that are computed at run time, as dynamic quantizers write them:
 //
 //   DynamicQuantizeLinear - MatMulInteger - Cast - Mul by both scales
 //
-// become the product of what was dequantized. ConvInteger likewise.
+// They become the product of the dequantized operands. ConvInteger likewise.
 #include <string.h>
 
 #include "core/memory/map.h"
@@ -13,9 +12,9 @@
 
 typedef Onnx__NodeProto node_proto;
 
-// Who gives a value, and who reads it.
+// The node that produces a value, and how it is read.
 typedef struct value_use {
-    const node_proto *giver, *reader; // reader: the last
+    const node_proto *giver, *reader; // producer, and the last reader
     size_t reader_count;
 } value_use;
 
@@ -55,7 +54,7 @@ static tare_status list_node(product_search *s, const node_proto *n) {
 
 static tare_status list_uses(product_search *s) {
     for (size_t i = 0; i < s->g->n_node; i++) TARE_TRY(list_node(s, s->g->node[i]));
-    // What the graph gives is read by others.
+    // The graph's outputs count as read.
     for (size_t i = 0; i < s->g->n_output; i++) {
         value_use *u = s->g->output[i]->name != NULL ? use_of(s, s->g->output[i]->name) : NULL;
         if (u != NULL) u->reader_count += 2;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on open constants: which element comes from where, and what is computed of it.
+// Calls on open constants: for each element of the result, which element of an argument it is, or
+// how it is computed.
 #include <string.h>
 
 #include "io/onnx/read/rules_common.h"
@@ -8,7 +9,8 @@
 
 // --- moving elements ---
 //
-// The call runs once more on the elements' numbers in a table of all entries.
+// To find where elements come from, the call runs once more on their indices in a table of all
+// entries.
 
 typedef struct entry_table {
     value *items;
@@ -22,7 +24,8 @@ static int64_t count_elements(const value *v) {
     return count;
 }
 
-// A copy of v in which tensors hold numbers in the table; the caller releases them.
+// Copies v with the elements of tensors replaced by their indices in the table. The caller releases
+// the tensors.
 static tare_status number_elements(onnx_call *c, const value *v, entry_table *table, value *out) {
     *out = *v;
     if (v->kind == VALUE_TENSOR) {
@@ -105,7 +108,7 @@ static tare_status move_entries(onnx_call *c, const op_info *op, const onnx_emit
 
 // --- computing with elements ---
 
-// What computes one element. NULL: it is done here.
+// How one element is computed. A NULL target: by a function below.
 static const struct {
     op_id op;
     const char *target;
@@ -139,11 +142,11 @@ typedef struct element_call {
     op_id op;
     const char *target;
     bool truncates;      // a division of ints
-    tare_dtype from, to; // of the first operand and of the result
+    tare_dtype from, to; // dtypes of the first operand and of the result
     bool is_known;       // false: the graph must compute it
 } element_call;
 
-// ONNX divides as C does, towards zero.
+// ONNX divides integers as C does, toward zero.
 static tare_status divide(element_call *e, const value *args, value *out) {
     onnx_import *in = e->c->in;
     if (!e->truncates) return tare__onnx_scalar(e->c, e->target, args, 2, out);
@@ -162,7 +165,7 @@ static tare_status convert(element_call *e, const value *v, value *out) {
     return tare__onnx_scalar(e->c, is_float ? "torch.sym_float" : "math.trunc", v, 1, out);
 }
 
-// floor and ceil of floats are floats in ONNX.
+// floor and ceil of floats give floats in ONNX.
 static tare_status round_element(element_call *e, const value *v, value *out) {
     TARE_TRY(tare__onnx_scalar(e->c, e->target, v, 1, out));
     return tare__onnx_scalar(e->c, "torch.sym_float", out, 1, out);

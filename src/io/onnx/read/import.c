@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The import: inputs and initializers, then node by node, then the outputs; then the draft becomes
-// a model.
+// The import: inputs and initializers, the nodes in order, the outputs; then the draft becomes a
+// model.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,8 +20,8 @@
 
 enum {
     FOLDED_MACS = 1 << 30,
-    // Shapes are inferred for a second batch size, so that what fits one size only is seen. The
-    // factor is a prime that no model's sizes have.
+    // Shapes are also inferred for a second batch size, to find what fits one size only. The factor
+    // is a prime number that no model has as a size.
     OTHER_BATCH = 1009
 };
 
@@ -63,8 +63,8 @@ static const Onnx__TypeProto__Tensor *tensor_type(const Onnx__ValueInfoProto *in
 
 typedef Onnx__TensorShapeProto__Dimension dimension;
 
-// The size of one dimension: the file's, or what the options say, or what stands in for it, or 1
-// for the batch. *other is the same, or the other size that stands in.
+// The size of one dimension: the file's, the one in the options, a stand-in, or 1 for the batch.
+// *other: the same, or the second stand-in.
 static tare_status read_size(onnx_import *in, const char *input, const dimension *d, int index,
                              const tare_model_read_options *options, int64_t *out, int64_t *other) {
     const bool has_value = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
@@ -88,7 +88,7 @@ static tare_status read_size(onnx_import *in, const char *input, const dimension
 typedef struct input_shape {
     int ndim;
     int64_t size[TARE_MAX_DIMS];
-    int64_t other[TARE_MAX_DIMS]; // where dimensions stay open; else as size
+    int64_t other[TARE_MAX_DIMS]; // for open dimensions the second stand-in; else as size
 } input_shape;
 
 static tare_status check_given(onnx_import *in, const char *input, const input_shape *given,
@@ -183,7 +183,7 @@ static tare_status add_input(onnx_import *in, const Onnx__ValueInfoProto *info,
     return tare__onnx_bind(in, info->name, &v);
 }
 
-// Files of before IR version 4 list initializers among the inputs.
+// Before IR version 4 files list initializers among the inputs.
 static tare_status add_inputs(onnx_import *in, const Onnx__GraphProto *g,
                               const tare_model_read_options *options) {
     for (size_t i = 0; i < g->n_input; i++)
@@ -256,7 +256,7 @@ static tare_status translate(onnx_call *c) {
     return bind_outputs(c);
 }
 
-// What ONNX Runtime's quantizers write in its own domain, which expand.c leaves.
+// Operators of ONNX Runtime's domain that its quantizers write and that expand.c does not handle.
 static const struct {
     const char *op_type, *why_not; // NULL: it has a rule
 } of_quantizers[] = {
@@ -337,7 +337,7 @@ static tare_status add_outputs(onnx_import *in, const Onnx__GraphProto *g) {
 
 // --- what data must look like ---
 
-// Does the graph compute nothing but batches of its own size? Only what is left of it counts.
+// True if what is left of the graph can compute batches of one size only.
 static bool is_batch_fixed(onnx_import *in) {
     for (const node *n = in->draft->first; n != NULL; n = n->next) {
         const draft_info *known = tare__onnx_info(in, n);
@@ -346,7 +346,7 @@ static bool is_batch_fixed(onnx_import *in) {
     return false;
 }
 
-// The name that the file gives an open dimension of both sizes; NULL: none.
+// The file's name of the open dimension with these two stand-ins; NULL if it has none.
 static const char *name_of_open(const onnx_open *open, int64_t now, int64_t other) {
     for (size_t i = 0; open != NULL && i < open->count; i++)
         if (open->items[i].now == now && open->items[i].other == other)
@@ -395,7 +395,7 @@ static tare_status describe_inputs(onnx_import *in) {
 
 // --- names ---
 
-// As the file has them: those of arguments are made identifiers.
+// Names are the file's; those of arguments are made identifiers.
 static tare_status name_call(onnx_import *in, const Onnx__GraphProto *g) {
     const char **names = tare__arena_array(&in->memory, g->n_input + g->n_output, sizeof *names);
     call_names inputs = {.items = names};
@@ -470,7 +470,7 @@ typedef struct import_job {
     const onnx_file *file;
     const registry *classes;
     const tare_model_read_options *options;
-    const onnx_open *open; // NULL: nothing but the batch
+    const onnx_open *open; // NULL: at most the batch is open
     onnx_origin *origin;
     bool is_hopeless; // no size would help
     char where[80];   // the input whose open dimension was in the way; "": not known
@@ -496,8 +496,8 @@ static tare_status import_file(import_job *job, module **root) {
 
 // --- open dimensions ---
 
-// Reads the file for the sizes that this attempt has chosen, and for its others; *root stays NULL
-// where the readings differ.
+// Reads the file for the stand-in sizes of this attempt, then for its second pair. *root stays NULL
+// if the two models differ.
 static tare_status read_twice(import_job *job, onnx_open *open, int attempt, module **root) {
     module *again = NULL;
     bool agree = false;
@@ -521,7 +521,7 @@ static const onnx_open_dim *find_blamed(const import_job *job, const onnx_open *
     return &open->items[0];
 }
 
-// `why`: what the first readings met.
+// `why`: the error of the first readings.
 static tare_status needs_size(const onnx_open_dim *dim, tare_error *why, tare_error *err) {
     const char *where = tare_error_where(why), *message = tare_error_message(why);
     const tare_status status = TARE_INVALID_ARGUMENT;
@@ -578,7 +578,8 @@ static tare_status import(import_job *job, module **root) {
     return status;
 }
 
-// Sizes of inputs are for files of others: ours was written for its own.
+// The record in a file that tare wrote holds for its own input sizes: with others from the options,
+// the file is read node by node.
 static bool has_sizes(const tare_model_read_options *options) {
     return options != NULL && options->dim_count + options->shape_count > 0;
 }

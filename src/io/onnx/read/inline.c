@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of functions become the functions' nodes. A function may call others; it is hostile input
-// like everything else, and little of it can come to much: depth and memory are limited.
+// Replaces calls of functions by the functions' nodes. Functions may call functions, and a small
+// file can describe a huge graph: depth and memory are limited.
 #include "io/onnx/read/inline.h"
 
 #include <stdio.h>
@@ -14,9 +14,9 @@
 enum {
     DEEPEST = 16,
     MOST_BYTES = 64 << 20, // of inlined nodes
-    PIECE_BYTES = 48,      // what a name or an attribute takes beside its text
+    PIECE_BYTES = 48,      // what a name or an attribute takes in addition to its text
     MOST_KEY = 512,
-    // What the schema lacks.
+    // Field numbers that the schema lacks.
     NODE_OVERLOAD = 8,
     FUNCTION_DEFAULTS = 11,
     FUNCTION_OVERLOAD = 13
@@ -27,20 +27,20 @@ typedef Onnx__AttributeProto attribute;
 
 typedef struct function {
     const Onnx__FunctionProto *proto;
-    int opset;            // of the default domain; 0: not said
+    int opset;            // of the default domain; 0: not stated
     bool is_read;         // opset and defaults
-    map attributes;       // names that it takes
-    attribute **defaults; // of attributes
+    map attributes;       // names of the attributes it takes
+    attribute **defaults; // of attributes with a default
     size_t default_count;
 } function;
 
-/// One call: what names inside of the function stand for.
+/// One call: what the names inside the function refer to.
 typedef struct frame {
     const struct frame *outer;
     const function *f;
     onnx_step *caller;
     size_t id;
-    map names;      // of inputs and outputs -> the caller's
+    map names;      // the function's inputs and outputs -> the caller's names
     map attributes; // name -> attribute *, of the call or the default
 } frame;
 
@@ -56,7 +56,7 @@ typedef struct inliner {
 
 // --- fields that the schema lacks ---
 
-// The next field of this tag from *at on, which moves behind it; NULL where there is none.
+// Finds the next field with this tag from *at on and moves *at behind it; NULL at the end.
 static const unsigned char *next_field(const ProtobufCMessage *m, unsigned tag, unsigned *at,
                                        size_t *size) {
     while (*at < m->n_unknown_fields) {
@@ -75,7 +75,7 @@ static const unsigned char *next_field(const ProtobufCMessage *m, unsigned tag, 
 
 // --- the functions ---
 
-// What tells functions apart; false where it is too long to be one.
+// Writes the key of a function: domain, name and overload; false if it is too long.
 static bool write_key(const char *domain, const char *name, const ProtobufCMessage *m,
                       unsigned overload_tag, char out[MOST_KEY]) {
     size_t size = 0;
@@ -112,7 +112,7 @@ static tare_status list_functions(inliner *l) {
     return TARE_OK;
 }
 
-// NULL where the node calls none.
+// The function that a node calls; NULL if it calls none.
 static function *find_function(const inliner *l, const node_proto *n) {
     char key[MOST_KEY];
     if (l->functions.count == 0 || !write_key(n->domain, n->op_type, &n->base, NODE_OVERLOAD, key))
@@ -220,7 +220,7 @@ static tare_status push(inliner *l, onnx_step *step) {
     return TARE_OK;
 }
 
-// The caller's name for a value of the function; NULL where memory ran out.
+// The caller's name for a value of the function; NULL if memory ran out.
 static char *renamed(inliner *l, const frame *at, const char *name) {
     char *known = tare__map_get(&at->names, name);
     if (known != NULL || *name == '\0') return known != NULL ? known : (char *)name;
@@ -240,7 +240,7 @@ static tare_status rename_all(inliner *l, const frame *at, char **names, size_t 
     return TARE_OK;
 }
 
-// The attribute with the value that it refers to; NULL where the call gives none.
+// Replaces a reference to an attribute by its value; NULL if the call does not give it.
 static tare_status resolve(inliner *l, const frame *at, attribute *a, attribute **out) {
     *out = a;
     if (a->ref_attr_name == NULL || *a->ref_attr_name == '\0') return TARE_OK;
@@ -275,7 +275,7 @@ static tare_status resolve_all(inliner *l, const frame *at, node_proto *n) {
     return TARE_OK;
 }
 
-// "gelu/Mul_3"; a function's only node has the name of its call.
+// "gelu/Mul_3"; the only node of a function has the name of the call.
 static tare_status name_node(inliner *l, const frame *at, node_proto *n) {
     const node_proto *caller = &at->caller->node;
     const char *outer = caller->name != NULL && *caller->name != '\0' ? caller->name
@@ -334,7 +334,7 @@ static tare_status bind_inputs(inliner *l, frame *at) {
     return TARE_OK;
 }
 
-// An output that the function hands through, or gives twice.
+// For an output that is also an input of the function, or another output.
 static tare_status add_identity(inliner *l, const frame *at, char *from, char *to) {
     static char op_type[] = "Identity";
     node_proto n = ONNX__NODE_PROTO__INIT;
@@ -442,7 +442,7 @@ static tare_status add_node(inliner *l, const node_proto *n, const frame *at) {
                             name_of(at->f));
     else
         return push(l, step);
-    if (status == TARE_OK || at != NULL) return status; // the outermost call is the place
+    if (status == TARE_OK || at != NULL) return status; // the outermost call adds the place
     tare__onnx_describe_node(n, where, sizeof where);
     return tare__at(l->err, status, "%s", where);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which dimensions stay open, and what stands in for them.
+// Chooses the dimensions that stay open, and their stand-in sizes.
 #include "io/onnx/read/open.h"
 
 #include <inttypes.h>
@@ -14,14 +14,14 @@ enum { MOST_OPEN = 8 };
 
 // --- names that are expressions ---
 
-// sum := product {(+|-) product}; product := factor {(*|/|//|%) factor}; factor := int | name |
-// (sum)
+// Grammar: sum := product {(+|-) product}; product := factor {(*|/|//|%) factor}; factor := int |
+// name | (sum)
 typedef struct dim_text {
     const char *at;
     const onnx_open *open;
-    bool other, fails, computes; // computes: it is more than a name
+    bool other, fails, computes; // computes: it is not just a name
     int depth;
-    arena *memory; // not NULL: names are added to `made`
+    arena *memory; // not NULL: names are appended to `made`
     onnx_open *made;
 } dim_text;
 
@@ -125,7 +125,7 @@ static bool has_size(const Onnx__TensorShapeProto__Dimension *d) {
            d->dim_value > 0;
 }
 
-// First dimensions without a name are the batch. A line break is in no name of ours.
+// A first dimension without a name is the batch. The line break cannot occur in names of the file.
 static void own_name(const char *input, int d, char *out, size_t size) {
     if (d == 0)
         snprintf(out, size, "\nbatch");
@@ -162,7 +162,7 @@ typedef struct dim_search {
     const tare_model_read_options *options;
     arena *memory;
     onnx_open *out;
-    bool is_more; // than first dimensions
+    bool is_more; // there are open dimensions other than first ones
     tare_error *err;
 } dim_search;
 
@@ -204,14 +204,14 @@ tare_status tare__onnx_open_find(const Onnx__GraphProto *g, const tare_model_rea
 
 // --- what stands in ---
 //
-// Sizes that have nothing in common, neither with each other nor with those of layers, so that only
-// what is the same by the file's arithmetic is the same number. Of two one is no multiple of a
-// window and one is: what is padded to whole windows is the same as what is cut down to them, but
-// for a window, as long as there is a rest, and the same as before where there is none. Then, for
-// models that take no such sizes, multiples, longer and shorter ones.
+// The exact sizes have no common factors with each other or with typical sizes of layers, so that
+// two sizes are the same number only if the file computes them equally. One of each pair is a
+// multiple of common window sizes and the other is not: padding to whole windows and cropping to
+// whole windows then give different results. Models that accept no such sizes are tried with
+// multiples, longer and shorter ones.
 
 typedef struct stand_ins {
-    int64_t size[4]; // of the first reading: both; of the second
+    int64_t size[4]; // both of the first reading, then both of the second
 } stand_ins;
 
 static const stand_ins batches[MOST_OPEN] = {
@@ -224,23 +224,24 @@ static const stand_ins images[MOST_OPEN] = {{{107, 320, 167, 448}},   {{135, 384
 static const stand_ins lengths[MOST_OPEN] = {
     {{13, 48, 19, 32}}, {{17, 64, 23, 16}}, {{29, 32, 37, 64}}, {{11, 16, 27, 48}},
     {{21, 24, 33, 40}}, {{25, 56, 35, 8}},  {{15, 40, 39, 24}}, {{14, 8, 22, 56}}};
-static const stand_ins multiples[MOST_OPEN] = { // for images times 32, for lengths times 16
+static const stand_ins multiples[MOST_OPEN] = { // times 32 for images, times 16 for lengths
     {{3, 8, 5, 11}},    {{4, 9, 7, 13}},    {{6, 17, 10, 19}},  {{12, 23, 14, 29}},
     {{15, 31, 16, 37}}, {{18, 41, 20, 43}}, {{21, 47, 22, 53}}, {{24, 59, 25, 61}}};
 
 static const struct {
     const stand_ins *images, *lengths;
     int64_t image_factor, length_factor;
-    bool is_exact; // sizes are no multiples
-    int joined;    // below it, dimensions of several inputs with the same number are one
+    bool is_exact; // the sizes have no common factors
+    int joined; // below this dimension, open dimensions of several inputs with the same index are
+                // one
 } attempts[] = {
     {images, lengths, 1, 1, true, 0},
     {images, lengths, 1, 1, true, 1},
     {images, lengths, 1, 1, true, TARE_MAX_DIMS},
-    {images, images, 1, 17, true, 0}, // sound: some thousand samples
+    {images, images, 1, 17, true, 0}, // sound: several thousand samples
     {multiples, lengths, 32, 1, false, 0},
     {multiples, lengths, 32, 1, false, 1},
-    {images, multiples, 1, 2, false, 0}, // short
+    {images, multiples, 1, 2, false, 0}, // short lengths
     {images, multiples, 1, 16, false, 0},
     {multiples, multiples, 64, 320, false, 0},
     {images, lengths, 4, 1, false, 0},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes that were given, by name.
+// Input sizes from the options, by name.
 #include "io/onnx/read/options.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ const char *tare__onnx_dim_name(const Onnx__TensorShapeProto__Dimension *d) {
     return has_name ? d->dim_param : NULL;
 }
 
-// "": none; NULL: past the last dimension.
+// The name of a dimension; "": none; NULL: past the last dimension.
 static const char *dim_name(const Onnx__ValueInfoProto *input, size_t d) {
     const Onnx__TypeProto *type = input->type;
     if (type == NULL || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
@@ -41,7 +41,7 @@ static const char *dim_name(const Onnx__ValueInfoProto *input, size_t d) {
     return name != NULL ? name : "";
 }
 
-// The index-th name of a dimension, for a suggestion too; NULL past the end.
+// The index-th name of a dimension, for suggestions in errors; NULL past the end.
 static const char *dim_at(const void *user, size_t index) {
     const Onnx__GraphProto *g = user;
     for (size_t i = 0; i < g->n_input; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depth first from each node in the file's order, by hand: a recursion could be as deep as the file
-// is long.
+// A depth-first search from each node in the file's order, with an explicit stack: the depth of a
+// recursion would be up to the file to choose.
 #include "io/onnx/read/order.h"
 
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #include "core/text/text.h"
 
 typedef struct step {
-    size_t *needs; // indices of the nodes that must come before
+    size_t *needs; // indices of the nodes that must precede it
     size_t count, capacity;
-    size_t next; // the first need that was not looked at
+    size_t next; // the first of `needs` that was not visited
     enum { NEW, BEGUN, DONE } state;
 } step;
 
@@ -91,7 +91,7 @@ static tare_status add_need(sorter *s, step *at, size_t maker) {
     return TARE_OK;
 }
 
-// A branch may use values of the graphs around it; those that it makes itself are not found here.
+// A branch may use values of the enclosing graphs; the values that it computes itself are skipped.
 static tare_status add_branch_needs(sorter *s, step *at, const Onnx__GraphProto *branch) {
     for (size_t i = 0; i < branch->n_node; i++) {
         const Onnx__NodeProto *n = branch->node[i];
@@ -131,7 +131,7 @@ static tare_status find_needs(sorter *s, size_t index) {
 
 // --- the order ---
 
-// The stack from the first time that `index` stands on it is the circle.
+// The nodes on the stack from the first occurrence of `index` on form the cycle.
 static tare_status report_circle(const sorter *s, size_t index) {
     enum { MOST_NAMES = 8 };
     text names = {0};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own files read back. Beside its nodes such a file holds the graph in our own words, which
-// nodes cannot say: modules, names, which of several functions was called. It is a claim, and
-// checked: the model is made of it and of the file's tensors, written again in memory, and must
-// come to the very nodes and constants of the file.
+// Reads files that tare wrote. Beside the nodes such a file holds the graph as JSON with what nodes
+// cannot express: modules, names, the spelling of functions. The JSON is not trusted: the model is
+// built from it and the file's tensors, written again in memory, and must give exactly the nodes
+// and constants of the file.
 #include "io/onnx/read/own.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ typedef struct own_file {
     const char *json, *sources; // lent
     onnx_data_files data_files;
     map initializers; // name -> tare_tensor *, references owned
-    map tensors;      // of the model: the same
+    map tensors;      // tensors of the model: the same
     json_t *parsed;   // sources
     tare_error *err;
 } own_file;
@@ -64,7 +64,7 @@ static tare_status named(const own_file *f, const json_at *at, const char *key, 
     return *out != NULL ? TARE_OK : tare__json_fail(&name_at, f->err, "no initializer '%s'", name);
 }
 
-// The dtype and shape that an entry says.
+// Makes a tensor with the dtype and shape of an entry.
 static tare_status make_like(const own_file *f, const json_at *at, tare_tensor **out) {
     const json_at dtype_at = tare__json_get(at, "dtype"), shape_at = tare__json_get(at, "shape");
     const char *dtype = NULL;
@@ -80,7 +80,7 @@ static tare_status make_like(const own_file *f, const json_at *at, tare_tensor *
     return tare_tensor_create(tare_dtype_from_name(dtype), (int)ndim, shape, out, f->err);
 }
 
-// Another dtype or shape of an initializer.
+// An initializer with another dtype or shape.
 static tare_status converted(const own_file *f, const json_at *at, tare_tensor **out) {
     tare_tensor *from = NULL, *made = NULL;
     TARE_TRY(named(f, at, "initializer", &from));
@@ -98,14 +98,14 @@ static tare_status converted(const own_file *f, const json_at *at, tare_tensor *
     return TARE_OK;
 }
 
-// The quantized value (row, column) of a matrix that the file has transposed.
+// The quantized value (row, column) of a matrix that is stored transposed.
 static unsigned turned_value(const tare_tensor *from, int64_t row, int64_t column, int64_t bits) {
     const int64_t middle = from->dtype == TARE_INT8 ? INT64_C(1) << (bits - 1) : 0;
     return (unsigned)(tare__tensor_get_int(from, column * from->shape[1] + row) + middle) &
            ((1U << bits) - 1);
 }
 
-// Quantized weights in groups, two values in a byte where they have 4 bits.
+// Group-wise quantized weights; of 4 bits, two in a byte.
 static tare_status turned(const own_file *f, const json_at *at, tare_tensor **out) {
     const json_at bits_at = tare__json_get(at, "bits");
     tare_tensor *from = NULL, *made = NULL;
@@ -160,7 +160,7 @@ static tare_status listed(const own_file *f, const json_at *at, tare_tensor **ou
 
 typedef struct dequantization {
     tare_tensor *quantized, *scale, *zero_point; // the last may be NULL
-    int64_t inner;                               // elements between neighbours along the axis
+    int64_t inner; // distance in elements between neighbours along the axis
 } dequantization;
 
 static tare_status read_dequantization(const own_file *f, const json_at *at, dequantization *d) {
@@ -179,7 +179,7 @@ static tare_status read_dequantization(const own_file *f, const json_at *at, deq
     return TARE_OK;
 }
 
-// What the integers stand for, as DequantizeLinear computes it.
+// Dequantizes integers as DequantizeLinear does.
 static tare_status dequantized(const own_file *f, const json_at *at, tare_tensor **out) {
     dequantization d;
     tare_tensor *made = NULL;
@@ -213,7 +213,7 @@ static tare_status read_source(own_file *f, const char *name, const json_at *at)
     return keep(f, &f->tensors, name, t);
 }
 
-// All that the entries say, and every initializer that the model names as it is.
+// Reads the tensors of all entries, and the initializers that the model uses unchanged.
 static tare_status read_tensors(own_file *f) {
     TARE_TRY(tare__json_parse(f->sources, strlen(f->sources), &f->parsed, f->err));
     const json_at root = tare__json_root(f->parsed), plain_at = tare__json_get(&root, "plain");
@@ -254,7 +254,7 @@ static bool same_message(const ProtobufCMessage *a, const ProtobufCMessage *b, t
     return same;
 }
 
-// Without what the schema does not know: metadata, which changes nothing.
+// Compares all fields of the schema. Metadata, which the schema lacks, has no effect.
 static bool same_node(const Onnx__NodeProto *a, const Onnx__NodeProto *b, tare_error *err,
                       tare_status *status) {
     Onnx__NodeProto x = *a, y = *b;
@@ -279,7 +279,8 @@ static bool same_graph(const Onnx__GraphProto *a, const Onnx__GraphProto *b, tar
 static bool same_tensor(const tare_tensor *a, const tare_tensor *b) {
     const bool is_alike =
         tare__dtype(a->dtype)->storage == tare__dtype(b->dtype)->storage && tare__same_shape(a, b);
-    // Integers of 32 bits are biases, which came from the file, through floats of 24.
+    // int32 tensors are biases: they were computed from floats of 24 bits, so that equality cannot
+    // be expected.
     if (!is_alike || tare__dtype(a->dtype)->storage == TARE_INT32 || a->count == 0) return is_alike;
     return memcmp(a->data, b->data, tare__tensor_bytes(a)) == 0;
 }
@@ -317,7 +318,7 @@ static const Onnx__TypeProto__Tensor *tensor_type(const Onnx__ValueInfoProto *in
                : NULL;
 }
 
-// The shapes that the file was written for.
+// The input shapes that the file was written for.
 static tare_status read_input(const Onnx__ValueInfoProto *info, data_input *out, tare_error *err) {
     const Onnx__TypeProto__Tensor *type = tensor_type(info);
     if (type == NULL || type->shape == NULL || type->shape->n_dim > TARE_MAX_DIMS ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rules of ONNX operators say again and again.
+// Helpers that many reading rules share.
 #include "io/onnx/read/rules_common.h"
 
 #include <string.h>

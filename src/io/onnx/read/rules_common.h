@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short ways of saying what rules of ONNX operators say again and again.
-// Private to io/onnx.
+// Helpers that many reading rules share. Private to io/onnx.
 #ifndef IO_ONNX_READ_RULES_COMMON_H
 #define IO_ONNX_READ_RULES_COMMON_H
 
@@ -18,26 +17,26 @@ tare_status tare__onnx_call(onnx_call *c, bool is_method, const char *target, co
 
 /// Input 0, which must be a tensor, and its shape and dtype.
 tare_status tare__onnx_need_first(onnx_call *c, const char *name, value *x, const tare_tensor **t);
-/// Output 0.
+/// Sets output 0.
 tare_status tare__onnx_give(onnx_call *c, const value *v);
-/// Output 0, in the dtype that ONNX gives it where torch's function gives another.
+/// Sets output 0 in the dtype that ONNX specifies, where torch's function has another one.
 tare_status tare__onnx_finish(onnx_call *c, const value *v, tare_dtype dtype);
 tare_status tare__onnx_to(onnx_call *c, const value *v, tare_dtype dtype, value *out);
-/// An attribute or constant that counts dimensions: [-ndim, ndim) becomes [0, ndim).
+/// An axis from an attribute or constant: [-ndim, ndim) becomes [0, ndim).
 tare_status tare__onnx_axis(onnx_call *c, int64_t axis, int ndim, int64_t *out);
-/// The attribute of this name as such an axis.
+/// The attribute of this name as an axis.
 tare_status tare__onnx_attr_axis(onnx_call *c, const char *name, int64_t otherwise, int ndim,
                                  int64_t *out);
-/// Axes: of the attribute before opset `input_since`, of input `i` from then on. *given is false
-/// where there are none.
+/// Axes: from the attribute before opset `input_since`, from input `i` since then. *given is false
+/// if there are none.
 tare_status tare__onnx_axes(onnx_call *c, int input_since, size_t i, int ndim,
                             int64_t axes[TARE_MAX_DIMS], size_t *count, bool *given);
-/// x with its dimensions in this order; nothing is called where that is the order they have.
+/// x with its dimensions in this order; adds no call if that is the present order.
 tare_status tare__onnx_permute(onnx_call *c, const value *x, const int64_t *order, size_t count,
                                value *out);
-/// A constant float32 tensor of this shape, to be filled.
+/// A constant float32 tensor of this shape, to be filled by the caller.
 tare_status tare__onnx_new_floats(onnx_call *c, int ndim, const int64_t *shape, tare_tensor **out);
-/// Exactly one of `names`; *out is its index.
+/// An attribute that must be one of `names`; *out is its index.
 tare_status tare__onnx_attr_choice(onnx_call *c, const char *name, const char *otherwise,
                                    const char *const *names, size_t count, size_t *out);
 #define ONNX_CHOICE(c, name, otherwise, out, ...)                                                  \

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in the user's module tree a node stands, in the two spellings that torch's exporters write.
+// Finds where a node stands in the user's module tree, from the two notations of torch's exporters.
 //
-// TorchScript: the node's name is "/layer1/layer1.0/conv1/Conv". Each segment is a module as
-// its parent called it; a segment that begins with the one before it is in a Sequential. Every call
-// but the first of one module is renamed ("relu_1").
+// TorchScript: the node's name is "/layer1/layer1.0/conv1/Conv". Each segment is the name by which
+// the parent calls a module; a segment that begins with the previous one is in a Sequential. All
+// calls of a module but the first are renamed ("relu_1").
 //
-// dynamo: metadata holds name_scopes = ['', 'layer1', 'layer1.0', 'relu_1'], full paths and at the
-// end the call, and class_hierarchy, the classes of the same, at the end what was called.
+// dynamo: the metadata holds name_scopes = ['', 'layer1', 'layer1.0', 'relu_1'], full paths that
+// end with the call, and class_hierarchy, their classes, which ends with what was called.
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ typedef struct metadata {
     bool has_names, has_classes, failed; // failed: memory ran out
 } metadata;
 
-// "['', 'a']" into the list; false for anything else. Items are copied.
+// Parses "['', 'a']" into the list; false for anything else. Items are copied.
 static bool read_list(metadata *m, const char *at, size_t length, string_list *out) {
     const char *end = at + length;
     out->count = 0;
@@ -66,7 +66,7 @@ static void read_property(void *user, const onnx_property *p) {
         m->has_classes = read_list(m, p->value, p->value_length, &m->classes);
 }
 
-// A path's names must be identifiers or numbers, or the tree could not hold them.
+// Every name of a path must be an identifier or a number to be a module's name.
 static bool is_path(const char *path) {
     size_t depth = 1;
     bool is_empty = true;
@@ -131,8 +131,8 @@ static bool holds_parameters(const onnx_import *in, const char *path) {
 
 typedef struct walk {
     onnx_import *in;
-    const char *path, *raw;        // so far
-    const char *segment, *renamed; // the last one: as a first call would be named, and as written
+    const char *path, *raw;        // up to this segment
+    const char *segment, *renamed; // the last segment: as in a first call, and as written
 } walk;
 
 static const char *join(arena *memory, const char *path, const char *name, size_t length) {
@@ -140,7 +140,7 @@ static const char *join(arena *memory, const char *path, const char *name, size_
                          : tare__arena_printf(memory, "%s.%.*s", path, (int)length, name);
 }
 
-// The length of the parent's path in front of a segment: "layer1.0" within layer1 is "0".
+// The length of the parent's path at the begin of a segment: "layer1.0" within layer1 is "0".
 static size_t repeated(const char *segment, const char *before) {
     const size_t length = strlen(before);
     return length > 0 && strncmp(segment, before, length) == 0 && segment[length] == '.'
@@ -193,7 +193,7 @@ static tare_status read_own(onnx_import *in, const onnx_step *step, onnx_scope *
     metadata m = {.memory = &in->memory};
     tare__onnx_each_property(&step->node, read_property, &m);
     use_metadata(&m, scope);
-    // The name of a node of a function begins with its caller's.
+    // The name of a function's node begins with the caller's.
     if (!m.failed && !scope->is_known && name[0] == '/' && step->caller == NULL)
         m.failed = !use_name(in, name, scope);
     if (m.failed) return tare__out_of_memory(in->err);

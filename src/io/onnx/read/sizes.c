@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries of open constants, and arithmetic on them in the graph.
+// Entries of open constants, and arithmetic on sizes in the graph.
 #include "io/onnx/read/sizes.h"
 
 #include <inttypes.h>
@@ -103,7 +103,8 @@ static int64_t bounded(double x) {
     return x < -0x1p53 ? INT64_MIN : x > 0x1p53 ? INT64_C(1) << 53 : (int64_t)x;
 }
 
-// Of sums and the like, from those of the operands; nothing is known of what may be negative.
+// For a sum, product or the like, from the least values of the operands; unknown if they may be
+// negative.
 static int64_t least_of_call(const onnx_import *in, const node *n, int depth) {
     const op_id op = tare__node_op(n);
     if (op == TARE_OP_SIZE) return 1;
@@ -141,7 +142,7 @@ static bool same(const value *a, const value *b) {
     return a->kind == VALUE_NODE && b->kind == VALUE_NODE && a->as.node == b->as.node;
 }
 
-// Sums, differences and products that are known without computing them.
+// Sums, differences and products with a known result: x + 0, x - x, x * 1.
 static bool known_arithmetic(op_id op, const value *a, const value *b, value *out) {
     if (op == TARE_OP_ADD && is_int(b, 0)) return *out = *a, true;
     if (op == TARE_OP_ADD && is_int(a, 0)) return *out = *b, true;
@@ -155,7 +156,7 @@ static bool known_arithmetic(op_id op, const value *a, const value *b, value *ou
     return false;
 }
 
-// Comparisons that hold, or do not, whatever the sizes are.
+// Comparisons with a result that does not depend on the open sizes.
 static bool known_comparison(const onnx_import *in, op_id op, const value *a, const value *b,
                              value *out) {
     const int64_t least = tare__onnx_least(in, a), other = tare__onnx_least(in, b);
@@ -187,7 +188,7 @@ static void append_key(char *key, size_t size, const value *v) {
                  v->kind == VALUE_BOOL ? (int64_t)v->as.boolean : v->as.integer);
 }
 
-// Two numbers by which a size is recognized: what it is for the sizes that stand in.
+// The key of a size: its values for both stand-ins.
 static bool size_key(const onnx_import *in, const value *v, char key[ONNX_SIZE_KEY]) {
     double now, other;
     if (!number_of(in, v, false, &now) || !number_of(in, v, true, &other)) return false;
@@ -196,7 +197,8 @@ static bool size_key(const onnx_import *in, const value *v, char key[ONNX_SIZE_K
     return true;
 }
 
-// Sizes belong to no module: a module that asks for one computes nothing more for that.
+// Size nodes belong to no module: a module that reads a size must not appear to compute more than
+// its own operator.
 static tare_status emit_number(onnx_call *c, bool is_method, const char *target, const value *args,
                                size_t count, value *out) {
     const onnx_scope *scope = c->scope;
@@ -213,7 +215,8 @@ static bool remember(onnx_import *in, map *m, const char *key, const value *v) {
     return tare__map_set(m, key, kept);
 }
 
-// Is v a sum of products of sizes? Quotients and rests of several sizes are often the same number.
+// True if v is a sum of products of sizes. Quotients and remainders of different sizes are often
+// equal by chance.
 static bool is_polynomial(const value *v, int depth) {
     if (v->kind == VALUE_INT) return true;
     if (v->kind != VALUE_NODE || depth == 0) return false;
@@ -224,7 +227,7 @@ static bool is_polynomial(const value *v, int depth) {
            is_polynomial(&n->args[0], depth - 1) && is_polynomial(&n->args[1], depth - 1);
 }
 
-// A result that is a size known already is that one: (size + 1) - 1.
+// Replaces a result by an earlier node that has the same size: (size + 1) - 1.
 static tare_status settle(onnx_call *c, value *v) {
     enum { MOST_DEPTH = 8 };
     char key[ONNX_SIZE_KEY];
@@ -254,7 +257,7 @@ tare_status tare__onnx_scalar(onnx_call *c, const char *target, const value *arg
 
 // --- sizes of tensors ---
 
-// The input's dimension that has both sizes; NULL if there is none.
+// The input and dimension whose size has both values; NULL if there is none.
 static node *input_of_sizes(onnx_import *in, int64_t now, int64_t other, int *dim) {
     for (node *n = in->draft->first; n != NULL && n->op == NODE_PLACEHOLDER; n = n->next) {
         const draft_info *info = tare__onnx_info(in, n);
@@ -342,7 +345,7 @@ tare_status tare__onnx_input_scalar(onnx_call *c, size_t i, const char *name, va
         *out = tare__onnx_entry(c->in, v.as.tensor, 0);
         return TARE_OK;
     }
-    TARE_TRY(tare__onnx_input_number(c, i, name, 0, &number)); // says what is wrong
+    TARE_TRY(tare__onnx_input_number(c, i, name, 0, &number)); // fails with the reason
     return tare__onnx_malformed(c, "input %zu ('%s') is missing", i, name);
 }
 

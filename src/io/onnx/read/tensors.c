@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors: where their elements are, and whether there are as many as the shape says.
+// Reads tensors: finds their elements and checks that there are as many as the shape requires.
 #include "io/onnx/read/tensors.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ typedef struct header {
     int ndim;
     int64_t shape[TARE_MAX_DIMS];
     int64_t count;
-    int type; // ONNX's number: elements of 4 bits are packed, and bytes here
+    int type; // ONNX's element type; elements of 4 bits are unpacked into bytes
 } header;
 
 static tare_status read_header(const Onnx__TensorProto *t, header *h, tare_error *err) {
@@ -65,7 +65,7 @@ static tare_status check_bytes(const header *h, size_t found, tare_error *err) {
                       expected, shape, tare_dtype_name(h->dtype), found);
 }
 
-// A bool that is neither 0 nor 1 would be undefined where it is read.
+// A bool that is neither 0 nor 1 has no defined value.
 static tare_status check_bools(const tare_tensor *t, tare_error *err) {
     const unsigned char *bytes = t->data;
     for (int64_t i = 0; t->dtype == TARE_BOOL && i < t->count; i++)
@@ -212,7 +212,7 @@ static tare_status fail_to_resolve(const char *location, tare_error *err) {
                       "copy it beside the model, or export the model without external data");
 }
 
-// The folder's and the file's real paths tell where links lead.
+// Symbolic links are resolved to check that the data lies in the model's folder.
 static tare_status resolve(const char *model_path, const char *location, char **out,
                            tare_error *err) {
     const char *slash = strrchr(model_path, '/');
@@ -318,7 +318,7 @@ static tare_status read_external(const onnx_file *f, onnx_data_files *d, const O
         return tare__hint(err, TARE_MALFORMED_FILE,
                           "the data file is cut off or another model's: copy both files again");
     }
-    // Any number of tensors may be said to lie there.
+    // Many tensors may share these bytes, so copies count towards the memory limit.
     const bool is_copied =
         tare__onnx_is_packed(h->type) || e.offset % tare_dtype_size(h->dtype) != 0;
     if (is_copied) TARE_TRY(tare__budget_take(&d->budget, needed, "its data", err));

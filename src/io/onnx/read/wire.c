@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wire format: a tag (field number and kind), then a varint, 4 or 8 bytes, or a length and so
+// The wire format: a tag (field number and kind), then a varint, 4 or 8 bytes, or a length and that
 // many bytes. Source: protobuf's «Encoding».
 #include "io/onnx/read/wire.h"
 
@@ -35,7 +35,7 @@ static tare_status broken(const scan *s, size_t at, const char *message) {
 static tare_status check_text(const scan *s, const ProtobufCFieldDescriptor *field, size_t at,
                               size_t end) {
     while (at < end) {
-        // A sequence that the end cuts is seen as one that goes on behind it.
+        // The zeros behind the last byte make a sequence that is cut off invalid.
         char window[5] = {0};
         memcpy(window, s->bytes + at, end - at < 4 ? end - at : 4);
         const size_t length = window[0] == '\0' ? 0 : tare__utf8_length(window);
@@ -50,7 +50,7 @@ static tare_status check_text(const scan *s, const ProtobufCFieldDescriptor *fie
 static tare_status check_message(const scan *s, const ProtobufCMessageDescriptor *d, size_t at,
                                  size_t end, int depth);
 
-// `field` is NULL for numbers that the schema lacks; those of other kinds than the schema says are
+// `field` is NULL for numbers that the schema lacks. Fields of another kind than in the schema are
 // refused by protobuf-c itself.
 static tare_status check_bytes(const scan *s, const ProtobufCFieldDescriptor *field, size_t at,
                                size_t end, int depth) {
@@ -61,8 +61,8 @@ static tare_status check_bytes(const scan *s, const ProtobufCFieldDescriptor *fi
     return TARE_OK;
 }
 
-// protobuf-c merges a message that occurs twice, which takes time that grows with the square of the
-// file's size. No writer does that.
+// protobuf-c merges a message field that occurs twice, in time quadratic in the file's size. No
+// writer produces such files.
 static tare_status note_field(const scan *s, const ProtobufCMessageDescriptor *d,
                               const ProtobufCFieldDescriptor *field, size_t at, uint64_t *seen) {
     if (field == NULL || field->type != PROTOBUF_C_TYPE_MESSAGE ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A look at protobuf bytes before they are unpacked: protobuf-c recurses without a limit and joins
-// what occurs twice.
+// Checks protobuf bytes before they are unpacked: protobuf-c recurses without a limit and merges
+// repeated messages.
 #ifndef IO_ONNX_READ_WIRE_H
 #define IO_ONNX_READ_WIRE_H
 
@@ -12,13 +12,13 @@
 
 enum { WIRE_DEEPEST = 64 };
 
-/// Checks `size` bytes as a message of `descriptor`: tags and varints whole, lengths inside of what
-/// holds them, at most WIRE_DEEPEST messages deep, no message field twice where it is not repeated,
-/// strings UTF-8 without NUL. Errors name the field and the byte.
+/// Checks `size` bytes as a message of `descriptor`: tags and varints are complete, lengths fit,
+/// messages are nested at most WIRE_DEEPEST deep, no singular message field occurs twice, strings
+/// are UTF-8 without NUL. Errors name the field and the byte.
 tare_status tare__wire_check(const ProtobufCMessageDescriptor *descriptor,
                              const unsigned char *bytes, size_t size, tare_error *err);
 
-/// A varint at *at, which moves behind it; false where it does not end inside of `size` bytes.
+/// Reads the varint at *at and moves *at behind it; false if it does not end within `size` bytes.
 bool tare__wire_varint(const unsigned char *bytes, size_t size, size_t *at, uint64_t *out);
 
 #endif

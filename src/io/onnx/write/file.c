@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of an ONNX file. The elements of tensors are written from where they are, and none of
-// them is copied. Field numbers: onnx.proto of ONNX 1.17.
+// Writes the bytes of an ONNX file. Tensor elements are written directly from their memory. Field
+// numbers: onnx.proto of ONNX 1.17.
 #include "io/onnx/write/file.h"
 
 #include <stdio.h>
@@ -20,11 +20,11 @@ enum {
     TENSOR_RAW = 9,
     TENSOR_EXTERNAL = 13,
     TENSOR_LOCATION = 14,
-    LEAST_EXTERNAL = 1024, // bytes of a tensor that is worth storing in another file
-    DATA_ALIGNMENT = 4096  // so that they can be mapped
+    LEAST_EXTERNAL = 1024, // smaller tensors stay in the model file
+    DATA_ALIGNMENT = 4096  // for mapping
 };
 static const char data_ending[] = ".data";
-// Protobuf's readers take no more.
+// The limit of protobuf's readers.
 static const uint64_t most_bytes = (UINT64_C(1) << 31) - (1 << 20);
 
 void tare__onnx_image_release(onnx_image *im) {
@@ -43,7 +43,7 @@ static uint64_t bytes_of(const out_tensor *t) {
 
 // --- one tensor ---
 
-// Everything of the message but the elements, which come last.
+// The message without the elements, which come last.
 static void tensor_head(const out_tensor *t, const char *location, text *out) {
     char number[32];
     for (int d = 0; d < t->t->ndim; d++) tare__pb_int(out, TENSOR_DIMS, t->t->shape[d]);
@@ -64,9 +64,9 @@ static void tensor_head(const out_tensor *t, const char *location, text *out) {
 // --- where the bytes go ---
 
 typedef struct sink {
-    file_writer *file; // or
+    file_writer *file; // used if file is NULL
     text *memory;
-    uint64_t *digest; // of what went to the file; NULL: not asked for
+    uint64_t *digest; // digest of the bytes written; NULL: not computed
     tare_error *err;
 } sink;
 
@@ -185,8 +185,8 @@ static tare_status put_data(const onnx_image *im, const sink *s) {
     return TARE_OK;
 }
 
-// The data's name has a digest of its bytes, so that an existing model keeps its data until the new
-// model has replaced it.
+// The data file's name contains a digest of its bytes, so an existing model keeps its data until
+// the new model has replaced it.
 static tare_status data_path(const char *path, uint64_t digest, char **out, tare_error *err) {
     text name = {0};
     tare__text_printf(&name, "%s.%016llx%s", path, (unsigned long long)digest, data_ending);
@@ -201,8 +201,8 @@ static const char *base_name(const char *path) {
 }
 
 typedef struct export_files {
-    file_writer model, data; // both locked until the end, so that no other export removes them
-    char *data_path;         // NULL: no data beside the model
+    file_writer model, data; // both stay locked, so that no other export removes them
+    char *data_path;         // NULL: no external data
     bool data_is_new;
 } export_files;
 
@@ -231,14 +231,14 @@ static tare_status write_external(onnx_image *im, export_files *f, tare_error *e
     return assign_offsets(im) > 0 ? write_data(im, f, err) : TARE_OK;
 }
 
-// From here on the new model counts, and data of older ones is of no use. Another export of the
-// same path waits, or its data is locked and stays.
+// Puts the new model in place and removes the data of older ones. Another export to the same path
+// either waits, or its data is locked and stays.
 static tare_status place_model(export_files *f, tare_error *err) {
     TARE_TRY(tare__file_flush(&f->model, err));
     if (f->model.temporary == NULL) return tare__file_commit(&f->model, err);
     const int folder = tare__file_lock_folder(f->model.path);
     const tare_status status = tare__file_place(&f->model, NULL, err);
-    // The new model stays, even if the folder could not be brought to the disk.
+    // The new model stays even if syncing the folder failed.
     if (f->model.temporary == NULL) {
         tare__file_remove_stale(f->model.path, ".", data_ending, f->data_path);
         f->data_is_new = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models as ONNX files: what the writer is asked for, and the bytes.
+// ONNX files: the specification of what to write, and the bytes.
 #ifndef IO_ONNX_WRITE_FILE_H
 #define IO_ONNX_WRITE_FILE_H
 
@@ -12,21 +12,21 @@
 
 enum { ONNX_OLDEST_WRITTEN = 13, ONNX_NEWEST_WRITTEN = 21, ONNX_DEFAULT_OPSET = 18 };
 
-/// Keys of the metadata: the model as our own files have it, and where its tensors are: {"plain":
-/// [names of initializers], "made": {name: how}}, where how is {"initializer", "dtype", "shape"},
-/// {"codes", "scale", "zero_point", "axis"} (dequantized) or {"values", "dtype", "shape"}.
+/// Metadata keys: the model in tare's own format, and where its tensors are: {"plain": [names of
+/// initializers], "made": {name: how}}, where how is {"initializer", "dtype", "shape"}, {"codes",
+/// "scale", "zero_point", "axis"} (dequantized) or {"values", "dtype", "shape"}.
 #define ONNX_MODEL_KEY   "tare.graph"
 #define ONNX_TENSORS_KEY "tare.tensors"
 
 /// What to write.
 typedef struct onnx_write_spec {
     module *root;
-    const data_input *inputs; // what is known of them; ndim -1: nothing
+    const data_input *inputs; // what is known of each; ndim -1: nothing
     size_t input_count;
     int opset;          // 0: the default
-    bool external_data; // tensors go to a file beside it
-    const char *json;   // the model in our own format's words; NULL: not kept
-    const map *tensors; // and the tensors that it names
+    bool external_data; // store tensors in a file beside the model
+    const char *json;   // the model in tare's own format; NULL: not stored
+    const map *tensors; // the tensors that `json` names
     const char *producer_version;
 } onnx_write_spec;
 
@@ -34,34 +34,34 @@ typedef struct onnx_write_spec {
 typedef struct out_tensor {
     const char *name;
     const tare_tensor *t; // a reference is held
-    int type;             // ONNX's number of the element type
-    uint64_t offset;      // in the data file
+    int type;             // ONNX's element type
+    uint64_t offset;      // in the external data file
     bool is_external;
 } out_tensor;
 
-/// A model in the making, all but the elements of its tensors.
+/// A model message without the elements of its tensors.
 typedef struct onnx_image {
     text head;  // fields of the model before the graph
     text nodes; // fields of the graph before the initializers
-    text tail;  // fields of the graph behind them
-    text foot;  // fields of the model behind the graph
+    text tail;  // fields of the graph after the initializers
+    text foot;  // fields of the model after the graph
     out_tensor *tensors;
     size_t tensor_count;
-    arena memory; // of names
-    text report;  // JSON: what could not be written, and what is worth knowing
+    arena memory; // for names
+    text report;  // JSON: nodes that could not be written, and notes
     bool is_refused;
 } onnx_image;
 void tare__onnx_image_release(onnx_image *image);
 
-/// Makes the image. Nodes that ONNX cannot express are an error that lists them; *out has the
-/// report all the same, and must be released in any case.
+/// Makes the image. If ONNX cannot express some nodes, the error lists them; *out then has the
+/// report all the same. The caller releases *out in any case.
 tare_status tare__onnx_image(const onnx_write_spec *spec, onnx_image *out, tare_error *err);
-/// Writes it to PATH ("-": standard output), and what is external to PATH.DIGEST.data, sixteen
-/// hexadecimal digits. The model is put in place last, and data of models that PATH had before is
-/// removed then: at every moment, PATH is a model whose data is there.
+/// Writes the image to PATH ("-": standard output), and external data to PATH.DIGEST.data (sixteen
+/// hexadecimal digits). The model is put in place last, then the data of older models at PATH is
+/// removed: at every moment PATH is a complete model.
 tare_status tare__onnx_image_write(onnx_image *image, const char *path, bool external_data,
                                    tare_error *err);
-/// The model without its initializers, into memory.
+/// Writes the model without its initializers to memory.
 tare_status tare__onnx_image_outline(const onnx_image *image, text *out, tare_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of ModelProto and GraphProto, written around finished nodes.
+// Assembles ModelProto and GraphProto around the written nodes.
 #include "io/onnx/write/model.h"
 
 #include <stdio.h>
@@ -37,7 +37,7 @@ enum {
     DIM_PARAM = 2
 };
 
-// The IR version that came with an opset: what it adds is what such files may hold.
+// The IR version that introduced an opset.
 static int ir_version(int opset) {
     return opset >= 21 ? 10 : opset >= 19 ? 9 : opset >= 15 ? 8 : 7;
 }
@@ -98,7 +98,7 @@ static const char *wanted_name(const onnx_writer *w) {
     return index < w->wanted_outputs.count ? w->wanted_outputs.items[index] : NULL;
 }
 
-// Every output is the result of a node of its own.
+// Each output of the file needs a node of its own.
 tare_status tare__onnx_add_output(onnx_writer *w, const tare_tensor *t, const tare_tensor *other) {
     const node *last = tare__graph_output(w->root->graph);
     const out_record record = {.node = last};
@@ -150,7 +150,7 @@ static void python_list(const char *a, const char *b, const char *c, text *out) 
     tare__text_char(out, ']');
 }
 
-// Where the node stands in the module tree, as torch's exporter says it.
+// Writes the node's position in the module tree, as torch's exporter does.
 static void write_scope(const onnx_writer *w, const node *n, text *out) {
     const module *m = n->op == NODE_CALL_MODULE ? tare__module_find(w->root, n->target) : NULL;
     const char *path = m != NULL ? n->target : n->scope_path;
@@ -187,7 +187,8 @@ static bool is_read(const map *read, const out_node *n) {
     return false;
 }
 
-// Nodes that were made for another way of writing, and optional outputs that nobody asked for.
+// Drops nodes whose results are not read (they were made for a form that was then not used), and
+// optional outputs that nobody reads.
 static bool drop_unread_nodes(onnx_writer *w, map *read) {
     bool fits = true;
     size_t kept = w->node_count;
@@ -280,7 +281,7 @@ tare_status tare__onnx_assemble(onnx_writer *w, onnx_image *out) {
     const text *const sections[] = {&out->head, &out->nodes, &out->tail, &out->foot};
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         TARE_TRY(tare__text_status(sections[i], w->err));
-    out->tensors = w->tensors; // the image has them now, and their names
+    out->tensors = w->tensors; // the image now owns them, with their names
     out->tensor_count = w->tensor_count;
     out->memory = w->memory;
     w->memory = (arena){0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes of the file in the making, and what rules ask of the call.
+// Nodes that are written, and the interface of writing rules to the call.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,7 +145,7 @@ static const char *no_memory(onnx_out *o) {
     return "";
 }
 
-// "conv1/Transpose": of the graph's node and what it does.
+// "conv1/Transpose": the name of the graph's node and the operator.
 static const char *wish_for(onnx_out *o, const char *op_type) {
     return tare__arena_printf(&o->w->memory, "%s/%s", o->record->node->name, op_type);
 }
@@ -212,7 +212,7 @@ void tare__out_of_runtime(onnx_out *o) {
     if (n != NULL) n->domain = ONNX_RUNTIME_DOMAIN;
 }
 
-// AttributeProto's fields.
+// Field numbers of AttributeProto.
 enum {
     NODE_ATTRIBUTE = 5,
     ATTR_NAME = 1,
@@ -335,13 +335,13 @@ const char *tare__out_clip(onnx_out *o, const char *x, tare_dtype dtype, double 
     return OUT(o, "Clip", x, tare__out_number(o, dtype, low), tare__out_number(o, dtype, high));
 }
 
-// The types that QuantizeLinear makes, and since when; DequantizeLinear takes int32 too.
+// True if QuantizeLinear of this opset can produce the type. DequantizeLinear also accepts int32.
 static bool can_quantize(int opset, tare_dtype dtype) {
     return dtype == TARE_UINT8 || dtype == TARE_INT8 ||
            (opset >= 21 && (dtype == TARE_UINT16 || dtype == TARE_INT16));
 }
 
-// Of a matrix of the model with a scale for each group in a row: how many are in a row.
+// The number of groups in a row of a matrix with group-wise scales.
 static int64_t groups_in_row(onnx_out *o, const char *x, const qparams *q, int64_t *size) {
     const out_tensor *t = tare__out_find_tensor(o->w, x);
     *size = 0;
@@ -372,7 +372,7 @@ static const char *linear(onnx_out *o, const char *op_type, const char *x, const
     return made;
 }
 
-// (code - zero point) * scale, where the zero points are not whole.
+// (q - zero point) * scale, for zero points that are not integers.
 static const char *by_floats(onnx_out *o, const char *quantized, const qparams *q) {
     const char *scale, *zero_point;
     tare__out_qparams(o, q, 1, TARE_FLOAT32, &scale, &zero_point);
@@ -399,7 +399,7 @@ const char *tare__out_quantize(onnx_out *o, const char *x, const qparams *q) {
 
 // --- results ---
 
-// The value gets the name that the graph's node has, where it was made for this call.
+// Names the value after the graph's node, if it was created for this call.
 static const char *rename_value(onnx_out *o, const char *x) {
     onnx_writer *w = o->w;
     size_t i = w->node_count;

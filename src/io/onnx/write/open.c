@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dimensions that stay open in the file that is written, beside the batch: sizes are recognized by
-// the numbers that they are in two traces, and computed from shapes of inputs as the graph does it.
+// Dimensions that stay open in the written file, in addition to the batch. A size is recognized by
+// its values in two traces, and computed from the inputs' shapes as the graph does it.
 #include <string.h>
 
 #include "core/json/json.h"
@@ -9,7 +9,7 @@
 
 // --- finding ---
 
-// The names that the graph's description of an input has for its dimensions.
+// Reads the names of dimensions from the graph's description of an input.
 static tare_status read_names(onnx_writer *w, const node *n, const char **out) {
     json_t *meta = NULL;
     if (n == NULL || n->meta_json == NULL) return TARE_OK;
@@ -66,7 +66,7 @@ static void keep(onnx_out *o, int64_t size, int64_t other, const char *name) {
         tare__out_try(o, tare__out_of_memory(o->call.err));
 }
 
-// The dimension of t that has both sizes; -1: there is none.
+// The dimension of t that has both sizes; -1 if there is none.
 static int find_dimension(const onnx_writer *w, const tare_tensor *t, const tare_tensor *u,
                           int64_t size, int64_t other) {
     if (t->ndim != u->ndim || tare__out_bound(w, t) == NULL) return -1;
@@ -75,7 +75,7 @@ static int find_dimension(const onnx_writer *w, const tare_tensor *t, const tare
     return -1;
 }
 
-// The input, or else the argument of the call, that has such a dimension; NULL: there is none.
+// The input, or else the argument of the call, with such a dimension; NULL if there is none.
 static const tare_tensor *find_tensor(const onnx_out *o, int64_t size, int64_t other, int *dim) {
     const onnx_writer *w = o->w;
     for (size_t i = 0; i < w->spec->input_count; i++) {
@@ -134,7 +134,7 @@ static const char *function_of(const op_call *call) {
     return NULL;
 }
 
-// A number of ours, which a size may be: as a vector of one.
+// A number, which may be a size, as a vector of one element.
 static const char *operand(onnx_out *o, const value *a, const value *b) {
     if (a == NULL || b == NULL || a->kind != VALUE_INT || b->kind != VALUE_INT) {
         tare__out_refuse(o, "a number that is no int");
@@ -160,11 +160,11 @@ void tare__out_number_node(onnx_out *o) {
         (void)tare__out_open_size(o, a->as.integer, b->as.integer);
         return;
     }
-    // Small quotients and rests of several sizes are often the same number.
+    // Small quotients and remainders of different sizes are often equal by chance.
     if (!is_large(a->as.integer) || !is_large(b->as.integer)) return;
     const char *op_type = function_of(&o->call);
     const op_call *other = &o->other->call;
-    if (op_type == NULL) return; // what needs it is refused
+    if (op_type == NULL) return; // nodes that need it are refused later
     const char *left = operand(o, o->call.param[0], other->param[0]);
     const char *right = operand(o, o->call.param[1], other->param[1]);
     if (!tare__out_failed(o)) keep(o, a->as.integer, b->as.integer, OUT(o, op_type, left, right));

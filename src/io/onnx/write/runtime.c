@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Biases of layers that run in integers. ONNX Runtime makes one integer operator of
-// DequantizeLinear
-// - Conv or Gemm - QuantizeLinear only where the bias is dequantized too: from int32, with the
-// product of both scales. Layers whose result stays float keep a float bias.
+// Biases of integer layers. ONNX Runtime fuses DequantizeLinear
+// - Conv or Gemm - QuantizeLinear to one integer operator only if the bias is dequantized, too:
+// from int32, with the product of both scales. Layers with a float result keep a float bias.
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -29,7 +28,7 @@ static const out_node *only_reader(const onnx_writer *w, const char *name) {
     return found;
 }
 
-// The constant scales that a value was dequantized with; NULL: it was not.
+// The constant scales with which a value was dequantized; NULL if it was not.
 static const tare_tensor *scale_of(const onnx_writer *w, const char *name) {
     const out_node *n = maker_of(w, name);
     if (n == NULL || strcmp(n->op_type, "DequantizeLinear") != 0) return NULL;
@@ -37,7 +36,7 @@ static const tare_tensor *scale_of(const onnx_writer *w, const char *name) {
     return scale != NULL ? scale->t : NULL;
 }
 
-// The scale that a value is quantized with, behind a ReLU or not; NULL: it stays float.
+// The scale with which a value is quantized, possibly after a ReLU; NULL if it stays float.
 static const tare_tensor *scale_behind(const onnx_writer *w, const char *name) {
     const out_node *reader = only_reader(w, name);
     if (reader != NULL &&
@@ -63,8 +62,8 @@ static bool find_job(const onnx_writer *w, const out_node *n, bias_job *out) {
            (out->weight->count == 1 || out->weight->count == out->bias->t->count) && out->y != NULL;
 }
 
-// The integers, and their scales in float32; false where one does not fit, or is too far from the
-// bias: a quarter of a step of the result.
+// Computes the integers and their float32 scales. False if one does not fit, or differs from the
+// bias by more than a quarter of the result's scale.
 static bool quantize(const bias_job *job, tare_tensor *quantized, tare_tensor *scales) {
     const double most = 0.25 * tare__tensor_get(job->y, 0);
     for (int64_t c = 0; c < quantized->count; c++) {
@@ -81,7 +80,7 @@ static bool quantize(const bias_job *job, tare_tensor *quantized, tare_tensor *s
     return true;
 }
 
-// The last node, which is to stand before node `at`.
+// Moves the last node before node `at`.
 static void move_last(onnx_writer *w, size_t at) {
     const out_node last = w->nodes[w->node_count - 1];
     memmove(&w->nodes[at + 1], &w->nodes[at], (w->node_count - 1 - at) * sizeof last);
@@ -90,7 +89,7 @@ static void move_last(onnx_writer *w, size_t at) {
 
 static void use_integers(onnx_out *o, size_t at, const bias_job *job, const tare_tensor *quantized,
                          const tare_tensor *scales) {
-    const char *name = job->bias->name; // the array of tensors grows
+    const char *name = job->bias->name; // a copy: the array of tensors grows
     const char *path = tare__out_path(o->w, job->bias->t);
     const char *integers = tare__arena_printf(&o->w->memory, "%s_quantized", name);
     const char *scale = tare__arena_printf(&o->w->memory, "%s_scale", name);
@@ -109,7 +108,8 @@ static void use_integers(onnx_out *o, size_t at, const bias_job *job, const tare
     if (path != NULL) tare__out_source(o, path, integers, scale, NULL, is_per_channel ? 0 : -1);
 }
 
-// The first input of node `at` becomes more than dequantized, by what changes nothing.
+// Inserts an operator without effect after the dequantized first input of node `at`, so that the
+// runtime does not fuse it.
 static void guard(onnx_out *o, size_t at) {
     const char *least = tare__out_number(o, TARE_FLOAT32, -(double)FLT_MAX);
     const char *same = OUT(o, "Max", o->w->nodes[at].inputs[0], least);
@@ -118,7 +118,7 @@ static void guard(onnx_out *o, size_t at) {
     o->w->nodes[at + 1].inputs[0] = same;
 }
 
-// ONNX Runtime quantizes such biases by itself, and integers that do not fit become anything.
+// ONNX Runtime quantizes such biases by itself; integers that do not fit overflow.
 static void keep_float(onnx_out *o, size_t at) {
     guard(o, at);
     tare__out_note(o, "its bias stays float: it does not fit into 32 bits at the scale of its "
@@ -144,7 +144,7 @@ static tare_status write_bias(onnx_writer *w, size_t at, const bias_job *job) {
 
 // --- results of at most 1 that wrap around ---
 
-// Is 1 above the range that its result is quantized to?
+// True if 1 is above the range to which the result is quantized.
 static bool overflows(const onnx_writer *w, const out_node *n) {
     if (!n->wraps || scale_of(w, n->inputs[0]) == NULL) return false;
     const out_node *reader = only_reader(w, n->outputs[0]);
@@ -172,7 +172,7 @@ tare_status tare__onnx_fit_runtime(onnx_writer *w) {
     for (size_t i = 0; i < w->node_count; i++) {
         const size_t before = w->node_count;
         TARE_TRY(fit(w, i));
-        i += w->node_count - before; // what was made stands before it now
+        i += w->node_count - before; // skips the nodes that were inserted before it
     }
     return TARE_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the tensors of the model are in the file, so that reading it gives the same model.
+// Records where the tensors of the model are in the file, so that reading it gives the same model.
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "io/onnx/schema.h"
 #include "io/onnx/write/model.h"
 
-enum { MOST_VALUES = 64 }; // elements of a tensor that stands in the metadata
+enum { MOST_VALUES = 64 }; // elements of a tensor that is stored in the metadata
 
 static bool same_elements(const tare_tensor *a, const tare_tensor *b) {
     for (int64_t i = 0; a->count == b->count && i < a->count; i++)
@@ -50,12 +50,14 @@ static void write_values(const char *name, const tare_tensor *t, text *out) {
     tare__text_append(out, "]}");
 }
 
-// Names of initializers that are tensors of the model as they stand, and all others.
+// The names of initializers that are tensors of the model unchanged, and the records of all other
+// tensors.
 typedef struct source_lists {
     text plain, made;
 } source_lists;
 
-// The tensor is one initializer, perhaps of another dtype or shape. False: it is not.
+// Records a tensor that is one initializer, possibly with another dtype or shape. False if it is
+// not.
 static bool write_initializer(const onnx_writer *w, const onnx_source *s, const char *name,
                               const tare_tensor *t, source_lists *lists) {
     text *out = &lists->made;
@@ -78,7 +80,7 @@ static bool write_initializer(const onnx_writer *w, const onnx_source *s, const 
     return true;
 }
 
-// Quantized values that the file has as the transposed matrix.
+// Records quantized values that the file stores as the transposed matrix.
 static bool write_turned(const onnx_writer *w, const onnx_source *s, const char *name,
                          const tare_tensor *t, text *out) {
     if (tare__out_find_tensor(w, s->initializer) == NULL) return false;
@@ -108,7 +110,7 @@ static bool write_dequantized(const onnx_writer *w, const onnx_source *s, const 
     return true;
 }
 
-// A tensor that no node reads.
+// Adds a tensor that no node reads.
 static tare_status add_unread(onnx_writer *w, const char *name, const tare_tensor *t,
                               source_lists *lists) {
     if (t->count <= MOST_VALUES) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace of a graph: every call with its parameters bound and the shapes of its results, in the
-// order of execution. Modules that are sequences of others are their children in a row.
+// Traces a graph: every call with bound parameters and the shapes of its results, in execution
+// order. Sequential containers are traced as their children.
 #include <stdio.h>
 #include <string.h>
 
@@ -10,9 +10,10 @@
 #include "ops/interpret.h"
 
 enum {
-    // Elements of constants that may be computed in all: shapes and masks, not weights.
+    // Limit on the elements of computed constants: shapes and masks, not weights.
     MOST_FOLDED = 1 << 24,
-    // And of one that a tensor of the model goes into, which the file computes by itself.
+    // Limit on those that are computed from a tensor of the model, which the file computes
+    // otherwise.
     MOST_FOLDED_OF_MODEL = 1 << 16
 };
 
@@ -43,7 +44,7 @@ bool tare__onnx_is_pure(const out_trace *t, const tare_tensor *tensor) {
 }
 
 typedef struct reading {
-    bool constant, pure; // all tensors are
+    bool constant, pure; // is true for all tensors among the arguments
 } reading;
 
 static void read_value(const out_trace *t, const value *v, reading *r) {
@@ -63,7 +64,7 @@ static reading read_arguments(const out_trace *t, const op_call *call) {
     return r;
 }
 
-// Quantized values say what they are by their nodes, and weights are large.
+// Quantized values are not folded: their nodes carry the parameters, and weights are large.
 static bool folds(const out_trace *t, const op_call *call, const reading *r) {
     const tare_tensor *made = call->result.kind == VALUE_TENSOR ? call->result.as.tensor : NULL;
     if (call->module != NULL || call->op == NULL || made == NULL || !r->constant) return false;
@@ -91,7 +92,7 @@ static tare_status fold(out_trace *t, const op_call *call, op_compute compute, c
 // --- calls ---
 
 static tare_status add_record(out_trace *t, const node *n, const op_call *call) {
-    value result; // a copy: the interpreter empties sequences after their last use
+    value result; // a copy: the interpreter clears sequences after their last use
     if (!tare__grow((void **)&t->records, &t->record_capacity, t->record_count, sizeof *t->records))
         return tare__out_of_memory(t->err);
     TARE_TRY(tare__value_copy(&t->memory, &call->result, NULL, NULL, &result, t->err));
@@ -123,7 +124,7 @@ static tare_status note_child(out_trace *t, const node *n, const op_call *like, 
     }
     *out = call.result;
     const tare_status status = note_call(t, n, &call, child->class->forward);
-    if (last == NULL) tare__value_release_tensors(&call.result); // the trace keeps it
+    if (last == NULL) tare__value_release_tensors(&call.result); // the trace holds references
     return status;
 }
 

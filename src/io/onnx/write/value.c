@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the file in the making: names, constants, tensors of the model.
+// Values of the file: names, constants, tensors of the model.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "io/onnx/write/state.h"
 #include "ops/classes/reference.h"
 
-enum { MOST_SHARED = 64 }; // bytes of a constant that equal ones share
+enum { MOST_SHARED = 64 }; // bytes of a constant that equal constants share
 
 static void key_of(const tare_tensor *t, char out[32]) {
     snprintf(out, 32, "%p", (const void *)t);
@@ -60,8 +60,8 @@ out_tensor *tare__out_find_tensor(const onnx_writer *w, const char *name) {
     return at > 0 ? &w->tensors[at - 1] : NULL;
 }
 
-// Equal constants have one key: type, shape and elements. False: it has none, or, by out->failed,
-// memory is gone.
+// A key for constants with equal type, shape and elements. False if there is none; out->failed says
+// whether memory ran out.
 static bool content_key(const tare_tensor *t, int type, text *out) {
     if (tare__tensor_bytes(t) > MOST_SHARED || t->data == NULL) return false;
     tare__text_printf(out, "%d", type);
@@ -114,7 +114,7 @@ const char *tare__out_constant(onnx_out *o, const tare_tensor *t, const char *na
     return known != NULL ? known : add_tensor(o, name, t);
 }
 
-// Takes the tensor over; NULL: memory is gone.
+// Adds a constant and consumes the reference to the tensor. NULL if memory ran out.
 static const char *take_constant(onnx_out *o, tare_tensor *t, const char *name) {
     if (t == NULL || tare__out_failed(o)) {
         tare_tensor_release(t);
@@ -221,7 +221,7 @@ const char *tare__out_quantized(onnx_out *o, const tare_tensor *t) {
     return "";
 }
 
-// The parameters that a tensor of the model was dequantized with belong to it.
+// Records the parameters with which a tensor of the model was dequantized.
 static void note_qparams(onnx_out *o, const tare_tensor *t, const char *quantized) {
     char key[32];
     key_of(t, key);
@@ -329,7 +329,7 @@ const char *tare__out_operand(onnx_out *o, size_t i, tare_dtype dtype) {
 
 // --- sizes that follow the batch ---
 
-// The batch as a vector of one int64.
+// The batch size as an int64 vector of one element.
 static const char *batch_size(onnx_out *o) {
     onnx_writer *w = o->w;
     if (w->batch_size != NULL) return w->batch_size;
@@ -344,7 +344,7 @@ static const char *batch_size(onnx_out *o) {
     return "";
 }
 
-// factor * batch + more, where that gives both sizes.
+// Writes a size as factor * batch + offset, if that gives both sizes.
 static const char *one_size(onnx_out *o, int64_t size, int64_t other) {
     const int64_t step = o->w->other_batch - o->w->batch;
     if (size == other) return tare__out_ints(o, &size, 1);

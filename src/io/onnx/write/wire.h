@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protobuf messages, field by field. What is written is canonical: fields in ascending order,
-// defaults left out.
+// Writes protobuf messages field by field, in canonical form: fields in ascending order, without
+// default values.
 #ifndef IO_ONNX_WRITE_WIRE_H
 #define IO_ONNX_WRITE_WIRE_H
 
@@ -13,11 +13,11 @@ void tare__pb_int(text *out, unsigned field, int64_t value);
 void tare__pb_float(text *out, unsigned field, float value);
 void tare__pb_bytes(text *out, unsigned field, const void *bytes, size_t size);
 void tare__pb_string(text *out, unsigned field, const char *chars);
-/// A message that stands in `inside`, which is released.
+/// A nested message; releases `inside`.
 void tare__pb_message(text *out, unsigned field, text *inside);
-/// Only the tag and the length: `size` bytes are to follow.
+/// Only tag and length; the caller appends `size` bytes.
 void tare__pb_head(text *out, unsigned field, uint64_t size);
-/// {1: key, 2: value}, as StringStringEntryProto has it.
+/// The entry {1: key, 2: value} of StringStringEntryProto.
 void tare__pb_entry(text *out, unsigned field, const char *key, const char *value);
 
 #endif

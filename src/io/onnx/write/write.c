@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing a model as ONNX: trace, write call by call, put the file together.
+// Writes a model as ONNX: traces it, writes each call, assembles the file.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "ops/quantized/rule.h"
 
 enum {
-    // Two batches, neither of which is a size that broadcasts.
+    // Two batch sizes, neither of which is 1.
     BATCH = 2,
     OTHER_BATCH = 3,
     DEEPEST_RULE = 8
@@ -41,7 +41,7 @@ const onnx_write_rule *tare__onnx_find_write_rule(const char *id) {
     return NULL;
 }
 
-// One node on the tensors among the parameters, which are of one dtype where there are several.
+// Writes a call as one node on its tensors, in one common dtype.
 static void write_one_node(onnx_out *o) {
     const char *inputs[OP_MAX_PARAMS];
     size_t count = 0;
@@ -81,13 +81,13 @@ void tare__out_as(onnx_out *o, const char *id, const value *const *params, size_
 
 // --- inputs ---
 
-// Which trace: for this size of the batch, or for the other sizes of what is open.
+// A trace for a batch size, or for stand-in sizes of open dimensions.
 typedef struct trace_kind {
-    int64_t batch; // 0: what stands in for it
+    int64_t batch; // 0: the stand-in size
     bool is_other;
 } trace_kind;
 
-// A size that stands in for dimension d of input i; -1: none does.
+// The stand-in size of dimension d of input i; -1 if it is not open.
 static int64_t open_size(const onnx_writer *w, size_t i, int d, trace_kind kind) {
     const data_input *in = &w->spec->inputs[i];
     int64_t now, other;
@@ -167,7 +167,7 @@ static bool has_tensor(const value *v) {
     return false;
 }
 
-// Of sizes, other numbers and checks nothing is in the file.
+// Calls on sizes or numbers, and checks, are not written as nodes.
 static bool computes(const out_record *r) {
     return has_tensor(&r->result);
 }
@@ -177,7 +177,7 @@ static bool elements_agree(const tare_tensor *a, const tare_tensor *b) {
            (a->count == b->count && memcmp(a->data, b->data, tare__tensor_bytes(a)) == 0);
 }
 
-// Can a record be written for any batch, given what it is for two of them?
+// True if a record can be written for any batch size, given the records for two of them.
 static bool record_is_open(const onnx_writer *w, const out_record *a, const out_record *b) {
     const onnx_write_rule *rule =
         a->call.op != NULL ? tare__onnx_find_write_rule(a->call.op->id) : NULL;
@@ -186,7 +186,7 @@ static bool record_is_open(const onnx_writer *w, const out_record *a, const out_
     if (a->node != b->node || a->result.kind != b->result.kind || a->call.op != b->call.op)
         return false;
     if (!computes(a) || takes_sizes) return true;
-    // Beside an open batch, constants that follow sizes are computed by nodes like anything else.
+    // If the batch is open, constants that depend on sizes are computed by nodes.
     const bool is_one = a->result.kind == VALUE_TENSOR && w->open.count == 0;
     return arguments_agree(&a->call, &b->call) &&
            (!is_one || elements_agree(a->result.as.tensor, b->result.as.tensor));
@@ -209,8 +209,8 @@ static bool same_ranks(const value *a, const value *b) {
     return same;
 }
 
-// A batch of 1 is a dimension that squeeze takes away. The node into *found; a model that cannot
-// run with 1 has none.
+// squeeze removes a dimension of size 1, so a batch of 1 differs. *found names the node, or is
+// unset if the model cannot run with a batch of 1.
 static tare_status find_squeezed(onnx_writer *w, const char **found) {
     out_trace one = {0};
     *found = NULL;
@@ -255,7 +255,7 @@ static tare_status cannot_stay_open(onnx_writer *w, const char *node_name) {
                       "give the input a shape: --input-shape %s=1x128", dim->input);
 }
 
-// Two traces, with two sizes in place of each open one, that are the same program.
+// Traces the graph for two pairs of stand-in sizes; both must be the same program.
 static tare_status trace_open(onnx_writer *w) {
     const char *fixed = "";
     for (int i = 0; tare__onnx_open_choose(&w->open, i, w->is_second); i++) {
@@ -276,7 +276,8 @@ static tare_status trace_open(onnx_writer *w) {
     return cannot_stay_open(w, fixed);
 }
 
-// Two traces, for two batches; where one fails or they are two programs the batch is 1.
+// Traces the graph for two batch sizes. If one fails or the programs differ, the batch is fixed to
+// 1.
 static tare_status trace_all(onnx_writer *w) {
     w->batch = 1;
     TARE_TRY(tare__onnx_find_open(w));
@@ -335,14 +336,14 @@ static bool all_bound(const onnx_writer *w, const value *v) {
     return true;
 }
 
-// An argument is given back: dropout, an item of a tuple, a tensor of the model.
+// True if the result is an argument or a tensor of the model: dropout, an item of a tuple.
 static bool is_known(const onnx_writer *w, const out_record *r) {
     if (all_bound(w, &r->result)) return true;
     const tare_tensor *t = r->result.kind == VALUE_TENSOR ? r->result.as.tensor : NULL;
     return t != NULL && tare__out_path(w, t) != NULL;
 }
 
-// An observer hands on what it is given, too, but says that the model is not finished.
+// An observer returns its input, too, but shows that the model is not converted.
 static bool is_observer(const out_record *r) {
     return r->call.module != NULL && r->call.module->class->role == ROLE_OBSERVER;
 }
@@ -351,7 +352,7 @@ static bool is_constant(const out_record *r) {
     return r->result.kind == VALUE_TENSOR && r->result.as.tensor->data != NULL;
 }
 
-// A result of no tensor of the model that is the same for every batch: it is just there.
+// A constant that depends on no tensor of the model or batch size needs no node.
 static bool is_plain_constant(const onnx_writer *w, size_t i) {
     const out_record *a = &w->trace.records[i];
     if (!is_constant(a) || !tare__onnx_is_pure(&w->trace, a->result.as.tensor)) return false;
@@ -360,7 +361,7 @@ static bool is_plain_constant(const onnx_writer *w, size_t i) {
             elements_agree(a->result.as.tensor, w->other.records[i].result.as.tensor));
 }
 
-// Integers that are only moved stay integers.
+// Operators that only move elements keep quantized values as integers.
 static bool works_on_quantized(const op_call *call) {
     const tare_tensor *to = call->result.kind == VALUE_TENSOR ? call->result.as.tensor : NULL;
     const value *first = call->param_count > 0 ? call->param[0] : NULL;
@@ -442,7 +443,8 @@ static void drop_nodes(onnx_writer *w, size_t from) {
     w->node_count = from;
 }
 
-// Sizes, where more than the batch is open. What cannot be written is refused where it is used.
+// A number, if other dimensions than the batch are open. If it cannot be written, its users are
+// refused.
 static tare_status write_number(onnx_out *o) {
     const size_t mark = o->w->node_count;
     o->call.err = o->w->rule_err;
@@ -470,7 +472,7 @@ static tare_status write_record(onnx_writer *w, size_t i) {
     drop_nodes(w, mark);
     w->batch_size = batch_size;
     if (is_constant(r) && !w->has_other && !is_observer(r))
-        return TARE_OK; // it is there as what it comes to
+        return TARE_OK; // its constant is used instead
     list_refusal(&o);
     bind_dummies(w, &r->result);
     return TARE_OK;
@@ -491,8 +493,8 @@ static tare_status refuse_all(onnx_writer *w) {
 
 // --- outputs ---
 
-// An output that the model names is called so in the file, any other as the node that gives it.
-// Before there are nodes: none may take these names.
+// An output that the model names has that name in the file; others are named after their node.
+// Reserved before nodes are written, so that none takes these names.
 static tare_status reserve_output_names(onnx_writer *w) {
     const graph *g = w->root->graph;
     const bool is_named = g->output_names.count > 0 && g->export_json == NULL;
@@ -605,7 +607,7 @@ static bool same_images(const onnx_image *a, const onnx_image *b) {
     return same;
 }
 
-// Where dimensions stay open, other sizes must give the same file.
+// With open dimensions, the second pair of stand-in sizes must give the same file.
 tare_status tare__onnx_image(const onnx_write_spec *spec, onnx_image *out, tare_error *err) {
     onnx_image again = {.tensor_count = 0};
     bool is_open = false;
