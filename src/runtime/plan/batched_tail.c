@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a batched tail of two plans: the plan of one sample loses its last steps, the plan of all
-// samples loses all others. Both exist anyhow, to choose between them (plan/by_sample.c), and their
-// layers share packed weights. One buffer crosses the cut: each sample's row is copied from it to
-// the buffer that the tail reads, unless that is an output, which both plans find in the caller's
-// memory.
+// Makes a batched tail from two plans: the plan of one sample loses its last steps, and the plan of
+// all samples keeps only these. Both plans exist already, because plan/by_sample.c chooses between
+// them, and their layers share packed weights. One buffer connects them: each sample's row is
+// copied from it to the buffer that the tail reads, unless it is an output, which both plans find
+// in the caller's memory.
 #include "runtime/plan/batched_tail.h"
 
 #include <string.h>
@@ -12,10 +12,11 @@
 #include "runtime/plan/profile.h"
 #include "runtime/plan/samples.h"
 
-// Weights of a tail that is worth a block of memory and turns of all threads. Fewer stay in the
-// second-level cache from one sample to the next. Two layers behind convolutions, 16 samples, in us
-// on one thread and on two: 512 KB take 48 and 40 as a tail (141 and 78 sample by sample), 128 KB
-// 19 and 9 (46 and 21), 32 KB 7 and 6 (17 and 9). For two samples nothing is lost or gained.
+// A tail is worthwhile from this many bytes of weights: it costs a block of memory and a
+// synchronization of all threads. Fewer weights stay in the second-level cache from one sample to
+// the next. Two layers behind convolutions, 16 samples, in us on one thread and on two: 512 KB take
+// 48 and 40 as a tail (141 and 78 sample by sample), 128 KB 19 and 9 (46 and 21), 32 KB 7 and 6 (17
+// and 9). With two samples a tail makes no difference.
 enum { LEAST_WEIGHT_BYTES = 64 << 10 };
 
 // --- finding it ---
@@ -32,15 +33,15 @@ static bool compute_same_nodes(const plan_step *a, const plan_step *b) {
     return true;
 }
 
-// A row for each sample?
+// True if `all` has a vector for each sample, like `one`.
 static bool are_vectors(const tare_tensor *one, const tare_tensor *all, int64_t samples) {
     return one != NULL && all != NULL && tare__is_sample(one, all, samples) && one->count > 0 &&
            tare__inner_count(one, one->ndim > 1 ? 1 : 0) == 1;
 }
 
-// Is `all` what `one` does, for every sample? Integers and loops of ours give the samples' bits,
-// for the samples are independent; a library's floats may not. Calls know their tensors by
-// addresses, which move, and have no replicas.
+// True if step `all` does for every sample what `one` does for one, with the same bits. Integer
+// steps and tare's own loops do, because samples are independent; a library's float steps may not.
+// Calls refer to tensors by address, which changes, and have no replicas.
 static bool is_step_of_all(const plan_step *one, const plan_step *all, int64_t samples) {
     return one->class == all->class && one->class->replicate != NULL &&
            compute_same_nodes(one, all) && are_vectors(one->facts.x, all->facts.x, samples) &&
@@ -52,8 +53,8 @@ static bool is_written(const plan_buffer *buffer) {
            (buffer->kind == BUFFER_ARENA || buffer->kind == BUFFER_OUTPUT);
 }
 
-// The one buffer that steps from `cut` on read and do not write. It holds the tensor that the first
-// of them reads. NOTHING: there is not exactly one.
+// The only buffer that steps from `cut` on read without writing it; it holds the tensor that the
+// first of them reads. NOTHING: there is not exactly one.
 static size_t find_crossing(const plan *p, size_t cut) {
     size_t found = NOTHING;
     for (size_t i = 0; i < p->buffer_count; i++) {
@@ -73,7 +74,8 @@ static bool cross_alike(const plan *one, size_t cut, const plan *whole, size_t c
     return from != NOTHING && to != NOTHING && one->buffers[from].kind == whole->buffers[to].kind;
 }
 
-// Joins rows that one sample has in place, so that its plan has no such step.
+// True if the step only concatenates rows that one sample has in place, so that the plan of one
+// sample has no such step.
 static bool only_joins(const plan_step *all, const plan_step *one) {
     return all->class->only_joins && !compute_same_nodes(one, all);
 }
@@ -102,9 +104,9 @@ static void destroy_steps(plan *p, size_t first, size_t count) {
         if (p->steps[i].class->destroy != NULL) p->steps[i].class->destroy(p->steps[i].state);
 }
 
-// An output in the buffer that crosses the cut belongs to both plans: the tail may write over it.
-// The remaining buffers keep their offsets: laid out anew, the block was no smaller in any of
-// MobileNetV2, V3-large, ResNet-18 and -50, and the tensors of calls would have to move.
+// An output in the connecting buffer belongs to both plans, because the tail may write over it. The
+// other buffers keep their offsets: laying them out again made the block no smaller for
+// MobileNetV2, V3-large, ResNet-18 and -50, and would move the tensors of calls.
 static void drop_last_steps(plan *p, size_t cut) {
     for (size_t i = 0; i < p->output_count; i++) {
         plan_output *out = &p->outputs[i];
@@ -154,7 +156,7 @@ tare_status tare__plan_take_tail(plan *one, plan *whole, tail_steps tail, tare_e
     drop_last_steps(one, cut);
     drop_first_steps(whole, cut_all);
     TARE_TRY(lay_out_anew(whole, err));
-    // Rows of an output lie there already.
+    // Rows of an output are there already.
     if (whole->buffers[to].kind != BUFFER_OUTPUT)
         one->handover = (plan_handover){from, bytes, whole->buffers[to].data};
     return TARE_OK;

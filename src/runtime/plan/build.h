@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan consists of.
+// The contents of a plan.
 #ifndef RUNTIME_PLAN_BUILD_H
 #define RUNTIME_PLAN_BUILD_H
 
@@ -14,19 +14,20 @@ enum { BUFFER_ALIGNMENT = 64 };
 
 typedef enum buffer_kind {
     BUFFER_ARENA,    // in the plan's memory
-    BUFFER_CONSTANT, // a module's tensor, or what was computed of them
-    BUFFER_INPUT,    // the caller's; data changes with every run
-    BUFFER_OUTPUT,   // handed out; made anew for every run
-    BUFFER_STATE,    // the session's; stays from run to run
+    BUFFER_CONSTANT, // a tensor of a module, or computed from such tensors
+    BUFFER_INPUT,    // the caller's; its address changes with every run
+    BUFFER_OUTPUT,   // returned to the caller; allocated for every run
+    BUFFER_STATE,    // the session's; persists between runs
 } buffer_kind;
 
 /// A buffer that steps read and write. Views share their base's buffer.
 typedef struct plan_buffer {
     buffer_kind kind;
-    size_t bytes, offset; // within the plan's memory
-    size_t first, last;   // steps that write and read it
-    size_t whole, shift;  // the buffer that it is a slice of, and its first byte; NOTHING: none
-    size_t pitch;         // of a slice: bytes from a pixel to the next; 0: without gaps
+    size_t bytes, offset; // offset: within the plan's memory
+    size_t first, last;   // first and last step that writes or reads it
+    size_t whole,
+        shift;    // for a slice: the buffer it is part of, and its first byte there; else NOTHING
+    size_t pitch; // of a slice: bytes from a pixel to the next; 0: contiguous
     bool has_slices;
     void *data;
 } plan_buffer;
@@ -38,40 +39,41 @@ typedef struct plan_step {
     step_facts facts;
 } plan_step;
 
-/// A tensor whose data pointer follows its buffer, which changes from run to run.
+/// A tensor whose data pointer is set in every run to the address of its buffer.
 typedef struct placed_tensor {
     tare_tensor *tensor;
     size_t buffer;
 } placed_tensor;
 
 typedef struct plan_output {
-    const tare_tensor *like;  // of one sample
-    const tare_tensor *whole; // of all; like, where there is one
-    size_t buffer;            // NOTHING: the plan's tail makes it, or what it is the tail of
-    bool is_copied;           // the buffer is an input's, a constant's, another output's, a slice
-                              // of another one or made of slices
+    const tare_tensor *like;  // shape of one sample
+    const tare_tensor *whole; // shape of all samples; equal to `like` for a single sample
+    size_t buffer;            // NOTHING: the plan's tail computes it
+    bool is_copied;           // the buffer is an input, a constant, another output, a slice
+                              // of another one, or consists of slices
 } plan_output;
 
-/// A tensor of the model that a run writes over: in place, or by a copy at the end.
+/// A tensor of the model that a run modifies: in place, or by a copy at the end.
 typedef struct plan_state {
     const char *path;   // lent by the graph
-    tare_tensor *first; // among the plan's: what a run finds
-    tare_tensor *last;  // what it leaves; `first`: nothing else
+    tare_tensor *first; // its value before the run, one of the plan's tensors
+    tare_tensor *last;  // its value after the run; `first`: unchanged
     size_t buffer;      // of `first`
-    size_t from;        // of `last`; the same: written in place
+    size_t from;        // buffer of `last`; equal to `buffer`: written in place
 } plan_state;
 
-/// What each sample leaves for the plan's tail (plan/batched_tail.h): a row of a buffer there.
+/// The result of each sample for the plan's tail (plan/batched_tail.h): a row of a buffer of the
+/// tail.
 typedef struct plan_handover {
-    size_t buffer, bytes; // of one sample
-    unsigned char *rows; // of all of them; NULL: there is no tail
+    size_t buffer, bytes; // bytes: of one sample
+    unsigned char *rows;  // of all samples; NULL: there is no tail
 } plan_handover;
 
 struct plan {
     plan_setting setting;
-    arena memory;          // what steps and calls point to; lives as long as the plan
-    arena run_memory;      // calls' scratch, empty between runs
-    tare_tensor **tensors; // references on every tensor that a call or step knows
+    arena memory;          // of everything that steps and calls refer to; lives as long as the plan
+    arena run_memory;      // scratch of calls, empty between runs
+    tare_tensor **tensors; // references to all tensors of calls and steps
     size_t tensor_count, tensor_capacity;
     plan_buffer *buffers;
     size_t buffer_count, buffer_capacity;
@@ -79,29 +81,29 @@ struct plan {
     size_t step_count, step_capacity;
     placed_tensor *moving; // of inputs and outputs
     size_t moving_count, moving_capacity;
-    int64_t samples;      // that it runs for in turn; their results follow each other
-    bool observes;        // a step looks at what passes, for statistics
-    tare_tensor **inputs; // lent: among tensors; of one sample
-    size_t *input_buffers; // NOTHING: nobody reads it
+    int64_t samples;       // number of samples to run one by one; their results are concatenated
+    bool observes;         // a step is an observer
+    tare_tensor **inputs;  // lent, from `tensors`; shapes of one sample
+    size_t *input_buffers; // NOTHING: the input is not read
     size_t input_count;
     plan_output *outputs;
     size_t output_count, output_capacity;
     plan_state *states; // in `memory`
     size_t state_count;
-    call_names output_names; // in `memory`; empty in the plan of a call
+    call_names output_names; // in `memory`; empty in a plan of a single call
     plan_profile *profile;   // NULL: runs are not timed
     plan_replicas *replicas; // NULL: there are none
-    plan *tail;              // its last steps, of all samples at once; NULL: there is none
+    plan *tail;              // the last steps, for all samples at once; NULL: none
     plan_handover handover;
-    bool is_of_call; // its block is lent, and may be another in every run
-    void *block;     // BUFFER_ARENA
+    bool is_of_call; // its block is lent, and may differ in every run
+    void *block;     // memory of BUFFER_ARENA
     size_t block_bytes, least_bytes;
 };
 
-/// The plan holds a reference from here on.
+/// Adds a reference to a tensor that the plan uses.
 tare_status tare__plan_keep_tensor(plan *p, tare_tensor *t, tare_error *err);
 
-/// A step that has this many elements to look at is shared by threads.
+/// A step over at least this many elements is divided among threads.
 enum { LEAST_SHARED_ELEMENTS = 1 << 15 };
 static inline thread_pool *tare__threads_for(const plan_run_state *run, int64_t elements) {
     return elements >= LEAST_SHARED_ELEMENTS ? run->kernels->space.pool : NULL;
@@ -112,17 +114,17 @@ static inline void *tare__buffer_data(const plan_run_state *run, size_t buffer) 
 }
 
 // plan/run.c
-/// Runs one of the samples that inputs and outputs consist of.
+/// Runs one sample of the inputs and outputs.
 tare_status tare__plan_run_sample(plan *p, const tare_tensor *const *inputs,
                                   tare_tensor *const *outputs, int64_t sample, tare_error *err);
 
 // plan/memory.c
-/// Has it a buffer of its own in the plan's memory?
+/// True if the buffer has memory of its own in the plan's block.
 bool tare__plan_is_laid_out(const plan_buffer *buffer);
-/// Gives the buffers of the plan's memory their offsets, and allocates it, but for a plan of a
-/// call. TARE_UNSUPPORTED where a run would take more than `most` bytes.
+/// Assigns offsets to the buffers in the plan's memory and allocates the block, except for the plan
+/// of a single call. TARE_UNSUPPORTED if a run would need more than `most` bytes.
 tare_status tare__plan_lay_out(plan *p, uint64_t most, tare_error *err);
-/// The buffers are in this block of block_bytes from now on.
+/// Uses this block of block_bytes for the buffers from now on.
 void tare__plan_take_block(plan *p, void *block);
 
 #endif

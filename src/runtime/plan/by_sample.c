@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches sample by sample. Intermediate values of a batch of pictures leave the caches;
-// those of one picture stay there, and threads that take whole pictures need not wait for each
-// other at every layer. Where samples provably have nothing to do with each other, the plan of one
-// runs for each, unless reading the weights again would cost more; but for its last steps, where
-// they can be done for all samples at once (plan/batched_tail.h). The numbers were measured, on
-// networks of 2 to 130 million weights, one thread and two.
+// Runs batches sample by sample. The intermediate values of a batch of images do not fit the
+// caches, those of one image do; and threads that run whole images need not wait for each other
+// after every layer. If samples are provably independent, the plan of one sample runs for each of
+// them, unless reading the weights again would cost more. The last steps may still run once for all
+// samples (plan/batched_tail.h). The constants were measured on networks of 2 to 130 million
+// weights, with one and two threads.
 #include "core/memory/alloc.h"
 #include "runtime/plan/batched_tail.h"
 #include "runtime/plan/build.h"
@@ -13,16 +13,16 @@
 #include "runtime/plan/samples.h"
 
 enum {
-    CACHED_BYTES = 8 << 20, // of results between steps: what caches hold, about
-    // The same where threads take whole samples: they gain by seldom waiting, if there is work
-    // enough.
+    CACHED_BYTES = 8 << 20, // of results between steps: roughly what caches hold
+    // The same if threads run whole samples: they rarely wait for each other, which pays if there
+    // is enough work.
     OWN_CACHED_BYTES = 512 << 10,
-    // Reading the weights again costs the more, the less of them stays in caches from one sample to
-    // the next: each byte must be worth one multiply-accumulate for so many of them, within bounds.
+    // Reading the weights again costs more, the less of them stays in caches between samples.
+    // Required: one multiply-accumulate per byte and this many bytes of weights, within bounds.
     WEIGHTS_PER_WORK = 256 << 10,
     LEAST_WORK_PER_BYTE = 4,
     MOST_WORK_PER_BYTE = 128,
-    FLOAT_WORK = 4, // a multiply-accumulate of floats takes as long as so many of quantized values
+    FLOAT_WORK = 4, // a float multiply-accumulate takes as long as this many quantized ones
 };
 
 static bool is_batch(const tare_tensor *const *inputs, size_t count) {
@@ -33,7 +33,7 @@ static bool is_batch(const tare_tensor *const *inputs, size_t count) {
     return count > 0 && inputs[0]->shape[0] > 1;
 }
 
-// Of the first steps of a plan.
+// The cost of the first steps of a plan.
 typedef struct plan_cost {
     int64_t work, weight_bytes;
 } plan_cost;
@@ -53,7 +53,7 @@ static size_t threads_of(const plan *p) {
     return tare__thread_count(p->setting.kernels->space.pool);
 }
 
-// Results between steps, beyond which samples may pay.
+// The bytes of results between steps above which running sample by sample may be faster.
 static size_t cached_bytes(bool has_replicas) {
     return has_replicas ? OWN_CACHED_BYTES : CACHED_BYTES;
 }
@@ -64,13 +64,13 @@ static int64_t least_work(int64_t weight_bytes) {
     return weight_bytes * (per_byte < MOST_WORK_PER_BYTE ? per_byte : MOST_WORK_PER_BYTE);
 }
 
-// Steps of one sample are short. Threads that share each of them wait more often, the more so where
-// calls of references, which one thread runs, let the others fall asleep.
+// Steps of one sample are short, so threads that divide each step wait more often, in particular if
+// calls of references, which run on one thread, let the others go to sleep.
 static bool suits_threads(const plan *one) {
     return threads_of(one) == 1 || tare__plan_may_have_replicas(one);
 }
 
-// A tail reads its weights once.
+// A tail reads its weights only once.
 static bool pays(const plan *whole, const plan *one, int64_t samples) {
     const plan_cost cost =
         cost_of(one, one->step_count - tare__plan_find_tail(one, whole, samples).one);
@@ -78,7 +78,7 @@ static bool pays(const plan *whole, const plan *one, int64_t samples) {
            cost.work >= least_work(cost.weight_bytes) && suits_threads(one);
 }
 
-// Is every output of all samples that of one, but for their number?
+// True if every output of `whole` is the output of `one` for each sample.
 static bool are_repeated(const plan *one, const plan *whole, int64_t samples) {
     if (one->output_count != whole->output_count) return false;
     for (size_t i = 0; i < one->output_count; i++)
@@ -110,7 +110,7 @@ static tare_status judge(const tare_model *model, const tare_tensor *const *inpu
     return *may ? tare__plan_repeat(one, samples, err) : TARE_OK;
 }
 
-// What runs a batch: `one` for each sample, if there is such a plan, else `whole`.
+// The plan that runs a batch: `one` for each sample if there is such a plan, else `whole`.
 typedef struct choice {
     plan *whole, *one;
 } choice;
@@ -119,7 +119,7 @@ static tare_status choose(const plan_setting *setting, const tare_model *model,
                           const tare_tensor *const *inputs, size_t count, choice *c,
                           tare_error *err) {
     bool may = false;
-    // Statistics of a batch may be others than those of its samples.
+    // Statistics of a batch may differ from those of its samples.
     if (c->whole->observes || c->whole->block_bytes <= cached_bytes(threads_of(c->whole) > 1))
         return TARE_OK;
     tare_status status = plan_one(setting, inputs, count, &c->one, err);
@@ -131,9 +131,9 @@ static tare_status choose(const plan_setting *setting, const tare_model *model,
     return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(err) : TARE_OK;
 }
 
-// The same once more with a tuner, which times every layer that it does not know. A tail comes from
-// the plan that was made to choose, and keeps its usual kernels: the tuner knows convolutions
-// alone, few of which see vectors, and would time all those of the whole batch, too.
+// Plans once more with a tuner, which times every layer that it does not know. The tail comes from
+// the untuned plan and keeps its default kernels: the tuner only handles convolutions, few of which
+// have vectors as input, and it would time all convolutions of the whole batch, too.
 static tare_status tune(const plan_setting *setting, const tare_tensor *const *inputs, size_t count,
                         choice *c, tare_error *err) {
     plan **chosen = c->one != NULL ? &c->one : &c->whole;
@@ -145,7 +145,7 @@ static tare_status tune(const plan_setting *setting, const tare_tensor *const *i
     return tare__plan_repeat(*chosen, samples, err);
 }
 
-// What its samples run by.
+// Splits off the batched tail and adds replicas.
 static tare_status finish(choice *c, tare_error *err) {
     const tail_steps tail = tare__plan_find_tail(c->one, c->whole, c->one->samples);
     plan *whole = c->whole;
@@ -159,7 +159,7 @@ static tare_status finish(choice *c, tare_error *err) {
 static tare_status make(const plan_setting *setting, const tare_model *model,
                         const tare_tensor *const *inputs, size_t count, choice *c,
                         tare_error *err) {
-    // Samples that run in turn would find what the one before left.
+    // With state, a sample would see the state that the sample before it left.
     const bool chooses = is_batch(inputs, count) && setting->state_count == 0;
     plan_setting of_choice = *setting;
     if (chooses) of_choice.tuner = NULL;

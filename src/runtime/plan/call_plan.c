@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of single calls: arguments copied with meta tensors, and a plan whose inputs these are.
+// Plans of single calls: the arguments are copied with meta tensors, and a plan is made whose
+// inputs these are.
 #include "runtime/plan/call_plan.h"
 
 #include "core/memory/alloc.h"
 #include "runtime/plan/build.h"
 
-enum { MOST_CALL_PLANS = 4 }; // of one node; more kinds of arguments in turn are planned anew
+enum { MOST_CALL_PLANS = 4 }; // per node; further combinations of arguments replace the oldest
 
 typedef struct call_plan {
     struct call_plan *next;
     arena memory;
-    op_call call; // its arguments: meta tensors for those of a run, tensors of the model themselves
-    plan *plan;   // NULL: its reference runs it
-    const tare_tensor **inputs; // of the plan; in a run those of the run
+    op_call call; // arguments: meta tensors for run-time tensors, and the model's own tensors
+    plan *plan;   // NULL: the reference runs the call
+    const tare_tensor **inputs; // of the plan; during a run, the tensors of the run
     tare_tensor **outputs;
     size_t input_count, output_count;
 } call_plan;
@@ -39,7 +40,7 @@ void tare__call_plans_destroy(call_plans *plans) {
 // --- does a plan fit? ---
 
 static bool fits_tensor(const tare_tensor *own, const tare_tensor *given) {
-    if (own->data != NULL) return own == given; // the model's
+    if (own->data != NULL) return own == given; // a tensor of the model
     return own->dtype == given->dtype && own->is_channels_last == given->is_channels_last &&
            tare__same_shape(own, given) && tare__qparams_equal(own->q, given->q);
 }
@@ -54,7 +55,7 @@ static bool fits_value(const value *own, const value *given) {
     return true;
 }
 
-// A node's calls have the same keywords.
+// All calls of a node have the same keywords.
 static bool fits(const op_call *own, const op_call *given) {
     if (own->module != given->module) return false;
     for (size_t i = 0; i < own->arg_count; i++)
@@ -73,7 +74,7 @@ static size_t count_tensors(const value *v) {
     return count;
 }
 
-// Left to right, without tensors of the model.
+// From left to right, without tensors of the model.
 static void list_inputs(call_plan *c, const value *own, const value *given) {
     if (own->kind == VALUE_TENSOR && own->as.tensor->data == NULL)
         c->inputs[c->input_count++] = given->as.tensor;
@@ -97,7 +98,7 @@ static void list_tensors(call_plan *c, const op_call *given) {
 
 // --- making ---
 
-// of: the node's own argument.
+// of: the argument of the node.
 static tare_status copy_value(arena *memory, const value *of, const value *given, value *out,
                               tare_error *err) {
     *out = *given;
@@ -212,7 +213,7 @@ static tare_status add(call_plans *plans, const plan_setting *setting, const nod
 
 tare_status tare__call_plans_run(call_plans *plans, const plan_setting *setting, scratch *block,
                                  const node *n, op_call *call, bool *handled) {
-    // What writes a view back is no call of the node's own.
+    // The write-back of a view is a call that the node does not contain.
     if (plans->has_none || call->arg_count != n->arg_count || call->kwarg_count != n->kwarg_count)
         return TARE_OK;
     call_plan *c = plans->newest;

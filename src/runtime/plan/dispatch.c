@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goes through the classes of steps in order of priority, and asks each whether it heads a call,
-// joins the next ones and can plan them.
+// Goes through the kinds of steps in order of priority: each says whether it can start with a call,
+// joins the calls that follow, and plans the chain.
 #include "runtime/plan/dispatch.h"
 
 #include "ops/rules.h"

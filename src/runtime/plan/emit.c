@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second half of planning: chains of records become steps, in order.
+// The second half of planning: turns chains of records into steps, in order.
 #include "runtime/plan/emit.h"
 
 #include "runtime/plan/dispatch.h"
@@ -7,7 +7,8 @@
 
 static tare_status emit_view(plan_builder *b, const plan_record *r) {
     const size_t base = b->values[r->result].base;
-    if (tare__plan_has_buffer(b, r->result)) return TARE_OK; // by what it is a view of
+    if (tare__plan_has_buffer(b, r->result))
+        return TARE_OK; // it is a view of a value with a buffer
     for (size_t i = 0; i < r->input_count; i++) {
         const size_t v = r->inputs[i];
         size_t buffer;
@@ -66,7 +67,7 @@ static tare_status emit_chain(plan_builder *b, size_t head) {
 
 // --- outputs ---
 
-// Copying reads them behind the last step.
+// Copied outputs are read after the last step.
 static void keep_copied(plan *p) {
     for (size_t i = 0; i < p->output_count; i++) {
         const plan_output *out = &p->outputs[i];
@@ -96,7 +97,7 @@ tare_status tare__plan_emit(plan_builder *b) {
         if (b->records[i].group == i) TARE_TRY(emit_chain(b, b->records[i].head));
     TARE_TRY(emit_outputs(b));
     TARE_TRY(tare__plan_emit_states(b));
-    keep_copied(b->plan); // behind the steps that these may have made
+    keep_copied(b->plan); // after the steps that these may have added
     tare__plan_keep_states(b->plan);
     return TARE_OK;
 }

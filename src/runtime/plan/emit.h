@@ -6,15 +6,15 @@
 
 #include "runtime/plan/values.h"
 
-/// Runs the graph's shape rules on meta tensors like the inputs: fills values, records and the
+/// Runs the graph's shape rules on meta tensors like the inputs. Fills values, records and the
 /// plan's inputs and outputs (plan/trace.c).
 tare_status tare__plan_trace(plan_builder *b, const tare_tensor *const *inputs, size_t count);
-/// The same of one call, which has been shaped on the meta tensors `inputs`.
+/// The same for one call, which was shaped for the meta tensors `inputs`.
 tare_status tare__plan_trace_call(plan_builder *b, const node *n, const op_call *call,
                                   const tare_tensor *const *inputs, size_t count);
-/// A call of a reference module, which has been shaped?
+/// True for a shaped call of a reference module.
 bool tare__plan_is_reference(const op_call *call, op_compute compute);
-/// The call of its function, of the same result, with what the weights stand for
+/// Replaces it by a call of its function with the dequantized weights and the same result
 /// (plan/reference.c).
 tare_status tare__plan_reference_call(plan_builder *b, const op_call *call, op_call *out);
 /// Turns chains of records into steps (plan/emit.c).

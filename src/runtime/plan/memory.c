@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assigns a plan's intermediate results offsets in its block of memory.
+// Assigns each intermediate result of a plan an offset in its block of memory.
 #include "runtime/plan/build.h"
 #include "runtime/plan/memory_layout.h"
 
-// A slice takes its offset from the buffer that it is a slice of.
+// The offset of a slice follows from the buffer that it is part of.
 bool tare__plan_is_laid_out(const plan_buffer *buffer) {
     return buffer->kind == BUFFER_ARENA && buffer->first != NOTHING && buffer->whole == NOTHING;
 }
@@ -32,8 +32,8 @@ static tare_status find_offsets(plan *p, arena *memory, tare_error *err) {
     return TARE_OK;
 }
 
-// A run takes the block, and memory for what it hands out. Where that is too much, the interpreter
-// finds the words, or does with less.
+// A run needs the block, and memory for its outputs. Above the limit the interpreter runs the
+// graph: it needs less memory, or reports the error.
 static tare_status check_size(const plan *p, uint64_t most, tare_error *err) {
     uint64_t left = most;
     bool fits = p->block_bytes <= left;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// First fit: each buffer in turn gets the lowest offset where it overlaps no buffer that lives at
-// the same time. The result depends on the order only: several orders are tried, and if none is
-// good enough, the best one is varied for a while, by moving the buffers that keep the block large.
+// First fit: each buffer in turn gets the lowest offset at which it overlaps no buffer that is live
+// at the same time. The result depends only on the order, so several orders are tried. If none is
+// good enough, a local search varies the best order by moving the buffers that make the block
+// large.
 #include "runtime/plan/memory_layout.h"
 
 #include <float.h>
@@ -13,30 +14,30 @@
 #include "core/memory/arena.h"
 
 enum {
-    MOST_LOOKS = 8 << 20, // at buffers, before the best order is taken
+    MOST_LOOKS = 8 << 20, // inspected buffers, after which the best order is taken
     MOST_ORDERS = 4000,
-    MOST_PAIRS = 1 << 20, // of buffers that live together, beyond which there is no search
-    FEW = 24,             // buffers that are quickly put in order
+    MOST_PAIRS = 1 << 20, // of buffers that are live together; with more there is no search
+    FEW = 24,             // of so few buffers the order is found quickly
 };
 
-// A buffer as orders see it.
+// A buffer to be sorted.
 typedef struct candidate {
     const memory_buffer *buffer;
     size_t index;
-    double weight; // greatest first
+    double weight; // in descending order
 } candidate;
 
 typedef struct layout {
     memory_buffer *buffers;
     size_t count, least;
     size_t *order, *best;    // indices of buffers
-    size_t *offsets;         // of the best order
-    size_t *kept;            // of the best one of all searches
-    double excess;           // of the best order
-    size_t *placed;          // by offset
-    size_t *neighbours;      // for each buffer, the others that live with it
-    size_t *neighbours_from; // [count + 1] where those of a buffer begin
-    bool *is_placed;         // of the order at hand
+    size_t *offsets;         // with the best order
+    size_t *kept;            // with the best order of all searches
+    double excess;           // with the best order
+    size_t *placed;          // sorted by offset
+    size_t *neighbours;      // for each buffer, the others that are live with it
+    size_t *neighbours_from; // [count + 1] index of each buffer's first neighbour
+    bool *is_placed;         // in the present order
     size_t looks_per_order;
     candidate *candidates;
     uint64_t random;
@@ -48,12 +49,12 @@ static bool live_together(const memory_buffer *a, const memory_buffer *b) {
 
 // --- one order ---
 
-typedef struct gap { // the lowest one that is wide enough
+typedef struct gap { // the lowest gap that is large enough
     size_t at;
     bool is_found;
 } gap;
 
-// Of buffers by offset, one after the other.
+// Inspects a buffer; buffers come in ascending order of offset.
 static void pass(gap *g, const memory_buffer *other, size_t bytes) {
     if (g->is_found) return;
     g->is_found = other->offset >= g->at + bytes;
@@ -61,7 +62,7 @@ static void pass(gap *g, const memory_buffer *other, size_t bytes) {
     if (!g->is_found && end > g->at) g->at = end;
 }
 
-// Where a buffer goes of which few others are neighbours.
+// The offset of a buffer with few neighbours.
 static size_t find_among_neighbours(const layout *l, size_t buffer) {
     const memory_buffer *sorted[FEW];
     size_t count = 0;
@@ -86,7 +87,7 @@ static size_t find_among_all(const layout *l, size_t placed_count, size_t buffer
     return g.at;
 }
 
-// Among those placed, which stay sorted by offset.
+// Inserts the buffer into `placed`, which is sorted by offset.
 static void put(layout *l, size_t placed_count, size_t buffer) {
     size_t low = 0, high = placed_count;
     while (low < high) {
@@ -106,8 +107,8 @@ static bool has_few_neighbours(const layout *l, size_t buffer) {
            l->neighbours_from[buffer + 1] - l->neighbours_from[buffer] <= FEW;
 }
 
-// Returns the excess: by how much buffers reach beyond the least block, all of them together. It
-// tells more than the size of the block does, in which one obstacle hides the others.
+// Returns the excess: the total number of bytes above the least possible block size. It guides the
+// search better than the block's size, in which one buffer hides the others.
 static double place_all(layout *l) {
     double excess = 0;
     memset(l->is_placed, 0, l->count * sizeof *l->is_placed);
@@ -123,7 +124,7 @@ static double place_all(layout *l) {
     return excess;
 }
 
-// Keeps the order if none was better.
+// Keeps the order if no other was better.
 static void try_order(layout *l) {
     const double excess = place_all(l);
     if (excess > l->excess) return;
@@ -153,7 +154,7 @@ static double by_start(const layout *l, const memory_buffer *p) {
     return -(double)p->first;
 }
 
-// The bytes that live with it.
+// The total bytes of buffers that are live with it.
 static double by_conflict(const layout *l, const memory_buffer *p) {
     double bytes = 0;
     for (size_t i = 0; i < l->count; i++)
@@ -178,12 +179,13 @@ static void try_sorted(layout *l, double (*weigh)(const layout *, const memory_b
 
 // --- the search ---
 
-static size_t random_below(layout *l, size_t bound) { // a linear congruential generator, upper bits
+static size_t random_below(layout *l,
+                           size_t bound) { // a linear congruential generator; takes the upper bits
     l->random = l->random * 6364136223846793005u + 1442695040888963407u;
     return (size_t)(l->random >> 33) % bound;
 }
 
-// One of the buffers that reach beyond the least block.
+// A random buffer that ends above the least possible block size.
 static size_t find_high(layout *l) {
     size_t found = 0, seen = 0;
     for (size_t i = 0; i < l->count; i++)
@@ -192,7 +194,7 @@ static size_t find_high(layout *l) {
     return found;
 }
 
-// One of those that live with a buffer.
+// A random buffer that is live with the given one.
 static size_t find_companion(layout *l, size_t buffer) {
     const size_t from = l->neighbours_from[buffer], count = l->neighbours_from[buffer + 1] - from;
     return count > 0 ? l->neighbours[from + random_below(l, count)] : buffer;
@@ -204,8 +206,8 @@ static size_t position_of(const layout *l, size_t buffer) {
     return at;
 }
 
-// Moves a high buffer, or one below it, past one that lives at the same time, since only the order
-// of such buffers matters; or in front of all others, where it blocks none.
+// Moves a buffer that ends too high, or one below it, past another buffer that is live at the same
+// time, because only the order of such buffers matters; or moves it to the front.
 static void vary(layout *l) {
     memcpy(l->order, l->best, l->count * sizeof *l->order);
     const size_t high = find_high(l);
@@ -219,7 +221,7 @@ static void vary(layout *l) {
     l->order[to] = buffer;
 }
 
-// Varies the order at hand while it gets better, or no worse, for a share of the looks.
+// Varies the order while the result improves or stays equal, for a given number of inspections.
 static void search(layout *l, size_t looks) {
     size_t orders = l->neighbours != NULL ? looks / l->looks_per_order : 0;
     for (; orders > 0 && l->excess > 0; orders--) {
@@ -234,8 +236,8 @@ static void keep_least(layout *l, double *least_excess) {
     for (size_t i = 0; i < l->count; i++) l->kept[i] = l->offsets[i];
 }
 
-// First all orders as they are, then each of them varied: where a search ends depends on where it
-// begins.
+// Tries all orders, then searches from each of them, because the result of a search depends on its
+// start.
 static void choose(layout *l) {
     static double (*const orders[])(const layout *, const memory_buffer *) = {
         by_bytes, by_bytes_and_time, by_conflict, by_time, by_start};
@@ -265,7 +267,7 @@ static size_t count_pairs(const layout *l) {
     return pairs;
 }
 
-// The most bytes that live at the first step of some buffer.
+// The largest sum of bytes that are live at one step.
 static size_t find_least(const layout *l) {
     size_t most = 0;
     for (size_t i = 0; i < l->count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notes about steps, taken while a plan is made, and the descriptions of steps.
+// Records facts about steps while a plan is made, and describes steps.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static bool begins_at(const plan_step *step, const plan_record *r) {
     return step != NULL && strcmp(step->node_name, r->node->name) == 0;
 }
 
-// The next step that a planner made; reorder steps in front of it are its node's. NULL: none.
+// The next step that a planner added. Reorder steps in front of it belong to its node. NULL: none.
 static plan_step *next_step(plan *p, size_t *at) {
     const size_t first = *at;
     for (; *at < p->step_count; (*at)++) {
@@ -44,7 +44,7 @@ static plan_step *next_step(plan *p, size_t *at) {
     return NULL;
 }
 
-// The operators of a fused module have one node.
+// The operators of a fused module belong to one node.
 static void note_record(step_facts *facts, const plan_record *r, const char ***names) {
     const char *name = r->node->name;
     facts->macs += macs_of(r);
@@ -53,7 +53,7 @@ static void note_record(step_facts *facts, const plan_record *r, const char ***n
     facts->node_count++;
 }
 
-// The steps of a chain stand in its order, and each begins with a node of its own.
+// The steps of a chain are in its order, and each begins with another node.
 tare_status tare__plan_note_chain(plan_builder *b, size_t first_step, size_t head) {
     plan *p = b->plan;
     size_t at = first_step, count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making, keeping and running plans.
+// Creating, destroying and running plans.
 #include "runtime/plan/plan.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static bool moves(const plan_buffer *buffer) {
            buffer->kind == BUFFER_STATE;
 }
 
-// The tensors of calls get the addresses of their buffers, which for some are known in a run only.
+// Sets the addresses of tensors in calls; some are known only during a run.
 static tare_status place_tensors(plan_builder *b) {
     plan *p = b->plan;
     for (size_t v = 0; v < b->value_count; v++) {
@@ -139,7 +139,7 @@ tare_status tare__plan_repeat(plan *p, int64_t samples, tare_error *err) {
     return TARE_OK;
 }
 
-// Is it a tensor of all the plan's samples, each as `own`?
+// True if x consists of samples like `own`, as many as the plan runs.
 static bool has_samples(const plan *p, const tare_tensor *x, const tare_tensor *own) {
     if (p->samples == 1) return tare__same_shape(x, own);
     return x->ndim == own->ndim && x->shape[0] == p->samples * own->shape[0] &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles of plans: the time of each step, and its class's description.
+// Profiles of plans: the time of each step and its description.
 #include "runtime/plan/profile.h"
 
 #include <stdlib.h>
@@ -8,11 +8,11 @@
 #include "core/system/clock.h"
 #include "runtime/plan/replicas.h"
 
-enum { SAMPLES = 128 }; // the latest runs that are remembered
+enum { SAMPLES = 128 }; // number of latest runs that are kept
 
 struct plan_profile {
-    size_t run_count, slots; // slots: runs that are remembered
-    uint64_t nanoseconds[];  // [steps][slots], of all samples of a run
+    size_t run_count, slots; // slots: capacity in runs
+    uint64_t nanoseconds[];  // [steps][slots], summed over the samples of a run
 };
 
 // --- running ---
@@ -27,7 +27,7 @@ static tare_status start(plan *p, size_t slots, tare_error *err) {
     return TARE_OK;
 }
 
-// Of replicas, only the run at hand is remembered.
+// Replicas keep only the current run.
 tare_status tare__plan_start_profile(plan *p, tare_error *err) {
     tare_status status = start(p, SAMPLES, err);
     for (size_t i = 0; i < tare__plan_replica_count(p) && status == TARE_OK; i++)
@@ -70,7 +70,7 @@ tare_status tare__plan_run_timed(const plan_run_state *run) {
     return TARE_OK;
 }
 
-// Threads that run samples of their own do so at the same time: each counts for its share.
+// Threads that run samples concurrently: each counts with its share.
 void tare__plan_end_timed(plan *p) {
     const size_t replicas = tare__plan_replica_count(p);
     if (p->profile == NULL) return;
@@ -102,7 +102,7 @@ static void tell_times(const plan_profile *profile, size_t index, tare_step *out
     out->upper_ns = sorted[(count - 1) * 3 / 4];
 }
 
-// Of all samples, which are dimension 0.
+// The shape of all samples, which are dimension 0.
 static void tell_shape(const plan *p, const tare_tensor *t, int *ndim, int64_t *shape) {
     if (t == NULL) return;
     *ndim = t->ndim;

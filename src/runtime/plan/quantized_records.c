@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of quantized values.
+// Questions about calls on quantized values.
 #include <string.h>
 
 #include "ops/quantized/call_table.h"
@@ -8,7 +8,7 @@
 #include "runtime/kernels/schemes.h"
 #include "runtime/plan/records.h"
 
-// Modules are called with their input alone.
+// Modules have their input as only argument.
 const tare_tensor *tare__plan_quantized_input(const plan_record *r) {
     const tare_tensor *bound = r->call.param_count > 0 ? tare__call_tensor(&r->call, 0) : NULL;
     const bool has_number =
@@ -24,7 +24,7 @@ bool tare__plan_may_be_quantized(const plan_builder *b, const plan_record *r) {
     return r->result != NOTHING && !r->is_observer && !r->is_view && !tare__plan_is_float(b, r);
 }
 
-// Others compute with weights that are not their own.
+// Other modules compute with weights that are not their own.
 static bool has_own_weights(const plan_record *r) {
     const module *m = r->call.module;
     return m == NULL || (m->class->role != ROLE_REFERENCE && m->class->role != ROLE_QAT);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of floats, and chains. A value within a chain is read by the next record alone: an
-// observer, a second reader or the graph's output ends it.
+// Questions about float calls, and chains of calls. A value within a chain has exactly one reader,
+// the next record; an observer, a second reader or an output of the graph ends the chain.
 #include "runtime/plan/records.h"
 
 #include <string.h>
@@ -56,7 +56,7 @@ static bool is_float_tensor(const tare_tensor *t) {
 bool tare__plan_is_float(const plan_builder *b, const plan_record *r) {
     for (size_t i = 0; i < r->input_count; i++)
         if (!is_float_tensor(b->values[r->inputs[i]].tensor)) return false;
-    const module *m = r->call.module; // others compute with weights that are not their own
+    const module *m = r->call.module; // other modules compute with weights that are not their own
     if (m != NULL && m->class->role != ROLE_FLOAT) return false;
     return r->call.op != NULL && r->result != NOTHING && !r->is_observer && !r->is_view &&
            is_float_tensor(b->values[r->result].tensor) && b->values[r->result].tensor->count > 0;
@@ -66,7 +66,7 @@ bool tare__plan_is_float_op(const plan_builder *b, const plan_record *r, const o
     return tare__record_is_one_of(r, ids) && tare__plan_is_float(b, r);
 }
 
-// Arguments after the first `used` ones say nothing that a loop would have to know.
+// True if no argument after the first `used` ones would affect the loop.
 static bool has_only(const plan_record *r, size_t used) {
     op_call call = r->call;
     call.err = NULL;
@@ -76,7 +76,7 @@ static bool has_only(const plan_record *r, size_t used) {
         if (tare__op_param_is(call.op, i, "alpha") &&
             tare__call_double(&call, i, 1, &factor) == TARE_OK && factor == 1)
             continue;
-        if (tare__op_param_is(call.op, i, "approximate")) continue; // tare__element_of reads it
+        if (tare__op_param_is(call.op, i, "approximate")) continue; // tare__element_of evaluates it
         return false;
     }
     return true;
@@ -144,7 +144,7 @@ bool tare__plan_is_pool(const plan_record *r) {
     return tare__record_is_one_of(r, ids);
 }
 
-// Over all dimensions but the first two, each named once.
+// True if it reduces exactly all dimensions after the second.
 bool tare__plan_is_over_pixels(const plan_record *r, const tare_tensor *x) {
     op_call call = r->call;
     int64_t dims[TARE_MAX_DIMS];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference modules in a plan: calls of their functions with what their weights stand for, which is
+// Reference modules in a plan: replaced by calls of their functions with the dequantized weights,
 // computed once, so that the steps of float layers compute them.
 #include "ops/classes/reference.h"
 
@@ -16,7 +16,7 @@ bool tare__plan_is_reference(const op_call *call, op_compute compute) {
            call->op->functions != NULL && call->result.kind == VALUE_TENSOR;
 }
 
-// What the i-th argument, a tensor of the module, stands for.
+// The dequantized form of argument i, a tensor of the module.
 static tare_status stand_in(plan_builder *b, const op_call *call, size_t i, value *v) {
     char name[64], scale[80];
     tare_tensor *made = NULL;
@@ -32,7 +32,7 @@ static tare_status stand_in(plan_builder *b, const op_call *call, size_t i, valu
                             "node '%s': what quantizes '%s' changes its shape or dtype",
                             call->node_name, name);
     v->as.tensor = made;
-    tare_tensor_release(made); // the plan keeps it
+    tare_tensor_release(made); // the plan holds a reference
     return status;
 }
 

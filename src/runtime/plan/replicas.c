@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replicas of a plan: state that a run changes is copied for each thread, all else is shared.
+// Replicas of a plan: state that a run changes is copied for each thread, everything else is
+// shared.
 #include "runtime/plan/replicas.h"
 
 #include <assert.h>
@@ -8,26 +9,26 @@
 #include "dnnl/float_layers.h"
 #include "runtime/plan/profile.h"
 
-// Samples of the last round, in quarters of the threads, that are still worth one to each: fewer
-// are done sooner by all threads together, one after the other.
+// In the last round, so many samples (in quarters of the number of threads) are still run one per
+// thread. Fewer are faster one after the other, with all threads on each.
 enum { LEAST_ROUND_QUARTERS = 3 };
 
 typedef struct plan_replica {
-    plan copy;              // the first one's block is the plan's own
-    kernel_context kernels; // of one thread
+    plan copy;              // the first replica uses the plan's block
+    kernel_context kernels; // kernels for one thread
     float_layers *layers;   // NULL: the session has none
-    tare_status status;     // of the run at hand
+    tare_status status;     // of the present run
     tare_error *err;
 } plan_replica;
 
 struct plan_replicas {
-    size_t count; // of threads
+    size_t count; // number of threads
     plan_replica of[];
 };
 
 // --- how many ---
 
-// Rounds of one sample for each thread, and the rest if it is nearly one.
+// Whole rounds of one sample per thread, and the remainder if it nearly fills a round.
 static int64_t samples_of_rounds(int64_t samples, size_t threads) {
     assert(threads > 0);
     const int64_t all = (int64_t)threads, rest = samples % all;
@@ -59,7 +60,7 @@ plan *tare__plan_replica(const plan *p, size_t index) {
 
 // --- making ---
 
-// The same buffers, in the replica's own block.
+// Copies the buffers, with addresses in the replica's block.
 static tare_status copy_buffers(const plan *p, bool shares_block, plan *copy, tare_error *err) {
     copy->block = shares_block ? p->block : tare__alloc_large(p->block_bytes);
     copy->buffers = tare__alloc_zeroed(p->buffer_count + 1, sizeof *copy->buffers);
@@ -72,7 +73,7 @@ static tare_status copy_buffers(const plan *p, bool shares_block, plan *copy, ta
     return TARE_OK;
 }
 
-// *done false: a step has no replica.
+// *done is false if a step has no replica.
 static tare_status copy_steps(const plan *p, plan *copy, bool *done, tare_error *err) {
     *done = true;
     copy->steps = tare__alloc_zeroed(p->step_count + 1, sizeof *copy->steps);
@@ -103,7 +104,7 @@ static tare_status make(const plan *p, size_t number, plan_replica *replica, boo
     if (replica->err == NULL) return tare__out_of_memory(err);
     if (p->setting.layers != NULL)
         TARE_TRY(tare__float_layers_replica(p->setting.layers, &replica->layers, err));
-    // What only planning needs, or owns memory, is not copied.
+    // Members that only planning needs, or that own memory, are not copied.
     *copy = (plan){.setting = p->setting,
                    .buffer_count = p->buffer_count,
                    .samples = p->samples,
@@ -164,7 +165,7 @@ typedef struct replicas_run {
     tare_tensor *const *outputs;
 } replicas_run;
 
-// A thread that failed runs no more.
+// A thread that failed stops.
 static void run_samples(void *user, size_t first, size_t end, size_t worker) {
     const replicas_run *r = user;
     plan_replica *replica = &r->replicas->of[worker];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of a plan's steps, on one sample.
+// Runs the steps of a plan for one sample.
 #include <string.h>
 
 #include "runtime/plan/profile.h"
 #include "runtime/plan/states.h"
 
-// The address of one sample in a tensor of all samples.
+// The address of a sample in a tensor of all samples.
 static void *sample_of(const tare_tensor *all, const tare_tensor *one, int64_t sample) {
     return (unsigned char *)all->data + (size_t)sample * tare__tensor_bytes(one);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Independence of samples, proved: of every operator it is known that items of dimension 0 have
-// nothing to do with each other, and the shapes of two runs tell that dimension 0 is the batch. How
-// many samples there are may be a shape's first size, and nothing else that an operator looks at.
+// Proves that samples are independent: for every operator it is known that items of dimension 0 do
+// not affect each other, and the shapes of two runs show that dimension 0 is the batch. The number
+// of samples may be the first size of a shape, and must not be used otherwise.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -13,24 +13,24 @@
 #include "runtime/plan/samples.h"
 
 typedef enum node_kind {
-    FIXED,   // the same for all data
-    BATCHED, // a tensor whose items along dimension 0 come from the samples
+    FIXED,   // independent of the data
+    BATCHED, // a tensor whose items along dimension 0 belong to the samples
     ITEMS,   // a tuple or list of such tensors
-    SAMPLES, // how many samples there are, or a tuple that begins with it
-    SIZE,    // no tensor: follows from that number, or from data
+    SAMPLES, // the number of samples, or a tuple that begins with it
+    SIZE,    // no tensor: computed from that number, or from data
 } node_kind;
 
-// What is known of a node, by its id. runs: of one sample and of two.
+// Facts about a node, by its id. The two runs have one and two samples.
 typedef struct node_facts {
     node_kind kind;
-    int ndim[2]; // -1: no tensor, or not seen
+    int ndim[2]; // -1: no tensor, or not reached
     int64_t shape[2][TARE_MAX_DIMS];
-    value made[2]; // where it is no tensor; tensors in there are gone
+    value made[2]; // results that are no tensors; tensors inside them are released
     bool is_seen, is_elementwise, is_by_sample, is_by_matrix, is_not_on_tensors;
     bool gives_items, picks_item;
-    bool takes_shape; // as its second argument
-    bool measures;    // what comes out depends on all elements
-    bool meets;       // samples, in some run
+    bool takes_shape; // shape as its second argument
+    bool measures;    // the result depends on all elements
+    bool meets;       // combines samples, in one of the runs
 } node_facts;
 
 typedef struct proof {
@@ -39,7 +39,7 @@ typedef struct proof {
     size_t count;
     int run;
     arena memory;
-    const node_facts *at; // while its inputs are looked at
+    const node_facts *at; // the node whose inputs are inspected
     bool any_batched, any_items, any_samples, any_size, is_refused;
 } proof;
 
@@ -54,14 +54,14 @@ static bool trains(const op_call *call) {
     return tare__call_bool(&copy, i, false, &training) != TARE_OK || training;
 }
 
-// Where an operator takes the means of a batch's elements; param_count: nowhere. Instances are
-// samples.
+// The parameter that makes an operator use the batch's means; param_count: none. An instance is one
+// sample.
 static size_t batch_means(const op_info *op, size_t param_count) {
     const bool is_of_instances = tare__op_param_index(op, "use_input_stats") < param_count;
     return is_of_instances ? param_count : tare__op_param_index(op, "running_mean");
 }
 
-// Without means that were tracked, those of the batch are used.
+// Without running means, the batch's means are used.
 static bool measures_batch(const op_call *call) {
     if (call->op == NULL) return false;
     const size_t i = batch_means(call->op, call->param_count);
@@ -72,14 +72,14 @@ static bool has_trait(const op_info *op, unsigned trait) {
     return op != NULL && (op->traits & trait) != 0;
 }
 
-// A quantized operator meets the elements that its float one does.
+// A quantized operator combines the same elements as its float operator.
 static const op_info *meaning_of(const op_info *op) {
     const op_info *row = op != NULL ? tare__quantized_rule_op(op) : NULL;
     return row != NULL ? row : op;
 }
 
-// Does an operator that works along one dimension of its first input do so along that of the
-// samples?
+// True if an operator that works along one dimension of its first input works along that of the
+// samples.
 static bool runs_along_samples(const op_call *call) {
     op_call copy = *call;
     const size_t i = tare__op_param_index(call->op, "dim");
@@ -94,7 +94,7 @@ static const op_info *row_of_class(const module_class *class) {
     return class->op != NULL ? tare__op_by_id(class->op, class->dims) : NULL;
 }
 
-// A fused module computes what its children do, and sums and ReLUs between them.
+// A fused module computes what its children do, with sums and ReLUs between them.
 static bool are_by_sample(const module *fused) {
     bool all = fused->child_count > 0;
     for (size_t i = 0; i < fused->child_count; i++)
@@ -126,7 +126,7 @@ static void read_call(const op_call *call, node_facts *f) {
         f->is_by_sample = are_by_sample(m);
     else if (m->class->role == ROLE_OBSERVER)
         f->is_by_sample = only_watches(m);
-    else if (m->class->role == ROLE_QUANTIZED) // whose parameters are given: nothing is measured
+    else if (m->class->role == ROLE_QUANTIZED) // its parameters are given: no range is measured
         f->is_by_sample = has_trait(row_of_class(m->class), OP_BY_SAMPLE | OP_ELEMENTWISE);
     else if (m->class->role != ROLE_FLOAT)
         f->is_by_sample = f->is_elementwise = false;
@@ -203,7 +203,7 @@ static void count_samples(void *user, node *input) {
     c->found += c->p->facts[input->id].kind == SAMPLES;
 }
 
-// Does the number of samples occur in this argument of n alone?
+// True if the number of samples occurs in n only in this argument.
 static bool is_only_in(const proof *p, const node *n, const value *argument) {
     samples_count here = {.p = p}, all = {.p = p};
     tare__value_each_node(argument, count_samples, &here);
@@ -218,13 +218,13 @@ static const value *first_of(const value *v) {
     return tare__value_has_items(v) && v->count > 0 ? &v->as.items[0] : v;
 }
 
-// As the first size of a shape it says nothing but where the samples are.
+// As the first size of a shape, the number of samples only tells where the samples are.
 static bool only_shapes(const proof *p, const node *n, const node_facts *f) {
     return f->takes_shape && n->arg_count > 1 && is_only_in(p, n, first_of(&n->args[1]));
 }
 
-// Items of tuples that are picked or joined are what they were. What else is computed with the
-// number of samples may be the same for one and two, and another for more.
+// Picking and joining items of tuples changes no values. Anything else that is computed from the
+// number of samples may be equal for one and two samples and differ for three.
 static bool only_moves_items(const proof *p, const node *n, const node_facts *f) {
     if (f->picks_item) return n->arg_count > 0 && is_only_in(p, n, &n->args[0]);
     return f->is_elementwise && tare__value_has_items(&f->made[0]);
@@ -259,8 +259,8 @@ static bool follows(const node_facts *f) {
                0;
 }
 
-// Broadcasting aligns last dimensions: only tensors with as many of them have the samples in the
-// same dimension.
+// Broadcasting aligns the last dimensions: the samples are in the same dimension only if tensors
+// have equally many dimensions.
 static bool is_broadcast(const node_facts *f) {
     return f->is_elementwise || f->is_by_matrix;
 }
@@ -303,7 +303,7 @@ static void judge_call(proof *p, const node *n) {
         p->is_refused = true;
 }
 
-// Shapes of inputs are the batch's by what was asked for.
+// The inputs were created with the samples as dimension 0.
 static void judge(proof *p) {
     for (const node *n = p->model->root->graph->first; n != NULL && !p->is_refused; n = n->next) {
         if (tare__node_is_input(n))

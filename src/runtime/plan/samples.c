@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Independence of samples: by the operators' shapes, or by a trial run.
+// Tests whether samples are independent: by the operators' shapes, or by a trial run.
 #include "runtime/plan/samples.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static bool follows_batch(const value *one, const value *two) {
     return true;
 }
 
-// Two samples come first: the model keeps what the last inference tells.
+// The run with two samples comes first, because the model keeps what the last inference found.
 tare_status tare__samples_by_shape(tare_model *prepared, const tare_batch *batch, bool *out,
                                    tare_error *err) {
     value one = tare__none(), two = tare__none();
@@ -110,7 +110,7 @@ static tare_status run(tare_model *copy, const tare_batch *batch, int64_t first,
     return status;
 }
 
-// Rounding differs with the batch, by far less than what another sample would do.
+// Rounding may depend on the batch size, but changes results far less than another sample would.
 static bool is_close(const float *a, const float *b, int64_t count) {
     const float tolerance = 1e-3F;
     float most = 0;
@@ -122,7 +122,8 @@ static bool is_close(const float *a, const float *b, int64_t count) {
     return true;
 }
 
-// both: of two samples; alone: of the second. Whole numbers may be ranks of floats: no sign.
+// both: the result for two samples; alone: the result for the second one. Integers are not
+// compared: they may be ranks of floats.
 static bool agree(const value *both, const value *alone) {
     if (both->kind != alone->kind) return false;
     if (both->kind == VALUE_TENSOR) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the tensors that calls write over, and plans where each run leaves them.
+// Finds the tensors of the model that calls modify, and plans where each run stores their new
+// values.
 #include "runtime/plan/states.h"
 
 #include <stdatomic.h>
@@ -16,7 +17,7 @@ static tare_status add_state(plan_builder *b, const char *path, plan_state *s) {
                           path);
     TARE_TRY(tare__tensor_meta(t->dtype, t->ndim, t->shape, NULL, &first, b->err));
     const tare_status status = tare__plan_add_value(b, first, &v);
-    tare_tensor_release(first); // the plan keeps it
+    tare_tensor_release(first); // the plan holds a reference
     TARE_TRY(status);
     b->values[v].is_state = true;
     *s = (plan_state){path, first, first, NOTHING, NOTHING};
@@ -62,7 +63,7 @@ tare_status tare__plan_use_states(plan_builder *b) {
         if (s->last == s->first) continue;
         if (v == NOTHING) TARE_TRY(tare__plan_add_value(b, s->last, &v)); // a constant
         b->values[v].uses_left++;
-        b->values[v].consumer = NOTHING; // no record is the only one that reads it
+        b->values[v].consumer = NOTHING; // no single record reads it
     }
     return TARE_OK;
 }
@@ -84,7 +85,7 @@ static tare_status emit_state(plan_builder *b, plan_state *s) {
     if (s->last == s->first) return TARE_OK;
     TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, s->last), LAYOUT_PLAIN, &s->from));
     const plan_buffer *from = &p->buffers[s->from];
-    // One that another state was: which of the two is copied first would matter.
+    // If it is the old value of another state, the order of copies would matter.
     if (from->kind == BUFFER_STATE && s->from != s->buffer)
         return tare__fail(b->err, TARE_UNSUPPORTED, "tensor '%s' becomes another state", s->path);
     return TARE_OK;
@@ -96,7 +97,7 @@ tare_status tare__plan_emit_states(plan_builder *b) {
     return TARE_OK;
 }
 
-// Copying reads them behind the last step.
+// The copies are made after the last step.
 void tare__plan_keep_states(plan *p) {
     for (size_t i = 0; i < p->state_count; i++) {
         const plan_buffer *from = &p->buffers[p->states[i].from];
@@ -107,7 +108,7 @@ void tare__plan_keep_states(plan *p) {
 
 // --- running ---
 
-// Nobody else holds it, nor its bytes.
+// True if there is no other reference to the tensor or its data.
 static bool is_own(tare_tensor *t) {
     return atomic_load(&t->refcount) == 1 && (t->count == 0 || tare_tensor_mutable_data(t) != NULL);
 }
@@ -120,7 +121,7 @@ static tare_status take_state(const plan *p, const plan_state *s, tare_error *er
     if (!is_own(t)) {
         TARE_TRY(tare__tensor_copy(t, &t, err));
         const tare_status status = tare__module_replace_tensor(own, s->path, t, err);
-        tare_tensor_release(t); // the module keeps it
+        tare_tensor_release(t); // the module holds a reference
         TARE_TRY(status);
     }
     p->buffers[s->buffer].data = t->data;

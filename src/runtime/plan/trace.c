@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first half of planning: shape inference for the whole graph. Meta tensors stand for all
-// values, and every call is kept as its shape rule left it. A meta tensor owns an empty storage, by
-// which a view of it is known.
+// The first half of planning: shape inference for the whole graph. Every value is a meta tensor,
+// and every call is recorded as its shape rule left it. Each meta tensor has an empty storage of
+// its own, by which views of it are recognized.
 #include <string.h>
 
 #include "ir/call_names.h"
@@ -62,7 +62,7 @@ typedef struct reading {
 
 static tare_status read_tensor(reading *r, tare_tensor *t) {
     size_t v = tare__plan_find_value(r->b, t);
-    // Tensors of modules are not met before they are read; all others were.
+    // Tensors of modules are added when they are first read; all others already were.
     if (v == NOTHING) TARE_TRY(tare__plan_add_value(r->b, t, &v));
     for (size_t i = 0; i < r->count; i++)
         if (r->list[i] == v) return TARE_OK;
@@ -110,7 +110,7 @@ static tare_status note_results(plan_builder *b, const value *v) {
     return TARE_OK;
 }
 
-// Of what decides on the values of the result.
+// True if the values of the result depend on constants only.
 static bool reads_constants_only(const plan_builder *b, const op_call *call, const reading *r) {
     const bool is_blind = call->op != NULL && (call->op->traits & OP_BLIND_TO_FIRST) != 0;
     const value *first = is_blind ? call->param[0] : NULL;
@@ -123,8 +123,8 @@ static bool reads_constants_only(const plan_builder *b, const op_call *call, con
     return true;
 }
 
-// Computed here and now: what follows sees a tensor with data. Once, so that a library would not
-// pay, whose bits no step could tell of.
+// Computes the call now, so that later calls see a tensor with data. A library is not used: for a
+// single run it would not pay, and no step could report that bits may differ.
 static tare_status fold_constant(plan_builder *b, const op_call *call, op_compute compute) {
     op_call own = *call;
     own.budget = &b->budget;
@@ -144,13 +144,13 @@ static bool is_true(const op_call *call, const char *param) {
     return v != NULL && v->kind == VALUE_BOOL && v->as.boolean;
 }
 
-// What normalizes by the statistics of its input and has none to keep.
+// A norm that uses the statistics of its input and keeps none.
 static bool keeps_no_statistics(const op_call *call) {
     const size_t i = tare__op_param_index(call->op, "running_mean");
     return i < call->param_count && !tare__call_given(call, i);
 }
 
-// A batch norm in training, by its call.
+// A batch norm whose call sets training.
 static bool trains_by_argument(const op_call *call) {
     return !(call->op->traits & OP_MOVES_DATA) && is_true(call, "training") &&
            !keeps_no_statistics(call);
@@ -163,7 +163,7 @@ static tare_status refuse(const plan_builder *b, const char *node_name) {
 static tare_status check_plannable(const plan_builder *b, const op_call *call) {
     const module *m = call->module;
     const bool is_observer = m != NULL && m->class->role == ROLE_OBSERVER;
-    // A check of inputs computes nothing, whatever its mode.
+    // Checks of inputs compute nothing in any mode.
     const bool computes = call->op == NULL || !(call->op->traits & OP_NOT_ON_TENSORS);
     const bool trains = m != NULL ? m->training && !is_observer && computes
                                   : call->op != NULL && computes && trains_by_argument(call);
@@ -205,8 +205,8 @@ static tare_status add_record(plan_builder *b, const node *n, const op_call *cal
 
 static tare_status note_call(void *user, const node *n, const op_call *call, op_compute compute);
 
-// A fused module is its children in a row: each becomes a record, so that they are fused as their
-// like outside of modules are. `last` is the result that the whole has already.
+// The children of a fused module become records of their own, so that they are planned like the
+// same operators outside of modules. `last`: the result of the whole module, which exists already.
 static tare_status note_child(plan_builder *b, const node *n, const op_call *like,
                               const module *child, const value *input, const value *last,
                               value *out) {
@@ -252,12 +252,11 @@ static tare_status note_sequence(plan_builder *b, const node *n, const op_call *
 
 // --- composed functions ---
 
-// A composed function: each of the calls that it consists of is a record of its own, so that steps
-// compute it.
+// A composed function: each call that it consists of becomes a record, so that steps compute it.
 typedef struct composition {
     plan_builder *b;
     const node *n;
-    size_t first_record, first_value; // of its own
+    size_t first_record, first_value; // of the inner calls
 } composition;
 
 static tare_status note_inner_call(void *user, const op_call *call) {
@@ -271,7 +270,7 @@ static void replace_tensor(value *v, const tare_tensor *from, tare_tensor *to) {
     for (uint32_t i = 0; i < v->count; i++) replace_tensor(&v->as.items[i], from, to);
 }
 
-// Arguments and results of the inner calls are in the plan's memory.
+// Replaces a tensor in the arguments and results of the inner calls.
 static void replace_in_records(const composition *c, const tare_tensor *from, tare_tensor *to) {
     for (size_t i = c->first_record; i < c->b->record_count; i++) {
         op_call *call = &c->b->records[i].call;
@@ -281,7 +280,7 @@ static void replace_in_records(const composition *c, const tare_tensor *from, ta
     }
 }
 
-// All of it was constant.
+// The whole function was constant.
 static tare_status copy_constant(plan_builder *b, tare_tensor *t, const tare_tensor *made) {
     size_t unused;
     TARE_TRY(tare__tensor_allocate(t, b->err));
@@ -289,14 +288,14 @@ static tare_status copy_constant(plan_builder *b, tare_tensor *t, const tare_ten
     return tare__plan_add_value(b, t, &unused);
 }
 
-// The graph goes on with `t`, which stands for the result of the inner calls.
+// Makes `t` represent the result of the inner calls in the rest of the graph.
 static tare_status substitute(const composition *c, tare_tensor *t, const tare_tensor *made) {
     plan_builder *b = c->b;
     const size_t v = tare__plan_find_value(b, made);
     if (tare__plan_find_value(b, t) != NOTHING) return TARE_OK; // an argument
     if (made->data != NULL) return copy_constant(b, t, made);
     if (v == NOTHING || v < c->first_value) return refuse(b, c->n->name);
-    if (t->store != NULL) tare__storage_release(t->store); // of a view
+    if (t->store != NULL) tare__storage_release(t->store); // if t is a view
     t->store = tare__storage_retain(made->store);
     replace_in_records(c, made, t);
     b->values[v].tensor = t;
@@ -336,7 +335,7 @@ static tare_status note(plan_builder *b, const node *n, const op_call *call, op_
     reading r = {.b = b};
     const bool is_observer = call->module != NULL && call->module->class->role == ROLE_OBSERVER;
     if (is_observer) b->plan->observes = true;
-    // Numbers, and arguments given back (dropout, an item of a tuple): nothing is left to do.
+    // Numbers, and arguments that are returned (dropout, an item of a tuple), need no record.
     if (!is_observer && is_known(b, &call->result)) return TARE_OK;
     if (is_sequence(call)) return note_sequence(b, n, call);
     if (tare__plan_is_reference(call, compute)) {
@@ -345,9 +344,9 @@ static tare_status note(plan_builder *b, const node *n, const op_call *call, op_
         return note(b, n, &own, tare__op_compute);
     }
     TARE_TRY(read_arguments(&r, call));
-    // An argument that was met here for the first time.
+    // An argument that is first used here.
     if (!is_observer && is_known(b, &call->result)) return TARE_OK;
-    // Views of constants, by modules too.
+    // Views of constants, also those of modules.
     if (tare__call_is_done(call)) return note_results(b, &call->result);
     if (can_fold(call) && reads_constants_only(b, call, &r)) {
         TARE_TRY(fold_constant(b, call, compute));
@@ -405,7 +404,7 @@ static tare_status note_outputs(plan_builder *b, const value *v) {
         size_t known = tare__plan_find_value(b, v->as.tensor);
         if (known == NOTHING) TARE_TRY(tare__plan_add_value(b, v->as.tensor, &known));
         b->values[known].uses_left++;
-        b->values[known].consumer = NOTHING; // no record is the only one that reads it
+        b->values[known].consumer = NOTHING; // no single record reads it
         if (!tare__grow((void **)&p->outputs, &p->output_capacity, p->output_count,
                         sizeof *p->outputs))
             return tare__out_of_memory(b->err);

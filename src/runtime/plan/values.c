@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where values lie: in which layouts, between others, over another or as a view of it. Steps that
-// move a value are made here, in front of the step that reads it.
+// Buffers of values: their layouts, slices of concatenations, in-place results and views. If a step
+// needs a value in another layout, a step that moves it is inserted before.
 #include "runtime/plan/values.h"
 
 #include "ops/rules.h"
@@ -98,7 +98,7 @@ plan_layout tare__plan_layout(const plan_builder *b, size_t v) {
                                                                           : LAYOUT_PLAIN;
 }
 
-// Constants and inputs get a buffer when they are first read.
+// Constants and inputs get a buffer at their first use.
 static tare_status place_outside(plan_builder *b, size_t v) {
     plan_value *found = &b->values[v];
     plan *p = b->plan;
@@ -114,13 +114,13 @@ static tare_status place_outside(plan_builder *b, size_t v) {
     return TARE_OK;
 }
 
-// The buffer of a value without gaps.
+// The contiguous buffer of a value in a layout.
 static size_t buffer_in(const plan_value *v, plan_layout layout) {
     const plan_placement *at = &v->placement[layout];
     return at->packed != NOTHING ? at->packed : at->buffer;
 }
 
-// One that every layout can share.
+// For values that have the same order of elements in both layouts.
 static void share_layouts(plan_builder *b, size_t v) {
     plan_value *found = &b->values[v];
     if (!tare__plan_layouts_agree(found->tensor)) return;
@@ -129,7 +129,7 @@ static void share_layouts(plan_builder *b, size_t v) {
             found->placement[i].buffer = buffer_in(found, (plan_layout)(LAYOUT_COUNT - 1 - i));
 }
 
-// A step in front of the one in the making, which moves a value.
+// Adds a step that moves a value before the step that is being planned.
 static tare_status push_move(plan_builder *b, const step_class *class, void *state,
                              const tare_tensor *t, const size_t buffers[2]) {
     TARE_TRY(push_step(b, class, state, NULL));
@@ -172,7 +172,8 @@ static tare_status gather(plan_builder *b, size_t v) {
     return TARE_OK;
 }
 
-// What was deferred and is wanted after all. What the step in the making reads stays noted.
+// Adds the step of a deferred value that is needed after all. The buffers noted for the step that
+// is being planned are kept.
 static tare_status emit_deferred(plan_builder *b, size_t v) {
     size_t *touched = b->touched;
     const size_t count = b->touched_count, capacity = b->touched_capacity;
@@ -200,13 +201,13 @@ size_t tare__plan_quantized_of(const plan_builder *b, size_t v) {
     return tare__plan_has_buffer(b, v) ? NOTHING : tare__plan_source(b, v, SOURCE_QUANTIZED);
 }
 
-// Who uses a value uses what it is made of, too, and what that is made of.
+// Using a value also uses its source, and the source of that.
 void tare__plan_count_uses(plan_builder *b, size_t v, ptrdiff_t more) {
     for (; v != NOTHING; v = b->values[v].source.value) b->values[v].uses_left += (size_t)more;
 }
 
-// A view that is wanted after all, of elements in the plain order. What the step in the making
-// reads stays noted.
+// Adds a view that is needed after all, with its elements in plain order. The buffers noted for the
+// step that is being planned are kept.
 static tare_status place_view(plan_builder *b, size_t v) {
     const size_t source = b->values[v].source.value;
     const step_facts facts = b->facts;
@@ -268,8 +269,8 @@ static tare_status new_buffer_of(plan_builder *b, size_t v, size_t *out) {
     return tare__plan_new_buffer(b, BUFFER_ARENA, tare__tensor_bytes(b->values[v].tensor), out);
 }
 
-// A slice of a larger value's buffer. The first slice creates that buffer, which may be a slice
-// itself.
+// The buffer of a slice. The first slice of a concatenation creates the buffer of the whole, which
+// may be a slice itself.
 static tare_status place_slice(plan_builder *b, size_t v, plan_layout layout, size_t *out) {
     const plan_placement *at = &b->values[v].placement[layout];
     const tare_tensor *all = b->values[at->slice_of].tensor;
@@ -319,13 +320,13 @@ tare_status tare__plan_write_pixels(plan_builder *b, size_t v, plan_pixels *out)
 tare_status tare__plan_share(plan_builder *b, size_t v, plan_layout layout, size_t *buffer) {
     size_t found;
     TARE_TRY(tare__plan_read(b, v, layout, &found));
-    tare__plan_forget_touched(b); // what reads the other value touches it
+    tare__plan_forget_touched(b); // the readers of the other value note its buffer
     *buffer = found;
     return TARE_OK;
 }
 
 tare_status tare__plan_write(plan_builder *b, size_t v, plan_layout layout, size_t *buffer) {
-    // Who writes channels last and knows of slices writes pixels.
+    // Steps that write slices channels last use pixels (tare__plan_write_pixels).
     TARE_TRY(layout == LAYOUT_PLAIN && tare__plan_is_slice(b, v, layout)
                  ? place_slice(b, v, layout, buffer)
                  : new_buffer_of(b, v, buffer));
@@ -337,7 +338,7 @@ static bool is_within(const plan *p, size_t buffer, size_t whole) {
     return buffer == whole || (buffer != NOTHING && p->buffers[buffer].whole == whole);
 }
 
-// Who reads a value may read its copy without gaps, in which others may lie, too.
+// Readers may use a contiguous copy of the value, which other values may share.
 static size_t uses_of_buffer(const plan_builder *b, size_t buffer) {
     size_t uses = 0;
     for (size_t v = 0; v < b->value_count; v++) {
@@ -368,7 +369,7 @@ tare_status tare__plan_write_over(plan_builder *b, size_t v, size_t input, plan_
     return touch_value(b, old, b->values[v].tensor, false);
 }
 
-// Left until somebody reads it, who may as well read what it is a view of.
+// Defers a view: its readers may use the value that it is a view of.
 bool tare__plan_defer_view(plan_builder *b, size_t v, size_t of) {
     const size_t viewed = tare__plan_source(b, of, SOURCE_VIEW);
     const size_t source = viewed != NOTHING ? viewed : of;

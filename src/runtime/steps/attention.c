@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention by a library's matrix products, and of quantized bytes by our own. Queries, keys and
-// values are mostly projections [batch][length][heads][width] seen with heads before length, and so
-// is the result: such transpositions are read and written in place instead of being copied.
+// Attention: of floats by a library's matrix products, of quantized values by tare's. Queries, keys
+// and values are mostly projections [batch][length][heads][width] that the graph transposes to put
+// heads before length, and so is the result: these transpositions are not copied, but read and
+// written in place.
 #include <string.h>
 
 #include "dnnl/float_layers.h"
@@ -14,13 +15,13 @@
 #include "runtime/steps/steps.h"
 
 typedef struct attention_step {
-    attention_call call; // its tensors are the plan's; the mask's address comes from the buffer
+    attention_call call; // its tensors are the plan's; the mask's address is set in every run
     matrices q, k, v, y;
-    size_t mask;   // buffer, if there is one
-    size_t scores; // buffer: the scores of a matrix, or what quantized values need, for each thread
-    int64_t count; // of q's matrices
+    size_t mask;   // buffer, if there is a mask
+    size_t scores; // buffer for each thread: the scores of a matrix, or what quantized values need
+    int64_t count; // number of q's matrices
     attention_quantized quantized;
-    size_t thread_bytes; // of quantized values
+    size_t thread_bytes; // scratch of a thread for quantized values
 } attention_step;
 
 static uint8_t *quantized_at(const plan_run_state *run, const matrices *m, int64_t i) {
@@ -29,12 +30,12 @@ static uint8_t *quantized_at(const plan_run_state *run, const matrices *m, int64
 
 typedef struct attention_run {
     const plan_run_state *run;
-    attention_step s; // with this run's mask
+    attention_step s; // with the mask of this run
     tare_tensor mask;
     _Atomic bool failed;
 } attention_run;
 
-// Replicas read masks in buffers of their own, so that the step's call cannot hold the address.
+// Replicas read masks from buffers of their own, so the shared call cannot hold the address.
 static void begin_run(attention_run *r, const plan_run_state *run, const attention_step *s) {
     r->run = run;
     r->s = *s;
@@ -46,13 +47,14 @@ static void begin_run(attention_run *r, const plan_run_state *run, const attenti
     r->s.call.mask = &r->mask;
 }
 
-// One of q's matrices. Each worker has its own scores.
+// Computes one of q's matrices. Each worker has its own scores.
 
 static tare_status attend(const plan_run_state *run, const attention_step *s, int64_t i,
                           float *scores) {
     const attention_call *a = &s->call;
     float_layers *layers = run->plan->setting.layers;
-    const bool is_plain = a->mask == NULL && !a->is_causal; // else the scores are scaled later
+    const bool is_plain =
+        a->mask == NULL && !a->is_causal; // otherwise the scores are scaled afterwards
     const float_block qk = {.rows = a->queries,
                             .inner = a->width,
                             .columns = a->keys,
@@ -76,7 +78,8 @@ static tare_status attend(const plan_run_state *run, const attention_step *s, in
                                        tare__matrix_at(run, &s->y, i), NULL);
 }
 
-// One query: products of a row, which a library's calls would cost more than they take.
+// With one query the products are of single rows, for which a library call costs more than the
+// product.
 static bool is_one_query(const attention_step *s) {
     const attention_call *a = &s->call;
     return a->queries == 1 && a->value_width <= PANEL_COLUMNS && a->value_width % PANEL_STEP == 0 &&
@@ -114,7 +117,7 @@ static tare_status run_attention(const plan_run_state *run, void *state) {
     const attention_step *s = state;
     attention_run r;
     begin_run(&r, run, s);
-    // Each score of one query takes the time of many elements.
+    // With one query each score takes as long as many elements.
     const int64_t weight = is_one_query(s) ? 8 : 1;
     const int64_t work = s->count * s->call.queries * s->call.keys * weight;
     tare__parallel(tare__threads_for(run, work), (size_t)s->count, 1, attend_some, &r);
@@ -201,9 +204,9 @@ static bool is_sane(const attention_call *a) {
     return a->queries > 0 && a->keys > 0 && a->width > 0 && a->value_width > 0;
 }
 
-// What follows in the chain: the result is quantized, and heads and length are swapped.
+// The rest of the chain: the result is quantized, and heads and length are swapped.
 typedef struct attention_epilogue {
-    size_t result; // the value that the step gives
+    size_t result; // the value that the step computes
     bool is_swapped;
     const tare_tensor *quantized; // NULL: floats
 } attention_epilogue;
@@ -220,15 +223,15 @@ static attention_epilogue read_epilogue(const plan_builder *b, const plan_record
     return epilogue;
 }
 
-// Memory for every thread.
+// Reserves scratch memory for every thread.
 static tare_status take_scratch(plan_builder *b, attention_step *s, size_t bytes) {
     if (!tare__mul_size(bytes, tare__thread_count(b->setting->kernels->space.pool), &bytes))
         return tare__out_of_memory(b->err);
     return tare__plan_new_scratch(b, bytes, &s->scores);
 }
 
-// The matrices, once each, of keys or values that the graph repeats for heads of queries; NOTHING:
-// it does not. *times: how often.
+// The unrepeated matrices of keys or values that the graph repeats for several heads of queries;
+// NOTHING: they are not repeated. *times: how often.
 static size_t repeated(const plan_builder *b, const tare_tensor *t, int64_t *times) {
     const size_t view = tare__plan_source(b, tare__plan_find_value(b, t), SOURCE_VIEW);
     const size_t v = view != NOTHING ? tare__plan_source(b, view, SOURCE_REPEATED) : NOTHING;
@@ -236,7 +239,7 @@ static size_t repeated(const plan_builder *b, const tare_tensor *t, int64_t *tim
     return v;
 }
 
-// Each matrix serves as many heads in a row: what the call's enable_gqa says, too.
+// Uses each matrix for several consecutive heads, as the call's enable_gqa does.
 static void share_heads(attention_call *a, int64_t times) {
     a->group = times;
     for (int d = 0; d + 1 < a->batch_ndim; d++) {
@@ -291,8 +294,7 @@ static bool heads_quantized(const plan_builder *b, const plan_record *r) {
     return tare__plan_is_quantized_op(b, r, ids);
 }
 
-// The result is written as the transposition behind it wants it; that of quantized values is
-// quantized, too.
+// Adds a following transposition, and for quantized inputs the quantize, to the chain.
 static bool extend(plan_builder *b, size_t head) {
     size_t last = head, next = tare__plan_sole_reader(b, head);
     if (next != NOTHING && tare__attention_is_of_quantized(&b->records[head].call) &&
@@ -329,7 +331,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
         b, of_quantized ? &tare__quantized_attention_step : &tare__attention_step, s, r->node);
 }
 
-// Of floats, but for the mask, which may be of booleans.
+// True if all tensors are floats, except the mask, which may be bool.
 static bool is_of_floats(const plan_builder *b, const plan_record *r) {
     enum { MASK = 3 };
     const value *given = tare__call_given(&r->call, MASK) ? r->call.param[MASK] : NULL;

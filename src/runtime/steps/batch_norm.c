@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch norms by kept statistics that no layer has absorbed: a factor and a summand for each
-// channel, of floats or of quantized values. Rows are pixels of channels; small plain images are
-// rows, too.
+// Batch norms with running statistics that are not folded into a layer: a scale and a shift per
+// channel, for floats or quantized values. Rows are the channels of pixels; of small plain images,
+// the pixels of a channel.
 #include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
 #include "ops/quantized/rule.h"
@@ -12,14 +12,14 @@
 
 enum {
     GRAIN_ELEMENTS = 1 << 14,
-    LEAST_ROW = 512,      // elements: the factors of fewer channels are repeated
-    MOST_PLAIN = 1 << 13, // elements of an image that is not moved
+    LEAST_ROW = 512,      // elements: with fewer channels the factors are repeated
+    MOST_PLAIN = 1 << 13, // elements of an image that stays in the plain layout
 };
 
 typedef struct norm_step {
-    plan_pixels x, y;     // from a row of this step to the next
-    size_t row, count;    // elements of some pixels, of all
-    float *scale, *shift; // of a row
+    plan_pixels x, y;     // rows of the tensors
+    size_t row, count;    // row: elements of some pixels; count: all elements
+    float *scale, *shift; // for each element of a row
     bool is_of_quantized;
     quantized_scheme from, to;
 } norm_step;
@@ -69,7 +69,8 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 // --- planning ---
 
-// each: elements of a channel that lie side by side. Pixels that lie apart are rows by themselves.
+// Repeats the factors. each: consecutive elements of one channel. Pixels with gaps between them are
+// rows of their own.
 static tare_status repeat_factors(plan_builder *b, const batch_norm_call *n, size_t each,
                                   bool is_apart, norm_step *s) {
     const size_t channels = (size_t)n->x->shape[1], image = channels * each;
@@ -87,7 +88,7 @@ static plan_layout layout_of(const plan_builder *b, size_t v, const tare_tensor 
     return is_small ? tare__plan_layout(b, v) : LAYOUT_CHANNELS_LAST;
 }
 
-// A parameter that is computed in the graph has no data yet.
+// A parameter that the graph computes has no data yet.
 static bool is_constant(op_call *call) {
     for (size_t i = 1; i < call->param_count; i++) {
         const tare_tensor *t = tare__call_tensor(call, i);
@@ -96,7 +97,7 @@ static bool is_constant(op_call *call) {
     return true;
 }
 
-// `call` is of floats, of the row batch_norm; x: what it reads.
+// `call` is a float call of the row batch_norm; x: its input.
 static tare_status add_norm(plan_builder *b, size_t head, op_call *call, const tare_tensor *x,
                             norm_step like, bool *done) {
     const plan_record *r = &b->records[head];

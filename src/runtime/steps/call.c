@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step for calls that no other step computes: it runs the reference of an operator or module,
+// The step of calls that no other step computes: it runs the reference of an operator or module,
 // which was bound and shaped once.
 #include "runtime/steps/call.h"
 
@@ -16,9 +16,9 @@ typedef struct reference_step {
     call_step base;
     op_compute compute;
     bool clears;
-    // Of layers on quantized values, whose weights rows do not see:
+    // Of layers on quantized values, whose weights the operators' rows do not see:
     int64_t macs;
-    bool multiplies_quantized, multiplies_floats; // floats: a library may do so
+    bool multiplies_quantized, multiplies_floats; // multiplies_floats: possibly by a library
 } reference_step;
 
 // --- results ---
@@ -36,8 +36,7 @@ static void list_tensors(const value *v, tare_tensor ***at) {
         for (uint32_t i = 0; i < v->count; i++) list_tensors(&v->as.items[i], at);
 }
 
-// A reference may put tensors of its own in place of those it was given: their data moves to ours,
-// and ours come back.
+// A reference may replace the result tensors by its own: moves the data back to the plan's tensors.
 static tare_status take_back(value *v, tare_tensor ***at) {
     if (v->kind == VALUE_TENSOR) {
         tare_tensor *own = *(*at)++, *made = v->as.tensor;
@@ -59,10 +58,10 @@ static tare_status take_back(value *v, tare_tensor ***at) {
 tare_status tare__call_step_run(const plan_run_state *run, call_step *s,
                                 tare_status (*compute)(const plan_run_state *run, call_step *s,
                                                        op_call *call)) {
-    op_call call = s->call; // a run may bind other weights to it
+    op_call call = s->call; // a copy: a run may bind other weights
     call.memory = &run->plan->run_memory;
     call.err = run->err;
-    // Items of its own: a reference may replace them.
+    // A copy of the items, because a reference may replace them.
     TARE_TRY(tare__value_share(call.memory, &s->call.result, &call.result, call.err));
     tare_status status = compute(run, s, &call);
     tare_tensor **at = s->results;
@@ -78,7 +77,7 @@ tare_status tare__call_step_run(const plan_run_state *run, call_step *s,
 static tare_status compute_reference(const plan_run_state *run, call_step *base, op_call *call) {
     const reference_step *s = (const reference_step *)base;
     (void)run;
-    // References rely on fresh memory: sums begin at zero.
+    // References expect cleared memory, for example for sums.
     for (size_t i = 0; s->clears && i < base->result_count; i++)
         if (base->results[i]->count > 0)
             memset(base->results[i]->data, 0, tare__tensor_bytes(base->results[i]));
@@ -106,8 +105,8 @@ static int64_t weight_macs(const tare_tensor *weight, const tare_tensor *of) {
     return tare__size_product(of->count, weight->count / weight->shape[0]);
 }
 
-// May the reference multiply floats, which a library does if there is one? Layers and products do,
-// and modules that are made of others, but for what only watches.
+// True if the reference may multiply floats, for which it uses a library if there is one: layers,
+// products and modules with children, but not observers.
 static bool may_multiply_floats(const op_call *call) {
     const module_class *class = call->module != NULL ? call->module->class : NULL;
     const op_info *op = call->op;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concatenations, and stacks in the plain layout. Their inputs are slices of the result, where the
-// steps that make them can write them there; what lies elsewhere is copied, and quantized values of
-// other parameters than the result's are looked up. In the plain layout that is where nothing but
-// dimensions of size 1 stands before the one that is concatenated; of quantized values also
-// channels last, pixel by pixel.
+// Concatenations, and stacks in the plain layout. The inputs are slices of the result if the steps
+// that compute them can write them there. Other inputs are copied, and quantized values with other
+// parameters than the result's are converted by a table. This works in the plain layout if only
+// dimensions of size 1 precede the concatenated one, and for quantized values also channels last,
+// pixel by pixel.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -13,18 +13,18 @@
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
 
-enum { GRAIN = 1 << 15 }; // bytes of the result, about
+enum { GRAIN = 1 << 15 }; // bytes of the result per task, roughly
 
 typedef struct cat_input {
-    size_t x, pitch;      // buffer; elements from a row to the next
-    size_t at, row;       // elements: from the result's first; of a row
-    const uint8_t *table; // what becomes of each quantized value; NULL: it is copied
+    size_t x, pitch;      // pitch: elements from a row to the next
+    size_t at, row;       // elements: offset in a row of the result, and length of a row
+    const uint8_t *table; // converts each quantized value; NULL: copies them
 } cat_input;
 
 typedef struct cat_step {
-    cat_input *inputs; // those that are not written in place
+    cat_input *inputs; // those that are copied
     size_t count, y, in_place;
-    size_t rows, pitch, element; // of the result; bytes
+    size_t rows, pitch, element; // rows of the result, their distance in bytes, bytes of an element
 } cat_step;
 
 // --- running ---
@@ -34,7 +34,7 @@ typedef struct cat_job {
     const cat_step *s;
 } cat_job;
 
-// Rows of so few bytes, which are a constant.
+// For rows with a constant number of bytes.
 static inline __attribute__((always_inline)) void copy_rows(const uint8_t *x, size_t x_pitch,
                                                             uint8_t *y, size_t y_pitch,
                                                             size_t count, size_t bytes) {
@@ -83,7 +83,7 @@ static void run_rows(void *user, size_t first, size_t end, size_t worker) {
     for (size_t i = 0; i < job->s->count; i++) put_rows(job, &job->s->inputs[i], first, end);
 }
 
-// Elements [first, end) of the only row: those of them that each input has.
+// Copies elements [first, end) of the single row, from the inputs that hold them.
 static void run_elements(void *user, size_t first, size_t end, size_t worker) {
     const cat_job *job = user;
     const cat_step *s = job->s;
@@ -133,9 +133,10 @@ static void describe_quantized(const plan *p, const void *state, step_note *out)
 typedef struct cat_call {
     const tare_tensor **x, *y;
     size_t count;
-    int64_t outer, inner; // rows of the result; elements of one step along the dimension
+    int64_t outer,
+        inner; // outer: rows of the result; inner: elements of one index of the dimension
     int dim;
-    bool stacks; // along a dimension that the inputs do not have
+    bool stacks; // stack: along a new dimension
 } cat_call;
 
 static bool read_call(plan_builder *b, const plan_record *r, cat_call *c) {
@@ -172,7 +173,7 @@ static bool are_bytes(const cat_call *c) {
     return tare__is_byte_quantized(c->y);
 }
 
-// Channels of images; quantized ones are bytes.
+// Channels of images; quantized values are bytes.
 static bool has_pixels(const cat_call *c) {
     return c->dim == 1 && c->y->ndim >= 3 && (c->y->q == NULL || are_bytes(c));
 }
@@ -181,7 +182,7 @@ static size_t row_of(const cat_call *c, const tare_tensor *t) {
     return (size_t)((c->stacks ? 1 : t->shape[c->dim]) * c->inner);
 }
 
-// The step, without inputs yet.
+// A step without inputs.
 static tare_status new_step(plan_builder *b, const cat_call *c, size_t rows, cat_step **out) {
     cat_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
@@ -222,7 +223,7 @@ static bool heads_rows(const plan_builder *b, const plan_record *r) {
     return tare__record_is_one_of(r, ids) && r->result != NOTHING && !r->is_view && !r->is_observer;
 }
 
-// What a view shows is made where its base is.
+// The value whose step writes it: the base of a view.
 static size_t made_as(const plan_builder *b, size_t v) {
     const size_t base = b->values[v].base;
     const bool is_all =
@@ -230,7 +231,7 @@ static size_t made_as(const plan_builder *b, size_t v) {
     return is_all ? base : NOTHING;
 }
 
-// A value is a slice of one concatenation at most: the last one that reads it.
+// A value can be a slice of only one concatenation: the last one that reads it.
 static void reserve_rows(plan_builder *b, size_t record) {
     const plan_record *r = &b->records[record];
     cat_call c = {0};
@@ -290,7 +291,8 @@ static plan_placement *placement_of(const plan_builder *b, size_t v) {
     return &b->values[v].placement[LAYOUT_CHANNELS_LAST];
 }
 
-// Do all inputs follow each other in some larger value, so that the result is a slice of it, too?
+// True if all inputs are consecutive slices of a larger value, so that the result is a slice of it,
+// too.
 static bool follow_each_other(const plan_builder *b, const cat_call *c) {
     const plan_placement *first = placement_of(b, tare__plan_find_value(b, c->x[0]));
     size_t at = first->slice_at;
@@ -304,8 +306,8 @@ static bool follow_each_other(const plan_builder *b, const cat_call *c) {
     return true;
 }
 
-// A value is a slice of one concatenation at most: the last one that reads it. Earlier ones can
-// become slices of that, too.
+// A value is a slice of the last concatenation that reads it. Earlier concatenations can become
+// slices of that.
 static void join(plan_builder *b, size_t result, const cat_call *c) {
     plan_placement *y = placement_of(b, result);
     if (y->slice_of == NOTHING && follow_each_other(b, c)) {
@@ -337,7 +339,7 @@ static bool heads_quantized(const plan_builder *b, const plan_record *r) {
     return tare__plan_is_quantized_op(b, r, ids);
 }
 
-// Finds the inputs whose steps can write them where the result wants them.
+// Reserves slices for the inputs whose steps can write channels last.
 static void reserve_pixels(plan_builder *b, size_t record) {
     const plan_record *r = &b->records[record];
     cat_call c = {0};
@@ -345,7 +347,7 @@ static void reserve_pixels(plan_builder *b, size_t record) {
         join(b, r->result, &c);
 }
 
-// Where an input belongs that is not looked up: `at` channels behind the result's first.
+// True if an input that needs no table is a slice at channel `at` of the result.
 static bool belongs_at(const plan_builder *b, size_t v, size_t result, size_t at) {
     const plan_placement *x = placement_of(b, v), *y = placement_of(b, result);
     return x->slice_of != NOTHING &&
@@ -353,14 +355,14 @@ static bool belongs_at(const plan_builder *b, size_t v, size_t result, size_t at
            x->slice_at == y->slice_at + at;
 }
 
-// Does an input that belongs there lie in the memory of what joins it?
+// True if an input that is to be a slice is stored there.
 static bool is_in_place(const plan_builder *b, size_t v) {
     const plan_placement *x = placement_of(b, v);
     const size_t whole = placement_of(b, x->slice_of)->whole;
     return x->buffer != NOTHING && whole != NOTHING && b->plan->buffers[x->buffer].whole == whole;
 }
 
-// What is copied where it belongs is found there from now on.
+// Inputs that are copied to their slices are used from there afterwards.
 static tare_status add_pixels(plan_builder *b, const cat_call *c, size_t v, size_t at, bool belongs,
                               cat_input *p) {
     const tare_tensor *x = b->values[v].tensor;
@@ -388,7 +390,7 @@ static tare_status add_inputs(plan_builder *b, const cat_call *c, size_t result,
     return TARE_OK;
 }
 
-// One input that lies channels last is enough: the others are moved, and what follows is layers.
+// If one input is channels last, the others are converted, because layers follow.
 static bool any_channels_last(const plan_builder *b, const cat_call *c) {
     for (size_t i = 0; i < c->count; i++)
         if (tare__plan_layout(b, tare__plan_find_value(b, c->x[i])) == LAYOUT_CHANNELS_LAST)

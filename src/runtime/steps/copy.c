@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that only move elements, between any layouts: permuting, slicing, splitting, repeating.
-// Where a layout of the result has the order of one that the input lies in, nothing is moved.
+// Steps that only move elements, between any layouts: permuting, slicing, splitting, repeating. If
+// the result in some layout has the order of elements of the input in its layout, nothing is moved.
 #include <string.h>
 
 #include "ops/families/gather.h"
@@ -32,7 +32,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 // --- boxes in layouts ---
 
-// Steps of a tensor's dimensions in a layout, in elements.
+// Strides of a tensor's dimensions in a layout, in elements.
 static void steps_of(const tare_tensor *t, plan_layout layout, int64_t step[TARE_MAX_DIMS]) {
     int64_t next = 1;
     if (layout == LAYOUT_CHANNELS_LAST) {
@@ -46,14 +46,14 @@ static void steps_of(const tare_tensor *t, plan_layout layout, int64_t step[TARE
     }
 }
 
-// The dimension along which a step of this many elements of the plain layout goes.
+// The dimension that has this stride in the plain layout.
 static int dim_of(const tare_tensor *t, const int64_t *plain, int64_t step) {
     for (int d = 0; d < t->ndim; d++)
         if (t->shape[d] > 1 && step >= plain[d]) return d;
     return t->ndim - 1;
 }
 
-// The box's steps in x as it lies in a layout; false: some cross its dimensions.
+// The box's strides in x in a layout; false if a stride crosses dimensions of x.
 static bool steps_in(const gather *g, plan_layout layout, int64_t *from, int64_t *offset) {
     const tare_tensor *x = g->x;
     int64_t plain[TARE_MAX_DIMS], step[TARE_MAX_DIMS], reach[TARE_MAX_DIMS] = {0}, rest = g->offset;
@@ -84,8 +84,8 @@ static bool steps_in(const gather *g, plan_layout layout, int64_t *from, int64_t
     return true;
 }
 
-// The box's steps in y as it lies in a layout; false: its dimensions are not those of the box, or
-// products of them.
+// The box's strides in y in a layout; false if the box's dimensions are not those of y, or products
+// of them.
 static bool steps_out(const gather *g, const tare_tensor *y, plan_layout layout, int64_t *to) {
     int64_t step[TARE_MAX_DIMS];
     int i = g->ndim - 1;
@@ -98,7 +98,7 @@ static bool steps_out(const gather *g, const tare_tensor *y, plan_layout layout,
         }
         if (filled != y->shape[d]) return false;
     }
-    for (; i >= 0; i--) { // what is left has size 1
+    for (; i >= 0; i--) { // the remaining dimensions have size 1
         if (g->size[i] != 1) return false;
         to[i] = 0;
     }
@@ -127,7 +127,7 @@ static bool is_whole(const gather *g, const tare_tensor *y, const copy_path *w) 
     return tare__strided_copy_is_same(&w->copy) && y->count == g->x->count;
 }
 
-// Elements that lie side by side on both sides; nothing is better than nothing to do.
+// The number of elements that are contiguous in both tensors; no move at all is best.
 static int64_t worth_of(const gather *g, const tare_tensor *y, const copy_path *w) {
     if (is_whole(g, y, w)) return INT64_MAX;
     return w->copy.row.from == 1 ? w->copy.row.size : 1;
@@ -144,8 +144,8 @@ static bool may_lie(const tare_tensor *t, plan_layout layout) {
     return layout == LAYOUT_PLAIN || (can_be_moved && !tare__plan_layouts_agree(t));
 }
 
-// The plain layout of the result comes first. Channels last it is made of what lies so, or of what
-// has that order already.
+// Prefers the plain layout for the result. Channels last is chosen if the input has that layout, or
+// already that order.
 static bool choose_path(const plan_builder *b, const gather *g, size_t x, const tare_tensor *y,
                         copy_path *best) {
     int64_t most = 0;
@@ -174,7 +174,7 @@ static tare_status add_step(plan_builder *b, const plan_record *r, size_t x, siz
     return tare__plan_add_step(b, &tare__copy_step, s, r->node);
 }
 
-// The value that alone reads y, if that is a view of it.
+// The only reader of y, if it is a view.
 static size_t only_view(const plan_builder *b, size_t y) {
     const plan_value *v = &b->values[y];
     if (v->uses_left != 1 || v->consumer == NOTHING) return NOTHING;
@@ -182,7 +182,7 @@ static size_t only_view(const plan_builder *b, size_t y) {
     return next->is_view ? next->result : NOTHING;
 }
 
-// Channels that are shuffled between two views, as one move from channels last to channels last.
+// A shuffle of channels between two views, as one move from channels last to channels last.
 static tare_status move_between_views(plan_builder *b, const plan_record *r, const gather *g,
                                       size_t y, bool *done) {
     const size_t view = tare__plan_find_value(b, g->x), to = only_view(b, y);
@@ -208,7 +208,8 @@ static tare_status add_copy(plan_builder *b, const plan_record *r, const gather 
     copy_path w;
     TARE_TRY(move_between_views(b, r, g, y, &is_moved));
     if (is_moved) return TARE_OK;
-    // Boxes of plain tensors always have a path; one that lies otherwise may have to be moved.
+    // A box of plain tensors always has a path; for another layout the input may have to be moved
+    // first.
     if (!choose_path(b, g, x, made, &w) && !path_of(g, made, LAYOUT_PLAIN, LAYOUT_PLAIN, &w))
         return tare__fail(b->err, TARE_INTERNAL, "node '%s': cannot be moved", r->node->name);
     if (is_whole(g, made, &w))
@@ -238,8 +239,8 @@ static tare_status copy_to(plan_builder *b, const plan_record *r, size_t index,
     return add_copy(b, r, &g, v);
 }
 
-// [..][heads][1][rows][columns] becomes [..][heads][n][rows][columns], and heads and n one
-// dimension.
+// [..][heads][1][rows][columns] is expanded to [..][heads][n][rows][columns], and heads and n are
+// merged.
 static bool repeats_heads(const plan_builder *b, const plan_record *r) {
     if (!tare__record_is(r, TARE_OP_EXPAND) || r->result == NOTHING) return false;
     const tare_tensor *x = b->values[r->inputs[0]].tensor, *y = b->values[r->result].tensor;
@@ -254,7 +255,8 @@ static bool repeats_heads(const plan_builder *b, const plan_record *r) {
            y->count / x->count == y->shape[ndim - 3];
 }
 
-// Products read and write transposed heads in place, and repeated ones where they are once.
+// Products read and write transposed heads in place, and read repeated heads where they are stored
+// once.
 static int defer(const plan_builder *b, const plan_record *r) {
     if (repeats_heads(b, r)) return SOURCE_REPEATED;
     const bool swaps = tare__plan_swaps_heads(b, r) &&

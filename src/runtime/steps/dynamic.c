@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floats that are quantized on the fly: their range, the parameters that follow from it, and
-// quantized values, once for all layers that read them.
+// Dynamic quantization of floats: range, parameters and quantized values, computed once for all
+// layers that read them.
 #include "runtime/steps/dynamic.h"
 
 #include "ops/quantized/engine_rules.h"
@@ -8,9 +8,9 @@
 
 enum { BLOCK = 1 << 14 }; // elements
 
-typedef struct dynamic_quantized { // of a builder
+typedef struct dynamic_quantized { // an entry of the planner
     struct dynamic_quantized *next;
-    size_t value, quantized, input; // value; buffers
+    size_t value, quantized, input; // value: the floats; quantized, input: buffers
     const dynamic_weights *w;
 } dynamic_quantized;
 
@@ -24,7 +24,7 @@ typedef struct range {
 typedef struct dynamic_step {
     size_t x, quantized, input, ranges; // buffers
     size_t count;
-    dynamic_weights w; // only what chooses parameters
+    dynamic_weights w; // only what determines the parameters
     const scan_kernels *scan;
 } dynamic_step;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Elementwise operators in a row: all loops run over a block before the next block begins, so that
-// intermediate values never leave the first-level cache.
+// Chains of elementwise operators: all loops run over one block before the next, so that
+// intermediate values stay in the first-level cache.
 #include <string.h>
 
 #include "ops/rules.h"
@@ -14,27 +14,29 @@ enum {
     MOST_ELEMENTS = 16, // operators of a chain
 };
 
-// Where floats lie, or quantized bytes that become floats as they are read.
+// The buffer of floats, or of quantized values that are dequantized when they are read.
 typedef struct source {
     size_t buffer;
     const quantized_scheme *scheme; // of quantized values; NULL: floats
 } source;
 
-// The second operand of a loop of two. Runs of it lie where the outer dimensions say.
+// The second operand of a binary loop. It consists of runs, whose offsets follow from the outer
+// dimensions.
 typedef struct operand {
     enum { OPERAND_NONE, OPERAND_NUMBER, OPERAND_SELF, OPERAND_TENSOR } kind;
-    bool is_first; // it is the loop's first one, and the chain's value the second
+    bool is_first; // it is the first operand, and the chain's value the second
     float number;
     size_t value;
     source from;
-    int64_t run, step; // length of a run, and its step
+    int64_t run, step; // length of a run, and its stride (0 or 1)
     int outer_ndim;
     int64_t size[TARE_MAX_DIMS], stride[TARE_MAX_DIMS];
 } operand;
 
 typedef struct element_step {
-    element_loop loop; // of one operand, or NULL
-    binary_loop two;   // of two, or NULL: the first one where the mask says so, else the second
+    element_loop loop; // unary, or NULL
+    binary_loop two;   // binary, or NULL; with a mask: selects the first operand where it is true,
+                       // else the second
     float p[ELEMENT_MAX_PARAMETERS];
     operand other, mask;
 } element_step;
@@ -43,19 +45,19 @@ typedef struct elements {
     source x;
     size_t y; // buffer
     int64_t count;
-    size_t step_count, quantized_count; // operands that are quantized values
+    size_t step_count, quantized_count; // quantized_count: operands that are quantized
     element_step *steps;
 } elements;
 
 // --- running ---
 
-// Elements of an operand, `step` apart.
+// Consecutive elements of an operand, with their stride.
 typedef struct span {
     const void *data;
     int64_t step;
 } span;
 
-// The floats from element `at` on. room: for those that quantized values become.
+// The floats from element `at` on. room: memory for dequantized values.
 static const float *floats_at(const source *s, const plan_run_state *run, int64_t at, int64_t count,
                               float *room) {
     const void *data = tare__buffer_data(run, s->buffer);
@@ -65,8 +67,8 @@ static const float *floats_at(const source *s, const plan_run_state *run, int64_
     return room;
 }
 
-// What stands beside element `at` of the result, and at most *count that follow. self: the value
-// that flows through the chain. Quantized values have the result's shape.
+// The operand's elements for result element `at` and at most *count following ones. self: the value
+// of the chain. Quantized operands have the result's shape.
 static span operand_at(const operand *o, const plan_run_state *run, size_t size, int64_t at,
                        const float *self, int64_t *count, float *room) {
     if (o->from.scheme != NULL && o->kind == OPERAND_TENSOR)
@@ -96,7 +98,7 @@ static void run_two(const element_step *s, const plan_run_state *run, int64_t be
     for (int64_t done = 0, n; done < count; done += n) {
         n = count - done;
         const span self = {x + done, 1};
-        span mask = {0}; // first: no more quantized values become floats than the mask says of
+        span mask = {0}; // first, because dequantizes no more than the mask's span
         if (s->two == NULL) mask = operand_at(&s->mask, run, 1, begin + done, x + done, &n, room);
         const span other =
             operand_at(&s->other, run, sizeof(float), begin + done, x + done, &n, room);
@@ -145,7 +147,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 // --- planning ---
 
-// The dimensions in the order in which a layout has them.
+// The dimensions in the order of a layout.
 static void order_dims(const tare_tensor *t, plan_layout layout, int order[TARE_MAX_DIMS]) {
     for (int d = 0; d < t->ndim; d++) order[d] = d;
     if (layout == LAYOUT_PLAIN || t->ndim < 3) return;
@@ -153,7 +155,7 @@ static void order_dims(const tare_tensor *t, plan_layout layout, int order[TARE_
     order[t->ndim - 1] = 1;
 }
 
-// Strides of `t`, broadcast to the result's shape and laid out like it.
+// Strides of `t`, broadcast to the result's shape, in the order of its layout.
 static void order_strides(const tare_tensor *t, const tare_tensor *y, plan_layout layout,
                           int64_t *size, int64_t *stride) {
     int order[TARE_MAX_DIMS] = {0};
@@ -168,7 +170,7 @@ static void order_strides(const tare_tensor *t, const tare_tensor *y, plan_layou
     }
 }
 
-// The last dimensions make a run while the operand goes on through it by one step, 0 or 1.
+// A run covers the last dimensions as long as the operand has one stride, 0 or 1, through them.
 static void find_run(operand *o, int ndim, const int64_t *size, const int64_t *stride) {
     o->run = 1;
     o->step = 0;
@@ -192,7 +194,7 @@ static bool is_full(const tare_tensor *t, const tare_tensor *y) {
     return t->ndim == y->ndim && t->count == y->count;
 }
 
-// An operand of another number of dimensions has no channels of its own to move to the end.
+// An operand with another number of dimensions has no channel dimension to move.
 static bool fits_layout(const tare_tensor *t, const tare_tensor *y, plan_layout layout) {
     return layout == LAYOUT_PLAIN || t->ndim == y->ndim || t->ndim <= 1;
 }
@@ -226,7 +228,7 @@ static bool read_operand(const plan_builder *b, const value *v, size_t self, ope
     return o->value != NOTHING;
 }
 
-// Of parameters a and b; `self`: the value that flows through the chain, one of them.
+// Reads parameters a and b, one of which is `self`, the value of the chain.
 static bool read_operands(const plan_builder *b, const plan_record *r, const size_t choices[2],
                           size_t self, operand *other) {
     for (int i = 0; i < 2; i++) {
@@ -241,7 +243,7 @@ static bool read_operands(const plan_builder *b, const plan_record *r, const siz
 
 // --- choices between two ---
 
-// Which parameters are the mask, what is taken where it holds, and what elsewhere.
+// Which parameters are the mask, the value where it is true, and the other value.
 static const struct choice_row {
     op_id op;
     size_t mask, choices[2];
@@ -288,13 +290,13 @@ static bool read_step(const plan_builder *b, const plan_record *r, size_t self, 
     return read_operands(b, r, (const size_t[]){0, 1}, self, &s->other);
 }
 
-// It is best to begin with what lies channels last, then with floats, which may be written over.
+// Preferred as first input: a value that is channels last, then floats, which may be overwritten.
 static int rank_of(const plan_builder *b, size_t v) {
     const bool is_last = tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST;
     return (is_last ? 2 : 0) + (tare__plan_quantized_of(b, v) == NOTHING ? 1 : 0);
 }
 
-// The head's input that has the result's shape.
+// The input of the chain that has the result's shape.
 static size_t choose_input(const plan_builder *b, const plan_record *r) {
     const tare_tensor *y = b->values[r->result].tensor;
     size_t found = NOTHING;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Rows of a table, of floats or of quantized values with parameters for each row, and bags of them.
-// Rows lie anywhere in memory, so that some are asked for ahead.
+// Rows of a table of floats, or of quantized values with parameters per row, and bags of such rows.
+// Rows are anywhere in memory, so later ones are prefetched.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -17,9 +17,9 @@ enum {
 };
 
 typedef struct embedding_step {
-    op_call call;        // for messages
+    op_call call;        // for error messages
     embedding_call rows; // indices are the plan's
-    embedding_bags bags; // of such rows, where these are in bags
+    embedding_bags bags; // of rows; only for bags
     size_t y;            // buffer
 } embedding_step;
 
@@ -29,7 +29,7 @@ typedef struct embedding_job {
     float *y;
 } embedding_job;
 
-// Indices have been checked.
+// The indices were checked before.
 static int64_t row_at(const tare_tensor *indices, int64_t i) {
     return indices->dtype == TARE_INT64 ? ((const int64_t *)indices->data)[i]
                                         : ((const int32_t *)indices->data)[i];
@@ -49,7 +49,7 @@ static void ask_for(const tare_tensor *table, int64_t row) {
     __builtin_prefetch(&table->q->zero_point[row]);
 }
 
-// Columns [first, first + count) of a row.
+// Reads columns [first, first + count) of a row.
 static void take_columns(const embedding_job *job, int64_t row, size_t first, size_t count,
                          float *y) {
     const tare_tensor *table = job->s->rows.table;
@@ -101,7 +101,7 @@ static void max_columns(const float *from, size_t count, float *y) {
     for (size_t i = 0; i < count; i++) y[i] = from[i] > y[i] ? from[i] : y[i];
 }
 
-// `used`: rows of the bag before this one.
+// `used`: rows added to the bag before this one.
 static void put_row(const embedding_job *job, int64_t i, int64_t row, int64_t used, float *y) {
     const embedding_bags *b = &job->s->bags;
     const size_t width = (size_t)b->rows.table->shape[1];
@@ -134,7 +134,7 @@ static void take_bag(const embedding_job *job, int64_t begin, int64_t end, float
     for (int64_t k = 0; b->mode == BAG_MEAN && used > 0 && k < width; k++) y[k] /= (float)used;
 }
 
-// The number of bags of average length that have GRAIN_ROWS rows.
+// The number of bags of average length that contain GRAIN_ROWS rows.
 static size_t grain_of(const embedding_bags *b) {
     const int64_t count = b->count * GRAIN_ROWS / (b->rows.indices->count + 1);
     return count > 1 ? (size_t)count : 1;
@@ -147,12 +147,12 @@ static void take_bags(void *user, size_t first, size_t last, size_t worker) {
     (void)worker;
     for (int64_t i = (int64_t)first; i < (int64_t)last; i++) {
         int64_t begin = 0, end = 0;
-        (void)tare__embedding_bag_at(&call, b, i, &begin, &end); // has been checked
+        (void)tare__embedding_bag_at(&call, b, i, &begin, &end); // was checked before
         take_bag(job, begin, end, job->y + i * b->rows.table->shape[1]);
     }
 }
 
-// In the reference's order.
+// Checks in the reference's order.
 static tare_status check_bags(op_call *call, const embedding_bags *b) {
     for (int64_t i = 0; i < b->count; i++) {
         int64_t begin, end, row;
@@ -188,7 +188,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
                                             : "rows of floats are copied");
 }
 
-// Tables have their data now; the rest is computed, or given, with every run.
+// The table must have its data now; indices may be computed by the graph.
 static bool can_run(const plan_builder *b, const plan_record *r, const embedding_call *rows) {
     return b->setting->kernels != NULL && rows->table->data != NULL &&
            tare__plan_find_value(b, rows->indices) != NOTHING &&

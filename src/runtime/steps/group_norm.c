@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Group and instance norm. An item of the parallel loop is one group of one image's channels.
+// Group and instance norm. The parallel loop runs over the groups of all images.
 #include "ops/layer_call.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
 
 typedef struct group_step {
-    group_norm_call call; // its x is the plan's; x's address comes from the buffer
+    group_norm_call call; // x's address is set in every run
     size_t x, y;          // buffers
 } group_step;
 
@@ -49,7 +49,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 // --- planning ---
 
-// Parameters that are computed in the graph have no data yet.
+// Parameters that the graph computes have no data yet.
 static tare_status add_groups(plan_builder *b, size_t head, const group_norm_call *g, bool known,
                               bool *done) {
     const size_t x = tare__plan_find_value(b, g->x);

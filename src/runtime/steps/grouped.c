@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers of weights in groups of 4 or 8 bits (gemm/grouped_product.h).
+// Linear layers with group-wise weights of 4 or 8 bits (gemm/grouped_product.h).
 #include "ops/quantized/layer.h"
 #include "runtime/gemm/grouped_product.h"
 #include "runtime/plan/records.h"
@@ -8,7 +8,7 @@
 typedef struct grouped_step {
     grouped_layer layer;
     size_t rows;
-    size_t x, y, scratch; // buffers; scratch: NOTHING if none is needed
+    size_t x, y, scratch; // buffers; scratch: NOTHING if not needed
 } grouped_step;
 
 static tare_status run_grouped(const plan_run_state *run, void *state) {

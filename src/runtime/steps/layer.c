@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers: convolution and linear, with the batch norm behind them folded into their weights, and
+// Float layers: convolution and linear, with a following batch norm folded into the weights, and
 // activations and a residual addition in the library's epilogue.
 #include <string.h>
 
@@ -13,8 +13,8 @@ struct layer_kind {
     op_id op;
     plan_layout layout;
     bool is_linear, is_transposed;
-    /// Compiles the layer of a call, with the folded weights in place of its own. NULL for
-    /// transposed ones, which are several.
+    /// Compiles the layer of a call with the folded weights. NULL for transposed convolutions,
+    /// which consist of several.
     tare_status (*compile)(plan_builder *b, op_call *call, const folded_norm *folded,
                            const float_epilogue *e, float_layer **out);
 };
@@ -106,13 +106,13 @@ static bool has_epilogue(const plan_record *r) {
 
 // --- what follows a layer ---
 
-// A batch norm by statistics that are known, over the channels of the layer.
+// True if the batch norm has constant statistics and normalizes the channels of the layer's result.
 static bool is_foldable(const plan_builder *b, const plan_record *layer, const plan_record *next) {
     static const char *const params[] = {"running_mean", "running_var", "weight", "bias"};
     const op_call *call = &next->call;
     const tare_tensor *y = b->values[layer->result].tensor, *w = layer->call.param[1]->as.tensor;
     if (!tare__record_is(next, TARE_OP_BATCH_NORM) || y->ndim != w->ndim)
-        return false; // without a batch, and linear layers of sequences: other channels
+        return false; // no batch dimension, or a linear layer of sequences: other channels
     if (tare__layer_is_transposed(layer) && w->shape[1] != y->shape[1])
         return false; // its groups share a dimension of the weights
     for (size_t i = 0; i < sizeof params / sizeof *params; i++) {
@@ -152,8 +152,8 @@ size_t tare__layer_extend(plan_builder *b, size_t head, size_t *last, bool *adds
 typedef struct layer_step {
     float_layer *layer;
     layer_buffers at;
-    size_t links;    // layers that it computes
-    bool is_replica; // whose memory is its own
+    size_t links;    // number of layers that it computes
+    bool is_replica; // with memory of its own
 } layer_step;
 
 static tare_status run_layer(const plan_run_state *run, void *state) {
@@ -197,7 +197,7 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "float: oneDNN; bits may differ between machines");
 }
 
-// The one of a sum's two inputs that is not made by the record before it.
+// The input of a sum that is not computed by the previous record.
 static size_t other_input(const plan_record *sum, const plan_record *before) {
     return sum->inputs[0] == before->result ? sum->inputs[1] : sum->inputs[0];
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions that a plan computes together, in row blocks: depthwise ones and their
-// neighbours have few sums for each element that they read and write, so that where these do not
-// fit the caches, moving them is what the layers cost.
+// Convolutions that are computed together in row blocks. Depthwise convolutions and their
+// neighbours do little work for each element, so if the value between them does not fit the caches,
+// its memory traffic dominates.
 #include <string.h>
 
 #include "runtime/plan/dispatch.h"
 #include "runtime/steps/layer.h"
 #include "runtime/steps/steps.h"
 
-// Smaller values between two layers stay in the caches anyway.
+// Smaller values between two layers stay in the caches even without row blocks.
 enum { LEAST_BYTES = 1 << 20 };
 
 static bool read_image(const plan_record *r, float_conv *out) {
@@ -31,8 +31,8 @@ static bool heads(const plan_builder *b, const plan_record *r) {
            tare__layer_kind_of(r) != NULL && read_image(r, &unused);
 }
 
-// Is the convolution `next`, which reads record `last`, better computed in row blocks with the one
-// that `last` belongs to?
+// True if the convolution `next`, which reads record `last`, is faster if computed in row blocks
+// together with the layer that `last` belongs to.
 static bool is_link(const plan_builder *b, size_t layer, size_t last, size_t next) {
     const plan_record *r = &b->records[next];
     const size_t between = b->records[last].result;
@@ -99,7 +99,7 @@ static tare_status compile(plan_builder *b, links *l, float_layer **out) {
     return status;
 }
 
-// Where the library has no fast form of a row block.
+// Plans the layers separately if the library has no fast kernel for a row block.
 static tare_status plan_apart(plan_builder *b, const links *l) {
     for (size_t i = 0; i < l->count; i++) {
         bool done = false;

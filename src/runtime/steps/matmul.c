@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of two tensors of floats, by a library's kernels: threads share the matrices, or row
-// blocks of their rows where there are few.
+// Products of two float tensors by a library's kernels. Threads divide the matrices, or row blocks
+// if there are few.
 #include <stdatomic.h>
 
 #include "dnnl/float_layers.h"
@@ -17,7 +17,7 @@ typedef struct matmul_step {
     int64_t count;
 } matmul_step;
 
-// Fewer are done before another thread has woken up.
+// Fewer are finished before another thread has woken up.
 enum { LEAST_SHARED_MACS = 1 << 18 };
 
 typedef struct matmul_run {
@@ -26,7 +26,7 @@ typedef struct matmul_run {
     atomic_int status;
 } matmul_run;
 
-// Rows [first, end) of a product.
+// Computes rows [first, end) of a product.
 static tare_status multiply(const matmul_run *r, int64_t matrix, int64_t first, int64_t end) {
     const matmul_step *s = r->s;
     const matmul_call *m = &s->call;
@@ -74,7 +74,7 @@ static void describe_matmul(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "float: oneDNN; bits may differ between machines");
 }
 
-// *done false: it is no product of matrices.
+// *done is false if it is no matrix product.
 static tare_status plan_product(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     op_call call = r->call;

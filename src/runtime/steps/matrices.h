@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices that products read and write in place, transposed heads among them (steps/attention.c).
+// Matrices that products read and write in place, also with transposed heads (steps/attention.c).
 // Private to runtime/steps.
 #ifndef RUNTIME_STEPS_MATRICES_H
 #define RUNTIME_STEPS_MATRICES_H
 
 #include "runtime/plan/values.h"
 
-/// The layout of a matrix of [..][rows][columns]: plain, or with the dimensions of rows and
+/// The layout of the matrices of [..][rows][columns]: plain, or with the dimensions of rows and
 /// matrices swapped.
 typedef struct matrices {
     size_t buffer;
-    int64_t row_step, step, outer_step; // between rows, matrices, and groups of `group` matrices
+    int64_t row_step, step, outer_step; // strides of rows, matrices, and groups of `group` matrices
     int64_t group;
 } matrices;
 
-/// Matrices of `t` [..][rows][columns] in the plain order; or swapped: the data is [n][rows][group]
-/// [columns]. Without the buffer.
+/// Describes the matrices of `t` [..][rows][columns] in plain order, or swapped: the data is
+/// [n][rows][group][columns]. Does not set the buffer.
 matrices tare__plan_describe_matrices(const tare_tensor *t, bool is_swapped);
-/// Of a value that the next step reads, in front of a transposition of heads if one made it.
+/// The matrices of a value that the next step reads; if it is transposed heads, those before the
+/// transposition.
 tare_status tare__plan_read_matrices(plan_builder *b, const tare_tensor *t, matrices *out);
 
 static inline int64_t tare__matrix_offset(const matrices *m, int64_t i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers in a plan. Most take a tensor's elements in any order, so that convolutions around them
-// stay channels last. One that nothing is told by is left out, and one that sees the same tensor in
-// every run looks once.
+// Observers in a plan. Most accept a tensor's elements in any order, so that convolutions around
+// them stay channels last. Observers that record nothing are left out, and one whose tensor is the
+// same in every run looks at it once.
 #include "observe/observer.h"
 #include "runtime/kernels/scan.h"
 #include "runtime/plan/records.h"
@@ -9,8 +9,8 @@
 
 typedef struct observe_step {
     const node *node;
-    module *observer; // of the run's own tree
-    tare_tensor *x;   // owned; its data is the buffer's
+    module *observer; // in the module tree of the run
+    tare_tensor *x;   // owned; its data is that of the buffer
     size_t buffer;
     float_scan scan;
     bool looks_once, has_looked;
@@ -36,7 +36,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "it watches, and changes nothing");
 }
 
-// A fake quantizer makes a tensor of its own.
+// A fake quantizer returns a new tensor instead.
 static bool hands_on(const plan_record *r) {
     const value *result = &r->call.result;
     return r->call.arg_count == 1 && r->call.args[0].kind == VALUE_TENSOR &&

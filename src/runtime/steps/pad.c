@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding and cropping in the layout of the input: rows are copied and their ends filled.
+// Padding and cropping in the layout of the input: copies rows and fills their ends.
 #include "ops/layer_call.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
 
-enum { GRAIN = 1 << 15 }; // bytes of the result, about
+enum { GRAIN = 1 << 15 }; // bytes of the result per task, roughly
 
 typedef struct pad_step {
     pad_box box;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps on tensors that lie channels last: a pixel is a row of channels. Other tensors are left to
-// their rows' references.
+// Steps on channels-last tensors, where a pixel is a row of channels. Other layouts are left to the
+// reference.
 #include <math.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ typedef struct pool_step {
     int64_t batch;
 } pool_step;
 
-// As the reference divides.
+// Divides as the reference does.
 static void divide(const pool_step *s, const pool_window *w, float *y) {
     const float all = (float)tare__pool_divisor(&s->call, w);
     for (int d = 0; d < (s->call.is_adaptive ? 3 : 1); d++) {
@@ -90,7 +90,7 @@ static int64_t pixels_of(const int64_t size[3]) {
     return size[0] * size[1] * size[2];
 }
 
-// Pixels of the whole batch's result.
+// Pixels of the results of the whole batch.
 static void pool_pixels(void *user, size_t first, size_t end, size_t worker) {
     const pool_run *run = user;
     const pool_step *s = run->step;
@@ -182,7 +182,8 @@ static tare_status plan_mean(plan_builder *b, size_t head, bool *done) {
     *s = (mean_step){
         .batch = x->shape[0], .pixels = tare__inner_count(x, 1), .channels = (size_t)x->shape[1]};
     TARE_TRY(tare__plan_read(b, r->inputs[0], LAYOUT_CHANNELS_LAST, &s->x));
-    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y)); // one pixel: either layout
+    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN,
+                              &s->y)); // with one pixel both layouts are equal
     *done = true;
     return tare__plan_add_step(b, &tare__mean_step, s, r->node);
 }

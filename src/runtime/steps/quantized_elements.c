@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps between floats and quantized values, and on quantized values element by element; they take
-// tensors in whichever layout these lie.
+// Quantize, dequantize, and elementwise steps on quantized values, in the layout that the tensors
+// have.
 #include <string.h>
 
 #include "ops/quantized/broadcast.h"
@@ -18,13 +18,13 @@ enum {
     STRIP = 1 << 11, // pixels
     MOST_PLANES = 4,
     MOST_ELEMENTS = 16, // operators of a chain
-    REPEATED = 1 << 10, // elements for which an operand that stands still is repeated
+    REPEATED = 1 << 10, // elements to which a broadcast operand is repeated
     FEW_BROADCAST = 8,  // shorter rows of broadcast operands are left to the reference
 };
 
 typedef struct quantized_step quantized_step;
 typedef struct quantized_span {
-    const unsigned char *a, *b; // of the whole tensors; b NULL: none
+    const unsigned char *a, *b; // base addresses; b NULL: unary
     unsigned char *y;
     size_t first, count; // elements
 } quantized_span;
@@ -33,13 +33,14 @@ typedef void (*quantized_loop)(const quantized_step *s, const elementwise_kernel
 
 struct quantized_step {
     quantized_loop loop;
-    size_t a, b, y; // buffers; b NOTHING: none
+    size_t a, b, y; // buffers; b NOTHING: unary
     size_t count;
-    size_t channels;                  // of pixels that lie apart; 0: elements follow each other
-    size_t a_pitch, b_pitch, y_pitch; // of such pixels, in bytes
-    const char *slice_of;             // as of pixels
-    size_t row, image;                // where b has one row of channels per image: elements of both
-    size_t planes, plane;             // of images that become pixels, and its elements; 0: none do
+    size_t channels;                  // of pixels with gaps between them; 0: contiguous
+    size_t a_pitch, b_pitch, y_pitch; // bytes from a pixel to the next
+    const char *slice_of;             // as in plan_pixels
+    size_t row, image; // if b has one row of channels per image: elements of a row and of an image
+    size_t planes, plane; // for images converted to channels last: planes per image, and their
+                          // elements; 0: none
     quantized_scheme scheme;
     quantized_binary binary;
     quantized_broadcast broadcast; // of broadcast operands
@@ -66,7 +67,7 @@ static void combine(const quantized_step *s, const elementwise_kernels *k,
                                at->y + at->first);
 }
 
-// b is a row of channels for each image.
+// b has one row of channels for each image.
 static void combine_channels(const quantized_step *s, const elementwise_kernels *k,
                              const quantized_span *at) {
     const size_t last = at->first + at->count;
@@ -78,7 +79,7 @@ static void combine_channels(const quantized_step *s, const elementwise_kernels 
     }
 }
 
-// A row of broadcast operands; the steps are 0 where one stands still.
+// Combines a row of broadcast operands; a step of 0 repeats an element.
 static void combine_row(const quantized_step *s, const elementwise_kernels *k, const uint8_t *a,
                         const uint8_t *b, size_t count, uint8_t *y) {
     const bool steps_a = s->broadcast.step_a != 0, steps_b = s->broadcast.step_b != 0;
@@ -125,7 +126,7 @@ static void run_block(void *user, size_t first, size_t end, size_t worker) {
     job->s->loop(job->s, job->kernels, &at);
 }
 
-// The loop for one pixel after the other.
+// Runs the loop pixel by pixel.
 static void run_pixels(void *user, size_t first, size_t end, size_t worker) {
     const quantized_job *job = user;
     const quantized_step *s = job->s;
@@ -139,8 +140,7 @@ static void run_pixels(void *user, size_t first, size_t end, size_t worker) {
     }
 }
 
-// A strip of the planes of an image, whose quantized values are in the cache when they become
-// pixels.
+// Quantizes a strip of the planes of an image and transposes it to pixels while it is in the cache.
 static void run_planes(void *user, size_t image, size_t first, size_t end, size_t worker) {
     const quantized_job *job = user;
     const quantized_step *s = job->s;
@@ -199,7 +199,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 // --- planning ---
 
-// Of a row's call with quantized values a and b; b NULL: none.
+// A call with quantized operands a and b; b NULL: unary.
 typedef struct quantized_call {
     const plan_record *record;
     const tare_tensor *a, *b, *y;
@@ -227,20 +227,20 @@ static bool have_result_shape(const quantized_call *c) {
     return tare__same_shape(c->a, c->y) && tare__same_shape(c->b, c->y);
 }
 
-// b as [N, C, 1, ..]: one row for all pixels of an image.
+// True if b is [N, C, 1, ..]: one row of channels for all pixels of an image.
 static bool is_per_channel(const tare_tensor *b, const tare_tensor *y) {
     return b->ndim == y->ndim && y->ndim >= 3 && b->shape[0] == y->shape[0] &&
            b->shape[1] == y->shape[1] && b->count == y->shape[0] * y->shape[1];
 }
 
-// Rows along which both are one, or one stands still.
+// Finds rows along which both operands are contiguous, or one has a single element.
 static bool set_broadcast(const quantized_call *c, tare_tensor *y, quantized_step *s) {
     s->broadcast = tare__quantized_broadcast_of(c->a, c->b, y);
     s->loop = combine_broadcast;
     return s->broadcast.step_a + s->broadcast.step_b > 0 && s->broadcast.count >= FEW_BROADCAST;
 }
 
-// Neither sums nor products depend on the order of their operands.
+// Sums and products do not depend on the order of operands.
 static void order_operands(quantized_call *c) {
     const tare_tensor *a = c->a;
     if (tare__same_shape(a, c->y)) return;
@@ -267,7 +267,7 @@ static tare_status set_binary(plan_builder *b, quantized_call *c, quantized_step
     return TARE_OK;
 }
 
-// A tensor of all quantized values, or what became of them, in the kind of `like`.
+// A tensor of all quantized values, of the kind of `like`, to compute tables with.
 static tare_status all_quantized(const tare_tensor *like, tare_tensor **out, tare_error *err) {
     const int64_t shape[] = {QUANTIZED_COUNT};
     TARE_TRY(tare__tensor_meta(like->dtype, 1, shape, like->q, out, err));
@@ -290,7 +290,7 @@ static tare_status run_chain(plan_builder *b, size_t head, tare_tensor **at) {
     return TARE_OK;
 }
 
-// A chain from quantized values through floats to quantized values.
+// The table of a chain from quantized values through floats to quantized values.
 static tare_status chain_table(plan_builder *b, size_t head, const tare_tensor *x,
                                uint8_t table[QUANTIZED_COUNT]) {
     tare_tensor *at = NULL;
@@ -303,7 +303,7 @@ static tare_status chain_table(plan_builder *b, size_t head, const tare_tensor *
     return status;
 }
 
-// Every quantized value is read before it is written: the result may be written over an operand.
+// Every element is read before it is written, so the result may overwrite an operand.
 static tare_status write_result(plan_builder *b, size_t y, size_t first, size_t second,
                                 plan_layout layout, size_t *buffer) {
     const size_t over =
@@ -312,33 +312,33 @@ static tare_status write_result(plan_builder *b, size_t y, size_t first, size_t 
     return tare__plan_write_over(b, y, over, layout, buffer, &is_same);
 }
 
-// A value's lines, and how many bytes are between them.
-static size_t pitch_of(const plan_builder *b, size_t v, const plan_pixels *lines) {
-    return lines->pitch * tare_dtype_size(b->values[v].tensor->dtype);
+// The distance in bytes between pixels of a value.
+static size_t pitch_of(const plan_builder *b, size_t v, const plan_pixels *pixels) {
+    return pixels->pitch * tare_dtype_size(b->values[v].tensor->dtype);
 }
 
 static tare_status read_pixels(plan_builder *b, size_t v, size_t *buffer, size_t *pitch) {
-    plan_pixels lines;
-    TARE_TRY(tare__plan_read_pixels(b, v, &lines));
-    *buffer = lines.buffer;
-    *pitch = pitch_of(b, v, &lines);
+    plan_pixels pixels;
+    TARE_TRY(tare__plan_read_pixels(b, v, &pixels));
+    *buffer = pixels.buffer;
+    *pitch = pitch_of(b, v, &pixels);
     return TARE_OK;
 }
 
-// Of operands and a result some of which lie apart.
+// Assigns the buffers if an operand or the result has gaps between pixels.
 static tare_status place_pixels(plan_builder *b, size_t y, size_t first, size_t second,
                                 quantized_step *s) {
-    plan_pixels lines = {.pitch = (size_t)b->values[y].tensor->shape[1]};
-    s->channels = lines.pitch;
+    plan_pixels pixels = {.pitch = (size_t)b->values[y].tensor->shape[1]};
+    s->channels = pixels.pitch;
     TARE_TRY(read_pixels(b, first, &s->a, &s->a_pitch));
     if (second != NOTHING) TARE_TRY(read_pixels(b, second, &s->b, &s->b_pitch));
     if (tare__plan_is_slice(b, y, LAYOUT_CHANNELS_LAST))
-        TARE_TRY(tare__plan_write_pixels(b, y, &lines));
+        TARE_TRY(tare__plan_write_pixels(b, y, &pixels));
     else
-        TARE_TRY(write_result(b, y, first, second, LAYOUT_CHANNELS_LAST, &lines.buffer));
-    s->y = lines.buffer;
-    s->y_pitch = pitch_of(b, y, &lines);
-    s->slice_of = lines.slice_of;
+        TARE_TRY(write_result(b, y, first, second, LAYOUT_CHANNELS_LAST, &pixels.buffer));
+    s->y = pixels.buffer;
+    s->y_pitch = pitch_of(b, y, &pixels);
+    s->slice_of = pixels.slice_of;
     return TARE_OK;
 }
 
@@ -369,7 +369,7 @@ static tare_status add_chain(plan_builder *b, size_t head, const quantized_call 
     return tare__plan_add_step(b, &tare__quantized_elements_step, s, c->record->node);
 }
 
-// Functions of one quantized value: the reference computes each of them once.
+// For functions of one quantized value: the reference computes a table of all values.
 static tare_status set_table(plan_builder *b, quantized_call *c, quantized_step *s, bool *known) {
     s->loop = look_up;
     return tare__plan_quantized_table(b, c->record, s->table, known);
@@ -411,7 +411,7 @@ static bool is_binary(const quantized_step *s) {
     return s->loop == combine || s->loop == combine_channels || s->loop == combine_broadcast;
 }
 
-// One operand channels last is enough: the other is moved.
+// If one operand is channels last, the other one is converted.
 static plan_layout choose_layout(const plan_builder *b, const quantized_step *s, size_t a,
                                  size_t other) {
     const plan_layout first = tare__plan_layout(b, a);
@@ -420,7 +420,7 @@ static plan_layout choose_layout(const plan_builder *b, const quantized_step *s,
     return first == LAYOUT_CHANNELS_LAST || other == NOTHING ? first : tare__plan_layout(b, other);
 }
 
-// Is it an image of few planes, which a convolution alone reads as pixels?
+// True for an image with few planes that is only read by a convolution, which takes pixels.
 static bool becomes_pixels(const plan_builder *b, const quantized_call *c) {
     const plan_value *y = &b->values[c->record->result];
     const int64_t planes = c->y->ndim >= 4 ? c->y->shape[1] : 0;
@@ -461,7 +461,7 @@ static int defer(const plan_builder *b, const plan_record *r) {
     return waits ? SOURCE_QUANTIZED : SOURCE_NONE;
 }
 
-// A call that others are for, and cannot do, is none of these.
+// False for calls that another step is responsible for.
 static bool is_by_element(const plan_record *r) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (tare__record_is(r, rows[i].op)) return true;
@@ -469,8 +469,7 @@ static bool is_by_element(const plan_record *r) {
     return x != NULL && tare__is_function_of_one_value(&r->call, x);
 }
 
-// Quantized values that become floats, pass functions of one number, and are quantized values
-// again.
+// Adds functions of one number between dequantize and quantize to the chain.
 static bool extend(plan_builder *b, size_t head) {
     if (!tare__record_is(&b->records[head], TARE_OP_DEQUANTIZE)) return false;
     size_t chain[MOST_ELEMENTS], count = 0, next = tare__plan_sole_reader(b, head);

@@ -5,8 +5,8 @@
 
 #include "runtime/plan/values.h"
 
-/// A step that quantizes or dequantizes `x` to `y`, in the layout at hand. n NULL: the step behind
-/// it says for which node.
+/// Adds a step that quantizes or dequantizes `x` to `y`, in the layout of x. n NULL: the following
+/// step names the node.
 tare_status tare__plan_convert(plan_builder *b, size_t x, size_t y, const node *n);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer layers: quantized linear and convolution modules, with a sum that follows, by kernels
-// that take quantized values channels last.
+// Integer layers: quantized linear and convolution modules, with a following residual sum, by
+// kernels on channels-last quantized values.
 #include "ops/quantized/layer.h"
 #include "ops/quantized/table.h"
 #include "runtime/gemm/qlayer.h"
@@ -16,17 +16,18 @@
 typedef struct quantized_layer_step {
     qlayer *layer;
     size_t batch;
-    plan_pixels x, y, other;  // other: the addend's quantized values; NOTHING: none
+    plan_pixels x, y, other;  // other: quantized values of the addend; NOTHING: none
     size_t scratch;           // a buffer
-    const tare_tensor *added; // what a layer that adds does; NULL: nothing
-    // Without a batch, tensors are moved to channels last and back here: values have channels in
-    // their second dimension. Bytes of what is moved, behind the layer's own memory.
+    const tare_tensor *added; // result of the addition; NULL: none
+    // Without a batch dimension, tensors are converted to channels last and back here, because
+    // values have their channels in the second dimension. own_bytes: scratch of the layer; x_bytes,
+    // y_bytes: the converted tensors behind it.
     bool is_moved;
-    transposition from, to; // of the input, and of the result back
+    transposition from, to; // of the input, and of the result
     size_t own_bytes, x_bytes, y_bytes;
     product_addend addend;
     bool gives_floats;
-    const char *why; // the tuner's words; NULL: it had no choice
+    const char *why; // the tuner's reason; NULL: there was no choice
 } quantized_layer_step;
 
 static void run_moved(const elementwise_kernels *k, const quantized_layer_step *s,
@@ -101,7 +102,7 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
 
 // --- planning ---
 
-// The sum `next` of the layer's quantized values and others.
+// Reads the sum `next` of the layer's result and other quantized values.
 static bool read_sum(const plan_builder *b, size_t layer_result, const plan_record *next,
                      product_addend *out, size_t *other) {
     const op_call *call = &next->call;
@@ -116,10 +117,10 @@ static bool read_sum(const plan_builder *b, size_t layer_result, const plan_reco
     return true;
 }
 
-// A sum is written over the addend where nobody else needs that. But a layer that adds its own
-// input reads it again for other results.
-static tare_status place_lines(plan_builder *b, size_t x, size_t result, size_t other,
-                               quantized_layer_step *s) {
+// The sum overwrites the addend if that is not needed any more, unless the layer also reads the
+// addend as its input.
+static tare_status place_pixels(plan_builder *b, size_t x, size_t result, size_t other,
+                                quantized_layer_step *s) {
     bool is_same;
     TARE_TRY(tare__qlayer_takes_stride(s->layer)
                  ? tare__plan_read_pixels(b, x, &s->x)
@@ -148,7 +149,7 @@ static tare_status assign_buffers(plan_builder *b, const plan_record *layer, siz
     const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
     const bool is_plain = s->is_moved || tare__plan_layer_is_linear(layer);
     s->other = (plan_pixels){.buffer = NOTHING};
-    TARE_TRY(is_plain ? place_rows(b, x, result, other, s) : place_lines(b, x, result, other, s));
+    TARE_TRY(is_plain ? place_rows(b, x, result, other, s) : place_pixels(b, x, result, other, s));
     s->own_bytes =
         tare__round_up(tare__qlayer_scratch_bytes(s->layer, threads, s->batch), BUFFER_ALIGNMENT);
     return tare__plan_new_scratch(b, s->own_bytes + s->x_bytes + s->y_bytes, &s->scratch);
@@ -166,8 +167,7 @@ typedef struct quantized_bounds {
     int32_t least, most;
 } quantized_bounds;
 
-// Does the table leave quantized values as they are between two bounds, and take the bounds
-// elsewhere?
+// True if the table leaves quantized values between two bounds unchanged and clamps the others.
 static bool is_clamp(const uint8_t *table, bool is_signed, quantized_bounds *out) {
     const int32_t low = is_signed ? -128 : 0;
     const uint8_t first = table[(uint8_t)low], last = table[(uint8_t)(low + QUANTIZED_COUNT - 1)];
@@ -179,12 +179,12 @@ static bool is_clamp(const uint8_t *table, bool is_signed, quantized_bounds *out
 
 // What follows the layer in its chain.
 typedef struct layer_epilogue {
-    size_t result, rest; // the value that the layer gives; NOTHING, or the record that is left
+    size_t result, rest; // rest: the next record; NOTHING: none
     bool has_bounds;
     quantized_bounds bounds;
 } layer_epilogue;
 
-// A function of quantized values that only bounds them is the layer's own: both have one scheme.
+// A function that only clamps becomes the layer's own bounds, as both have the same parameters.
 static tare_status read_epilogue(plan_builder *b, size_t head, layer_epilogue *out) {
     const plan_record *r = &b->records[head];
     uint8_t table[QUANTIZED_COUNT];
@@ -198,8 +198,7 @@ static tare_status read_epilogue(plan_builder *b, size_t head, layer_epilogue *o
         !is_clamp(table, x->dtype == TARE_QINT8, &out->bounds) ||
         out->bounds.least > (int32_t)x->q->zero_point[0] ||
         out->bounds.most <
-            (int32_t)
-                x->q->zero_point[0]) // requantization takes the zero point as a quantized value
+            (int32_t)x->q->zero_point[0]) // the zero point is limited to a quantized value
         return TARE_OK;
     out->has_bounds = true;
     out->result = next->result;
@@ -207,7 +206,7 @@ static tare_status read_epilogue(plan_builder *b, size_t head, layer_epilogue *o
     return TARE_OK;
 }
 
-// Clamping twice is clamping once by the clamped bounds.
+// Intersects the bounds.
 static void narrow(quantized_layer *layer, const quantized_bounds *bounds) {
     layer->quantized_min = tare__clamp_int(layer->quantized_min, bounds->least, bounds->most);
     layer->quantized_max = tare__clamp_int(layer->quantized_max, bounds->least, bounds->most);
@@ -218,7 +217,7 @@ static tare_status add_rest(plan_builder *b, size_t rest) {
     return TARE_OK;
 }
 
-// Is what is left a sum that the layer can add itself?
+// True if the rest of the chain is a sum that the layer can add.
 static bool takes_sum(const plan_builder *b, const layer_epilogue *epilogue,
                       quantized_layer_step *s, size_t *other) {
     if (epilogue->rest == NOTHING || !tare__qlayer_adds(s->layer)) return false;
@@ -252,7 +251,7 @@ static void set_batch(const plan_record *r, const quantized_layer *layer, const 
     s->y_bytes = tare__round_up(tare__tensor_bytes(y), BUFFER_ALIGNMENT);
 }
 
-// The fastest of those kernels that give the layer's bits.
+// Chooses the fastest of the kernels that give the same bits.
 static tare_status tune(plan_builder *b, const quantized_layer *layer, const tare_tensor *x,
                         const tare_tensor *y, quantized_layer_step *s) {
     const tuned_layer wanted = {.layer = s->layer,
@@ -272,8 +271,8 @@ static bool heads(const plan_builder *b, const plan_record *r) {
     return tare__plan_is_quantized_layer(r) && tare__plan_may_be_quantized(b, r);
 }
 
-// A function of the layer's quantized values, and a sum of quantized values and others of the same
-// shape.
+// Adds a function of the layer's quantized values, and a sum with other quantized values of the
+// same shape.
 static bool extend(plan_builder *b, size_t head) {
     size_t last = head, next = tare__plan_sole_reader(b, head);
     if (next != NOTHING && b->records[next].result != NOTHING &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of two tensors of quantized bytes, to quantized values or to floats. The second operand
-// is packed in the run; row blocks of the first one are shared out.
+// Products of two quantized tensors, with a quantized or float result. The second operand is packed
+// during the run; threads divide row blocks of the first.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -12,7 +12,7 @@
 #include "runtime/steps/steps.h"
 
 enum {
-    MOST_INNER = 1 << 16, // sums of so many quantized values are exact as floats
+    MOST_INNER = 1 << 16, // sums of this many products are exact in floats
 };
 
 typedef struct matmul_step {
@@ -21,10 +21,10 @@ typedef struct matmul_step {
     const attention_kernels *kernels;
     const product_kernel *product;
     size_t a, b, y, scratch; // buffers
-    size_t count, matrices;  // products; matrices of b
-    // Of scratch: a row of ones and a column of them, packed; b's matrices, each with the starts of
-    // its sums; floats of each thread, sums of rows, and
-    // rows of a as unsigned values.
+    size_t count, matrices;  // count: products; matrices: of b
+    // Sizes in scratch: a row of ones; a column of ones, packed; a matrix of b, packed, with the
+    // initial values of its sums; per thread, floats, sums of rows, and rows of a as unsigned
+    // values.
     size_t ones_bytes, column_bytes, quantized_bytes, matrix_bytes, float_bytes, sum_bytes,
         thread_bytes;
     bool gives_quantized;
@@ -49,12 +49,12 @@ static int32_t *starts_at(const matmul_run *r, size_t matrix) {
     return (int32_t *)(void *)(r->matrices + matrix * r->s->matrix_bytes + r->s->quantized_bytes);
 }
 
-// Of unsigned values.
+// The zero point of a as an unsigned value.
 static int32_t zero_of_a(const matmul_step *s) {
     return s->numbers.a_zero + 128;
 }
 
-// Sums of columns are the product with a row of ones.
+// The sums of columns are the product with a row of ones.
 static void pack_matrix(const matmul_run *r, size_t matrix, size_t worker) {
     const matmul_step *s = r->s;
     const size_t inner = (size_t)s->call.inner, columns = (size_t)s->call.columns;
@@ -95,7 +95,8 @@ static void fill_ones(const matmul_run *r) {
 
 // --- row blocks ---
 
-// What the zero point of b takes off all sums of a row: the product with a column of ones tells.
+// Adds the terms with the zero point of b to the sums of a row; the sum of the row is its product
+// with a column of ones.
 static void add_offsets(const matmul_run *r, const uint8_t *x, size_t rows, float *sums,
                         uint8_t *raised, float *y) {
     const matmul_step *s = r->s;
@@ -222,7 +223,7 @@ static bool heads(const plan_builder *b, const plan_record *r) {
     return tare__plan_is_quantized_op(b, r, ids);
 }
 
-// Floats beside quantized values, and quantized values of other forms, are the general rule's.
+// Mixed operands and other quantized types are left to the reference.
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     if (!is_of_bytes(&r->call, 0) || !is_of_bytes(&r->call, 1)) return TARE_OK;

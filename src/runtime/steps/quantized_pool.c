@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling of quantized values, which are ordered as the values that they stand for, and whose sums
-// are exact. Channels last, a pixel is a row of channels; planes that lie plain are images of one.
+// Pooling of quantized values: they are ordered like the values that they represent, and their sums
+// are exact. In channels last a pixel is a row of channels; in the plain layout each plane is an
+// image with one channel.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -11,12 +12,12 @@
 #include "runtime/steps/steps.h"
 
 enum {
-    AVERAGED_CHANNELS = 256, // of a task: where windows are few, threads share channels
-    TASKS_PER_THREAD = 4,    // of a window, where there are fewer of them than threads
+    AVERAGED_CHANNELS = 256, // per task: if there are few windows, threads divide the channels
+    TASKS_PER_THREAD = 4,    // of a window, if there are fewer windows than threads
     SCRATCH_STEP = 64,
 };
 
-// How an average is rounded, as torch does for this call.
+// How an average is rounded: as torch does for this call.
 typedef struct average_rule {
     int64_t zero_point, least, most;
     bool rounds_with_zero_point;
@@ -25,13 +26,14 @@ typedef struct average_rule {
 typedef struct quantized_pool {
     pool_call call;
     plan_pixels x, y;
-    size_t scratch;                   // a buffer: a slice for each thread
-    size_t scratch_bytes, line_bytes; // of a slice; of the row of pixels that begins it
+    size_t scratch;                  // a buffer with a part for each thread
+    size_t scratch_bytes, row_bytes; // of such a part, and of the row of pixels at its beginning
     size_t channels;
     bool is_of_planes;
     int64_t batch; // images
     bool is_signed;
-    int64_t inner, inner_count; // the first of a row's windows that have all columns
+    int64_t inner,
+        inner_count; // the first window of a row that covers no padding columns, and their number
     average_rule average;
 } quantized_pool;
 
@@ -54,7 +56,7 @@ static const uint8_t *image_at(const pool_job *job, int64_t n) {
     return job->x + (size_t)(n * in[0] * in[1] * in[2]) * job->s->x.pitch;
 }
 
-// Windows may meet the padding alone: dilated ones step over a small image. Then the greatest is
+// A window can consist of padding only (dilated windows step over a small image). Its maximum is
 // the quantized value of negative infinity.
 static void fill_least(const quantized_pool *s, size_t pixels, uint8_t *y) {
     memset(y, (uint8_t)s->average.least, pixels * s->channels);
@@ -65,7 +67,7 @@ static size_t taps_of(const pool_call *p, const pool_window *w, int d) {
     return tare__ceil_div((size_t)(w->end[d] - w->begin[d]), (size_t)p->dilation[d]);
 }
 
-// Lines that follow each other without gaps are one.
+// Contiguous rows are handled as one.
 static void take_windows(const pool_job *job, quantized_windows w, const uint8_t *x, uint8_t *y) {
     if (w.x_step == w.count && w.y_step == w.count) {
         w.count *= w.windows;
@@ -80,12 +82,13 @@ typedef struct pixel_row {
     size_t pitch;
 } pixel_row;
 
-// The greatest of the rows that a window reaches, in `line`. One alone stays where it is.
+// Computes the maximum of the rows of pixels that a window covers, in `room`. A single row is used
+// where it is.
 static pixel_row take_rows(const pool_job *job, const uint8_t *image, const pool_window *w,
-                           uint8_t *line) {
+                           uint8_t *room) {
     const quantized_pool *s = job->s;
     const pool_call *p = &s->call;
-    const pixel_row row = {line, s->channels};
+    const pixel_row row = {room, s->channels};
     const size_t pixels = (size_t)p->in[2], bytes = pixels * s->x.pitch;
     const quantized_windows rows = {
         .is_signed = s->is_signed,
@@ -96,16 +99,17 @@ static pixel_row take_rows(const pool_job *job, const uint8_t *image, const pool
         .y_step = s->channels,
         .count = s->channels};
     if (rows.taps[0] * rows.taps[1] == 0) {
-        fill_least(s, pixels, line);
+        fill_least(s, pixels, room);
         return row;
     }
     const uint8_t *x = pixel_at(s, image, w->begin[0], w->begin[1], 0);
     if (rows.taps[0] * rows.taps[1] == 1) return (pixel_row){x, s->x.pitch};
-    take_windows(job, rows, x, line);
+    take_windows(job, rows, x, room);
     return row;
 }
 
-// Of one channel: for every position of the window, which vectors do faster than for those wanted.
+// With one channel: computes all positions of the window, which is faster with vectors than only
+// those that are needed.
 static void take_neighbours(const pool_job *job, quantized_windows w, const uint8_t *x,
                             uint8_t *all, uint8_t *y) {
     const size_t stride = w.x_step, windows = w.windows;
@@ -115,7 +119,7 @@ static void take_neighbours(const pool_job *job, quantized_windows w, const uint
     for (size_t i = 0; i < windows; i++) y[i] = all[i * stride];
 }
 
-// The greatest of the columns of a row that `w` and the windows behind it reach.
+// The maximum over the columns that `w` and the following windows cover.
 static void take_columns(const pool_job *job, const pixel_row *row, const pool_window *w,
                          size_t windows, uint8_t *all, uint8_t *y) {
     const quantized_pool *s = job->s;
@@ -136,8 +140,8 @@ static void take_columns(const pool_job *job, const pixel_row *row, const pool_w
         take_windows(job, columns, x, y);
 }
 
-// A row of windows: first the greatest of their rows of pixels, then of columns of these.
-static void take_greatest(const pool_job *job, size_t row_index, uint8_t *line) {
+// A row of windows: first the maximum over rows of pixels, then over columns.
+static void take_greatest(const pool_job *job, size_t row_index, uint8_t *room) {
     const quantized_pool *s = job->s;
     const pool_call *p = &s->call;
     const int64_t index = (int64_t)row_index;
@@ -145,11 +149,11 @@ static void take_greatest(const pool_job *job, size_t row_index, uint8_t *line) 
     const uint8_t *image = image_at(job, index / p->out[1] / p->out[0]);
     uint8_t *y = job->y + row_index * (size_t)p->out[2] * s->y.pitch;
     pool_window w = tare__pool_window_at(p, at);
-    const pixel_row row = take_rows(job, image, &w, line);
+    const pixel_row row = take_rows(job, image, &w, room);
     while (at[2] < p->out[2]) {
         const int64_t windows = at[2] == s->inner && s->inner_count > 0 ? s->inner_count : 1;
         w = tare__pool_window_at(p, at);
-        take_columns(job, &row, &w, (size_t)windows, line + s->line_bytes, y);
+        take_columns(job, &row, &w, (size_t)windows, room + s->row_bytes, y);
         at[2] += windows;
         y += (size_t)windows * s->y.pitch;
     }
@@ -161,28 +165,28 @@ static void take_some_greatest(void *user, size_t first, size_t end, size_t work
         take_greatest(job, i, job->scratch + worker * job->s->scratch_bytes);
 }
 
-// A task of the averages: some channels of a window.
+// A task of an average: some channels of a window.
 typedef struct averaged {
     pool_window w;
-    const uint8_t *image; // from the first of the channels on
+    const uint8_t *image; // at the first of the channels
     uint8_t *y;
-    size_t channels, width; // width: sums, of several pixels where they follow without gaps
-    int64_t lines;          // rows of pixels
+    size_t channels, width; // width: number of sums, for several contiguous pixels at a time
+    int64_t rows;           // rows of pixels
 } averaged;
 
 static averaged averaged_at(const pool_job *job, size_t window, size_t first, size_t end) {
     const quantized_pool *s = job->s;
     const pool_call *p = &s->call;
-    const int64_t pixel = (int64_t)window, line = pixel / p->out[2];
-    const int64_t at[] = {line / p->out[1] % p->out[0], line % p->out[1], pixel % p->out[2]};
+    const int64_t pixel = (int64_t)window, out_row = pixel / p->out[2];
+    const int64_t at[] = {out_row / p->out[1] % p->out[0], out_row % p->out[1], pixel % p->out[2]};
     averaged a = {.w = tare__pool_window_at(p, at),
-                  .image = image_at(job, line / p->out[1] / p->out[0]) + first,
+                  .image = image_at(job, out_row / p->out[1] / p->out[0]) + first,
                   .y = job->y + (size_t)pixel * s->y.pitch + first,
                   .channels = end - first};
     const size_t fit = AVERAGED_CHANNELS / a.channels, row = (size_t)(a.w.end[2] - a.w.begin[2]);
     const bool has_gaps = s->x.pitch != a.channels;
     a.width = has_gaps ? a.channels : tare__least(fit, row) * a.channels;
-    a.lines = (a.w.end[0] - a.w.begin[0]) * (a.w.end[1] - a.w.begin[1]);
+    a.rows = (a.w.end[0] - a.w.begin[0]) * (a.w.end[1] - a.w.begin[1]);
     return a;
 }
 
@@ -190,21 +194,21 @@ static int32_t *sums_of(const pool_job *job, size_t worker) {
     return (int32_t *)(void *)(job->scratch + worker * job->s->scratch_bytes);
 }
 
-static void add_lines(const pool_job *job, const averaged *a, int64_t first, int64_t last,
-                      int32_t *sums) {
+static void add_rows(const pool_job *job, const averaged *a, int64_t first, int64_t last,
+                     int32_t *sums) {
     const quantized_pool *s = job->s;
     const int64_t height = a->w.end[1] - a->w.begin[1], l = a->w.begin[2];
     const size_t pixels = (size_t)(a->w.end[2] - l), step = a->width / a->channels;
-    for (int64_t line = first; line < last; line++) {
+    for (int64_t row = first; row < last; row++) {
         const uint8_t *x =
-            pixel_at(s, a->image, a->w.begin[0] + line / height, a->w.begin[1] + line % height, l);
+            pixel_at(s, a->image, a->w.begin[0] + row / height, a->w.begin[1] + row % height, l);
         for (size_t i = 0; i < pixels; i += step)
             job->kernels->sum(s->is_signed, x + i * s->x.pitch,
                               tare__remaining(pixels, i, step) * a->channels, sums);
     }
 }
 
-// What becomes of sums of `count` quantized values, divided by `divisor`.
+// The average of a sum of `count` quantized values, divided by `divisor`.
 static quantized_average average_of(const average_rule *r, int64_t count, double divisor) {
     const bool before = r->rounds_with_zero_point;
     return (quantized_average){.divisor = (float)divisor,
@@ -217,7 +221,7 @@ static quantized_average average_of(const average_rule *r, int64_t count, double
 
 static void finish_average(const pool_job *job, const averaged *a, int32_t *sums) {
     const pool_call *p = &job->s->call;
-    const int64_t count = a->lines * (a->w.end[2] - a->w.begin[2]);
+    const int64_t count = a->rows * (a->w.end[2] - a->w.begin[2]);
     for (size_t i = a->channels; i < a->width; i += a->channels)
         for (size_t c = 0; c < a->channels; c++) sums[c] += sums[i + c];
     const quantized_average average = average_of(
@@ -230,7 +234,7 @@ static void take_average(void *user, size_t window, size_t first, size_t end, si
     const averaged a = averaged_at(job, window, first, end);
     int32_t *sums = sums_of(job, worker);
     memset(sums, 0, a.width * sizeof *sums);
-    add_lines(job, &a, 0, a.lines, sums);
+    add_rows(job, &a, 0, a.rows, sums);
     finish_average(job, &a, sums);
 }
 
@@ -241,19 +245,18 @@ typedef struct shared_window {
     averaged a;
 } shared_window;
 
-static void add_some_lines(void *user, size_t first, size_t end, size_t worker) {
+static void add_some_rows(void *user, size_t first, size_t end, size_t worker) {
     const shared_window *s = user;
-    add_lines(s->job, &s->a, (int64_t)first, (int64_t)end, sums_of(s->job, worker));
+    add_rows(s->job, &s->a, (int64_t)first, (int64_t)end, sums_of(s->job, worker));
 }
 
-// Each thread sums for itself; sums are exact, so their order is free.
+// Threads sum separately; the sums are exact, so their order does not matter.
 static void share_average(const pool_job *job, averaged a, thread_pool *pool) {
-    const size_t threads = tare__thread_count(pool), lines = (size_t)a.lines;
+    const size_t threads = tare__thread_count(pool), rows = (size_t)a.rows;
     shared_window s = {job, a};
     int32_t *sums = sums_of(job, 0);
     for (size_t i = 0; i < threads; i++) memset(sums_of(job, i), 0, s.a.width * sizeof *sums);
-    tare__parallel(pool, lines, tare__share(lines, threads * TASKS_PER_THREAD, 1), add_some_lines,
-                   &s);
+    tare__parallel(pool, rows, tare__share(rows, threads * TASKS_PER_THREAD, 1), add_some_rows, &s);
     for (size_t i = 1; i < threads; i++)
         for (size_t k = 0; k < s.a.width; k++) sums[k] += sums_of(job, i)[k];
     finish_average(job, &s.a, sums);
@@ -298,7 +301,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say_slice(out, &s->y);
 }
 
-// Rows read floats: a tensor of them stands for the quantized values.
+// Pool rows read floats: a float tensor takes the place of the quantized one.
 static tare_status read_pool(op_call *call, const tare_tensor *x, pool_call *out, bool *known) {
     value in = {.kind = VALUE_TENSOR};
     TARE_TRY(tare__tensor_meta(TARE_FLOAT32, x->ndim, x->shape, NULL, &in.as.tensor, call->err));
@@ -309,16 +312,15 @@ static tare_status read_pool(op_call *call, const tare_tensor *x, pool_call *out
     return status;
 }
 
-// Sums of quantized values are exact in floats, in which references add them, where they stay below
-// 2^24.
+// References add floats, which is exact while sums stay below 2^24.
 static bool is_exact(const pool_call *p) {
     const int64_t *size = p->is_adaptive ? p->in : p->kernel;
     const int64_t most = ((int64_t)1 << 24) / 255;
     return tare__size_product(size[0], tare__size_product(size[1], size[2])) <= most;
 }
 
-// Adaptive windows of one or three dimensions, but for a single one, are divided by one size after
-// the other.
+// References divide sums of adaptive windows in one or three dimensions by one size after the
+// other, which rounds differently, except for a single window (plan_mean).
 static bool is_known(const quantized_pool *s, const tare_tensor *y) {
     const pool_call *p = &s->call;
     const bool divides_once = !p->is_adaptive || p->dims == 2;
@@ -326,14 +328,14 @@ static bool is_known(const quantized_pool *s, const tare_tensor *y) {
            (p->is_max || (divides_once && is_exact(p)));
 }
 
-// Small windows of many planes are averaged faster channels last.
+// Small windows over many planes are averaged faster channels last.
 static bool pools_planes(const plan_builder *b, const pool_call *p, size_t v) {
     const bool has_channels = p->x->ndim == p->dims + 2;
     return !has_channels ||
            (tare__plan_layout(b, v) == LAYOUT_PLAIN && (p->is_max || p->is_adaptive));
 }
 
-// Adaptive windows are of several sizes.
+// Adaptive windows have different sizes.
 static void find_inner(quantized_pool *s) {
     const pool_call *p = &s->call;
     s->inner = s->inner_count = 0;
@@ -369,10 +371,10 @@ static tare_status add_pool(plan_builder *b, const plan_record *r, quantized_poo
                        .rounds_with_zero_point = tare__rounds_with_zero_point(&r->call, x)};
     find_inner(s);
     TARE_TRY(s->is_of_planes ? place_planes(b, v, r->result, s) : place_pixels(b, v, r->result, s));
-    s->line_bytes =
+    s->row_bytes =
         s->call.is_max ? (size_t)s->call.in[2] * s->channels : AVERAGED_CHANNELS * sizeof(int32_t);
-    s->line_bytes = tare__round_up(s->line_bytes, SCRATCH_STEP);
-    s->scratch_bytes = s->is_of_planes && s->call.is_max ? 2 * s->line_bytes : s->line_bytes;
+    s->row_bytes = tare__round_up(s->row_bytes, SCRATCH_STEP);
+    s->scratch_bytes = s->is_of_planes && s->call.is_max ? 2 * s->row_bytes : s->row_bytes;
     TARE_TRY(tare__plan_new_scratch(
         b, tare__thread_count(b->setting->kernels->space.pool) * s->scratch_bytes, &s->scratch));
     return tare__plan_add_step(b, &tare__quantized_pool_step, s, r->node);
@@ -396,7 +398,7 @@ static tare_status plan_pool(plan_builder *b, size_t head, bool *done) {
     return add_pool(b, r, s);
 }
 
-// One window over all pixels, which may lie in any number of dimensions.
+// One window over all pixels, in any number of dimensions.
 static tare_status plan_mean(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     const tare_tensor *x = tare__plan_quantized_input(r), *y = b->values[r->result].tensor;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers of quantized values, or of floats that are quantized on the fly, whose floats go on
-// through functions, a sum, a norm, and become quantized values again: a row block goes all
-// the way while it is in the cache, so that floats which nobody else reads never reach memory.
+// Linear layers on quantized or dynamically quantized inputs whose float results pass through
+// functions, a sum, a norm, and are quantized again. Each row block goes through the whole chain
+// while it is in the cache, so that floats without another reader never reach memory.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -12,12 +12,12 @@
 #include "runtime/steps/steps.h"
 
 enum {
-    MOST_ROW_BLOCK_OPS = 8,     // behind a layer
-    FEW_ELEMENTS = 8,           // functions of shorter rows are left to the reference
-    CACHED_FLOATS = 32 << 10,   // bytes of a row block, in the first-level cache
-    CACHED_WEIGHTS = 640 << 10, // bytes that all row blocks read from the second-level cache
-    LEAST_TILES = 6,            // of rows of the product that a row block has, though it be longer:
-                                // of fewer, products do not fetch the next weights ahead
+    MOST_ROW_BLOCK_OPS = 8,     // in the chain after the layer
+    FEW_ELEMENTS = 8,           // shorter rows are left to the reference
+    CACHED_FLOATS = 32 << 10,   // floats of a row block, to fit the first-level cache
+    CACHED_WEIGHTS = 640 << 10, // weights, which all row blocks read from the second-level cache
+    LEAST_TILES = 6,            // tiles of rows in a block, even if it then exceeds CACHED_FLOATS:
+                                // with fewer, products do not prefetch the next weights
 };
 
 typedef enum row_block_kind {
@@ -31,23 +31,23 @@ typedef struct row_block_op {
     row_block_kind kind;
     element_loop loop; // of ROW_BLOCK_ELEMENT
     float p[ELEMENT_MAX_PARAMETERS];
-    size_t other, other_buffer; // of ROW_BLOCK_SUM: the value that is added
-    row_call row;              // of ROW_BLOCK_FUNCTION
+    size_t other, other_buffer; // of ROW_BLOCK_SUM: the addend
+    row_call row;               // of ROW_BLOCK_FUNCTION
 } row_block_op;
 
 typedef struct quantized_row_block {
     qlayer *layer;
-    size_t rows, width, ins;          // of all row blocks; of a row: floats, quantized values
-    size_t block_rows;                // of a row block, at most
-    bool is_whole;                    // all are one, and the product shares itself out
-    size_t x, y, quantized, scratch;  // buffers; y, quantized values: NOTHING if nobody reads them
-    size_t input; // the buffer of the quantized values' parameters; NOTHING: known
-    const qparams *weights;           // whose scales go into the multipliers then
-    bool fuses;                       // as qlayer_run has it
+    size_t rows, width, ins; // rows: in all; width, ins: of a row, floats and quantized values
+    size_t block_rows;       // rows of the largest block
+    bool is_whole;           // there is one block, and the product itself is divided among threads
+    size_t x, y, quantized, scratch; // buffers; y, quantized: NOTHING if not read
+    size_t input;                    // the buffer of dynamic parameters; NOTHING: they are constant
+    const qparams *weights; // the weights' scales, which dynamic parameters are multiplied with
+    bool fuses;             // as in qlayer_run
     size_t layer_bytes, thread_bytes; // of scratch
     quantized_scheme scheme;
     void (*to_quantized)(const quantized_scheme *s, const float *x, size_t count, uint8_t *y);
-    size_t count, applied; // applied: without the last one, where to_quantized does it, too
+    size_t count, applied; // applied: without the last one if to_quantized does it
     row_block_op ops[MOST_ROW_BLOCK_OPS];
 } quantized_row_block;
 
@@ -65,7 +65,7 @@ static void apply_function(const row_block_run *r, const row_call *call, const f
         call->run(call, &r->run->kernels->rows->functions, x + i * width, y + i * width);
 }
 
-// From x into y, which may be x.
+// Applies op to x and writes y, which may be x.
 static void apply(const row_block_run *r, const row_block_op *op, size_t first, size_t rows,
                   float *x, float *y) {
     const size_t count = rows * r->s->width;
@@ -126,7 +126,7 @@ static void destroy(void *state) {
     tare__qlayer_destroy(s->layer);
 }
 
-// What quantizes its input on the fly changes its layer in a run.
+// The dynamic parameters of a run are stored in the layer, so replicas need copies.
 static tare_status replicate(const plan *of, const void *state, void **out, tare_error *err) {
     const quantized_row_block *s = state;
     return s->input == NOTHING ? tare__step_share(of, state, out, err) : TARE_OK;
@@ -159,7 +159,7 @@ static bool read_function(const plan_builder *b, const plan_record *r, size_t se
            op->row.count == y->shape[y->ndim - 1] && op->row.count >= FEW_ELEMENTS;
 }
 
-// What `r` does to the value `self`; false: a row block cannot do it.
+// What `r` does to the value `self`; false if a row block cannot do it.
 static bool read_op(const plan_builder *b, const plan_record *r, size_t self, row_block_op *op) {
     if (tare__plan_is_sum(b, r)) {
         const size_t other = r->inputs[0] == self ? r->inputs[1] : r->inputs[0];
@@ -218,8 +218,7 @@ static bool can_do(const plan_builder *b, size_t before, size_t next) {
            read_op(b, &b->records[next], b->records[before].result, &unused);
 }
 
-// The record that makes quantized values of r's floats before anybody else reads these; NOTHING:
-// none.
+// The record that quantizes r's floats before any other reader reads them; NOTHING: none.
 static size_t first_quantize(const plan_builder *b, size_t record) {
     const size_t made = b->records[record].result;
     for (size_t i = record + 1; i < b->record_count; i++) {
@@ -232,8 +231,8 @@ static size_t first_quantize(const plan_builder *b, size_t record) {
     return NOTHING;
 }
 
-// What row blocks can do to the layer's floats, and the quantized values they become; others may
-// read the last floats, too.
+// Adds what row blocks can apply to the layer's floats, and the final quantize. The last floats may
+// have other readers.
 static bool extend(plan_builder *b, size_t head) {
     if (!begins_row_blocks(b, &b->records[head])) return false;
     size_t last = head, next = tare__plan_only_reader(b, head);
@@ -250,7 +249,7 @@ static bool extend(plan_builder *b, size_t head) {
 
 // --- planning ---
 
-// Reads the chain; the value of the floats that it ends in.
+// Reads the chain. *floats: the value of its last floats.
 static bool read_chain(const plan_builder *b, size_t head, quantized_row_block *s, size_t *floats,
                        size_t *quantized) {
     *floats = b->records[head].result;
@@ -270,7 +269,8 @@ static bool read_chain(const plan_builder *b, size_t head, quantized_row_block *
     return true;
 }
 
-// As many for each thread. Shorter row blocks cost more than a shorter wait for the last one gives.
+// Equally many for each thread. Shorter row blocks would shorten the wait for the last one, but
+// cost more.
 static size_t count_row_blocks(const quantized_row_block *s, size_t threads) {
     const size_t cached = CACHED_FLOATS / sizeof(float) / s->width;
     const size_t least = LEAST_TILES * tare__qlayer_form(s->layer).tile_rows;
@@ -292,7 +292,7 @@ static bool is_gelu(const kernel_context *kernels, const row_block_op *op) {
     return op->kind == ROW_BLOCK_ELEMENT && op->loop == kernels->rows->elements[ELEMENT_GELU];
 }
 
-// How floats that nobody else reads become quantized values.
+// Chooses how floats without another reader are quantized.
 static void choose_end(const plan_builder *b, quantized_row_block *s) {
     const kernel_context *kernels = b->setting->kernels;
     const bool is_one = kernels->elementwise->quantize_gelu != NULL && s->y == NOTHING &&
@@ -319,7 +319,7 @@ static tare_status assign_buffers(plan_builder *b, const plan_record *r, const r
         TARE_TRY(tare__plan_read(b, other, LAYOUT_PLAIN, &s->ops[i].other_buffer));
     }
     TARE_TRY(tare__plan_new_scratch(b, threads * s->thread_bytes, &s->scratch));
-    // Row blocks do not meet, so that the sum may be written over what was added last.
+    // Row blocks are independent, so the result may overwrite the last addend.
     if (quantized == NOTHING || b->values[floats].uses_left > inner_uses)
         TARE_TRY(other != NOTHING
                      ? tare__plan_write_over(b, floats, other, LAYOUT_PLAIN, &s->y, &unused)
@@ -339,7 +339,7 @@ static tare_status add_row_blocks(plan_builder *b, const plan_record *r, const r
     return status;
 }
 
-// The layer, packed; NULL: no kernel covers it.
+// Packs the layer; NULL if no kernel supports it.
 static tare_status pack(plan_builder *b, const row_block_layer *l, const tare_tensor *x,
                         const tare_tensor *y, qlayer **out) {
     const isa_level isa = b->setting->kernels->isa;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of rows of quantized bytes: a row becomes floats, passes the kernel of float rows, and
-// is quantized again while it is in the first-level cache.
+// Functions of quantized rows: a row is dequantized, computed by the float kernel, and quantized
+// again, in the first-level cache.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -16,10 +16,10 @@ enum {
 };
 
 typedef struct row_step {
-    size_t x, y, scratch; // buffers; a row of floats for each thread
+    size_t x, y, scratch; // scratch: a row of floats for each thread
     size_t rows, count;   // count: elements of a row
     quantized_scheme from, to;
-    row_call call; // of floats; its x is none
+    row_call call; // of floats; x is unset
 } row_step;
 
 typedef struct rows_run {
@@ -56,7 +56,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 // --- planning ---
 
-// From bytes to bytes: the call of floats, of which `like` has the shape.
+// The float call of a quantized one; `like` has its shape.
 typedef struct float_row_call {
     module_rule rule;
     tare_tensor like;
@@ -80,7 +80,7 @@ static bool bind_floats(const plan_record *r, const tare_tensor *x, float_row_ca
     return true;
 }
 
-// What the call does to a row; false: nothing that this step can compute.
+// What the call does to a row; false if this step cannot compute it.
 static bool read_rows(const plan_builder *b, const plan_record *r, row_call *out) {
     float_row_call f;
     if (!tare__plan_is_own_quantized(b, r)) return false;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent modules and functions: vectors compute their gates' functions, and weights are packed
-// once. Products that quantize their input on the fly are those of linear layers; products of
-// floats have few rows, one for each sample, and so are those of gemm/panels.h, which threads
-// share.
+// Recurrent modules and functions: gate functions are vectorized, and weights are packed once.
+// Dynamically quantized products use the packed layers of linear layers. Float products have one
+// row per sample and use gemm/panels.h, which threads share.
 #include <stdio.h>
 #include <string.h>
 
@@ -17,14 +16,14 @@
 
 enum { NAME_SIZE = 80 };
 
-// The product of one suffix with the input or with the hidden state.
+// The product of one weight with the input or with the hidden state.
 typedef struct packed_gate {
     struct packed_gate *next;
     char suffix[NAME_SIZE / 2];
     bool of_hidden;
     // Of quantized values:
     dynamic_weights w;
-    qlayer *layer; // NULL: no kernel covers it
+    qlayer *layer; // NULL: no kernel supports it
     // Of floats:
     panel_weights *panels;
     float *bias; // of all panels
@@ -32,8 +31,8 @@ typedef struct packed_gate {
 
 typedef struct recurrent_step {
     call_step base;
-    packed_gate *gates; // made when a run first asks for them
-    scratch memory;     // of products that quantize their input
+    packed_gate *gates; // created at the first run
+    scratch memory;     // for quantized inputs
 } recurrent_step;
 
 static void free_gate(packed_gate *g) {
@@ -72,7 +71,7 @@ static tare_status pack(const recurrent_run *r, packed_gate *g) {
     TARE_TRY(tare__dynamic_gate_read(m, g->suffix, g->of_hidden, &g->w, r->call->err));
     const tare_tensor *w = g->w.weight;
     if (w->dtype != TARE_QINT8 || tare__has_zero_points(w) || w->shape[1] == 0) return TARE_OK;
-    tare_tensor *y = NULL; // like a product's result
+    tare_tensor *y = NULL; // shaped like a product's result
     const int64_t shape[] = {1, w->shape[0]};
     TARE_TRY(tare__tensor_meta(TARE_FLOAT32, 2, shape, NULL, &y, r->call->err));
     const tare_status status =
@@ -141,7 +140,7 @@ static tare_status gate_product(void *user, const gate_request *request) {
                                      .y = request->y};
     if (g->layer != NULL && request->rows > 0)
         return tare__dynamic_product_run(r->kernels, &r->step->memory, &product, r->call->err);
-    dynamic_operand operand = {0}; // float16 weights, and what kernels do not take
+    dynamic_operand operand = {0}; // float16 weights, and layers without a kernel
     tare_status status = tare__dynamic_operand_create(&g->w, &operand, r->call->err);
     if (status == TARE_OK)
         status = tare__dynamic_multiply(r->call, &operand, request->x, request->rows, request->y);
@@ -173,7 +172,8 @@ static tare_status float_product_of(void *user, const gate_request *request) {
 static tare_status compute(const plan_run_state *run, call_step *base, op_call *call) {
     recurrent_run r = {run->kernels, (recurrent_step *)base, call};
     const element_loop *functions = run->kernels->rows->elements;
-    if (call->module == NULL) return tare__recurrent_compute(call, functions); // has its weights
+    if (call->module == NULL)
+        return tare__recurrent_compute(call, functions); // the module holds the weights
     const gate_source source = {.user = &r,
                                 .product = is_dynamic(call) ? gate_product : float_product_of,
                                 .functions = functions};
@@ -184,7 +184,7 @@ static tare_status run_recurrent(const plan_run_state *run, void *state) {
     return tare__call_step_run(run, state, compute);
 }
 
-// A library multiplies by weights of halves, and by those that come with the call.
+// A library multiplies by float16 weights, and by weights that are arguments.
 static void describe(const plan *p, const void *state, step_note *out) {
     const recurrent_step *s = state;
     const module *m = s->base.call.module;

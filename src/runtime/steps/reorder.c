@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the plain layout and channels last: a transposition of [C][pixels] for every image. And
-// pixels that lie between others, to where they follow each other.
+// Conversion between the plain layout and channels last: a transposition of [C][pixels] for every
+// image. Also copies pixels with gaps between them to contiguous memory.
 #include "runtime/steps/reorder.h"
 
 #include "runtime/gemm/strided_copy.h"
@@ -11,7 +11,7 @@ typedef struct reorder {
     transposition images;
 } reorder;
 
-enum { GRAIN = 1 << 14 }; // elements, about
+enum { GRAIN = 1 << 14 }; // elements per task, roughly
 
 typedef struct reorder_job {
     const reorder *r;

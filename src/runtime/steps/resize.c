@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing of floats and of quantized values that lie channels last: a pixel of the result is a
-// weighted sum of some pixels, rows of channels.
+// Resizing of channels-last floats and quantized values: a pixel of the result is a weighted sum of
+// a few pixels, which are rows of channels.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -12,12 +12,12 @@
 
 typedef struct resize_step {
     resize_call call;
-    resize_taps *along; // of each pixel of a row
+    resize_taps *along; // for each pixel of a row
     plan_pixels x, y;
     size_t channels;
     int64_t batch;
     bool is_of_quantized;
-    quantized_blend blend; // of quantized values: what does not depend on the pixel
+    quantized_blend blend; // for quantized values: the constants that all pixels share
 } resize_step;
 
 typedef struct resize_job {
@@ -52,7 +52,7 @@ static void blend_floats(const resize_job *job, const resize_plane_taps *plane_t
     job->kernels->rows->functions.blend(x, plane_taps->weight, plane_taps->count, channels, y);
 }
 
-// A row of the result.
+// Computes a row of the result.
 static void resize_row(const resize_job *job, int64_t row) {
     const resize_step *s = job->s;
     const resize_call *r = &s->call;
@@ -101,7 +101,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 // --- planning ---
 
-// `call` is of floats; x: what it reads.
+// `call` is a float call; x: its input.
 static tare_status add_resize(plan_builder *b, size_t head, op_call *call, const tare_tensor *x,
                               resize_step like, bool *done) {
     const plan_record *r = &b->records[head];
@@ -112,7 +112,7 @@ static tare_status add_resize(plan_builder *b, size_t head, op_call *call, const
     *s = like;
     TARE_TRY(tare__resize_read(call, &s->call));
     if (s->call.mode == RESIZE_CUBIC && s->is_of_quantized)
-        return TARE_OK; // more pixels than the kernels take
+        return TARE_OK; // more taps than the kernels support
     s->along = tare__arena_array(&b->plan->memory, (size_t)s->call.out[2], sizeof *s->along);
     if (s->along == NULL) return tare__out_of_memory(b->err);
     for (int64_t i = 0; i < s->call.out[2]; i++) s->along[i] = tare__resize_taps_of(&s->call, 2, i);
@@ -133,7 +133,7 @@ static tare_status plan_floats(plan_builder *b, size_t head, bool *done) {
     return add_resize(b, head, &call, x, (resize_step){0}, done);
 }
 
-// Shares are of quantized values less their zero point, as references have them.
+// Weights apply to quantized values minus the zero point, as in references.
 static tare_status plan_quantized(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     const tare_tensor *x = tare__plan_quantized_input(r), *y = b->values[r->result].tensor;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of rows of the last dimensions: norms, softmax and others whose operator has one.
+// Functions of rows over the last dimensions: norms, softmax and other operators with such a form.
 #include "ops/layer_call.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
 
 typedef struct row_step {
-    row_call call; // its x is the plan's; x's address comes from the buffer
+    row_call call; // x's address is set in every run
     size_t x, y;   // buffers
     size_t rows, count;
 } row_step;

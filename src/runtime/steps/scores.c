@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention that is written out: scores of queries and keys, scaled and masked, their softmax, and
-// the product with the values. One step does it all matrix by matrix, so that the scores stay in
-// the cache of the thread that needs them.
+// Attention that the graph writes out: scores of queries and keys, scaled and masked, softmax, and
+// the product with the values. One step computes it matrix by matrix, so that the scores stay in
+// the cache of their thread.
 #include <string.h>
 
 #include "dnnl/float_layers.h"
@@ -11,7 +11,7 @@
 #include "runtime/steps/matrices.h"
 #include "runtime/steps/steps.h"
 
-// The records of such a chain; NOTHING: it has none.
+// The records of such a chain; NOTHING: absent.
 typedef struct written {
     size_t qk, scale, mask, weights, pv, swap;
 } written;
@@ -20,11 +20,11 @@ typedef struct scores_step {
     matrices q, k, v, y;
     int64_t count, queries, keys, width, value_width;
     float scale;
-    size_t scores; // buffer: the scores of a matrix, for each thread
+    size_t scores; // buffer of each thread: the scores of a matrix
     size_t mask;   // buffer; NOTHING: none
     row_call weights;
     int batch_ndim;
-    int64_t batch[TARE_MAX_DIMS], mask_stride[TARE_MAX_DIMS]; // of the scores' dimensions
+    int64_t batch[TARE_MAX_DIMS], mask_stride[TARE_MAX_DIMS]; // over the dimensions of the scores
 } scores_step;
 
 // --- recognition ---
@@ -34,7 +34,7 @@ static const tare_tensor *operand(const plan_record *r, size_t i) {
     return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
 }
 
-// A batched product without broadcasting.
+// True for a batched product without broadcasting.
 static bool is_product(const plan_builder *b, const plan_record *r) {
     const tare_tensor *x = operand(r, 0), *w = operand(r, 1);
     if (!tare__record_is(r, TARE_OP_MATMUL) || !tare__plan_is_float(b, r) || x == NULL ||
@@ -44,7 +44,7 @@ static bool is_product(const plan_builder *b, const plan_record *r) {
            memcmp(x->shape, w->shape, (size_t)(x->ndim - 2) * sizeof *x->shape) == 0;
 }
 
-// A product or quotient by a number.
+// A product with, or quotient by, a number.
 static bool read_scale(const plan_record *r, float *out) {
     op_call call = r->call;
     double number = 0;
@@ -72,7 +72,7 @@ static const tare_tensor *result_of(const plan_builder *b, size_t record) {
     return b->values[b->records[record].result].tensor;
 }
 
-// A function of the scores' rows; for attention it is softmax.
+// Reads the function of rows of scores, which is softmax in attention.
 static bool read_weights(const plan_record *r, const tare_tensor *scores, row_call *out) {
     op_call call = r->call;
     call.err = NULL;
@@ -121,7 +121,7 @@ static bool extend(plan_builder *b, size_t head) {
     return true;
 }
 
-// What was joined, from the records.
+// Reads the joined chain from the records.
 static written read_chain(const plan_builder *b, size_t head) {
     written w = {head, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING};
     for (size_t i = b->records[head].next; i != NOTHING; i = b->records[i].next) {
@@ -149,14 +149,14 @@ typedef struct scores_run {
 } scores_run;
 
 static void add_mask(const plan_run_state *run, const scores_step *s, int64_t matrix, int64_t query,
-                     float *line) {
+                     float *row) {
     const int n = s->batch_ndim;
     const float *mask = tare__buffer_data(run, s->mask);
     mask += tare__strided_offset(n, s->batch, s->mask_stride, matrix) + query * s->mask_stride[n];
     if (s->mask_stride[n + 1] != 0)
-        run->kernels->rows->functions.add(mask, (size_t)s->keys, line);
+        run->kernels->rows->functions.add(mask, (size_t)s->keys, row);
     else
-        for (int64_t i = 0; i < s->keys; i++) line[i] += *mask;
+        for (int64_t i = 0; i < s->keys; i++) row[i] += *mask;
 }
 
 static tare_status attend(const plan_run_state *run, const scores_step *s, int64_t i,
@@ -179,9 +179,9 @@ static tare_status attend(const plan_run_state *run, const scores_step *s, int64
     TARE_TRY(tare__float_layers_multiply(layers, &qk, tare__matrix_at(run, &s->q, i),
                                          tare__matrix_at(run, &s->k, i), scores, NULL));
     for (int64_t q = 0; q < s->queries; q++) {
-        float *line = scores + q * s->keys;
-        if (s->mask != NOTHING) add_mask(run, s, i, q, line);
-        s->weights.run(&s->weights, &run->kernels->rows->functions, line, line);
+        float *row = scores + q * s->keys;
+        if (s->mask != NOTHING) add_mask(run, s, i, q, row);
+        s->weights.run(&s->weights, &run->kernels->rows->functions, row, row);
     }
     return tare__float_layers_multiply(layers, &pv, scores, tare__matrix_at(run, &s->v, i),
                                        tare__matrix_at(run, &s->y, i), NULL);
@@ -246,7 +246,7 @@ static void read_sizes(const tare_tensor *q, const tare_tensor *k, const tare_te
 
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *qk = &b->records[head];
-    if (qk->next == NOTHING) return TARE_OK; // a product that stands alone
+    if (qk->next == NOTHING) return TARE_OK; // a single product
     const written w = read_chain(b, head);
     const plan_record *pv = &b->records[w.pv];
     const tare_tensor *y = b->values[pv->result].tensor;

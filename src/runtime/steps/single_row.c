@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers of a single row: a linear layer of one sample, a convolution of one pixel, by kernels of
-// ours with fixed bits (gemm/panels.h). Convolutions of one pixel stay ours in batches, so that
-// images run as they do alone.
+// Layers with a single row: a linear layer of one sample, a convolution with one pixel, by tare's
+// kernels with fixed bits (gemm/panels.h). Convolutions with one pixel use these kernels for
+// batches, too, so that an image gives the same result alone and in a batch.
 #include <string.h>
 
 #include "runtime/gemm/panels.h"
@@ -10,7 +10,7 @@
 
 // --- the step ---
 
-// What follows the sums; loop NULL: the residual addition.
+// An operation on the sums; loop NULL: the residual addition.
 typedef struct row_function {
     element_loop loop;
     float p[ELEMENT_MAX_PARAMETERS];
@@ -19,27 +19,27 @@ typedef struct row_function {
 typedef struct row_step {
     size_t rows;
     panel_weights *weights; // reference owned
-    const float *bias;      // as wide as the panels; zeros where there is none
+    const float *bias;      // as wide as the panels; zeros if the layer has none
     layer_buffers at;
     size_t function_count;
     row_function functions[MOST_EPILOGUES];
 } row_step;
 
-// What its functions need in a run.
+// The operands of the functions in a run.
 typedef struct row_run {
     const row_step *s;
     const row_functions *rows;
     const float *addend;
 } row_run;
 
-static void run_functions(const void *user, size_t at, size_t columns, float *line) {
+static void run_functions(const void *user, size_t at, size_t columns, float *row) {
     const row_run *r = user;
     for (size_t i = 0; i < r->s->function_count; i++) {
         const row_function *f = &r->s->functions[i];
         if (f->loop != NULL)
-            f->loop(line, line, (int64_t)columns, f->p);
+            f->loop(row, row, (int64_t)columns, f->p);
         else
-            r->rows->add(r->addend + at, columns, line);
+            r->rows->add(r->addend + at, columns, row);
     }
 }
 
@@ -79,7 +79,7 @@ static bool is_one(const int64_t size[3]) {
     return size[0] == 1 && size[1] == 1 && size[2] == 1;
 }
 
-// What a call multiplies its rows with; *weight NULL: it is no layer of single rows.
+// The weight that a call multiplies its rows with; *weight NULL: it is no layer of single rows.
 static tare_status read_row(plan_builder *b, size_t head, const tare_tensor **weight,
                             const tare_tensor **bias) {
     op_call call = b->records[head].call;
@@ -97,12 +97,12 @@ static tare_status read_row(plan_builder *b, size_t head, const tare_tensor **we
     *bias = c.bias;
     const float_conv *f = &c.conv;
     if (c.is_plain && f->groups == 1 && is_one(f->in) && is_one(f->out) && is_one(f->kernel) &&
-        f->pad[0] == 0 && f->pad[1] == 0 && f->pad[2] == 0) // else it may see the padding alone
+        f->pad[0] == 0 && f->pad[1] == 0 && f->pad[2] == 0) // otherwise the pixel may be padding
         *weight = c.w;
     return TARE_OK;
 }
 
-// Up to a layer that is linked with it.
+// Reads the chain up to a layer that is linked with it (steps/links.c).
 static bool read_functions(const plan_builder *b, size_t head, const layer_chain *chain,
                            row_step *s) {
     for (size_t i = b->records[head].next; i != chain->next; i = b->records[i].next) {
@@ -122,7 +122,7 @@ static tare_status copy_bias(plan_builder *b, const tare_tensor *bias, row_step 
     return TARE_OK;
 }
 
-// bfloat16 halves what is read.
+// bfloat16 weights take half the memory.
 static bool is_rounded(const plan_builder *b) {
     return b->setting->layers != NULL && tare__float_layers_use_bf16(b->setting->layers);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices that are written into a tensor at given indices, as a decoder writes the keys and values
-// of a token into its cache: in place where nobody needs the tensor as it was.
+// Writes slices into a tensor at given indices, as a decoder writes the keys and values of a token
+// into its cache: in place if the old tensor is not needed any more.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -8,10 +8,10 @@
 #include "runtime/steps/steps.h"
 
 typedef struct slices_step {
-    op_call call; // for messages
+    op_call call; // for error messages
     slices_call slices;
     size_t x, indices, source, y; // buffers
-    bool is_same;                 // y lies where x does
+    bool is_same;                 // y is x, in place
 } slices_step;
 
 static tare_status run_slices(const plan_run_state *run, void *state) {
@@ -60,7 +60,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
     TARE_TRY(tare__plan_read(b, indices, LAYOUT_PLAIN, &s->indices));
     TARE_TRY(tare__plan_read(b, source, LAYOUT_PLAIN, &s->source));
-    // Slices of the tensor itself that are exchanged are read while others are written.
+    // Slices of the same tensor must be read before they are overwritten.
     if (s->source == s->x || s->indices == s->x)
         TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
     else

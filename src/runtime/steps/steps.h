@@ -11,11 +11,11 @@
 #undef STEP_OF_CALL
 #undef STEP
 
-/// Those of steps.def in their order, NULL behind the last one.
+/// The kinds of steps.def in their order, ends with NULL.
 extern const step_class *const tare__step_classes[];
-/// The same of those that run single calls of a graph without a plan.
+/// Those that run single calls of a graph without a plan.
 extern const step_class *const tare__call_step_classes[];
-/// Computes any single call by its operator's reference (steps/call.c).
+/// Computes any call by its operator's reference (steps/call.c).
 extern const step_class tare__call_step;
 
 #endif

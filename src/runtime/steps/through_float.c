@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on quantized values whose reference goes through floats, and that have no step of
-// quantized values: their floats become values of the plan, so that the float operator's step
-// computes them, with intermediate values in the plan's memory.
+// Operators on quantized values that have only a float step: the dequantized values become values
+// of the plan, so that the float operator's step computes them, with intermediate values in the
+// plan's memory.
 #include <string.h>
 
 #include "ops/quantized/layer.h"
@@ -11,7 +11,7 @@
 #include "runtime/steps/quantized_elements.h"
 #include "runtime/steps/steps.h"
 
-// Chains stay.
+// A record that starts a longer chain is not taken.
 static bool heads(const plan_builder *b, const plan_record *r) {
     if (b->setting->kernels == NULL || r->next != NOTHING || r->result == NOTHING ||
         r->is_observer || r->is_view)
@@ -20,7 +20,7 @@ static bool heads(const plan_builder *b, const plan_record *r) {
     return tare__is_byte_quantized(y) && y->count > 0;
 }
 
-// The result is a tensor of its own, to be computed.
+// True if the result is a new tensor to be computed.
 static bool is_new_float(const plan_builder *b, const value *result) {
     return result->kind == VALUE_TENSOR && result->as.tensor->dtype == TARE_FLOAT32 &&
            result->as.tensor->store == NULL &&
@@ -35,7 +35,7 @@ static bool knows_quantized(const plan_builder *b, const through_float *t) {
     return knows;
 }
 
-// The float call as a record, whose inputs stand in `inputs`.
+// Adds the float call as a record, with its inputs in `inputs`.
 static tare_status add_inputs(plan_builder *b, const through_float *t, size_t *inputs,
                               plan_record *r) {
     for (size_t i = 0; i < t->f.call.param_count; i++) {
@@ -53,7 +53,7 @@ static tare_status add_inputs(plan_builder *b, const through_float *t, size_t *i
     return TARE_OK;
 }
 
-// A call that outlives the one that was begun: the plan holds the tensors.
+// Copies the call into the plan's memory; the plan holds the tensors.
 static tare_status keep_call(plan_builder *b, const through_float *t, op_call *out) {
     value *params = tare__arena_array(&b->plan->memory, OP_MAX_PARAMS, sizeof *params);
     if (params == NULL) return tare__out_of_memory(b->err);
@@ -75,7 +75,7 @@ static tare_status add_float_step(plan_builder *b, size_t record) {
                                                        : tare__plan_call(b, record);
 }
 
-// The record exists while its step is made.
+// The record exists only while its step is planned.
 static tare_status add_steps(plan_builder *b, size_t head, const through_float *t) {
     const size_t y = b->records[head].result, record = b->record_count;
     const node *n = b->records[head].node;
@@ -110,7 +110,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     *done =
         status == TARE_OK && known && is_new_float(b, &t.f.call.result) && knows_quantized(b, &t);
     if (*done) status = add_steps(b, head, &t);
-    if (known) tare__float_call_end(&t.f); // the plan holds what it knows
+    if (known) tare__float_call_end(&t.f); // the plan holds its own references
     if (status != TARE_OK || *done || tare__plan_quantized_input(r) != NULL) return status;
     return tare__plan_decline_operator(b);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transposed convolutions of floats: each subconvolution is an ordinary convolution by a library's
-// kernels (gemm/subconvolution.h), whose pixels then go to where they lie in the whole.
+// kernels (gemm/subconvolution.h), whose pixels are then copied to their positions in the result.
 #include <string.h>
 
 #include "runtime/gemm/strided_copy.h"
@@ -10,13 +10,13 @@
 
 typedef struct float_subconvolution {
     float_layer *layer;
-    strided_copy copy; // of its dense result
-    int64_t first;     // where that begins in y
+    strided_copy copy; // from the dense result of the subconvolution
+    int64_t first;     // offset of its first pixel in y
 } float_subconvolution;
 
 typedef struct transposed_step {
-    size_t x, y, dense; // buffers; dense NOTHING: the one subconvolution writes y itself
-    bool is_replica;    // whose memory is its own
+    size_t x, y, dense; // buffers; dense NOTHING: there is one subconvolution, which writes y
+    bool is_replica;    // with memory of its own
     size_t count;
     float_subconvolution subs[];
 } transposed_step;
@@ -111,7 +111,7 @@ static float_conv conv_of(const float_conv *whole, const subconvolution *p) {
     return c;
 }
 
-// From its dense pixels to those of the whole.
+// Sets the copy from a subconvolution's dense pixels to their positions.
 static void set_copy(const float_conv *whole, const float_conv *c, const subconvolution *p,
                      float_subconvolution *out) {
     const int64_t channels = c->out_channels;
@@ -137,7 +137,7 @@ static tare_status compile_subconvolution(plan_builder *b, const layer_chain *ch
         tare__size_product((int64_t)p->taps.outs, (int64_t)tare__weight_taps_count(&p->taps));
     tare_tensor *taps = NULL;
     for (int d = 0; d < SPATIAL; d++)
-        if (c.pad[d] < 0) return TARE_OK; // libraries cut off no input
+        if (c.pad[d] < 0) return TARE_OK; // libraries do not support negative padding
     TARE_TRY(tare_tensor_create(TARE_FLOAT32, 1, &count, &taps, b->err));
     tare__weight_taps_gather_floats(&p->taps, tare__f32(weights.w), tare__f32(taps));
     weights.w = taps;
@@ -149,7 +149,7 @@ static tare_status compile_subconvolution(plan_builder *b, const layer_chain *ch
     return status;
 }
 
-// *fits false: a subconvolution has no fast form.
+// *fits is false if the library has no fast form of a subconvolution.
 static tare_status compile(plan_builder *b, size_t head, const layer_chain *chain,
                            const conv_call *call, const conv_split *split, transposed_step *s,
                            bool *fits) {
@@ -167,7 +167,7 @@ static tare_status compile(plan_builder *b, size_t head, const layer_chain *chai
     return status;
 }
 
-// The largest subconvolution is the first one.
+// The first subconvolution is the largest.
 static tare_status assign_buffers(plan_builder *b, size_t head, const layer_chain *chain,
                                   const conv_split *split, transposed_step *s) {
     const subconvolution first = tare__subconvolution_of(split, 0);
