@@ -43,8 +43,8 @@ static tare_status clamp_reference(op_call *call) {
     TARE_TRY(tare__call_double(call, 2, HUGE_VAL, &high));
     tare_tensor *y = tare__call_out(call);
     for (int64_t i = 0; i < x->count; i++) {
-        const double v = tare__tensor_get(x, i), raised = v < low ? low : v;
-        tare__tensor_set(y, i, raised > high ? high : raised);
+        const double v = tare__tensor_get(x, i), bounded = v < low ? low : v;
+        tare__tensor_set(y, i, bounded > high ? high : bounded);
     }
     return TARE_OK;
 }
@@ -140,8 +140,8 @@ static tare_status softmax_shape(op_call *call) {
 }
 
 // In double, of any dtype: rarely hot.
-static void softmax_line(const tare_tensor *x, tare_tensor *y, int64_t at, int64_t count,
-                         int64_t step, bool logarithm) {
+static void softmax_row(const tare_tensor *x, tare_tensor *y, int64_t at, int64_t count,
+                        int64_t step, bool logarithm) {
     double top = -HUGE_VAL, sum = 0;
     for (int64_t i = 0; i < count; i++) {
         const double v = tare__tensor_get(x, at + i * step);
@@ -167,8 +167,8 @@ static tare_status softmax_of(op_call *call, bool logarithm) {
     const int64_t inner = tare__inner_count(x, dim);
     const int64_t count = x->ndim == 0 ? 1 : x->shape[dim];
     const int64_t outer = x->count == 0 ? 0 : x->count / (count * inner);
-    for (int64_t line = 0; !is_float && line < outer * inner; line++)
-        softmax_line(x, out, line / inner * count * inner + line % inner, count, inner, logarithm);
+    for (int64_t row = 0; !is_float && row < outer * inner; row++)
+        softmax_row(x, out, row / inner * count * inner + row % inner, count, inner, logarithm);
     if (!is_float) return TARE_OK;
     dimension_rows s = {.call = {.count = count, .run = logarithm ? run_log_softmax : run_softmax},
                         .x = tare__f32(x),

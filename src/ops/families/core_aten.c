@@ -244,7 +244,7 @@ static value diff(composer *c) {
     return so_far;
 }
 
-// --- _weight_norm(v, g, dim): v with lines of the length g ---
+// --- _weight_norm(v, g, dim): the rows of v scaled to the norms g ---
 
 // All dimensions but dim; -1: of all there are.
 static value other_dims(composer *c, int ndim, int64_t dim) {
@@ -487,9 +487,9 @@ static value meshgrid(composer *c) {
             whole[at] = shape[at] = t != NULL ? t->count : 1;
             if (t != NULL && t->ndim > 1) (void)tare__compose_fail(c, "needs vectors");
             if (pass == 0) continue;
-            const value line =
+            const value row =
                 COMPOSE(c, "view", given.as.items[i], tare__compose_ints(c, shape, given.count));
-            all.as.items[i] = COMPOSE(c, "expand", line, tare__compose_ints(c, whole, given.count));
+            all.as.items[i] = COMPOSE(c, "expand", row, tare__compose_ints(c, whole, given.count));
         }
     return all;
 }
@@ -589,13 +589,13 @@ static value pdist(composer *c) {
     if (x == NULL) return P(0);
     if (x->ndim != 2) (void)tare__compose_fail(c, "needs a matrix");
     const int64_t rows = x->shape[0];
-    const value lines = tare__compose_list(c, rows > 1 ? (size_t)rows - 1 : 0);
+    const value norms = tare__compose_list(c, rows > 1 ? (size_t)rows - 1 : 0);
     for (int64_t i = 0; i + 1 < rows && c->status == TARE_OK; i++) {
         const value own = cut(c, P(0), tare__int(0), i, 1);
         const value others = cut(c, P(0), tare__int(0), i + 1, rows - i - 1);
-        lines.as.items[i] = COMPOSE(c, "vector_norm", COMPOSE(c, "sub", own, others), order, last);
+        norms.as.items[i] = COMPOSE(c, "vector_norm", COMPOSE(c, "sub", own, others), order, last);
     }
-    if (rows > 1) return COMPOSE(c, "cat", lines, tare__int(0));
+    if (rows > 1) return COMPOSE(c, "cat", norms, tare__int(0));
     const int64_t none = 0;
     return COMPOSE(c, "zeros", tare__compose_ints(c, &none, 1));
 }

@@ -84,8 +84,8 @@ tare_status tare__element_parameters(op_call *call, const op_element *element,
 
 /// NaN stays NaN, as in torch; the upper bound wins over the lower one.
 static inline float tare__clampf(float v, float low, float high) {
-    const float raised = v < low ? low : v;
-    return raised > high ? high : raised;
+    const float bounded = v < low ? low : v;
+    return bounded > high ? high : bounded;
 }
 
 #endif

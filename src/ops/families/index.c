@@ -15,7 +15,7 @@ static tare_status need_indices(op_call *call, const tare_tensor *t) {
                            tare_dtype_name(t->dtype));
 }
 
-// Index i of a line of `size` elements; negative ones count from its end.
+// Index i of a dimension of `size` elements; negative ones count from its end.
 static tare_status index_at(op_call *call, const tare_tensor *indices, int64_t i, int64_t size,
                             int64_t *out) {
     const int64_t index = tare__tensor_get_int(indices, i);

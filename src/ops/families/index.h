@@ -6,8 +6,8 @@
 
 #include "ops/call.h"
 
-/// A slice of a line of `size` elements: the elements start, start + step, .., `count` of them. A
-/// step beyond the line's end is cut to it.
+/// A slice of a dimension of `size` elements: the elements start, start + step, .., `count` of
+/// them. A step beyond the end is cut to it.
 tare_status tare__slice_of(op_call *call, const value *slice, int64_t size, int64_t *start,
                            int64_t *step, int64_t *count);
 /// Does an index hold a tensor that is no number? NULL, a missing one, does not.

@@ -77,14 +77,14 @@ static void put(const join_plan *p, const tare_tensor *x, int64_t before, tare_t
     const size_t size = tare_dtype_size(y->dtype);
     int64_t inner = 1;
     for (int d = p->dim + 1; d < p->ndim; d++) inner *= p->shape[d];
-    const int64_t own = (p->stacks ? 1 : x->shape[p->dim]) * inner, line = p->shape[p->dim] * inner;
+    const int64_t own = (p->stacks ? 1 : x->shape[p->dim]) * inner, row = p->shape[p->dim] * inner;
     if (own == 0) return;
     const char *from = x->data;
     char *to = (char *)y->data + (size_t)(before * inner) * size;
     for (int64_t at = 0; at < x->count; at += own) {
         memcpy(to, from, (size_t)own * size);
         from += (size_t)own * size;
-        to += (size_t)line * size;
+        to += (size_t)row * size;
     }
 }
 

@@ -237,7 +237,7 @@ static tare_status rows_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- normalize: divides each line along a dimension by its p-norm ---
+// --- normalize: divides each row along a dimension by its p-norm ---
 
 static double row_norm(const float *x, int64_t count, int64_t step, double p) {
     double sum = 0;
@@ -457,8 +457,8 @@ static value native_group_norm(composer *c) {
     const value made = COMPOSE(c, "group_norm", P(0), P(6), P(1), P(2), P(7));
     const tare_tensor *x = tare__compose_need(c, 0);
     if (c->call->only_first) return tare__compose_with_nones(c, made, 3);
-    const int64_t lines[] = {x != NULL ? x->shape[0] : 1, tare__compose_int(c, 6, 1), -1};
-    const value groups = COMPOSE(c, "reshape", P(0), tare__compose_ints(c, lines, 3));
+    const int64_t shape[] = {x != NULL ? x->shape[0] : 1, tare__compose_int(c, 6, 1), -1};
+    const value groups = COMPOSE(c, "reshape", P(0), tare__compose_ints(c, shape, 3));
     return with_statistics(c, made, groups, tare__int(2), false, P(7));
 }
 

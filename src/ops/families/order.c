@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compares the elements of a line: the greatest and the least, where they are, and sorting.
+// Operators that compare the elements of a row: maximum and minimum, their indices, sorting and
+// searching.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static int64_t find_extreme(const rows_along *l, int64_t start, bool largest) {
     return best;
 }
 
-// --- argmax, argmin: of a line, or of all elements ---
+// --- argmax, argmin: of a row, or of all elements ---
 
 static tare_status read_arg(op_call *call, rows_along *l, bool *keeps) {
     *keeps = false;
@@ -154,20 +155,20 @@ static int falling(const void *left, const void *right) {
     return (a->index > b->index) - (a->index < b->index);
 }
 
-// The first `count` of every line in order, into either of the tensors (NULL: not wanted).
+// Sorts every row and writes its first `count` elements and their indices (NULL: not needed).
 static tare_status sort_rows(op_call *call, const rows_along *l, int64_t count, bool descending,
                              tare_tensor *values, tare_tensor *indices) {
-    ranked *line = tare__arena_array(call->memory, (size_t)l->length + 1, sizeof *line);
-    if (line == NULL) return tare__out_of_memory(call->err);
+    ranked *row = tare__arena_array(call->memory, (size_t)l->length + 1, sizeof *row);
+    if (row == NULL) return tare__out_of_memory(call->err);
     for (int64_t i = 0; i < l->x->count / l->length; i++) {
         const int64_t start = tare__row_start(l, i);
         for (int64_t k = 0; k < l->length; k++)
-            line[k] = (ranked){tare__tensor_get(l->x, start + k * l->inner), k};
-        qsort(line, (size_t)l->length, sizeof *line, descending ? falling : rising);
+            row[k] = (ranked){tare__tensor_get(l->x, start + k * l->inner), k};
+        qsort(row, (size_t)l->length, sizeof *row, descending ? falling : rising);
         const int64_t to = i / l->inner * count * l->inner + i % l->inner;
         for (int64_t k = 0; k < count; k++) {
-            if (values != NULL) tare__tensor_set(values, to + k * l->inner, line[k].value);
-            if (indices != NULL) tare__tensor_set_int(indices, to + k * l->inner, line[k].index);
+            if (values != NULL) tare__tensor_set(values, to + k * l->inner, row[k].value);
+            if (indices != NULL) tare__tensor_set_int(indices, to + k * l->inner, row[k].index);
         }
     }
     return TARE_OK;
@@ -300,12 +301,12 @@ static tare_status isin_reference(op_call *call) {
 
 // --- bucketize, searchsorted: where would an element stand among sorted ones? ---
 
-// Which parameters hold the sorted numbers and what is looked for; both may have lines of their
-// own.
+// `sorted` and `x`: indices of the parameters with the sorted numbers and the numbers to be found.
+// Both may have several rows.
 typedef struct search {
     const tare_tensor *sorted;
     operand x;
-    int64_t length, each; // of a line of either
+    int64_t length, each; // elements of a row of `sorted`, and of x
     bool right, is_short;
 } search;
 
@@ -340,14 +341,14 @@ static tare_status search_shape(op_call *call, size_t sorted, size_t x) {
 
 static tare_status search_reference(op_call *call, size_t sorted, size_t x) {
     search s;
-    sorted_numbers line = {0};
+    sorted_numbers numbers = {0};
     TARE_TRY(read_search(call, sorted, x, &s));
     tare_tensor *y = tare__call_out(call);
     for (int64_t i = 0; i < y->count; i++) {
         if (i % s.each == 0)
             TARE_TRY(read_numbers(call, sorted, s.sorted->ndim > 1 ? i / s.each * s.length : 0,
-                                  s.length, &line));
-        tare__tensor_set_int(y, i, count_before(&line, tare__operand_at(&s.x, i), s.right));
+                                  s.length, &numbers));
+        tare__tensor_set_int(y, i, count_before(&numbers, tare__operand_at(&s.x, i), s.right));
     }
     return TARE_OK;
 }

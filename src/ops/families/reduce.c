@@ -175,7 +175,7 @@ static tare_status fold_all(op_call *call, const reduce_plan *p, fold f, double 
     return TARE_OK;
 }
 
-// The last dimensions of floats: lines that lie side by side, which torch sums in an order of its
+// The last dimensions of floats: contiguous rows, which torch sums in an order of its
 // own.
 static bool are_lines(const reduce_plan *p) {
     int d = p->x->ndim;

@@ -31,7 +31,7 @@ static tare_status bound_of(op_call *call, const value *v, int64_t size, int64_t
     return TARE_OK;
 }
 
-// The elements start, start + step, .. of a line; a step beyond its end is cut to it.
+// The elements start, start + step, .. of a dimension; a step beyond its end is cut to it.
 typedef struct cut {
     int64_t start, step, count;
 } cut;

@@ -371,9 +371,9 @@ static tare_status plan_pixel_unshuffle(op_call *call, gather *g) {
     if (n < 0 || r < 1 || r > MOST_SHUFFLED || x.size[n + 1] % r != 0 || x.size[n + 2] % r != 0)
         return tare__call_fail(call, "shape %s cannot be shuffled by %lld",
                                tare__call_shape_text(call, x.x), (long long)r);
-    const int64_t line = x.stride[n + 1];
+    const int64_t row = x.stride[n + 1];
     const int64_t size[] = {x.size[n], r, r, x.size[n + 1] / r, x.size[n + 2] / r};
-    const int64_t stride[] = {x.stride[n], line, 1, r * line, r};
+    const int64_t stride[] = {x.stride[n], row, 1, r * row, r};
     memcpy(&g->size[n], size, sizeof size);
     memcpy(&g->stride[n], stride, sizeof stride);
     g->ndim = n + 5;
@@ -426,7 +426,7 @@ static tare_status plan_flip(op_call *call, gather *g) {
 typedef struct roll_plan {
     const tare_tensor *x;
     int64_t shift[TARE_MAX_DIMS]; // in [0, size)
-    int ndim;                     // 1 and everything in one line, if no dimension is named
+    int ndim;                     // 1, with all elements in one row, if no dimension is given
     int64_t shape[TARE_MAX_DIMS];
 } roll_plan;
 

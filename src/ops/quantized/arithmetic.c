@@ -129,8 +129,8 @@ static tare_status binary_shape(op_call *call) {
 
 #define PAIRS(name, kind, quantized)                                                               \
     static void name(const quantized_broadcast *p, const kind *op) {                               \
-        for (int64_t i = 0, line = 0, a, b; i < p->y->count; i += p->count, line++) {              \
-            tare__quantized_broadcast_locate(p, line, &a, &b);                                     \
+        for (int64_t i = 0, row = 0, a, b; i < p->y->count; i += p->count, row++) {                \
+            tare__quantized_broadcast_locate(p, row, &a, &b);                                      \
             for (int64_t k = 0; k < p->count; k++, a += p->step_a, b += p->step_b)                 \
                 tare__store_quantized(                                                             \
                     p->y, i + k,                                                                   \

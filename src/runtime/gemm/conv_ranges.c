@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges of output pixels that meet the same taps.
+// Finds ranges of output pixels whose windows cover the same taps of the image.
 #include "runtime/gemm/conv_ranges.h"
 
 #include "core/memory/alloc.h"
 #include "runtime/kernels/scratch.h"
 
 enum {
-    // Beyond, too few taps lie beside the image to pay for shorter runs of pixels.
+    // In wider images too few taps are padding to pay for shorter runs of pixels.
     MOST_WIDTH = 64,
-    LEAST_LINES = 3, // for which a kernel reads weights once more
+    LEAST_ROWS = 3, // below that a kernel reads the weights again for too few rows
 };
 
-// Positions [first, end) of a dimension of the output, and the taps of that dimension with which
-// their windows meet the image; none are from 0 on. The last group of a dimension ends where that
-// does.
+// Output positions [first, end) of a dimension whose windows cover the same taps of that dimension,
+// starting at position 0. The last group ends with the dimension.
 struct tap_group {
     size_t first, end;
     size_t tap, taps;
 };
 
-// A dimension.
+// A dimension of the windows.
 typedef struct window_axis {
     size_t size, out_size;
-    ptrdiff_t padding; // in front
+    ptrdiff_t padding; // before the image
     size_t stride, step, taps;
 } window_axis;
 
@@ -36,7 +35,7 @@ static bool meet_the_same(const tap_group *a, const tap_group *b) {
     return a->tap == b->tap && a->taps == b->taps;
 }
 
-// *out is NULL if all positions meet all taps.
+// *out is NULL if all positions cover all taps.
 static tare_status find_groups(const window_axis *a, tap_group **out, tare_error *err) {
     tap_group *groups = tare__alloc_zeroed(a->out_size + 1, sizeof *groups);
     size_t count = 0;
@@ -91,7 +90,7 @@ void tare__conv_ranges_release(conv_ranges *r) {
     *r = (conv_ranges){0};
 }
 
-// Pixels from one on that meet the same rows of taps, as many as follow each other.
+// The consecutive pixels from one on that cover the same rows of taps.
 static conv_range rows_at(const conv_ranges *r, size_t pixel, size_t last) {
     const size_t image = pixel / r->pixels * r->pixels;
     conv_range out = {.first = pixel,
@@ -114,7 +113,7 @@ static conv_range rows_at(const conv_ranges *r, size_t pixel, size_t last) {
     return out;
 }
 
-// Whole image rows without the pixels beside a group of columns; the longer side is the inner loop.
+// Image rows without the pixels outside a group of columns. The longer side becomes the inner loop.
 static void take_columns(const conv_ranges *r, const tap_group *g, conv_range *range) {
     const size_t image_rows = range->count / r->width, count = g->end - g->first;
     const bool goes_down = count < image_rows;
@@ -135,7 +134,7 @@ bool tare__conv_ranges_next(range_walk *walk, conv_range *out) {
     *out = rows_at(r, walk->pixel, walk->last);
     const size_t end = out->first + out->count;
     const bool is_parted = r->column_groups != NULL && out->first % r->width == 0 &&
-                           out->count % r->width == 0 && out->count >= LEAST_LINES * r->width;
+                           out->count % r->width == 0 && out->count >= LEAST_ROWS * r->width;
     if (is_parted) {
         const tap_group *g = &r->column_groups[walk->column_group++];
         take_columns(r, g, out);
@@ -146,9 +145,10 @@ bool tare__conv_ranges_next(range_walk *walk, conv_range *out) {
     return true;
 }
 
-// The position in the images of the first tap of a pixel.
+// The position in the images of a pixel's first tap.
 static size_t tap_at(const conv_windows *w, const conv_range *range, const output_position *at) {
-    const size_t plane = at->plane * w->stride[D] - (size_t)w->front; // negative padding adds
+    const size_t plane =
+        at->plane * w->stride[D] - (size_t)w->front; // negative padding moves it inward
     const size_t row = at->row * w->stride[H] + range->row * w->step[H] - (size_t)w->above;
     const size_t column =
         at->column * w->stride[W] + range->column * w->step[W] - (size_t)w->before;
@@ -172,7 +172,7 @@ void tare__conv_range_list(const conv_windows *w, const conv_range *range, const
 
 void tare__conv_range_offsets(const conv_windows *w, const conv_range *range, size_t *to) {
     for (size_t i = 0; i < range->rows; i++) {
-        const size_t plane = i / w->rows % w->planes, row = i % w->rows; // of the first's
+        const size_t plane = i / w->rows % w->planes, row = i % w->rows; // from the first pixel's
         for (size_t j = 0; j < range->columns; j++)
             *to++ =
                 ((plane * w->step[D] * w->height + row * w->step[H]) * w->width + j * w->step[W]) *

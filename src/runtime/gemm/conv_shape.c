@@ -40,10 +40,10 @@ inner_positions tare__conv_inner(size_t size, ptrdiff_t at, size_t step, size_t 
 // --- windows ---
 
 output_position tare__conv_output_position(const conv_windows *w, size_t pixel) {
-    const size_t line = pixel / w->out_width, plane = line / w->out_height;
+    const size_t row = pixel / w->out_width, plane = row / w->out_height;
     return (output_position){.image = plane / w->out_depth,
                              .plane = plane % w->out_depth,
-                             .row = line % w->out_height,
+                             .row = row % w->out_height,
                              .column = pixel % w->out_width};
 }
 
@@ -56,39 +56,38 @@ void tare__conv_next_row(const conv_windows *w, output_position *at) {
     at->image++;
 }
 
-// The plane of an image that a window's meets; NULL: the padding.
+// The plane of an image that a window's plane covers; NULL: padding.
 static const uint8_t *plane_of(const conv_windows *w, const uint8_t *image, ptrdiff_t front,
                                size_t plane) {
     const ptrdiff_t z = tare__conv_position(w, front + (ptrdiff_t)(plane * w->step[D]), w->depth);
     return z < 0 ? NULL : image + (size_t)z * w->height * w->width * w->channels;
 }
 
-// A row of such a plane; NULL: the padding.
+// A row of such a plane; NULL: padding.
 static const uint8_t *row_of(const conv_windows *w, const uint8_t *plane, ptrdiff_t at) {
     const ptrdiff_t y = tare__conv_position(w, at, w->height);
     return plane != NULL && y >= 0 ? plane + (size_t)y * w->width * w->channels : NULL;
 }
 
-// What a row of adjacent windows reads: `count` of them, from the one that begins at
-// `left` on.
+// What a row of adjacent windows covers: `count` windows, the first of which begins at `left`.
 typedef struct window_row {
     ptrdiff_t top, left;
     size_t count;
 } window_row;
 
-// Columns of a row of the image: `count` that are `stride` apart, from the one at `left` on.
+// `count` columns of an image row, `stride` apart, the first one at `left`.
 typedef struct column_row {
-    const uint8_t *row; // NULL: it is in the padding
+    const uint8_t *row; // NULL: padding
     ptrdiff_t left;
     size_t stride, count;
     inner_positions inner;
 } column_row;
 
-// to[i * step]: of column i. Steps are constants where it matters.
-static inline __attribute__((always_inline)) void list_line(const conv_windows *w,
-                                                            const uint8_t *padding,
-                                                            const column_row *c, size_t step,
-                                                            const uint8_t **to) {
+// Stores the address of column i in to[i * step]. Steps are constants in the common cases.
+static inline __attribute__((always_inline)) void list_columns(const conv_windows *w,
+                                                               const uint8_t *padding,
+                                                               const column_row *c, size_t step,
+                                                               const uint8_t **to) {
     const size_t count = c->count, apart = c->stride * w->channels;
     const size_t end = c->row != NULL ? c->inner.end : 0;
     const size_t first = c->inner.first < end ? c->inner.first : end;
@@ -109,7 +108,7 @@ static inline __attribute__((always_inline)) void list_line(const conv_windows *
     for (size_t i = end; i < count; i++) to[i * step] = padding;
 }
 
-// A plane of a row of windows; NULL: it is in the padding.
+// Lists a plane of a row of windows; NULL: padding.
 static void list_plane(const conv_windows *w, const window_list *list, const uint8_t *plane,
                        const window_row *windows, const uint8_t **to) {
     for (size_t j = 0; j < w->columns; j++) {
@@ -119,7 +118,7 @@ static void list_plane(const conv_windows *w, const window_list *list, const uin
         c.inner = tare__conv_inner(w->width, c.left, c.stride, c.count);
         for (size_t i = 0; i < w->rows; i++) {
             c.row = row_of(w, plane, windows->top + (ptrdiff_t)(i * w->step[H]));
-            list_line(w, list->padding, &c, 1, to + (i * w->columns + j) * list->tap_step);
+            list_columns(w, list->padding, &c, 1, to + (i * w->columns + j) * list->tap_step);
         }
     }
 }
@@ -158,6 +157,6 @@ void tare__conv_columns_list(const conv_windows *w, const column_list *list, con
             plane_of(w, list->image, front, has_planes ? i / w->rows % w->planes : 0);
         const bool is_wanted = i < list->row_count;
         c.row = is_wanted ? row_of(w, plane, top + (ptrdiff_t)(row * w->step[H])) : NULL;
-        list_line(w, list->padding, &c, list->column_step, to + i);
+        list_columns(w, list->padding, &c, list->column_step, to + i);
     }
 }

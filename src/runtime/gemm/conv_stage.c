@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Staged images. A row of staged windows has most rows in common with the one before, which has
-// put them beside each other already.
+// Staged images. Most rows of a row of windows are also in the row of windows before, which has
+// already arranged them.
 #include "runtime/gemm/conv_stage.h"
 
 #include <string.h>
@@ -8,24 +8,24 @@
 #include "runtime/kernels/scratch.h"
 
 enum {
-    WORD = 4, // of quantized values, which may be read behind an end
+    WORD = 4, // of quantized values, which may be read beyond an end
     ALIGNMENT = 64,
 };
 
 // --- sizes ---
 
-// Of a row with its padding.
+// The size of a row with its padding.
 static size_t row_bytes(const conv_stage *s) {
     return tare__round_up(s->to.width * s->from.channels + COLUMNS_BEHIND, ALIGNMENT);
 }
 
-// Of the images with their padding, as far as windows reach.
+// The images with the padding that windows reach.
 conv_stage tare__conv_stage_of_rows(const conv_windows *from) {
     conv_stage s = {.from = *from, .to = *from, .rows = 1, .moved = 1};
     conv_windows *w = &s.to;
     w->depth = (w->out_depth - 1) * w->stride[D] + (w->planes - 1) * w->step[D] + 1;
     w->height = (w->out_height - 1) * w->stride[H] + (w->rows - 1) * w->step[H] + 1;
-    w->width = (w->out_width - 1) * w->stride[W] + w->columns; // beside each other
+    w->width = (w->out_width - 1) * w->stride[W] + w->columns; // windows side by side
     w->front = w->above = w->before = 0;
     w->columns = 1;
     w->reflects = false;
@@ -58,7 +58,7 @@ static size_t windows_bytes(const conv_stage *s) {
 
 // --- rows of the image ---
 
-// Pixels that lie apart, with what the padding mirrors.
+// Copies pixels with gaps between them, and reflected padding.
 static void stage_pixels(const staging *g, const uint8_t *row, uint8_t *to) {
     const conv_windows *w = &g->stage->from;
     const size_t ins = w->channels;
@@ -71,7 +71,7 @@ static void stage_pixels(const staging *g, const uint8_t *row, uint8_t *to) {
     }
 }
 
-// Pixels that follow each other, between the padding of both sides.
+// Copies contiguous pixels, with padding on both sides.
 static void stage_quantized(const staging *g, const uint8_t *row, uint8_t *to) {
     const conv_windows *w = &g->stage->from;
     const size_t width = g->stage->to.width, ins = w->channels;
@@ -83,7 +83,7 @@ static void stage_quantized(const staging *g, const uint8_t *row, uint8_t *to) {
     memset(to + in.end * ins, g->padding, (width - in.end) * ins);
 }
 
-// A row of an image with its padding.
+// An image row with its padding.
 typedef struct row_position {
     size_t image, plane, row;
 } row_position;
@@ -109,19 +109,19 @@ void tare__conv_stage_image(const staging *g, size_t image, uint8_t *to) {
     const unsigned char *end = to + tare__conv_stage_bytes(s);
     for (size_t i = 0; i < s->to.depth * s->to.height; i++, to += windows_bytes(s))
         stage_row(g, &(row_position){image, i / s->to.height, i % s->to.height}, to);
-    memset(to, 0, (size_t)(end - to)); // what the last words read beside their quantized values
+    memset(to, 0, (size_t)(end - to)); // the last words read beyond the quantized values
 }
 
 // --- rows of windows ---
 
 struct staged_rows {
     const staging *g;
-    size_t most;       // that are kept
-    size_t first, end; // that are kept, counted over all images
+    size_t most;       // capacity
+    size_t first, end; // rows that are kept, counted over all images
     unsigned char *memory;
 };
 
-// So many, one that was met before, and rows that new ones are made of.
+// The rows of `pixels` pixels, one that was used before, and those from which new ones are made.
 static size_t most_rows(const conv_stage *s, size_t pixels) {
     return tare__ceil_div(pixels - 1, s->to.out_width) + 2;
 }
@@ -148,7 +148,7 @@ static uint8_t *windows_at(const staged_rows *l, size_t index) {
     return l->memory + index % l->most * windows_bytes(l->g->stage);
 }
 
-// The row of windows behind those that are kept, or a first one.
+// Stages the row of windows after those that are kept, or the first one.
 static void stage_windows(const staged_rows *l, size_t index) {
     const conv_stage *s = l->g->stage;
     const size_t plane = index / s->to.height, row = index % s->to.height;
@@ -163,7 +163,7 @@ static void stage_windows(const staged_rows *l, size_t index) {
     s->columns->put(&sources, s->to.width, windows_at(l, index));
 }
 
-// Rows of windows [first, end), and the one before, if it was used.
+// Stages rows of windows [first, end), and the one before if it was used.
 static void reach(staged_rows *l, size_t first, size_t end) {
     if (first < l->first || first > l->end) l->first = l->end = first;
     for (; l->end < end; l->end++) stage_windows(l, l->end);

@@ -9,7 +9,7 @@
 #include "runtime/kernels/scratch.h"
 
 enum {
-    LAYOUT_VERSION = 1 << 8, // apart from those of products
+    LAYOUT_VERSION = 1 << 8, // distinguishes the keys from those of products
     MOST_TAPS = 1 << 12,
 };
 
@@ -25,7 +25,8 @@ bool tare__depthwise_fits(const weight_taps *t, const conv_windows *w) {
            column_taps(w) <= MOST_TAPS && column_taps(w) * w->columns <= MOST_TAPS;
 }
 
-// Two rows of output share words where their windows are a row apart and need no more words.
+// Two output rows are computed together if their windows are a row apart and need no more words
+// that way.
 static size_t rows_together(const conv_windows *w) {
     const size_t words = tare__ceil_div(w->rows, DEPTHWISE_WORD);
     const bool is_shared = w->stride[H] == 1 && w->step[H] == 1 && w->addends * w->planes == 1 &&
@@ -60,7 +61,7 @@ size_t tare__depthwise_block_quads(const depthwise_form *f, size_t block) {
 
 // --- packing ---
 
-// Weights lie as [C][taps][columns]. In the words of output row r they stand r rows lower.
+// The weights are [C][taps][columns]. In the words of output row r they are shifted by r rows.
 static void pack_channel(const depthwise_form *f, const int8_t *w, size_t channel,
                          uint32_t *words) {
     const size_t block = channel / f->block;
@@ -124,7 +125,7 @@ derived_key tare__depthwise_key(const tare_tensor *weight, const depthwise_form 
         .numbers = {LAYOUT_VERSION, f->channels, f->block, f->columns, f->taps, f->rows}};
 }
 
-// Packing asks a kernel for its width only, which may be one that this machine has not. NULL: none
+// Packing only depends on the kernel's width, which this machine need not support. NULL: no kernel
 // has such blocks.
 static const depthwise_kernel *kernel_of_block(uint64_t block) {
     static const depthwise_kernel widths[] = {{.quads = 1}, {.quads = 2}, {.quads = 4}};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products that quantize their input on the fly: weights packed once, the input's quantized values
-// and its parameters in every run.
+// Dynamically quantized products: weights are packed once; the input's parameters and quantized
+// values are computed in every run.
 #include "runtime/gemm/dynamic_product.h"
 
 #include "ops/quantized/engine_rules.h"
 
-// Any parameters do: each run sets its own.
+// The parameters are arbitrary here: each run sets its own.
 tare_status tare__dynamic_pack(const module *m, const dynamic_weights *w, const tare_tensor *y,
                                isa_level isa, qlayer **out, tare_error *err) {
     const quantized_layer layer = {.module = m,
@@ -27,7 +27,7 @@ tare_status tare__dynamic_pack(const module *m, const dynamic_weights *w, const 
     return status;
 }
 
-// NaNs are left out, but for the first number, as in the reference.
+// NaNs are ignored, except as the first number, as in the reference.
 void tare__dynamic_range(const scan_kernels *k, const float *x, size_t count, float *min,
                          float *max) {
     bool has_nan = false;

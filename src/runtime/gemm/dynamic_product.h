@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of constant weights and floats that are quantized on the fly.
+// Products of constant weights and floats that are quantized during the run.
 #ifndef RUNTIME_GEMM_DYNAMIC_PRODUCT_H
 #define RUNTIME_GEMM_DYNAMIC_PRODUCT_H
 
@@ -8,18 +8,18 @@
 #include "runtime/kernels/context.h"
 #include "runtime/kernels/scan.h"
 
-/// A layer of such weights, packed; *out is NULL if no kernel covers it. y: its result.
+/// Packs a layer with such weights; *out is NULL if no kernel supports it. y: its result.
 tare_status tare__dynamic_pack(const module *m, const dynamic_weights *w, const tare_tensor *y,
                                isa_level isa, qlayer **out, tare_error *err);
-/// Least and greatest of count > 0 floats, as such layers find them.
+/// Minimum and maximum of count > 0 floats, as dynamic layers compute them.
 void tare__dynamic_range(const scan_kernels *k, const float *x, size_t count, float *min,
                          float *max);
-/// The scheme of floats of this range, and their scale: of unsigned values, 128 higher where the
-/// layer's are signed, as products take them.
+/// Scheme and scale for floats in this range, as unsigned values: 128 higher if the layer's are
+/// signed.
 quantized_scheme tare__dynamic_scheme(const dynamic_weights *w, float min, float max,
                                       double *scale);
-/// y = weights * x for floats x [rows][inner], rows > 0, by packed weights that have inner > 0
-/// columns.
+/// y = weights * x for floats x [rows][inner], rows > 0, with packed weights [outer][inner], inner
+/// > 0.
 typedef struct dynamic_product {
     qlayer *layer;
     const dynamic_weights *w;

@@ -9,7 +9,7 @@
 #include "core/memory/alloc.h"
 #include "runtime/kernels/scan.h"
 
-// Tells them from what others make of a tensor.
+// Distinguishes the packed weights from other data that is derived from a tensor.
 #define WEIGHTS_TAG UINT64_C(0x6772703770616e65)
 
 bool tare__grouped_layer_suits(const grouped_weights *w) {
@@ -19,7 +19,7 @@ bool tare__grouped_layer_suits(const grouped_weights *w) {
 
 // --- packing ---
 
-// 4 values: of inputs k to k + 3, and of 4 bits k + 4 to k + 7.
+// Packs 4 bytes: inputs k to k + 3, and with 4 bits also k + 4 to k + 7.
 static void pack_quad(const grouped_weights *w, int64_t output, int64_t k, uint8_t *to) {
     const uint8_t *quantized = w->quantized->data;
     if (w->bits == 8) {
@@ -68,7 +68,7 @@ static tare_status pack_all(void *user, uint32_t *words, int32_t *sums, tare_err
     return TARE_OK;
 }
 
-// Scales and zero points are tensors of their own, but are packed with the weights.
+// Scales and zero points are separate tensors, but packed with the weights.
 static derived_key key_of(const grouped_weights *w) {
     const tare_tensor *z = w->zero_point;
     return (derived_key){
@@ -108,7 +108,7 @@ size_t tare__grouped_layer_bytes(const grouped_layer *l) {
 
 // --- products ---
 
-// Of a product of rows that are quantized on the fly.
+// Dynamically quantized rows.
 typedef struct quantized_rows {
     float *scales;           // [rows]
     int32_t *quantized_sums; // [rows][groups]
@@ -151,7 +151,7 @@ static float row_scale(const grouped_job *j, const float *x, size_t count) {
     return tare__grouped_row_scale(of_both, 2);
 }
 
-// As unsigned values from 0 to 255, of which the upper bit then says the sign.
+// As unsigned values from 0 to 255, whose upper bit is then flipped to give signed ones.
 static void quantize_row(const grouped_job *j, size_t row) {
     const size_t ins = (size_t)j->l->w.ins, group = (size_t)j->l->w.group;
     const float *x = j->x + row * ins;
@@ -219,7 +219,7 @@ static void multiply_tile(const grouped_job *j, size_t panel, size_t panels, siz
         }
 }
 
-// Blocks of panels, which all rows read before the next.
+// All rows are multiplied with a block of panels before the next block.
 static void multiply_blocks(void *user, size_t first, size_t end, size_t worker) {
     const grouped_job *j = user;
     (void)worker;
@@ -233,7 +233,7 @@ static void multiply_blocks(void *user, size_t first, size_t end, size_t worker)
 
 void tare__grouped_multiply(const kernel_context *kernels, const grouped_layer *l, size_t rows,
                             const float *x, void *memory, float *y) {
-    enum { LEAST_SHARED_BYTES = 1 << 15 }; // of weights: read while a thread wakes up
+    enum { LEAST_SHARED_BYTES = 1 << 15 }; // of weights: read in the time a thread takes to wake up
     grouped_job j = {.context = kernels,
                      .kernels = tare__grouped_kernels_choose(kernels->isa),
                      .l = l,

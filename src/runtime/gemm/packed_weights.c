@@ -53,7 +53,8 @@ typedef struct request {
     void *user;
 } request;
 
-// Bytes of the right size may hold any weights, and kernels read nothing else.
+// The size of the offered bytes is checked. Their values need not be: kernels do not use them as
+// indices.
 static bool take_offer(packed_weights *w, const packed_size *size, derived_offer offer) {
     if (offer.data == NULL || (uintptr_t)offer.data % ALIGNMENT != 0 || size->bytes != offer.size)
         return false;

@@ -7,7 +7,7 @@
 #include "core/memory/alloc.h"
 #include "ops/rules.h"
 
-// Tells them from what others make of a tensor.
+// Distinguishes the panels from other data that is derived from a tensor.
 #define WEIGHTS_TAG UINT64_C(0x726f7770616e656c)
 
 static size_t count_of(const panel_weights *w) {
@@ -28,7 +28,7 @@ static void destroy(derived_thing *thing) {
     tare__free(w);
 }
 
-// A line of the cache of each column at a time.
+// A cache line of each column at a time.
 enum { INNER_BLOCK = 16 };
 
 static void pack_panel(const float *from, const panel_weights *w, size_t panel) {
@@ -58,7 +58,7 @@ static tare_status fill(panel_weights *w, const tare_tensor *weight, tare_error 
 
 static tare_status make(void *user, derived_offer offer, derived_thing **out, tare_error *err) {
     const tare_tensor *weight = user;
-    (void)offer; // files hold none of them
+    (void)offer; // files never offer them
     panel_weights *w = tare__alloc_zeroed(1, sizeof *w);
     if (w == NULL) return tare__out_of_memory(err);
     w->base.destroy = destroy;
@@ -111,7 +111,9 @@ static void multiply_panels(void *user, size_t first, size_t end, size_t worker)
 }
 
 void tare__panels_multiply(const panel_product *p, thread_pool *pool) {
-    enum { LEAST_SHARED = 1 << 17 }; // multiply-accumulates: done while a thread wakes up
+    enum {
+        LEAST_SHARED = 1 << 17
+    }; // multiply-accumulates that are done in the time a thread takes to wake up
     const panel_weights *w = p->weights;
     const size_t panels = count_of(w);
     if (p->rows * w->inner * w->columns < LEAST_SHARED) pool = NULL;

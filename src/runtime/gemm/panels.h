@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of few rows of floats: reading the weights is what they cost, so these lie in panels of
-// columns in the order in which they are read. Sums have the order of the portable kernels
-// (dnnl/float_kernels.c), and their bits.
+// Float products with few rows. They are limited by reading the weights, so these are packed into
+// panels of columns in the order in which they are read. Sums have the order of the portable
+// kernels (dnnl/float_kernels.c), hence the same bits.
 #ifndef RUNTIME_GEMM_PANELS_H
 #define RUNTIME_GEMM_PANELS_H
 
@@ -9,7 +9,7 @@
 #include "runtime/kernels/rows.h"
 #include "runtime/kernels/scratch.h"
 
-/// Weights [columns][inner] as panels of PANEL_COLUMNS columns, the last one narrower:
+/// Weights [columns][inner] as panels of PANEL_COLUMNS columns, the last one possibly narrower:
 /// [inner][width].
 typedef struct panel_weights {
     derived_thing base;
@@ -18,13 +18,13 @@ typedef struct panel_weights {
     float *panels;
 } panel_weights;
 
-/// The panels of a float tensor with data, [columns][..], made once for all who ask. Mapped weights
-/// leave memory then. The caller releases *out.
+/// The panels of a float tensor [columns][..] with data, created once and shared. Pages of a mapped
+/// tensor are then released. The caller releases *out.
 tare_status tare__panel_weights_get(const tare_tensor *weight, panel_weights **out,
                                     tare_error *err);
-void tare__panel_weights_release(panel_weights *w); // NULL is fine
+void tare__panel_weights_release(panel_weights *w); // NULL is allowed
 
-/// As many floats are a bias for all panels.
+/// The number of floats in a bias for all panels.
 static inline size_t tare__panel_bias_count(const panel_weights *w) {
     return tare__round_up(w->columns, PANEL_STEP);
 }
@@ -36,11 +36,11 @@ typedef struct panel_product {
     size_t rows;
     const float *x;
     float *y;
-    /// What follows the sums of some columns, which stand from element `at` of y on. NULL: nothing.
+    /// Applied to the sums of some columns, which begin at element `at` of y. NULL: nothing.
     void (*finish)(const void *user, size_t at, size_t columns, float *sums);
     const void *user;
 } panel_product;
-/// Threads of the pool share the panels, where there is enough for them to do.
+/// The threads of the pool divide the panels if there is enough work.
 void tare__panels_multiply(const panel_product *p, thread_pool *pool);
 
 #endif

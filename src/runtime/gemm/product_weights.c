@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Packing for the product kernels: channels are put in the order of taps row by row, and 16 rows
-// are transposed at once.
+// Packing for the product kernels: each channel is reordered to taps, and 16 channels are
+// transposed at a time.
 #include "runtime/gemm/product_weights.h"
 
 #include <assert.h>
@@ -20,14 +20,14 @@ static size_t words_of(size_t tap_size) {
     return tare__ceil_div(tap_size, 4);
 }
 
-// How the taps of a layer's windows lie in memory.
+// How the taps of a layer's windows are stored in the image.
 typedef struct tap_layout {
-    bool are_columns_beside; // the pixels of a row
-    bool are_rows_beside;    // of windows of one plane and addend
+    bool are_columns_beside; // the pixels of a row are contiguous
+    bool are_rows_beside;    // windows of one plane and one addend
     size_t stride[SPATIAL];
 } tap_layout;
 
-// If that takes no more words.
+// If it needs no more words.
 static bool may_be_rows(const product_form *pixels) {
     product_form rows = *pixels;
     rows.tap = TAP_IS_ROW;
@@ -35,17 +35,16 @@ static bool may_be_rows(const product_form *pixels) {
            tare__product_depth(&rows) <= tare__product_depth(pixels);
 }
 
-// If words that are saved, which all channels of a pixel of the output meet, pay for putting
-// together the columns that it has to itself: 16 channels of a word take as long as two copies. A
-// row of the image is copied into few rows of windows only, so that the saved words outweigh the
-// copies.
+// True if whole windows as taps pay: they need fewer words, which every channel of an output pixel
+// saves, but the columns have to be copied. 16 channels times one word take as long as two copies.
+// Each image row is in few rows of windows, so that copies stay few.
 static bool may_be_windows(const product_form *rows, const tap_layout *layout) {
-    enum { MOST_LINES = 8, LEAST_SAVING = 16, COPIES = 2 };
+    enum { MOST_ROWS = 8, LEAST_SAVING = 16, COPIES = 2 };
     product_form windows = *rows;
     windows.tap = TAP_IS_WINDOW;
     const size_t depth = tare__product_depth(rows), least = tare__product_depth(&windows);
     const size_t copies = tare__columns_copies(rows->ins, rows->height, layout->stride[H]);
-    return rows->height > 1 && rows->height <= MOST_LINES * layout->stride[H] &&
+    return rows->height > 1 && rows->height <= MOST_ROWS * layout->stride[H] &&
            (depth - least) * LEAST_SAVING >= depth &&
            (depth - least) * tare__product_vectors(rows->outs) * COPIES >
                copies * layout->stride[W];
@@ -118,11 +117,11 @@ size_t tare__product_block_channels(const product_form *f, size_t block) {
 typedef struct packing {
     const product_form *f;
     const int8_t *weights;
-    size_t per_channel, depth; // quantized values of a channel; words of a packed one
+    size_t per_channel, depth; // quantized values of a channel; words of a packed channel
     int8_t *rows;              // [PRODUCT_LANES][depth * 4]
 } packing;
 
-// [quantized values][window] to [window][step], four quantized values at a time.
+// Reorders [quantized values][window] to [window][step], four quantized values at a time.
 static void order_pixels(const int8_t *w, size_t window, size_t tap_size, size_t step,
                          int8_t *out) {
     size_t k = 0;
@@ -140,8 +139,8 @@ static void order_pixels(const int8_t *w, size_t window, size_t tap_size, size_t
         for (size_t tap = 0; tap < window; tap++) out[tap * step + k] = w[k * window + tap];
 }
 
-// A channel's quantized values [ins][height][width] as taps: [taps][quantized values rounded up to
-// words]. What rounding adds stays zero.
+// Reorders a channel [ins][height][width] to taps: [taps][quantized values, rounded up to words].
+// The padding stays zero.
 static void order_channel(const packing *p, const int8_t *w, int8_t *out) {
     const product_form *f = p->f;
     const size_t tap_size = tare__product_tap_size(f);
@@ -166,14 +165,14 @@ static uint32_t word_at(const int8_t *quantized) {
     return c[0] | (uint32_t)c[1] << 8 | (uint32_t)c[2] << 16 | (uint32_t)c[3] << 24;
 }
 
-// 16 rows of quantized values to words of 16 lanes.
+// Transposes 16 rows of quantized values to words of 16 lanes.
 static void transpose_rows(const int8_t *rows, size_t depth, size_t lanes, uint32_t *to) {
     for (size_t d = 0; d < depth; d++)
         for (size_t lane = 0; lane < PRODUCT_LANES; lane++)
             to[d * lanes + lane] = word_at(rows + (lane * depth + d) * 4);
 }
 
-// The channels of a block, from `first` of all.
+// Packs the channels of a block, which begins at channel `first`.
 static void pack_block(const packing *p, size_t first, size_t channels, uint32_t *to) {
     const size_t lanes = tare__product_vectors(channels) * PRODUCT_LANES;
     for (size_t at = 0; at < lanes; at += PRODUCT_LANES) {
@@ -203,7 +202,7 @@ size_t tare__product_group_words(const product_form *f) {
 }
 
 static tare_status size_of(const product_form *f, packed_size *out, tare_error *err) {
-    size_t words; // before they are taken to fit
+    size_t words; // before rounding to what kernels read
     const bool fits =
         tare__mul_size(tare__round_up(f->outs, PRODUCT_LANES), tare__product_depth(f), &words) &&
         tare__packed_size_of(f->groups, words, f->groups * f->outs, out);
@@ -213,7 +212,7 @@ static tare_status size_of(const product_form *f, packed_size *out, tare_error *
 typedef struct weights_request {
     const tare_tensor *weight;
     const product_form *f;
-    const weight_taps *taps; // NULL: the weights as they are
+    const weight_taps *taps; // NULL: the weights in their own order
 } weights_request;
 
 static tare_status pack_quantized(const product_form *f, const int8_t *weights, uint32_t *words,
@@ -278,7 +277,7 @@ tare_status tare__product_weights_get(const tare_tensor *weight, const product_f
     return get_weights(&request, &key, out, err);
 }
 
-// Quantized values may be those of two tensors whose zero points differ.
+// Two tensors may have the same quantized values but different zero points.
 static uint64_t hash_zero_points(const qparams *q) {
     uint64_t hash = tare__hash_of_nothing;
     for (int64_t c = 0; c < q->count; c++)
@@ -286,12 +285,12 @@ static uint64_t hash_zero_points(const qparams *q) {
     return hash;
 }
 
-// One number for three of at most 2^20 (subconvolution.c).
+// Packs three numbers of at most 2^20 (subconvolution.c) into one.
 static uint64_t join(const size_t n[SPATIAL]) {
     return (uint64_t)n[D] << 42 | (uint64_t)n[H] << 21 | (uint64_t)n[W];
 }
 
-// The weights' shape, and which of them are taken.
+// Identifies the weight's shape, and which of its elements are taken.
 static derived_key gathered_key(const weights_request *r) {
     const weight_taps *t = r->taps;
     const uint64_t flags = (uint64_t)t->is_reversed << 2 | (uint64_t)r->f->tap;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Per-channel constants: with quantized values x, weights w without zero point and the input's zero
+// Per-channel constants. With quantized values x, weights w without zero point and the input's zero
 // point z,
 //   sum of (x - z) * w = sum of x * w - z * sum of w,
-// whose last term does not depend on the input and starts the sum.
+// whose last term does not depend on the input and is the initial value of the sum.
 #include "runtime/gemm/qconstants.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ bool tare__qconstants_fit(const quantized_layer *layer, const tare_tensor *x) {
            tare__is_byte_quantized(x);
 }
 
-// sums: of each channel's weights; NULL: yet to be added up.
+// sums: of each channel's weights; NULL: compute them.
 static void fill(const quantized_layer *layer, const int32_t *sums, qconstants *q) {
     const size_t count = (size_t)(layer->weight->count / layer->out_channels);
     const int8_t *w = layer->weight->data;
@@ -27,7 +27,8 @@ static void fill(const quantized_layer *layer, const int32_t *sums, qconstants *
     }
 }
 
-// Whatever the sum, does no float before rounding reach 2^30? Then converting it does not overflow.
+// True if no float before rounding reaches 2^30, whatever the sum: converting it then cannot
+// overflow.
 static bool stays_small(const requant *r) {
     for (int64_t c = 0; c < r->channel_count; c++) {
         const double multiplier = fabs((double)r->multiplier[c]), bias = fabs((double)r->bias[c]);

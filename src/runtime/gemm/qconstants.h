@@ -9,25 +9,25 @@
 
 typedef struct qconstants {
     requant *requant;
-    int32_t *sum;       // [channels] of the weights
-    int32_t *start;     // [channels] of the sums
+    int32_t *sum;       // [channels] sums of weights
+    int32_t *start;     // [channels] initial values of the sums
     float *no_bias;     // zeros
-    uint8_t flip;       // 0x80 for qint8 inputs, which become unsigned values; else 0
-    uint8_t zero_value; // the input's zero point as such a quantized value
-    bool is_small;      // as tile_epilogue's
+    uint8_t flip;       // 0x80 for qint8 inputs, which are converted to unsigned values; else 0
+    uint8_t zero_value; // the input's zero point as an unsigned value
+    bool is_small;      // as in tile_epilogue
 } qconstants;
 
-/// Can the kernels compute this layer on such an input? (one byte per quantized value, nothing
-/// fused but ReLU and an addend)
+/// True if the kernels support this layer with such an input: one byte per quantized value, nothing
+/// fused but ReLU and an addend.
 bool tare__qconstants_fit(const quantized_layer *layer, const tare_tensor *x);
-/// Of weights without zero points.
+/// For weights without zero points.
 tare_status tare__qconstants_create(const quantized_layer *layer, const qparams *input,
                                     const qparams *output, qconstants *out, tare_error *err);
-/// The same with the sums of the channels' weights without zero points, which need not be read.
+/// The same with given sums of weights, which then need not be read.
 tare_status tare__qconstants_create_of(const quantized_layer *layer, const int32_t *sums,
                                        const qparams *input, const qparams *output, qconstants *out,
                                        tare_error *err);
-/// Other parameters of an input of unsigned values, for a layer that gives floats.
+/// Sets other parameters of an input of unsigned values, for a layer with a float result.
 void tare__qconstants_set_input(qconstants *q, const qparams *weight, double scale,
                                 int32_t zero_point);
 void tare__qconstants_release(qconstants *q);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
 // Depthwise convolution. An indirection buffer lists the addresses of the input columns that some
-// output pixels of one or two rows read, and all blocks of channels use it. Where an input channel
-// has several output channels, it is repeated as often in copies of those columns.
+// output pixels of one or two rows cover; all blocks of channels use it. If an input channel has
+// several output channels, it is repeated in copies of these columns.
 #include "runtime/gemm/qdepthwise.h"
 
 #include <string.h>
@@ -21,10 +21,10 @@ struct qdepthwise {
     const depthwise_kernel *kernel;
     qconstants constants;
     subconvolution sub;
-    conv_windows windows; // the subconvolution's
+    conv_windows windows; // of the subconvolution
     depthwise_form form;
-    size_t repeats; // output channels of an input channel
-    bool is_signed; // the result
+    size_t repeats; // output channels per input channel
+    bool is_signed; // of the result
     packed_weights *weights;
     depthwise_constants *ordered; // [blocks]
 };
@@ -102,7 +102,7 @@ qlayer_form tare__qdepthwise_form(const qdepthwise *p) {
 
 // --- running ---
 
-// Columns of the input that some pixels of a row of output meet.
+// The input columns that some pixels of an output row cover.
 static size_t columns_of(const qdepthwise *p, size_t pixels) {
     const conv_windows *w = &p->windows;
     return (pixels - 1) * w->stride[W] + (w->columns - 1) * w->step[W] + 1;
@@ -120,7 +120,7 @@ static size_t line_bytes(const qdepthwise *p) {
     return tare__round_up(p->form.channels, ALIGNMENT);
 }
 
-// Of a thread: addresses, and copies of the columns there.
+// Scratch of a thread: addresses, and copies of the columns.
 static size_t thread_bytes(const qdepthwise *p) {
     const size_t copies = p->repeats > 1 ? most_addresses(p) * line_bytes(p) : 0;
     return address_bytes(p) + copies;
@@ -133,13 +133,13 @@ size_t tare__qdepthwise_scratch_bytes(const qdepthwise *p, size_t thread_count) 
 typedef struct depthwise_job {
     const qdepthwise *p;
     const qlayer_run *run;
-    conv_windows windows; // of images whose pixels may lie apart
+    conv_windows windows; // in images whose pixels may have gaps between them
     size_t y_stride;
-    unsigned char *memory; // a row of zero points, and a share for each thread
+    unsigned char *memory; // a row of zero points, and scratch for each thread
     size_t row_blocks;     // of a plane
 } depthwise_job;
 
-// Pixels of a row of output, and of the one below it.
+// Pixels of an output row, and of the row below it.
 typedef struct depthwise_row_block {
     size_t plane, row, rows; // plane: of all images
     size_t first, pixels;    // of a row
@@ -185,7 +185,7 @@ static void repeat_channels(const uint8_t *restrict x, size_t repeats, size_t co
         for (size_t c = 0; c < count; c++) memset(y + c * repeats, x[c], repeats);
 }
 
-// Copies the channels of blocks [first, end) and points the addresses to the copies.
+// Copies the channels of blocks [first, end) and lists the addresses of the copies.
 static void repeat_columns(const qdepthwise *p, const uint8_t *padding, const uint8_t **addresses,
                            size_t count, size_t first, size_t end) {
     uint8_t *copy = (uint8_t *)addresses + address_bytes(p);
@@ -199,7 +199,7 @@ static void repeat_columns(const qdepthwise *p, const uint8_t *padding, const ui
     }
 }
 
-// Blocks of channels [first, end) of a row block.
+// Computes blocks of channels [first, end) of a row block.
 static void run_blocks(void *user, size_t number, size_t first, size_t end, size_t worker) {
     const depthwise_job *job = user;
     const qdepthwise *p = job->p;
@@ -228,7 +228,8 @@ static void run_blocks(void *user, size_t number, size_t first, size_t end, size
     }
 }
 
-// Threads share row blocks, and channels where there are few row blocks: so many blocks at once.
+// Threads divide row blocks, and also channels if there are few row blocks. Returns the blocks of a
+// task.
 static size_t grain_of(size_t blocks, size_t row_blocks, size_t tasks) {
     return row_blocks < tasks ? tare__share(blocks, tare__ceil_div(tasks, row_blocks), 1) : blocks;
 }
@@ -242,7 +243,7 @@ void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
                          .row_blocks = tare__ceil_div(p->windows.out_height, p->form.rows)};
     const size_t planes = run->batch * p->windows.out_depth;
     const size_t pixels = planes * p->windows.out_height * p->windows.out_width;
-    // A word of a channel costs about as much as 8 multiply-accumulates of a product.
+    // A word of a channel takes about as long as 8 multiply-accumulates of a product.
     const size_t macs = pixels * p->form.channels * p->windows.columns * p->form.words * 8;
     thread_pool *pool = tare__workspace_pool(run->space, macs);
     if (pixels == 0) return;

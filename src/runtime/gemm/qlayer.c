@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses what computes a quantized layer, and runs it. Depthwise convolutions have kernels of
-// their own; all else is a product. A transposed convolution is several ordinary ones.
+// Chooses the implementation of a quantized layer, and runs it: depthwise kernels for depthwise
+// convolutions, a product for everything else. A transposed convolution consists of several
+// ordinary ones.
 #include "runtime/gemm/qlayer.h"
 
 #include <string.h>
@@ -11,27 +12,27 @@
 #include "runtime/gemm/qproduct.h"
 #include "runtime/gemm/subconvolution.h"
 
-// Threads share subconvolutions where there are as many for each; else they share every
-// subconvolution's rows.
+// With at least this many subconvolutions per thread, threads divide the subconvolutions; otherwise
+// they divide the rows of each one.
 enum { SUBCONVOLUTIONS_PER_THREAD = 8, ALIGNMENT = 64 };
 
 typedef struct packed_subconvolution {
-    qdepthwise *depthwise; // one of them
+    qdepthwise *depthwise; // exactly one of them is set
     qproduct *product;
 } packed_subconvolution;
 
 struct qlayer {
-    qlibrary *library; // in place of a single product; while it is chosen, there are both
+    qlibrary *library; // instead of a single product; both exist until one is chosen
     bool by_library;
-    size_t
-        raised_bytes; // of an image whose quantized values a run makes unsigned first; 0: none are
-    size_t raised_channels;
+    // Of an image that a run converts to unsigned values first; 0: it does not.
+    size_t unsigned_bytes;
+    size_t unsigned_channels;
     size_t subconvolution_count;
     packed_subconvolution subs[];
 };
 
-static bool wants_raised(const packed_subconvolution *p) {
-    return p->product != NULL && tare__qproduct_wants_raised(p->product);
+static bool needs_unsigned(const packed_subconvolution *p) {
+    return p->product != NULL && tare__qproduct_needs_unsigned(p->product);
 }
 
 static tare_status pack(qlayer *l, const conv_split *split, const quantized_layer *layer,
@@ -43,9 +44,9 @@ static tare_status pack(qlayer *l, const conv_split *split, const quantized_laye
         TARE_TRY(tare__qdepthwise_create(layer, &of, x, y, isa, &p->depthwise, err));
         if (p->depthwise == NULL)
             TARE_TRY(tare__qproduct_create(layer, &of, x, y, isa, &p->product, err));
-        if (!wants_raised(p)) continue;
-        l->raised_bytes = tare__conv_image_quantized(&of.windows);
-        l->raised_channels = of.windows.channels;
+        if (!needs_unsigned(p)) continue;
+        l->unsigned_bytes = tare__conv_image_quantized(&of.windows);
+        l->unsigned_channels = of.windows.channels;
     }
     return TARE_OK;
 }
@@ -119,7 +120,7 @@ qlayer_form tare__qlayer_form(const qlayer *layer) {
 }
 
 const char *tare__qlayer_refusal(const quantized_layer *layer, const tare_tensor *x) {
-    return tare__qproduct_refusal(layer, x); // it covers what depthwise kernels do
+    return tare__qproduct_refusal(layer, x); // it supports all layers that depthwise kernels do
 }
 
 void tare__qlayer_set_input(qlayer *layer, const qparams *weight, double scale,
@@ -140,7 +141,7 @@ static size_t scratch_of(const packed_subconvolution *p, size_t thread_count) {
                               : tare__qdepthwise_scratch_bytes(p->depthwise, thread_count);
 }
 
-// The most that any subconvolution needs.
+// The largest scratch size of any subconvolution.
 static size_t subconvolution_scratch(const qlayer *layer, size_t thread_count) {
     size_t most = 0;
     for (size_t i = 0; i < layer->subconvolution_count; i++) {
@@ -158,48 +159,48 @@ bool tare__qlayer_takes_stride(const qlayer *layer) {
     return !layer->by_library;
 }
 
-static size_t raised_bytes(const qlayer *layer, size_t batch) {
-    return tare__round_up(batch * layer->raised_bytes, ALIGNMENT);
+static size_t unsigned_bytes(const qlayer *layer, size_t batch) {
+    return tare__round_up(batch * layer->unsigned_bytes, ALIGNMENT);
 }
 
 size_t tare__qlayer_scratch_bytes(const qlayer *layer, size_t thread_count, size_t batch) {
     if (layer->by_library) return tare__qlibrary_scratch_bytes(layer->library, thread_count);
-    return raised_bytes(layer, batch) + (are_subconvolutions_shared(layer, thread_count)
-                                             ? thread_count * subconvolution_scratch(layer, 1)
-                                             : subconvolution_scratch(layer, thread_count));
+    return unsigned_bytes(layer, batch) + (are_subconvolutions_shared(layer, thread_count)
+                                               ? thread_count * subconvolution_scratch(layer, 1)
+                                               : subconvolution_scratch(layer, thread_count));
 }
 
 // A layer's input, whose pixels may lie apart, to unsigned quantized values beside each other.
-typedef struct raising {
+typedef struct unsigned_copy {
     const uint8_t *x;
     size_t stride, channels;
     uint8_t *to;
-} raising;
+} unsigned_copy;
 
-static void raise_pixels(void *user, size_t first, size_t end, size_t worker) {
-    const raising *r = user;
+static void copy_pixels(void *user, size_t first, size_t end, size_t worker) {
+    const unsigned_copy *r = user;
     (void)worker;
     if (r->stride == r->channels) {
-        tare__product_raise(r->x + first * r->stride, (end - first) * r->channels,
-                            r->to + first * r->channels);
+        tare__product_to_unsigned(r->x + first * r->stride, (end - first) * r->channels,
+                                  r->to + first * r->channels);
         return;
     }
     for (size_t i = first; i < end; i++)
-        tare__product_raise(r->x + i * r->stride, r->channels, r->to + i * r->channels);
+        tare__product_to_unsigned(r->x + i * r->stride, r->channels, r->to + i * r->channels);
 }
 
 // Of the whole batch, at the beginning of the scratch memory.
-static void raise_input(const qlayer *layer, const qlayer_run *run) {
+static void copy_input(const qlayer *layer, const qlayer_run *run) {
     enum { GRAIN_BYTES = 1 << 15 };
-    const size_t channels = layer->raised_channels;
-    raising r = {.x = run->x,
-                 .stride = run->x_stride != 0 ? run->x_stride : channels,
-                 .channels = channels,
-                 .to = run->scratch};
-    const size_t bytes = run->batch * layer->raised_bytes;
-    // Little is not worth waking threads for.
+    const size_t channels = layer->unsigned_channels;
+    unsigned_copy r = {.x = run->x,
+                       .stride = run->x_stride != 0 ? run->x_stride : channels,
+                       .channels = channels,
+                       .to = run->scratch};
+    const size_t bytes = run->batch * layer->unsigned_bytes;
+    // For little data it is not worth waking threads.
     thread_pool *pool = tare__workspace_pool(run->space, bytes);
-    tare__parallel(pool, bytes / channels, GRAIN_BYTES / channels + 1, raise_pixels, &r);
+    tare__parallel(pool, bytes / channels, GRAIN_BYTES / channels + 1, copy_pixels, &r);
 }
 
 static void run_subconvolution(const packed_subconvolution *p, const qlayer_run *run) {
@@ -209,12 +210,12 @@ static void run_subconvolution(const packed_subconvolution *p, const qlayer_run 
         tare__qdepthwise_run(p->depthwise, run);
 }
 
-// The run as a subconvolution sees it: the memory behind the raised input, and that where it wants
-// it.
+// The run of a subconvolution: its scratch follows the unsigned copy of the input, which it reads
+// if its kernel needs unsigned values.
 static qlayer_run run_of_subconvolution(const qlayer *layer, size_t sub, const qlayer_run *run) {
     qlayer_run own = *run;
-    own.scratch = (unsigned char *)run->scratch + raised_bytes(layer, run->batch);
-    if (!wants_raised(&layer->subs[sub])) return own;
+    own.scratch = (unsigned char *)run->scratch + unsigned_bytes(layer, run->batch);
+    if (!needs_unsigned(&layer->subs[sub])) return own;
     own.x = run->scratch;
     own.x_stride = 0;
     return own;
@@ -223,11 +224,11 @@ static qlayer_run run_of_subconvolution(const qlayer *layer, size_t sub, const q
 typedef struct subconvolutions_job {
     const qlayer *layer;
     const qlayer_run *run;
-    size_t scratch; // of a thread
+    size_t scratch; // scratch of a thread
 } subconvolutions_job;
 
-// Subconvolutions were cut when the layer was made, each with weights and scratch memory of its
-// own: a task each, not a loop that may be cut anew.
+// Subconvolutions were separated when the layer was created, each with weights and scratch of its
+// own: a task for each, not a loop that may be divided differently.
 static void run_one(void *user, size_t sub, size_t worker) {
     const subconvolutions_job *job = user;
     const workspace alone = {0};
@@ -243,7 +244,7 @@ void tare__qlayer_run(const qlayer *layer, const qlayer_run *run) {
         tare__qlibrary_run(layer->library, run);
         return;
     }
-    if (layer->raised_bytes > 0) raise_input(layer, run);
+    if (layer->unsigned_bytes > 0) copy_input(layer, run);
     if (layer->subconvolution_count > 1 && are_subconvolutions_shared(layer, threads)) {
         subconvolutions_job job = {layer, run, subconvolution_scratch(layer, 1)};
         tare__thread_pool_run(run->space->pool, layer->subconvolution_count, run_one, &job);

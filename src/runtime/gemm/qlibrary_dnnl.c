@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes a convolution's integer sums with oneDNN 2.x (its C API), a row block of the output at a
-// time, and applies the epilogue of the product kernels to them.
+// Computes a convolution's integer sums with oneDNN 2.x (its C API), one row block of the output at
+// a time, and applies the epilogue of the product kernels to them.
 #include "runtime/gemm/qlibrary.h"
 
 #if defined(TARE_HAVE_DNNL) && defined(TARE_HAVE_X86_KERNELS)
@@ -21,7 +21,7 @@ enum {
 };
 enum { SRC, WEIGHTS, DST, WORK, MEMORIES };
 
-// Rows [first, first + rows) of the output, and the row of the input where their windows begin.
+// Rows [first, first + rows) of the output, and the input row at which their windows begin.
 typedef struct row_block {
     size_t first, rows, begin;
     dnnl_primitive_t primitive;
@@ -34,9 +34,9 @@ struct qlibrary {
     conv_shape shape;
     size_t ins, outs, thread_count;
     dnnl_context dnnl;
-    dnnl_memory_desc_t packed; // of the weights
+    dnnl_memory_desc_t packed; // of the packed weights
     void *weights;
-    size_t weight_bytes, sum_bytes, work_bytes; // of a thread
+    size_t weight_bytes, sum_bytes, work_bytes; // sums and work: of a thread
     size_t row_block_count;
     row_block row_blocks[MOST_ROW_BLOCKS];
     dnnl_memory_t *memories; // [thread][row block][MEMORIES]
@@ -59,8 +59,8 @@ static bool has_padding(const qlibrary *l) {
 // --- row blocks ---
 
 static void choose_row_blocks(qlibrary *l) {
-    const size_t height = l->shape.out_height, line = l->shape.out_width * l->outs * 4;
-    size_t rows = CACHED_SUMS / line;
+    const size_t height = l->shape.out_height, row_bytes = l->shape.out_width * l->outs * 4;
+    size_t rows = CACHED_SUMS / row_bytes;
     const size_t shared = height / (l->thread_count * ROW_BLOCKS_PER_THREAD);
     if (l->thread_count > 1 && shared < rows) rows = shared;
     if (rows < tare__ceil_div(height, MOST_ROW_BLOCKS))
@@ -73,14 +73,14 @@ static void choose_row_blocks(qlibrary *l) {
         l->row_blocks[i].first = i * rows;
         l->row_blocks[i].rows = height - i * rows < rows ? height - i * rows : rows;
     }
-    l->sum_bytes = tare__round_up(rows * line, ALIGNMENT);
+    l->sum_bytes = tare__round_up(rows * row_bytes, ALIGNMENT);
 }
 
 typedef struct row_block_sizes {
     dnnl_dims_t src, weights, dst, stride, dilation, before, after;
 } row_block_sizes;
 
-// What the windows of a row block's rows see of the image, and of the padding around it.
+// The part of the image and of the padding that the windows of a row block cover.
 static row_block_sizes sizes_of(const qlibrary *l, row_block *b) {
     const conv_geometry *g = &l->g;
     const int64_t height = (int64_t)l->shape.height, width = (int64_t)l->shape.width;
@@ -134,7 +134,7 @@ static tare_status pack(qlibrary *l, const tare_tensor *weight, tare_error *err)
 
 // --- compiling ---
 
-// Only these instructions add four products at once, without saturating on the way.
+// Only these instructions add four products at once without saturating.
 static bool is_exact(const_dnnl_primitive_desc_t pd) {
     return strstr(tare__dnnl_implementation(pd), "avx512_core_vnni") != NULL;
 }
@@ -193,7 +193,7 @@ static tare_status prepare(qlibrary *l, const quantized_layer *layer, const tare
     l->outs = (size_t)l->g.out_channels;
     TARE_TRY(tare__conv_shape_of(&l->g, x, &l->shape, err));
     TARE_TRY(tare__qconstants_create(layer, x->q, y->q, &l->constants, err));
-    // The library's padding is of zeros.
+    // The library pads with zeros.
     if (has_padding(l) && l->constants.zero_value != 0)
         return tare__fail(err, TARE_UNSUPPORTED, "the padding is not of zeros");
     choose_row_blocks(l);
@@ -279,7 +279,7 @@ static void finish(const library_job *job, const int32_t *sums, size_t pixel, si
     }
 }
 
-// The library does not fail here: its memory is ours.
+// The library cannot fail here, because it uses memory that was allocated before.
 static void sum_row_block(const library_job *job, size_t image, size_t index, size_t worker) {
     const qlibrary *l = job->l;
     const conv_shape *s = &l->shape;

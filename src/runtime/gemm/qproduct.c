@@ -19,10 +19,11 @@
 #include "runtime/kernels/saturation.h"
 
 enum {
-    OUTPUT_MACS = 32,           // that the epilogue of an output takes as long as
-    CACHED_WEIGHTS = 384 << 10, // bytes that stay in the second-level cache beside quantized values
-    MOST_BLOCKS = 16,           // of channels that a tile of rows meets in turn
-    LEAST_TILES = 4,            // of a block that look ahead for the next one's weights
+    OUTPUT_MACS = 32, // multiply-accumulates that take as long as the epilogue of an output
+    CACHED_WEIGHTS =
+        384 << 10, // bytes of weights that stay in the second-level cache beside quantized values
+    MOST_BLOCKS = 16, // blocks of channels that are multiplied with one tile of rows
+    LEAST_TILES = 4,  // tiles of a block that prefetch the next block's weights
     ALIGNMENT = 64,
 };
 
@@ -32,30 +33,31 @@ struct qproduct {
     qconstants constants;
     subconvolution sub;
     product_form form;
-    bool wants_raised;    // its input's signed quantized values
-    bool is_staged;       // taps are rows of the window of an image that is copied with its padding
-    bool stages_windows;  // taps are whole windows, which threads stage
-    bool is_flat;         // windows are single pixels that follow each other
-    bool is_scattered;    // the subconvolution's pixels do not follow each other in the output
-    conv_windows windows; // of what is multiplied: the images, or staged ones
+    bool needs_unsigned;  // signed inputs are converted before a run
+    bool is_staged;       // taps are rows of windows in a copy of the image with its padding
+    bool stages_windows;  // taps are whole windows, which each thread copies
+    bool is_flat;         // windows are consecutive single pixels
+    bool is_scattered;    // the subconvolution's pixels are not contiguous in the output
+    conv_windows windows; // in the images, or in staged ones
     conv_stage stage;
-    conv_ranges ranges;       // of their pixels, which meet the same taps
-    size_t groups, ins, outs; // channels of a group
+    conv_ranges ranges;       // of pixels that cover the same taps
+    size_t groups, ins, outs; // channels: per group
     size_t all_ins, all_outs;
-    size_t taps, tap_size;      // of a tap
-    size_t depth, group_words;  // words of a channel; of a packed group
+    size_t taps, tap_size;      // number of taps, and quantized values of a tap
+    size_t depth, group_words;  // words of a channel, and of a packed group
     size_t pixels;              // of an output image
     size_t rows;                // pixels that are computed at once
-    size_t tile_rows, run_rows; // of whole blocks: of a tile, and that a kernel is given at once
-    size_t last_run_rows;       // as run_rows, of the last block, which may have fewer channels
-    size_t shared_rows;         // that threads share together: a tile's, or image rows of ranges
-    size_t address_count;       // where the quantized values of the rows of a run lie
-    size_t address_bytes;       // of a thread: these, and offsets of taps
-    size_t thread_bytes;        // these, and staged windows
+    size_t tile_rows, run_rows; // for full blocks: rows of a tile, and rows per call of a kernel
+    size_t last_run_rows;       // as run_rows, for the last block, which may have fewer channels
+    size_t shared_rows;         // unit that threads divide: rows of a tile, or image rows of ranges
+    size_t address_count;       // addresses of the pixels in a run of rows
+    size_t address_bytes;       // of a thread: addresses, and offsets of taps
+    size_t thread_bytes;        // of a thread: these, and staged windows
     size_t blocks;
-    size_t cached_blocks; // that the cache holds beside quantized values
+    size_t cached_blocks; // blocks that stay in the cache beside quantized values
     packed_weights *weights;
-    bool *never_saturates; // [groups][vectors of channels][chunks]; NULL: the kernel does not ask
+    bool
+        *never_saturates; // [groups][vectors of channels][chunks]; NULL: the kernel does not use it
 };
 
 // --- planning ---
@@ -82,7 +84,7 @@ static size_t block_vectors(const qproduct *p, size_t block) {
     return tare__product_vectors(tare__product_block_channels(&p->form, block));
 }
 
-// Of taps that are all inside, one address is listed.
+// If all taps are inside the image, only the first address of a window is listed.
 static size_t listed_taps(const qproduct *p) {
     return p->ranges.is_inside ? 1 : p->taps;
 }
@@ -117,7 +119,7 @@ static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->windows = p->sub.windows;
     p->is_flat = tare__conv_windows_are_flat(&p->windows);
     if (p->form.tap == TAP_IS_PIXEL) return;
-    // Words are read whole: values behind a tap are multiplied by weights of 0.
+    // Words are read whole: values beyond a tap are multiplied by weights of 0.
     p->tap_size = tare__round_up(p->tap_size, 4);
     p->stage = p->is_staged ? tare__conv_stage_of_rows(&p->windows)
                             : tare__conv_stage_of_windows(&p->windows, p->columns);
@@ -148,10 +150,10 @@ static tare_status prove_unsaturated(qproduct *p, tare_error *err) {
     return TARE_OK;
 }
 
-// Kernels that count words of weights from the first tap on leave none out.
+// Kernels that count words of weights from the first tap on cannot leave taps out.
 static tare_status find_ranges(qproduct *p, tare_error *err) {
     const bool leaves_out = p->constants.zero_value == 0 && p->never_saturates == NULL;
-    // The rows of a tile of scattered pixels are as far apart as those of one image row.
+    // The rows of a tile of scattered pixels must have one distance, that within an image row.
     TARE_TRY(tare__conv_ranges_create(&p->windows, leaves_out, p->is_scattered, &p->ranges, err));
     choose_runs(p);
     p->shared_rows = p->ranges.column_groups != NULL ? p->ranges.width : p->tile_rows;
@@ -168,8 +170,8 @@ static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const s
                                                      &p->weights, err));
     TARE_TRY(prove_unsaturated(p, err));
     TARE_TRY(tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err));
-    p->wants_raised = p->constants.flip != 0 && !p->kernel->takes_signed;
-    if (p->wants_raised) p->constants.flip = 0;
+    p->needs_unsigned = p->constants.flip != 0 && !p->kernel->takes_signed;
+    if (p->needs_unsigned) p->constants.flip = 0;
     return find_ranges(p, err);
 }
 
@@ -213,8 +215,8 @@ qlayer_form tare__qproduct_form(const qproduct *p) {
                              p->pixels * p->all_outs * p->taps * tare__product_tap_size(&p->form)};
 }
 
-bool tare__qproduct_wants_raised(const qproduct *p) {
-    return p->wants_raised;
+bool tare__qproduct_needs_unsigned(const qproduct *p) {
+    return p->needs_unsigned;
 }
 
 // --- memory of a run ---
@@ -238,18 +240,18 @@ size_t tare__qproduct_scratch_bytes(const qproduct *p, size_t thread_count) {
 typedef struct product_job {
     const qproduct *p;
     const qlayer_run *run;
-    const uint8_t *image; // the first of those that are multiplied
-    conv_windows windows; // of images whose pixels may lie apart
-    staging staging;      // of images that are staged
+    const uint8_t *image; // of the first image
+    conv_windows windows; // in images whose pixels may have gaps between them
+    staging staging;      // if images are staged
     size_t y_stride;
-    size_t first_row, row_count;  // rows are output pixels of all images
+    size_t first_row, row_count;  // rows are output pixels over all images
     const uint8_t *padding;       // a row of zero points
-    unsigned char *thread_memory; // a slice for each
+    unsigned char *thread_memory; // a part for each thread
     size_t tiles;                 // of rows
-    size_t blocks, block_shares;  // of channels, over all groups; shares of them
+    size_t blocks, block_shares;  // blocks of channels over all groups; shares of them
 } product_job;
 
-// The tile of a block of channels, but for where rows lie.
+// Sets the tile for a block of channels, except for the positions of rows.
 static void begin_tile(const product_job *job, size_t group, size_t block, product_tile *tile) {
     const qproduct *p = job->p;
     const size_t channel = group * p->outs + block * PRODUCT_BLOCK;
@@ -265,7 +267,7 @@ static void begin_tile(const product_job *job, size_t group, size_t block, produ
     tile->epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)channel);
 }
 
-// Rows from `row` on, which lie `apart` pixels from each other.
+// Multiplies rows from `row` on, which are `apart` pixels from each other.
 static void multiply(const product_job *job, product_tile *tile, size_t row, size_t apart,
                      size_t channel) {
     const qlayer_run *run = job->run;
@@ -286,14 +288,14 @@ static void multiply(const product_job *job, product_tile *tile, size_t row, siz
     p->kernel->run(tile);
 }
 
-// Blocks of one group and of as many vectors, `most` rows at a time.
+// Blocks of one group with equal numbers of vectors, `most` rows at a time.
 typedef struct block_run {
     const uint8_t **addresses;
-    size_t *offsets;     // of taps of a range that is inside
-    staged_rows *staged; // if they are met
+    size_t *offsets;     // offsets of the taps, for ranges inside the image
+    staged_rows *staged; // if windows are staged
     product_tile tiles[MOST_BLOCKS];
-    size_t count, vectors; // of blocks; of channels of each
-    size_t group, channel; // the first one's first channel
+    size_t count, vectors; // number of blocks; vectors of channels of each
+    size_t group, channel; // first channel of the first block
     size_t tile_rows, run_tiles;
 } block_run;
 
@@ -321,8 +323,8 @@ static void list_tile(const product_job *job, block_run *b, const conv_range *ra
     tare__conv_windows_list(&job->windows, &list, to);
 }
 
-// As many runs as whole ones would need, but none of few rows, for which weights would be loaded as
-// for many. Several tiles of a run are whole ones.
+// Divides the rows evenly into as few runs as possible: for a run of few rows weights would be
+// loaded as often as for many. If a run has several tiles, they are full ones.
 static size_t rows_of_run(const block_run *b, size_t left) {
     const size_t runs = tare__ceil_div(left, b->tile_rows * b->run_tiles);
     if (b->run_tiles == 1) return tare__ceil_div(left, runs);
@@ -330,13 +332,13 @@ static size_t rows_of_run(const block_run *b, size_t left) {
     return tare__least(rows, left);
 }
 
-// They meet a run of rows after the other.
+// The blocks are multiplied with one run of rows after the other.
 static void multiply_image_row(const product_job *job, block_run *b, const conv_range *range,
                                size_t image_row) {
     const qproduct *p = job->p;
     const size_t first = range->first + image_row * range->image_row_stride;
     const size_t apart = range->pixel_stride * p->sub.apart[W];
-    // Lists of what is not all inside have all taps.
+    // Lists of pixels that are not all inside have all taps.
     const size_t before = range->is_inside ? 0 : range->row * range->columns;
     for (size_t done = 0, rows; done < range->count; done += rows) {
         const size_t row = first + done * range->pixel_stride;
@@ -355,12 +357,13 @@ static void multiply_image_row(const product_job *job, block_run *b, const conv_
 static void multiply_range(const product_job *job, block_run *b, size_t block,
                            const conv_range *range) {
     const qproduct *p = job->p;
-    const size_t words = tare__ceil_div(p->tap_size, 4) * b->vectors * PRODUCT_LANES; // of a tap
-    const size_t left_out = p->ranges.columns - range->columns; // of a row of taps
+    const size_t words =
+        tare__ceil_div(p->tap_size, 4) * b->vectors * PRODUCT_LANES; // words of a tap
+    const size_t left_out = p->ranges.columns - range->columns; // taps left out in each row of taps
     const size_t first = range->row * p->ranges.columns + range->column;
     const size_t taps = range->rows * range->columns;
-    // To the next block; behind the last one lie the weights of the next layer, as a rule. Few
-    // tiles would wait for these rather than for their own.
+    // Prefetch the next block; after the last one the weights of the next layer usually follow.
+    // With few tiles it would wait for these instead of its own weights.
     const bool looks_ahead =
         taps == p->taps && range->image_rows * range->count >= LEAST_TILES * b->tile_rows;
     if (range->is_inside) tare__conv_range_offsets(&job->windows, range, b->offsets);
@@ -374,7 +377,7 @@ static void multiply_range(const product_job *job, block_run *b, size_t block,
             tile->row_taps = range->columns;
             tile->gap = left_out * words;
         }
-        if (taps != p->taps) tile->epilogue.weight_sums = NULL; // those of all taps
+        if (taps != p->taps) tile->epilogue.weight_sums = NULL; // the sums are those of all taps
         if (looks_ahead) tile->ahead = b->vectors * PRODUCT_LANES * p->depth * sizeof(uint32_t);
     }
     for (size_t i = 0; i < range->image_rows; i++) multiply_image_row(job, b, range, i);
@@ -386,7 +389,7 @@ static void multiply_rows(const product_job *job, unsigned char *memory, size_t 
     const size_t block = first_block % p->blocks;
     range_walk walk = {&p->ranges, first, last, 0};
     conv_range range;
-    block_run b; // most of its tiles are not looked at
+    block_run b; // initialized lazily, because most of its arrays stay unused
     b.addresses = (const uint8_t **)(void *)memory;
     b.offsets = (size_t *)(void *)(b.addresses + p->address_count);
     b.staged = p->stages_windows ? (staged_rows *)(void *)(memory + p->address_bytes) : NULL;
@@ -399,23 +402,23 @@ static void multiply_rows(const product_job *job, unsigned char *memory, size_t 
     while (tare__conv_ranges_next(&walk, &range)) multiply_range(job, &b, block, &range);
 }
 
-// Whole blocks come before the last one, which may have larger tiles.
+// The number of consecutive blocks that are full, or 1 for the last one, whose tiles may be larger.
 static size_t alike_blocks(const qproduct *p, size_t block) {
     const size_t left = p->blocks - block;
     const bool is_alike = block_vectors(p, p->blocks - 1) == PRODUCT_VECTORS;
     return is_alike || left == 1 ? left : left - 1;
 }
 
-// Tiles have as many rows as each other but for one; those that a kernel is given at once have as
-// many as they may, but for the last one.
+// Tiles have equally many rows except one. Of those passed to a kernel together, all but the last
+// are full.
 static size_t first_row_of(const product_job *job, size_t tile) {
     const qproduct *p = job->p;
     if (p->run_rows == p->shared_rows) return tare__share_begin(job->row_count, job->tiles, tile);
     return tare__least(tile * p->shared_rows, job->row_count);
 }
 
-// Weights that the cache holds meet all of a tile's channels before the next tile; others are read
-// once, block by block.
+// If weights stay in the cache, a tile is multiplied with all its channels before the next tile.
+// Otherwise weights are read once, block by block.
 static void multiply_tiles(const product_job *job, size_t block_share, size_t first, size_t last,
                            size_t worker) {
     const qproduct *p = job->p;
@@ -430,7 +433,7 @@ static void multiply_tiles(const product_job *job, size_t block_share, size_t fi
     }
 }
 
-// Tasks are the tiles of the first share of the blocks, then those of the next one.
+// Tasks are the tiles for the first share of the blocks, then those for the next share.
 static void multiply_all(void *user, size_t first, size_t end, size_t worker) {
     const product_job *job = user;
     while (first < end) {
@@ -441,8 +444,8 @@ static void multiply_all(void *user, size_t first, size_t end, size_t worker) {
     }
 }
 
-// Threads share rows, or channels where weights are larger than quantized values: then each reads
-// some of them.
+// Threads divide rows, or channels if the weights are larger than the quantized values: then each
+// thread reads only some of them.
 static void divide(product_job *job, size_t threads) {
     const qproduct *p = job->p;
     job->tiles = tare__ceil_div(job->row_count, p->shared_rows);
@@ -452,9 +455,9 @@ static void divide(product_job *job, size_t threads) {
     job->block_shares = by_blocks ? job->blocks : 1;
 }
 
-// A thread takes many tiles, which kernels like, in so little time that it hardly matters who comes
-// last; less than what is worth sharing is not parted. Of image rows it takes more: columns beside
-// a padding should have several tiles' pixels.
+// A task has many tiles, as kernels prefer, but takes so little time that waiting for the last
+// thread hardly matters. Work too small to divide is not divided. Of image rows it has more,
+// because columns beside padding should fill several tiles.
 static thread_grain grain_of(const product_job *job) {
     enum { MOST_MACS = 8 << 20, MOST_OF_LINES = 16 << 20 };
     const qproduct *p = job->p;
@@ -464,12 +467,12 @@ static thread_grain grain_of(const product_job *job) {
     const size_t most_macs = p->ranges.column_groups != NULL ? MOST_OF_LINES : MOST_MACS;
     size_t most = tare__most(most_macs / macs, 1);
     assert(job->tiles > 0);                           // what is empty has no plan
-    if (most > job->tiles) most -= most % job->tiles; // whole blocks
+    if (most > job->tiles) most -= most % job->tiles; // full blocks
     const size_t least = job->run->space->least_shared_macs / macs + 1;
     return (thread_grain){tare__least(least, most), most};
 }
 
-// Threads go on where they were, as a rule, with windows that they have staged before.
+// Threads usually continue where they were, with windows that they have staged already.
 static void begin_staging(const product_job *job, size_t threads) {
     const qproduct *p = job->p;
     for (size_t i = 0; i < threads && p->stages_windows; i++)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A quantized linear layer or a subconvolution, packed for the product kernels.
-// Quantized values lie channels last: [N][D][H][W][C], or [N][C] for linear layers. Private to
-// runtime/gemm.
+// A quantized linear layer or subconvolution, packed for the product kernels. Quantized values are
+// channels last: [N][D][H][W][C], or [N][C] for linear layers. Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_QPRODUCT_H
 #define RUNTIME_GEMM_QPRODUCT_H
 
@@ -13,21 +12,20 @@
 typedef struct qproduct qproduct;
 struct qlayer_form; // qlayer.h
 
-/// Packs a subconvolution of a layer that is not refused, for parameters and outputs of y's. The
-/// caller destroys it.
+/// Packs a subconvolution of a layer that tare__qproduct_refusal accepts, for the parameters of y.
+/// The caller destroys it.
 tare_status tare__qproduct_create(const quantized_layer *layer, const subconvolution *sub,
                                   const tare_tensor *x, const tare_tensor *y, isa_level isa,
                                   qproduct **out, tare_error *err);
-void tare__qproduct_destroy(qproduct *p); // NULL is fine
+void tare__qproduct_destroy(qproduct *p); // NULL is allowed
 void tare__qproduct_set_input(qproduct *p, const qparams *weight, double scale,
-                              int32_t zero_point); // as of layers
+                              int32_t zero_point); // as tare__qlayer_set_input
 struct qlayer_form tare__qproduct_form(const qproduct *p);
-/// Must the signed quantized values of its input become unsigned before a run
-/// (tare__product_raise)?
-bool tare__qproduct_wants_raised(const qproduct *p);
-/// Why there are no subconvolutions for inputs of x's shape (but for the batch); NULL: there are.
+/// True if signed inputs must be converted before a run (tare__product_to_unsigned).
+bool tare__qproduct_needs_unsigned(const qproduct *p);
+/// Why inputs of x's shape (with any batch size) are not supported; NULL: they are.
 const char *tare__qproduct_refusal(const quantized_layer *layer, const tare_tensor *x);
-/// Memory that a run of this many threads works in.
+/// Bytes of scratch for a run with this many threads.
 size_t tare__qproduct_scratch_bytes(const qproduct *p, size_t thread_count);
 struct qlayer_run; // qlayer.h
 void tare__qproduct_run(const qproduct *p, const struct qlayer_run *run);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of quantized bytes: two products around weights in bytes.
+// Quantized attention: two products, and softmax weights in bytes between them.
 #include "runtime/gemm/quantized_attention.h"
 
 #include <assert.h>
@@ -9,14 +9,14 @@
 
 enum { ALIGNMENT = 64 };
 
-// What a thread works in.
+// Scratch of a thread.
 typedef struct attention_memory {
     uint32_t *keys, *values; // packed
-    int32_t *starts;         // of the sums with each key
+    int32_t *starts;         // initial values of the sums with each key
     float *scores;           // [QUANTIZED_ROW_BLOCK][score_step]
     uint8_t *weights;        // [QUANTIZED_ROW_BLOCK][weight_step]
-    float *mixed;            // [QUANTIZED_ROW_BLOCK][value_step], where quantized values are wanted
-    uint8_t *raised;         // [QUANTIZED_ROW_BLOCK][width] of queries
+    float *mixed;            // [QUANTIZED_ROW_BLOCK][value_step], for a quantized result
+    uint8_t *as_unsigned;    // [QUANTIZED_ROW_BLOCK][width] of queries
     size_t score_step, weight_step, value_step;
     uint32_t totals[QUANTIZED_ROW_BLOCK];
 } attention_memory;
@@ -26,7 +26,7 @@ static size_t take(unsigned char *memory, size_t *used, size_t bytes, void **out
     return *used += tare__round_up(bytes, ALIGNMENT);
 }
 
-// Lays it out in `memory`; NULL: counts the bytes only.
+// Lays it out in `memory`; NULL: only counts the bytes.
 static size_t lay_out(const attention_call *c, unsigned char *memory, attention_memory *m) {
     const size_t keys = (size_t)c->keys, width = (size_t)c->width;
     const size_t value_width = (size_t)c->value_width;
@@ -47,7 +47,7 @@ static size_t lay_out(const attention_call *c, unsigned char *memory, attention_
     m->scores = at[3];
     m->weights = at[4];
     m->mixed = at[5];
-    m->raised = at[6];
+    m->as_unsigned = at[6];
     return used;
 }
 
@@ -69,7 +69,7 @@ void tare__attention_quantized_init(attention_quantized *out, const attention_ca
         .call = call,
         .gives_quantized = scheme != NULL,
         .numbers = tare__quantized_attention_of(call),
-        .query_flip = flip_to_signed(call->q) ^ 0x80, // products take unsigned ones
+        .query_flip = flip_to_signed(call->q) ^ 0x80, // products take unsigned values
         .key_flip = flip_to_signed(call->k),
         .value_flip = flip_to_signed(call->v),
     };
@@ -112,7 +112,7 @@ static void multiply_keys(const attention_quantized *a, const attention_head *he
                                  .rows = rows,
                                  .tap_size = (size_t)a->call->width,
                                  .flip = a->query_flip,
-                                 .raised = m->raised,
+                                 .as_unsigned = m->as_unsigned,
                                  .w = m->keys,
                                  .channels = (size_t)a->call->keys,
                                  .starts = m->starts,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of two tensors of quantized values, a block of channels after the other.
+// Products of two quantized tensors, one block of channels after the other.
 #include "runtime/gemm/quantized_product.h"
 
 #include "runtime/kernels/scratch.h"
@@ -51,19 +51,20 @@ static void run_block(const quantized_product *p, size_t channel, const float *m
 }
 
 // The same product of unsigned quantized values.
-static quantized_product raise_rows(const quantized_product *p) {
+static quantized_product copy_rows(const quantized_product *p) {
     quantized_product own = *p;
     for (size_t row = 0; row < p->rows; row++)
-        tare__product_raise(p->x + row * p->x_step, p->tap_size, p->raised + row * p->tap_size);
-    own.x = p->raised;
+        tare__product_to_unsigned(p->x + row * p->x_step, p->tap_size,
+                                  p->as_unsigned + row * p->tap_size);
+    own.x = p->as_unsigned;
     own.x_step = p->tap_size;
     own.flip = 0;
     return own;
 }
 
 void tare__quantized_product_run(const quantized_product *given) {
-    const bool wants_raised = given->flip != 0 && !given->kernel->takes_signed;
-    const quantized_product own = wants_raised ? raise_rows(given) : *given, *p = &own;
+    const bool needs_unsigned = given->flip != 0 && !given->kernel->takes_signed;
+    const quantized_product own = needs_unsigned ? copy_rows(given) : *given, *p = &own;
     float multipliers[PRODUCT_BLOCK];
     for (size_t i = 0; i < PRODUCT_BLOCK; i++) multipliers[i] = p->multiplier;
     for (size_t channel = 0; channel < p->channels; channel += PRODUCT_BLOCK)

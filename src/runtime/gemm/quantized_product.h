@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of two tensors of quantized values: rows of one by the other, packed in the run as a
-// layer's weights are, to floats.
+// Products of two quantized tensors, with a float result. The second operand is packed during the
+// run, as a layer's weights are.
 #ifndef RUNTIME_GEMM_QUANTIZED_PRODUCT_H
 #define RUNTIME_GEMM_QUANTIZED_PRODUCT_H
 
@@ -8,16 +8,17 @@
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/scratch.h"
 
-enum { QUANTIZED_ROW_BLOCK = 24 }; // rows that go through together: whole tiles of every kernel
+enum { QUANTIZED_ROW_BLOCK = 24 }; // rows per block: full tiles of every kernel
 
 /// y[r][c] = f32(starts[c] + sum over k of x[r][k] * w[k][c]) * multiplier
 typedef struct quantized_product {
     const product_kernel *kernel;
     const uint8_t *x;
-    size_t x_step, rows, tap_size; // of a row
-    uint8_t flip;                  // PRODUCT_RAISE for signed quantized values; else 0
-    uint8_t *raised;   // [rows][tap_size], for unsigned ones where the kernel takes no others
-    const uint32_t *w; // blocks of PRODUCT_BLOCK channels, the last one of fewer
+    size_t x_step, rows, tap_size; // x_step, tap_size: of a row
+    uint8_t flip;                  // PRODUCT_SIGN_BIT for signed quantized values; else 0
+    uint8_t *as_unsigned; // [rows][tap_size], copies of signed rows, if the kernel takes only
+                          // unsigned ones
+    const uint32_t *w;    // blocks of PRODUCT_BLOCK channels, the last one possibly smaller
     size_t channels;
     const int32_t *starts; // NULL: 0
     float multiplier;
@@ -29,9 +30,9 @@ void tare__quantized_product_run(const quantized_product *p);
 static inline size_t tare__quantized_product_lanes(size_t channels) {
     return tare__round_up(channels, PRODUCT_LANES);
 }
-/// Bytes of a matrix of `depth` quantized values by `channels`, packed.
+/// Bytes of a packed matrix [depth][channels] of quantized values.
 size_t tare__quantized_product_bytes(size_t depth, size_t channels);
-/// Packs a channel per column of m into `w`.
+/// Packs m into `w`, a channel for each column.
 void tare__quantized_product_pack(const attention_kernels *k, const quantized_matrix *m,
                                   uint32_t *w);
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Copies between two strides. Rows that are contiguous on both sides are copied whole; otherwise
-// tiles are transposed, so that both sides stay in the cache.
+// Copies between two strided layouts. Rows that are contiguous on both sides are copied whole;
+// otherwise tiles are transposed, so that both sides stay in the cache.
 #include "runtime/gemm/strided_copy.h"
 
 #include <string.h>
 
 enum {
     TILE = 16,
-    GRAIN = 1 << 14, // elements, about
-    SHORT = 16,      // elements of a row that are moved one by one
+    GRAIN = 1 << 14, // elements per task, roughly
+    SHORT = 16,      // elements of a row that are copied one by one
 };
 
 // --- loops ---
 
-// Outermost first, in the order of y: the largest steps come first.
+// Outermost first, in the order of y: by descending stride.
 static size_t sort_loops(const copy_loop *loops, size_t count, copy_loop *out) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -26,7 +26,7 @@ static size_t sort_loops(const copy_loop *loops, size_t count, copy_loop *out) {
     return kept;
 }
 
-// Loops that are one to both sides.
+// Merges loops that are contiguous on both sides.
 static size_t join_loops(copy_loop *loops, size_t count) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -48,7 +48,7 @@ static void take_loop(copy_loop *loops, size_t *count, size_t i, copy_loop *out)
     memmove(&loops[i], &loops[i + 1], (*count - i) * sizeof *loops);
 }
 
-// Where no neighbours in y are written (columns of a wider tensor), a row is one element.
+// If no neighbours in y are written (columns of a wider tensor), a row is one element.
 static void choose_inner(strided_copy *c, copy_loop *loops, size_t *count) {
     const copy_loop none = {1, 1, 1};
     c->row = c->other = none;
@@ -61,7 +61,7 @@ static void choose_inner(strided_copy *c, copy_loop *loops, size_t *count) {
         }
 }
 
-// Large inner loops are cut, so that threads have something to share.
+// Divides large inner loops, so that threads have blocks to share.
 static void cut(strided_copy *c) {
     copy_loop *longer = c->other.size > 1 ? &c->other : &c->row;
     const int64_t each = c->row.size * c->other.size / longer->size;
@@ -100,8 +100,8 @@ int64_t tare__strided_copy_elements(const strided_copy *c) {
 
 // --- elements ---
 
-// Rows of `count` elements `from` apart, and `others` of them, which are neighbours in x and `to`
-// apart in y. Two rows whose elements alternate in y are interleaved.
+// Copies rows of `count` elements that are `from` apart, and `others` such rows, which are adjacent
+// in x and `to` apart in y. Two rows whose elements alternate in y are interleaved.
 #define DEFINE(name, type)                                                                         \
     static void name##_row(const type *x, int64_t from, int64_t count, type *y) {                  \
         for (int64_t i = 0; i < count; i++) y[i] = x[i * from];                                    \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divides a convolution into ordinary ones: by remainders of a transposed one's stride, and by
-// addends of weights that do not fit int8.
+// Divides a convolution into ordinary ones: a transposed one by remainders of its stride, and
+// weights that do not fit int8 into addends.
 #include "runtime/gemm/subconvolution.h"
 
 #include "core/math/divisor.h"
@@ -14,11 +14,11 @@ static const uint64_t most_staged = UINT64_C(1)
 
 // --- the layer ---
 
-// Weight w without its zero point as the addend'th of `addends` numbers, alike but for 1, whose sum
-// it is: floor((w + addend) / addends).
+// floor((w + addend) / addends): the addend'th of `addends` numbers whose sum is the weight w
+// without its zero point.
 static int32_t addend_of(int32_t w, size_t addend, size_t addends) {
-    const int32_t n = (int32_t)addends, raised = w + (int32_t)addend + n * 1024; // positive
-    return raised / n - 1024;
+    const int32_t n = (int32_t)addends, shifted = w + (int32_t)addend + n * 1024; // positive
+    return shifted / n - 1024;
 }
 
 static size_t count_addends(int32_t least, int32_t most) {
@@ -29,7 +29,7 @@ static size_t count_addends(int32_t least, int32_t most) {
     return addends;
 }
 
-// Quantized values have 8 bits, and zero points are at most 255: three are enough.
+// Quantized values have 8 bits and zero points are at most 255, so three addends are enough.
 static size_t addends_of_weight(const tare_tensor *weight) {
     const qparams *q = weight->q;
     const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
@@ -80,7 +80,7 @@ static bool count_subconvolutions(conv_split *s) {
     return true;
 }
 
-// Some kernels copy an image with the padding that windows reach into.
+// True if kernels can copy the image with its padding.
 static bool may_be_staged(const conv_split *s) {
     uint64_t left = most_staged / (uint64_t)s->g.in_channels;
     for (int d = 0; d < SPATIAL && !s->g.is_transposed; d++) {
@@ -133,8 +133,9 @@ static subconvolution_axis ordinary_axis(const conv_split *s, int d) {
                                  .before = (ptrdiff_t)s->g.pad_before[d]};
 }
 
-// Output r + stride * q meets pixel q + (r + pad - k * dilation) / stride with those kernel
-// elements k where that is whole: from the first one on, each stride / common divisor further.
+// Output r + stride * q reads pixel q + (r + pad - k * dilation) / stride with those kernel
+// elements k for which this is an integer: the first such k, and then every stride / common
+// divisor.
 static subconvolution_axis transposed_axis(const conv_split *s, int d, size_t r) {
     const int64_t stride = s->g.stride[d], dilation = s->g.dilation[d], kernel = s->g.kernel[d];
     const int64_t divisor = (int64_t)tare__greatest_divisor((uint64_t)stride, (uint64_t)dilation),
@@ -145,7 +146,7 @@ static subconvolution_axis transposed_axis(const conv_split *s, int d, size_t r)
                              .step = (size_t)(dilation / divisor),
                              .first = (size_t)kernel,
                              .tap_step = (size_t)(apart < kernel ? apart : kernel),
-                             .taps = 1}; // of weight 0, if there is no other
+                             .taps = 1}; // a tap of weight 0 if there is no other
     int64_t k = 0;
     while (k < apart && k < kernel && (at - k * dilation) % stride != 0) k++;
     if (k == apart || k == kernel) return a;
@@ -227,7 +228,7 @@ static size_t element_of(const weight_taps *t, int d, size_t tap) {
     return t->first[d] + (t->is_reversed ? t->count[d] - 1 - tap : tap) * t->step[d];
 }
 
-// Which element of a kernel a tap is; false: none, but a zero.
+// The kernel element of a tap; false: a zero outside the kernel.
 static bool find_element(const weight_taps *t, size_t a, size_t b, size_t c, size_t *out) {
     const size_t i = element_of(t, D, a), j = element_of(t, H, b), k = element_of(t, W, c);
     *out = (i * t->kernel[H] + j) * t->kernel[W] + k;
@@ -241,7 +242,7 @@ static size_t kernel_of(const weight_taps *t, size_t o, size_t i) {
     return block * t->kernel[D] * t->kernel[H] * t->kernel[W];
 }
 
-// The taps of a kernel of weights, less their zero point.
+// Gathers the taps of a kernel, minus the zero point.
 static void gather_kernel(const weight_taps *t, const int8_t *w, int32_t zero_point, size_t addend,
                           int8_t *to) {
     size_t element;

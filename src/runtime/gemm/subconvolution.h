@@ -10,7 +10,7 @@
 
 #include "runtime/gemm/conv_shape.h"
 
-/// A layer for inputs of some shape.
+/// A layer divided into subconvolutions, for inputs of some shape.
 typedef struct conv_split {
     conv_geometry g;
     size_t in[SPATIAL], out[SPATIAL];
@@ -20,11 +20,12 @@ typedef struct conv_split {
 } conv_split;
 
 /// The weights of a subconvolution as [outs][ins of a group][addends][taps]. Tap i of a dimension
-/// is kernel element first + i * step; if reversed, first + (count - 1 - i) * step. Elements beyond
-/// the kernel are zeros.
+/// is kernel element first + i * step; if reversed, first + (count - 1 - i) * step. Elements
+/// outside the kernel are zeros.
 typedef struct weight_taps {
-    bool are_plain;   // all, in their own order and without zero points: nothing is to be gathered
-    bool is_reversed; // a transposed layer's, whose weights are [ins][outs of a group][..]
+    bool are_plain;   // all weights in their own order, without zero points: nothing has to be
+                      // gathered
+    bool is_reversed; // of a transposed layer, whose weights are [ins][outs of a group][..]
     size_t groups, outs, ins; // of all groups
     size_t kernel[SPATIAL];
     size_t first[SPATIAL], step[SPATIAL], count[SPATIAL];
@@ -34,29 +35,29 @@ typedef struct weight_taps {
 typedef struct subconvolution {
     conv_windows windows;
     weight_taps taps;
-    size_t out[SPATIAL];                    // of the layer's output
-    size_t origin[SPATIAL], apart[SPATIAL]; // where the subconvolution's pixels lie in it
+    size_t out[SPATIAL]; // of the layer's output
+    size_t origin[SPATIAL],
+        apart[SPATIAL]; // position of its first pixel, and distance of its pixels
 } subconvolution;
 
-/// False if the layer does not fit x, or would have too many subconvolutions, or windows that reach
-/// too far.
+/// False if the layer does not fit x, or would have too many subconvolutions or too large windows.
 bool tare__conv_split_of(const quantized_layer *layer, const tare_tensor *x, conv_split *out);
-/// The same of floats; false if there would be too many subconvolutions.
+/// The same for floats; false if there would be too many subconvolutions.
 bool tare__conv_split_of_floats(const conv_geometry *g, const int64_t in[SPATIAL],
                                 const int64_t out[SPATIAL], conv_split *split);
 size_t tare__subconvolution_count(const conv_split *s);
 subconvolution tare__subconvolution_of(const conv_split *s, size_t index);
-/// Do the subconvolution's pixels not follow each other?
+/// True if the subconvolution's pixels are not contiguous in the output.
 static inline bool tare__subconvolution_is_scattered(const subconvolution *p) {
     return p->apart[D] != 1 || p->apart[H] != 1 || p->apart[W] != 1;
 }
-/// The index in the layer's output of its pixel, counted over all images.
+/// The index in the layer's output of one of its pixels, counted over all images.
 size_t tare__subconvolution_pixel(const subconvolution *p, size_t pixel);
 
 static inline size_t tare__weight_taps_count(const weight_taps *t) { // of a channel
     return t->ins / t->groups * t->addends * t->count[D] * t->count[H] * t->count[W];
 }
-/// The weights without zero points: to [outs][tare__weight_taps_count].
+/// Gathers the weights without zero points into [outs][tare__weight_taps_count].
 void tare__weight_taps_gather(const weight_taps *t, const tare_tensor *weight, int8_t *to);
 void tare__weight_taps_gather_floats(const weight_taps *t, const float *w, float *to);
 

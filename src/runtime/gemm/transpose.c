@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposes matrices in tiles, so that neither side leaves the cache; few rows, as of the channels
-// of pictures, column by column, bytes of them by the elementwise kernels.
+// Transposes matrices in tiles, so that both sides stay in the cache. Few rows, such as the
+// channels of images, are transposed column by column; of bytes, by the elementwise kernels.
 #include "runtime/gemm/transpose.h"
 
 enum { TILE = 16, FEW = 4 };
 
-// The rows of a whole tile are unrolled: a loop of a few bytes is as fast as it happens to lie in
-// lines of the cache of instructions.
+// The rows of a full tile are unrolled: the speed of a short loop depends on its alignment to lines
+// of the instruction cache.
 #define DEFINE_TILES(name, type)                                                                   \
     static void name##_tile(const type *x, int64_t rows, int64_t columns, int64_t height,          \
                             int64_t width, type *y) {                                              \
@@ -28,7 +28,7 @@ enum { TILE = 16, FEW = 4 };
 DEFINE_TILES(transpose_word_tiles, uint32_t)
 DEFINE_TILES(transpose_byte_tiles, uint8_t)
 
-// The columns of `rows` rows, which is a constant.
+// Transposes `rows` rows, a constant.
 static inline __attribute__((always_inline)) void few_words(const uint32_t *x, int64_t rows,
                                                             int64_t columns, int64_t first,
                                                             int64_t last, uint32_t *y) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices transposed: between [C][pixels] and [pixels][C].
+// Transposes matrices: between [C][pixels] and [pixels][C].
 #ifndef RUNTIME_GEMM_TRANSPOSE_H
 #define RUNTIME_GEMM_TRANSPOSE_H
 
@@ -16,9 +16,9 @@ typedef struct transposition {
     size_t element; // bytes
 } transposition;
 void tare__transpose(const elementwise_kernels *k, const transposition *t, const void *x, void *y);
-/// To channels last or back, of a tensor [N][C][..], or [C][..] without a batch.
+/// Converts a tensor [N][C][..], or [C][..] without a batch, to channels last, or back.
 transposition tare__channels_moved(const tare_tensor *t, bool has_batch, bool to_last);
-/// Columns [first, last) of one image.
+/// Transposes columns [first, last) of one image.
 void tare__transpose_columns(const elementwise_kernels *k, const transposition *t, int64_t image,
                              int64_t first, int64_t last, const void *x, void *y);
 

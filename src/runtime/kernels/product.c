@@ -32,8 +32,8 @@ size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t ta
     return tile * tare__most(1, tare__least(ADDRESSES / (tile * taps), most));
 }
 
-void tare__product_raise(const uint8_t *restrict x, size_t count, uint8_t *restrict to) {
-    for (size_t i = 0; i < count; i++) to[i] = x[i] ^ PRODUCT_RAISE;
+void tare__product_to_unsigned(const uint8_t *restrict x, size_t count, uint8_t *restrict to) {
+    for (size_t i = 0; i < count; i++) to[i] = x[i] ^ PRODUCT_SIGN_BIT;
 }
 
 #ifdef TARE_HAVE_X86_KERNELS

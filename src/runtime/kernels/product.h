@@ -21,9 +21,9 @@ enum {
     PRODUCT_LANES = 16,  // channels that lie beside each other
     PRODUCT_VECTORS = 4, // at most, of a block
     PRODUCT_BLOCK = PRODUCT_LANES * PRODUCT_VECTORS,
-    PRODUCT_ROWS = 24,      // at most, of any kernel's tile
-    PRODUCT_RUN_ROWS = 960, // at most, of the tiles that a kernel is given at once
-    PRODUCT_RAISE = 0x80,   // XOR with it makes signed quantized values unsigned ones, 128 higher
+    PRODUCT_ROWS = 24,       // at most, of any kernel's tile
+    PRODUCT_RUN_ROWS = 960,  // at most, of the tiles that a kernel is given at once
+    PRODUCT_SIGN_BIT = 0x80, // XOR with it adds 128: signed values become unsigned
 };
 
 /// Constants of the channels of a block.
@@ -78,7 +78,7 @@ typedef struct product_tile {
     float *real; // in place of y, the value of rule O; NULL: quantized values are wanted
     size_t y_stride;
     bool fuses;   // fmaf(f32(sum), multiplier, bias) in place of that value: one rounding
-    uint8_t flip; // PRODUCT_RAISE for signed quantized values, which become unsigned, of kernels
+    uint8_t flip; // PRODUCT_SIGN_BIT for signed quantized values, which become unsigned, of kernels
                   // that take them; else 0
 } product_tile;
 
@@ -87,7 +87,7 @@ typedef struct product_kernel {
     void (*run)(const product_tile *t);
     const char *name;
     bool asks_saturation; // is faster where it knows that 16-bit sums do not saturate
-    bool takes_signed;    // quantized values, by product_tile.flip; else they are raised before
+    bool takes_signed;    // quantized values, by product_tile.flip; else they are converted before
     size_t tiles;         // that it likes to be given at once, at most
     size_t rows[PRODUCT_VECTORS]; // the best tile's, by the vectors of a block, 1 first
 } product_kernel;
@@ -101,7 +101,7 @@ size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t ta
 
 /// Makes signed quantized values unsigned. One pass over a layer's input costs less than an
 /// instruction for each word in the innermost loop, which meets it once for each block of channels.
-void tare__product_raise(const uint8_t *restrict x, size_t count, uint8_t *restrict to);
+void tare__product_to_unsigned(const uint8_t *restrict x, size_t count, uint8_t *restrict to);
 
 #define KERNEL(name, ...) void name(const product_tile *t);
 #include "runtime/kernels/qu8_product/kernels.def"

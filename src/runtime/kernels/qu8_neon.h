@@ -126,9 +126,10 @@ typedef struct neon_quantized {
 
 static inline neon_quantized widen_lanes(bool is_signed, uint8x16_t quantized, int32_t zero_point) {
     // Signed quantized values are widened as unsigned ones that are 128 greater.
-    const uint8x16_t raised = veorq_u8(quantized, vdupq_n_u8(is_signed ? 0x80 : 0));
+    const uint8x16_t as_unsigned = veorq_u8(quantized, vdupq_n_u8(is_signed ? 0x80 : 0));
     const int32x4_t less = vdupq_n_s32(zero_point + (is_signed ? 128 : 0));
-    const uint16x8_t low = vmovl_u8(vget_low_u8(raised)), high = vmovl_u8(vget_high_u8(raised));
+    const uint16x8_t low = vmovl_u8(vget_low_u8(as_unsigned)),
+                     high = vmovl_u8(vget_high_u8(as_unsigned));
     const uint32x4_t wide[NEON_QUADS] = {
         vmovl_u16(vget_low_u16(low)), vmovl_u16(vget_high_u16(low)), vmovl_u16(vget_low_u16(high)),
         vmovl_u16(vget_high_u16(high))};

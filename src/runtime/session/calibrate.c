@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calibration over data, by sessions. Where the observers' statistics merge exactly and samples are
-// independent, every sample runs by itself, on one thread: what it makes of the layers depends on
-// nothing else, hence neither does the state on batches, shards and threads. Threads then share out
-// the samples, each with observers of its own. Otherwise batches run as they come.
+// Calibrates over data with sessions. If the observers' statistics merge exactly and samples are
+// independent, every sample runs by itself on one thread. The statistics then depend neither on
+// batches nor on shards or threads, and threads divide the samples, each with its own observers.
+// Otherwise batches run as they come.
 #include "flow/calibrate/calibrate.h"
 
 #include <string.h>
@@ -21,10 +21,10 @@
 typedef enum calibrate_mode {
     BY_SAMPLE,
     BY_BATCH,
-    INTERPRETED, // models in training, and such whose shapes depend on data
+    INTERPRETED, // models in training mode, and those with shapes that depend on data
 } calibrate_mode;
 
-// One thread's. The first one has the prepared model itself, the others a copy of it.
+// A thread of the calibration. The first one uses the prepared model, the others copies.
 typedef struct worker {
     tare_model *model;
     tare_session *session;
@@ -36,21 +36,23 @@ typedef struct calibrator {
     tare_data *data;
     tare_calibrate_options options;
     calibrate_mode mode;
-    bool is_sliced, is_tried, is_proved; // batches are cut into samples; this was tried, or proved
+    bool is_sliced, is_tried,
+        is_proved; // batches are divided into samples; independence was tried, or proved
     size_t worker_count;
-    worker *workers; // NULL: nothing has begun
+    worker *workers; // NULL: not started
     thread_pool *pool;
     size_t input_count;
     tare_tensor **items; // [item_count][input_count], references owned
     size_t item_count, item_capacity;
-    int64_t done, batch_count; // samples and batches that have been watched
-    int64_t saved;             // samples that the last unfinished state has
+    int64_t done, batch_count; // samples and batches that were observed
+    int64_t saved;             // samples in the unfinished state that was saved last
     tare_error *err;
 } calibrator;
 
 // --- observers of copies ---
 
-// What the copy's observers have seen becomes the model's. Both trees list them in one order.
+// Merges the statistics of a copy's observers into the model's. Both trees list them in the same
+// order.
 static tare_status join_copy(const tare_model *into, const tare_model *copy, tare_error *err) {
     observer_list to = {0}, from = {0};
     tare_status status = tare__observers_list(into, &to, err);
@@ -87,7 +89,7 @@ static tare_status copy_model(const tare_model *prepared, tare_model **out, tare
 
 // --- which way ---
 
-// Can a run on such inputs be foreseen? The model keeps what it would compute.
+// Whether such inputs can be planned. The model keeps the results of shape inference.
 static tare_status foresee(calibrator *c, const tare_batch *batch, bool *out, bool *is_stateful) {
     arena memory = {0};
     value result = tare__none();
@@ -99,7 +101,7 @@ static tare_status foresee(calibrator *c, const tare_batch *batch, bool *out, bo
     return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(c->err) : TARE_OK;
 }
 
-// Whether a check passes; that memory was there for it is the status.
+// Whether a check passes. Returns a failure only if memory ran out.
 static tare_status passes(const calibrator *c, tare_status checked, bool *out) {
     *out = checked == TARE_OK;
     return checked == TARE_OUT_OF_MEMORY ? tare__out_of_memory(c->err) : TARE_OK;
@@ -107,14 +109,14 @@ static tare_status passes(const calibrator *c, tare_status checked, bool *out) {
 
 static tare_status choose_mode(calibrator *c, const tare_batch *batch) {
     const data_cut how = tare__data_cut(c->data);
-    const bool is_one = how.as_is || how.fixed_batch == 1; // a batch is a sample
+    const bool is_one = how.as_is || how.fixed_batch == 1; // a batch is one sample
     bool is_foreseen = false, is_stateful = false;
     c->mode = INTERPRETED;
     bool is_checked = false, is_mergeable = false;
     TARE_TRY(passes(c, tare_calibration_check(c->prepared, NULL), &is_checked));
     if (!is_checked) return TARE_OK;
     TARE_TRY(foresee(c, batch, &is_foreseen, &is_stateful));
-    if (!is_foreseen) return TARE_OK; // the interpreter finds the words
+    if (!is_foreseen) return TARE_OK; // the interpreter reports the error
     c->mode = BY_BATCH;
     TARE_TRY(passes(c, tare_calibration_check_mergeable(c->prepared, NULL), &is_mergeable));
     if (!is_mergeable || is_stateful) return TARE_OK;
@@ -123,8 +125,8 @@ static tare_status choose_mode(calibrator *c, const tare_batch *batch) {
     return TARE_OK;
 }
 
-// Two samples that come together are tried before they are taken apart, once, unless rules tell
-// that they may be.
+// Runs two samples together and apart, once, to see whether they are independent, unless rules
+// prove it.
 static tare_status try_slices(calibrator *c, const tare_batch *batch) {
     tare_model *copy = NULL;
     if (!c->is_sliced || c->is_tried || batch->size < 2) return TARE_OK;
@@ -163,7 +165,7 @@ static tare_status begin(calibrator *c, const tare_batch *batch) {
     return tare__thread_pool_create((int)c->worker_count, &c->pool, c->err);
 }
 
-// Mapped data need not stay in memory: nobody looks at it twice.
+// The pages of mapped data are released, because they are not read again.
 static void release_items(calibrator *c) {
     for (size_t i = 0; i < c->item_count * c->input_count; i++) {
         if (c->items[i] != NULL) tare__tensor_forget(c->items[i]);
@@ -203,7 +205,7 @@ static tare_status add_item(calibrator *c, const tare_batch *batch, int64_t firs
     return TARE_OK;
 }
 
-// first: the number of the batch's first sample in the data.
+// first: the index of the batch's first sample in the data.
 static tare_status check_batch(const calibrator *c, const tare_batch *batch, int64_t first) {
     TARE_TRY(tare__calibrate_check_inputs(c->prepared, batch->inputs, batch->input_count, c->err));
     for (size_t i = 0; i < batch->input_count && !c->options.is_lenient; i++) {
@@ -258,7 +260,7 @@ static tare_status run_items(calibrator *c) {
 
 // --- checkpoints ---
 
-// *is_finished: a run before has seen everything.
+// *is_finished: an earlier run has observed all data.
 static tare_status resume(calibrator *c, bool *is_finished) {
     const char *path = c->options.resume_path;
     int64_t skipped = 0;
@@ -297,7 +299,7 @@ static tare_status run_round(calibrator *c, int64_t batches, int64_t samples) {
     return o->progress(o->progress_user, c->done, tare_data_sample_count(c->data), c->err);
 }
 
-// A round has work for every thread, if the data has.
+// A round has work for every thread if there is enough data.
 static tare_status run_rounds(calibrator *c) {
     int64_t samples = 0, batches = 0;
     for (bool done = false; !done;) {
@@ -319,7 +321,7 @@ static tare_status run(calibrator *c) {
     bool is_finished = false;
     TARE_TRY(resume(c, &is_finished));
     if (!is_finished) TARE_TRY(run_rounds(c));
-    // Short data does not reach every shard; the others have what there is.
+    // With little data some shards are empty; the others have what there is.
     if (c->done > 0 || tare__data_cut(c->data).shard_count > 1) return TARE_OK;
     return tare__fail(c->err, TARE_INVALID_ARGUMENT, "there are no samples to calibrate with");
 }

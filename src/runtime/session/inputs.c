@@ -52,7 +52,7 @@ static tare_status refuse(const data_input *in, const tare_tensor *x, tare_error
     return status;
 }
 
-// Quantized inputs replace float ones where prepare was told so.
+// Quantized inputs take the place of float ones if prepare was told so.
 static bool has_other_dtype(const data_input *in, const tare_tensor *x) {
     return !in->is_example && x->q == NULL && in->dtype != TARE_DTYPE_UNSET &&
            in->dtype != x->dtype;
@@ -75,7 +75,7 @@ tare_status tare__session_inputs_blame(const session_inputs *s, const tare_tenso
     if (status != TARE_INVALID_ARGUMENT) return status;
     for (size_t i = 0; i < count && i < s->count; i++) {
         if (inputs[i] == NULL || !has_other_rank(&s->items[i], inputs[i])) continue;
-        char reason[400]; // of the node
+        char reason[400]; // the node's error
         (void)snprintf(reason, sizeof reason, "%s", tare_error_message(err));
         return tare__hint(err, refuse(&s->items[i], inputs[i], err), "%s", reason);
     }

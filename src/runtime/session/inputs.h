@@ -15,12 +15,12 @@ typedef struct session_inputs {
 tare_status tare__session_inputs_describe(const tare_model *model, session_inputs *out,
                                           tare_error *err);
 void tare__session_inputs_release(session_inputs *s);
-/// Refuses another dtype than the model states. Shapes are left to the nodes, and so is what the
-/// model knows from an example only.
+/// Refuses an input with another dtype than the model states. Shapes are checked by the nodes; what
+/// the model only knows from an example is not checked.
 tare_status tare__session_inputs_check(const session_inputs *s, const tare_tensor *const *inputs,
                                        size_t count, tare_error *err);
-/// The end of a run, whose status it returns: where a node refused what it was given, and an input
-/// has another number of dimensions than the model states, err names that input instead.
+/// Called at the end of a run with its status, which it returns. If a node failed and an input has
+/// another number of dimensions than the model states, err names that input instead.
 tare_status tare__session_inputs_blame(const session_inputs *s, const tare_tensor *const *inputs,
                                        size_t count, tare_status status, tare_error *err);
 

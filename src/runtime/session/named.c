@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs by the names of inputs and outputs.
+// Runs with inputs and outputs by name.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -47,7 +47,7 @@ static tare_status order_inputs(named_run *r, const char *const *names,
             return tare__fail(r->err, TARE_INVALID_ARGUMENT, "input %zu is NULL", i);
         TARE_TRY(put_input(r, names[i], inputs[i]));
     }
-    // Left out at the end: the run fills in defaults, or says what is missing.
+    // Inputs that are missing at the end: the run uses defaults, or reports what is missing.
     for (r->input_count = most; r->input_count > 0 && r->inputs[r->input_count - 1] == NULL;)
         r->input_count--;
     for (size_t i = 0; i < r->input_count; i++)
@@ -70,7 +70,8 @@ static tare_status run_for(named_run *r, size_t capacity) {
     return status;
 }
 
-// A node of the result that gives a tuple has more outputs than the graph says: then again.
+// If a result is a tuple, there are more outputs than the graph tells: runs again with room for
+// all.
 static tare_status run_all(named_run *r) {
     const size_t expected = tare_session_output_count(r->session);
     const tare_status status = run_for(r, expected);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model files that hold the weights of integer layers in the order of the kernels, too: a session
-// then reads them where the file is mapped. Those of product kernels serve all machines, those of
-// depthwise kernels machines of the writer's register width.
+// Stores the packed weights of integer layers in model files, so that sessions read them from the
+// mapped file. Those of product kernels serve all machines, those of depthwise kernels machines
+// with the writer's register width.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -13,7 +13,7 @@
 #include "runtime/kernels/isa.h"
 #include "tare/session.h"
 
-// Those that kernels take from a plain quantized tensor.
+// True for weights that kernels take from a plain quantized tensor.
 static bool has_plain_quantized(const tare_tensor *w) {
     return w != NULL && w->dtype == TARE_QINT8 && w->data != NULL && w->count > 0 &&
            !tare__has_zero_points(w);
@@ -55,7 +55,7 @@ static tare_status pack_product(const quantized_layer *layer, model_packing *p, 
     return status;
 }
 
-// What of a layer's windows and weights forms depend on, for images of any size.
+// The properties of windows and weights that packing depends on, for images of any size.
 static subconvolution subconvolution_of(const quantized_layer *layer) {
     const conv_geometry *g = &layer->conv;
     subconvolution sub = {.windows = {.addends = 1,

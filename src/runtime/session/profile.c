@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of a session, for callers.
+// The steps of a session's plan and their times, for callers.
 #include "runtime/plan/profile.h"
 
 #include "runtime/session/session.h"

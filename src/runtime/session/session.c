@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions: a plan per shape of the inputs; where there is none, the interpreter with plans of
-// single calls. And what they keep between runs.
+// Sessions: a plan for each combination of input shapes; without a plan, the interpreter with plans
+// of single calls. Also holds the state between runs.
 #include "runtime/session/session.h"
 
 #include <stdatomic.h>
@@ -25,22 +25,22 @@
 #include "runtime/session/threads.h"
 #include "runtime/tune/tuner.h"
 
-// Handing work to a thread that spins and waiting for the last task take some 2 us, in which
-// one core does about half a million multiply-accumulates with its widest instructions. Waking one
-// that sleeps takes longer, but few sleep within a run.
+// Handing work to a spinning thread and waiting for the last task takes about 2 us, in which a core
+// does about half a million multiply-accumulates with its widest instructions. Waking a sleeping
+// thread takes longer, but few sleep during a run.
 enum { LEAST_SHARED_MACS = 1 << 19 };
 
-// Plans that a session keeps: shapes beyond that are planned anew when they come again. A graph
-// that was refused so often is not tried again.
+// Plans that a session keeps; further shapes are planned again whenever they come. After this many
+// refusals a graph is not tried again.
 enum { MOST_PLANS = 4, MOST_REFUSALS = 4 };
 
-// What is known of a node.
+// Facts about a node.
 typedef struct node_entry {
-    const struct op_info *op; // remembered for the interpreter
+    const struct op_info *op; // cached for the interpreter
     call_plans plans;
 } node_entry;
 
-// The entries of one graph by node id. A model has one graph, and one more per standalone module.
+// The entries of a graph by node id. A model has one graph, and one for each standalone module.
 typedef struct graph_entries {
     struct graph_entries *next;
     const graph *graph;
@@ -50,28 +50,28 @@ typedef struct graph_entries {
 
 struct tare_session {
     const tare_model *model;
-    module *own; // what runs change: a copy of the model's modules; NULL: they change nothing
-    atomic_bool is_busy; // a call is inside
+    module *own;         // a copy of the model's modules if runs change them; NULL: they do not
+    atomic_bool is_busy; // a call is in progress
     bool reference, portable_floats, uses_bf16, is_profiled;
     int thread_count;
     requant_rule linear_rule, conv_rule;
-    uint64_t memory_limit; // bytes of results; never 0
+    uint64_t memory_limit; // for results, in bytes; never 0
     float_kernels *floats;
     kernel_context kernels;
     graph_entries *graphs;
-    scratch call_block; // of their plans
+    scratch call_block; // scratch of the plans of single calls
     float_layers *layers;
-    tuner *tuner;            // NULL: nothing is tuned
-    interpreter calls;       // how plans run what they do not cover
+    tuner *tuner;            // NULL: no tuning
+    interpreter calls;       // runs what plans do not cover
     plan *plans[MOST_PLANS]; // newest first
     int refusal_count;
     session_inputs inputs;
-    const char **states; // paths of the tensors of `own` that runs may write over
+    const char **states; // paths of tensors of `own` that runs may modify
     size_t state_count;
     tare_node_watcher watcher;
     void *watcher_user;
-    // Of the outputs of the latest run: of its plan, or of the session's own; before the first run
-    // as far as the graph tells.
+    // The outputs' names in the latest run: of its plan, or the session's own. Before the first
+    // run, as far as the graph tells.
     const call_names *output_names;
     call_names own_names;
     arena name_memory;
@@ -230,7 +230,7 @@ static tare_status create(const tare_model *model, module *own, const tare_sessi
     return TARE_OK;
 }
 
-// Which tensors those are, as far as plans can write over them.
+// Finds the tensors that runs may modify and plans can write.
 static tare_status find_states(tare_session *s, tare_error *err) {
     s->states = tare__alloc_zeroed(s->model->root->graph->node_count + 1, sizeof *s->states);
     if (s->states == NULL) return tare__out_of_memory(err);
@@ -238,7 +238,7 @@ static tare_status find_states(tare_session *s, tare_error *err) {
     return TARE_OK;
 }
 
-// Tensors are shared with the model, and replaced where a run changes them.
+// Copies the modules. Tensors are shared with the model, and replaced when a run changes them.
 static tare_status copy_what_changes(const module *root, module **out, tare_error *err) {
     bool changes = false;
     TARE_TRY(tare__run_changes_modules(root, &changes, err));
@@ -285,7 +285,7 @@ void tare_session_destroy(tare_session *session) {
 
 // --- one caller at a time ---
 
-// The flag alone is written through a const session, by calls that only look at it.
+// The flag is the only member that calls with a const session write.
 bool tare__session_enter(const tare_session *session) {
     if (session == NULL) return false;
     atomic_bool *is_busy = &((tare_session *)session)->is_busy; // NOLINT
@@ -378,7 +378,7 @@ typedef struct output_list {
     size_t count, capacity; // count may exceed capacity: how many there are
 } output_list;
 
-// Tensors left to right, each with a reference for the caller.
+// Collects tensors from left to right, each with a reference for the caller.
 static void collect(const value *v, output_list *out) {
     if (v->kind == VALUE_TENSOR) {
         if (out->count < out->capacity) out->tensors[out->count] = tare_tensor_retain(v->as.tensor);
@@ -410,7 +410,7 @@ static tare_status share_inputs(arena *memory, const tare_tensor *const *inputs,
     for (size_t i = 0; i < count; i++) {
         if (inputs[i] == NULL)
             return tare__fail(err, TARE_INVALID_ARGUMENT, "input %zu is NULL", i);
-        // Nothing writes to inputs: operators that work in place return their result instead.
+        // Inputs are never written: in-place operators return their result instead.
         values[i] = (value){.kind = VALUE_TENSOR, .as.tensor = (tare_tensor *)inputs[i]};
     }
     *out = values;
@@ -481,7 +481,7 @@ static plan *kept_plan(tare_session *s, const tare_tensor *const *inputs, size_t
     return NULL;
 }
 
-// *out is NULL if the interpreter is to run; it also finds the words for inputs that do not fit.
+// *out is NULL if the interpreter has to run; it also reports inputs that do not fit.
 static tare_status find_plan(tare_session *s, const tare_tensor *const *inputs, size_t count,
                              plan **out, tare_error *err) {
     const bool may_plan = can_plan(s, inputs, count);
@@ -516,7 +516,7 @@ static tare_status run_either(tare_session *s, const tare_tensor *const *inputs,
                : tare__session_inputs_blame(&s->inputs, inputs, input_count, status, err);
 }
 
-// Results of weights that a mapped file has lost are no results.
+// If a mapped file lost its weights during the run, the results are invalid.
 static tare_status check_mappings(tare_tensor **outputs, size_t count, tare_error *err) {
     const tare_status status = tare__mapping_check(err);
     for (size_t i = 0; i < count && status != TARE_OK; i++) {

@@ -6,8 +6,8 @@
 #include "core/threads/threads.h"
 #include "tare/session.h"
 
-/// What the options of a session say of threads: *out is its pool (NULL for one thread, and for a
-/// session of references), *thread_count how many there are, the caller among them.
+/// Applies a session's thread options: *out is the pool (NULL for one thread, and for sessions that
+/// run references), *thread_count the number of threads including the caller.
 tare_status tare__session_start_threads(const tare_session_options *options, int *thread_count,
                                         thread_pool **out, tare_error *err);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verifies that a file's packed weights equal what packing gives: all weights that a session may
-// use are packed again, from a copy without the file's.
+// Verifies that a file's packed weights equal the result of packing: packs all weights that a
+// session may use again, from a copy of the model without the file's packed weights.
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 typedef struct verification {
     tare_model_verified found;
-    const tare_tensor **seen; // those with packed weights; modules may share them
+    const tare_tensor **seen; // tensors with packed weights, which modules may share
     size_t seen_count, capacity;
     tare_error *err;
 } verification;

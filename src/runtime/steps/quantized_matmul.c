@@ -98,7 +98,7 @@ static void fill_ones(const matmul_run *r) {
 // Adds the terms with the zero point of b to the sums of a row; the sum of the row is its product
 // with a column of ones.
 static void add_offsets(const matmul_run *r, const uint8_t *x, size_t rows, float *sums,
-                        uint8_t *raised, float *y) {
+                        uint8_t *as_unsigned, float *y) {
     const matmul_step *s = r->s;
     const size_t inner = (size_t)s->call.inner, columns = (size_t)s->call.columns;
     const int32_t start = tare__wrap_int32(-(int64_t)zero_of_a(s) * (int64_t)inner);
@@ -108,8 +108,8 @@ static void add_offsets(const matmul_run *r, const uint8_t *x, size_t rows, floa
                                  .x_step = inner,
                                  .rows = rows,
                                  .tap_size = inner,
-                                 .flip = (uint8_t)tare__signed_shift(s->call.a) ^ PRODUCT_RAISE,
-                                 .raised = raised,
+                                 .flip = (uint8_t)tare__signed_shift(s->call.a) ^ PRODUCT_SIGN_BIT,
+                                 .as_unsigned = as_unsigned,
                                  .w = r->column,
                                  .channels = 1,
                                  .starts = starts,
@@ -135,7 +135,7 @@ static void run_row_block(void *user, size_t matrix, size_t first, size_t end, s
     const size_t at = ((size_t)i * all + first) * columns;
     unsigned char *own = r->threads + worker * s->thread_bytes;
     float *y = (float *)(void *)own, *sums = (float *)(void *)(own + s->float_bytes);
-    uint8_t *raised = own + s->float_bytes + s->sum_bytes;
+    uint8_t *as_unsigned = own + s->float_bytes + s->sum_bytes;
     if (!s->gives_quantized) y = (float *)tare__buffer_data(r->run, s->y) + at;
     const uint8_t *x = (uint8_t *)tare__buffer_data(r->run, s->a) + (a * all + first) * inner;
     const quantized_product p = {.kernel = s->product,
@@ -143,8 +143,8 @@ static void run_row_block(void *user, size_t matrix, size_t first, size_t end, s
                                  .x_step = inner,
                                  .rows = rows,
                                  .tap_size = inner,
-                                 .flip = (uint8_t)tare__signed_shift(c->a) ^ PRODUCT_RAISE,
-                                 .raised = raised,
+                                 .flip = (uint8_t)tare__signed_shift(c->a) ^ PRODUCT_SIGN_BIT,
+                                 .as_unsigned = as_unsigned,
                                  .w = packed_at(r, b),
                                  .channels = columns,
                                  .starts = starts_at(r, b),
@@ -152,7 +152,7 @@ static void run_row_block(void *user, size_t matrix, size_t first, size_t end, s
                                  .y = y,
                                  .y_step = columns};
     tare__quantized_product_run(&p);
-    if (s->numbers.b_zero != 0) add_offsets(r, x, rows, sums, raised, y);
+    if (s->numbers.b_zero != 0) add_offsets(r, x, rows, sums, as_unsigned, y);
     if (s->gives_quantized)
         r->run->kernels->elementwise->quantize(&s->scheme, y, rows * columns,
                                                (uint8_t *)tare__buffer_data(r->run, s->y) + at);

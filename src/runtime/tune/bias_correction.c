@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bias correction. Every sample runs through the float model, and its layers' outputs are summed
-// per channel. Then all samples go through the quantized model side by side, from one layer to the
-// next: where they stand in front of one, its outputs are summed, too, and its bias is mended
-// before any of them goes on. Sums are double, and added in the order of the samples.
+// Bias correction. Each sample runs through the float model, and the outputs of the layers are
+// summed per channel. Then all samples run through the quantized model side by side, layer by
+// layer: in front of each layer its outputs are summed, and its bias is corrected before any sample
+// continues. Sums are double, in the order of the samples.
 #include "tare/bias_correction.h"
 
 #include <math.h>
@@ -28,20 +28,20 @@ enum { DEFAULT_SAMPLES = 32, MOST_THREADS = 1024, LANES = 8 };
 // A layer to correct, in the order of both graphs.
 typedef struct target {
     biased_layer prepared, reference;
-    tare_tensor *bias; // of the reference model, which nobody else has: it is mended in place
+    tare_tensor *bias; // of the reference model, to which nothing else refers: corrected in place
     double largest_shift, rms_shift;
 } target;
 
-// Of one sample in one layer: the float output less the quantized one.
+// For one sample and layer: the float outputs minus the quantized ones.
 typedef struct layer_sums {
     double *sum; // [channels]
     int64_t channels, count;
 } layer_sums;
 
-// What runs at once: a sample, or a batch of a model that does not keep samples apart.
+// One run: a sample, or a batch if the model's samples are not independent.
 typedef struct item {
     tare_tensor **inputs;
-    value *values;        // the same, as the interpreter takes them
+    value *values;        // the same as interpreter values
     arena memory;         // of the run
     interpretation *run;  // through the reference model
     layer_sums *by_layer; // [target_count]
@@ -54,13 +54,13 @@ typedef struct worker {
 
 typedef struct corrector {
     const tare_model *prepared;
-    pass base; // whose model is the copy that is handed out
-    pass edit; // of the reference model
+    pass base; // its model is the copy that is returned
+    pass edit; // editing the reference model
     tare_data *data;
     tare_bias_correction_options options;
     target *targets;
     size_t target_count, target_capacity, skipped_count;
-    size_t at; // the target in front of which the samples stand
+    size_t at; // the next target: all samples are in front of it
     item *items;
     size_t item_count, item_capacity, input_count;
     int64_t sample_count;
@@ -134,7 +134,7 @@ static tare_status add_item(corrector *c, const tare_batch *batch, int64_t first
     return TARE_OK;
 }
 
-// Means of a model that changes as it runs, or draws random numbers, mean nothing.
+// For a model that changes when it runs, or draws random numbers, means are not defined.
 static tare_status refuse_training(const corrector *c, const tare_batch *batch) {
     arena memory = {0};
     value result = tare__none();
@@ -151,7 +151,7 @@ static tare_status refuse_training(const corrector *c, const tare_batch *batch) 
         "tare_model_set_training(model, false)");
 }
 
-// As calibration does. The reference model has no observers that a trial would disturb.
+// As in calibration. The reference model has no observers that a trial run would change.
 static tare_status choose_cut(corrector *c, const tare_batch *batch) {
     const data_cut how = tare__data_cut(c->data);
     bool is_proved = false;
@@ -164,7 +164,7 @@ static tare_status choose_cut(corrector *c, const tare_batch *batch) {
                      : tare__samples_by_value(c->edit.model, batch, &c->is_sliced, c->err);
 }
 
-// Of a batch that runs as a whole, the samples that may: all where the model takes no other size.
+// The samples that may run as one batch: all if the model supports only that size.
 static int64_t most_of(const corrector *c, const tare_batch *batch, int64_t limit) {
     const data_cut how = tare__data_cut(c->data);
     const int64_t left = limit - c->sample_count;
@@ -196,7 +196,7 @@ static tare_status read_samples(corrector *c) {
 
 // --- sums ---
 
-// Lane l adds elements l, l + 8, ..; then lanes are added in order.
+// Lane l sums elements l, l + 8, ..; then the lanes are added in order.
 static double sum_line(const float *x, int64_t count) {
     double lanes[LANES] = {0}, sum = 0;
     int64_t i = 0;
@@ -210,7 +210,7 @@ static double sum_line(const float *x, int64_t count) {
 static int channel_axis(const target *t, const tare_tensor *y) {
     const int weight_ndim = t->prepared.tensor->ndim;
     if (weight_ndim == 2) return y->ndim - 1; // a linear layer
-    return y->ndim == weight_ndim ? 1 : 0;    // with a batch, or without
+    return y->ndim == weight_ndim ? 1 : 0;    // with a batch dimension, or without
 }
 
 static void add_output(const tare_tensor *y, int axis, double sign, const layer_sums *to) {
@@ -220,7 +220,7 @@ static void add_output(const tare_tensor *y, int axis, double sign, const layer_
         to->sum[i % channels] += sign * sum_line(x + i * inner, inner);
 }
 
-// The output of the layer in front of which `run` stands.
+// Adds the output of the layer in front of which `run` is.
 static tare_status add_layer(const corrector *c, interpretation *run, size_t index, double sign,
                              item *x, const worker *w) {
     const target *t = &c->targets[index];
@@ -323,7 +323,7 @@ static tare_status tell_progress(const corrector *c, int64_t layers) {
 
 // --- correcting ---
 
-// What a layer of the reference model is mended in.
+// Gives a layer of the reference model a bias of its own.
 static tare_status give_own_bias(corrector *c, target *t) {
     const int64_t channels = c->items[0].by_layer[t - c->targets].channels;
     const tare_tensor *old = tare__layer_bias(c->base.model, &t->prepared);
@@ -337,7 +337,7 @@ static tare_status give_own_bias(corrector *c, target *t) {
     return tare__layer_set_bias(&c->edit, &t->reference, t->bias, true);
 }
 
-// The mean over the samples of what the float output has more in one channel.
+// The mean over the samples of the difference in one channel.
 static double mean_shift(const corrector *c, size_t index, int64_t channel) {
     double sum = 0, count = 0;
     for (size_t i = 0; i < c->item_count; i++) {

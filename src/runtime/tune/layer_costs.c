@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the graph of layers and the values between them, and finds its minimum cut.
+// Builds the graph of layers and values, and finds its minimum cut.
 #include "runtime/tune/layer_costs.h"
 
 #include <string.h>
@@ -9,12 +9,12 @@
 #include "model/pass.h"
 #include "ops/op.h"
 
-// Where nothing is known: the side of inputs and outputs.
+// The side of inputs and outputs, which belong to no layer.
 #define OUTSIDE SIZE_MAX
 
 enum {
-    STEP_NS = 300, // what any step costs beside its work
-    // Integers are left only for a gain that is no noise: 2 % and a little.
+    STEP_NS = 300, // overhead of any step
+    // Integers are rejected only for a gain that exceeds noise: 2 % and a little.
     NOISE_SHARE = 50,
     NOISE_NS = 200,
 };
@@ -50,7 +50,7 @@ size_t tare__layer_of(const layer_costs *c, const char *name) {
     return i;
 }
 
-// The operator that a node of a model computes.
+// The operator of the float model that a node of a model computes.
 static size_t op_of(const tare_model *model, const char *node_name) {
     const node *n = tare__graph_find(model->root->graph, node_name);
     return n != NULL && tare__node_is_call(n) ? op_index(model, n->origin) : OUTSIDE;
@@ -63,7 +63,7 @@ static void unite_fused(layer_costs *c, const tare_model *model) {
     }
 }
 
-// The operators that a step computes are one layer. Reorders are their node's.
+// The operators that a step computes are one layer. A reorder step belongs to its node.
 static size_t unite_step(layer_costs *c, const tare_model *model, const tare_step *step) {
     size_t first = step->node_count == 0 ? op_of(model, step->node) : OUTSIDE;
     for (size_t i = 0; i < step->node_count; i++) {
@@ -112,14 +112,14 @@ static void sum_floats(layer_costs *c, const racer *floats) {
     }
 }
 
-// Which layers this model has in integers, whose time is then taken from it.
+// Marks layers that this model computes with integers; their time is then taken from it.
 static void mark_integers(layer_costs *c, const racer *r) {
     const tare_model *model = r->model;
     tare_step step;
     for (size_t i = 0; i < c->count; i++) c->items[i].is_float = true;
     for (size_t i = 0; i < model->op_count; i++)
         if (model->ops[i].is_quantized) c->items[find(c, i)].is_float = false;
-    // A function between quantized values is a table of quantized values.
+    // A function between quantized values is a table lookup.
     for (size_t i = 0; tare_session_get_step(r->session, i, &step); i++) {
         const size_t op = unite_step(c, model, &step);
         if (op == OUTSIDE) continue;
@@ -246,7 +246,7 @@ static bool takes_quantized(const layer_costs *c, size_t layer) {
            !c->items[layer].stays_float;
 }
 
-// What it costs that not all who read the value are on the side of the layer that gives it.
+// The cost of a value if not all its readers are on the side of its layer.
 static int64_t value_cost(layer_costs *c, const node *n) {
     const bool gives_quantized = takes_quantized(c, layer_of_node(c, n));
     for (size_t i = 0; i < n->user_count; i++)
@@ -284,7 +284,7 @@ static size_t vertex_of(const choice *x, size_t layer) {
     return layer != OUTSIDE ? x->vertex[layer] : x->floats;
 }
 
-// An integer layer that is slower by so little is not.
+// An integer layer that is slower by less than the noise counts as equally fast.
 static int64_t handicapped(int64_t int_ns) {
     const int64_t ns = int_ns - int_ns / NOISE_SHARE - NOISE_NS;
     return ns > 0 ? ns : 0;
@@ -300,7 +300,7 @@ static tare_status add_layer(choice *x, size_t i) {
     return tare__cut_add_edge(&x->g, x->integers, v, layer->float_ns, x->err);
 }
 
-// Two vertices between a value and its readers, so that either conversion is paid once.
+// Adds two vertices between a value and its readers, so that each conversion is paid at most once.
 static tare_status add_value(choice *x, const node *n) {
     const int64_t elements = x->c->elements[n->id];
     const size_t from = vertex_of(x, layer_of_node(x->c, n));
@@ -330,7 +330,7 @@ static tare_status build(choice *x) {
     return TARE_OK;
 }
 
-// Layers whose integers nobody sees are chosen by themselves.
+// Layers without integer neighbours are chosen separately.
 static bool loses_alone(const layer_cost *layer) {
     return layer->gives_floats && layer->float_ns < handicapped(layer->int_ns);
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the layers of a network cost in floats and in integers, and which choice of both costs
-// least.
+// The cost of a network's layers with floats and with integers, and the cheapest combination.
 //
 // A layer is a set of operators of the float model that one step computes together, in the float
-// model or in a quantized one. Each has a cost on either side, and so has every value that changes
-// sides: it is quantized once for all integer layers that read it, and dequantized once for all
-// float ones. The cheapest choice is a minimum cut between the two sides.
-// Private to runtime/tune.
+// model or in a quantized one. It has a cost with floats and a cost with integers. A value that is
+// read on the other side costs a conversion: one quantize for all integer layers that read it, or
+// one dequantize for all float layers. The cheapest combination is a minimum cut between the two
+// sides. Private to runtime/tune.
 #ifndef RUNTIME_TUNE_LAYER_COSTS_H
 #define RUNTIME_TUNE_LAYER_COSTS_H
 
@@ -15,14 +14,14 @@
 #include "runtime/tune/race.h"
 
 typedef struct layer_cost {
-    bool exists;       // else this operator belongs to another one's layer
-    bool may_be_int;   // some quantized model computed it so
-    bool gives_floats; // in integers too: it quantizes what it reads on the fly
-    bool is_float;     // as the latest quantized model computes it
-    bool stays_float;  // chosen
+    bool exists;       // false: the operator belongs to another one's layer
+    bool may_be_int;   // some quantized model computed it with integers
+    bool gives_floats; // also with integers: it quantizes its input dynamically
+    bool is_float;     // in the latest quantized model
+    bool stays_float;  // the choice
     int64_t float_ns, int_ns;
-    int64_t boundary_ns; // of conversions that its choice costs, as chosen
-    int64_t other_ns;    // the same, had it alone been chosen otherwise
+    int64_t boundary_ns; // of the conversions that the choice causes
+    int64_t other_ns;    // the same with the opposite choice for this layer alone
 } layer_cost;
 
 typedef struct layer_costs {
@@ -30,25 +29,26 @@ typedef struct layer_costs {
     arena memory;
     size_t count;      // operators of the float model
     size_t *parent;    // [count] union-find
-    layer_cost *items; // [count] by the operator that stands for the layer
-    int64_t *elements; // by id of a node of `floats`: of the float tensor it gives; else 0
+    layer_cost *items; // [count] by the operator that represents the layer
+    int64_t *elements; // by node id of `floats`: elements of its float tensor; else 0
     double quantize_ns, dequantize_ns; // per element
 } layer_costs;
 
-/// Sizes of values are found out by a run. The caller releases *c, on failure too.
+/// Determines the sizes of values by a run. The caller releases *c, also on failure.
 tare_status tare__layer_costs_begin(layer_costs *c, const tare_model *floats, const race_setting *s,
                                     tare_error *err);
-/// The times of both models' steps in their latest race. There may be several quantized models
-/// after each other; a layer's time in integers is that of the latest one that has it so.
+/// Adds the times of both models' steps in their latest race. Several quantized models may be added
+/// in sequence; the integer time of a layer is that of the latest model that computes it with
+/// integers.
 tare_status tare__layer_costs_add(layer_costs *c, const racer *floats, const racer *quantized,
                                   tare_error *err);
-/// Chooses what stays float: nothing but `stays_float` changes. What was chosen before still is.
+/// Chooses the layers to leave float. Only sets `stays_float`, and never clears it.
 tare_status tare__layer_costs_choose(layer_costs *c, tare_error *err);
-/// Fills boundary_ns and other_ns by what is chosen.
+/// Computes boundary_ns and other_ns for the choice.
 void tare__layer_costs_note_boundaries(layer_costs *c);
 void tare__layer_costs_release(layer_costs *c);
 
-/// The layer of an operator of the float model; SIZE_MAX if it has none of that name.
+/// The layer of an operator of the float model; SIZE_MAX if there is no such operator.
 size_t tare__layer_of(const layer_costs *c, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the machine's peak performance: the best of short samples that are spread over half a
-// second, because other work takes the processor for tens of milliseconds at a time.
+// Measures the machine's peak performance: the best of short samples over half a second, because
+// other processes may take the processor for tens of milliseconds at a time.
 #include "tare/machine.h"
 
 #include <string.h>
@@ -13,12 +13,13 @@
 #include "runtime/kernels/peak.h"
 
 enum { LEAST_ROUNDS = 16, MOST_THREADS = 1024, CACHE_LINE = 64 };
-// Short, so that many samples find a busy machine's processor for themselves; of several threads as
-// long as waking them is not.
+// Short enough that some samples run undisturbed on a busy machine; with several threads long
+// enough that waking them does not matter.
 static const double sample_seconds = 0.25e-3, shared_sample_seconds = 2e-3, all_seconds = 0.5;
 static const size_t usual_l2 = 1 << 20, memory_bytes = 256 << 20;
 
-/// What a thread does, `rounds` times; its result goes to `results`, so that it must be done.
+/// The work of a thread, repeated `rounds` times. The result is stored in `results`, so that the
+/// compiler cannot remove the work.
 struct machine_job;
 typedef uint64_t (*machine_work)(const struct machine_job *job, size_t worker);
 
@@ -29,7 +30,7 @@ typedef struct machine_job {
     machine_work work;
     uint64_t *results; // [threads], each in a cache line of its own
     uint64_t *data;
-    size_t words, first; // of data: what each thread reads, and where the first one begins
+    size_t words, first; // of data: words that each thread reads, and the first one
 } machine_job;
 
 static uint64_t multiply_integers(const machine_job *job, size_t worker) {
@@ -51,7 +52,7 @@ static uint64_t read_memory(const machine_job *job, size_t worker) {
 
 // --- measuring ---
 
-// One share for each thread; all run at the same time, without a loop that they divide.
+// A share for each thread; all run at the same time, unlike the ranges of a loop.
 static void run_share(void *user, size_t thread, size_t worker) {
     const machine_job *job = user;
     (void)worker;
@@ -64,15 +65,15 @@ static double seconds_of(machine_job *job) {
     return (double)(tare__now_ns() - begin) * 1e-9;
 }
 
-// A figure, and how its samples are taken.
+// A figure and the parameters of its samples.
 typedef struct machine_figure {
     machine_work work;
-    double units;  // of a thread's round
-    size_t words;  // of data that each thread reads
-    size_t window; // words that samples walk through, each once in its turn; 0: all read the first
-    size_t next;   // the next sample's first word
+    double units;  // units of work in a round of one thread
+    size_t words;  // words of data that each thread reads
+    size_t window; // words that successive samples traverse, each once; 0: all read the first ones
+    size_t next;   // first word of the next sample
     size_t rounds; // of a sample
-    double *best;  // billions of units a second
+    double *best;  // 10^9 units per second
 } machine_figure;
 
 static double take_sample(machine_job *job, machine_figure *f) {
@@ -89,8 +90,8 @@ static double take_sample(machine_job *job, machine_figure *f) {
     return seconds_of(job);
 }
 
-// A sample shorter than the clock likes does not count. Whether it is long enough is asked of every
-// sample: the first ones may only have waited for a processor.
+// A sample that is too short for the clock does not count. The length is checked for every sample,
+// because the first ones may only have waited for the processor.
 static void measure(machine_job *job, machine_figure *f) {
     const double least = job->threads > 1 ? shared_sample_seconds : sample_seconds;
     double seconds = take_sample(job, f);
@@ -102,7 +103,7 @@ static void measure(machine_job *job, machine_figure *f) {
     if (rate > *f->best) *f->best = rate;
 }
 
-// bytes: of all threads.
+// bytes: over all threads.
 static machine_figure reading(const machine_job *job, size_t bytes, double *best) {
     enum { WORDS = PEAK_READ_WORDS };
     const size_t words = bytes / sizeof *job->data / job->threads / WORDS * WORDS;
@@ -113,8 +114,8 @@ static machine_figure reading(const machine_job *job, size_t bytes, double *best
                             .best = best};
 }
 
-// Windows of far more data than the caches hold: all of it would take longer than a thread runs at
-// a time on a busy machine.
+// Reads a window at a time of much more data than the caches hold: reading all of it would take
+// longer than a thread runs without interruption on a busy machine.
 static machine_figure reading_memory(const machine_job *job, double *best) {
     machine_figure f = reading(job, memory_bytes / 16, best);
     f.window = memory_bytes / sizeof *job->data;
@@ -133,7 +134,7 @@ static void measure_all(machine_job *job, tare_machine_peak *out) {
     const size_t l2 = l2_bytes();
     size_t cached = l2 / 2 * job->threads;
     if (cached > memory_bytes) cached = memory_bytes;
-    memset(job->data, 1, memory_bytes); // else all of it is one page of zeros
+    memset(job->data, 1, memory_bytes); // otherwise all pages would be the same page of zeros
     *out = (tare_machine_peak){.struct_size = sizeof *out};
     const double integers = 2.0 * (double)job->kernels->integers;
     const double floats = 2.0 * (double)job->kernels->floats;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Never slower: the flow. The float model, and the quantized one with every layer in integers that
-// can be, run in turns; what the cheapest choice leaves float is left out of the next quantized
-// model, until nothing changes.
+// The flow of never-slower: the float model and the quantized model with all possible layers in
+// integers run alternately; the layers that the cheapest combination leaves float are left out of
+// the next quantized model, until nothing changes.
 #include "tare/never_slower.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "tare/data.h"
 
 enum { MOST_ROUNDS = 4, REASON_SIZE = 256 };
-// All in float, all in integers, and as it was chosen.
+// The models: all layers float, all possible layers in integers, and the chosen combination.
 enum { FLOATS, INTEGERS, CHOSEN, RACERS };
 
 typedef struct trial {
@@ -23,10 +23,10 @@ typedef struct trial {
     void *user;
     tare_never_slower_options options;
     race_setting setting;
-    tare_data *data;    // of random inputs
+    tare_data *data;    // random inputs
     const char **names; // nodes of the prepared model that can stay float, in order
     size_t name_count;
-    tare_model *models[RACERS]; // CHOSEN is NULL while nothing is chosen
+    tare_model *models[RACERS]; // CHOSEN is NULL until something is chosen
     racer racers[RACERS];
     layer_costs costs;
     int64_t races;
@@ -131,7 +131,7 @@ static racer *current(trial *t) {
     return &t->racers[t->models[CHOSEN] != NULL ? CHOSEN : INTEGERS];
 }
 
-// Of the float model, of the best one so far, and of one more (NULL: none).
+// Times the float model, the best model so far, and one more (NULL: none).
 static tare_status race(trial *t, racer *more) {
     racer *racers[RACERS] = {&t->racers[FLOATS], current(t), more};
     if (t->options.progress != NULL)
@@ -156,7 +156,7 @@ static void forget_choice(trial *t, const bool *before) {
     for (size_t i = 0; i < t->costs.count; i++) t->costs.items[i].stays_float = before[i];
 }
 
-// Is the model as chosen now faster than the best one? Then it becomes the best one.
+// Whether the chosen model is faster than the best one. If so, it becomes the best one.
 static tare_status try_choice(trial *t, bool *is_better) {
     tare_model *made = NULL;
     racer r = {0};
@@ -201,7 +201,7 @@ static tare_status start(trial *t) {
     return tare__layer_costs_begin(&t->costs, t->models[FLOATS], &t->setting, t->err);
 }
 
-// The last word is that of a race between what was chosen and what there would be without.
+// The final race decides between the choice and the model without it.
 static tare_status run_rounds(trial *t) {
     bool is_done = false;
     TARE_TRY(start(t));
@@ -217,7 +217,7 @@ static tare_status run_rounds(trial *t) {
 
 // --- what is told ---
 
-// In integers, though slower by itself.
+// A layer that stays in integers although it is slower by itself.
 static bool is_kept(const layer_cost *layer) {
     return layer->exists && layer->may_be_int && !layer->stays_float &&
            layer->int_ns > layer->float_ns;
@@ -237,7 +237,7 @@ static void fill_result(trial *t, tare_never_slower_result *out) {
     }
 }
 
-// The times of what stays in integers; of what does not, convert has said them.
+// Records the times of layers that stay in integers; convert records those of the others.
 static tare_status record_times(trial *t) {
     tare_model *made = t->models[t->models[CHOSEN] != NULL ? CHOSEN : INTEGERS];
     for (size_t i = 0; i < t->name_count; i++) {
@@ -285,7 +285,7 @@ tare_status tare_never_slower(const tare_model *prepared, tare_quantize_without 
     if (status == TARE_OK) {
         if (result != NULL) fill_result(&t, result);
         tare_model **made = &t.models[t.models[CHOSEN] != NULL ? CHOSEN : INTEGERS];
-        tare__racer_release(current(&t)); // before its model is the caller's
+        tare__racer_release(current(&t)); // before the caller takes its model
         *out = *made;
         *made = NULL;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the kernels that fit a layer, chooses the fastest, and reads and writes the file of times.
+// Times the kernels that suit a layer, chooses the fastest, and reads and writes the file of times.
 #include "runtime/tune/tuner.h"
 
 #include <stdio.h>
@@ -21,25 +21,25 @@
 #define FORMAT "tare-tune-1"
 
 enum {
-    MOST_LAYERS = 1 << 16, // of a file
+    MOST_LAYERS = 1 << 16, // in a file
     KEY_SIZE = 256,
     PROCESSOR_SIZE = 64,
     LEAST_TURNS = 7,
     MOST_TURNS = 40,
     TURN_BUDGET_NS = 8000000,
-    GAIN_PERCENT = 2, // a library that is faster by less is not worth its start-up
+    GAIN_PERCENT = 2, // a library that is faster by less is not chosen
     // In a network the weights have left the second-level cache since their last use.
     OTHER_BYTES = 4 << 20,
 };
 
 typedef struct measured {
-    bool library; // chosen
+    bool library; // the choice
     int64_t product_ns, library_ns;
     char why[96];
 } measured;
 
 struct tuner {
-    char *path; // NULL: nothing is kept
+    char *path; // NULL: times are not stored
     char processor[PROCESSOR_SIZE];
     arena memory;
     map layers; // key -> measured
@@ -49,7 +49,7 @@ struct tuner {
 // --- keys ---
 
 #if defined(TARE_HAVE_X86_KERNELS)
-// The name that the processor gives itself, in three times 16 bytes.
+// The processor's brand string, of three times 16 bytes.
 static void name_processor(char out[PROCESSOR_SIZE]) {
     unsigned words[12] = {0}, *at = words;
     const unsigned most = (unsigned)__get_cpuid_max(0x80000000U, NULL); // an int to some
@@ -196,20 +196,20 @@ tare_status tare__tuner_save(tuner *t, tare_error *err) {
 
 // --- measuring ---
 
-// others: memory that evicts the weights from the caches before the run. The input is as recently
-// written as in a network.
+// others: memory whose use evicts the weights from the caches before the run. The input is as
+// recently written as in a network.
 static int64_t time_run(qlayer *layer, const qlayer_run *run, size_t x_bytes, uint8_t *others,
                         bool library) {
     tare__qlayer_choose(layer, library, false);
     memset(others, others[0] + 1, OTHER_BYTES);
-    uint8_t *x = (uint8_t *)run->x; // ours
+    uint8_t *x = (uint8_t *)run->x; // allocated here
     for (size_t i = 0; i < x_bytes; i += 64) x[i]++;
     const int64_t begin = (int64_t)tare__now_ns();
     tare__qlayer_run(layer, run);
     return (int64_t)tare__now_ns() - begin;
 }
 
-// The least of several turns each: what disturbs a run only makes it longer.
+// Takes the least time of several alternating runs, because disturbances only add time.
 static void take_turns(qlayer *layer, const qlayer_run *run, size_t x_bytes, uint8_t *others,
                        measured *m) {
     const int64_t begin = (int64_t)tare__now_ns();
@@ -217,7 +217,7 @@ static void take_turns(qlayer *layer, const qlayer_run *run, size_t x_bytes, uin
     for (int i = 0; i < MOST_TURNS; i++) {
         const int64_t product = time_run(layer, run, x_bytes, others, false);
         const int64_t library = time_run(layer, run, x_bytes, others, true);
-        if (i == 0) continue; // cold
+        if (i == 0) continue; // not warmed up
         if (product < m->product_ns) m->product_ns = product;
         if (library < m->library_ns) m->library_ns = library;
         if (i >= LEAST_TURNS && (int64_t)tare__now_ns() - begin > TURN_BUDGET_NS) break;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tuner: among kernels that give the same bits for a layer, the one that is fastest for its
-// shape on this machine. What it measured is kept, by processor and shape, in a file where one is
-// named, so that the next session need not measure again.
+// Autotuning: chooses the fastest of the kernels that give the same bits for a layer's shape on
+// this machine. Measured times are stored by processor and shape in a file, if one is given, so
+// that later sessions need not measure again.
 //
 // A file is JSON: {"format": "tare-tune-1", "layers": [{"key": .., "kernel": "product" or
-// "library", "product_ns": .., "library_ns": ..}, ..]}. Keys are opaque. Whatever a file says,
-// results are the same.
+// "library", "product_ns": .., "library_ns": ..}, ..]}. Keys are opaque. The contents of a file
+// never change results.
 #ifndef RUNTIME_TUNE_TUNER_H
 #define RUNTIME_TUNE_TUNER_H
 
@@ -13,24 +13,24 @@
 
 typedef struct tuner tuner;
 
-/// path: NULL: nothing is kept. A file that is not there yet is made by tare__tuner_save.
-/// TARE_MALFORMED_FILE for one that is no such file. The caller destroys *out.
+/// path NULL: times are not stored. A missing file is created by tare__tuner_save.
+/// TARE_MALFORMED_FILE for another kind of file. The caller destroys *out.
 tare_status tare__tuner_create(const char *path, tuner **out, tare_error *err);
-void tare__tuner_destroy(tuner *t); // NULL is fine
-/// Writes the file if something was measured since.
+void tare__tuner_destroy(tuner *t); // NULL is allowed
+/// Writes the file if anything was measured.
 tare_status tare__tuner_save(tuner *t, tare_error *err);
 
-/// A layer that is planned, and what tare__qlayer_create was given for it.
+/// A layer that is being planned, with the arguments of tare__qlayer_create.
 typedef struct tuned_layer {
     qlayer *layer;
     const quantized_layer *of;
     const tare_tensor *x, *y;
     isa_level isa;
     size_t batch;           // images
-    const workspace *space; // whose threads run it
+    const workspace *space; // its threads run the layer
 } tuned_layer;
-/// Chooses the layer's kernel. *why: what was measured, in words, as long as the tuner lives; NULL
-/// where there is no choice.
+/// Chooses the layer's kernel. *why: the measurement as a sentence, valid as long as the tuner;
+/// NULL if there was no choice.
 tare_status tare__tuner_choose(tuner *t, const tuned_layer *wanted, const char **why,
                                tare_error *err);
 

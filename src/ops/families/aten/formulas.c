@@ -78,8 +78,8 @@ static value float_power(composer *c) {
 
 // logspace(start, end, steps, base): base to the power of linspace.
 static value logspace(composer *c) {
-    const value line = COMPOSE(c, "linspace", P(0), P(1), P(2), P(4));
-    return COMPOSE(c, "pow", tare__float(tare__compose_double(c, 3, 10)), line);
+    const value exponents = COMPOSE(c, "linspace", P(0), P(1), P(2), P(4));
+    return COMPOSE(c, "pow", tare__float(tare__compose_double(c, 3, 10)), exponents);
 }
 
 // --- along a dimension ---

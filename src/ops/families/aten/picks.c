@@ -17,12 +17,12 @@ static value in_shape_of(composer *c, value x, const tare_tensor *like) {
     return COMPOSE(c, "view", x, tare__compose_ints(c, like->shape, (size_t)like->ndim));
 }
 
-// take(input, index): of the input as one line, in the shape of the index.
+// take(input, index): elements of the flattened input, in the shape of the index.
 static value take(composer *c) {
     const tare_tensor *index = tare__compose_need(c, 1);
     if (index == NULL) return P(0);
-    const value line = COMPOSE(c, "index_select", flat(c, P(0)), tare__int(0), flat(c, P(1)));
-    return in_shape_of(c, line, index);
+    const value row = COMPOSE(c, "index_select", flat(c, P(0)), tare__int(0), flat(c, P(1)));
+    return in_shape_of(c, row, index);
 }
 
 // take_along_dim(input, indices, dim): gather of both broadcast, but along the dimension.
@@ -67,8 +67,8 @@ static value index_reduce(composer *c) {
     }
     for (int d = 0; d < source->ndim; d++) shape[d] = d == dim ? index->count : 1;
     const size_t ndim = (size_t)source->ndim;
-    const value line = COMPOSE(c, "view", P(2), tare__compose_ints(c, shape, ndim));
-    const value all = COMPOSE(c, "expand", line, tare__compose_ints(c, source->shape, ndim));
+    const value row = COMPOSE(c, "view", P(2), tare__compose_ints(c, shape, ndim));
+    const value all = COMPOSE(c, "expand", row, tare__compose_ints(c, source->shape, ndim));
     return COMPOSE(c, "scatter_reduce", P(0), tare__int(dim), all, P(3), P(4),
                    tare__bool(tare__compose_bool(c, 5, true)));
 }

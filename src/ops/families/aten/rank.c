@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements of a given rank along a dimension: medians, the k-th value, quantiles. All are taken
-// from sorted lines, in which NaN stands last.
+// from sorted rows, in which NaN stands last.
 #include <math.h>
 #include <string.h>
 
@@ -10,31 +10,31 @@
 
 #define P(i) tare__compose_param(c, i)
 
-// A tensor sorted along a dimension; without one all of it is a line.
-typedef struct sorted_lines {
+// A tensor sorted along a dimension; without one all of it is a row.
+typedef struct sorted_rows {
     value x, values, indices;
     int64_t dim, size;
     bool is_float, keeps, is_scalar; // of no dimensions
-} sorted_lines;
+} sorted_rows;
 
-static sorted_lines sort_along(composer *c, value dim, bool keeps) {
-    sorted_lines s = {.x = P(0), .keeps = keeps};
+static sorted_rows sort_along(composer *c, value dim, bool keeps) {
+    sorted_rows s = {.x = P(0), .keeps = keeps};
     const int64_t whole = -1;
     const tare_tensor *x = tare__compose_need(c, 0);
     if (x == NULL) return s;
     s.is_scalar = x->ndim == 0;
     if (dim.kind == VALUE_NONE || x->ndim == 0)
         s.x = COMPOSE(c, "reshape", s.x, tare__compose_ints(c, &whole, 1));
-    const tare_tensor *lines = tare__compose_tensor(c, s.x);
-    if (lines == NULL) return s;
+    const tare_tensor *rows = tare__compose_tensor(c, s.x);
+    if (rows == NULL) return s;
     if (x->ndim > 0 && dim.kind == VALUE_INT) s.dim = dim.as.integer;
-    if (s.dim < 0) s.dim += lines->ndim;
-    if (s.dim < 0 || s.dim >= lines->ndim || lines->count == 0) {
+    if (s.dim < 0) s.dim += rows->ndim;
+    if (s.dim < 0 || s.dim >= rows->ndim || rows->count == 0) {
         (void)tare__compose_fail(c, "needs a dimension of the input with elements");
         return s;
     }
-    s.size = lines->shape[s.dim];
-    s.is_float = tare__dtype(lines->dtype)->is_float;
+    s.size = rows->shape[s.dim];
+    s.is_float = tare__dtype(rows->dtype)->is_float;
     const value both = COMPOSE(c, "sort", s.x, tare__int(s.dim));
     s.values = tare__compose_item(c, both, 0);
     s.indices = tare__compose_item(c, both, 1);
@@ -42,14 +42,14 @@ static sorted_lines sort_along(composer *c, value dim, bool keeps) {
 }
 
 // The elements of one rank, with their dimension or without.
-static value ranked(composer *c, const sorted_lines *s, value from, int64_t rank) {
+static value ranked(composer *c, const sorted_rows *s, value from, int64_t rank) {
     if (s->is_scalar) return COMPOSE(c, "view", from, tare__compose_ints(c, NULL, 0));
     return s->keeps ? COMPOSE(c, "narrow", from, tare__int(s->dim), tare__int(rank), tare__int(1))
                     : COMPOSE(c, "select", from, tare__int(s->dim), tare__int(rank));
 }
 
-// (values, indices) of a rank; in a line with NaN those of a NaN.
-static value pair_of_rank(composer *c, const sorted_lines *s, int64_t rank, bool nan_wins) {
+// (values, indices) of a rank; in a row with NaN those of a NaN.
+static value pair_of_rank(composer *c, const sorted_rows *s, int64_t rank, bool nan_wins) {
     value found = ranked(c, s, s->values, rank), at = ranked(c, s, s->indices, rank);
     if (nan_wins && s->is_float) {
         const value last = ranked(c, s, s->values, s->size - 1);
@@ -62,7 +62,7 @@ static value pair_of_rank(composer *c, const sorted_lines *s, int64_t rank, bool
 
 static value kthvalue(composer *c) {
     const value dim = tare__int(tare__compose_int(c, 2, -1));
-    const sorted_lines s = sort_along(c, dim, tare__compose_bool(c, 3, false));
+    const sorted_rows s = sort_along(c, dim, tare__compose_bool(c, 3, false));
     const int64_t k = tare__compose_int(c, 1, 1);
     if (k < 1 || k > s.size) (void)tare__compose_fail(c, "k is not within the dimension");
     return c->status == TARE_OK ? pair_of_rank(c, &s, k - 1, false) : tare__none();
@@ -71,15 +71,15 @@ static value kthvalue(composer *c) {
 // --- median: the lower one of two ---
 
 static value median(composer *c) {
-    const sorted_lines s = sort_along(c, P(1), tare__compose_bool(c, 2, false));
+    const sorted_rows s = sort_along(c, P(1), tare__compose_bool(c, 2, false));
     const value both =
         c->status == TARE_OK ? pair_of_rank(c, &s, (s.size - 1) / 2, true) : tare__none();
     return P(1).kind == VALUE_NONE ? tare__compose_item(c, both, 0) : both;
 }
 
-// How many of each line are no NaN decides which one it is.
+// How many of each row are no NaN decides which one it is.
 static value nanmedian(composer *c) {
-    const sorted_lines s = sort_along(c, P(1), tare__compose_bool(c, 2, false));
+    const sorted_rows s = sort_along(c, P(1), tare__compose_bool(c, 2, false));
     if (c->status != TARE_OK) return tare__none();
     const value dim = tare__int(s.dim);
     const value known = COMPOSE(c, "logical_not", COMPOSE(c, "isnan", s.values));
@@ -112,8 +112,8 @@ static value between(composer *c, value low, value high, value share, const char
     return COMPOSE(c, "lerp", low, high, share);
 }
 
-// Sorted lines along dimension 0.
-static value lines_in_front(composer *c, const sorted_lines *s) {
+// Sorted rows along dimension 0.
+static value rows_in_front(composer *c, const sorted_rows *s) {
     return s->dim == 0 ? s->values
                        : COMPOSE(c, "movedim", s->values, tare__int(s->dim), tare__int(0));
 }
@@ -129,7 +129,7 @@ static value quantile(composer *c) {
     const int64_t all = -1;
     const bool keeps = tare__compose_bool(c, 3, false);
     if (c->status == TARE_OK) c->status = tare__call_text(&call, 4, how, &how);
-    const sorted_lines s = sort_along(c, P(2), false);
+    const sorted_rows s = sort_along(c, P(2), false);
     const value given =
         P(1).kind == VALUE_TENSOR ? P(1) : COMPOSE(c, "full", tare__compose_ints(c, NULL, 0), P(1));
     const tare_tensor *q = tare__compose_tensor(c, given), *x = tare__compose_need(c, 0);
@@ -139,17 +139,17 @@ static value quantile(composer *c) {
     const value rank =
         rank_of(c, COMPOSE(c, "reshape", given, tare__compose_ints(c, &all, 1)), s.size, how);
     const value low = COMPOSE(c, "floor", rank), high = COMPOSE(c, "ceil", rank);
-    const value lines = lines_in_front(c, &s), zero = tare__int(0);
-    const tare_tensor *front = tare__compose_tensor(c, lines);
+    const value rows = rows_in_front(c, &s), zero = tare__int(0);
+    const tare_tensor *front = tare__compose_tensor(c, rows);
     if (front == NULL) return tare__none();
     int64_t column[TARE_MAX_DIMS] = {q->count, 1, 1, 1, 1, 1, 1, 1};
     const value share = COMPOSE(c, "view", COMPOSE(c, "sub", rank, low),
                                 tare__compose_ints(c, column, (size_t)front->ndim));
     const value integer = tare__dtype_value(TARE_INT64);
-    const value below = COMPOSE(c, "index_select", lines, zero, COMPOSE(c, "to", low, integer));
-    const value above = COMPOSE(c, "index_select", lines, zero, COMPOSE(c, "to", high, integer));
+    const value below = COMPOSE(c, "index_select", rows, zero, COMPOSE(c, "to", low, integer));
+    const value above = COMPOSE(c, "index_select", rows, zero, COMPOSE(c, "to", high, integer));
     value made = between(c, below, above, share, how);
-    const value last = COMPOSE(c, "narrow", lines, zero, tare__int(s.size - 1), tare__int(1));
+    const value last = COMPOSE(c, "narrow", rows, zero, tare__int(s.size - 1), tare__int(1));
     made = COMPOSE(c, "where", COMPOSE(c, "isnan", last), last, made);
     if (keeps && P(2).kind != VALUE_NONE)
         made = COMPOSE(c, "unsqueeze", made, tare__int(s.dim + 1));

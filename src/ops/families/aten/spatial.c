@@ -28,8 +28,8 @@ static value max_unpool(composer *c, int dims) {
     memcpy(out, x->shape, sizeof out);
     for (int d = 0; d < dims; d++) from *= x->shape[before + d];
     out[before] = from;
-    const value lines = tare__compose_ints(c, out, (size_t)before + 1);
-    const value values = COMPOSE(c, "view", P(0), lines), at = COMPOSE(c, "view", P(1), lines);
+    const value planes = tare__compose_ints(c, out, (size_t)before + 1);
+    const value values = COMPOSE(c, "view", P(0), planes), at = COMPOSE(c, "view", P(1), planes);
     out[before] = plane;
     const value empty = COMPOSE(c, "full", tare__compose_ints(c, out, (size_t)before + 1),
                                 tare__int(0), tare__dtype_value(x->dtype));
@@ -51,13 +51,13 @@ static value max_unpool3d(composer *c) {
 // The centres of `count` pixels, or points from edge to edge, as column `at` of `dims` + 1.
 static value axis(composer *c, int64_t count, bool aligns, const int64_t *sizes, int dims, int d) {
     int64_t shape[4] = {1, 1, 1, 1};
-    value line = COMPOSE(c, "linspace", tare__int(-1), tare__int(1), tare__int(count));
-    if (count == 1) line = COMPOSE(c, "full", tare__compose_ints(c, &count, 1), tare__float(0));
+    value row = COMPOSE(c, "linspace", tare__int(-1), tare__int(1), tare__int(count));
+    if (count == 1) row = COMPOSE(c, "full", tare__compose_ints(c, &count, 1), tare__float(0));
     if (!aligns && count > 1)
-        line = COMPOSE(c, "mul", line, tare__float((double)(count - 1) / (double)count));
+        row = COMPOSE(c, "mul", row, tare__float((double)(count - 1) / (double)count));
     shape[d] = count;
-    line = COMPOSE(c, "view", line, tare__compose_ints(c, shape, (size_t)dims));
-    return COMPOSE(c, "expand", line, tare__compose_ints(c, sizes, (size_t)dims));
+    row = COMPOSE(c, "view", row, tare__compose_ints(c, shape, (size_t)dims));
+    return COMPOSE(c, "expand", row, tare__compose_ints(c, sizes, (size_t)dims));
 }
 
 static value affine_grid(composer *c) {
@@ -151,9 +151,9 @@ static value cartesian_prod(composer *c) {
     for (uint32_t i = 0; i < given.count && c->status == TARE_OK; i++) {
         int64_t shape[TARE_MAX_DIMS];
         for (uint32_t d = 0; d < given.count; d++) shape[d] = d == i ? sizes[i] : 1;
-        const value line =
+        const value row =
             COMPOSE(c, "view", given.as.items[i], tare__compose_ints(c, shape, given.count));
-        const value spread = COMPOSE(c, "expand", line, tare__compose_ints(c, sizes, given.count));
+        const value spread = COMPOSE(c, "expand", row, tare__compose_ints(c, sizes, given.count));
         columns.as.items[i] = COMPOSE(c, "reshape", spread, tare__compose_ints(c, &all, 1));
     }
     return COMPOSE(c, "stack", columns, tare__int(1));

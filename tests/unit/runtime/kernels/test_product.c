@@ -167,7 +167,7 @@ static void begin(const product_kernel *k, tile_case *c, uint64_t seed, size_t r
     c->tile = (product_tile){.rows = rows,
                              .taps = next(&state) % (MOST_TAPS + 1), // 0: all lie in the padding
                              .tap_size = quantized_of(&state),
-                             .flip = next(&state) % 2 && k->takes_signed ? PRODUCT_RAISE : 0,
+                             .flip = next(&state) % 2 && k->takes_signed ? PRODUCT_SIGN_BIT : 0,
                              .channels = channels,
                              .y_stride = PRODUCT_BLOCK};
     c->kind = (weight_kind)(next(&state) % WEIGHT_KINDS);
