@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of every edge of a prepared graph.
+// Records for each edge of a prepared graph whether it is observed, and why.
 #include "flow/edge_facts.h"
 
 #include "ir/argument_paths.h"

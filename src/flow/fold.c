@@ -53,7 +53,7 @@ static void compute(const fold *f) {
         const float g = element(v->gamma, c, 1.0f);
         const float centred = element(v->bias, c, 0.0f) - element(v->mean, c, 0.0f);
         f->scale[c] = g * r;
-        // torch associates the two products differently for linear layers.
+        // torch multiplies in another order for linear layers.
         const float scaled = v->is_linear ? centred * f->scale[c] : (centred * r) * g;
         f->shift[c] = scaled + element(v->beta, c, 0.0f);
     }

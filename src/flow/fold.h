@@ -6,14 +6,14 @@
 #include "core/error.h"
 #include "ir/module.h"
 
-/// A layer's weight and bias, and the batch norm behind it.
+/// A layer's weight and bias, and the parameters of the batch norm behind it.
 typedef struct norm_fold_values {
     const char *layer, *norm;         // classes or operators, for errors
     const tare_tensor *weight, *bias; // bias NULL: none
     const tare_tensor *mean, *var;    // running statistics
     const tare_tensor *gamma, *beta;  // NULL: ones, zeros
     double eps;
-    bool is_transposed, is_linear; // what the layer is, when not a convolution
+    bool is_transposed, is_linear; // what the layer is; neither: a convolution
 } norm_fold_values;
 
 /// New tensors; there always is a bias. float32, left to right: r = 1 / sqrt(var + eps);

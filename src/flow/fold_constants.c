@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants: what no placeholder reaches is computed once, by the reference interpreter.
+// Constant folding: nodes that do not depend on a placeholder are computed once, by the
+// interpreter.
 #include "model/pass.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
@@ -22,7 +23,7 @@ static node *copy_of(void *user, node *n) {
     return f->copies[n->id];
 }
 
-// Marks what `wanted` needs. Inputs stand before their users, so one walk backwards does.
+// Marks the nodes that `wanted` needs. Inputs precede their users, so one backward walk suffices.
 static void mark(folding *f, const value *wanted, size_t count, const node *before) {
     f->is_constant = true;
     for (size_t i = 0; i < count; i++) tare__value_each_node(&wanted[i], want, f);
@@ -53,7 +54,7 @@ static tare_status run_copy(folding *f, value *out) {
     module *m = NULL;
     TARE_TRY(tare__module_from_graph(base->model->root, f->graph, &tare__class_container,
                                      &tare__class_graph_module, &m, base->err));
-    f->graph = NULL; // m's now
+    f->graph = NULL; // now owned by m
     const interpreter it = {.root = m, .own = m, .thread_count = 1};
     const tare_status status = tare__interpret(&it, NULL, 0, &base->scratch, out, base->err);
     tare__module_release(m);

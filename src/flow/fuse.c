@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fusion: what a backend fuses becomes one module, called by the root node (spec: torch's fuse_fx).
+// Fusion: each match of a backend's pattern becomes one module, called by the root node (spec:
+// torch's fuse_fx).
 #include <string.h>
 
 #include "flow/fusers.h"
@@ -9,7 +10,7 @@
 #include "ops/classes/classes.h"
 #include "ops/op.h"
 
-// One match: a pattern config that covers nodes, seen from the last one.
+// A match of a pattern config, seen from the last of its nodes.
 typedef struct fuse_match {
     const tare_pattern_config *config;
     node *last;
@@ -17,10 +18,10 @@ typedef struct fuse_match {
     match_nodes nodes; // of the structure
 } fuse_match;
 
-// What is known of one node of the float graph.
+// Facts about a node of the float graph.
 typedef struct fuse_node {
     fuse_match *match; // NULL: not matched, or only by a wildcard
-    node *copy;        // in the new graph; a match's last node stands for the whole
+    node *copy;        // in the new graph; the last node of a match represents the match
 } fuse_node;
 
 typedef struct fuse_pass {
@@ -30,8 +31,7 @@ typedef struct fuse_pass {
     size_t config_count;
     fuse_node *nodes; // by id
     graph *fused;     // the new graph
-    module
-        *original; // the tree as it was: a module that is fused twice is fused from its float self
+    module *original; // the unfused tree: a module that is fused twice is fused from its float form
 } fuse_pass;
 
 static tare_status choose_configs(fuse_pass *f) {
@@ -98,14 +98,15 @@ static tare_status find_matches(fuse_pass *f) {
     return TARE_OK;
 }
 
-// A match's leaves, flattened: what fusers get.
+// The leaves of a match, flattened, which fusers take.
 typedef struct leaf_list {
     const module *modules[8];
     const char *functions[8];
     size_t count;
 } leaf_list;
 
-// Is it one of the match's own nodes? What a wildcard stands for stays where it is.
+// True for a node of the match itself, but not for one that a wildcard matched, which stays in the
+// graph.
 static bool is_matched_by(const fuse_pass *f, const node *n, const fuse_match *match) {
     return f->nodes[n->id].match == match;
 }
@@ -120,7 +121,7 @@ static tare_status add_leaf(fuse_pass *f, const node *n, bool is_own, const modu
     if (is_own && n->op == NODE_CALL_MODULE) {
         m = tare__module_find(f->original, n->target);
     } else if (is_own) {
-        // torch makes a module of a functional relu, so that it can stand inside the fused one.
+        // torch converts a functional relu to a module, so that the fused module can contain it.
         if (tare__node_op(n) == TARE_OP_RELU && tare__uses_first_name(n))
             m = relu;
         else
@@ -160,7 +161,7 @@ static tare_status run_fuser(fuse_pass *f, const fuse_match *match, leaf_list *l
         const fuse_leaves given = {leaves->modules, leaves->functions, leaves->count};
         return tare__fuser_run(classes, config->fuser_method, f->is_qat, &given, out, f->base->err);
     }
-    if (!config->is_complex_given) reverse(leaves); // users' fusers get data-flow order
+    if (!config->is_complex_given) reverse(leaves); // custom fusers take data-flow order
     tare_module *made = NULL;
     TARE_TRY(config->fuser(config->fuser_user, f->is_qat,
                            (const tare_module *const *)leaves->modules, leaves->functions,
@@ -173,7 +174,7 @@ static tare_status run_fuser(fuse_pass *f, const fuse_match *match, leaf_list *l
     return TARE_OK;
 }
 
-// Makes the fused module and puts it at the root's path.
+// Creates the fused module and installs it at the root's path.
 static tare_status install_fused(fuse_pass *f, const fuse_match *match, const node *root) {
     const module *root_module = tare__module_find(f->original, root->target);
     module *relu = NULL, *fused = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fusers that torch's backend configs name.
+// The names of fusers in torch's backend configs.
 #include <string.h>
 
 #include "config/builtin_names.h"
@@ -9,7 +9,7 @@
 #define ONEDNN   "torch.ao.quantization.backend_config.onednn."
 
 static const fuser_name fusers[] = {
-    // A closure is written as the function that made it, applied to the class that it holds.
+    // A closure is written as its factory function, applied to the class it captures.
     {MAPPINGS "_sequential_wrapper2", .holds_class = true},
     {MAPPINGS "fuse_conv_bn", .subject = "Conv"},
     {MAPPINGS "fuse_conv_bn_relu", .subject = "Conv", .asks_activation = true},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The built-in fusers. The class of a fused module follows from the triple (operator, dimensions,
-// neighbours), so that one function serves all of torch's fusers: it sorts the leaves by role,
-// checks them, folds a batch norm, and looks the class up.
+// neighbours), so one function implements all fusers of torch: it sorts the leaves by role, checks
+// them, folds a batch norm, and looks up the class.
 #include "flow/fusers.h"
 
 #include <stdio.h>
@@ -105,8 +105,8 @@ static tare_status check_qat_batch_norm(const sorted_leaves *s, tare_error *err)
     const bool is_linear = is_op(s->weighted, TARE_OP_LINEAR);
     const int64_t outputs =
         tare__module_int(s->weighted, is_linear ? "out_features" : "out_channels", -1);
-    const int dims = is_linear ? 1 : 2; // torch says so whatever they are
-    // Nor does its second fuser end the sentence.
+    const int dims = is_linear ? 1 : 2; // torch's text, whatever the modules are
+    // torch's second fuser has no full stop either.
     const bool has_relu = s->activation != NULL;
     if (tare__module_int(s->bn, "num_features", -1) != outputs)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
@@ -126,12 +126,13 @@ static tare_status check_qat_batch_norm(const sorted_leaves *s, tare_error *err)
     return TARE_OK;
 }
 
-// The children of a fused module in torch's order and names.
+// Adds the children of a fused module in torch's order and with its names.
 static tare_status add_children(module *fused, const module *const *children, size_t count,
                                 bool has_add, tare_error *err) {
     for (size_t i = 0; i < count; i++) {
         char name[24];
-        // torch's ConvAddReLU2d is a Sequential of the conv alone; its relu is an attribute.
+        // torch's ConvAddReLU2d is a Sequential that contains only the conv; the relu is an
+        // attribute.
         const bool is_relu = has_add && i == 1;
         (void)snprintf(name, sizeof name, "%zu", i);
         module *child = NULL;

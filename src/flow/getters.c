@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The getters that torch's backend configs name: where in a match the convolution stands, and which
-// further input the fused module gets. A match of another shape has no root, as a failed unpacking
-// has none in Python.
+// The getters of torch's backend configs: which node of a match is the convolution, and which
+// further input the fused module takes. For a match of another shape they return NULL; in Python
+// the unpacking would fail.
 #include <string.h>
 
 #include "config/builtin_names.h"
@@ -27,7 +27,7 @@ static size_t one_extra(match_node *extra, const tare_match_node **out, size_t c
     return 1;
 }
 
-// One pair of getters: the convolution is `find`(sum, side), the extra input the other operand.
+// A pair of getters: the convolution is `find`(sum, side), the extra input is the other operand.
 #define PAIR(name, sum, find, side)                                                                \
     static match_node *name##_root(void *user, const tare_match *match) {                          \
         (void)user;                                                                                \

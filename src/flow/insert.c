@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers into the graph.
+// Inserts observers into the graph.
 #include "flow/insert.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static tare_status observe_value(insertion *in, const node *n, value *v, bool is
     return TARE_OK;
 }
 
-// *out: a copy of the value, with observers in place of the nodes that they observe.
+// *out: a copy of the value in which observers replace the nodes that they observe.
 static tare_status observe_argument(insertion *in, const node *n, const value *v, bool is_first,
                                     value *out) {
     TARE_TRY(tare__value_copy(&in->p->scratch, v, NULL, NULL, out, in->p->err));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The integers of a reference model's layer: what a lowered layer would hold, for backends that
-// lower by themselves.
+// The integers of a reference model's layer: what a lowered layer would contain, for backends that
+// have their own lowering.
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "tare/handoff.h"
 
 typedef struct layer_integers {
-    tare_integer_layer shown; // first: the caller has its address
+    tare_integer_layer shown; // first, because the caller has its address
     const tare_model *model;
     biased_layer found;
     tare_tensor *weight, *bias, *sums; // references owned
@@ -36,7 +36,7 @@ typedef struct reader {
 
 static tare_status evaluate(const reader *r, const node *n, int depth, tare_tensor **out);
 
-// Arguments with tensors in place of the nodes that give them; the caller releases them.
+// Replaces nodes among the arguments by their tensors; the caller releases them.
 static tare_status evaluate_arguments(const reader *r, const node *n, int depth, op_call *call) {
     value *args = tare__arena_array(r->memory, n->arg_count + 1, sizeof *args);
     if (args == NULL) return tare__out_of_memory(r->err);
@@ -84,7 +84,7 @@ static tare_status evaluate_call(const reader *r, const node *n, int depth, tare
     return status;
 }
 
-// A tensor of the model, or what a few calls make of such. The caller releases *out.
+// A tensor of the model, or computed from such tensors by a few calls. The caller releases *out.
 static tare_status evaluate(const reader *r, const node *n, int depth, tare_tensor **out) {
     if (n->op != NODE_GET_ATTR) return evaluate_call(r, n, depth, out);
     tare_tensor *t = tare__module_find_tensor(r->model->root, n->target);
@@ -107,7 +107,7 @@ static bool read_number(const tare_model *model, const value *v, double *out) {
     return true;
 }
 
-// Of arguments that a file may have chosen.
+// The arguments may come from a file, so they are checked.
 static bool fill_qparams(tare_dtype dtype, double scale, double zero_point, const double *range,
                          tare_node_qparams *out) {
     const double least = -0x1p31, most = 0x1p31 - 1;
@@ -153,7 +153,7 @@ static bool is_per_tensor(op_id id) {
 
 bool tare_node_get_qparams(const tare_model *model, const tare_node *n, tare_node_qparams *out) {
     const node *at = look(n);
-    // FX mode's dequantize has the parameters of what it reads.
+    // In FX mode a dequantize has the parameters of its input.
     if (at != NULL && tare__node_op(at) == TARE_OP_DEQUANTIZE) at = tare__node_arg(at, 0);
     if (at == NULL || !is_per_tensor(tare__node_op(at))) return false;
     arena memory = {0};
@@ -178,7 +178,7 @@ static reader reader_of(layer_integers *l) {
     return (reader){l->model, &l->memory, l->err};
 }
 
-// One number of a list of scales or zero points, or a plain one.
+// A number from a list of scales or zero points, or a single number.
 static tare_status read_list(layer_integers *l, const value *v, tare_tensor **list,
                              double *number) {
     const reader r = reader_of(l);
@@ -214,7 +214,7 @@ static tare_status make_qparams(layer_integers *l, const function_call *call,
     return *out != NULL ? TARE_OK : tare__out_of_memory(l->err);
 }
 
-// Exported programs and decomposed models have plain integers in front of a dequantize.
+// In exported programs and decomposed models a dequantize reads plain integers.
 static tare_status qualify(layer_integers *l, const node *dequantize, const tare_tensor *integers) {
     function_call call;
     tare_tensor *scales = NULL, *zeros = NULL;
@@ -279,10 +279,10 @@ static tare_status read_weight(layer_integers *l) {
 
 // --- channels ---
 
-// Where an element of the weight belongs: [O][I/groups][..], or [I][O/groups][..] if transposed.
+// The position of a weight's element: [O][I/groups][..], or [I][O/groups][..] if transposed.
 typedef struct channel_map {
     bool is_transposed;
-    int64_t groups, inputs, outputs, taps; // inputs, outputs: sizes 0 and 1 as they stand
+    int64_t groups, inputs, outputs, taps; // inputs, outputs: sizes of dimensions 0 and 1
 } channel_map;
 
 static int64_t channel_of(const channel_map *m, int64_t element) {
@@ -319,7 +319,7 @@ static tare_status map_channels(layer_integers *l, channel_map *out) {
     return TARE_OK;
 }
 
-// Per-channel parameters lie along the axis of the output channels, within a group if transposed.
+// Per-channel parameters are along the output channels; if transposed, within a group.
 static tare_status check_axis(const layer_integers *l, const channel_map *m) {
     const qparams *q = l->weight->q;
     const bool is_per_channel = tare__qscheme_is_per_channel(q->scheme);
@@ -335,7 +335,7 @@ static double weight_scale(const layer_integers *l, int64_t channel) {
 
 static tare_status sum_weights(layer_integers *l, const channel_map *m) {
     TARE_TRY(tare_tensor_create(TARE_INT32, 1, &l->shown.channel_count, &l->sums, l->err));
-    uint32_t *sums = l->sums->data; // as machines add
+    uint32_t *sums = l->sums->data; // wraps around like machine arithmetic
     for (int64_t i = 0; i < l->weight->count; i += m->taps) {
         uint32_t *sum = &sums[channel_of(m, i)];
         for (int64_t k = i; k < i + m->taps; k++)
@@ -413,7 +413,7 @@ static void find_output(layer_integers *l, fused_with fused) {
             shown->output_min = shown->output.zero_point;
         return;
     }
-    shown->has_relu = fused == FUSED_RELU; // one behind the layer is an operator of its own
+    shown->has_relu = fused == FUSED_RELU; // a separate relu behind the layer is another operator
     shown->output = (tare_node_qparams){.struct_size = sizeof shown->output, .scale = 1};
 }
 

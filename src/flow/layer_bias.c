@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers, their weights and their biases.
+// Finds layers with their weights and biases, and replaces these.
 #include "flow/layer_bias.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "core/text/text.h"
 #include "ops/op.h"
 
-enum { BIAS = 2 }; // its position among the parameters of every such operator
+enum { BIAS = 2 }; // index of the parameter in all these operators
 
 // --- finding ---
 
@@ -47,7 +47,7 @@ void tare__layer_find(const tare_model *model, node *n, biased_layer *out) {
     *out = (biased_layer){0};
     if (n->op == NODE_CALL_MODULE) find_module(model, n, out);
     const op_info *op = tare__function_row(n);
-    // An overload has the bias at another position.
+    // An overload has the bias at another index.
     if (!is_layer(op) || tare__op_overload(op, n->target) != NULL) return;
     *out = (biased_layer){
         .node = n, .weight = argument(n, 1, "weight"), .bias = argument(n, BIAS, "bias")};
@@ -139,7 +139,7 @@ tare_status tare__layer_read_bias(graph *g, node *layer, const char *path, arena
     return set_argument(layer, read, memory, err);
 }
 
-// A path of the root that nothing has yet.
+// A path of the root that is not used yet.
 static const char *free_path(pass *p, const biased_layer *layer) {
     const module *root = p->model->root;
     const char *path = tare__arena_printf(&p->scratch, "%s_bias", layer->node->name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the passes know of functions: which are layers, which normalize, which write.
+// Classifies function calls: layers, normalizations, calls with effects.
 #include "flow/layer_calls.h"
 
 #include <string.h>
@@ -79,7 +79,7 @@ bool tare__has_effect(const node *n) {
 
 static bool keeps_node(const void *user, const node *n) {
     const module *called = tare__called_module(user, n);
-    // Guards look at the inputs and return nothing.
+    // Guards check the inputs and return nothing.
     return (called != NULL && tare__class_op(called->class) == TARE_OP_GUARDS) ||
            tare__has_effect(n);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matches as getters see them.
+// The form in which getters see matches.
 #include "flow/match.h"
 
 size_t tare_match_count(const tare_match *match) {
@@ -53,7 +53,7 @@ tare_status tare__match_nest(arena *a, const match_list *items, match_item *out,
     return TARE_OK;
 }
 
-// out NULL: they are only counted.
+// out NULL: only counts them.
 static size_t add_nodes(const tare_match *match, const node **out, size_t count) {
     for (size_t i = 0; i < match->count; i++) {
         const match_item *item = &match->items[i];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One qconfig per node, by a mapping's precedence, in prepare and again in convert.
+// Determines the qconfig of each node by a mapping's precedence, in prepare and again in convert.
 #include "flow/node_qconfigs.h"
 
 #include <string.h>
 
 #include "core/memory/map.h"
 
-// How often an object type was seen in a module: the index of the next occurrence.
+// Counts the occurrences of an object type in a module; *out: index of the next one.
 static tare_status next_index(map *counts, const char *path, const char *type, int64_t *out,
                               arena *scratch, tare_error *err) {
     const char *key = tare__arena_printf(scratch, "%s\n%s", path, type);
@@ -58,13 +58,13 @@ static tare_status choose_method(chooser *c, const node *n, qconfig_choice *out)
 static tare_status choose_module(chooser *c, const node *n, qconfig_choice *out) {
     const module *m = tare__called_module(c->base->model, n);
     if (m->class->role == ROLE_OBSERVER) return TARE_OK;
-    // A module with a graph of its own still is of the class that it was traced from.
+    // A traced module is still an instance of its original class.
     const char *class_name =
         m->graph != NULL && n->scope_type != NULL ? n->scope_type : m->class->name;
     TARE_TRY(tare__qconfig_adjust(c->mapping, class_name, n->target,
                                   tare__qconfig_global(c->mapping), out, c->base->err));
-    // The scope of a leaf's call is the leaf itself, by its type before fusion; occurrences count
-    // in its parent.
+    // The scope of a module's call is the module itself, with its type before fusion; occurrences
+    // are counted in its parent.
     const char *parent = parent_path(&c->base->scratch, n->scope_path);
     if (parent == NULL) return tare__out_of_memory(c->base->err);
     const char *type = n->scope_type != NULL ? n->scope_type : m->class->name;
@@ -105,8 +105,8 @@ tare_status tare__choose_qconfigs(pass *base, const tare_qconfig_mapping *mappin
     return status;
 }
 
-// torch requires equal qconfigs for all classes inside a fused module, and gives the fused class
-// the same.
+// torch requires equal qconfigs for all classes in a fused module, and gives the fused class the
+// same.
 static tare_status extend_by(pass *p, tare_qconfig_mapping *mapping, const node *n,
                              const module *fused) {
     const qconfig_choice none = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An observer becomes operators.
+// Replaces an observer by operators.
 #include "flow/observer_site.h"
 
 static graph *graph_of(const observer_site *s) {
@@ -12,7 +12,7 @@ tare_status tare__site_insert(const observer_site *s, node_op op, const char *ta
     return tare__graph_insert(graph_of(s), &spec, s->observer, out, s->p->err);
 }
 
-// Takes the tensor over.
+// Consumes the reference to the tensor.
 static tare_status insert_buffer(const observer_site *s, const char *suffix, tare_tensor *tensor,
                                  node **out) {
     module *root = s->p->model->root;
@@ -27,7 +27,7 @@ static tare_status insert_buffer(const observer_site *s, const char *suffix, tar
     return status == TARE_OK ? tare__site_insert(s, NODE_GET_ATTR, name, NULL, 0, out) : status;
 }
 
-// The value that was observed is what comes out of quantizing and dequantizing.
+// The observed value is now the result of the last operator.
 static void hand_on_handle(const observer_site *s, node *with) {
     node *quantized = tare__node_arg(with, 0);
     if (with == s->watched) return;
@@ -56,7 +56,7 @@ tare_status tare__site_insert_numbers(const observer_site *s, const char *suffix
     return TARE_OK;
 }
 
-// Dequantize reads the quantized values with the arguments that made them.
+// Dequantize takes the parameters of the quantize operator.
 static op_name overload(op_id id, const char *name) {
     return tare__overload_name((op_overload){id, false, name});
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed weights: their rows, their making, their names.
+// Creates and names packed weights.
 #include "flow/pack.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static void find_node(void *user, node *n) {
     *(bool *)user = true;
 }
 
-// Of a convolution: constants only, as torch packs them with the weight.
+// The geometry of a convolution must be constant, because torch packs it with the weight.
 static tare_status set_geometry(const function_call *w, module *m, bool *is_constant,
                                 tare_error *err) {
     static const char *const keys[] = {"stride", "padding", "output_padding", "dilation", "groups"};

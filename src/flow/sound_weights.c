@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights that can be quantized: numbers, before an observer takes a NaN for a range.
+// Refuses weights that cannot be quantized, before an observer includes a NaN in its range.
 #include "flow/sound_weights.h"
 
 #include <stdio.h>
@@ -20,14 +20,14 @@ static tare_status refuse(const named_tensor *t, const char *path, tare_error *e
 // --- modules ---
 
 typedef struct module_walk {
-    const char *target; // of the node that calls the outermost module
+    const char *target; // target of the node that calls the outermost module
 } module_walk;
 
 static tare_status check_module(void *user, const char *path, module *m, tare_error *err) {
     const module_walk *w = user;
     for (size_t i = 0; i < m->tensor_count; i++) {
         char name[512];
-        if (!m->tensors[i].is_parameter) continue; // statistics, masks: nobody quantizes them
+        if (!m->tensors[i].is_parameter) continue; // statistics and masks are not quantized
         (void)snprintf(name, sizeof name, "%s%s%s.%s", w->target, path[0] != '\0' ? "." : "", path,
                        m->tensors[i].name);
         TARE_TRY(refuse(&m->tensors[i], name, err));
@@ -54,7 +54,7 @@ static const named_tensor *tensor_of(const tare_model *model, const node *n) {
                : NULL;
 }
 
-// A bias is not watched, but it goes into the same integers as the weight beside it.
+// A bias has no observer, but is quantized together with the weight.
 static tare_status check_beside(const tare_model *model, const node *reader, tare_error *err) {
     for (size_t i = 0; i < reader->input_count; i++) {
         const named_tensor *t = tensor_of(model, reader->inputs[i]);

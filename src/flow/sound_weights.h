@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights that can be quantized.
-// Private to flow.
+// Checks that weights can be quantized. Private to flow.
 #ifndef FLOW_SOUND_WEIGHTS_H
 #define FLOW_SOUND_WEIGHTS_H
 
@@ -8,11 +7,10 @@
 
 struct tare_model;
 
-/// Refuses a prepared model where what convert is going to quantize is not all numbers: parameters
-/// of modules that are quantized with their weight, and what the observers of a graph's own tensors
-/// look at, with the other parameters that the same operator reads. NaNs are refused everywhere
-/// there, infinities in parameters: a mask of -inf is a constant, which no layer quantizes as its
-/// weight. TARE_INVALID_ARGUMENT with the node, the tensor and the element.
+/// Refuses a prepared model if a tensor that convert will quantize contains NaN: parameters of
+/// modules that are quantized with their weight, tensors of the graph that have an observer, and
+/// other parameters of the same operators. Infinities are refused in parameters only: a mask of
+/// -inf is a constant, not a weight. TARE_INVALID_ARGUMENT with node, tensor and element.
 tare_status tare__refuse_unsound_weights(const struct tare_model *prepared, tare_error *err);
 
 #endif

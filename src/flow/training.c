@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Switches of models in training: modes, observers, fake quantizers, frozen batch norms.
+// Switches a model between training and evaluation, and its observers, fake quantizers and batch
+// norms on and off.
 #include <string.h>
 
 #include "core/text/text.h"
@@ -11,7 +12,7 @@
 
 // --- train and eval ---
 
-// Calls of exported programs say themselves whether they train.
+// Calls of exported programs have an argument that says whether they train.
 static bool is_exported_call(const node *n) {
     return tare__function_op(n) == TARE_OP_BATCH_NORM && tare__aten_name(n->target) != NULL;
 }
@@ -78,7 +79,7 @@ tare_status tare_model_enable_fake_quant(tare_model *prepared, bool enabled, tar
     return change_all(prepared, (change){.apply = switch_fake_quant, .on = enabled}, err);
 }
 
-// torch's two functions know the convolutions only, not LinearBn1d.
+// torch's two functions handle only the convolutions, not LinearBn1d.
 static tare_status freeze(module *m, const change *c, tare_error *err) {
     const module_class *class = m->class;
     module *bn = tare__module_child(m, "bn");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convert, from a calibrated model to a reference or lowered one.
+// Convert in FX mode: from a calibrated model to a reference or lowered model.
 #include "flow/fx/convert.h"
 
 #include "core/struct_size.h"
@@ -90,7 +90,7 @@ static bool is_torchs(const prepared_state *s) {
     return s != NULL && s->mapping != NULL && !tare__qconfig_mapping_is_own(s->mapping);
 }
 
-// known: complete options.
+// options: complete, with defaults filled in.
 static tare_status convert_model(const tare_model *prepared, const tare_convert_options *known,
                                  convert_form form, tare_model **out, tare_error *err) {
     pass base;
@@ -117,7 +117,7 @@ tare_status tare__convert_standalone(convert_pass *c, const module *observed,
     tare_error *err = c->base->err;
     module *copy = NULL;
     tare_model *prepared = NULL, *made = NULL;
-    // torch gives it the reference form inside the decomposed one, too, and no custom config.
+    // torch uses the reference form within a decomposed model, too, and no custom config.
     const convert_form form = c->form == CONVERT_LOWERED ? CONVERT_LOWERED : CONVERT_REFERENCE;
     tare_convert_options options = *c->options;
     options.custom_config = NULL;
@@ -177,7 +177,7 @@ tare_status tare_convert_fx(const tare_model *prepared, const tare_convert_optio
     return convert(prepared, options, CONVERT_LOWERED, out, err);
 }
 
-// What stands in no record was not asked to stay float.
+// Operators without a record were not asked to stay float.
 static tare_status lower_reference(convert_pass *c, tare_engine engine) {
     pass *p = c->base;
     if (engine != TARE_ENGINE_DEFAULT) p->model->engine = engine;

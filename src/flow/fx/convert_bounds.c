@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convert under tare's own mapping: what a bound (relu6, clamp) reads was not observed, because
-// only the values that the bound lets through count. It is quantized with the parameters of the
-// bound's result, which saturate where the bound cuts off.
+// Convert under tare's own mapping: the input of a bound (relu6, clamp) is not observed, because
+// only the values within the bounds matter. It is quantized with the parameters of the bound's
+// result, which saturate where the bound clips.
 #include "config/qconfig.h"
 #include "flow/function_call.h"
 #include "flow/fx/convert.h"
@@ -13,7 +13,7 @@ static bool is_observed(const convert_pass *c, const node *n) {
     return known != NULL && known->is_observed && !tare__convert_has_no_qconfig(c, n);
 }
 
-// What an observed operator reads without an observer in between; NULL: there is one.
+// The input of an observed operator if there is no observer in between; else NULL.
 static node *find_unobserved(const convert_pass *c, const node *n) {
     node *input = n->input_count == 1 && is_observed(c, n) ? tare__node_arg(n, 0) : NULL;
     const bool is_plain = input != NULL && tare__node_is_call(input) &&
@@ -21,15 +21,14 @@ static node *find_unobserved(const convert_pass *c, const node *n) {
     return is_plain && input->user_count == 1 ? input : NULL;
 }
 
-// Layers, sums and products take a relu that reads them into themselves, as torch's patterns have
-// it.
+// Layers, sums and products are fused with a following relu, as in torch's patterns.
 static bool takes_relu(const convert_pass *c, const node *n, const node *bound) {
     const op_info *op = tare__called_row(c->base->model, n);
     return tare__op_id(tare__called_row(c->base->model, bound)) == TARE_OP_RELU &&
            (tare__op_has(op, OP_WEIGHTED) || OP_IS_ANY(tare__op_id(op), TARE_OP_ADD, TARE_OP_MUL));
 }
 
-// Between the layer and the bound may be operators that pass values on.
+// Operators that return their input unchanged may be between the layer and the bound.
 static tare_status quantize_inputs(convert_pass *c, node *bound, module *observer, size_t *number) {
     const observer_wish same = {.observer = observer};
     for (node *n = bound, *input; (input = find_unobserved(c, n)) != NULL; n = input) {

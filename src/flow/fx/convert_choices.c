@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convert with nodes that stay float by name, as where integers were measured to be slower.
+// Leaves nodes float by name in convert, for example if integers were measured to be slower.
 #include "flow/fx/convert.h"
 
 static tare_status find(const convert_pass *c, const tare_float_choice *choice, const node **out,
@@ -18,13 +18,13 @@ static tare_status find(const convert_pass *c, const tare_float_choice *choice, 
                       "node '%s' stays float anyway: choosing it has no effect", name);
 }
 
-// Inputs and outputs that a custom config wants quantized.
+// Inputs and outputs that a custom config keeps quantized.
 static bool is_wanted(const convert_pass *c, const node *n) {
     if (n->op == NODE_PLACEHOLDER) return c->prepared->input_quantized.count > 0;
     return n->op == NODE_OUTPUT && c->prepared->output_quantized.count > 0;
 }
 
-// What does not compute in integers needs no observer for its own sake.
+// Switches off observers that no integer operator needs.
 static void switch_off_others(const convert_pass *c) {
     for (const node *n = c->base->model->root->graph->first; n != NULL; n = n->next) {
         const prepared_node *known = tare__prepared_node(c->prepared, n->name);

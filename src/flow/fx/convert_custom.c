@@ -9,14 +9,14 @@
 #include "model/custom_module.h"
 #include "observe/dtype_roles.h"
 
-// Users of `n` read what a new dequantize node makes of it.
+// Inserts a dequantize node after `n`, which the users of `n` read.
 static tare_status dequantize_result(convert_pass *c, node *n) {
     node *made = NULL;
     TARE_TRY(tare__insert_dequantize(c->base, n, n->next, &made));
     return tare__node_replace_uses(n, made, made, c->base->err);
 }
 
-// The node reads the quantized values that one of its arguments dequantizes.
+// Makes the node read the quantized input of a dequantize among its arguments.
 static tare_status bypass(convert_pass *c, node *n, node *arg) {
     node *quantized = tare__is_dequantize_node(arg) ? tare__node_arg(arg, 0) : NULL;
     if (quantized == NULL) return TARE_OK;
@@ -31,7 +31,7 @@ tare_status tare__convert_input(convert_pass *c, node *placeholder, int64_t inde
 
 // --- outputs ---
 
-// Of one returned value: whatever it dequantizes is returned as it is.
+// Handles one returned value: if it is dequantized, the quantized value is returned instead.
 static tare_status keep_quantized(convert_pass *c, node *output, const value *v) {
     if (v->kind == VALUE_NODE) {
         node *arg = v->as.node;
@@ -40,7 +40,7 @@ static tare_status keep_quantized(convert_pass *c, node *output, const value *v)
                                  : TARE_OK;
     }
     if (v->kind != VALUE_LIST && v->kind != VALUE_TUPLE && v->kind != VALUE_DICT) return TARE_OK;
-    // The output's arguments are copied at each change: walk by position.
+    // The output's arguments are copied at each change, so the walk goes by position.
     value copy = {0};
     TARE_TRY(tare__value_copy(&c->base->scratch, v, NULL, NULL, &copy, c->base->err));
     for (uint32_t i = 0; i < copy.count; i++)
@@ -122,7 +122,8 @@ static tare_status swap_custom(convert_pass *c, const node *n, const char *class
     const qparams *output = NULL;
     module *made = NULL;
     bool is_calibrated = false;
-    if (strcmp(observed->class->name, class_name) == 0) return TARE_OK; // called before
+    if (strcmp(observed->class->name, class_name) == 0)
+        return TARE_OK; // converted by an earlier call
     if (observer != NULL)
         TARE_TRY(tare__observer_qparams(tare__called_module(c->base->model, observer), &output,
                                         &is_calibrated, c->base->err));
@@ -132,7 +133,7 @@ static tare_status swap_custom(convert_pass *c, const node *n, const char *class
     return tare__pass_put_module(c->base, n->target, made, status);
 }
 
-// A module that torch takes apart: all its inputs are quantized values, and its results have stubs.
+// A custom module of torch's: all its inputs are quantized, and stubs dequantize its results.
 static tare_status convert_quantizable(convert_pass *c, node *n, const char *quantized_class) {
     tare_error *err = c->base->err;
     const module *observed = tare__called_module(c->base->model, n);

@@ -28,7 +28,7 @@ bool tare__is_equalized_weight(int64_t weight_index, const node *n, const node *
     return v != NULL && v->kind == VALUE_NODE && v->as.node == arg;
 }
 
-// The scales of one input's channels; count 0: no scaling, torch's tensor(1).
+// The scale of each channel of an input; count 0: no scaling (torch's tensor(1)).
 typedef struct channel_scales {
     float *values;
     int64_t count;
@@ -37,7 +37,7 @@ typedef struct channel_scales {
 
 typedef struct equalize_pass {
     convert_pass *convert;
-    channel_scales *scales; // by id, of an input's equalization node and of its operator
+    channel_scales *scales; // by id, for an input's equalization node and its operator
     bool *is_equalized;     // by id: operators with such an input
     size_t first_new;
 } equalize_pass;
@@ -51,7 +51,7 @@ static tare_model *model_of(const equalize_pass *p) {
 
 // --- ranges of observers ---
 
-// min and max, in the scratch arena; *count: 0 when nothing was seen.
+// min and max in the scratch arena; *count is 0 if nothing was observed.
 static tare_status read_range(const equalize_pass *p, const module *observer, float **min,
                               float **max, int64_t *count) {
     map state = {0};
@@ -76,13 +76,13 @@ static tare_status read_range(const equalize_pass *p, const module *observer, fl
 
 static tare_status put_number(map *state, const char *name, float v, tare_error *err) {
     tare_tensor *t = tare__map_get(state, name);
-    if (t == NULL || t->count != 1) return TARE_OK; // it keeps no such range
+    if (t == NULL || t->count != 1) return TARE_OK; // it has no such range
     tare__tensor_set(t, 0, (double)v);
     (void)err;
     return TARE_OK;
 }
 
-// The observer has seen this range instead of what it saw.
+// Sets the range that the observer has recorded.
 static tare_status set_range(const equalize_pass *p, module *observer, float min, float max) {
     map state = {0};
     tare_status status = tare__observer_state_io.save(observer, &state, err_of(p));
@@ -93,7 +93,7 @@ static tare_status set_range(const equalize_pass *p, module *observer, float min
     return status;
 }
 
-// It has seen nothing.
+// Clears what the observer has recorded.
 static tare_status reset(const equalize_pass *p, module *observer) {
     const map nothing = {0};
     return tare__observer_state_io.load(observer, &nothing, err_of(p));
@@ -107,7 +107,7 @@ static node *find_operator(const equalize_pass *p, const node *equalizer) {
     return NULL;
 }
 
-// The node that watches a function's weight; NULL: none.
+// The node that observes a function's weight; NULL: none.
 static node *find_weight_equalizer(const equalize_pass *p, const node *op) {
     for (size_t i = 0; i < op->input_count; i++) {
         bool is_input = false;
@@ -122,7 +122,7 @@ static module *weighted_module(const equalize_pass *p, const node *op) {
     return m != NULL && m->class->role == ROLE_FUSED ? m->children[0].module : m;
 }
 
-// The columns' range of a weight: of a module's by a fresh observer.
+// The range of each column of a weight; for a module's, computed by a new observer.
 static tare_status weight_range(const equalize_pass *p, const node *op, float **min, float **max,
                                 int64_t *count) {
     *count = 0;
@@ -146,7 +146,7 @@ static tare_status weight_range(const equalize_pass *p, const node *op, float **
     return status;
 }
 
-// s = sqrt(weight range / input range), float32; what is no positive number is 1.
+// s = sqrt(weight range / input range) in float32; 1 if that is no positive number.
 static float scale_of(float weight_min, float weight_max, float input_min, float input_max) {
     const float s = sqrtf((weight_max - weight_min) / (input_max - input_min));
     return isfinite(s) && s != 0.0f ? s : 1.0f;
@@ -191,7 +191,7 @@ static tare_status remove_node(const equalize_pass *p, node *n, node *before) {
     return tare__graph_erase(n->owner, n, err_of(p));
 }
 
-// The scales as a tensor [1, C, 1, ..] that the input can be multiplied by.
+// The scales as a tensor [1, C, 1, ..], to be multiplied with the input.
 static tare_status scale_tensor(const equalize_pass *p, const channel_scales *s,
                                 tare_tensor **out) {
     if (s->count == 0) return tare__tensor_scalar_int(1, out, err_of(p));
@@ -218,7 +218,7 @@ static tare_status bind_scale(const equalize_pass *p, const node *input, const c
     return status;
 }
 
-// x -> observer becomes x -> mul -> observer.
+// Changes x -> observer to x -> mul -> observer.
 static tare_status insert_mul(const equalize_pass *p, node *input, node *observer,
                               const channel_scales *s) {
     graph *g = observer->owner;
@@ -249,12 +249,12 @@ static tare_status scale_observer(const equalize_pass *p, const node *equalizer,
     return set_range(p, observer, least, most);
 }
 
-// torch asks for the node's name.
+// torch decides by the node's name.
 static bool is_named_relu(const node *n) {
     return strstr(n->name, tare__op_row(TARE_OP_RELU)->id) != NULL;
 }
 
-// Where a layer before can scale its output, the input needs no multiplication of its own.
+// If a preceding layer can scale its output, the input needs no multiplication.
 static tare_status convert_input(const equalize_pass *p, node *equalizer) {
     node *observer = tare__node_arg(equalizer, 0);
     node *input = observer != NULL ? tare__node_arg(observer, 0) : NULL;
@@ -289,7 +289,7 @@ static bool is_input_equalizer(const tare_model *model, const node *n) {
     return tare__is_equalizer_node(model, n, &is_input) && is_input;
 }
 
-// The scales of the next layer's input, if it reads this one's output; NULL: none.
+// The scales of the next layer's input, if it reads this layer's output; NULL: none.
 static const channel_scales *next_scales(const equalize_pass *p, const node *op) {
     const node *relu = find_user(p, op, is_relu);
     const node *observer = find_user(p, relu != NULL ? relu : op, tare__is_observer_node);
@@ -344,7 +344,7 @@ static tare_status scale_module(const equalize_pass *p, const node *op, const ch
     return status;
 }
 
-// Replaces what a get_attr node reads; takes the tensor over.
+// Replaces the tensor that a get_attr node reads; consumes the reference.
 static tare_status set_attribute(const equalize_pass *p, const node *attr, tare_tensor *t) {
     module *root = model_of(p)->root;
     const tare_status status = tare__module_replace_tensor(root, attr->target, t, err_of(p));
@@ -376,8 +376,8 @@ static tare_status scale_attributes(const equalize_pass *p, const node *op, cons
     return set_attribute(p, bias_attr, bias);
 }
 
-// get_attr -> observer -> equalizer -> function: the observer forgets, and sees the new weight when
-// weight observers run.
+// get_attr -> observer -> equalizer -> function: resets the observer, which sees the scaled weight
+// when weight observers run.
 static tare_status convert_function(const equalize_pass *p, node *op, const channel_scales *s,
                                     const channel_scales *next) {
     node *watch = find_weight_equalizer(p, op);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convert: checks what a backend requires of scales and zero points beyond torch's DTypeConfig. The
-// values are known only here, after calibration.
+// Convert: checks the backend's constraints on scales and zero points that torch's DTypeConfig
+// lacks. The values are known only after calibration.
 #include <inttypes.h>
 #include <math.h>
 
@@ -12,7 +12,7 @@
 enum {
     DEMANDS = TARE_SET_SCALE_MAX | TARE_SET_ZERO_POINT_MIN | TARE_SET_ZERO_POINT_MAX |
               TARE_SET_POWER_OF_TWO,
-    // Of a module's weight, which prepare does not look at.
+    // For the weight of a module, which prepare does not check.
     WEIGHT_DEMANDS = DEMANDS | TARE_SET_QSCHEMES | TARE_SET_CHANNEL_AXIS,
 };
 
@@ -49,7 +49,7 @@ static bool watches(const convert_pass *c, const node *n, tare_dtype dtype) {
             tare__observer_info(tare__called_module(c->base->model, n))->dtype == dtype);
 }
 
-// The observers of one operator's arguments.
+// Adds limits for the observers of an operator's arguments.
 static tare_status limit_inputs(convert_pass *c, const node *n, const tare_pattern_config *config,
                                 const tare_dtype_config *d) {
     const int64_t weight_index = tare__pattern_config_input_index(config, "weight");
@@ -74,7 +74,7 @@ static tare_status limit_outputs(convert_pass *c, const node *last,
     return TARE_OK;
 }
 
-// The nodes that a pattern took, the last executed one first.
+// Visits the nodes that a pattern matched, the last one first.
 static tare_status limit_matched(convert_pass *c, const pattern *p, const node *n,
                                  const tare_pattern_config *config, const tare_dtype_config *d,
                                  bool *is_taken) {
@@ -86,8 +86,8 @@ static tare_status limit_matched(convert_pass *c, const pattern *p, const node *
     return TARE_OK;
 }
 
-// The dtype config that the matched operator was prepared by: the first whose dtypes the observers
-// around it have.
+// The dtype config with which the matched operator was prepared: the first one that fits the dtypes
+// of the observers around it.
 static const tare_dtype_config *find_dtypes(const convert_pass *c, const node *last,
                                             const tare_pattern_config *config) {
     for (size_t i = 0; i < config->dtype_configs.count; i++) {
@@ -126,8 +126,8 @@ tare_status tare__convert_find_limits(convert_pass *c) {
     return TARE_OK;
 }
 
-// The least power of two that is no smaller. The range is kept or widened; the zero point moves so
-// that the least representable value stays, rounded.
+// Rounds up to a power of two. The range stays or grows; the zero point is moved so that the least
+// representable value stays, up to rounding.
 static void raise_scale(const qparams *q, double *scale, double *zero_point) {
     int exponent = 0;
     if (!(*scale > 0) || frexp(*scale, &exponent) == 0.5) return;
@@ -176,7 +176,7 @@ static bool has_wrong_scheme(const tare_dtype_constraints *d, const qparams *q, 
     return true;
 }
 
-// Why the parameters break the limit, at their first channel that does; false: they do not.
+// Describes how the parameters violate the limit at the first such channel; false if they do not.
 static bool breaks(const tare_dtype_constraints *d, const qparams *q, char *why, size_t size) {
     if (has_wrong_scheme(d, q, why, size)) return true;
     for (int64_t i = 0; i < q->count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convert with a qconfig mapping of its own, which can only switch quantization off (spec: torch's
+// Convert with its own qconfig mapping, which can only switch quantization off (spec: torch's
 // _compare_prepare_convert_qconfig_mappings).
 #include <string.h>
 
@@ -57,7 +57,8 @@ static tare_status compare(const tare_qconfig_mapping *prepared, const tare_qcon
 static tare_status switch_off(void *user, const node *n, const qconfig_choice *choice) {
     convert_pass *c = user;
     const prepared_node *known = tare__prepared_node(c->prepared, n->name);
-    if (known == NULL || known->qconfig == NULL) return TARE_OK; // an observer, or off already
+    if (known == NULL || known->qconfig == NULL)
+        return TARE_OK; // an observer, or already switched off
     if (choice->qconfig == NULL) {
         c->switched_off[known - c->prepared->nodes] = true;
         return TARE_DECIDE(c->base, n, "left float", "convert mapping",

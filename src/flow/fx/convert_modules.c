@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convert: float modules with a quantized weight become reference modules.
+// Converts float modules with a quantized weight to reference modules.
 #include <string.h>
 
 #include "core/text/text.h"
@@ -18,7 +18,7 @@ static tare_status fit_groups(const tare_tensor *weight, const qparams *q, tare_
                       (long long)q->count, (long long)row);
 }
 
-// A negative axis counts from the last dimension, as it does wherever Python indexes.
+// A negative axis counts from the last dimension, as in Python.
 static tare_status fit_axis(const tare_tensor *weight, const qparams **q, tare_error *err) {
     if (tare__qscheme_is_per_group((*q)->scheme)) return fit_groups(weight, *q, err);
     if (!tare__qscheme_is_per_channel((*q)->scheme)) return TARE_OK;
@@ -53,24 +53,24 @@ static tare_status observe(module *observer, const tare_tensor *weight, const qp
     return propose(observer, weight, out, err);
 }
 
-// A module on its way to its reference form.
+// The conversion of a module.
 typedef struct conversion {
-    const node *node; // NULL: none, and the backend demands nothing
+    const node *node; // NULL: unknown, and there are no constraints
     const module *called;
-    const module *float_module; // called, or the weighted child of a fused one
-    module *trained;            // the fake quantizer of a QAT module's weight; NULL for others
+    const module *float_module; // the called module, or the weighted child of a fused one
+    module *trained;            // the fake quantizer of a QAT module's weight; else NULL
     const tare_qconfig *qconfig;
 } conversion;
 
-// The decomposed form takes what training left.
+// In decomposed models the parameters are those of training.
 static tare_status read_trained(convert_pass *c, const module *trained, const module *m,
                                 weight_qparams *w) {
     w->dtype = tare__observer_info(trained)->dtype;
     return propose(trained, tare__module_tensor(m, w->name), &w->q, c->base->err);
 }
 
-// A fresh weight observer looks at the weight once; a trained fake quantizer looks once more, at
-// the folded weight. A float16 weight has no parameters.
+// A new weight observer looks at the weight once; a trained fake quantizer looks at the folded
+// weight again. A float16 weight has no parameters.
 static tare_status observe_weight(convert_pass *c, const conversion *v, weight_qparams *w) {
     const module *m = v->float_module;
     module *observer = v->trained;
@@ -90,7 +90,7 @@ static tare_status observe_weight(convert_pass *c, const conversion *v, weight_q
     return status;
 }
 
-// Recurrent modules have a weight for each layer, direction and side of the gates.
+// Recurrent modules have weights for each layer, direction, and for input and hidden state.
 static bool is_weight(const named_tensor *t) {
     return t->tensor != NULL &&
            (strcmp(t->name, "weight") == 0 || tare__starts_with(t->name, "weight_"));
@@ -162,16 +162,17 @@ static bool has_root_class(const convert_pass *c, const module *m) {
     return tare__backend_config_reference_module(c->base->backend, m->class->name) != NULL;
 }
 
-// Why a weighted module stays float, in the pass's scratch memory; NULL: it does not.
+// Why a weighted module stays float, as a sentence in scratch memory; NULL: it is converted.
 static tare_status find_refusal(convert_pass *c, const node *n, const module *called,
                                 const tare_qconfig *q, const char **why) {
     const prepared_node *known = tare__prepared_node(c->prepared, n->name);
     *why = "";
-    if (q == NULL || known == NULL || !known->is_observed) return TARE_OK; // prepare said why
+    if (q == NULL || known == NULL || !known->is_observed)
+        return TARE_OK; // prepare has recorded the reason
     return tare__module_refusal(c->base, called, q, why);
 }
 
-// A QAT module becomes float again, whether it is quantized or not.
+// Converts a QAT module to its float module, whether it is quantized or not.
 static tare_status leave_training(convert_pass *c, const node *n, conversion *v) {
     const registry *classes = &c->base->model->context->classes;
     module *qat = tare__called_module(c->base->model, n);
@@ -189,7 +190,7 @@ static tare_status convert_called(convert_pass *c, const node *n, conversion *v)
     if (v->called->class->role == ROLE_FUSED && v->called->child_count > 0)
         v->float_module = v->called->children[0].module;
     if (!has_root_class(c, v->float_module))
-        return TARE_OK; // not weighted, or converted by an earlier call
+        return TARE_OK; // no weight, or converted by an earlier call
     bool is_listed = false;
     v->qconfig = tare__convert_qconfig(c, n, &is_listed);
     const char *why = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convert: every observer node becomes quantize and dequantize, or vanishes.
+// Convert: replaces every observer node by quantize and dequantize, or removes it.
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +13,7 @@ static bool is_convertible(const tare_observer_info *info) {
     return tare__dtype_has_role(info->dtype, DTYPE_CONVERTED) || info->is_dynamic;
 }
 
-// One observer node under conversion. Buffers are named after the operator that the values belong
-// to.
+// The replacement of an observer node. Buffers are named after the operator of the values.
 typedef struct replacement {
     convert_pass *convert;
     observer_site site;
@@ -36,7 +35,7 @@ static bool is_unwanted(const replacement *r) {
     return true;
 }
 
-// The node whose scope names the buffers: the watched one, or the consumer when only that is
+// The node whose scope names the buffers: the observed one, or the consumer if only that is
 // quantized.
 static const node *named_after(const replacement *r, bool is_input) {
     if (!is_input) return r->site.watched;
@@ -87,7 +86,7 @@ static tare_status replace_by_buffers(const replacement *r, const qparams *q) {
     return insert_dequantize(r, quantized);
 }
 
-// Literal parameters per tensor; per channel they are buffers still.
+// Per-tensor parameters are literals, per-channel ones are buffers.
 static tare_status replace_decomposed(const replacement *r, const qparams *q) {
     const decomposed_form form = {.zero_point_dtype = zero_point_dtype(q)};
     return tare__site_decompose(&r->site, q, &form);
@@ -124,8 +123,8 @@ static tare_status replace_static(const replacement *r) {
     return status;
 }
 
-// torch's fbgemm and x86 engines leave a bit unused on the fly, because their kernels may
-// saturate.
+// torch's fbgemm and x86 engines use one bit less for dynamic quantization, because their kernels
+// may saturate.
 static bool reduces_range(const convert_pass *c) {
     return c->options->engine != TARE_ENGINE_QNNPACK && c->options->engine != TARE_ENGINE_ONEDNN;
 }
@@ -135,7 +134,7 @@ static tare_status insert_item(const replacement *r, node *tuple, int64_t index,
     return tare__site_call(&r->site, TARE_OP_GETITEM, args, 2, out);
 }
 
-// Each row, or token, has its own scale, chosen at run time.
+// Each row (token) has its own scale, computed at run time.
 static tare_status replace_rows(const replacement *r) {
     const value watched = tare__node_value(r->site.watched), dtype = tare__dtype_value(TARE_INT8);
     const value choose_args[] = {watched, dtype};
@@ -169,7 +168,7 @@ static tare_status replace_dynamic(const replacement *r) {
     return insert_dequantize(r, quantized);
 }
 
-// The range is chosen at run time, by a node of its own.
+// A node computes the range at run time.
 static tare_status replace_dynamic_decomposed(const replacement *r) {
     const tare_observer_info *info = r->site.info;
     const decomposed_form form = {.eps = info->has_eps ? (double)info->eps : 0};
@@ -196,12 +195,12 @@ static tare_status replace(replacement *r) {
     }
     if (r->site.info->is_dynamic) return replace_dynamic(r);
     if (is_half) return replace_half(r);
-    // Other integer dtypes pass torch's support test, but stay observed (checked against
-    // torch 2.15).
+    // Other integer dtypes pass torch's support check, but stay observed (verified with torch
+    // 2.15).
     return tare__dtype_has_role(r->site.info->dtype, DTYPE_STATIC) ? replace_static(r) : TARE_OK;
 }
 
-// Of dynamic and weight-only functions nobody else may have run them.
+// The weights of dynamic and weight-only functions may not have been observed during calibration.
 tare_status tare__convert_observe_weights(convert_pass *c) {
     for (const node *n = c->base->model->root->graph->first; n != NULL; n = n->next) {
         if (n->op != NODE_CALL_FUNCTION) continue;
@@ -267,7 +266,7 @@ static tare_status convert_node(convert_pass *c, node *n, int64_t *input_count) 
 }
 
 tare_status tare__convert_nodes(convert_pass *c) {
-    // New nodes are not looked at: torch walks over the nodes that stood before.
+    // As in torch, the walk covers only the nodes that existed before.
     const graph *g = c->base->model->root->graph;
     int64_t input_count = 0;
     const size_t first_new = c->first_new = g->next_id;

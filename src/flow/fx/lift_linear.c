@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: linear functions of exported programs become modules where the mapping quantizes the
-// weights of torch.nn.Linear per group, for that is how such weights are held.
+// Prepare: linear functions of exported programs become modules if the mapping quantizes weights of
+// torch.nn.Linear group-wise, because only modules hold such weights.
 #include <string.h>
 
 #include "flow/fx/prepare.h"
@@ -33,7 +33,7 @@ static bool read_call(const prepare_pass *p, node *n, linear_call_nodes *out) {
            out->weights->dtype == TARE_FLOAT32 && (out->bias == NULL || out->biases != NULL);
 }
 
-// Does nobody but this call read the weight?
+// True if the call is the only user of the weight.
 static bool is_alone(const prepare_pass *p, const linear_call_nodes *l) {
     for (const node *n = p->base->model->root->graph->first; n != NULL; n = n->next) {
         if (n->op != NODE_GET_ATTR || strcmp(n->target, l->weight->target) != 0) continue;
@@ -43,7 +43,8 @@ static bool is_alone(const prepare_pass *p, const linear_call_nodes *l) {
     return true;
 }
 
-// The path of the module that the weight came from, if the new one may stand there; else a new one.
+// The path of the module that held the weight if the new module can be installed there; else a new
+// path.
 static const char *choose_path(prepare_pass *p, const linear_call_nodes *l, size_t *number) {
     arena *memory = &p->base->scratch;
     const char *target = l->weight->target, *dot = strrchr(target, '.');

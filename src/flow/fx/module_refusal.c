@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which weighted modules convert leaves float (torch's _is_qconfig_supported_by_dtype_configs).
-// Prepare asks the same, so that a preview shows what convert will do.
+// Decides which weighted modules convert leaves float (torch's
+// _is_qconfig_supported_by_dtype_configs). Prepare asks the same, so that a preview shows what
+// convert will do.
 #include "flow/fx/module_refusal.h"
 
 #include "observe/dtype_roles.h"
@@ -19,7 +20,7 @@ static bool accepts(const tare_dtype_config *d, const tare_observer_info *activa
            or_float(d->bias) == (is_half ? TARE_FLOAT16 : TARE_FLOAT32);
 }
 
-// The entry that the sentence compares with: of the same inputs if there is one.
+// The entry to compare with in the sentence: if possible, one with the same input dtype.
 static const tare_dtype_config *nearest(const dtype_config_list *list,
                                         const tare_observer_info *activation) {
     for (size_t i = 0; i < list->count; i++) {

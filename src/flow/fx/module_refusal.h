@@ -5,13 +5,13 @@
 
 #include "model/pass.h"
 
-/// Why no dtype config of a weighted module's class accepts the qconfig, so that convert leaves it
-/// float: a sentence with both dtypes, lent by the pass's scratch memory or static; NULL: one
-/// accepts it.
+/// Why no dtype config for the class of a weighted module accepts the qconfig, so that convert
+/// leaves it float: a sentence with both dtypes, in scratch memory or static; NULL: one accepts it.
 tare_status tare__module_refusal(pass *p, const module *called, const tare_qconfig *q,
                                  const char **why);
 
-/// Do groups divide the rows of a module's weight? If not, *row and *group say what does not fit.
+/// True if groups divide the rows of a module's weight. Otherwise *row and *group are the sizes
+/// that do not fit.
 bool tare__groups_fit(const module *called, const tare_observer_info *weight, int64_t *row,
                       int64_t *group);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare, from fusing to observers.
+// Prepare in FX mode: the list of its steps, from fusion to observers.
 #include "flow/fx/prepare.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ prepare_node *tare__prepare_node(const prepare_pass *p, const node *n) {
     return n->id < p->node_count ? &p->nodes[n->id] : NULL;
 }
 
-// torch's `getattr`, `size`: results that are no tensors.
+// torch's `getattr`, `size`: the result is no tensor.
 static bool gives_numbers(const node *n) {
     if (n->op == NODE_CALL_METHOD) return tare__node_op(n) == TARE_OP_SIZE;
     if (tare__function_op(n) != TARE_OP_GETATTR || n->arg_count < 2) return false;
@@ -30,14 +30,14 @@ static bool holds_only_integers(const value *v) {
     return true;
 }
 
-// torch takes floats, and the tuple in `x.size() + (2,)`, for tensors and then watches numbers, on
-// which it fails in calibration.
+// torch treats floats, and the tuple in `x.size() + (2,)`, as tensors. It then observes numbers,
+// which fails in calibration.
 static bool arg_has_tensor(const prepare_pass *p, const node *n, const value *v) {
     if (v->kind == VALUE_INT || v->kind == VALUE_FLOAT) return false;
     if (v->kind == VALUE_TUPLE && tare__function_op(n) == TARE_OP_ADD && holds_only_integers(v))
         return false;
     if (v->kind == VALUE_NODE) return !tare__has_no_tensor_args(p, v->as.node);
-    if (v->kind != VALUE_LIST) return true; // torch takes anything else for a tensor, tuples too
+    if (v->kind != VALUE_LIST) return true; // torch treats all else as tensors, also tuples
     for (uint32_t i = 0; i < v->count; i++)
         if (v->as.items[i].kind == VALUE_NODE &&
             !tare__has_no_tensor_args(p, v->as.items[i].as.node))
@@ -47,12 +47,12 @@ static bool arg_has_tensor(const prepare_pass *p, const node *n, const value *v)
 
 bool tare__has_no_tensor_args(const prepare_pass *p, const node *n) {
     const prepare_node *known = tare__prepare_node(p, n);
-    while (known == NULL && (n = tare__node_arg(n, 0)) != NULL) // an observer passes its input on
+    while (known == NULL && (n = tare__node_arg(n, 0)) != NULL) // an observer returns its input
         known = tare__prepare_node(p, n);
     return known != NULL && known->has_no_tensor_args;
 }
 
-// Inputs stand before their uses, so that theirs is known already.
+// Inputs precede their users, so they are already classified.
 static bool find_no_tensor_args(const prepare_pass *p, const node *n) {
     if (n->op == NODE_PLACEHOLDER || n->op == NODE_GET_ATTR) return false;
     const bool is_observer = tare__is_observer_node(p->base->model, n);
@@ -123,7 +123,7 @@ static tare_status allocate_nodes(prepare_pass *p) {
     return TARE_OK;
 }
 
-// What convert will ask: each node's qconfig, and whether it was observed.
+// Records what convert will need: the qconfig of each node, and whether it was observed.
 static tare_status keep_nodes(prepare_pass *p) {
     for (const node *n = p->base->model->root->graph->first; n != NULL; n = n->next) {
         const prepare_node *entry = tare__prepare_node(p, n);
@@ -148,7 +148,8 @@ static tare_status begin_state(prepare_pass *p) {
 
 static tare_status run(prepare_pass *p, const module *original) {
     TARE_TRY(begin(p));
-    TARE_TRY(tare__prepare_lift_linear(p)); // of exported programs, where weights have groups
+    TARE_TRY(
+        tare__prepare_lift_linear(p)); // functions of exported programs with group-wise weights
     TARE_TRY(tare__fuse_steps(p->base, p->is_qat));
     TARE_TRY(allocate_nodes(p));
     TARE_TRY(begin_state(p));
@@ -156,19 +157,19 @@ static tare_status run(prepare_pass *p, const module *original) {
     TARE_TRY(tare__mapping_extend_by_fusion(p->base, p->mapping));
     TARE_TRY(tare__mapping_extend_by_fusion(p->base, p->equalization));
     TARE_TRY(tare__prepare_modules(p));
-    TARE_TRY(tare__prepare_qconfigs(p, original)); // who asks for what
-    TARE_TRY(tare__prepare_match(p));              // which backend pattern covers which nodes
-    TARE_TRY(tare__prepare_custom_matches(p));     // which modules the custom config covers
-    TARE_TRY(tare__prepare_custom_modules(p));     // .. which are prepared by themselves
-    TARE_TRY(tare__prepare_keep_ranges(p));        // what needs more than one scale
-    TARE_TRY(tare__prepare_choose(p));             // what every edge shall carry
-    TARE_TRY(tare__prepare_leave_islands(p));      // what costs more in integers
-    TARE_TRY(tare__prepare_find_facts(p));         // what was tried on the way, for explain
-    TARE_TRY(tare__prepare_insert(p));             // an observer per edge that changes dtype
+    TARE_TRY(tare__prepare_qconfigs(p, original)); // the qconfig of each node
+    TARE_TRY(tare__prepare_match(p));              // the backend pattern of each node
+    TARE_TRY(tare__prepare_custom_matches(p));     // the modules that the custom config names
+    TARE_TRY(tare__prepare_custom_modules(p));     // .. and prepares them
+    TARE_TRY(tare__prepare_keep_ranges(p));        // values that one scale cannot represent
+    TARE_TRY(tare__prepare_choose(p));             // the dtype of every edge
+    TARE_TRY(tare__prepare_leave_islands(p));      // operators that would be slower with integers
+    TARE_TRY(tare__prepare_find_facts(p));         // facts about patterns and dtypes, for explain
+    TARE_TRY(tare__prepare_insert(p));             // an observer for each edge that changes dtype
     TARE_TRY(tare__prepare_edge_facts(p));
     TARE_TRY(keep_nodes(p));
     p->state->is_qat = p->is_qat;
-    p->state->mapping = p->mapping; // as fusion and training extended it
+    p->state->mapping = p->mapping; // extended by fusion and training
     p->mapping = NULL;
     p->base->model->stage = TARE_STAGE_PREPARED;
     TARE_TRY(tare__pass_rebuild(p->base, NULL));
@@ -178,7 +179,7 @@ static tare_status run(prepare_pass *p, const module *original) {
 
 static const tare_prepare_custom_config no_custom_config;
 
-// known: complete options.
+// options: complete, with defaults filled in.
 static tare_status prepare_model(const tare_model *model, const tare_prepare_options *known,
                                  bool is_qat, tare_model **out, tare_error *err) {
     pass base;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: what every node's tensors shall be (torch's target_dtype_info).
+// Prepare: chooses the dtype and observer of each node's tensors (torch's target_dtype_info).
 #include <stdio.h>
 #include <string.h>
 
@@ -15,12 +15,12 @@ static target_info float_info(const prepare_pass *p) {
                          .bias_index = -1};
 }
 
-// Values that are no tensors carry no spec at all.
+// Values that are no tensors have no spec.
 static target_info no_tensor_info(void) {
     return (target_info){.weight_index = -1, .bias_index = -1};
 }
 
-// The reuse-input qconfig of torch: ReuseInputObserver with a NoopObserver for weights.
+// True for torch's reuse-input qconfig: ReuseInputObserver with a NoopObserver for weights.
 static tare_status is_reuse_input(const prepare_pass *p, const tare_qconfig *q, bool *out) {
     tare_observer_info info;
     TARE_TRY(tare__pass_spec_info(p->base, q->activation, &info));
@@ -51,7 +51,7 @@ static tare_status info_from_qconfig(prepare_pass *p, const prepare_match *match
     return TARE_OK;
 }
 
-// Gives every node of the match its info, unless another entry did before: the first entry in match
+// Sets the info of every node of the match, unless an earlier entry did. The first entry in match
 // order, normally a pattern's last node, decides for the whole pattern.
 static tare_status set_match(prepare_pass *p, const prepare_match *match, const tare_qconfig *q) {
     for (size_t i = 0; i < match->nodes.count; i++) {
@@ -64,10 +64,10 @@ static tare_status set_match(prepare_pass *p, const prepare_match *match, const 
     return TARE_OK;
 }
 
-// Arguments that are known to be no tensors: sizes, dims, masks.
+// Arguments that are never tensors: sizes, dims, masks.
 typedef struct known_args {
     op_id method;
-    const char *ending; // "_": the method that works in place
+    const char *ending; // "_": the in-place method
     size_t first, last; // positional, inclusive
 } known_args;
 static const known_args known[] = {
@@ -82,7 +82,7 @@ static const known_args known[] = {
     {TARE_OP_UNSQUEEZE, "_", 1, 1},
 };
 
-// By the row's first name: torch does not look at swapaxes.
+// Compares with the row's first name: torch does not handle swapaxes.
 static bool is_method(const known_args *k, const char *target) {
     const op_name name = tare__op_method_name(tare__op_row(k->method));
     const size_t length = strlen(name.text);
@@ -94,7 +94,7 @@ static bool is_shared_entry(const prepare_pass *p, const node *n) {
     return entry->match != NULL && entry->match->shares;
 }
 
-// The argument and, while its producer only passes values through, what it came from.
+// Clears the argument and its producers, as long as these return their input unchanged.
 static void clear_chain(prepare_pass *p, const node *arg) {
     while (arg != NULL) {
         tare__prepare_node(p, arg)->info = no_tensor_info();
@@ -122,7 +122,7 @@ static const char *pattern_name(const prepare_match *match) {
                                                          : match->config->complex->name;
 }
 
-// done: by node id, nodes that were reset before.
+// done: by node id, nodes that are already reset.
 static void reset_match(prepare_pass *p, const prepare_match *match, bool *done) {
     for (size_t i = 0; i < match->nodes.count; i++) {
         const node *n = match->nodes.items[i];
@@ -133,7 +133,7 @@ static void reset_match(prepare_pass *p, const prepare_match *match, bool *done)
     }
 }
 
-// What torch's mappings leave open, in one sentence for all layers.
+// What torch's mappings do not constrain, in one sentence for all layers.
 typedef struct weight_report {
     size_t count;
     const node *first;
@@ -161,14 +161,14 @@ static tare_status decide_report(prepare_pass *p, const weight_report *report) {
                        p->mapping->default_name);
 }
 
-// The match stays float, and its last operator's record says why.
+// Leaves the match float, with the reason in the record of its last operator.
 static tare_status refuse_match(prepare_pass *p, prepare_match *match, const char *why) {
     match->refusal = tare__arena_strdup(&p->base->scratch, why);
     if (match->refusal == NULL) return tare__out_of_memory(p->base->err);
     return TARE_DECIDE(p->base, match->last, "left float", pattern_name(match), "%s", why);
 }
 
-// A root without a qconfig is not quantized, and what follows it in the pattern is nothing alone.
+// A root without a qconfig is not quantized, and the rest of the pattern is not quantized alone.
 static bool has_bare_root(const prepare_pass *p, const prepare_match *match) {
     return match->config != NULL && match->root != match->last &&
            tare__prepare_node(p, match->root)->match == match &&
@@ -202,7 +202,7 @@ static tare_status look_at_entry(prepare_pass *p, prepare_node *entry, support_l
     return TARE_OK;
 }
 
-// Entries whose qconfig the backend refuses fall back to float, and the record says why.
+// Entries with a qconfig that the backend refuses stay float; the record says why.
 static tare_status reset_unsupported(prepare_pass *p) {
     bool *done = tare__arena_array(&p->base->scratch, p->node_count + 1, sizeof *done);
     if (done == NULL) return tare__out_of_memory(p->base->err);
@@ -215,7 +215,7 @@ static tare_status reset_unsupported(prepare_pass *p) {
     return status == TARE_OK ? decide_report(p, &report) : status;
 }
 
-// An index past the inputs would be ignored silently.
+// Otherwise an index past the inputs would be ignored silently.
 static tare_status check_inputs(const prepare_pass *p, int64_t count) {
     const index_list *list = &p->custom->input_quantized;
     for (size_t i = 0; i < list->count; i++)

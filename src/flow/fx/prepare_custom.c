@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: the modules that a custom config names. Standalone ones are prepared by themselves,
-// custom ones become observed ones; both take their nodes from the backend's patterns.
+// Prepare: the modules that a custom config names. Standalone modules are prepared separately,
+// custom modules are replaced by observed ones; both take precedence over the backend's patterns.
 #include <string.h>
 
 #include "flow/fx/prepare.h"
 #include "flow/fx/quantizable.h"
 #include "model/custom_module.h"
 
-// A module with a graph of its own still is of the class that it was traced from.
+// A traced module is still an instance of its original class.
 static bool is_of_class(const node *n, const module *m, const char *class_name) {
     const value *traced = m->graph != NULL ? tare__module_config(m, "class_name") : NULL;
     return strcmp(m->class->name, class_name) == 0 ||
@@ -162,7 +162,8 @@ static tare_status prepare_with(prepare_pass *p, const node *n, const module *m,
 
 static tare_status prepare_standalone(prepare_pass *p, const node *n, const prepare_node *entry) {
     const module *m = tare__called_module(p->base->model, n);
-    if (tare__prepared_child(p->state, n->target) != NULL) return TARE_OK; // called before
+    if (tare__prepared_child(p->state, n->target) != NULL)
+        return TARE_OK; // prepared by an earlier call
     const standalone_entry *asked = entry->match->standalone;
     tare_qconfig_mapping *own = NULL;
     TARE_TRY(check_result(p, n, m));
@@ -187,7 +188,7 @@ static tare_status prepare_standalone(prepare_pass *p, const node *n, const prep
 static tare_status observe_custom(prepare_pass *p, const node *n, const prepare_node *entry) {
     const char *class_name = entry->match->observed_class;
     const module *m = tare__called_module(p->base->model, n);
-    if (strcmp(m->class->name, class_name) == 0) return TARE_OK; // called before
+    if (strcmp(m->class->name, class_name) == 0) return TARE_OK; // replaced by an earlier call
     tare_observer_info activation;
     TARE_TRY(tare__pass_spec_info(p->base, entry->qconfig.qconfig->activation, &activation));
     if (activation.is_dynamic)

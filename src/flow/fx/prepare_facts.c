@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: what was tried and found for every node and edge, kept for explain.
+// Prepare: facts about every node and edge, kept for explain.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static tare_status add_try(prepare_pass *p, const node *n, const tare_pattern_co
     return status;
 }
 
-// Every pattern that knows the operator and was tried before the one that took the node.
+// Adds every pattern with this operator that was tried before the one that matched.
 static tare_status add_tries(prepare_pass *p, const tare_pattern_config *const *sorted,
                              const node *n, const prepare_node *entry) {
     text why = {0};
@@ -95,7 +95,7 @@ tare_status tare__prepare_find_facts(prepare_pass *p) {
 
 typedef struct edge_note {
     const struct edge_note *next;
-    size_t from; // the node's id
+    size_t from; // id of the producer
     const char *rule;
 } edge_note;
 
@@ -117,7 +117,7 @@ tare_status tare__prepare_note_edge(prepare_pass *p, const node *from, const nod
 
 typedef struct edge_rules {
     prepare_pass *pass;
-    map first_paths; // an observer module's address -> the path that it was met at first
+    map first_paths; // address of an observer module -> its first path
 } edge_rules;
 
 static const char *find_note(const prepare_node *entry, const node *from) {
@@ -126,7 +126,7 @@ static const char *find_note(const prepare_node *entry, const node *from) {
     return NULL;
 }
 
-// Observers shared between edges are one module under several paths.
+// An observer shared between edges is one module with several paths.
 static tare_status tell_sharing(edge_rules *w, const node *observer, text *rule) {
     char key[32];
     (void)snprintf(key, sizeof key, "%p",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: observers into the graph, one per edge that changes dtype (spec:
-// insert_observers_for_model).
+// Prepare: inserts an observer for each edge that changes dtype (spec: insert_observers_for_model).
 #include <string.h>
 
 #include "config/pattern_form.h"
@@ -11,7 +10,7 @@
 #include "observe/dtype_roles.h"
 #include "ops/op.h"
 
-// The spec of what a node gives: its own, or for an observer that of the node it watches.
+// The spec of a node's output; for an observer, that of the observed node.
 static const tare_observer_spec *produced_spec(prepare_pass *p, const node *n) {
     while (tare__prepare_node(p, n) == NULL) {
         n = tare__node_arg(n, 0);
@@ -20,7 +19,7 @@ static const tare_observer_spec *produced_spec(prepare_pass *p, const node *n) {
     return tare__prepare_node(p, n)->info.output;
 }
 
-// Which spec a node wants for one of its arguments.
+// The spec that a node requires for one of its arguments.
 static const tare_observer_spec *wanted_spec(const prepare_node *entry, const node *n,
                                              const node *arg) {
     if (tare__is_weight_arg(entry, n, arg)) {
@@ -37,7 +36,7 @@ static tare_status needs_observer(prepare_pass *p, const prepare_node *entry, co
     TARE_TRY(tare__pass_spec_info(p->base, produced_spec(p, arg), &produced));
     *out = false;
     if (wanted->is_dynamic) {
-        *out = tare__node_arg(n, 0) == arg; // only the first argument is quantized on the fly
+        *out = tare__node_arg(n, 0) == arg; // only the first argument is dynamically quantized
     } else if (!entry->info.reuses_input && tare__dtype_has_role(wanted->dtype, DTYPE_OBSERVED)) {
         *out = (tare__dtype_has_role(produced.dtype, DTYPE_OBSERVED) ||
                 produced.dtype == TARE_FLOAT32) &&
@@ -46,7 +45,7 @@ static tare_status needs_observer(prepare_pass *p, const prepare_node *entry, co
     return TARE_OK;
 }
 
-// Inputs of a standalone module are quantized where it says so, and float elsewhere.
+// Inputs of a standalone module are quantized if the module asks for it; the others are float.
 static tare_status standalone_needs_observer(prepare_pass *p, const prepare_node *entry,
                                              const node *n, const node *arg, bool *out) {
     tare_observer_info produced;
@@ -55,7 +54,7 @@ static tare_status standalone_needs_observer(prepare_pass *p, const prepare_node
     return TARE_OK;
 }
 
-// Why an input that is watched elsewhere, or not at all, gets no observer of its own.
+// Records why an input that is observed elsewhere, or not at all, gets no observer.
 static tare_status note_unobserved(prepare_pass *p, const prepare_node *entry, const node *n,
                                    const node *arg, const tare_observer_info *wanted) {
     if (wanted->is_dynamic)
@@ -98,7 +97,7 @@ static tare_status note_observed(insertion *in, const node *n, const node *arg,
 
 // --- sharing an input's observer ---
 
-// The first node inside an argument list, or NULL.
+// The first node in an argument list, or NULL.
 static void keep_first(void *user, node *n) {
     node **first = user;
     if (*first == NULL) *first = n;
@@ -108,8 +107,8 @@ static bool keeps_values(const prepare_pass *p, const node *n) {
     return tare__op_has(tare__called_row(p->base->model, n), OP_MOVES_DATA | OP_KEEPS_QPARAMS);
 }
 
-// Back from `n` to the observer that its values went through; NULL if there is none. torch walks
-// through every operator, also one that gives other values than it reads.
+// Walks back from `n` to the nearest observer; NULL: there is none. torch walks through every
+// operator, even if it changes values.
 static node *find_observer(prepare_pass *p, node *n) {
     const bool is_own = tare__qconfig_mapping_is_own(p->mapping);
     while (n != NULL && !tare__is_observer_node(p->base->model, n)) {
@@ -124,7 +123,7 @@ static node *find_observer(prepare_pass *p, node *n) {
     return n;
 }
 
-// Of a list argument, every other element's observer becomes the first one's.
+// Replaces the observers of all other items of a list argument by the first item's.
 static tare_status share_list(prepare_pass *p, const value *list, module *shared, bool *done) {
     for (uint32_t i = 1; i < list->count; i++) {
         const node *n = list->as.items[i].kind == VALUE_NODE ? list->as.items[i].as.node : NULL;
@@ -136,8 +135,7 @@ static tare_status share_list(prepare_pass *p, const value *list, module *shared
     return TARE_OK;
 }
 
-// The observer that the inputs of n share and its output is to share with them; NULL: there is
-// none.
+// The observer that the inputs of n share with its output; NULL: there is none.
 static tare_status share_inputs(prepare_pass *p, const node *n, module **out) {
     const value *first = NULL;
     *out = NULL;
@@ -160,7 +158,7 @@ static tare_status share_inputs(prepare_pass *p, const node *n, module **out) {
 
 // --- outputs ---
 
-// Unsigned values of an input of the model itself are not shared with.
+// True if the output may share the observer of its input.
 static bool shares(const prepare_pass *p, const prepare_node *entry, const node *n,
                    tare_dtype wanted) {
     const node *input = tare__node_arg(n, 0);
@@ -174,7 +172,7 @@ static bool shares(const prepare_pass *p, const prepare_node *entry, const node 
     return (entry->info.shares && same_graph) || entry->info.reuses_input;
 }
 
-// Its values stay float, and who reads them observes them.
+// The output stays float; its users observe it.
 static tare_status share_nothing(prepare_pass *p, prepare_node *entry, const node *n) {
     if (!tare__qconfig_mapping_is_own(p->mapping)) return TARE_OK;
     entry->info.input = entry->info.output = p->float_spec;
@@ -197,7 +195,7 @@ static tare_status observe_output(insertion *in, prepare_node *entry, node *n) {
     }
     if (shares(p, entry, n, wanted.dtype)) {
         TARE_TRY(share_inputs(p, n, &wish.observer));
-        // torch finds that out when the observer stands already.
+        // torch detects this only after inserting the observer.
         if (wish.observer == NULL) {
             TARE_TRY(share_nothing(p, entry, n));
             return tare__spend_observer_number(in);
@@ -236,7 +234,7 @@ static bool mentions(const pattern *pat, pattern_kind kind, const char *name) {
     return false;
 }
 
-// The first pattern that knows the node's operator among others; NULL if none does.
+// The first pattern that contains the node's operator among others; NULL: none.
 static const tare_pattern_config *find_mention(const prepare_pass *p, const node *n) {
     pattern_kind kind = PATTERN_ANY;
     const char *name = tare__node_operator(n, p->base->model->root, &kind);
@@ -264,7 +262,7 @@ static tare_status decide_unmatched(prepare_pass *p, const node *n) {
     return status;
 }
 
-// Why a call gets no observers although nothing refused it.
+// Records why a call gets no observers although nothing refused it.
 static tare_status decide_skipped(prepare_pass *p, const node *n, const prepare_node *entry) {
     if (entry->match == NULL) return decide_unmatched(p, n);
     const char *section = entry->qconfig.section != NULL ? entry->qconfig.section : "global";
@@ -274,10 +272,11 @@ static tare_status decide_skipped(prepare_pass *p, const node *n, const prepare_
                        entry->qconfig.key != NULL ? entry->qconfig.key : "");
 }
 
-// A call with a qconfig whose match is refused, or whose values are no tensors of floats.
+// For a call with a qconfig whose match is refused, or whose values are no float tensors.
 static tare_status decide_refused(prepare_pass *p, const node *n, const prepare_node *entry) {
     const prepare_match *match = entry->match;
-    if (match->refusal != NULL && match->last == n) return TARE_OK; // the record says why already
+    if (match->refusal != NULL && match->last == n)
+        return TARE_OK; // the reason is already recorded
     if (match->refusal != NULL)
         return TARE_DECIDE(p->base, n, "left float", "backend patterns",
                            "its pattern ends at '%s', which stays float: %s", match->last->name,
@@ -291,7 +290,7 @@ static tare_status observe_node(insertion *in, node *n) {
     prepare_pass *p = in->user;
     prepare_node *entry = tare__prepare_node(p, n);
     if (!tare__node_is_call(n)) return TARE_OK;
-    if (entry->stays_float != NULL) return TARE_OK; // the record says why already
+    if (entry->stays_float != NULL) return TARE_OK; // the reason is already recorded
     if (entry->match == NULL || entry->qconfig.qconfig == NULL) return decide_skipped(p, n, entry);
     bool is_supported = false;
     TARE_TRY(tare__prepare_is_supported(p, entry, &is_supported, NULL));
@@ -310,7 +309,7 @@ static tare_status observe_node(insertion *in, node *n) {
     return is_split ? TARE_OK : observe_output(in, entry, n);
 }
 
-// Observed, but no dtype config takes the weight: convert leaves it float.
+// Observed, but no dtype config accepts the weight, so convert leaves it float.
 static tare_status decide_module(prepare_pass *p, const node *n, const prepare_node *entry) {
     const prepare_match *match = entry->match;
     const char *why = NULL;

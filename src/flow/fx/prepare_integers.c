@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: which values are integers, bools or numbers, and so nothing to quantize. torch does not
-// ask: it watches a mask that is reshaped and raises when it shall be quantized.
+// Prepare: finds values that are integers, bools or numbers, which are not quantized. torch does
+// not check this: it observes a reshaped mask, and fails when it quantizes it.
 #include "flow/fx/prepare.h"
 #include "model/shapes.h"
 #include "ops/interpret.h"
@@ -19,7 +19,7 @@ static tare_status note_integers(void *user, const node *n, const value *result,
     return TARE_OK;
 }
 
-// A meta tensor for each input, by the shapes that the model was exported or calibrated with.
+// Meta tensors for the inputs, with the shapes of export or calibration.
 static tare_status make_inputs(const graph *g, value *inputs, size_t *count, bool *is_known,
                                tare_error *err) {
     *is_known = true;
@@ -36,7 +36,7 @@ static tare_status make_inputs(const graph *g, value *inputs, size_t *count, boo
     return TARE_OK;
 }
 
-// Shapes only. What depends on values counts as float.
+// Runs shape rules only. Values that depend on data count as float.
 static tare_status run_shapes(prepare_pass *p, const value *inputs, size_t count) {
     arena memory = {0};
     value result = {0};

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare under tare's own mapping: islands of integers that do not pay. Operators without a
-// product, which read floats and give floats, cost a quantize and a dequantize for every value;
-// in floats they join the chain of elementwise operators around them. torch quantizes them.
+// Prepare under tare's own mapping: leaves integer islands float that do not pay. An operator
+// without a matrix product that reads and returns floats would need a quantize and a dequantize for
+// every value; as float it is fused with the elementwise operators around it. torch quantizes such
+// operators.
 #include "flow/fx/prepare.h"
 
 #include "config/qconfig.h"
 #include "ops/op.h"
 
 typedef struct island {
-    bool pays;         // it multiplies matrices, or reads the model's inputs
-    bool reads_floats; // of an operator
+    bool pays;         // contains a matrix product, or reads inputs of the model
+    bool reads_floats; // one of its operators does
 } island;
 
 typedef struct island_walk {
     prepare_pass *pass;
     bool *is_quantized; // by id
-    size_t *parent;     // by id: union-find over neighbours in integers
-    island *islands;    // by id of the node that stands for an island
+    size_t *parent;     // by id: union-find over adjacent integer operators
+    island *islands;    // by id of the node that represents the island
 } island_walk;
 
 static size_t find(island_walk *w, size_t id) {
@@ -27,7 +28,7 @@ static size_t find(island_walk *w, size_t id) {
 static bool multiplies(const prepare_pass *p, const node *n) {
     const op_info *op = tare__called_row(p->base->model, n);
     const prepare_match *match = tare__prepare_node(p, n)->match;
-    // A row that is not known is that of a module of the user's.
+    // An unknown row is that of a custom module.
     return op == NULL || tare__op_has(op, OP_WEIGHTED | OP_BY_MATRIX) ||
            tare__prepare_has_module_weight(match) || match->config == NULL;
 }

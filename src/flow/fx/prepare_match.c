@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: which backend pattern covers which nodes. Nodes are visited in reverse; the longest
-// pattern wins.
+// Prepare: matches backend patterns. Nodes are visited in reverse; the longest pattern wins.
 #include "flow/fx/prepare.h"
 
-// Appends what the pattern matched: the head, then for one argument its nested match, for several
+// Appends the items of the pattern: the head, then for one argument its nested match, for several
 // their items.
 static tare_status record_items(prepare_pass *p, const pattern *pat, const value *v,
                                 match_list *into) {
     if (pat->kind != PATTERN_TUPLE) {
         match_item leaf = tare__match_leaf(v);
-        // A wildcard asks nothing of its node, which may have a pattern of its own.
+        // A wildcard does not constrain its node, which may have a pattern of its own.
         leaf.is_wildcard = pat->kind == PATTERN_ANY;
         into->items[into->count++] = leaf;
         return TARE_OK;
@@ -27,7 +26,7 @@ static tare_status record_items(prepare_pass *p, const pattern *pat, const value
     return TARE_OK;
 }
 
-// Every node of the structure points to the match; an earlier entry is replaced.
+// Lets every node of the structure point to the match; replaces earlier entries.
 static void spread(prepare_pass *p, prepare_match *match) {
     for (size_t i = 0; i < match->nodes.count; i++) {
         const node *n = match->nodes.items[i];

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare under tare's own mapping: outputs that torch observes with what they are made from, and
-// whose ranges differ from it. torch gives relu6 the scale of the layer in front of it, which then
-// spends steps on values that are cut off; and an average that of the values that it is of, which
-// is several times too wide.
+// Prepare under tare's own mapping: observes outputs for which torch uses the observer of their
+// input although the range differs. torch gives relu6 the scale of the preceding layer, which
+// wastes steps on values that are clipped, and an average the scale of its input, which is several
+// times too wide.
 #include "config/qconfig.h"
 #include "flow/function_call.h"
 #include "flow/fx/prepare.h"
 #include "ops/op.h"
 
-enum { MANY_VALUES = 16 }; // of a window, from which on averages have a range of their own
+enum { MANY_VALUES = 16 }; // in a window, above which an average has its own range
 
 // --- bounds ---
 
-// Is it going to share the observer of its only input?
+// True if it will share the observer of its only input.
 static bool is_sharing(const prepare_pass *p, const node *n) {
     const prepare_node *entry = tare__prepare_node(p, n);
     return entry != NULL && entry->match != NULL && entry->match->root == n &&
@@ -20,7 +20,7 @@ static bool is_sharing(const prepare_pass *p, const node *n) {
            entry->qconfig.qconfig != NULL && n->input_count == 1;
 }
 
-// The bound behind operators that only pass n's values on, all with one reader.
+// The bound behind operators that return n's value unchanged, each with a single user.
 static const node *find_bound(const prepare_pass *p, const node *n) {
     while (n->user_count == 1) {
         n = n->users[0];
@@ -31,7 +31,7 @@ static const node *find_bound(const prepare_pass *p, const node *n) {
     return NULL;
 }
 
-// Is its output to be observed, with an observer of its own?
+// True if its output will have an observer of its own.
 static bool observes_itself(const prepare_pass *p, const node *n) {
     const prepare_node *entry = tare__prepare_node(p, n);
     return entry != NULL && entry->is_observed && entry->match != NULL && entry->match->last == n &&
@@ -51,7 +51,7 @@ const node *tare__prepare_bound_of(const prepare_pass *p, const node *n) {
 
 // --- averages ---
 
-// The values of a square or listed window; 0: they are computed.
+// The number of values in a window given as an int or list; 0: it is computed.
 static int64_t count_window(const value *size, int dims) {
     if (size == NULL) return 0;
     int64_t count = 1;

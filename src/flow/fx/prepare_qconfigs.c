@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: one qconfig per node, by the mapping's precedence.
+// Prepare: assigns a qconfig to each node, by the mapping's precedence.
 #include <stdio.h>
 #include <string.h>
 
@@ -8,12 +8,12 @@
 #include "flow/node_qconfigs.h"
 #include "ops/op.h"
 
-// For suggestions: the paths of all modules.
+// The paths of all modules, for suggestions.
 typedef struct path_list {
     const char *paths[256];
     size_t count;
     arena *scratch;
-    const tare_qconfig_mapping *mapping; // of the one regex that is tried
+    const tare_qconfig_mapping *mapping; // with a single regex
     bool matched;
 } path_list;
 
@@ -47,7 +47,7 @@ static tare_status warn(prepare_pass *p, const char *section, const char *key, c
                             section, key, what);
 }
 
-// A selector that matches nothing is an error, or a warning in the record of a lenient job.
+// A selector that matches nothing is an error, or with is_lenient a warning in the record.
 static tare_status unmatched(prepare_pass *p, const module *original, const char *section,
                              const char *key) {
     if (p->options->is_lenient) return warn(p, section, key, "matches no module");
@@ -63,7 +63,7 @@ static tare_status check_regexes(prepare_pass *p, const tare_qconfig_mapping *ma
                                  const module *original) {
     const qconfig_rules *rules = &mapping->module_name_regex;
     for (size_t i = 0; i < rules->count; i++) {
-        // One rule at a time, through the same lookup that the nodes use.
+        // Tests one rule at a time with the lookup that is used for nodes.
         tare_qconfig_mapping alone = {.module_name_regex = {&rules->items[i], 1, 1}};
         path_list list = {.mapping = &alone};
         TARE_TRY(tare__module_walk((module *)original, try_regex, &list, p->base->err));
@@ -73,7 +73,7 @@ static tare_status check_regexes(prepare_pass *p, const tare_qconfig_mapping *ma
     return TARE_OK;
 }
 
-// Types of the modules that calls came from are the user's own classes, too.
+// The types of modules from which calls were traced can be custom classes.
 static bool is_known_type(const prepare_pass *p, const char *type) {
     if (tare__class_find(&p->base->model->context->classes, type) != NULL ||
         tare__op_function(type) != NULL || tare__op_method(type) != NULL)
@@ -85,8 +85,8 @@ static bool is_known_type(const prepare_pass *p, const char *type) {
     return false;
 }
 
-// Mappings may speak of types that this model has none of, and of some that tare does not know. One
-// that nobody knows and that is nearly the name of a class is a misspelling.
+// Mappings may contain types that the model does not have, and types unknown to tare. A type that
+// is unknown and similar to the name of a class is reported as a misspelling.
 static tare_status check_types(prepare_pass *p, const tare_qconfig_mapping *mapping) {
     const qconfig_rules *rules = &mapping->object_type;
     const registry *classes = &p->base->model->context->classes;

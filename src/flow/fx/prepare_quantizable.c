@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: the results of custom modules that return tuples of quantized tensors. Each tensor gets
-// a stub, which convert turns into dequantize; no observer watches, the module has its own inside.
+// Prepare: results of custom modules that return tuples of quantized tensors. Each tensor gets a
+// stub, which convert replaces by dequantize. They are not observed, because the module has
+// observers inside.
 #include <stdio.h>
 
 #include "flow/fx/prepare.h"
@@ -12,8 +13,8 @@ enum { MOST_ITEMS = 4 };
 
 typedef struct splitter {
     prepare_pass *pass;
-    node *last;     // what was inserted last
-    const char *at; // in the description
+    node *last;     // the node inserted last
+    const char *at; // position in the description
 } splitter;
 
 static tare_status insert_row(splitter *s, op_id id, const value *args, size_t count, node **out) {
@@ -42,7 +43,7 @@ static tare_status insert_stub(splitter *s, node *of, node **out) {
     return status;
 }
 
-// Replaces the getitem nodes of a tuple by its items.
+// Replaces getitem nodes of a tuple by the tuple's items.
 static tare_status reroute(splitter *s, node *tuple, node *const *items, size_t count) {
     tare_error *err = s->pass->base->err;
     for (size_t i = 0; i < tuple->user_count; i++) {
@@ -63,7 +64,7 @@ static tare_status combine(splitter *s, node *const *items, size_t count, node *
     return insert_row(s, TARE_OP_TUPLE, &list, 1, out);
 }
 
-// Takes every item out of a tuple, gives it a stub, and makes a new tuple.
+// Takes all items out of a tuple, adds a stub to each, and builds a new tuple.
 static tare_status split(splitter *s, node *from, node **out) {
     node *items[MOST_ITEMS] = {0};
     size_t count = 0;
@@ -80,7 +81,7 @@ static tare_status split(splitter *s, node *from, node **out) {
     return combine(s, items, count, out);
 }
 
-// Users of the new tuple's items read the items directly.
+// Makes users of the new tuple's items read the items directly.
 static tare_status shorten(splitter *s, node *tuple) {
     node *items[MOST_ITEMS] = {0};
     const value *list = &tuple->args[0];
@@ -91,7 +92,7 @@ static tare_status shorten(splitter *s, node *tuple) {
     return TARE_OK;
 }
 
-// The structure of a result, of an LSTM or an attention: 'T' a tensor, parentheses a tuple.
+// The structure of the result of an LSTM or an attention: 'T' is a tensor, parentheses a tuple.
 static const char *result_of(const prepare_pass *p, const node *n) {
     const module *m = tare__called_module(p->base->model, n);
     if (m == NULL || !tare__is_quantizable(m->class)) return NULL;

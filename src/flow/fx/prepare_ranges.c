@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare under tare's own mapping: values that no single scale holds stay float. A norm divides
-// each row by its own deviation, so small rows of a quantized sum lose all they have; and a mask's
-// -inf or -3.4e38 leaves no step for the scores beside it. torch observes both.
+// Prepare under tare's own mapping: leaves values float that one scale cannot represent. A norm
+// divides each row by its own standard deviation, so that small rows of a quantized sum lose all
+// precision; and the -inf or -3.4e38 of a mask leaves no steps for the scores. torch quantizes
+// both.
 #include <stdio.h>
 #include <string.h>
 
@@ -10,14 +11,14 @@
 #include "flow/fx/prepare.h"
 #include "ops/op.h"
 
-// Numbers below this one stand in masks, not in networks' values.
+// Smaller numbers occur in masks, but not in networks' values.
 static const double mask_limit = -1e4;
 
 typedef struct range_walk {
     prepare_pass *pass;
-    const node **norms; // by id: the norm that the value reaches; NULL: none
-    bool *is_mask;      // by id: holds a mask's numbers
-    bool *is_kept;      // by id: stays float for the sake of a norm
+    const node **norms; // by id: the norm that reads the value; NULL: none
+    bool *is_mask;      // by id: contains numbers of a mask
+    bool *is_kept;      // by id: stays float because of a norm
 } range_walk;
 
 static op_id op_of(const prepare_pass *p, const node *n) {
@@ -30,8 +31,7 @@ static bool passes_on(const prepare_pass *p, const node *n) {
 
 // --- what norms read ---
 
-// Rows of several magnitudes come together here, and an average has a narrower range than what it
-// is of.
+// Combines rows of different magnitudes; an average has a narrower range than its input.
 static bool joins_rows(const prepare_pass *p, const node *n) {
     const op_id op = op_of(p, n);
     return op == TARE_OP_ADD || op == TARE_OP_CAT || tare__prepare_averages(p, n);
@@ -64,7 +64,7 @@ static bool is_mask_tensor(const prepare_pass *p, const node *n) {
     return false;
 }
 
-// Operators that write such a number where something is masked, and those that hand masks on.
+// Operators that write a mask's number, and those that pass masks on.
 static bool makes_masks(op_id op) {
     return op == TARE_OP_MASKED_FILL || op == TARE_OP_WHERE || op == TARE_OP_MUL ||
            op == TARE_OP_FULL || op == TARE_OP_FULL_LIKE;
@@ -98,7 +98,7 @@ static bool gives_mask(const range_walk *w, const node *n) {
 
 // --- what stays float ---
 
-// A selector of the user's own is what the user wants.
+// A selector that the user wrote takes precedence.
 static bool is_by_default(const prepare_node *entry) {
     const char *section = entry->qconfig.section;
     return entry->match != NULL && entry->match->config != NULL && entry->qconfig.qconfig != NULL &&

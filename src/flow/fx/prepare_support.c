@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: does the backend support what a qconfig asks for? Every refusal says why in one
+// Prepare: checks whether the backend supports a qconfig. Every refusal has a reason of one
 // sentence.
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,17 +9,17 @@
 #include "flow/fx/module_refusal.h"
 #include "flow/fx/prepare.h"
 
-// One question to the dtype configs of a pattern.
+// A check of a qconfig against the dtype configs of a pattern.
 typedef struct support_query {
     prepare_pass *pass;
-    const prepare_node *entry; // whose qconfig is asked about
+    const prepare_node *entry; // the entry with the qconfig
     const node *root;
-    const prepare_node *root_entry;  // whose target_info holds the wanted dtypes
-    const tare_dtype_config *config; // the one under test
-    const char *role;                // "input_dtype": the field of it that is checked
-    support_log *log;                // NULL: nobody asks
-    dtypes_try *attempt;             // of the config, for the log
-    size_t passed;                   // checks of the config so far
+    const prepare_node *root_entry;  // its target_info has the wanted dtypes
+    const tare_dtype_config *config; // being checked
+    const char *role;                // the field that is checked: "input_dtype"
+    support_log *log;                // NULL: not logged
+    dtypes_try *attempt;             // log of the config
+    size_t passed;                   // checks that the config has passed
     bool is_supported;
     bool is_out_of_memory;
 } support_query;
@@ -41,7 +41,7 @@ static shown show_name(const char *name) {
     return s;
 }
 
-// The constraint that refuses and its two values. role "": the key stands for itself.
+// Logs the violated constraint and both values. role "": the key is the whole name.
 static void note(support_query *q, const char *key, const char *wanted, const char *found,
                  const char *why) {
     if (q->attempt == NULL) return;
@@ -66,7 +66,7 @@ static void refuse(support_query *q, const char *key, shown wanted, shown found,
     va_start(args, format);
     (void)vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    // The config that came furthest is the one that was meant.
+    // The config that passed most checks is probably the intended one.
     if (tare__text_chars(&q->log->why)[0] == '\0' || q->passed > q->log->passed) {
         tare__text_clear(&q->log->why);
         tare__text_append(&q->log->why, sentence);
@@ -114,8 +114,8 @@ static tare_status check_fixed(support_query *q, const tare_observer_info *info,
                                const tare_dtype_constraints *c) {
     const uint32_t both = TARE_SET_SCALE_EXACT | TARE_SET_ZERO_POINT_EXACT;
     if ((c->set & both) != both) return TARE_OK;
-    // torch exempts float16_static_qconfig and float16_dynamic_qconfig: half floats have no
-    // qparams.
+    // torch exempts float16_static_qconfig and float16_dynamic_qconfig, because float16 has no
+    // parameters.
     if (info->dtype == TARE_FLOAT16) return TARE_OK;
     const bool is_scale = (double)info->fixed_scale != c->scale_exact_match;
     if (!info->has_fixed_qparams)
@@ -134,7 +134,7 @@ static tare_status check_fixed(support_query *q, const tare_observer_info *info,
     return TARE_OK;
 }
 
-// Beyond torch: what an accelerator demands of the scheme.
+// Not in torch: constraints of accelerators on the scheme.
 static tare_status check_qscheme(support_query *q, const tare_observer_info *info,
                                  const tare_dtype_constraints *c, const char *what) {
     if (info->qscheme == TARE_QSCHEME_UNSET) return TARE_OK;
@@ -162,8 +162,7 @@ static tare_status check_qscheme(support_query *q, const tare_observer_info *inf
 // torch's _qconfig_satisfies_dtype_config_constraints.
 static tare_status check_constraints(support_query *q, const tare_observer_spec *spec,
                                      const tare_dtype_constraints *c, const char *what) {
-    if (spec == NULL || c->dtype == TARE_DTYPE_UNSET)
-        return TARE_OK; // torch: no qconfig, no bounds
+    if (spec == NULL || c->dtype == TARE_DTYPE_UNSET) return TARE_OK; // as in torch
     tare_observer_info info;
     TARE_TRY(tare__pass_spec_info(q->pass->base, spec, &info));
     if (info.dtype != c->dtype) return TARE_OK;
@@ -256,7 +255,7 @@ static tare_status check_output(support_query *q, const node *last) {
     tare_observer_info info;
     TARE_TRY(
         tare__pass_spec_info(q->pass->base, tare__prepare_node(q->pass, last)->info.output, &info));
-    // What is quantized dynamically comes out in float.
+    // A dynamically quantized operator has a float result.
     const tare_dtype dtype = info.is_dynamic ? TARE_FLOAT32 : info.dtype;
     if (dtype != c->dtype) {
         refuse(q, "dtype", show_name(name_of(c->dtype)), show_name(name_of(dtype)),
@@ -282,8 +281,8 @@ static tare_status check_groups(support_query *q, const tare_observer_info *weig
     return TARE_OK;
 }
 
-// torch does not look at the weights of modules before convert, where it leaves those of another
-// dtype float. A mapping that is written out gets the same.
+// torch checks the weights of modules only in convert, where those with another dtype stay float.
+// Prepare does the same for explicit mappings.
 static tare_status check_module_weight(support_query *q) {
     const prepare_pass *p = q->pass;
     if (!tare__prepare_has_module_weight(q->entry->match) || !q->is_supported || p->leaves_weights)
@@ -317,10 +316,10 @@ tare_status tare__prepare_is_supported(prepare_pass *p, const prepare_node *entr
     const prepare_match *match = entry->match;
     *out = false;
     if (match->refusal != NULL) return TARE_OK;
-    // An operator inside a pattern may have no qconfig of its own, but its last one and its root
-    // say what is quantized.
+    // An operator inside a pattern may have no qconfig: its last operator and its root determine
+    // what is quantized.
     if (tare__prepare_node(p, match->last)->qconfig.qconfig == NULL) return TARE_OK;
-    if (match->config == NULL) { // a module of the custom config: no pattern limits it
+    if (match->config == NULL) { // a module of the custom config, without a pattern
         *out = true;
         return TARE_OK;
     }

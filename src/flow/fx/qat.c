@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Swaps between float modules and those of torch.ao.nn.qat and torch.ao.nn.intrinsic.qat.
+// Swaps float modules and those of torch.ao.nn.qat and torch.ao.nn.intrinsic.qat.
 #include "flow/fx/qat.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static tare_status check_weight(const module_class *class, const tare_observer_i
                       is_bag ? " Bag" : "", tare_qscheme_name(weight->qscheme));
 }
 
-// A weight's fake quantizer measures each batch anew.
+// The fake quantizer of a weight must measure every batch anew.
 static tare_status check_memoryless(const module_class *class, const tare_qconfig *q,
                                     tare_error *err) {
     if (!tare__starts_with(class->name, "torch.ao.nn.qat.dynamic.") ||
@@ -89,7 +89,7 @@ static tare_status from_float(prepare_pass *p, const char *class_name, const mod
 
 // --- torch's propagate_qconfig_ ---
 
-// Transposed convolutions keep their output channels on another axis than the one that is measured.
+// Transposed convolutions have their output channels on another axis than the measured one.
 static tare_status check_qconfig(prepare_pass *p, const tare_qconfig *q, const module *m) {
     if (q == NULL || q->weight == NULL || !tare__op_has(tare__class_row(m->class), OP_TRANSPOSED))
         return TARE_OK;
@@ -145,7 +145,7 @@ static tare_status visit_child(prepare_pass *p, module *parent, size_t index, co
     return status == TARE_OK ? status : tare__at(p->base->err, status, "module '%s'", full);
 }
 
-// Torch asks at the root only, for the child's name.
+// As torch, looks only at children of the root, by name.
 static bool is_passed_over(const prepare_pass *p, const char *path, const named_module *child) {
     const tare_prepare_custom_config *c = p->custom;
     if (*path != '\0') return false;

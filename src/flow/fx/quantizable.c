@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LSTM and MultiheadAttention as custom modules, split into submodules.
+// LSTM and MultiheadAttention as custom modules, which are split into submodules.
 #include "flow/fx/quantizable.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #define AO    "torch.ao.quantization."
 #define WATCH "activation_post_process"
 
-// What one custom module is made with.
+// The parameters for building a custom module.
 typedef struct builder {
     const tare_context *context;
     const module *source; // the float module
@@ -30,7 +30,7 @@ bool tare__is_quantizable(const module_class *class) {
 
 // --- submodules ---
 
-// A new child of a built-in class; lent.
+// Adds a child of a built-in class; lent.
 static tare_status add_child(const builder *b, module *parent, const char *name,
                              const char *class_name, module **out) {
     module *made = NULL;
@@ -38,7 +38,7 @@ static tare_status add_child(const builder *b, module *parent, const char *name,
         tare__module_create(tare__class_find(&b->context->classes, class_name), &made, b->err));
     made->training = b->source->training;
     const tare_status status = tare__module_set_child(parent, name, made, b->err);
-    tare__module_release(made); // the parent holds it
+    tare__module_release(made); // the parent holds a reference
     *out = made;
     return status;
 }
@@ -181,7 +181,7 @@ static bool is_class(const module *m, const char *name) {
     return strcmp(m->class->name, name) == 0;
 }
 
-// torch's eager prepare observes layers with weights, functionals, and stubs that quantize.
+// torch's eager prepare observes layers with weights, functional modules, and quant stubs.
 static bool is_watched(const module *m) {
     const bool is_weighted = tare__op_has(tare__class_row(m->class), OP_WEIGHTED);
     return (m->class->role == ROLE_FLOAT && is_weighted) || is_class(m, NNQ "FloatFunctional") ||
@@ -240,8 +240,8 @@ static tare_error *err_of(const quantizer *z) {
 static tare_status quantize_tree(const quantizer *z, const module_class *class, const module *from,
                                  module **out);
 
-// Scale and zero point that the submodule's observer proposes, as torch's modules hold them. A
-// product with a constant is never observed, in torch too: 1 and 0.
+// Scale and zero point from the submodule's observer, in the form of torch's modules. Products with
+// a constant are not observed, as in torch: 1 and 0.
 static tare_status propose(const quantizer *z, const module *submodule, tare_tensor **scale,
                            tare_tensor **zero_point) {
     const module *observer = tare__module_child(submodule, WATCH);
@@ -353,7 +353,7 @@ static tare_status quantize_tree(const quantizer *z, const module_class *class, 
     return tare__module_hand_out(made, fill_tree(z, made, from), out);
 }
 
-// An attention's extra key and value rows become quint8, each by its own range.
+// The extra key and value rows of an attention become quint8, each with its own range.
 static tare_status quantize_rows(const quantizer *z, module *made) {
     static const char *const names[] = {"bias_k", "bias_v"};
     for (int i = 0; i < 2; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference modules: a float module that keeps its float weight beside the weight's parameters.
+// Reference modules: a float module with its float weight and the weight's quantization parameters.
 #include "flow/fx/convert.h"
 #include "model/user_class.h"
 
