@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calibration: a prepared model runs in float while its observers watch.
+// Calibration: runs a prepared model in float while its observers collect statistics.
 #include "flow/calibrate/calibrate.h"
 
 #include "dnnl/float_kernels.h"
@@ -11,7 +11,7 @@
 
 typedef struct counting {
     tare_model *model;
-    int64_t batch; // of the first input
+    int64_t batch; // size of the first input's batch
     bool is_stateful;
 } counting;
 
@@ -20,7 +20,7 @@ static void set_macs(const counting *c, const node *n, int64_t macs) {
         tare__coverage_set_macs(c->model, n->origin, macs / (c->batch > 0 ? c->batch : 1));
 }
 
-// Multiply-accumulates of an operator: its row knows.
+// The multiply-accumulates of an operator, from its row.
 static tare_status count_call(void *user, const node *n, op_call *call, bool *handled) {
     *handled = false;
     if (call->op != NULL && call->op->macs != NULL) set_macs(user, n, call->op->macs(call));
@@ -42,7 +42,7 @@ static tare_status count_fused(void *user, const node *n, const value *result, t
     return TARE_OK;
 }
 
-// Inputs at the end may be left out where the graph has defaults for them.
+// Trailing inputs may be left out if the graph has defaults for them.
 static size_t least_input_count(const tare_model *model) {
     size_t count = 0, least = 0;
     for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
@@ -67,15 +67,15 @@ tare_status tare__calibrate_check_inputs(const tare_model *model, const tare_ten
     return TARE_OK;
 }
 
-// Graphs from FX do not say the shapes of their inputs; calibration sees them. They stand in the
-// file as the placeholder's meta, for benchmarks and data without shapes.
+// Graphs from FX do not state the shapes of their inputs, but calibration sees them. They are
+// stored in the file as the placeholder's meta, for benchmarks and data without shapes.
 static tare_status keep_shape(graph *g, node *placeholder, const tare_tensor *t, tare_error *err) {
     if (placeholder->meta_json != NULL || t->ndim == 0) return TARE_OK;
     text meta = {0};
     tare__text_append(&meta, "{\"example\": {\"shape\": [null");
     for (int d = 1; d < t->ndim; d++) tare__text_printf(&meta, ", %lld", (long long)t->shape[d]);
     tare__text_printf(&meta, "], \"dtype\": \"%s\"}}", tare_dtype_name(t->dtype));
-    if (!meta.failed) // as it would be written after it was read
+    if (!meta.failed) // as it will be written after reading
         placeholder->meta_json = tare__arena_strdup(&g->memory, tare__text_chars(&meta));
     tare__text_release(&meta);
     return placeholder->meta_json != NULL ? TARE_OK : tare__out_of_memory(err);

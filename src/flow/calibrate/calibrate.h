@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calibration inside the library: what all executors of a prepared model share.
+// Calibration inside the library: shared by all executors of a prepared model.
 #ifndef FLOW_CALIBRATE_CALIBRATE_H
 #define FLOW_CALIBRATE_CALIBRATE_H
 
@@ -7,17 +7,17 @@
 #include "ops/interpret.h"
 
 tare_status tare__calibrate_check_model(const tare_model *prepared, tare_error *err);
-/// Refuses what tare_calibrate does, before an observer has seen any of it.
+/// Fails for inputs that tare_calibrate refuses, before an observer has recorded anything.
 tare_status tare__calibrate_check_inputs(const tare_model *prepared,
                                          const tare_tensor *const *inputs, size_t input_count,
                                          tare_error *err);
-/// Keeps in the model which shapes its inputs have.
+/// Stores the shapes of the inputs in the model.
 tare_status tare__calibrate_keep_shapes(tare_model *prepared, const tare_tensor *const *inputs,
                                         size_t input_count, tare_error *err);
-/// What a run on such inputs (meta tensors will do) would give: shapes only. The multiply-
-/// accumulates of each operator, per sample, are kept in the model. *is_stateful: a run would
-/// change the model beside its observers. *out: tensors for the caller to release, items in
-/// `memory`.
+/// Infers the results of a run on such inputs (meta tensors suffice): shapes only. Stores the
+/// multiply-accumulates of each operator per sample in the model. *is_stateful: a run would change
+/// the model apart from its observers. *out: tensors, which the caller releases; items are
+/// allocated in `memory`.
 tare_status tare__calibrate_shapes(tare_model *prepared, const tare_tensor *const *inputs,
                                    size_t input_count, arena *memory, value *out, bool *is_stateful,
                                    tare_error *err);

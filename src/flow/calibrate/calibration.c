@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calibration states: taken from a model, joined, and given to a model.
+// Calibration states: read from a model, merged, and applied to a model.
 #include "flow/calibrate/calibration.h"
 
 #include <inttypes.h>
@@ -83,7 +83,8 @@ static tare_status add_watched(void *user, const char *path, module *m, tare_err
     return status;
 }
 
-// What calibration saw of an input has no batch; what an exporter said of it stays with the model.
+// A shape recorded by calibration has no batch size; a shape stated by an exporter belongs to the
+// model.
 static bool is_example(const node *placeholder) {
     return placeholder->meta_json != NULL &&
            tare__starts_with(placeholder->meta_json, "{\"example\": {\"shape\": [null");
@@ -134,7 +135,7 @@ tare_status tare_calibration_check(const tare_model *prepared, tare_error *err) 
     return tare__module_walk(prepared->root, refuse_fake_quantize, NULL, err);
 }
 
-// How the data is divided, as far as that is more than what it is.
+// Records how the data is divided, unless it is undivided.
 static tare_status keep_cut(calibration *c, const tare_data *data, int64_t batch_count,
                             tare_error *err) {
     const data_cut cut = data != NULL ? tare__data_cut(data) : (data_cut){.shard_count = 1};
@@ -192,7 +193,7 @@ tare_status tare_calibration_check_mergeable(const tare_model *prepared, tare_er
 
 // --- two of them ---
 
-// The names say the same as the graph, unless a file lies.
+// The names agree if the graphs do, unless a file is manipulated.
 static tare_status check_same_observers(const calibration *a, const calibration *b,
                                         tare_error *err) {
     if (a->count != b->count || a->example_count != b->example_count)
@@ -234,7 +235,7 @@ static tare_status check_shards(const calibration *a, const calibration *b, tare
     return TARE_OK;
 }
 
-// The inputs' shapes are those of the first batch, wherever that is.
+// Keeps the inputs' shapes of the first batch, whichever state has it.
 static void keep_first(calibration *a, calibration *b) {
     if (b->shards[0] > a->shards[0]) return;
     char **examples = a->examples;
@@ -277,7 +278,7 @@ static tare_status join_file(const char *path, const observer_classes *classes, 
     return status;
 }
 
-// With all its shards a state is one of undivided data: how it was divided does not show.
+// With all shards, the state equals one of undivided data: the division is removed.
 static void close_cut(calibration *c) {
     if (c->done_count < (size_t)c->shard_count) return;
     c->shard_count = 1;
@@ -308,7 +309,7 @@ tare_status tare_calibration_merge(const tare_context *context, const char *cons
 
 // --- into a model ---
 
-// From here on nothing may fail half way: the texts are copied before the first change.
+// Must not fail half way: the texts are copied before the first change.
 static tare_status give_examples(graph *g, const calibration *c, char **copies, tare_error *err) {
     for (size_t i = 0; i < c->example_count; i++)
         if (c->examples[i] != NULL &&
@@ -330,7 +331,8 @@ static tare_status give(tare_model *model, const calibration *now, calibration *
     const tare_status status = give_examples(model->root->graph, read, copies, err);
     tare__free(copies);
     if (status != TARE_OK) return status;
-    for (size_t i = 0; i < read->count; i++) // what watches nothing has what prepare gave it
+    for (size_t i = 0; i < read->count;
+         i++) // an observer that observes nothing keeps prepare's parameters
         if (tare__observer_watches(now->items[i].observer))
             tare__observer_swap(now->items[i].observer, read->items[i].observer);
     for (size_t i = 0; i < read->macs_count; i++)
@@ -360,7 +362,7 @@ tare_status tare_calibration_read(tare_model *prepared, const char *path,
     return tare__at(err, status, "%s", path);
 }
 
-// A finished state does not say how its data was cut; its samples must be as many.
+// A finished state does not record how the data was divided; the number of samples must be equal.
 static tare_status check_same_work(const calibration *c, const tare_data *data, tare_error *err) {
     const data_cut cut = tare__data_cut(data);
     const int64_t all = tare_data_sample_count(data);

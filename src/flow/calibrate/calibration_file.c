@@ -162,7 +162,7 @@ static tare_status read_lines(const json_at *at, const char *key, name_list *out
     return TARE_OK;
 }
 
-// The hashes are of the lines, unless the file is damaged.
+// The stored hashes must be those of the lists, or the file is damaged.
 static tare_status read_identity(reader *r, const json_at *root) {
     static const char *const graph_keys[] = {"hash", "nodes", "modules", NULL};
     static const char *const weight_keys[] = {"hash", "tensors", NULL};
@@ -242,7 +242,7 @@ static tare_status read_cut(reader *r, const json_at *root) {
     return json_is_null(rest.value) ? TARE_OK : read_unfinished(r, &rest);
 }
 
-// {"example": {"shape": [null, 3], "dtype": "torch.float32"}}, kept as text that reads back so.
+// {"example": {"shape": [null, 3], "dtype": "torch.float32"}}, stored as canonical text.
 static tare_status read_example(const json_at *at, char **out, tare_error *err) {
     static const char *const keys[] = {"example", NULL};
     static const char *const fields[] = {"shape", "dtype", NULL};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The identity of a model. Lines rather than a tree: what differs can be shown as it is.
+// The identity of a model, as lines of text, so that differences can be shown.
 #include "flow/calibrate/calibration_identity.h"
 
 #include <inttypes.h>
@@ -61,7 +61,7 @@ static tare_status add_nodes(const graph *g, name_list *nodes, tare_error *err) 
 static tare_status add_module(name_list *modules, const char *path, const module *m,
                               tare_error *err) {
     text line = {0};
-    if (m->class->role == ROLE_CONTAINER) return TARE_OK; // it computes nothing of its own
+    if (m->class->role == ROLE_CONTAINER) return TARE_OK; // it has no parameters of its own
     tare__text_printf(&line, "%s: %s(", path, m->class->name);
     for (size_t i = 0; i < m->config_count; i++) {
         tare__text_printf(&line, "%s%s=", i > 0 ? ", " : "", m->config[i].name);
@@ -154,7 +154,7 @@ static tare_status other_item(const char *what, const char *ours, const char *th
                       what, theirs, ours);
 }
 
-// "name: type[shape] hash": alike up to the hash, or not.
+// For lines "name: type[shape] hash": do they differ only in the hash?
 static tare_status other_tensor(const char *ours, const char *theirs, tare_error *err) {
     const char *hash = ours != NULL ? strrchr(ours, ' ') : NULL;
     const char *end = ours != NULL ? strchr(ours, ':') : NULL;

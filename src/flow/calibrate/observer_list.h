@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// All observers of a model, and how they forget.
+// Lists all observers of a model, and resets them.
 #ifndef FLOW_CALIBRATE_OBSERVER_LIST_H
 #define FLOW_CALIBRATE_OBSERVER_LIST_H
 
 #include "model/model.h"
 
-/// Each observer once, however many names it has, in the order of the tree. Lent by the model.
+/// Each observer once, regardless of its number of paths, in the order of the tree. Lent by the
+/// model.
 typedef struct observer_list {
     module **items; // tare__free
     size_t count, capacity;
 } observer_list;
 tare_status tare__observers_list(const tare_model *model, observer_list *out, tare_error *err);
 
-/// Observers that watch anything have seen nothing afterwards.
+/// Clears the statistics of all observers that observe something.
 tare_status tare__observers_forget(const tare_model *model, tare_error *err);
 
 #endif

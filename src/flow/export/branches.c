@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of loops, which are models within the model.
+// Bodies of loops, which are prepared and converted as models of their own.
 #include <string.h>
 
 #include "flow/export/steps.h"
 
-// Branches of cond and the graph of map stay as they are, as does a loop's condition.
+// As in torch, branches of cond, the graph of map and the condition of a loop are not quantized.
 static const node *body_of(const node *n) {
     const op_id id = tare__function_op(n);
     if (id == TARE_OP_HIGHER_ORDER_SCAN) return tare__node_arg(n, 0);
     return id == TARE_OP_HIGHER_ORDER_WHILE_LOOP ? tare__node_arg(n, 1) : NULL;
 }
 
-// Of this stage, with the annotations that its nodes have in the model.
+// Makes a model of this stage from the body, with the annotations of its nodes.
 static tare_status open_branch(pass *p, const char *path, module *body, tare_model_stage stage,
                                tare_model **out) {
     module *root = tare__module_retain(body);
@@ -51,7 +51,7 @@ tare_status tare__pt2e_each_branch(pass *p, tare_model_stage stage, branch_pass 
         module *body = reader != NULL && reader->op == NODE_GET_ATTR
                            ? tare__module_find(p->model->root, reader->target)
                            : NULL;
-        // One body may be that of two loops.
+        // Two loops can share one body.
         if (body == NULL || body->graph == NULL || tare__map_has(&done, reader->target)) continue;
         status = tare__map_set(&done, reader->target, body)
                      ? run_branch(p, reader->target, body, stage, run, user)

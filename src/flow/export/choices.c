@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that stay float by name, as where integers were measured to be slower: their observers go
-// before convert makes anything of them, and lowering leaves them as they are.
+// Leaves nodes float by name, for example if integers were measured to be slower: removes their
+// observers before convert, and lowering leaves them unchanged.
 #include <string.h>
 
 #include "flow/export/convert.h"
 
-// What convert itself left float was chosen.
+// The record says that convert left it float.
 bool tare__pt2e_stays_float(const pass *p, const node *n) {
     for (size_t i = 0; i < p->model->decisions.count; i++) {
         const tare_decision *d = &p->model->decisions.items[i];
@@ -40,7 +40,7 @@ static tare_status note(const choices *c, const tare_float_choice *choice) {
                        choice->reason != NULL ? choice->reason : "");
 }
 
-// Of an observer's value: is there anybody beyond observers who takes it as quantized values?
+// True if a reader other than an observer takes the observed value quantized.
 static bool has_reader_of_quantized(const choices *c, const node *observer) {
     for (size_t i = 0; i < observer->user_count; i++) {
         const node *user = observer->users[i];

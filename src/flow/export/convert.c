@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convert: from a calibrated program to one of quantize and dequantize operators.
+// Convert of exported programs: replaces observers by quantize and dequantize operators.
 #include "flow/export/convert.h"
 
 #include "core/struct_size.h"
@@ -17,7 +17,7 @@ static tare_status run(pass *p, const tare_convert_pt2e_options *options) {
     of_branch.struct_size = sizeof of_branch;
     of_branch.float_choice_count = 0;
     TARE_TRY(tare__pt2e_each_branch(p, TARE_STAGE_PREPARED, convert_branch, &of_branch));
-    // torch copies the prepared program first, and a copy knows the names in use only.
+    // torch copies the prepared program first, and the copy knows only the names in use.
     TARE_TRY(tare__graph_refresh_names(p->model->root->graph, p->err));
     TARE_TRY(tare__pt2e_apply_choices(p, options->float_choices, options->float_choice_count));
     TARE_TRY(tare__pt2e_replace_observers(p, options->is_lenient));
@@ -26,7 +26,7 @@ static tare_status run(pass *p, const tare_convert_pt2e_options *options) {
     TARE_TRY(tare__pt2e_duplicate_dequantize(p));
     if (!options->keeps_quantize) TARE_TRY(tare__pt2e_fold_quantize(p));
     p->model->stage = TARE_STAGE_REFERENCE;
-    // What stands for integers is told from quantize and dequantize, before they become arithmetic.
+    // Coverage is determined from quantize and dequantize, before they become arithmetic.
     TARE_TRY(tare__coverage_finish(p->model, NULL, p->err));
     return options->use_reference_representation ? tare__pt2e_reference_representation(p) : TARE_OK;
 }

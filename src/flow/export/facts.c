@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: keeps what the quantizer said about every node and edge, for explain.
+// Prepare: records the quantizer's decisions for every node and edge, for explain.
 #include <string.h>
 
 #include "flow/edge_facts.h"
@@ -22,7 +22,7 @@ static tare_status text_done(noting *w) {
 
 // --- nodes ---
 
-// The setting of a list that asks for the node; settings of None ask for nothing.
+// The setting of a list that selects the node; settings of None select nothing.
 static const setting *find_setting(const noting *w, const setting_list *list, const node *n,
                                    bool (*holds)(const node_sources *sources, const node *n,
                                                  const char *key)) {
@@ -37,7 +37,7 @@ static bool is_operator(const node_sources *sources, const node *n, const char *
     return n->op == NODE_CALL_FUNCTION && strcmp(n->target, key) == 0;
 }
 
-// What asks for a node that nothing annotates.
+// Finds the setting that selects a node without annotation.
 static void find_request(const noting *w, const tare_quantizer *q, const node *n,
                          annotation_origin *out) {
     for (size_t i = 0; i < q->member_count; i++) find_request(w, q->members[i], n, out);
@@ -128,7 +128,7 @@ static void tell_key(const noting *w, const qspec_key *key, bool is_output, text
     tell_sharing(w, key, rule);
 }
 
-// The spec of the edge, else that of what is read, else why there is none.
+// Tells the spec of the edge, or of the value that is read, or why there is none.
 static tare_status tell_edge(void *user, const edge *e, text *rule) {
     const noting *w = user;
     const qspec_keys *keys = &w->set->keys;
@@ -154,7 +154,7 @@ static tare_status tell_edge(void *user, const edge *e, text *rule) {
 static tare_status note_node(noting *w, edge_teller *edges, const node *n) {
     if (tare__is_observer_node(w->p->model, n)) return TARE_OK;
     if (tare__node_is_call(n)) TARE_TRY(add_node(w, n));
-    // What nobody reads is no operator of the model.
+    // Nodes without users are no operators of the model.
     if (tare__node_is_call(n) && n->user_count > 0) TARE_TRY(decide(w, n));
     return tare__add_edge_facts(edges, n);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fusion of exported programs: a batch norm vanishes in the weights of the layer before it.
+// Fusion of exported programs: folds each batch norm into the weights of the layer before it.
 #include <string.h>
 
 #include "flow/export/steps.h"
@@ -7,12 +7,12 @@
 #include "flow/layer_bias.h"
 #include "model/coverage.h"
 
-// One layer and the batch norm that reads it.
+// A layer and the batch norm that reads it.
 typedef struct fusion {
     pass *p;
     node *layer, *norm;
     node *weight, *bias; // get_attr nodes; bias NULL: none
-    const op_info *row;  // the layer's
+    const op_info *row;  // row of the layer
     double eps;
 } fusion;
 
@@ -38,7 +38,7 @@ static tare_status fold_modules(const fusion *f, module *layer, module *norm, mo
     return tare__fold_batch_norm(layer, norm, out, f->p->err);
 }
 
-// The layer and the batch norm as modules, folded by the rule that FX fusion uses.
+// Folds the layer and the batch norm as modules, with the same code as FX mode.
 static tare_status fold(const fusion *f, module **out) {
     module *layer = NULL, *norm = NULL;
     const registry *classes = &f->p->model->context->classes;
@@ -58,8 +58,8 @@ static tare_status set_parameter(const fusion *f, const char *path, tare_tensor 
                                         f->p->err);
 }
 
-// The layer gets a bias `WEIGHT_bias`, read right before it. bias NULL: one that is there already,
-// made for another layer of this weight.
+// Adds a bias `WEIGHT_bias` to the layer, read right before it. bias NULL: it exists already, from
+// another layer with this weight.
 static tare_status add_bias(const fusion *f, tare_tensor *bias) {
     char *path = tare__arena_printf(&f->p->scratch, "%s_bias", f->weight->target);
     if (path == NULL) return tare__out_of_memory(f->p->err);
@@ -74,7 +74,7 @@ static tare_status install(const fusion *f, const module *folded) {
     return f->bias != NULL ? set_parameter(f, f->bias->target, bias) : add_bias(f, bias);
 }
 
-// The first result of the batch norm: itself, or of those with several results item 0.
+// Replaces the first result of the batch norm: its value, or item 0 if it has several results.
 static tare_status redirect(const fusion *f) {
     tare_error *err = f->p->err;
     bool is_plain = false;
@@ -130,7 +130,8 @@ tare_status tare__pt2e_fold_norm(pass *p, const norm_fold *wanted) {
 
 // --- the walk ---
 
-// Linear layers work on the last dimension, batch norms on the second.
+// True if channels are in the same dimension: a linear layer works on the last one, a batch norm on
+// the second.
 static tare_status is_flat(pass *p, const node *layer, bool *out) {
     tare_node_meta *meta = NULL;
     const node *input = tare__node_arg(layer, 0);
@@ -175,9 +176,8 @@ static bool is_same_norm(const node *a, const node *b) {
     return true;
 }
 
-// A node for which the folded weight would be wrong, NULL if there is none: one that reads the
-// layer's result without the batch norm, or a layer of the same weight or bias without the same
-// batch norm.
+// A node for which the folded weight would be wrong, or NULL: one that reads the layer's result
+// without the batch norm, or a layer with the same weight or bias but not the same batch norm.
 static const node *other_reader(const node *layer, const node *norm) {
     for (size_t i = 0; i < layer->user_count; i++)
         if (layer->users[i] != norm) return layer->users[i];
@@ -192,14 +192,15 @@ static const node *other_reader(const node *layer, const node *norm) {
     return NULL;
 }
 
-// What is folded already. The batch norm of another call of a layer only vanishes, as its weight is
-// folded; one behind a layer that has taken a batch norm already stays.
+// Batch norms that are folded already. If a layer is called again, its batch norm is only removed,
+// because the weight is folded; another batch norm behind a folded layer stays.
 typedef struct folded {
     node **weights, **layers;
     size_t weight_count, layer_count;
 } folded;
 
-// other: who needs the layer as it is; the layer: it has taken a batch norm already.
+// Keeps a batch norm and records why. other: the node that needs the layer unfolded; the layer
+// itself: it is folded already.
 static tare_status keep(pass *p, const node *norm, const node *layer, const node *other,
                         const char *rule) {
     return other == layer
@@ -255,7 +256,7 @@ static tare_status fuse_kind(pass *p, bool wants_linear) {
     return TARE_OK;
 }
 
-// As in torch, a graph with a batch norm loses what nothing reads, also where none could be fused.
+// As in torch, a graph with a batch norm loses nodes without users even if nothing was fused.
 tare_status tare__pt2e_fuse(pass *p) {
     for (int is_linear = 0; is_linear < 2; is_linear++) {
         if (!tare__has_batch_norm(p)) return TARE_OK;

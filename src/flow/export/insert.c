@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers into the graph, by the annotations.
+// Inserts observers according to the annotations.
 #include "flow/insert.h"
 #include "flow/export/observers.h"
 #include "flow/export/steps.h"
 
 // --- inputs ---
 
-// What a chain of producers reads.
+// The producers of a value.
 typedef struct chain {
     const pass *p;
     bool *seen; // by id
@@ -25,7 +25,7 @@ static void follow(void *user, node *n) {
     tare__node_each_input(n, follow, c);
 }
 
-// arg: the first argument. A state that is written in place must not be read through an observer.
+// arg: the first argument. An observer in front of an in-place write would hide the state.
 static tare_status writes_buffer(const insertion *in, const node *n, node *arg, bool *out) {
     *out = false;
     if (!tare__writes_first_argument(n)) return TARE_OK;
@@ -52,7 +52,7 @@ static tare_status refuse_integers(const insertion *in, const node *input, const
         "observers take floats: leave the node out");
 }
 
-// torch inserts the observer, which fails when it first sees a tuple or integers.
+// torch inserts the observer, which then fails when it sees a tuple or integers.
 static tare_status check_input(const insertion *in, const node *input, const node *n) {
     bool has_many = false;
     TARE_TRY(tare__has_many_values(input, &has_many, in->p->err));
@@ -73,7 +73,7 @@ static tare_status choose_input(insertion *in, const node *n, node *arg, bool is
     if (observer == NULL) return TARE_OK;
     TARE_TRY(check_input(in, original, n));
     bool is_state = false;
-    // The chain starts at what the call was given, before its own observers came.
+    // The walk starts at the argument before observers were inserted.
     if (is_first) TARE_TRY(writes_buffer(in, n, arg, &is_state));
     const bool stays = is_state || tare__observer_map_get(set, NULL, original) == observer;
     if (!stays) out->observer = observer;

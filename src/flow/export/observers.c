@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers of sharing groups: made, replaced by a quantizer, and asked.
+// Observers of sharing groups: created, replaced by a quantizer, and queried.
 #include "flow/export/observers.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "observe/fake_quantize.h"
 #include "observe/observer_spec.h"
 
-// What a class of one's own was not told it must do by itself.
+// Options of the spec that a custom class was not given must be handled by the class.
 static tare_status check_own(const pass *p, const tare_qspec *from, const module *made) {
     const tare_qspec_fields *f = &from->fields;
     const tare_observer_class *own =
@@ -60,8 +60,8 @@ static tare_status at_key(const qspec_key *key, tare_status status, tare_error *
     return status;
 }
 
-// The first spec of the group that is not a shared one; torch takes the first of all, and fails
-// where that is a shared one.
+// Uses the first spec of the group that is not a shared one. torch uses the first one, and fails if
+// it is shared.
 static tare_status make_all(tare_observer_map *set, bool is_qat) {
     for (size_t i = 0; i < set->keys.count; i++) {
         const qspec_key *key = &set->keys.items[i];
@@ -175,7 +175,7 @@ tare_status tare__observer_map_link(const tare_observer_map *set) {
 
 // --- what they propose ---
 
-// Rings of derived observers are as deep as there are observers.
+// A cycle of derived observers is at most as long as there are observers.
 static tare_status qparams_within(const module *root, const module *observer, size_t depth,
                                   const qparams **out, bool *is_calibrated, tare_error *err);
 
@@ -194,7 +194,8 @@ static tare_status ask_sources(const module *root, const derived_state *s, size_
     return TARE_OK;
 }
 
-// Copies a tensor of count numbers; NULL where the observer keeps another, or has seen nothing.
+// Copies a tensor of `count` numbers; NULL if the observer has another number of them, or no
+// statistics.
 static tare_status copy_numbers(arena *a, const tare_tensor *from, int64_t count,
                                 const double **out, tare_error *err) {
     if (from == NULL || from->count != count) return TARE_OK;
@@ -205,7 +206,7 @@ static tare_status copy_numbers(arena *a, const tare_tensor *from, int64_t count
     return TARE_OK;
 }
 
-// What the source has seen; a fake quantizer's observer for the fake quantizer.
+// The range of the source; for a fake quantizer, that of its observer.
 static tare_status view_range(arena *a, const module *source, tare_qparams_view *view,
                               tare_error *err) {
     const tare_observer_class *class = tare__observer_class_of(source);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: a quantizer annotates, observers follow.
+// Prepare of exported programs: a quantizer annotates the graph, then observers are inserted.
 #include "flow/export/steps.h"
 #include "flow/sound_weights.h"
 #include "model/coverage.h"

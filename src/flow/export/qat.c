@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training: a convolution and its batch norm become torch's pattern, in which the weight is scaled
-// as folding will scale it before it is fake quantized, and the result is scaled back.
-//   f = gamma / sqrt(var + eps);  y = conv(x, weight * f, zeros) / f + bias;  batch_norm(y)
+// Training: a convolution and its batch norm become torch's pattern. It scales the weight as
+// folding will, before the fake quantizer, and scales the result back.
+//   f = gamma
+// sqrt(var + eps);  y = conv(x, weight * f, zeros)
+// f + bias;  batch_norm(y)
 #include <string.h>
 
 #include "core/memory/alloc.h"
 #include "flow/export/steps.h"
 
-// One convolution and its batch norm, and the nodes that replace them.
+// A convolution with its batch norm, and the nodes that replace them.
 typedef struct rewrite {
     pass *p;
     node *conv, *norm, *weight, *bias; // bias NULL: none
     const op_info *row;
-    node *before; // new nodes come here
+    node *before; // where new nodes are inserted
     node *scaled, *zeros, *new_conv, *new_norm;
 } rewrite;
 
-// Nodes of torch's pattern are called by the operator alone.
+// Nodes of torch's pattern are named after the operator alone.
 static tare_status call(const rewrite *r, op_id id, const char *overload, value a, value b,
                         node **out) {
     const op_name target = tare__overload_name((op_overload){id, false, overload});
@@ -29,7 +31,7 @@ static tare_status call(const rewrite *r, op_id id, const char *overload, value 
     return tare__graph_insert(r->p->model->root->graph, &spec, r->before, out, r->p->err);
 }
 
-// Of one factor per channel: the shape that it is multiplied with.
+// Reshapes one factor per channel for the multiplication.
 static tare_status reshape(const rewrite *r, node *factor, int channel_axis, node **out) {
     const int rank = tare__layer_class(r->p, r->row)->dims + 2;
     const value sizes = tare__value_sequence(&r->p->scratch, VALUE_LIST, (uint32_t)rank);
@@ -75,10 +77,10 @@ static tare_status insert_rest(rewrite *r, node *factor) {
         TARE_TRY(call(r, TARE_OP_ADD, "Tensor", tare__node_value(scaled_back),
                       tare__node_value(shaped), &result));
     }
-    // The scaled convolution gives another value than the one that it replaces.
+    // The scaled convolution computes another value than the original one.
     r->new_conv->debug_handle = 0;
     result->debug_handle = r->conv->debug_handle;
-    // The pattern's momentum and eps, whatever the model's were, as in torch.
+    // As in torch, momentum and eps are the pattern's, not the model's.
     const value args[] = {tare__node_value(result), r->norm->args[1],  r->norm->args[2],
                           r->norm->args[3],         r->norm->args[4],  tare__bool(true),
                           tare__float(0.1),         tare__float(1e-5), tare__bool(false)};
@@ -127,7 +129,7 @@ static tare_status rename_input(const rewrite *r, input_qspec *entry, const char
     return TARE_OK;
 }
 
-// The first three entries are those of the convolution's input, weight and bias.
+// The first three entries belong to the convolution's input, weight and bias.
 static tare_status move_conv_inputs(const rewrite *r, tare_annotation *a) {
     const node *const now[] = {tare__node_arg(r->new_conv, 0), r->scaled, r->zeros};
     for (size_t i = 0; i < a->input_count && i < 3; i++)
@@ -135,7 +137,7 @@ static tare_status move_conv_inputs(const rewrite *r, tare_annotation *a) {
     return TARE_OK;
 }
 
-// The replacements take over the annotations of the weight and the bias.
+// Moves the annotations of weight and bias to their replacements.
 static tare_status move_annotations(const rewrite *r) {
     annotation_book *book = &r->p->model->annotations;
     tare_error *err = r->p->err;
@@ -160,7 +162,7 @@ static tare_status move_annotations(const rewrite *r) {
 
 // --- the walk ---
 
-// Whether the batch norm trains is a literal, which torch does not look at.
+// As in torch, the literal that says whether the batch norm trains is not checked.
 static bool find(pass *p, node *norm, op_id kind, bool wants_bias, rewrite *out) {
     size_t eps_index = 0;
     bool is_plain = false;

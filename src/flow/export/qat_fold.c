@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// After training: the pattern of qat.c, with its quantized weight, becomes a convolution whose
-// weight and bias have the batch norm folded in.
+// After training: folds the batch norm into the pattern of qat.c with its quantized weight, which
+// becomes a convolution.
 #include <string.h>
 
 #include "flow/export/convert.h"
 
-// The pattern in the graph: norm(conv(x, dq(q(weight * f)), zeros) / f + bias).
+// The matched pattern: norm(conv(x, dq(q(weight * f)), zeros) / f + bias).
 typedef struct trained {
     node *norm, *conv;
     node *dequantize, *quantize, *weight;
@@ -65,7 +65,7 @@ static bool find(node *norm, trained *out) {
 
 // --- the replacement ---
 
-// A copy of `from` that reads `input`, under the bare name that a node of torch's pattern has.
+// Copies `from` with `input` as its input, under the operator's plain name, as in torch's pattern.
 static tare_status copy_call(pass *p, const node *from, node *input, node *before, node **out) {
     value *args = tare__arena_array(&p->scratch, from->arg_count + 1, sizeof *args);
     const char *candidate = tare__packet_name(&p->scratch, from->target);
@@ -90,7 +90,7 @@ static tare_status copy_pair(pass *p, const node *quantize, const node *dequanti
     return copy_call(p, dequantize, quantized, before, out);
 }
 
-// The pattern's batch norm takes a name, though folding leaves nothing of it.
+// The pattern's batch norm uses up a name, although folding removes it.
 static tare_status spend_name(pass *p) {
     const char *name = NULL;
     return tare__graph_name(p->model->root->graph, tare__op_row(TARE_OP_BATCH_NORM)->id, &name,
@@ -113,8 +113,8 @@ static tare_status fold_one(pass *p, const trained *t) {
                               .eps = 1e-5,
                               .fold_weights = true};
     TARE_TRY(tare__pt2e_fold_norm(p, &wanted));
-    // torch sets the convolution's literal arguments at last, which makes it the last reader of its
-    // input: names of duplicates follow the order of readers.
+    // torch sets the convolution's literal arguments last, which makes it the last reader of its
+    // input. The names of duplicates follow the order of readers.
     TARE_TRY(tare__node_set_args(conv, conv->args, conv->arg_count, conv->kwargs, conv->kwarg_count,
                                  p->err));
     TARE_TRY(tare__record_inherit(&p->model->decisions, t->conv->name, conv->name, p->err));
@@ -170,8 +170,8 @@ static tare_status erase_batch_counts(pass *p) {
 }
 
 tare_status tare__pt2e_fold_training(pass *p) {
-    // In torch's order, on which names depend: per kind first per channel, then with a bias, a
-    // quantized bias, and in training.
+    // In torch's order, on which names depend: for each kind, per channel first, then with a bias,
+    // with a quantized bias, and in training mode.
     enum { VARIANT_COUNT = 16 };
     if (!tare__has_batch_norm(p)) return TARE_OK;
     for (size_t i = 0; i < TRAINED_LAYER_COUNT; i++)

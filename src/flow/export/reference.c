@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference representation: quantize, dequantize and the operators in between as arithmetic on
-// integers. Source: torchao 0.18's reference_representation_rewrite, row by row.
+// The reference representation: rewrites quantize, dequantize and the operators between them as
+// arithmetic on integers. Source: torchao 0.18's reference_representation_rewrite, pattern by
+// pattern.
 #include <string.h>
 
 #include "flow/export/convert.h"
@@ -39,7 +40,7 @@
          "choose_qparams.tensor(x, x_min, x_max, x_eps, torch.int8)" LINE                          \
          "getitem = choose_qparams[0]" LINE "getitem_1 = choose_qparams[1]"
 
-// The accumulator of a static layer: what its operator and what the bias's shape need.
+// The accumulator of a static layer, for an operator and the shape of its bias.
 #define STATIC_SUM(call, shaped, sum)                                                              \
     LINE "clamp = " ATEN "clamp(x, x_min, x_max)" LINE "clamp_1 = " ATEN                           \
          "clamp(w, w_min, w_max)" LINE "to = " ATEN "to.dtype(clamp, torch.int16)" LINE            \
@@ -188,7 +189,7 @@ static const pattern_rewrite rows[] = {
 
 // --- packets ---
 
-// An operator with any of its overloads, as the patterns name it.
+// Patterns name operators without overload: any overload matches.
 static const char *const packets[] = {
     DECOMPOSED "quantize_per_tensor",
     DECOMPOSED "dequantize_per_tensor",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers of exported programs become quantize and dequantize operators.
+// Replaces observers of exported programs by quantize and dequantize operators.
 #include <string.h>
 
 #include "flow/export/convert.h"
@@ -7,7 +7,7 @@
 #include "flow/fx/convert.h"
 #include "observe/dtype_roles.h"
 
-// One observer node under conversion.
+// The replacement of an observer node.
 typedef struct replacement {
     pass *p;
     observer_site site;
@@ -15,7 +15,7 @@ typedef struct replacement {
     bool is_lenient;
 } replacement;
 
-// The last segment of the module path that the observed value comes from.
+// The last segment of the observed value's module path.
 static const char *scope_of(const node *watched) {
     const char *path = watched->scope_path != NULL ? watched->scope_path : "";
     const char *dot = strrchr(path, '.');
@@ -32,7 +32,7 @@ static tare_dtype zero_point_dtype(const module *observer, tare_qscheme scheme) 
 
 // --- the operators ---
 
-// What dequantize has to give: the dtype of the watched value, where that is not float32.
+// The dtype that dequantize must return: that of the observed value, unless it is float32.
 static tare_status result_dtype(const replacement *r, tare_dtype *out) {
     tare_node_meta *meta = NULL;
     *out = TARE_FLOAT32;
@@ -100,7 +100,7 @@ static tare_status replace_dynamic(const replacement *r) {
         return tare__fail(r->p->err, TARE_UNSUPPORTED,
                           "only uint8 and int8 are supported in reference flow for dynamic "
                           "quantization right now");
-    // Only an observer that says so has an eps of its own; fake quantizers do not.
+    // Only observers that state an eps have one; fake quantizers do not.
     const bool has_eps = info->has_eps && r->module->child_count == 0;
     decomposed_form form = {.eps = has_eps ? (double)info->eps : 0};
     TARE_TRY(result_dtype(r, &form.out_dtype));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers among an operator's arguments become tensors of the model, so that they can be observed
-// (torchao's _convert_scalars_to_attrs).
+// Converts numbers among an operator's arguments to tensors of the model, so that they can be
+// observed (torchao's _convert_scalars_to_attrs).
 #include "core/tensor/tensor.h"
 #include "ops/op.h"
 #include "quantizers/annotate.h"
 #include "tare/pt2e.h"
 #include "tare/quantizer.h"
 
-// torch makes floats of the numbers beside integers, too. Indices that are computed become floats,
-// and the embedding that they choose from fails: here these stay integers.
+// torch converts numbers next to integers to floats, too. An embedding with computed indices then
+// fails; here these stay integers.
 static tare_status new_constant(const value *v, bool is_integer, tare_tensor **out,
                                 tare_error *err) {
     double number = 0;
@@ -48,7 +48,7 @@ static bool is_index_of(const node *n, const node *user) {
     return (op == TARE_OP_EMBEDDING || op == TARE_OP_INDEX) && tare__node_arg(user, 0) != n;
 }
 
-// Which integers some index is computed from, by id. Users stand behind what they read.
+// Marks, by id, integers from which an index is computed. Users follow what they read.
 static tare_status find_index_sources(const graph *g, bool *out, tare_error *err) {
     for (const node *n = g->last; n != NULL; n = n->prev) {
         bool is_read = false;
@@ -84,7 +84,7 @@ static tare_status lift(tare_model *model, node *n, bool is_integer, arena *scra
 static tare_status lift_all(tare_model *model, const char *const *operators, arena *scratch,
                             tare_error *err) {
     const graph *g = model->root->graph;
-    const size_t known = g->next_id; // what is inserted meanwhile is no operator
+    const size_t known = g->next_id; // nodes inserted meanwhile are no operators
     bool *are_indices = tare__arena_array(scratch, known + 1, sizeof *are_indices);
     if (are_indices == NULL) return tare__out_of_memory(err);
     TARE_TRY(find_index_sources(g, are_indices, err));

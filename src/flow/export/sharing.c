@@ -9,7 +9,7 @@
 
 // --- collecting ---
 
-// Node names are identifiers, which cannot contain the sign between them.
+// Node names are identifiers, so they cannot contain the separator.
 #define KEY_NAME "%s>%s"
 
 static tare_status key_name(const char *from, const char *name, text *out, tare_error *err) {
@@ -22,7 +22,7 @@ void tare__qspec_keys_release(qspec_keys *keys) {
     tare__map_release(&keys->by_name);
 }
 
-// NULL stands for "", as in keys.
+// NULL means "", as in keys.
 static bool same_name(const char *a, const char *b) {
     return strcmp(a != NULL ? a : "", b != NULL ? b : "") == 0;
 }
@@ -38,7 +38,7 @@ size_t tare__qspec_keys_find(const qspec_keys *keys, const char *from, const cha
     if (length >= 0 && (size_t)length < sizeof name)
         return tare__map_has(&keys->by_name, name) ? (size_t)tare__map_get(&keys->by_name, name)
                                                    : keys->count;
-    for (size_t i = 0; i < keys->count; i++) // so that looking asks for no memory
+    for (size_t i = 0; i < keys->count; i++) // allocated now, so that lookups cannot fail
         if (is_key(&keys->items[i], from, node_name)) return i;
     return keys->count;
 }
@@ -150,22 +150,22 @@ static size_t find(qspec_keys *keys, size_t i) {
     return i;
 }
 
-// `b` joins the group of `a`.
+// Merges the group of `b` into the group of `a`.
 static void join(qspec_keys *keys, size_t a, size_t b, bool is_implicit) {
     const size_t left = find(keys, a), right = find(keys, b);
     if (left != right && keys->items[b].joined == 0) {
         keys->items[b].joined = a + 1;
         keys->items[b].joined_implicitly = is_implicit;
     }
-    // The first in order stands for its group, so that trees stay shallow enough and equal runs
-    // give equal trees.
+    // The first key in order represents the group: trees stay shallow enough, and equal runs give
+    // equal trees.
     if (left < right)
         keys->items[right].parent = left;
     else
         keys->items[left].parent = right;
 }
 
-// The attributes that torch compares; the observer is not among them.
+// The attributes that torch compares, which do not include the observer.
 static bool is_compatible(const tare_qspec *a, const tare_qspec *b) {
     if (a == NULL || b == NULL) return false;
     const tare_qspec_fields *x = &a->fields, *y = &b->fields;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs that wait for each other: shared with or derived from what is shared with or derived from
-// them. The conflict that is named is a shortest ring, and no smaller set of edges is in conflict:
-// in a set without a ring some spec depends on none of the others.
+// Detects cycles of specs that share with or derive from each other. The error names a shortest
+// cycle, which is a smallest conflict: without a cycle, some spec depends on none of the others.
 #include <string.h>
 
 #include "core/memory/alloc.h"
 #include "flow/export/sharing.h"
 
-/// What each key waits for: of[start[i]] .. of[start[i + 1] - 1].
+/// The keys that each key depends on: of[start[i]] .. of[start[i + 1] - 1].
 typedef struct needs {
     size_t *start, *of;
-    size_t *speakers; // by group: the key whose spec the observer is made of
+    size_t *speakers; // by group: the key from whose spec the observer is created
     size_t count;
 } needs;
 
@@ -31,7 +30,7 @@ static void add(needs *n, size_t what, bool is_counting, size_t *at) {
     (*at)++;
 }
 
-// Sources that are not annotated are no matter of rings.
+// Sources without annotations cannot be part of a cycle.
 static void add_needs(const qspec_keys *keys, needs *n, size_t i, bool is_counting, size_t *at) {
     const qspec_key *key = &keys->items[i];
     for (size_t t = 0; key->spec != NULL && t < key->spec->target_count; t++) {
@@ -39,7 +38,7 @@ static void add_needs(const qspec_keys *keys, needs *n, size_t i, bool is_counti
         const size_t found = tare__qspec_keys_find(keys, target->from, target->node);
         if (found < keys->count) add(n, found, is_counting, at);
     }
-    // Who joined a group that a derived spec speaks for waits for what that one waits for.
+    // A key that joined the group of a derived spec depends on what that spec depends on.
     const size_t speaker = n->speakers != NULL ? n->speakers[key->group] : keys->count;
     if (speaker < keys->count && speaker != i && is_derived(&keys->items[speaker]))
         add(n, speaker, is_counting, at);
@@ -76,10 +75,10 @@ static tare_status collect(const qspec_keys *keys, bool has_groups, needs *n, ta
 // --- the shortest ring ---
 
 typedef struct walk {
-    size_t *queue, *before; // before[i]: who led to i; the number of keys: nobody yet
+    size_t *queue, *before; // before[i]: predecessor of i; the number of keys: not visited
 } walk;
 
-// Breadth first from `start` until something needs it; *last: what does.
+// Breadth-first search from `start` for a key that depends on it; *last: that key.
 static bool find_way_back(const needs *n, size_t start, walk *w, size_t *last) {
     size_t head = 0, tail = 0;
     for (size_t i = 0; i < n->count; i++) w->before[i] = n->count;
@@ -98,7 +97,7 @@ static bool find_way_back(const needs *n, size_t start, walk *w, size_t *last) {
     return false;
 }
 
-// Its length; the ring in the order of need.
+// The length of the shortest cycle; `ring` gets its keys in order of dependency.
 static size_t shortest_ring(const needs *n, walk *w, size_t *ring) {
     size_t least = 0, last = 0;
     for (size_t i = 0; i < n->count; i++) {
@@ -113,8 +112,8 @@ static size_t shortest_ring(const needs *n, walk *w, size_t *ring) {
     return least;
 }
 
-// Most models have none, which is told in one pass: keys whose needs are met are taken away until
-// nothing changes.
+// Most models have no cycle, which one pass shows: keys without unmet dependencies are removed
+// until nothing changes.
 static bool has_ring(const needs *n, bool *is_met) {
     size_t left = n->count;
     for (bool changes = true; changes && left > 0;) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What convert does to a graph of quantize and dequantize: a dequantize per reader, constants in
-// place of quantized weights, nothing left that nobody uses.
+// Cleans up after convert: one dequantize per reader, quantized weights as constants, no unused
+// nodes.
 #include <string.h>
 
 #include "flow/export/convert.h"
 #include "ops/op.h"
 
-// Parameters are literals, numbers that nodes give, or tensors of one per channel.
+// Parameters are literals, numbers computed by nodes, or tensors with one element per channel.
 static bool is_pair_call(const node *n, op_id per_tensor, op_id per_channel) {
     return tare__calls_overload(n, per_tensor, "default") ||
            tare__calls_overload(n, per_tensor, "tensor") ||
@@ -25,7 +25,7 @@ bool tare__is_dequantize_call(const node *n) {
 
 // --- duplicates ---
 
-// Its quantize takes the parameters that choose_qparams measured; others cannot share those twice.
+// Its quantize takes the parameters that choose_qparams computed.
 static bool is_dynamic(const node *dequantize) {
     const node *quantize = tare__node_arg(dequantize, 0);
     const node *item = quantize != NULL ? tare__node_arg(quantize, 1) : NULL;
@@ -76,8 +76,8 @@ tare_status tare__pt2e_duplicate_dequantize(pass *p) {
 
 // --- constants ---
 
-// What a constant must not come through: conversions whose rounding is to be seen, what makes
-// tensors of nothing or by chance, and what is written later.
+// Folding stops at conversions whose rounding must stay visible, at operators that create tensors
+// or random numbers, and at tensors that are written later.
 static bool stops_folding(const node *n) {
     const bool is_function = n->op == NODE_CALL_FUNCTION;
     if (n->op == NODE_PLACEHOLDER || tare__is_dequantize_call(n)) return true;
@@ -113,7 +113,8 @@ static tare_status is_constant(pass *p, const node *n, bool *out) {
     return TARE_OK;
 }
 
-// A get_attr node that keeps the name of the quantize, reading a buffer of the quantized values.
+// Adds a get_attr node with the name of the quantize node, which reads a buffer of the quantized
+// values.
 static tare_status freeze(pass *p, node *n, tare_tensor *quantized, size_t *number) {
     module *root = p->model->root;
     const char *path = tare__module_free_name(root, &root->graph->memory, "_frozen_param", number);

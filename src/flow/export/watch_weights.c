@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers of weights need no calibration data. Those that calibration has not run see their
-// weight at convert, so that dynamic and weight-only models need no calibration. torch converts
-// such models with a scale of 1.
+// Runs weight observers in convert if calibration did not, so that dynamic and weight-only models
+// need no calibration data. torch converts such models with a scale of 1.
 #include "flow/export/convert.h"
 #include "observe/classes/builtin.h"
 #include "observe/fake_quantize.h"
 
-// The tensor of the model that is read and never written; NULL for anything else.
+// The tensor that is read, if it is a tensor of the model that is never written; else NULL.
 static const tare_tensor *weight_of(const pass *p, const node *n) {
     if (n == NULL || n->op != NODE_GET_ATTR) return NULL;
     for (size_t i = 0; i < n->user_count; i++)
@@ -15,7 +14,7 @@ static const tare_tensor *weight_of(const pass *p, const node *n) {
     return tare__module_find_tensor(p->model->root, n->target);
 }
 
-// Does the observer stand at weights only?
+// True if the observer only observes weights.
 static bool watches_weights(const pass *p, const module *observer) {
     for (const node *n = p->model->root->graph->first; n != NULL; n = n->next)
         if (tare__called_module(p->model, n) == observer &&

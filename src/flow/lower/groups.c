@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers of weights in groups, made of their quantized tensors.
+// Linear layers with group-wise weights, created from the quantized weights.
 #include "flow/lower/groups.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static bool has_groups(const module *reference) {
            (dtype->as.dtype == TARE_QINT8 || dtype->as.dtype == TARE_QUINT8);
 }
 
-// The tensor that n reads through quantized rows: choose_qparams_per_token, quantize_per_token and
+// The tensor that n reads through choose_qparams_per_token, quantize_per_token and
 // dequantize_per_token.
 static node *row_quantized_input(const node *n) {
     const node *dequantize = tare__node_arg(n, 0);
@@ -38,7 +38,8 @@ static node *row_quantized_input(const node *n) {
 static tare_status fill(module *to, const module *from, bool quantizes_input, tare_error *err) {
     const value dtype = tare__dtype_value(quantizes_input ? TARE_INT8 : TARE_FLOAT32);
     tare_tensor *weight = NULL;
-    to->training = false; // programs' modules are, and a layer of integers does not train
+    to->training =
+        false; // modules of exported programs may be in training mode; an integer layer never is
     for (size_t i = 0; i < from->config_count; i++)
         if (!tare__starts_with(from->config[i].name, "weight"))
             TARE_TRY(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of models that are quantized already, by tare or by others.
+// Lowering of models that are already quantized, by tare or by other tools.
 #include "flow/lower/lower.h"
 
 #include "core/struct_size.h"
@@ -9,7 +9,7 @@
 #include "ops/op.h"
 #include "tare/pt2e.h"
 
-// Convert in FX mode keeps parameters in buffers, which nodes read; all others write numbers.
+// FX mode keeps parameters in buffers, which nodes read; all other tools write literals.
 static bool is_of_fx(const tare_model *model) {
     bool found = false;
     for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
@@ -37,7 +37,7 @@ static tare_status refuse_arithmetic(const tare_model *model, tare_error *err) {
     return TARE_OK;
 }
 
-// What cannot run cannot be lowered: torchao's products of integers (_int_mm).
+// A model that cannot run cannot be lowered: torchao's integer products (_int_mm).
 static tare_status refuse_unknown(const tare_model *model, tare_error *err) {
     for (const node *n = model->root->graph->first; n != NULL; n = n->next)
         if (n->op == NODE_CALL_FUNCTION && tare__aten_name(n->target) != NULL &&

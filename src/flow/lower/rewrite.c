@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lowering does in both modes to dequantize - operator - quantize.
+// Rewrites of dequantize - operator - quantize that both modes use.
 #include "flow/lower/rewrite.h"
 
 #include "flow/pack.h"
@@ -39,7 +39,7 @@ static void collect(void *user, node *input) {
 tare_status tare__bypass_dequantize(pass *p, node *n,
                                     bool (*takes)(const void *user, const node *dequantize),
                                     const void *user) {
-    // Inputs change under the walk: list them first.
+    // Inputs change during the walk, so they are listed first.
     bypass b = {.takes = takes, .user = user};
     b.found = tare__arena_array(&p->scratch, n->input_count + 1, sizeof *b.found);
     if (b.found == NULL) return tare__out_of_memory(p->err);
@@ -81,7 +81,7 @@ tare_status tare__absorb_relu(pass *p, node *relu, node *n) {
     return tare__absorb_bound(p, relu, n);
 }
 
-// A sum that is computed with the layer before it.
+// Fuses the sum with the preceding layer.
 static tare_status join_layer(pass *p, const node *layer, const packed_call *call) {
     if (call->n == layer) return TARE_OK;
     TARE_TRY(TARE_DECIDE(p, layer, "lowered", tare__op_function_name(call->form).text,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between floats and quantized values: quantize and dequantize on plain integers become those of
-// quantized tensors, whose parameters travel with them.
+// Quantize/dequantize boundaries: replaces quantize and dequantize on plain integers by those of
+// quantized tensors, which carry their parameters.
 #include <math.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static tare_dtype quantized_dtype(const value *v) {
                                        : TARE_DTYPE_UNSET;
 }
 
-// Parameters that a quantized tensor of bytes can have.
+// Reads parameters that an 8-bit quantized tensor can have.
 static bool read_boundary(const node *n, boundary *out) {
     double scale, zero_point, least, most;
     if (!number(n, SCALE, &scale) || !number(n, ZERO_POINT, &zero_point) ||
@@ -65,8 +65,7 @@ static bool is_pair(const node *n, boundary *out) {
     return true;
 }
 
-// A quantized tensor's quantized values may use their whole dtype: a narrower range is a bound of
-// its own.
+// A quantized tensor uses the whole range of its dtype; a narrower range needs a clamp.
 static tare_status narrow(lowering *l, node *quantize, const boundary *b, node **quantized) {
     const dtype_info *info = tare__dtype(b->params.dtype);
     if (b->quant_min == info->min && b->quant_max == info->max) return TARE_OK;
@@ -109,7 +108,7 @@ static tare_status requalify(lowering *l, node *quantize, const boundary *b) {
     TARE_TRY(tare__node_set_args(quantize, args, 4, NULL, 0, err));
     TARE_TRY(tare__note_quantized(l, quantize, &b->params));
     TARE_TRY(narrow(l, quantize, b, &quantized));
-    // The clamp reads the quantize too; a dequantize that moves to it leaves the list.
+    // The clamp is a user of the quantize, too; a dequantize that moves to it leaves the list.
     for (size_t i = quantize->user_count; i-- > 0;) {
         node *n = quantize->users[i];
         if (n == quantized) continue;
@@ -163,7 +162,7 @@ tare_status tare__lower_constant(lowering *l, node *n) {
     return tare__node_set_args(n, &input, 1, NULL, 0, l->p->err);
 }
 
-tare_status tare__pt2e_lower_borders(lowering *l) {
+tare_status tare__pt2e_lower_boundaries(lowering *l) {
     for (node *n = l->p->model->root->graph->first; n != NULL; n = n->next) {
         boundary b;
         if (is_pair(n, &b)) TARE_TRY(requalify(l, n, &b));

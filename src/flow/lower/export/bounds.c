@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that only bound values, on quantized values: which quantized values they let through,
-// and layers that bound their own.
+// Operators that only clamp values, as clamps of quantized values, and layers that clamp their
+// results.
 #include <math.h>
 
 #include "core/math/requant.h"
 #include "flow/lower/export/lower.h"
 
-// A bound by its parameter's name: the quantized value that it stands for, or the end of the range.
+// A bound by its parameter's name, as a quantized value; the end of the range if it is not given.
 static bool read_bound(const function_call *call, const char *name, double otherwise, double *out) {
     const value *v = tare__function_argument(call, name);
     *out = otherwise;

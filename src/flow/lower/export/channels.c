@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values with a scale for each channel, as NNCF gives them to depthwise convolutions. The layer
-// that gives them and those that read them take the scales into their weights: with
+// Values with a scale per channel, as NNCF writes them for depthwise convolutions. The scales are
+// moved into the weights of the layer that computes the values and of those that read them: with
 //
-//   x[c] = scale[c] * q[c] = (scale[c] / S) * (S * q[c])
+//   x[c] = scale[c] * q[c] = (scale[c]
+// S) * (S * q[c])
 //
-// the integers q[c] are those of one scale S.
+// the integers q[c] have the single scale S.
 #include <math.h>
 #include <string.h>
 
 #include "flow/lower/export/lower.h"
 #include "ops/quantized/quantize.h"
 
-enum { MOST_BOUNDS = 2 }; // between the layer and quantize
+enum { MOST_BOUNDS = 2 }; // between the layer and the quantize
 
 typedef struct channel_site {
     lowering *l;
     node *quantize, *bounds[MOST_BOUNDS];
-    function_call layer; // that gives the values
+    function_call layer; // that computes the values
     size_t bound_count;
-    int64_t count; // of channels
+    int64_t count; // number of channels
     const tare_tensor *scales;
-    double zero_point, largest; // of all
+    double zero_point, largest; // common to all channels
     tare_dtype dtype;
 } channel_site;
 
@@ -32,7 +33,7 @@ static const tare_tensor *constant_of(const lowering *l, const node *n) {
                : NULL;
 }
 
-// Integers with one scale, or one for each output channel; NULL: the weight is none such.
+// The integers if they have one scale, or one per output channel; else NULL.
 static const tare_tensor *weight_of(const lowering *l, const function_call *w) {
     const node *dequantize = tare__function_argument_node(w, "weight");
     const tare_tensor *t =
@@ -47,7 +48,7 @@ static bool is_convolution(const lowering *l, node *n, function_call *out) {
            tare__op_has(out->bound.op, OP_CONVOLUTION) && weight_of(l, out) != NULL;
 }
 
-// Of one input channel for each filter.
+// True if each filter reads one input channel.
 static bool is_depthwise(const channel_site *s, node *n, const node *input, function_call *out) {
     if (!is_convolution(s->l, n, out) || tare__function_argument_node(out, "input") != input)
         return false;
@@ -59,7 +60,7 @@ static bool is_depthwise(const channel_site *s, node *n, const node *input, func
 
 // --- the pattern ---
 
-// Integers of all channels end where these bounds cut at the latest, so that a ReLU does the same.
+// True if the bounds clip no value of any channel, apart from what a ReLU clips.
 static bool cuts_nothing(const channel_site *s, const node *bound) {
     const dtype_info *info = tare__dtype(s->dtype);
     function_call w;
@@ -74,7 +75,7 @@ static bool cuts_nothing(const channel_site *s, const node *bound) {
     else if (low == NULL || high == NULL || !tare__value_number(low, &least) ||
              !tare__value_number(high, &most))
         return false;
-    // The least integer stands for 0, or is cut off by the ReLU that stays.
+    // The least integer represents 0, or the ReLU, which stays, clips it.
     if (least != 0) return false;
     for (int64_t i = 0; i < s->count; i++) {
         const double end = ((double)info->max - s->zero_point) * tare__tensor_get(s->scales, i);
@@ -139,8 +140,7 @@ static tare_status read_own(lowering *l, const char *base, tare_tensor *t, node 
     return tare__graph_insert(before->owner, &spec, before, out, l->p->err);
 }
 
-// The weight with the scales of its output channels multiplied: output channel i by what is given
-// for i / each.
+// The weight multiplied by a factor for each output channel: that of channel i is number i / each.
 static tare_status scale_weight(lowering *l, const function_call *w, const double *factors,
                                 int64_t each) {
     const tare_tensor *weight = weight_of(l, w);
@@ -188,7 +188,8 @@ static bool has_constant_bias(const channel_site *s) {
            (bias != NULL && bias->dtype == TARE_FLOAT32 && bias->count == s->count);
 }
 
-// Every reader once: a node whose arguments change becomes the last of those that read its input.
+// Scales each reader once. A node whose arguments change moves to the end of its input's list of
+// users.
 static tare_status scale_readers_of(const channel_site *s, const node *dequantize,
                                     const double *factors) {
     const size_t count = dequantize->user_count;
@@ -209,7 +210,7 @@ static tare_status scale_readers(const channel_site *s, const double *factors) {
     return TARE_OK;
 }
 
-// relu6 and the like: their bounds are of other values now.
+// Replaces relu6 and similar bounds, which no longer fit the scaled values, by a ReLU.
 static tare_status become_relu(const channel_site *s, node *bound) {
     const char *target = tare__arena_strdup(
         &bound->owner->memory, tare__op_function_name(tare__op_row(TARE_OP_RELU)).text);
@@ -219,7 +220,7 @@ static tare_status become_relu(const channel_site *s, node *bound) {
     return tare__node_set_args(bound, &x, 1, NULL, 0, s->l->p->err);
 }
 
-// What compares values with those of the model as it came leaves such nodes out.
+// The record lets comparisons with the original model skip these nodes.
 static tare_status note_rescaled(const channel_site *s, const node *n) {
     return TARE_DECIDE(s->l->p, n, "rescaled", "channels",
                        "its weights include the channels' scales of '%s'", s->quantize->name);

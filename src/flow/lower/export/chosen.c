@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantization with parameters that are found in a run, as ONNX defines it:
+// Dynamic quantization as ONNX defines it:
 //
-//   scale, zero = choose_qparams(x); q = to(clamp(round(x / scale) + zero, least, most))
+//   scale, zero = choose_qparams(x); q = to(clamp(round(x
+// scale) + zero, least, most))
 //
 // becomes a quantize operator with these parameters, which is the form that convert writes. Values
-// at the middle between two integers may go to the other one.
+// halfway between two integers may round differently.
 #include "flow/export/convert.h"
 #include "flow/lower/export/lower.h"
 
 typedef struct chosen {
-    node *choose, *quantized; // the latter gives the integers
+    node *choose, *quantized; // quantized: the final integers
     node *scale, *zero_point; // items of choose
 } chosen;
 
@@ -17,7 +18,7 @@ static bool calls(const node *n, op_id id) {
     return n != NULL && tare__op_id(tare__node_row(n)) == id;
 }
 
-// The item that n is, converted to a dtype or without dimensions; NULL: it is none.
+// The item that n returns, possibly converted to a dtype or reshaped to a scalar; NULL: it is none.
 static node *item_behind(node *n, int64_t index) {
     while (calls(n, TARE_OP_TO) || calls(n, TARE_OP_RESHAPE)) n = tare__node_arg(n, 0);
     const bool is_item = tare__function_op(n) == TARE_OP_GETITEM && n->arg_count == 2 &&
@@ -30,7 +31,7 @@ static bool agrees(const value *a, const value *b) {
     return tare__value_number(a, &x) && tare__value_number(b, &y) && x == y;
 }
 
-// round(x / scale) + zero between the bounds of choose?
+// True for round(x / scale) + zero, clamped to the range of choose.
 static bool read_arithmetic(node *clamp, chosen *c) {
     node *add = calls(clamp, TARE_OP_CLAMP) ? tare__node_arg(clamp, 0) : NULL;
     node *round = calls(add, TARE_OP_ADD) && add->arg_count == 2 ? tare__node_arg(add, 0) : NULL;
@@ -69,7 +70,7 @@ static tare_status become_quantize(lowering *l, const chosen *c) {
     return tare__node_set_args(n, args, 6, NULL, 0, l->p->err);
 }
 
-// What dequantizes with the same parameters reads them as they were chosen.
+// Lets a dequantize with the same parameters read them directly.
 static tare_status read_items(lowering *l, node *dequantize, const chosen *c) {
     if (!tare__calls_overload(dequantize, TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TENSOR, "tensor") ||
         dequantize->arg_count != 6 || item_behind(tare__node_arg(dequantize, 1), 0) != c->scale ||
@@ -88,7 +89,7 @@ tare_status tare__pt2e_join_chosen(lowering *l) {
         chosen c;
         if (!read_quantize(n, &c)) continue;
         TARE_TRY(become_quantize(l, &c));
-        // One that gets other arguments moves to the end of the list.
+        // A node whose arguments change moves to the end of the list.
         for (size_t i = n->user_count; i-- > 0;) TARE_TRY(read_items(l, n->users[i], &c));
         found = true;
     }

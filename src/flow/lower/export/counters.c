@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowered models carry no dead counters: what writes over a tensor of the model that nothing else
-// reads, and gives a result that nothing reads, changes nothing that anybody could see. torch's
-// export leaves such calls for num_batches_tracked of every batch norm, and its passes keep them.
+// Removes counters without effect: a write to a tensor of the model that nothing else reads, whose
+// result is not used. torch's export emits such calls for num_batches_tracked of every batch norm,
+// and its passes keep them.
 #include "core/memory/map.h"
 #include "flow/lower/export/lower.h"
 
-// How often each tensor of the model is read, by path.
+// Counts the readers of each tensor of the model, by path.
 static tare_status count_readers(const pass *p, map *readers) {
     for (const node *n = p->model->root->graph->first; n != NULL; n = n->next) {
         if (n->op != NODE_GET_ATTR) continue;

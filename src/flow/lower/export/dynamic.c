@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of what has no static activation: linear functions whose input is quantized on the fly,
-// and tables whose rows are looked up.
+// Lowering without static activations: linear functions with a dynamically quantized input, and
+// embeddings.
 #include <string.h>
 
 #include "flow/export/convert.h"
@@ -9,7 +9,7 @@
 
 // --- choose_qparams - quantize - dequantize - linear ---
 
-// The tensor that a dequantize of the dynamic chain stands for, and the node that chose.
+// The float tensor behind a dynamic dequantize, and the choose_qparams node.
 typedef struct dynamic_input {
     const node *choose;
     const value *tensor;
@@ -21,7 +21,7 @@ static bool is_item(const node *n, const node *of, int64_t index) {
            n->arg_count == 2 && n->args[1].kind == VALUE_INT && n->args[1].as.integer == index;
 }
 
-// All six of x, scale, zero point, least, most, dtype are those of the node that chose.
+// True if x, scale, zero point, least, most and dtype are all those of the choose_qparams node.
 static bool agrees(const node *n, const node *choose) {
     static const size_t range[] = {1, 2, 4}; // of choose: least, most, dtype
     if (n->arg_count != 6 || n->kwarg_count > 0 || !is_item(tare__node_arg(n, 1), choose, 0) ||
@@ -71,7 +71,7 @@ static tare_status lower_linear(lowering *l, const function_call *w, const dynam
 
 // --- tables ---
 
-// A table per row as the operators for embeddings take it.
+// A table per row in the form that embedding operators take.
 static bool is_table(const tare_tensor *quantized, const tare_tensor *scales,
                      const tare_tensor *zero_points, const value *axis) {
     double a;
@@ -91,7 +91,7 @@ static tare_status make_table(lowering *l, tare_tensor *const tensors[3], const 
     TARE_TRY(tare_tensor_to_float(zero_points, &floats, l->p->err));
     tare_status status = tare__qparams_from_tensors(
         scales, floats, quantized->dtype == TARE_INT8 ? TARE_QINT8 : TARE_QUINT8, 0, &q, NULL);
-    // Scales that no quantized tensor has leave the table float.
+    // A table with scales that quantized tensors cannot have stays float.
     const bool is_refused = status == TARE_INVALID_ARGUMENT;
     if (is_refused) status = TARE_OK;
     if (status != TARE_OK) status = tare__out_of_memory(l->p->err);
@@ -102,7 +102,7 @@ static tare_status make_table(lowering *l, tare_tensor *const tensors[3], const 
     return status;
 }
 
-// A buffer of its own, read where the dequantize stood.
+// Reads a new buffer in place of the dequantize.
 static tare_status read_table(lowering *l, node *dequantize, tare_tensor *table) {
     const char *name = NULL;
     TARE_TRY(tare__own_buffer(l, "_quantized_table_", table, &name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why what stayed float stayed float: a sentence in the record for each operator.
+// Records for each operator that stays float why it does.
 #include <stdio.h>
 #include <string.h>
 
@@ -16,14 +16,14 @@ static bool was_lowered(const lowering *l, const node *n) {
     return false;
 }
 
-// Dequantized from something else than a constant, but not from quantized values that lowering
-// takes: of 16 bits, of float8, with parameters that are computed.
+// True for a dequantize of values that lowering does not support: 16 bits, float8, computed
+// parameters.
 static bool is_other_quantize(const node *n) {
     const node *quantized = n != NULL && tare__is_dequantize_call(n) ? tare__node_arg(n, 0) : NULL;
     return quantized != NULL && quantized->op != NODE_GET_ATTR;
 }
 
-// Quantized with a scale and a zero point for each channel.
+// True for a quantize with a scale and zero point per channel.
 static bool is_per_channel(const node *n) {
     return tare__is_dequantize_node(n) &&
            tare__function_op(tare__node_arg(n, 0)) == TARE_OP_QUANTIZE_PER_CHANNEL;
@@ -31,7 +31,7 @@ static bool is_per_channel(const node *n) {
 
 typedef struct inputs {
     const lowering *l;
-    const node *real; // the first that is float
+    const node *real; // the first float input
     size_t quantized_count;
     tare_dtype dtype;
     bool mixes_dtypes;
@@ -80,7 +80,7 @@ static tare_status explain_layer(const lowering *l, const function_call *w) {
                weight->name);
 }
 
-// What looks up rows of a table, and modules that no function stands for.
+// Explains embeddings, and modules without a function.
 static tare_status explain_table(const lowering *l, const node *n) {
     const module *m = n->op == NODE_CALL_MODULE ? tare__called_module(l->p->model, n) : NULL;
     const node *x = tare__node_arg(n, 0);

@@ -18,13 +18,13 @@
 
 typedef struct grouped_site {
     lowering *l;
-    node *n, *input; // n gives the layer's result; input: rows of floats
-    node *bias;      // NULL: none
+    node *n, *input;                             // n: the layer's result; input: rows of floats
+    node *bias;                                  // NULL: none
     tare_tensor *quantized, *scale, *zero_point; // owned; zero_point NULL: all 0
-    bool is_transposed;                          // quantized: [ins][outs]
-    int64_t group;                               // 0: all inputs
-    int64_t least, most;                         // of the quantized values
-    size_t *number;                              // of the last name
+    bool is_transposed;                          // quantized is [ins][outs]
+    int64_t group;                               // 0: all inputs in one group
+    int64_t least, most;                         // range of the quantized values
+    size_t *number;                              // of the last generated name
 } grouped_site;
 
 static op_id function_of(const node *n) {
@@ -35,7 +35,7 @@ static node *argument(const function_call *w, const char *name) {
     return tare__function_argument_node(w, name);
 }
 
-// A value that does not depend on inputs; *out stays NULL if it does.
+// Computes a value that does not depend on inputs; *out stays NULL if it does.
 static tare_status fold(const grouped_site *s, node *n, tare_tensor **out) {
     const value v = n != NULL ? tare__node_value(n) : tare__none();
     return n != NULL ? tare__pass_fold_tensors(s->l->p, &v, 1, s->n, out) : TARE_OK;
@@ -47,7 +47,7 @@ static bool is_int(const value *v, int64_t wanted) {
     return v != NULL && v->kind == VALUE_INT && v->as.integer == wanted;
 }
 
-// [1, .., 1, last]; its last size.
+// Matches [1, .., 1, last].
 static bool is_block_of_rows(const value *v, int64_t *last) {
     if (v == NULL || (v->kind != VALUE_LIST && v->kind != VALUE_TUPLE) || v->count < 1)
         return false;
@@ -116,8 +116,7 @@ static bool is_complete(grouped_site *s) {
            (s->bias == NULL || s->bias->op == NODE_GET_ATTR);
 }
 
-// The range is int8's whole one where a quantized value or a zero point lies outside the stated
-// one.
+// Uses int8's full range if a quantized value or zero point is outside of the stated range.
 static void widen(grouped_site *s) {
     bool fits = s->least >= -128 && s->most <= 127 && s->least < s->most;
     for (int64_t i = 0; fits && i < s->quantized->count; i++) {
@@ -190,7 +189,7 @@ static tare_status decide(const grouped_site *s, const node *n, const module *m)
                        tare__module_int(m, "bits", 0), tare__module_int(m, "group_size", 0), rows);
 }
 
-// Notes that all nodes between the layer's input and n were fused into it.
+// Records that all nodes between the layer's input and n were fused into it.
 static tare_status fuse_operands(const grouped_site *s, const node *n, int depth) {
     enum { LONGEST = 16 };
     for (size_t i = 0; i < n->input_count && depth < LONGEST; i++) {
@@ -240,7 +239,7 @@ static tare_status visit(lowering *l, node *n, size_t *number) {
     return status;
 }
 
-// Programs check dtypes, some of quantized values that go.
+// Removes dtype checks, some of which refer to removed quantized values.
 static tare_status drop_checks(lowering *l) {
     graph *g = l->p->model->root->graph;
     for (node *n = g->first, *next; n != NULL; n = next) {

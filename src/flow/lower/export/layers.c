@@ -11,7 +11,7 @@
 
 // --- the weight ---
 
-// Quantized values of uint8 are those of int8, 128 lower.
+// Converts uint8 to int8 by subtracting 128.
 static tare_status as_signed(const tare_tensor *quantized, const qparams *q, tare_tensor **out,
                              tare_error *err) {
     TARE_TRY(tare__tensor_quantized(quantized->ndim, quantized->shape, q, out, err));
@@ -30,7 +30,7 @@ static bool is_tensor(const value *v) {
     return v->kind == VALUE_TENSOR && v->as.tensor->data != NULL;
 }
 
-// What the arguments of a dequantize of constants say: quantized values, scale(s), zero point(s).
+// The arguments of a dequantize of constants: quantized values, scale(s), zero point(s).
 typedef struct constant_quantized {
     const tare_tensor *quantized;
     const value *scale, *zero_point;
@@ -43,7 +43,7 @@ static double item(const value *v, int64_t i) {
     return tare__value_number(v, &number) ? number : 0;
 }
 
-// NULL: these are no parameters of a qint8 tensor.
+// NULL if a qint8 tensor cannot have these parameters.
 static tare_status make_qparams(lowering *l, const constant_quantized *c, qparams **out) {
     const bool per_channel = c->axis >= 0;
     const int64_t count = per_channel ? c->quantized->shape[c->axis] : 1;
@@ -99,7 +99,7 @@ static tare_status read_constant(lowering *l, const node *dequantize, const valu
     return quantized_constant(l, &c, out);
 }
 
-// *t, of quint8, as a qint8 tensor.
+// Converts *t from quint8 to qint8.
 static tare_status make_signed(lowering *l, tare_tensor **t) {
     const qparams *from = (*t)->q;
     tare_tensor *made = NULL;
@@ -125,7 +125,7 @@ static tare_status quantized_behind(lowering *l, const node *dequantize, tare_te
     return TARE_OK;
 }
 
-// The constant that a dequantize gives, as a qint8 tensor; *out stays NULL if it gives none.
+// The constant that a dequantize reads, as a qint8 tensor; *out stays NULL if it is none.
 static tare_status constant_behind(lowering *l, const node *dequantize, tare_tensor **out) {
     if (dequantize == NULL) return TARE_OK;
     if (tare__is_dequantize_node(dequantize)) return quantized_behind(l, dequantize, out);
@@ -142,8 +142,8 @@ static tare_status constant_behind(lowering *l, const node *dequantize, tare_ten
 
 typedef struct layer_bias {
     tare_tensor *tensor; // float32, owned; NULL: none
-    bool is_constant;    // or there is none
-    bool is_integer;     // of int32 quantized values
+    bool is_constant;    // true if there is none
+    bool is_integer;     // dequantized from int32
 } layer_bias;
 
 static tare_status read_bias(lowering *l, const function_call *w, layer_bias *out) {
@@ -153,14 +153,14 @@ static tare_status read_bias(lowering *l, const function_call *w, layer_bias *ou
     TARE_TRY(tare__pass_fold_tensors(l->p, v, 1, w->function, &out->tensor));
     if (out->tensor == NULL) return TARE_OK;
     out->is_constant = out->tensor->dtype == TARE_FLOAT32;
-    // A file's biases of int32 were dequantized when it was read.
+    // int32 biases of a file were dequantized when it was read.
     out->is_integer =
         l->has_tensors || (v->kind == VALUE_NODE && tare__is_dequantize_call(v->as.node));
     return TARE_OK;
 }
 
-// Is the bias a whole number of steps of activation scale x weight scale, as the derived spec makes
-// it? Then it joins the sum as an integer.
+// True if the bias consists of multiples of activation scale x weight scale, as by a derived spec.
+// It is then added to the sum as an integer.
 static bool counts_steps(const layer_bias *b, const quantized_params *x,
                          const tare_tensor *weight) {
     if (!b->is_integer || x == NULL) return false;
@@ -174,8 +174,8 @@ static bool counts_steps(const layer_bias *b, const quantized_params *x,
 
 // --- the layer ---
 
-// torch's q/dq form rounds before it adds the zero point, which is rule F; with a bias of integers
-// rule Q, which is the same with the bias in the sum.
+// torch's q/dq form rounds before it adds the zero point: rule F; with an integer bias rule Q,
+// which is the same with the bias in the sum.
 static requant_rule rule_of(const lowering *l, const layer_bias *b, const quantized_params *x,
                             const tare_tensor *weight) {
     if (l->engine != TARE_ENGINE_DEFAULT) return REQUANT_UNSET;
@@ -224,11 +224,11 @@ static tare_status lower_layer(lowering *l, const function_call *w, module *pack
 // --- a layer and the residual that it is added to ---
 
 typedef struct residual {
-    node *add, *addend; // addend: dequantized values
-    ending end;         // of the sum
+    node *add, *addend; // addend: the dequantized values
+    ending end;         // end of the sum
 } residual;
 
-// The sizes that the exporter knows; false: it does not, or they are not the same.
+// Whether both have equal sizes according to the exporter; false if unknown.
 static tare_status has_same_sizes(lowering *l, const node *a, const node *b, bool *out) {
     tare_node_meta *x = NULL, *y = NULL;
     *out = false;
@@ -249,8 +249,7 @@ static bool is_plain_sum(const node *n) {
            tare__node_arg(n, 0) != NULL && tare__node_arg(n, 1) != NULL;
 }
 
-// *found: layer - add of quantized values - (relu -) quantize, all of one dtype and of the same
-// sizes.
+// *found: layer - add of quantized values - (relu -) quantize, all with one dtype and equal sizes.
 static tare_status find_residual(lowering *l, const function_call *w, tare_dtype dtype,
                                  residual *out, bool *found) {
     const node *n = w->function;
@@ -265,7 +264,7 @@ static tare_status find_residual(lowering *l, const function_call *w, tare_dtype
     const quantized_params *result = tare__quantized_given(l, out->end.quantize);
     if (quantized == NULL || result == NULL || quantized->dtype != dtype || result->dtype != dtype)
         return TARE_OK;
-    // What convert put in has no sizes of its own.
+    // Nodes that convert inserted have no recorded sizes.
     const node *source = tare__node_arg(addend, 0);
     if (tare__is_quantize_node(source)) source = tare__node_arg(source, 0);
     return source != NULL ? has_same_sizes(l, n, source, found) : TARE_OK;
@@ -288,7 +287,7 @@ static tare_status lower_residual(lowering *l, const function_call *w, module *p
     return tare__end_in_quantized(l, r->add, &r->end, true);
 }
 
-// A filter of one channel: kernels of such have no sum behind them, which is a step of its own.
+// Filters with one channel: their kernels have no fused sum, which is a separate step.
 static bool is_depthwise(const module *packed) {
     const tare_tensor *weight = tare__module_tensor(packed, "weight");
     return weight != NULL && weight->ndim > 2 && weight->shape[1] == 1;
@@ -317,7 +316,7 @@ tare_status tare__pt2e_lower_layers(lowering *l) {
     for (node *n = l->p->model->root->graph->first, *next; n != NULL; n = next) {
         next = n->next;
         TARE_TRY(visit(l, n));
-        if (n->op == NODE_CALL_FUNCTION) next = n->next; // the relu that followed may be gone
+        if (n->op == NODE_CALL_FUNCTION) next = n->next; // the following relu may have been erased
     }
     return TARE_OK;
 }

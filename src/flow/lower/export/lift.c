@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantizing commutes with what only moves values and with the greatest of them: a quantize behind
-// such operators moves in front of them, to the operator that can give quantized values, and a
-// dequantize in front of them moves behind, to what takes quantized values. Equal quantizes of one
-// value are one.
+// Quantizing commutes with operators that only move values, and with maxima. A quantize behind such
+// operators is moved before them, to the operator that can return quantized values; a dequantize
+// before them is moved behind them, to an operator that takes quantized values. Equal quantizes of
+// a value are merged.
 
 #include "flow/export/convert.h"
 #include "flow/lower/export/lower.h"
 
-enum { LONGEST_CHAIN = 64 }; // of operators that only move values, as far as one looks
+enum { LONGEST_CHAIN = 64 }; // operators in a chain that are followed
 
 typedef struct extra_inputs {
     const node *first;
@@ -21,14 +21,15 @@ static void look_for_sizes(void *user, node *input) {
         x->are_sizes = false;
 }
 
-// Sizes of a view may be nodes, where dimensions are open.
+// If dimensions are open, sizes of a view can be nodes.
 static bool has_one_tensor(const node *n) {
     extra_inputs extra = {.first = tare__node_arg(n, 0), .are_sizes = true};
     tare__node_each_input(n, look_for_sizes, &extra);
     return extra.first != NULL && extra.are_sizes;
 }
 
-// One tensor in, the same values out, or the greatest of some. Not an item, whose input are many.
+// One input tensor, whose values or maxima it returns. Not an item of a tuple, whose input is
+// several tensors.
 static bool commutes(const node *n) {
     const op_info *op = tare__function_row(n);
     if (op == NULL || !has_one_tensor(n) || tare__op_id(op) == TARE_OP_GETITEM) return false;
@@ -45,7 +46,7 @@ static void look(void *user, node *input) {
     if (tare__is_dequantize_node(input)) *(bool *)user = true;
 }
 
-// Will it give quantized values where it is asked for them? A bound is looked through.
+// True if n can return quantized values. Looks through a clamp.
 static bool can_give_quantized(const node *n) {
     bool reads_quantized = false;
     if (tare__op_has(tare__function_row(n), OP_BOUNDS) && tare__node_arg(n, 0) != NULL)
@@ -63,13 +64,13 @@ static node *find_chain(const lowering *l, const node *quantize, node **top) {
     }
     *top = n;
     if (first == NULL || n == NULL) return NULL;
-    // What is dequantized may have more readers.
+    // A dequantized value may have more readers.
     const bool fits = tare__quantized_behind(l, n) != NULL ||
                       (tare__only_reader(n) == first && can_give_quantized(n));
     return fits ? first : NULL;
 }
 
-// The operators from `first` to `last` work on quantized values of `of`.
+// Makes the operators from `first` to `last` work on quantized values with the parameters of `of`.
 static tare_status take_quantized(lowering *l, node *first, const node *last, const node *of,
                                   const quantized_params *params) {
     for (node *n = first;; n = tare__only_reader(n)) {
@@ -94,8 +95,7 @@ static tare_status lift(lowering *l, node *quantize, node *top, node *first) {
     return TARE_OK;
 }
 
-// What is dequantized in front of such operators is dequantized behind them, where quantizing it
-// again is a matter of quantized values alone.
+// Moves a dequantize behind such operators if requantizing there only needs quantized values.
 static tare_status sink(lowering *l, node *quantize, node *top, node *first) {
     tare_error *err = l->p->err;
     node *last = tare__node_arg(quantize, 0), *quantized = tare__node_arg(top, 0), *made = NULL;
@@ -108,7 +108,7 @@ static tare_status sink(lowering *l, node *quantize, node *top, node *first) {
 
 // --- one quantize ---
 
-// Some write a quantize for each reader.
+// Some tools write a quantize for each reader.
 static tare_status merge_equal(lowering *l, const node *quantize) {
     const quantized_params *own = tare__quantized_given(l, quantize);
     const node *x = tare__node_arg(quantize, 0);
@@ -134,8 +134,8 @@ tare_status tare__pt2e_merge_quantize(lowering *l) {
 
 typedef struct uniform {
     const lowering *l;
-    const quantized_params *params; // of the first
-    bool differs;                   // or one is no dequantize of quantized values
+    const quantized_params *params; // of the first operand
+    bool differs;                   // or an operand is no dequantize
 } uniform;
 
 static void look_for_params(void *user, node *input) {
@@ -158,8 +158,8 @@ static bool is_read_by_items(const node *n) {
     return true;
 }
 
-// Does the result consist of input values, or of the greatest of some and 0? An item of a tensor is
-// a slice of it.
+// True if the result consists of input values, or maxima of them and 0. An item of a tensor is a
+// slice of it.
 static bool may_pass(const node *n) {
     const op_id id = tare__function_op(n);
     if (id == TARE_OP_GETITEM || id == TARE_OP_RELU) return n->input_count == 1;
@@ -184,8 +184,8 @@ static bool takes_quantized(lowering *l, node *reader, const node *n) {
            (tare__is_dequantize_call(weight) || tare__is_dequantize_node(weight));
 }
 
-// Does any reader of this float value, maybe behind other such operators, compute in integers if it
-// is given quantized values?
+// True if some reader of this float value, possibly behind other such operators, computes with
+// integers if its input is quantized.
 static bool wants_quantized(lowering *l, node *n, int depth) {
     for (size_t i = 0; i < n->user_count; i++) {
         node *reader = n->users[i];
@@ -196,7 +196,7 @@ static bool wants_quantized(lowering *l, node *n, int depth) {
     return false;
 }
 
-// What gives quantized values now is dequantized for its readers.
+// Adds a dequantize for the readers of a value that is quantized now.
 static tare_status dequantize_behind(lowering *l, node *n, const quantized_params *params) {
     node *made = NULL;
     TARE_TRY(tare__note_quantized(l, n, params));
@@ -222,7 +222,7 @@ static tare_status pass_quantized(lowering *l, node *n) {
 
 tare_status tare__pt2e_sink_dequantize(lowering *l) {
     for (node *n = l->p->model->root->graph->first; n != NULL; n = n->next) {
-        // A single operator between quantized values is lowered as such.
+        // A single operator between quantized values is lowered by another step.
         if (n->op != NODE_CALL_FUNCTION || tare__ending_of(l, n).quantize != NULL) continue;
         if (passes_quantized(l, n) && wants_quantized(l, n, 0)) TARE_TRY(pass_quantized(l, n));
     }
@@ -239,7 +239,7 @@ tare_status tare__pt2e_lift_quantize(lowering *l) {
         node *first = find_chain(l, n, &top);
         if (first == NULL) continue;
         const bool is_quantized = tare__quantized_behind(l, top) != NULL;
-        // A single operator between quantized values is lowered as such.
+        // A single operator between quantized values is lowered by another step.
         if (is_quantized && first == tare__node_arg(n, 0)) continue;
         TARE_TRY(is_quantized ? sink(l, n, top, first) : lift(l, n, top, first));
     }

@@ -56,11 +56,11 @@ ending tare__ending_of(lowering *l, const node *n) {
     else if (tare__op_has(op, OP_BOUNDS))
         e.clamp = reader;
     node *last = e.relu != NULL ? e.relu : e.clamp;
-    // A bound that is computed, or the clamped value as a bound, is no fixed one.
+    // A computed bound, or the clamped value as a bound, is not constant.
     if (last != NULL && (last->input_count != 1 || tare__node_arg(last, 0) != n))
         return (ending){0};
     if (last != NULL) reader = tare__only_reader(last);
-    // A quantize of the program's own is no end: nothing is known of its quantized values.
+    // The parameters of a quantize that was in the program before are unknown.
     const quantized_params *params =
         tare__is_quantize_node(reader) ? tare__quantized_given(l, reader) : NULL;
     if (params != NULL && tare__node_arg(reader, 0) != NULL) e.quantize = reader;
@@ -81,7 +81,7 @@ tare_status tare__write_nothing(lowering *l, node *n) {
     return TARE_OK;
 }
 
-// Rounding is monotone, so that bounding the quantized values is bounding the values.
+// Rounding is monotone, so clamping quantized values equals clamping the values.
 static tare_status bound_quantized(lowering *l, node *bound, const quantized_params *params) {
     TARE_TRY(
         TARE_DECIDE(l->p, bound, "lowered", bound->target, "clamps integers instead of floats"));
@@ -89,7 +89,7 @@ static tare_status bound_quantized(lowering *l, node *bound, const quantized_par
     return tare__note_quantized(l, bound, params);
 }
 
-// A ReLU that n has, or bounds that cut nothing of the quantized values of n.
+// True for a ReLU that n includes, or bounds that clip none of n's quantized values.
 static bool is_absorbed(lowering *l, const ending *e, const quantized_params *params) {
     const dtype_info *info = tare__dtype(params->dtype);
     int64_t least, most;
@@ -125,12 +125,12 @@ static tare_status run(lowering *l) {
     pass *p = l->p;
     p->model->engine = l->engine;
     TARE_TRY(tare__pt2e_join_chosen(l));
-    TARE_TRY(tare__coverage_begin(p->model, p->err)); // of a program that came converted
+    TARE_TRY(tare__coverage_begin(p->model, p->err)); // of a program that was converted before
     TARE_TRY(tare__pt2e_lower_modules(l));
     TARE_TRY(tare__pt2e_lower_grouped(l));
     TARE_TRY(tare__pt2e_lower_channels(l));
     TARE_TRY(tare__pt2e_lower_tensors(l));
-    TARE_TRY(tare__pt2e_lower_borders(l));
+    TARE_TRY(tare__pt2e_lower_boundaries(l));
     TARE_TRY(tare__pt2e_merge_quantize(l));
     TARE_TRY(tare__pt2e_lift_quantize(l));
     TARE_TRY(tare__pt2e_sink_dequantize(l));
@@ -139,12 +139,12 @@ static tare_status run(lowering *l) {
     TARE_TRY(tare__pt2e_lower_products(l));
     TARE_TRY(tare__pt2e_lower_operators(l));
     TARE_TRY(tare__pt2e_drop_dead_counters(l));
-    // What was dequantized for others is not read any more.
+    // Nodes that were dequantized for other readers are not used any more.
     TARE_TRY(tare__pt2e_eliminate_dead(p));
     TARE_TRY(tare__pt2e_bound_layers(l));
     TARE_TRY(tare__pt2e_explain_floats(l));
-    TARE_TRY(tare__pass_rebuild(p, NULL));  // what the packed weights were made of goes
-    tare_model_clear_annotations(p->model); // they speak of edges that are no more
+    TARE_TRY(tare__pass_rebuild(p, NULL));  // erases the tensors from which weights were packed
+    tare_model_clear_annotations(p->model); // they refer to edges that were removed
     p->model->stage = TARE_STAGE_LOWERED;
     return tare__coverage_finish(p->model, NULL, p->err);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that come quantized may call modules and methods, as exported programs do not: the calls
-// become those of functions, which all other steps know.
+// Replaces calls of modules and methods by calls of functions, which all other steps handle.
+// Quantized models may contain them; exported programs do not.
 #include <string.h>
 
 #include "flow/lower/export/lower.h"
@@ -23,7 +23,7 @@ static bool has_integer_weight(const module *reference) {
            (dtype->as.dtype == TARE_QINT8 || dtype->as.dtype == TARE_QUINT8);
 }
 
-// A layer of a quantized weight, or an operator without a weight of that kind.
+// True for a layer with a quantized weight, or an operator without such a weight.
 static bool has_function(const module *m, const op_info *op) {
     if (op == NULL || op->functions == NULL || m->class->fused != FUSED_NONE) return false;
     const bool is_weighted = tare__op_has(tare__op_form(op, FORM_QUANTIZED), OP_WEIGHTED);
@@ -60,7 +60,7 @@ static tare_status read_weight(const module_call *c, const char *name, node **ou
     return tare__insert_dequantize(c->l->p, *out, c->n, out);
 }
 
-// A tensor of the module as a node's value.
+// Reads a tensor of the module as a node.
 static tare_status read_own(const module_call *c, const named_tensor *t, value *out) {
     node *made = NULL;
     const bool is_weight = c->m->class->role == ROLE_REFERENCE && strcmp(t->name, "weight") == 0;
@@ -81,7 +81,7 @@ static tare_status argument(const module_call *c, size_t i, value *out) {
     return tare__fail(c->l->p->err, TARE_INTERNAL, "node '%s': a tensor of no module", c->n->name);
 }
 
-// By position as far as they reach, then by name.
+// Arguments are positional as far as possible, then by name.
 static tare_status call_function(const module_call *c) {
     value args[OP_MAX_PARAMS];
     keyword kwargs[OP_MAX_PARAMS];
@@ -113,8 +113,7 @@ static tare_status call_function(const module_call *c) {
 
 // --- methods ---
 
-// The function of a method that takes the same arguments; NULL: there is none. A method that writes
-// in place stays one.
+// The function with the arguments of a method; NULL: there is none. In-place methods stay methods.
 static const op_info *function_of(const node *n) {
     const op_info *op = n->op == NODE_CALL_METHOD ? tare__node_row(n) : NULL;
     if (op == NULL || op->functions == NULL || tare__op_id(op) == TARE_OP_DEQUANTIZE ||

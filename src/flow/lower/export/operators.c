@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of operators without a weight: dequantize - operator - quantize. What only moves or
-// bounds values works on the quantized values; sums and products of two tensors have functions of
-// their own; all others follow the general rule quantize(op(dequantize(x))) in one function.
+// Lowering of operators without a weight: dequantize - operator - quantize. Operators that only
+// move or clamp values work on the quantized values; sums and products of two tensors have
+// functions of their own; all others become one function defined as quantize(op(dequantize(x))).
 #include <string.h>
 
 #include "flow/export/convert.h"
@@ -17,7 +17,7 @@ typedef struct operator_call {
     quantized_params result;
 } operator_call;
 
-// What the i-th parameter's quantized values stand for; NULL: it is no dequantized tensor.
+// The parameters of the i-th argument; NULL: it is no dequantized tensor.
 static const quantized_params *quantized_of(const operator_call *c, size_t i) {
     const value *v = i < c->call.bound.param_count ? c->call.bound.param[i] : NULL;
     return v != NULL && v->kind == VALUE_NODE ? tare__quantized_behind(c->l, v->as.node) : NULL;
@@ -31,7 +31,7 @@ static bool is_operator(const operator_call *c, op_id id) {
 
 typedef struct survey {
     const operator_call *c;
-    size_t float_count, same_count, other_count; // other: quantized values of other parameters
+    size_t float_count, same_count, other_count; // other: quantized with other parameters
     bool mixes_dtypes;
 } survey;
 
@@ -68,21 +68,20 @@ static bool moves(const operator_call *c) {
 
 static bool works_on_quantized(const operator_call *c, const survey *s) {
     const unsigned keeps = c->call.bound.op->traits & (OP_MOVES_DATA | OP_KEEPS_QPARAMS);
-    // Indices are no floats; other operators would mix floats with quantized values.
+    // Indices are not floats; other operators would mix floats with quantized values.
     const bool takes_indices = moves(c) && quantized_of(c, 0) != NULL;
     return keeps != 0 && s->same_count > 0 && s->other_count == 0 &&
            (s->float_count == 0 || takes_indices);
 }
 
-// The greatest of values is the greatest of their quantized values: no rounding.
+// The maximum of values is the maximum of their quantized values, without rounding.
 static bool is_exact_on_quantized(const operator_call *c, const survey *s) {
     if (s->other_count != 1 || s->same_count > 0 || s->mixes_dtypes || quantized_of(c, 0) == NULL)
         return false;
     return moves(c) || tare__op_has(c->call.bound.op, OP_GREATEST) || is_operator(c, TARE_OP_RELU);
 }
 
-// The operator keeps its input's parameters; the quantized values of the result follow from its
-// quantized values.
+// The operator keeps its input's parameters, and its result is requantized.
 static tare_status finish_with_other_quantized(const operator_call *c) {
     lowering *l = c->l;
     node *n = c->n, *made = NULL;
@@ -104,7 +103,7 @@ static tare_status finish_with_other_quantized(const operator_call *c) {
                             .kwarg_count = 2};
     TARE_TRY(tare__graph_insert(n->owner, &spec, n->next, &made, l->p->err));
     made->debug_handle = n->debug_handle;
-    // Whoever read the operator's floats reads what was made of its quantized values.
+    // Readers of the operator's floats read the dequantized result.
     TARE_TRY(tare__node_replace_uses(n, made, made, l->p->err));
     return tare__end_in_quantized(l, made, &c->end, false);
 }
@@ -130,7 +129,7 @@ static tare_status finish_binary(const operator_call *c) {
 
 // --- the general rule ---
 
-// Arguments without a meaning for values.
+// Arguments without effect on the result.
 static bool is_meaningless(const operator_call *c, const char *name, const value *v) {
     static const char *const names[] = {"inplace", "cudnn_enable", "cudnn_enabled", "_stacklevel"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -138,7 +137,7 @@ static bool is_meaningless(const operator_call *c, const char *name, const value
     const bool is_bool = v->kind == VALUE_BOOL;
     if (strcmp(name, "training") == 0 || strcmp(name, "return_indices") == 0)
         return is_bool && !v->as.boolean;
-    // What does not train keeps its statistics as they are.
+    // Without training the statistics do not change.
     if (strcmp(name, "momentum") == 0)
         return is_operator(c, TARE_OP_BATCH_NORM) || is_operator(c, TARE_OP_INSTANCE_NORM);
     if (!is_operator(c, TARE_OP_INSTANCE_NORM)) return false;
@@ -146,14 +145,14 @@ static bool is_meaningless(const operator_call *c, const char *name, const value
     return strcmp(name, "running_mean") == 0 || strcmp(name, "running_var") == 0;
 }
 
-// Do they share a name? Each may have several.
+// True if the parameters share a name; each may have several.
 static bool is_same_parameter(const op_info *a, size_t i, const op_info *b, size_t j) {
     char name[64];
     return (tare__op_param_name(a, i, name, sizeof name) > 0 && tare__op_param_is(b, j, name)) ||
            (tare__op_param_name(b, j, name, sizeof name) > 0 && tare__op_param_is(a, i, name));
 }
 
-// The operator's argument for the row's j-th parameter; NULL: it has none.
+// The operator's argument for parameter j of the row; NULL: it has none.
 static const value *argument_for(const operator_call *c, const op_info *row, size_t j) {
     for (size_t i = 0; i < c->call.bound.param_count; i++)
         if (is_same_parameter(c->call.bound.op, i, row, j)) {
@@ -180,7 +179,7 @@ static bool takes_all(const operator_call *c, const op_info *row) {
     return true;
 }
 
-// The row that computes the operator by the rule; NULL: there is none.
+// The row that computes the operator by this rule; NULL: there is none.
 static const op_info *rule_of(const operator_call *c, const survey *s) {
     static const op_form forms[] = {FORM_BY_RULE, FORM_QUANTIZED};
     const bool is_list = is_operator(c, TARE_OP_CAT);
@@ -194,7 +193,7 @@ static const op_info *rule_of(const operator_call *c, const survey *s) {
     return NULL;
 }
 
-// Arguments by position as far as they reach, then by name.
+// Arguments are positional as far as possible, then by name.
 static tare_status finish_by_rule(const operator_call *c, const op_info *row) {
     lowering *l = c->l;
     value args[OP_MAX_PARAMS];
@@ -222,15 +221,16 @@ static tare_status finish_by_rule(const operator_call *c, const op_info *row) {
 
 // --- one operator ---
 
-// Batch norms look at the batch then. Dropouts give what they take here, in training too.
+// In training mode batch norms use the batch's statistics. A dropout is treated as its input in any
+// mode.
 static bool trains(const operator_call *c) {
     const value *v = tare__function_argument(&c->call, "training");
     return v != NULL && v->kind == VALUE_BOOL && v->as.boolean &&
            !is_operator(c, TARE_OP_DROPOUT) &&
-           !is_operator(c, TARE_OP_INSTANCE_NORM); // whose argument says that it has no statistics
+           !is_operator(c, TARE_OP_INSTANCE_NORM); // its argument says that it has no statistics
 }
 
-// Nothing happens outside of training.
+// Without effect outside of training.
 static bool is_dropped(const operator_call *c, const survey *s) {
     return is_operator(c, TARE_OP_DROPOUT) && s->same_count == 1;
 }
@@ -261,7 +261,7 @@ static tare_status lower(const operator_call *c) {
     return row != NULL ? finish_by_rule(c, row) : TARE_OK;
 }
 
-// It would write what others still read.
+// It would overwrite a value that others still read.
 static bool writes_shared(const node *n) {
     const node *written = tare__writes_first_argument(n) ? tare__node_arg(n, 0) : NULL;
     return written != NULL && written->user_count > 1;
@@ -269,7 +269,7 @@ static bool writes_shared(const node *n) {
 
 // --- quantized values of other parameters ---
 
-// quantize(dequantize(quantized values)): nothing, or a table.
+// quantize(dequantize(quantized values)): no operation, or a table.
 static tare_status requantize(lowering *l, node *n) {
     const node *source = tare__node_arg(n, 0);
     const quantized_params *from = tare__quantized_behind(l, source),
@@ -289,11 +289,12 @@ static tare_status visit(lowering *l, node *n) {
     if (tare__is_quantize_node(n)) return requantize(l, n);
     operator_call c = {.l = l, .n = n, .end = tare__ending_of(l, n)};
     if (writes_shared(n) || !tare__function_bind(&l->p->scratch, n, &c.call)) return TARE_OK;
-    if (c.call.bound.op->traits & OP_NOT_ON_TENSORS) return tare__read_quantized(l, n); // a size
+    if (c.call.bound.op->traits & OP_NOT_ON_TENSORS)
+        return tare__read_quantized(l, n); // returns a size
     const quantized_params *result = tare__quantized_given(l, c.end.quantize);
     if (result == NULL || (c.call.bound.op->traits & OP_WEIGHTED)) return TARE_OK;
     if (tare__pt2e_stays_float(l->p, n)) return TARE_OK;
-    // What converts between dtypes is no operator between quantized values.
+    // An operator that converts dtypes cannot be between quantized values.
     const unsigned kept = c.call.bound.op->traits & (OP_ANY_DTYPE | OP_KEEPS_QPARAMS);
     if (kept == OP_ANY_DTYPE) return TARE_OK;
     c.result = *result;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of products of two tensors of quantized values whose result is read as floats: matmul,
-// and attention, whose scores and mixtures become sums of integers.
+// Lowering of products of two quantized tensors with a float result: matmul, and attention, whose
+// scores and weighted sums are computed with integers.
 #include "flow/lower/export/lower.h"
 
-// The row of such a product of quantized values that gives floats; NULL: there is none.
+// The row of such a product with a float result; NULL: there is none.
 static const op_info *product_of(const node *n) {
     static const op_form forms[] = {FORM_FLOAT_RESULT, FORM_QUANTIZED};
     const op_info *op = tare__function_row(n);
@@ -14,7 +14,7 @@ static const op_info *product_of(const node *n) {
     return NULL;
 }
 
-// The operands are quantized values, and nothing else is: a mask is a float or a bool.
+// True if the operands are quantized and nothing else is: a mask is a float or a bool.
 static bool reads_quantized(const lowering *l, const op_call *bound, int quantized_count) {
     for (size_t i = 0; i < bound->param_count; i++) {
         const value *v = bound->param[i];
@@ -25,7 +25,7 @@ static bool reads_quantized(const lowering *l, const op_call *bound, int quantiz
     return true;
 }
 
-// A product that becomes quantized values has a function of its own (export/operators.c).
+// A product with a quantized result has a function of its own (export/operators.c).
 static bool stays_float(lowering *l, const op_call *bound, const node *n, const op_info *row) {
     return tare__op_form(bound->op, FORM_QUANTIZED) == row ||
            tare__ending_of(l, n).quantize == NULL;
@@ -46,7 +46,7 @@ static tare_status lower(lowering *l, node *n, const op_info *row) {
     const char *target = tare__arena_strdup(&n->owner->memory, tare__op_function_name(row).text);
     if (target == NULL) return tare__out_of_memory(l->p->err);
     TARE_TRY(TARE_DECIDE(l->p, n, "lowered", target, "computed in integers by %s", target));
-    n->target = target; // its arguments are the float one's
+    n->target = target; // its arguments are those of the float function
     return tare__read_quantized(l, n);
 }
 

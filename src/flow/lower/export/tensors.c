@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized tensors of models that come quantized: what their values stand for, and one dtype for
-// all of them, since integer operators do not mix dtypes.
+// Quantized tensors in models that are already quantized: finds their parameters, and gives all of
+// them one dtype, because integer operators do not mix dtypes.
 #include "flow/lower/export/lower.h"
 
-enum { SHIFT = 128 }; // of quint8 above qint8
+enum { SHIFT = 128 }; // between quint8 and qint8
 
 static bool is_byte(tare_dtype dtype) {
     return dtype == TARE_QINT8 || dtype == TARE_QUINT8;
@@ -37,8 +37,7 @@ static bool read_constant(const lowering *l, const node *n, quantized_params *ou
     return true;
 }
 
-// What only moves quantized values, or gives the greatest or the mean of some, keeps their
-// parameters.
+// Operators that only move quantized values, or return maxima or means, keep the parameters.
 static bool read_kept(const lowering *l, const node *n, quantized_params *out) {
     const op_info *op = tare__node_row(n);
     const quantized_params *from = tare__quantized_given(l, tare__node_arg(n, 0));
@@ -64,7 +63,7 @@ static bool is_weight(const lowering *l, const node *constant) {
     return false;
 }
 
-// Does anything look at the integers themselves?
+// True if an operator reads the integers themselves.
 static bool is_seen(const lowering *l, const node *n) {
     for (size_t i = 0; i < n->user_count; i++)
         if (!tare__is_dequantize_node(n->users[i]) && tare__quantized_given(l, n->users[i]) == NULL)
@@ -124,7 +123,7 @@ static tare_status change_dtype(lowering *l, node *n, tare_dtype dtype) {
     return tare__note_quantized(l, n, &to);
 }
 
-// In a program that convert made, quantized tensors are the network's own business.
+// In a program that convert made, quantized tensors belong to the network itself.
 static bool is_converted(const graph *g) {
     for (const node *n = g->first; n != NULL; n = n->next)
         if (tare__calls_overload(n, TARE_OP_DECOMPOSED_QUANTIZE_PER_TENSOR, "default")) return true;

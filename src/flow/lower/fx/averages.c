@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of averages whose result has parameters of its own, as under tare's own mapping:
-// dequantize - average - quantize becomes one function. Where the parameters are the input's, as in
-// torch, the average works on the quantized values and keeps them (functions.c).
+// Lowering of averages whose result has its own parameters, as under tare's own mapping: dequantize
+// - average - quantize becomes one function. If the parameters are the input's, as in torch, the
+// average works on the quantized values (functions.c).
 #include <string.h>
 
 #include "config/qconfig.h"
 #include "flow/lower/fx/lower.h"
 
 typedef struct average {
-    node *n, *quantize, *source; // source: what n's dequantize reads
+    node *n, *quantize, *source; // source: the input of n's dequantize
     const op_info *op, *form;
     const module *module; // NULL: n calls a function or method
 } average;
@@ -25,7 +25,7 @@ static bool has_equal(const convert_pass *c, const node *a, const node *b) {
            tare__tensor_get(x, 0) == tare__tensor_get(y, 0);
 }
 
-// A source that is no quantize node says nothing; only under our own mapping it may differ.
+// Only under tare's own mapping a source that is no quantize node may have other parameters.
 static bool has_own_parameters(const convert_pass *c, const average *a) {
     if (!tare__is_quantize_node(a->source))
         return c->prepared != NULL && c->prepared->mapping != NULL &&
@@ -52,8 +52,7 @@ static bool find_average(const convert_pass *c, node *quantize, average *a) {
     return a->source != NULL && has_own_parameters(c, a);
 }
 
-// The i-th parameter's: of a module what it was made with, of a call what it was given, under any
-// of the parameter's names.
+// Argument i: a module's constructor argument, or the call's, under any of the parameter's names.
 static const value *argument(const average *a, size_t i, const char *name) {
     if (a->module != NULL) return tare__module_config(a->module, name);
     for (size_t k = 0; k < a->n->kwarg_count; k++)
@@ -80,7 +79,7 @@ static tare_status list_arguments(convert_pass *c, const average *a, keyword *kw
     return TARE_OK;
 }
 
-// The function stands behind the quantize node, whose parameters it reads.
+// The function is inserted after the quantize node, whose parameters it reads.
 static tare_status lower_average(convert_pass *c, const average *a) {
     keyword kwargs[OP_MAX_PARAMS + 2];
     size_t count = 0;

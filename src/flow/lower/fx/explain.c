@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why what was observed stayed float: a sentence in the record for each operator.
+// Records for each observed operator that stays float why it does.
 #include "flow/lower/fx/lower.h"
 #include "model/coverage.h"
 

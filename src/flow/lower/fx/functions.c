@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of functions of two tensors, of shape queries, and of the operators without a weight.
+// Lowering of binary functions, shape queries, and operators without a weight.
 #include <string.h>
 
 #include "flow/lower/fx/lower.h"
 #include "ops/text/python.h"
 
-// torch lowers sums and products by two names, torch.add and Python's `+`; of matrices by one.
+// torch lowers sums and products as torch.add and Python's `+`, matrix products only as
+// torch.matmul.
 static const op_info *quantized_binary(const node *n, bool wants_relu) {
     const op_info *op = tare__function_row(n);
     const python_operator *python = tare__python_operator(n->target);
@@ -44,7 +45,8 @@ static tare_status lower_binary(convert_pass *c, const static_match *m) {
     graph *g = c->base->model->root->graph;
     value args[4];
     size_t count = 2, tensor_count = 0;
-    if (!find_operands(c, m->reference, args)) return TARE_OK; // told when it was accepted
+    if (!find_operands(c, m->reference, args))
+        return TARE_OK; // the reason is recorded when it is accepted
     for (size_t i = 0; i < 2; i++) {
         if (args[i].kind != VALUE_NODE) continue;
         node *quantized = tare__node_arg(args[i].as.node, 0);
@@ -52,7 +54,7 @@ static tare_status lower_binary(convert_pass *c, const static_match *m) {
         args[i] = tare__node_value(quantized);
         tensor_count++;
     }
-    if (tensor_count == 2) { // with a constant the result's parameters follow from the input's
+    if (tensor_count == 2) { // with a constant, the result's parameters follow from the input's
         args[count++] = tare__node_value(m->scale);
         args[count++] = tare__node_value(m->zero_point);
     }
@@ -80,7 +82,7 @@ tare_status tare__lower_binary(convert_pass *c) {
         next = n->next;
         static_match m;
         if (!tare__match_static(c, n, accepts_binary, 0, &m)) continue;
-        // torch has no fused matmul-relu: the relu would be lost.
+        // torch has no fused matmul-relu, so the relu would be lost.
         if (m.relu != NULL && tare__function_op(m.reference) == TARE_OP_MATMUL) continue;
         TARE_TRY(lower_binary(c, &m));
     }
@@ -106,12 +108,12 @@ static special_group group_of(const convert_pass *c, const node *n) {
     if (n->op == NODE_CALL_METHOD) return tare__special_method(n->target);
     const module *m = tare__called_module(c->base->model, n);
     if (m == NULL) return SPECIAL_NONE;
-    // A module that an earlier call swapped: every call of it is lowered.
+    // A module that an earlier call replaced: all its calls are lowered.
     if (m->class->role == ROLE_QUANTIZED) return SPECIAL_DEFAULT;
     return tare__special_module(m->class);
 }
 
-// The first argument is dequantized, or a list of dequantized ones only.
+// True if the first argument is dequantized, or a list of dequantized values.
 static bool reads_dequantized(const node *n) {
     const value *first = n->arg_count > 0     ? &n->args[0]
                          : n->kwarg_count > 0 ? &n->kwargs[0].value
@@ -126,8 +128,8 @@ static bool reads_dequantized(const node *n) {
     return first->count > 0;
 }
 
-// Functions of the default group become quantized ones that take their output's parameters by
-// keyword.
+// Replaces functions of the default group by quantized ones, which take their output's parameters
+// by keyword.
 static tare_status swap_function(convert_pass *c, node *reference, node *scale, node *zero_point) {
     const op_info *form = tare__op_form(tare__function_row(reference), FORM_QUANTIZED);
     const op_name target = tare__op_function_name(form);
@@ -180,8 +182,8 @@ static tare_status lower_special(convert_pass *c, node *quantize, node *referenc
     return erase_buffers(c, buffers, 2);
 }
 
-// Transposed convolutions have their output channels on axis 1; with a scale per input channel no
-// sum of integers has one scale.
+// Transposed convolutions have their output channels on axis 1. With a scale per input channel, no
+// integer sum has a single scale.
 static bool scales_inputs(const convert_pass *c, const node *n) {
     const module *m = tare__called_module(c->base->model, n);
     if (m == NULL || m->class->role != ROLE_REFERENCE ||
@@ -194,7 +196,7 @@ static bool scales_inputs(const convert_pass *c, const node *n) {
            tare__tensor_get(axis, 0) != 1;
 }
 
-// Does anything read the operator's value in floats? Its shape is the same in integers.
+// A float reader of the operator's value, except of its shape, which is the same for integers.
 static const node *float_reader(const node *reference, const node *quantize) {
     for (size_t i = 0; i < reference->user_count; i++) {
         const node *user = reference->users[i];
@@ -231,7 +233,7 @@ tare_status tare__lower_special(convert_pass *c) {
                                  reference->target));
             continue;
         }
-        // A module's scale and zero point live in buffers; literals have no such nodes.
+        // A module's scale and zero point are buffers; literal parameters have no such nodes.
         if (!half && (tare__attribute(c, tare__node_arg(n, 1)) == NULL ||
                       tare__attribute(c, tare__node_arg(n, 2)) == NULL))
             continue;

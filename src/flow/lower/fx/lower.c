@@ -28,7 +28,7 @@ bool tare__is_relu_node(const convert_pass *c, const node *n) {
     return m != NULL && m->class->role == ROLE_FLOAT && tare__class_op(m->class) == TARE_OP_RELU;
 }
 
-// Arguments must be dequantized, or constants; at least one is.
+// All arguments must be dequantized or constant, and at least one dequantized.
 static bool arguments_match(const node *reference, size_t argument_count) {
     bool found = false;
     for (size_t i = 0; i < argument_count; i++) {
@@ -41,7 +41,7 @@ static bool arguments_match(const node *reference, size_t argument_count) {
     return found;
 }
 
-// Between a dequantize and a quantize, a relu looked through?
+// True between a dequantize and a quantize, looking through a relu.
 static bool is_enclosed(const convert_pass *c, const node *call) {
     const node *input = tare__node_arg(call, 0);
     if (input == NULL || !tare__is_dequantize_node(input) || call->user_count != 1) return false;
@@ -76,8 +76,8 @@ bool tare__match_static(const convert_pass *c, node *n,
         m.relu = m.reference;
         m.reference = tare__node_arg(m.relu, 0);
     }
-    // Another reader of the float value in between would lose it: torch fails there, we leave the
-    // float operator.
+    // If the float value has another reader, it is still needed. torch fails here; tare leaves the
+    // operator float.
     if (m.reference->user_count != 1 || (m.relu != NULL && m.relu->user_count != 1)) return false;
     if (tare__convert_has_no_qconfig(c, m.reference) || !accepts(c, m.reference)) return false;
     if (argument_count > 0 && !arguments_match(m.reference, argument_count)) return false;

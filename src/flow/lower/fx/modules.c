@@ -17,7 +17,7 @@ static const module_class *quantized_class(const convert_pass *c, const module *
                               ROLE_QUANTIZED, fused);
 }
 
-// Every weight of a module has the dtype that its qconfig asks for.
+// All weights of a module have the dtype of its qconfig.
 static tare_dtype dtype_of_weight(const module *reference) {
     for (size_t i = 0; i < reference->config_count; i++) {
         const value *v = &reference->config[i].value;
@@ -35,14 +35,13 @@ static bool has_integer_dtype(const module *reference) {
 static bool accepts_module(const convert_pass *c, const node *n, bool with_add) {
     const module *called = tare__called_module(c->base->model, n);
     if (called == NULL) return false;
-    // A module that an earlier call lowered is matched again: each call keeps its own output scale.
+    // A module that an earlier call lowered matches again: each call keeps its own output scale.
     if (called->class->role == ROLE_QUANTIZED)
         return (called->class->fused == FUSED_ADD || called->class->fused == FUSED_ADD_RELU) ==
                with_add;
     const module *reference = tare__reference_of(called);
     if (reference == NULL || !has_integer_dtype(reference)) return false;
-    // Transposed convolutions have a path of their own; their modules are no static pattern in
-    // torch.
+    // Transposed convolutions are lowered separately; in torch their modules are no static pattern.
     const op_info *op = tare__class_row(reference->class);
     if (!tare__op_has(op, OP_CONVOLUTION) && tare__op_id(op) != TARE_OP_LINEAR) return false;
     const fused_with fused = called == reference ? FUSED_NONE : called->class->fused;
@@ -59,7 +58,7 @@ static bool accepts_two_inputs(const convert_pass *c, const node *n) {
            accepts_module(c, n, true);
 }
 
-// The parameters of a reference module's weights: configs and tensors NAME_SUFFIX beside a tensor
+// The parameters of a reference module's weights: configs and tensors NAME_SUFFIX for a tensor
 // NAME.
 static bool is_weight_param(const module *reference, const char *key) {
     static const char *const suffixes[] = {"_dtype", "_qscheme",   "_scale",    "_zero_point",
@@ -90,7 +89,7 @@ static tare_status copy_config(module *to, const module *from, tare_error *err) 
     return TARE_OK;
 }
 
-// What the arithmetic needs of a fused module beside the weighted child: a leaky relu's slope.
+// Copies the parameter of a fused activation: a leaky relu's slope.
 static tare_status copy_activation(module *to, const module *called, tare_error *err) {
     const module *activation = tare__module_child(called, "1");
     const value *slope =
@@ -104,8 +103,8 @@ static tare_status set_output(module *m, tare_tensor *scale, tare_tensor *zero_p
     return tare__module_set_tensor(m, "zero_point", zero_point, false, err);
 }
 
-// A weight goes to quantized values or to float16. How integer layers round is frozen with it; an
-// embedding only looks its rows up.
+// A weight is quantized, or converted to float16. The rounding rule of integer layers is stored
+// with it; an embedding needs none.
 static tare_status copy_weight(const convert_pass *c, module *to, const module *from,
                                const char *name) {
     tare_tensor *weight = NULL;
@@ -131,7 +130,7 @@ static tare_status copy_tensors(const convert_pass *c, module *to, const module 
     return TARE_OK;
 }
 
-// torch's qnnpack packs a bias of zeros where a convolution has none, and prints it.
+// torch's qnnpack packs a zero bias for a convolution without one, and prints it.
 static tare_status add_missing_bias(const convert_pass *c, module *m) {
     if (c->base->model->engine != TARE_ENGINE_QNNPACK || m->class->role != ROLE_QUANTIZED ||
         !tare__op_has(tare__class_row(m->class), OP_CONVOLUTION | OP_TRANSPOSED) ||
@@ -146,7 +145,7 @@ static tare_status add_missing_bias(const convert_pass *c, module *m) {
     return status;
 }
 
-// A module of `class` with what the arithmetic needs of `from`.
+// Creates a module of `class` from `from`.
 static tare_status make_module(convert_pass *c, const module_class *class, const module *from,
                                module **out) {
     module *made = NULL;
@@ -168,8 +167,8 @@ tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with
     return tare__module_hand_out(made, set_output(made, scale, zero_point, c->base->err), out);
 }
 
-// Several calls of one quantized module keep an output scale each (torch keeps the last one for
-// all). No effect on a module that is called once.
+// Each call of a quantized module keeps its own output scale (torch uses the last one for all). No
+// effect on a module with one call.
 static tare_status set_call_output(convert_pass *c, module *m, const node *call, tare_tensor *scale,
                                    tare_tensor *zero_point) {
     if (tare__map_get(&c->call_counts, call->target) == tare__map_int(1)) return TARE_OK;
@@ -181,7 +180,7 @@ static tare_status set_call_output(convert_pass *c, module *m, const node *call,
     if (of_scale == NULL || of_zero == NULL) return tare__out_of_memory(err);
     TARE_TRY(tare__module_set_tensor(m, of_scale, scale, false, err));
     TARE_TRY(tare__module_set_tensor(m, of_zero, zero_point, false, err));
-    return set_output(m, scale, zero_point, err); // printed as torch prints: the last call's
+    return set_output(m, scale, zero_point, err); // as in torch's text: that of the last call
 }
 
 tare_status tare__swap_quantized(convert_pass *c, const node *call, const node *scale,
@@ -219,8 +218,8 @@ static tare_status lower_module(convert_pass *c, const static_match *m) {
     return tare__graph_erase(g, m->zero_point, err);
 }
 
-// Quantized values begin at zero: a ReLU in front of them changes nothing. One stands there behind
-// a linear layer with a batch norm, which has no fused class of its own.
+// Quantized values from zero on: a ReLU before the quantize changes nothing. It occurs behind a
+// linear layer with a batch norm, which has no fused class.
 static bool clamps_at_zero(const convert_pass *c, const static_match *m) {
     const tare_tensor *zero_point = tare__attribute(c, m->zero_point);
     const value *dtype = &m->quantize->args[m->quantize->arg_count - 1];
@@ -235,21 +234,21 @@ static tare_status lower_by(convert_pass *c,
         next = n->next;
         static_match m;
         if (!tare__match_static(c, n, accepts, argument_count, &m)) continue;
-        if (m.relu != NULL && !clamps_at_zero(c, &m)) continue; // it would be lost
+        if (m.relu != NULL && !clamps_at_zero(c, &m)) continue; // the relu would be lost
         TARE_TRY(lower_module(c, &m));
     }
     return TARE_OK;
 }
 
-// The tensor that a module reads through quantize_per_tensor_dynamic and dequantize; NULL if it
-// does not.
+// The tensor that a module reads through quantize_per_tensor_dynamic and dequantize; NULL: there is
+// none.
 static node *dynamic_input(const node *n) {
     const node *quantize =
         n->op == NODE_CALL_MODULE ? tare__dynamic_quantize(tare__node_arg(n, 0)) : NULL;
     return quantize != NULL ? tare__node_arg(quantize, 0) : NULL;
 }
 
-// The module of `role` in place of the reference module that node n calls.
+// Replaces the reference module that node n calls by the module of `role`.
 static tare_status swap_reference(convert_pass *c, const node *n, const module *called,
                                   const module *reference, module_role role) {
     const module_class *class = tare__class_triple(
@@ -261,7 +260,7 @@ static tare_status swap_reference(convert_pass *c, const node *n, const module *
     return tare__pass_put_module(c->base, n->target, made, TARE_OK);
 }
 
-// A module that quantizes its input by itself reads the float tensor; the quantize nodes die.
+// A module that quantizes its input reads the float tensor; the quantize nodes become unused.
 static tare_status lower_dynamic(convert_pass *c, node *n, node *input) {
     module *called = tare__called_module(c->base->model, n);
     const module *reference = tare__reference_of(called);
@@ -271,14 +270,14 @@ static tare_status lower_dynamic(convert_pass *c, node *n, node *input) {
         TARE_TRY(swap_reference(c, n, called, reference, ROLE_DYNAMIC));
         called = tare__called_module(c->base->model, n);
     }
-    // Neither a reference module nor one that an earlier call lowered?
+    // Neither a reference module nor lowered by an earlier call.
     if (called == NULL || called->class->role != ROLE_DYNAMIC) return TARE_OK;
     TARE_TRY(TARE_DECIDE(c->base, n, "lowered", tare__node_subject(c->base->model, n),
                          "its input is quantized at run time"));
     return tare__node_replace_input(n, tare__node_arg(n, 0), input, c->base->err);
 }
 
-// A module whose weight alone is quantized: its input is no float.
+// True for a module whose weight alone is quantized: its input is not float.
 static bool is_weight_only(const module *reference) {
     const op_info *op = tare__class_row(reference->class);
     return op != NULL && (op->traits & OP_WEIGHTED) == 0 && op->quantized != NULL;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering: keeps the float tensors from which weights were packed, if asked to.
+// Lowering: keeps the float tensors from which weights were packed, on request.
 #include <stdio.h>
 
 #include "flow/lower/fx/lower.h"
 
-// Under these names they stand in the module of the packed weights.
+// The prefix of their names in the module of packed weights.
 #define ORIGINAL "original_"
 
 typedef struct collecting {
@@ -19,7 +19,7 @@ static void want(void *user, node *input) {
     c->is_wanted[input->id] = true;
 }
 
-// Parameters stand before buffers in a state dict.
+// Parameters precede buffers in a state dict.
 static void collect(collecting *c, const node *first, bool are_parameters) {
     const module *root = c->pass->base->model->root;
     for (const node *n = first; n != NULL; n = n->next) {
@@ -30,7 +30,7 @@ static void collect(collecting *c, const node *first, bool are_parameters) {
     }
 }
 
-// The greatest first; equal sizes keep their order.
+// Largest first; equal sizes keep their order.
 static void sort(collecting *c) {
     for (size_t i = 1; i < c->count; i++)
         for (size_t j = i; j > 0 && c->found[j - 1]->tensor->count < c->found[j]->tensor->count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering tables: the operators that torch lowers without a weight. Names and groups are torch's;
-// what is not listed stays between dequantize and quantize (group_norm, torch.permute, the method
+// Lowering tables: the operators without a weight that torch lowers. Names and groups are torch's;
+// other operators stay between dequantize and quantize (group_norm, torch.permute, the method
 // flatten, prelu).
 #include <string.h>
 

@@ -4,13 +4,13 @@
 #include "flow/lower/fx/lower.h"
 #include "flow/pack.h"
 
-// What a weight is dequantized from; NULL: it is not.
+// The input of a dequantized weight; NULL: it is not dequantized.
 static node *weight_source(const function_call *w) {
     const node *dequantize = tare__function_argument_node(w, "weight");
     return tare__is_dequantize_node(dequantize) ? tare__node_arg(dequantize, 0) : NULL;
 }
 
-// The weight before it is dequantized; NULL if it is not quantized by a scheme of its own.
+// The weight before it is dequantized; NULL if it is not quantized.
 static node *quantized_weight(const function_call *w) {
     node *source = weight_source(w);
     return OP_IS_ANY(tare__function_op(source), TARE_OP_QUANTIZE_PER_TENSOR,
@@ -26,7 +26,7 @@ static node *half_weight(const function_call *w) {
 
 // --- packing ---
 
-// *out: the packed weights of a call; NULL if there is no integer form of it.
+// *out: the packed weights of a call; NULL if there is no integer form.
 static tare_status pack(convert_pass *c, const function_call *w, module **out) {
     const value *bias = tare__function_argument(w, "bias");
     node *quantized = quantized_weight(w);
@@ -72,14 +72,14 @@ static tare_status lower_static(convert_pass *c, const static_match *m, const fu
                         .weights = 1};
     TARE_TRY(tare__call_packed(c->base, w, packed, &call));
     tare__graph_move_before(function, m->zero_point->next);
-    // A relu that has no fused form follows on the quantized values.
+    // If the relu has no fused form, it is applied to the quantized values.
     node *result = m->relu != NULL && !fuses ? m->relu : function;
     if (result != function) tare__graph_move_before(result, function->next);
     TARE_TRY(tare__replace_quantize(c->base, m->quantize, result));
     return fuses ? tare__absorb_relu(c->base, m->relu, function) : TARE_OK;
 }
 
-// The node that quantizes the function's input on the fly to this dtype; NULL: there is none.
+// The node that dynamically quantizes the function's input to this dtype; NULL: there is none.
 static node *dynamic_quantize(const function_call *w, tare_dtype wanted) {
     node *quantize = tare__dynamic_quantize(tare__function_argument_node(w, "input"));
     const value *dtype = quantize != NULL && quantize->arg_count == 3 ? &quantize->args[1] : NULL;
@@ -87,8 +87,8 @@ static node *dynamic_quantize(const function_call *w, tare_dtype wanted) {
     return fits ? quantize : NULL;
 }
 
-// The same for a pair of input and weight dtypes that a dynamic function takes: quint8 with
-// quantized values, float16 with float16.
+// The same for the dtypes of input and weight that a dynamic function takes: quint8 and qint8, or
+// float16 twice.
 static node *dynamic_pair(const function_call *w) {
     return half_weight(w) != NULL        ? dynamic_quantize(w, TARE_FLOAT16)
            : quantized_weight(w) != NULL ? dynamic_quantize(w, TARE_QUINT8)
@@ -138,9 +138,9 @@ static tare_status lower_at(convert_pass *c, node *n) {
 tare_status tare__lower_weights(convert_pass *c) {
     for (node *n = c->base->model->root->graph->first, *next; n != NULL; n = next) {
         next = n->next;
-        const bool ends_pattern = tare__is_quantize_node(n); // and may go with it
+        const bool ends_pattern = tare__is_quantize_node(n); // and may be erased
         TARE_TRY(lower_at(c, n));
-        if (!ends_pattern) next = n->next; // the relu that followed may be gone
+        if (!ends_pattern) next = n->next; // the following relu may have been erased
     }
     return TARE_OK;
 }
