@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare, the command line: finds the command and hands over to it.
+// tare, the command line: finds and calls the command.
 #define _XOPEN_SOURCE 700 // SIGPIPE, SIGXFSZ
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "support/terminal.h"
 #include "tare/file.h"
 
-// To add a command: a file of its own that ends in its row, the row's name in options/command.h,
+// To add a command: write a file that ends with its row, add the row's name to options/command.h,
 // and a line here.
 const command *const commands[] = {
     &print_command,
@@ -53,12 +53,13 @@ static int run_command_line(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    // A reader that goes away is an error of the job, which says so and leaves nothing half done.
+    // If the reader of a pipe exits, writing fails with an error message, and nothing is left half
+    // done.
     (void)signal(SIGPIPE, SIG_IGN);
-    // So is a file that would grow past `ulimit -f`.
+    // The same for a file that would exceed `ulimit -f`.
     (void)signal(SIGXFSZ, SIG_IGN);
     guard_terminals();
-    // A program that cannot have the guard does without.
+    // Without the guard the program works, too.
     (void)tare_file_guard(NULL);
     if (argc >= 2) return run_command_line(argc - 1, argv + 1);
     print_overview(stderr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A metric command: predictions in a temporary file, a number on its standard output.
+// Runs a metric command: predictions in a temporary file, a number on its standard output.
 #define _XOPEN_SOURCE 700 // popen
 #include "accuracy/metric.h"
 
@@ -83,7 +83,7 @@ static tare_status run_command(const char *program, const char *path, double *ou
     if (length < 0 || (size_t)length >= sizeof line)
         return fail_here("--metric", "write a script", "the command is too long");
     (void)fflush(NULL);
-    FILE *stream = popen(line, "r"); // NOLINT: the user's own command, for their own shell
+    FILE *stream = popen(line, "r"); // NOLINT: a command of the user, run by the user's shell
     if (stream == NULL) return fail_here("--metric", "try again", "no process could be started");
     size_t used = 0;
     for (int c = getc(stream); c != EOF; c = getc(stream)) {

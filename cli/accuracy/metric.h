@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The user's own metric: a command that reads predictions and prints a number.
+// Metrics of the user: a command that reads predictions and prints a number.
 #ifndef CLI_METRIC_H
 #define CLI_METRIC_H
 
@@ -16,15 +16,15 @@ tare_status keep_predictions(void *user, const tare_tensor *const *floats,
                              const tare_batch *batch, tare_error *err);
 void predictions_release(predictions *p);
 
-/// A metric of both models; a greater one is better. has_values: it was measured.
+/// The metric of both models; greater is better. has_values: it was measured.
 typedef struct metric {
     bool has_values;
     double of_float, of_quantized;
 } metric;
 
-/// Runs `program FILE.npz` by the shell for each model. The file has the outputs by name ("output",
-/// or "output.0", ..), and `labels` if the data has labels; the command prints the number, as the
-/// last word of what it prints. program NULL: nothing happens.
+/// Runs `program FILE.npz` in the shell for each model. The file contains the outputs by name
+/// ("output", or "output.0", ..), and `labels` if the data has labels. The metric is the last word
+/// that the command prints. program NULL: no effect.
 tare_status measure_metric(const char *program, const predictions *p, metric *out, tare_error *err);
 
 #endif

@@ -10,7 +10,7 @@
 #include "options/command.h"
 #include "support/report.h"
 
-// Where nobody says what is enough. Healthy 8-bit networks have 25 dB and more.
+// The limit if none is given. Healthy 8-bit networks have at least 25 dB.
 #define WARN_SQNR_DB 20.0
 
 // --- limits ---
@@ -38,7 +38,8 @@ static double share(int64_t count, int64_t all) {
     return all > 0 ? (double)count / (double)all : 0;
 }
 
-// What the metric loses; without one, the share of right or of equal answers. False: no number.
+// The loss of the metric; without a metric, of the share of correct or equal answers. False: not
+// known.
 static bool find_drop(const tare_verdict *v, const metric *m, double *out) {
     if (m->has_values)
         *out = m->of_float - m->of_quantized;

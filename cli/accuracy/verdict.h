@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an analysis found, for people and as JSON.
+// Prints the results of an analysis as text and as JSON.
 #ifndef CLI_VERDICT_H
 #define CLI_VERDICT_H
 
@@ -9,9 +9,9 @@
 #include "support/json.h"
 #include "tare/tare.h"
 
-/// What --min-sqnr and --max-drop say; zero: the defaults, which warn only.
+/// The values of --min-sqnr and --max-drop. Zero-initialized: defaults, which only warn.
 typedef struct verdict_limits {
-    const char *min_sqnr, *max_drop; // numbers as they were given
+    const char *min_sqnr, *max_drop; // as they were written
 } verdict_limits;
 
 /// Refuses limits that are no numbers; returns the exit status.
@@ -21,17 +21,17 @@ int check_limits(const char *where, const verdict_limits *limits);
 void print_verdict(const tare_verdict *v, const metric *m, const char *samples, FILE *stream);
 void write_verdict(const tare_verdict *v, const metric *m, json_out *json);
 
-/// The worst `count` layers, with the cause in words.
+/// Prints the worst `count` layers with their causes.
 void print_worst_layers(const tare_analysis *a, size_t count, FILE *stream);
 void write_worst_layers(const tare_analysis *a, size_t count, json_out *json);
 
 /// A layer of `tare_analysis_get_layer` as an object.
 void write_layer(const tare_layer_error *layer, json_out *json);
 
-/// Warns of a model below the defaults, and fails where a limit was given that it does not keep.
+/// Warns if the model is below a default, and fails if it violates a given limit.
 tare_status judge_verdict(const tare_verdict *v, const metric *m, const verdict_limits *limits,
                           const char *where);
-/// Is it below a default or a given limit?
+/// True if it is below a default or a given limit.
 bool is_below_limits(const tare_verdict *v, const metric *m, const verdict_limits *limits);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare analyze: which layers lose accuracy, why, and what to do.
+// tare analyze: which layers lose accuracy, why, and what to do about it.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ typedef struct analyze_options {
 
 typedef struct analyze_job {
     const analyze_options *options;
-    quantize_job flow; // as far as the calibrated model
+    quantize_job flow; // up to the calibrated model
     tare_model *reference;
     tare_analysis *analysis;
     tare_verdict verdict;

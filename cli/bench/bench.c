@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare bench: how long a model takes, alone or against another in turns.
+// tare bench: the time of a model's runs, alone or alternating with another model's.
 #include <stdio.h>
 #include <string.h>
 

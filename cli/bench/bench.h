@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tare bench tells of one model's runs beside their time: the layers, the memory, the machine.
+// Details of a model's runs in tare bench: layers, memory, machine.
 #ifndef CLI_BENCH_H
 #define CLI_BENCH_H
 
 #include "support/json.h"
 #include "tare/tare.h"
 
-/// The steps of a session's latest plan; those of another model that compute the same node.
+/// The steps of a session's latest plan, with those of another model for the same nodes.
 typedef struct layer {
     tare_step step;
-    uint64_t other_ns; // median of the other model's steps of this node; 0: it has none
+    uint64_t other_ns; // median of the other model's steps for this node; 0: there are none
 } layer;
 typedef struct layer_list {
     layer *layers;
@@ -21,24 +21,24 @@ tare_status layer_list_read(layer_list *out, const tare_session *session,
                             const tare_session *against);
 void layer_list_release(layer_list *list);
 
-/// What a layer does in a second: billions of operations, and gigabytes read and written.
+/// The throughput of a layer: 10^9 operations per second; gigabytes read and written per second.
 double layer_gops(const tare_step *step);
 double layer_gbs(const tare_step *step);
-int64_t layer_bytes(const tare_step *step); // that it reads and writes, weights among them
-/// Of the machine's peak of the kind of numbers that it multiplies.
+int64_t layer_bytes(const tare_step *step); // read and written, including weights
+/// The share of the machine's peak for the layer's kind of numbers.
 double layer_share_of_peak(const tare_step *step, const tare_machine_peak *peak);
 
 void print_layers(const layer_list *list, const tare_machine_peak *peak, bool has_other);
 void print_layers_json(const layer_list *list, const tare_machine_peak *peak, const char *key,
                        json_out *json);
-/// Layers as dots under the machine's roofs, as SVG.
+/// Writes an SVG with the layers as dots under the machine's roofline.
 tare_status write_roofline(const char *path, const char *title, const layer_list *list,
                            const tare_machine_peak *peak);
 
 void print_plan_memory(const tare_session *session);
 void print_plan_memory_json(const tare_session *session, const char *key, json_out *json);
 
-/// CPU, system and build, as far as they can be told.
+/// CPU, system and build, as far as they are known.
 void print_machine_json(const tare_machine_peak *peak, json_out *json);
 void print_peak(const tare_machine_peak *peak, int threads);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers of a run: what each costs, how far it is from the machine's peak, and why it runs as
-// it does.
+// The layers of a run: their times, how close they are to the machine's peak, and why their kernels
+// were chosen.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +17,14 @@ static bool computes(const tare_step *step, const char *node) {
     return false;
 }
 
-/// The step that computes a node; false if none does.
+/// Finds the step that computes a node; false if there is none.
 static bool find_step(const tare_session *session, const char *node, tare_step *out) {
     for (size_t i = 0; tare_session_get_step(session, i, out); i++)
         if (computes(out, node)) return true;
     return false;
 }
 
-// Steps that only change the layout in front of a node are its, too.
+// Includes the steps that change the layout before the node.
 static uint64_t time_of_node(const tare_session *session, const char *node) {
     uint64_t sum = 0;
     tare_step step;
@@ -33,8 +33,8 @@ static uint64_t time_of_node(const tare_session *session, const char *node) {
     return sum;
 }
 
-// A step of the other model that computes several of ours is shared out as ours are: all of them
-// have its ratio.
+// If a step of the other model computes several of this model's steps, its time is divided in
+// proportion to them.
 static uint64_t time_in_other(const tare_session *session, const tare_session *other,
                               const tare_step *step) {
     tare_step theirs, one;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a figure was measured on and with: processor, system, build; and where results lay.
+// Describes the environment of a measurement: processor, system, build, and the addresses of
+// results.
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -8,7 +9,7 @@
 
 // --- memory ---
 
-// Offsets count from the beginning of a block, so each has a table of its own.
+// Offsets count from the beginning of a block, so each block has its own table.
 static void print_buffers(const tare_session *session, bool of_tail) {
     tare_plan_place buffer;
     printf("%14s  %14s  %s\n", "offset", "bytes", "written and read by");
@@ -77,7 +78,7 @@ void print_plan_memory_json(const tare_session *session, const char *key, json_o
 
 // --- the machine ---
 
-// "model name : AMD EPYC"; empty where the system does not say it so.
+// The CPU's name from "model name : AMD EPYC"; empty if the system does not provide it.
 static void read_cpu_name(char *out, size_t size) {
     char line[256];
     FILE *file = fopen("/proc/cpuinfo", "r");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a model takes, alone or against another in turns.
+// Times the runs of a model, alone or alternating with another model's.
 #include "bench/measure.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ static bool is_onnx(const char *path) {
     return ending != NULL && strcmp(ending, ".onnx") == 0;
 }
 
-// Sizes are for the ONNX files; without one they are refused where they are read.
+// Sizes are for ONNX files; for other files reading refuses them.
 static size_options sizes_of(const bench_job *j, const bench_subject *s) {
     size_options sizes = *j->settings.sizes;
     bool is_mixed = false;
@@ -40,7 +40,8 @@ static size_options sizes_of(const bench_job *j, const bench_subject *s) {
     return sizes;
 }
 
-// Weights in blocks of bits (MatMulNBits) convert nothing: they are multiplied as they are.
+// Block-wise quantized weights (MatMulNBits) involve no conversions: they are multiplied as they
+// are.
 static bool computes_between_conversions(const tare_model *model) {
     tare_coverage c = {.struct_size = sizeof c};
     return tare_model_get_stage(model) == TARE_STAGE_REFERENCE &&
@@ -80,8 +81,8 @@ static tare_status start(bench_job *j, bench_subject *s) {
     return bench_tells_layers(j) ? tare_session_profile(s->session, true, j->err) : TARE_OK;
 }
 
-/// The next whole batch; from the beginning again when there is none left. Inputs that stay the
-/// same would let the processor learn them by heart, and flatter code that branches on them.
+/// Reads the next whole batch, starting again at the end. With constant inputs the branch predictor
+/// could learn them, which would flatter code with branches.
 static tare_status next_batch(bench_job *j) {
     const int64_t size = j->settings.batch;
     int64_t found = 0;
@@ -121,8 +122,8 @@ static tare_status run_once(bench_job *j, bench_subject *s, double *ms) {
     return TARE_OK;
 }
 
-/// A model's turn, of one run at least. Beside another model the first run brings its data back
-/// into the caches, as it would be there if the model ran alone; it is not counted.
+/// The turn of a model: at least one run. When two models alternate, the first run of a turn brings
+/// the model's data back into the caches, and is not counted.
 static tare_status take_turn(bench_job *j, bench_subject *s) {
     double unused = 0;
     const double begin = now_ms();
@@ -145,7 +146,7 @@ static bool is_enough(const bench_job *j, double ms) {
     return is_full || (!is_short && ms > budget_ms);
 }
 
-/// The models run in turns, so that a machine that changes its pace changes it for both.
+/// The models run alternately, so that changes of the machine's speed affect both.
 static tare_status time_runs(bench_job *j) {
     double unused = 0;
     for (int i = 0; i < WARM_UP_RUNS; i++)
@@ -153,7 +154,7 @@ static tare_status time_runs(bench_job *j) {
     const double begin = now_ms();
     while (!is_enough(j, now_ms() - begin)) {
         const int64_t runs = (int64_t)j->subjects[0].run_count;
-        show_progress("timing", runs * j->batch.size, 0); // between the turns, not in them
+        show_progress("timing", runs * j->batch.size, 0); // between turns, not during them
         for (size_t s = 0; s < j->subject_count; s++) TRY(take_turn(j, &j->subjects[s]));
     }
     return TARE_OK;
@@ -192,7 +193,7 @@ tare_status bench_run(bench_job *j) {
     TRY(open_data(j));
     for (size_t i = 0; i < j->subject_count; i++) TRY(start(j, &j->subjects[i]));
     if (bench_tells_layers(j)) TRY(tare_machine_measure(bench_thread_count(j), &j->peak, j->err));
-    // Threads that start later would inherit it.
+    // Threads that are created later would inherit the affinity.
     TRY(keep_thread(j->settings.session, j->err));
     TRY(time_runs(j));
     end_progress();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The roofline picture: how many operations a layer does in a second, over how many it does per
-// byte that it reads and writes. A layer lies below the roof that stops it: reading, or arithmetic.
+// Draws the roofline: operations per second of each layer, over operations per byte read and
+// written. A layer is below the roof that limits it, memory or arithmetic.
 #include <math.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ static void widen(double value, double *low, double *high) {
     if (exponent > *high) *high = exponent;
 }
 
-// Whole and half decades around all dots and roofs.
+// Chooses whole and half decades around all dots and roofs.
 static void find_axes(plot *p, const layer_list *list, const tare_machine_peak *peak) {
     p->x_low = 0;
     p->x_high = 2;
@@ -151,7 +151,7 @@ static void draw_dot(const plot *p, const tare_step *step, const tare_machine_pe
 
 // --- names beside the dots ---
 
-// The labels so far; a label that would cover one of them is left out.
+// The labels so far; a label that would overlap one of them is left out.
 typedef struct labels {
     struct {
         double x, y, width;
@@ -159,7 +159,7 @@ typedef struct labels {
     size_t count;
 } labels;
 
-enum { LETTER = 6, LINE = 11 }; // a letter's width and a line's height of the class `small`
+enum { LETTER = 6, LINE = 11 }; // width of a letter and height of a line in the class `small`
 
 static bool is_free(const labels *l, double x, double y, double width) {
     for (size_t i = 0; i < l->count; i++)
@@ -181,7 +181,7 @@ static void draw_label(const plot *p, labels *l, const tare_step *step) {
     (void)fputs("</text>\n", p->file);
 }
 
-// Great ones first, so that none hides another, and the longest layers have their names.
+// Large dots first, so that they do not hide small ones; the longest layers are labelled first.
 static void draw_dots(const plot *p, const layer_list *list, const tare_machine_peak *peak) {
     labels named = {.count = 0};
     double all = 0;

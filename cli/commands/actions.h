@@ -6,14 +6,14 @@
 #include "options/command.h"
 #include "tare/status.h"
 
-/// Runs the action of the command that the arguments ask for; --json is the one option.
+/// Runs the action that the arguments name. --json is the only option.
 int run_action(const command *self, int argc, char **argv);
 
 extern const option action_options[];
 
-/// How a check calls what it found: "error" or "warning".
+/// The name of a finding's severity: "error" or "warning".
 const char *finding_severity(bool is_error);
-/// How a check that found something ends.
+/// Ends a check with findings.
 tare_status fail_findings(const char *name, size_t count, size_t error_count);
 
 #endif

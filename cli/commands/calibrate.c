@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare calibrate: a prepared model's observers watch data, and what they saw goes into a file; or
-// such files become one.
+// tare calibrate: runs a prepared model's observers on data and saves their statistics, or merges
+// saved statistics.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,14 +25,14 @@ typedef struct calibrate_options {
 typedef struct job {
     const calibrate_options *options;
     int64_t shard_index, shard_count;
-    ranks ranks; // each takes a shard
+    ranks ranks; // each calibrates a shard
     tare_model *model;
     tare_data *data;
     tare_error *err;
 } job;
 
 static void print_info(const job *j, const tare_calibration_info *info) {
-    // With the state on standard output, what is said goes to standard error.
+    // If the state goes to standard output, messages go to standard error.
     FILE *stream = strcmp(j->options->output, "-") == 0 ? stderr : stdout;
     if (j->options->as_json) {
         json_out json = json_out_begin(stream);
@@ -108,7 +108,7 @@ static tare_status write_merged(job *j, const char *const *paths, size_t count) 
     return TARE_OK;
 }
 
-// The first of the ranks writes what all of them saw.
+// Rank 0 writes the statistics of all ranks.
 static tare_status watch_together(job *j, const char *model) {
     char state[1024];
     int64_t sample_count = 0;

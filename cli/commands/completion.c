@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare completion: scripts that let shells complete commands, options and values, made from the
-// tables that the commands themselves read.
+// tare completion: scripts for shells that complete commands, options and values, generated from
+// the commands' tables.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void put_command_names(FILE *out) {
         (void)fprintf(out, "%s%s", i > 0 ? " " : "", commands[i]->name);
 }
 
-/// Text inside single quotes of a POSIX shell; characters of `escaped` get a backslash.
+/// Writes text inside single quotes of a POSIX shell; characters of `escaped` get a backslash.
 static void put_quoted(FILE *out, const char *chars, const char *escaped) {
     for (; *chars != '\0'; chars++) {
         if (*chars == '\'')
@@ -57,12 +57,12 @@ static void put_bash_option_names(FILE *out, const command *c) {
     }
 }
 
-// What `compgen -A` offers beside the names.
+// The argument of `compgen -A` for files.
 static const char *bash_files(const option *o) {
     return takes_files(o) ? "file" : o->kind == OPTION_FOLDER ? "directory" : "";
 }
 
-// Values stand as the word behind the option.
+// A value is the word after its option.
 static void put_bash_values(FILE *out, const command *c) {
     for (const option *o = c->options; o->name != NULL; o++) {
         if (o->kind == OPTION_FLAG || (takes_files(o) && o->choice_at == NULL)) continue;
@@ -141,7 +141,7 @@ static void put_zsh_excluded(FILE *out, const option *o) {
     if (o->letter != 0) (void)fprintf(out, "-%c ", o->letter);
 }
 
-// What is not offered any more once the option is there: itself and those that it excludes.
+// The options that are no longer offered after this one: itself and those that it excludes.
 static void put_zsh_group(FILE *out, const command *c, const option *o) {
     (void)fputc('(', out);
     for (const option *x = c->options; x->name != NULL; x++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare explain: what became of every operator, and why.
+// tare explain: the decision for every operator, with the reason.
 #include <stdio.h>
 
 #include "options/common.h"

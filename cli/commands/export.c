@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare export: a model in another format.
+// tare export: writes a model in another format.
 #include <string.h>
 
 #include "commands/onnx_export.h"
@@ -35,7 +35,7 @@ static tare_status write_onnx(const tare_model *model, const export_options *o, 
     return onnx_export_write(model, &o->onnx, o->output, err);
 }
 
-// The option's help and the notes below say what each one is.
+// The option's help and the notes below describe the formats.
 static const model_format formats[] = {
     {"tare", output_check_model, write_own},
     {"pt2", output_check, write_pt2},
@@ -54,7 +54,7 @@ static const model_format *find_format(const char *name) {
 }
 
 static void print_json(const export_options *o) {
-    // With the model on standard output, what is said goes to standard error.
+    // If the model goes to standard output, messages go to standard error.
     json_out json = json_out_begin(strcmp(o->output, "-") == 0 ? stderr : stdout);
     json_out_string(&json, "output", o->output);
     json_out_string(&json, "format", o->format);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare help: the rows of commands and options as text, JSON or sections of the manual page.
+// tare help: prints the rows of commands and options as text, as JSON, or as sections of the manual
+// page.
 #include "commands/help.h"
 
 #include <string.h>
@@ -50,7 +51,7 @@ static void describe_names(json_out *json, const char *key, names_at at) {
     json_out_close(json, ']');
 }
 
-// The terms of a list with '|' between.
+// Writes the terms of a list that '|' separates.
 static void describe_terms(json_out *json, const char *key, const char *list) {
     if (list == NULL) return;
     json_out_open(json, key, '[');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of commands, and finding one of them.
+// Looks up commands by name.
 #ifndef CLI_HELP_H
 #define CLI_HELP_H
 
@@ -9,7 +9,7 @@
 
 /// NULL: there is none of this name.
 const command *find_command(const char *name);
-/// Says so, and returns EXIT_WRONG_USAGE.
+/// Prints an error and returns EXIT_WRONG_USAGE.
 int unknown_command(const char *name);
 void print_overview(FILE *stream);
 

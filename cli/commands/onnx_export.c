@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of ONNX export, read and handed to the library.
+// The options of ONNX export.
 #include "commands/onnx_export.h"
 
 #include <string.h>
@@ -10,10 +10,10 @@
 
 typedef struct report_file {
     output_file file;
-    tare_status status; // of making it
+    tare_status status; // of creating the report
 } report_file;
 
-// The whole report, before the model is written: nothing but its name is left for later.
+// The report is completed before the model is written: only its file name is set later.
 static bool take_report(void *user, const char *chars, size_t length) {
     report_file *r = user;
     (void)fwrite(chars, 1, length, r->file.text.stream);
@@ -33,15 +33,15 @@ static tare_status write_with(const tare_model *model, const onnx_export *o, con
     return tare_model_write_onnx(model, path, &options, err);
 }
 
-// The report stays, too, where the model could not be written: that is what it says. Where memory
-// is gone both are as they were.
+// The report is written even if the model cannot be, because it says why. If memory ran out,
+// neither is written.
 static tare_status write_reported(const tare_model *model, const onnx_export *o, const char *path,
                                   const shape_list *shapes, tare_error *err) {
     report_file r = {.status = TARE_OK};
     TRY(output_open(&r.file, NULL, o->report));
     tare_status status = write_with(model, o, path, shapes, &r, err);
     if (r.status != TARE_OK) {
-        tare_error_clear(err); // output_prepare spoke
+        tare_error_clear(err); // output_prepare printed the error
         status = r.status;
     }
     const bool stays = status != TARE_OUT_OF_MEMORY;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `tare export --to onnx` takes beyond the other formats.
+// Options of `tare export --to onnx` that the other formats lack.
 #ifndef CLI_ONNX_EXPORT_H
 #define CLI_ONNX_EXPORT_H
 
 #include "options/command.h"
 #include "tare/tare.h"
 
-/// A field of a command's own options.
+/// Part of a command's options.
 typedef struct onnx_export {
     int64_t opset; // 0: the library's default
     bool external_data;

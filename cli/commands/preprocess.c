@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare preprocess: what a model declares about pictures; and declaring it.
+// tare preprocess: prints or sets the image preprocessing that a model declares.
 #include <stdio.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ static tare_status write_changed(tare_model *model, const preprocess_options *o,
     tare_preprocess_destroy(declared);
     if (status == TARE_OK) status = tare_model_write(model, o->output, err);
     if (status != TARE_OK || !o->as_json) return status;
-    // With the model on standard output, what is said goes to standard error.
+    // If the model goes to standard output, messages go to standard error.
     json_out json = json_out_begin(strcmp(o->output, "-") == 0 ? stderr : stdout);
     json_out_string(&json, "output", o->output);
     json_out_end(&json);

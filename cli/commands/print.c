@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare print: a model as text.
+// tare print: prints a model as text.
 #define _XOPEN_SOURCE 700 // popen
 #include <errno.h>
 #include <stdio.h>
@@ -22,10 +22,10 @@ static tare_print_form chosen_form(const print_options *o) {
                       : TARE_PRINT_MODEL;
 }
 
-/// Hands the drawing to graphviz' dot, which writes to our standard output.
+/// Pipes the drawing to graphviz' dot, which writes to standard output.
 static tare_status print_svg(const tare_model *model, tare_error *err) {
     (void)fflush(stdout);
-    // The shell would say on a line of its own that it finds no dot.
+    // Without this check the shell would print a message of its own if dot is missing.
     FILE *dot = popen("command -v dot >/dev/null || exit 127; exec dot -Tsvg", "w");
     if (dot == NULL)
         return fail_here("dot", "install graphviz, or print --dot", "cannot be started: %s",
@@ -39,7 +39,7 @@ static tare_status print_svg(const tare_model *model, tare_error *err) {
     return status;
 }
 
-/// What was found right; what was not is an error.
+/// Prints what was verified; a mismatch is an error.
 static tare_status verify(const tare_model *model, tare_error *err) {
     tare_model_verified found = {.struct_size = sizeof found};
     TRY(tare_model_verify(model, &found, err));

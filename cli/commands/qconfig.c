@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare qconfig: the named QConfigs and default mappings.
+// tare qconfig: the built-in QConfigs and default mappings.
 #include <stdio.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ static tare_status mapping_json(const char *name, char **out, tare_error *err) {
     return status;
 }
 
-/// Mappings and QConfigs, in one list.
+/// Mappings and QConfigs in one list.
 static const char *name_at(const void *user, size_t index) {
     (void)user;
     size_t mapping_count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare run: a model on data.
+// tare run: runs a model on data.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare version: which tare this is and what is in it.
+// tare version: the version and the features of this build.
 #include <stdio.h>
 
 #include "options/common.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare compare: how far a quantized model is from its float one, layer by layer and at the end.
+// tare compare: differences between a quantized model and its float model, for each layer and at
+// the outputs.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -84,7 +85,7 @@ static tare_status open_models(job *j, const char *float_path, const char *quant
     const size_options quantized = {.max_memory = j->options->sizes.max_memory};
     TRY(read_model(float_path, &j->options->sizes, &j->float_model, j->err));
     TRY(read_model(quantized_path, &quantized, &j->quantized_model, j->err));
-    // The same numbers that quantize --debug-handles gave; those of the file stay.
+    // Numbers values as quantize --debug-handles does; numbers in the file are kept.
     if (j->options->layers && tare_model_has_debug_handles(j->quantized_model))
         TRY(tare_debug_handles_generate(j->float_model, j->err));
     return TARE_OK;

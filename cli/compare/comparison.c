@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two models on the same data.
+// Runs two models on the same data and compares them.
 #include "compare/comparison.h"
 
 #include "support/gather.h"
 #include "support/report.h"
 #include "support/scores.h"
 
-/// The outputs of one model for one batch, as float32.
+/// The outputs of a model for a batch, as float32.
 typedef struct results {
     tare_tensor *tensors[GATHER_CAPACITY];
     size_t count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two models on the same data: how far the values and the outputs of the second are from those of
-// the first.
+// Runs two models on the same data, and measures how much values and outputs of the second differ
+// from the first's.
 #ifndef CLI_COMPARISON_H
 #define CLI_COMPARISON_H
 
@@ -9,9 +9,9 @@
 
 typedef struct comparison_settings {
     const char *data;
-    int64_t batch, limit, threads; // limit 0: all samples
-    bool has_ranges;               // keep the ranges of the float model's values
-    bool by_handles;               // match values by debug handles where both models have them
+    int64_t batch, limit, threads; // limit: samples; 0: all
+    bool has_ranges;               // record the ranges of the float model's values
+    bool by_handles;               // match values by debug handles if both models have them
 } comparison_settings;
 
 typedef struct comparison {
@@ -20,19 +20,19 @@ typedef struct comparison {
     tare_debug_comparison *values;
     difference output; // of all outputs
     tare_verdict verdict;
-    double cosine_sum; // of samples' outputs
+    double cosine_sum; // sum over samples of the outputs' cosine
     int64_t cosine_count;
     tare_error *err; // lent
 } comparison;
 
-/// Runs both models on the data. Fails where they are not related, or in the wrong order.
+/// Runs both models on the data. Fails if the models are not related, or are in the wrong order.
 tare_status comparison_run(comparison *c);
 void comparison_release(comparison *c);
-/// What tare compare --json prints, into an open object.
+/// Writes the output of tare compare --json into an open object.
 void comparison_write(const comparison *c, json_out *json);
 
-/// Both models see the same tensors; often the quantized one alone says how they are made. NULL:
-/// none says it.
+/// The preprocessing that one of the models declares (often only the quantized one does), as both
+/// read the same inputs. NULL: neither does.
 tare_status common_preprocess(const tare_model *x, const tare_model *y,
                               const tare_preprocess **out);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far the values of two models are from each other.
+// Measures of the difference between two models' values.
 #include "compare/differences.h"
 #include "tare/memory.h"
 
@@ -56,13 +56,13 @@ typedef struct value_table {
     size_t count;
 } value_table;
 
-// One definition for all that tare compare prints: the signal is the float model's.
+// All figures of tare compare use this definition: the signal is the float model's value.
 static double decibels_of(const tare_debug_row *row) {
     const difference d = difference_of(row);
     return signal_to_noise_db(&d);
 }
 
-// What is not a number stands first: nothing is worse.
+// NaN is sorted as the worst value.
 static int by_sqnr(const void *a, const void *b) {
     const tare_debug_row *x = a, *y = b;
     const double a_db = decibels_of(x), b_db = decibels_of(y);

@@ -137,7 +137,7 @@ static void store_defaults(const parser *p) {
     }
 }
 
-// Of two values the first would be ignored silently.
+// An option must not be given twice: the first value would be ignored silently.
 static bool mark_given(parser *p, const option *o) {
     bool *is_given = &p->is_given[o - p->command->options];
     if (o->kind != OPTION_FLAG && *is_given) {
@@ -148,7 +148,7 @@ static bool mark_given(parser *p, const option *o) {
     return true;
 }
 
-/// The option `o`, spelled `argument`; `given` is a value that stood in the same word, or NULL.
+/// Handles the option `o`, spelled `argument`. given: a value in the same word, or NULL.
 static bool take_option(parser *p, const option *o, const char *argument, const char *given) {
     if (o->kind == OPTION_FLAG) {
         if (given == NULL) return mark_given(p, o) && store(p, o, NULL);

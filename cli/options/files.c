@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that a command line names, held against each other.
+// Checks the files that a command line names for conflicts.
 #define _XOPEN_SOURCE 700 // S_ISREG
 #include "options/files.h"
 
@@ -31,7 +31,8 @@ static bool is_same_file(const char *a, const char *b) {
     return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && is_same(&x, &y);
 }
 
-/// "FOLDER/" or "./" before the last name of `path`, which is returned; NULL where it is too long.
+/// Copies "FOLDER/", or "./", before the last name of `path`, and returns that name; NULL if it is
+/// too long.
 static const char *split(const char *path, path_text folder) {
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
@@ -40,7 +41,7 @@ static const char *split(const char *path, path_text folder) {
     return length >= 0 && length < PATH_SIZE ? name : NULL;
 }
 
-// Neither file need exist yet.
+// The files need not exist.
 static bool is_same_path(const char *a, const char *b) {
     path_text x_folder, y_folder;
     struct stat x, y;
@@ -50,7 +51,7 @@ static bool is_same_path(const char *a, const char *b) {
            stat(x_folder, &x) == 0 && stat(y_folder, &y) == 0 && is_same(&x, &y);
 }
 
-/// Whether the file `path` is there and lies in `folder`, however deep.
+/// True if the file `path` exists and is in `folder`, at any depth.
 static bool lies_in(const char *path, const char *folder) {
     path_text at;
     struct stat wanted, file, here, above;
@@ -90,7 +91,8 @@ static bool is_name(const option *o, const char *value) {
     return o->choice_at(NULL, i) != NULL;
 }
 
-// As a whole, and as "INPUT=PATH,..": a file may have any of these characters in its name.
+// The value as a whole, and as "INPUT=PATH,..", because file names may contain any of these
+// characters.
 static bool check_input_list(const char *output, const char *value) {
     if (!check_input(output, value)) return false;
     for (const char *at = value; *at != '\0';) {
@@ -132,12 +134,12 @@ static bool check_against_inputs(const files *f, const char *output) {
 
 typedef struct output_path {
     const option *option;
-    const char *list; // what is left of option->writes; NULL: the next option's
+    const char *list; // the rest of option->writes; NULL: go to the next option
     path_text path;
 } output_path;
 
-/// The next path that the command writes, from `{.option = options}` on. Paths that are too long
-/// are passed over: nothing can be written there.
+/// The next path that the command writes; start with `{.option = options}`. Too long paths are
+/// skipped, because nothing can be written there.
 static bool next_output(const files *f, output_path *out) {
     for (; out->option->name != NULL; out->option++, out->list = NULL) {
         const option *o = out->option;

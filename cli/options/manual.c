@@ -7,7 +7,7 @@
 #include "options/rules.h"
 #include "options/usage.h"
 
-// A control character at the beginning of a line would make it a request.
+// A control character at the beginning of a line would be interpreted as a request.
 static void put_word(FILE *stream, const char *word, bool begins_line) {
     if (begins_line && (*word == '.' || *word == '\'')) (void)fputs("\\&", stream);
     for (; *word != '\0'; word++) {
@@ -18,7 +18,7 @@ static void put_word(FILE *stream, const char *word, bool begins_line) {
     }
 }
 
-// Lines of one paragraph.
+// Writes the lines of a paragraph.
 static void put_text(FILE *stream, const char *text, size_t length) {
     wrapper w = {.stream = stream, .width = 110, .put = put_word};
     wrap_text(&w, text, length);
@@ -46,7 +46,7 @@ static void put_example(FILE *stream, const char *example) {
     (void)fputs(".fi\n", stream);
 }
 
-// A sentence that begins with a capital letter and ends with a full stop.
+// Adds a capital letter at the beginning and a full stop.
 static void put_sentence(FILE *stream, const char *sentence) {
     char text[256];
     (void)snprintf(text, sizeof text, "%s.", sentence);

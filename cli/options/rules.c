@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What options require and exclude.
+// Which options require and exclude which.
 #include "options/rules.h"
 
 #include <assert.h>
@@ -81,7 +81,7 @@ const char *spell_terms(const command *c, const char *list, char out[SPELLINGS_S
     return out;
 }
 
-// The next option of the table that names `o` among those that it excludes; NULL: none.
+// The next option of the table that excludes `o`; NULL: none.
 static const option *next_excluder(const command *c, const option *from, const option *o) {
     while (from->name != NULL && !lists_option(c, from->excludes, o)) from++;
     return from->name != NULL ? from : NULL;
@@ -116,7 +116,7 @@ typedef struct checked {
     const bool *is_given;
 } checked;
 
-// A default value holds as a given one does.
+// A default value counts like a given one.
 static bool holds(const checked *c, const rule_term *term) {
     const void *field = (const char *)c->values + term->option->offset;
     if (term->value == NULL) return c->is_given[term->option - c->command->options];

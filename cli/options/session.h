@@ -8,7 +8,7 @@
 #include "support/json.h"
 #include "tare/tare.h"
 
-/// A field of a command's own options; initialized with SESSION_DEFAULTS.
+/// Part of a command's options; initialize with SESSION_DEFAULTS.
 typedef struct session_settings {
     int64_t threads, spin_us; // spin_us < 0: not given
     const char *affinity, *float_type, *tune_cache;
@@ -17,13 +17,13 @@ typedef struct session_settings {
 #define SESSION_DEFAULTS                                                                           \
     { .spin_us = -1 }
 
-/// Prints what is wrong with the usage of the command `where`, and returns false; else fills the
-/// options of a session.
+/// Fills the options of a session. For wrong usage of the command `where` prints an error and
+/// returns false.
 bool read_session_settings(const char *where, const session_settings *given,
                            tare_session_options *out);
-/// Puts this thread on its processor. Threads that are created later would inherit the affinity.
+/// Binds this thread to its processor. Threads that are created later would inherit the affinity.
 tare_status keep_thread(const session_settings *given, tare_error *err);
-/// The settings of threads that were given beside their number.
+/// The given settings of threads except their number.
 void print_threads_json(const session_settings *given, json_out *json);
 const char *float_type_at(const void *user, size_t index);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a command is called: its synopsis and its page of help.
+// The synopsis of a command, and its page of help.
 #include "options/usage.h"
 
 #include <string.h>
@@ -58,11 +58,11 @@ static void put_option(synopsis *s, const option *o) {
     s->is_written[o - s->command->options] = true;
 }
 
-// Options that need this one and no other stand behind it, in brackets.
+// Options that require only this one follow it in brackets.
 static void put_dependents(synopsis *s, const option *o) {
     for (const option *x = s->command->options; x->name != NULL; x++) {
         if (is_written(s, x) || x->is_required || required_option(s->command, x) != o) continue;
-        if (required_option(s->command, o) == x) continue; // each needs the other
+        if (required_option(s->command, o) == x) continue; // each requires the other
         wrap_gap(s->out);
         wrap_add(s->out, "[");
         put_option(s, x);
@@ -70,14 +70,14 @@ static void put_dependents(synopsis *s, const option *o) {
     }
 }
 
-// Whether `x` excludes every option from `first` to `x` that is marked.
+// True if `x` excludes every marked option from `first` to `x`.
 static bool excludes_all(const synopsis *s, const bool *is_member, const option *x) {
     for (const option *o = s->command->options; o != x; o++)
         if (is_member[o - s->command->options] && !options_exclude(s->command, o, x)) return false;
     return true;
 }
 
-// Of options that exclude each other one may be given: [--a | --b], or (--a | --b) where one must.
+// Options that exclude each other: [--a | --b], or (--a | --b) if one is required.
 static void put_choice(synopsis *s, const option *first) {
     bool is_member[OPTION_CAPACITY] = {false};
     const option *options = s->command->options;
@@ -144,7 +144,7 @@ static void print_action(const action *a, FILE *stream) {
 
 enum { VALUES_SIZE = 2 * SPELLINGS_SIZE };
 
-// What a value may be and is by default, in parentheses; "": there is nothing to say.
+// The valid values and the default, in parentheses; "": neither is known.
 static const char *describe_values(const option *o, char out[VALUES_SIZE]) {
     char names[SPELLINGS_SIZE] = "";
     const char *preset = shown_default(o);
@@ -167,7 +167,7 @@ static void print_option(const option *o, FILE *stream) {
     print_row(stream, spelled, text);
 }
 
-// Paragraphs, each of which begins a line.
+// Prints paragraphs, each beginning a new line.
 static void print_paragraphs(const char *text, FILE *stream) {
     while (*text != '\0') {
         const char *next = strstr(text, "\n\n"), *end = next != NULL ? next : text + strlen(text);

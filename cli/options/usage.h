@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a command is called: its synopsis and its page of help, made of its rows.
+// The synopsis of a command and its page of help, generated from its rows.
 #ifndef CLI_USAGE_H
 #define CLI_USAGE_H
 
@@ -8,7 +8,7 @@
 
 /// The operands and options that follow the command's name.
 void write_synopsis(const command *c, wrapper *w);
-/// What stands for an option that is not given; NULL: nothing.
+/// The value of an option that is not given; NULL: none.
 const char *shown_default(const option *o);
 /// Synopsis, actions, options, details and example.
 void write_help(const command *c, FILE *stream);

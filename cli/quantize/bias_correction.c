@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare quantize --bias-correction: with which data, and what became of it.
+// tare quantize --bias-correction: its data and its report.
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ void release_bias_reports(bias_report *latest) {
     }
 }
 
-// What a reference form is made of: the job, and what is to stay float.
+// The inputs of a conversion: the job, and the nodes that stay float.
 typedef struct conversion {
     quantize_job *job;
     const tare_float_choice *choices;
@@ -89,7 +89,7 @@ tare_status quantize_convert(quantize_job *j, const tare_float_choice *choices, 
                              tare_model **out) {
     const quantize_options *o = j->options;
     if (!o->bias_correction) return j->flow->convert(j, j->model, j->stop, choices, count, out);
-    const bool is_own = o->bias_data != NULL; // else calibration's, as much of it as that saw
+    const bool is_own = o->bias_data != NULL; // otherwise calibration's, as many samples as it used
     const tare_data_options options = {
         .batch_size = 16, .sample_limit = is_own ? 0 : o->limit, .is_finite = !o->lenient};
     conversion c = {j, choices, count};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The check at the end of tare quantize.
+// The accuracy check at the end of tare quantize.
 #include "quantize/check.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 
 #include "support/report.h"
 
-#define LEAST_SECONDS 0.01 // of jobs that are done in a blink
-#define TIME_SHARE    0.1  // of the whole job, for all that the check does
-#define CLOSING_SHARE 0.15 // of that, for what is still to come: findings, and what is freed
+#define LEAST_SECONDS 0.01 // the least time that counts, for very short jobs
+#define TIME_SHARE    0.1  // of the whole job's time, for the whole check
+#define CLOSING_SHARE 0.15 // of the check's time, for findings and for freeing memory
 enum { HELD_OUT = 8, WORST_LAYERS = 5 };
 
 double seconds_now(void) {
@@ -67,7 +67,7 @@ static tare_status make_reference(quantize_job *j, tare_model **out) {
 
 // --- the check ---
 
-// Of the model before steps of improvement changed it.
+// The reference of the model before steps of improvement changed it.
 static tare_status make_exact(quantize_job *j) {
     quantize_check *c = &j->check;
     return c->original != NULL ? j->flow->open_up(j, c->original, NULL, 0, &c->exact) : TARE_OK;
@@ -77,8 +77,8 @@ static bool has_limit(const quantize_options *o) {
     return o->limits.min_sqnr != NULL || o->limits.max_drop != NULL || o->metric != NULL;
 }
 
-// What is left for the analysis: the check began after `before`, and has taken `taken` for the
-// forms that it looks at.
+// The time left for the analysis. The check began after `before` seconds, and used `taken` seconds
+// to make the models that it compares.
 static double seconds_left(double before, double taken) {
     const double all = before * TIME_SHARE / (1 - TIME_SHARE);
     return fmax(fmax(all * (1 - CLOSING_SHARE), LEAST_SECONDS) - taken, 1e-9);
@@ -88,8 +88,7 @@ static tare_status analyze(quantize_job *j, tare_data *data, predictions *p) {
     quantize_check *c = &j->check;
     TRY(make_exact(j));
     TRY(make_reference(j, &c->reference));
-    // What a limit judges does not depend on the clock, nor what is said of samples that were
-    // named.
+    // If a limit is given or samples are named, the result must not depend on time.
     const bool is_whole = has_limit(j->options) || j->options->check_data != NULL;
     const tare_analyze_options options = {
         .struct_size = sizeof options,

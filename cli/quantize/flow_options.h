@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of options of the commands that quantize: what a model is quantized for, what it is
-// calibrated on, and how it is improved. `field` is a quantize_options within the command's struct
-// `type`. not_fuse: the options with which these have no effect, "stop=fuse" or NULL; not_state:
-// the same and "state"; needs: the option that asks for a ladder of steps, or NULL.
+// Rows of options for commands that quantize: the target, the calibration data, and improvements.
+// `field` is a quantize_options within the command's struct `type`. not_fuse: the options with
+// which these have no effect, "stop=fuse" or NULL; not_state: the same and "state"; needs: the
+// option that requests a ladder of steps, or NULL.
 #ifndef CLI_QUANTIZE_FLOW_OPTIONS_H
 #define CLI_QUANTIZE_FLOW_OPTIONS_H
 

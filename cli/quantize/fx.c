@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flow with a backend config: FX graph mode.
+// Quantization with a backend config: FX graph mode.
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +23,8 @@ static tare_status warn_of_finding(void *user, const tare_backend_finding *findi
     return TARE_OK;
 }
 
-// torch's own configs name methods that no tensor has: users of the built-in ones need not read it.
+// torch's own configs name methods that tensors do not have; users of built-in configs need not be
+// warned.
 static tare_status warn_of_backend(quantize_job *j) {
     const char *name = j->options->backend;
     size_t count = 0;
@@ -45,7 +46,7 @@ static bool has_prepare_options(const quantize_options *o) {
     return o->prepare_config != NULL || o->equalize != NULL;
 }
 
-/// Only patterns that name aten operators match it.
+/// Only patterns with aten operators match an exported program.
 static void note_exported(const quantize_job *j) {
     const char *qconfig = j->options->qconfig;
     const bool is_of_weights =
@@ -81,7 +82,7 @@ static tare_status fuse(quantize_job *j) {
     return TARE_OK;
 }
 
-/// Training is what batch norms are kept for.
+/// For training, batch norms are kept.
 static void note_folded_norms(const quantize_job *j) {
     if (tare_model_norms_are_folded(j->model))
         (void)fprintf(stderr,
@@ -96,7 +97,8 @@ static tare_status prepare_with(quantize_job *j, const tare_prepare_options *opt
     if (!j->options->qat) return tare_prepare_fx(j->model, options, out, j->err);
     note_folded_norms(j);
     TRY(tare_prepare_qat_fx(j->model, options, out, j->err));
-    // QAT modules begin in training mode; nobody trains a model that came in evaluation.
+    // QAT modules start in training mode; a model that was read in evaluation mode is set back to
+    // it.
     return tare_model_set_training(*out, tare_model_is_training(j->model), j->err);
 }
 

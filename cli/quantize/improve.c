@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare improve, and tare quantize --auto: a ladder of steps within a budget of time.
+// tare improve, and tare quantize --auto: a ladder of steps within a time budget.
 #include "quantize/improve.h"
 
 #include <inttypes.h>
@@ -67,7 +67,7 @@ static tare_status quantize_recipe(void *user, const tare_model *prepared, bool 
                         : j->flow->convert(j, prepared, j->stop, choices, count, out);
 }
 
-// The output file is the best model so far at any time.
+// The output file always holds the best model so far.
 static tare_status write_better(void *user, const tare_model *model, tare_error *err) {
     const quantize_job *j = user;
     if (strcmp(j->options->output, "-") == 0) return TARE_OK;
@@ -185,7 +185,7 @@ void release_improvement(quantize_improvement *m) {
 
 // --- the command ---
 
-// The rows of a command are about a field of its struct; here that is the whole.
+// The rows of a command refer to a field of its struct; here the struct is that field.
 typedef struct improve_rows {
     quantize_options quantize;
 } improve_rows;

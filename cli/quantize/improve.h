@@ -5,7 +5,7 @@
 
 #include "quantize/quantize.h"
 
-/// From j->model, calibrated: the best model that the ladder finds.
+/// Runs the ladder on the calibrated j->model; *out is the best model.
 tare_status quantize_improve(quantize_job *j, tare_model **out);
 
 void print_improvement(const quantize_improvement *m, FILE *stream);

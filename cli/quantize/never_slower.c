@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare quantize --never-slower: what is timed, and on what.
+// tare quantize --never-slower: the inputs to time with.
 #include "quantize/quantize.h"
 #include "support/report.h"
 
@@ -23,7 +23,7 @@ static tare_status race(quantize_job *j, const tare_batch *batch, tare_model **o
     return status;
 }
 
-// The first sample of what it was calibrated on, or a random one.
+// Uses the first calibration sample, or a random one.
 tare_status quantize_never_slower(quantize_job *j, tare_model **out) {
     const tare_data_options options = {.batch_size = 1};
     const char *spec = j->options->calibrate != NULL ? j->options->calibrate : "random:1";

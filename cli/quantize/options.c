@@ -3,7 +3,7 @@
 #include "options/common.h"
 #include "quantize/flow_options.h"
 
-// The rows of a command are about a field of its struct; here that is the whole.
+// The rows of a command refer to a field of its struct; here the struct is that field.
 typedef struct quantize_rows {
     quantize_options quantize;
 } quantize_rows;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flow with a quantizer: programs of torch.export.
+// Quantization with a quantizer: programs of torch.export.
 #include "quantize/quantize.h"
 #include "support/configs.h"
 #include "support/report.h"
@@ -10,7 +10,7 @@ static tare_status open(quantize_job *j) {
                                                  .settings_path = o->quantizer_config,
                                                  .is_qat = o->qat,
                                                  .is_lenient = o->lenient};
-    if (o->quantizer == NULL) return TARE_OK; // the model is prepared, it is to be hoped
+    if (o->quantizer == NULL) return TARE_OK; // the model must already be prepared
     return tare_quantizer_open(o->quantizer, &options, &j->quantizer, j->err);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare quantize: a float model in, an integer one out.
+// tare quantize: quantizes a float model.
 #include "quantize/quantize.h"
 
 #include <stdio.h>
@@ -49,7 +49,7 @@ static tare_status take_state(quantize_job *j) {
                      (long long)info.shard_count);
 }
 
-/// What a model has no use for whose quantize nodes are lowered as they are.
+/// Refuses options that have no effect if the model's own quantize nodes are lowered.
 static tare_status refuse_late_options(const quantize_job *j) {
     const quantize_options *o = j->options;
     const struct {
@@ -74,7 +74,7 @@ static tare_status refuse_late_options(const quantize_job *j) {
                      "the model is quantized already: --stop %s is too late", stop_names[j->stop]);
 }
 
-/// A model that holds quantize nodes is not quantized a second time.
+/// A model with quantize nodes is lowered, not quantized again.
 static tare_status lower_as_it_is(quantize_job *j) {
     const char *engine = j->options->engine;
     const tare_lower_options options = {.struct_size = sizeof options,
@@ -88,7 +88,7 @@ static tare_status lower_as_it_is(quantize_job *j) {
     return TARE_OK;
 }
 
-/// A float model goes the whole way; one that was prepared earlier goes on from there.
+/// A float model goes through all stages; a prepared one continues from there.
 static tare_status check_stage(quantize_job *j) {
     const tare_model_stage stage = tare_model_get_stage(j->model);
     j->was_prepared = stage == TARE_STAGE_PREPARED;
@@ -128,7 +128,7 @@ static tare_status quantize(quantize_job *j) {
     if (j->stop == STOP_FUSE) return fuse_only(j);
     TRY(quantize_prepare(j));
     if (j->stop == STOP_PREPARE) return TARE_OK;
-    // What stays float runs as in evaluation from here on.
+    // Float layers run in evaluation mode from here on.
     TRY(tare_model_set_training(j->model, false, j->err));
     tare_model *converted = NULL;
     TRY(j->options->automatic      ? quantize_improve(j, &converted)
@@ -145,8 +145,8 @@ static tare_status quantize(quantize_job *j) {
     return check_model_made(j);
 }
 
-// A default mapping asks for types that most networks have none of, by torch's list, not the
-// user's; what the user asks for by it is the model as a whole.
+// A default mapping contains types that most networks do not have, because torch's list does. It is
+// a request for the whole model, not for each type.
 static tare_status check_requests(const quantize_job *j) {
     const char *asked = j->options->qconfig;
     const bool is_own =
@@ -161,7 +161,7 @@ static tare_status check_requests(const quantize_job *j) {
     return is_own || is_float ? tare_model_check_requests(j->model, j->err) : TARE_OK;
 }
 
-/// What is said of the finished model.
+/// Prints the result.
 static tare_status tell(const quantize_job *j, FILE *stream) {
     const quantize_options *o = j->options;
     const job_findings found = {.race = o->never_slower ? &j->race : NULL,
@@ -178,7 +178,7 @@ static tare_status tell(const quantize_job *j, FILE *stream) {
     if (j->stop >= STOP_REFERENCE) {
         bool is_all_float = false;
         TRY(print_coverage(j->model, stream, &is_all_float, j->err));
-        if (is_all_float) next = STOP_REFERENCE; // ask why, there is nothing to compare
+        if (is_all_float) next = STOP_REFERENCE; // explain says why; there is nothing to compare
         if (found.biases != NULL) print_biases(found.biases, stream);
         if (found.race != NULL) print_race(found.race, stream);
         print_improvement(found.improvement, stream);
@@ -195,7 +195,7 @@ static tare_status write_model(const quantize_job *j) {
                      : tare_model_write(j->model, o->output, j->err);
 }
 
-/// The report is made before the model and lacks only its names then: both are there, or none.
+/// The report is completed before the model and renamed after it: both exist, or neither.
 static tare_status write_files(const quantize_job *j) {
     const char *folder = j->options->report;
     report_files report = {.files = {{.path = NULL}}};
@@ -205,15 +205,14 @@ static tare_status write_files(const quantize_job *j) {
     return place_report(&report, status);
 }
 
-/// All that can fail comes before the model, so that the model, once it is there, means that all
-/// went well.
+/// Everything that can fail precedes the model: if the model's file exists, all has succeeded.
 static tare_status deliver(quantize_job *j) {
     const quantize_options *o = j->options;
     page said;
     TRY(page_open(&said));
     tare_status status = page_close(&said, tell(j, said.stream));
     if (status == TARE_OK) status = write_files(j);
-    // With the model on standard output, what is said goes to standard error.
+    // If the model goes to standard output, messages go to standard error.
     if (status == TARE_OK)
         (void)fwrite(said.chars, 1, said.length, strcmp(o->output, "-") == 0 ? stderr : stdout);
     page_release(&said);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare quantize: one job, and the two flows that it may take.
+// A job of tare quantize, and its two flows.
 #ifndef CLI_QUANTIZE_H
 #define CLI_QUANTIZE_H
 
@@ -26,27 +26,27 @@ typedef struct quantize_options {
 
 typedef struct quantize_flow quantize_flow;
 
-/// What the ladder of --auto did.
+/// The result of --auto.
 typedef struct quantize_improvement {
     bool is_done, is_quiet;
     tare_improve_result result;
     tare_improve_trial *trials; // each `what` is owned
     size_t count, capacity;
-    tare_model *prepared; // that the best model was made from; NULL: the job's
+    tare_model *prepared; // from which the best model was made; NULL: the job's
 } quantize_improvement;
 
-/// The model that was made, held against its float model on samples that calibrated nothing.
+/// The comparison of the final model with its float model, on samples not used for calibration.
 typedef struct quantize_check {
-    tare_model *prepared, *reference; // owned; reference: what the analysis looks into
-    tare_model *original, *exact; // owned; before steps of improvement: prepared, and its reference
-                                  // form; NULL: there were none
-    tare_analysis *analysis;      // NULL: it was not checked
+    tare_model *prepared, *reference; // owned; reference: the model to analyze
+    tare_model *original, *exact;     // owned; before improvement: prepared, and its reference
+                                      // form; NULL: there were none
+    tare_analysis *analysis;          // NULL: not checked
     tare_verdict verdict;
     metric metric;
     double begin, seconds; // when it began, and what it took
     double job_seconds;    // of the whole job, to the end of the check
-    const char *why_not;   // NULL: it was checked, or nobody wants that
-    char failure[512];     // the error that kept it from being checked, or empty
+    const char *why_not;   // NULL: it was checked, or not requested
+    char failure[512];     // the error that prevented the check, or empty
 } quantize_check;
 
 typedef struct quantize_job {
@@ -54,47 +54,47 @@ typedef struct quantize_job {
     const quantize_flow *flow;
     const char *input;
     stop_stage stop;
-    tare_model *model;             // as far as it has come
-    bool was_prepared;             // when it was read
-    bool was_quantized;            // its quantize nodes were lowered as they are
-    bool is_wrong_usage;           // what failed was the command line
+    tare_model *model;             // at its present stage
+    bool was_prepared;             // it was prepared when it was read
+    bool was_quantized;            // its own quantize nodes were lowered
+    bool is_wrong_usage;           // the failure is wrong usage
     tare_never_slower_result race; // of --never-slower
-    bias_report *biases;           // of --bias-correction, the latest one first
+    bias_report *biases;           // of --bias-correction, latest first
     quantize_check check;
     quantize_improvement improvement;
-    int64_t held_out_count; // samples that calibration was not given
-    double begin;           // of the job, in seconds
+    int64_t held_out_count; // samples not used for calibration
+    double begin;           // start of the job, in seconds
     tare_error *err;
-    // of the flow with a backend
+    // For the flow with a backend config.
     tare_engine engine;
     tare_backend_config *backend;
     tare_qconfig_mapping *mapping, *equalization;
     tare_prepare_custom_config *prepare_config; // NULL: none
-    tare_convert_custom_config *convert_config; // idem
-    // of the flow with a quantizer
+    tare_convert_custom_config *convert_config; // the same
+    // For the flow with a quantizer.
     tare_quantizer *quantizer;
 } quantize_job;
 
 struct quantize_flow {
-    /// Loads what the options name, before the model is read.
+    /// Loads the files that options name, before the model is read.
     tare_status (*open)(quantize_job *j);
-    /// Refuses models of the other flow, and options that come too late for a prepared one.
+    /// Refuses models of the other flow, and options that a prepared model cannot take.
     tare_status (*check_model)(quantize_job *j);
-    tare_status (*fuse)(quantize_job *j); // NULL: not a stage of this flow
+    tare_status (*fuse)(quantize_job *j); // NULL: this flow has no such stage
     tare_status (*prepare)(quantize_job *j);
-    /// To `stop`, with these nodes left float.
+    /// Converts to `stop`, with these nodes left float.
     tare_status (*convert)(quantize_job *j, const tare_model *prepared, stop_stage stop,
                            const tare_float_choice *choices, size_t count, tare_model **out);
-    /// The reference form with float weights in it, for tare_analyze. Observers that saw no data
-    /// are taken as they are.
+    /// Makes the reference model with float weights, for tare_analyze. Observers without data are
+    /// accepted.
     tare_status (*open_up)(quantize_job *j, const tare_model *prepared,
                            const tare_float_choice *choices, size_t count, tare_model **out);
 };
 
-/// The flow's conversion of j->model to j->stop, with its biases corrected first if asked for.
+/// Converts j->model to j->stop, after bias correction if requested.
 tare_status quantize_convert(quantize_job *j, const tare_float_choice *choices, size_t count,
                              tare_model **out);
-/// The same, with what is slower in integers left float.
+/// The same, leaving operators float that are slower with integers.
 tare_status quantize_never_slower(quantize_job *j, tare_model **out);
 
 extern const quantize_flow fx_flow, pt2e_flow;
@@ -103,18 +103,18 @@ extern const option quantize_option_rows[];
 const char *engine_choice_at(const void *user, size_t index);
 const char *stop_choice_at(const void *user, size_t index);
 
-/// A job that ends with the reference form of a float model, to look into it: everything that data
-/// is given for calibrates, and what it did not reach is a finding. Sets `o` so.
+/// Initializes a job that ends with the reference model of a float model, for analysis: all data is
+/// used for calibration, and observers without data are findings. Sets `o` accordingly.
 quantize_job quantize_to_reference(quantize_options *o, const char *input, tare_error *err);
-/// From a float model, or one that was prepared before, to a calibrated one.
+/// Prepares and calibrates a float model; a prepared one is only calibrated.
 tare_status quantize_prepare(quantize_job *j);
-/// What --preprocess says goes into the model.
+/// Stores the preprocessing of --preprocess in the model.
 tare_status quantize_declare_preprocess(quantize_job *j);
-/// All but the job itself.
+/// Releases everything except the job itself.
 void quantize_release(quantize_job *j);
-/// The job of tare quantize with these options; the exit status.
+/// Runs tare quantize with these options; returns the exit status.
 int quantize_run(const char *command_name, const quantize_options *o, const char *input);
-/// Of a clock, for differences.
+/// A clock for differences.
 double seconds_now(void);
 
 /// Replaces the job's model by `next`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tare quantize tells when it is done.
+// The summary that tare quantize prints at the end.
 #include "quantize/report.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to make of the figures: how good they are, and what to do next.
+// Rates the figures of a report, and gives advice.
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "report/report.h"
 #include "support/report.h"
 
-// Healthy 8-bit networks have 25 dB and more.
+// Healthy 8-bit networks have at least 25 dB.
 #define GOOD_DB 25.0
-// Less is not worth a conversion.
+// A smaller loss is not worth a conversion.
 #define LOST_SHARE 0.05
 enum { MOST_FINDINGS = 3, MOST_FLOAT_LAYERS = 3, TEXT_SIZE = 1024, COMMAND_SIZE = 2048 };
 
@@ -33,7 +33,7 @@ static double ratio(uint64_t a, uint64_t b) {
     return b > 0 ? (double)a / (double)b : 1;
 }
 
-// Of multiply-accumulates, where they are known; else of operators.
+// The share of multiply-accumulates if known, else of operators.
 static double covered(const tare_coverage *c) {
     return c->macs > 0 ? ratio(c->quantized_macs, c->macs)
                        : ratio(c->quantized_op_count, c->op_count);
@@ -80,8 +80,8 @@ static void add_option(char *line, const char *name, const char *value) {
         (void)snprintf(line + length, COMMAND_SIZE - length, " --%s %s", name, value);
 }
 
-// A command that goes on from the float model, with the options that QUANTIZED was made with where
-// they are known.
+// A command that starts from the float model, with the options that QUANTIZED was made with, as far
+// as known.
 static const char *flow_command(const report_job *j, const char *verb, const char *more,
                                 char line[COMMAND_SIZE]) {
     const quantize_options *o = &j->options->quantize;
@@ -132,7 +132,7 @@ static tare_status advise_coverage(const report_job *j, const tare_coverage *c, 
     return TARE_OK;
 }
 
-// The share of a run that would be saved if no step were slower than in the float model.
+// The share of the time that would be saved if no step were slower than in the float model.
 static double lost_share(const bench_job *b) {
     double all = 0, lost = 0;
     for (size_t i = 0; i < b->layers.count; i++) {

@@ -23,14 +23,14 @@ static graph_node *add_node(graph_drawing *g) {
     return n;
 }
 
-// A copy; NULL where there is nothing to copy, or no memory.
+// A copy; NULL if there is nothing to copy, or memory ran out.
 static void *copy_items(const void *items, size_t count, size_t size) {
     void *copy = count > 0 ? tare_memory_allocate(count, size) : NULL;
     if (copy != NULL) memcpy(copy, items, count * size);
     return copy;
 }
 
-// Inputs stand before their readers.
+// Inputs precede their readers.
 static bool is_constant(const graph_drawing *g, const tare_island_node *node) {
     if (strcmp(node->subject, "get_attr") == 0) return true;
     for (size_t i = 0; i < node->input_count; i++)

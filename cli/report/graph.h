@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph of a model, and where graphviz puts its nodes.
+// The graph of a model, and the positions of its nodes by graphviz.
 #ifndef CLI_REPORT_GRAPH_H
 #define CLI_REPORT_GRAPH_H
 
@@ -14,7 +14,7 @@ typedef struct graph_node {
     size_t operator_count;
     size_t *inputs, input_count;
     bool is_boxed;    // the first node of an island that is drawn as a box
-    bool is_constant; // an attribute, such as a scale, or made of such alone: not in the drawing
+    bool is_constant; // an attribute, such as a scale, or computed only from these: not drawn
 } graph_node;
 
 typedef struct graph_drawing {
@@ -22,8 +22,8 @@ typedef struct graph_drawing {
     size_t count, capacity, shown_count;
 } graph_drawing;
 
-/// "layout": by graphviz, where it is installed and the graph is not too large; else nothing, and
-/// the page makes its own.
+/// Writes "layout" by graphviz, if it is installed and the graph is not too large; otherwise the
+/// page computes its own layout.
 tare_status write_layout(graph_drawing *g, json_out *json, tare_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions of nodes by graphviz' program dot. It gets numbers and sizes, no names, and its answer
-// is read as numbers.
+// Computes positions of nodes with graphviz' program dot. It gets numbers and sizes, but no names,
+// and its output is parsed as numbers.
 #define _XOPEN_SOURCE 700 // popen
 #include <math.h>
 #include <stdlib.h>
@@ -11,23 +11,24 @@
 #include "support/report.h"
 #include "tare/file.h"
 
-// With more nodes dot takes minutes. It also stops after CPU_SECONDS.
+// For more nodes dot takes minutes. It is also stopped after CPU_SECONDS.
 enum { MOST_NODES = 1500, CPU_SECONDS = 20, MOST_POINTS = 1024, PATH_SIZE = 1024 };
-// Of a node, in inches; a unit of the drawing is a 72nd of one. page/layout.js has the same sizes.
+// The size of a node in inches; a unit of the drawing is 1/72 inch. page/layout.js has the same
+// sizes.
 #define NODE_WIDTH    "2.3"
 #define NODE_HEIGHT   "0.62"
 #define UNITS_OF_INCH 72.0
 
 // --- what dot is given ---
 
-// Islands get a box where no other island is computed in between: else a box would pull apart what
-// is computed one after the other.
+// An island gets a box if no other island is computed between its nodes; otherwise a box would
+// separate consecutive nodes.
 static void find_boxes(graph_drawing *g) {
     size_t open = SIZE_MAX;
     for (size_t i = 0; i < g->count; i++) {
         const size_t island = g->nodes[i].island;
         if (island == SIZE_MAX || island == open) continue;
-        // The first node of an island opens it; a later one comes back to it.
+        // The first node of an island opens it; a later one returns to it.
         g->nodes[island].is_boxed = island == i;
         open = island;
     }
@@ -63,12 +64,12 @@ static void write_dot(const graph_drawing *g, FILE *stream) {
 
 // --- what dot answers, in its form "plain" ---
 
-// The same walk checks an answer and writes what it says.
+// The same walk validates the output and writes the layout.
 typedef struct answer {
     const graph_drawing *g;
     const char *text;
-    double height;  // of the drawing, in inches: dot counts from below
-    json_out *json; // NULL: the answer is only checked
+    double height;  // of the drawing, in inches: dot's origin is at the bottom
+    json_out *json; // NULL: only validate
 } answer;
 
 static bool next_number(const char **at, double *out) {
@@ -106,7 +107,7 @@ static bool read_node(const answer *a, const char *at) {
     return next_node(a, &at, &index) && next_point(a, &at);
 }
 
-// "edge n0 n1 4 x y x y x y x y ..": a curve of Bezier.
+// "edge n0 n1 4 x y x y x y x y ..": a Bezier curve.
 static bool read_edge(const answer *a, const char *at) {
     size_t from = 0, to = 0;
     double count = 0;
@@ -125,7 +126,7 @@ static bool read_head(answer *a) {
            next_number(&at, &width) && next_number(&at, &a->height);
 }
 
-// The lines that begin with `word`, each as an array in the array `key`.
+// Writes the lines that begin with `word`, each as an array, into the array `key`.
 static bool read_lines(const answer *a, const char *key, const char *word,
                        bool (*read)(const answer *a, const char *at)) {
     const size_t length = strlen(word);
@@ -156,14 +157,14 @@ static bool read_all(const answer *a) {
 
 // --- the program ---
 
-// Its answer, or an empty page where it is not installed, takes too long or fails.
+// The output of dot, or an empty page if it is not installed, takes too long or fails.
 static tare_status run_dot(const char *path, page *out) {
     char line[PATH_SIZE + 128];
     (void)snprintf(line, sizeof line, "ulimit -t %d; exec dot -Tplain '%s' 2>/dev/null",
                    CPU_SECONDS, path);
     (void)fflush(NULL);
     TRY(page_open(out));
-    FILE *stream = popen(line, "r"); // NOLINT: a fixed program on a path of our own
+    FILE *stream = popen(line, "r"); // NOLINT: a fixed program and a path of our own
     for (int c = stream != NULL ? getc(stream) : EOF; c != EOF; c = getc(stream))
         (void)fputc(c, out->stream);
     const bool is_done = stream != NULL && pclose(stream) == 0;

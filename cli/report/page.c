@@ -18,8 +18,8 @@ static void put_html(const char *text, FILE *stream) {
     }
 }
 
-// Within JSON "<" stands in strings alone. Escaped, no name can end the element that holds it. Ends
-// of lines stand between values alone: they and the indentation behind them are left out.
+// In JSON, "<" occurs only in strings; it is escaped, so that no name can end the HTML element.
+// Line breaks occur only between values; they and the indentation are left out.
 static void put_json(const char *json, FILE *stream) {
     for (;;) {
         const size_t length = strcspn(json, "<\n");
@@ -58,7 +58,7 @@ static void put_section(const char *mark, size_t length, const char *title, cons
         put_json(json, stream);
 }
 
-// Marks in page.html are written "{{TITLE}}".
+// Placeholders in page.html are written "{{TITLE}}".
 void report_write_page(const char *title, const char *json, FILE *stream) {
     const char *at = (const char *)report_page_files[0].data;
     for (;;) {

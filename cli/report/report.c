@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare report: one page on a quantized model.
+// tare report: a page about a quantized model.
 #include <stdio.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ static tare_status read_models(report_job *j) {
     return TARE_OK;
 }
 
-// What was left float for speed or accuracy stays float in it.
+// Operators that were left float for speed or accuracy stay float in it.
 static tare_status open_up(report_job *j) {
     quantize_job *flow = &j->flow;
     choice_list choices = {.items = NULL};
@@ -53,7 +53,7 @@ static tare_status open_up(report_job *j) {
     return status;
 }
 
-/// The form that is looked into, made anew from the float model as QUANTIZED was.
+/// Makes the reference model again from the float model, as QUANTIZED was made.
 static tare_status make_reference(report_job *j) {
     quantize_job *flow = &j->flow;
     if (j->reference != NULL || !has_flow(&j->options->quantize)) return TARE_OK;
@@ -67,7 +67,7 @@ static tare_status make_reference(report_job *j) {
 
 // --- what is measured ---
 
-// Ranges come from the analysis where there is one.
+// Ranges are those of the analysis if there is one.
 static tare_status compare(report_job *j) {
     const bool is_analyzed = j->reference != NULL || has_flow(&j->options->quantize);
     j->comparison = (comparison){.settings = {.data = j->options->data,

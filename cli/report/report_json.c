@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report as JSON: one object of what the other commands print with --json.
+// Writes the report as JSON: one object with the --json output of the other commands.
 #include <string.h>
 #include <time.h>
 
@@ -57,7 +57,7 @@ static tare_status write_what_runs(const report_job *j, json_out *json) {
     return write_explanation(j->quantized, json, j->err);
 }
 
-// Of the values that QUANTIZED itself gives.
+// The ranges of values that QUANTIZED computes itself.
 static void write_ranges(const tare_debug_comparison *values, json_out *json) {
     tare_tensor_range r;
     json_out_open(json, "tensors", '[');

@@ -11,7 +11,7 @@ typedef struct embedded_file {
     size_t size;
 } embedded_file;
 
-/// page.html first, then what goes into it, in this order.
+/// page.html, then the files that are inserted into it, in this order.
 extern const embedded_file report_page_files[];
 extern const size_t report_page_file_count;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backend configs and qconfig mappings by what the user calls them.
+// Loads backend configs and qconfig mappings by name or from files.
 #include "support/configs.h"
 
 #include <string.h>

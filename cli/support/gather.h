@@ -17,22 +17,22 @@ typedef struct gathered {
     gathered_output outputs[GATHER_CAPACITY];
     size_t count;
 } gathered;
-/// One array per output, by the names of the session's outputs.
+/// One array per output, with the names of the session's outputs.
 typedef struct joined_outputs {
     tare_tensor *tensors[GATHER_CAPACITY];
     const char *names[GATHER_CAPACITY]; // lent by the session
     size_t count;
 } joined_outputs;
 
-/// Quantized tensors among `tensors` become float32, in place.
+/// Dequantizes quantized tensors among `tensors`, in place.
 tare_status gather_plain(tare_tensor **tensors, size_t count, tare_error *err);
-/// Keeps a reference to each.
+/// Retains each tensor.
 tare_status gather_add(gathered *g, tare_tensor *const *tensors, size_t count, tare_error *err);
-/// Concatenates the batches along dimension 0. *out is to be released after failures, too.
+/// Concatenates the batches along dimension 0. *out must be released also after a failure.
 tare_status gather_join(const gathered *g, const tare_session *session, joined_outputs *out,
                         tare_error *err);
-/// The same for models without a session: one output is called "output", several "output.0", .. as
-/// `names` [GATHER_CAPACITY] receives them, of which each has GATHER_NAME bytes.
+/// The same for models without a session: a single output is named "output", several "output.0", ..
+/// in `names` [GATHER_CAPACITY], each with GATHER_NAME bytes.
 enum { GATHER_NAME = 24 };
 tare_status gather_join_all(const gathered *g, char (*names)[GATHER_NAME], joined_outputs *out,
                             tare_error *err);

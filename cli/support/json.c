@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON onto a stream. A program that never sets a locale prints numbers with a dot.
+// Writes JSON to a stream. The program never sets a locale, so numbers have a decimal point.
 #include "support/json.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static void write_string(FILE *stream, const char *chars) {
     while (chars < end) {
         char escaped[ESCAPE_SIZE];
         size_t length = escape_character(chars, (size_t)(end - chars), escaped);
-        if (length == 0) { // cut within a character
+        if (length == 0) { // cut off within a character
             (void)snprintf(escaped, sizeof escaped, "\\ufffd");
             length = (size_t)(end - chars);
         }

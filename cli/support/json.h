@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON onto a stream, value by value, indented by one blank a level.
+// Writes JSON to a stream, value by value, indented by one blank per level.
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
@@ -10,10 +10,10 @@
 typedef struct json_out {
     FILE *stream;
     int depth;
-    bool has_items; // the open object or array has one already
+    bool has_items; // the open object or array is not empty
 } json_out;
 
-/// Opens the outermost object; end closes it and its line.
+/// Opens the outermost object; json_out_end closes it and ends the line.
 json_out json_out_begin(FILE *stream);
 void json_out_end(json_out *j);
 /// key: NULL inside an array. open takes '{' or '[', close the matching one.
@@ -21,10 +21,10 @@ void json_out_open(json_out *j, const char *key, char bracket);
 void json_out_close(json_out *j, char bracket);
 void json_out_string(json_out *j, const char *key, const char *value);
 void json_out_integer(json_out *j, const char *key, uint64_t value);
-/// The shortest number that reads back the same; null if it is not finite.
+/// The shortest text that reads back as the same number; null if it is not finite.
 void json_out_number(json_out *j, const char *key, double value);
 void json_out_bool(json_out *j, const char *key, bool value);
-/// A whole value that is JSON already.
+/// A value that is JSON text already.
 void json_out_raw(json_out *j, const char *key, const char *value);
 
 /// Writes compact JSON with line breaks and indentation.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the commands: the library's (tare/memory.h), so that one seam has all of it.
+// Memory of the commands: uses the library's allocator (tare/memory.h), so that tests can make
+// every allocation fail.
 #ifndef CLI_MEMORY_H
 #define CLI_MEMORY_H
 
@@ -7,7 +8,7 @@
 
 #include "tare/memory.h"
 
-/// For tare_memory_release. NULL: memory is gone.
+/// Released by tare_memory_release. NULL: memory ran out.
 static inline char *copy_text(const char *text) {
     const size_t size = strlen(text) + 1;
     char *copy = tare_memory_allocate(size, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models with sizes: "NAME=N,.." and "INPUT=NxNxN,.." as the library's options.
+// Options with sizes: "NAME=N,.." and "INPUT=NxNxN,..".
 #include "support/models.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static bool read_size(char **at, int64_t *out) {
     return is_size;
 }
 
-// The next "NAME=" of a list; its text ends at '='. NULL where there is none.
+// The next "NAME=" of a list; its text ends at '='. NULL if there is none.
 static char *next_name(char **at) {
     char *name = *at, *mark = strchr(name, '=');
     if (mark == NULL || mark == name) return NULL;
@@ -59,7 +59,7 @@ static tare_status read_dims(sizes *s, const char *given) {
     return TARE_OK;
 }
 
-// "N" is an open batch, where there may be one.
+// "N" is an open batch, if that is allowed.
 static bool read_shape_size(const shape_list *list, const tare_input_shape *shape, char **at,
                             int64_t *out) {
     if (!list->has_batch || shape->ndim != 0 || **at != 'N') return read_size(at, out);

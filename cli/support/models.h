@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the model that a command works on, with the sizes that its file may leave open.
+// Reads the model of a command, with sizes for dimensions that its file leaves open.
 #ifndef CLI_MODELS_H
 #define CLI_MODELS_H
 
 #include "options/command.h"
 #include "tare/tare.h"
 
-/// What --dim, --shape and --max-memory say; a field of a command's own options.
+/// The values of --dim, --shape and --max-memory; part of a command's options.
 typedef struct size_options {
     const char *dims;   // "batch=1,seq=128"
     const char *shapes; // "x=1x3x224x224,mask=1x128"
-    int64_t max_memory; // bytes, of reading the model, of its data and of its runs; 0: the defaults
+    int64_t max_memory; // bytes for reading the model, for its data and its runs; 0: defaults
 } size_options;
 
 // clang-format off
-/// The row of --max-memory, for commands whose models leave no size open.
+/// The row of --max-memory, for commands whose models have no open sizes.
 #define MEMORY_OPTION(type, field)                                                                 \
     {.name = "max-memory", .value = "SIZE", .help = "most memory for tensors of files and runs",   \
      .library_default = "by the files' sizes and the machine",                                     \
      .details = "MODELS says what is counted.",                                                    \
      .kind = OPTION_BYTES, .offset = offsetof(type, field.max_memory)}
-/// The rows of all of them; `field` is that of the command's struct.
+/// The rows of all three options; `field` is the field of the command's struct.
 #define SIZE_OPTIONS(type, field)                                                                  \
     {.name = "dim", .value = "NAME=N,..",                                                          \
      .help = "sizes of dimensions that an ONNX file leaves open",                                  \

@@ -35,7 +35,7 @@ static bool is_writable_folder(const char *path) {
     return access(path, W_OK | X_OK) == 0;
 }
 
-/// Whether something can be made at `path`, by the folder that it would stand in.
+/// Fails unless the folder of `path` permits creating it.
 static tare_status check_parent(const char *path) {
     char *folder = join(NULL, path);
     if (folder == NULL) return TARE_OUT_OF_MEMORY;
@@ -87,7 +87,7 @@ tare_status output_open(output_file *out, const char *folder, const char *name) 
     return TARE_OUT_OF_MEMORY;
 }
 
-// fail_here says what the library's error would.
+// Prints the library's error with fail_here.
 static tare_status tell(const output_file *out, tare_status status, const tare_error *err) {
     const char *hint = tare_error_hint(err);
     if (status == TARE_IO)
@@ -115,7 +115,7 @@ tare_status output_prepare(output_file *out, tare_status status) {
 }
 
 tare_status output_place(output_file *out, tare_status status) {
-    tare_error *err = tare_error_create(); // NULL does, too
+    tare_error *err = tare_error_create(); // NULL is allowed, too
     if (out->prepared != NULL && status == TARE_OK)
         status = tell(out, tare_file_place(out->prepared, err), err);
     else

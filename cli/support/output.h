@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that a command writes itself: made in memory, and written in one piece (tare_file_write).
+// Files that a command writes itself: built in memory and written at once (tare_file_write).
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
@@ -14,27 +14,27 @@ typedef struct output_file {
     struct tare_file *prepared;
 } output_file;
 
-/// Refuses, before the work, a file that could not be written when it is done. "-" is standard
-/// output.
+/// Fails if the file could not be written, before the work begins. "-" is standard output.
 tare_status output_check(const char *path);
-/// The same for a model, which is neither ONNX nor a program whatever its name says.
+/// The same for a model in tare's format, which must not be named like an ONNX file or a program.
 tare_status output_check_model(const char *path);
-/// The same as output_check for a folder that is made unless it is there.
+/// The same for a folder, which is created if necessary.
 tare_status output_check_folder(const char *folder);
-/// Makes the folder unless it is there.
+/// Creates the folder unless it exists.
 tare_status output_make_folder(const char *folder);
 /// A path for a file that another program reads, in TMPDIR or /tmp: "tare-STEM-.." with numbers.
-/// False where the folder's name is too long, or holds a quote that a shell would end at.
+/// False if the folder's name is too long, or contains a quote that would end a shell's quoting.
 bool output_temporary_path(const char *stem, const char *ending, char *out, size_t size);
-/// Removes a file that the command wrote for another program. No effect if there is none.
+/// Removes a file that was written for another program. No effect if it does not exist.
 void output_remove(const char *path);
-/// FOLDER/NAME; folder NULL: NAME is a path. Failures are told (fail_here).
+/// Opens FOLDER/NAME; folder NULL: NAME is a path. Prints failures (fail_here).
 tare_status output_open(output_file *out, const char *folder, const char *name);
-/// Brings the file to the disk under another name, if `status` is well. Returns what came of it.
+/// Writes the file to disk under a temporary name if `status` is TARE_OK. Returns the resulting
+/// status.
 tare_status output_prepare(output_file *out, tare_status status);
-/// Gives a prepared file its name, if `status` is well, and frees. Returns what came of it.
+/// Renames a prepared file if `status` is TARE_OK, and frees it. Returns the resulting status.
 tare_status output_place(output_file *out, tare_status status);
-/// Both.
+/// Both of these.
 tare_status output_close(output_file *out, tare_status status);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page: a stream in memory that is printed at once.
+// A page of text: collected in memory and printed at once.
 #define _XOPEN_SOURCE 700 // open_memstream
 #include "support/page.h"
 
@@ -12,7 +12,7 @@ tare_status page_open(page *p) {
 }
 
 tare_status page_close(page *p, tare_status status) {
-    // Such a stream fails only where memory is gone, whatever the writer on it says then.
+    // Such a stream fails only if memory ran out, whatever its writer reports afterwards.
     const bool is_whole = fflush(p->stream) == 0 && !ferror(p->stream);
     const bool is_closed = fclose(p->stream) == 0;
     p->stream = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that is kept in memory until it is known that it shall be said.
+// Text that is collected in memory until it is certain that it will be printed.
 #ifndef CLI_PAGE_H
 #define CLI_PAGE_H
 
@@ -15,7 +15,7 @@ typedef struct page {
 } page;
 
 tare_status page_open(page *p);
-/// Ends the text. status: of writing it. TARE_OUT_OF_MEMORY where some of it is missing.
+/// Ends the text. status: of writing it. TARE_OUT_OF_MEMORY if text is missing.
 tare_status page_close(page *p, tare_status status);
 void page_release(page *p);
 

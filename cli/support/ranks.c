@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of one job.
+// The MPI ranks of a job.
 #include "support/ranks.h"
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 #include "support/report.h"
 
-// What launchers say of themselves: Open MPI, and MPICH with its relatives.
+// Environment variables of launchers: Open MPI, and MPICH and related ones.
 static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
 
 static bool has_company(void) {
@@ -31,8 +31,8 @@ static bool has_company(void) {
 
 tare_status ranks_begin(ranks *out) {
     *out = (ranks){.count = 1};
-    // A process that was started alone need not wait for MPI. PMIx does not tell how many there
-    // are.
+    // A process that was started alone need not initialize MPI. PMIx does not state the number of
+    // ranks.
     if (!has_company() && getenv("PMIX_RANK") == NULL) return TARE_OK;
     int provided = 0;
     (void)MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
@@ -41,7 +41,7 @@ tare_status ranks_begin(ranks *out) {
     return TARE_OK;
 }
 
-// Failures of MPI itself end all ranks.
+// A failure of MPI itself ends all ranks.
 static _Noreturn void abort_job(const char *path, const char *what) {
     (void)fail_here(path, "check the free space in TMPDIR and the memory", "%s", what);
     (void)MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
@@ -63,7 +63,7 @@ static char *read_state(const char *path, int *size) {
     return bytes;
 }
 
-// No bytes say that this rank failed.
+// An empty message means that this rank failed.
 static void send_state(int to, const char *path, tare_status status) {
     int size = 0;
     char *bytes = status == TARE_OK ? read_state(path, &size) : NULL;
@@ -71,7 +71,7 @@ static void send_state(int to, const char *path, tare_status status) {
     tare_memory_release(bytes);
 }
 
-// What failed is told by the rank that it failed in.
+// The rank that failed prints the error.
 static tare_status receive_state(int from, const char *path, tare_error *err) {
     MPI_Status told;
     int size = 0;
@@ -89,7 +89,7 @@ static tare_status receive_state(int from, const char *path, tare_error *err) {
 static tare_status merge_received(int from, const char *state, const char *received,
                                   tare_status status, tare_error *err) {
     const char *const both[] = {state, received};
-    tare_error *silent = tare_error_create(); // a rank that failed has told why
+    tare_error *silent = tare_error_create(); // the rank that failed printed the error
     const tare_status came = receive_state(from, received, status == TARE_OK ? err : silent);
     tare_error_destroy(silent);
     if (status == TARE_OK) status = came;

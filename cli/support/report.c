@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the commands tell.
+// Prints errors, progress and text.
 #include "support/report.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "support/terminal.h"
 #include "tare/tare.h"
 
-// One line, whatever the names in it hold.
+// Prints one line, even if names contain line breaks.
 static void print_on_line(const char *text) {
     const char *end = text + strlen(text);
     while (text < end) {
@@ -21,7 +21,7 @@ static void print_on_line(const char *text) {
         size_t length = escape_character(text, (size_t)(end - text), escaped);
         if (*text == '\n' || *text == '\t')
             (void)snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)*text);
-        if (length == 0) length = (size_t)(end - text); // cut within a character
+        if (length == 0) length = (size_t)(end - text); // cut off within a character
         if (escaped[0] != '\0')
             (void)fputs(escaped, stderr);
         else
@@ -32,7 +32,7 @@ static void print_on_line(const char *text) {
 
 static void print_error(const char *where, const char *hint, const char *message) {
     end_progress();
-    // What was printed so far comes before the error where both go to one terminal.
+    // Output printed before must appear before the error if both go to a terminal.
     (void)fflush(stdout);
     (void)fputs("tare: ", stderr);
     print_on_line(where);
@@ -71,7 +71,7 @@ tare_status fail_here(const char *where, const char *hint, const char *format, .
     return TARE_INVALID_ARGUMENT;
 }
 
-// What helps with failures of this kind, where the library knows nothing better.
+// The hint for this kind of failure if the library has no better one.
 static const char *general_hint(tare_status status) {
     switch (status) {
     case TARE_MALFORMED_FILE:
@@ -101,7 +101,7 @@ int finish_job(const char *command_name, tare_status status, const tare_error *e
     }
     const tare_status told = tare_error_status(err);
     if (told == TARE_OK || (status == TARE_OUT_OF_MEMORY && told != status)) {
-        // Either fail_here spoke, or the command itself lacks memory.
+        // Either fail_here printed the error, or the command ran out of memory itself.
         if (status == TARE_OUT_OF_MEMORY)
             print_error(command_name, general_hint(status), "memory is exhausted");
         return EXIT_JOB_FAILED;
@@ -128,7 +128,7 @@ bool write_to_stream(void *stream, const char *chars, size_t length) {
 // --- progress ---
 
 static struct {
-    const char *what; // NULL: nothing is shown
+    const char *what; // NULL: progress is off
     double begin_s, drawn_s;
     bool is_silent;
 } progress;
@@ -151,15 +151,15 @@ static void format_duration(double seconds, char *out, size_t size) {
         (void)snprintf(out, size, "%lld:%02lld", s / 60, s % 60);
 }
 
-// A line that reaches the last column would wrap and could not be drawn over.
+// A line that fills the last column would wrap and could not be overwritten.
 static int usable_columns(void) {
     struct winsize size = {0};
     const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
     return (is_known ? size.ws_col : 80) - 1;
 }
 
-// As many of "WHAT [####  ] NUMBERS" as the columns hold: first the bar shrinks, then it goes, then
-// the end of the numbers.
+// Draws as much of "WHAT [####  ] NUMBERS" as fits: the bar shrinks first, then disappears, then
+// the numbers are cut.
 static void draw_line(const char *what, const char *numbers, double share, int columns) {
     enum { WIDTH = 30, LEAST = 6 };
     const int left = columns - (int)(strlen(what) + strlen(numbers)) - 4;
@@ -210,7 +210,7 @@ tare_status progress_callback(void *user, int64_t done, int64_t total, tare_erro
 }
 
 void end_progress(void) {
-    // The line is cleared: what stays on the screen is the result.
+    // Clears the line: only the result stays on the screen.
     if (progress.what != NULL) (void)fprintf(raw_terminal(), "\r\033[K");
     progress.what = NULL;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the commands tell: errors, progress, and text on a stream.
+// Prints errors, progress and text.
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
@@ -21,30 +21,29 @@
         if (try_status != TARE_OK) return try_status;                                              \
     } while (0)
 
-/// "tare: where: what (hint)" on standard error. where: the command; hint NULL: its help. Returns
-/// EXIT_WRONG_USAGE.
+/// Prints "tare: where: what (hint)" to standard error. where: the command; hint NULL: refers to
+/// its help. Returns EXIT_WRONG_USAGE.
 int wrong_usage(const char *where, const char *hint, const char *format, ...) CLI_PRINTF(3, 4);
-/// The same for a job that failed in the command itself; ends a function as a failing call of the
-/// library would.
+/// The same for a failure of the command itself; returns `status` like a library call.
 tare_status fail_here(const char *where, const char *hint, const char *format, ...)
     CLI_PRINTF(3, 4);
-/// Turns a job's status into the exit status. Says what the library's error says, unless fail_here
-/// spoke already.
+/// Converts the status of a job to the exit status. Prints the library's error, unless fail_here
+/// already printed one.
 int finish_job(const char *command_name, tare_status status, const tare_error *err);
-/// A hint that names the nearest of `names` (NULL ends them) to `found`, in a static buffer; NULL
-/// when none is near.
+/// A hint with the nearest of `names` (NULL at the end) to `found`, in a static buffer; NULL if
+/// none is near.
 const char *suggest(const char *found, const char *(*name_at)(const void *user, size_t index),
                     const void *user);
 
-/// A tare_writer onto a FILE.
+/// A tare_writer for a FILE.
 bool write_to_stream(void *stream, const char *chars, size_t length);
 
-/// Says on a terminal how many samples are through, how fast, and how long it will take; elsewhere
-/// nothing. total 0: unknown. Drawn ten times a second at most.
+/// Shows on a terminal how many samples are done, the speed, and the remaining time; no effect
+/// elsewhere. total 0: unknown. Drawn at most ten times per second.
 void show_progress(const char *what, int64_t done, int64_t total);
-/// The same as a tare_progress; user: what is being done, a const char *.
+/// The same as a tare_progress; user: the activity, a const char *.
 tare_status progress_callback(void *user, int64_t done, int64_t total, tare_error *err);
-/// From here on nothing is shown: the command prints JSON for a program, or shall be quiet.
+/// Switches progress off: the output is JSON, or must be quiet.
 void silence_progress(void);
 void end_progress(void);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs of a classifier.
+// Evaluates the outputs of a classifier.
 #include "support/scores.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams in front of the standard ones, so that no print of any command can leave the escaping
-// out.
+// Wraps standard output and standard error, so that all commands' output is escaped.
 #define _GNU_SOURCE // fopencookie
 #include "support/terminal.h"
 
@@ -12,7 +11,7 @@
 
 // --- characters ---
 
-// The bytes of a UTF-8 sequence by its first one; 0: none begins so.
+// The length of a UTF-8 sequence by its first byte; 0: no sequence begins so.
 static size_t sequence_length(unsigned char first) {
     if (first < 0x80) return 1;
     if (first >= 0xc2 && first < 0xe0) return 2;
@@ -20,7 +19,7 @@ static size_t sequence_length(unsigned char first) {
     return first >= 0xf0 && first < 0xf5 ? 4 : 0;
 }
 
-// How many of the first `size` bytes of a sequence can belong to it.
+// The number of valid bytes among the first `size` bytes of a sequence.
 static size_t valid_length(const unsigned char *at, size_t size) {
     size_t i = 1;
     while (i < size && (at[i] & 0xc0) == 0x80) i++;
@@ -67,11 +66,11 @@ size_t escape_character(const char *at, size_t size, char out[ESCAPE_SIZE]) {
 
 typedef struct guard {
     FILE *stream;
-    char begun[4]; // a character of which more is to come
+    char begun[4]; // an incomplete character
     size_t begun_size;
 } guard;
 
-// The program's own two streams; nothing else could hold them.
+// The two standard streams of the program, hence global.
 static guard output_guard, error_guard;
 
 FILE *raw_terminal(void) {
@@ -80,9 +79,9 @@ FILE *raw_terminal(void) {
 
 #ifdef __GLIBC__
 
-// Writes all whole characters; returns the bytes that they have.
+// Writes all complete characters; returns the number of their bytes.
 static size_t write_characters(FILE *stream, const char *chars, size_t size) {
-    size_t done = 0, plain = 0; // [plain, done) is to be written as it stands
+    size_t done = 0, plain = 0; // [plain, done) is written unchanged
     while (done < size) {
         char escaped[ESCAPE_SIZE];
         const size_t length = escape_character(chars + done, size - done, escaped);
@@ -128,7 +127,7 @@ static ssize_t write_guarded(void *user, const char *chars, size_t size) {
 static FILE *open_guard(guard *g, FILE *stream) {
     g->stream = stream;
     FILE *guarded = fopencookie(g, "w", (cookie_io_functions_t){.write = write_guarded});
-    // Without memory for it there will be little to show.
+    // Without memory for the wrapper, the stream is used as it is.
     if (guarded == NULL) return stream;
     (void)setvbuf(guarded, NULL, _IOLBF, BUFSIZ);
     return guarded;
@@ -141,7 +140,7 @@ void guard_terminals(void) {
 
 #else
 
-// Other C libraries keep their streams to themselves; errors are escaped where they are printed.
+// Other C libraries have no such streams; there, errors are escaped where they are printed.
 void guard_terminals(void) {
     (void)output_guard;
 }

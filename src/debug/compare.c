@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares two models value by value and sums the differences.
+// Compares two models value by value and accumulates the differences.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -15,10 +15,10 @@
 #include "tare/record.h"
 #include "tare/session.h"
 
-// A value of the reference that rows look at.
+// A value of the reference that some row compares.
 typedef struct kept_value {
     const char *name;
-    tare_tensor *tensor; // float32, of the run at hand; NULL: it gave none
+    tare_tensor *tensor; // float32, of the present run; NULL: not computed
 } kept_value;
 
 typedef struct compared_row {
@@ -34,14 +34,14 @@ struct tare_debug_comparison {
     tare_session *reference_session, *session;
     bool by_handles, has_ranges;
     compared_ranges ranges;
-    const tare_tensor *const *inputs; // of the run at hand
+    const tare_tensor *const *inputs; // of the present run
     size_t input_count;
     compared_row *rows;
     size_t row_count, row_capacity;
     kept_value *kept;
     size_t kept_count, kept_capacity;
     map kept_names, row_names; // node name -> index + 1
-    map rescaled;              // nodes of the model whose values are multiples of the reference's
+    map rescaled; // nodes of the model whose values are scaled relative to the reference's
 };
 
 // --- what belongs together ---
@@ -74,8 +74,8 @@ static bool is_only_quantized(const node *n) {
     return n->user_count > 0;
 }
 
-// The node whose value n gives, where the reference quantizes what `reference` gives: an integer
-// layer ends in quantized values, bounds included.
+// The node with n's value, if the reference quantizes the result of `reference`: an integer layer
+// has quantized results, and includes clamps.
 static const node *value_node(const node *reference, const node *n) {
     const node *reader = converting_reader(n);
     const bool is_quantized_later = reader != NULL && tare__coverage_is_quantize(reader);
@@ -124,7 +124,7 @@ static tare_status match_by_origin(tare_debug_comparison *c, tare_error *err) {
     return TARE_OK;
 }
 
-// Is it an operator of the reference, or one that the reference was made of?
+// True if the operator is in the reference, or in the model that the reference was made from.
 static bool is_in_reference(const tare_model *reference, const traced_op *op) {
     const traced_op *known = tare__traced_op(reference, op->name);
     if (known != NULL) return strcmp(known->subject, op->subject) == 0;
@@ -132,8 +132,8 @@ static bool is_in_reference(const tare_model *reference, const traced_op *op) {
     return n != NULL && strcmp(tare__node_subject(reference, n), op->subject) == 0;
 }
 
-// A model knows the operators that it was made of. Names alone say little: every network has a
-// "linear", and handles are numbers.
+// A model records the operators that it was made from. Names alone prove little: every network has
+// a "linear", and handles are numbers.
 static tare_status check_related(const tare_debug_comparison *c, tare_error *err) {
     const tare_model *m = c->model;
     size_t found = 0;
@@ -193,7 +193,7 @@ static const tare_tensor *input_of_run(const tare_debug_comparison *c, const nod
     return x != NULL && x->dtype == TARE_FLOAT32 ? x : NULL;
 }
 
-// Nodes that quantize an input, or a float value that has a row, have none of their own.
+// A node that quantizes an input, or a float value that has a row, has no row of its own.
 static tare_status keep_quantized_range(tare_debug_comparison *c, const char *name,
                                         const tare_tensor *result, tare_error *err) {
     const node *n = c->has_ranges ? tare__graph_find(c->model->root->graph, name) : NULL;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranges of values that a compared model gives quantized.
+// The ranges of a compared model's quantized values.
 #include "debug/compare_ranges.h"
 
 #include "core/memory/alloc.h"
 
-// What a lowered model's kernels give says the scale: it is in modules, in arguments and in
-// packed parameters.
+// The scale is read from the kernels' results, because a lowered model stores it in modules,
+// arguments or packed parameters.
 static void read_qparams(const qparams *q, range_entry *e) {
     const tare_node_qparams shown = {.scale = q->scale[0],
                                      .zero_point = (int64_t)q->zero_point[0],

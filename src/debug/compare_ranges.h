@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranges of values that a compared model gives quantized, as they are in the reference.
+// Ranges of values, in the reference, that a compared model quantizes.
 #ifndef DEBUG_COMPARE_RANGES_H
 #define DEBUG_COMPARE_RANGES_H
 
@@ -12,9 +12,9 @@ typedef struct compared_ranges {
     map names; // node of the model -> index + 1
 } compared_ranges;
 
-/// Adds one run's values: `floats` of the reference (float32), of its node `source` ("": an input),
-/// and `result`, which `n` gave in place of them. Without effect where that has no scale of its
-/// own.
+/// Adds the values of a run: `floats` of the reference (float32), computed by its node `source`
+/// ("": an input), and `result`, which `n` of the model computes instead. No effect if `result` has
+/// no scale.
 tare_status tare__compared_ranges_add(compared_ranges *r, const node *n, const char *source,
                                       const tare_tensor *floats, const tare_tensor *result,
                                       tare_error *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Debug handles: numbers of the values of a model, which passes and files keep.
+// Debug handles: numbers of a model's values, which passes and files preserve.
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "model/model.h"
 #include "tare/debug.h"
 
-// The graphs of a model, breadth first; one that is read twice stands twice.
+// The graphs of a model, breadth first; one that two nodes refer to occurs twice.
 typedef struct graph_queue {
     module **items;
     size_t count, capacity;
@@ -21,7 +21,7 @@ static tare_status append(graph_queue *q, module *m, tare_error *err) {
     return TARE_OK;
 }
 
-// Which arguments are graphs that torch's walk goes into; a loop's condition is not among them.
+// The arguments whose graphs torch's walk visits, which do not include a loop's condition.
 static const struct {
     const char *target;
     size_t first, count;
@@ -56,7 +56,7 @@ static tare_status list_graphs(module *root, graph_queue *q, tare_error *err) {
     return TARE_OK;
 }
 
-// Is it a node of the program itself? Guards and reads of tensors come with .module() only.
+// True for a node of the program itself. Guards and reads of tensors are added by .module().
 static bool has_value(const module *owner, const node *n) {
     if (n->op == NODE_PLACEHOLDER || n->op == NODE_OUTPUT) return false;
     if (n->op == NODE_GET_ATTR) return tare__module_find(owner, n->target) != NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An analysis: the runs of a probe over data, and what is read off them.
+// An analysis: runs of a probe over data, and the measures computed from them.
 #include "tare/analyze.h"
 
 #include <math.h>
@@ -27,31 +27,32 @@ struct tare_analysis {
     probe probe;
     range_table ranges;
     layer_measure *measures; // [layer_count]
-    size_t *ranking;         // [layer_count]: layers, the worst one first
+    size_t *ranking;         // [layer_count]: layers by descending error
     finding_list findings;
     tare_verdict verdict;
     double cosine_sum;
     int64_t cosine_count;
     double signal, noise;
-    arena memory; // of sentences
+    arena memory; // for sentences
 };
 
 typedef struct job {
     tare_analysis *a;
     tare_analyze_options options;
     tare_data *data;
-    probe exact;           // of options.exact; all zero without
-    tare_session *session; // of the quantized model; NULL: the reference form's outputs count
+    probe exact; // for options.exact; otherwise zero
+    tare_session
+        *session; // for the quantized model; NULL: the reference model's outputs are judged
     cache_budget budget;
-    value_cache floats, all; // of the batch at hand
+    value_cache floats, all; // of the present batch
     tare_tensor **inputs;    // of the first batch, kept for tests of single layers
     size_t input_count;
     probe_outputs kept_floats; // of that batch
     const tare_batch *batch;
-    int scope; // LOCAL_..: of the run at hand
+    int scope; // LOCAL_..: what the present run quantizes
     uint64_t begin_ns;
-    brief_time brief;      // when is_brief
-    double sample_seconds; // of the last sample, without its layers
+    brief_time brief;      // if is_brief
+    double sample_seconds; // time of the last sample, without its layers
     tare_error *err;
 } job;
 
@@ -69,7 +70,7 @@ static sums compare(const float *x, const float *y, int64_t count) {
     sums s = {0};
     for (int64_t i = 0; i < count; i++) {
         const double a = (double)x[i], b = (double)y[i];
-        if (fabs(a) >= MASK_MAGNITUDE && fabs(b) >= MASK_MAGNITUDE) continue; // masks of both
+        if (fabs(a) >= MASK_MAGNITUDE && fabs(b) >= MASK_MAGNITUDE) continue; // a mask in both
         const double error = fabs(a - b);
         s.signal += a * a;
         s.reference += b * b;
@@ -80,7 +81,7 @@ static sums compare(const float *x, const float *y, int64_t count) {
     return s;
 }
 
-// The float value of a node in the batch at hand.
+// The float value of a node in the present batch.
 static const tare_tensor *exact(const job *j, const node *n, const tare_tensor *like) {
     const tare_tensor *t = tare__value_cache_get(&j->floats, n->id);
     return t != NULL && tare__same_shape(t, like) ? t : NULL;
@@ -285,7 +286,7 @@ static tare_status keep_inputs(job *j, probe_outputs *floats) {
     return TARE_OK;
 }
 
-// The batch in floats and quantized.
+// Runs the batch in floats and quantized.
 static tare_status run_forms(job *j, probe_outputs *floats, probe_outputs *quantized) {
     probe_outputs simulated = {.count = 0};
     TARE_TRY(run_floats(j, floats));
@@ -298,7 +299,7 @@ static tare_status run_forms(job *j, probe_outputs *floats, probe_outputs *quant
     return run_session(j, quantized);
 }
 
-// The outputs that the verdict compares with.
+// Compares the outputs for the verdict.
 static tare_status judge_batch(job *j, const probe_outputs *floats,
                                const probe_outputs *quantized) {
     probe_outputs exact_floats = {.count = 0};
@@ -311,7 +312,7 @@ static tare_status judge_batch(job *j, const probe_outputs *floats,
     return status;
 }
 
-// Each layer by itself.
+// Measures each layer alone.
 static tare_status run_layers(job *j, bool is_first, const probe_outputs *floats) {
     if (is_first)
         tare__brief_begin_layers(&j->brief, elapsed(j),
@@ -348,8 +349,8 @@ static tare_status tell(const job *j, int64_t done, int64_t total) {
                : TARE_OK;
 }
 
-// The values of the first batch stay for the tests of single layers, so that later ones have a
-// cache of their own.
+// The values of the first batch are kept for tests of single layers; later batches use another
+// cache.
 static tare_status analyze_samples(job *j) {
     value_cache first = {0};
     tare_status status = TARE_OK;
@@ -409,7 +410,7 @@ static int by_db(const void *a, const void *b) {
     return (x->layer > y->layer) - (x->layer < y->layer);
 }
 
-// Of the values that a layer reads; NaN: they were not measured.
+// The error of the values that a layer reads; NaN if it was not measured.
 static double reads_db(const tare_analysis *a, size_t layer) {
     double least = NAN;
     for (size_t i = 0; i < a->ranges.count; i++) {
@@ -477,7 +478,7 @@ static tare_status open(job *j, const tare_model *reference) {
 static void finish_verdict(tare_analysis *a) {
     a->verdict.struct_size = sizeof a->verdict;
     a->verdict.sqnr_db = tare__measure_db(a->signal, a->noise);
-    if (isnan(a->verdict.sqnr_db)) a->verdict.sqnr_db = INFINITY; // zeros, and nothing else
+    if (isnan(a->verdict.sqnr_db)) a->verdict.sqnr_db = INFINITY; // all outputs are zeros
     a->verdict.cosine = a->cosine_count > 0 ? a->cosine_sum / (double)a->cosine_count : 1;
 }
 
@@ -563,7 +564,7 @@ size_t tare_analysis_layer_count(const tare_analysis *a) {
     return a->probe.layer_count;
 }
 
-// Of those that cost accuracy.
+// The most expensive finding of those that cost accuracy.
 static const tare_finding *worst_finding(const tare_analysis *a, const char *layer) {
     for (size_t i = 0; i < a->findings.count; i++)
         if (strcmp(a->findings.items[i].layer, layer) == 0 && a->findings.items[i].db < INFINITY)

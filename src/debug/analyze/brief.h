@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a brief analysis does with its time: the verdict on one sample in any case, then the error
-// of each layer by itself, then more samples. Private to debug/analyze.
+// How a brief analysis uses its time: first the verdict on one sample, in any case; then the error
+// of each layer alone; then more samples. Private to debug/analyze.
 #ifndef DEBUG_ANALYZE_BRIEF_H
 #define DEBUG_ANALYZE_BRIEF_H
 
 #include <math.h>
 #include <stdbool.h>
 
-#define BRIEF_LAYERS_SHARE 0.75 // of what is left, for the layers
-/// Below it the model is broken: its layers are all looked at, however long that takes.
+#define BRIEF_LAYERS_SHARE 0.75 // of the remaining time
+/// Below this the model is broken: then all layers are measured, however long that takes.
 #define BRIEF_BROKEN_DB 10.0
 
 /// Seconds since the analysis began.
 typedef struct brief_time {
     double limit;
-    double layers_until; // begin no layer after it
+    double layers_until; // no layer is started after it
 } brief_time;
 
-/// The verdict on the first batch, `sqnr_db`, was there after `spent`.
+/// Called when the verdict on the first batch, `sqnr_db`, is known, after `spent` seconds.
 static inline void tare__brief_begin_layers(brief_time *t, double spent, double sqnr_db) {
     const double left = t->limit - spent;
     t->layers_until = left > 0 ? spent + BRIEF_LAYERS_SHARE * left : spent;
@@ -28,7 +28,7 @@ static inline bool tare__brief_has_time_for_layer(const brief_time *t, double sp
     return spent < t->layers_until;
 }
 
-/// A sample is expected to take as long as the one before.
+/// True if another sample is expected to fit, at the duration of the last one.
 static inline bool tare__brief_has_time_for_sample(const brief_time *t, double spent, double last) {
     return spent + last <= t->limit;
 }

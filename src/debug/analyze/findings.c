@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detectors of what costs accuracy. Each looks at one quantized tensor, or at one layer, and says
-// what is wrong and what to do about it.
+// Detectors of causes that reduce accuracy. Each inspects one quantized tensor or one layer, and
+// describes the problem and a remedy.
 #include "debug/analyze/findings.h"
 
 #include <inttypes.h>
@@ -15,14 +15,14 @@
 #include "tare/handoff.h"
 
 // Where a detector speaks. A ratio below these is what healthy networks have.
-#define OUTLIER_RATIO   8.0  // of a channel's, sample's or row's peak to the median one
-#define OUTLIER_SHARE   0.1  // of channels: more are no outliers
-#define WEIGHT_RATIO    24.0 // of a channel's peak to the median one, one scale for both
-#define GOOD_DB         30.0 // a layer with less noise has nothing to be told
+#define OUTLIER_RATIO   8.0  // peak of a channel, sample or row relative to the median one
+#define OUTLIER_SHARE   0.1  // of channels: more of them are not outliers
+#define WEIGHT_RATIO    24.0 // largest channel's peak relative to the median one, with one scale
+#define GOOD_DB         30.0 // a layer with less noise gets no findings
 #define SATURATED_SHARE 2e-3 // of elements
-#define SHARED_RATIO    4.0  // of two ranges that have one scale
+#define SHARED_RATIO    4.0  // of two ranges with a common scale
 #define LOST_SHARE      0.25 // of a weight's energy
-#define LEAST_SCALE     (1.2 / (1 << 23)) // about torch's eps: no observer gives less
+#define LEAST_SCALE     (1.2 / (1 << 23)) // about torch's eps, the least scale of observers
 
 double tare__measure_db(double signal, double noise) {
     if (isnan(noise) || isnan(signal)) return -INFINITY;
@@ -42,7 +42,7 @@ double tare__measure_local_db(const layer_measure *m, int scope) {
 
 typedef struct subject {
     finding_list *list;
-    const range_entry *entry; // NULL: of the layer
+    const range_entry *entry; // NULL: the subject is the layer
     size_t layer;
 } subject;
 
@@ -54,7 +54,7 @@ static const probe_layer *layer_of(const subject *s) {
     return &s->list->probe->layers[s->layer];
 }
 
-// Where a brief analysis had no time for the layer: what the tensor itself loses.
+// The error of the tensor itself, if a brief analysis had no time for the layer.
 static double both_db(const subject *s) {
     const double both = tare__measure_local_db(measure_of(s), LOCAL_BOTH);
     const bool is_known = s->entry != NULL && s->entry->shown.has_qparams;
@@ -68,7 +68,7 @@ static double own_db(const subject *s) {
     return isnan(own) ? both_db(s) : own;
 }
 
-// The loss of the model by this tensor: the layer's loss without that of its other tensors.
+// The model's loss due to this tensor: the layer's loss minus that of its other tensors.
 static double cost_db(const subject *s) {
     const layer_measure *m = measure_of(s);
     const double both = both_db(s), alone = tare__measure_alone_db(m);
@@ -120,7 +120,8 @@ static int by_size(const void *a, const void *b) {
 
 typedef struct peaks {
     double median, largest;
-    int64_t at, outlier_count; // above OUTLIER_RATIO medians
+    int64_t at,
+        outlier_count; // at: index of the largest; outlier_count: above OUTLIER_RATIO medians
 } peaks;
 
 static tare_status find_peaks(finding_list *f, double *sizes, int64_t count, peaks *out) {
@@ -172,7 +173,7 @@ static bool share_scale(const range_entry *a, const range_entry *b) {
            x->quant_max == y->quant_max && x->scale != 1;
 }
 
-// The largest range among tensors of this one's scale, where that is much larger.
+// The tensor with the largest range among those with the same scale, if that is much larger.
 static tare_status find_shared(const subject *s, bool *found) {
     finding_list *f = s->list;
     const range_entry *wide = NULL, *e = s->entry;
@@ -285,7 +286,8 @@ static tare_status find_outlier_sample(const subject *s, bool *found) {
     *found = true;
     w.remedy = SAY("take the sample out of the calibration data, or use an observer that clips "
                    "outliers (percentile, entropy)");
-    // The sample is most of the signal: to the median one, the noise is so much more.
+    // The sample dominates the signal; relative to the median sample, the noise is larger by this
+    // much.
     const double excess = is_here ? 20 * log10(p.largest / p.median) : 0;
     return add(s, cost_db(s) - excess, &w);
 }
@@ -329,7 +331,8 @@ static tare_status find_saturation(const subject *s) {
     const double share =
         r->element_count > 0 ? (double)r->saturated_count / (double)r->element_count : 0;
     if (share < SATURATED_SHARE || own_db(s) > GOOD_DB) return TARE_OK;
-    if (r->scale <= LEAST_SCALE || (r->scale == 1 && is_uncalibrated(f))) return TARE_OK; // said
+    if (r->scale <= LEAST_SCALE || (r->scale == 1 && is_uncalibrated(f)))
+        return TARE_OK; // reported by another detector
     words w = {.kind = "saturation", .step = "observers"};
     w.cause = SAY("%.2g %% of %s lie beyond its range of %.3g to %.3g; it reaches %.3g to %.3g",
                   100 * share, name_of(s), r->low, r->high, r->seen_low, r->seen_high);
@@ -447,8 +450,8 @@ static tare_status find_weight_channel(const subject *s, bool *found) {
     return add(s, cost_db(s), &w);
 }
 
-// Cheap, and never false where a bias overflows: no weight has less than a 4096th of a channel's
-// peak as its scale, unless the peak is next to nothing.
+// A cheap test that is never false if a bias overflows: no weight's scale is less than 1/4096 of a
+// channel's peak, unless the peak is tiny.
 static bool may_overflow(const finding_list *f, size_t layer) {
     const range_entry *read = NULL, *weight = NULL;
     biased_layer l;
@@ -501,7 +504,7 @@ static bool has_finding(const finding_list *f, const char *layer) {
     return false;
 }
 
-// A layer that loses much for no reason that a detector knows: does the weight or the input?
+// For a layer with a large loss that no detector explains: is it due to the weight or the input?
 static tare_status find_coarse(finding_list *f, size_t layer) {
     const subject s = {.list = f, .layer = layer};
     const layer_measure *m = measure_of(&s);
@@ -544,7 +547,7 @@ static tare_status look_at_weight(const subject *s) {
     return found ? TARE_OK : find_weight_channel(s, &found);
 }
 
-// Costliest first; what has no number last.
+// By descending cost; findings without a cost come last.
 static int by_cost(const void *a, const void *b) {
     const tare_finding *x = a, *y = b;
     const double p = isnan(x->db) ? INFINITY : x->db, q = isnan(y->db) ? INFINITY : y->db;

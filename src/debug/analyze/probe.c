@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a graph of quantize and dequantize nodes consists of: its layers, and what quantizes for
-// which.
+// Finds the layers of a graph with quantize and dequantize nodes, and which nodes quantize for
+// which layer.
 #include "debug/analyze/probe.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static bool is_weight(const named_tensor *t) {
            (strcmp(t->name, "weight") == 0 || strncmp(t->name, "weight_", 7) == 0);
 }
 
-// The weight is not quantized when the module runs: it is what it is.
+// Removes the weight's quantization, so that the module computes with the weight as it is.
 static tare_status forget_scheme(module *m, const char *weight, arena *memory, tare_error *err) {
     const value none = tare__none();
     const char *key = tare__arena_printf(memory, "%s_qscheme", weight);
@@ -56,7 +56,7 @@ static tare_status fix_weights(void *user, const char *path, module *m, tare_err
     return TARE_OK;
 }
 
-static tare_status make_twin(const module *m, bool rounds, module **out, tare_error *err) {
+static tare_status make_copy(const module *m, bool rounds, module **out, tare_error *err) {
     weight_walk w = {.rounds = rounds};
     module *made = NULL;
     TARE_TRY(tare__module_clone(m, &made, err));
@@ -95,7 +95,7 @@ static tare_status add_layer(probe *p, const node *n, size_t *out, tare_error *e
                        .is_last = n->op == NODE_OUTPUT};
     *out = p->facts[n->id].layer = p->layer_count++;
     if (!has_quantized_weight(reference_in(called))) return TARE_OK;
-    TARE_TRY(make_twin(called, false, &l->with_floats, err));
+    TARE_TRY(make_copy(called, false, &l->with_floats, err));
     l->weight = tare__module_tensor(reference_in(l->with_floats), "weight");
     return TARE_OK;
 }
@@ -103,7 +103,7 @@ static tare_status add_layer(probe *p, const node *n, size_t *out, tare_error *e
 tare_status tare__probe_round(const probe *p, size_t layer, tare_error *err) {
     probe_layer *l = &p->layers[layer];
     if (l->with_floats == NULL || l->rounded != NULL) return TARE_OK;
-    TARE_TRY(make_twin(tare__called_module(p->model, l->node), true, &l->rounded, err));
+    TARE_TRY(make_copy(tare__called_module(p->model, l->node), true, &l->rounded, err));
     l->rounded_weight = tare__module_tensor(reference_in(l->rounded), "weight");
     return TARE_OK;
 }
@@ -112,7 +112,7 @@ static bool dequantizes(const node *n) {
     return tare__node_is_call(n) && tare__op_has(tare__node_row(n), OP_DEQUANTIZES);
 }
 
-// Does anything that the graph is given, or that it draws, take part?
+// True if the value depends on an input of the graph, or on random numbers.
 static bool varies(const probe *p, const node *n) {
     if (n->op == NODE_PLACEHOLDER) return true;
     for (size_t i = 0; i < n->input_count; i++)
@@ -134,20 +134,20 @@ static void note_dequantize(probe *p, const node *n) {
     p->facts[quantize->id].is_weight = about->is_weight;
 }
 
-// What a node dequantizes belongs to its first reader: convert gives every reader one of its own,
-// but for readers that stay float, which do not lose by it what others do not.
+// A dequantize belongs to its first reader: convert makes one for each reader, except for readers
+// that stay float, which lose nothing that the others do not.
 static tare_status give_to_reader(probe *p, const node *n, tare_error *err) {
     probe_fact *about = &p->facts[n->id];
     if (n->user_count == 0) return TARE_OK;
     const node *reader = n->users[0];
-    if (p->facts[reader->id].kind != PROBE_PLAIN) return TARE_OK; // to another dtype
+    if (p->facts[reader->id].kind != PROBE_PLAIN) return TARE_OK; // it converts to another dtype
     size_t layer = p->facts[reader->id].layer;
     if (layer == PROBE_NONE) TARE_TRY(add_layer(p, reader, &layer, err));
     about->layer = layer;
     return TARE_OK;
 }
 
-// In the order of the graph; readers were met in that of their first inputs.
+// Sorts by the graph's order; readers were found in the order of their first inputs.
 static tare_status sort_layers(probe *p, tare_error *err) {
     probe_layer *sorted = tare__alloc_zeroed(p->layer_count + 1, sizeof *sorted);
     size_t count = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of a probe: what is quantized in it, what is taken from earlier runs, and who is told.
+// A run of a probe: selects what is quantized and what is taken from earlier runs, and calls the
+// callbacks.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -30,7 +31,7 @@ static bool is_on(const probe_run *r, const node *n) {
     return is_quantized(r, about->layer);
 }
 
-// The layer's module, with the weights that it has in this run; NULL: the call's own will do.
+// The layer's module with the weights for this run; NULL: the call's own module.
 static const module *module_for(const probe_run *r, const node *n) {
     const size_t layer = r->probe->facts[n->id].layer;
     if (layer == PROBE_NONE) return NULL;
@@ -38,7 +39,7 @@ static const module *module_for(const probe_run *r, const node *n) {
     return is_quantized(r, layer) && !r->no_weights ? l->rounded : l->with_floats;
 }
 
-// The module of a layer that is quantized is made, and told.
+// Creates and reports the rounded weight of a quantized layer.
 static tare_status round_weight(const probe_run *r, const node *n) {
     const size_t layer = r->probe->facts[n->id].layer;
     if (layer == PROBE_NONE || !is_quantized(r, layer) || r->no_weights) return TARE_OK;
@@ -59,7 +60,7 @@ static void need(bool *needed, const node *n) {
     if (n != NULL) needed[n->id] = true;
 }
 
-// A dequantize node that is off reads the floats behind its quantize node.
+// A dequantize that is switched off returns the input of its quantize node.
 static const node *float_source(const probe_run *r, const node *n) {
     const probe_fact *about = &r->probe->facts[n->id];
     if (about->kind != PROBE_DEQUANTIZE || is_on(r, n)) return NULL;
@@ -82,7 +83,7 @@ static bool changes(const probe_run *r, const node *n, const bool *changed) {
     return false;
 }
 
-// Forwards: what depends on the layer. Backwards: what must be computed for it.
+// Forward: what depends on the layer. Backward: what must be computed for it.
 static tare_status plan(probe_run *r, tare_error *err) {
     const probe *p = r->probe;
     bool *changed = tare__alloc_zeroed(p->id_count + 1, sizeof *changed);
@@ -111,7 +112,7 @@ static void give(op_call *call, const tare_tensor *t) {
     call->result = (value){.kind = VALUE_TENSOR, .as.tensor = kept};
 }
 
-// Takes an earlier run's value; what nobody needs keeps the zeros that it was allocated with.
+// Takes the value of an earlier run; a result that is not needed keeps its initial zeros.
 static bool take_known(const probe_run *r, const node *n, op_call *call) {
     const bool isolated =
         r->isolates && r->probe->facts[n->id].kind == PROBE_PLAIN &&
@@ -133,7 +134,7 @@ static tare_status compute(const probe_run *r, const node *n, op_call *call) {
     const module *other = module_for(r, n);
     if (other != NULL) {
         call->module = other;
-        call->is_bound = false; // the shape rule has bound the other's weight
+        call->is_bound = false; // the shape rule bound the other module's weight
     }
     return call->module->class->forward(call);
 }
@@ -168,7 +169,7 @@ static tare_status dequantize(const probe_run *r, const node *n, op_call *call) 
 
 static tare_status execute(void *user, const node *n, op_call *call, bool *handled) {
     probe_run *r = user;
-    *handled = n->owner == r->probe->g; // not of a graph within the graph
+    *handled = n->owner == r->probe->g; // not for a graph inside the graph
     if (!*handled) return TARE_OK;
     if (r->goes_on != NULL && !r->is_over) r->is_over = !r->goes_on(r->user);
     const probe_kind kind = r->probe->facts[n->id].kind;
@@ -177,8 +178,8 @@ static tare_status execute(void *user, const node *n, op_call *call, bool *handl
     return kind == PROBE_DEQUANTIZE ? dequantize(r, n, call) : compute(r, n, call);
 }
 
-// The result of a call becomes an earlier run's. The interpreter's table owns it, and nobody has
-// read it yet.
+// Replaces the result of a call by that of an earlier run. The interpreter's table owns it, and no
+// node has read it yet.
 static void substitute(const value *result, const tare_tensor *t) {
     value *own = (value *)result; // NOLINT: not const where it is kept
     if (t == NULL || t == own->as.tensor) return;
@@ -187,7 +188,7 @@ static void substitute(const value *result, const tare_tensor *t) {
     own->as.tensor = kept;
 }
 
-// Of all calls, those too that give their input, or a view of it, and so are never executed.
+// For calls that return their input, or a view of it, and are never executed.
 static tare_status finish_plain(const probe_run *r, const node *n, const value *result,
                                 tare_error *err) {
     const bool is_layer = r->probe->facts[n->id].layer != PROBE_NONE;
@@ -198,7 +199,7 @@ static tare_status finish_plain(const probe_run *r, const node *n, const value *
     return TARE_OK;
 }
 
-// Is it a layer, or does one read it, directly or quantized?
+// True for a layer, or a value that a layer reads, directly or quantized.
 static bool matters(const probe *p, const node *n) {
     bool found = p->facts[n->id].layer != PROBE_NONE;
     for (size_t i = 0; i < n->user_count && !found; i++) {
@@ -215,7 +216,7 @@ static tare_status finish(void *user, const node *n, const value *result, tare_e
     const probe_kind kind = r->probe->facts[n->id].kind;
     if (kind == PROBE_PLAIN) TARE_TRY(finish_plain(r, n, result, err));
     if (r->keep == NULL || kind == PROBE_QUANTIZE) return TARE_OK;
-    if (kind == PROBE_DEQUANTIZE && !is_on(r, n)) return TARE_OK; // that of its source
+    if (kind == PROBE_DEQUANTIZE && !is_on(r, n)) return TARE_OK; // its source is reported
     return tare__value_cache_put(r->keep, n->id, result->as.tensor,
                                  r->keeps_layers && matters(r->probe, n), err);
 }

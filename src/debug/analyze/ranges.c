@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges, histograms and losses of quantized tensors.
+// Ranges, histograms and errors of quantized tensors.
 #include "debug/analyze/ranges.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static const op_info *row_of(const tare_model *model, const node *n) {
     return m != NULL ? tare__class_row(m->class) : tare__node_row(n);
 }
 
-// Where the channels of a layer's input are; -1: last.
+// The channel axis of a layer's input; -1: the last one.
 static int input_axis(const tare_model *model, const node *layer) {
     const op_info *op = row_of(model, layer);
     if (op != NULL && (op->traits & (OP_CONVOLUTION | OP_TRANSPOSED)) != 0) return 1;
@@ -137,7 +137,7 @@ static int axis_of(const range_entry *e, const tare_tensor *x) {
     return e->channel_axis == 0 && x->ndim == 4 ? 1 : x->ndim - 1;
 }
 
-// Tensors whose channels change their number have none.
+// Tensors with a varying number of channels have no ranges per channel.
 static tare_status begin_channels(range_entry *e, int64_t count, tare_error *err) {
     if (e->channel_low != NULL || count <= 0) return TARE_OK;
     e->channel_low = tare__alloc_zeroed(2 * (size_t)count, sizeof(double));
@@ -242,7 +242,7 @@ tare_status tare__range_add(range_entry *e, const tare_tensor *x, int64_t batch_
 
 // --- weights ---
 
-// Elements of one channel that lie side by side.
+// Adds contiguous elements of one channel.
 static void add_run(range_entry *e, int64_t channel, const float *x, const float *y,
                     int64_t count) {
     double signal = 0, noise = 0, low = INFINITY, high = -INFINITY;

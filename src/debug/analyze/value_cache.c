@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of a run, kept under budgets. One on the disk is a mapping of a file that was unlinked
-// when it had been written: the system drops its pages from memory as it likes, and a kill leaves
-// nothing.
+// Values of a run, within budgets. Values on disk are mappings of files that are unlinked after
+// writing: the system drops their pages from memory when it needs to, and nothing is left after a
+// kill.
 #include "debug/analyze/value_cache.h"
 
 #include <fcntl.h>
@@ -15,11 +15,11 @@
 
 typedef struct cached_value {
     tare_tensor *tensor;
-    uint64_t *share; // of the budget; NULL: of none
+    uint64_t *share; // budget to which the bytes return; NULL: none
     uint64_t bytes;
 } cached_value;
 
-enum { PATH_SIZE = 1024, SMALL = 4096 }; // bytes: smaller tensors are not worth a file
+enum { PATH_SIZE = 1024, SMALL = 4096 }; // bytes: smaller tensors stay in memory
 
 tare_status tare__value_cache_begin(value_cache *c, size_t id_count, cache_budget *budget,
                                     tare_error *err) {
@@ -30,7 +30,7 @@ tare_status tare__value_cache_begin(value_cache *c, size_t id_count, cache_budge
 
 // --- files ---
 
-// A file that nobody else opens; -1: there is none to be had.
+// Opens a new file that only the user can read; -1 on failure.
 static int open_temporary(char *path, size_t size) {
     const char *folder = getenv("TMPDIR");
     uint64_t random = 0;
@@ -50,7 +50,7 @@ static bool write_all(int file, const char *bytes, size_t size) {
     return true;
 }
 
-// *out stays NULL where the disk has no room.
+// *out stays NULL if the disk is full.
 static tare_status move_to_disk(const tare_tensor *t, tare_tensor **out, tare_error *err) {
     char path[PATH_SIZE];
     const size_t size = tare__tensor_bytes(t);

@@ -11,8 +11,8 @@
 #include "dnnl/float_kernels.h"
 
 enum { STEPS = 120, WARM_UP = 24 };
-// Stretching, and from where to where the term's exponent goes, as in the paper; its weight and the
-// rate suit fewer steps.
+// Stretching, and the range of the regularizer's exponent, as in the paper; its weight and the
+// learning rate are adapted to fewer steps.
 #define ZETA       1.1
 #define GAMMA      (-0.1)
 #define WEIGHT     0.1
@@ -23,9 +23,9 @@ enum { STEPS = 120, WARM_UP = 24 };
 typedef struct descent {
     const rounding *r;
     float_kernels *kernels;
-    float *gram;               // [inner][inner], so that a weight's mean share is 1
-    float *lost, *pulled;      // [count][inner]: error in levels times scale; its product with gram
-    double *v, *mean, *square; // [count][inner]: what is learnt, and Adam's moments
+    float *gram;          // [inner][inner], scaled so that the mean weight counts as 1
+    float *lost, *pulled; // [count][inner]: error in levels times scale; and its product with gram
+    double *v, *mean, *square; // [count][inner]: the learnt variable, and Adam's moments
     size_t size;
 } descent;
 
@@ -41,7 +41,7 @@ static double rectified_sigmoid(double v) {
     return clamp01(sigmoid(v) * (ZETA - GAMMA) + GAMMA);
 }
 
-// The level of a weight, as far as there are levels.
+// The level of a weight, clamped to the range.
 static double level(const rounding *r, size_t at, double up) {
     const double quantized = floor(r->weights[at] / r->scales[at]) + up;
     return fmin(fmax(quantized, r->least[at]), r->most[at]);
@@ -63,7 +63,7 @@ static tare_status begin(descent *d) {
     double trace = 1e-30;
     for (size_t i = 0; i < inner; i++) trace += r->gram[i * inner + i] / (double)inner;
     for (size_t i = 0; i < inner * inner; i++) d->gram[i] = (float)(r->gram[i] / trace);
-    for (size_t at = 0; at < d->size; at++) { // h(v) begins at the fraction that floor cuts off
+    for (size_t at = 0; at < d->size; at++) { // h(v) starts at the fraction that floor removes
         const double x = r->weights[at] / r->scales[at];
         const double fraction = (x - floor(x) - GAMMA) / (ZETA - GAMMA);
         d->v[at] = tare__log(fraction / (1 - fraction));
@@ -81,7 +81,7 @@ static void end(descent *d) {
     tare__free(d->square);
 }
 
-// Rows have scales of their own: their mean one is the unit, so that all learn at one rate.
+// Rows have their own scales; normalizing by the mean one gives all the same learning rate.
 static tare_status pull(descent *d) {
     const rounding *r = d->r;
     for (size_t at = 0; at < d->size; at++) {
@@ -92,7 +92,7 @@ static tare_status pull(descent *d) {
     return tare__float_multiply(d->kernels, &product, d->lost, d->gram, NULL, d->pulled, r->err);
 }
 
-// The derivative of weight * (1 - |2 h - 1|^beta) by h.
+// The derivative of weight * (1 - |2 h - 1|^beta) with respect to h.
 static double drive(double h, double beta) {
     const double x = 2 * h - 1, size = fabs(x);
     if (size == 0) return 0;

@@ -22,14 +22,14 @@ enum { ROUNDS = 12 };
 #define LEAST_SCALE 1e-4
 #define MOST_SCALE  1e4
 
-// A set of values; of the representative of a union-find.
+// A set of values with a common scale, represented by a root of the union-find.
 typedef struct chain {
     size_t parent;
-    bool is_pinned;            // something reads or gives a value whose scale matters
+    bool is_pinned;            // scaling would change a result
     bool is_front, is_last;    // channels are dimension 1, or the last one
     int64_t channels;          // 0: not known yet
-    size_t producers, readers; // layers
-    float *scales;             // [channels], all rounds together
+    size_t producers, readers; // number of layers
+    float *scales;             // [channels], product over all rounds
 } chain;
 
 typedef struct equalizing {
@@ -37,7 +37,7 @@ typedef struct equalizing {
     chain *chains;        // by node id
     biased_layer *layers; // by node id; node NULL: none
     size_t id_count;
-    size_t count; // of layers that changed
+    size_t count; // number of changed layers
     tare_error *err;
 } equalizing;
 
@@ -83,20 +83,20 @@ static void pin_all(equalizing *e, const node *n) {
     for (size_t i = 0; i < n->input_count; i++) pin(e, n->inputs[i]);
 }
 
-// Of one input, whose positive multiples it multiplies.
+// Operators of one input with f(a x) = a f(x) for a > 0.
 static bool is_homogeneous(op_id id) {
     return OP_IS_ANY(id, TARE_OP_RELU, TARE_OP_LEAKY_RELU, TARE_OP_DROPOUT, TARE_OP_CONTIGUOUS,
                      TARE_OP_CLONE, TARE_OP_IDENTITY);
 }
 
-// The same, of planes: channels are dimension 1.
+// The same for pooling, where channels are dimension 1.
 static bool is_homogeneous_pool(op_id id) {
     return OP_IS_ANY(id, TARE_OP_MAX_POOL1D, TARE_OP_MAX_POOL2D, TARE_OP_AVG_POOL1D,
                      TARE_OP_AVG_POOL2D, TARE_OP_ADAPTIVE_AVG_POOL1D, TARE_OP_ADAPTIVE_AVG_POOL2D);
 }
 
-// A sum of two values without a factor. That of a value and a stored tensor pins, for the tensor is
-// an attribute.
+// A sum of two values without a factor. The sum of a value and a stored tensor is pinned, because
+// the tensor is not a weight.
 static bool is_sum(const node *n, op_id id) {
     return id == TARE_OP_ADD && n->input_count == 2 && n->arg_count == 2 && n->kwarg_count == 0 &&
            tare__node_arg(n, 0) != NULL && tare__node_arg(n, 1) != NULL;
@@ -163,14 +163,14 @@ static void note(equalizing *e, node *n) {
         tie(e, n, n->inputs[0]);
         if (is_homogeneous_pool(id)) chain_of(e, n)->is_front = true;
     } else if (n->op == NODE_GET_ATTR && n->user_count > 0) {
-        // Weights and biases have chains of their own, which no layer makes.
+        // Weights and biases have chains of their own, which no layer produces.
         if (chain_of(e, n)->channels == 0) pin(e, n);
     } else {
         pin_all(e, n);
     }
 }
 
-// A fixed or shared scale of an observer would not follow.
+// An observer with a fixed or shared scale cannot be adapted.
 static void pin_fixed(equalizing *e, const node *n) {
     const module *m = tare__called_module(e->base.model, n);
     if (m == NULL || m->class->role != ROLE_OBSERVER || !tare__is_observer_node(e->base.model, n))
@@ -198,7 +198,7 @@ static bool is_open(const chain *c) {
 
 // --- ranges ---
 
-// The greatest magnitudes of a layer's output channels, joined to `ranges`.
+// Merges the largest magnitude of each output channel into `ranges`.
 static void add_rows(const tare_tensor *w, double *ranges) {
     const int64_t inner = w->count / w->shape[0];
     for (int64_t i = 0; i < w->count; i++)
@@ -273,7 +273,7 @@ static tare_status apply(equalizing *e, chain *c, const float *scales) {
     return TARE_OK;
 }
 
-// One round of a chain. *change: the largest factor, as a logarithm.
+// One round for a chain. *change: the largest factor, as a logarithm.
 static tare_status equalize(equalizing *e, chain *c, double *change) {
     const size_t channels = (size_t)c->channels;
     double *made = tare__alloc_zeroed(channels + 1, sizeof *made);
@@ -348,7 +348,7 @@ static tare_status tell(equalizing *e) {
 
 static tare_status run(equalizing *e) {
     const weight_change own = {.p = &e->base};
-    TARE_TRY(tare__weight_change_begin(&own)); // refuses what it cannot be for
+    TARE_TRY(tare__weight_change_begin(&own)); // refuses unsupported models
     TARE_TRY(find_chains(e));
     for (int i = 0; i < ROUNDS; i++) {
         double change = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that leaves layers float: the worst ones, by themselves and together.
+// The step that leaves layers float: the worst ones, alone and in groups.
 #include <string.h>
 
 #include "debug/improve/ladder.h"
@@ -27,7 +27,7 @@ static bool computes_integers(const choice_maker *m, const node *n) {
     return m->found.kinds[m->found.positions[n->id]] == ISLAND_INTEGER;
 }
 
-// Adds a node that would be computed in integers.
+// Adds a node that would be computed with integers.
 static tare_status choose(choice_maker *m, const node *n) {
     if (n == NULL || !computes_integers(m, n) || is_chosen(&m->r, n->name)) return TARE_OK;
     m->r.choices[m->r.choice_count++] = (tare_float_choice){
@@ -36,7 +36,7 @@ static tare_status choose(choice_maker *m, const node *n) {
     return TARE_OK;
 }
 
-// With its neighbours in front, whose results would otherwise be quantized for it.
+// Adds a layer and the operators before it, whose results would otherwise be quantized for it.
 static tare_status choose_layer(choice_maker *m, const char *name, bool with_inputs) {
     const tare_model *prepared = m->l->best.prepared;
     const node *n = tare__graph_find(prepared->root->graph, name);
@@ -49,7 +49,7 @@ static tare_status choose_layer(choice_maker *m, const char *name, bool with_inp
     return TARE_OK;
 }
 
-// Leaves the layers of these ranks float, from..to, as far as they hold the model back.
+// Tries to leave the layers of ranks from..to float, if they limit the model's accuracy.
 static tare_status try_layers(ladder *l, const ladder_step *self, const tare_analysis *a,
                               size_t from, size_t to, bool with_inputs, bool *is_kept) {
     choice_maker m = {.l = l, .r = l->best};
@@ -85,12 +85,12 @@ static tare_status rank_layers(ladder *l, tare_model **reference, tare_analysis 
     return tare_analyze(*reference, l->check, &options, out, l->err);
 }
 
-// What is much better than the whole is not what holds it back.
+// True unless the layer's error is much smaller than the model's.
 static bool holds_back(const ladder *l, const tare_layer_error *layer) {
     return !(layer->alone_db > l->best_worth.db + 20 || layer->local_db > 60);
 }
 
-// Each layer by itself, and if that does not gain, with what it reads from.
+// Tries each layer alone, and if that does not gain, together with its producers.
 static tare_status try_single(ladder *l, const ladder_step *self, const tare_analysis *a) {
     tare_layer_error layer;
     for (size_t i = 0;
@@ -105,7 +105,7 @@ static tare_status try_single(ladder *l, const ladder_step *self, const tare_ana
     return TARE_OK;
 }
 
-// Several together may gain what no single one does.
+// Several layers together may gain what no single one does.
 static tare_status try_groups(ladder *l, const ladder_step *self, const tare_analysis *a) {
     for (size_t count = 4; count <= MOST_LAYERS && !tare__ladder_is_over(l); count *= 2) {
         bool is_kept = false;

@@ -12,11 +12,11 @@
 #include "debug/improve/round_weights.h"
 
 enum { SWEEPS = 8 };
-#define DAMPING 0.01 // of the mean of H's diagonal, as GPTQ has it
+#define DAMPING 0.01 // relative to the mean of H's diagonal, as in GPTQ
 
 typedef struct factor {
     int64_t inner;
-    int64_t *order;  // [inner]: columns, the greatest inputs first
+    int64_t *order;  // [inner]: columns by descending input
     double *columns; // [inner][inner]: columns[k][j] is U[j][k], j < k
 } factor;
 
@@ -47,7 +47,7 @@ static double damping_of(const rounding *r) {
     return DAMPING * mean + 1e-30;
 }
 
-// The lower triangle of the damped matrix, in order, where the factor is going to be.
+// Copies the lower triangle of the damped matrix, in order, to where the factor is computed.
 static void take_matrix(const rounding *r, factor *f) {
     const int64_t n = r->inner;
     const double damping = damping_of(r);
@@ -58,8 +58,8 @@ static void take_matrix(const rounding *r, factor *f) {
     }
 }
 
-// From the last column backwards: column k of U is row k of the lower triangle over its pivot, and
-// its product with itself leaves what is in front of it.
+// From the last column to the first: column k of U is row k of the lower triangle divided by its
+// pivot; its outer product is subtracted from the rest.
 static void factorize(factor *f) {
     const int64_t n = f->inner;
     for (int64_t k = n - 1; k >= 0; k--) {
@@ -78,8 +78,8 @@ static double level(const rounding *r, int64_t at, double x) {
     return fmin(fmax(rint(x), r->least[at]), r->most[at]);
 }
 
-// Coordinate descent from there, as in QuantEase (K. Behdin et al., 2023): each weight in turn
-// takes the level that is best beside all others. pull: H lost, which follows every change.
+// Coordinate descent, as in QuantEase (K. Behdin et al., 2023): each weight in turn gets the level
+// that is best given all others. pull: H times the error, updated with every change.
 static bool improve_row(const rounding *r, double damping, int64_t row, double *lost,
                         double *pull) {
     bool has_changed = false;

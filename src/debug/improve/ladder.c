@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ladder: steps are tried one after the other on the best model so far, and kept if they gain.
+// The ladder: tries its steps one after the other on the best model so far, and keeps those that
+// gain.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include "debug/improve/ladder.h"
 #include "model/pass.h"
 
-#define LEAST_GAIN_DB   0.2 // smaller gains are chance
+#define LEAST_GAIN_DB   0.2 // smaller gains may be chance
 #define DEFAULT_SECONDS 300.0
 #define DEFAULT_SLOWER  0.15
 enum { KEY_SIZE = 4096 };
@@ -55,7 +56,7 @@ static bool gains(const ladder *l, const worth *w) {
     return w->db >= l->best_worth.db + LEAST_GAIN_DB;
 }
 
-// Beside the best model so far, so that changes of the machine's speed affect both alike.
+// Times the model and the best one alternately, so that changes of the machine's speed affect both.
 static tare_status time_model(const ladder *l, const tare_model *model, double *ms) {
     tare_model *made = NULL;
     double times[2] = {0};
@@ -124,7 +125,7 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
     char key[KEY_SIZE];
     (void)snprintf(key, sizeof key, "%s %s", step->name, what);
     const trial_outcome *known = tare__trials_find(&l->book, key);
-    if (known != NULL && known->is_new) return TARE_OK; // another layer led to the same
+    if (known != NULL && known->is_new) return TARE_OK; // another layer led to the same recipe
     if (known != NULL) {
         const trial_outcome o = *known;
         TARE_TRY(tell(l, step, what, &o, true, o.is_kept ? "" : "it did not gain"));
@@ -196,7 +197,7 @@ static const char *name_at(const void *user, size_t index) {
 
 // --- the whole ---
 
-// NULL: there is none of this name.
+// NULL if there is no step of this name.
 static const ladder_step *find_step(const char *name, size_t length) {
     const ladder_step *step = NULL;
     for (size_t i = 0; (step = tare__ladder_step_at(i)) != NULL; i++)

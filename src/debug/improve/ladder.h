@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ladder's state, and what its steps do with it. Private to debug/improve.
+// The ladder's state, and the functions for its steps. Private to debug/improve.
 #ifndef DEBUG_IMPROVE_LADDER_H
 #define DEBUG_IMPROVE_LADDER_H
 
@@ -9,18 +9,18 @@
 #include "model/model.h"
 #include "tare/improve.h"
 
-#define SOUND_DB 20.0 // below, accuracy goes before speed
+#define SOUND_DB 20.0 // below this, accuracy takes precedence over speed
 
-// What a quantized model is worth.
+// The quality of a quantized model.
 typedef struct worth {
     double db, ms;
     int64_t bytes;
 } worth;
 
-// A prepared model, and the operators of it that stay float.
+// A prepared model, and those of its operators that stay float.
 typedef struct recipe {
     tare_model *prepared;
-    tare_float_choice *choices; // names and reasons in the ladder's memory
+    tare_float_choice *choices; // names and reasons are in the ladder's memory
     size_t choice_count;
 } recipe;
 
@@ -32,51 +32,50 @@ typedef struct ladder {
     tare_improve_options options;
     recipe best;
     worth best_worth, first_worth;
-    tare_model *best_model; // NULL: known from the book only
+    tare_model *best_model; // NULL: known only from the file of trials
     trial_book book;
-    probe_outputs *floats; // of each batch of `check`
+    probe_outputs *floats; // for each batch of `check`
     size_t float_count, float_capacity;
     tare_improve_result result;
     uint64_t begin_ns;
-    uint64_t
-        trial_begin_ns; // of the step that makes a model to be tried; 0: it begins with the try
+    uint64_t trial_begin_ns; // when the step began to make the model to be tried; 0: not set
     arena memory;
     tare_error *err;
 } ladder;
 
-/// Steps, in the order of trial.
+/// A step of the ladder, in the order of trials.
 typedef struct ladder_step {
     const char *name, *what;
     tare_status (*run)(ladder *l, const struct ladder_step *self);
-    bool is_last_word; // quick, and tried when the budget is gone, too
-    bool may_slow;     // its models compute other operators; else a run takes as long as before
+    bool is_last_word; // fast, so it is tried even if the budget is used up
+    bool may_slow;     // changes which operators run; otherwise the model is as fast as before
 } ladder_step;
 
-double tare__ladder_seconds(const ladder *l); // since it began
-/// Is there no time left, or is the target reached?
+double tare__ladder_seconds(const ladder *l); // since the ladder began
+/// True if the time is used up or the target is reached.
 bool tare__ladder_is_over(ladder *l);
-/// The model of a recipe.
+/// Converts the model of a recipe.
 tare_status tare__ladder_make(const ladder *l, const recipe *r, bool as_reference,
                               tare_model **out);
-/// The prepared model sees the calibration data.
+/// Calibrates the prepared model.
 tare_status tare__ladder_calibrate(const ladder *l, tare_model *prepared);
 
-/// An earlier run of the ladder tried this and did not keep it: that is told, and *out is true.
+/// If an earlier run tried this and did not keep it, reports it and sets *out.
 tare_status tare__ladder_knows_useless(ladder *l, const ladder_step *step, const char *what,
                                        bool *out);
-/// Tries a recipe, which is consumed: it is the best one afterwards, or it is gone.
+/// Tries a recipe and consumes it: it becomes the best one or is released.
 tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *what, recipe *r,
                              bool *is_kept);
-/// The same of the best recipe with another prepared model, which is consumed. needs_data: it has
-/// to be calibrated first.
+/// The same for the best recipe with another prepared model, which is consumed. needs_data: it must
+/// be calibrated first.
 tare_status tare__ladder_try_prepared(ladder *l, const ladder_step *step, const char *what,
                                       tare_model *made, bool needs_data);
 
-/// The float outputs of the first prepared model, once: steps may change its weights.
+/// Keeps the float outputs of the first prepared model, once, because steps may change its weights.
 tare_status tare__ladder_keep_floats(ladder *l);
-/// All of out but ms.
+/// Sets all members of *out except ms.
 tare_status tare__ladder_measure(const ladder *l, tare_model *model, worth *out);
-/// Times of a run in milliseconds, one run of each model after the other.
+/// Times a run of each model in milliseconds, alternately.
 tare_status tare__ladder_time(const ladder *l, const tare_model *const *models, size_t count,
                               double *ms);
 

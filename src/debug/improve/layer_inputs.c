@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What layers read, over samples.
+// Collects the inputs of layers over samples.
 #include "debug/improve/layer_inputs.h"
 
 #include <math.h>
@@ -19,8 +19,8 @@
 enum {
     DEFAULT_SAMPLES = 64,
     MOST_INNER = 2048,      // columns of a weight: their products are kept as doubles
-    MOST_GRAM_ROWS = 16384, // more say nothing new
-    MOST_PATCHES = 256,     // pixels of a convolution that a sample gives
+    MOST_GRAM_ROWS = 16384, // more rows add nothing
+    MOST_PATCHES = 256,     // pixels of a convolution per sample
 };
 
 // --- the layers ---
@@ -93,7 +93,7 @@ tare_status tare__layer_inputs_find(pass *p, layer_inputs *out) {
 
 typedef struct run_state {
     layer_inputs *x;
-    bool *is_done; // [stats_count]: in this run
+    bool *is_done; // [stats_count]: already done in this run
     float_kernels *kernels;
     tare_error *err;
 } run_state;
@@ -107,11 +107,11 @@ static bool begin_channels(input_stats *s, int64_t channels) {
     return s->min != NULL && s->max != NULL && s->absolutes != NULL && s->squares != NULL;
 }
 
-// x as [outer][channels][inner].
+// Adds x as [outer][channels][inner].
 static tare_status add_channels(input_stats *s, const tare_tensor *x, int axis, tare_error *err) {
     const int64_t inner = tare__inner_count(x, axis), channels = x->shape[axis];
     if (s->channels == 0 && !begin_channels(s, channels)) return tare__out_of_memory(err);
-    if (channels != s->channels) return TARE_OK; // no layer takes both
+    if (channels != s->channels) return TARE_OK; // differs between layers: not used
     for (int64_t i = 0; i < x->count / inner; i++) {
         const float *values = tare__f32(x) + i * inner;
         const int64_t c = i % channels;
@@ -126,7 +126,7 @@ static tare_status add_channels(input_stats *s, const tare_tensor *x, int axis, 
     return TARE_OK;
 }
 
-// rows [count][inner] of one group join its matrix.
+// Adds rows [count][inner] of a group to its matrix.
 static tare_status add_gram(const run_state *r, input_stats *s, int64_t group, const float *rows,
                             int64_t count) {
     const size_t size = (size_t)(s->inner * s->inner);
@@ -145,7 +145,7 @@ static tare_status add_gram(const run_state *r, input_stats *s, int64_t group, c
     return status;
 }
 
-// false: it is not wanted, or there is enough. A failure is told by the status.
+// False if the matrix is not needed, or has enough rows. *status tells failures.
 static tare_status wants_rows(const run_state *r, input_stats *s, int64_t groups, int64_t inner,
                               bool *out) {
     *out = false;
@@ -178,7 +178,7 @@ static tare_status add_linear(const run_state *r, input_stats *s, op_call *call)
     return add_gram(r, s, 0, tare__f32(c.x), rows);
 }
 
-// One pixel of the output: what the kernel meets of one group, zeros outside.
+// The inputs of one output pixel in one group; zeros for padding.
 static void take_patch(const conv_call *c, int64_t sample, int64_t group, int64_t pixel,
                        float *out) {
     const float_conv *g = &c->conv;
@@ -236,7 +236,7 @@ static const observed_layer *layer_of(const layer_inputs *x, const node *n) {
     return NULL;
 }
 
-// The layer's own call: a fused module has its weight in its first child.
+// Binds the layer's call: a fused module has the weight in its first child.
 static tare_status add_call(const run_state *r, const observed_layer *l, op_call *call) {
     input_stats *s = &r->x->stats[l->stats];
     op_call own = *call;
@@ -261,7 +261,7 @@ static tare_status look(void *user, const node *n, op_call *call, bool *handled)
 
 // --- runs ---
 
-// The first samples of a batch, where the model takes any number.
+// The first samples of a batch, if the model accepts any batch size.
 static int64_t samples_of(const tare_data *data, const tare_batch *batch, int64_t left) {
     const data_cut how = tare__data_cut(data);
     return how.as_is || how.fixed_batch > 0 || batch->size < left ? batch->size : left;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that changes who watches activations.
+// The step that replaces the observers of activations.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -13,7 +13,7 @@ typedef struct replacing {
     const char *class_name, *rule;
     double percentile; // negative: by entropy
     struct {
-        module *old, *made; // with references, so that addresses tell them apart
+        module *old, *made; // references, so that addresses stay unique
     } * pairs;
     size_t pair_count, pair_capacity;
     size_t count;
@@ -54,7 +54,7 @@ static tare_status make_observer(replacing *r, const module *old, module **out) 
     return status;
 }
 
-// NULL: not yet. is_new: it is one of those that were made.
+// The replacement of m; NULL: none yet. is_new: m is a replacement itself.
 static module *find_made(const replacing *r, const module *m, bool *is_new) {
     *is_new = false;
     for (size_t i = 0; i < r->pair_count; i++) {
@@ -76,7 +76,7 @@ static tare_status add_pair(replacing *r, module *old, module **out) {
     return TARE_OK;
 }
 
-// A module with several paths, as the observer of a group, is replaced by one module.
+// A module with several paths (the observer of a group) is replaced by one module.
 static tare_status replace_module(replacing *r, const node *n) {
     module *old = tare__called_module(r->base.model, n);
     bool is_new = false;

@@ -18,7 +18,7 @@
 
 enum { LEAST_BLOCK = 4, MOST_BLOCK = 256, MOST_READERS = 16, MOST_DEPTH = 24 };
 
-// The paths from a layer's result: each one ends at a linear layer that reads it.
+// The paths from a layer's result; each ends at a linear layer that reads it.
 typedef struct rotation {
     pass *p;
     biased_layer producer;
@@ -27,7 +27,7 @@ typedef struct rotation {
     int64_t block; // divides the last dimension of every value on the paths
 } rotation;
 
-// The last dimension, and how many there are; 0: not known.
+// The size of the last dimension, and the number of dimensions; 0: not known.
 typedef struct layout {
     int64_t last;
     int64_t ndim;
@@ -35,12 +35,12 @@ typedef struct layout {
 
 // --- paths ---
 
-// Of sizes.
+// For sizes.
 static int64_t common_block(int64_t a, int64_t b) {
     return (int64_t)tare__greatest_divisor((uint64_t)a, (uint64_t)b);
 }
 
-// Sizes or dimensions behind the value: a list, or arguments one by one.
+// The sizes or dimensions after the value: a list, or separate arguments.
 static const value *items_of(const node *n, size_t *count) {
     const bool is_list = n->arg_count == 2 && tare__value_has_items(&n->args[1]);
     *count = is_list ? n->args[1].count : n->arg_count > 0 ? n->arg_count - 1 : 0;
@@ -53,7 +53,7 @@ static bool read_int(const value *v, int64_t *out) {
     return true;
 }
 
-// A block is a run of adjacent elements, so that it stays whole where its size divides the last
+// A block consists of adjacent elements, so it stays together if its size divides the last
 // dimension.
 static bool pass_view(rotation *r, const node *n, layout *l) {
     size_t count = 0;
@@ -62,7 +62,7 @@ static bool pass_view(rotation *r, const node *n, layout *l) {
     if (count == 0 || n->kwarg_count > 0 || l->last <= 0) return false;
     if (!read_int(&sizes[count - 1], &last)) return false;
     l->ndim = (int64_t)count;
-    l->last = last > 0 ? last : 0; // inferred: the reader's inputs tell
+    l->last = last > 0 ? last : 0; // inferred from the reader's inputs
     if (last > 0) r->block = common_block(r->block, last);
     return true;
 }
@@ -158,14 +158,15 @@ static bool find(rotation *r, node *n) {
     r->block = r->producer.tensor->shape[0];
     const layout l = {.last = r->block};
     if (!follow(r, n, &l, 0)) return false;
-    r->block &= -r->block; // Hadamard matrices of powers of two are sums and differences
+    r->block &= -r->block; // Hadamard matrices of powers of two only need sums and differences
     if (r->block > MOST_BLOCK) r->block = MOST_BLOCK;
     return r->block >= LEAST_BLOCK;
 }
 
 // --- rotating ---
 
-// x[stride * i], `count` of them, by the matrix of Sylvester, of length 1: it is its own inverse.
+// Multiplies x[stride * i], `count` elements, by Sylvester's matrix, normalized, which is its own
+// inverse.
 static void rotate(float *x, int64_t count, int64_t stride, double *scratch) {
     for (int64_t i = 0; i < count; i++) scratch[i] = (double)x[i * stride];
     for (int64_t half = 1; half < count; half *= 2)
@@ -227,7 +228,7 @@ static tare_status tell(const rotation *r) {
 
 static tare_status run(pass *p, size_t *count) {
     const weight_change own = {.p = p};
-    TARE_TRY(tare__weight_change_begin(&own)); // refuses what it cannot be for
+    TARE_TRY(tare__weight_change_begin(&own)); // refuses unsupported models
     for (node *n = p->model->root->graph->first; n != NULL; n = n->next) {
         rotation r = {.p = p};
         if (!find(&r, n)) continue;

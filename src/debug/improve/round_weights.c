@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps that round weights by what their layers read: GPTQ and AdaRound. A layer's weight
-// becomes values that lie on the levels already, and an observer looks at it that finds them again
-// (tare.PerChannelMSEObserver and its kin), so that converting rounds nothing else.
+// The steps that round weights by the layers' inputs: GPTQ and AdaRound. A layer's weight is
+// replaced by values on its quantization levels, with an observer that recovers these levels
+// (tare.PerChannelMSEObserver and similar), so that convert does not round again.
 #include "debug/improve/round_weights.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "ops/op.h"
 #include "tare/improve.h"
 
-#define MOST_WORK (INT64_C(1) << 25) // multiplications of a step of AdaRound
+#define MOST_WORK (INT64_C(1) << 25) // multiplications in a step of AdaRound
 
 typedef struct rounder {
     pass base;
@@ -24,7 +24,7 @@ typedef struct rounder {
     tare_error *err;
 } rounder;
 
-// A layer's numbers, as doubles: weight, scales, least, most, quantized, each [weight->count].
+// The numbers of a layer as doubles: weight, scales, least, most, quantized, each [weight->count].
 typedef struct numbers {
     double *memory;
     double *weights, *scales, *least, *most, *quantized;
@@ -50,7 +50,7 @@ static tare_status take_numbers(const rounder *x, const tare_tensor *w, const qp
     return TARE_OK;
 }
 
-// Rows of one group of a convolution, or all.
+// Rows of one group of a convolution, or all rows.
 static rounding rows_of(const rounder *x, const numbers *n, const input_stats *s, int64_t group,
                         int64_t rows) {
     const int64_t each = rows / s->groups, at = group * each * s->inner;
@@ -80,7 +80,7 @@ tare_status tare__round_error(const rounding *r, double *out) {
     return TARE_OK;
 }
 
-// What is no better than rounding to the nearest level is not taken.
+// The result is discarded unless it is better than rounding to nearest.
 static tare_status round_rows(const rounder *x, const rounding *r, double *before, double *after) {
     double nearest = 0, error = 0;
     tare__round_nearest(r);

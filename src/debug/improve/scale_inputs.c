@@ -20,16 +20,16 @@
 #include "ops/op.h"
 #include "tare/improve.h"
 
-#define LEAST_GAIN 0.9 // of the expected error; more is not worth a multiplication
+#define LEAST_GAIN 0.9 // of the expected error; a smaller gain is not worth a multiplication
 
-// Layers that read one node.
+// Layers that read the same node.
 typedef struct scale_group {
     node *read; // an observer, or the value
     size_t *layers;
     size_t count;
     const input_stats *stats;
-    bool is_static; // a static observer quantizes what is read
-    double levels;  // of it
+    bool is_static; // the input is statically quantized
+    double levels;  // of its quantization
 } scale_group;
 
 typedef struct scaling {
@@ -37,7 +37,7 @@ typedef struct scaling {
     layer_inputs inputs;
     tare_scale_method method;
     weight_change weights;
-    double *scratch; // [largest weight]
+    double *scratch; // for the largest weight
     size_t number;   // of observers
     size_t tensor_number;
     size_t count;
@@ -88,7 +88,7 @@ static double weight_peak(const scaling *s, const scale_group *g, int64_t c) {
     return peak;
 }
 
-// Around 1, so that no float overflows.
+// Normalizes scales to be around 1, so that no float overflows.
 static void center(float *scales, int64_t count) {
     double sum = 0;
     for (int64_t c = 0; c < count; c++) sum += tare__log((double)scales[c]);
@@ -113,7 +113,8 @@ static void fill_scales(const scaling *s, const scale_group *g, double exponent,
     center(scales, x->channels);
 }
 
-// Of rounding what is read: the step squared by 12 for each value, through the weights.
+// The error of rounding the input: the squared step divided by 12 for each value, through the
+// weights.
 static double read_noise(const scaling *s, const scale_group *g, const float *scales) {
     const input_stats *x = g->stats;
     double low = 0, high = 0, power = 0;
@@ -141,7 +142,7 @@ static tare_status scaled_weight(const scaling *s, const tare_tensor *w, const f
     return TARE_OK;
 }
 
-// Of rounding the weights, met by inputs of the observed mean squares.
+// The error of rounding the weights, with inputs of the observed mean squares.
 static tare_status weight_noise(const scaling *s, const scale_group *g, const float *scales,
                                 double *sum) {
     const input_stats *x = g->stats;
@@ -170,7 +171,7 @@ static tare_status error_of(const scaling *s, const scale_group *g, const float 
     return weight_noise(s, g, scales, out);
 }
 
-// *exponent 0: nothing gains.
+// *exponent is 0 if no scaling gains.
 static tare_status search(const scaling *s, const scale_group *g, float *best, double *exponent,
                           double *remaining) {
     const int64_t channels = g->stats->channels;
@@ -211,14 +212,14 @@ static tare_status divided(const scaling *s, const tare_tensor *from, const floa
     return TARE_OK;
 }
 
-// Do only these layers read the value, through one observer or none?
+// True if only these layers read the value, directly or through one observer.
 static bool is_theirs(const scaling *s, const scale_group *g, const node *source) {
     if (g->read->user_count != g->count) return false;
     return g->read == source || (source->user_count == 1 && tare__node_arg(g->read, 0) == source &&
                                  tare__is_observer_node(s->base.model, g->read));
 }
 
-// The tensors of a norm whose result is multiplied by its weight. module: or path of each.
+// The tensors of a norm whose result is multiplied by its weight: of `module`, or by path.
 typedef struct norm_tensors {
     module *module;
     const char *weight_path, *bias_path;
@@ -256,7 +257,8 @@ static bool find_norm(const scaling *s, const node *n, norm_tensors *out) {
     *out = (norm_tensors){.module = tare__called_module(s->base.model, n)};
     const op_info *op =
         out->module != NULL ? tare__class_row(out->module->class) : tare__function_row(n);
-    // Over the last dimension: its weight and bias are the channels that linear layers read.
+    // A norm over the last dimension: its weight and bias are those of the linear layers' input
+    // channels.
     if (!tare__op_has(op, OP_NORMALIZES) || !has_param(op, "normalized_shape")) return false;
     if (out->module != NULL) {
         size_t calls = 0;
@@ -282,7 +284,7 @@ static tare_status put(const scaling *s, module *m, const char *name, const char
     return status;
 }
 
-// *done false: the value's node is no norm, or others read it.
+// *done is false if the value is not computed by a norm, or has other readers.
 static tare_status fold(const scaling *s, const scale_group *g, const node *source,
                         const float *scales, bool *done) {
     norm_tensors t;
@@ -298,7 +300,7 @@ static tare_status fold(const scaling *s, const scale_group *g, const node *sour
     return TARE_OK;
 }
 
-// 1/s as a tensor of the root, read in front of the first layer.
+// Adds 1/s as a tensor of the root, read before the first layer.
 static tare_status read_factors(scaling *s, const scale_group *g, const float *scales, node *before,
                                 node **out) {
     module *root = s->base.model->root;
@@ -326,11 +328,12 @@ static tare_status multiply(const scaling *s, node *source, node *factors, node 
                             .arg_count = 2,
                             .like = source};
     TARE_TRY(tare__graph_insert(s->base.model->root->graph, &spec, before, out, s->err));
-    (*out)->origin = NULL; // it computes no value of the float model
+    (*out)->origin = NULL; // corresponds to no value of the float model
     return TARE_OK;
 }
 
-// A fresh observer like the one that the layers read; without one, the product itself is read.
+// Adds a new observer like the one that the layers read; without one, they read the product
+// directly.
 static tare_status observe(scaling *s, const scale_group *g, node *product, node *before,
                            node **out) {
     const module *old = tare__called_module(s->base.model, g->read);
@@ -349,7 +352,7 @@ static tare_status observe(scaling *s, const scale_group *g, node *product, node
     return status;
 }
 
-// In front of the first of the layers, in the order of the graph.
+// The first of the layers in the order of the graph.
 static node *first_of(const scaling *s, const scale_group *g) {
     return s->inputs.layers[g->layers[0]].layer.node;
 }
@@ -439,7 +442,7 @@ static tare_status run(scaling *s, tare_data *data, const tare_scale_options *op
     s->scratch = tare__alloc_zeroed((size_t)largest + 1, sizeof *s->scratch);
     scale_group *groups = tare__arena_array(&s->base.scratch, s->inputs.count, sizeof *groups);
     if (s->scratch == NULL || groups == NULL) return tare__out_of_memory(s->err);
-    TARE_TRY(find_groups(s, groups, &count)); // before reads change
+    TARE_TRY(find_groups(s, groups, &count)); // before inputs change
     for (size_t i = 0; i < count; i++) TARE_TRY(scale_group_of(s, &groups[i]));
     return tare__observers_forget(s->base.model, s->err);
 }

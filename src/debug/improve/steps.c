@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of the ladder, each of which makes other prepared models of the best one's.
+// The steps of the ladder; each makes new prepared models from the best one's.
 #include <math.h>
 #include <stdio.h>
 
@@ -7,12 +7,12 @@
 #include "debug/improve/ladder.h"
 #include "tare/bias_correction.h"
 
-// A step that does not apply is none of the ladder's.
+// A step that is refused does not apply to the model.
 static bool is_refused(tare_status status) {
     return status == TARE_UNSUPPORTED || status == TARE_INVALID_ARGUMENT;
 }
 
-// Makes a prepared model of the best one's. *count 0: there is nothing to do.
+// Makes a prepared model from the best one's. *count 0: nothing to change.
 typedef tare_status (*prepared_maker)(const ladder *l, int choice, size_t *count, tare_model **out);
 
 static tare_status try_made(ladder *l, const ladder_step *step, const char *what,
@@ -131,7 +131,7 @@ static tare_status quantize_reference(void *user, const tare_model *prepared, ta
                                       tare_error *err) {
     const ladder *l = user;
     recipe r = l->best;
-    (void)err;                           // the ladder's own
+    (void)err;                           // that of the ladder is used
     r.prepared = (tare_model *)prepared; // NOLINT: only read
     return tare__ladder_make(l, &r, true, out);
 }

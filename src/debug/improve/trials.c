@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outcomes of trials as lines of text: db, ms, seconds, bytes, kept, key.
+// Results of trials as lines of text: db, ms, seconds, bytes, kept, key.
 #include "debug/improve/trials.h"
 
 #include <inttypes.h>

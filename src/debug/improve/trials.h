@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outcomes of trials in a file, so that a ladder goes on where it was stopped.
-// Private to debug/improve.
+// Results of trials in a file, so that an interrupted ladder can continue. Private to
+// debug/improve.
 #ifndef DEBUG_IMPROVE_TRIALS_H
 #define DEBUG_IMPROVE_TRIALS_H
 
@@ -10,24 +10,24 @@
 #include "core/error.h"
 
 typedef struct trial_outcome {
-    char *key; // the step and what it did
+    char *key; // the step and its change
     double db, ms, seconds;
     int64_t bytes;
     bool is_kept;
-    bool is_new; // of this run, not of the file
+    bool is_new; // from this run, not from the file
 } trial_outcome;
 
 typedef struct trial_book {
-    const char *path; // NULL: nothing is read or written
+    const char *path; // NULL: no file
     uint64_t identity;
     trial_outcome *items;
     size_t count, capacity;
 } trial_book;
 
-/// Reads the file, if there is one. TARE_INVALID_ARGUMENT where it belongs to another job.
+/// Reads the file if it exists. TARE_INVALID_ARGUMENT if it belongs to another job.
 tare_status tare__trials_read(trial_book *b, tare_error *err);
 const trial_outcome *tare__trials_find(const trial_book *b, const char *key); // NULL: not tried
-/// Adds one (the key is copied) and replaces the file.
+/// Adds a result (the key is copied) and rewrites the file.
 tare_status tare__trials_add(trial_book *b, const trial_outcome *outcome, tare_error *err);
 void tare__trials_release(trial_book *b);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that change who looks at weights: a scale for each channel, ranges by squared error.
+// Steps that change the observers of weights: a scale per channel, or ranges with least squared
+// error.
 #include "debug/improve/weight_observers.h"
 
 #include <string.h>
@@ -77,7 +78,7 @@ static tare_status make_per_channel(const observer_classes *classes, const tare_
 
 // --- changing ---
 
-// Modules: what prepare noted of the node says who will look at the weight.
+// For modules: the qconfig that prepare recorded for the node has the weight's observer.
 static tare_status change_qconfig(weight_change *w, const node *n) {
     const observer_classes *classes = &w->p->model->context->observers;
     const prepared_state *own = w->p->model->prepared;
@@ -97,7 +98,7 @@ static tare_status change_qconfig(weight_change *w, const node *n) {
     return TARE_DECIDE(w->p, n, "observed", w->rule, "%s", w->why);
 }
 
-// Functions and operators: an observer in the graph watches the weight.
+// For functions and operators: an observer in the graph.
 static tare_status change_observer(weight_change *w, const node *observer) {
     const observer_classes *classes = &w->p->model->context->observers;
     const module *old = tare__called_module(w->p->model, observer);
@@ -123,7 +124,7 @@ tare_status tare__weight_change_layer(weight_change *w, const biased_layer *laye
                : TARE_OK;
 }
 
-// A state of its own: models share theirs.
+// Copies the state, because models share theirs.
 static tare_status copy_state(const prepared_state *from, prepared_state **out, tare_error *err) {
     prepared_state *made = NULL;
     TARE_TRY(tare__prepared_state_create(from->node_count, &made, err));

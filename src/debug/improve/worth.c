@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a quantized model is worth: how near its outputs are to the float ones, how long a run
-// takes, how many bytes its tensors have.
+// Measures a quantized model: how close its outputs are to the float ones, the time of a run, the
+// bytes of its tensors.
 #include <math.h>
 #include <stdlib.h>
 
@@ -28,7 +28,8 @@ static tare_status time_alone(const ladder *l, const tare_model *model, const ta
     double times[TIMED_RUNS];
     TARE_TRY(tare_session_create(model, &options, &session, l->err));
     tare_status status = TARE_OK;
-    for (int i = -1; i < TIMED_RUNS && status == TARE_OK; i++) { // the first run plans
+    for (int i = -1; i < TIMED_RUNS && status == TARE_OK;
+         i++) { // the first run plans and is not counted
         tare_tensor *out[RACE_OUTPUTS];
         size_t count = 0;
         const uint64_t begin = tare__now_ns();
@@ -60,7 +61,7 @@ static tare_status race(const ladder *l, const tare_model *const *models, size_t
     return status;
 }
 
-// Models without a plan are timed by themselves.
+// Models without a plan are timed separately.
 tare_status tare__ladder_time(const ladder *l, const tare_model *const *models, size_t count,
                               double *ms) {
     tare_batch batch = {.struct_size = sizeof batch};

@@ -281,7 +281,7 @@ static size_t find_least(const layout *l) {
     return most;
 }
 
-static tare_status list_mates(layout *l, arena *memory, tare_error *err) {
+static tare_status list_neighbours(layout *l, arena *memory, tare_error *err) {
     const size_t pairs = count_pairs(l);
     l->looks_per_order = l->count * l->count / 4 + MOST_LOOKS / MOST_ORDERS;
     if (pairs > MOST_PAIRS) return TARE_OK;
@@ -312,7 +312,7 @@ static tare_status lay_out(layout *l, arena *memory, tare_error *err) {
     if (l->order == NULL || l->best == NULL || l->offsets == NULL || l->kept == NULL ||
         l->placed == NULL || l->is_placed == NULL || l->candidates == NULL)
         return tare__out_of_memory(err);
-    TARE_TRY(list_mates(l, memory, err));
+    TARE_TRY(list_neighbours(l, memory, err));
     choose(l);
     return TARE_OK;
 }
