@@ -80,6 +80,11 @@ TARE_API const tare_module *tare_node_module(const tare_model *model, const tare
 /// The tensor that a get_attr node reads, lent by the model; NULL for other nodes and for packed
 /// weights.
 TARE_API const tare_tensor *tare_node_tensor(const tare_model *model, const tare_node *node);
+/// A tensor by its name in torch's state_dict(), which tare_model_print lists (TARE_PRINT_STATE): a
+/// parameter or buffer, shared with the model, or a copy of an observer's statistic. The caller owns
+/// *out. TARE_NOT_FOUND for other names, and for what torch lists as one packed object.
+TARE_API tare_status tare_model_state_tensor(const tare_model *model, const char *name,
+                                             tare_tensor **out, tare_error *err);
 
 typedef enum tare_argument_kind {
     TARE_ARGUMENT_NONE = 0,
@@ -122,6 +127,11 @@ TARE_API const char *tare_node_keyword_name(const tare_node *node, size_t index)
 /// Reads an item of a list, tuple, dict or slice. False past the end and for other kinds; *out then
 /// has the kind NONE.
 TARE_API bool tare_argument_item(const tare_argument *container, size_t index, tare_argument *out);
+
+/// Does the library know the function (TARE_NODE_CALL_FUNCTION: "torch.relu", "operator.add",
+/// "torch.ops.aten.relu.default") or the method of tensors (TARE_NODE_CALL_METHOD: "view") of this
+/// name? False for other kinds. Graphs may call functions that it does not know; they do not run.
+TARE_API bool tare_operator_is_known(tare_node_kind kind, const char *name);
 
 /// Reads a constructor value of a module ("stride", a number or a list). False if there is none;
 /// *out then has the kind NONE. Lent by the module.

@@ -115,8 +115,7 @@ typedef enum tare_print_form {
     TARE_PRINT_NODES = 1, // the nodes, as torch prints a Graph
     TARE_PRINT_JSON = 2,  // the graph as in a model file
     TARE_PRINT_DOT = 3,   // for graphviz
-    TARE_PRINT_STATE = 4, // the names of torch's state_dict(), one per line, without the
-                          // statistics of observers
+    TARE_PRINT_STATE = 4, // the names of torch's state_dict(), one per line
 } tare_print_form;
 /// Writes the model as text in this form, by one call of `write`. TARE_IO if `write` returns false.
 TARE_API tare_status tare_model_print(const tare_model *model, tare_print_form form,

@@ -11,9 +11,10 @@ from typing import Any
 
 from . import _names
 from ._context import the_context
+from ._errors import NotFoundError
 from ._html import preformatted
 from ._library import c, call, encode, filled, guarded, integer, lib, out, text, write_text
-from ._tensor import Tensor, as_tensor, handles, lend
+from ._tensor import Tensor, adopt, as_tensor, handles, lend
 from .graph import Graph
 from .preprocess import Preprocess, declare, declared
 
@@ -55,6 +56,11 @@ class Module:
             Its qualified name.
         **children : Module
             Its children, in order; ``fuse`` numbers them.
+
+        Returns
+        -------
+        Module
+            It may be changed until it is handed over.
         """
         made, place = out("tare_module")
         call("module_create", the_context(), encode(class_name, "a class"), place)
@@ -73,6 +79,10 @@ class Module:
             Its qualified name.
         *modules : Module
             Its children, in order.
+
+        Returns
+        -------
+        Module
         """
         return cls.create(class_name, **{str(i): module for i, module in enumerate(modules)})
 
@@ -351,14 +361,20 @@ class Model:
             return tuple(text(lib.model_input_name(handle, i)) for i in range(lib.model_input_count(handle)))
 
     def state_dict(self) -> dict[str, Tensor]:
-        """All tensors that torch's state_dict would list, under its names, without copies."""
-        names = self._print(c.TARE_PRINT_STATE).split("\n")
-        modules = dict(self.named_modules())
+        """All tensors that torch's state_dict would list, under its names.
+
+        Returns
+        -------
+        dict
+            Parameters, buffers and, of a prepared model, the statistics of its observers. Only the statistics are
+            copies. What torch lists as one packed object is not there.
+        """
         found: dict[str, Tensor] = {}
-        for name in filter(None, names):
-            path, _, leaf = name.rpartition(".")
-            if path in modules and (tensor := modules[path].state().get(leaf)) is not None:
-                found[name] = tensor
+        for name in filter(None, self._print(c.TARE_PRINT_STATE).split("\n")):
+            made, place = out("tare_tensor")
+            with contextlib.suppress(NotFoundError), self._reading() as handle:
+                call("model_state_tensor", handle, encode(name), place)
+                found[name] = adopt(made)
         return found
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
@@ -375,7 +391,17 @@ class Model:
                 stack += [(f"{path}.{name}", child) for name, child in reversed(module.children().items())]
 
     def get_submodule(self, path: str) -> Module:
-        """The module at a path ("layer1.0.conv1")."""
+        """The module at a path ("layer1.0.conv1").
+
+        Returns
+        -------
+        Module
+
+        Raises
+        ------
+        AttributeError
+            Where the model has none there, as in torch.
+        """
         for found, module in self.named_modules():
             if found == path:
                 return module
@@ -493,19 +519,19 @@ class Model:
         return self
 
     def enable_observer(self, enabled: bool = True) -> Model:
-        """Switches the observers inside of fake quantizers on or off."""
+        """Switches the observers inside of fake quantizers on or off; returns the model."""
         return self._switch("model_enable_observer", bool(enabled))
 
     def disable_observer(self) -> Model:
-        """Switches the observers inside of fake quantizers off."""
+        """Switches the observers inside of fake quantizers off; returns the model."""
         return self.enable_observer(False)
 
     def enable_fake_quant(self, enabled: bool = True) -> Model:
-        """Switches the rounding of fake quantizers on or off."""
+        """Switches the rounding of fake quantizers on or off; returns the model."""
         return self._switch("model_enable_fake_quant", bool(enabled))
 
     def disable_fake_quant(self) -> Model:
-        """Switches the rounding of fake quantizers off."""
+        """Switches the rounding of fake quantizers off; returns the model."""
         return self.enable_fake_quant(False)
 
     def apply(self, function: Callable[[Model], Any]) -> Model:
@@ -514,7 +540,7 @@ class Model:
         return self
 
     def freeze_bn_stats(self, frozen: bool = True) -> Model:
-        """Freezes the statistics of batch norms in QAT convolutions, or lets them follow the batches again."""
+        """Freezes the statistics of batch norms in QAT convolutions, or lets them follow the batches again; returns the model."""
         return self._switch("model_freeze_bn_stats", bool(frozen))
 
     def generate_debug_handles(self) -> Model:
@@ -636,6 +662,11 @@ def load(path: str | os.PathLike[str], *, dims: Mapping[str, int] | None = None,
     memory_bytes : int, optional
         The most memory that reading may take.
 
+    Returns
+    -------
+    Model
+        In the stage that the file says; a float model from other formats without quantize nodes.
+
     Raises
     ------
     MalformedFileError
@@ -658,6 +689,11 @@ def loads(data: Any, *, ignore_digests: bool = False) -> Model:
         What a file would hold.
     ignore_digests : bool
         Reads although the contents do not match the digests.
+
+    Returns
+    -------
+    Model
+        As `load` gives it.
     """
     view = bytes(data)
     options, _ = _read_options(None, None, ignore_digests, True, None)

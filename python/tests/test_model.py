@@ -118,6 +118,17 @@ class Looking(Case):
         del model  # the array keeps what it needs
         self.assertTrue(np.isfinite(weight).all() and not weight.flags.writeable)
 
+    def test_state_dict_has_what_stands_at_the_top_and_what_observers_have_seen(self):
+        self.assertIn("conv1.weight", tare.load(ANNOTATED).state_dict())  # a program has no modules
+        prepared, images = prepared_digits()
+        before = prepared.state_dict()["activation_post_process_0.histogram"]
+        prepared.calibrate(images)
+        state = prepared.state_dict()
+        self.assertEqual(np.asarray(state["activation_post_process_0.max_val"]).item(), images.max())
+        self.assertEqual(np.asarray(state["activation_post_process_0.histogram"]).sum(), images.size)
+        self.assertEqual(np.asarray(before).sum(), 0)  # a copy
+        self.assertIn("conv1_input_scale_0", tare.convert_to_reference_fx(prepared, backend_config="x86").state_dict())
+
     def test_the_record_says_what_was_decided(self):
         model, _ = quantized_digits()
         self.assertIn("lowered", {row["decision"] for row in model.decisions()})

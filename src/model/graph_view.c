@@ -4,8 +4,11 @@
 
 #include <string.h>
 
+#include "core/memory/alloc.h"
+#include "core/tensor/map.h"
 #include "model/graph_view.h"
 #include "model/pass.h"
+#include "observe/observer.h"
 
 static const tare_node *view(const node *n) {
     return (const tare_node *)n;
@@ -122,6 +125,33 @@ const tare_tensor *tare_node_tensor(const tare_model *model, const tare_node *n)
                                         : NULL;
 }
 
+// Observers keep statistics in forms of their own.
+static tare_status copy_statistic(const module *root, const char *name, tare_tensor **out,
+                                  tare_error *err) {
+    const char *dot = strrchr(name, '.');
+    map tensors = {0};
+    if (dot == NULL) return TARE_OK;
+    char *path = tare__strndup(name, (size_t)(dot - name));
+    if (path == NULL) return tare__out_of_memory(err);
+    const module *owner = tare__module_find(root, path);
+    tare__free(path);
+    if (owner == NULL || owner->class->role != ROLE_OBSERVER || owner->state == NULL) return TARE_OK;
+    const tare_status status = tare__observer_state_io.save(owner, &tensors, err);
+    tare_tensor *found = tare__map_get(&tensors, dot + 1);
+    if (status == TARE_OK && found != NULL) *out = tare_tensor_retain(found);
+    tare__tensor_map_release(&tensors);
+    return status;
+}
+
+tare_status tare_model_state_tensor(const tare_model *model, const char *name, tare_tensor **out,
+                                    tare_error *err) {
+    tare_tensor *own = tare__module_find_tensor(model->root, name);
+    *out = own != NULL ? tare_tensor_retain(own) : NULL;
+    if (own == NULL) TARE_TRY(copy_statistic(model->root, name, out, err));
+    return *out != NULL ? TARE_OK
+                        : tare__fail(err, TARE_NOT_FOUND, "the model has no tensor '%s'", name);
+}
+
 static void fill_items(const value *v, tare_argument_kind kind, tare_argument *out) {
     out->kind = kind;
     out->count = v->count;
@@ -187,6 +217,11 @@ static bool fill_if(const value *v, tare_argument *out) {
     const value none = tare__none();
     tare__argument_of(v != NULL ? v : &none, out);
     return v != NULL;
+}
+
+bool tare_operator_is_known(tare_node_kind kind, const char *name) {
+    return (kind == TARE_NODE_CALL_FUNCTION && tare__op_function(name) != NULL) ||
+           (kind == TARE_NODE_CALL_METHOD && tare__op_method(name) != NULL);
 }
 
 size_t tare_node_argument_count(const tare_node *n) {

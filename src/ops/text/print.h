@@ -15,8 +15,7 @@ tare_status tare__print_module(const module *m, text *out, tare_error *err);
 tare_status tare__print_code(const graph *g, text *out, tare_error *err);
 /// print(gm.graph): one line a node, with users and kwargs.
 tare_status tare__print_graph(const graph *g, text *out, tare_error *err);
-/// The tensors' names, a line each, as torch's state_dict() lists them. Statistics of observers are
-/// not among them.
+/// The tensors' names, a line each, as torch's state_dict() lists them.
 tare_status tare__print_state(const module *root, text *out, tare_error *err);
 /// One argument as Python prints it.
 void tare__print_value(const value *v, text *out);

@@ -51,6 +51,35 @@ static void nodes_come_in_order_with_their_edges(void **state) {
     tare_model_destroy(m);
 }
 
+static void tensors_are_found_by_the_names_of_the_state(void **state) {
+    (void)state;
+    tare_model *m = small_model();
+    tare_tensor *found = NULL;
+    CHECK_DONE(tare_model_state_tensor(m, "w", &found, job_error()));
+    assert_ptr_equal(found, tare_node_tensor(m, tare_model_find_node(m, "w")));
+    tare_tensor_release(found);
+    static const char *const strange[] = {"", ".", "fc", "fc.nobody", "nobody.weight", "w."};
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
+        assert_int_equal(tare_model_state_tensor(m, strange[i], &found, job_error()),
+                         TARE_NOT_FOUND);
+        assert_null(found);
+    }
+    tare_model_destroy(m);
+}
+
+static void known_operators_are_told_from_others(void **state) {
+    (void)state;
+    static const char *const functions[] = {"torch.relu", "operator.add",
+                                            "torch.ops.aten.relu.default"};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        assert_true(tare_operator_is_known(TARE_NODE_CALL_FUNCTION, functions[i]));
+    assert_true(tare_operator_is_known(TARE_NODE_CALL_METHOD, "view"));
+    assert_false(tare_operator_is_known(TARE_NODE_CALL_FUNCTION, "os.system"));
+    assert_false(tare_operator_is_known(TARE_NODE_CALL_FUNCTION, "view"));
+    assert_false(tare_operator_is_known(TARE_NODE_CALL_METHOD, "__class__"));
+    assert_false(tare_operator_is_known(TARE_NODE_CALL_MODULE, "torch.relu"));
+}
+
 static void the_walk_goes_both_ways(void **state) {
     (void)state;
     tare_model *m = small_model();
@@ -148,6 +177,8 @@ static void modules_show_what_they_were_made_with(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_come_in_order_with_their_edges),
+        cmocka_unit_test(tensors_are_found_by_the_names_of_the_state),
+        cmocka_unit_test(known_operators_are_told_from_others),
         cmocka_unit_test(the_walk_goes_both_ways),
         cmocka_unit_test(arguments_show_what_they_are),
         cmocka_unit_test(modules_show_what_they_were_made_with),
