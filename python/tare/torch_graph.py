@@ -5,9 +5,11 @@ Both ways go through a model file, whose names of tensors are those of torch's s
 """
 from __future__ import annotations
 
+import builtins
 import importlib
 import inspect
 import json
+import keyword
 import math
 import os
 import struct
@@ -21,12 +23,14 @@ from torch.utils import _pytree  # type: ignore[import-not-found,unused-ignore]
 
 from . import _export
 from ._errors import UnsupportedError
+from ._library import c, encode, lib
 from .model import Model, load
 from .torch_fake_quantize import FakeQuantize, RangeObserver, make_observer
 
 __all__ = ["build", "is_built", "read_back"]
 
 _META = "tare"  # of the GraphModule: what read_back needs besides the tensors
+_KINDS = (torch.dtype, torch.qscheme, torch.layout, torch.memory_format, type(torch.Tensor), type(torch.FloatTensor))
 _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
            "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool}
 
@@ -45,11 +49,61 @@ def _read(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     return graph, tensors
 
 
-# --- values ---
+# --- names ---
+# A file may come from anybody, and torch turns graphs into Python: names become nothing but what tare knows.
+
+def _refuse(name: str, what: str) -> UnsupportedError:
+    return UnsupportedError(f"'{name}' is no {what} that a model may have in torch")
+
+
+def _function(name: str) -> Any:
+    """An operator that tare knows: "torch.nn.functional.relu", "operator.add", "getattr"."""
+    if not lib.operator_is_known(c.TARE_NODE_CALL_FUNCTION, encode(name)):
+        raise _refuse(name, "function")
+    return _named(name)
+
+
+def _type(name: str, kinds: tuple[type, ...]) -> Any:
+    """A value of one of torch's kinds, or a type of numbers."""
+    found = _named(name) if name.startswith("torch.") else getattr(builtins, name.removeprefix("builtins."), None)
+    if not isinstance(found, kinds) and found not in (bool, int, float, complex):
+        raise _refuse(name, "type")
+    return found
+
+
+def _class(name: str) -> Any:
+    """A module class of torch's."""
+    found = _named(name) if name.startswith(("torch.nn.", "torch.ao.")) else None
+    if not inspect.isclass(found) or not issubclass(found, nn.Module):
+        raise _refuse(name, "module class")
+    return found
+
+
+def _identifier(name: str) -> str:
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise _refuse(name, "name")
+    return name
+
+
+def _target(row: Mapping[str, Any]) -> Any:
+    """What a node calls or reads. Its argument is what a placeholder names."""
+    op, name = row["op"], str(row["target"])
+    if op == "call_function":
+        return _function(name)
+    if op == "call_method" and not lib.operator_is_known(c.TARE_NODE_CALL_METHOD, encode(name)):
+        raise _refuse(name, "method")
+    if op == "placeholder":
+        _identifier(name.lstrip("*"))
+    elif any(character in name for character in "\"\\\n\r"):  # of a path; torch quotes what is no identifier
+        raise _refuse(name, "path")
+    return name
+
 
 def _named(name: str) -> Any:
-    """The object of a qualified name: "torch.nn.functional.relu", "operator.add"."""
+    """The object of a qualified name: "torch.nn.functional.relu", "operator.add", "getattr"."""
     parts = name.split(".")
+    if len(parts) == 1 and hasattr(builtins, name):
+        return getattr(builtins, name)
     for count in range(len(parts) - 1, 0, -1):
         try:
             found: Any = importlib.import_module(".".join(parts[:count]))
@@ -63,6 +117,8 @@ def _named(name: str) -> Any:
             continue
     raise UnsupportedError(f"there is no '{name}' in this installation of torch")
 
+
+# --- values ---
 
 def _decode(value: Any, nodes: Mapping[str, fx.Node]) -> Any:
     """An argument from its form in a file."""
@@ -78,13 +134,13 @@ def _decode(value: Any, nodes: Mapping[str, fx.Node]) -> Any:
     if key == "slice":
         return slice(*[_decode(item, nodes) for item in inner])
     if key == "scalar":
-        return torch.tensor(_decode(inner, nodes), dtype=_named(others[0][1]) if others else None)
+        return torch.tensor(_decode(inner, nodes), dtype=_type(others[0][1], (torch.dtype,)) if others else None)
     simple: dict[str, Callable[[Any], Any]] = {
         "node": lambda name: nodes[name], "float": float, "ellipsis": lambda _: Ellipsis, "device": torch.device}
     if key in simple:
         return simple[key](inner)
     if key in ("dtype", "qscheme", "layout", "type"):
-        return _named(inner)
+        return _type(inner, _KINDS)
     raise UnsupportedError(f"an argument of the kind '{key}' has no form in torch")
 
 
@@ -100,7 +156,7 @@ class _Guards(nn.Module):  # type: ignore[misc,unused-ignore]
 def construct(class_name: str, config: Mapping[str, Any], tensors: Mapping[str, Any],
               children: Mapping[str, nn.Module]) -> nn.Module:
     """A torch module of a class, from constructor values, tensors and children as a model file has them."""
-    kind = _named(class_name)
+    kind = _class(class_name)
     known = inspect.signature(kind.__init__).parameters
     values = {key: value for key, value in config.items() if key in known}
     if "bias" in known and "bias" not in values:
@@ -202,17 +258,18 @@ def _graph(given: Mapping[str, Any]) -> fx.Graph:
     nodes: dict[str, Any] = {}
     for row in given["nodes"]:
         args = tuple(_decode(item, nodes) for item in row["args"])
-        kwargs = {key: _decode(value, nodes) for key, value in row["kwargs"].items()}
+        kwargs = {_identifier(key): _decode(value, nodes) for key, value in row["kwargs"].items()}
         if row["op"] == "output":
             nodes[row["name"]] = made.output(args[0])
             continue
-        target = _named(row["target"]) if row["op"] == "call_function" else row["target"]
-        nodes[row["name"]] = made.create_node(row["op"], target, args, kwargs, name=row["name"])
+        if row["op"] == "call_function" and row["target"] == "getattr" and str(args[1]).startswith("_"):
+            raise _refuse(args[1], "attribute")
+        nodes[row["name"]] = made.create_node(row["op"], _target(row), args, kwargs, name=row["name"])
     codegen = given.get("codegen")
     if isinstance(codegen, dict) and "pytree" in codegen:
         signature = codegen["pytree"]["export"]["module_call_graph"][0]["signature"]
         made.set_codegen(fx.graph._PyTreeCodeGen(fx.graph._PyTreeInfo(
-            signature["forward_arg_names"], _pytree.treespec_loads(signature["in_spec"]),
+            [_identifier(name) for name in signature["forward_arg_names"]], _pytree.treespec_loads(signature["in_spec"]),
             _pytree.treespec_loads(signature["out_spec"]))))
     return made
 

@@ -251,6 +251,35 @@ class Training(Case):
             module(x).square().mean().backward()
         self.assertEqual(bytes_of(tare.from_torch(compiled)), bytes_of(tare.from_torch(plain)))
 
+    def test_files_run_no_code(self):
+        """What a file names becomes Python in torch: nothing but what tare knows does."""
+        class Small(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(4, 4)
+
+            def forward(self, values):
+                return torch.flatten(self.linear(values).softmax(dim=1) * values.shape[0])
+        model = tare.from_torch(Small(), (torch.zeros(2, 4),))
+        torch.testing.assert_close(model.to_torch()(torch.ones(2, 4)).detach().numpy(), model(np.ones((2, 4), np.float32)))
+        data = model.__reduce__()[1][0]
+        length = int.from_bytes(data[:8], "little")
+        refused, text = 0, data[8:8 + length].decode()
+        for name, other in (("torch.flatten", "os.system"), ("torch.flatten", "torch.hub.load"), ("torch.flatten", "this.d"),
+                            ("softmax", "__class__"), ("softmax", "relu(), print, x.relu"), ("torch.nn.Linear", "subprocess.Popen"),
+                            ("torch.nn.Linear", "torch.utils.data.DataLoader"), ("values", "values=print(1)"), ("dim", "dim=print(1), y"),
+                            ("linear", "a' + print(1) + '"), ("shape", "__class__")):
+            header = text.replace(name, other).encode()
+            try:
+                strange = tare.loads(len(header).to_bytes(8, "little") + header + data[8 + length:], ignore_digests=True)
+            except tare.Error:
+                continue  # the library refuses it
+            with self.assertRaisesRegex(tare.UnsupportedError, "is no", msg=other):
+                strange.to_torch()
+            refused += 1
+        self.assertGreater(refused, 2)
+        self.assertNotIn("this", sys.modules)
+
     def test_what_cannot_train_says_so(self):
         model, images = digits()
         prepared = tare.prepare_fx(model, backend_config="x86")
