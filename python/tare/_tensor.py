@@ -82,13 +82,33 @@ class Tensor(_native.Tensor):
         return np.array([lib.tensor_zero_point(handle, i) for i in range(count)])
 
     def q_scale(self) -> float:
-        """The scale of a per-tensor scheme."""
+        """The scale of a per-tensor scheme.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            For other tensors.
+        """
         if lib.tensor_qparam_count(self._handle) != 1:
             raise ValueError("expected a tensor that is quantized per tensor")
         return float(lib.tensor_scale(self._handle, 0))
 
     def q_zero_point(self) -> int:
-        """The zero point of a per-tensor scheme."""
+        """The zero point of a per-tensor scheme.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            For other tensors.
+        """
         if lib.tensor_qparam_count(self._handle) != 1:
             raise ValueError("expected a tensor that is quantized per tensor")
         return int(lib.tensor_zero_point(self._handle, 0))

@@ -149,14 +149,26 @@ class MatchNode:
 
     @property
     def name(self) -> str:
-        """Unique in the graph."""
+        """Unique in the graph.
+
+        Raises
+        ------
+        ReferenceError
+            After the call that lent the node.
+        """
         if not self._pointer:
             raise ReferenceError("the node was lent for a call that has ended")
         return text(lib.match_node_name(self._pointer))
 
     @property
     def args(self) -> tuple[MatchNode | None, ...]:
-        """The positional arguments that are nodes; None for others."""
+        """The positional arguments that are nodes; None for others.
+
+        Raises
+        ------
+        ReferenceError
+            After the call that lent the node.
+        """
         if not self._pointer:
             raise ReferenceError("the node was lent for a call that has ended")
         found = [lib.match_node_input(self._pointer, i) for i in range(8)]
@@ -320,7 +332,13 @@ class BackendPatternConfig:
         return _has_types(self.pattern) or _has_types(self._pattern_complex_format)
 
     def set_pattern(self, pattern: Any) -> BackendPatternConfig:
-        """An operator, or a tuple of two or three in the order in which they run."""
+        """An operator, or a tuple of two or three in the order in which they run.
+
+        Raises
+        ------
+        ValueError
+            Where a pattern in the complex format is set.
+        """
         if self._pattern_complex_format is not None:
             raise ValueError("Only one of 'pattern' or 'pattern_complex_format' can be set")
         self.pattern = pattern
@@ -502,7 +520,17 @@ class BackendConfig:
 
     @classmethod
     def from_dict(cls, backend_config_dict: dict[str, Any]) -> BackendConfig:
-        """From a dict with "name" and "configs"."""
+        """From a dict with "name" and "configs".
+
+        Returns
+        -------
+        BackendConfig
+
+        Raises
+        ------
+        ValueError
+            Where a config is no dict.
+        """
         made = cls(backend_config_dict.get("name", ""))
         for item in backend_config_dict.get("configs", []):
             if not isinstance(item, (dict, BackendPatternConfig)):
@@ -539,6 +567,18 @@ class BackendConfig:
         """A built-in config, or one that an installed package offers.
 
         The entry point of a package is a BackendConfig, a function that returns one, or the path of a JSON file.
+
+        Returns
+        -------
+        BackendConfig
+            A copy of the built-in one.
+
+        Raises
+        ------
+        NotFoundError
+            Where nobody offers it.
+        TypeError
+            Where the entry point is something else.
         """
         found = [entry for entry in _entry_points() if entry.name == name] if name not in cls.builtin_names() else []
         if not found:
@@ -596,7 +636,17 @@ class BackendConfig:
         return made
 
     def to_json(self, indent: int | None = 1) -> str:
-        """The text of a JSON file. ValueError for callables, which have no form in a file."""
+        """The text of a JSON file.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError
+            For callables, which have no form in a file.
+        """
         for config in self.configs:
             for key in ("fuser_method", "_root_node_getter", "_extra_inputs_getter"):
                 if callable(getattr(config, key)):

@@ -152,6 +152,11 @@ def calibrate(prepared: Model, dataset: Any, *, threads: int = 0, resume: str | 
     -------
     int
         The number of samples.
+
+    Raises
+    ------
+    ValueError
+        Where there is no batch, or `resume` or `lenient` goes with a client.
     """
     from ._progress import reporter
     with reporter(progress, "calibrate") as report:
@@ -223,6 +228,11 @@ def load_calibration(prepared: Model, path: str | os.PathLike[str]) -> dict[str,
         Gets the statistics.
     path : path-like
         A state file of the same prepared model.
+
+    Returns
+    -------
+    dict of str to int
+        The fields of ``tare_calibration_info``: the number of samples, ..
     """
     info = filled("tare_calibration_info")
     with prepared._changing() as handle:
@@ -239,6 +249,11 @@ def merge_calibrations(paths: Sequence[str | os.PathLike[str]], out_path: str | 
         State files of all shards.
     out_path : path-like
         The file to write: as one process would have written it.
+
+    Returns
+    -------
+    dict of str to int
+        The fields of ``tare_calibration_info``: the number of samples, ..
     """
     info = filled("tare_calibration_info")
     call("calibration_merge", the_context(), texts(paths), len(paths),
@@ -265,6 +280,11 @@ def calibrate_state(prepared: Model, spec: str | os.PathLike[str], path: str | o
         0: as the data is; all of it.
     threads : int
         0: one for each core.
+
+    Returns
+    -------
+    int
+        The number of samples.
     """
     data = Data(spec, prepared, batch_size=batch_size, sample_limit=sample_limit, shard_index=shard_index,
                 shard_count=shard_count, finite=True)

@@ -83,6 +83,11 @@ def evaluate(model: Model, dataset: Any, *, metric: Metric | None = None, client
     -------
     dict of str to number
         "samples" and the sums; by default also "accuracy" and "accuracy_top5".
+
+    Raises
+    ------
+    ValueError
+        Where there is no batch, or no label for each output.
     """
     from ._progress import reporter
     with reporter(progress, "evaluate") as report:

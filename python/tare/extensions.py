@@ -89,6 +89,10 @@ class ModuleClass:
         module : Module
         *inputs : Tensor
             Of which shape and dtype are known, but no values.
+
+        Returns
+        -------
+        tuple of int
         """
         del module
         return inputs[0].shape
@@ -101,6 +105,11 @@ class ModuleClass:
         module : Module
         *inputs : Tensor
             Lent for the call.
+
+        Returns
+        -------
+        array_like
+            Of the result's shape.
         """
         raise NotImplementedError
 
@@ -137,6 +146,13 @@ def register_module_class(module_class: ModuleClass) -> None:
     ----------
     module_class : ModuleClass
         An object of a subclass; its name must be new.
+
+    Raises
+    ------
+    TypeError
+        For anything but an object of a `ModuleClass`.
+    ValueError
+        For a role that no class has.
     """
     if not isinstance(module_class, ModuleClass):
         raise TypeError(f"expected a ModuleClass, found {module_class!r}")

@@ -122,6 +122,11 @@ def fuse_fx(model: Any, fuse_custom_config: Any = None, backend_config: Any = No
         Attributes to preserve.
     backend_config : BackendConfig, str or path, optional
         An object, the name of a built-in config, or a file. Default: native.
+
+    Returns
+    -------
+    Model
+        In the stage ``fused``.
     """
     model = _model(model)
     made, reference = out("tare_model")
@@ -165,6 +170,11 @@ def prepare_fx(model: Any, qconfig_mapping: Any = None, example_inputs: Any = No
         An object, the name of a built-in config, or a file. Default: native.
     lenient : bool
         A selector that matches nothing is a warning in the record, not an error.
+
+    Returns
+    -------
+    Model
+        In the stage ``prepared``.
     """
     return _prepare("prepare_fx", model, qconfig_mapping, example_inputs, prepare_custom_config, _equalization_config,
                     backend_config, lenient)
@@ -186,6 +196,11 @@ def prepare_qat_fx(model: Any, qconfig_mapping: Any = None, example_inputs: Any 
     backend_config : BackendConfig, str or path-like, optional
     lenient : bool
         What torch ignores becomes a warning in the record.
+
+    Returns
+    -------
+    Model
+        In the stage ``prepared``, in training mode.
     """
     return _prepare("prepare_qat_fx", model, qconfig_mapping, example_inputs, prepare_custom_config, None, backend_config, lenient)
 
@@ -229,6 +244,11 @@ def convert_fx(graph_module: Any, convert_custom_config: Any = None, _remove_qco
         An observer that saw nothing gives scale 1 and a warning, not an error.
     float_nodes : sequence of str or (node, rule, reason)
         Nodes to leave float.
+
+    Returns
+    -------
+    Model
+        In the stage ``lowered``.
     """
     del _remove_qconfig
     return _convert("convert_fx", graph_module, convert_custom_config, qconfig_mapping, backend_config, engine,
@@ -255,6 +275,11 @@ def convert_to_reference_fx(graph_module: Any, convert_custom_config: Any = None
         What torch ignores becomes a warning in the record.
     float_nodes : sequence, optional
         Nodes to leave float: names, or (name, rule, reason).
+
+    Returns
+    -------
+    Model
+        In the stage ``reference``, for `lower`.
     """
     del _remove_qconfig
     return _convert("convert_to_reference_fx", graph_module, convert_custom_config, qconfig_mapping, backend_config,
@@ -277,6 +302,11 @@ def convert_to_reference_decomposed_fx(graph_module: Any, convert_custom_config:
         As given to prepare.
     lenient : bool
         What torch ignores becomes a warning in the record.
+
+    Returns
+    -------
+    Model
+        In the stage ``reference``.
     """
     return _convert("convert_to_reference_decomposed_fx", graph_module, convert_custom_config, qconfig_mapping,
                     backend_config, None, lenient, False, ())
@@ -291,6 +321,11 @@ def lower(reference: Any, *, engine: str | None = None) -> Model:
         The reference form of either flow, or a file that another quantizer wrote.
     engine : str, optional
         The rounding of integer layers.
+
+    Returns
+    -------
+    Model
+        In the stage ``lowered``.
     """
     reference = _model(reference)
     made, place = out("tare_model")
@@ -336,6 +371,11 @@ def prepare_pt2e(model: Any, quantizer: Any) -> Model:
         A program of torch.export.
     quantizer : Quantizer, str or path
         An object, the name of a built-in quantizer, or a file of rules.
+
+    Returns
+    -------
+    Model
+        In the stage ``prepared``.
     """
     return _prepare_pt2e("prepare_pt2e", model, quantizer)
 
@@ -347,6 +387,11 @@ def prepare_qat_pt2e(model: Any, quantizer: Any) -> Model:
     ----------
     model : Model or torch.export.ExportedProgram
     quantizer : Quantizer, str or path-like
+
+    Returns
+    -------
+    Model
+        In the stage ``prepared``, in training mode.
     """
     return _prepare_pt2e("prepare_qat_pt2e", model, quantizer)
 
@@ -367,6 +412,11 @@ def convert_pt2e(model: Any, use_reference_representation: bool = False, fold_qu
         An observer that saw nothing gives scale 1 and a warning, not an error.
     float_nodes : sequence of str or (node, rule, reason)
         Nodes to leave float.
+
+    Returns
+    -------
+    Model
+        In the stage ``reference``, for `lower_pt2e`.
     """
     model = _model(model)
     made, reference = out("tare_model")
@@ -387,6 +437,11 @@ def lower_pt2e(model: Any, *, engine: str | None = None) -> Model:
         Converted.
     engine : str, optional
         How integers are rounded: "x86", "fbgemm", "qnnpack" or "onednn".
+
+    Returns
+    -------
+    Model
+        In the stage ``lowered``.
     """
     model = _model(model)
     made, reference = out("tare_model")

@@ -295,6 +295,10 @@ class Graph:
             torch's word, such as "call_function".
         target : str or callable, optional
             What they call or read.
+
+        Returns
+        -------
+        list of Node
         """
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
@@ -320,6 +324,11 @@ class Graph:
             Nodes that stand before the new one, numbers, texts, dtypes, and containers of them.
         like : Node, optional
             Whose shape, dtype, module and origin the new node takes over.
+
+        Returns
+        -------
+        Node
+            The new one.
         """
         return self[_edit.insert_call(self.owning_module, _edit.FUNCTION, the_function, args, kwargs, like)]
 
@@ -337,11 +346,16 @@ class Graph:
             By keyword.
         like : Node, optional
             Whose place among the modules it takes.
+
+        Returns
+        -------
+        Node
+            The new one.
         """
         return self[_edit.insert_call(self.owning_module, _edit.METHOD, method_name, args, kwargs, like)]
 
     def constant(self, value: Any) -> Node:
-        """Inserts a tensor, which becomes a buffer of the model, and a node that reads it."""
+        """A new node that reads a tensor, which becomes a buffer of the model."""
         return self[_edit.insert_tensor(self.owning_module, value)]
 
     def erase_node(self, to_erase: Node) -> None:

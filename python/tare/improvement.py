@@ -221,6 +221,10 @@ def analyze(reference: Model, dataset: Any, *, quantized: Model | None = None, e
     progress : callable or bool, optional
         As calibrate has it.
 
+    Returns
+    -------
+    Analysis
+
     Examples
     --------
     >>> import tare
@@ -297,6 +301,10 @@ def improvement_steps() -> dict[str, str]:
 
     >>> "bias-correction" in improvement_steps()
     True
+
+    Returns
+    -------
+    dict of str to str
     """
     found: dict[str, str] = {}
     what = ctypes.c_char_p()
@@ -342,10 +350,17 @@ def improve(prepared: Model, calibration: Any, check: Any, *, backend_config: An
     better : callable, optional
         better(model) is called with each model that is better than all before, lent for the call.
 
+    Returns
+    -------
+    Improvement
+        The best model, and what each trial gained.
+
     Raises
     ------
     NotFoundError
         For steps that nobody knows.
+    TypeError
+        For steps in one string.
     """
     recipe = _quantizer_of(prepared, quantize, backend_config, engine)
     keepers: list[Any] = [prepared._keeper, backend_config]
@@ -494,6 +509,11 @@ def replace_observers(prepared: Model, class_name: str, percentile: float | str 
         "MinMaxObserver", "HistogramObserver" or "tare.MergeableHistogramObserver".
     percentile : float or "entropy"
         Of the last one, in percent, or its range of least relative entropy. 0: none.
+
+    Returns
+    -------
+    Model
+        Prepared; it needs a new calibration.
     """
     share = float(c.TARE_BY_ENTROPY) if percentile == "entropy" else float(percentile)
     return _step("replace_observers", prepared, encode(class_name, "a class"), share)
@@ -510,12 +530,12 @@ def clip_weights(prepared: Model) -> Model:
 
 
 def equalize_layers(prepared: Model) -> Model:
-    """Scales channels between layers so that the weights on both sides have equal ranges; calibrate the result."""
+    """A prepared model whose channels are scaled so that weights on both sides have equal ranges; calibrate it."""
     return _step("equalize_layers", prepared)
 
 
 def rotate_layers(prepared: Model) -> Model:
-    """Rotates channels between linear layers by Hadamard matrices, exactly in float; calibrate the result."""
+    """A prepared model whose linear layers are rotated by Hadamard matrices, exactly in float; calibrate it."""
     return _step("rotate_layers", prepared)
 
 
@@ -538,6 +558,11 @@ def scale_inputs(prepared: Model, dataset: Any, method: str = "smooth", *, sampl
     sample_limit : int
         0: 64.
     threads : int
+
+    Returns
+    -------
+    Model
+        Prepared; it needs a new calibration.
     """
     options = filled("tare_scale_options", method=_method(method, {"smooth": c.TARE_SCALE_SMOOTH, "awq": c.TARE_SCALE_AWQ}),
                      sample_limit=integer(sample_limit), thread_count=integer(threads))
@@ -559,6 +584,11 @@ def round_weights(prepared: Model, dataset: Any, method: str = "gptq", *, sample
     sample_limit : int
         0: 64.
     threads : int
+
+    Returns
+    -------
+    Model
+        Prepared, with the calibration that it had.
     """
     options = filled("tare_round_options",
                      method=_method(method, {"gptq": c.TARE_ROUND_GPTQ, "adaround": c.TARE_ROUND_ADAROUND}),

@@ -52,6 +52,10 @@ def qconfig_equals(q1: Any, q2: Any) -> bool:
     ----------
     q1 : QConfig or None
     q2 : QConfig or None
+
+    Returns
+    -------
+    bool
     """
     if q1 is None or q2 is None:
         return q1 is q2
@@ -236,6 +240,10 @@ class QConfigMapping:
             For training: fake quantizers.
         version : int, optional
             torch's version of the mapping; -1: the newest.
+
+        Returns
+        -------
+        QConfigMapping
         """
         made, place = out("tare_qconfig_mapping")
         call("qconfig_mapping_default", encode(name), bool(is_qat), version, place)
@@ -321,6 +329,10 @@ def get_default_qconfig_mapping(backend: str = "x86", version: int = 0) -> QConf
         "x86", "fbgemm", "qnnpack" or "onednn".
     version : int
         torch's version of the mapping.
+
+    Returns
+    -------
+    QConfigMapping
     """
     return QConfigMapping.default(backend, False, version)
 
@@ -334,6 +346,10 @@ def get_default_qat_qconfig_mapping(backend: str = "x86", version: int = 1) -> Q
         "x86", "fbgemm", "qnnpack" or "onednn".
     version : int
         torch's version of the mapping.
+
+    Returns
+    -------
+    QConfigMapping
     """
     return QConfigMapping.default(backend, True, version)
 
@@ -347,6 +363,10 @@ def get_default_qconfig(backend: str = "x86", version: int = 0) -> Any:
         "x86", "fbgemm", "qnnpack" or "onednn".
     version : int
         torch's version of the qconfig.
+
+    Returns
+    -------
+    QConfig
     """
     return get_default_qconfig_mapping(backend, version).global_qconfig
 
@@ -360,6 +380,10 @@ def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> Any:
         "x86", "fbgemm", "qnnpack" or "onednn".
     version : int
         torch's version of the qconfig.
+
+    Returns
+    -------
+    QConfig
     """
     return get_default_qat_qconfig_mapping(backend, version).global_qconfig
 
@@ -508,6 +532,11 @@ class PrepareCustomConfig:
             What prepare puts in their place.
         quant_type : QuantType
             Static, dynamic or weights only.
+
+        Raises
+        ------
+        ValueError
+            For quantization that is not static.
         """
         if quant_type != QuantType.STATIC:
             raise ValueError("set_float_to_observed_mapping is currently only supported for static quantization")

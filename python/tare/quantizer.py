@@ -343,7 +343,17 @@ def get_output_act_qspec(quantization_config: Any) -> Any:
 
 
 def get_weight_qspec(quantization_config: Any) -> Any:
-    """The spec of weights; None for None."""
+    """The spec of weights; None for None.
+
+    Returns
+    -------
+    QuantizationSpecBase or None
+
+    Raises
+    ------
+    ValueError
+        For a scheme that weights do not have, as torchao.
+    """
     spec = quantization_config and quantization_config.weight
     if spec is not None and str(spec.qscheme) not in (
             "torch.per_tensor_symmetric", "torch.per_channel_symmetric", "None"):
@@ -352,7 +362,17 @@ def get_weight_qspec(quantization_config: Any) -> Any:
 
 
 def get_bias_qspec(quantization_config: Any) -> Any:
-    """The spec of biases; None for None."""
+    """The spec of biases; None for None.
+
+    Returns
+    -------
+    QuantizationSpecBase or None
+
+    Raises
+    ------
+    AssertionError
+        For a spec that is not float, as torchao.
+    """
     spec = quantization_config and quantization_config.bias
     if spec is not None and str(as_dtype(spec.dtype)) != "torch.float32":
         raise AssertionError("Only float dtype for bias is supported for bias right now")
@@ -411,6 +431,10 @@ def get_symmetric_quantization_config(is_per_channel: bool = False, is_qat: bool
         The range of activations.
     weight_qmin, weight_qmax : int
         The range of weights.
+
+    Returns
+    -------
+    QuantizationConfig
     """
     return _DefaultConfig("XNNPACKQuantizer", is_per_channel=bool(is_per_channel), is_qat=bool(is_qat),
                           is_dynamic=bool(is_dynamic), has_act_range=True, act_min=act_qmin, act_max=act_qmax,

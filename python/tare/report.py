@@ -49,6 +49,10 @@ def explain(model: Model, node: str | None = None) -> Explanation:
     node : str, optional
         This operator alone, with every decision about it.
 
+    Returns
+    -------
+    Explanation
+
     Examples
     --------
     >>> from tare import load, prepare_fx
@@ -168,6 +172,10 @@ def compare(reference: Model, model: Model, data: Iterable[Any], *, threads: int
         Of both sessions.
     by_origin : bool
         Matches nodes by the float model's names although both models have debug handles.
+
+    Returns
+    -------
+    Comparison
     """
     made, place = out("tare_debug_comparison")
     options = filled("tare_debug_options", thread_count=threads, by_origin=bool(by_origin))
@@ -230,6 +238,10 @@ def bench(model: Model, *inputs: Any, seconds: float = 1.0, threads: int = 0) ->
         How long to run, after two runs that do not count.
     threads : int
         Threads of the session.
+
+    Returns
+    -------
+    BenchResult
     """
     import statistics  # it takes longer to import than most of tare
 

@@ -144,6 +144,11 @@ class Session(_native.Session):
             In any order; those with defaults at the model's end may be left out.
         outputs : list of str, optional
             The wanted outputs; all by default.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray or Tensor
+            The outputs by name; quantized ones are `Tensor`.
         """
         wanted = list(self.output_names if outputs is None else outputs)
         tensors = [as_tensor(value) for value in inputs.values()]
@@ -163,6 +168,11 @@ class Session(_native.Session):
             One per input.
         outputs : list of Tensor
             Of the outputs' dtype, shape and parameters. They must not be shared.
+
+        Raises
+        ------
+        TypeError
+            For outputs that are no `Tensor`.
         """
         tensors = [as_tensor(item) for item in inputs]
         for item in outputs:

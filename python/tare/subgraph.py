@@ -113,6 +113,11 @@ def find_sequential_partitions(gm: Any, partition_types: Sequence[Any], include_
         A type includes its equivalents: "operator.add" for torch.add.
     filter_fn : callable, optional
         A node for which it is false drops its partition.
+
+    Returns
+    -------
+    list of tuple of SourcePartition
+        One tuple for each chain, with a partition for each type.
     """
     model, names, failures = _model_of(gm), _names_of(partition_types), list[BaseException]()
     made, place = out("tare_partitions")
@@ -236,6 +241,16 @@ class SubgraphMatcherWithNameNodeMap:
         graph : Model or Graph
         node_name_match : str
             torch's, which takes nodes of such names for any node; only "" is supported.
+
+        Returns
+        -------
+        list of InternalMatch
+            In the order of the graph.
+
+        Raises
+        ------
+        UnsupportedError
+            Where `node_name_match` is given.
         """
         if node_name_match:
             raise UnsupportedError("node_name_match is not supported", "", "write the node into the pattern")

@@ -48,10 +48,17 @@ def from_torch(module: Any, example_inputs: Sequence[Any] | None = None, *, kwar
     leaves : sequence of str, optional
         Paths or class names of modules that stay one call.
 
+    Returns
+    -------
+    Model
+        In the stage that the module is in.
+
     Raises
     ------
     ValueError
         With the line and a remedy, where the module cannot be written.
+    TypeError
+        Where `example_inputs` are needed.
     """
     import tempfile
 
@@ -83,6 +90,11 @@ def from_exported(program: Any) -> Model:
     Parameters
     ----------
     program : torch.export.ExportedProgram
+
+    Returns
+    -------
+    Model
+        A float model, or a reference model where the program was converted.
     """
     import tempfile
 

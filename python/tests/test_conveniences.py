@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pickling, tables for notebooks and for pandas."""
+import ast
 import copy
 import doctest
 import importlib.machinery
@@ -12,6 +13,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import textwrap
 import types
 import unittest
 import unittest.mock
@@ -21,6 +23,32 @@ import numpy as np
 
 import tare
 from support import DIGITS, TOP, Case, digits, main, prepared_digits, quantized_digits
+
+
+def body_of(function):
+    """What Python runs, as a tree, without functions inside of it."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    stack = list(tree.body)
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            stack += ast.iter_child_nodes(node)
+
+
+def raised_by(function):
+    """Names of the exceptions that it raises itself; those of methods that subclasses write are not among them."""
+    for node in body_of(function):
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            name = ast.unparse(node.exc.func if isinstance(node.exc, ast.Call) else node.exc)
+            if name.isidentifier() and name != "NotImplementedError":
+                yield name
+
+
+def gives_a_value(function):
+    """Does it return anything but its own object?"""
+    given = [node.value for node in body_of(function) if isinstance(node, ast.Return) and node.value is not None]
+    return any(ast.unparse(value) not in ("self", "cls", "None") for value in given)
 
 
 def public_functions():
@@ -33,6 +61,12 @@ def public_functions():
             function = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
             if not part.startswith("_") and inspect.isfunction(function):
                 yield f"{name}.{part}", function
+
+
+def is_property(name):
+    """Of a class of the package?"""
+    owner, _, part = name.rpartition(".")
+    return owner and isinstance(vars(getattr(tare, owner))[part], property)
 
 
 class Conveniences(Case):
@@ -95,6 +129,11 @@ class Conveniences(Case):
             found = re.findall(r"^(\w+)\n(-{3,})$", said, flags=re.M)
             self.assertEqual([title for title, _ in found], sorted((title for title, _ in found), key=sections.index), name)
             self.assertTrue(all(len(title) == len(line) for title, line in found), name)
+            if len(said.splitlines()) > 1 and gives_a_value(function) and not is_property(name):
+                self.assertRegex(said, r"(?m)^(Returns|Yields)\n---", name)
+            part = re.search(r"^Raises\n-+\n(.*?)(?=^\w+\n-{3,}\n|\Z)", said, flags=re.S | re.M)
+            listed = re.findall(r"^(\S+)$", part[1], flags=re.M) if part else []
+            self.assertLessEqual(set(raised_by(function)), set(listed), name)
             parameters = [given for given in inspect.signature(function).parameters if given not in ("self", "cls") and given[0] != "_"]
             part = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-{3,}\n|\Z)", said, flags=re.S | re.M)
             if part is None:  # a sentence is enough for one argument
