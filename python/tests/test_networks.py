@@ -18,7 +18,7 @@ class Networks(Case):
         sys.path.insert(0, str(TOP / "tools"))
         import compare_networks
         for name in ("torchvision/resnet18", "torchvision/squeezenet1_1"):
-            found = compare_networks.compare(name)
+            found = compare_networks.compare(name, self.folder)
             self.assertEqual({stage: found[stage]["verdict"] for stage in compare_networks.STAGES},
                              dict.fromkeys(compare_networks.STAGES, "equal"), name)
             self.assertGreater(found["lines"], 50)
