@@ -17,6 +17,7 @@ import argparse
 import builtins
 import contextlib
 import copy
+import dataclasses
 import functools
 import importlib
 import importlib.util
@@ -690,6 +691,11 @@ def _bind(module, inputs, kwargs):
     return signature, bound, {name: v for name, v in given.items() if _holds_tensor(v)}
 
 
+def _fields_of(v):
+    """The fields of a dataclass's object, by name; nothing for anything else."""
+    return {field.name: getattr(v, field.name) for field in dataclasses.fields(v)} if dataclasses.is_dataclass(type(v)) else {}
+
+
 def _plain(v):
     """An output as tuples, lists and dicts; what holds no tensors in them (None, a cache) is left out of dicts."""
     if isinstance(v, dict):
@@ -698,9 +704,9 @@ def _plain(v):
             if x is not None and not isinstance(x, known):
                 warnings.warn(f"output '{name}' is a {type(x).__name__}, which no file holds: it is left out", stacklevel=2)
         return {name: _plain(x) for name, x in v.items() if isinstance(x, known)}
-    if isinstance(v, (tuple, list)) and not hasattr(v, "_fields"):
-        return type(v)(_plain(x) for x in v)
-    return v
+    if isinstance(v, (tuple, list)):  # a named tuple is a tuple
+        return list(map(_plain, v)) if isinstance(v, list) else tuple(map(_plain, v))
+    return _plain(fields) if (fields := _fields_of(v)) else v
 
 
 @contextlib.contextmanager
@@ -1076,8 +1082,8 @@ def flatten(v):
     """The tensors inside an output, left to right."""
     if isinstance(v, torch.Tensor):
         return [v]
-    if isinstance(v, dict):
-        v = list(v.values())
+    if isinstance(v, dict) or _fields_of(v):
+        v = list((v if isinstance(v, dict) else _fields_of(v)).values())
     return [t for x in v for t in flatten(x)] if isinstance(v, (tuple, list)) else []
 
 

@@ -36,6 +36,12 @@ def class_name(given: Any) -> str:
     return _public_class_name(kind)
 
 
+def type_name(given: Any) -> str:
+    """Of an object, for messages; the qualified name where it is not Python's own."""
+    kind: Any = type(given)
+    return str(kind.__name__) if kind.__module__ == "builtins" else _public_class_name(kind)
+
+
 def qualified_name(given: Any) -> str | None:
     """The name of a class, function, method or operator of torch; None for what has none."""
     if isinstance(given, str):

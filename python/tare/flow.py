@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ._library import c, call, encode, encode_or_null, filled, lib, out
+from ._names import type_name
 from .backend_config import BackendConfig
 from .model import Model
+from .qconfig import QConfigMapping
 
 __all__ = ["convert_fx", "convert_pt2e", "convert_to_reference_fx", "convert_to_reference_decomposed_fx", "fuse_fx",
            "lower", "lower_pt2e", "prepare_fx", "prepare_pt2e", "prepare_qat_fx", "prepare_qat_pt2e"]
@@ -23,12 +25,14 @@ def _backend(given: Any) -> Iterator[Any]:
     if given is None:
         yield None
         return
+    if _is_torchs(given, "BackendConfig"):
+        given = BackendConfig.from_torch(given)
     if hasattr(given, "_built"):
         with given._built() as handle:
             yield handle
         return
     if not isinstance(given, str) and not hasattr(given, "__fspath__"):
-        raise TypeError(f"expected a BackendConfig, a name or a path, found {type(given).__name__}")
+        raise TypeError(f"expected a BackendConfig, a name or a path, found {type_name(given)}")
     made, reference = out("tare_backend_config")
     if _is_path(given) or given not in BackendConfig.builtin_names():
         config = BackendConfig.read(given) if _is_path(given) else BackendConfig.named(str(given))
@@ -45,6 +49,8 @@ def _backend(given: Any) -> Iterator[Any]:
 @contextlib.contextmanager
 def _mapping(given: Any, is_qat: bool, backend: Any) -> Iterator[Any]:
     """A qconfig mapping's handle; None: the one for the backend."""
+    if _is_torchs(given, "QConfigMapping"):
+        given = QConfigMapping.from_torch(given)
     if hasattr(given, "_built"):
         with given._built() as handle:
             yield handle
@@ -57,7 +63,7 @@ def _mapping(given: Any, is_qat: bool, backend: Any) -> Iterator[Any]:
     elif isinstance(given, str) or hasattr(given, "__fspath__"):
         call("qconfig_mapping_read", encode(given), reference)
     else:
-        raise TypeError(f"expected a QConfigMapping, a name or a path, found {type(given).__name__}")
+        raise TypeError(f"expected a QConfigMapping, a name or a path, found {type_name(given)}")
     try:
         yield made
     finally:
@@ -72,7 +78,12 @@ def _custom(given: Any, kind: str) -> Iterator[Any]:
         with given._built() as handle:
             yield handle
     else:
-        raise TypeError(f"expected a {kind}, found {type(given).__name__}")
+        raise TypeError(f"expected a {kind}, found {type_name(given)}")
+
+
+def _is_torchs(given: Any, name: str) -> bool:
+    """Is it an object of torch's class of that name?"""
+    return type(given).__name__ == name and type(given).__module__.startswith("torch.ao.quantization.")
 
 
 def _is_path(given: Any) -> bool:
@@ -344,7 +355,7 @@ def _quantizer(given: Any, is_qat: bool) -> Iterator[Any]:
             yield handle
         return
     if not isinstance(given, str) and not hasattr(given, "__fspath__"):
-        raise TypeError(f"expected a Quantizer, a name or a path, found {type(given).__name__}")
+        raise TypeError(f"expected a Quantizer, a name or a path, found {type_name(given)}")
     options = filled("tare_quantizer_open_options", is_qat=is_qat)
     made, reference = out("tare_quantizer")
     call("quantizer_open", encode(given), ctypes.byref(options), reference)

@@ -475,8 +475,23 @@ class Model:
 
     # --- running ---
 
-    def __call__(self, *inputs: Any) -> Any:
+    def _in_order(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All inputs as the graph has them; those at the end may be missing."""
+        names = self.input_names
+        found = dict(zip(names, inputs, strict=False))
+        for name, value in named.items():
+            if name not in names or name in found:
+                wrong = "multiple values for argument" if name in found else "an unexpected keyword argument"
+                raise TypeError(f"got {wrong} '{name}': the inputs are {', '.join(names)}")
+            found[name] = value
+        if missing := [name for name in names[:len(found)] if name not in found]:
+            raise TypeError(f"missing input '{missing[0]}'")
+        return (*(found[name] for name in names[:len(found)]), *inputs[len(names):])
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
         from .session import Session
+        if named:
+            inputs = self._in_order(inputs, named)
         if self.stage == "prepared":
             self.calibrate(*inputs)
             with Session(self) as once:
@@ -491,15 +506,17 @@ class Model:
             with Session(self) as other:  # another thread runs the first one
                 return other.run(*inputs)
 
-    def calibrate(self, *inputs: Any) -> None:
+    def calibrate(self, *inputs: Any, **named: Any) -> None:
         """Shows one batch to the observers of a prepared model.
 
         Parameters
         ----------
         *inputs : array_like
             One array per input; those at the end that have defaults may be left out.
+        **named : array_like
+            Inputs by name.
         """
-        tensors = [as_tensor(item) for item in inputs]
+        tensors = [as_tensor(item) for item in self._in_order(inputs, named)]
         with self._changing() as handle:
             call("calibrate", handle, handles(tensors), len(tensors))
 

@@ -116,13 +116,15 @@ class Session(_native.Session):
     def _handle(self) -> Any:
         return ctypes.cast(self._address, ctypes.POINTER(c.tare_session))
 
-    def run(self, *inputs: Any) -> Any:
+    def run(self, *inputs: Any, **named: Any) -> Any:
         """Runs the model once.
 
         Parameters
         ----------
         *inputs : array_like
             One per input of the model. Arrays whose elements are in row-major order are read where they are.
+        **named : array_like
+            Inputs by name.
 
         Returns
         -------
@@ -130,6 +132,8 @@ class Session(_native.Session):
             The one output, or all of them, nested ones flattened. Quantized outputs are Tensors. Arrays are
             not copied: they hold the library's memory.
         """
+        if named and self.model is not None:
+            inputs = self.model._in_order(inputs, named)
         outputs = self._run(*inputs)
         return outputs[0] if len(outputs) == 1 else outputs
 

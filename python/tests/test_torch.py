@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models and configs from torch, and its tutorial of BackendConfig. Skipped where torch is not installed."""
+import collections
+import dataclasses
 import importlib.util
 import re
 import sys
@@ -112,6 +114,67 @@ class Torch(Case):
         self.assertGreater(tare.compare(tare.from_exported(program), lowered, [x]).outputs[0]["sqnr_db"], 20)
         node = tare.from_exported(program).graph.find_nodes(op="call_function", target=torch.ops.aten.conv2d.default)
         self.assertEqual(len(node), 1)
+
+    def test_inputs_have_names_and_outputs_any_structure(self):
+        @dataclasses.dataclass
+        class Both:
+            low: object
+            high: object
+
+        class Forms(torch.nn.Module):
+            def __init__(self, form):
+                super().__init__()
+                self.linear, self.form = torch.nn.Linear(8, 4), form
+
+            def forward(self, x, scale=None, *, shift=None):
+                y = self.linear(x)
+                y = y if scale is None else y * scale
+                return self.form(y if shift is None else y + shift, y.relu())
+        x, scale, shift = torch.randn(3, 8), torch.randn(4), torch.randn(4)
+        for form in (Both, collections.namedtuple("Pair", "low high"), lambda a, b: {"low": a, "high": {"inner": b}},
+                     lambda a, b: collections.OrderedDict(low=a, high=b), lambda a, b: [a, (b, None)]):
+            module = Forms(form).eval()
+            model = tare.from_torch(module, (x,), kwargs={"scale": scale, "shift": shift})
+            expected = Forms.forward(module, x, scale, shift=shift)
+            low = next(iter(expected.values())) if isinstance(expected, dict) else getattr(expected, "low", None)
+            expected = expected[0] if low is None else low
+            for found in (model(x, scale, shift), model(x, shift=shift, scale=scale), model(shift=shift, x=x, scale=scale)):
+                self.assertEqual(len(found), 2)
+                np.testing.assert_allclose(found[0], expected.detach(), rtol=0, atol=1e-6)
+        with tare.Session(model) as session:
+            np.testing.assert_array_equal(session.run(x, shift=shift, scale=scale)[0], found[0])
+        prepared = tare.prepare_fx(model, backend_config="x86")
+        prepared.calibrate(x, scale=scale, shift=shift)
+        for wrong in ({"nobody": x}, {"x": x}, {"shift": shift}):
+            with self.assertRaisesRegex(TypeError, "unexpected keyword|multiple values|missing input 'scale'"):
+                model(x, **wrong)
+
+    def test_what_is_no_plain_module_is_taken_out_or_refused(self):
+        module, x = network(), torch.randn(2, 3, 8, 8)
+        expected = str(tare.from_torch(module, (x,)))
+        for wrapped in (torch.compile(module), torch.nn.DataParallel(module)):
+            self.assertEqual(str(tare.from_torch(wrapped, x)), expected)
+        program = torch.export.export(module, (x,))
+        for wrong, said in ((program, "tare.from_exported reads it"), (torch.jit.trace(module, x), "TorchScript"), (torch.relu, "found builtin")):
+            with self.assertRaisesRegex(TypeError, said):
+                tare.from_torch(wrong, (x,))
+
+    @unittest.skipUnless(importlib.util.find_spec("torchao"), "torchao is not installed")
+    def test_weights_that_torchao_has_wrapped_are_refused(self):
+        from torchao.quantization import Int8WeightOnlyConfig, quantize_
+        module = torch.nn.Sequential(torch.nn.Linear(8, 4))
+        quantize_(module, Int8WeightOnlyConfig())
+        with self.assertRaisesRegex(tare.UnsupportedError, "'0.weight' is a .*, expected a tensor"):
+            tare.from_torch(module, (torch.randn(1, 8),))
+
+    def test_torchs_own_configs_are_taken(self):
+        import torch.ao.quantization.backend_config.utils  # noqa: F401  torch does not import it itself
+        from torch.ao.quantization import backend_config, get_default_qconfig_mapping
+        model = tare.from_torch(network(), (torch.randn(2, 3, 8, 8),))
+        prepared = tare.prepare_fx(model, get_default_qconfig_mapping("x86"), backend_config=backend_config.get_native_backend_config())
+        self.assertEqual(str(prepared), str(tare.prepare_fx(model, "x86", backend_config="native")))
+        with self.assertRaisesRegex(TypeError, "expected a QConfigMapping, .* found .*fx.custom_config.PrepareCustomConfig"):
+            tare.prepare_fx(model, torch.ao.quantization.fx.custom_config.PrepareCustomConfig())
 
     def test_the_tutorial_prints_what_torchs_does(self):
         sys.path.insert(0, str(TOP / "examples/python"))
