@@ -169,17 +169,21 @@ pad_box tare__pad_box_of(const pad_call *call, const int *order, const tare_tens
 int64_t tare__pad_row_count(const pad_box *b);
 void tare__pad_rows(const pad_box *b, const void *x, int64_t first, int64_t end, void *y);
 
-/// A bound call that computes each row of x [..][count] by itself (op_info.row_function).
+/// A bound call that computes each row of x [..][count] by itself, to y [..][results]
+/// (op_info.row_function).
 typedef struct row_call {
     const tare_tensor *x;
-    int64_t count; // elements of a row, which lie side by side
-    /// One row. y may be x, unless reads_again. NULL: the call is not over rows, or parameters that
+    int64_t count, results; // elements of a row of x and of y, which lie side by side
+    /// One row. y may be x if tare__row_call_is_in_place. NULL: the call is not over rows, or parameters that
     /// are computed in the graph have no data yet.
     void (*run)(const struct row_call *c, const row_functions *k, const float *x, float *y);
     bool reads_again;           // x, after it has written y
     const float *weight, *bias; // [count] of a norm, or NULL
     float eps;
 } row_call;
+static inline bool tare__row_call_is_in_place(const row_call *c) {
+    return !c->reads_again && c->results == c->count;
+}
 
 /// The tensors that a bound cat joins, in order, in the call's memory.
 tare_status tare__cat_inputs(op_call *call, const tare_tensor ***out, size_t *count);

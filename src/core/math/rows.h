@@ -42,6 +42,8 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 ///                  the processor: four rows of eight lanes, carried over every sixteen rows).
 ///                  Source: aten/src/ATen/native/cpu/SumKernel.cpp, vectorized_inner_sum and
 ///                  scalar_inner_sum. count: >= 0
+///   total          the sum of x, as `columns` has of one column of stride 1. count: >= 0
+///   square_total   as total, of x[i] * x[i], each rounded by itself
 /// X(suffix, name, parameters) of each.
 #define ROW_FUNCTION_LIST(X, suffix)                                                               \
     X(suffix, add, (const float *x, size_t count, float *y))                                       \
@@ -66,7 +68,9 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
       (const float *x, size_t count, const float *weight, const float *bias, float eps, float *y)) \
     X(suffix, rms_normalize,                                                                       \
       (const float *x, size_t count, const float *weight, float eps, float *y))                    \
-    X(suffix, columns, (const float *x, size_t count, size_t stride, size_t width, float *y))
+    X(suffix, columns, (const float *x, size_t count, size_t stride, size_t width, float *y))      \
+    X(suffix, total, (const float *x, size_t count, float *y))                                     \
+    X(suffix, square_total, (const float *x, size_t count, float *y))
 #define ROW_DECLARATION(suffix, name, parameters) void f32_##name##__##suffix parameters;
 #define ROW_FUNCTIONS(suffix)                     ROW_FUNCTION_LIST(ROW_DECLARATION, suffix)
 

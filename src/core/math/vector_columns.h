@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch's cascade sum of columns, once for all kinds of vectors: core/math/rows.h is its manual. It
 // follows core/math/vector_rows.h in the files that include both.
+#include <stdbool.h>
+
 #include "core/math/rows.h"
 
 // Columns that are summed at a time, and their vectors. Lines are dealt to the slots of a row, four
@@ -104,4 +106,90 @@ void ROWS(f32_columns)(const float *x, size_t count, size_t stride, size_t width
         now = width < WIDTH ? width : WIDTH;
         sum_columns(c, now, y);
     }
+}
+
+// --- one row that lies side by side: its slots are lanes ---
+
+enum { ROW_SLOTS = LANE_SLOTS * MOST_LANES, ROW_VECS = ROW_SLOTS / WIDTH };
+
+typedef vec row_level[ROW_VECS];
+
+typedef struct row {
+    const float *x;
+    size_t count, rows; // rows: full ones of all slots
+    bool squares;       // its elements
+} row;
+
+COLUMNS_INLINE float element_of(row r, size_t i) {
+    return r.squares ? r.x[i] * r.x[i] : r.x[i];
+}
+
+COLUMNS_INLINE void add_slots(row r, size_t at, vec *sums) {
+    for (size_t k = 0; k < ROW_VECS; k++) {
+        const vec x = v_load(r.x + at * ROW_SLOTS + k * WIDTH);
+        sums[k] = v_add(sums[k], r.squares ? v_mul(x, x) : x);
+    }
+}
+
+// As fill_levels; returns how many rows the levels have.
+COLUMNS_INLINE size_t fill_row_levels(row r, row_level levels[LEVELS]) {
+    const size_t power = level_power(r.rows), step = (size_t)1 << power, mask = step - 1;
+    size_t done = 0;
+    for (size_t k = 0; k < LEVELS; k++) clear(levels[k], ROW_VECS);
+    for (size_t end = step; end <= r.rows; end += step) {
+        row_level sums;
+        clear(sums, ROW_VECS);
+        for (; done < end; done++) add_slots(r, done, sums);
+        add_vecs(sums, ROW_VECS, levels[0]);
+        for (size_t k = 1; k < LEVELS && (end & (mask << (k * power))) == 0; k++) {
+            add_vecs(levels[k - 1], ROW_VECS, levels[k]);
+            clear(levels[k - 1], ROW_VECS);
+        }
+    }
+    return done;
+}
+
+// The sum of each slot, over full rows.
+COLUMNS_INLINE void sum_slots(row r, float slots[ROW_SLOTS]) {
+    row_level levels[LEVELS], sums;
+    const size_t done = r.rows >= 16 ? fill_row_levels(r, levels) : 0;
+    clear(sums, ROW_VECS);
+    for (size_t at = done; at < r.rows; at++) add_slots(r, at, sums);
+    for (size_t k = 0; done > 0 && k < LEVELS; k++) add_vecs(levels[k], ROW_VECS, sums);
+    for (size_t k = 0; k < ROW_VECS; k++) v_store(slots + k * WIDTH, sums[k]);
+}
+
+COLUMNS_INLINE float total_of(row r) {
+    const size_t whole = r.count / MOST_LANES * MOST_LANES;
+    float slots[ROW_SLOTS], sum = 0;
+    sum_slots(r, slots);
+    for (size_t i = whole; i < r.count; i++) sum += element_of(r, i);
+    for (size_t lane = 0; lane < MOST_LANES; lane++) {
+        float of_lane = slots[lane];
+        for (size_t i = r.rows * ROW_SLOTS + lane; i < whole; i += MOST_LANES)
+            of_lane += element_of(r, i);
+        for (size_t slot = lane + MOST_LANES; slot < ROW_SLOTS; slot += MOST_LANES)
+            of_lane += slots[slot];
+        sum += of_lane;
+    }
+    return sum;
+}
+
+// A row of a few elements has one lane.
+COLUMNS_INLINE void sum_row(row r, float *y) {
+    float few[MOST_LANES];
+    r.rows = r.count / ROW_SLOTS;
+    if (r.count >= MOST_LANES) {
+        *y = total_of(r);
+        return;
+    }
+    for (size_t i = 0; i < r.count; i++) few[i] = element_of(r, i);
+    ROWS(f32_columns)(few, r.count, 1, 1, y);
+}
+
+void ROWS(f32_total)(const float *x, size_t count, float *y) {
+    sum_row((row){.x = x, .count = count}, y);
+}
+void ROWS(f32_square_total)(const float *x, size_t count, float *y) {
+    sum_row((row){.x = x, .count = count, .squares = true}, y);
 }

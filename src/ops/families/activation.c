@@ -199,7 +199,7 @@ static tare_status read_rows(op_call *call, row_call *out) {
                                                         call->param[3]->as.dtype != TARE_FLOAT32);
     if (out->x->ndim == 0 || !tare__call_given(call, 1) || converts) return TARE_OK;
     TARE_TRY(tare__call_dim(call, 1, 0, out->x->ndim, &dim));
-    out->count = out->x->shape[dim];
+    out->count = out->results = out->x->shape[dim];
     if (dim == out->x->ndim - 1) out->run = run_softmax;
     return TARE_OK;
 }

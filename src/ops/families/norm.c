@@ -216,6 +216,7 @@ static tare_status read_rows(op_call *call, row_call *out) {
     double eps;
     *out = (row_call){0};
     TARE_TRY(read_layer_norm(call, &out->x, &out->count));
+    out->results = out->count;
     TARE_TRY(optional_floats(call, NORM_WEIGHT, out->count, &out->weight));
     if (has_bias) TARE_TRY(optional_floats(call, NORM_BIAS, out->count, &out->bias));
     TARE_TRY(tare__call_double(call, has_bias ? NORM_EPS : NORM_BIAS,
@@ -251,20 +252,56 @@ static double row_norm(const float *x, int64_t count, int64_t step, double p) {
     return isinf(p) ? sum : p == 2 ? sqrt(sum) : tare__pow(sum, 1 / p);
 }
 
-static tare_status normalize_reference(op_call *call) {
+typedef struct normalize_call {
     const tare_tensor *x;
     double p, eps;
+    int64_t count, inner; // elements of a line, and the distance from one to the next
+} normalize_call;
+
+static tare_status read_normalize(op_call *call, normalize_call *n) {
     int dim;
-    TARE_TRY(tare__need_float(call, 0, &x));
-    TARE_TRY(tare__call_double(call, 1, 2, &p));
-    TARE_TRY(tare__call_dim(call, 2, 1, x->ndim, &dim));
-    TARE_TRY(tare__call_double(call, 3, 1e-12, &eps));
-    const int64_t inner = tare__inner_count(x, dim), count = x->ndim > 0 ? x->shape[dim] : 1;
-    for (int64_t i = 0; i < x->count / count; i++) {
-        const int64_t at = i / inner * inner * count + i % inner;
-        const float norm = (float)fmax(row_norm(tare__f32(x) + at, count, inner, p), eps);
-        float *y = tare__f32(tare__call_out(call)) + at;
-        for (int64_t k = 0; k < count; k++) y[k * inner] = tare__f32(x)[at + k * inner] / norm;
+    TARE_TRY(tare__need_float(call, 0, &n->x));
+    TARE_TRY(tare__call_double(call, 1, 2, &n->p));
+    TARE_TRY(tare__call_dim(call, 2, 1, n->x->ndim, &dim));
+    TARE_TRY(tare__call_double(call, 3, 1e-12, &n->eps));
+    n->inner = tare__inner_count(n->x, dim);
+    n->count = n->x->ndim > 0 ? n->x->shape[dim] : 1;
+    return TARE_OK;
+}
+
+static void run_normalize_line(const row_call *c, const row_functions *k, const float *x,
+                               float *y) {
+    float squares;
+    k->square_total(x, (size_t)c->count, &squares);
+    k->divide(x, (size_t)c->count, fmaxf(sqrtf(squares), c->eps), y);
+}
+
+static tare_status read_normalize_rows(op_call *call, row_call *out) {
+    normalize_call n;
+    TARE_TRY(read_normalize(call, &n));
+    *out = (row_call){.x = n.x, .count = n.count, .results = n.count, .eps = (float)n.eps};
+    if (n.p == 2 && n.inner == 1) out->run = run_normalize_line;
+    return TARE_OK;
+}
+
+static void normalize_line(const normalize_call *n, const float *x, float *y) {
+    const float norm = (float)fmax(row_norm(x, n->count, n->inner, n->p), n->eps);
+    for (int64_t k = 0; k < n->count; k++) y[k * n->inner] = x[k * n->inner] / norm;
+}
+
+static tare_status normalize_reference(op_call *call) {
+    normalize_call n;
+    row_call rows;
+    TARE_TRY(read_normalize(call, &n));
+    TARE_TRY(read_normalize_rows(call, &rows));
+    const float *x = tare__f32(n.x);
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t i = 0; n.x->count > 0 && i < n.x->count / n.count; i++) {
+        const int64_t at = i / n.inner * n.inner * n.count + i % n.inner;
+        if (rows.run != NULL)
+            rows.run(&rows, &tare__scalar_rows, x + at, y + at);
+        else
+            normalize_line(&n, x + at, y + at);
     }
     return TARE_OK;
 }
@@ -475,7 +512,7 @@ static const op_info rows[] = {
     {.id = "rms_norm", .functions = "torch.nn.functional.rms_norm|torch.rms_norm|torch.ops.aten.rms_norm.default",
      .params = "input|normalized_shape|weight|eps", .traits = OP_BY_SAMPLE | OP_NORMALIZES, .shape = layer_norm_shape, .reference = rows_reference, .row_function = read_rows},
     {.id = "normalize", .functions = "torch.nn.functional.normalize", .params = "input|p|dim|eps|out",
-     .shape = tare__shape_same, .reference = normalize_reference},
+     .shape = tare__shape_same, .reference = normalize_reference, .row_function = read_normalize_rows},
     {.id = "group_norm", .functions = "torch.nn.functional.group_norm|torch.group_norm|torch.ops.aten.group_norm.default",
      .params = "input|num_groups|weight|bias|eps|cudnn_enabled", .traits = OP_BY_SAMPLE | OP_FLOAT_WEIGHT | OP_NORMALIZES, .shape = tare__shape_same, .reference = group_norm_reference},
     {.id = "local_response_norm", .functions = "torch.nn.functional.local_response_norm", .params = "input|size|alpha|beta|k",

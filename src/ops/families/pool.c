@@ -184,7 +184,7 @@ static float average(const pool_call *p, const float *plane, const pool_window *
 static float adaptive_average(const pool_call *p, const float *plane, const pool_window *w) {
     float sum = 0;
     if (p->out[0] * p->out[1] * p->out[2] == 1) {
-        f32_columns__scalar(plane, (size_t)(p->in[0] * p->in[1] * p->in[2]), 1, 1, &sum);
+        f32_total__scalar(plane, (size_t)(p->in[0] * p->in[1] * p->in[2]), &sum);
         return sum / (float)tare__pool_divisor(p, w);
     }
     for (int64_t i = w->begin[0]; i < w->end[0]; i++)

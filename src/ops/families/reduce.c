@@ -7,6 +7,7 @@
 #include "core/math/f64.h"
 #include "core/math/rows.h"
 #include "ops/families/families.h"
+#include "ops/layer_call.h"
 #include "ops/rules.h"
 
 typedef struct reduce_plan {
@@ -175,31 +176,10 @@ static tare_status fold_all(op_call *call, const reduce_plan *p, fold f, double 
     return TARE_OK;
 }
 
-// The last dimensions of floats: contiguous rows, which torch sums in an order of its
-// own.
-static bool are_lines(const reduce_plan *p) {
-    int d = p->x->ndim;
-    while (d > 0 && p->reduced[d - 1]) d--;
-    for (int k = 0; k < d; k++)
-        if (p->reduced[k]) return false;
-    return p->x->dtype == TARE_FLOAT32 && d > 0;
-}
-
-static tare_status sum_lines(op_call *call, const reduce_plan *p, bool divides) {
-    float *y = tare__f32(tare__call_out(call));
-    for (int64_t i = 0; i < tare__call_out(call)->count; i++) {
-        f32_columns__scalar(tare__f32(p->x) + i * p->each, (size_t)p->each, 1, 1, &y[i]);
-        if (divides) y[i] /= (float)p->each;
-    }
-    return TARE_OK;
-}
-
 static tare_status reduce(op_call *call, fold f, double start, bool divides) {
     reduce_plan p;
     double *sums = NULL;
     TARE_TRY(read_reduce(call, &p));
-    if (f == plus && are_lines(&p) && tare__call_out(call)->dtype == TARE_FLOAT32)
-        return sum_lines(call, &p, divides);
     TARE_TRY(fold_all(call, &p, f, start, &sums));
     tare_tensor *y = tare__call_out(call);
     for (int64_t i = 0; i < y->count; i++)
@@ -207,11 +187,59 @@ static tare_status reduce(op_call *call, fold f, double start, bool divides) {
     return TARE_OK;
 }
 
+// The last dimensions: rows that lie side by side.
+static bool are_rows(const reduce_plan *p) {
+    int d = p->x->ndim;
+    while (d > 0 && p->reduced[d - 1]) d--;
+    for (int k = 0; k < d; k++)
+        if (p->reduced[k]) return false;
+    return d > 0;
+}
+
+// torch sums rows of floats in an order of its own.
+static void run_sum(const row_call *c, const row_functions *k, const float *x, float *y) {
+    k->total(x, (size_t)c->count, y);
+}
+static void run_mean(const row_call *c, const row_functions *k, const float *x, float *y) {
+    k->total(x, (size_t)c->count, y);
+    *y /= (float)c->count;
+}
+
+static tare_status read_sum_rows(op_call *call, row_call *out) {
+    reduce_plan p;
+    tare_dtype dtype;
+    TARE_TRY(read_reduce(call, &p));
+    TARE_TRY(tare__call_dtype(call, 3, p.x->dtype, &dtype));
+    *out = (row_call){.x = p.x, .count = p.each, .results = 1};
+    if (are_rows(&p) && p.x->dtype == TARE_FLOAT32 && dtype == TARE_FLOAT32) out->run = run_sum;
+    return TARE_OK;
+}
+
+static tare_status read_mean_rows(op_call *call, row_call *out) {
+    TARE_TRY(read_sum_rows(call, out));
+    if (out->run != NULL) out->run = run_mean;
+    return TARE_OK;
+}
+
+static void reduce_rows(op_call *call, const row_call *rows) {
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t i = 0; i < tare__call_out(call)->count; i++)
+        rows->run(rows, &tare__scalar_rows, tare__f32(rows->x) + i * rows->count, &y[i]);
+}
+
+static tare_status sum_or_mean(op_call *call, bool is_mean) {
+    row_call rows;
+    TARE_TRY(is_mean ? read_mean_rows(call, &rows) : read_sum_rows(call, &rows));
+    if (rows.run == NULL) return reduce(call, plus, 0, is_mean);
+    reduce_rows(call, &rows);
+    return TARE_OK;
+}
+
 static tare_status mean_reference(op_call *call) {
-    return reduce(call, plus, 0, true);
+    return sum_or_mean(call, true);
 }
 static tare_status sum_reference(op_call *call) {
-    return reduce(call, plus, 0, false);
+    return sum_or_mean(call, false);
 }
 static tare_status amax_reference(op_call *call) {
     return reduce(call, larger, (double)-INFINITY, false);
@@ -325,10 +353,32 @@ static tare_status power_norm(op_call *call, const reduce_plan *p, double order)
     return TARE_OK;
 }
 
+static void run_norm(const row_call *c, const row_functions *k, const float *x, float *y) {
+    k->square_total(x, (size_t)c->count, y);
+    *y = sqrtf(*y);
+}
+
+static tare_status read_norm_rows(op_call *call, row_call *out) {
+    op_call reduction;
+    reduce_plan p;
+    double order;
+    TARE_TRY(read_norm(call, &reduction, &order));
+    TARE_TRY(read_reduce(&reduction, &p));
+    *out = (row_call){.x = p.x, .count = p.each, .results = 1};
+    if (order == 2 && are_rows(&p) && p.x->dtype == TARE_FLOAT32) out->run = run_norm;
+    return TARE_OK;
+}
+
 static tare_status norm_reference(op_call *call) {
     op_call reduction;
     reduce_plan p;
+    row_call rows;
     double order, *sums = NULL;
+    TARE_TRY(read_norm_rows(call, &rows));
+    if (rows.run != NULL) {
+        reduce_rows(call, &rows);
+        return TARE_OK;
+    }
     TARE_TRY(read_norm(call, &reduction, &order));
     TARE_TRY(read_reduce(&reduction, &p));
     if (order != 0 && order != 1 && order != 2 && !isinf(order)) return power_norm(call, &p, order);
@@ -346,11 +396,11 @@ static tare_status norm_reference(op_call *call) {
 
 // --- rows ---
 
-#define REDUCE(name, names, method_names, more, rule)                                              \
+#define REDUCE(name, names, method_names, more, rule, by_rows)                                     \
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names,                                  \
         .params = "input/self|dim/axis|keepdim|dtype", .traits = more, .shape = rule,              \
-        .reference = name##_reference                                                              \
+        .reference = name##_reference, .row_function = by_rows                                     \
     }
 
 #define SPREAD "input/self|dim/axis|keepdim|unbiased|correction"
@@ -360,18 +410,18 @@ static tare_status norm_reference(op_call *call) {
 
 // clang-format off
 static const op_info rows[] = {
-    REDUCE(mean, "torch.mean|torch.ops.aten.mean.default|torch.ops.aten.mean.dim", "mean", OP_KEEPS_QPARAMS | OP_ON_QUANTIZED | OP_BY_SAMPLE, reduce_shape),
-    REDUCE(sum, "torch.sum|torch.ops.aten.sum.default|torch.ops.aten.sum.dim_IntList", "sum", 0, sum_shape),
-    REDUCE(amax, "torch.amax|torch.ops.aten.amax.default", "amax", OP_KEEPS_QPARAMS, reduce_shape),
-    REDUCE(amin, "torch.amin|torch.ops.aten.amin.default", "amin", OP_KEEPS_QPARAMS, reduce_shape),
-    REDUCE(prod, "torch.prod|torch.ops.aten.prod.default|torch.ops.aten.prod.dim_int", "prod", 0, sum_shape),
-    REDUCE(any, "torch.any|torch.ops.aten.any.default|torch.ops.aten.any.dim|torch.ops.aten.any.dims", "any", 0, any_shape),
-    REDUCE(all, "torch.all|torch.ops.aten.all.default|torch.ops.aten.all.dim|torch.ops.aten.all.dims", "all", 0, any_shape),
-    REDUCE(logsumexp, "torch.logsumexp|torch.ops.aten.logsumexp.default", "logsumexp", 0, spread_shape),
+    REDUCE(mean, "torch.mean|torch.ops.aten.mean.default|torch.ops.aten.mean.dim", "mean", OP_KEEPS_QPARAMS | OP_ON_QUANTIZED | OP_BY_SAMPLE, reduce_shape, read_mean_rows),
+    REDUCE(sum, "torch.sum|torch.ops.aten.sum.default|torch.ops.aten.sum.dim_IntList", "sum", 0, sum_shape, read_sum_rows),
+    REDUCE(amax, "torch.amax|torch.ops.aten.amax.default", "amax", OP_KEEPS_QPARAMS, reduce_shape, NULL),
+    REDUCE(amin, "torch.amin|torch.ops.aten.amin.default", "amin", OP_KEEPS_QPARAMS, reduce_shape, NULL),
+    REDUCE(prod, "torch.prod|torch.ops.aten.prod.default|torch.ops.aten.prod.dim_int", "prod", 0, sum_shape, NULL),
+    REDUCE(any, "torch.any|torch.ops.aten.any.default|torch.ops.aten.any.dim|torch.ops.aten.any.dims", "any", 0, any_shape, NULL),
+    REDUCE(all, "torch.all|torch.ops.aten.all.default|torch.ops.aten.all.dim|torch.ops.aten.all.dims", "all", 0, any_shape, NULL),
+    REDUCE(logsumexp, "torch.logsumexp|torch.ops.aten.logsumexp.default", "logsumexp", 0, spread_shape, NULL),
     {.id = "var", .functions = "torch.var|torch.ops.aten.var.correction", .overloads = SPREAD_OVERLOADS("var"), .methods = "var", .params = SPREAD, .shape = spread_shape, .reference = var_reference},
     {.id = "std", .functions = "torch.std|torch.ops.aten.std.correction", .overloads = SPREAD_OVERLOADS("std"), .methods = "std", .params = SPREAD, .shape = spread_shape, .reference = std_reference},
     {.id = "vector_norm", .functions = "torch.linalg.vector_norm|torch._C._linalg.linalg_vector_norm|torch.norm|torch.functional.norm|torch.ops.aten.linalg_vector_norm.default",
-     .methods = "norm", .params = "input/x/self/A|ord/p|dim/axis|keepdim|dtype", .shape = norm_shape, .reference = norm_reference},
+     .methods = "norm", .params = "input/x/self/A|ord/p|dim/axis|keepdim|dtype", .shape = norm_shape, .reference = norm_reference, .row_function = read_norm_rows},
 };
 // clang-format on
 

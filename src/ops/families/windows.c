@@ -254,26 +254,45 @@ static sample_taps taps_at(const sampler *s, int d, float v) {
         .count = 2, .at = {first, first + 1}, .weight = {first + 1 - inside, inside - first}};
 }
 
-// The element at these indices; 0 outside of the image.
-static float element_at(const sampler *s, const float *plane, const float at[3]) {
+// The elements of a plane that a point is interpolated from, and their weights.
+enum { MOST_TAPS = 16 }; // 4 x 4, or 2 x 2 x 2
+typedef struct sample_point {
+    int count;
+    int64_t at[MOST_TAPS]; // OUTSIDE: a zero
+    float weight[MOST_TAPS];
+} sample_point;
+
+enum { OUTSIDE = -1 };
+
+// Of the element at these indices.
+static int64_t index_in_plane(const sampler *s, const float at[3]) {
     int64_t index = 0;
     for (int d = 0; d < 3; d++) {
-        if (!(at[d] >= 0 && at[d] < (float)s->size[d])) return 0;
+        if (!(at[d] >= 0 && at[d] < (float)s->size[d])) return OUTSIDE;
         const int64_t i = (int64_t)at[d];
         index = index * s->size[d] + (i < s->size[d] ? i : s->size[d] - 1);
     }
-    return plane[index];
+    return index;
 }
 
-static float sample(const sampler *s, const float *plane, const sample_taps taps[3]) {
-    float sum = 0;
+// The grid's last dimension, `grid`, names the innermost dimension first.
+static void read_point(const sampler *s, const float *grid, sample_point *p) {
+    sample_taps taps[3];
+    for (int d = 0; d < 3; d++) taps[d] = taps_at(s, d, d < 3 - s->dims ? 0 : grid[2 - d]);
+    p->count = 0;
     for (int i = 0; i < taps[0].count; i++)
         for (int j = 0; j < taps[1].count; j++)
-            for (int k = 0; k < taps[2].count; k++) {
+            for (int k = 0; k < taps[2].count; k++, p->count++) {
                 const float at[] = {taps[0].at[i], taps[1].at[j], taps[2].at[k]};
-                const float weight = taps[0].weight[i] * taps[1].weight[j] * taps[2].weight[k];
-                sum += element_at(s, plane, at) * weight;
+                p->at[p->count] = index_in_plane(s, at);
+                p->weight[p->count] = taps[0].weight[i] * taps[1].weight[j] * taps[2].weight[k];
             }
+}
+
+static float sample(const sample_point *p, const float *plane) {
+    float sum = 0;
+    for (int t = 0; t < p->count; t++)
+        sum += (p->at[t] == OUTSIDE ? 0 : plane[p->at[t]]) * p->weight[t];
     return sum;
 }
 
@@ -284,13 +303,11 @@ static tare_status sampler_reference(op_call *call) {
     float *y = tare__f32(tare__call_out(call));
     for (int64_t b = 0; b < s.x->shape[0]; b++)
         for (int64_t i = 0; i < s.points; i++) {
-            // The grid's last dimension names the innermost one first.
-            const float *point = tare__f32(s.grid) + (b * s.points + i) * s.dims;
-            sample_taps taps[3];
-            for (int d = 0; d < 3; d++) taps[d] = taps_at(&s, d, d < 3 - s.dims ? 0 : point[2 - d]);
+            sample_point point;
+            read_point(&s, tare__f32(s.grid) + (b * s.points + i) * s.dims, &point);
             for (int64_t c = 0; c < channels; c++)
                 y[(b * channels + c) * s.points + i] =
-                    sample(&s, tare__f32(s.x) + (b * channels + c) * s.plane, taps);
+                    sample(&point, tare__f32(s.x) + (b * channels + c) * s.plane);
         }
     return TARE_OK;
 }

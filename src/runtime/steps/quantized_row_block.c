@@ -155,7 +155,7 @@ static bool read_function(const plan_builder *b, const plan_record *r, size_t se
     *op = (row_block_op){.kind = ROW_BLOCK_FUNCTION};
     return call.op != NULL && call.op->row_function != NULL &&
            call.op->row_function(&call, &op->row) == TARE_OK && op->row.run != NULL &&
-           !op->row.reads_again && op->row.x == b->values[self].tensor && y->ndim > 0 &&
+           tare__row_call_is_in_place(&op->row) && op->row.x == b->values[self].tensor && y->ndim > 0 &&
            op->row.count == y->shape[y->ndim - 1] && op->row.count >= FEW_ELEMENTS;
 }
 

@@ -90,7 +90,7 @@ static bool read_rows(const plan_builder *b, const plan_record *r, row_call *out
         !bind_floats(r, x, &f) || f.bound.op->row_function(&f.bound, out) != TARE_OK)
         return false;
     out->x = NULL;
-    return out->run != NULL && !out->reads_again && out->count >= FEW_ELEMENTS;
+    return out->run != NULL && tare__row_call_is_in_place(out) && out->count >= FEW_ELEMENTS;
 }
 
 static bool heads(const plan_builder *b, const plan_record *r) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of rows over the last dimensions: norms, softmax and other operators with such a form.
+// Functions of rows over the last dimensions: norms, softmax, sums and other operators with such a
+// form.
 #include "ops/layer_call.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
@@ -7,7 +8,7 @@
 typedef struct row_step {
     row_call call; // x's address is set in every run
     size_t x, y;   // buffers
-    size_t rows, count;
+    size_t rows, count, results;
 } row_step;
 
 // --- running ---
@@ -25,8 +26,9 @@ static void run_some(void *user, size_t first, size_t end, size_t worker) {
     const float *x = tare__buffer_data(r->run, s->x);
     float *y = tare__buffer_data(r->run, s->y);
     (void)worker;
-    for (size_t at = first * s->count; at < end * s->count; at += s->count)
-        s->call.run(&s->call, &r->run->kernels->rows->functions, x + at, y + at);
+    for (size_t row = first; row < end; row++)
+        s->call.run(&s->call, &r->run->kernels->rows->functions, x + row * s->count,
+                    y + row * s->results);
 }
 
 static tare_status run_rows(const plan_run_state *run, void *state) {
@@ -59,12 +61,15 @@ static tare_status plan_rows(plan_builder *b, size_t head, bool *done) {
     if (c.run == NULL || x == NOTHING || c.x->count == 0) return TARE_OK;
     row_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (row_step){.call = c, .count = (size_t)c.count, .rows = (size_t)(c.x->count / c.count)};
+    *s = (row_step){.call = c,
+                    .count = (size_t)c.count,
+                    .results = (size_t)c.results,
+                    .rows = (size_t)(c.x->count / c.count)};
     TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
-    if (c.reads_again)
-        TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
-    else
+    if (tare__row_call_is_in_place(&c))
         TARE_TRY(tare__plan_write_over(b, r->result, x, LAYOUT_PLAIN, &s->y, &unused));
+    else
+        TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
     *done = true;
     return tare__plan_add_step(b, &tare__rows_step, s, r->node);
 }

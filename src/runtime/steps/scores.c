@@ -77,7 +77,7 @@ static bool read_weights(const plan_record *r, const tare_tensor *scores, row_ca
     op_call call = r->call;
     call.err = NULL;
     return call.op->row_function != NULL && call.op->row_function(&call, out) == TARE_OK &&
-           out->run != NULL && !out->reads_again && out->x == scores &&
+           out->run != NULL && tare__row_call_is_in_place(out) && out->x == scores &&
            out->count == scores->shape[scores->ndim - 1];
 }
 

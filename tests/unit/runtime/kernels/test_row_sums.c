@@ -43,12 +43,36 @@ static void check_lines(const row_kernels *level) {
     static float x[MOST];
     for (size_t i = 0; i < MOST; i++) x[i] = element(i);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        float y = NAN;
+        float y = NAN, total = NAN;
         level->functions.columns(x, lines[i].count, 1, 1, &y);
-        if (y != lines[i].sum)
-            fail_msg("%s: %zu elements are %a, expected %a", level->name, lines[i].count, (double)y,
-                     (double)lines[i].sum);
+        level->functions.total(x, lines[i].count, &total);
+        if (y != lines[i].sum || total != y)
+            fail_msg("%s: %zu elements are %a and %a, expected %a", level->name, lines[i].count,
+                     (double)y, (double)total, (double)lines[i].sum);
     }
+}
+
+static void check_total(const row_kernels *level) {
+    enum { COUNT = 1200, FIRST_STEP = 16 * 32 };
+    for (size_t count = 0; count <= COUNT; count += count < FIRST_STEP + 40 ? 1 : 13) {
+        // No element beyond the row is read.
+        float *x = malloc((count + 1) * sizeof *x), y = NAN, expected;
+        assert_non_null(x);
+        for (size_t i = 0; i < count; i++) x[i] = element(i) - 0.3F;
+        f32_columns__scalar(x, count, 1, 1, &expected);
+        level->functions.total(x, count, &y);
+        if (y != expected) fail_msg("%s: a row of %zu elements", level->name, count);
+        level->functions.square_total(x, count, &y);
+        for (size_t i = 0; i < count; i++) x[i] = x[i] * x[i];
+        f32_columns__scalar(x, count, 1, 1, &expected);
+        if (y != expected) fail_msg("%s: squares of %zu elements", level->name, count);
+        free(x);
+    }
+}
+
+static void a_rows_total_is_its_columns_sum(void **state) {
+    (void)state;
+    check_levels(check_total);
 }
 
 static void lines_are_summed_in_torchs_order(void **state) {
@@ -100,6 +124,8 @@ static void no_sum_is_negative_zero(void **state) {
         for (size_t count = 1; count <= 40; count++) {
             tare__row_kernels[k].functions.columns(x, count, 1, 1, &y);
             assert_true(y == 0 && !signbit(y));
+            tare__row_kernels[k].functions.total(x, count, &y);
+            assert_true(y == 0 && !signbit(y));
         }
     }
 }
@@ -122,6 +148,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_summed_in_torchs_order),
         cmocka_unit_test(columns_are_summed_as_lines),
+        cmocka_unit_test(a_rows_total_is_its_columns_sum),
         cmocka_unit_test(no_sum_is_negative_zero),
         cmocka_unit_test(means_and_adaptive_pools_use_them),
     };

@@ -45,6 +45,11 @@ static const char *const calls[] = {
     ATEN "group_norm.default(x, 12)",
     ATEN "instance_norm.default(x, narrow, narrow_bias, None, None, True, 0.1, 1e-05, True)",
     ATEN "mean.dim(x, [2, 3])",
+    ATEN "mean.dim(x, [-1], True)",
+    ATEN "sum.dim_IntList(x, [1, 2, 3])",
+    ATEN "sum.default(x)",
+    ATEN "linalg_vector_norm.default(x, 2, [2, 3], True)",
+    "torch.nn.functional.normalize(x, dim = -1)",
     "torch.ops.quantized.layer_norm(q, [19], wide, wide_bias, 1e-05, 0.02, 120)",
     "torch.ops.quantized.layer_norm(q, [19], None, None, 1e-05, 0.02, 120)",
 };
