@@ -48,10 +48,15 @@ typedef struct tare_calibrate_options {
 /// layers.
 ///
 /// TARE_INVALID_ARGUMENT if the data has no samples. A shard may have none, when the data is short;
-/// its state merges like any other.
+/// its state merges like any other. What the observers have seen before counts for the first shard;
+/// the others begin with nothing.
 TARE_API tare_status tare_calibrate_data(tare_model *prepared, tare_data *data,
                                          const tare_calibrate_options *options,
                                          int64_t *sample_count, tare_error *err);
+
+/// Makes the observers of a prepared model forget what they have seen; fake quantizers keep it. For
+/// what is calibrated in shards without tare_calibrate_data: all but the first.
+TARE_API tare_status tare_calibration_clear(tare_model *prepared, tare_error *err);
 
 /// The data that a state covers.
 typedef struct tare_calibration_info {

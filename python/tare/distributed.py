@@ -19,7 +19,7 @@ from .report import batches_of
 
 __all__ = ["calibrate_shards", "evaluate_shards"]
 
-Part = tuple[str, Any]  # ("spec", (spec, batch_size, sample_limit, index, count)) or ("batches", list)
+Part = tuple[str, Any]  # ("spec", (spec, batch_size, sample_limit, index, count)) or ("batches", (index, list))
 
 
 def _parts(dataset: Any, client: Any, shards: int | None, batch_size: int, sample_limit: int) -> list[Part]:
@@ -33,14 +33,14 @@ def _parts(dataset: Any, client: Any, shards: int | None, batch_size: int, sampl
     if isinstance(dataset, (str, os.PathLike)):
         return [("spec", (os.fspath(dataset), batch_size, sample_limit, index, count)) for index in range(count)]
     batches = list(batches_of(dataset))
-    return [("batches", batches[index::count]) for index in range(min(count, len(batches)))]
+    return [("batches", (index, batches[index::count])) for index in range(min(count, len(batches)))]
 
 
 def _open(part: Part, model: Model) -> Any:
     """The batches of a shard: a Data, or a list."""
     kind, given = part
     if kind == "batches":
-        return given
+        return given[1]
     spec, batch_size, sample_limit, index, count = given
     return Data(spec, model, batch_size=batch_size, sample_limit=sample_limit, shard_index=index, shard_count=count, finite=True)
 
@@ -54,6 +54,9 @@ def _calibrate_shard(model: bytes, part: Part, threads: int) -> tuple[bytes, int
         if isinstance(data, Data):
             count = _calibrate_data(prepared, data, threads, None, None, False)
         else:
+            if part[1][0] > 0:  # what the model has seen before counts for the first shard
+                with prepared._changing() as handle:
+                    call("calibration_clear", handle)
             count = _calibrate_batches(prepared, data, None)
         save_calibration(prepared, path, count)
         return path.read_bytes(), count

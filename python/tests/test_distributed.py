@@ -62,6 +62,10 @@ class Cluster(Case):
         cls.client.close()
         cls.cluster.close()
 
+    def setUp(self):
+        super().setUp()
+        self.client.wait_for_workers(2, timeout=60)  # one that died comes back
+
     def test_the_state_is_that_of_one_process(self):
         data = np.load(TEST)["x"]
         batches = [data[i:i + 24] for i in range(0, 360, 24)]
@@ -72,6 +76,10 @@ class Cluster(Case):
             self.assertEqual(tare.calibrate(alone, dataset, **options), 360)
             self.assertEqual(tare.calibrate(together, dataset, client=self.client, progress=lambda *row: seen.append(row),
                                             **keywords), 360)
+            self.assertEqual(bytes_of(together), bytes_of(alone))
+            for model, more in ((alone, {}), (together, {"client": self.client})):  # goes on, what was seen counts once
+                tare.calibrate(model, TEST, batch_size=24, **more)
+                tare.calibrate(model, batches[:7], **more)
             self.assertEqual(bytes_of(together), bytes_of(alone))
         self.assertIn((8, 8), seen)
 

@@ -319,6 +319,9 @@ static tare_status run_rounds(calibrator *c) {
 
 static tare_status run(calibrator *c) {
     bool is_finished = false;
+    // What was seen before is the first shard's, else it would count once for each.
+    if (tare__data_cut(c->data).shard_index > 0)
+        TARE_TRY(tare__observers_forget(c->prepared, c->err));
     TARE_TRY(resume(c, &is_finished));
     if (!is_finished) TARE_TRY(run_rounds(c));
     // With little data some shards are empty; the others have what there is.
@@ -335,6 +338,11 @@ static tare_status check_options(const tare_calibrate_options *o, tare_error *er
                           "a checkpoint every %lld samples needs a path, and samples",
                           (long long)o->checkpoint_samples);
     return TARE_OK;
+}
+
+tare_status tare_calibration_clear(tare_model *prepared, tare_error *err) {
+    TARE_TRY(tare__calibrate_check_model(prepared, err));
+    return tare__observers_forget(prepared, err);
 }
 
 tare_status tare_calibrate_data(tare_model *prepared, tare_data *data,

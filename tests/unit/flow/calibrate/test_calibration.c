@@ -115,6 +115,41 @@ static void any_split_gives_the_model_of_one_pass(void **state) {
     }
 }
 
+// The model that all shards begin with has seen data: it is the first one's.
+static void what_was_seen_before_counts_once(void **state) {
+    (void)state;
+    static const char observer[] = "tare.MergeableHistogramObserver";
+    char names[3][256];
+    tare_model *alone = prepare_example(observer);
+    (void)watch(alone, 0, 1, 8);
+    for (int i = 0; i < 3; i++) {
+        char name[32];
+        tare_model *model = prepare_example(observer);
+        (void)watch(model, 0, 1, 8);
+        (void)snprintf(name, sizeof name, "again%d.state", i);
+        (void)watch_to(model, i, 3, 0, temp_path(name));
+        (void)snprintf(names[i], sizeof names[i], "%s", temp_path(name));
+        tare_model_destroy(model);
+    }
+    (void)watch(alone, 0, 1, 0);
+    CHECK_DONE(tare_calibration_merge(NULL, (const char *[]){names[1], names[0], names[2]}, 3,
+                                      temp_path("again.state"), NULL, job_error()));
+    CHECK_DONE(tare_calibration_write(alone, NULL, 45, temp_path("alone.state"), job_error()));
+    tare_model *fresh = prepare_example(observer);
+    CHECK_DONE(tare_calibration_read(fresh, temp_path("alone.state"), NULL, job_error()));
+    CHECK_DONE(tare_model_write(fresh, temp_path("alone"), job_error()));
+    CHECK_DONE(tare_calibration_read(fresh, temp_path("again.state"), NULL, job_error()));
+    CHECK_DONE(tare_model_write(fresh, temp_path("together"), job_error()));
+    check_equal_files(temp_path("alone"), temp_path("together"));
+    CHECK_DONE(tare_calibration_clear(fresh, job_error()));
+    (void)watch(fresh, 0, 1, 8);
+    (void)watch(fresh, 0, 1, 0);
+    CHECK_DONE(tare_calibration_write(fresh, NULL, 45, temp_path("anew.state"), job_error()));
+    check_equal_files(temp_path("alone.state"), temp_path("anew.state"));
+    tare_model_destroy(fresh);
+    tare_model_destroy(alone);
+}
+
 static void merging_in_groups_is_merging_at_once(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -360,6 +395,7 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_split_gives_the_model_of_one_pass),
+        cmocka_unit_test(what_was_seen_before_counts_once),
         cmocka_unit_test(merging_in_groups_is_merging_at_once),
         cmocka_unit_test(what_does_not_belong_together_is_refused),
         cmocka_unit_test(an_observer_stands_once_in_a_state),
