@@ -63,8 +63,9 @@ def from_torch(module: Any, example_inputs: Sequence[Any] | None = None, *, kwar
         quantizers have seen; ``convert_fx`` goes on. What convert_to_reference_fx made is read as a reference model;
         ``lower`` makes integers of it. What convert_fx, or convert and quantize_dynamic of the eager mode, made is
         read as a lowered model, which rounds as ``torch.backends.quantized.engine`` does. What prepare of the eager
-        mode made is converted by torch first, with a warning: its observers are hooks, which no graph shows. A module
-        is taken out of torch.compile, DataParallel and DistributedDataParallel.
+        mode made is converted by torch first, with a warning: its observers are hooks, which no graph shows; one that has
+        seen no data is an InvalidArgumentError. A module is taken out of torch.compile, DataParallel and
+        DistributedDataParallel.
     example_inputs : tuple of torch.Tensor
         forward's arguments; they tell shapes, and the trace is checked against them. Not needed for what comes from
         ``Model.to_torch`` or from torch's FX mode.

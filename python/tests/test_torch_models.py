@@ -128,6 +128,8 @@ class Lowered(Case):
             network.qconfig = (tq.get_default_qat_qconfig if is_qat else tq.get_default_qconfig)("x86")
             network = (tq.fuse_modules_qat if is_qat else tq.fuse_modules)(network, [["conv", "relu"]])
             prepared = (tq.prepare_qat if is_qat else tq.prepare)(network)
+            with self.assertRaisesRegex(tare.InvalidArgumentError, "the observer '.*' has seen no data"):
+                tare.from_torch(prepared, (x,))
             prepared(x)
             theirs = tq.convert(prepared.eval())
             self.check(theirs, x)

@@ -11,7 +11,7 @@ import torch  # type: ignore[import-not-found,unused-ignore]
 from torch import fx, nn  # type: ignore[import-not-found,unused-ignore]
 
 from .. import _export
-from .._errors import UnsupportedError
+from .._errors import InvalidArgumentError, UnsupportedError
 from ..model import Model
 from .files import Tensors, write
 
@@ -64,7 +64,11 @@ def is_prepared_eagerly(module: Any) -> bool:
 
 
 def convert_eagerly(module: nn.Module) -> nn.Module:
-    """A copy, converted by what its observers have seen."""
+    """A copy, converted by what its observers have seen; an InvalidArgumentError names one that has seen nothing."""
+    for path, layer in module.named_modules():
+        low = getattr(layer, "min_val", None)
+        if hasattr(layer, "calculate_qparams") and isinstance(low, torch.Tensor) and (low.numel() == 0 or bool(low.isinf().any())):
+            raise InvalidArgumentError(f"the observer '{path}' has seen no data", path, "calibrate or train the module first")
     from torch.ao.quantization import convert  # type: ignore[import-not-found,unused-ignore]
     warnings.warn("the model is prepared in eager mode: read as torch converts it, with what its observers have seen",
                   stacklevel=3)
