@@ -580,12 +580,23 @@ def _make_tracer_class():
     return Tracer
 
 
+def _is_same(a, b):
+    """Equal, NaN to NaN."""
+    return torch.equal(a, b) or (a.is_floating_point() and torch.equal(a.isnan(), b.isnan()) and torch.equal(a.nan_to_num(), b.nan_to_num()))
+
+
 def _run(module, args, kwargs):
-    """Runs a module without a trace left in its buffers."""
-    kept = [(b, b.clone()) for b in module.buffers()] if module.training else []
-    y = module(*args, **kwargs)
-    for buffer, before in kept:
-        buffer.copy_(before)
+    """Runs a module without a trace left in its buffers. Outputs that depend on earlier runs are refused."""
+    kept = [(name, b, b.clone()) for name, b in module.named_buffers()]
+    try:
+        y = module(*args, **kwargs)
+        changed = [name for name, b, before in kept if not b.is_meta and not _is_same(b, before)]
+        if changed and not module.training and not all(map(_is_same, flatten(y), flatten(module(*args, **kwargs)))):
+            raise ExportError(f"the module changes its buffer '{changed[0]}' and gives other outputs when it runs again: a model has "
+                              "no state; make the buffer an input and an output")
+    finally:
+        for _, buffer, before in kept:
+            buffer.copy_(before)
     return y
 
 
@@ -784,6 +795,7 @@ def trace(module, inputs, kwargs=None, leaves=(), by_example=False, keep_default
     if isinstance(module, fx.GraphModule) and any(_ao_config(m) for m in module.modules()):
         return module, examples  # what convert made is a trace, in which shared modules keep the names of their calls
     attributes = set(vars(module))
+    buffers = [(m, dict(m._buffers)) for m in module.modules()]
     tracer = _make_tracer_class()(examples, set(leaves), by_example)
     try:
         with contextlib.nullcontext() if keep_defaults else _taking(module, signature, bound, list(examples)):
@@ -792,6 +804,8 @@ def trace(module, inputs, kwargs=None, leaves=(), by_example=False, keep_default
     finally:
         for name in set(vars(module)) - attributes:  # constants that the trace has hung on the module
             delattr(module, name)
+        for m, before in buffers:  # the trace of `self.count += 1` takes the buffer's place
+            m._buffers.update({name: b for name, b in before.items() if isinstance(m._buffers.get(name), fx.Proxy)})
     if tracer.has_taken_sizes:
         _promise_sizes(graph, examples)
     _lift_layers(module, traced, tracer.examples)

@@ -149,6 +149,25 @@ class Torch(Case):
             with self.assertRaisesRegex(TypeError, "unexpected keyword|multiple values|missing input 'scale'"):
                 model(x, **wrong)
 
+    def test_modules_with_a_state_are_refused_and_left_as_they_were(self):
+        class Counts(torch.nn.Module):
+            def __init__(self, uses):
+                super().__init__()
+                self.register_buffer("count", torch.zeros(1))
+                self.uses = uses
+
+            def forward(self, x):
+                self.count += 1
+                return x + self.count if self.uses else x + 1
+        x = torch.randn(2, 3)
+        module = Counts(True).eval()
+        with self.assertRaisesRegex(ValueError, "changes its buffer 'count'"):
+            tare.from_torch(module, (x,))
+        self.assertEqual(module.count.tolist(), [0])
+        other = Counts(False).eval()
+        np.testing.assert_array_equal(tare.from_torch(other, (x,))(x), x + 1)
+        self.assertEqual(other.count.tolist(), [0])
+
     def test_what_is_no_plain_module_is_taken_out_or_refused(self):
         module, x = network(), torch.randn(2, 3, 8, 8)
         expected = str(tare.from_torch(module, (x,)))
