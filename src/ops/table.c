@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator table: the families' rows, found by function name, method name or id.
+#include <assert.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/hash/hash.h"
 #include "ops/families/families.h"
 #include "ops/op.h"
 
@@ -21,46 +24,88 @@ const op_info *tare__op_at(size_t index) {
     return NULL;
 }
 
-// Is `name` one of the names in "a|b|c"?
-static bool is_listed(const char *list, const char *name, size_t length) {
+// --- rows by the names of functions and methods ---
+
+// Every name of the rows, in tables that the first look-up fills: about 1300 of functions and 300
+// of methods. unit.ops.table looks for all.
+enum { FUNCTION_SLOTS = 4096, METHOD_SLOTS = 1024 };
+typedef struct named_row {
+    const char *name; // not terminated; NULL: a free slot
+    size_t length;
+    const op_info *op;
+} named_row;
+
+typedef struct name_table {
+    named_row *slots;
+    size_t slot_count, count;
+} name_table;
+
+static named_row function_slots[FUNCTION_SLOTS], method_slots[METHOD_SLOTS];
+static name_table functions = {function_slots, FUNCTION_SLOTS, 0};
+static name_table methods = {method_slots, METHOD_SLOTS, 0};
+static pthread_once_t filled = PTHREAD_ONCE_INIT;
+
+// The slot that has the name, or the free one that it would have.
+static named_row *slot_of(const name_table *t, const char *name, size_t length) {
+    size_t at = tare__hash_name(name, length, t->slots) % t->slot_count;
+    while (t->slots[at].name != NULL &&
+           (t->slots[at].length != length || memcmp(t->slots[at].name, name, length) != 0))
+        at = (at + 1) % t->slot_count;
+    return &t->slots[at];
+}
+
+// A name that several rows have is the first one's. One slot stays free, which ends every search.
+static void add_name(name_table *t, const char *name, size_t length, const op_info *op) {
+    named_row *slot = slot_of(t, name, length);
+    assert(t->count < t->slot_count - 1);
+    if (slot->name != NULL || t->count == t->slot_count - 1) return;
+    *slot = (named_row){name, length, op};
+    t->count++;
+}
+
+// The names in "a|b|c".
+static void add_list(name_table *t, const char *list, const op_info *op) {
     while (list != NULL && *list != '\0') {
-        const char *end = strchr(list, '|');
-        const size_t size = end != NULL ? (size_t)(end - list) : strlen(list);
-        if (size == length && memcmp(list, name, length) == 0) return true;
-        list = end != NULL ? end + 1 : NULL;
+        const size_t length = strcspn(list, "|");
+        add_name(t, list, length, op);
+        list += length + (list[length] == '|' ? 1 : 0);
     }
-    return false;
 }
 
-static const char *functions_of(const op_info *op) {
-    return op->functions;
-}
-static const char *methods_of(const op_info *op) {
-    return op->methods;
+// The names in "a b(remark) c(remark remark)".
+static void add_overloads(const op_info *op) {
+    for (const char *at = op->overloads; at != NULL && *at != '\0';) {
+        const size_t length = strcspn(at, " (");
+        add_name(&functions, at, length, op);
+        at += length;
+        if (*at == '(') at += strcspn(at, ")");
+        at += strspn(at, ") ");
+    }
 }
 
-static const op_info *find(const char *(*names)(const op_info *op), const char *name) {
-    const size_t length = strlen(name);
-    for (size_t f = 0; f < FAMILY_COUNT; f++)
-        for (size_t i = 0; i < families[f]->count; i++)
-            if (is_listed(names(&families[f]->rows[i]), name, length)) return &families[f]->rows[i];
-    return NULL;
+// What a row calls its functions comes before any row's overloads.
+static void fill(void) {
+    const op_info *op;
+    for (size_t i = 0; (op = tare__op_at(i)) != NULL; i++) {
+        add_list(&functions, op->functions, op);
+        add_list(&methods, op->methods, op);
+    }
+    for (size_t i = 0; (op = tare__op_at(i)) != NULL; i++) add_overloads(op);
+}
+
+static const op_info *find(const name_table *t, const char *name) {
+    (void)pthread_once(&filled, fill);
+    return slot_of(t, name, strlen(name))->op;
 }
 
 const op_info *tare__op_method(const char *name) {
-    return find(methods_of, name);
-}
-
-static const op_info *find_overload(const char *name) {
-    const op_info *op;
-    for (size_t i = 0; (op = tare__op_at(i)) != NULL; i++)
-        if (tare__op_overload(op, name) != NULL) return op;
-    return NULL;
+    return find(&methods, name);
 }
 
 const op_info *tare__op_function(const char *name) {
-    const op_info *op = find(functions_of, tare__function_canonical(name));
-    return op != NULL ? op : find_overload(name);
+    const char *canonical = tare__function_canonical(name);
+    const op_info *op = find(&functions, canonical);
+    return op != NULL || canonical == name ? op : find(&functions, name);
 }
 
 static const op_info *find_id(const char *id) {
