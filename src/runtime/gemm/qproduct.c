@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
+#include "core/system/caches.h"
 #include "runtime/gemm/conv_ranges.h"
 #include "runtime/gemm/conv_stage.h"
 #include "runtime/gemm/product_weights.h"
@@ -20,8 +21,6 @@
 
 enum {
     OUTPUT_MACS = 32, // multiply-accumulates that take as long as the epilogue of an output
-    CACHED_WEIGHTS =
-        384 << 10, // bytes of weights that stay in the second-level cache beside quantized values
     MOST_BLOCKS = 16, // blocks of channels that are multiplied with one tile of rows
     LEAST_TILES = 4,  // tiles of a block that prefetch the next block's weights
     ALIGNMENT = 64,
@@ -93,8 +92,15 @@ static size_t run_rows_of(const qproduct *p, size_t block) {
     return tare__product_run_rows(p->kernel, block_vectors(p, block), listed_taps(p), p->rows);
 }
 
+// Bytes that stay in the second-level cache beside quantized values: 384 KiB of 1 MiB. Larger ones
+// than those of servers are shared among several cores.
+static size_t cached_weights(void) {
+    enum { MOST_OF_ONE_CORE = 2 << 20 };
+    return tare__least(tare__l2_bytes(), MOST_OF_ONE_CORE) / 8 * 3;
+}
+
 static void choose_runs(qproduct *p) {
-    const size_t cached = CACHED_WEIGHTS / (PRODUCT_BLOCK * p->depth * 4);
+    const size_t cached = cached_weights() / (PRODUCT_BLOCK * p->depth * 4);
     p->tile_rows = p->kernel->rows[block_vectors(p, 0) - 1];
     p->run_rows = run_rows_of(p, 0);
     p->last_run_rows = run_rows_of(p, p->blocks - 1);

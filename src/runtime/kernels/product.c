@@ -3,6 +3,7 @@
 // The table of product kernels.
 #include "runtime/kernels/product.h"
 
+#include "core/system/caches.h"
 #include "runtime/kernels/scratch.h"
 
 const product_kernel tare__product_kernels[] = {
@@ -22,14 +23,16 @@ const product_kernel *tare__product_choose(isa_level isa) {
     return tare__kernel_choose(tare__product_kernels, sizeof *tare__product_kernels, isa);
 }
 
-// Several tiles at once meet a block of weights before the next block. The first-level cache holds
-// so many addresses of quantized values beside these.
-enum { ADDRESSES = 1024 };
+// Several tiles at once meet a block of weights before the next block. A quarter of the first-level
+// cache holds addresses of quantized values beside these: 1024 of 32 KiB.
+static size_t most_addresses(void) {
+    return tare__l1_bytes() / 4 / sizeof(uint8_t *);
+}
 
 size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t taps, size_t rows) {
     const size_t tile = k->rows[vectors - 1];
     const size_t most = tare__least(k->tiles, tare__ceil_div(rows, tile));
-    return tile * tare__most(1, tare__least(ADDRESSES / (tile * taps), most));
+    return tile * tare__most(1, tare__least(most_addresses() / (tile * taps), most));
 }
 
 void tare__product_to_unsigned(const uint8_t *restrict x, size_t count, uint8_t *restrict to) {

@@ -4,10 +4,10 @@
 #include "tare/machine.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "core/error.h"
 #include "core/memory/alloc.h"
+#include "core/system/caches.h"
 #include "core/system/clock.h"
 #include "core/threads/threads.h"
 #include "runtime/kernels/peak.h"
@@ -16,7 +16,7 @@ enum { LEAST_ROUNDS = 16, MOST_THREADS = 1024, CACHE_LINE = 64 };
 // Short enough that some samples run undisturbed on a busy machine; with several threads long
 // enough that waking them does not matter.
 static const double sample_seconds = 0.25e-3, shared_sample_seconds = 2e-3, all_seconds = 0.5;
-static const size_t usual_l2 = 1 << 20, memory_bytes = 256 << 20;
+static const size_t memory_bytes = 256 << 20;
 
 /// The work of a thread, repeated `rounds` times. The result is stored in `results`, so that the
 /// compiler cannot remove the work.
@@ -122,16 +122,8 @@ static machine_figure reading_memory(const machine_job *job, double *best) {
     return f;
 }
 
-static size_t l2_bytes(void) {
-#ifdef _SC_LEVEL2_CACHE_SIZE
-    const long found = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    if (found > 0) return (size_t)found;
-#endif
-    return usual_l2;
-}
-
 static void measure_all(machine_job *job, tare_machine_peak *out) {
-    const size_t l2 = l2_bytes();
+    const size_t l2 = tare__l2_bytes();
     size_t cached = l2 / 2 * job->threads;
     if (cached > memory_bytes) cached = memory_bytes;
     memset(job->data, 1, memory_bytes); // otherwise all pages would be the same page of zeros
