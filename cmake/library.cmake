@@ -45,16 +45,21 @@ endfunction()
 tare_sort_rows(ID ops/ids.def)
 tare_sort_rows(SIGNATURE ops/sorted_signatures.def)
 
+include(CheckCSourceCompiles)
+
 # The name of a kernel's file gives its instruction set, before the number of a part where it is
 # compiled in several; a machine without it never runs the code.
-# avx512vl holds a second encoding of avxvnni's kernels, avx512vbmi what some CPUs of avx512vnni have.
-set(tare_x86_levels avx2 avxvnni avx512vl avx512vnni avx512vbmi)
+# avx512vl holds a second encoding of avxvnni's kernels, avx512vbmi what some CPUs of avx512vnni have,
+# avxvnniint8 what some of avxvnni have.
+set(tare_x86_levels avx2 avxvnni avxvnniint8 avx512vl avx512vnni avx512vbmi amxint8)
 set(tare_isa_flags_avx2 -mavx2 -mfma)
 set(tare_isa_flags_avxvnni -mavx2 -mfma -mavxvnni)
+set(tare_isa_flags_avxvnniint8 ${tare_isa_flags_avxvnni})
 set(tare_isa_flags_avx512vl -mavx2 -mfma -mavx512f -mavx512vl -mavx512vnni)
 set(tare_isa_flags_avx512vnni
     -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma)
 set(tare_isa_flags_avx512vbmi ${tare_isa_flags_avx512vnni} -mavx512vbmi)
+set(tare_isa_flags_amxint8 ${tare_isa_flags_avx512vnni})
 set(tare_arm_levels neon neondot i8mm)
 set(tare_isa_flags_neon "")
 set(tare_isa_flags_neondot -march=armv8.2-a+dotprod)
@@ -66,6 +71,29 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   set(tare_kernel_definition TARE_HAVE_ARM_KERNELS=1)
   set(tare_levels ${tare_arm_levels})
 endif()
+# Kernels whose instructions are written in assembly are left out where the assembler lacks these.
+set(tare_isa_definitions "")
+function(tare_probe_level isa instruction)
+  if(isa IN_LIST tare_levels)
+    string(TOUPPER TARE_HAVE_${isa} found)
+    check_c_source_compiles("int main(void) { __asm__(\"${instruction}\"); return 0; }" ${found})
+    if(${found} OR TARE_EMULATE)
+      set(tare_isa_definitions ${tare_isa_definitions} ${found}=1 PARENT_SCOPE)
+    else()
+      list(REMOVE_ITEM tare_levels ${isa})
+      set(tare_levels ${tare_levels} PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
+tare_probe_level(amxint8 "tdpbusd %tmm2, %tmm1, %tmm0")
+tare_probe_level(avxvnniint8 "vpdpbssd %ymm2, %ymm1, %ymm0")
+if(TARE_EMULATE)
+  list(APPEND tare_isa_definitions TARE_EMULATED_ISA=1)
+endif()
+set(tare_kernels ${tare_sources})
+list(FILTER tare_kernels INCLUDE REGEX "/src/runtime/kernels/")
+set_property(SOURCE ${tare_kernels} PROPERTY COMPILE_DEFINITIONS ${tare_isa_definitions})
+
 foreach(isa IN LISTS tare_x86_levels tare_arm_levels)
   set(tare_kernels ${tare_sources})
   list(FILTER tare_kernels INCLUDE REGEX "/src/runtime/kernels/.*/${isa}(_[0-9])?\\.c$")

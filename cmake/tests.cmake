@@ -63,7 +63,23 @@ function(tare_add_unit_tests)
   endif()
   if(shared)
     list(TRANSFORM shared PREPEND "${PROJECT_SOURCE_DIR}/tests/")
-    add_library(tare_test_support STATIC ${shared})
+    # Kernels for instructions that few machines have, once more: with these emulated, under another name.
+    set(emulated "")
+    foreach(isa amxint8 avxvnniint8)
+      if(isa IN_LIST tare_levels)
+        add_library(tare_emulated_${isa} OBJECT
+          "${PROJECT_SOURCE_DIR}/src/runtime/kernels/qu8_product/${isa}.c")
+        target_include_directories(tare_emulated_${isa} PRIVATE
+          "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+        target_compile_definitions(tare_emulated_${isa} PRIVATE ${tare_kernel_definition}
+          TARE_EMULATED_ISA=1 qu8_product__${isa}=emulated_product__${isa})
+        target_compile_options(tare_emulated_${isa} PRIVATE -O3)
+        list(APPEND emulated $<TARGET_OBJECTS:tare_emulated_${isa}>)
+      endif()
+    endforeach()
+    set_property(SOURCE "${PROJECT_SOURCE_DIR}/tests/support/emulated.c" PROPERTY
+                 COMPILE_DEFINITIONS ${tare_kernel_definition} ${tare_isa_definitions})
+    add_library(tare_test_support STATIC ${shared} ${emulated})
     target_include_directories(tare_test_support PRIVATE
       "${PROJECT_SOURCE_DIR}/src" "${PROJECT_BINARY_DIR}/generated" "${PROJECT_SOURCE_DIR}/tests")
     target_link_libraries(tare_test_support PUBLIC ${tare_inner} tare_dependencies

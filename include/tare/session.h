@@ -206,8 +206,9 @@ TARE_API bool tare_session_get_memory(const tare_session *session, tare_plan_mem
 TARE_API bool tare_session_get_place(const tare_session *session, size_t index,
                                      tare_plan_place *out);
 
-/// The instruction set level in use: "scalar", "avx2", "avxvnni" or "avx512vnni"; on 64-bit Arm
-/// "scalar", "neon", "neondot" or "i8mm". TARE_ISA in the environment selects a lower one. Static
+/// The instruction set level in use: "scalar", "avx2", "avxvnni", "avx512vnni" or "amxint8"; on
+/// 64-bit Arm "scalar", "neon", "neondot" or "i8mm". TARE_ISA in the environment selects a lower
+/// one. Linux is asked to let the process use AMX unless TARE_ISA names a lower level. Static
 /// storage.
 TARE_API const char *tare_isa_name(void);
 

@@ -18,7 +18,7 @@ __all__ = ["Session", "isa_name"]
 
 
 def isa_name() -> str:
-    """The instruction set level in use: "scalar", "avx2", "avxvnni", "avx512vnni", "neon", .."""
+    """The instruction set level in use: "scalar", "avx2", "avxvnni", "avx512vnni", "amxint8", "neon", .."""
     return text(lib.isa_name())
 
 

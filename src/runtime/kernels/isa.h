@@ -15,6 +15,7 @@ typedef enum isa_level {
     ISA_AVX2 = 1,       // AVX2 and FMA
     ISA_AVXVNNI = 2,    // and dot products of bytes in registers of 256 bits
     ISA_AVX512VNNI = 3, // AVX-512 F, BW, DQ, VL and VNNI
+    ISA_AMXINT8 = 4,    // and AMX's products of tiles of bytes
     // Arm, 64 bits
     ISA_NEON = 1,    // what every such CPU has
     ISA_NEONDOT = 2, // dot products of signed bytes (+dotprod)
@@ -24,12 +25,16 @@ typedef enum isa_level {
 const char *tare__isa_level_name(isa_level level); // "scalar"
 
 /// The highest level that this build, the CPU and the operating system (which must save the wide
-/// registers) all have.
+/// registers) all have. Linux is asked once to let this process use tiles, where there are any.
 isa_level tare__isa_detect(void);
 
 /// Has the CPU instructions that permute bytes by tables of 128 (AVX-512 VBMI), which its level
 /// does not promise?
 bool tare__isa_permutes_bytes(void);
+
+/// Has the CPU products of signed bytes by signed ones (AVX-VNNI-INT8), which its level does not
+/// promise?
+bool tare__isa_multiplies_signed(void);
 
 /// The level in use: the detected one, or the lower one that TARE_ISA in the environment names.
 /// TARE_INVALID_ARGUMENT if that is no level or one that this machine lacks.

@@ -219,6 +219,11 @@ UNROLLED __m512i sums_at(const product_tile *t, const block_epilogue *e, const k
     return s->starts ? _mm512_add_epi32(sums, first_sums(t, vector)) : sums;
 }
 
+// The epilogue of a tile's sums, for other kernels that make sums.
+void qu8_product_epilogue__avx512vnni(block_epilogue *e, const product_tile *t);
+void qu8_product_kept__avx512vnni(const product_tile *t, const block_epilogue *e,
+                                  const kept_sums *s);
+
 // What is compiled by itself for each number of vectors of a block.
 #define BLOCK(vectors)                                                                             \
     void qu8_product_block__avx512vnni_##vectors(const product_tile *t, const block_epilogue *e);  \

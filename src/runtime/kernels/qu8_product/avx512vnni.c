@@ -40,7 +40,7 @@ static void set_addend(block_epilogue *e, const product_addend *a, const requant
     e->kind = EPILOGUE_WITH_QUANTIZED;
 }
 
-static void set_epilogue(block_epilogue *e, const product_tile *t) {
+void qu8_product_epilogue__avx512vnni(block_epilogue *e, const product_tile *t) {
     const requant *r = t->epilogue.requant;
     set_pack_numbers(&e->own, r, t->epilogue.is_small, r->lo < 0);
     e->last = (__mmask16)(0xFFFFU >> (-t->channels % PRODUCT_LANES));
@@ -56,18 +56,23 @@ void qu8_product__avx512vnni(const product_tile *t) {
         qu8_product_block__avx512vnni_1, qu8_product_block__avx512vnni_2,
         qu8_product_block__avx512vnni_3, qu8_product_block__avx512vnni_4};
     block_epilogue e;
-    set_epilogue(&e, t);
+    qu8_product_epilogue__avx512vnni(&e, t);
     blocks[tare__product_vectors(t->channels) - 1](t, &e);
 }
 
-void qu8_product_finish__avx512vnni(const product_tile *t, const int32_t *sums,
-                                    size_t sums_stride) {
+void qu8_product_kept__avx512vnni(const product_tile *t, const block_epilogue *e,
+                                  const kept_sums *s) {
     static void (*const epilogues[PRODUCT_VECTORS])(const product_tile *, const block_epilogue *,
                                                     const kept_sums *) = {
         qu8_product_kept__avx512vnni_1, qu8_product_kept__avx512vnni_2,
         qu8_product_kept__avx512vnni_3, qu8_product_kept__avx512vnni_4};
+    epilogues[tare__product_vectors(t->channels) - 1](t, e, s);
+}
+
+void qu8_product_finish__avx512vnni(const product_tile *t, const int32_t *sums,
+                                    size_t sums_stride) {
     block_epilogue e;
-    set_epilogue(&e, t);
+    qu8_product_epilogue__avx512vnni(&e, t);
     const kept_sums kept = {.at = sums, .stride = sums_stride, .rows = t->rows, .starts = true};
-    epilogues[tare__product_vectors(t->channels) - 1](t, &e, &kept);
+    qu8_product_kept__avx512vnni(t, &e, &kept);
 }

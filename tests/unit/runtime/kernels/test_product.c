@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "runtime/kernels/saturation.h"
+#include "support/emulated.h"
 
 enum {
     MOST_TAPS = 7, // as many as rows that take turns have places, and one more
@@ -243,10 +244,6 @@ static void run_tile(const product_kernel *k, tile_case *c) {
     k->run(&c->tile);
 }
 
-static bool is_last(const product_kernel *k) {
-    return k->needs.level == ISA_SCALAR;
-}
-
 static void check_rows(const product_kernel *k, tile_case *c, uint64_t seed, size_t rows,
                        size_t channels) {
     begin(k, c, seed, rows, channels);
@@ -257,39 +254,38 @@ static void check_rows(const product_kernel *k, tile_case *c, uint64_t seed, siz
 
 static void every_row_equals_the_plain_sum(void **state) {
     static tile_case c;
+    product_kernel kernels[MOST_PRODUCTS_UNDER_TEST];
+    const size_t count = products_under_test(kernels);
     (void)state;
-    for (const product_kernel *k = tare__product_kernels;; k++) {
+    for (const product_kernel *k = kernels; k < kernels + count; k++) {
         uint64_t seed = 1;
-        for (size_t channels = 1;
-             tare__kernel_suits(&k->needs, tare__isa_detect()) && channels <= PRODUCT_BLOCK;
-             channels++) {
+        for (size_t channels = 1; channels <= PRODUCT_BLOCK; channels++) {
             const size_t tile = k->rows[tare__product_vectors(channels) - 1];
             for (size_t rows = 1; rows <= tile; rows++) check_rows(k, &c, seed++, rows, channels);
         }
-        if (is_last(k)) break;
     }
+}
+
+static void check_many_tiles(const product_kernel *k, tile_case *c) {
+    uint64_t seed = 1;
+    for (size_t channels = 1; channels <= 64; channels += channels % PRODUCT_LANES == 0 ? 7 : 3) {
+        const size_t tile = k->rows[tare__product_vectors(channels) - 1];
+        for (size_t i = 0; i < 24; i++) // every end and depth
+            check_rows(k, c, seed++, (MOST_TILES - 2 + i % 2) * tile + i % tile, channels);
+    }
+    for (size_t vectors = 1; vectors <= PRODUCT_VECTORS; vectors++)
+        for (size_t i = 0; i < 60; i++)
+            check_rows(k, c, seed++, (MOST_TILES - 1) * k->rows[vectors - 1] + i % 2,
+                       vectors * PRODUCT_LANES);
 }
 
 static void every_row_of_many_tiles_equals_the_plain_sum(void **state) {
     static tile_case c;
+    product_kernel kernels[MOST_PRODUCTS_UNDER_TEST];
+    const size_t count = products_under_test(kernels);
     (void)state;
-    for (const product_kernel *k = tare__product_kernels;; k++) {
-        uint64_t seed = 1;
-        for (size_t channels = 1;
-             tare__kernel_suits(&k->needs, tare__isa_detect()) && k->tiles > 1 && channels <= 64;
-             channels += channels % PRODUCT_LANES == 0 ? 7 : 3) {
-            const size_t tile = k->rows[tare__product_vectors(channels) - 1];
-            for (size_t i = 0; i < 24; i++) // every end and depth
-                check_rows(k, &c, seed++, (MOST_TILES - 2 + i % 2) * tile + i % tile, channels);
-        }
-        for (size_t vectors = 1;
-             tare__kernel_suits(&k->needs, tare__isa_detect()) && k->tiles > 1 && vectors <= 4;
-             vectors++)
-            for (size_t i = 0; i < 60; i++)
-                check_rows(k, &c, seed++, (MOST_TILES - 1) * k->rows[vectors - 1] + i % 2,
-                           vectors * PRODUCT_LANES);
-        if (is_last(k)) break;
-    }
+    for (const product_kernel *k = kernels; k < kernels + count; k++)
+        if (k->tiles > 1) check_many_tiles(k, &c);
 }
 
 // --- pairs of products ---
@@ -330,9 +326,11 @@ static void one_large_pair_is_found_in_its_chunk(void **state) {
 // it is told, and the tests above would see a wrong proof.
 static void a_false_proof_would_show(void **state) {
     static tile_case c;
+    product_kernel kernels[MOST_PRODUCTS_UNDER_TEST];
+    const size_t count = products_under_test(kernels);
     (void)state;
-    for (const product_kernel *k = tare__product_kernels;; k++) {
-        if (k->asks_saturation && tare__kernel_suits(&k->needs, tare__isa_detect())) {
+    for (const product_kernel *k = kernels; k < kernels + count; k++) {
+        if (k->asks_saturation) {
             begin(k, &c, 1, 1, 16);
             c.tile.taps = 1;
             c.addresses[0] = c.x[0][0];
@@ -356,7 +354,6 @@ static void a_false_proof_would_show(void **state) {
             assert_true(c.real[0] < right);
             tare__requant_destroy(c.r);
         }
-        if (is_last(k)) break;
     }
 }
 

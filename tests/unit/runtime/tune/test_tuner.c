@@ -107,7 +107,8 @@ static void check_same(const tare_model *m, const tare_tensor *x, int threads, c
 }
 
 static bool has_choices(void) {
-    return strcmp(tare_isa_name(), "avx512vnni") == 0 &&
+    const char *isa = tare_isa_name();
+    return (strcmp(isa, "avx512vnni") == 0 || strcmp(isa, "amxint8") == 0) &&
            strncmp(tare_build_features(), "no oneDNN", 9) != 0;
 }
 
