@@ -31,13 +31,15 @@ static inline VEC WIDTH(load_lanes)(const void *p) {
     return V_INT(loadu)((const VEC *)p);
 }
 
-// Four rows of a column.
+// Four rows of a column. `flips`: the tile's flip may be another than 0.
 static inline void WIDTH(interleave)(const WIDTH(depthwise_setting) * s, const uint8_t *const *x,
-                                     VEC words[PACKED_REGISTERS]) {
+                                     bool flips, VEC words[PACKED_REGISTERS]) {
     const size_t first = s->t->first, count = s->t->channels;
     VEC row[DEPTHWISE_WORD];
-    for (int i = 0; i < DEPTHWISE_WORD; i++)
-        row[i] = V_INT(xor)(LOAD_SOME(x[i] + first, count), s->flip);
+    for (int i = 0; i < DEPTHWISE_WORD; i++) {
+        row[i] = LOAD_SOME(x[i] + first, count);
+        if (flips) row[i] = V_INT(xor)(row[i], s->flip);
+    }
     const VEC low01 = V(unpacklo_epi8)(row[0], row[1]);
     const VEC high01 = V(unpackhi_epi8)(row[0], row[1]);
     const VEC low23 = V(unpacklo_epi8)(row[2], row[3]);
@@ -129,17 +131,20 @@ UNROLLED void WIDTH(slide_row)(const WIDTH(depthwise_setting) * s, size_t row, s
 // interleaving shuffles (16 without a kept column), and an epilogue of 4 conversions, 8 floats'
 // operations, 4 roundings and 5 packs. On Intel shuffles and packs share port 5 with products of
 // 512 bits: at least 21 cycles a pixel of 64 channels, of which products are 6. Zen 4 has two pipes
-// for shuffles beside those of products.
-UNROLLED void WIDTH(slide)(const WIDTH(depthwise_setting) * s, size_t rows, size_t stride) {
+// for shuffles beside those of products. Flips would be 4 more, or 8 without a kept column:
+// unsigned quantized values have a form without.
+UNROLLED void WIDTH(slide)(const WIDTH(depthwise_setting) * s, size_t rows, size_t stride,
+                           bool flips) {
     const depthwise_tile *t = s->t;
     const uint8_t *const *x = t->x;
     VEC column[3][PACKED_REGISTERS];
-    for (size_t j = stride; j < 3; j++, x += DEPTHWISE_WORD) WIDTH(interleave)(s, x, column[j]);
+    for (size_t j = stride; j < 3; j++, x += DEPTHWISE_WORD)
+        WIDTH(interleave)(s, x, flips, column[j]);
     for (size_t p = 0; p < t->pixels; p++) {
         for (size_t j = 0; j + stride < 3; j++)
             for (size_t i = 0; i < PACKED_REGISTERS; i++) column[j][i] = column[j + stride][i];
         for (size_t j = 3 - stride; j < 3; j++, x += DEPTHWISE_WORD)
-            WIDTH(interleave)(s, x, column[j]);
+            WIDTH(interleave)(s, x, flips, column[j]);
         WIDTH(slide_row)(s, 0, p, column);
         if (rows > 1) WIDTH(slide_row)(s, 1, p, column);
     }
@@ -190,7 +195,7 @@ UNROLLED void WIDTH(keep)(const WIDTH(depthwise_setting) * s, size_t rows, size_
         size_t p = 0;
         for (size_t j = 0; j < (count - 1) * t->stride + span; j++)
             for (size_t k = 0; k < words; k++, x += DEPTHWISE_WORD)
-                WIDTH(interleave)(s, x, kept[j][k]);
+                WIDTH(interleave)(s, x, true, kept[j][k]);
         for (; p + PAIR <= count; p += PAIR)
             WIDTH(add_kept)(s, kept + p * t->stride, first + p, rows, words);
         if (p < count) WIDTH(add_last)(s, kept + p * t->stride, first + p);
@@ -209,7 +214,7 @@ static void WIDTH(add_each)(const WIDTH(depthwise_setting) * s) {
                 const size_t column = p * t->stride + j * t->dilation;
                 const uint8_t *const *x = t->x + column * t->words * DEPTHWISE_WORD;
                 for (size_t k = 0; k < t->words; k++, x += DEPTHWISE_WORD, w += BYTES) {
-                    WIDTH(interleave)(s, x, words);
+                    WIDTH(interleave)(s, x, true, words);
                     WIDTH(add_word)(w, words, acc);
                 }
             }
@@ -230,10 +235,15 @@ static void WIDTH(run_depthwise)(const depthwise_tile *t) {
     const bool is_kept =
         t->words <= MOST_WORDS && (t->columns - 1) * t->dilation + 1 <= KEPT_COLUMNS;
     const bool is_pair = t->rows == 2;
-    if (slides && t->stride == 1 && is_pair)
-        WIDTH(slide)(&s, 2, 1);
+    const bool flips = t->flip != 0;
+    if (slides && t->stride == 1 && is_pair && flips)
+        WIDTH(slide)(&s, 2, 1, true);
+    else if (slides && t->stride == 1 && is_pair)
+        WIDTH(slide)(&s, 2, 1, false);
+    else if (slides && t->stride == 2 && !is_pair && flips)
+        WIDTH(slide)(&s, 1, 2, true);
     else if (slides && t->stride == 2 && !is_pair)
-        WIDTH(slide)(&s, 1, 2);
+        WIDTH(slide)(&s, 1, 2, false);
     else if (!is_kept)
         WIDTH(add_each)(&s);
     else if (t->words == 1 && is_pair)
