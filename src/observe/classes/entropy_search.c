@@ -72,6 +72,10 @@ tare_status tare__search_entropy(const centred_histogram *h, const uniform *u, f
     if (s.levels < 1) s.levels = 1;
     for (int64_t m = 0; m < middle; m++)
         s.sizes[m] = (double)h->counts[middle + m] + (double)h->counts[middle - 1 - m];
+    // Zeros, which a ReLU or padding gives in masses, are exact with any bound. Counted, they would
+    // make the search keep the first level narrow and clip what matters (NVIDIA's
+    // pytorch-quantization does the same).
+    if (middle > 1) s.sizes[0] = s.sizes[1];
     const double bound = (double)best_bins(&s) * h->width;
     tare__free(s.sizes);
     *out_min = -bound > (double)h->min ? (float)-bound : h->min;

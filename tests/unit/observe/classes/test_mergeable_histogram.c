@@ -314,6 +314,20 @@ static void entropy_cuts_off_what_says_little(void **state) {
     free(values);
 }
 
+// Three quarters are zeros, as after a ReLU: they say nothing of the range of the others.
+static void zeros_do_not_narrow_the_range_of_least_entropy(void **state) {
+    (void)state;
+    enum { COUNT = 100000 };
+    float *values = malloc(COUNT * sizeof *values);
+    uint64_t seed = 3;
+    assert_non_null(values);
+    for (int i = 0; i < COUNT; i++) values[i] = i % 4 == 0 ? fabsf(normal_random(&seed)) : 0;
+    const qparams *q = proposal("\"entropy\": true, \"dtype\": \"torch.quint8\"", values, COUNT);
+    assert_true(255 * q->scale[0] > 2.5);
+    tare__qparams_release(q);
+    free(values);
+}
+
 static void one_value_is_a_range_too(void **state) {
     (void)state;
     static const float values[] = {0, -0.0F, 3, -1e-42F, -2.5e38F, 3.4e38F};
@@ -411,6 +425,7 @@ int main(void) {
         cmocka_unit_test(its_error_is_near_the_least_and_below_the_others),
         cmocka_unit_test(a_percentile_leaves_its_share_out),
         cmocka_unit_test(entropy_cuts_off_what_says_little),
+        cmocka_unit_test(zeros_do_not_narrow_the_range_of_least_entropy),
         cmocka_unit_test(one_value_is_a_range_too),
         cmocka_unit_test(nothing_seen_gives_torch_s_defaults),
         cmocka_unit_test(wrong_arguments_are_refused),
