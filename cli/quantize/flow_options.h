@@ -93,8 +93,8 @@
     {.name = "steps",                                                                           \
      .value = "NAME,..",                                                                        \
      .help = "steps to try, in this order",                                                     \
-     .details = "per-channel, equalization, rotation, smoothing, observers, awq, weight-clipping, "\
-                "gptq, adaround, float-layers, bias-correction.",                       \
+     .details = "per-channel, equalization, rotation, smoothing, observers, precision, awq, "\
+                "weight-clipping, gptq, adaround, bias-correction.",                       \
      .library_default = "all",                                                                  \
      .kind = OPTION_TEXT,                                                                       \
      .requires = needs,                                                                         \

@@ -231,8 +231,8 @@ const command improve_command = {
         "after the other, each "
         "on the best model so far: the model is quantized with the step and measured on samples "
         "that were not used for calibration, and the step is kept if the outputs improve by at "
-        "least 0.2 dB. Layers are left float only while a run is at most "
-        "15 % slower, "
+        "least 0.2 dB. A step is not kept if a run gets more than 10 % slower "
+        "or the tensors more than 10 % larger than the first model's, "
         "unless the outputs have less than 20 dB. OUT always holds the best model so far; with "
         "--ladder a killed job continues where it was. docs/accuracy.md explains the steps.",
     .example = "tare improve net.safetensors --backend x86 --calibrate train.npz --budget 120 -o "

@@ -38,6 +38,11 @@ TARE_API tare_status tare_weights_per_channel(const tare_model *prepared, size_t
 /// scheme is. Otherwise as tare_weights_per_channel (rule "weight-clipping").
 TARE_API tare_status tare_clip_weights(const tare_model *prepared, size_t *count, tare_model **out,
                                        tare_error *err);
+/// Gives weights of at most 4 bits in groups 8 bits, in the same groups, for these nodes of the
+/// prepared model (NULL: all). Otherwise as tare_weights_per_channel (rule "precision").
+TARE_API tare_status tare_widen_weights(const tare_model *prepared, const char *const *nodes,
+                                        size_t node_count, size_t *count, tare_model **out,
+                                        tare_error *err);
 /// Cross-layer equalization: scales the channels of values between layers so that the weights on
 /// both sides have equal ranges, wherever the operators in between commute with scaling (ReLU,
 /// pools, sums). Float results stay the same up to rounding. Observers lose their statistics:
@@ -130,7 +135,7 @@ typedef struct tare_improve_options {
     double seconds;   // after which only bias correction is still tried; 0: 300
     double target_db; // no further trial once the outputs have this SQNR; 0: none
     /// The largest slowdown of a run that a step may cost, as a fraction of the first model's time;
-    /// 0: 0.15. It applies while the outputs have at least 20 dB; below that accuracy goes first.
+    /// 0: 0.1. It applies while the outputs have at least 20 dB; below that accuracy goes first.
     double most_slower;
     const char *steps; // names of steps, separated by ',', in the order of trial; NULL: all
     /// A file that keeps every outcome. If it exists, the trials in it are not made again. It is
@@ -141,6 +146,9 @@ typedef struct tare_improve_options {
     void *trials_user;
     tare_model_watcher better;
     void *better_user;
+    /// The largest growth of the model's tensors that a step may cost, as a fraction of the first
+    /// model's bytes; 0: 0.1. It applies as most_slower does.
+    double most_larger;
 } tare_improve_options;
 
 typedef struct tare_improve_result {

@@ -21,7 +21,7 @@ from .model import Model
 
 __all__ = ["Analysis", "Improvement", "analyze", "clip_weights", "correct_biases", "equalize_layers", "improve",
            "improvement_steps", "never_slower", "replace_observers", "rotate_layers", "round_weights", "scale_inputs",
-           "weights_per_channel"]
+           "weights_per_channel", "widen_weights"]
 
 # A trial of the ladder that is refused (UNSUPPORTED, INVALID_ARGUMENT) is one that is not kept; a callback that
 # raises something else ends the whole.
@@ -315,7 +315,7 @@ def improvement_steps() -> dict[str, str]:
 
 def improve(prepared: Model, calibration: Any, check: Any, *, backend_config: Any = None, engine: str | None = None,
             quantize: Quantize | None = None, seconds: float = 0.0, target_db: float = 0.0, most_slower: float = 0.0,
-            steps: Sequence[str] | None = None, state: str | os.PathLike[str] | None = None, threads: int = 0,
+            most_larger: float = 0.0, steps: Sequence[str] | None = None, state: str | os.PathLike[str] | None = None, threads: int = 0,
             watch: Callable[[dict[str, Any]], Any] | None = None, better: Callable[[Model], Any] | None = None) -> Improvement:
     """Tries steps that win accuracy back, measures each, and keeps those that gain.
 
@@ -339,7 +339,9 @@ def improve(prepared: Model, calibration: Any, check: Any, *, backend_config: An
     target_db : float
         At which the work ends. 0: none.
     most_slower : float
-        Of a run, by leaving layers float. 0: 0.15.
+        Of a run, by steps that change operators, as a fraction. 0: 0.1.
+    most_larger : float
+        Of the tensors, in bytes, as a fraction. 0: 0.1.
     steps : sequence of str, optional
         Of `improvement_steps`, in the order of trial. Default: all.
     state : path-like, optional
@@ -383,7 +385,7 @@ def improve(prepared: Model, calibration: Any, check: Any, *, backend_config: An
     best, best_place = out("tare_model")
     result = filled("tare_improve_result")
     options = filled("tare_improve_options", seconds=float(seconds), target_db=float(target_db), most_slower=float(most_slower),
-                     thread_count=integer(threads), state_path=encode_or_null(state),
+                     most_larger=float(most_larger), thread_count=integer(threads), state_path=encode_or_null(state),
                      trials=c.tare_improve_watcher(guarded(2, note, _ENDS)), better=c.tare_model_watcher(guarded(2, tell, _ENDS)))
     if steps is not None:
         if isinstance(steps, str):
@@ -527,6 +529,22 @@ def weights_per_channel(prepared: Model) -> Model:
 def clip_weights(prepared: Model) -> Model:
     """A prepared model whose weights are clipped where their squared error is least; its calibration is kept."""
     return _step("clip_weights", prepared)
+
+
+def widen_weights(prepared: Model, nodes: Sequence[str] | None = None) -> Model:
+    """A prepared model in which weights of 4 bits in groups have 8 bits; its calibration is kept.
+
+    Parameters
+    ----------
+    prepared : Model
+        Of either flow.
+    nodes : sequence of str, optional
+        Names of nodes whose weights change. Default: all.
+    """
+    if isinstance(nodes, str):
+        raise TypeError("expected a sequence of names, found str")
+    names = None if nodes is None else (ctypes.c_char_p * len(nodes))(*[encode(n, "a node") for n in nodes])
+    return _step("widen_weights", prepared, names, 0 if nodes is None else len(nodes))
 
 
 def equalize_layers(prepared: Model) -> Model:

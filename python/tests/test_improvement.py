@@ -131,7 +131,7 @@ class Steps(Case):
     def test_each_keeps_the_float_results_or_the_calibration(self):
         prepared, images = calibrated()
         before = noise(quantized(prepared), images)
-        for made in (tare.weights_per_channel(prepared), tare.clip_weights(prepared),
+        for made in (tare.weights_per_channel(prepared), tare.clip_weights(prepared), tare.widen_weights(prepared, ["conv1"]),
                      tare.round_weights(prepared, [images]), tare.round_weights(prepared, [images], "adaround", sample_limit=8),
                      tare.correct_biases(prepared, [images], backend_config="x86")):
             self.assertEqual(made.stage, "prepared")

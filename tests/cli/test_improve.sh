@@ -38,7 +38,7 @@ says '"resumed": true'
 
 # Steps by name, in this order; a file of another job is refused; no time, and the first model.
 improve --steps observers,per-channel -o "$work/d.safetensors" || fail 'steps by name'
-! grep -q '^  float-layers' "$work/stderr" || fail 'a step that was not asked for'
+! grep -q '^  precision' "$work/stderr" || fail 'a step that was not asked for'
 refuses 1 "there is no step 'observer'" improve "$faults/model.safetensors" --backend qnnpack --calibrate "$faults/calibrate.npz" \
     --check-data "$faults/test.npz" --steps observer -q -o "$work/out"
 refuses 1 'belongs to another model' improve "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 \

@@ -186,7 +186,7 @@ static tare_status find_shared(const subject *s, bool *found) {
     }
     if (wide == NULL) return TARE_OK;
     *found = true;
-    words w = {.kind = "shared-observer", .step = "float-layers"};
+    words w = {.kind = "shared-observer", .step = "precision"};
     w.cause = SAY("%s reaches %.3g, but shares its scale with '%s', which reaches %.3g", name_of(s),
                   width_of(e), wide->shown.value[0] != '\0' ? wide->shown.value : wide->shown.node,
                   width_of(wide));
@@ -204,7 +204,7 @@ static tare_status find_mask(const subject *s) {
     const tare_tensor_range *r = &s->entry->shown;
     const bool is_wide = r->has_qparams && (r->low < -MASK_MAGNITUDE || r->high > MASK_MAGNITUDE);
     if (r->masked_count == 0 && !is_wide) return TARE_OK;
-    words w = {.kind = "quantized-mask", .step = "float-layers"};
+    words w = {.kind = "quantized-mask", .step = "precision"};
     w.cause = is_wide ? SAY("%s is a mask of infinities or of %.2g: one step of its scale is %.2g, "
                             "which rounds all other values to 0",
                             name_of(s), r->low < -MASK_MAGNITUDE ? r->low : r->high, r->scale)
@@ -299,7 +299,7 @@ static tare_status find_outlier_channel(const subject *s, bool *found) {
     TARE_TRY(channel_peaks(s, &p));
     if (!are_outliers(&p, r->channel_count, OUTLIER_RATIO) || own_db(s) > GOOD_DB) return TARE_OK;
     *found = true;
-    words w = {.kind = "outlier-channel", .step = "float-layers"};
+    words w = {.kind = "outlier-channel", .step = "precision"};
     w.cause = SAY("channel %" PRId64 " of %s reaches %.3g, the median channel %.3g (%" PRId64
                   " of %" PRId64 " are outliers): one scale serves both",
                   p.at, name_of(s), p.largest, p.median, p.outlier_count, r->channel_count);
@@ -372,7 +372,7 @@ static tare_status find_token(const subject *s) {
     }
     TARE_TRY(find_peaks(f, sizes, table->shape[0], &p));
     if (!are_outliers(&p, table->shape[0], 4)) return TARE_OK;
-    words w = {.kind = "embedding-token", .step = "float-layers"};
+    words w = {.kind = "embedding-token", .step = "precision"};
     w.cause = SAY("the range of %s comes from token %" PRId64 ", which reaches %.3g; the median "
                   "token reaches %.3g",
                   name_of(s), p.at, p.largest, p.median);
@@ -388,7 +388,7 @@ static tare_status find_sensitive(const subject *s) {
     const op_info *op = m != NULL ? tare__class_row(m->class) : tare__node_row(n);
     if (!tare__op_has(op, OP_NORMALIZES) && !tare__op_has(op, OP_AMPLIFIES)) return TARE_OK;
     if (s->entry->shown.is_weight || own_db(s) > GOOD_DB) return TARE_OK;
-    words w = {.kind = "sensitive-input", .step = "float-layers"};
+    words w = {.kind = "sensitive-input", .step = "precision"};
     w.cause = SAY("'%s' (%s) amplifies the rounding errors of %s", layer_of(s)->float_node,
                   layer_of(s)->op, name_of(s));
     w.remedy = SAY("leave '%s' float, or give its input 16 bits", layer_of(s)->float_node);
@@ -410,7 +410,7 @@ static tare_status find_tiny_weight(const subject *s, bool *found) {
     if (lost == 0 || (peak >= 128 * LEAST_SCALE && lost * 4 < e->shown.channel_count))
         return TARE_OK;
     *found = true;
-    words w = {.kind = "tiny-weight-scale", .step = "float-layers"};
+    words w = {.kind = "tiny-weight-scale", .step = "precision"};
     w.cause = SAY("%" PRId64 " of %" PRId64 " channels of its weight are so small (%.2g at most) "
                   "that the smallest scale, %.2g, rounds them to 0",
                   lost, e->shown.channel_count, peak, 1.0 / (1 << 23));
@@ -487,7 +487,7 @@ static tare_status find_bias_overflow(finding_list *f, size_t layer) {
     const int64_t count = integers->saturated_bias_count, all = integers->channel_count;
     tare_integer_layer_destroy(integers);
     if (count == 0) return TARE_OK;
-    words w = {.kind = "bias-overflow", .step = "float-layers"};
+    words w = {.kind = "bias-overflow", .step = "precision"};
     w.cause = SAY("the bias of %" PRId64 " of %" PRId64 " channels does not fit into 32 bits: the "
                   "scales of its input and weight are too small for it",
                   count, all);
@@ -513,7 +513,7 @@ static tare_status find_coarse(finding_list *f, size_t layer) {
                  reads = tare__measure_local_db(m, LOCAL_ACTIVATIONS);
     if (!(both < GOOD_DB) || has_finding(f, layer_of(&s)->node->name)) return TARE_OK;
     const bool is_weight = weights < reads;
-    words w = {.kind = "resolution", .step = is_weight ? "per-channel" : "float-layers"};
+    words w = {.kind = "resolution", .step = is_weight ? "per-channel" : "precision"};
     if (isnan(weights) && isnan(reads))
         w.cause = SAY("its input, or its weight, has too few levels");
     else

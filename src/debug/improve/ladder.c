@@ -16,8 +16,8 @@
 
 #define LEAST_GAIN_DB   0.2 // smaller gains may be chance
 #define DEFAULT_SECONDS 300.0
-#define DEFAULT_SLOWER  0.15
-enum { KEY_SIZE = 4096 };
+#define DEFAULT_SLOWER  0.1
+#define DEFAULT_LARGER  0.1
 
 double tare__ladder_seconds(const ladder *l) {
     return (double)(tare__now_ns() - l->begin_ns) * 1e-9;
@@ -72,8 +72,10 @@ static tare_status time_model(const ladder *l, const tare_model *model, double *
 static const char *refusal(const ladder *l, const worth *w) {
     if (!gains(l, w)) return "it does not gain";
     const double most = l->first_worth.ms * (1 + l->options.most_slower);
-    if (l->best_worth.db >= SOUND_DB && w->ms > most && w->ms > l->best_worth.ms)
-        return "it is too slow";
+    const double most_bytes = (double)l->first_worth.bytes * (1 + l->options.most_larger);
+    if (l->best_worth.db < SOUND_DB) return "";
+    if (w->ms > most && w->ms > l->best_worth.ms) return "it is too slow";
+    if ((double)w->bytes > most_bytes && w->bytes > l->best_worth.bytes) return "it is too large";
     return "";
 }
 
@@ -111,8 +113,8 @@ static void keep(ladder *l, recipe *r, tare_model *model, const trial_outcome *o
 
 tare_status tare__ladder_knows_useless(ladder *l, const ladder_step *step, const char *what,
                                        bool *out) {
-    char key[KEY_SIZE];
-    (void)snprintf(key, sizeof key, "%s %s", step->name, what);
+    char *key = tare__arena_printf(&l->memory, "%s %s", step->name, what);
+    if (key == NULL) return tare__out_of_memory(l->err);
     const trial_outcome *known = tare__trials_find(&l->book, key);
     *out = known != NULL && !known->is_kept;
     if (!*out || known->is_new) return TARE_OK;
@@ -122,8 +124,8 @@ tare_status tare__ladder_knows_useless(ladder *l, const ladder_step *step, const
 
 tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *what, recipe *r,
                              bool *is_kept) {
-    char key[KEY_SIZE];
-    (void)snprintf(key, sizeof key, "%s %s", step->name, what);
+    char *key = tare__arena_printf(&l->memory, "%s %s", step->name, what);
+    if (key == NULL) return tare__out_of_memory(l->err);
     const trial_outcome *known = tare__trials_find(&l->book, key);
     if (known != NULL && known->is_new) return TARE_OK; // another layer led to the same recipe
     if (known != NULL) {
@@ -317,6 +319,7 @@ tare_status tare_improve(const tare_model *prepared, tare_data *calibration, tar
     if (options != NULL) tare__struct_copy(&l.options, sizeof l.options, options);
     if (!(l.options.seconds > 0)) l.options.seconds = DEFAULT_SECONDS;
     if (!(l.options.most_slower > 0)) l.options.most_slower = DEFAULT_SLOWER;
+    if (!(l.options.most_larger > 0)) l.options.most_larger = DEFAULT_LARGER;
     l.book.path = l.options.state_path;
     l.result.struct_size = sizeof l.result;
     const tare_status status = run(&l);

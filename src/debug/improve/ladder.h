@@ -80,7 +80,7 @@ tare_status tare__ladder_time(const ladder *l, const tare_model *const *models, 
                               double *ms);
 
 const ladder_step *tare__ladder_step_at(size_t index); // NULL past the end
-/// Leaves layers float (float_layers.c).
-tare_status tare__step_float_layers(ladder *l, const ladder_step *self);
+/// Chooses the precision of each layer (precision.c).
+tare_status tare__step_precision(ladder *l, const ladder_step *self);
 
 #endif

@@ -76,6 +76,24 @@ static tare_status make_per_channel(const observer_classes *classes, const tare_
     return TARE_OK;
 }
 
+// Weights of fewer bits in groups, which kernels read two to a byte.
+static tare_status make_wide(const observer_classes *classes, const tare_observer_spec *old,
+                             const tare_observer_info *info, tare_observer_spec **out,
+                             tare_error *err) {
+    enum { PACKED_LEVELS = 16 };
+    (void)classes;
+    *out = NULL;
+    if (info->dtype != TARE_QINT8 || info->is_dynamic ||
+        !tare__qscheme_is_per_group(info->qscheme) ||
+        info->quant_max - info->quant_min >= PACKED_LEVELS)
+        return TARE_OK;
+    TARE_TRY(tare__spec_like(old, tare__observer_spec_class(old), out, err));
+    tare_observer_spec_set_int(*out, "quant_min", INT8_MIN);
+    tare_observer_spec_set_int(*out, "quant_max", INT8_MAX);
+    tare_observer_spec_set_int(*out, "group_size", info->group_size);
+    return TARE_OK;
+}
+
 // --- changing ---
 
 // For modules: the qconfig that prepare recorded for the node has the weight's observer.
@@ -171,10 +189,17 @@ tare_status tare__improve_begin(pass *p, const tare_model *prepared, tare_model 
     return TARE_OK;
 }
 
+static bool is_named(const weight_change *w, const node *n) {
+    bool found = w->nodes == NULL;
+    for (size_t i = 0; i < w->node_count && !found; i++) found = strcmp(w->nodes[i], n->name) == 0;
+    return found;
+}
+
 static tare_status change_all(weight_change *w) {
     TARE_TRY(tare__weight_change_begin(w));
     for (node *n = w->p->model->root->graph->first; n != NULL; n = n->next) {
         biased_layer layer;
+        if (!is_named(w, n)) continue;
         tare__layer_find(w->p->model, n, &layer);
         if (layer.node != NULL) TARE_TRY(tare__weight_change_layer(w, &layer));
     }
@@ -205,5 +230,16 @@ tare_status tare_clip_weights(const tare_model *prepared, size_t *count, tare_mo
     weight_change w = {.rule = "weight-clipping",
                        .why = "the range of its weight is the one of least squared error",
                        .make = tare__make_by_error};
+    return change_weights(prepared, &w, count, out, err);
+}
+
+tare_status tare_widen_weights(const tare_model *prepared, const char *const *nodes,
+                               size_t node_count, size_t *count, tare_model **out,
+                               tare_error *err) {
+    weight_change w = {.rule = "precision",
+                       .why = "its weight has 8 bits instead of fewer",
+                       .nodes = nodes,
+                       .node_count = node_count,
+                       .make = make_wide};
     return change_weights(prepared, &w, count, out, err);
 }

@@ -14,6 +14,8 @@ typedef struct weight_change {
     /// stays.
     tare_status (*make)(const observer_classes *classes, const tare_observer_spec *old,
                         const tare_observer_info *info, tare_observer_spec **out, tare_error *err);
+    const char *const *nodes; // [node_count]: of the layers to change; NULL: all
+    size_t node_count;
     size_t count; // number of changed layers
 } weight_change;
 

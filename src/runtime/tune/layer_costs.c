@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the graph of layers and values, and finds its minimum cut.
+// Builds an integer program of layers and the values between them, and solves it.
 #include "runtime/tune/layer_costs.h"
 
+#include <math.h>
 #include <string.h>
 
-#include "core/math/min_cut.h"
 #include "model/coverage.h"
 #include "model/pass.h"
 #include "ops/op.h"
@@ -91,12 +91,13 @@ static bool has_conversion(const tare_model *model, const tare_step *step) {
     return false;
 }
 
-static bool is_dynamic(const tare_model *model, const tare_step *step) {
+// It reads and gives floats: its input is quantized on the fly, or its weight alone is.
+static bool has_integers_inside(const tare_model *model, const tare_step *step) {
     for (size_t i = 0; i < step->node_count; i++) {
         const node *n = tare__graph_find(model->root->graph, step->nodes[i]);
         if (n == NULL) continue;
         const module *m = tare__called_module(model, n);
-        if ((m != NULL && m->class->role == ROLE_DYNAMIC) ||
+        if ((m != NULL && (m->class->role == ROLE_DYNAMIC || m->class->role == ROLE_GROUPED)) ||
             (n->op == NODE_CALL_FUNCTION && tare__ends_with(n->target, "_dynamic")))
             return true;
     }
@@ -125,7 +126,9 @@ static void mark_integers(layer_costs *c, const racer *r) {
         if (op == OUTSIDE) continue;
         layer_cost *layer = &c->items[find(c, op)];
         if (has_conversion(model, &step)) layer->is_float = false;
-        if (is_dynamic(model, &step)) layer->gives_floats = true;
+        if (!has_integers_inside(model, &step)) continue;
+        layer->gives_floats = true;
+        layer->is_float = false;
     }
     for (size_t i = 0; i < c->count; i++) {
         layer_cost *layer = &c->items[i];
@@ -272,16 +275,15 @@ static int64_t boundary_cost(layer_costs *c, size_t layer) {
 
 // --- choosing ---
 
-typedef struct choice {
+typedef struct building {
     layer_costs *c;
-    cut_graph g;
-    size_t integers, floats; // the two sides
-    size_t *vertex;          // by layer
+    const choice_errors *errors; // NULL: only times count
+    layer_program *out;
     tare_error *err;
-} choice;
+} building;
 
-static size_t vertex_of(const choice *x, size_t layer) {
-    return layer != OUTSIDE ? x->vertex[layer] : x->floats;
+static size_t item_of(const building *b, size_t layer) {
+    return layer != OUTSIDE ? b->out->items[layer] : PROGRAM_FLOATS;
 }
 
 // An integer layer that is slower by less than the noise counts as equally fast.
@@ -290,64 +292,113 @@ static int64_t handicapped(int64_t int_ns) {
     return ns > 0 ? ns : 0;
 }
 
-static tare_status add_layer(choice *x, size_t i) {
-    const layer_cost *layer = &x->c->items[i];
-    TARE_TRY(tare__cut_add_vertex(&x->g, &x->vertex[i], x->err));
-    const size_t v = x->vertex[i];
-    if (!takes_quantized(x->c, i))
-        return tare__cut_add_edge(&x->g, v, x->floats, CUT_NEVER, x->err);
-    TARE_TRY(tare__cut_add_edge(&x->g, v, x->floats, handicapped(layer->int_ns), x->err));
-    return tare__cut_add_edge(&x->g, x->integers, v, layer->float_ns, x->err);
+static void add_integers(const building *b, size_t i, size_t item) {
+    const layer_cost *layer = &b->c->items[i];
+    const choice_errors *e = b->errors;
+    const int64_t ns = e != NULL ? layer->int_ns : handicapped(layer->int_ns);
+    program_costs costs = {.of[COST_NS] = (double)ns};
+    if (e != NULL) {
+        costs.of[COST_ERROR] = e->layers[i].error;
+        costs.of[COST_BYTES] = e->layers[i].int_bytes;
+    }
+    tare__program_add_choice(&b->out->program, item, false, &costs);
+    if (e == NULL || !e->layers[i].has_wide) return;
+    costs =
+        (program_costs){{e->layers[i].wide_error, e->layers[i].wide_ns, e->layers[i].wide_bytes}};
+    tare__program_add_choice(&b->out->program, item, false, &costs);
 }
 
-// Adds two vertices between a value and its readers, so that each conversion is paid at most once.
-static tare_status add_value(choice *x, const node *n) {
-    const int64_t elements = x->c->elements[n->id];
-    const size_t from = vertex_of(x, layer_of_node(x->c, n));
-    size_t dequantized, quantized;
-    TARE_TRY(tare__cut_add_vertex(&x->g, &dequantized, x->err));
-    TARE_TRY(tare__cut_add_vertex(&x->g, &quantized, x->err));
-    TARE_TRY(tare__cut_add_edge(&x->g, from, dequantized,
-                                conversion_ns(x->c->dequantize_ns, elements), x->err));
-    TARE_TRY(tare__cut_add_edge(&x->g, quantized, from, conversion_ns(x->c->quantize_ns, elements),
-                                x->err));
+// Layers whose integers nobody sees are items without edges, which are on the side of the floats
+// for their neighbours.
+static tare_status add_layer(const building *b, size_t i) {
+    const layer_cost *layer = &b->c->items[i];
+    choice_program *p = &b->out->program;
+    size_t item = PROGRAM_FLOATS;
+    TARE_TRY(tare__program_add_item(p, &item, b->err));
+    b->out->own[i] = item;
+    b->out->items[i] = layer->gives_floats ? PROGRAM_FLOATS : item;
+    if (layer->may_be_int && !layer->stays_float) add_integers(b, i, item);
+    const program_costs costs = {
+        .of = {[COST_NS] = (double)layer->float_ns,
+               [COST_BYTES] = b->errors != NULL ? b->errors->layers[i].float_bytes : 0}};
+    tare__program_add_choice(p, item, true, &costs);
+    return TARE_OK;
+}
+
+// An item that is with the integers as soon as one of those that compute or read the value is.
+static tare_status add_error(const building *b, const node *n, double error) {
+    choice_program *p = &b->out->program;
+    const program_costs costs = {.of[COST_ERROR] = error};
+    size_t touched = 0;
+    TARE_TRY(tare__program_add_free_item(p, &touched, b->err));
+    TARE_TRY(tare__program_add_edge(p, touched, PROGRAM_FLOATS, &costs, b->err));
+    TARE_TRY(tare__program_add_edge(p, item_of(b, layer_of_node(b->c, n)), touched, NULL, b->err));
+    for (size_t i = 0; i < n->user_count; i++)
+        TARE_TRY(tare__program_add_edge(p, item_of(b, layer_of_node(b->c, n->users[i])), touched,
+                                        NULL, b->err));
+    return TARE_OK;
+}
+
+// Two items between a value and its readers, so that either conversion is paid once.
+static tare_status add_value(const building *b, const node *n) {
+    choice_program *p = &b->out->program;
+    const int64_t elements = b->c->elements[n->id];
+    const size_t from = item_of(b, layer_of_node(b->c, n));
+    const program_costs dequantize = {.of[COST_NS] =
+                                          (double)conversion_ns(b->c->dequantize_ns, elements)};
+    const program_costs quantize = {.of[COST_NS] =
+                                        (double)conversion_ns(b->c->quantize_ns, elements)};
+    size_t dequantized = 0, quantized = 0;
+    TARE_TRY(tare__program_add_free_item(p, &dequantized, b->err));
+    TARE_TRY(tare__program_add_free_item(p, &quantized, b->err));
+    TARE_TRY(tare__program_add_edge(p, from, dequantized, &dequantize, b->err));
+    TARE_TRY(tare__program_add_edge(p, quantized, from, &quantize, b->err));
     for (size_t i = 0; i < n->user_count; i++) {
-        const size_t to = vertex_of(x, layer_of_node(x->c, n->users[i]));
-        TARE_TRY(tare__cut_add_edge(&x->g, dequantized, to, CUT_NEVER, x->err));
-        TARE_TRY(tare__cut_add_edge(&x->g, to, quantized, CUT_NEVER, x->err));
+        const size_t to = item_of(b, layer_of_node(b->c, n->users[i]));
+        TARE_TRY(tare__program_add_edge(p, dequantized, to, NULL, b->err));
+        TARE_TRY(tare__program_add_edge(p, to, quantized, NULL, b->err));
     }
-    return TARE_OK;
+    const double error = b->errors != NULL ? b->errors->values[n->id] : 0;
+    return error > 0 ? add_error(b, n, error) : TARE_OK;
 }
 
-static tare_status build(choice *x) {
-    layer_costs *c = x->c;
-    TARE_TRY(tare__cut_add_vertex(&x->g, &x->integers, x->err));
-    TARE_TRY(tare__cut_add_vertex(&x->g, &x->floats, x->err));
-    for (size_t i = 0; i < c->count; i++)
-        if (find(c, i) == i) TARE_TRY(add_layer(x, i));
-    for (const node *n = c->floats->root->graph->first; n != NULL; n = n->next)
-        if (c->elements[n->id] > 0) TARE_TRY(add_value(x, n));
-    return TARE_OK;
-}
-
-// Layers without integer neighbours are chosen separately.
-static bool loses_alone(const layer_cost *layer) {
-    return layer->gives_floats && layer->float_ns < handicapped(layer->int_ns);
-}
-
-static tare_status solve(choice *x) {
-    layer_costs *c = x->c;
-    TARE_TRY(build(x));
-    bool *is_int = tare__arena_array(&c->memory, x->g.vertex_count, sizeof *is_int);
-    if (is_int == NULL) return tare__out_of_memory(x->err);
-    TARE_TRY(tare__cut_solve(&x->g, x->integers, x->floats, is_int, x->err));
+static tare_status build(const building *b) {
+    layer_costs *c = b->c;
+    TARE_TRY(tare__program_begin(&b->out->program, b->err));
     for (size_t i = 0; i < c->count; i++) {
-        layer_cost *layer = &c->items[i];
-        layer->exists = find(c, i) == i;
-        if (!layer->exists || !layer->may_be_int) continue;
-        layer->stays_float |= layer->gives_floats ? loses_alone(layer) : !is_int[x->vertex[i]];
+        c->items[i].exists = find(c, i) == i;
+        if (c->items[i].exists) TARE_TRY(add_layer(b, i));
     }
-    return TARE_OK;
+    for (const node *n = c->floats->root->graph->first; n != NULL; n = n->next)
+        if (c->elements[n->id] > 0) TARE_TRY(add_value(b, n));
+    const size_t count = b->out->program.item_count;
+    b->out->solution.choices = tare__arena_array(&c->memory, count, sizeof(uint8_t));
+    b->out->solution.is_float = tare__arena_array(&c->memory, count, sizeof(bool));
+    return b->out->solution.choices != NULL && b->out->solution.is_float != NULL
+               ? TARE_OK
+               : tare__out_of_memory(b->err);
+}
+
+tare_status tare__layer_costs_program(layer_costs *c, const choice_errors *errors,
+                                      layer_program *out, tare_error *err) {
+    const building b = {c, errors, out, err};
+    *out = (layer_program){.own = tare__arena_array(&c->memory, c->count + 1, sizeof(size_t)),
+                           .items = tare__arena_array(&c->memory, c->count + 1, sizeof(size_t))};
+    if (out->own == NULL || out->items == NULL) return tare__out_of_memory(err);
+    return build(&b);
+}
+
+static const program_choice *choice_of(const layer_program *x, size_t layer) {
+    const size_t item = x->own[layer];
+    return &x->program.items[item].choices[x->solution.choices[item]];
+}
+
+bool tare__layer_program_is_float(const layer_program *x, size_t layer) {
+    return choice_of(x, layer)->is_float;
+}
+
+bool tare__layer_program_is_wide(const layer_program *x, size_t layer) {
+    return !choice_of(x, layer)->is_float && x->solution.choices[x->own[layer]] == 1;
 }
 
 void tare__layer_costs_note_boundaries(layer_costs *c) {
@@ -362,9 +413,16 @@ void tare__layer_costs_note_boundaries(layer_costs *c) {
 }
 
 tare_status tare__layer_costs_choose(layer_costs *c, tare_error *err) {
-    choice x = {.c = c, .err = err};
-    x.vertex = tare__arena_array(&c->memory, c->count + 1, sizeof *x.vertex);
-    const tare_status status = x.vertex != NULL ? solve(&x) : tare__out_of_memory(err);
-    tare__cut_release(&x.g);
+    const program_goal goal = {.weights = {[COST_NS] = 1},
+                               .limits = {(double)INFINITY, (double)INFINITY, (double)INFINITY}};
+    layer_program x;
+    tare_status status = tare__layer_costs_program(c, NULL, &x, err);
+    if (status == TARE_OK) status = tare__program_solve(&x.program, &goal, &x.solution, err);
+    for (size_t i = 0; i < c->count && status == TARE_OK; i++) {
+        layer_cost *layer = &c->items[i];
+        if (layer->exists && layer->may_be_int)
+            layer->stays_float |= tare__layer_program_is_float(&x, i);
+    }
+    tare__program_release(&x.program);
     return status;
 }

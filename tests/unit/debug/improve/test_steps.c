@@ -288,6 +288,45 @@ static void scales_move_into_weights(void **state) {
     }
 }
 
+// --- bits of weights ---
+
+static int64_t bits_of(const tare_model *prepared, const tare_backend_config *backend,
+                       const char *path) {
+    const tare_convert_options options = {.struct_size = sizeof options, .backend = backend};
+    tare_model *integers = NULL;
+    CHECK_DONE(tare_convert_fx(prepared, &options, &integers, job_error()));
+    const int64_t bits = tare__module_int(tare__module_find(integers->root, path), "bits", 0);
+    tare_model_destroy(integers);
+    return bits;
+}
+
+// Of 4 bits in groups, named layers get 8; those of 8 bits stay as they are.
+static void weights_of_few_bits_get_more(void **state) {
+    (void)state;
+    tare_model *model = attention_network(), *first = NULL, *made = NULL, *again = NULL;
+    tare_qconfig_mapping *mapping = default_mapping("int4_weight_only_g32");
+    tare_backend_config *backend = builtin_backend("tare");
+    const tare_prepare_options options = {.qconfig_mapping = mapping, .backend = backend};
+    CHECK_DONE(tare_prepare_fx(model, &options, &first, job_error()));
+    static const char *const nodes[] = {"k", "last", "scores", "nobody"};
+    size_t count = 0;
+    CHECK_DONE(tare_widen_weights(first, nodes, 4, &count, &made, job_error()));
+    assert_int_equal(count, 2);
+    CHECK_HOLDS(decided(made, "k"), "8 bits instead of fewer");
+    assert_int_equal(bits_of(made, backend, "q"), 4);
+    assert_int_equal(bits_of(made, backend, "k"), 8);
+    assert_int_equal(bits_of(made, backend, "last"), 8);
+    CHECK_DONE(tare_widen_weights(made, NULL, 0, &count, &again, job_error()));
+    assert_int_equal(count, 3);
+    assert_int_equal(bits_of(again, backend, "q"), 8);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+    tare_model_destroy(again);
+    tare_model_destroy(made);
+    tare_model_destroy(first);
+    tare_model_destroy(model);
+}
+
 // --- rounding ---
 
 static double squared(const tare_tensor *a, const tare_tensor *b) {
@@ -377,6 +416,7 @@ int main(void) {
         cmocka_unit_test(rotations_change_no_float_result),
         cmocka_unit_test(rotations_stay_out_of_what_is_not_linear),
         cmocka_unit_test_setup_teardown(scales_move_into_weights, temp_make, temp_remove),
+        cmocka_unit_test(weights_of_few_bits_get_more),
         cmocka_unit_test(rounding_by_inputs_loses_less),
         cmocka_unit_test(what_steps_cannot_work_on_is_refused),
     };
