@@ -2,6 +2,7 @@
 // Compares two models value by value and accumulates the differences.
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -41,7 +42,8 @@ struct tare_debug_comparison {
     kept_value *kept;
     size_t kept_count, kept_capacity;
     map kept_names, row_names; // node name -> index + 1
-    map rescaled; // nodes of the model whose values are scaled relative to the reference's
+    map input_numbers;         // placeholder of the model -> index + 1
+    map rescaled;              // nodes of the model whose values are multiples of the reference's
 };
 
 // --- what belongs together ---
@@ -99,19 +101,72 @@ static tare_status add_row(tare_debug_comparison *c, int64_t handle, const node 
     return TARE_OK;
 }
 
-static const node *last_with(const tare_model *model, int64_t handle) {
-    for (const node *n = model->root->graph->last; n != NULL; n = n->prev)
-        if (n->debug_handle == handle && !tare__gives_bare_integers(n)) return n;
-    return NULL;
+// The last node of a model with a handle.
+typedef struct handled_node {
+    int64_t handle;
+    size_t position; // in the graph
+    const node *node;
+} handled_node;
+
+static int by_handle(const void *a, const void *b) {
+    const handled_node *x = a, *y = b;
+    if (x->handle != y->handle) return (x->handle > y->handle) - (x->handle < y->handle);
+    return (x->position > y->position) - (x->position < y->position);
 }
 
-static tare_status match_by_handles(tare_debug_comparison *c, tare_error *err) {
-    for (const node *n = c->model->root->graph->first; n != NULL; n = n->next) {
-        if (n->debug_handle == 0 || last_with(c->model, n->debug_handle) != n) continue;
-        const node *reference = last_with(c->reference, n->debug_handle);
-        if (reference != NULL) TARE_TRY(add_row(c, n->debug_handle, reference, n, err));
+static int by_position(const void *a, const void *b) {
+    const handled_node *x = a, *y = b;
+    return (x->position > y->position) - (x->position < y->position);
+}
+
+static int compare_handles(const void *a, const void *b) {
+    const handled_node *x = a, *y = b;
+    return (x->handle > y->handle) - (x->handle < y->handle);
+}
+
+// By handle. The caller frees *out.
+static tare_status list_handled(const tare_model *model, handled_node **out, size_t *count,
+                                tare_error *err) {
+    const graph *g = model->root->graph;
+    size_t position = 0, all = 0;
+    handled_node *list = tare__alloc_zeroed(g->node_count + 1, sizeof *list);
+    if (list == NULL) return tare__out_of_memory(err);
+    for (const node *n = g->first; n != NULL; n = n->next, position++)
+        if (n->debug_handle != 0 && !tare__gives_bare_integers(n))
+            list[all++] = (handled_node){n->debug_handle, position, n};
+    qsort(list, all, sizeof *list, by_handle);
+    *count = 0;
+    for (size_t i = 0; i < all; i++)
+        if (i + 1 == all || list[i + 1].handle != list[i].handle) list[(*count)++] = list[i];
+    *out = list;
+    return TARE_OK;
+}
+
+static tare_status match_nodes(tare_debug_comparison *c, const handled_node *references,
+                               size_t reference_count, const handled_node *nodes, size_t count,
+                               tare_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        const handled_node *reference =
+            bsearch(&nodes[i], references, reference_count, sizeof *references, compare_handles);
+        if (reference != NULL)
+            TARE_TRY(add_row(c, nodes[i].handle, reference->node, nodes[i].node, err));
     }
     return TARE_OK;
+}
+
+// Rows are in the order of the model's graph.
+static tare_status match_by_handles(tare_debug_comparison *c, tare_error *err) {
+    handled_node *references = NULL, *nodes = NULL;
+    size_t reference_count = 0, count = 0;
+    tare_status status = list_handled(c->reference, &references, &reference_count, err);
+    if (status == TARE_OK) status = list_handled(c->model, &nodes, &count, err);
+    if (status == TARE_OK) {
+        qsort(nodes, count, sizeof *nodes, by_position);
+        status = match_nodes(c, references, reference_count, nodes, count, err);
+    }
+    tare__free(references);
+    tare__free(nodes);
+    return status;
 }
 
 static tare_status match_by_origin(tare_debug_comparison *c, tare_error *err) {
@@ -185,11 +240,18 @@ static tare_status differ_in_shape(const compared_row *row, const tare_tensor *r
         expected, found);
 }
 
-static const tare_tensor *input_of_run(const tare_debug_comparison *c, const node *input) {
+static tare_status number_inputs(tare_debug_comparison *c, tare_error *err) {
     size_t index = 0;
-    for (const node *at = c->model->root->graph->first; at != input; at = at->next)
-        index += at->op == NODE_PLACEHOLDER;
-    const tare_tensor *x = index < c->input_count ? c->inputs[index] : NULL;
+    for (const node *n = c->model->root->graph->first; n != NULL; n = n->next)
+        if (n->op == NODE_PLACEHOLDER &&
+            !tare__map_set(&c->input_numbers, n->name, tare__map_int(++index)))
+            return tare__out_of_memory(err);
+    return TARE_OK;
+}
+
+static const tare_tensor *input_of_run(const tare_debug_comparison *c, const node *input) {
+    const size_t number = index_of(&c->input_numbers, input->name);
+    const tare_tensor *x = number <= c->input_count ? c->inputs[number - 1] : NULL;
     return x != NULL && x->dtype == TARE_FLOAT32 ? x : NULL;
 }
 
@@ -294,6 +356,7 @@ tare_status tare_debug_comparison_create(const tare_model *reference, const tare
     if (status == TARE_OK)
         status = c->by_handles ? match_by_handles(c, err) : match_by_origin(c, err);
     if (status == TARE_OK) status = check_related(c, err);
+    if (status == TARE_OK && c->has_ranges) status = number_inputs(c, err);
     if (status == TARE_OK) status = open_sessions(c, o.thread_count, err);
     if (status == TARE_OK)
         *out = c;
@@ -309,6 +372,7 @@ void tare_debug_comparison_destroy(tare_debug_comparison *c) {
     tare_session_destroy(c->session);
     tare__map_release(&c->kept_names);
     tare__map_release(&c->row_names);
+    tare__map_release(&c->input_numbers);
     tare__map_release(&c->rescaled);
     tare__compared_ranges_end(&c->ranges);
     tare__free(c->kept);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens the pages of tare report and holds what they show against the data that they hold.
 
-usage: check_page.py FOLDER    with page.html and hostile.html (test_page.sh)
+usage: check_page.py FOLDER    with page.html, hostile.html and alone.html (test_page.sh)
 """
 import json
 import pathlib
@@ -278,6 +278,24 @@ def check_hostile(browser, path):
     same([r for r in Table(page, "decisions").column(4) if "<img" in r], hostile, "hostile reasons as text")
 
 
+def check_alone(browser, path):
+    """A page without an analysis tells what the two models alone say: layers by their values, and ranges."""
+    data = data_of(path)
+    check("analyze" not in data and len(data["tensors"]) > 0, "there is an analysis, or there are no ranges")
+    page = browser.open(path)
+    layers = Table(page, "layers")
+    same(layers.rows(), len(data["compare"]["layers"]), "layers that were compared")
+    page.run("document.querySelector('#tensors-body > .more')?.click()")
+    same(page.run("document.querySelectorAll('#tensors [data-tensor]').length"), len(data["tensors"]), "histograms")
+    bars = sum(n > 0 for t in data["tensors"] for n in t["histogram"])
+    same(page.run("document.querySelectorAll('#tensors .bin').length"), bars, "bars of histograms")
+    shown = [n["name"] for n in data["graph"]["nodes"] if not n.get("constant")]
+    page.run("document.querySelector('[aria-label=\"Fit the whole graph\"]').click()")
+    page.frame()
+    same(sorted(page.run("[...document.querySelectorAll('.node')].map((n) => n.dataset.node)")), sorted(shown), "nodes")
+    same(page.complaints, [], "complaints about a page without an analysis")
+
+
 def large(data, count):
     """The data of a network of so many nodes: branches that part and join, each fourth node with a second input."""
     nodes, layers, decisions = [], [], []
@@ -342,6 +360,7 @@ def main(folder):
         same(page.complaints, [], "complaints")
         check_looks(browser, path)
         check_hostile(browser, pathlib.Path(folder, "hostile.html"))
+        check_alone(browser, pathlib.Path(folder, "alone.html"))
         check_large(browser, path, folder)
 
 

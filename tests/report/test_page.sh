@@ -17,4 +17,7 @@ LC_ALL=C sed 's/"tare.digests"/"tare.digestX"/; s/fused into ConvReLU2d/<\/scrip
     >"$work/hostile<b>.safetensors"
 expect 0 report "$digits" "$work/hostile<b>.safetensors" --data data/digits/test.npz --samples 8 --no-bench -o "$work/hostile.html"
 
+# The lowered model alone: no analysis, but ranges of the values that it quantizes.
+expect 0 report "$digits" "$work/int8.safetensors" --data data/digits/test.npz --samples 8 --no-bench -o "$work/alone.html"
+
 python3 tests/report/check_page.py "$work" || fail 'the page does not do what it should'

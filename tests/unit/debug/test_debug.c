@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "core/memory/alloc.h"
 #include "core/text/text.h"
@@ -384,6 +385,63 @@ static void without_handles_origins_match(void **state) {
     tare_model_destroy(m);
 }
 
+// --- ranges ---
+
+// Two inputs, of which the second is ten times the first, over two runs.
+static void ranges_are_those_of_the_reference(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_module(root, NULL, "a", "torch.nn.Linear", "in_features=4, out_features=4");
+    tare_model *m = new_model(NULL, root,
+                              "def forward(self, x, y):\n    a = self.a(x)\n    add = a + y\n"
+                              "    relu = torch.relu(add)\n    return relu\n");
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    tare_backend_config *backend = builtin_backend("x86");
+    tare_model *p = prepared(m, backend, mapping), *l = NULL;
+    tare_tensor *x = NEW_INPUT(3, 4), *y = NEW_INPUT(3, 4);
+    const tare_tensor *const inputs[] = {x, y};
+    double least = INFINITY, most = -INFINITY;
+    for (int i = 0; i < 12; i++) {
+        tare__f32(y)[i] *= 10;
+        least = fmin(least, (double)tare__f32(y)[i]);
+        most = fmax(most, (double)tare__f32(y)[i]);
+    }
+    CHECK_DONE(tare_calibrate(p, inputs, 2, job_error()));
+    l = lowered(p, backend);
+    for (int has_ranges = 0; has_ranges < 2; has_ranges++) {
+        const tare_debug_options options = {.struct_size = sizeof options,
+                                            .has_ranges = has_ranges != 0};
+        tare_debug_comparison *c = NULL;
+        tare_tensor_range r;
+        size_t count = 0, inputs_seen = 0;
+        CHECK_DONE(tare_debug_comparison_create(m, l, &options, &c, job_error()));
+        for (int run = 0; run < 2; run++)
+            CHECK_DONE(tare_debug_compare(c, inputs, 2, NULL, NULL, job_error()));
+        for (; tare_debug_comparison_get_range(c, count, &r); count++) {
+            assert_string_equal(r.layer, "");
+            assert_true(r.has_qparams && !r.is_weight && r.scale > 0);
+            assert_int_equal(r.element_count, 24);
+            assert_true(r.low <= r.seen_low + r.scale && r.high >= r.seen_high - r.scale);
+            uint64_t values = 0;
+            for (int bin = 0; bin < TARE_HISTOGRAM_BINS; bin++) values += r.histogram[bin];
+            assert_true(values >= 12);
+            inputs_seen += r.value[0] == '\0';
+            if (r.value[0] != '\0' || r.seen_high < 5) continue;
+            assert_float_equal(r.seen_low, least, 1e-6); // the second input
+            assert_float_equal(r.seen_high, most, 1e-6);
+        }
+        assert_int_equal(inputs_seen, has_ranges != 0 ? 2 : 0);
+        assert_true(has_ranges != 0 ? count >= 4 : count == 0);
+        tare_debug_comparison_destroy(c);
+    }
+    tare_tensor_release(x);
+    tare_tensor_release(y);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+    tare_model *const models[] = {m, p, l};
+    for (size_t i = 0; i < 3; i++) tare_model_destroy(models[i]);
+}
+
 static tare_model *numbered(const char *code) {
     tare_model *m = new_model(NULL, new_tree(), code);
     CHECK_OK(tare_debug_handles_generate(m, NULL));
@@ -410,6 +468,34 @@ static void other_shapes_are_refused(void **state) {
     tare_tensor_release(x);
     tare_model_destroy(a);
     tare_model_destroy(b);
+}
+
+// Rows are matched in little more than linear time: this took minutes when each node looked for the
+// last one of its handle. Handles in descending order, each of two nodes.
+static void many_handles_are_matched(void **state) {
+    (void)state;
+    enum { PAIRS = 20000, LINE = 96 };
+    char *code = malloc(PAIRS * LINE), *at = code;
+    assert_non_null(code);
+    at += sprintf(at, "def forward(self, x):\n    a_0 = torch.relu(x)\n");
+    for (int i = 1; i < 2 * PAIRS; i++)
+        at += sprintf(at, "    a_%d = torch.relu(a_%d);  a_%d = None\n", i, i - 1, i - 1);
+    sprintf(at, "    return a_%d\n", 2 * PAIRS - 1);
+    tare_model *m = new_model(NULL, new_tree(), code);
+    int64_t index = 2 * PAIRS + 1;
+    for (node *n = m->root->graph->first; n != NULL; n = n->next)
+        if (n->op == NODE_CALL_FUNCTION) n->debug_handle = index-- / 2;
+    tare_debug_comparison *c = NULL;
+    tare_debug_row row;
+    CHECK_DONE(tare_debug_comparison_create(m, m, NULL, &c, job_error()));
+    assert_int_equal(tare_debug_comparison_row_count(c), PAIRS);
+    for (size_t i = 0; tare_debug_comparison_row(c, i, &row); i++) {
+        assert_int_equal(row.handle, PAIRS - (int64_t)i);
+        assert_string_equal(row.node, row.reference_node);
+    }
+    tare_debug_comparison_destroy(c);
+    tare_model_destroy(m);
+    free(code);
 }
 
 static void equal_models_do_not_differ(void **state) {
@@ -466,6 +552,8 @@ int main(void) {
         cmocka_unit_test(sums_go_over_all_runs),
         cmocka_unit_test(a_planted_fault_is_the_worst_value),
         cmocka_unit_test(without_handles_origins_match),
+        cmocka_unit_test(ranges_are_those_of_the_reference),
+        cmocka_unit_test(many_handles_are_matched),
         cmocka_unit_test(other_shapes_are_refused),
         cmocka_unit_test(equal_models_do_not_differ),
         cmocka_unit_test(any_allocation_may_fail),
