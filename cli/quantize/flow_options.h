@@ -85,7 +85,7 @@
 #define LADDER_OPTIONS(type, field, needs)                                                      \
     {.name = "budget",                                                                          \
      .value = "S",                                                                              \
-     .help = "seconds after which no step begins but bias correction",                          \
+     .help = "seconds for the steps, the last of which is bias correction",                          \
      .default_value = "300",                                                                    \
      .kind = OPTION_NUMBER,                                                                     \
      .requires = needs,                                                                         \
@@ -93,7 +93,7 @@
     {.name = "steps",                                                                           \
      .value = "NAME,..",                                                                        \
      .help = "steps to try, in this order",                                                     \
-     .details = "per-channel, equalization, rotation, smoothing, observers, precision, awq, "\
+     .details = "per-channel, equalization, smoothing, rotation, observers, precision, awq, "\
                 "weight-clipping, gptq, adaround, bias-correction.",                       \
      .library_default = "all",                                                                  \
      .kind = OPTION_TEXT,                                                                       \

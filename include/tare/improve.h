@@ -70,6 +70,7 @@ typedef struct tare_scale_options {
     tare_scale_method method;
     int64_t sample_limit; // samples of the data to use; 0: 64
     int thread_count;     // 0: 1
+    double seconds;       // after which further layers stay as they are; 0: no limit
 } tare_scale_options;
 /// Scales the input channels of linear layers down and their weights up by the same factors, with
 /// the exponent of least expected error for each input value. The inverse factors go into the norm
@@ -89,6 +90,7 @@ typedef struct tare_round_options {
     tare_round_method method;
     int64_t sample_limit; // samples of the data to use; 0: 64
     int thread_count;     // 0: 1
+    double seconds;       // after which further layers stay as they are; 0: no limit
 } tare_round_options;
 /// Rounds the weights of linear layers and convolutions so that the error of the layers' results on
 /// the data is least, instead of the error of the weights. The weights of *out lie on quantization
@@ -132,7 +134,9 @@ typedef tare_status (*tare_model_watcher)(void *user, const tare_model *model, t
 /// Zero means the default; struct_size as in tare/status.h.
 typedef struct tare_improve_options {
     uint32_t struct_size;
-    double seconds;   // after which only bias correction is still tried; 0: 300
+    /// Time limit; 0: 300. A step begins only if there is time for it, by what earlier ones took;
+    /// long ones are cut short. Time for bias correction, which comes last, is set aside.
+    double seconds;
     double target_db; // no further trial once the outputs have this SQNR; 0: none
     /// The largest slowdown of a run that a step may cost, as a fraction of the first model's time;
     /// 0: 0.1. It applies while the outputs have at least 20 dB; below that accuracy goes first.

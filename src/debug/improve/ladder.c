@@ -23,13 +23,18 @@ double tare__ladder_seconds(const ladder *l) {
     return (double)(tare__now_ns() - l->begin_ns) * 1e-9;
 }
 
+double tare__ladder_seconds_for(const ladder *l, bool needs_data) {
+    return l->options.seconds - tare__ladder_seconds(l) - l->try_seconds - l->last_seconds -
+           (needs_data ? l->calibrate_seconds : 0);
+}
+
 static bool has_reached_target(const ladder *l) {
     return l->options.target_db > 0 && l->best_worth.db >= l->options.target_db;
 }
 
 bool tare__ladder_is_over(ladder *l) {
     if (has_reached_target(l)) return true;
-    if (tare__ladder_seconds(l) < l->options.seconds) return false;
+    if (tare__ladder_seconds_for(l, false) > 0) return false;
     l->result.is_out_of_time = true;
     return true;
 }
@@ -139,10 +144,12 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
     l->trial_begin_ns = 0;
     tare_model *model = NULL;
     worth w = {.db = -INFINITY};
+    const double began = tare__ladder_seconds(l);
     TARE_TRY(tare__ladder_make(l, r, false, &model));
     tare_status status = tare__ladder_measure(l, model, &w);
     w.ms = l->best_worth.ms;
     if (status == TARE_OK && step->may_slow && gains(l, &w)) status = time_model(l, model, &w.ms);
+    l->try_seconds = fmax(l->try_seconds, tare__ladder_seconds(l) - began);
     const char *why = refusal(l, &w);
     const trial_outcome o = {.key = key,
                              .db = w.db,
@@ -178,7 +185,10 @@ tare_status tare__ladder_calibrate(const ladder *l, tare_model *prepared) {
 tare_status tare__ladder_try_prepared(ladder *l, const ladder_step *step, const char *what,
                                       tare_model *made, bool needs_data) {
     bool is_kept = false;
+    const double begin = tare__ladder_seconds(l);
     tare_status status = needs_data ? tare__ladder_calibrate(l, made) : TARE_OK;
+    if (needs_data)
+        l->calibrate_seconds = fmax(l->calibrate_seconds, tare__ladder_seconds(l) - begin);
     recipe r = with_prepared(l, made);
     if (status == TARE_OK) status = tare__ladder_try(l, step, what, &r, &is_kept);
     if (!is_kept && l->best.prepared != made) tare_model_destroy(made);
@@ -222,6 +232,30 @@ static tare_status check_steps(const ladder *l) {
     return TARE_OK;
 }
 
+static bool is_chosen(const ladder *l, const char *name) {
+    const size_t length = strlen(name);
+    for (const char *at = l->options.steps; at != NULL && *at != '\0';) {
+        const size_t size = strcspn(at, ",");
+        if (size == length && strncmp(at, name, length) == 0) return true;
+        at += size + (at[size] == ',');
+    }
+    return l->options.steps == NULL;
+}
+
+// Before anything was tried: a run in float tells what calibrating takes, and correcting biases,
+// which runs two models on 8 samples and then tries a model.
+static void guess_times(ladder *l, double float_seconds) {
+    enum { CORRECTION_RUNS = 16 };
+    const double batches = l->float_count > 0 ? (double)l->float_count : 1;
+    const double seen = (double)tare_data_sample_count(l->check);
+    const double to_see = (double)tare_data_sample_count(l->calibration);
+    const ladder_step *step = NULL;
+    if (seen > 0 && to_see > 0) l->calibrate_seconds = float_seconds * to_see / seen;
+    for (size_t i = 0; (step = tare__ladder_step_at(i)) != NULL; i++)
+        if (step->is_last_word && is_chosen(l, step->name))
+            l->last_seconds = CORRECTION_RUNS * float_seconds / batches + l->try_seconds;
+}
+
 static bool has_time(ladder *l, const ladder_step *step) {
     return !tare__ladder_is_over(l) || (step->is_last_word && !has_reached_target(l));
 }
@@ -249,10 +283,12 @@ static tare_status measure_first(ladder *l) {
         l->best_worth = l->first_worth = (worth){known->db, known->ms, known->bytes};
         return TARE_OK;
     }
+    const double begin = tare__ladder_seconds(l);
     TARE_TRY(tare__ladder_make(l, &l->best, false, &l->best_model));
     TARE_TRY(tare__ladder_measure(l, l->best_model, &l->best_worth));
     const tare_model *const models[] = {l->best_model};
     TARE_TRY(tare__ladder_time(l, models, 1, &l->best_worth.ms));
+    l->try_seconds = tare__ladder_seconds(l) - begin;
     l->first_worth = l->best_worth;
     const trial_outcome o = {.key = (char[]){"first model"},
                              .db = l->best_worth.db,
@@ -289,8 +325,11 @@ static tare_status identify(ladder *l) {
 static tare_status run(ladder *l) {
     TARE_TRY(check_steps(l));
     TARE_TRY(identify(l));
+    const double begin = tare__ladder_seconds(l);
     TARE_TRY(tare__ladder_keep_floats(l));
+    const double float_seconds = tare__ladder_seconds(l) - begin;
     TARE_TRY(measure_first(l));
+    guess_times(l, float_seconds);
     TARE_TRY(run_steps(l));
     if (l->best_model == NULL) TARE_TRY(tare__ladder_make(l, &l->best, false, &l->best_model));
     l->result.before_db = l->first_worth.db;

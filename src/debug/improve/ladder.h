@@ -38,7 +38,10 @@ typedef struct ladder {
     size_t float_count, float_capacity;
     tare_improve_result result;
     uint64_t begin_ns;
-    uint64_t trial_begin_ns; // when the step began to make the model to be tried; 0: not set
+    double try_seconds;       // making, measuring and timing a model, the longest so far
+    double calibrate_seconds; // the longest so far, at first by a guess
+    double last_seconds;      // set aside for the step that is_last_word
+    uint64_t trial_begin_ns;  // when the step began to make the model to be tried; 0: not set
     arena memory;
     tare_error *err;
 } ladder;
@@ -52,6 +55,9 @@ typedef struct ladder_step {
 } ladder_step;
 
 double tare__ladder_seconds(const ladder *l); // since the ladder began
+/// What is left for making a prepared model, if it is to be calibrated (needs_data), tried, and
+/// followed by the last step within the time limit.
+double tare__ladder_seconds_for(const ladder *l, bool needs_data);
 /// True if the time is used up or the target is reached.
 bool tare__ladder_is_over(ladder *l);
 /// Converts the model of a recipe.

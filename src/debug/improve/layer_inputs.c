@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
+#include "core/system/clock.h"
 #include "debug/improve/weight_observers.h"
 #include "dnnl/float_kernels.h"
 #include "flow/calibrate/calibrate.h"
@@ -299,7 +300,16 @@ static tare_status run_batch(run_state *r, const tare_data *data, const tare_bat
     return status;
 }
 
+void tare__layer_inputs_set_limit(layer_inputs *x, double seconds) {
+    x->end_ns = seconds > 0 ? tare__now_ns() + (uint64_t)(seconds * 1e9) : 0;
+}
+
+bool tare__layer_inputs_is_over(const layer_inputs *x) {
+    return x->end_ns != 0 && tare__now_ns() >= x->end_ns;
+}
+
 static tare_status run_all(run_state *r, tare_data *data, int64_t limit, int thread_count) {
+    const uint64_t begin = tare__now_ns(), end = r->x->end_ns;
     TARE_TRY(tare_data_rewind(data, r->err));
     for (int64_t done = 0; done < limit;) {
         tare_batch batch = {.struct_size = sizeof batch};
@@ -310,6 +320,7 @@ static tare_status run_all(run_state *r, tare_data *data, int64_t limit, int thr
             tare__calibrate_check_inputs(r->x->p->model, batch.inputs, batch.input_count, r->err));
         TARE_TRY(run_batch(r, data, &batch, limit - done, thread_count));
         done += batch.size > 0 ? batch.size : 1;
+        if (end != 0 && tare__now_ns() - begin > (end > begin ? end - begin : 0) / 2) break;
     }
     return TARE_OK;
 }

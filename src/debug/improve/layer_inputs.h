@@ -32,11 +32,16 @@ typedef struct layer_inputs {
     input_stats *stats;
     size_t stats_count, stats_capacity;
     bool wants_gram;
+    uint64_t end_ns; // when the time of the step is up, by tare__now_ns; 0: never
 } layer_inputs;
 
 /// Finds the layers, in the order of the graph, with empty statistics. Release in any case.
 tare_status tare__layer_inputs_find(pass *p, layer_inputs *out);
-/// Runs the model on the first `sample_limit` samples (0: 32) of data. Observers record nothing.
+/// From now on; 0: no limit.
+void tare__layer_inputs_set_limit(layer_inputs *x, double seconds);
+bool tare__layer_inputs_is_over(const layer_inputs *x);
+/// Runs the model on up to `sample_limit` samples (0: 32) of data, from its beginning. Observers
+/// see nothing. It takes at most half of the time that is left, but at least one batch.
 tare_status tare__layer_inputs_run(layer_inputs *x, tare_data *data, bool wants_gram,
                                    int64_t sample_limit, int thread_count);
 void tare__layer_inputs_release(layer_inputs *x);

@@ -22,7 +22,7 @@
 #define WORK_LIMIT  2e7                             // about a second
 #define WIDER_ERROR (15.0 * 15.0 / (255.0 * 255.0)) // of 8 bits instead of 4, by their steps
 #define WIDE_MARK   "8 bits: "
-enum { SHARES = 4, ROUNDS = 3 };
+enum { SHARES = 4, ROUNDS = 3, MADE_MODELS = 3 }; // models that the measurements make
 
 // A layer to be left float, or widened; the state file has the same numbers as the reason.
 typedef struct named_layer {
@@ -385,7 +385,7 @@ static tare_status measure_times(chooser *x) {
     tare_model *made = NULL;
     tare_batch batch = {.struct_size = sizeof batch};
     bool done = false;
-    const double left = l->options.seconds - tare__ladder_seconds(l);
+    const double left = tare__ladder_seconds_for(l, false);
     TARE_TRY(make_floats(x));
     TARE_TRY(make_wide(x));
     if (l->best_model == NULL) TARE_TRY(tare__ladder_make(l, &l->best, false, &made));
@@ -400,7 +400,7 @@ static tare_status measure_times(chooser *x) {
 
 static tare_status measure_errors(chooser *x) {
     ladder *l = x->l;
-    const double left = l->options.seconds - tare__ladder_seconds(l);
+    const double left = tare__ladder_seconds_for(l, false);
     const tare_analyze_options options = {.struct_size = sizeof options,
                                           .sample_limit = 1,
                                           .seconds = left > 4 ? left / 4 : 1,
@@ -562,6 +562,10 @@ static tare_status run_rounds(ladder *l, const ladder_step *self) {
     for (int i = 0; i < ROUNDS && is_kept && !was_sound && !tare__ladder_is_over(l); i++) {
         was_sound = is_sound(l);
         is_kept = false;
+        if (tare__ladder_seconds_for(l, false) < MADE_MODELS * l->try_seconds) {
+            l->result.is_out_of_time = true;
+            return TARE_OK;
+        }
         TARE_TRY(run_round(l, self, &is_kept));
     }
     return TARE_OK;
@@ -572,7 +576,7 @@ tare_status tare__step_precision(ladder *l, const ladder_step *self) {
     TARE_TRY(replay(l, self));
     if (tare__trials_find(&l->book, ended) != NULL) return TARE_OK;
     TARE_TRY(run_rounds(l, self));
-    if (tare__ladder_is_over(l)) return TARE_OK;
+    if (tare__ladder_is_over(l) || l->result.is_out_of_time) return TARE_OK;
     const trial_outcome o = {.key = ended, .db = l->best_worth.db, .bytes = l->best_worth.bytes};
     return tare__trials_add(&l->book, &o, l->err);
 }

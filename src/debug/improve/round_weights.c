@@ -9,11 +9,13 @@
 
 #include "core/memory/alloc.h"
 #include "core/struct_size.h"
+#include "core/system/clock.h"
 #include "debug/improve/weight_observers.h"
 #include "ops/op.h"
 #include "tare/improve.h"
 
-#define MOST_WORK (INT64_C(1) << 25) // multiplications in a step of AdaRound
+#define MOST_WORK  (INT64_C(1) << 25) // multiplications of a step of AdaRound
+#define LEAST_WORK 1e6                // of a layer that tells how long others take
 
 typedef struct rounder {
     pass base;
@@ -21,6 +23,7 @@ typedef struct rounder {
     weight_change weights;
     tare_round_method method;
     size_t count;
+    double ns_per_work; // of a layer's weights times the length of its rows
     tare_error *err;
 } rounder;
 
@@ -148,13 +151,41 @@ static tare_status round_layer(rounder *x, observed_layer *l) {
     return status;
 }
 
+static double work_of(const rounder *x, const observed_layer *l) {
+    return (double)l->layer.tensor->count * (double)x->inputs.stats[l->stats].inner;
+}
+
+// By the slowest layer so far; layers that are not rounded take no time.
+static bool has_time_for(const rounder *x, const observed_layer *l) {
+    if (x->inputs.end_ns == 0 || fault_of(x, l) != NULL) return true;
+    const double needed = work_of(x, l) * x->ns_per_work;
+    return (double)tare__now_ns() + needed < (double)x->inputs.end_ns;
+}
+
+static tare_status round_timed(rounder *x, observed_layer *l) {
+    const uint64_t begin = tare__now_ns();
+    const double work = work_of(x, l);
+    TARE_TRY(round_layer(x, l));
+    const double rate = work > 0 ? (double)(tare__now_ns() - begin) / work : 0;
+    if (work > LEAST_WORK && rate > x->ns_per_work) x->ns_per_work = rate;
+    return TARE_OK;
+}
+
 static tare_status run(rounder *x, tare_data *data, const tare_round_options *options) {
     TARE_TRY(tare__layer_inputs_find(&x->base, &x->inputs));
+    tare__layer_inputs_set_limit(&x->inputs, options->seconds);
     if (x->inputs.count == 0) return TARE_OK;
     TARE_TRY(tare__weight_change_begin(&x->weights));
     TARE_TRY(tare__layer_inputs_run(&x->inputs, data, true, options->sample_limit,
                                     options->thread_count));
-    for (size_t i = 0; i < x->inputs.count; i++) TARE_TRY(round_layer(x, &x->inputs.layers[i]));
+    for (size_t i = 0; i < x->inputs.count; i++) {
+        observed_layer *l = &x->inputs.layers[i];
+        if (has_time_for(x, l))
+            TARE_TRY(round_timed(x, l));
+        else
+            TARE_TRY(TARE_DECIDE(&x->base, l->layer.node, "not rounded", x->weights.rule,
+                                 "no time was left for it"));
+    }
     return TARE_OK;
 }
 

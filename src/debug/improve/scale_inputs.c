@@ -432,6 +432,7 @@ static tare_status run(scaling *s, tare_data *data, const tare_scale_options *op
     size_t count = 0;
     int64_t largest = 0;
     TARE_TRY(tare__layer_inputs_find(&s->base, &s->inputs));
+    tare__layer_inputs_set_limit(&s->inputs, options->seconds);
     if (s->inputs.count == 0) return TARE_OK;
     TARE_TRY(tare__weight_change_begin(&s->weights));
     TARE_TRY(tare__layer_inputs_run(&s->inputs, data, false, options->sample_limit,
@@ -442,8 +443,9 @@ static tare_status run(scaling *s, tare_data *data, const tare_scale_options *op
     s->scratch = tare__alloc_zeroed((size_t)largest + 1, sizeof *s->scratch);
     scale_group *groups = tare__arena_array(&s->base.scratch, s->inputs.count, sizeof *groups);
     if (s->scratch == NULL || groups == NULL) return tare__out_of_memory(s->err);
-    TARE_TRY(find_groups(s, groups, &count)); // before inputs change
-    for (size_t i = 0; i < count; i++) TARE_TRY(scale_group_of(s, &groups[i]));
+    TARE_TRY(find_groups(s, groups, &count)); // before reads change
+    for (size_t i = 0; i < count && !tare__layer_inputs_is_over(&s->inputs); i++)
+        TARE_TRY(scale_group_of(s, &groups[i]));
     return tare__observers_forget(s->base.model, s->err);
 }
 

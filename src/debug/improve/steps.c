@@ -15,12 +15,19 @@ static bool is_refused(tare_status status) {
 // Makes a prepared model from the best one's. *count 0: nothing to change.
 typedef tare_status (*prepared_maker)(const ladder *l, int choice, size_t *count, tare_model **out);
 
+static bool has_time(ladder *l, bool needs_data) {
+    if (tare__ladder_is_over(l)) return false;
+    if (tare__ladder_seconds_for(l, needs_data) > 0) return true;
+    l->result.is_out_of_time = true;
+    return false;
+}
+
 static tare_status try_made(ladder *l, const ladder_step *step, const char *what,
                             prepared_maker make, int choice, bool needs_data) {
     tare_model *made = NULL;
     size_t count = 0;
     bool is_known = false;
-    if (!step->is_last_word && tare__ladder_is_over(l)) return TARE_OK;
+    if (!step->is_last_word && !has_time(l, needs_data)) return TARE_OK;
     TARE_TRY(tare__ladder_knows_useless(l, step, what, &is_known));
     if (is_known) return TARE_OK;
     l->trial_begin_ns = tare__now_ns();
@@ -98,7 +105,8 @@ static tare_status step_rotation(ladder *l, const ladder_step *self) {
 static tare_status make_scaled(const ladder *l, int choice, size_t *count, tare_model **out) {
     const tare_scale_options options = {.struct_size = sizeof options,
                                         .method = (tare_scale_method)choice,
-                                        .thread_count = l->options.thread_count};
+                                        .thread_count = l->options.thread_count,
+                                        .seconds = tare__ladder_seconds_for(l, true)};
     return tare_scale_inputs(l->best.prepared, l->calibration, &options, count, out, l->err);
 }
 
@@ -113,7 +121,8 @@ static tare_status step_awq(ladder *l, const ladder_step *self) {
 static tare_status make_rounded(const ladder *l, int choice, size_t *count, tare_model **out) {
     const tare_round_options options = {.struct_size = sizeof options,
                                         .method = (tare_round_method)choice,
-                                        .thread_count = l->options.thread_count};
+                                        .thread_count = l->options.thread_count,
+                                        .seconds = tare__ladder_seconds_for(l, false)};
     return tare_round_weights(l->best.prepared, l->calibration, &options, count, out, l->err);
 }
 
@@ -160,9 +169,9 @@ const ladder_step *tare__ladder_step_at(size_t index) {
     static const ladder_step steps[] = {
         {"per-channel", "a scale for each output channel of weights", step_per_channel},
         {"equalization", "equal ranges of channels across layers", step_equalization},
-        {"rotation", "channels between linear layers rotated, and back", step_rotation},
         {"smoothing", "scales of channels moved from what linear layers read into weights",
          step_smoothing, .may_slow = true},
+        {"rotation", "channels between linear layers rotated, and back", step_rotation},
         {"observers", "least error, percentiles, entropy, minimum and maximum, torch's histogram",
          step_observers},
         {"precision",

@@ -261,6 +261,12 @@ static void check_scaling(bool has_residual, tare_scale_method method) {
     CHECK_DONE(tare_scale_inputs(first, data, &options, &count, &made, job_error()));
     assert_true(count >= 1);
     assert_true(distance(first, made, x) < 1e-4);
+    const tare_scale_options none = {.struct_size = sizeof none, .method = method, .seconds = 1e-9};
+    tare_model *unchanged = NULL;
+    size_t none_count = 9;
+    CHECK_DONE(tare_scale_inputs(first, data, &none, &none_count, &unchanged, job_error()));
+    assert_int_equal(none_count, 0);
+    tare_model_destroy(unchanged);
     if (has_residual) {
         CHECK_HOLDS(printed(made), "scaled_input");
         CHECK_HOLDS(decided(made, "up"), "a new multiplication in front");
@@ -378,6 +384,13 @@ static void rounding_by_inputs_loses_less(void **state) {
         tare_tensor *y = quantized_result(made, x);
         assert_true(squared(exact, y) < (method == TARE_ROUND_GPTQ ? 0.3 : 0.6) * before);
         tare_tensor_release(y);
+        tare_model_destroy(made);
+        // Without time nothing is rounded, and the record says so.
+        const tare_round_options none = {
+            .struct_size = sizeof none, .method = o.method, .seconds = 1e-9};
+        CHECK_DONE(tare_round_weights(first, data, &none, &count, &made, job_error()));
+        assert_int_equal(count, 0);
+        CHECK_HOLDS(explained(made, "conv2"), "no time was left for it");
         tare_model_destroy(made);
     }
     tare_tensor_release(x);
