@@ -5,7 +5,6 @@
 // model or in a quantized one. It has a cost with floats and a cost with integers. A value that is
 // read on the other side costs a conversion: one quantize for all integer layers that read it, or
 // one dequantize for all float layers. The cheapest combination solves an integer program.
-// Private to runtime/tune.
 #ifndef RUNTIME_TUNE_LAYER_COSTS_H
 #define RUNTIME_TUNE_LAYER_COSTS_H
 
