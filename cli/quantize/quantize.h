@@ -38,8 +38,8 @@ typedef struct quantize_improvement {
 /// The comparison of the final model with its float model, on samples not used for calibration.
 typedef struct quantize_check {
     tare_model *prepared, *reference; // owned; reference: the model to analyze
-    tare_model *original, *exact;     // owned; before improvement: prepared, and its reference
-                                      // form; NULL: there were none
+    tare_model *original, *exact;     // owned; before improvement: prepared, and its reference;
+                                      // NULL: not improved
     tare_analysis *analysis;          // NULL: not checked
     tare_verdict verdict;
     metric metric;

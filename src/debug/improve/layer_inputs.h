@@ -14,7 +14,7 @@ typedef struct input_stats {
     double *absolutes, *squares; // [channels]: sums, over `count` values each
     int64_t count;
     double *gram; // [groups][inner][inner]: sums of x x^T over `gram_rows` rows; NULL: not
-                  // requested, for, or too large
+                  // requested, or too large
     int64_t groups, inner, gram_rows;
 } input_stats;
 

@@ -33,7 +33,7 @@ typedef struct convert_pass {
     convert_limit *limits; // in base->scratch
     size_t limit_count, limit_capacity;
     bool *switched_off; // by index in prepared->nodes: by convert's mapping or choices; NULL:
-                        // none
+                        // none are
     map left_float;     // for a model that was read converted, without `prepared`: names of nodes
     map call_counts;    // while lowering: path of a module -> number of calls
 } convert_pass;

@@ -27,8 +27,8 @@ static inline bool tare__conv_shape_is_padded(const conv_shape *s) {
 typedef struct conv_windows {
     size_t depth, height, width, channels; // size of an image
     size_t out_depth, out_height, out_width;
-    ptrdiff_t front, above, before;        // padding before the images; may be
-                                           // negative: then windows begin inside the image
+    ptrdiff_t front, above, before;        // padding before the images; if negative,
+                                           // windows begin inside the image
     size_t addends;                        // how often each tap of a window is listed
     size_t planes, rows, columns;          // taps of a window
     size_t stride[SPATIAL], step[SPATIAL]; // distance of windows, and of a window's taps

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention of quantized bytes needs beside products: operands of the run packed as weights
-// are, and scores that become weights. Every level gives the same bits.
+// Kernels of quantized attention besides products: they pack operands during the run as weights are
+// packed, and turn scores into softmax weights. Every level gives the same bits.
 #ifndef RUNTIME_KERNELS_ATTENTION_H
 #define RUNTIME_KERNELS_ATTENTION_H
 
@@ -9,31 +9,31 @@
 
 #include "runtime/kernels/isa.h"
 
-/// A matrix of quantized values that becomes the weights of a block of a product.
+/// A matrix of quantized values to be packed as the weights of a block.
 typedef struct quantized_matrix {
     const uint8_t *x;
     size_t step; // bytes between rows
     size_t rows, columns;
-    uint8_t flip; // 0x80 for unsigned values, which become signed, 128 lower; else 0
+    uint8_t flip; // 0x80 for unsigned values, which are converted to signed ones; else 0
 } quantized_matrix;
 
 typedef struct attention_kernels {
     kernel_needs needs;
     const char *name;
-    /// A channel per row, as keys are: w[d][r] is the word of quantized values 4d .. 4d + 3 of row
-    /// r, zeros beyond columns and rows. sums[r]: of the row's signed quantized values. lanes: a
-    /// multiple of 16, at least m->rows; w [ceil(columns / 4)][lanes], sums [lanes].
+    /// Packs a channel per row (keys): w[d][r] is the word of quantized values 4d .. 4d + 3 of row
+    /// r, zeros outside the matrix. sums[r]: of the row's signed values. lanes: a multiple of 16,
+    /// at least m->rows; w [ceil(columns / 4)][lanes], sums [lanes].
     void (*pack_rows)(const quantized_matrix *m, size_t lanes, uint32_t *w, int32_t *sums);
-    /// A channel per column, as values are: w[d][c] is the word of rows 4d .. 4d + 3 of column c,
-    /// zeros beyond rows and columns. lanes: a multiple of 16, at least m->columns.
+    /// Packs a channel per column (values): w[d][c] is the word of rows 4d .. 4d + 3 of column c,
+    /// zeros outside the matrix. lanes: a multiple of 16, at least m->columns.
     void (*pack_columns)(const quantized_matrix *m, size_t lanes, uint32_t *w);
-    /// quantized values[i] = tare__exp2_quantized(x[i] - the greatest of x); their sum. count >= 1.
+    /// quantized[i] = tare__exp2_quantized(x[i] - max(x)). Returns their sum. count >= 1.
     uint32_t (*weigh)(const float *x, size_t count, uint8_t *quantized);
     /// y[i] = y[i] * factor + offset, not fused
     void (*scale)(float factor, float offset, size_t count, float *y);
 } attention_kernels;
 
-/// Best first; the last row needs nothing.
+/// Fastest first; the last row runs everywhere.
 extern const attention_kernels tare__attention_kernels[];
 extern const size_t tare__attention_kernel_count;
 const attention_kernels *tare__attention_choose(isa_level isa);

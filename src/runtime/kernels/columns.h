@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of rows of windows (conv_stage.h), put together from the row before and rows of the
-// image.
+// Builds a row of staged windows (conv_stage.h) from the previous row and from rows of the image.
 #ifndef RUNTIME_KERNELS_COLUMNS_H
 #define RUNTIME_KERNELS_COLUMNS_H
 
@@ -11,28 +10,29 @@
 #include "runtime/kernels/isa.h"
 
 enum {
-    COLUMNS_BEHIND = 32, // quantized values behind each row, which may be read
-    COLUMNS_CHUNK = 16,  // quantized values of the row before that are copied at once, at most
-    COLUMNS_WORD = 4,    // of a row
+    COLUMNS_BEHIND = 32, // quantized values beyond each row that may be read
+    COLUMNS_CHUNK = 16,  // quantized values of the previous row that are copied at once, at most
+    COLUMNS_WORD = 4,    // of an image row
 };
 
-/// How many copies the plain kernel makes for a column of windows of so many rows.
+/// How many copies the plain kernel makes per column for windows with this many rows.
 size_t tare__columns_copies(size_t ins, size_t rows, size_t stride);
 
-/// A column has `kept` quantized values of the row before, where they lie `moved` further, then
-/// those of each row.
+/// A column consists of `kept` quantized values of the previous row, where they are `moved` further
+/// on, and of those of each image row.
 typedef struct column_form {
     size_t column; // its quantized values
     size_t kept, moved;
-    size_t row_count, row_bytes; // from a row to the next
+    size_t row_count, row_bytes; // image rows, and the bytes from a row to the next
     size_t ins;                  // channels
-    // As many columns as a register holds, of 64 quantized values of the row before and 32 of each
-    // of two rows: where each quantized value lies in these 128. 0: that does not hold what is kept
-    // and the rows.
+    // The columns that one byte permutation builds in a register, from 64 quantized values of the
+    // previous row and 32 of each of two image rows: the index in these 128 for each value. 0: they
+    // do not fit.
     size_t whole;
     uint8_t order[64];
 } column_form;
-/// Rows of windows that are `moved` rows ahead of the row before; 0: there is none.
+/// For rows of windows that are `moved` image rows below the previous one; 0: there is no previous
+/// one.
 column_form tare__column_form_of(size_t ins, size_t rows, size_t moved, size_t row_bytes);
 
 typedef struct column_sources {
@@ -42,10 +42,10 @@ typedef struct column_sources {
 
 typedef struct column_kernel {
     kernel_needs needs;
-    void (*put)(const column_sources *c, size_t columns, uint8_t *to); // nothing behind them
+    void (*put)(const column_sources *c, size_t columns, uint8_t *to); // writes nothing beyond them
 } column_kernel;
 
-/// Best first; the last row needs nothing.
+/// Fastest first; the last row runs everywhere.
 extern const column_kernel tare__column_kernels[];
 const column_kernel *tare__columns_choose(isa_level isa);
 

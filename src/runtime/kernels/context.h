@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What steps compute with: the kernels of the CPU, memory and threads.
+// The resources of steps: the CPU's kernels, memory and threads.
 #ifndef RUNTIME_KERNELS_CONTEXT_H
 #define RUNTIME_KERNELS_CONTEXT_H
 

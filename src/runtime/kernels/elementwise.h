@@ -15,14 +15,14 @@ typedef struct quantized_scheme {
     bool is_signed;
 } quantized_scheme;
 
-/// How sums of quantized values become quantized values: rint((sum - less) / divisor + before) +
-/// after, within bounds.
+/// Converts sums of quantized values to an average: rint((sum - less) / divisor + before) + after,
+/// within bounds.
 typedef struct quantized_average {
     float divisor, before;
     int32_t less, after, least, most;
 } quantized_average;
 
-/// A weighted sum of rows of quantized values, each of them less the zero point.
+/// A weighted sum of rows of quantized values, minus the zero point each.
 typedef struct quantized_blend {
     int32_t zero_point, least, most;
     bool is_signed;
@@ -31,13 +31,14 @@ typedef struct quantized_blend {
     float weight[8];
 } quantized_blend;
 
-/// Windows over rows of quantized values that follow each other at one distance, and their
-/// results.
+/// Windows over equidistant rows of quantized values, and their results.
 typedef struct quantized_windows {
     bool is_signed;
-    size_t taps[2], tap_stride[2];  // rows of a window, outer and inner, > 0; bytes between them
-    size_t windows, x_step, y_step; // bytes from a window to the next, and from a result
-    size_t count;                   // quantized values of a row
+    size_t taps[2],
+        tap_stride[2]; // rows of a window (outer and inner loop, > 0); bytes between them
+    size_t windows, x_step,
+        y_step;   // bytes from a window to the next, and from a result to the next
+    size_t count; // quantized values of a row
 } quantized_windows;
 
 typedef struct elementwise_kernels {
@@ -60,10 +61,10 @@ typedef struct elementwise_kernels {
     /// y[i * y_step + c] = max over a, b of
     ///   x[i * x_step + a * tap_stride[0] + b * tap_stride[1] + c]; y may not overlap x
     void (*greatest)(const quantized_windows *w, const uint8_t *x, uint8_t *y);
-    /// Planes become pixels: y[i * planes + k] = x[k * stride + i]; y may not overlap x
+    /// Planes to pixels: y[i * planes + k] = x[k * stride + i]; y may not overlap x
     void (*interleave)(const uint8_t *x, size_t stride, size_t planes, size_t count, uint8_t *y);
-    /// y[i] = tare__quantize(tare__dequantize(x[i]) * scale[i] + shift[i]), the product and the sum
-    /// rounded by themselves; y may be x
+    /// y[i] = tare__quantize(tare__dequantize(x[i]) * scale[i] + shift[i]), product and sum rounded
+    /// separately; y may be x
     void (*affine)(const quantized_scheme *from, const quantized_scheme *to, const uint8_t *x,
                    const float *scale, const float *shift, size_t count, uint8_t *y);
     /// y[i] = the quantized value of sums[i]
@@ -73,12 +74,12 @@ typedef struct elementwise_kernels {
     /// y[i] = tare__dequantize_embedding(x[i], scale, bias)
     void (*expand)(bool is_signed, float scale, float bias, const uint8_t *x, size_t count,
                    float *y);
-    /// y[i] = tare__quantize(GELU of x[i], as core/math/elements.def has it). NULL: nothing is
-    /// faster than one after the other
+    /// y[i] = tare__quantize(GELU of x[i], defined in core/math/elements.def). NULL: there is no
+    /// faster form than GELU followed by quantize
     void (*quantize_gelu)(const quantized_scheme *s, const float *x, size_t count, uint8_t *y);
 } elementwise_kernels;
 
-/// Best first; the last row needs nothing.
+/// Fastest first; the last row runs everywhere.
 extern const elementwise_kernels tare__elementwise_kernels[];
 extern const size_t tare__elementwise_kernel_count;
 const elementwise_kernels *tare__elementwise_choose(isa_level isa);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of four floats, with NEON. core/math/vector_scalar.h says what they mean.
-// Private to runtime/kernels.
+// Vectors of four floats, with NEON. core/math/vector_scalar.h defines the operations. Private to
+// runtime/kernels.
 #ifndef RUNTIME_KERNELS_F32_NEON_H
 #define RUNTIME_KERNELS_F32_NEON_H
 
@@ -59,7 +59,7 @@ static inline vec v_fma(vec a, vec b, vec c) {
 static inline vec v_sqrt(vec a) {
     return vsqrtq_f32(a);
 }
-// NEON's own take zeros of both signs, and NaN, otherwise.
+// NEON's own maximum treats signed zeros and NaN differently.
 static inline vec v_max(vec a, vec b) {
     return vbslq_f32(vcgtq_f32(a, b), a, b);
 }

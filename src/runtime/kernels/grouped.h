@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of a few rows with weights of 4 or 8 bits and scales per group
-// (ops/quantized/grouped.h). Reading the weights is what they cost: these lie in panels in the
-// order in which they are read. Outputs are lanes, so that sums have one order for all instruction
-// sets.
+// Products of a few rows with 4- or 8-bit weights and group-wise scales (ops/quantized/grouped.h).
+// They are limited by reading the weights, so these are packed into panels in the order in which
+// they are read. Outputs are lanes, so that all instruction sets add in the same order.
 #ifndef RUNTIME_KERNELS_GROUPED_H
 #define RUNTIME_KERNELS_GROUPED_H
 
@@ -12,14 +11,14 @@
 
 #include "runtime/kernels/isa.h"
 
-/// Outputs of a panel, and how many inputs a line of 64 bytes has of each: 4 of 8 bits, 8 of 4.
-/// A panel has for each group
+/// Outputs of a panel, and inputs of each in a line of 64 bytes: 4 of 8 bits, 8 of 4 bits.
+/// For each group a panel has
 ///   float scales[16]
-///   uint8 zero points[16]; not there without zero points
-///   quantized[lines][16 outputs][4 bytes]: byte j has input j of its line; of 4 bits input j in
-///   its low half and input j + 4 in the high one
-/// one after the other, for what is read in one stream comes as fast as memory gives it. It begins
-/// at a line of the cache. Outputs that are not there have scale 0.
+///   uint8 zero points[16], if the weights have zero points
+///   quantized[lines][16 outputs][4 bytes]: byte j is input j of its line; with 4 bits input j is
+///   in the low half and input j + 4 in the high half
+/// in this order, because a single stream is read fastest. A panel begins at a cache line.
+/// Missing outputs have scale 0.
 enum { GROUPED_OUTPUTS = 16, GROUPED_LINE = 64, GROUPED_MOST_PANELS = 4, GROUPED_MOST_ROWS = 8 };
 
 static inline size_t tare__grouped_line_inputs(int bits) {
@@ -27,28 +26,28 @@ static inline size_t tare__grouped_line_inputs(int bits) {
 }
 
 typedef struct grouped_tile {
-    const uint8_t *panels; // `panel_count` of them, at a distance of panel_bytes
+    const uint8_t *panels; // `panel_count` panels, panel_bytes apart
     size_t panel_count, panel_bytes;
-    size_t groups, group; // a group has whole lines
+    size_t groups, group; // a group consists of whole lines
     int bits;
-    bool has_zeros; // else zero points are 2^(bits - 1)
+    bool has_zeros; // otherwise all zero points are 2^(bits - 1)
     size_t rows;
-    const float *x;                // [rows][ins]; of products with floats
-    const int8_t *quantized;       // [rows][ins]; of products with quantized rows
-    const int32_t *quantized_sums; // of them [rows][groups]
+    const float *x;                // [rows][ins], for products with floats
+    const int8_t *quantized;       // [rows][ins], for products with quantized rows
+    const int32_t *quantized_sums; // sums of the quantized rows [rows][groups]
     float *sums;                   // [rows][panel_count][GROUPED_OUTPUTS]
 } grouped_tile;
 
 typedef struct grouped_kernels {
     kernel_needs needs;
     const char *name;
-    size_t rows; // at most, of a tile
-    /// sums as ops/quantized/grouped.h defines them, before the row's scale and the bias.
+    size_t rows; // largest number of rows in a tile
+    /// sums as defined in ops/quantized/grouped.h, before the row's scale and the bias.
     void (*floats)(const grouped_tile *t);
     void (*quantized)(const grouped_tile *t);
 } grouped_kernels;
 
-/// Best first; the last row is plain C and defines the bits.
+/// Fastest first; the last row is plain C and defines the bits.
 extern const grouped_kernels tare__grouped_kernels[];
 extern const size_t tare__grouped_kernel_count;
 const grouped_kernels *tare__grouped_kernels_choose(isa_level isa);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NEON under the names that qu8_depthwise.h and qu8_epilogue.h call vectors' operations by: x86's,
-// whose registers have no types. Each is one instruction, or two.
-// Private to runtime/kernels.
+// NEON operations under the names that qu8_depthwise.h and qu8_epilogue.h use for x86's, whose
+// registers are untyped. Each is one or two instructions. Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_NEON_LANES_H
 #define RUNTIME_KERNELS_NEON_LANES_H
 
@@ -47,7 +46,7 @@ NEON_BINARY(unpacklo_epi16, neon_bytes, OF_U16(vzip1q_u16(U16(a), U16(b))))
 NEON_BINARY(unpackhi_epi16, neon_bytes, OF_U16(vzip2q_u16(U16(a), U16(b))))
 NEON_BINARY(mul_ps, float32x4_t, vmulq_f32(a, b))
 NEON_BINARY(add_ps, float32x4_t, vaddq_f32(a, b))
-// Of NaN and a number, the number.
+// If one operand is NaN, the result is the other one.
 NEON_BINARY(max_ps, float32x4_t, vmaxnmq_f32(a, b))
 NEON_BINARY(min_ps, float32x4_t, vminnmq_f32(a, b))
 NEON_BINARY(adds_epi16, neon_bytes, OF_S16(vqaddq_s16(S16(a), S16(b))))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that do nothing but what a machine can do fastest: multiply-accumulates of operands that
-// stay in registers, and reading memory. The rows that offer them.
+// Loops that reach a machine's peak: multiply-accumulates on operands in registers, and reading
+// memory. The table of these kernels.
 #ifndef RUNTIME_KERNELS_PEAK_H
 #define RUNTIME_KERNELS_PEAK_H
 
@@ -11,16 +11,16 @@
 
 enum { PEAK_READ_WORDS = 64 };
 
-/// Results are handed out so that no compiler leaves the work undone.
+/// Results are returned, so that the compiler cannot remove the work.
 typedef struct peak_kernels {
     kernel_needs needs;
-    uint32_t (*multiply_integers)(size_t rounds); // unsigned bytes by signed ones, into int32
+    uint32_t (*multiply_integers)(size_t rounds); // unsigned times signed bytes, into int32
     float (*multiply_floats)(size_t rounds);
     uint64_t (*read)(const uint64_t *data, size_t count); // count: of PEAK_READ_WORDS
-    size_t integers, floats;                              // multiply-accumulates of a round
+    size_t integers, floats;                              // multiply-accumulates per round
 } peak_kernels;
 
-/// The best ones of a level.
+/// The fastest ones at a level.
 const peak_kernels *tare__peak_choose(isa_level isa);
 
 #define KERNEL(needs, of_quantized, of_floats, integers, floats)                                   \
@@ -29,6 +29,6 @@ const peak_kernels *tare__peak_choose(isa_level isa);
     uint64_t peak_read__##of_floats(const uint64_t *data, size_t count);
 #include "runtime/kernels/peak/kernels.def"
 #undef KERNEL
-uint32_t peak_quantized__avx512vl(size_t rounds); // AVX-VNNI's work in another encoding
+uint32_t peak_quantized__avx512vl(size_t rounds); // the same as AVX-VNNI's, in another encoding
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The epilogue of the AVX2 kernels: rules F, O and Q of core/math/requant.h on 8 sums at once.
-// Bounds are applied to the float, where they give what clamping the quantized value gives, NaN
-// included. Private to runtime/kernels.
+// Bounds are applied to the float, which equals clamping the quantized value, also for NaN. Private
+// to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_AVX2_H
 #define RUNTIME_KERNELS_QU8_AVX2_H
 
@@ -13,7 +13,7 @@
 typedef struct epilogue_constants {
     bool is_o;
     __m256 inverse, zero_point_float; // rule O
-    __m256 low, high;                 // of the float before rounding
+    __m256 low, high;                 // for the float before rounding
     __m256i zero_point;               // added after rounding
 } epilogue_constants;
 
@@ -36,10 +36,10 @@ static inline __m256i round_quantized(__m256 bounded, __m256i zero_point) {
     return _mm256_add_epi32(_mm256_cvtps_epi32(whole), zero_point);
 }
 
-// The same as bytes, in the low half of the result.
+// The same as bytes in the low half of the result.
 static inline __m128i round_to_quantized(__m256 bounded, __m256i zero_point) {
     const __m256i quantized = round_quantized(bounded, zero_point);
-    // The low byte of each lane, gathered; quantized values fit, signed or not.
+    // Gathers the low byte of each lane; quantized values fit, signed or not.
     const __m256i low_bytes =
         _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12,
                          -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
@@ -52,7 +52,7 @@ static inline __m256 real_lanes(__m256i acc, __m256 multiplier, __m256 bias) {
     return _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(acc), multiplier), bias);
 }
 
-// What rules F and Q round.
+// The float that rules F and Q round.
 static inline __m256 scaled_lanes(__m256i acc, __m256 multiplier, __m256 bias) {
     return _mm256_mul_ps(_mm256_add_ps(_mm256_cvtepi32_ps(acc), bias), multiplier);
 }
@@ -66,7 +66,7 @@ static inline __m256 scale_value(const epilogue_constants *k, __m256 real) {
     return bound_lanes(k, _mm256_add_ps(_mm256_mul_ps(real, k->inverse), k->zero_point_float));
 }
 
-// What is rounded to quantized values.
+// The float that is rounded to the quantized value.
 static inline __m256 scale_sums(const epilogue_constants *k, __m256i acc, __m256 multiplier,
                                 __m256 bias) {
     return k->is_o ? scale_value(k, real_lanes(acc, multiplier, bias))
@@ -84,24 +84,24 @@ static inline __m128i requantize_lanes(const epilogue_constants *k, __m256i acc,
     return round_to_quantized(scale_sums(k, acc, multiplier, bias), k->zero_point);
 }
 
-// Eight quantized values in the low half of the argument.
+// Eight quantized values from the low half of the argument.
 static inline __m256i widen_lanes(bool is_signed, __m128i quantized) {
     return is_signed ? _mm256_cvtepi8_epi32(quantized) : _mm256_cvtepu8_epi32(quantized);
 }
 
-// Eight quantized values less the zero point.
+// Eight quantized values minus the zero point.
 static inline __m256 centered_lanes(bool is_signed, int32_t zero_point, __m128i quantized) {
     return _mm256_cvtepi32_ps(
         _mm256_sub_epi32(widen_lanes(is_signed, quantized), _mm256_set1_epi32(zero_point)));
 }
 
-// The floats that eight quantized values stand for.
+// Dequantizes eight values.
 static inline __m256 dequantize_lanes(bool is_signed, int32_t zero_point, float scale,
                                       __m128i quantized) {
     return _mm256_mul_ps(centered_lanes(is_signed, zero_point, quantized), _mm256_set1_ps(scale));
 }
 
-// tare__native_add_quantized of eight quantized values.
+// tare__native_add_quantized for eight quantized values.
 static inline __m128i add_lanes(const native_add *op, bool is_signed, __m128i a, __m128i b) {
     const __m256 sum = _mm256_add_ps(dequantize_lanes(is_signed, op->zero_a, op->scale_a, a),
                                      dequantize_lanes(is_signed, op->zero_b, op->scale_b, b));
@@ -112,7 +112,8 @@ static inline __m128i add_lanes(const native_add *op, bool is_signed, __m128i a,
                               _mm256_set1_epi32(op->zero_point));
 }
 
-// tare__requantize_sum of eight sums; `other`: the addend's quantized values less their zero point.
+// tare__requantize_sum for eight sums; `other`: the addend's quantized values minus their zero
+// point.
 static inline __m128i requantize_with(const epilogue_constants *k, __m256i acc, __m256 multiplier,
                                       __m256 bias, __m256 other, __m256 factor) {
     const __m256 scaled =
@@ -123,7 +124,7 @@ static inline __m128i requantize_with(const epilogue_constants *k, __m256i acc, 
     return round_to_quantized(scaled, k->zero_point);
 }
 
-// The first `count` of eight floats.
+// Stores the first `count` of eight floats.
 static inline void store_floats(float *y, size_t count, __m256 real) {
     if (count >= 8) {
         _mm256_storeu_ps(y, real);
@@ -134,7 +135,7 @@ static inline void store_floats(float *y, size_t count, __m256 real) {
     memcpy(y, floats, count * sizeof *y);
 }
 
-// The first `count` of eight quantized values.
+// Stores the first `count` of eight quantized values.
 static inline void store_quantized(uint8_t *y, size_t count, __m128i quantized) {
     if (count >= 8) {
         _mm_storel_epi64((__m128i *)y, quantized);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between floats and quantized values with AVX-512, 16 at a time. Bounds are applied to the float,
-// where they give what clamping the quantized value gives, NaN included.
-// Private to runtime/kernels.
+// Conversions between floats and quantized values with AVX-512, 16 at a time. Bounds are applied to
+// the float, which equals clamping the quantized value, also for NaN. Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_AVX512_H
 #define RUNTIME_KERNELS_QU8_AVX512_H
 
@@ -9,8 +8,8 @@
 
 #include "core/math/requant.h"
 
-// What is done to each of four registers v, side by side: a long way through one after the other
-// would leave little for the processor to do meanwhile.
+// Applies a statement to each of four registers v, interleaved: one after the other, the latency of
+// each would leave the processor idle.
 #define EACH_OF_FOUR(v) _Pragma("GCC unroll 4") for (size_t v = 0; v < 4; v++)
 
 // rint(bounded) + zero_point.
@@ -24,13 +23,13 @@ static inline __m128i round_to_quantized(__m512 bounded, __m512i zero_point) {
     return _mm512_cvtepi32_epi8(round_quantized(bounded, zero_point));
 }
 
-// Packing to bytes leaves four of each of four registers in each quarter of one.
+// Packing to bytes leaves four bytes from each of four registers in each quarter of the result.
 static inline __m512i order_packed(__m512i bytes) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return _mm512_permutexvar_epi32(order, bytes);
 }
 
-// The bytes of 64 quantized values.
+// Packs 64 quantized values to bytes.
 static inline __m512i pack_quantized(bool is_signed, const __m512i quantized[4]) {
     const __m512i low = _mm512_packs_epi32(quantized[0], quantized[1]);
     const __m512i high = _mm512_packs_epi32(quantized[2], quantized[3]);
@@ -43,7 +42,7 @@ static inline __m512i widen_lanes(bool is_signed, __m128i quantized) {
     return is_signed ? _mm512_cvtepi8_epi32(quantized) : _mm512_cvtepu8_epi32(quantized);
 }
 
-// The floats that quantized values stand for.
+// Dequantizes.
 static inline __m512 dequantize_lanes(bool is_signed, int32_t zero_point, float scale,
                                       __m128i quantized) {
     const __m512i shifted =

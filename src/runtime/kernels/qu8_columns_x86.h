@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing columns of quantized values for the x86 levels: four rows of sixteen columns become
-// words.
-// Private to runtime/kernels.
+// Packs columns of quantized values on x86: four rows of sixteen columns become words. Private to
+// runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_COLUMNS_X86_H
 #define RUNTIME_KERNELS_QU8_COLUMNS_X86_H
 
@@ -10,7 +9,7 @@
 
 #include "runtime/kernels/attention.h"
 
-// Sixteen columns of row r from column c on; zeros where the matrix ends.
+// Sixteen columns of row r from column c on; zeros outside the matrix.
 static inline __m128i columns_of(const quantized_matrix *m, size_t r, size_t c) {
     const __m128i flip = _mm_set1_epi8((char)m->flip);
     const size_t left = m->columns - c;

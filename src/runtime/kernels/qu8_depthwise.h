@@ -11,11 +11,11 @@
 // Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_DEPTHWISE_H
 #define RUNTIME_KERNELS_QU8_DEPTHWISE_H
-// Bounds of loops that the compiler unrolls, so that sums become registers.
+// Loop bounds for unrolling, so that sums stay in registers.
 enum {
-    KEPT_COLUMNS = 24, // interleaved ahead
-    MOST_WORDS = 2,    // of a column that is kept
-    PAIR = 2,          // of pixels
+    KEPT_COLUMNS = 24, // interleaved in advance
+    MOST_WORDS = 2,    // of a kept column
+    PAIR = 2,          // pixels at a time
 };
 #endif
 
@@ -78,7 +78,7 @@ UNROLLED VEC WIDTH(quantized_of)(const WIDTH(depthwise_setting) * s,
     return WIDTH(pack_lanes)(k, lanes, PACKED_REGISTERS);
 }
 
-// Values of rule O, and what may need bounds, which are rare: once for all forms.
+// Values of rule O, and results that may need bounds, which are rare: compiled once for all forms.
 static __attribute__((noinline)) void
 WIDTH(finish_rare)(const WIDTH(depthwise_setting) * s, size_t at, const VEC acc[PACKED_REGISTERS]) {
     if (s->t->real != NULL)
@@ -92,12 +92,12 @@ UNROLLED void WIDTH(finish)(const WIDTH(depthwise_setting) * s, size_t row, size
     const depthwise_tile *t = s->t;
     const size_t at = row * t->y_row + pixel * t->y_stride;
     if (t->real != NULL || !s->pack.is_small) {
-        VEC copy[PACKED_REGISTERS]; // the sums themselves stay in registers
+        VEC copy[PACKED_REGISTERS]; // a copy, so that the sums themselves stay in registers
         for (size_t i = 0; i < PACKED_REGISTERS; i++) copy[i] = acc[i];
         WIDTH(finish_rare)(s, at, copy);
         return;
     }
-    // What the compiler knows of the copy spares it to ask for each register.
+    // With a local copy the compiler need not reload the constants for each register.
     WIDTH(pack_constants) k = s->pack;
     k.is_small = true;
     VEC quantized;
@@ -111,7 +111,7 @@ UNROLLED void WIDTH(finish)(const WIDTH(depthwise_setting) * s, size_t row, size
     STORE_SOME(t->y + at, t->channels, quantized);
 }
 
-// Adds a word of a column to the sums of its window.
+// Adds the products of a word of a column to the sums.
 UNROLLED void WIDTH(add_word)(const uint32_t *w, const VEC words[PACKED_REGISTERS],
                               VEC acc[PACKED_REGISTERS]) {
     for (size_t i = 0; i < PACKED_REGISTERS; i++)
@@ -167,7 +167,7 @@ UNROLLED void WIDTH(add_kept)(const WIDTH(depthwise_setting) * s,
         for (size_t p = 0; p < PAIR; p++) WIDTH(finish)(s, r, pixel + p, acc[r][p]);
 }
 
-// The last of an odd number of pixels: once for all forms.
+// The last of an odd number of pixels: compiled once for all forms.
 static __attribute__((noinline)) void WIDTH(add_last)(const WIDTH(depthwise_setting) * s,
                                                       VEC (*kept)[MOST_WORDS][PACKED_REGISTERS],
                                                       size_t pixel) {
@@ -183,7 +183,7 @@ static __attribute__((noinline)) void WIDTH(add_last)(const WIDTH(depthwise_sett
     }
 }
 
-// Some pixels at a time, whose columns are interleaved before.
+// Several pixels at a time, whose columns are interleaved in advance.
 UNROLLED void WIDTH(keep)(const WIDTH(depthwise_setting) * s, size_t rows, size_t words) {
     const depthwise_tile *t = s->t;
     const size_t span = (t->columns - 1) * t->dilation + 1;
@@ -226,7 +226,7 @@ static void WIDTH(add_each)(const WIDTH(depthwise_setting) * s) {
 static void WIDTH(run_depthwise)(const depthwise_tile *t) {
     pack_numbers numbers;
     set_pack_numbers(&numbers, t->requant, t->is_small, t->is_signed);
-    // Each epilogue has few sums here: a test whether it needs these would take longer.
+    // Each epilogue has few sums here, so testing whether the shift is needed would take longer.
     numbers.is_shifted |= !numbers.is_o;
     numbers.is_whole = false;
     const WIDTH(pack_constants) pack = WIDTH(pack_constants_of)(&numbers);

@@ -21,17 +21,16 @@ enum { PACKED_REGISTERS = 4 };
 // The constants of an epilogue.
 typedef struct pack_numbers {
     bool is_o, is_signed, is_small;
-    bool is_shifted;                 // the zero point is another than 0
+    bool is_shifted;                 // the zero point is not 0
     float inverse, zero_point_float; // rule O
-    float low, high;                 // of the float before rounding
-    uint32_t zero_point;             // where rule O is not used: to 16-bit lanes, twice
-    bool is_whole;                   // all bytes are quantized values: packing bounds them
-    uint32_t least, most;            // of the quantized values, as bytes: four times
+    float low, high;                 // for the float before rounding
+    uint32_t zero_point;             // except for rule O: in 16-bit lanes, twice
+    bool is_whole;                   // the whole range is valid: packing saturates to it
+    uint32_t least, most;            // bounds of the quantized values as bytes, four times
 } pack_numbers;
 
-// is_small: no float before rounding reaches 2^30, so that conversions do not overflow and
-// saturating packs do what clamping does.
-// Filled in place: copying what was just written waits for the writes.
+// is_small: no float before rounding reaches 2^30, so conversions do not overflow and saturating
+// packs clamp. Filled in place, because copying data that was just written stalls.
 UNROLLED void set_pack_numbers(pack_numbers *n, const requant *r, bool is_small, bool is_signed) {
     const bool is_o = r->rule == REQUANT_O;
     const int32_t shift = is_o ? 0 : r->zero_point;
@@ -92,20 +91,20 @@ UNROLLED FLOATS WIDTH(scale_value)(const WIDTH(pack_constants) * k, FLOATS value
     return k->is_shifted ? V(add_ps)(scaled, k->zero_point_float) : scaled;
 }
 
-// What is rounded to quantized values; where rule O is not used, less the zero point.
+// The float that is rounded; except for rule O, minus the zero point.
 UNROLLED FLOATS WIDTH(scale_lanes)(const WIDTH(pack_constants) * k, VEC acc, FLOATS multiplier,
                                    FLOATS bias) {
     return k->is_o ? WIDTH(scale_value)(k, WIDTH(value_lanes)(acc, multiplier, bias))
                    : V(mul_ps)(V(add_ps)(V(cvtepi32_ps)(acc), bias), multiplier);
 }
 
-// Rounded lanes as 16 bits, with the zero point that rule O has added before.
+// Rounded lanes as 16 bits; for rule O the zero point is already included.
 UNROLLED VEC WIDTH(shift_lanes)(const WIDTH(pack_constants) * k, VEC low, VEC high) {
     const VEC lanes = V(packs_epi32)(low, high);
     return k->is_o || !k->is_shifted ? lanes : V(adds_epi16)(lanes, k->zero_point);
 }
 
-// Rounded lanes to bytes. Of two registers, the other half of the result is without meaning.
+// Packs rounded lanes to bytes. With two registers, half of the result is undefined.
 UNROLLED VEC WIDTH(pack_lanes)(const WIDTH(pack_constants) * k, const VEC *lanes,
                                size_t registers) {
     const VEC low = WIDTH(shift_lanes)(k, lanes[0], lanes[registers > 1]);

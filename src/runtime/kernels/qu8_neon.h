@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The epilogue of Arm kernels: rules F, O and Q of core/math/requant.h on 16 sums at once. Bounds
-// are applied to the float, where they give what clamping the quantized value gives, NaN included.
-// Private to runtime/kernels.
+// The epilogue of the Arm kernels: rules F, O and Q of core/math/requant.h on 16 sums at once.
+// Bounds are applied to the float, which equals clamping the quantized value, also for NaN. Private
+// to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_NEON_H
 #define RUNTIME_KERNELS_QU8_NEON_H
 
@@ -13,7 +13,7 @@
 
 enum { NEON_QUADS = 4, NEON_LANES = 16 };
 
-/// Sums modulo 2^32 of 16 channels, and what goes with them.
+/// Sums modulo 2^32 of 16 channels.
 typedef struct neon_sums {
     uint32x4_t v[NEON_QUADS];
 } neon_sums;
@@ -24,7 +24,7 @@ typedef struct neon_floats {
 typedef struct epilogue_constants {
     bool is_o;
     float32x4_t inverse, zero_point_float; // rule O
-    float32x4_t low, high;                 // of the float before rounding
+    float32x4_t low, high;                 // for the float before rounding
     int32x4_t zero_point;                  // added after rounding
 } epilogue_constants;
 
@@ -41,7 +41,7 @@ static inline epilogue_constants epilogue_constants_of(const requant *r) {
     };
 }
 
-// The greater, then the lesser, of x and a bound; of NaN and a bound, the bound.
+// min(max(x, low), high); if x is NaN, the bound.
 static inline float32x4_t bounded_quad(float32x4_t x, float32x4_t low, float32x4_t high) {
     return vminnmq_f32(vmaxnmq_f32(x, low), high);
 }
@@ -51,7 +51,7 @@ static inline int16x4_t round_quad(float32x4_t bounded, int32x4_t zero_point) {
     return vmovn_s32(vaddq_s32(vcvtnq_s32_f32(bounded), zero_point));
 }
 
-// The same of 16 lanes as bytes; quantized values fit, signed or not.
+// The same for 16 lanes as bytes; quantized values fit, signed or not.
 static inline uint8x16_t round_to_quantized(neon_floats bounded, int32x4_t zero_point) {
     const int16x8_t low =
         vcombine_s16(round_quad(bounded.v[0], zero_point), round_quad(bounded.v[1], zero_point));
@@ -72,7 +72,7 @@ static inline neon_floats real_lanes(neon_sums acc, neon_floats multiplier, neon
     return out;
 }
 
-// The same with one rounding.
+// The same, rounded once.
 static inline neon_floats fused_lanes(neon_sums acc, neon_floats multiplier, neon_floats bias) {
     neon_floats out;
     for (size_t i = 0; i < NEON_QUADS; i++)
@@ -80,7 +80,7 @@ static inline neon_floats fused_lanes(neon_sums acc, neon_floats multiplier, neo
     return out;
 }
 
-// What rules F and Q round.
+// The float that rules F and Q round.
 static inline neon_floats scaled_lanes(neon_sums acc, neon_floats multiplier, neon_floats bias) {
     neon_floats out;
     for (size_t i = 0; i < NEON_QUADS; i++)
@@ -107,7 +107,7 @@ static inline uint8x16_t requantize_lanes(const epilogue_constants *k, neon_sums
                                       : scaled_lanes(acc, multiplier, bias));
 }
 
-// tare__requantize_sum of 16 sums; `other`: the addend's quantized values less their zero point.
+// tare__requantize_sum for 16 sums; `other`: the addend's quantized values minus their zero point.
 static inline uint8x16_t requantize_with(const epilogue_constants *k, neon_sums acc,
                                          neon_floats multiplier, neon_floats bias,
                                          neon_floats other, float factor) {
@@ -119,13 +119,13 @@ static inline uint8x16_t requantize_with(const epilogue_constants *k, neon_sums 
     return bound_and_round(k, k->is_o ? scale_values(k, scaled) : scaled);
 }
 
-/// 16 quantized values as int32, less the zero point.
+/// 16 quantized values as int32, minus the zero point.
 typedef struct neon_quantized {
     int32x4_t v[NEON_QUADS];
 } neon_quantized;
 
 static inline neon_quantized widen_lanes(bool is_signed, uint8x16_t quantized, int32_t zero_point) {
-    // Signed quantized values are widened as unsigned ones that are 128 greater.
+    // Signed values are widened as unsigned ones that are 128 greater.
     const uint8x16_t as_unsigned = veorq_u8(quantized, vdupq_n_u8(is_signed ? 0x80 : 0));
     const int32x4_t less = vdupq_n_s32(zero_point + (is_signed ? 128 : 0));
     const uint16x8_t low = vmovl_u8(vget_low_u8(as_unsigned)),
@@ -139,7 +139,7 @@ static inline neon_quantized widen_lanes(bool is_signed, uint8x16_t quantized, i
     return out;
 }
 
-// Quantized values less the zero point.
+// Quantized values minus the zero point.
 static inline neon_floats centered_lanes(bool is_signed, int32_t zero_point, uint8x16_t quantized) {
     const neon_quantized wide = widen_lanes(is_signed, quantized, zero_point);
     neon_floats out;
@@ -147,7 +147,7 @@ static inline neon_floats centered_lanes(bool is_signed, int32_t zero_point, uin
     return out;
 }
 
-// The floats that quantized values stand for.
+// Dequantizes.
 static inline neon_floats dequantize_lanes(bool is_signed, int32_t zero_point, float scale,
                                            uint8x16_t quantized) {
     neon_floats out = centered_lanes(is_signed, zero_point, quantized);
@@ -165,7 +165,7 @@ static inline uint8x16_t scale_to_quantized(neon_floats x, float factor, int32_t
     return round_to_quantized(x, vdupq_n_s32(zero_point));
 }
 
-// tare__native_add_quantized of 16 quantized values.
+// tare__native_add_quantized for 16 quantized values.
 static inline uint8x16_t add_lanes(const native_add *op, bool is_signed, uint8x16_t a,
                                    uint8x16_t b) {
     const neon_floats da = dequantize_lanes(is_signed, op->zero_a, op->scale_a, a);
@@ -174,7 +174,7 @@ static inline uint8x16_t add_lanes(const native_add *op, bool is_signed, uint8x1
     return scale_to_quantized(sum, op->inverse, op->lo, op->hi, op->zero_point);
 }
 
-// The first `count` of 16, zeros beyond.
+// Loads the first `count` of 16; the others are zero.
 static inline neon_floats load_floats(const float *x, size_t count) {
     float floats[NEON_LANES] = {0};
     neon_floats out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building blocks of the kernels in plain C, written so that compilers vectorize them on any ISA.
-// Private to runtime/kernels.
+// Building blocks of the kernels in plain C, in a form that compilers vectorize for any instruction
+// set. Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_SCALAR_H
 #define RUNTIME_KERNELS_QU8_SCALAR_H
 
@@ -8,13 +8,13 @@
 
 #include "core/math/requant.h"
 
-/// rint(x) for |x| < 2^22: the sum has no bits left for a fraction, and addition rounds as rint.
+/// rint(x) for |x| < 2^22: the sum has no fraction bits left, and addition rounds like rint.
 static inline float round_small(float x) {
     const float shift = 12582912.0F; // 1.5 * 2^23
     return (x + shift) - shift;
 }
 
-/// The greater, and the lesser, of x and a bound; of NaN and a bound, the bound.
+/// max(x, bound) and min(x, bound); if x is NaN, the bound.
 static inline float at_least(float x, float bound) {
     return x > bound ? x : bound;
 }
@@ -22,9 +22,9 @@ static inline float at_most(float x, float bound) {
     return x < bound ? x : bound;
 }
 
-/// y[i] = the quantized value of sum sums[i] (modulo 2^32, its start included) of a channel with
-/// these constants. Bounds are applied to the float, where they give what clamping the quantized
-/// value gives.
+/// y[i] = the quantized value of sum sums[i] (modulo 2^32, including its initial value) of a
+/// channel with these constants. Bounds are applied to the float, which equals clamping the
+/// quantized value.
 static inline void requantize_sums(const requant *r, const uint32_t *sums, const float *multiplier,
                                    const float *bias, size_t count, uint8_t *y) {
     const bool is_o = r->rule == REQUANT_O;
@@ -40,7 +40,7 @@ static inline void requantize_sums(const requant *r, const uint32_t *sums, const
     }
 }
 
-/// What rules F and Q round, of such sums.
+/// The floats that rules F and Q round, for such sums.
 static inline void scale_sums(const uint32_t *sums, const float *multiplier, const float *bias,
                               size_t count, float *y) {
     for (size_t i = 0; i < count; i++) {
@@ -49,7 +49,7 @@ static inline void scale_sums(const uint32_t *sums, const float *multiplier, con
     }
 }
 
-/// The values of rule O of such sums.
+/// The values of rule O for such sums.
 static inline void real_sums(const uint32_t *sums, const float *multiplier, const float *bias,
                              size_t count, float *y) {
     for (size_t i = 0; i < count; i++) {

@@ -18,7 +18,7 @@ typedef struct row_kernels {
     const binary_loop *binary;    // by binary_kind
 } row_kernels;
 
-/// Best first; the last row needs nothing.
+/// Fastest first; the last row runs everywhere.
 extern const row_kernels tare__row_kernels[];
 extern const size_t tare__row_kernel_count;
 const row_kernels *tare__row_kernels_choose(isa_level isa);

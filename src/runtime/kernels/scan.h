@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of observers over floats for every level; all give the same counts and extremes.
+// Loops of observers over floats, for every level; all give the same counts and extremes.
 #ifndef RUNTIME_KERNELS_SCAN_H
 #define RUNTIME_KERNELS_SCAN_H
 
@@ -11,7 +11,7 @@ typedef struct scan_row {
     scan_kernels kernels;
 } scan_row;
 
-/// Best first; the last row needs nothing.
+/// Fastest first; the last row runs everywhere.
 extern const scan_row tare__scan_rows[];
 extern const size_t tare__scan_row_count;
 const scan_kernels *tare__scan_choose(isa_level isa);

@@ -10,7 +10,7 @@ void *tare__scratch_reserve(scratch *s, size_t size) {
     if (s->data != NULL && size <= s->size) return s->data;
     unsigned char *data = tare__alloc_aligned(size > 0 ? size : 1, 64);
     if (data == NULL) return NULL;
-    // Kernels read whole tiles, and so at times beyond what was written.
+    // Kernels read whole tiles, and so may read bytes that were not written.
     memset(data, 0, size);
     tare__free_aligned(s->data);
     *s = (scratch){.data = data, .size = size};

@@ -8,8 +8,8 @@
 
 #include "observe/classes/scan_loops.h"
 
-// Sixteen at a time move up to the others that are left. What is stored behind them is written
-// over.
+// Sixteen at a time are compressed to the others that are left. The elements stored beyond them are
+// overwritten later.
 static int drop_common(int32_t found[SCAN_BLOCK], int32_t common) {
     const __m512i wanted = _mm512_set1_epi32(common);
     int left = 0;

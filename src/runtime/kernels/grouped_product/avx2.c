@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Products with weights in groups, in registers of 8 outputs: a panel is two of them. Products of
-// bytes are pairs in 16 bits, which 4-bit values cannot exceed (2 * 15 * 128); 8-bit ones are taken
-// in halves.
+// Products with group-wise weights, in registers of 8 outputs; a panel is two of them. Products of
+// bytes are added in pairs to 16 bits, which 4-bit values cannot overflow (2 * 15 * 128); 8-bit
+// values are split into halves.
 #include <immintrin.h>
 #include <string.h>
 
@@ -83,7 +83,7 @@ INLINE void multiply_quantized(const grouped_tile *t, size_t first_row, size_t p
 
 // --- floats ---
 
-// What the lanes have of the line's n-th input: q - zero point, exact.
+// The lanes' weights for input n of the line: q - zero point, exact.
 INLINE __m256 weight_at(int bits, __m256i line, size_t n, __m256 zeros) {
     const int shift = (int)(bits == 8 || n < 4 ? 8 * n : 8 * (n - 4) + 4);
     const __m256i q =
@@ -91,7 +91,7 @@ INLINE __m256 weight_at(int bits, __m256i line, size_t n, __m256 zeros) {
     return _mm256_sub_ps(_mm256_cvtepi32_ps(q), zeros);
 }
 
-// Several panels or several rows: their sums do not wait for each other.
+// With several panels or rows, sums are independent.
 INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t first_panel,
                             size_t half, const int bits, const size_t rows, const size_t panels) {
     const size_t ins = t->groups * t->group, line_inputs = bits == 4 ? 8 : 4;

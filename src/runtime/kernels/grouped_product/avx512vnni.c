@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Products with weights in groups, in registers of 16 outputs. A line of 4-bit values takes 2
+// Products with group-wise weights, in registers of 16 outputs. A line of 4-bit values takes 2
 // masks, a shift and, for each row, 2 products whose other operand is broadcast from memory.
 #include <immintrin.h>
 #include <string.h>
@@ -74,7 +74,7 @@ INLINE void multiply_quantized(const grouped_tile *t, size_t first_row, size_t p
 
 // --- floats ---
 
-// What a panel's lanes have of the line's n-th input: q - zero point, exact.
+// The lanes' weights for input n of the line: q - zero point, exact.
 INLINE __m512 weight_at(int bits, bool has_zeros, __m512i line, size_t n, __m512 table,
                         __m512 zeros) {
     if (bits == 4) {
@@ -93,7 +93,7 @@ INLINE __m512 table_of(bool has_zeros) {
     return _mm512_cvtepi32_ps(_mm512_sub_epi32(quantized, _mm512_set1_epi32(has_zeros ? 0 : 8)));
 }
 
-// Several panels or several rows: their sums do not wait for each other.
+// With several panels or rows, sums are independent.
 INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t first_panel,
                             const int bits, const bool has_zeros, const size_t rows,
                             const size_t panels) {
@@ -138,8 +138,7 @@ INLINE void multiply_floats(const grouped_tile *t, size_t first_row, size_t firs
 
 // --- forms ---
 
-// Sums of short groups do not wait for each other anyway; panels that are read side by side are
-// several streams.
+// Sums of short groups are independent anyway, and adjacent panels are several streams.
 enum { LONG_GROUP = 128 };
 
 #define ROWS_AT_ONCE(left) ((left) >= 8 ? 8 : (left) >= 4 ? 4 : (left) >= 2 ? 2 : 1)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Products with weights in groups, in registers of 4 outputs: a panel is four of them. Bytes are
-// multiplied as signed ones: 8-bit values as q - 128, which sums of the inputs make good.
+// Products with group-wise weights, in registers of 4 outputs; a panel is four of them. Bytes are
+// multiplied as signed ones: 8-bit values as q - 128, which sums of the inputs correct.
 #include <arm_neon.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ INLINE float32x4_t scales_of(const uint8_t *group, size_t quarter) {
 
 // --- quantized rows ---
 
-// Sums of the 4 products of each lane.
+// The sums of each lane's 4 products.
 INLINE int32x4_t quads(int8x16_t quantized, int8x16_t x) {
     const int16x8_t low = vmull_s8(vget_low_s8(quantized), vget_low_s8(x));
     const int16x8_t high = vmull_s8(vget_high_s8(quantized), vget_high_s8(x));
@@ -83,7 +83,7 @@ INLINE void multiply_quantized(const grouped_tile *t, size_t first_row, size_t p
 
 // --- floats ---
 
-// What the lanes have of the line's n-th input: q - zero point, exact.
+// The lanes' weights for input n of the line: q - zero point, exact.
 INLINE float32x4_t weight_at(int bits, uint32x4_t line, size_t n, float32x4_t zeros) {
     const int shift = (int)(bits == 8 || n < 4 ? 8 * n : 8 * (n - 4) + 4);
     const uint32x4_t q =

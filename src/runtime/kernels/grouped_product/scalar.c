@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with weights in groups, in plain C: what the others give the bits of.
+// Products with group-wise weights in plain C, which define the bits.
 #include <math.h>
 
 #include "runtime/kernels/grouped.h"

@@ -9,11 +9,11 @@ enum { QUANTIZED_SUMS = 10, FLOAT_SUMS = 10, VECTOR = 4, VECTORS = 4, STEP = VEC
 
 uint32_t peak_quantized__avx2(size_t rounds) {
     const __m256i w = _mm256_set1_epi8(-2), one = _mm256_set1_epi16(1);
-    __m256i sums[QUANTIZED_SUMS]; // different ones, or compilers would compute one for all
+    __m256i sums[QUANTIZED_SUMS]; // different values, or compilers would merge them
     for (int i = 0; i < QUANTIZED_SUMS; i++) sums[i] = _mm256_set1_epi32(i);
     for (size_t r = 0; r < rounds; r++)
         for (size_t i = 0; i < QUANTIZED_SUMS; i++) {
-            // The quantized values are what was summed up: each product is a new one.
+            // The quantized values are the sums so far, so every product is new.
             const __m256i pairs = _mm256_maddubs_epi16(sums[i], w);
             sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(pairs, one));
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// vpdpbusd in AVX-VNNI's encoding; where there is AVX-512, in that one's.
+// vpdpbusd in AVX-VNNI's encoding; with AVX-512, in that encoding.
 #define DOT(sum, x, w) _mm256_dpbusd_avx_epi32(sum, x, w)
 #include "runtime/kernels/peak/dot_256.h"
 

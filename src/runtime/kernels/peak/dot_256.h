@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of bytes by vpdpbusd in registers of 256 bits, which has two encodings: DOT is one of
-// them.
+// Products of bytes by vpdpbusd in 256-bit registers, which has two encodings: DOT is one of them.
 #include <immintrin.h>
 
 #include "runtime/kernels/peak.h"

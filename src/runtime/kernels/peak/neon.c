@@ -9,11 +9,11 @@ enum { QUANTIZED_SUMS = 8, FLOAT_SUMS = 16, VECTOR = 2, VECTORS = 8, STEP = VECT
 
 uint32_t peak_quantized__neon(size_t rounds) {
     const int8x16_t w = vdupq_n_s8(-2);
-    int32x4_t sums[QUANTIZED_SUMS]; // different ones, or compilers would compute one for all
+    int32x4_t sums[QUANTIZED_SUMS]; // different values, or compilers would merge them
     for (int i = 0; i < QUANTIZED_SUMS; i++) sums[i] = vdupq_n_s32(i);
     for (size_t r = 0; r < rounds; r++)
         for (size_t i = 0; i < QUANTIZED_SUMS; i++) {
-            // The quantized values are what was summed up: each product is a new one.
+            // The quantized values are the sums so far, so every product is new.
             const int8x16_t x = vreinterpretq_s8_s32(sums[i]);
             sums[i] = vpadalq_s16(sums[i], vmull_s8(vget_low_s8(x), vget_low_s8(w)));
             sums[i] = vpadalq_s16(sums[i], vmull_high_s8(x, w));

@@ -9,7 +9,7 @@ uint32_t peak_quantized__neondot(size_t rounds) {
     enum { SUMS = 16 };
     const int8x16_t w = vdupq_n_s8(-2);
     const int8x16_t x = vdupq_n_s8(3);
-    int32x4_t sums[SUMS]; // different ones, or compilers would compute one for all
+    int32x4_t sums[SUMS]; // different values, or compilers would merge them
     for (int i = 0; i < SUMS; i++) sums[i] = vdupq_n_s32(i);
     for (size_t r = 0; r < rounds; r++)
         for (size_t i = 0; i < SUMS; i++) sums[i] = vdotq_s32(sums[i], x, w);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// What plain C reaches: loops for the compiler to vectorize. Operands change a little in every
-// round, or it would multiply once for all of them.
+// The peak of plain C: loops that compilers vectorize. Operands change in every round, or the
+// products would be computed once.
 #include "runtime/kernels/peak.h"
 
 enum { LANES = 64 };

@@ -9,7 +9,7 @@
 
 enum { LANES = 8 };
 
-// A row's words, and the sum of its quantized values.
+// Packs the words of a row; returns the sum of its quantized values.
 static inline int32_t pack_row(const quantized_matrix *m, size_t row, size_t lanes, uint32_t *w) {
     const uint8_t *x = m->x + row * m->step;
     const uint32_t flips = 0x01010101U * m->flip;
@@ -50,8 +50,8 @@ static inline float top_of(const float *x, size_t count) {
     return best;
 }
 
-// tare__exp2_quantized, in the low bytes of numbers that are EXP_QUANTIZED_MAGIC's bits higher. The
-// second operand of a maximum is what it gives for NaN.
+// tare__exp2_quantized, in the low bytes of numbers to which EXP_QUANTIZED_MAGIC's bits are added.
+// A maximum with NaN returns its second operand.
 static inline __m256i exp2_quantized(__m256 d) {
     const __m256 magic = _mm256_set1_ps(EXP_QUANTIZED_MAGIC);
     const __m256 moved = _mm256_add_ps(d, _mm256_set1_ps(EXP_QUANTIZED_OFFSET));

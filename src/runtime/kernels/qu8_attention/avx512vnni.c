@@ -17,9 +17,9 @@ static inline __mmask16 mask_of(size_t left) {
 // Sixteen rows of a matrix.
 typedef struct row_group {
     const uint8_t *x;
-    size_t rows; // that there are
+    size_t rows; // number of valid rows
     __mmask16 mask;
-    bool is_near;    // so that offsets fit
+    bool is_near;    // offsets fit 32 bits
     __m512i offsets; // of the rows, in bytes
 } row_group;
 
@@ -33,7 +33,7 @@ static inline row_group row_group_of(const quantized_matrix *m, size_t row) {
                        .offsets = _mm512_mullo_epi32(each, _mm512_set1_epi32((int)m->step))};
 }
 
-// Their words at one depth.
+// The rows' words at one depth.
 static inline __m512i words_of(const quantized_matrix *m, const row_group *g, size_t at) {
     const size_t left = m->columns - at;
     const __m512i flip = _mm512_set1_epi8((char)m->flip);
@@ -82,8 +82,8 @@ static inline float top_of(const float *x, size_t count) {
         _mm512_max_ps(_mm512_max_ps(top[0], top[1]), _mm512_max_ps(top[2], top[3])));
 }
 
-// tare__exp2_quantized, in the low bytes of numbers that are EXP_QUANTIZED_MAGIC's bits higher. The
-// second operand of a maximum is what it gives for NaN.
+// tare__exp2_quantized, in the low bytes of numbers to which EXP_QUANTIZED_MAGIC's bits are added.
+// A maximum with NaN returns its second operand.
 static inline __attribute__((always_inline)) void exp2_quantized(const __m512 d[4],
                                                                  __m512i quantized[4]) {
     const __m512 magic = _mm512_set1_ps(EXP_QUANTIZED_MAGIC);
@@ -107,7 +107,7 @@ static inline __attribute__((always_inline)) void exp2_quantized(const __m512 d[
     }
 }
 
-// The bytes of 64 scores; 0 where the mask has none.
+// The bytes of 64 scores; 0 outside the mask.
 static inline __attribute__((always_inline)) __m512i weigh_block(const float *x, __mmask64 mask,
                                                                  __m512 top) {
     const __m512i low = _mm512_set1_epi32(0xFF);

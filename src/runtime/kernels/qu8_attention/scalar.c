@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Attention's kernels in plain C: what they mean.
+// Attention's kernels in plain C, which define the bits.
 #include <math.h>
 
 #include "core/math/exp_quantized.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Depthwise convolution with AVX2. Even and odd quantized values, widened to 16 bits, meet their
-// weights in vpmaddwd, which adds two exact products.
+// Depthwise convolution with AVX2. Even and odd quantized values are widened to 16 bits; vpmaddwd
+// adds two exact products.
 #define QU8_DEPTHWISE            qu8_depthwise__avx2
 #define DOT(acc, words, weights) WIDTH(dot)(acc, words, weights)
 #define DEFINE_DOT                                                                                 \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3 -mprefer-vector-width=512
-// Depthwise convolution with AVX512-VNNI: 64 channels at a time, and a last block of at most 32 or
-// 16 in narrower registers, which cost less.
+// Depthwise convolution with AVX512-VNNI: 64 channels at a time; a last block of at most 32 or 16
+// channels uses narrower registers, which are faster.
 #include <immintrin.h>
 
 #include "runtime/kernels/qu8_store_x86.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Depthwise convolution in plain C: the sums of a block of channels, a quantized value of a window
-// after the other.
+// Depthwise convolution in plain C: the sums of a block of channels, one quantized value of the
+// window after the other.
 #include "runtime/kernels/depthwise.h"
 #include "runtime/kernels/qu8_scalar.h"
 
-enum { MOST_CHANNELS = 16 }; // of a block of the plainest kernel
+enum { MOST_CHANNELS = 16 }; // in a block of this kernel
 
-// Four rows of a column.
+// Adds four rows of a column.
 static void add_word(const depthwise_tile *t, const uint8_t *const *x, const uint32_t *w,
                      uint32_t sums[MOST_CHANNELS]) {
     for (size_t i = 0; i < DEPTHWISE_WORD; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolution in registers of 256 bits: 32 channels at a time, and a last block of at
-// most 16 in narrower registers. A file of a level defines DOT of qu8_depthwise.h, DEFINE_DOT, what
-// that needs for a width, and QU8_DEPTHWISE, the kernel's name.
+// Depthwise convolution in 256-bit registers: 32 channels at a time; a last block of at most 16
+// channels uses narrower registers. A level's file defines DOT of qu8_depthwise.h, DEFINE_DOT (what
+// DOT needs for a width), and QU8_DEPTHWISE, the kernel's name.
 #include <immintrin.h>
 #include <string.h>
 

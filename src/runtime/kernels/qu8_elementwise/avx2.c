@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Elementwise kernels with AVX2, eight floats at a time; the scalar ones take the rest.
+// Elementwise kernels with AVX2, eight floats at a time; the scalar ones compute the remainder.
 #include "runtime/kernels/qu8_avx2.h"
 
 #include "runtime/kernels/elementwise.h"
@@ -19,8 +19,7 @@ void qu8_quantize__avx2(const quantized_scheme *s, const float *x, size_t count,
     size_t i = 0;
     for (; i + LANES <= count; i += LANES) {
         const __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(x + i), inverse);
-        // The minimum comes first: of NaN and a bound it takes the bound, the highest quantized
-        // value.
+        // The minimum first: for NaN it returns the bound, the highest quantized value.
         const __m256 bounded = _mm256_max_ps(_mm256_min_ps(scaled, high), low);
         _mm_storel_epi64((__m128i *)(y + i), round_to_quantized(bounded, zero_point));
     }
@@ -78,10 +77,10 @@ void qu8_sum__avx2(bool is_signed, const uint8_t *x, size_t count, int32_t *sums
     qu8_sum__scalar(is_signed, x + i, count - i, sums + i);
 }
 
-// The table in sixteen slices, each in both halves of a register: a byte shuffle looks up the low
-// half of a quantized value, and gives 0 where bit 7 of the index is set. Quantized values are
-// counted down by 16 from slice to slice; those of earlier slices wrap around, those of later ones
-// have bits above the low half, and the saturating addition of 0x70 sets bit 7 of both.
+// The table in sixteen slices, each in both halves of a register. A byte shuffle looks up the low
+// half of a quantized value, and gives 0 if bit 7 of the index is set. The quantized values are
+// decreased by 16 from slice to slice: those of earlier slices wrap around, those of later ones
+// have bits above the low half, and a saturating addition of 0x70 sets bit 7 of both.
 void qu8_look_up__avx2(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
     const __m256i step = _mm256_set1_epi8(16), above = _mm256_set1_epi8(0x70);
     size_t i = 0;
@@ -108,7 +107,7 @@ static inline void store_bytes(uint8_t *y, __m256i bytes) {
     _mm256_storeu_si256((__m256i *)y, bytes);
 }
 
-// The quantized values of `blocks` registers, the same ones of each row of a window.
+// The maximum over a window for the same `blocks` registers of each row.
 static inline __attribute__((always_inline)) void greatest_quantized(const quantized_windows *w,
                                                                      bool is_signed, size_t blocks,
                                                                      const uint8_t *x, uint8_t *y) {
@@ -146,7 +145,7 @@ greatest_of(const quantized_windows *w, bool is_signed, const uint8_t *x, uint8_
         for (; i + wide <= w->count; i += wide)
             greatest_quantized(w, is_signed, WIDE, x + i, y + i);
         for (; i + BYTES <= w->count; i += BYTES) greatest_quantized(w, is_signed, 1, x + i, y + i);
-        // The last ones may overlap those before.
+        // The last vector may overlap the one before.
         for (; i < w->count; i += LANES) {
             const size_t at = i + LANES <= w->count ? i : w->count - LANES;
             greatest_eight(w, x + at, y + at);
@@ -163,8 +162,8 @@ void qu8_greatest__avx2(const quantized_windows *w, const uint8_t *x, uint8_t *y
         greatest_of(w, false, x, y);
 }
 
-// In each half a plane's bytes are rotated to the positions that they have in any of three
-// registers, which take the planes in turn.
+// In each half, a plane's bytes are rotated to their positions in any of the three registers, which
+// take bytes of the planes in turn.
 static inline void interleave_three(const uint8_t *x, size_t stride, uint8_t *y) {
     const __m128i turn_r = _mm_setr_epi8(0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5);
     const __m128i turn_g = _mm_setr_epi8(5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10);
@@ -206,8 +205,7 @@ void qu8_affine__avx2(const quantized_scheme *from, const quantized_scheme *to, 
             dequantize_lanes(from->is_signed, from->zero_point, from->scale, load_quantized(x + i));
         const __m256 moved = _mm256_add_ps(_mm256_mul_ps(real, _mm256_loadu_ps(scale + i)),
                                            _mm256_loadu_ps(shift + i));
-        // The minimum comes first: of NaN and a bound it takes the bound, the highest quantized
-        // value.
+        // The minimum first: for NaN it returns the bound, the highest quantized value.
         const __m256 bounded =
             _mm256_max_ps(_mm256_min_ps(_mm256_mul_ps(moved, inverse), high), low);
         _mm_storel_epi64((__m128i *)(y + i), round_to_quantized(bounded, zero_point));

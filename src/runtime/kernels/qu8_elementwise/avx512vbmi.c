@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Looking up quantized values with AVX-512 VBMI, whose permutations of bytes have tables of 128.
+// Table lookup of quantized values with AVX-512 VBMI, whose byte permutations have tables of 128.
 #include <immintrin.h>
 
 #include "runtime/kernels/elementwise.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3 -mprefer-vector-width=512
-// Elementwise kernels with AVX-512, sixteen elements at a time; masks take the rest.
+// Elementwise kernels with AVX-512, sixteen elements at a time; masks handle the remainder.
 #include "runtime/kernels/qu8_avx512.h"
 
 #include "runtime/kernels/elementwise.h"
@@ -15,7 +15,7 @@ static inline __mmask64 byte_mask_of(size_t left) {
     return left < BYTES ? ((__mmask64)1 << left) - 1 : ~(__mmask64)0;
 }
 
-// What quantizing does to sixteen floats.
+// Constants for quantizing sixteen floats.
 typedef struct quantize_constants {
     __m512 inverse, low, high;
     __m512i zero_point;
@@ -23,7 +23,7 @@ typedef struct quantize_constants {
 
 static inline __m512i quantize_lanes(const quantize_constants *k, __m512 x) {
     const __m512 scaled = _mm512_mul_ps(x, k->inverse);
-    // The minimum comes first: of NaN and a bound it takes the bound, the highest quantized value.
+    // The minimum first: for NaN it returns the bound, the highest quantized value.
     return round_quantized(_mm512_max_ps(_mm512_min_ps(scaled, k->high), k->low), k->zero_point);
 }
 
@@ -53,7 +53,7 @@ void qu8_quantize__avx512vnni(const quantized_scheme *s, const float *x, size_t 
 
 void qu8_dequantize__avx512vnni(const quantized_scheme *s, const uint8_t *x, size_t count,
                                 float *y) {
-    // Signed quantized values become unsigned ones, 128 higher.
+    // Converts signed quantized values to unsigned.
     const __m128i flip = _mm_set1_epi8(s->is_signed ? INT8_MIN : 0);
     const int32_t zero_point = s->zero_point + (s->is_signed ? 128 : 0);
     size_t i = 0;
@@ -106,7 +106,7 @@ void qu8_sum__avx512vnni(bool is_signed, const uint8_t *x, size_t count, int32_t
     }
 }
 
-// The quantized values of `blocks` registers, the same ones of each row of a window.
+// The maximum over a window for the same `blocks` registers of each row.
 static inline __attribute__((always_inline)) void greatest_quantized(const quantized_windows *w,
                                                                      bool is_signed, size_t blocks,
                                                                      __mmask64 mask,
@@ -148,16 +148,16 @@ void qu8_greatest__avx512vnni(const quantized_windows *w, const uint8_t *x, uint
         greatest_of(w, false, x, y);
 }
 
-// Memory is what bounds it: shuffles of half the width keep up.
+// It is limited by memory, so shuffles of half the width suffice.
 void qu8_interleave__avx512vnni(const uint8_t *x, size_t stride, size_t planes, size_t count,
                                 uint8_t *y) {
     qu8_interleave__avx2(x, stride, planes, count, y);
 }
 
-// The table in sixteen slices, each in every quarter of a register: a byte shuffle looks up the low
-// half of a quantized value, and gives 0 where bit 7 of the index is set. Quantized values are
-// counted down by 16 from slice to slice; those of earlier slices wrap around, those of later ones
-// have bits above the low half, and the saturating addition of 0x70 sets bit 7 of both.
+// The table in sixteen slices, each in every quarter of a register. A byte shuffle looks up the low
+// half of a quantized value, and gives 0 if bit 7 of the index is set. The quantized values are
+// decreased by 16 from slice to slice: those of earlier slices wrap around, those of later ones
+// have bits above the low half, and a saturating addition of 0x70 sets bit 7 of both.
 void qu8_look_up__avx512vnni(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
     __m512i slices[TABLE_SLICES];
     const __m512i step = _mm512_set1_epi8(16), above = _mm512_set1_epi8(0x70);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Elementwise kernels with NEON, sixteen elements at a time; the scalar ones take the rest.
+// Elementwise kernels with NEON, sixteen elements at a time; the scalar ones compute the remainder.
 #include "runtime/kernels/elementwise.h"
 
 #include "runtime/kernels/qu8_neon.h"
@@ -16,8 +16,7 @@ void qu8_quantize__neon(const quantized_scheme *s, const float *x, size_t count,
         neon_floats v = load_floats(x + i, NEON_LANES);
         for (size_t k = 0; k < NEON_QUADS; k++) {
             const float32x4_t scaled = vmulq_n_f32(v.v[k], s->inverse);
-            // The minimum comes first: of NaN and a bound it takes the bound, the highest quantized
-            // value.
+            // The minimum first: for NaN it returns the bound, the highest quantized value.
             v.v[k] = vmaxnmq_f32(vminnmq_f32(scaled, high), low);
         }
         vst1q_u8(y + i, round_to_quantized(v, zero_point));
@@ -66,7 +65,7 @@ void qu8_sum__neon(bool is_signed, const uint8_t *x, size_t count, int32_t *sums
     qu8_sum__scalar(is_signed, x + i, count - i, sums + i);
 }
 
-// A quarter of the table at a time: indices beyond it leave what was found before.
+// A quarter of the table at a time: indices outside of it leave the previous result.
 void qu8_look_up__neon(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
     uint8x16x4_t slices[TABLE_SLICES];
     for (size_t k = 0; k < TABLE_SLICES; k++)
@@ -85,7 +84,8 @@ void qu8_look_up__neon(const uint8_t table[256], const uint8_t *x, size_t count,
 }
 
 static inline void greatest_quantized(const quantized_windows *w, const uint8_t *x, uint8_t *y) {
-    const uint8x16_t flip = vdupq_n_u8(w->is_signed ? 0x80 : 0); // to unsigned values of that order
+    const uint8x16_t flip =
+        vdupq_n_u8(w->is_signed ? 0x80 : 0); // converts to unsigned values in the same order
     uint8x16_t best = vdupq_n_u8(0);
     for (size_t a = 0; a < w->taps[0]; a++)
         for (size_t b = 0; b < w->taps[1]; b++) {
@@ -102,7 +102,7 @@ void qu8_greatest__neon(const quantized_windows *w, const uint8_t *x, uint8_t *y
     }
     for (size_t n = 0; n < w->windows; n++, x += w->x_step, y += w->y_step)
         for (size_t i = 0; i < w->count; i += NEON_LANES) {
-            // The last ones may overlap those before.
+            // The last vector may overlap the one before.
             const size_t at = i + NEON_LANES <= w->count ? i : w->count - NEON_LANES;
             greatest_quantized(w, x + at, y + at);
         }
@@ -131,8 +131,7 @@ void qu8_affine__neon(const quantized_scheme *from, const quantized_scheme *to, 
         for (size_t k = 0; k < NEON_QUADS; k++) {
             const float32x4_t product = vmulq_f32(v.v[k], vld1q_f32(scale + i + 4 * k));
             const float32x4_t moved = vaddq_f32(product, vld1q_f32(shift + i + 4 * k));
-            // The minimum comes first: of NaN and a bound it takes the bound, the highest quantized
-            // value.
+            // The minimum first: for NaN it returns the bound, the highest quantized value.
             v.v[k] = vmaxnmq_f32(vminnmq_f32(vmulq_n_f32(moved, to->inverse), high), low);
         }
         vst1q_u8(y + i, round_to_quantized(v, vdupq_n_s32(to->zero_point)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Elementwise kernels in plain C. Bounds are applied to the float, where they give what clamping
-// the quantized value gives, NaN included.
+// Elementwise kernels in plain C. Bounds are applied to the float, which equals clamping the
+// quantized value, also for NaN.
 #include "runtime/kernels/elementwise.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static int32_t quantized_at(bool is_signed, const uint8_t *x, size_t i) {
 void qu8_quantize__scalar(const quantized_scheme *s, const float *x, size_t count, uint8_t *y) {
     const float low = (float)(s->least - s->zero_point), high = (float)(s->most - s->zero_point);
     for (size_t i = 0; i < count; i++) {
-        // The upper bound comes first, because NaN becomes the highest quantized value.
+        // The upper bound first, because NaN becomes the highest quantized value.
         const float bounded = at_least(at_most(x[i] * s->inverse, high), low);
         y[i] = (uint8_t)((int32_t)round_small(bounded) + s->zero_point);
     }
@@ -70,8 +70,7 @@ void qu8_greatest__scalar(const quantized_windows *w, const uint8_t *x, uint8_t 
     }
 }
 
-// Pixel by pixel, of `planes`, which is a constant where it matters: compilers have vectors for two
-// and four.
+// Pixel by pixel; `planes` is a constant in common cases: compilers vectorize two and four.
 static inline __attribute__((always_inline)) void
 interleave_pixels(const uint8_t *x, size_t stride, size_t planes, size_t count, uint8_t *y) {
     for (size_t i = 0; i < count; i++)
@@ -127,7 +126,7 @@ void qu8_affine__scalar(const quantized_scheme *from, const quantized_scheme *to
         const float real =
             tare__dequantize(quantized_at(from->is_signed, x, i), from->zero_point, from->scale);
         const float product = real * scale[i];
-        // The upper bound comes first, because NaN becomes the highest quantized value.
+        // The upper bound first, because NaN becomes the highest quantized value.
         const float bounded = at_least(at_most((product + shift[i]) * to->inverse, high), low);
         y[i] = (uint8_t)((int32_t)round_small(bounded) + to->zero_point);
     }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GELU and the quantized value of its value in one pass, with AVX-512. A quantized value needs no
-// more of the value than which side of the middle between two quantized values it lies on: a cubic
-// tells that of nearly all values, in half the instructions that core/math/vector_functions.h takes
-// for all their bits. Where one lies too near a middle to tell, it and its neighbours are computed
-// in full.
+// GELU and quantization in one pass, with AVX-512. The quantized value only depends on which side
+// of the middle between two quantized values the float is. A cubic decides that for nearly all
+// values, with half the instructions that core/math/vector_functions.h needs for exact bits. If a
+// value is too close to a middle, it and its neighbours are computed exactly.
 #include "runtime/kernels/qu8_avx512.h"
 
 #include "runtime/kernels/elementwise.h"
@@ -11,15 +10,15 @@
 
 enum { LANES = 16, BYTES = 64, CELLS = 32 };
 
-// gelu(x) = max(x, 0) + g(|x|), where g(t) = -t Phi(-t) is cut into cells of 1 / CELLS_OF_1 around
-// whole multiples of it; from LAST on it counts as constant.
+// gelu(x) = max(x, 0) + g(|x|), where g(t) = -t Phi(-t) is divided into cells of width 1 /
+// CELLS_OF_1 around multiples of that width; from LAST on it is treated as constant.
 #define CELLS_OF_1 6.0F
 #define LAST       5.24F
-// What g is wrong by at most: a cell 3.8e-7, the constant 4.3e-7; and more than is lost by rounding
-// to floats, here and in the definition, where quantized values lie within 256 of the zero point.
+// A bound on the error of g: 3.8e-7 in a cell, 4.3e-7 for the constant. It also covers rounding to
+// floats, here and in the definition, for quantized values within 256 of the zero point.
 #define LARGEST_ERROR 0x1.2p-21F
 #define ROUNDING      0x1p-13F
-// 1.5 * 2^23: adding it rounds to the nearest whole number, which stands in the low bits.
+// 1.5 * 2^23: adding it rounds to the nearest integer, which is in the low bits of the sum.
 #define ROUNDER 12582912.0F
 
 // g = c[0] + c[1] r + c[2] r^2 + c[3] r^3 for |r| <= 1 / 2 of a cell's width: minimax fits.
@@ -70,9 +69,9 @@ _Alignas(64) static const float cubics[4][CELLS] = {
 
 typedef struct gelu_constants {
     __m512 c[4][2]; // cubics of g / scale
-    __m512 half;    // 1 / 2 / scale
-    __m512 limit;   // of the distance to a quantized value: where it is greater, rounding may go
-                    // either way
+    __m512 half;    // 1 / (2 scale)
+    __m512 limit;   // on the distance to a quantized value: beyond it, rounding may go either
+                    // way
     __m512i zero_point, least, most;
 } gelu_constants;
 
@@ -92,16 +91,16 @@ static inline gelu_constants constants_of(const quantized_scheme *s, float limit
 }
 
 static inline __m512 coefficient(const gelu_constants *k, size_t i, __m512 at) {
-    const __m512i cell = _mm512_castps_si512(at); // of which the low bits count
+    const __m512i cell = _mm512_castps_si512(at); // only the low bits are used
     return _mm512_permutex2var_ps(k->c[i][0], cell, k->c[i][1]);
 }
 
-// The values of 64 floats in steps of the quantized values, rounded: whole. Gives how far the
-// values lie from these at most, as the bits of floats without their sign; NaN, and what is
-// infinite or wraps on the way, is far from all.
+// The values of 64 floats in steps of the quantized values, rounded to integers. Returns the
+// largest distance of the values from these, as the bits of floats without their sign; NaN, and
+// values that are infinite or overflow, count as far from all.
 static inline __m512i round_values(const gelu_constants *k, const float *x, __m512i whole[4]) {
     const __m512 rounder = _mm512_set1_ps(ROUNDER), cells = _mm512_set1_ps(CELLS_OF_1);
-    __m512 twice[4], t[4], at[4], p[4]; // twice: what max(x, 0) is the half of
+    __m512 twice[4], t[4], at[4], p[4]; // twice max(x, 0)
     __m512i far = _mm512_setzero_si512();
     EACH_OF_FOUR(v) {
         const __m512 a = _mm512_loadu_ps(x + v * LANES), size = _mm512_abs_ps(a);
@@ -121,7 +120,7 @@ static inline __m512i round_values(const gelu_constants *k, const float *x, __m5
     return far;
 }
 
-// Packing saturates only values beyond the bounds.
+// Packing only saturates values beyond the bounds.
 static inline __m512i bytes_of(const gelu_constants *k, bool is_signed, const __m512i whole[4]) {
     const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), k->zero_point);
     const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), k->zero_point);
@@ -153,7 +152,7 @@ void qu8_quantize_gelu__avx512vnni(const quantized_scheme *s, const float *x, si
     const bool is_usual = s->zero_point >= INT8_MIN && s->zero_point <= UINT8_MAX;
     size_t i = 0;
     if (is_usual &&
-        limit > 0.25F) { // else quantized values are so fine that many values lie near middles
+        limit > 0.25F) { // otherwise steps are so fine that many values are close to middles
         const gelu_constants k = constants_of(s, limit);
         for (; i + BYTES <= count; i += BYTES) {
             __m512i whole[4];

@@ -2,8 +2,8 @@
 // build: -O3
 // Products with AVX2: up to 4 pixels by 16 channels at a time. vpmaddubsw adds two products of
 // unsigned and signed bytes in 16 bits, and saturates. It is used for chunks of the depth whose
-// weights are known to rule that out. Elsewhere weights and quantized values are widened to 16
-// bits, even and odd ones apart; vpmaddwd adds two exact products.
+// weights are known to prevent that. Otherwise weights and quantized values are widened to 16 bits,
+// even and odd ones separately; vpmaddwd adds two exact products.
 enum { ROWS = 4 };
 #include "runtime/kernels/qu8_product/ymm.h"
 #include "runtime/kernels/saturation.h"
@@ -47,7 +47,7 @@ UNROLLED void add_word(__m256i acc[ROWS][HALVES], size_t rows, const int32_t x[R
         add_wide(acc, rows, x, w);
 }
 
-// Quantized values k to `last` of a tap, or to its end, and their weights.
+// Adds quantized values k to `last` of a tap, or to its end.
 UNROLLED void add_quantized(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows,
                             const uint8_t *const *at, size_t k, size_t last, const uint32_t *w,
                             bool never_saturates) {
@@ -63,7 +63,7 @@ UNROLLED void add_quantized(const product_tile *t, __m256i acc[ROWS][HALVES], si
     add_word(acc, rows, x, w, never_saturates);
 }
 
-// Where from a word on, at most up to `end`, chunks are of its kind.
+// The end, at most `end`, of the chunks that are of the same kind as the one at `word`.
 static inline size_t end_of_kind(const bool *never_saturates, size_t word, size_t end) {
     if (never_saturates == NULL) return end;
     size_t chunk = word / PRODUCT_CHUNK;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of blocks of VECTORS vectors of channels with AVX512-VNNI: one source includes this for
-// each number of vectors, so that several compilers share the work. avx512vnni.c says what is done.
-// Private to runtime/kernels/qu8_product.
+// Products of blocks of VECTORS vectors of channels with AVX512-VNNI. One source includes this file
+// for each number of vectors, so that several compilers share the work. avx512vnni.c describes the
+// method. Private to runtime/kernels/qu8_product.
 #ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_BLOCK_H
 #define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_BLOCK_H
 
 #include "runtime/kernels/qu8_product/avx512_epilogue.h"
 
-// Rows whose sums fill registers.
+// Rows whose sums fill the registers of an epilogue.
 #define STEP (PACKED_REGISTERS / VECTORS)
 
 enum { BLOCK_LANES = VECTORS * PRODUCT_LANES }; // channels of a word of weights
@@ -51,7 +51,8 @@ UNROLLED void add_row(__m512i acc[PRODUCT_VECTORS], __m512i x, const __m512i w[P
 #undef ADD
 }
 
-// Weights of several rows stay in registers: a load for each product is slower than products are.
+// Weights used by several rows stay in registers: loading them for each product is slower than the
+// products.
 UNROLLED void load_weights(const uint32_t *from, size_t rows, __m512i w[PRODUCT_VECTORS]) {
 #define LOAD(v)                                                                                    \
     w[v] = _mm512_loadu_si512(from + (size_t)(v)*PRODUCT_LANES);                                   \
@@ -104,8 +105,8 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
 #define NAME any
 #include "runtime/kernels/qu8_product/avx512_kind.h"
 #else
-// Pipelines that networks choose: of three vectors none, of one none with an addend, of two only
-// that of native addition.
+// Pipelines for the blocks that occur in networks: with three vectors none; with one, none with an
+// addend; with two, only the native addition.
 #define ADDS_IN_PIPELINE   (VECTORS == 2 || VECTORS == 4)
 #define KIND               EPILOGUE_OF_F
 #define NAME               f
@@ -125,7 +126,7 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
 #define HAS_TILE     1
 #define HAS_PIPELINE 1
 #include "runtime/kernels/qu8_product/avx512_kind.h"
-#else // rare, and not worth a form of its own
+#else // rare, and not worth a separate form
 #define epilogue_kept_values epilogue_kept_others
 #endif
 #define KIND         EPILOGUE_WITH_O
@@ -168,14 +169,14 @@ void JOIN(qu8_product_kept__avx512vnni_, VECTORS)(const product_tile *t, const b
 
 // --- tiles ---
 
-// `rows` rows of t from `first` on; weights are met for the pass-th time.
+// The sums of `rows` rows of t from `first` on; pass: how often the weights were used before.
 UNROLLED void make_sums(const product_tile *t, tile_sums acc, size_t first, size_t pass,
                         size_t rows) {
     start_sums(t, acc, rows);
     add_taps(t, t->x + first, acc, rows, ahead_of(t, VECTORS, pass));
 }
 
-// The epilogue reads sums from memory.
+// The epilogue reads the sums from memory.
 UNROLLED void finish_in_memory(const product_tile *t, const block_epilogue *e, const tile_sums acc,
                                size_t first, size_t rows) {
     _Alignas(64) int32_t sums[TILE_ROWS * PRODUCT_BLOCK];
@@ -184,7 +185,7 @@ UNROLLED void finish_in_memory(const product_tile *t, const block_epilogue *e, c
     JOIN(qu8_product_kept__avx512vnni_, VECTORS)(t, e, &kept);
 }
 
-// The most frequent epilogues need no memory.
+// The most frequent epilogues work in registers.
 UNROLLED void finish_tile(const product_tile *t, const block_epilogue *e, tile_sums acc,
                           size_t first, size_t rows) {
 #if !HAS_FEW_FORMS
@@ -206,7 +207,7 @@ UNROLLED void finish_tile(const product_tile *t, const block_epilogue *e, tile_s
     finish_in_memory(t, e, acc, first, rows);
 }
 
-// One function per number of rows; `rows_of_tile` gives no others. Those of few rows, which are
+// One function per number of rows; `rows_of_tile` returns no others. Those with few rows, which are
 // rare, have no epilogue of their own.
 #if VECTORS == 4
 #define FEW_ROWS(X)  X(1) X(2) X(3)
@@ -226,8 +227,8 @@ enum { MOST_ROWS = 12 };
 enum { MOST_ROWS = 12 };
 #endif
 
-// As few tiles as can be, of about as many rows each. Two vectors of an odd number of rows take as
-// long as two tiles of half of them do.
+// As few tiles as possible, with about equal numbers of rows. With two vectors, an odd number of
+// rows takes as long as two tiles of half the size.
 static size_t rows_of_tile(size_t left) {
     const size_t tiles = (left + MOST_ROWS - 1) / MOST_ROWS, rows = (left + tiles - 1) / tiles;
     if (VECTORS != 2 || rows <= MOST_ROWS / 2 || rows % 2 == 0) return rows;
@@ -262,7 +263,8 @@ static size_t run_before_tiles(const product_tile *t, const block_epilogue *e) {
     return 0;
 }
 #else
-// How many of the tile's rows were done. Beyond `most` words pipelines or tiles are faster.
+// The number of the tile's rows that were computed. With more than `most` words, pipelines or tiles
+// are faster.
 static size_t run_in_pairs(const product_tile *t, const block_epilogue *e) {
     static const size_t most = VECTORS == 4 ? 6 : 12;
     if (e->kind > EPILOGUE_OF_O || t->tap_size % 4 != 0 || t->gap != 0 ||
@@ -280,13 +282,13 @@ static size_t run_in_pairs(const product_tile *t, const block_epilogue *e) {
     ((kind) <= EPILOGUE_OF_O || (VECTORS == 4 && (kind) <= EPILOGUE_WITH_QUANTIZED) ||             \
      (VECTORS == 2 && (kind) == EPILOGUE_WITH_QUANTIZED))
 
-// Frequent epilogues, of blocks that fill groups.
+// Frequent epilogues, for blocks that fill the accumulator groups.
 static bool may_pipeline(const product_tile *t, const block_epilogue *e) {
     return HAS_PIPELINE_OF(e->kind) && t->tap_size % 4 == 0 && t->gap == 0 &&
            (e->last == 0xFFFF || t->addend == NULL || IS_VECTOR_PARTIAL(e->kind));
 }
 
-// How many of the tile's rows were pipelined.
+// The number of the tile's rows that were pipelined.
 static size_t run_pipelined(const product_tile *t, const block_epilogue *e) {
     static void (*const runs[])(pipeline *, size_t) = {
         [EPILOGUE_OF_F] = run_pipeline_f,

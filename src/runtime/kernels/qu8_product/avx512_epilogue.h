@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The epilogue of tiles for AVX512-VNNI: from sums to quantized values or to the values of rule O.
-// Its constants are in memory, because registers hold sums.
-// Private to runtime/kernels/qu8_product.
+// The epilogue of tiles for AVX512-VNNI: converts sums to quantized values or to the values of rule
+// O. Its constants are in memory, because registers hold sums. Private to
+// runtime/kernels/qu8_product.
 #ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_EPILOGUE_H
 #define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_EPILOGUE_H
 
@@ -18,7 +18,7 @@
 #define V_INT(op)   _mm512_##op##_si512
 #include "runtime/kernels/qu8_epilogue.h"
 
-// Written out, because compilers keep what a loop indexes in memory.
+// Written out, because compilers keep data that a loop indexes in memory.
 // clang-format off
 #define EACH_VECTOR(vectors, X) \
     do { \
@@ -47,8 +47,7 @@
     } while (0)
 // clang-format on
 
-// What checks every access, or every path, makes so much of the fast forms that compiling takes
-// minutes: it sees the others.
+// With sanitizers or coverage the fast forms take minutes to compile, so the general ones are used.
 #ifdef __has_feature
 #define IS_CHECKED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
 #elif defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -62,44 +61,46 @@
 #define HAS_FEW_FORMS 0
 #endif
 
-enum { QUANTIZED_SPAN = 512 }; // no difference of a quantized value and a zero point is greater
+enum {
+    QUANTIZED_SPAN = 512
+}; // no difference between a quantized value and a zero point is greater
 
-// Makes the compiler load through the pointer here, instead of keeping the value in a register that
-// sums need.
+// Forces the compiler to load through the pointer here, instead of keeping the value in a register
+// that sums need.
 #define RELOAD(pointer) __asm__ volatile("" : "+r"(pointer))
-// What is loaded once for several uses.
+// Loads once for several uses.
 #define KEEP_IN_REGISTER(vector) __asm__("" : "+v"(vector))
 
 typedef enum epilogue_kind {
-    EPILOGUE_OF_F,           // rules F and Q, of floats that stay small
-    EPILOGUE_OF_O,           // of floats that stay small
-    EPILOGUE_WITH_VALUES,    // rules F and Q and an addend of unsigned values, likewise
-    EPILOGUE_WITH_O,         // rule O and an addend of unsigned values, likewise
-    EPILOGUE_WITH_QUANTIZED, // native addition to the layer's quantized value
-    EPILOGUE_OF_OTHERS,      // what may need bounds, with an addend of values or none
+    EPILOGUE_OF_F,           // rules F and Q, if floats stay small
+    EPILOGUE_OF_O,           // if floats stay small
+    EPILOGUE_WITH_VALUES,    // rules F and Q with an unsigned addend, likewise
+    EPILOGUE_WITH_O,         // rule O with an unsigned addend, likewise
+    EPILOGUE_WITH_QUANTIZED, // native addition to the layer's quantized values
+    EPILOGUE_OF_OTHERS,      // if bounds may be needed, with or without an addend of values
     EPILOGUE_AS_VALUES,
 } epilogue_kind;
 
 typedef struct block_epilogue {
     epilogue_kind kind;
-    pack_numbers own, sum; // of the layer's quantized values, and of those with an addend
+    pack_numbers own, sum; // constants of the layer's quantized values, and of those with an addend
     float own_shift,
-        own_scale; // from the layer's rounded float to what its quantized value stands for
+        own_scale;            // from the layer's rounded float to its dequantized value
     float zero_point, factor; // of the addend
-    float inverse;            // of a sum of quantized values
-    __mmask16 last;           // which channels of the last vector there are
+    float inverse;            // for a sum of quantized values
+    __mmask16 last;           // mask of the channels in the last vector
 } block_epilogue;
 
-// Four quantized values, in each lane: a load, which asks for none of the products' ports.
+// Four quantized values in each lane: a load, which does not use the ports of products.
 UNROLLED __m512i broadcast(const uint8_t *x) {
     int32_t word;
     memcpy(&word, x, sizeof word);
     return _mm512_set1_epi32(word);
 }
 
-// Each of the first passes over a block's weights fetches one line of every word of the next one's
-// into the second-level cache: so memory has the time of several tiles to bring what else the next
-// block's first tile would wait for. How far ahead; 0: none.
+// The first passes over a block's weights each prefetch one cache line of every word of the next
+// block's weights into the second-level cache, so that memory has the time of several tiles to
+// deliver them. Returns how far ahead; 0: none.
 UNROLLED size_t ahead_of(const product_tile *t, size_t vectors, size_t pass) {
     pass += t->pass;
     return t->ahead != 0 && pass < vectors ? t->ahead + pass * sizeof(__m512i) : 0;
@@ -108,7 +109,7 @@ UNROLLED void expect_weights(const uint32_t *w, size_t ahead) {
     if (ahead != 0) _mm_prefetch((const char *)w + ahead, _MM_HINT_T1);
 }
 
-// Which of the channels of a vector there are.
+// The mask of a vector's channels.
 UNROLLED __mmask16 mask_of(const block_epilogue *e, size_t vector, size_t vectors) {
     return vector + 1 < vectors ? 0xFFFF : e->last;
 }
@@ -117,11 +118,11 @@ UNROLLED __m512i first_sums(const product_tile *t, size_t vector) {
     return _mm512_loadu_si512(t->epilogue.start + vector * PRODUCT_LANES);
 }
 
-// Where an epilogue finds the constants of its channels. The compiler would look it up for each
-// vector.
+// The addresses of the constants for an epilogue's channels; without it the compiler would compute
+// them for each vector.
 typedef struct epilogue_constants {
     const float *multiplier, *bias;
-    const uint8_t *added; // quantized values of the row; NULL: there is no addend
+    const uint8_t *added; // quantized values of the addend's row; NULL: no addend
 } epilogue_constants;
 
 UNROLLED epilogue_constants epilogue_constants_of(const product_tile *t, bool adds, size_t row) {
@@ -132,7 +133,7 @@ UNROLLED epilogue_constants epilogue_constants_of(const product_tile *t, bool ad
     };
 }
 
-// The addend's quantized values less their zero point.
+// The addend's quantized values minus their zero point.
 UNROLLED __m512 centered_quantized(const block_epilogue *e, bool is_signed, const uint8_t *added,
                                    size_t vector, __mmask16 mask) {
     const __m128i quantized = _mm_maskz_loadu_epi8(mask, added + vector * PRODUCT_LANES);
@@ -140,7 +141,7 @@ UNROLLED __m512 centered_quantized(const block_epilogue *e, bool is_signed, cons
     return _mm512_sub_ps(floats, _mm512_set1_ps(e->zero_point));
 }
 
-// tare__native_add_quantized, whose first operand is rounded but stays a float.
+// tare__native_add_quantized, with the first operand rounded but kept as a float.
 UNROLLED __m512 add_to_quantized(const block_epilogue *e, const pack_constants *own, __m512 scaled,
                                  __m512 added) {
     const __m512 whole = _mm512_roundscale_ps(bound_lanes(own, scaled),
@@ -183,7 +184,7 @@ UNROLLED void store_channels(const product_tile *t, size_t channels, size_t row,
 
 UNROLLED void store_rows(const product_tile *t, size_t row, size_t rows, __m512i quantized,
                          size_t vectors) {
-    const size_t most = vectors * PRODUCT_LANES; // which few blocks do not have
+    const size_t most = vectors * PRODUCT_LANES; // few blocks have fewer
     if (t->channels == most)
         store_channels(t, most, row, rows, quantized, vectors);
     else
@@ -200,7 +201,7 @@ UNROLLED void store_values(const product_tile *t, const block_epilogue *e, __m51
     _mm512_mask_storeu_ps(t->real + row * t->y_stride + vector * PRODUCT_LANES, mask, value);
 }
 
-// What the compiler knows of an epilogue beside its kind.
+// What the compiler knows of an epilogue at compile time besides its kind.
 typedef struct epilogue_form {
     bool is_tight; // other sums need the registers
 } epilogue_form;
@@ -209,7 +210,7 @@ typedef struct kept_sums {
     const int32_t *at; // [rows][stride]
     size_t stride;
     size_t first, rows; // of the tile
-    bool starts;        // each lacks its start
+    bool starts;        // initial values have to be added
 } kept_sums;
 
 UNROLLED __m512i sums_at(const product_tile *t, const block_epilogue *e, const kept_sums *s,

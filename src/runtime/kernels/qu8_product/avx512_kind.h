@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Epilogues of one kind, for blocks of VECTORS vectors: included for each KIND, whose NAME ends the
-// functions' names. Conditions on KIND are decided by the preprocessor's constants, before anything
-// is inlined: as arguments they made compiling take minutes.
-// Private to runtime/kernels/qu8_product.
+// Epilogues of one kind, for blocks of VECTORS vectors: included for each KIND, with NAME as the
+// suffix of the functions' names. Conditions on KIND are preprocessor constants: as function
+// arguments they made compiling take minutes. Private to runtime/kernels/qu8_product.
 
 #define JOIN_(name, kind) name##_##kind
 #define JOIN(name, kind)  JOIN_(name, kind)
 #define OF_KIND(name)     JOIN(name, NAME)
 #define IS_OF_O           (KIND == EPILOGUE_OF_O || KIND == EPILOGUE_WITH_O)
-// Are the layer's quantized values the result's?
+// True if the layer's quantized values are the result.
 #define IS_ALONE(t) (KIND <= EPILOGUE_OF_O || (KIND == EPILOGUE_OF_OTHERS && (t)->addend == NULL))
 
-// Sums to rounded lanes. `mask`: which channels of the vector the addend has.
+// Converts sums to rounded lanes. `mask`: the channels of the vector that the addend has.
 UNROLLED __m512i OF_KIND(epilogue_of_lanes)(const product_tile *t, const block_epilogue *e,
                                             __m512i sums, const epilogue_constants *constants,
                                             size_t vector, __mmask16 mask) {
@@ -19,7 +18,7 @@ UNROLLED __m512i OF_KIND(epilogue_of_lanes)(const product_tile *t, const block_e
     pack_constants own = pack_constants_of(&e->own);
     if (KIND <= EPILOGUE_WITH_O) {
         own.is_small = true;
-        own.is_shifted = true; // to add no zero point is not worth a second form
+        own.is_shifted = true; // a separate form without zero point would not pay
         own.is_o = IS_OF_O;
     }
     if (IS_ALONE(t)) return round_lanes(&own, scale_lanes(&own, sums, v.multiplier, v.bias));
@@ -39,7 +38,7 @@ UNROLLED __m512i OF_KIND(epilogue_of_lanes)(const product_tile *t, const block_e
     return round_lanes(&sum, _mm512_fmadd_ps(other, factor, scaled));
 }
 
-// The quantized values of rows that fill a register.
+// Packs rows that fill a register.
 UNROLLED __m512i OF_KIND(pack_rows)(const product_tile *t, const block_epilogue *e,
                                     const __m512i *lanes, size_t registers) {
     pack_constants k = pack_constants_of(IS_ALONE(t) ? &e->own : &e->sum);
@@ -47,8 +46,8 @@ UNROLLED __m512i OF_KIND(pack_rows)(const product_tile *t, const block_epilogue 
     return order_packed(pack_lanes(&k, lanes, registers));
 }
 
-// Rows whose sums fill four registers at most. `last`: which channels of the last vector the addend
-// has.
+// Rows whose sums fill at most four registers. `last`: the channels of the last vector that the
+// addend has.
 UNROLLED void OF_KIND(epilogue_of_rows)(const product_tile *t, const block_epilogue *e,
                                         epilogue_form form, __m512i *sums, size_t row, size_t rows,
                                         __mmask16 last) {

@@ -20,13 +20,13 @@
 enum {
     GROUPS = 6,
     GROUP_ROWS = PACKED_REGISTERS, // at most
-    // Fewer rounds do not pay: while the first groups begin and the last ones end, few sums share
-    // the weights that are loaded.
+    // Fewer rounds do not pay: while the first groups start and the last ones end, few sums share
+    // the loaded weights.
     LEAST_ROUNDS = 9,
-    MOST_WORDS = 16, // of depth, for each round: in deeper rows the epilogue hardly counts
+    MOST_WORDS = 16, // depth per round: for deeper rows the epilogue hardly matters
 };
 
-// A tap, and how many of its quantized values come before.
+// A tap, and the number of its quantized values that precede.
 typedef struct word_position {
     size_t tap, q;
 } word_position;
@@ -34,19 +34,19 @@ typedef struct word_position {
 typedef struct pipeline {
     const product_tile *t;
     const block_epilogue *end;
-    const uint8_t *const *rows[GROUPS * GROUP_ROWS]; // their first taps
-    const uint8_t *at[GROUPS * GROUP_ROWS]; // their quantized values of the tap that is added
-    word_position ends[GROUPS];             // of the stretches
+    const uint8_t *const *rows[GROUPS * GROUP_ROWS]; // addresses of the first taps
+    const uint8_t *at[GROUPS * GROUP_ROWS];          // quantized values of the present tap
+    word_position ends[GROUPS];                      // ends of the stretches
 } pipeline;
 
 static void begin_pipeline(pipeline *s, const product_tile *t, const block_epilogue *e) {
     const size_t words = t->tap_size / 4;
     s->t = t;
     s->end = e;
-    // Groups that have not begun are looked up, too.
+    // Addresses of groups that have not started are read, too.
     for (size_t i = 0; i < GROUPS * GROUP_ROWS; i++) s->rows[i] = t->x;
     for (size_t i = 0; i < GROUPS; i++) {
-        // At the end of a tap, if there are enough, so that loops are as long as each other.
+        // At the end of a tap if there are enough taps, so that loops have equal lengths.
         const size_t end = (i + 1) * t->taps / GROUPS;
         const size_t word = t->taps >= GROUPS ? end * words : (i + 1) * words * t->taps / GROUPS;
         const size_t tap = (word - 1) / words;
@@ -54,15 +54,15 @@ static void begin_pipeline(pipeline *s, const product_tile *t, const block_epilo
     }
 }
 
-// Sums are given registers by number, or gcc keeps some of them in memory. Nothing is called while
-// they hold sums, but for what sanitizers put there.
+// Sums have fixed registers, or gcc keeps some of them in memory. No function is called while they
+// hold sums, except for those that sanitizers insert.
 #if defined __OPTIMIZE__ && !defined __clang__
 #define SUMS(name, number) register __m512i name __asm__("zmm" #number)
 #else
 #define SUMS(name, number) __m512i name
 #endif
 
-// The registers of a group, and what is done with them.
+// The registers of a group, passed to X.
 #define GROUP0(X, ...) X(0, a0, b0, c0, d0, __VA_ARGS__)
 #define GROUP1(X, ...) X(1, a1, b1, c1, d1, __VA_ARGS__)
 #define GROUP2(X, ...) X(2, a2, b2, c2, d2, __VA_ARGS__)
@@ -91,11 +91,11 @@ static void begin_pipeline(pipeline *s, const product_tile *t, const block_epilo
         }                                                                                          \
     } while (0);
 
-// May the last vector of a block have fewer channels than lanes, which an addend must not be read
-// for? Whole blocks have not, and need no mask.
+// True if the last vector of a block may have fewer channels than lanes, which must not be read
+// from an addend. Full blocks need no mask.
 #define IS_VECTOR_PARTIAL(kind) ((kind) >= EPILOGUE_WITH_VALUES && VECTORS < PRODUCT_VECTORS)
 
-// Fetches what the epilogue of these rows reads and writes, while their sums are made.
+// Prefetches what the epilogue of these rows reads and writes while their sums are computed.
 UNROLLED void expect_epilogue(const product_tile *t, epilogue_kind kind, size_t row, size_t rows) {
     for (size_t r = row; r < row + rows; r++) {
         __builtin_prefetch(t->y + r * t->y_stride, 1);
@@ -128,7 +128,7 @@ UNROLLED void expect_epilogue(const product_tile *t, epilogue_kind kind, size_t 
 #define EPILOGUE(group, a, b, c, d, row)                                                           \
     OF_KIND(epilogue_of_group)(s, (row) + (group)*STEP, a, b, c, d);
 
-// Several rows use them: loads for each product would be slower than products are.
+// Several rows use the weights: loads for each product would be slower than the products.
 #define KEEP_WEIGHTS(w0, w1, w2, w3)                                                               \
     do {                                                                                           \
         KEEP_IN_REGISTER(w0);                                                                      \
@@ -137,7 +137,7 @@ UNROLLED void expect_epilogue(const product_tile *t, epilogue_kind kind, size_t 
         KEEP_IN_REGISTER(w3);                                                                      \
     } while (0)
 
-// The words of a stretch for some groups.
+// The words of a stretch, for some groups.
 #define WORDS(stretch, ADD_ALL)                                                                    \
     for (;;) {                                                                                     \
         const size_t last_ = tap < s->ends[stretch].tap ? t->tap_size : s->ends[stretch].q;        \
@@ -180,13 +180,13 @@ UNROLLED void OF_KIND(epilogue_of_group)(const pipeline *s, size_t row, __m512i 
     (s->t, s->end, (epilogue_form){.is_tight = true}, sums, row, STEP, last);
 }
 
-// `count` times as many rows as all groups hold.
+// `count` times the rows that all groups hold.
 static void OF_KIND(run_pipeline)(pipeline *s, size_t count) {
     const product_tile *t = s->t;
     const size_t round = GROUPS * STEP;
     const uint8_t *kept[GROUPS * GROUP_ROWS], **at = VECTORS > 2 ? kept : s->at;
     const uint32_t *w = t->w;
-    size_t row = 0; // the first one of all groups
+    size_t row = 0; // the first row of all groups
     size_t ahead = ahead_of(t, VECTORS, 0);
     size_t tap = 0, k = 0;
     // clang-format off

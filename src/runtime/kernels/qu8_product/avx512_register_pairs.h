@@ -12,16 +12,16 @@
 
 #include "runtime/kernels/qu8_product/avx512_epilogue.h"
 
-enum { PAIRS_AHEAD = 16 }; // pairs whose first row is prefetched
+enum { PAIRS_AHEAD = 16 }; // pairs by which the prefetch of a first row is ahead
 
-// Loaded by itself, not with each of the instructions that use it.
+// Loaded once, not by each instruction that uses it.
 UNROLLED __m512i load_once(const uint32_t *from) {
     __m512i w = _mm512_loadu_si512(from);
     __asm__("" : "+v"(w));
     return w;
 }
 
-// To the sums of two registers of quantized values, of as many rows as fit.
+// Adds to the sums of two registers of quantized values, for as many rows as fit.
 UNROLLED void add_word(__m512i a[PACKED_REGISTERS], __m512i b[PACKED_REGISTERS],
                        const uint8_t *const *at, size_t k, const uint32_t *from) {
     __m512i w[PRODUCT_VECTORS];
@@ -42,9 +42,9 @@ UNROLLED void add_word(__m512i a[PACKED_REGISTERS], __m512i b[PACKED_REGISTERS],
 
 // --- of each kind ---
 
-// `rows` rows, whole pairs of registers of quantized values. Tile and epilogue are copied: for all
-// the compiler knows, quantized values are written over what pointers lead to, so that it would be
-// loaded again for each.
+// `rows` rows, whole pairs of registers of quantized values. Tile and epilogue are copied:
+// otherwise the compiler must assume that the stored quantized values overwrite them, and reload
+// them for each pair.
 static void OF_KIND(run_pairs)(const product_tile *given_tile, const block_epilogue *given_epilogue,
                                size_t rows) {
     const product_tile t = *given_tile;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with vpdpbusd in registers of 256 bits: up to 6 pixels by 16 channels at a time. It adds
-// four products of unsigned and signed bytes to an int32 lane without saturating. A file of an
+// Products with vpdpbusd in 256-bit registers: up to 6 pixels by 16 channels at a time. It adds
+// four products of unsigned and signed bytes to an int32 lane without saturating. The file of an
 // encoding defines DOT, the instruction, and QU8_PRODUCT, the kernel's name.
 enum { ROWS = 6 };
 #include "runtime/kernels/qu8_product/ymm.h"

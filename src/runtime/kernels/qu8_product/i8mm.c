@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
 // Products with Arm's matrix instructions. usmmla adds the products of two pixels and two channels
-// over eight quantized values, unsigned and signed ones, to four sums: up to 12 pixels by 8
-// channels at a time. A single pixel takes the dot product of such bytes.
+// over eight unsigned and signed bytes to four sums: up to 12 pixels by 8 channels at a time. A
+// single pixel uses the dot product of such bytes.
 #include <arm_neon.h>
 
 #define DOT_MOVED                 0
@@ -12,18 +12,18 @@
 
 enum { ROWS = 12, ROW_PAIRS = ROWS / 2, HALF = 8, CHANNEL_PAIRS = HALF / 2 };
 
-// Eight quantized values of two rows: those of a pixel beside each other.
+// Eight quantized values of two rows, side by side.
 static inline uint8x16_t load_pair(const uint8_t *a, const uint8_t *b) {
     return vcombine_u8(vld1_u8(a), vld1_u8(b));
 }
 
-// The same where at most four are left.
+// The same if at most four are left.
 static inline uint8x16_t load_last(const uint8_t *a, const uint8_t *b, size_t left) {
     return vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(tare__product_word(a, left)),
                                              vcreate_u64(tare__product_word(b, left))));
 }
 
-// Adds the products of two words of depth: low and high hold the words of 8 channels.
+// Adds the products of two words of depth: low and high contain the words of 8 channels.
 UNROLLED void add_words(int32x4_t acc[ROW_PAIRS][CHANNEL_PAIRS], size_t pairs,
                         const uint8x16_t x[ROW_PAIRS], const uint32x4_t low[2],
                         const uint32x4_t high[2]) {
@@ -48,7 +48,7 @@ UNROLLED void add_matrices(const product_tile *t, int32x4_t acc[ROW_PAIRS][CHANN
         w += tare__product_gap(t, tap);
         uint8x16_t x[ROW_PAIRS];
         size_t k = 0;
-        // An odd row is its own neighbour, whose sums nobody reads.
+        // An odd row is paired with itself; the extra sums are not read.
         for (; k + 8 <= t->tap_size; k += 8, w += 2 * step) {
             const uint32x4_t low[2] = {vld1q_u32(w), vld1q_u32(w + 4)};
             const uint32x4_t high[2] = {vld1q_u32(w + step), vld1q_u32(w + step + 4)};
@@ -77,7 +77,7 @@ UNROLLED void add_half(const product_tile *t, neon_sums sums[ROWS], size_t rows,
     add_matrices(t, acc, rows, w + half * HALF);
     for (size_t p = 0; p < pairs; p++)
         for (size_t i = 0; i < CHANNEL_PAIRS; i += 2) {
-            // Two sums of a row lie beside each other.
+            // Two sums of a row are adjacent.
             const uint64x2_t a = vreinterpretq_u64_s32(acc[p][i]);
             const uint64x2_t b = vreinterpretq_u64_s32(acc[p][i + 1]);
             const size_t quad = half * 2 + i / 2;

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Products with what every 64-bit Arm CPU has: up to 4 pixels by 8 channels at a time. Quantized
-// values become signed, 128 less than unsigned ones; products of bytes fit 16 bits, and two of them
-// are added to a sum at a time, so that nothing saturates.
+// Products for every 64-bit Arm CPU: up to 4 pixels by 8 channels at a time. Quantized values are
+// converted to signed ones; products of bytes fit 16 bits, and two of them at a time are added to a
+// sum, so that nothing saturates.
 #include "runtime/kernels/qu8_product/neon.h"
 
-enum {
-    ROWS = 4,
-    HALF = 8,
-    PAIRS = 4
-}; // PAIRS: registers of half a vector; a sum lies in two lanes
+enum { ROWS = 4, HALF = 8, PAIRS = 4 }; // PAIRS: registers of half a vector; a sum uses two lanes
 
 UNROLLED void add_word(int32x4_t acc[ROWS][PAIRS], size_t rows, const int8x8_t x[ROWS],
                        const uint32_t *w) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Arm kernels of products share: how 16 channels begin and end.
-// Private to runtime/kernels/qu8_product.
+// Shared by the Arm kernels of products: initial values and epilogue of 16 channels. Private to
+// runtime/kernels/qu8_product.
 #ifndef RUNTIME_KERNELS_QU8_PRODUCT_NEON_H
 #define RUNTIME_KERNELS_QU8_PRODUCT_NEON_H
 
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/qu8_neon.h"
 
-// Bounds of loops that the compiler unrolls, so that the sums become registers.
+// Loop bounds for unrolling, so that sums stay in registers.
 #define UNROLLED static inline __attribute__((always_inline))
 
-/// The words of weights of a step of depth.
+/// The words of weights at a step of depth.
 static inline size_t words_of_step(const product_tile *t) {
     return tare__product_vectors(t->channels) * PRODUCT_LANES;
 }
@@ -19,7 +19,7 @@ static inline int8x16_t load_weights(const uint32_t *w) {
     return vreinterpretq_s8_u32(vld1q_u32(w));
 }
 
-// The sums of the weights of 16 channels, where nobody counted them before.
+// The sums of the weights of 16 channels, if they are not given.
 static inline void sum_weights(const product_tile *t, const uint32_t *w, uint32_t *out) {
     const size_t words = (t->tap_size + 3) / 4, step = words_of_step(t);
     int32x4_t sums[NEON_QUADS] = {vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)};
@@ -32,8 +32,8 @@ static inline void sum_weights(const product_tile *t, const uint32_t *w, uint32_
     for (size_t i = 0; i < NEON_QUADS; i++) vst1q_u32(out + 4 * i, vreinterpretq_u32_s32(sums[i]));
 }
 
-/// What sums of 16 channels from c on start with. `moved`: what quantized values are less than
-/// those that the tile means, 128 for a kernel that multiplies signed ones.
+/// The initial sums of 16 channels from c on. `moved`: subtracted from the tile's quantized values,
+/// 128 for a kernel that multiplies signed ones.
 static inline neon_sums start_of(const product_tile *t, size_t c, uint32_t moved) {
     const tile_epilogue *e = &t->epilogue;
     const size_t left = t->channels - c, count = left < PRODUCT_LANES ? left : PRODUCT_LANES;
@@ -75,7 +75,7 @@ static inline uint8x16_t quantized_of(const product_tile *t, const epilogue_cons
                            tare__addend_factor(t->epilogue.requant, a->scale));
 }
 
-/// The results of all rows of 16 channels from c on.
+/// The results of all rows for 16 channels from c on.
 UNROLLED void finish(const product_tile *t, neon_sums acc[], size_t rows, size_t c) {
     const epilogue_constants k = epilogue_constants_of(t->epilogue.requant);
     const vector_constants v = constants_of(t, c);

@@ -13,7 +13,7 @@ static inline uint8x16_t word_for_all(uint32_t word) {
     return vreinterpretq_u8_u32(vdupq_n_u32(word));
 }
 
-// Adds the products of four words of depth, of which each row's x holds the quantized values.
+// Adds the products of four words of depth; x holds each row's quantized values.
 UNROLLED void add_four_words(int32x4_t acc[DOT_ROWS][NEON_QUADS], size_t rows,
                              const uint8x16_t x[DOT_ROWS], const uint32_t *w, size_t step) {
 #define ADD_WORD(lane)                                                                             \

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Products with Arm's dot product of signed bytes. Quantized values become signed, 128 less than
-// unsigned ones.
+// Products with Arm's dot product of signed bytes. Quantized values are converted to signed ones.
 #include <arm_neon.h>
 
 #define DOT_MOVED                 0x80

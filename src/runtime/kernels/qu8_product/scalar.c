@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Products in plain C: chunks of the depth are widened to 16 bits, a row after the other, where
-// compilers find the dot products of vectors.
+// Products in plain C: chunks of the depth are widened to 16 bits row by row, a form in which
+// compilers find vector dot products.
 #include <math.h>
 #include <string.h>
 
@@ -9,16 +9,16 @@
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/qu8_scalar.h"
 
-// Words of depth that are widened at a time, and what they become.
+// Words of depth that are widened at a time, and their quantized values.
 enum { CHUNK_WORDS = 64, CHUNK_QUANTIZED = 4 * CHUNK_WORDS, ROWS = 4, TILE_ROWS = 12 };
 
 typedef struct chunk {
     size_t first, words; // of the depth
-    size_t tap_size;     // padded, so that whole vectors of them can be added
+    size_t tap_size;     // padded to whole vectors
     int16_t x[TILE_ROWS][CHUNK_QUANTIZED];
 } chunk;
 
-// The quantized values of a row; those that a tap lacks in its last word are 0.
+// The quantized values of a row; missing ones in a tap's last word are 0.
 static void widen_row(const product_tile *t, size_t row, const chunk *c, int16_t *out) {
     const size_t words = (t->tap_size + 3) / 4;
     size_t at = c->first, done = 0;
@@ -36,12 +36,12 @@ static void widen_row(const product_tile *t, size_t row, const chunk *c, int16_t
     for (size_t k = 4 * c->words; k < c->tap_size; k++) out[k] = 0;
 }
 
-// Those of a channel.
+// The weights of a channel.
 static void widen_weights(const product_tile *t, size_t lane, const chunk *c, int16_t *out) {
     const size_t words = (t->tap_size + 3) / 4;
     const size_t lanes = tare__product_vectors(t->channels) * PRODUCT_LANES;
     const uint32_t *w = t->w + c->first * lanes + lane;
-    size_t tap = c->first / words, left = words - c->first % words; // of the tap
+    size_t tap = c->first / words, left = words - c->first % words; // words left in the tap
     for (size_t i = 1; i <= tap; i++) w += tare__product_gap(t, i);
     for (size_t d = 0; d < c->words; d++, w += lanes, left--) {
         if (left == 0) {
@@ -54,7 +54,7 @@ static void widen_weights(const product_tile *t, size_t lane, const chunk *c, in
     for (size_t k = 4 * c->words; k < c->tap_size; k++) out[k] = 0;
 }
 
-// sums[i * stride] += the product of row i and w, modulo 2^32; a chunk's is below 2^31.
+// sums[i * stride] += the product of row i and w, modulo 2^32; that of a chunk is below 2^31.
 static void add_dots(const int16_t (*x)[CHUNK_QUANTIZED], const int16_t *w, size_t tap_size,
                      uint32_t *sums, size_t stride) {
     const int16_t *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
@@ -71,7 +71,7 @@ static void add_dots(const int16_t (*x)[CHUNK_QUANTIZED], const int16_t *w, size
     sums[3 * stride] += (uint32_t)s3;
 }
 
-// Quantized values of sums to which the addend's are added before rounding.
+// Adds the addend's values before rounding.
 static void add_values(const product_tile *t, const uint32_t *sums, size_t row, size_t c,
                        size_t count, uint8_t *quantized) {
     const tile_epilogue *e = &t->epilogue;
@@ -120,7 +120,7 @@ void qu8_product__scalar(const product_tile *t) {
     const size_t depth = t->taps * ((t->tap_size + 3) / 4);
     uint32_t sums[PRODUCT_VECTORS][TILE_ROWS][PRODUCT_LANES] = {0};
     chunk c;
-    memset(c.x, 0, sizeof c.x); // rows that a tile lacks count as zeros
+    memset(c.x, 0, sizeof c.x); // missing rows of a tile are zeros
     for (c.first = 0; c.first < depth; c.first += CHUNK_WORDS) {
         c.words = depth - c.first < CHUNK_WORDS ? depth - c.first : CHUNK_WORDS;
         c.tap_size = (c.words + 1) / 2 * 8;

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in registers of 256 bits, but for the sums themselves: a file of a level defines ROWS,
-// the most pixels of a tile, includes this, and defines add_taps.
+// Products in 256-bit registers, except for the sums: a level's file defines ROWS (the most pixels
+// of a tile), includes this file, and defines add_taps.
 #include <immintrin.h>
 #include <string.h>
 
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/qu8_avx2.h"
 
-// Innermost loop, with vpdpbusd: 12 products, 6 words broadcast by their loads and 2 of weights.
-// Intel has 2 such products and 3 loads a cycle, Zen 4 two of each: 6 cycles for either.
+// The innermost loop with vpdpbusd: 12 products, 6 words broadcast by loads, and 2 loads of
+// weights. Intel does 2 such products and 3 loads per cycle, Zen 4 two of each: 6 cycles on both.
 enum { HALF = 8, HALVES = 2 };
-// Bounds of loops that the compiler unrolls, so that the sums become registers.
+// Loop bounds for unrolling, so that sums stay in registers.
 #define UNROLLED static inline __attribute__((always_inline))
 
 // Adds the products of 16 channels from c on.
 UNROLLED void add_taps(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows, size_t c);
 
-// The words of weights of a step of depth.
+// The words of weights at a step of depth.
 static inline size_t words_of_step(const product_tile *t) {
     return tare__product_vectors(t->channels) * PRODUCT_LANES;
 }
@@ -50,7 +50,7 @@ static __m128i load_some(const uint8_t *x, size_t count) {
     return _mm_loadl_epi64((const __m128i *)bytes);
 }
 
-// Eight quantized values of sums of a row, from channel c on.
+// Eight quantized values of a row, from channel c on.
 static inline __m128i quantized_of(const product_tile *t, const epilogue_constants *k,
                                    const half_constants *h, __m256i acc, size_t row, size_t c) {
     const product_addend *a = t->addend;

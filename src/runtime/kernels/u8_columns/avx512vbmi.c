@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns with AVX-512 VBMI: as many as a register holds are one permutation of bytes of the line
-// before and of two rows.
+// Builds columns with AVX-512 VBMI: as many as a register holds are one byte permutation of the
+// previous row and two image rows.
 #include <immintrin.h>
 
 #include "runtime/kernels/columns.h"

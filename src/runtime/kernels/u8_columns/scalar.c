@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Columns copied in whole chunks and words: what is written behind a column is written again by
-// the next ones.
+// Copies columns in whole chunks and words: bytes written beyond a column are overwritten by the
+// next columns.
 #include <string.h>
 
 #include "runtime/kernels/columns.h"
@@ -30,10 +30,10 @@ static void put_column(const column_sources *c, size_t x, uint8_t *to) {
 
 void u8_columns__scalar(const column_sources *c, size_t columns, uint8_t *to) {
     const column_form *f = c->form;
-    // Columns that chunks reach over.
+    // Columns that chunks extend into.
     const size_t behind = (COLUMNS_CHUNK + f->column - 1) / f->column + 1;
     const size_t whole = columns < behind ? 0 : columns - behind;
-    // Colours in windows of 7 rows and of 3, 2 apart.
+    // Three color channels, windows of 7 and of 3 rows, stride 2.
     if (f->kept == 15 && f->row_count == 2 && f->ins == 3)
         put_whole(c, whole, 15, 2, 3, to);
     else if (f->kept == 3 && f->row_count == 2 && f->ins == 3)
