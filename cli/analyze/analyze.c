@@ -147,7 +147,7 @@ static const option options[] = {
      .letter = 'd',
      .value = "DATA",
      .help = "data to analyze on",
-     .library_default = "that of --calibrate",
+     .library_default = "the data of --calibrate",
      .kind = OPTION_FILE,
      .offset = FIELD(data)},
     {.name = "samples",
@@ -158,7 +158,7 @@ static const option options[] = {
      .offset = FIELD(samples)},
     {.name = "seconds",
      .value = "S",
-     .help = "time for tests of single layers",
+     .help = "seconds to spend on tests of single layers",
      .details = "The worst layers are tested first, on the first batch of 8 samples.",
      .default_value = "60",
      .kind = OPTION_NUMBER,
@@ -184,7 +184,7 @@ static const option options[] = {
     {.name = "cache-disk",
      .value = "SIZE",
      .help = "space in TMPDIR for intermediate values",
-     .details = "What fits neither into memory nor there is computed again.",
+     .details = "Values that fit neither in memory nor on disk are computed again.",
      .library_default = "4G",
      .kind = OPTION_BYTES,
      .offset = FIELD(cache_disk)},
@@ -202,20 +202,15 @@ const command analyze_command = {
     .least_operands = 1,
     .options = options,
     .details =
-        "MODEL is a float or prepared model, quantized as tare quantize would with these options, "
-        "or "
-        "the reference form that tare quantize --stop reference writes. All observers are "
-        "accepted, "
-        "those without data are findings.\n\nEach layer is measured by itself on exact inputs "
-        "(local, "
-        "and with its weight or what it reads alone quantized), in the quantized model "
-        "(cumulative), "
-        "and by what the model's outputs keep with this layer alone quantized (alone) and with all "
-        "but this layer (without). Numbers are signal-to-noise ratios in dB.\n\nWith --json also "
-        "the "
-        "range, the channels and the histogram of every quantized tensor. docs/accuracy.md "
-        "explains "
-        "the findings.",
+        "MODEL is a float or prepared model, which is quantized as tare quantize would with these "
+        "options, or a reference model that tare quantize --stop reference wrote. Observers "
+        "without data are no error here, but findings.\n\nFor each layer, prints "
+        "signal-to-noise ratios in dB: of its output with only this layer quantized and exact "
+        "inputs (local), the same with only its weight or only its inputs quantized (weights, "
+        "reads), and of its output in the quantized model (cumulative); then of the model's "
+        "outputs with only this layer quantized (alone), and with all layers but this one "
+        "(without).\n\nWith --json also prints the range, the channels and the histogram of "
+        "every quantized tensor. docs/accuracy.md explains the findings.",
     .example = "tare analyze net.safetensors --backend x86 --calibrate train.npz --data test.npz\n",
     .run = run,
 };

@@ -101,7 +101,7 @@ static const option options[] = {
 
 const command preprocess_command = {
     .name = "preprocess",
-    .summary = "show or declare the preprocessing of pictures",
+    .summary = "show or declare the preprocessing of images",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
@@ -111,6 +111,6 @@ const command preprocess_command = {
                "HEIGHTxWIDTH), interpolation (bilinear, bicubic, nearest), antialias, color (rgb, "
                "bgr, gray), scale, mean, std, layout (NCHW, NHWC), dtype (float32, uint8).\n\nThe "
                "tensors equal those of Pillow and torchvision. The declaration is stored in the "
-               "model's file and applies wherever that model reads pictures.",
+               "model's file and applies wherever that model reads images.",
     .run = run,
 };

@@ -33,19 +33,19 @@ const char *float_type_at(const void *user, size_t index);
      .library_default = "1, or one for each processor of --affinity",                              \
      .kind = OPTION_NUMBER, .most = MOST_THREADS, .offset = offsetof(type, field.threads)},        \
     {.name = "affinity", .value = "0,2-5", .help = "keep each thread on one of these processors",  \
-     .details = "There must be as many processors as threads; without --threads there are as "     \
-                "many threads as processors. Linux only.",                                         \
+     .details = "Requires as many processors as threads; without --threads, runs one thread for "  \
+                "each of them. Linux only.",                                                       \
      .kind = OPTION_TEXT, .offset = offsetof(type, field.affinity)},                               \
     {.name = "spin", .value = "US", .help = "microseconds that an idle thread spins before it "    \
                                             "sleeps",                                              \
-     .details = "0: never. Longer spinning makes runs shorter on processors "     \
-                "that nothing else needs, and keeps them busy between runs, too. Within a run "    \
-                "threads spin for 20 microseconds at least, unless it is 0. A single thread "      \
-                "waits for no other: the option is refused there.",                                \
+     .details = "0: threads never spin. Longer spinning shortens runs on otherwise idle "          \
+                "processors, but keeps them busy between runs, too. During a run threads spin "    \
+                "for at least 20 microseconds, unless the value is 0. Refused with a single "      \
+                "thread, which never waits.",                                                      \
      .library_default = "5", .kind = OPTION_NUMBER, .takes_zero = true, .most = 1000000,           \
      .requires = "threads|affinity", .offset = offsetof(type, field.spin_us)},                     \
     {.name = "float", .value = "TYPE",                                                             \
-     .help = "type that inputs and weights of float layers are rounded to",                        \
+     .help = "type to which inputs and weights of float layers are rounded",                       \
      .details = "With bf16 convolutions and linear layers in floats may round their inputs and "   \
                 "weights to bfloat16 where that is faster; sums and results stay float32. It is "  \
                 "refused where the machine (AVX512-BF16) or the build (oneDNN) does not support "  \

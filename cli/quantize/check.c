@@ -34,7 +34,7 @@ tare_status check_keep_prepared(quantize_job *j) {
     return TARE_OK;
 }
 
-// --- the form that is looked into ---
+// --- the reference model to analyze ---
 
 tare_status check_float_choices(const tare_model *made, const tare_model *prepared,
                                 choice_list *out, tare_error *err) {

@@ -63,7 +63,7 @@
      .offset = offsetof(type, field.state)},                                                    \
     {.name = "batch",                                                                           \
      .value = "N",                                                                              \
-     .help = "samples of a calibration batch",                                                  \
+     .help = "samples per calibration batch",                                                   \
      .default_value = "16",                                                                     \
      .kind = OPTION_NUMBER,                                                                     \
      .requires = "calibrate",                                                                   \
@@ -76,7 +76,7 @@
      .offset = offsetof(type, field.limit)},                                                    \
     {.name = "preprocess",                                                                      \
      .value = "STEPS",                                                                          \
-     .help = "preprocessing of pictures; stored in OUT",                                        \
+     .help = "image preprocessing; stored in OUT",                                              \
      .details = "STEPS as for tare preprocess.",                                                \
      .kind = OPTION_FILE,                                                                       \
      .choice_at = preprocess_choice_at,                                                         \
@@ -101,8 +101,8 @@
      .offset = offsetof(type, field.steps)},                                                    \
     {.name = "ladder",                                                                          \
      .value = "FILE",                                                                           \
-     .help = "keep the outcomes of steps in FILE, and go on from it",                           \
-     .details = "After a kill the same command does not try again what FILE has.",              \
+     .help = "store the results of steps in FILE, and continue from it",                        \
+     .details = "If interrupted, the same command skips steps whose results are in FILE.",      \
      .kind = OPTION_FILE,                                                                       \
      .requires = needs,                                                                         \
      .offset = offsetof(type, field.ladder)}

@@ -168,8 +168,8 @@ static void advise_looking(const report_job *j, json_out *json) {
                    j->float_path, j->quantized_path, j->options->data,
                    j->options->output != NULL ? j->options->output : "report.html");
     advise(json, "accuracy", line,
-           "The layers were not looked into one by one. With the options that the model was "
-           "quantized with, this page also has causes, remedies and the ranges of weights.");
+           "Single layers were not analyzed. With the options that the model was quantized with, "
+           "this page also has causes, remedies and the ranges of weights.");
 }
 
 static bool is_all_good(const report_job *j, const tare_coverage *c) {

@@ -32,7 +32,8 @@ static tare_status read_models(report_job *j) {
     TRY(read_model(j->quantized_path, &quantized, &j->quantized, j->err));
     if (tare_model_get_stage(j->quantized) == TARE_STAGE_REFERENCE) return lower(j);
     if (tare_model_get_stage(j->quantized) != TARE_STAGE_LOWERED)
-        return fail_here(j->quantized_path, "tare report FLOAT QUANTIZED; tare quantize makes it",
+        return fail_here(j->quantized_path,
+                         "call tare report FLOAT QUANTIZED; tare quantize writes QUANTIZED",
                          "expected a quantized model, found one that is not");
     if (j->options->quantize.metric != NULL && !has_flow(&j->options->quantize))
         return fail_here(j->quantized_path,
@@ -151,9 +152,8 @@ static void print_page_note(const report_job *j) {
     if (j->was_timed)
         printf("speed ratio to the float model: %.2f\n", bench_speed_ratio(&j->bench));
     if (j->analysis == NULL)
-        printf("layers by themselves were not looked into: --backend or --quantizer and "
-               "--calibrate, as QUANTIZED "
-               "was made, do\n");
+        printf("single layers were not analyzed: add --backend or --quantizer and --calibrate as "
+               "for QUANTIZED\n");
     printf("next: open %s in a browser\n", j->options->output);
 }
 
@@ -187,7 +187,8 @@ static int check_options(const command *self, const report_options *o) {
         return wrong_usage(self->name, "name a file, or leave out one of them",
                            "-o - and --json both go to standard output");
     if (has_flow(q) && q->calibrate == NULL && q->state == NULL)
-        return wrong_usage(self->name, "as QUANTIZED was calibrated",
+        return wrong_usage(self->name,
+                           "give the data or the state that QUANTIZED was calibrated with",
                            "--calibrate DATA or --state STATE is missing");
     return EXIT_JOB_DONE;
 }
@@ -244,21 +245,21 @@ static const option options[] = {
      .offset = FIELD(samples)},
     {.name = "seconds",
      .value = "S",
-     .help = "time for tests of single layers",
+     .help = "seconds to spend on tests of single layers",
      .details = "As for tare analyze.",
      .default_value = "30",
      .kind = OPTION_NUMBER,
      .offset = FIELD(seconds)},
     {.name = "bench-seconds",
      .value = "S",
-     .help = "time to spend on timing",
+     .help = "seconds to spend on timing",
      .default_value = "2",
      .kind = OPTION_NUMBER,
      .excludes = "no-bench",
      .offset = FIELD(bench_seconds)},
     {.name = "no-bench",
-     .help = "time nothing",
-     .details = "The page then has neither times nor a roofline, nor the memory of plans.",
+     .help = "skip timing",
+     .details = "The page then lacks times, the roofline and the memory of plans.",
      .kind = OPTION_FLAG,
      .offset = FIELD(no_bench)},
     {.name = "metric",
@@ -281,16 +282,14 @@ const command report_command = {
     .least_operands = 2,
     .options = options,
     .details =
-        "QUANTIZED is what tare quantize made of FLOAT. OUT.html is one file that loads nothing: "
-        "the verdict with what to do next, the graph with its islands and errors, the error of "
-        "each layer, histograms with the chosen ranges, the time of each layer in floats and in "
-        "integers, a roofline, the memory of a run, and the decision record.\n\nThe error of "
-        "layers by themselves, findings and what is known of weights need the reference form of "
-        "the "
-        "model: give --backend or --quantizer and --calibrate as for tare quantize, or a QUANTIZED "
-        "that tare "
-        "quantize --stop reference wrote.\n\nThe graph is laid out by graphviz' program dot where "
-        "it is installed. With --json prints the page's data.",
+        "QUANTIZED is a model that tare quantize made from FLOAT. OUT.html is a single file that "
+        "loads nothing. It shows the verdict and what to do next, the graph with float islands "
+        "and errors, the error of each layer, histograms with the chosen ranges, the time of each "
+        "layer in floats and in integers, a roofline, the memory of a run, and the decision "
+        "record.\n\nErrors of single layers, findings and details of weights require the "
+        "reference model: add --backend or --quantizer and --calibrate as for tare quantize, or "
+        "pass a QUANTIZED that tare quantize --stop reference wrote.\n\nGraphviz' program dot "
+        "lays out the graph if it is installed. With --json prints the data of the page.",
     .example = "tare report net.safetensors int8.safetensors --data test.npz -o report.html\n"
                "tare report net.safetensors int8.safetensors --data test.npz --backend x86 "
                "--calibrate train.npz \\\n    -o report.html\n",

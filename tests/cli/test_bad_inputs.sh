@@ -405,7 +405,7 @@ PATH=$work/nothing "$tare" print "$digits" --svg >"$work/stdout" 2>"$work/stderr
 # What was found stands beside what was expected.
 safetensors "$work/minus" '{"w":{"dtype":"F32","shape":[-4],"data_offsets":[0,16]}}'
 bad 1 'minus: $.w.shape[0]' 'expected a size from 0 up, found -4' print "$work/minus"
-bad 1 'open_size' 'expected a shape of 2 dimensions as the file has, found 3' print $corpus/onnx/open_size --shape x=1x4x4
+bad 1 'open_size' 'expected a shape of 2 dimensions as in the file, found 3' print $corpus/onnx/open_size --shape x=1x4x4
 bad 1 "input 'x'" 'expected' print $corpus/onnx/conv --shape x=1x1x2x2
 gzip -c <"$work/few.csv" | head -c 16 >"$work/cut.csv.gz"
 bad 1 'cut.csv.gz: line 1: unexpected end of file' '' run "$digits" --input "$work/cut.csv.gz"

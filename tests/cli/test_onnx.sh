@@ -98,7 +98,7 @@ wrong() {
 wrong $files/external "tensor 'w': " "in '../w.bin', outside of the model's folder" 'data files must lie'
 wrong $files/circle "" "has a cycle: node 'a' (Relu) needs node 'b' (Relu)" 'no exporter writes'
 wrong $files/unknown_op "node 'a' (FancyOp): " "the operator 'FancyOp' is not known" 'export the part without it'
-wrong $files/opset_99 "" 'is of opset 99, expected 11 to 21' 'export it with opset_version=17'
+wrong $files/opset_99 "" 'has opset 99, expected 11 to 21' 'export it with opset_version=17'
 wrong $files/bomb "byte " 'nested more than 64 deep' 'no exporter writes'
 wrong $files/function_circle "node 'y' (F): " "the function 'F' calls itself" 'no exporter writes'
 wrong $files/function_bomb "node 'y' (F0): " 'come to more than 64 MiB' 'no exporter writes'
@@ -111,7 +111,7 @@ refuses 1 'found a zip archive' print "$work/model.pt2"
 
 # Data beside the file: the same tensor with a location that is not there.
 sed 's|\.\./w\.bin|ab/w.bin|' $files/external >"$work/missing.onnx"
-wrong "$work/missing.onnx" "tensor 'w': " "lies in 'ab/w.bin', which is missing" 'copy it beside the model'
+wrong "$work/missing.onnx" "tensor 'w': " "data is in 'ab/w.bin', which is missing" 'copy it to the model's folder'
 mkdir "$work/ab"
 printf 123 >"$work/ab/w.bin"
 wrong "$work/missing.onnx" "tensor 'w': " "16 bytes from 0 in 'ab/w.bin', which has 3" 'the data file is cut off'

@@ -33,7 +33,7 @@ cmp "$work/data" "$work/held" || fail 'the page and --json differ'
 # Of the lowered model alone: no layers one by one, but all else; the hint says what is missing. Histograms are of the
 # float model's values, with the ranges that the lowered one's results have.
 report "$work/int8" --bench-seconds 1 -o "$work/page.html"
-says 'layers by themselves were not looked into'
+says 'single layers were not analyzed'
 has '"speed_ratio":'
 has '"against_layers": ['
 has '"against_memory": {'

@@ -93,7 +93,7 @@ const summary = (() => {
     const machine = facts.bench ? facts.bench.machine : {};
     return dom.facts([
       ['Float model', models.float.file], ['Quantized model', models.quantized.file], ['Data', data],
-      ['Layers looked into', facts.data.analyze ? 'yes, in the reference form of the model' : 'no: see what to do next'],
+      ['Layers analyzed', facts.data.analyze ? 'yes, in the reference model' : 'no: see what to do next'],
       ['Machine', machine.cpu && `${machine.cpu}, ${format.plural(machine.cores, 'core')}, ${machine.system} ${machine.release}`],
       ['Instruction set', facts.bench && facts.bench.isa], ['Made', `${date} by tare ${version}`],
     ]);

@@ -124,8 +124,7 @@ static tare_status unpack(const unsigned char *bytes, size_t size, onnx_file *ou
         release_unpacked(u);
         if (failed) return tare__out_of_memory(err);
         return tare__fail(err, TARE_MALFORMED_FILE,
-                          "the file is no ONNX model: a field has another "
-                          "type than onnx.proto says");
+                          "the file is no ONNX model: a field has another type than in onnx.proto");
     }
     out->model = u->model;
     out->store = tare__storage_adopt(NULL, 0, u, release_unpacked);
@@ -138,7 +137,7 @@ static tare_status unpack(const unsigned char *bytes, size_t size, onnx_file *ou
 
 tare_status tare__onnx_check_opset(const char *what, int64_t version, tare_error *err) {
     if (version >= OLDEST_OPSET && version <= NEWEST_OPSET) return TARE_OK;
-    tare__fail(err, TARE_UNSUPPORTED, "%s is of opset %lld, expected %d to %d", what,
+    tare__fail(err, TARE_UNSUPPORTED, "%s has opset %lld, expected %d to %d", what,
                (long long)version, OLDEST_OPSET, NEWEST_OPSET);
     return tare__hint(err, TARE_UNSUPPORTED,
                       "export it with opset_version=17 or 18, or convert it with "
@@ -151,8 +150,8 @@ static tare_status check_opset(onnx_file *f, const Onnx__OperatorSetIdProto *set
         return TARE_OK; // refused where it is used
     if (f->opset != 0)
         return tare__fail(err, TARE_MALFORMED_FILE,
-                          "the model says its opset twice: %d and %" PRId64 "; expected once",
-                          f->opset, (int64_t)set->version);
+                          "the model states two opsets, %d and %" PRId64 "; expected one", f->opset,
+                          (int64_t)set->version);
     TARE_TRY(tare__onnx_check_opset("the model", set->version, err));
     f->opset = (int)set->version;
     return TARE_OK;
@@ -164,12 +163,11 @@ static tare_status check_versions(onnx_file *f, tare_error *err) {
     // may mean.
     if (m->ir_version < OLDEST_IR)
         return tare__fail(err, TARE_MALFORMED_FILE,
-                          "the model is of IR version %lld, expected %d or newer",
+                          "the model has IR version %lld, expected %d or newer",
                           (long long)m->ir_version, OLDEST_IR);
     for (size_t i = 0; i < m->n_opset_import; i++)
         TARE_TRY(check_opset(f, m->opset_import[i], err));
-    if (f->opset == 0)
-        return tare__fail(err, TARE_MALFORMED_FILE, "the model does not say its opset");
+    if (f->opset == 0) return tare__fail(err, TARE_MALFORMED_FILE, "the model states no opset");
     if (m->graph == NULL) return tare__fail(err, TARE_MALFORMED_FILE, "the model has no graph");
     return TARE_OK;
 }

@@ -104,8 +104,8 @@ static tare_status translate_shrink(onnx_call *c) {
     const value args[] = {x, tare__float(lambd)};
     if (bias == 0) return tare__onnx_one(c, "torch.nn.functional.hardshrink", 2, args);
     if (bias == lambd) return tare__onnx_one(c, "torch.nn.functional.softshrink", 2, args);
-    return tare__onnx_fail(c, "bias=%g beside lambd=%g is not supported: torch knows 0 and lambd",
-                           bias, lambd);
+    return tare__onnx_fail(
+        c, "bias=%g with lambd=%g is not supported: expected a bias of 0 or lambd", bias, lambd);
 }
 
 static tare_status translate_gelu(onnx_call *c) {

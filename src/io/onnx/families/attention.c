@@ -45,7 +45,7 @@ static bool reads(onnx_out *o, attention_call *a) {
 static void write_attention(onnx_out *o) {
     attention_call a = {0};
     if (!reads(o, &a)) return;
-    if (a.group != 1) tare__out_refuse(o, "heads that share keys (enable_gqa) are not written");
+    if (a.group != 1) tare__out_refuse(o, "attention with enable_gqa is not written");
     const char *root = tare__out_number(o, TARE_FLOAT32, sqrt((double)a.scale));
     const char *q = OUT(o, "Mul", tare__out_input(o, 0), root);
     const char *k =

@@ -22,10 +22,10 @@ static tare_status check_scales(onnx_call *c, const blocks *b, const tare_tensor
     char found[200], of[200];
     tare__shape_text(t->ndim, t->shape, found, sizeof found);
     tare__shape_text(b->x->ndim, b->x->shape, of, sizeof of);
-    return fits
-               ? TARE_OK
-               : tare__onnx_malformed(c, "scales or zero points %s of blocks of %lld do not fit %s",
-                                      found, (long long)b->size, of);
+    return fits ? TARE_OK
+                : tare__onnx_malformed(
+                      c, "scales or zero points of shape %s for blocks of %lld do not fit %s",
+                      found, (long long)b->size, of);
 }
 
 static tare_status read_blocks(onnx_call *c, int64_t size, blocks *b) {

@@ -135,7 +135,7 @@ static tare_status translate_eye_like(onnx_call *c) {
     const value x = tare__onnx_input(c, 0);
     for (int d = 0; d < 2; d++)
         if (tare__onnx_size_is_open(c, &x, d))
-            return tare__onnx_fail(c, "a diagonal of an open size is not supported");
+            return tare__onnx_fail(c, "a diagonal of an open dimension is not supported");
     dtype = like->dtype;
     if (tare__onnx_has_attr(c, "dtype")) {
         TARE_TRY(tare__onnx_attr_int(c, "dtype", 0, &number));
@@ -293,7 +293,7 @@ static void write_full(onnx_out *o) {
     const int64_t only = 0;
     const value *v = tare__out_call(o)->param[at], *other = tare__out_other_param(o, at);
     if (v->kind != VALUE_INT || other->kind != VALUE_INT)
-        tare__out_refuse(o, "a number that follows open sizes and is no int");
+        tare__out_refuse(o, "a fill value that depends on open sizes must be an int");
     if (tare__out_failed(o)) return;
     const char *number = tare__out_sizes(o, &v->as.integer, &other->as.integer, 1);
     number = tare__out_squeeze(o, number, &only, 1);
@@ -305,7 +305,7 @@ static void write_arange(onnx_out *o) {
     const bool has_end = tare__out_given(o, 1);
     const double start = has_end ? tare__out_double(o, 0, 0) : 0, step = tare__out_double(o, 2, 1);
     if (tare__out_param_differs(o, 2) || (has_end && tare__out_param_differs(o, 0)))
-        tare__out_refuse(o, "a range whose start or step follows the batch");
+        tare__out_refuse(o, "a range whose start or step depends on the batch size is not written");
     const char *count = tare__out_sizes(o, y->shape, other != NULL ? other->shape : NULL, 1);
     const int64_t only = 0;
     count = tare__out_cast(o, tare__out_squeeze(o, count, &only, 1), TARE_INT64, y->dtype);

@@ -77,8 +77,8 @@ static tare_status check_order(onnx_call *c, const n_bits *n) {
     TARE_TRY(take_constant(c, 4, "g_idx", &order));
     for (int64_t i = 0; order != NULL && i < order->count; i++)
         if (tare__tensor_get_int(order, i) != i / n->size)
-            return tare__onnx_fail(c, "groups of inputs that are no neighbours (g_idx) are not "
-                                      "supported");
+            return tare__onnx_fail(
+                c, "groups of inputs that are not adjacent (g_idx) are not supported");
     return TARE_OK;
 }
 
@@ -168,7 +168,7 @@ static tare_status make_zero_points(onnx_call *c, const n_bits *n, value *out) {
         const double zero = zero_at(n, i / n->groups, i % n->groups / repeats);
         if (!(zero >= 0 && zero <= most) || zero != floor(zero)) {
             tare_tensor_release(t);
-            return tare__onnx_fail(c, "the zero point %g is none of the codes of %lld bits", zero,
+            return tare__onnx_fail(c, "zero point %g is not an integer of %lld bits", zero,
                                    (long long)n->bits);
         }
         is_usual &= zero == middle;
@@ -315,7 +315,8 @@ static const char *write_n_bits(grouped_out *g) {
     const grouped_weights *w = &g->w;
     onnx_out *o = g->o;
     const int64_t block = block_for(w), shape[] = {w->outs, w->ins / block, block * w->bits / 8};
-    if (block < 16) tare__out_refuse(o, "MatMulNBits has no groups of %lld", (long long)w->group);
+    if (block < 16)
+        tare__out_refuse(o, "MatMulNBits does not support groups of %lld", (long long)w->group);
     const char *quantized = own_tensor(g, "weight", 3, shape), *scales = block_scales(g, block);
     const char *zeros = block_zero_points(g, block);
     const char *bias = w->bias != NULL ? own_tensor(g, "bias", 1, &w->outs) : "";
@@ -383,8 +384,8 @@ static const char *write_dequantized(grouped_out *g) {
     tare__out_attr_int(o, "axis", 0);
     tare__out_attr_int(o, "block_size", w->group);
     if (w->quantizes_input)
-        tare__out_note(o, "its rows stay float: only com.microsoft's MatMulNBits, below opset 21, "
-                          "says that they are quantized on the fly");
+        tare__out_note(o, "its inputs stay float: only com.microsoft's MatMulNBits, below opset "
+                          "21, can express dynamic quantization");
     y = OUT(o, "MatMul", g->x, y);
     return w->bias != NULL ? OUT(o, "Add", y, own_tensor(g, "bias", 1, &w->outs)) : y;
 }

@@ -246,7 +246,7 @@ static tare_status translate_non_zero(onnx_call *c) {
     TARE_TRY(tare__onnx_need_input(c, 0, "X", &x));
     if (tare__onnx_constant(c, 0) == NULL)
         return tare__onnx_fail(c,
-                               "expected a constant: how large the result is depends on the data");
+                               "expected a constant: the size of the result depends on its values");
     TARE_TRY(ONNX_CALL(c, &x, "torch.nonzero", x));
     const value args[] = {x, tare__int(0), tare__int(1)};
     return tare__onnx_one(c, "torch.transpose", 3, args);
@@ -259,8 +259,8 @@ static tare_status translate_compress(onnx_call *c) {
     TARE_TRY(tare__onnx_need_input(c, 0, "input", &x));
     TARE_TRY(tare__onnx_need_meta(c, 0, "input", &t));
     if (condition == NULL)
-        return tare__onnx_fail(c, "expected a constant condition: how large the result is depends "
-                                  "on it");
+        return tare__onnx_fail(
+            c, "expected a constant condition: the size of the result depends on it");
     if (tare__onnx_has_attr(c, "axis"))
         TARE_TRY(tare__onnx_attr_axis(c, "axis", 0, t->ndim, &axis));
     else
@@ -415,7 +415,7 @@ static void write_gather(onnx_out *o) {
     const int64_t axis = tare__out_dim(o, 1, 0, x->ndim);
     for (int d = 0; d < x->ndim && d < index->ndim; d++)
         if (d != axis && x->shape[d] != index->shape[d])
-            tare__out_refuse(o, "GatherElements of fewer elements than dimension %d has", d);
+            tare__out_refuse(o, "GatherElements needs all elements of dimension %d", d);
     const char *y = OUT(o, "GatherElements", tare__out_input(o, 0), integers(o, 2));
     tare__out_attr_int(o, "axis", axis);
     tare__out_result(o, y);
@@ -471,7 +471,7 @@ static void write_scatter_add(onnx_out *o) {
 
 static void write_scatter_reduce(onnx_out *o) {
     if (!tare__out_bool(o, 5, true))
-        tare__out_refuse(o, "ScatterElements reduces with what was there");
+        tare__out_refuse(o, "ScatterElements always includes the old elements");
     scatter_with(o, reduction_of(o, tare__out_text(o, 4, "")));
 }
 
@@ -484,7 +484,8 @@ static const char *indices_of(onnx_out *o, const value *list, const tare_tensor 
     for (uint32_t i = 0; i < list->count; i++) {
         const value *v = &list->as.items[i];
         if (v->kind != VALUE_TENSOR || v->as.tensor->dtype == TARE_BOOL || i >= TARE_MAX_DIMS) {
-            tare__out_refuse(o, "index_put by anything but integers of the first dimensions");
+            tare__out_refuse(
+                o, "index_put is only written with integer indices of the first dimensions");
             return "";
         }
         if (*largest == NULL || v->as.tensor->count > (*largest)->count) *largest = v->as.tensor;
@@ -520,7 +521,7 @@ static void write_index_put(onnx_out *o) {
     for (int d = (int)list->count; d < x->ndim; d++) shape[ndim++] = x->shape[d];
     if (tare__out_result_other(o) != NULL && list->count < (size_t)x->ndim &&
         tare__out_result_other(o)->shape[x->ndim - 1] != x->shape[x->ndim - 1])
-        tare__out_refuse(o, "index_put of sizes that follow the batch");
+        tare__out_refuse(o, "index_put with sizes that depend on the batch is not written");
     const char *values =
         OUT(o, "Expand", tare__out_operand(o, 2, x->dtype), tare__out_ints(o, shape, ndim));
     const char *y = OUT(o, "ScatterND", tare__out_input(o, 0), at, values);

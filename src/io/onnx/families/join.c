@@ -58,7 +58,8 @@ static tare_status split_open(onnx_call *c, const value *x, int64_t axis, value 
     if (tare__onnx_opset(c) >= 13)
         TARE_TRY(tare__onnx_input_sizes(c, 1, "split", ONNX_MOST_SIZES, sizes, &count, &given));
     if (!given || count != outputs)
-        return tare__onnx_fail(c, "slices of an open size must be given by its input 'split'");
+        return tare__onnx_fail(
+            c, "the sizes of slices of an open dimension must be given by input 'split'");
     TARE_TRY(tare__onnx_list(c, sizes, count, &list));
     return ONNX_CALL(c, slices, "torch.split", *x, list, tare__int(axis));
 }

@@ -24,10 +24,9 @@ static tare_status check_kernel_shape(onnx_call *c, const window *w) {
         return tare__onnx_malformed(c, "kernel_shape has %zu values, expected %zu", count, w->dims);
     for (size_t d = 0; given && d < w->dims; d++)
         if (kernel[d] != w->kernel[d])
-            return tare__onnx_malformed(c,
-                                        "kernel_shape says %lld in dimension %zu, the weight's "
-                                        "size there is %lld",
-                                        (long long)kernel[d], d, (long long)w->kernel[d]);
+            return tare__onnx_malformed(
+                c, "kernel_shape is %lld in dimension %zu, expected the weight's size %lld",
+                (long long)kernel[d], d, (long long)w->kernel[d]);
     return TARE_OK;
 }
 
@@ -356,7 +355,7 @@ static void write_linear(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0), *w = tare__out_meta(o, 1);
     const char *in = tare__out_input(o, 0), *weight = tare__out_input(o, 1);
     const char *bias = tare__out_input(o, 2);
-    if (w->ndim != 2) tare__out_refuse(o, "a weight of %d dimensions", w->ndim);
+    if (w->ndim != 2) tare__out_refuse(o, "a weight with %d dimensions is not written", w->ndim);
     const char *transposed = x->ndim == 2 ? NULL : tare__out_transposed_weight(o, weight);
     tare__out_result(o, tare__out_linear(o, x->ndim, in, weight, transposed, bias));
 }
@@ -404,7 +403,7 @@ static void write_einsum(onnx_out *o) {
 // --- embeddings ---
 
 static void write_embedding(onnx_out *o) {
-    if (tare__out_given(o, 3)) tare__out_refuse(o, "Gather renormalizes nothing (max_norm)");
+    if (tare__out_given(o, 3)) tare__out_refuse(o, "Gather does not renormalize (max_norm)");
     tare__out_result(o, OUT(o, "Gather", tare__out_input(o, 1), tare__out_input(o, 0)));
 }
 

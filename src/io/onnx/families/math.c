@@ -251,7 +251,7 @@ static tare_status translate_cast_like(onnx_call *c) {
     const tare_tensor *like = NULL;
     TARE_TRY(tare__onnx_need_meta(c, 1, "target_type", &like));
     if (tare__onnx_is_packed_constant(c, 1))
-        return tare__onnx_fail(c, "conversion to elements of 4 bits is not supported");
+        return tare__onnx_fail(c, "conversion to 4-bit elements is not supported");
     return call_to(c, like->dtype);
 }
 
@@ -445,7 +445,7 @@ static tare_dtype result_dtype(onnx_out *o) {
 
 static void arithmetic(onnx_out *o, const char *op_type) {
     const tare_dtype dtype = result_dtype(o);
-    if (dtype == TARE_BOOL) tare__out_refuse(o, "%s takes no bools", op_type);
+    if (dtype == TARE_BOOL) tare__out_refuse(o, "%s does not take bools", op_type);
     const char *a = tare__out_operand(o, 0, dtype), *b = tare__out_operand(o, 1, dtype);
     if (tare__out_given(o, 2) && tare__out_double(o, 2, 1) != 1) // alpha
         b = OUT(o, "Mul", b, tare__out_number(o, dtype, tare__out_double(o, 2, 1)));

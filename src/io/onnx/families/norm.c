@@ -149,8 +149,8 @@ static tare_status translate_local_response_norm(onnx_call *c) {
     TARE_TRY(tare__onnx_attr_float(c, "bias", 1, &bias));
     if (size < 1 || size % 2 == 0)
         return tare__onnx_fail(c,
-                               "size=%lld is not supported: an even window has its middle "
-                               "elsewhere than torch's",
+                               "size=%lld is not supported: expected an odd size, because torch "
+                               "centers even windows differently",
                                (long long)size);
     const value args[] = {x, tare__int(size), tare__float(alpha), tare__float(beta),
                           tare__float(bias)};
@@ -232,9 +232,9 @@ static const char *batch_norm_of(onnx_out *o, const batch_params *at, const char
     const tare_tensor *t = tare__out_meta(o, 0);
     const int64_t channels = t->ndim > 1 ? t->shape[1] : 0;
     if (at->training > 0 && tare__out_bool(o, at->training, false))
-        tare__out_refuse(o, "batch norms in training are not written");
+        tare__out_refuse(o, "batch norms in training mode are not written");
     if (!tare__out_given(o, at->mean) || !tare__out_given(o, at->var))
-        tare__out_refuse(o, "a batch norm needs its statistics");
+        tare__out_refuse(o, "a batch norm without running statistics is not written");
     const char *y = OUT(o, "BatchNormalization", x, given_or(o, at->weight, channels, 1),
                         given_or(o, at->bias, channels, 0), tare__out_input(o, at->mean),
                         tare__out_input(o, at->var));

@@ -70,7 +70,8 @@ static tare_status crop_or_pad(onnx_call *c, value *x, int64_t axis, int64_t wan
     const tare_tensor *t = tare__onnx_meta(c, x);
     const int64_t size = t->shape[axis], ndim = t->ndim;
     if (tare__onnx_size_is_open(c, x, (int)axis))
-        return tare__onnx_fail(c, "an open dimension is cut or padded to a size");
+        return tare__onnx_fail(c,
+                               "cropping or padding an open dimension to a size is not supported");
     if (size >= wanted)
         return size == wanted ? TARE_OK
                               : ONNX_CALL(c, x, "torch.narrow", *x, tare__int(axis),
@@ -101,7 +102,7 @@ static tare_status translate_center_crop_pad(onnx_call *c) {
         int64_t axis;
         TARE_TRY(tare__onnx_axis(c, axes[i], ndim, &axis));
         if (wanted[i] < 0)
-            return tare__onnx_malformed(c, "size %zu is %lld, expected one from 0 up", i,
+            return tare__onnx_malformed(c, "size %zu is %lld, expected at least 0", i,
                                         (long long)wanted[i]);
         TARE_TRY(crop_or_pad(c, &x, axis, wanted[i]));
     }
@@ -156,11 +157,12 @@ static void wrap(onnx_out *o) {
     pad_sizes p = torch_pads(o, false);
     const pad_sizes others = torch_pads(o, tare__out_other_param(o, 1) != NULL);
     if (memcmp(&p, &others, sizeof p) != 0)
-        tare__out_refuse(o, "padding of open sizes that wraps around");
+        tare__out_refuse(o, "circular padding with open sizes is not written");
     for (int d = 0; d < x->ndim && !tare__out_failed(o); d++) {
         const int64_t before = p.pads[d], after = p.pads[x->ndim + d];
         size_t count = 0;
-        if (before < 0 || after < 0) tare__out_refuse(o, "negative padding that wraps around");
+        if (before < 0 || after < 0)
+            tare__out_refuse(o, "negative circular padding is not written");
         if (before == 0 && after == 0) continue;
         if (before > 0) operands[count++] = tare__out_slice(o, y, d, -before, INT64_MAX, 1);
         operands[count++] = y;

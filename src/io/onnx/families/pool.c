@@ -252,7 +252,7 @@ static bool reads(onnx_out *o, pool_call *p) {
     tare__float_call_end(&f);
     p->x = x;
     tare__out_try(o, status);
-    if (!known) tare__out_refuse(o, "its windows are not known");
+    if (!known) tare__out_refuse(o, "its windows are unknown");
     return !tare__out_failed(o);
 }
 
@@ -264,8 +264,8 @@ static void write_plain(onnx_out *o) {
     if (p.divisor != 0) {
         const double area = (double)(p.kernel[0] * p.kernel[1] * p.kernel[2]);
         if (!p.count_pad && (p.pad[0] | p.pad[1] | p.pad[2]) != 0)
-            tare__out_refuse(o, "a divisor of its own, where padding is not counted");
-        if (p.ceil_mode) tare__out_refuse(o, "a divisor of its own with ceil_mode");
+            tare__out_refuse(o, "divisor_override with count_include_pad=False is not written");
+        if (p.ceil_mode) tare__out_refuse(o, "divisor_override with ceil_mode is not written");
         y = OUT(o, "Mul", y, tare__out_number(o, TARE_FLOAT32, area / (double)p.divisor));
     }
     tare__out_result(o, y);
@@ -277,7 +277,8 @@ static void write_with_indices(onnx_out *o) {
     pool_call p = {0};
     call->op = tare__op_by_id("max_pool2d", 0);
     if (!reads(o, &p)) return;
-    if (p.x->ndim != 4) tare__out_refuse(o, "indices without a batch are not written");
+    if (p.x->ndim != 4)
+        tare__out_refuse(o, "indices of inputs without a batch dimension are not written");
     tare__out_result_item(o, 0, pool(o, &p, p.kernel, p.stride));
     *call = before;
     // ONNX's indices count through the whole input, torch's through one plane.
@@ -312,7 +313,8 @@ static const char *along(onnx_out *o, const pool_call *p, const char *x, int d) 
     const char *slices[MOST_SLICES] = {""};
     if (p->out[d] == p->in[d]) return x;
     if (p->out[d] < 1 || p->out[d] > MOST_SLICES) {
-        tare__out_refuse(o, "an adaptive pool to %lld unequal windows", (long long)p->out[d]);
+        tare__out_refuse(o, "an adaptive pool with %lld unequal windows is not written",
+                         (long long)p->out[d]);
         return "";
     }
     for (int64_t i = 0; i < p->out[d]; i++) {

@@ -31,7 +31,7 @@ static tare_status read_axis(onnx_call *c, const tare_tensor *x, linear *l) {
     l->is_per_channel = true;
     TARE_TRY(tare__onnx_axis(c, axis, x->ndim, &l->axis));
     if (l->scale->count == x->shape[l->axis]) return TARE_OK;
-    return tare__onnx_malformed(c, "%lld scales for a dimension of %lld",
+    return tare__onnx_malformed(c, "%lld scales for a dimension of size %lld",
                                 (long long)l->scale->count, (long long)x->shape[l->axis]);
 }
 
@@ -188,9 +188,9 @@ static tare_status constant(onnx_call *c, const tare_tensor *x, const linear *l)
     int64_t channel = 0;
     tare_status status = TARE_OK;
     if (tare__qparams_fault(q, &channel) != QPARAMS_FINE)
-        status =
-            tare__onnx_malformed(c, "scale %g and zero point %g are none of %s", q->scale[channel],
-                                 q->zero_point[channel], tare_dtype_name(l->dtype));
+        status = tare__onnx_malformed(c, "scale %g and zero point %g are not valid for %s",
+                                      q->scale[channel], q->zero_point[channel],
+                                      tare_dtype_name(l->dtype));
     if (status == TARE_OK) status = tare__tensor_requalify(x, q, &quantized, tare__onnx_error(c));
     tare__qparams_release(q);
     if (status == TARE_OK) status = tare__onnx_dequantized(c, x, quantized, &out);
@@ -462,7 +462,7 @@ static parameters per_channel(onnx_out *o, bool quantizes) {
     p.dtype = checked_dtype(o, quantized->dtype, quantizes);
     if (zeros != NULL && zeros->kind == VALUE_TENSOR &&
         tare__dtype(zeros->as.tensor->dtype)->is_float)
-        tare__out_refuse(o, "zero points that are not whole");
+        tare__out_refuse(o, "zero points must be integers");
     p.scale = channels(o, 1, TARE_FLOAT32);
     p.zero_point = tare__out_given(o, 2) ? channels(o, 2, p.dtype) : "";
     return p;
@@ -514,7 +514,7 @@ static const char *packed(onnx_out *o, const tare_tensor *t, int type) {
 
 static const char *packed_zeros(onnx_out *o, const char *name, int type) {
     const out_tensor *t = tare__out_find_tensor(o->w, name);
-    if (t == NULL) tare__out_refuse(o, "the zero points of 4 bits are not constant");
+    if (t == NULL) tare__out_refuse(o, "the zero points of 4-bit values must be constant");
     if (t == NULL || tare__out_failed(o)) return "";
     const char *made = tare__out_add_tensor(o->w, "zero_point", t->t, type);
     if (made == NULL) tare__out_try(o, tare__out_of_memory(tare__out_call(o)->err));

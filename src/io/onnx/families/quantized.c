@@ -41,7 +41,7 @@ static void write_reference_module(onnx_out *o) {
     value stand_ins[OP_MAX_PARAMS];
     char name[64];
     if (call->op == NULL) {
-        tare__out_refuse(o, "nothing writes a %s", call->module->class->name);
+        tare__out_refuse(o, "ONNX export does not support a %s", call->module->class->name);
         return;
     }
     for (size_t i = 0; i < call->param_count; i++) {
@@ -180,7 +180,7 @@ static void write_dynamic_module(onnx_out *o) {
     if (op != NULL && strcmp(op, "linear") == 0)
         write_dynamic_layer(o);
     else
-        tare__out_refuse(o, "ONNX has no %s whose gates are quantized when they run",
+        tare__out_refuse(o, "ONNX has no %s with dynamically quantized gates",
                          tare__out_call(o)->module->class->print_name);
 }
 
@@ -209,7 +209,7 @@ static void ruled_module(onnx_out *o) {
 static void write_quantized_module(onnx_out *o) {
     const char *op = tare__out_call(o)->module->class->op;
     if (op == NULL)
-        tare__out_refuse(o, "nothing writes it");
+        tare__out_refuse(o, "ONNX export does not support it");
     else if (strcmp(op, "linear") == 0 || strcmp(op, "conv") == 0 ||
              strcmp(op, "conv_transpose") == 0)
         write_layer(o);
@@ -246,7 +246,7 @@ static void write_ruled(onnx_out *o) {
     rule_call rule;
     bool known = false;
     tare__out_try(o, tare__function_rule_bind(tare__out_call(o), &rule, &known));
-    if (!known) tare__out_refuse(o, "nothing writes it");
+    if (!known) tare__out_refuse(o, "ONNX export does not support it");
     if (tare__out_failed(o)) return;
     if (rule.relu) tare__out_then_relu(o);
     tare__out_as(o, rule.op->id, rule.param, OP_MAX_PARAMS);

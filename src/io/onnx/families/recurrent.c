@@ -52,8 +52,8 @@ static tare_status read_activations(onnx_call *c, recurrent *q) {
     for (size_t i = 0; i < count; i++) {
         const char *expected = q->is_relu ? "Relu" : k->activations[i % k->activation_count];
         if (strcmp(names[i], expected) != 0)
-            return tare__onnx_fail(c, "activation %s is not supported where torch has %s", names[i],
-                                   expected);
+            return tare__onnx_fail(c, "activation %s is not supported, expected torch's %s",
+                                   names[i], expected);
     }
     return TARE_OK;
 }
@@ -301,8 +301,8 @@ static tare_status translate_gru(onnx_call *c) {
     bool before;
     TARE_TRY(tare__onnx_attr_bool(c, "linear_before_reset", false, &before));
     if (!before)
-        return tare__onnx_fail(c, "linear_before_reset=0 is not supported: torch.nn.GRU multiplies "
-                                  "before it resets");
+        return tare__onnx_fail(c, "linear_before_reset=0 is not supported: torch.nn.GRU applies "
+                                  "the reset gate after the product");
     return translate(c, &gru_kind);
 }
 
@@ -498,7 +498,7 @@ static void write_recurrent(onnx_out *o) {
     else
         read_function(o, &l);
     if (l.cell == NULL || l.count < 1 || l.count > MOST_LAYERS) {
-        tare__out_refuse(o, "more layers than are written");
+        tare__out_refuse(o, "too many layers");
         return;
     }
     if (tare__out_failed(o)) return;
@@ -543,7 +543,7 @@ static const char *cell_state(onnx_out *o, uint32_t which) {
     const value *hx = tare__out_given(o, HX) ? call->param[HX] : NULL;
     const value *v = hx != NULL && tare__value_has_items(hx) ? &hx->as.items[which] : hx;
     if (v != NULL && v->kind == VALUE_TENSOR) return tare__out_tensor(o, v->as.tensor);
-    tare__out_refuse(o, "a cell needs its state");
+    tare__out_refuse(o, "a cell without its state is not written");
     return "";
 }
 

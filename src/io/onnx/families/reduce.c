@@ -237,7 +237,7 @@ static const char *variance(onnx_out *o) {
     for (size_t i = 0; i < r.count; i++) {
         count *= (double)t->shape[r.axes[i]];
         if (r.axes[i] == 0 && other != NULL && correction != 0)
-            tare__out_refuse(o, "a correction that depends on the batch");
+            tare__out_refuse(o, "a correction that depends on the batch size is not written");
     }
     const char *x = tare__out_input(o, 0);
     const char *centered =
@@ -357,7 +357,7 @@ static void sorted(onnx_out *o, const char *both[2]) {
     const int64_t axis = tare__out_dim(o, 1, -1, t->ndim);
     both[0] = both[1] = "";
     if (axis == 0 && tare__out_result_other(o) != NULL)
-        tare__out_refuse(o, "an order of the batch is not written");
+        tare__out_refuse(o, "sorting along the batch is not written");
     if (!tare__out_failed(o))
         top(o, t->ndim > 0 ? t->shape[axis] : 1, axis, tare__out_bool(o, 2, false), true, both);
 }

@@ -84,7 +84,7 @@ static tare_status keep_ratio(onnx_call *c, resize *r, const int64_t *axes, size
         r->scale[axes[i]] = scale;
         const double out = floor(scale * (double)r->in[axes[i]] + 0.5);
         if (!(out >= 1 && out <= MOST_OUTPUT))
-            return tare__onnx_fail(c, "a dimension of %lld cannot be resized to %g",
+            return tare__onnx_fail(c, "a dimension of size %lld cannot be resized to %g",
                                    (long long)r->in[axes[i]], out);
         r->out[axes[i]] = (int64_t)out;
     }
@@ -144,7 +144,7 @@ static tare_status read_sizes(onnx_call *c, resize *r, const int64_t *axes, size
         r->scale[d] = r->has_sizes ? sizes[i] / (double)r->in[d] : scales[i];
         const double out = r->has_sizes ? sizes[i] : floor((double)r->in[d] * scales[i]);
         if (!(r->scale[d] > 0) || !(out >= 1 && out <= MOST_OUTPUT) || r->in[d] < 1)
-            return tare__onnx_fail(c, "a dimension of %lld cannot be resized to %g",
+            return tare__onnx_fail(c, "a dimension of size %lld cannot be resized to %g",
                                    (long long)r->in[d], out);
         r->out[d] = (int64_t)out;
         if (crops) r->roi[0][d] = roi[i];
@@ -360,11 +360,11 @@ static tare_status translate_resize_rule(onnx_call *c) {
     TARE_TRY(read_resize(c, &r));
     if (is_interpolated(&r)) return call_interpolate(c, &r);
     if (r.is_open)
-        return tare__onnx_fail(c, "an open size is resized as torch's interpolate does it, not in "
-                                  "this mode");
+        return tare__onnx_fail(
+            c, "an open dimension can only be resized as by torch's interpolate, not in this mode");
     if (r.is_quantized && r.mode != NEAREST)
-        return tare__onnx_fail(c, "integers are resized to the nearest, or as torch's interpolate "
-                                  "does; not in this coordinate_transformation_mode");
+        return tare__onnx_fail(c, "integers can only be resized by mode nearest, or as by torch's "
+                                  "interpolate, not in this coordinate_transformation_mode");
     value x = r.x;
     for (int d = 0; d < r.ndim; d++) {
         const bool crops =
@@ -442,7 +442,8 @@ static bool has_factors_of_size(onnx_out *o, const tare_tensor *x, const tare_te
         has = has || factor > 0;
         fits = fits && floorf((float)x->shape[d] * (float)used) == (float)y->shape[d];
     }
-    if (has && !fits) tare__out_refuse(o, "Resize takes no size beside factors that give another");
+    if (has && !fits)
+        tare__out_refuse(o, "Resize does not take sizes that differ from those of its factors");
     return has;
 }
 

@@ -447,14 +447,15 @@ static void write_roll(onnx_out *o) {
     size_t shift_count = 0, count = 0;
     op_call *call = tare__out_call(o);
     tare__out_try(o, tare__call_int_list(call, 1, TARE_MAX_DIMS, shifts, &shift_count));
-    if (!tare__out_given(o, 2)) tare__out_refuse(o, "a roll through all dimensions is not written");
+    if (!tare__out_given(o, 2))
+        tare__out_refuse(o, "a roll over the flattened tensor is not written");
     if (tare__out_failed(o)) return;
     tare__out_try(o, tare__call_int_list(call, 2, TARE_MAX_DIMS, dims, &count));
     const char *y = tare__out_input(o, 0);
     for (size_t i = 0; i < count && i < shift_count && !tare__out_failed(o); i++) {
         const int64_t axis = dims[i] < 0 ? dims[i] + x->ndim : dims[i];
         if (axis == 0 && tare__out_result_other(o) != NULL)
-            tare__out_refuse(o, "a roll of the batch is not written");
+            tare__out_refuse(o, "a roll along the batch is not written");
         y = roll_one(o, y, axis, x->shape[axis], shifts[i]);
     }
     tare__out_result(o, y);
@@ -476,7 +477,7 @@ static void write_shuffle_pixels(onnx_out *o) {
 static void write_unshuffle_pixels(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0);
     const int64_t r = tare__out_int(o, 1, 1);
-    if (x->ndim != 4) tare__out_refuse(o, "4 dimensions were expected, found %d", x->ndim);
+    if (x->ndim != 4) tare__out_refuse(o, "expected 4 dimensions, found %d", x->ndim);
     if (tare__out_failed(o)) return;
     const int64_t parted[] = {0, x->shape[1], x->shape[2] / r, r, x->shape[3] / r, r};
     const int64_t order[] = {0, 1, 3, 5, 2, 4};

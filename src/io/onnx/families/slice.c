@@ -52,8 +52,8 @@ static tare_status cut_open(onnx_call *c, const value *size, const value *start,
     if (step != -1 || start->kind != VALUE_INT || start->as.integer != -1 ||
         stop->kind != VALUE_INT || stop->as.integer > -INT32_MAX) {
         tare__onnx_blame(c->in, size);
-        return tare__onnx_fail(c, "a slice of an open dimension the other way round is not "
-                                  "supported");
+        return tare__onnx_fail(
+            c, "a slice of an open dimension with a negative step is not supported");
     }
     *out = (cut){.step = 1, .flipped = true};
     return TARE_OK;
@@ -74,7 +74,7 @@ static tare_status read_cuts(onnx_call *c, const value *x, const tare_tensor *t,
     TARE_TRY(tare__onnx_input_ints(c, 4, "steps", TARE_MAX_DIMS, steps, &step_count, &has_steps));
     if (end_count != count || (has_axes && axis_count != count) ||
         (has_steps && step_count != count) || count > (size_t)t->ndim)
-        return tare__onnx_malformed(c, "starts, ends, axes and steps differ in length");
+        return tare__onnx_malformed(c, "starts, ends, axes and steps have different lengths");
     for (size_t i = 0; i < count; i++) {
         value size;
         int64_t axis = (int64_t)i;
@@ -213,8 +213,9 @@ static const tare_tensor *tensor_of_list(onnx_out *o, const value *list) {
     for (uint32_t i = 0; i < list->count && i < MOST_LISTED; i++)
         if (list->as.items[i].kind == VALUE_BOOL ||
             !tare__call_integer(&list->as.items[i], &ints[i]))
-            tare__out_refuse(o, "a list of anything but ints as an index");
-    if (list->count > MOST_LISTED) tare__out_refuse(o, "a list of %u indices", list->count);
+            tare__out_refuse(o, "an index list must contain ints only");
+    if (list->count > MOST_LISTED)
+        tare__out_refuse(o, "an index list of %u items is too long", list->count);
     return tare__out_int_tensor(o, ints, list->count);
 }
 
@@ -262,7 +263,8 @@ static void plan_index(onnx_out *o, const value *index, const value *other, int 
 
 static const char *integers(onnx_out *o, const tare_tensor *t) {
     if (t->dtype == TARE_BOOL || t->dtype == TARE_UINT8)
-        tare__out_refuse(o, "a mask as an index makes a result whose size depends on the data");
+        tare__out_refuse(
+            o, "indexing with a mask is not written: the size of the result depends on the data");
     const char *x = tare__out_quantized(o, t);
     return t->dtype == TARE_INT32 ? x : tare__out_cast(o, x, t->dtype, TARE_INT64);
 }
@@ -296,7 +298,7 @@ static const char *choose(onnx_out *o, const index_plan *p, const char *x) {
     }
     for (size_t i = 0; i < p->chosen_count; i++)
         if (p->chosen_at[i] != (int64_t)i)
-            tare__out_refuse(o, "tensors of indices that are not the first ones");
+            tare__out_refuse(o, "index tensors must index the first dimensions");
     return OUT(o, "GatherND", x, stacked(o, p));
 }
 
@@ -318,7 +320,7 @@ static void index_by(onnx_out *o, const value *index, const value *other) {
     plan_index(o, index, other, x->ndim, &p);
     if (tare__out_failed(o)) return;
     if (p.chosen_count > 0 && p.taken_count + p.put_count > 0)
-        tare__out_refuse(o, "an index of tensors together with ints or None");
+        tare__out_refuse(o, "an index with tensors together with ints or None is not written");
     const char *y = cut_slices(o, &p.cuts, tare__out_input(o, 0));
     y = choose(o, &p, y);
     for (size_t i = p.taken_count; i-- > 0;)
@@ -403,9 +405,10 @@ static void write_slice_scatter(onnx_out *o) {
     const int64_t size = x->shape[axis];
     const int64_t start = from_front(tare__out_int(o, 3, 0), size);
     const int64_t end = from_front(tare__out_int(o, 4, INT64_MAX), size);
-    if (tare__out_int(o, 5, 1) != 1) tare__out_refuse(o, "slices with steps are not put back");
+    if (tare__out_int(o, 5, 1) != 1)
+        tare__out_refuse(o, "writing to a slice with a step is not supported");
     if (is_batch(o, axis) && (start != 0 || end != size))
-        tare__out_refuse(o, "a slice of the batch is not put back");
+        tare__out_refuse(o, "writing to a slice of the batch is not supported");
     replace(o, tare__out_input(o, 1), axis, start, end, size);
 }
 
@@ -414,7 +417,7 @@ static void write_select_scatter(onnx_out *o) {
     const int64_t axis = tare__out_dim(o, 2, 0, x->ndim);
     if (tare__out_failed(o)) return;
     const int64_t start = from_front(tare__out_int(o, 3, 0), x->shape[axis]);
-    if (is_batch(o, axis)) tare__out_refuse(o, "a slice of the batch is not put back");
+    if (is_batch(o, axis)) tare__out_refuse(o, "writing to a slice of the batch is not supported");
     replace(o, tare__out_unsqueeze(o, tare__out_input(o, 1), &axis, 1), axis, start, start + 1,
             x->shape[axis]);
 }

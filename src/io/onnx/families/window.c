@@ -51,7 +51,7 @@ tare_status tare__window_read(onnx_call *c, const tare_tensor *x, window *w, siz
     for (size_t d = 0; d < w->dims; d++) {
         w->in[d] = x->shape[2 + d];
         if (w->kernel[d] < 1 || w->kernel[d] > INT16_MAX)
-            return tare__onnx_malformed(c, "a kernel of %lld is out of range",
+            return tare__onnx_malformed(c, "a kernel of size %lld is out of range",
                                         (long long)w->kernel[d]);
     }
     TARE_TRY(tare__window_read_sizes(c, "strides", w->dims, 1, 1, w->stride));

@@ -306,7 +306,8 @@ static tare_status keep_zeros(onnx_call *c, const tare_tensor *meta, const tare_
     for (size_t d = 0; d < s->count; d++) {
         if (s->dims[d] != 0) continue;
         if ((int)d >= meta->ndim)
-            return tare__onnx_malformed(c, "shape keeps dimension %zu, which does not exist", d);
+            return tare__onnx_malformed(
+                c, "shape has a 0 for dimension %zu, which the input does not have", d);
         s->dims[d] = meta->shape[d];
         s->others[d] = other != NULL && (int)d < other->ndim ? other->shape[d] : meta->shape[d];
         s->follows |= s->dims[d] != s->others[d];
@@ -334,7 +335,8 @@ static tare_status reshape_by_open(onnx_call *c, const value *x, size_t i, bool 
     for (size_t d = 0; d < count && !allows_zeros; d++) {
         if (dims[d].kind != VALUE_INT || dims[d].as.integer != 0) continue;
         if ((int)d >= meta->ndim)
-            return tare__onnx_malformed(c, "shape keeps dimension %zu, which does not exist", d);
+            return tare__onnx_malformed(
+                c, "shape has a 0 for dimension %zu, which the input does not have", d);
         TARE_TRY(tare__onnx_size(c, x, (int)d, &dims[d]));
     }
     return tare__onnx_reshape_to(c, x, dims, count, out);

@@ -118,8 +118,8 @@ static tare_status open_input(onnx_call *c, size_t i, const char *name, const ta
         const value v = tare__onnx_entry(c->in, t, k);
         tare__onnx_blame(c->in, &v);
     }
-    return tare__onnx_fail(c, "input %zu ('%s') must be numbers here, and follows an open size", i,
-                           name);
+    return tare__onnx_fail(
+        c, "input %zu ('%s') depends on an open dimension, expected constant numbers", i, name);
 }
 
 // Reads the values of a constant input. *out is NULL if an optional input is absent.
@@ -131,10 +131,9 @@ static tare_status constant_input(onnx_call *c, size_t i, const char *name, bool
     if (v.kind == VALUE_NONE) return tare__onnx_need_input(c, i, name, &(value){0});
     if (v.kind == VALUE_TENSOR) return open_input(c, i, name, v.as.tensor);
     const char *from = v.kind == VALUE_NODE ? tare__onnx_info(c->in, v.as.node)->file_name : "";
-    tare__onnx_fail(c,
-                    "input %zu ('%s') depends on the data, by node '%s', but the shape of what "
-                    "follows hangs on it",
-                    i, name, from);
+    tare__onnx_fail(
+        c, "input %zu ('%s') depends on the data, through node '%s', but determines shapes", i,
+        name, from);
     return tare__hint(c->in->err, TARE_UNSUPPORTED,
                       "fix the shapes at export, or simplify the file (onnxsim)");
 }
@@ -214,7 +213,9 @@ static tare_status take(onnx_call *c, const char *name, int type, const char *ty
     if (*out == NULL) return TARE_OK;
     c->attribute_read[i] = true;
     if ((*out)->ref_attr_name != NULL && (*out)->ref_attr_name[0] != '\0')
-        return tare__onnx_malformed(c, "attribute '%s' refers to one of a function", name);
+        return tare__onnx_malformed(
+            c, "attribute '%s' refers to an attribute of a function, outside of any function",
+            name);
     if (type_of(*out) == type) return TARE_OK;
     return tare__onnx_malformed(c, "attribute '%s' must be %s, found type %d", name, type_name,
                                 type_of(*out));
@@ -312,14 +313,14 @@ tare_status tare__onnx_attr_tensor(onnx_call *c, const char *name, value *out) {
 tare_status tare__onnx_dtype(onnx_call *c, int64_t data_type, tare_dtype *out) {
     *out = tare__onnx_type_to_dtype(data_type);
     if (*out != TARE_DTYPE_UNSET) return TARE_OK;
-    return tare__onnx_fail(c, "elements of type %lld (%s) are not known here", (long long)data_type,
+    return tare__onnx_fail(c, "elements of type %lld (%s) are not supported", (long long)data_type,
                            tare__onnx_type_name(data_type));
 }
 
 // --- constants ---
 
 static tare_status sequence(onnx_call *c, value_kind kind, size_t count, value *out) {
-    if (count > UINT32_MAX) return tare__onnx_fail(c, "a list of %zu items", count);
+    if (count > UINT32_MAX) return tare__onnx_fail(c, "a list of %zu items is too long", count);
     *out = tare__value_sequence(&c->scratch, kind, (uint32_t)count);
     return out->as.items != NULL || count == 0 ? TARE_OK : tare__out_of_memory(c->in->err);
 }

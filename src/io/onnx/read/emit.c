@@ -196,7 +196,8 @@ static tare_status check_open(onnx_import *in, tare_status works, const value *m
                               const value *other) {
     if (works == TARE_OUT_OF_MEMORY) return tare__out_of_memory(in->err);
     if (in->open == NULL || (works == TARE_OK && !shrinks(meta, other))) return TARE_OK;
-    return works == TARE_OK ? tare__fail(in->err, TARE_UNSUPPORTED, "it has one size only there")
+    return works == TARE_OK ? tare__fail(in->err, TARE_UNSUPPORTED,
+                                         "a size of its result is 1 for some open sizes only")
                             : works;
 }
 
@@ -546,8 +547,7 @@ static bool reads_open(const onnx_import *in, const onnx_emit *e) {
 
 static tare_status emit(onnx_call *c, node_op op, const onnx_emit *e, value *out) {
     if (row_of(op, e->target) == NULL)
-        return tare__onnx_fail(c, "it would become '%s', which no operator here computes",
-                               e->target);
+        return tare__onnx_fail(c, "it would become '%s', which tare does not have", e->target);
     bool is_folded = false;
     if (is_constant_call(e)) TARE_TRY(fold_call(c->in, op, e, &c->scratch, out, &is_folded));
     if (is_folded && reads_open(c->in, e))
@@ -598,7 +598,7 @@ static tare_status fill_module(onnx_call *c, const onnx_module *m, module *made)
 static tare_status bind_module(onnx_call *c, const onnx_module *m, char path[40]) {
     const module_class *class = tare__class_find(c->in->classes, m->class_name);
     if (class == NULL)
-        return tare__onnx_fail(c, "it would become a %s, which is no class here", m->class_name);
+        return tare__onnx_fail(c, "it would become a %s, which tare does not have", m->class_name);
     module *made = NULL;
     TARE_TRY(tare__module_create(class, &made, c->in->err));
     snprintf(path, 40, "module_%zu", c->in->module_count++);

@@ -75,9 +75,9 @@ static tare_status read_size(onnx_import *in, const char *input, const dimension
         return TARE_OK;
     if (index == 0) return *other = *out = 1, TARE_OK;
     if (name != NULL) {
-        tare__fail(in->err, TARE_INVALID_ARGUMENT, "input '%s': dimension %d is '%s', of no size",
+        tare__fail(in->err, TARE_INVALID_ARGUMENT, "input '%s': dimension %d ('%s') has no size",
                    input, index, name);
-        return tare__hint(in->err, TARE_INVALID_ARGUMENT, "give it one: --dim %s=SIZE", name);
+        return tare__hint(in->err, TARE_INVALID_ARGUMENT, "give its size: --dim %s=SIZE", name);
     }
     tare__fail(in->err, TARE_INVALID_ARGUMENT, "input '%s': dimension %d has no size", input,
                index);
@@ -94,20 +94,19 @@ typedef struct input_shape {
 static tare_status check_given(onnx_import *in, const char *input, const input_shape *given,
                                const Onnx__TensorShapeProto *shape) {
     if (shape != NULL && shape->n_dim != (size_t)given->ndim)
-        return tare__fail(
-            in->err, TARE_INVALID_ARGUMENT,
-            "input '%s': expected a shape of %zu dimensions as the file has, found %d", input,
-            shape->n_dim, given->ndim);
+        return tare__fail(in->err, TARE_INVALID_ARGUMENT,
+                          "input '%s': expected a shape of %zu dimensions as in the file, found %d",
+                          input, shape->n_dim, given->ndim);
     for (int d = 1; shape != NULL && d < given->ndim; d++) {
         const dimension *said = shape->dim[d];
         const bool has_value =
             said->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
             said->dim_value > 0;
         if (has_value && said->dim_value != given->size[d])
-            return tare__fail(in->err, TARE_INVALID_ARGUMENT,
-                              "input '%s': expected %lld for dimension %d as the file says, found "
-                              "%lld",
-                              input, (long long)said->dim_value, d, (long long)given->size[d]);
+            return tare__fail(
+                in->err, TARE_INVALID_ARGUMENT,
+                "input '%s': expected %lld for dimension %d as in the file, found %lld", input,
+                (long long)said->dim_value, d, (long long)given->size[d]);
     }
     return TARE_OK;
 }
@@ -123,7 +122,7 @@ static tare_status read_shape(onnx_import *in, const Onnx__ValueInfoProto *info,
     if (shape == NULL) {
         tare__fail(in->err, TARE_INVALID_ARGUMENT, "input '%s' has no shape in the file",
                    info->name);
-        return tare__hint(in->err, TARE_INVALID_ARGUMENT, "give it one: --shape %s=1x3x224x224",
+        return tare__hint(in->err, TARE_INVALID_ARGUMENT, "give its shape: --shape %s=1x3x224x224",
                           info->name);
     }
     if (shape->n_dim > TARE_MAX_DIMS)
@@ -159,7 +158,7 @@ static tare_status add_input(onnx_import *in, const Onnx__ValueInfoProto *info,
     const tare_dtype dtype = tare__onnx_type_to_dtype(type->elem_type);
     if (dtype == TARE_DTYPE_UNSET)
         return tare__fail(in->err, TARE_UNSUPPORTED,
-                          "input '%s': elements of type %d (%s) are not known here", info->name,
+                          "input '%s': elements of type %d (%s) are not supported", info->name,
                           type->elem_type, tare__onnx_type_name(type->elem_type));
     TARE_TRY(read_shape(in, info, options, &shape));
     const char *target = NULL;
@@ -211,7 +210,7 @@ static const onnx_rule *find_rule(const char *op_type, int opset, bool *is_known
 static tare_status unknown_operator(onnx_import *in, const char *op_type, bool is_known) {
     in->is_hopeless = true;
     tare__fail(in->err, TARE_UNSUPPORTED, "the operator '%s' %s", op_type,
-               is_known ? "is not supported at this opset" : "is not known here");
+               is_known ? "is not supported at this opset" : "is not known");
     return tare__hint(in->err, TARE_UNSUPPORTED,
                       is_known ? "export the model at another opset_version"
                                : "export the part without it, or simplify the file (onnxsim); "
@@ -223,7 +222,7 @@ static tare_status check_attributes(const onnx_call *c) {
         const char *name = c->node->attribute[i]->name;
         if (c->attribute_read[i]) continue;
         c->in->is_hopeless = true;
-        return tare__fail(c->in->err, TARE_UNSUPPORTED, "the attribute '%s' is not known here",
+        return tare__fail(c->in->err, TARE_UNSUPPORTED, "the attribute '%s' is not supported",
                           name != NULL ? name : "");
     }
     return TARE_OK;
@@ -248,7 +247,7 @@ static tare_status translate(onnx_call *c) {
     for (size_t i = 0; i < c->node->n_input; i++)
         if (c->node->input[i][0] != '\0' && !tare__map_has(&c->in->values, c->node->input[i]))
             return tare__fail(c->in->err, TARE_UNSUPPORTED,
-                              "its input '%s' is an optional output that is not computed here",
+                              "its input '%s' is an optional output that is not supported",
                               c->node->input[i]);
     TARE_TRY(tare__onnx_read_scope(c->in, tare__onnx_step(c->node), &c->scope));
     TARE_TRY(rule->translate(c));
@@ -263,10 +262,12 @@ static const struct {
     {"DequantizeLinear", NULL},
     {"QuantizeLinear", NULL},
     {"MatMulNBits", NULL},
-    {"DynamicQuantizeLSTM", "recurrent layers that quantize their input as they run are not read"},
-    {"GatherBlockQuantized", "weights of few bits with scales of blocks are not read"},
-    {"MatMulBnb4", "weights of few bits with scales of blocks are not read"},
-    {"QAttention", "attention as one operator on integers is not read"},
+    {"DynamicQuantizeLSTM", "recurrent layers with dynamically quantized inputs are not supported"},
+    {"GatherBlockQuantized",
+     "weights with few bits and block-wise scales are not supported in this operator"},
+    {"MatMulBnb4",
+     "weights with few bits and block-wise scales are not supported in this operator"},
+    {"QAttention", "integer attention as one operator is not supported"},
 };
 
 static tare_status foreign_operator(onnx_import *in, const char *op_type, const char *domain) {
@@ -282,11 +283,12 @@ static tare_status foreign_operator(onnx_import *in, const char *op_type, const 
     }
     in->is_hopeless = true;
     tare__fail(in->err, TARE_UNSUPPORTED,
-               "the operator '%s' is of the domain '%s', which is not known here", op_type, domain);
-    return tare__hint(in->err, TARE_UNSUPPORTED,
-                      is_runtimes
-                          ? "ONNX Runtime's optimizer writes it: give the model as it was before"
-                          : "export with standard operators only");
+               "the operator '%s' is from domain '%s', which is not supported", op_type, domain);
+    return tare__hint(
+        in->err, TARE_UNSUPPORTED,
+        is_runtimes
+            ? "ONNX Runtime's optimizer writes it: use the model as it was before optimization"
+            : "export with standard operators only");
 }
 
 static tare_status add_node(onnx_import *in, const Onnx__NodeProto *n) {
@@ -310,7 +312,7 @@ static tare_status output_value(onnx_import *in, const Onnx__ValueInfoProto *inf
     const onnx_binding *b = tare__map_get(&in->values, name);
     if (b == NULL)
         return tare__fail(in->err, TARE_MALFORMED_FILE,
-                          "no node, input or initializer gives the output '%s'", name);
+                          "no node, input or initializer produces the output '%s'", name);
     *out = b->v;
     if (out->kind != VALUE_TENSOR) return TARE_OK;
     node *n = NULL;
@@ -527,15 +529,14 @@ static tare_status needs_size(const onnx_open_dim *dim, tare_error *why, tare_er
     const tare_status status = TARE_INVALID_ARGUMENT;
     if (dim->is_named)
         tare__fail(err, status,
-                   "input '%s': dimension %d is '%s', of no size, and cannot stay "
-                   "open: %s%s%s",
+                   "input '%s': dimension %d ('%s') has no size, and cannot stay open: %s%s%s",
                    dim->input, dim->dim, dim->name, where, *where ? ": " : "", message);
     else
         tare__fail(err, status,
                    "input '%s': dimension %d has no size, and cannot stay open: "
                    "%s%s%s",
                    dim->input, dim->dim, where, *where ? ": " : "", message);
-    return dim->is_named ? tare__hint(err, status, "give it one: --dim %s=SIZE", dim->name)
+    return dim->is_named ? tare__hint(err, status, "give its size: --dim %s=SIZE", dim->name)
                          : tare__hint(err, status, "give the input a shape: --shape %s=1x3x224x224",
                                       dim->input);
 }
@@ -550,7 +551,7 @@ static tare_status import_open(import_job *job, onnx_open *open, module **root) 
         job->err = i == 0 ? first : other;
         const tare_status read = read_twice(job, open, i, root);
         if (i == 0 && read == TARE_OK && *root == NULL)
-            tare__fail(first, TARE_UNSUPPORTED, "what is read hangs on its size");
+            tare__fail(first, TARE_UNSUPPORTED, "the model depends on its size");
         if (i == 0) blamed = find_blamed(job, open);
         if (*root == NULL && job->is_hopeless) status = read;
     }

@@ -159,7 +159,7 @@ static tare_status read_default(inliner *l, const unsigned char *bytes, size_t s
     if (u.failed) return tare__out_of_memory(l->err);
     if (a == NULL || a->name == NULL)
         return tare__fail(l->err, TARE_MALFORMED_FILE,
-                          "a default of its function is no attribute with a name");
+                          "a default value of its function has no name");
     if (a->t != NULL || a->g != NULL || a->n_tensors > 0 || a->n_graphs > 0)
         return tare__fail(l->err, TARE_UNSUPPORTED,
                           "the attribute '%s' of its function has a tensor or a graph as its "
@@ -200,7 +200,7 @@ static tare_status read_function(inliner *l, function *f) {
 static tare_status spend(inliner *l, size_t bytes) {
     if (bytes > l->bytes_left) {
         tare__fail(l->err, TARE_UNSUPPORTED,
-                   "the model's functions come to more than %d MiB of nodes", MOST_BYTES >> 20);
+                   "the nodes of the model's functions take more than %d MiB", MOST_BYTES >> 20);
         return tare__hint(l->err, TARE_UNSUPPORTED, "no exporter writes such a file");
     }
     l->bytes_left -= bytes;
@@ -249,7 +249,7 @@ static tare_status resolve(inliner *l, const frame *at, attribute *a, attribute 
     if (given == NULL) return TARE_OK;
     if (a->has_type && given->has_type && a->type != given->type)
         return tare__fail(l->err, TARE_MALFORMED_FILE,
-                          "its attribute '%s' refers to '%s', which is of another type",
+                          "its attribute '%s' refers to '%s', which has another type",
                           a->name != NULL ? a->name : "", a->ref_attr_name);
     attribute *made = tare__arena_alloc(l->memory, sizeof *made);
     if (made == NULL) return tare__out_of_memory(l->err);
@@ -357,9 +357,8 @@ static tare_status bind_outputs(inliner *l, frame *at) {
     const Onnx__FunctionProto *proto = at->f->proto;
     const node_proto *caller = &at->caller->node;
     if (caller->n_output > proto->n_output)
-        return tare__fail(l->err, TARE_MALFORMED_FILE,
-                          "%zu outputs, but its function '%s' gives %zu", caller->n_output,
-                          name_of(at->f), proto->n_output);
+        return tare__fail(l->err, TARE_MALFORMED_FILE, "%zu outputs, but its function '%s' has %zu",
+                          caller->n_output, name_of(at->f), proto->n_output);
     for (size_t i = 0; i < caller->n_output; i++) {
         char *actual = caller->output[i];
         if (*actual == '\0') continue;
@@ -438,7 +437,7 @@ static tare_status add_node(inliner *l, const node_proto *n, const frame *at) {
     if (f != NULL)
         status = add_call(l, step, f, at);
     else if (at != NULL && step->opset == 0 && is_default_domain(n->domain))
-        status = tare__fail(l->err, TARE_MALFORMED_FILE, "its function '%s' does not say its opset",
+        status = tare__fail(l->err, TARE_MALFORMED_FILE, "its function '%s' states no opset",
                             name_of(at->f));
     else
         return push(l, step);

@@ -56,7 +56,7 @@ static tare_status add_outputs(sorter *s, size_t index) {
         const char *name = n->output[i];
         if (*name == '\0') continue;
         if (tare__map_has(&s->makers, name) || (s->outer != NULL && tare__map_has(s->outer, name)))
-            return fail_at(s, n, "the value '%s' is made twice", name);
+            return fail_at(s, n, "the value '%s' is produced twice", name);
         if (!tare__map_set(&s->makers, name, tare__map_int(index + 1)))
             return tare__out_of_memory(s->err);
     }
@@ -120,7 +120,9 @@ static tare_status find_needs(sorter *s, size_t index) {
             tare__map_has(&s->makers, name) || (s->outer != NULL && tare__map_has(s->outer, name));
         if (!is_known)
             return fail_at(
-                s, n, "its input '%s' is no output of a node, no initializer and no input", name);
+                s, n,
+                "its input '%s' is neither an output of a node nor an initializer nor an input",
+                name);
         const size_t maker = (size_t)tare__map_get(&s->makers, name);
         if (maker > 0) TARE_TRY(add_need(s, at, maker - 1));
     }
@@ -142,11 +144,11 @@ static tare_status report_circle(const sorter *s, size_t index) {
         tare__onnx_describe_node(s->g->node[s->stack[i]], where, sizeof where);
         tare__text_printf(&names, "%s%s", names.length > 0 ? " needs " : "", where);
     }
-    const tare_status status = names.failed
-                                   ? tare__out_of_memory(s->err)
-                                   : tare__fail(s->err, TARE_MALFORMED_FILE,
-                                                "the graph has a cycle: %s needs the first again",
-                                                tare__text_chars(&names));
+    const tare_status status =
+        names.failed ? tare__out_of_memory(s->err)
+                     : tare__fail(s->err, TARE_MALFORMED_FILE,
+                                  "the graph has a cycle: %s needs the first one again",
+                                  tare__text_chars(&names));
     tare__text_release(&names);
     return tare__hint(s->err, status, "no exporter writes such a file: export the model again");
 }

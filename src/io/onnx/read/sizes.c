@@ -70,7 +70,7 @@ tare_status tare__onnx_set_entries(onnx_call *c, tare_tensor *t, value *entries)
         if (!number_of(c->in, &entries[i], false, &now) ||
             !number_of(c->in, &entries[i], true, &otherwise) ||
             !is_close(now, tare__tensor_get(t, i)))
-            return tare__onnx_fail(c, "a size is computed in a way that is not known here");
+            return tare__onnx_fail(c, "a size is computed in a way that is not supported");
         set_element(other, i, &entries[i], otherwise);
     }
     known->other = other;
@@ -377,7 +377,7 @@ tare_status tare__onnx_open_tensor(onnx_call *c, const tare_tensor *t, value *ou
             const value v = tare__onnx_entry(c->in, t, i);
             tare__onnx_blame(c->in, &v);
         }
-        return tare__onnx_fail(c, "%lld sizes as one tensor are too many", (long long)t->count);
+        return tare__onnx_fail(c, "a tensor of %lld sizes is too large", (long long)t->count);
     }
     value *sizes = tare__arena_array(&c->scratch, (size_t)t->count, sizeof *sizes);
     if (sizes == NULL) return tare__out_of_memory(c->in->err);

@@ -187,10 +187,9 @@ void tare__onnx_data_files_release(onnx_data_files *d) {
 }
 
 static tare_status outside(const char *location, tare_error *err) {
-    const tare_status status =
-        tare__fail(err, TARE_MALFORMED_FILE,
-                   "its data is said to lie in '%s', outside of the model's folder", location);
-    return tare__hint(err, status, "data files must lie beside the model, or in folders there");
+    const tare_status status = tare__fail(
+        err, TARE_MALFORMED_FILE, "its data is in '%s', outside of the model's folder", location);
+    return tare__hint(err, status, "data files must be in the model's folder or below");
 }
 
 static bool has_parent_step(const char *location) {
@@ -206,10 +205,10 @@ static tare_status fail_to_resolve(const char *location, tare_error *err) {
     const int reason = errno;
     if (reason == ENOMEM) return tare__out_of_memory(err);
     const bool is_gone = reason == ENOENT || reason == ENOTDIR;
-    const tare_status status = tare__fail(err, TARE_IO, "its data lies in '%s', which %s", location,
+    const tare_status status = tare__fail(err, TARE_IO, "its data is in '%s', which %s", location,
                                           is_gone ? "is missing" : "cannot be opened");
     return tare__hint(err, status,
-                      "copy it beside the model, or export the model without external data");
+                      "copy it to the model's folder, or export the model without external data");
 }
 
 // Symbolic links are resolved to check that the data lies in the model's folder.
@@ -241,12 +240,11 @@ static tare_status map_location(const onnx_file *f, onnx_data_files *d, const ch
     *out = tare__map_get(&d->mapped, location);
     if (*out != NULL) return TARE_OK;
     if (*location == '\0')
-        return tare__fail(err, TARE_MALFORMED_FILE, "its data lies in another file without a name");
+        return tare__fail(err, TARE_MALFORMED_FILE, "its data is in another file without a name");
     if (*location == '/' || has_parent_step(location)) return outside(location, err);
     if (f->path == NULL || strcmp(f->path, "-") == 0)
-        return tare__fail(err, TARE_UNSUPPORTED,
-                          "its data lies in '%s', but the model comes from %s", location,
-                          f->path == NULL ? "memory" : "standard input");
+        return tare__fail(err, TARE_UNSUPPORTED, "its data is in '%s', but the model comes from %s",
+                          location, f->path == NULL ? "memory" : "standard input");
     char *path = NULL;
     const unsigned char *data = NULL;
     size_t size = 0;
@@ -303,9 +301,9 @@ static tare_status read_external(const onnx_file *f, onnx_data_files *d, const O
     TARE_TRY(read_entries(t, &e, err));
     if (e.has_length) {
         if (e.length > SIZE_MAX)
-            return tare__fail(
-                err, TARE_MALFORMED_FILE,
-                "its data is said to have %" PRIu64 " bytes, more than memory can have", e.length);
+            return tare__fail(err, TARE_MALFORMED_FILE,
+                              "its data has %" PRIu64 " bytes, more than fit into memory",
+                              e.length);
         TARE_TRY(check_bytes(h, (size_t)e.length, err));
     }
     TARE_TRY(map_location(f, d, e.location, &store, err));
@@ -313,8 +311,8 @@ static tare_status read_external(const onnx_file *f, onnx_data_files *d, const O
     const size_t size = tare__storage_size(store);
     if (e.offset > size || needed > size - (size_t)e.offset) {
         tare__fail(err, TARE_MALFORMED_FILE,
-                   "its data is said to be %zu bytes from %" PRIu64 " in '%s', which has %zu",
-                   needed, e.offset, e.location, size);
+                   "its data is %zu bytes at offset %" PRIu64 " of '%s', which has %zu", needed,
+                   e.offset, e.location, size);
         return tare__hint(err, TARE_MALFORMED_FILE,
                           "the data file is cut off or another model's: copy both files again");
     }
@@ -333,7 +331,8 @@ static tare_status read_tensor(const onnx_file *f, onnx_data_files *d, const Onn
                          t->n_uint64_data + t->n_string_data;
     const bool is_external = t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
     if (is_external + (t->has_raw_data && t->raw_data.len > 0) + (typed > 0) > 1)
-        return tare__fail(err, TARE_MALFORMED_FILE, "its elements stand in more than one place");
+        return tare__fail(err, TARE_MALFORMED_FILE,
+                          "its elements are stored in more than one field");
     if (is_external) return read_external(f, d, t, h, out, err);
     return t->has_raw_data && typed == 0 ? read_raw(f, h, &t->raw_data, out, err)
                                          : read_typed(t, h, out, err);

@@ -111,7 +111,7 @@ static tare_status check_message(const scan *s, const ProtobufCMessageDescriptor
             continue;
         }
         if (!tare__wire_varint(s->bytes, end, &at, &length) || length > end - at)
-            return broken(s, begin, "a field is longer than what holds it");
+            return broken(s, begin, "a field is longer than its message");
         const ProtobufCFieldDescriptor *field =
             protobuf_c_message_descriptor_get_field(d, (unsigned)(tag >> 3));
         TARE_TRY(note_field(s, d, field, begin, &seen));

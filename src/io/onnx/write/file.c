@@ -227,7 +227,8 @@ static tare_status write_data(const onnx_image *im, export_files *f, tare_error 
 static tare_status write_external(onnx_image *im, export_files *f, tare_error *err) {
     if (f->model.temporary == NULL)
         return tare__fail(err, TARE_UNSUPPORTED,
-                          "the model needs a data file beside it, which %s has not", f->model.path);
+                          "the model needs a separate data file, which %s cannot have",
+                          f->model.path);
     return assign_offsets(im) > 0 ? write_data(im, f, err) : TARE_OK;
 }
 

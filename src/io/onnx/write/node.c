@@ -279,7 +279,7 @@ void tare__out_attr_texts(onnx_out *o, const char *name, const char *chars, size
 const char *tare__out_cast(onnx_out *o, const char *x, tare_dtype from, tare_dtype to) {
     const int type = tare__onnx_type_of_dtype(tare__dtype(to)->storage);
     if (tare__dtype(from)->storage == tare__dtype(to)->storage) return x;
-    if (type == 0) tare__out_refuse(o, "ONNX has no elements of %s", tare_dtype_name(to));
+    if (type == 0) tare__out_refuse(o, "ONNX has no element type for %s", tare_dtype_name(to));
     const char *made = OUT(o, "Cast", x);
     tare__out_attr_int(o, "to", type);
     return made;
@@ -347,9 +347,10 @@ static int64_t groups_in_row(onnx_out *o, const char *x, const qparams *q, int64
     *size = 0;
     if (!tare__qscheme_is_per_group(q->scheme)) return 1;
     if (tare__out_opset(o) < 21)
-        tare__out_refuse(o, "DequantizeLinear has scales of groups from opset 21 on");
+        tare__out_refuse(o, "DequantizeLinear has group-wise scales from opset 21 on");
     const bool is_matrix = t != NULL && t->t->ndim == 2;
-    if (!is_matrix) tare__out_refuse(o, "scales of groups of what is no matrix of the model");
+    if (!is_matrix)
+        tare__out_refuse(o, "group-wise scales are only written for matrices of the model");
     if (!is_matrix || tare__out_failed(o)) return 1;
     *size = t->t->count / q->count;
     return t->t->shape[1] / *size;
@@ -376,7 +377,7 @@ static const char *linear(onnx_out *o, const char *op_type, const char *x, const
 static const char *by_floats(onnx_out *o, const char *quantized, const qparams *q) {
     const char *scale, *zero_point;
     tare__out_qparams(o, q, 1, TARE_FLOAT32, &scale, &zero_point);
-    if (q->axis != 0) tare__out_refuse(o, "zero points that are not whole, along axis %d", q->axis);
+    if (q->axis != 0) tare__out_refuse(o, "zero points along axis %d must be integers", q->axis);
     const char *x = tare__out_cast(o, quantized, TARE_UINT8, TARE_FLOAT32);
     const int64_t last = 1;
     return OUT(o, "Mul", OUT(o, "Sub", x, tare__out_unsqueeze(o, zero_point, &last, 1)),
@@ -393,7 +394,7 @@ const char *tare__out_dequantize(onnx_out *o, const char *quantized, const qpara
 const char *tare__out_quantize(onnx_out *o, const char *x, const qparams *q) {
     if (tare__out_failed(o)) return "";
     if (q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS)
-        tare__out_refuse(o, "QuantizeLinear takes no zero points that are not whole");
+        tare__out_refuse(o, "QuantizeLinear requires integer zero points");
     return linear(o, "QuantizeLinear", x, q);
 }
 

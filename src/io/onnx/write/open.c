@@ -108,7 +108,7 @@ const char *tare__out_open_size(onnx_out *o, int64_t size, int64_t other) {
     if (made != NULL) return made;
     const tare_tensor *t = find_tensor(o, size, other, &dim);
     if (t == NULL) {
-        tare__out_refuse(o, "a size follows open dimensions in a way that is not written");
+        tare__out_refuse(o, "a size depends on open dimensions in a way that is not written");
         return "";
     }
     made = tare__out_slice(o, OUT(o, "Shape", tare__out_quantized(o, t)), 0, dim, dim + 1, 1);
@@ -137,7 +137,7 @@ static const char *function_of(const op_call *call) {
 // A number, which may be a size, as a vector of one element.
 static const char *operand(onnx_out *o, const value *a, const value *b) {
     if (a == NULL || b == NULL || a->kind != VALUE_INT || b->kind != VALUE_INT) {
-        tare__out_refuse(o, "a number that is no int");
+        tare__out_refuse(o, "a number that is not an int is not written");
         return "";
     }
     return tare__out_sizes(o, &a->as.integer, &b->as.integer, 1);

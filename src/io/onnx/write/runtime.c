@@ -121,8 +121,8 @@ static void guard(onnx_out *o, size_t at) {
 // ONNX Runtime quantizes such biases by itself; integers that do not fit overflow.
 static void keep_float(onnx_out *o, size_t at) {
     guard(o, at);
-    tare__out_note(o, "its bias stays float: it does not fit into 32 bits at the scale of its "
-                      "products, or is too coarse there for its result");
+    tare__out_note(o, "its bias stays float: with the scale of the products it exceeds 32 bits, or "
+                      "is too coarse for the result");
 }
 
 static tare_status write_bias(onnx_writer *w, size_t at, const bias_job *job) {

@@ -119,8 +119,8 @@ static tare_status add_unread(onnx_writer *w, const char *name, const tare_tenso
     }
     const int type = tare__onnx_type_of_dtype(t->dtype);
     if (type == 0)
-        return tare__fail(w->err, TARE_UNSUPPORTED, "tensor '%s': ONNX has no elements of %s", name,
-                          tare_dtype_name(t->dtype));
+        return tare__fail(w->err, TARE_UNSUPPORTED, "tensor '%s': ONNX has no element type for %s",
+                          name, tare_dtype_name(t->dtype));
     const onnx_source made = {.initializer = tare__out_add_tensor(w, name, t, type), .axis = -1};
     if (made.initializer == NULL) return tare__out_of_memory(w->err);
     write_initializer(w, &made, name, t, lists);

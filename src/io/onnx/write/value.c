@@ -91,7 +91,7 @@ const char *tare__out_add_tensor(onnx_writer *w, const char *name, const tare_te
 
 static int type_of(onnx_out *o, tare_dtype dtype) {
     const int type = tare__onnx_type_of_dtype(tare__dtype(dtype)->storage);
-    if (type == 0) tare__out_refuse(o, "ONNX has no elements of %s", tare_dtype_name(dtype));
+    if (type == 0) tare__out_refuse(o, "ONNX has no element type for %s", tare_dtype_name(dtype));
     return type;
 }
 
@@ -217,7 +217,7 @@ const char *tare__out_quantized(onnx_out *o, const tare_tensor *t) {
     const char *name = tare__out_bound(o->w, t);
     if (name != NULL) return name;
     if (t->data != NULL) return add_model_tensor(o, t);
-    tare__out_refuse(o, "an input was made by no node");
+    tare__out_refuse(o, "an input is not produced by any node");
     return "";
 }
 
@@ -340,7 +340,7 @@ static const char *batch_size(onnx_out *o) {
         w->batch_size = tare__out_slice(o, shape, 0, 0, 1, 1);
         return w->batch_size;
     }
-    tare__out_refuse(o, "a size follows the batch, which no input has");
+    tare__out_refuse(o, "a size depends on the batch, which no input has");
     return "";
 }
 
@@ -350,7 +350,7 @@ static const char *one_size(onnx_out *o, int64_t size, int64_t other) {
     if (size == other) return tare__out_ints(o, &size, 1);
     if (o->w->open.count > 0) return tare__out_open_size(o, size, other);
     if ((other - size) % step != 0) {
-        tare__out_refuse(o, "a size follows the batch in a way that is not linear");
+        tare__out_refuse(o, "a size is not a linear function of the batch size");
         return "";
     }
     const int64_t factor = (other - size) / step, more = size - factor * o->w->batch;

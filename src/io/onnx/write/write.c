@@ -69,7 +69,7 @@ void tare__out_as(onnx_out *o, const char *id, const value *const *params, size_
     inner.call.op = tare__op_by_id(id, 0);
     inner.depth++;
     if (inner.rule == NULL || inner.call.op == NULL || inner.depth > DEEPEST_RULE) {
-        tare__out_refuse(o, "nothing writes '%s'", id);
+        tare__out_refuse(o, "ONNX export does not support '%s'", id);
         return;
     }
     memset(inner.call.param, 0, sizeof inner.call.param);
@@ -105,8 +105,8 @@ static tare_status make_input(const onnx_writer *w, size_t i, trace_kind kind, t
     int64_t shape[TARE_MAX_DIMS];
     if (in->ndim < 0) {
         tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s' has no shape", in->name);
-        return tare__hint(err, TARE_INVALID_ARGUMENT, "give it one: --input-shape %s=1x3x224x224",
-                          in->name);
+        return tare__hint(err, TARE_INVALID_ARGUMENT,
+                          "give its shape: --input-shape %s=1x3x224x224", in->name);
     }
     for (int d = 0; d < in->ndim; d++) {
         shape[d] = in->shape[d] < 0 ? open_size(w, i, d, kind) : in->shape[d];
@@ -294,8 +294,8 @@ static tare_status trace_all(onnx_writer *w) {
     w->has_other = fixed == NULL;
     if (w->has_other) return TARE_OK;
     note_fixed(w, fixed,
-               status == TARE_OK ? "the batch is fixed at 1: the node computes with its size"
-                                 : "the batch is fixed at 1: the model takes no other");
+               status == TARE_OK ? "the batch size is fixed to 1: the node computes with it"
+                                 : "the batch size is fixed to 1: the model accepts no other");
     release_traces(w);
     w->batch = 1;
     return trace_batch(w, (trace_kind){.batch = 1}, &w->trace, w->err);
@@ -401,9 +401,9 @@ static void write_call(onnx_out *o) {
     const module *m = o->call.module;
     o->rule = tare__onnx_find_write_rule(rule_id(&o->call));
     if (o->rule == NULL && m != NULL)
-        tare__out_refuse(o, "nothing writes a %s", m->class->name);
+        tare__out_refuse(o, "ONNX export does not support a %s", m->class->name);
     else if (o->rule == NULL)
-        tare__out_refuse(o, "nothing writes it");
+        tare__out_refuse(o, "ONNX export does not support it");
     else
         tare__out_dispatch(o);
     if (!tare__out_failed(o) && !all_bound(o->w, &o->record->result))
@@ -615,8 +615,7 @@ tare_status tare__onnx_image(const onnx_write_spec *spec, onnx_image *out, tare_
     if (!is_open) return TARE_OK;
     tare_status status = write_once(spec, true, &is_open, &again, err);
     if (status == TARE_OK && !same_images(out, &again)) {
-        tare__fail(err, TARE_UNSUPPORTED,
-                   "what is written hangs on sizes that the inputs leave open");
+        tare__fail(err, TARE_UNSUPPORTED, "the file depends on sizes that the inputs leave open");
         status =
             tare__hint(err, TARE_UNSUPPORTED, "give the inputs a shape: --input-shape x=1x128");
     }

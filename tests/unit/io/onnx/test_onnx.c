@@ -286,7 +286,7 @@ static void shapes_may_be_given(void **state) {
         } else {
             options.shapes = differs;
             CHECK_REFUSED(read_graph_as(g, 17, &options, &model), TARE_INVALID_ARGUMENT,
-                          "expected a shape of 2 dimensions as the file has, found 3");
+                          "expected a shape of 2 dimensions as in the file, found 3");
         }
     }
 }
@@ -372,7 +372,7 @@ static void broken_graphs_are_refused(void **state) {
     onnx_call(&twice, "Relu", "m", "x", "y");
     onnx_input(&twice, "x", "1,4");
     onnx_output(&twice, "y");
-    check_graph_refused(twice, TARE_MALFORMED_FILE, "'y' is made twice");
+    check_graph_refused(twice, TARE_MALFORMED_FILE, "'y' is produced twice");
     onnx_input(&none, "x", "1,4");
     check_graph_refused(none, TARE_MALFORMED_FILE, "no output");
     onnx_input(&ghost, "x", "1,4");
@@ -402,9 +402,9 @@ static void a_kernel_that_is_not_the_weights_is_refused(void **state) {
         onnx_output(&g, "y");
         onnx_floats(&g, "w", 4, weight);
         check_graph_refused(g, TARE_MALFORMED_FILE,
-                            count == 1 ? "kernel_shape has 1 values, expected 2"
-                                       : "kernel_shape says 5 in dimension 1, the weight's size "
-                                         "there is 3");
+                            count == 1
+                                ? "kernel_shape has 1 values, expected 2"
+                                : "kernel_shape is 5 in dimension 1, expected the weight's size 3");
     }
 }
 

@@ -186,9 +186,9 @@ static void what_cannot_be_is_refused(void **state) {
     p = usual;
     p.has_real_zeros = true;
     p.zero = 7.5F;
-    check_bad(p, TARE_UNSUPPORTED, "the zero point 7.5 is none of the codes of 4 bits");
+    check_bad(p, TARE_UNSUPPORTED, "zero point 7.5 is not an integer of 4 bits");
     p.zero = 16;
-    check_bad(p, TARE_UNSUPPORTED, "the zero point 16 is none of the codes of 4 bits");
+    check_bad(p, TARE_UNSUPPORTED, "zero point 16 is not an integer of 4 bits");
     p = usual;
     p.order_step = 2;
     check_bad(p, TARE_UNSUPPORTED, "no neighbours (g_idx)");

@@ -222,7 +222,7 @@ static void calls_that_do_not_fit_are_refused(void **state) {
     check_file_refused(many, TARE_MALFORMED_FILE, "2 inputs, but its function 'f' takes 1");
     text more = file_of_call(onnx_function_call("f", "the_call", "x", "y z"));
     onnx_add_function(&more, silu());
-    check_file_refused(more, TARE_MALFORMED_FILE, "2 outputs, but its function 'f' gives 1");
+    check_file_refused(more, TARE_MALFORMED_FILE, "2 outputs, but its function 'f' has 1");
     text call = plain_call();
     onnx_attr_int(&call, "what", 1);
     text unknown = file_of_call(call);
@@ -232,7 +232,7 @@ static void calls_that_do_not_fit_are_refused(void **state) {
     onnx_attr_int(&call, "slope", 1); // LeakyRelu's is a float
     text typed = file_of_call(call);
     onnx_add_function(&typed, leaky());
-    check_file_refused(typed, TARE_MALFORMED_FILE, "refers to 'slope', which is of another type");
+    check_file_refused(typed, TARE_MALFORMED_FILE, "refers to 'slope', which has another type");
     text missing = file_of_call(onnx_function_call("g", "the_call", "x", "y"));
     onnx_add_function(&missing, silu());
     check_file_refused(missing, TARE_UNSUPPORTED, "domain 'own'");
@@ -242,9 +242,9 @@ static void broken_functions_are_refused(void **state) {
     (void)state;
     text f = onnx_function("f", "a", "b", "", 0);
     onnx_function_node(&f, onnx_node("Relu", "", "a", "b"));
-    check_function_refused(f, TARE_MALFORMED_FILE, "does not say its opset");
+    check_function_refused(f, TARE_MALFORMED_FILE, "states no opset");
     check_function_refused(onnx_function("f", "a", "b", "", 99), TARE_UNSUPPORTED,
-                           "its function is of opset 99, expected 11 to 21");
+                           "its function has opset 99, expected 11 to 21");
     check_function_refused(onnx_function("f", "a", "b", "", 17), TARE_MALFORMED_FILE, "output 'y'");
     check_function_refused(onnx_function("f", "a a", "b", "", 17), TARE_MALFORMED_FILE,
                            "two inputs 'a'");

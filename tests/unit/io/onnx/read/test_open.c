@@ -515,7 +515,7 @@ static void check_needs_size(const char *lines, const char *words) {
 static void sizes_that_cannot_stay_open_are_named(void **state) {
     (void)state;
     check_needs_size("input x N,S\nfloats w 6 2\nMatMul x w > y\noutput y\n",
-                     "dimension 1 is 'S', of no size, and cannot stay open");
+                     "dimension 1 ('S') has no size, and cannot stay open");
     check_needs_size("input x N,S,T\nints i2 2\nShape x > s\nGather s i2 > t | axis=0\n"
                      "Unsqueeze x t > y\noutput y\n",
                      "dimension 2 is 'T'");

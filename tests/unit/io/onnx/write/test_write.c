@@ -131,8 +131,8 @@ static void what_onnx_lacks_is_listed(void **state) {
                             "    z = torch.cumprod(y, 1)\n    return z");
     tare_onnx_options o = {.shapes = &shape_x, .shape_count = 1};
     CHECK_REFUSED(write_as(m, temp_path("refused.onnx"), &o), TARE_UNSUPPORTED,
-                  "2 nodes cannot be written as ONNX of opset 18: y (torch.atan2): nothing "
-                  "writes it; z (torch.cumprod): nothing writes it");
+                  "2 nodes cannot be written as ONNX of opset 18: y (torch.atan2): ONNX export "
+                  "does not support it; z (torch.cumprod): ONNX export does not support it");
     CHECK_HOLDS(tare__text_chars(&report_of_last),
                 "\"refused\":[{\"node\":\"y\",\"operator\":\"torch.atan2\",\"reason\":");
     tare_model_destroy(m);
