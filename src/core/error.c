@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors: fixed buffers, so that telling of a failure never needs what may have failed.
-#define CORE_ERROR_DEFINITIONS // the functions themselves, whoever reads
+// Errors are fixed buffers, so that reporting a failure needs no memory.
+#define CORE_ERROR_DEFINITIONS // compile the functions, not the analyser's macros
 #include "core/error.h"
 
 #include <stdbool.h>
@@ -56,7 +56,7 @@ const char *tare_error_hint(const tare_error *error) {
     return error ? error->hint : "";
 }
 
-// A text that was cut says so, and is not cut within a UTF-8 sequence.
+// Marks a text that was cut off, without splitting a UTF-8 sequence.
 static void mark_cut(char *out, size_t size) {
     size_t end = size - 4;
     while (end > 0 && ((unsigned char)out[end] & 0xC0) == 0x80) end--;
@@ -71,8 +71,8 @@ static void format_into(char *out, size_t size, const char *format, va_list args
 
 tare_status tare__fail(tare_error *err, tare_status status, const char *format, ...) {
     if (!err) return status;
-    // The arguments may point into err itself (a message that quotes an earlier one), so that
-    // nothing is cleared before the new sentence stands.
+    // The arguments may point into err itself (a message that quotes an earlier one), so the
+    // message is formatted before anything is cleared.
     char message[sizeof err->message];
     va_list args;
     va_start(args, format);
@@ -95,7 +95,7 @@ tare_status tare__at(tare_error *err, tare_status status, const char *format, ..
     va_start(args, format);
     format_into(place, sizeof place, format, args);
     va_end(args);
-    // The outer place is kept whole; where both do not fit, the inner end is cut.
+    // The outer place is kept whole; if both do not fit, the end of the inner one is cut.
     const size_t length = strlen(place);
     const char *joint = err->where[0] ? ": " : "";
     const int rest = snprintf(place + length, sizeof place - length, "%s%s", joint, err->where);
@@ -124,7 +124,7 @@ tare_status tare_error_set(tare_error *error, tare_status status, const char *wh
                            const char *message, const char *hint) {
     if (status == TARE_OK) status = TARE_INTERNAL;
     if (!error) return status;
-    tare_error filled = {.status = status}; // the texts may be the error's own
+    tare_error filled = {.status = status}; // the texts may point into err itself
     copy_into(filled.where, sizeof filled.where, where);
     copy_into(filled.message, sizeof filled.message, message);
     copy_into(filled.hint, sizeof filled.hint, hint);
@@ -174,7 +174,7 @@ const char *tare_nearest_name(const char *found,
         const char *name = candidate(user, i);
         if (!name) return nearest;
         const size_t distance = edit_distance(found, name);
-        // A name of which no letter is left is not near, however short it is.
+        // A name is not similar if all its letters would change, however short it is.
         const size_t longer = strlen(name) > length ? strlen(name) : length;
         if (distance >= least || distance >= longer) continue;
         least = distance;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How functions of the library report failure.
+// How library functions report failures.
 #ifndef CORE_ERROR_H
 #define CORE_ERROR_H
 
@@ -20,30 +20,30 @@
 #define TARE_PRINTF(at, first)
 #endif
 
-/// Records `status` with one sentence and returns it. err may be NULL. A failure that was recorded
-/// earlier and not cleared is overwritten: the caller that fails anew knows better.
+/// Records `status` with one sentence and returns it. err may be NULL. Overwrites an earlier
+/// failure that was not cleared.
 tare_status tare__fail(tare_error *err, tare_status status, const char *format, ...)
     TARE_PRINTF(3, 4);
 /// TARE_OUT_OF_MEMORY with the standard sentence.
 tare_status tare__out_of_memory(tare_error *err);
 
-/// Adds an outer place in front of those already there ("model.safetensors" + "node 'conv1'" reads
+/// Adds an outer place in front of the present one ("model.safetensors" + "node 'conv1'" reads
 /// "model.safetensors: node 'conv1'"). Returns its status argument, so that it can end a function.
 tare_status tare__at(tare_error *err, tare_status status, const char *format, ...)
     TARE_PRINTF(3, 4);
 /// Sets the hint. Returns its status argument.
 tare_status tare__hint(tare_error *err, tare_status status, const char *format, ...)
     TARE_PRINTF(3, 4);
-/// A hint that names the candidate nearest to `found` by edit distance ("did you mean 'x86'?");
-/// none when nothing is near. candidate(user, i) returns NULL past the end.
+/// Sets a hint with the candidate nearest to `found` by edit distance ("did you mean 'x86'?"), if
+/// one is near. candidate(user, i) returns NULL past the end.
 tare_status tare__suggest(tare_error *err, tare_status status, const char *found,
                           const char *(*candidate)(const void *user, size_t i), const void *user);
 
 /// Copies `from` into `to` (both may be NULL).
 void tare__error_copy(tare_error *to, const tare_error *from);
 
-// The analyser reads one file at a time and would follow failures that return TARE_OK. Here it sees
-// that each returns its status.
+// The analyser reads one file at a time, and would follow paths on which these functions return
+// TARE_OK. The macros show it that they return their status.
 #if defined(__clang_analyzer__) && !defined(CORE_ERROR_DEFINITIONS)
 // NOLINTBEGIN(readability-identifier-naming)
 #define tare__fail(err, status, ...)    ((void)tare__fail(err, status, __VA_ARGS__), (status))

@@ -85,8 +85,8 @@ static tare_status copy_bias(const float_layers *l, const primitive_form *f, voi
 
 // --- packed weights ---
 
-static void destroy_weights(derived_thing *thing) {
-    packed_weights *w = (packed_weights *)(void *)thing;
+static void destroy_weights(derived_item *item) {
+    packed_weights *w = (packed_weights *)(void *)item;
     if (w->memory != NULL)
         tare__derived_memory_release(w->memory);
     else
@@ -119,7 +119,7 @@ static tare_status pack_weights(const weights_request *r, packed_weights *w, tar
                            w->data, err);
 }
 
-static tare_status make_weights(void *user, derived_offer offer, derived_thing **out,
+static tare_status make_weights(void *user, derived_offer offer, derived_item **out,
                                 tare_error *err) {
     const weights_request *r = user;
     (void)offer; // files hold weights in the order of our kernels only
@@ -144,25 +144,25 @@ static uint64_t hash_of(const dnnl_memory_desc_t *desc) {
 // Equal keys may hide different orders, as unlikely as that is.
 static tare_status get_weights(const weights_request *r, packed_weights **out, tare_error *err) {
     const primitive_form *f = r->form;
-    derived_thing *thing = NULL;
+    derived_item *item = NULL;
     *out = NULL;
     if (f->model_weights != NULL) {
         const derived_key key = {
             .data = f->w,
             .numbers = {WEIGHTS_TAG, hash_of(&f->given[WEIGHTS]), hash_of(r->wanted)}};
-        TARE_TRY(tare__derive(f->model_weights->store, &key, make_weights, (void *)r, &thing, err));
-        packed_weights *found = (packed_weights *)(void *)thing;
+        TARE_TRY(tare__derive(f->model_weights->store, &key, make_weights, (void *)r, &item, err));
+        packed_weights *found = (packed_weights *)(void *)item;
         if (dnnl_memory_desc_equal(&found->desc, r->wanted)) {
             *out = found;
             return TARE_OK;
         }
-        tare__derived_release(thing);
+        tare__derived_release(item);
     }
     primitive_form own = *f; // outside of the table
     own.model_weights = NULL;
     weights_request alone = {r->layers, &own, r->wanted};
-    TARE_TRY(make_weights(&alone, (derived_offer){NULL, 0}, &thing, err));
-    *out = (packed_weights *)(void *)thing;
+    TARE_TRY(make_weights(&alone, (derived_offer){NULL, 0}, &item, err));
+    *out = (packed_weights *)(void *)item;
     return TARE_OK;
 }
 

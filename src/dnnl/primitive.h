@@ -39,7 +39,7 @@ enum { SRC, WEIGHTS, BIAS, DST, WORK, MEMORIES };
 /// Weights in the order that a primitive wants. Those of a model belong to its tensor, and all
 /// primitives that need this order share them; others are a primitive's own.
 typedef struct packed_weights {
-    derived_thing base; // `of` NULL: a primitive's own
+    derived_item base; // `of` NULL: a primitive's own
     dnnl_memory_desc_t desc;
     derived_memory *memory; // that data lies in; NULL: data is its own
     void *data;

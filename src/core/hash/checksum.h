@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH3 (Collet, https://xxhash.com) in 64 bits: fast enough for all that is read, the same on every
-// machine. It finds what differs by accident, not by intent. (core/hash/digest.h is older and
-// slower; files of calibrations hold its values.)
+// XXH3 (Collet, https://xxhash.com) in 64 bits: fast enough to check everything that is read, and
+// the same on every machine. It detects accidental differences, not intended ones.
+// (core/hash/digest.h is older and slower; calibration files contain its values.)
 #ifndef CORE_HASH_CHECKSUM_H
 #define CORE_HASH_CHECKSUM_H
 

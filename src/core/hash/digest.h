@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A digest of bytes: 64 bits, the same on every machine. It finds what differs by accident, not by
-// intent.
+// A digest of bytes: 64 bits, the same on every machine. It detects accidental differences, not
+// intended ones.
 #ifndef CORE_HASH_DIGEST_H
 #define CORE_HASH_DIGEST_H
 

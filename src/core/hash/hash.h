@@ -9,7 +9,7 @@
 
 static const uint64_t tare__hash_of_nothing = UINT64_C(0xcbf29ce484222325);
 
-/// The hash of what `hash` is one of, with one item behind it: a byte, or as here a whole number.
+/// Adds one item (a byte, or as here an integer) to a hash.
 static inline uint64_t tare__hash_more(uint64_t hash, uint64_t item) {
     return (hash ^ item) * UINT64_C(0x100000001b3);
 }
@@ -21,9 +21,9 @@ static inline uint64_t tare__hash_bytes(const void *bytes, size_t count) {
     return hash;
 }
 
-/// Of a name, for tables whose sizes are powers of two: upper bits count in the lower ones. Names
-/// come from files, which could hold thousands that share one slot. `table`, the address of the
-/// slots, is part of the hash: no file knows it.
+/// The hash of a name, for tables whose sizes are powers of two: upper bits are mixed into the
+/// lower ones. Names come from files, which could contain thousands that collide; `table`, the
+/// address of the slots, is part of the hash, and unknown to the file.
 static inline size_t tare__hash_name(const char *name, size_t length, const void *table) {
     uint64_t hash =
         tare__hash_of_nothing ^ (uint64_t)(uintptr_t)table * UINT64_C(0x9e3779b97f4a7c15);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON out, value by value.
+// Writes JSON value by value.
 #include "core/json/emit.h"
 
 #include <inttypes.h>
 
-// What separates a value or key from what stands before it.
+// Writes the separator between the previous value and the next value or key.
 static void begin_value(json_emitter *e) {
     if (e->after_key) {
         e->after_key = false;

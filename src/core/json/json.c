@@ -28,7 +28,7 @@ void tare__json_path(const json_at *at, text *out) {
         tare__text_char(out, '$');
         return;
     }
-    tare__json_path(at->parent, out); // as deep as the callers' frames are already
+    tare__json_path(at->parent, out); // recursion is as deep as the callers' frames
     if (!at->key) {
         tare__text_printf(out, "[%zu]", at->index);
     } else if (tare__is_identifier(at->key)) {
@@ -40,7 +40,7 @@ void tare__json_path(const json_at *at, text *out) {
     }
 }
 
-// Where memory for the path is gone, the sentence stands without it.
+// If memory for the path runs out, the message has no path.
 tare_status tare__json_place(const json_at *at, tare_status status, tare_error *err) {
     text path = {0};
     tare__json_path(at, &path);
@@ -59,7 +59,7 @@ tare_status tare__json_fail(const json_at *at, tare_error *err, const char *form
     return tare__json_place(at, TARE_MALFORMED_FILE, err);
 }
 
-// With its article, to stand behind "expected" and "found".
+// With its article, for use after "expected" and "found".
 static const char *type_name(json_type type) {
     static const char *const names[] = {
         [JSON_OBJECT] = "an object",   [JSON_ARRAY] = "an array", [JSON_STRING] = "a string",
@@ -152,7 +152,7 @@ bool tare__json_float_named(const char *name, double *out) {
     return true;
 }
 
-// JSON has no word for what is not finite; ours is {"float": "inf"}.
+// JSON cannot express non-finite numbers; tare writes {"float": "inf"}.
 static bool special_float(const json_t *value, double *out) {
     const char *name = json_string_value(json_object_get(value, "float"));
     return name && json_object_size(value) == 1 && tare__json_float_named(name, out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON in: text to jansson's values. jansson's own reader is not used: where memory for a token is
-// gone it drops characters, calls most failed allocations a syntax error, and can end the program
-// by an assertion (2.14).
+// Parses JSON text to jansson's values. jansson's own parser is not used: if memory for a token
+// runs out it drops characters, reports most failed allocations as syntax errors, and can abort by
+// an assertion (2.14).
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -20,7 +20,7 @@ typedef struct json_reader {
     tare_error *err;
 } json_reader;
 
-// Says it about the text before `at`.
+// Fails, with the line and column of `at`.
 static tare_status fail_here(const json_reader *r, const char *what) {
     tare__fail(r->err, TARE_MALFORMED_FILE, "not valid JSON: %s", what);
     return tare__at(r->err, TARE_MALFORMED_FILE, "line %zu column %zu", r->line,
@@ -35,7 +35,7 @@ static void skip_blanks(json_reader *r) {
         }
 }
 
-// The next symbol if it is this one.
+// Consumes the next symbol if it is this one.
 static bool take(json_reader *r, char symbol) {
     skip_blanks(r);
     if (r->at == r->end || *r->at != symbol) return false;
@@ -43,7 +43,7 @@ static bool take(json_reader *r, char symbol) {
     return true;
 }
 
-// Fails at the character that stands where something else should.
+// Fails at a character that is not the expected one.
 static tare_status unexpected(json_reader *r, const char *what) {
     skip_blanks(r);
     if (r->at < r->end) r->at++;
@@ -64,7 +64,7 @@ static bool read_hex(json_reader *r, unsigned *out) {
     return true;
 }
 
-// Behind "\u": one code point, in one escape or, beyond the first 65536, in two.
+// After "\u": a code point as one escape, or as two if it is beyond the first 65536.
 static tare_status read_code_point(json_reader *r) {
     unsigned code = 0, low = 0;
     if (!read_hex(r, &code)) return fail_here(r, "invalid escape");
@@ -94,7 +94,7 @@ static tare_status read_escape(json_reader *r) {
 }
 
 static tare_status read_character(json_reader *r) {
-    char near[5] = {0}; // a sequence that the end of the text cuts
+    char near[5] = {0}; // a sequence that the end of the text cuts off
     memcpy(near, r->at, (size_t)(r->end - r->at < 4 ? r->end - r->at : 4));
     const unsigned code = (unsigned char)near[0];
     char what[48];
@@ -112,7 +112,7 @@ static tare_status read_character(json_reader *r) {
     return TARE_OK;
 }
 
-// Behind the opening quote. The text stays in r->string.
+// After the opening quote. The text is in r->string.
 static tare_status read_string(json_reader *r) {
     tare__text_clear(&r->string);
     while (r->at < r->end && *r->at != '"') {
@@ -144,7 +144,7 @@ static size_t skip_digits(json_reader *r) {
 
 static tare_status make_integer(json_reader *r, const char *start, json_t **out) {
     const bool is_negative = *start == '-';
-    json_int_t sum = 0; // as a negative number, of which there is one more
+    json_int_t sum = 0; // summed as a negative number, because the range of these is larger by one
     for (const char *c = start + is_negative; c < r->at; c++) {
         const int digit = *c - '0';
         if (sum < (LLONG_MIN + digit) / 10 || (!is_negative && sum * 10 - digit < -LLONG_MAX))

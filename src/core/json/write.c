@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a jansson value and appends it. Depth is bounded by whoever made the value: the reader
+// Appends a jansson value as text. The depth is bounded by the creator of the value: the parser
 // refuses more than 64 levels.
 #include "core/json/write.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON out: a value as compact text whose numbers read back as the same numbers.
+// Writes JSON values as compact text whose numbers read back unchanged.
 #ifndef CORE_JSON_WRITE_H
 #define CORE_JSON_WRITE_H
 

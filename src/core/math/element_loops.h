@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over the functions of core/math/elements.def and core/math/binary.def, and the tables of
-// them. The file that includes this has included a kind of vectors and defines ELEMENT_LOOPS and
+// Loops over the functions of core/math/elements.def and core/math/binary.def, and tables of these
+// loops. The including file has included a kind of vectors and defines ELEMENT_LOOPS and
 // BINARY_LOOPS, the names of the tables.
 #include "core/math/elements.h"
 #include "core/math/vector_functions.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's weights in bytes: 255 for the greatest score of a row, and 255 * 2^d for one that is
-// -d below it. Every kernel computes just these operations, so that all give the same bytes.
+// Softmax weights in bytes for quantized attention: 255 for the largest score of a row, and 255 *
+// 2^d for a score that is -d below it. Every kernel computes exactly these operations, so all give
+// the same bytes.
 #ifndef CORE_MATH_EXP_QUANTIZED_H
 #define CORE_MATH_EXP_QUANTIZED_H
 
@@ -9,10 +10,10 @@
 #include <string.h>
 
 #define EXP_QUANTIZED_OFFSET 7.99435344F // log2(255)
-#define EXP_QUANTIZED_LEAST  (-2.0F)     // 2^-2 is rounded to 0, as all below is
-// Adding 1.5 * 2^23 rounds to a whole number, ties to even, which stands in the low bits.
+#define EXP_QUANTIZED_LEAST  (-2.0F)     // 2^-2 and below are rounded to 0
+// Adding 1.5 * 2^23 rounds to an integer, ties to even, which is in the low bits of the sum.
 #define EXP_QUANTIZED_MAGIC 12582912.0F
-// 2^r for |r| <= 1/2 by powers of r, within 2.7e-6 of it: a hundredth of a rounding's share.
+// 2^r for |r| <= 1/2 as a polynomial with an error below 2.7e-6, which is 1/100 of a rounding step.
 #define EXP_QUANTIZED_C0 0.9999992847442627F
 #define EXP_QUANTIZED_C1 0.6931217908859253F
 #define EXP_QUANTIZED_C2 0.2402474582195282F
@@ -20,7 +21,7 @@
 #define EXP_QUANTIZED_C4 0.0095700575038791F
 #define EXP_LOG2_E       1.44269504088896341F
 
-/// round(255 * 2^d), d <= 0; 0 for NaN. What is written as fmaf is one rounding, nothing else is.
+/// round(255 * 2^d), d <= 0; 0 for NaN. fmaf is rounded once; no other operations are contracted.
 static inline uint8_t tare__exp2_quantized(float d) {
     const float moved = d + EXP_QUANTIZED_OFFSET;
     const float at = moved > EXP_QUANTIZED_LEAST ? moved : EXP_QUANTIZED_LEAST;
@@ -32,7 +33,7 @@ static inline uint8_t tare__exp2_quantized(float d) {
     p = fmaf(p, r, EXP_QUANTIZED_C1);
     p = fmaf(p, r, EXP_QUANTIZED_C0);
     memcpy(&bits, &n, sizeof bits);
-    bits = (bits << 23) + 0x3f800000U; // 2^n has it in its exponent
+    bits = (bits << 23) + 0x3f800000U; // adds n to the exponent
     memcpy(&power, &bits, sizeof power);
     p = fmaf(p, power, EXP_QUANTIZED_MAGIC);
     memcpy(&bits, &p, sizeof bits);

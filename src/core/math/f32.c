@@ -53,7 +53,7 @@ float tare__atanhf(float x) {
     return (float)copysign(tare__log1p(2 * size / (1 - size)) / 2, (double)x);
 }
 
-// The difference of exponentials loses too many bits near 0.
+// Near 0 the difference of exponentials loses too many bits.
 float tare__sinhf(float x) {
     const double at = (double)x, square = at * at;
     if (square < 0x1p-16) return (float)(at + at * square / 6 * (1 + square / 20));
@@ -79,8 +79,8 @@ float tare__acosf(float x) {
 
 static const double quarter = 0x1.921fb54442d18p+0; // pi / 2
 
-// x = (4 k + n) pi / 2 + r with |r| <= pi / 4, for |x| >= 2^25. Bits of 2 / pi whose product with
-// x is a multiple of four are left out, of the others 96 are enough.
+// x = (4 k + n) pi / 2 + r with |r| <= pi / 4, for |x| >= 2^25. Bits of 2 / pi whose product with x
+// is a multiple of four are skipped; 96 of the others are enough.
 static double reduce_large(float x, unsigned *n) {
     static const uint32_t two_over_pi[] = {0xa2f9836eU, 0x4e441529U, 0xfc2757d1U, 0xf534ddc0U,
                                            0xdb629599U, 0x3c439041U, 0xfe5163abU};
@@ -103,7 +103,7 @@ static double reduce_large(float x, unsigned *n) {
     return (signbit(x) ? -rest : rest) * quarter;
 }
 
-// The same for any x; pi / 2 is the sum of three doubles, of which two have exact products.
+// The same for any x; pi / 2 is the sum of three doubles, two of which have exact products.
 static double reduce(float x, unsigned *n) {
     const double rounder = 0x1.8p52, at = (double)x;
     if (fabs(at) >= 0x1p25) return reduce_large(x, n);

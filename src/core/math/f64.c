@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of double. Series are Taylor's: their arguments are small enough.
+// Elementary functions of double. Taylor series suffice, because their arguments are small.
 #include "core/math/f64.h"
 
 #include <math.h>
@@ -67,7 +67,7 @@ static int split(double x, double *mantissa) {
 }
 
 // The logarithm of the mantissa is 2 (s + s^3 / 3 + s^5 / 5 + ..) with s = (m - 1) / (m + 1).
-// Gives what follows s there.
+// Returns the terms after s.
 static double log_rest(double s) {
     const double square = s * s;
     double sum = 0;
@@ -75,7 +75,7 @@ static double log_rest(double s) {
     return sum * s;
 }
 
-// False: `x` has a logarithm; else *out is what stands for it.
+// True for special values, with the result in *out.
 static bool has_no_logarithm(double x, double *out) {
     *out = x == 0 ? (double)-INFINITY : x < 0 ? (double)NAN : x;
     return !(x > 0) || isinf(x);
@@ -97,7 +97,7 @@ double tare__log2(double x) {
     return exponent + 2 * (s + log_rest(s)) * log2_e;
 }
 
-// What 1 + x loses of x is made good by a factor.
+// A factor corrects the rounding error of 1 + x.
 double tare__log1p(double x) {
     const double sum = 1 + x;
     if (sum == 1 || isinf(x)) return x == (double)-INFINITY ? (double)NAN : x;
@@ -126,7 +126,7 @@ static double long_log(double x, double *low) {
     double mantissa;
     const int exponent = split(x, &mantissa);
     const double top = mantissa - 1, bottom = mantissa + 1, s = top / bottom;
-    // m + 1 loses at most its last bit, which bottom_low is; so s is known to twice the bits.
+    // m + 1 loses at most its last bit, which is in bottom_low; so s has twice the precision.
     const double bottom_low = mantissa - (bottom - 1);
     const double s_low = (fma(-s, bottom, top) - s * bottom_low) / bottom;
     const double rest = 2 * (s_low + log_rest(s)) + exponent * ln2_low;
@@ -187,7 +187,8 @@ double tare__cos_of_turns(double turns) {
     return n == 1 || n == 2 ? -size : size;
 }
 
-// Half the angle has the tangent x / (1 + sqrt(1 + x^2)): twice, that is small enough for a series.
+// tan(half the angle) = x / (1 + sqrt(1 + x^2)); halving the angle twice makes it small enough for
+// a series.
 double tare__atan(double x) {
     const double size = fabs(x);
     if (isnan(x)) return x;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of double as fixed sequences of IEEE operations, so that they do not depend
-// on the C library. They are made for results that become floats: errors stay below 4 ulp of a
-// double, those of pow below 16, if results are normal numbers; where pow's exponent is a small
-// whole number, exact results are exact.
+// Elementary functions of double as fixed sequences of IEEE operations, so that results do not
+// depend on the C library. They are meant for results that are rounded to float: errors are below 4
+// ulp of a double, for pow below 16, if results are normal numbers. If pow's exponent is a small
+// integer, exact results are exact.
 #ifndef CORE_MATH_F64_H
 #define CORE_MATH_F64_H
 

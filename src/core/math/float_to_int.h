@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating point numbers as integers: a cast is undefined in C where the number does not fit.
+// Floating-point numbers to integers: in C, a cast is undefined if the number does not fit.
 #ifndef CORE_MATH_FLOAT_TO_INT_H
 #define CORE_MATH_FLOAT_TO_INT_H
 
 #include <stdint.h>
 
-/// x cut towards zero; the nearest bound for what lies beyond, 0 for NaN.
+/// Truncates x; out of range gives the nearest bound, NaN gives 0.
 static inline int64_t tare__cut_int64(double x) {
     if (x >= 0x1p63) return INT64_MAX;
     if (x >= -0x1p63) return (int64_t)x;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dinic's algorithm; what the source still reaches in the end is its side of the cut.
+// Dinic's algorithm. The vertices that the source reaches at the end are its side of the cut.
 #include "core/math/min_cut.h"
 
 #include <string.h>
@@ -40,13 +40,14 @@ void tare__cut_release(cut_graph *g) {
 typedef struct flow {
     cut_graph *g;
     size_t source, sink;
-    size_t *level; // distance from the source along edges with capacity left; NONE: out of reach
+    size_t
+        *level; // distance from the source along edges with remaining capacity; NONE: not reachable
     size_t *queue;
-    size_t *current; // by vertex: edges before it lead nowhere any more
+    size_t *current; // by vertex: edges before it are exhausted
     size_t *path;    // edges from the source
 } flow;
 
-// Distances from the source. Is the sink in reach?
+// Computes distances from the source. Returns whether the sink is reachable.
 static bool measure(flow *f) {
     cut_graph *g = f->g;
     size_t head = 0, tail = 0;
@@ -76,7 +77,7 @@ static void push(const flow *f, size_t length) {
     }
 }
 
-// A path to the sink on which every edge goes up one level; 0 edges: there is none left.
+// Finds a path to the sink on which every edge goes up one level; 0 edges: there is none.
 static size_t find_path(flow *f) {
     cut_graph *g = f->g;
     size_t v = f->source, length = 0;
@@ -91,7 +92,7 @@ static size_t find_path(flow *f) {
             continue;
         }
         if (v == f->source) return 0;
-        // Back from the dead end, never to return.
+        // Goes back from a dead end, which is marked as unreachable.
         f->level[v] = NONE;
         v = g->edges[f->path[--length] ^ 1].to;
     }

@@ -23,7 +23,7 @@ typedef struct cut_graph {
     size_t edge_count, edge_capacity;
 } cut_graph;
 
-/// More than any sum of real costs: what must not be cut.
+/// More than any sum of real costs, for edges that must not be cut.
 #define CUT_NEVER (INT64_MAX / 4)
 
 tare_status tare__cut_add_vertex(cut_graph *g, size_t *out, tare_error *err);
@@ -31,8 +31,8 @@ tare_status tare__cut_add_vertex(cut_graph *g, size_t *out, tare_error *err);
 tare_status tare__cut_add_edge(cut_graph *g, size_t from, size_t to, int64_t capacity,
                                tare_error *err);
 /// Consumes the capacities. *is_source: [vertex_count], whether a vertex is on the source's side of
-/// a cheapest cut; where several are as cheap, that of the fewest such vertices.
-/// Source: E. A. Dinic, Algorithm for solution of a problem of maximum flow in networks, 1970.
+/// a minimum cut; of several minimum cuts, the one with the fewest such vertices. Source: E. A.
+/// Dinic, Algorithm for solution of a problem of maximum flow in networks, 1970.
 tare_status tare__cut_solve(cut_graph *g, size_t source, size_t sink, bool *is_source,
                             tare_error *err);
 void tare__cut_release(cut_graph *g);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requantization: what is computed once per layer or batch.
+// Requantization: constants that are computed once per layer or batch.
 #include "core/math/requant.h"
 
 #include <inttypes.h>
@@ -26,7 +26,8 @@ requant_rule tare__requant_rule_from_name(const char *name) {
 
 // --- dynamic quantization parameters ---
 
-// Widens a range that straddles zero so that its ends lie as the ends of the quantized values do.
+// Widens a range that includes zero so that its ends are in the same ratio as those of the
+// quantized values.
 static void balance(float *min, float *max, int32_t quant_min, int32_t quant_max) {
     const int32_t quantized_min = -((quant_max - quant_min) / 2 + 1);
     const int32_t quantized_max = (quant_max - quant_min) / 2;
@@ -37,7 +38,7 @@ static void balance(float *min, float *max, int32_t quant_min, int32_t quant_max
     *max = step * (float)quantized_max;
 }
 
-// A scale too small for kernels that invert it is raised, and the range with it.
+// Increases a scale that is too small for kernels that invert it, and the range accordingly.
 static double raise_scale(double scale, float *min, float *max, int32_t span) {
     const float smallest = 6.1e-5F;
     const double raised = smallest;
@@ -53,7 +54,7 @@ static double raise_scale(double scale, float *min, float *max, int32_t span) {
     return raised;
 }
 
-// Of the two ends' estimates, the one with the smaller error (gemmlowp's argument).
+// Uses the end of the range whose estimate has the smaller error (gemmlowp's argument).
 static double zero_point_estimate(double scale, float min, float max, int32_t quant_min,
                                   int32_t quant_max) {
     const double at_min = (double)min / scale, at_max = (double)max / scale;
@@ -128,9 +129,9 @@ static tare_status check_spec(const requant_spec *s, tare_error *err) {
                       s->quant_min, s->output_zero_point, s->quant_max);
 }
 
-// real = m * 2^-shift with 2^30 <= m < 2^31: exact, a float has only 24 bits. Multipliers so small
-// that no int32 accumulator reaches a half give 0; those of 2^30 and more saturate any quantized
-// value but 0.
+// real = m * 2^-shift with 2^30 <= m < 2^31, exactly, because a float has only 24 bits. Multipliers
+// too small for any int32 accumulator to reach one half give 0; those of 2^30 and more saturate
+// every quantized value except 0.
 static void fixed_point(float real, int32_t *fixed, int32_t *shift) {
     int exponent = 0;
     const double fraction = frexp((double)real, &exponent);
@@ -200,8 +201,7 @@ void tare__requant_destroy(requant *r) {
 qnnpack_add tare__qnnpack_add(quantized_range a, quantized_range b, quantized_range out,
                               int32_t quant_min, int32_t quant_max, bool relu) {
     const float ratio_a = a.scale / out.scale, ratio_b = b.scale / out.scale;
-    // Ratios outside 2^-14 .. 2^8 are refused by QNNPACK; here they only may not shift out of
-    // range.
+    // QNNPACK refuses ratios outside 2^-14 .. 2^8; here they must only not shift out of range.
     const int exponent = ilogbf(ratio_a > ratio_b ? ratio_a : ratio_b);
     const int shift = (int)tare__clamp_int(21 - (int64_t)exponent, 1, 62);
     const int64_t ma = tare__saturate_int32(ldexp((double)ratio_a, shift));

@@ -16,7 +16,7 @@
 
 #include "core/error.h"
 
-// 16 is gcc's word for "floats as floats" where the machine has half floats too.
+// 16: gcc's value for machines with half floats; floats are still evaluated as floats.
 _Static_assert(FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 16,
                "float arithmetic must round to float after every operation");
 
@@ -26,16 +26,16 @@ static inline int64_t tare__clamp_int(int64_t number, int64_t least, int64_t mos
     return number < least ? least : number > most ? most : number;
 }
 
-/// rint(r) clamped to [least, most], for any float; NaN gives least. Clamping a float between whole
-/// bounds before rounding gives the same, which is what vector code does.
+/// rint(r) clamped to [least, most], for any float; NaN gives least. Clamping a float to integer
+/// bounds before rounding is equivalent, which vector code does.
 static inline int32_t tare__round_between(float r, int32_t least, int32_t most) {
     const double whole = (double)nearbyintf(r); // int32 bounds are exact in double, not in float
     if (!(whole > least)) return least;
     return whole < most ? (int32_t)whole : most;
 }
 
-/// v / 2^shift rounded towards minus infinity, for 0 <= shift <= 62 (>> of a negative number is not
-/// the same on every machine).
+/// v / 2^shift rounded toward minus infinity, for 0 <= shift <= 62 (>> of a negative number is
+/// implementation-defined).
 static inline int64_t tare__shift_right(int64_t v, int shift) {
     return v >= 0 ? v >> shift : ~(~v >> shift);
 }
@@ -50,7 +50,7 @@ static inline int32_t tare__saturate_int32(double real) {
 
 // --- quantize, dequantize (torch.quantize_per_tensor, quantize_per_channel) ---
 
-/// 1 / f32(scale): quantizing multiplies by this reciprocal, it does not divide.
+/// 1 / f32(scale): quantizing multiplies by this reciprocal instead of dividing.
 static inline float tare__inverse_scale(double scale) {
     return 1.0F / (float)scale;
 }
@@ -64,7 +64,7 @@ static inline int64_t tare__quantize(float x, float inverse, int64_t zero_point,
     return (int64_t)r + zero_point;
 }
 
-/// As tare__quantize for one channel of a per-channel scheme, where NaN gives the zero point.
+/// As tare__quantize for a channel of a per-channel scheme, except that NaN gives the zero point.
 static inline int64_t tare__quantize_channel(float x, float inverse, int64_t zero_point,
                                              int64_t quant_min, int64_t quant_max) {
     if (isnan(x * inverse)) return tare__clamp_int(zero_point, quant_min, quant_max);
@@ -91,8 +91,8 @@ static inline float tare__dequantize_float_qparams(int64_t q, float zero_point, 
     return shifted * scale;
 }
 
-/// A row of a quantized embedding as the packed kernel computes it: q * scale + bias in one
-/// rounding, where bias = f32(-zero_point * scale) is stored with the row.
+/// A row of a quantized embedding, as the packed kernel computes it: q * scale + bias, rounded
+/// once, where bias = f32(-zero_point * scale) is stored with the row.
 static inline float tare__dequantize_embedding(int64_t q, float scale, float bias) {
     return fmaf((float)q, scale, bias);
 }
@@ -101,7 +101,7 @@ static inline float tare__dequantize_embedding(int64_t q, float scale, float bia
 
 typedef struct fake_quantized {
     float value;
-    bool inside; // the gradient passes: the unclamped quantized value lies between quant_min and
+    bool inside; // the gradient passes: the unclamped quantized value is between quant_min and
                  // quant_max
 } fake_quantized;
 
@@ -139,7 +139,7 @@ typedef struct dynamic_range {
     float min, max;               // of the data
     int32_t quant_min, quant_max; // before reduce_range halves them
     bool reduce_range;
-    bool symmetric; // "preserve sparsity": zero is kept in the middle when the data straddles it
+    bool symmetric; // keeps zero in the middle if the data includes it ("preserve sparsity")
 } dynamic_range;
 
 dynamic_qparams tare__choose_dynamic_qparams(const dynamic_range *range);
@@ -190,9 +190,9 @@ typedef struct requant_spec {
     bool relu;
 } requant_spec;
 
-/// What a kernel needs, computed once per layer. The arrays have channel_count elements and are
-/// padded with zeros to a multiple of REQUANT_PADDING, 64-byte aligned, so that tiles may read
-/// beyond the end.
+/// The constants for kernels, computed once per layer. The arrays have channel_count elements, are
+/// padded with zeros to a multiple of REQUANT_PADDING, and are 64-byte aligned, so that tiles may
+/// read beyond the end.
 enum { REQUANT_PADDING = 16 };
 typedef struct requant {
     requant_rule rule;
@@ -209,20 +209,20 @@ typedef struct requant {
 
 /// Scales must be finite and > 0, oz and the bounds within int32. The caller destroys *out.
 tare_status tare__requant_create(const requant_spec *spec, requant **out, tare_error *err);
-void tare__requant_destroy(requant *r); // NULL is fine
+void tare__requant_destroy(requant *r); // NULL is allowed
 
-/// A sum modulo 2^32, as machines keep it.
+/// A sum modulo 2^32, as hardware computes it.
 static inline int32_t tare__wrap_int32(int64_t sum) {
     const uint32_t low = (uint32_t)sum;
     return low <= INT32_MAX ? (int32_t)low : (int32_t)(low - INT32_MAX - 1) + INT32_MIN;
 }
 
-/// acc + bi as the machine adds: modulo 2^32.
+/// acc + bi modulo 2^32, as hardware computes it.
 static inline int32_t tare__add_wrapping(int32_t a, int32_t b) {
     return tare__wrap_int32((int64_t)a + b);
 }
 
-/// What rule F rounds.
+/// The float that rule F rounds.
 static inline float tare__requant_f_scaled(const requant *r, int64_t c, int32_t acc) {
     const float t = (float)acc + r->bias[c];
     return t * r->multiplier[c];
@@ -237,8 +237,8 @@ static inline int32_t tare__requantize_f(const requant *r, int64_t c, int32_t ac
     return tare__requant_f_finish(r, tare__requant_f_scaled(r, c, acc));
 }
 
-/// The float between the halves of rule O, where oneDNN applies its other fused operators (leaky
-/// ReLU, tanh, the sum of a residual).
+/// The float in the middle of rule O, to which oneDNN applies other fused operators (leaky ReLU,
+/// tanh, the residual sum).
 static inline float tare__requant_o_value(const requant *r, int64_t c, int32_t acc) {
     const float product = (float)acc * r->multiplier[c];
     return product + r->bias[c];
@@ -285,15 +285,15 @@ static inline int32_t tare__requantize(const requant *r, int64_t channel, int32_
     return r->zero_point;
 }
 
-/// What a fused addend's f32(q - zero point) is multiplied by: f32(its scale), in rules F and Q
-/// times 1 / os.
+/// The factor for a fused addend's f32(q - zero point): f32(its scale), in rules F and Q times 1 /
+/// os.
 static inline float tare__addend_factor(const requant *r, float scale) {
     return r->rule == REQUANT_O ? scale : scale * r->inverse;
 }
 
 /// The end of a sum with a fused addend, which is added before rounding. `own`: rule O's value, or
-/// what F and Q would round alone. `other`: f32(q - zero point) of the addend. Rule O adds as
-/// oneDNN does: v + other * factor. F and Q, which torch has no such layers of, add in one
+/// the float that F and Q would round. `other`: f32(q - zero point) of the addend. Rule O adds as
+/// oneDNN does: v + other * factor. torch has no such layers with F and Q, which add with one
 /// rounding: fmaf(other, factor, scaled). There is no such sum in fixed point.
 static inline int32_t tare__requant_sum_finish(const requant *r, float own, float other,
                                                float factor) {
@@ -302,7 +302,7 @@ static inline int32_t tare__requant_sum_finish(const requant *r, float own, floa
     return tare__requant_o_finish(r, own + added);
 }
 
-/// A quantized value of acc and of such an addend.
+/// The quantized value of acc plus such an addend.
 static inline int32_t tare__requantize_sum(const requant *r, int64_t c, int32_t acc, float other,
                                            float factor) {
     const float own = r->rule == REQUANT_O   ? tare__requant_o_value(r, c, acc)
@@ -311,7 +311,8 @@ static inline int32_t tare__requantize_sum(const requant *r, int64_t c, int32_t 
     return tare__requant_sum_finish(r, own, other, factor);
 }
 
-/// A dynamic linear's float output: rule F one rounding, fmaf(f32(acc), aw, b); the others two.
+/// A dynamic linear layer's float output: rule F rounds once, fmaf(f32(acc), aw, b); the others
+/// twice.
 static inline float tare__dynamic_output(requant_rule rule, int32_t acc, float aw, float bias) {
     if (rule == REQUANT_F) return fmaf((float)acc, aw, bias);
     const float product = (float)acc * aw;
@@ -372,7 +373,8 @@ qnnpack_add tare__qnnpack_add(quantized_range a, quantized_range b, quantized_ra
 
 static inline int32_t tare__qnnpack_add_quantized(const qnnpack_add *p, int32_t a, int32_t b) {
     const int64_t acc = a * p->multiplier_a + b * p->multiplier_b - p->offset;
-    // floor(acc / 2^shift) and what it leaves; a negative tie is lowered by one and so stays below.
+    // floor(acc / 2^shift) and the remainder; subtracting one from a negative value rounds its ties
+    // away from zero.
     const int64_t quotient = tare__shift_right(acc, p->shift);
     const int64_t step = (int64_t)1 << p->shift;
     const int64_t rest = acc - quotient * step - (acc < 0 ? 1 : 0);
@@ -423,9 +425,9 @@ typedef struct scalar_op {
     int64_t lo; // with ReLU the output's zero point
 } scalar_op;
 
-/// k = rint(c / s). z - k within the quantized values: they stay, z' = z - k. Below: z' = quant_min
-/// and s' = (quant_max - (z - k)) / (quant_max - quant_min) * s; above: z' = quant_max likewise;
-/// requantized.
+/// k = rint(c / s). If z - k is a valid zero point, quantized values stay and z' = z - k. Below: z'
+/// = quant_min and s' = (quant_max - (z - k)) / (quant_max - quant_min) * s; above: z' = quant_max
+/// likewise; requantized.
 scalar_op tare__add_scalar(double scale, int64_t zero_point, double addend, int64_t quant_min,
                            int64_t quant_max, bool relu);
 /// c > 0: quantized values stay, s' = s * c. c < 0: quantized values and zero point are mirrored,

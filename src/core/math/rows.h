@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 enum { ROW_LANES = 64, ROW_FEW_LANES = 16 };
-/// The columns of a panel of weights, what narrower ones are a multiple of, and the rows that it is
-/// multiplied with at a time, at most.
+/// The columns of a panel of weights; a narrower panel has a multiple of PANEL_STEP; the rows that
+/// are multiplied with it at a time, at most.
 enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 
 /// ROW_FUNCTIONS declares them for one kind of vectors. y may be x. count > 0.

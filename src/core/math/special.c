@@ -17,7 +17,7 @@ static double polynomial(const double *p, size_t count, double x) {
 }
 #define POLYNOMIAL(p, x) polynomial((p), sizeof(p) / sizeof *(p), (x))
 
-// Of pi r, for |r| <= 1/2: exact near the zeros.
+// sin(pi r) for |r| <= 1/2: exact near the zeros.
 static double sine_of_pi(double r) {
     const double size = fabs(r);
     return size <= 0.25 ? tare__sine_near_0(PI * r)
@@ -61,7 +61,7 @@ static double lgamma_near_2(double e) {
     return POLYNOMIAL(terms, e);
 }
 
-// What Stirling's formula adds, for x >= 8: B(2k) / (2k (2k - 1) x^(2k - 1)).
+// The correction of Stirling's formula, for x >= 8: B(2k) / (2k (2k - 1) x^(2k - 1)).
 static double stirling_rest(double x) {
     static const double terms[] = {-3617.0 / 122400, 1.0 / 156,  -691.0 / 360360, 1.0 / 1188,
                                    -1.0 / 1680,      1.0 / 1260, -1.0 / 360,      1.0 / 12};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Special functions of double, as fixed sequences of IEEE operations like those of f64.h. They are
-// made for results that become floats: relative errors stay below 1e-12, but near the zeros of
-// lgamma and digamma on the negative side (and digamma's one at 1.46) it is the absolute one.
+// meant for results that are rounded to float: relative errors are below 1e-12; near the negative
+// zeros of lgamma and digamma (and digamma's zero at 1.46) absolute errors are.
 #ifndef CORE_MATH_SPECIAL_H
 #define CORE_MATH_SPECIAL_H
 

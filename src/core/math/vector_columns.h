@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's cascade sum of columns, once for all kinds of vectors: core/math/rows.h is its manual. It
-// follows core/math/vector_rows.h in the files that include both.
+// torch's cascade sum of columns for all kinds of vectors, documented in core/math/rows.h. Included
+// after core/math/vector_rows.h.
 #include <stdbool.h>
 
 #include "core/math/rows.h"
 
-// Columns that are summed at a time, and their vectors. Lines are dealt to the slots of a row, four
-// times as many as lanes. A slot's sum stays in registers for some rows, then goes to the levels.
+// Columns that are summed at a time, and their vectors. Rows are assigned to the slots of a group
+// in turn, four times as many as lanes. A slot's sum stays in registers for some rows, and is then
+// added to the levels.
 enum { COLUMNS = 64, COLUMN_VECS = COLUMNS / WIDTH, MOST_LANES = 8, LANE_SLOTS = 4, LEVELS = 3 };
 #define COLUMNS_INLINE static inline __attribute__((always_inline))
 
 typedef struct columns {
     const float *x;
-    size_t count, stride; // rows, and elements from one to the next
+    size_t count, stride; // rows, and distance of rows in elements
     size_t lanes, slots;
-    size_t rows, done; // full ones, and those that the levels have
+    size_t rows, done; // full groups, and those already added to the levels
 } columns;
 
 typedef vec column_level[LANE_SLOTS * MOST_LANES][COLUMN_VECS];
@@ -23,8 +24,8 @@ COLUMNS_INLINE void add_vecs(const vec *x, size_t vecs, vec *sums) {
     for (size_t k = 0; k < vecs; k++) sums[k] = v_add(sums[k], x[k]);
 }
 
-// `width` columns of every step-th row from `row` on.
-COLUMNS_INLINE void add_lines(const columns *c, size_t row, size_t end, size_t step, size_t width,
+// Adds `width` columns of every step-th row from `row` on.
+COLUMNS_INLINE void add_rows(const columns *c, size_t row, size_t end, size_t step, size_t width,
                               vec *sums) {
     for (; row < end; row += step) {
         const float *x = c->x + row * c->stride;
@@ -33,14 +34,14 @@ COLUMNS_INLINE void add_lines(const columns *c, size_t row, size_t end, size_t s
     }
 }
 
-// torch: how many rows a level sums before it hands them on, as a power of two.
+// As in torch: the number of rows that a level sums before it is carried, as a power of two.
 static size_t level_power(size_t rows) {
     size_t log = 1;
     while (log < 62 && ((size_t)1 << log) < rows) log++;
     return log / 4 > 4 ? log / 4 : 4;
 }
 
-// The level takes over what the one below has.
+// Adds the sum of the level below to this level.
 static void carry(column_level *level, size_t slots) {
     for (size_t slot = 0; slot < slots; slot++) {
         add_vecs(level[-1][slot], COLUMN_VECS, level[0][slot]);
@@ -48,7 +49,7 @@ static void carry(column_level *level, size_t slots) {
     }
 }
 
-// All rows that are handed on.
+// Adds all full groups.
 static void fill_levels(columns *c, size_t width, column_level levels[LEVELS]) {
     const size_t power = level_power(c->rows), step = (size_t)1 << power, mask = step - 1;
     for (size_t i = 0; i < LEVELS * c->slots; i++)
@@ -57,7 +58,7 @@ static void fill_levels(columns *c, size_t width, column_level levels[LEVELS]) {
         for (size_t slot = 0; slot < c->slots; slot++) {
             vec sums[COLUMN_VECS];
             clear(sums, COLUMN_VECS);
-            add_lines(c, c->done * c->slots + slot, end * c->slots, c->slots, width, sums);
+            add_rows(c, c->done * c->slots + slot, end * c->slots, c->slots, width, sums);
             add_vecs(sums, COLUMN_VECS, levels[0][slot]);
         }
         c->done = end;
@@ -66,26 +67,27 @@ static void fill_levels(columns *c, size_t width, column_level levels[LEVELS]) {
     }
 }
 
-// A sum is never -0, so that a level of nothing would change none.
+// A sum is never -0, so adding an empty level changes nothing.
 COLUMNS_INLINE void sum_slot(const columns *c, size_t slot, const column_level *levels,
                              size_t width, vec *sums) {
     const size_t vecs = (width + WIDTH - 1) / WIDTH;
     clear(sums, vecs);
-    add_lines(c, c->done * c->slots + slot, c->rows * c->slots, c->slots, width, sums);
+    add_rows(c, c->done * c->slots + slot, c->rows * c->slots, c->slots, width, sums);
     for (size_t k = 0; c->done > 0 && k < LEVELS; k++) add_vecs(levels[k][slot], vecs, sums);
 }
 
-// What fills no row goes to a lane's first slot, and what fills no lanes to the sum itself.
+// Rows that do not fill a group are added to the first slot of a lane, those that do not fill the
+// lanes to the sum itself.
 COLUMNS_INLINE void sum_columns(columns c, size_t width, float *y) {
     const size_t vecs = (width + WIDTH - 1) / WIDTH, whole = c.count / c.lanes * c.lanes;
     column_level levels[LEVELS];
     vec sums[COLUMN_VECS], lane_sums[COLUMN_VECS], slot_sums[COLUMN_VECS];
     if (c.rows >= 16) fill_levels(&c, width, levels);
     clear(sums, vecs);
-    add_lines(&c, whole, c.count, 1, width, sums);
+    add_rows(&c, whole, c.count, 1, width, sums);
     for (size_t lane = 0; lane < c.lanes; lane++) {
         sum_slot(&c, lane, levels, width, lane_sums);
-        add_lines(&c, c.rows * c.slots + lane, whole, c.lanes, width, lane_sums);
+        add_rows(&c, c.rows * c.slots + lane, whole, c.lanes, width, lane_sums);
         for (size_t slot = lane + c.lanes; slot < c.slots; slot += c.lanes) {
             sum_slot(&c, slot, levels, width, slot_sums);
             add_vecs(slot_sums, vecs, lane_sums);

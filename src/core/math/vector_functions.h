@@ -9,7 +9,7 @@
 #ifndef CORE_MATH_VECTOR_FUNCTIONS_H
 #define CORE_MATH_VECTOR_FUNCTIONS_H
 
-// 1.5 * 2^23: adding it rounds to the nearest whole number, ties to even.
+// 1.5 * 2^23: adding it rounds to the nearest integer, ties to even.
 #define ROUNDER 12582912.0F
 
 // x = n ln 2 + r with |r| <= ln 2 / 2: gives r and n + ROUNDER.
@@ -19,7 +19,7 @@ static inline vec v_reduce(vec x, vec *shifted) {
     return v_fma(n, v_set(0x1.05c61p-29F), v_fma(n, v_set(-0x1.62e43p-1F), x));
 }
 
-// exp(r) - 1 for |r| <= ln 2 / 2. Polynomials in pairs have a shorter way through.
+// exp(r) - 1 for |r| <= ln 2 / 2. Evaluating the polynomial in pairs has a shorter latency.
 static inline vec v_expm1_near_0(vec r) {
     const vec square = v_mul(r, r);
     const vec high = v_fma(r, v_set(0x1.6db462p-10F), v_set(0x1.123b7ep-7F));
@@ -38,8 +38,8 @@ static inline vec v_exp_within(vec x) {
     return v_mul(v_exp_near_0(r), v_power(shifted));
 }
 
-// 2^(x + shift) for x of [-126, 127.4] and a whole shift that keeps the result a normal float;
-// infinity for x of [127.6, 128]. Where x itself has been rounded, exp would not be more exact.
+// 2^(x + shift) for x in [-126, 127.4] and an integer shift for which the result is a normal float;
+// infinity for x in [127.6, 128]. If x is rounded itself, exp would not be more exact.
 static inline vec v_exp2_within(vec x, float shift) {
     const vec shifted = v_add(x, v_set(ROUNDER)), r = v_sub(x, v_sub(shifted, v_set(ROUNDER)));
     const vec square = v_mul(r, r);
@@ -54,7 +54,7 @@ static inline vec v_clamp(vec x, vec low, vec high) {
     return v_min(high, v_max(low, x));
 }
 
-// exp(x) where 1 is added to it: at least exp(-87), and infinite from 88.4 on.
+// exp(x) for sums with 1: at least exp(-87), and infinite from 88.4 on.
 static inline vec v_exp_beside_1(vec x) {
     return v_exp_within(v_clamp(x, v_set(-87.0F), v_set(89.0F)));
 }
@@ -65,7 +65,7 @@ static inline vec v_exp_down(vec x) {
     return v_blend(v_less(x, low), v_set(0.0F), v_exp_within(v_max(low, x)));
 }
 
-// Denormal results and large ones need the power of two in two factors.
+// Denormal and large results need the power of two in two factors.
 static inline vec v_exp(vec x) {
     const vec rounder = v_set(ROUNDER);
     vec shifted;

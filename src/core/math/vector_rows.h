@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of rows of floats, once for all kinds of vectors: core/math/rows.h is their manual.
-// The file that includes this has included a kind of vectors and defines ROWS(name).
+// Functions of rows of floats for all kinds of vectors, documented in core/math/rows.h. The
+// including file has included a kind of vectors and defines ROWS(name).
 #include <math.h>
 
 #include "core/math/f32.h"
@@ -9,7 +9,7 @@
 
 enum { SUMS = ROW_LANES / WIDTH, FEW_SUMS = ROW_FEW_LANES / WIDTH };
 
-// The next elements of a row that has `left` more: zeros beyond them.
+// The next elements of a row with `left` remaining ones, padded with zeros.
 static inline vec take(const float *x, size_t left) {
     return left >= WIDTH ? v_load(x) : v_load_first(x, left);
 }
@@ -66,7 +66,7 @@ static inline vec add_square(vec sum, vec distance) {
     return v_fma(distance, distance, sum);
 }
 
-// Of the distances to `mean`.
+// The sum of squared distances from `mean`.
 static float squares_of(const float *x, size_t count, float mean) {
     const vec zero = v_set(mean);
     vec sums[SUMS];
@@ -177,7 +177,7 @@ void ROWS(f32_blend)(const float *const x[], const float *share, size_t rows, si
 
 enum { PANEL_VECTORS = PANEL_COLUMNS / WIDTH, STEP_VECTORS = PANEL_STEP / WIDTH };
 
-// Compilers know how many sums there are here and below, so that they stay in registers.
+// The number of sums is a compile-time constant here and below, so that they stay in registers.
 static inline __attribute__((always_inline)) void one_row(const float *x, size_t inner,
                                                           const float *w, size_t width,
                                                           size_t vectors, const float *bias,
@@ -208,7 +208,7 @@ static void four_rows_step(const float *const x[PANEL_ROWS], size_t inner, const
 
 void ROWS(f32_panel)(const float *x, size_t rows, size_t inner, const float *w, size_t width,
                      const float *bias, float *y) {
-    const float *x_rows[PANEL_ROWS]; // missing ones repeat the last
+    const float *x_rows[PANEL_ROWS]; // missing rows repeat the last one
     for (size_t r = 0; r < PANEL_ROWS; r++) x_rows[r] = x + (r < rows ? r : rows - 1) * inner;
     if (rows == 1 && width == PANEL_COLUMNS) {
         one_row(x, inner, w, PANEL_COLUMNS, PANEL_VECTORS, bias, y);
@@ -225,8 +225,8 @@ static inline vec unit_of(vec x, vec mean, vec scale) {
     return v_mul(v_sub(x, mean), scale);
 }
 
-// With a weight and a bias, as nearly always.
-static void affine_line(const float *x, size_t count, vec mean, vec scale, const float *weight,
+// With a weight and a bias, which is the common case.
+static void affine_row(const float *x, size_t count, vec mean, vec scale, const float *weight,
                         const float *bias, float *y) {
     for (size_t i = 0; i < count; i += WIDTH) {
         const size_t left = count - i;
@@ -241,7 +241,7 @@ void ROWS(f32_normalize)(const float *x, size_t count, const float *weight, cons
     ROWS(f32_moments)(x, count, &mean, &variance);
     const vec zero = v_set(mean), scale = v_set(1.0F / sqrtf(variance + eps));
     if (weight != NULL && bias != NULL) {
-        affine_line(x, count, zero, scale, weight, bias, y);
+        affine_row(x, count, zero, scale, weight, bias, y);
         return;
     }
     for (size_t i = 0; i < count; i += WIDTH) {

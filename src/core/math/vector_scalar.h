@@ -28,7 +28,7 @@ static inline vec v_load(const float *x) {
 static inline void v_store(float *y, vec a) {
     *y = a;
 }
-// The first `count` < WIDTH elements; those beyond are 0, and not stored.
+// Loads the first `count` < WIDTH elements; the others are 0. Stores only these.
 static inline vec v_load_first(const float *x, size_t count) {
     return count > 0 ? *x : 0.0F;
 }
@@ -52,9 +52,9 @@ static inline vec v_mul(vec a, vec b) {
 static inline vec v_div(vec a, vec b) {
     return a / b;
 }
-// a * b + c, rounded once. Without an instruction for it the library's function is slow: the sum of
-// the exact product in double is rounded a second time, which is only wrong from the middle
-// between two floats, and is left to the library there, and where floats are denormal.
+// a * b + c, rounded once. Without an instruction the library's function is slow: instead the exact
+// product is added in double, which rounds twice. That can only be wrong near the middle between
+// two floats, where the library is used, and for denormal floats.
 static inline vec v_fma(vec a, vec b, vec c) {
 #ifdef __FP_FAST_FMAF
     return fmaf(a, b, c);
@@ -69,7 +69,7 @@ static inline vec v_fma(vec a, vec b, vec c) {
 static inline vec v_sqrt(vec a) {
     return sqrtf(a);
 }
-// The second one if they are equal or one is NaN.
+// If they are equal or one is NaN, the second one.
 static inline vec v_max(vec a, vec b) {
     return a > b ? a : b;
 }
@@ -79,7 +79,7 @@ static inline vec v_min(vec a, vec b) {
 static inline vec v_abs(vec a) {
     return fabsf(a);
 }
-// Not negative `size` with the sign of `sign`.
+// |size| with the sign of `sign`; size is not negative.
 static inline vec v_with_sign(vec size, vec sign) {
     return copysignf(size, sign);
 }
@@ -94,8 +94,8 @@ static inline vec v_blend(vmask mask, vec yes, vec no) {
     return mask ? yes : no;
 }
 
-// 2^n for n = shifted - 1.5 * 2^23, a whole number of [-127, 128]: 0 and infinity at its ends. The
-// low bits of the sum are n; they move to where the exponent is.
+// 2^n for n = shifted - 1.5 * 2^23, an integer in [-127, 128]: 0 and infinity at its ends. The low
+// bits of the sum are n, and are shifted into the exponent.
 static inline vec v_power(vec shifted) {
     uint32_t bits;
     memcpy(&bits, &shifted, sizeof bits);

@@ -23,7 +23,7 @@ bool tare__add_size(size_t a, size_t b, size_t *out) {
     return true;
 }
 
-// malloc(0) may return NULL, which callers would take for a failure.
+// malloc(0) may return NULL, which callers would treat as a failure.
 static size_t at_least_one(size_t size) {
     return size ? size : 1;
 }
@@ -72,7 +72,7 @@ void *tare__alloc_large(size_t size) {
     const size_t whole = tare__large_size(size);
     void *memory = tare__alloc_aligned(whole, LARGE_PAGE);
 #ifdef MADV_HUGEPAGE
-    // A system that has none goes on with small ones.
+    // Without large pages the system continues with small ones.
     if (memory != NULL) (void)madvise(memory, whole, MADV_HUGEPAGE);
 #endif
     return memory;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arena: blocks of growing size, newest first; what does not fit gets a block of its own.
+// Arena: blocks of growing size, newest first; a request that is too large gets a block of its own.
 #include "core/memory/arena.h"
 
 #include <stdalign.h>
@@ -18,8 +18,8 @@ struct arena_block {
     alignas(max_align_t) unsigned char bytes[];
 };
 
-// The new block goes first even when it is a one-off for a large request: its rest, like the rest
-// of the block before it, is given up, which costs at most one block in two.
+// The new block becomes the first one even if it is for one large request. The rest of the block
+// before it is given up, which costs at most one block in two.
 static arena_block *add_block(arena *a, size_t size) {
     size_t wanted = a->blocks ? a->blocks->size * 2 : FIRST_BLOCK;
     if (wanted > LARGEST_BLOCK) wanted = LARGEST_BLOCK;
@@ -55,7 +55,8 @@ char *tare__arena_strndup(arena *a, const char *text, size_t length) {
     size_t size = 0;
     if (!tare__add_size(length, 1, &size)) return NULL;
     char *copy = tare__arena_alloc(a, size);
-    if (copy && length) memcpy(copy, text, length); // the arena's bytes are zero: the end is there
+    if (copy && length)
+        memcpy(copy, text, length); // the arena's bytes are zero, so the text is terminated
     return copy;
 }
 
@@ -90,7 +91,7 @@ void tare__arena_clear(arena *a) {
     }
     for (const arena_block *b = a->blocks; b; b = b->next) total += b->size;
     tare__arena_release(a);
-    (void)add_block(a, total); // without it, the next one that allocates asks again
+    (void)add_block(a, total); // on failure, the next allocation tries again
 }
 
 void tare__arena_release(arena *a) {

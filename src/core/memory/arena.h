@@ -23,8 +23,7 @@ char *tare__arena_printf(arena *a, const char *format, ...)
     __attribute__((format(printf, 2, 3)))
 #endif
     ;
-/// Gives up what was allocated, and keeps memory for as much: an arena that is filled alike again
-/// asks for none.
+/// Empties the arena but keeps its memory: filling it again to the same size allocates nothing.
 void tare__arena_clear(arena *a);
 void tare__arena_release(arena *a);
 

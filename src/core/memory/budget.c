@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits in bytes, and the words for what exceeds them.
+// Limits in bytes, and the messages for exceeding them.
 #define _DEFAULT_SOURCE // _SC_PHYS_PAGES
 #include "core/memory/budget.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-// Arrays of zeros are deflated to a thousandth; what people store is seldom packed to a sixteenth,
-// and where it is, it is small.
+// Arrays of zeros compress to a thousandth; real data rarely compresses to a sixteenth, and if it
+// does it is small.
 enum { TIMES_THE_FILE = 16 };
 static const uint64_t least_for_files = (uint64_t)1 << 30;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory a job may take for what others decide on: sizes that stand in files, shapes that
+// Limits on the memory of a job, for sizes that others determine: sizes in files, and shapes that
 // follow from them.
 #ifndef CORE_MEMORY_BUDGET_H
 #define CORE_MEMORY_BUDGET_H
@@ -11,27 +11,28 @@
 
 typedef struct memory_budget {
     uint64_t limit, used; // bytes
-    /// Sets `used` to what is in use by now, where `used` counts what was given back, too. Asked
-    /// when too little is left; NULL: `used` is right.
+    /// Sets `used` to the present use, if `used` also counts memory that was released. Called if
+    /// too little is left; NULL: `used` is exact.
     tare_status (*recount)(void *user, uint64_t *used, tare_error *err);
     void *user;
 } memory_budget;
 
-/// Bytes of memory that the machine has; UINT64_MAX where it does not say.
+/// The machine's memory in bytes; UINT64_MAX if unknown.
 uint64_t tare__machine_memory(void);
 
-/// What reading a file of so many bytes may take. limit 0: 16 times these, at least 1 GiB, at most
+/// The budget for reading a file of that size. limit 0: 16 times the size, at least 1 GiB, at most
 /// the machine's memory.
 memory_budget tare__file_budget(uint64_t limit, uint64_t file_bytes);
-/// What results of a run may take. limit 0: the machine's memory.
+/// The budget for results of a run. limit 0: the machine's memory.
 memory_budget tare__run_budget(uint64_t limit);
 
-/// Are so many bytes left?
+/// Whether this many bytes are left.
 tare_status tare__budget_has(memory_budget *b, uint64_t bytes, bool *out, tare_error *err);
-/// Takes so many bytes. TARE_LIMIT_EXCEEDED, with nothing taken, where fewer are left: the message
-/// says whose they are (`what`: "array 'x'"), how many, and the limit; the hint how to raise it.
+/// Takes bytes from the budget. TARE_LIMIT_EXCEEDED, with nothing taken, if fewer are left: the
+/// message states what they are for (`what`: "array 'x'"), how many, and the limit; the hint says
+/// how to raise it.
 tare_status tare__budget_take(memory_budget *b, uint64_t bytes, const char *what, tare_error *err);
-/// The hint of such a failure. Returns its status argument.
+/// Sets the hint for such a failure. Returns its status argument.
 tare_status tare__budget_hint(tare_error *err, tare_status status);
 
 /// "1.9 GiB", "312 bytes".

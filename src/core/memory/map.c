@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// String map: entries in order of insertion, found through a table of open addresses.
+// A string map: entries in order of insertion, found through a hash table with open addressing.
 #include "core/memory/map.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static size_t first_slot(const map *m, const char *key) {
     return tare__hash_name(key, strlen(key), m->slots) & (m->slot_count - 1);
 }
 
-// The slot that holds key, or the free one where it belongs. The table is never full.
+// The slot with the key, or the free slot for it. The table is never full.
 static size_t find_slot(const map *m, const char *key) {
     size_t at = first_slot(m, key);
     while (m->slots[at] && strcmp(m->entries[m->slots[at] - 1].key, key) != 0)
@@ -67,19 +67,20 @@ bool tare__map_has(const map *m, const char *key) {
     return find(m, key) != NULL;
 }
 
-// Of an entry that is there.
+// The slot of an existing entry.
 static size_t slot_of(const map *m, size_t index) {
     size_t at = first_slot(m, m->entries[index].key);
     while (m->slots[at] != index + 1) at = (at + 1) & (m->slot_count - 1);
     return at;
 }
 
-// What was put behind the slot because it was taken moves up, so that probes find it.
+// Entries that were displaced by the freed slot move up, so that probes find them.
 static void free_slot(map *m, size_t hole) {
     const size_t mask = m->slot_count - 1;
     for (size_t at = (hole + 1) & mask; m->slots[at] != 0; at = (at + 1) & mask) {
         const size_t first = first_slot(m, m->entries[m->slots[at] - 1].key);
-        if (((at - first) & mask) < ((at - hole) & mask)) continue; // it begins behind the hole
+        if (((at - first) & mask) < ((at - hole) & mask))
+            continue; // its home slot is behind the hole
         m->slots[hole] = m->slots[at];
         hole = at;
     }

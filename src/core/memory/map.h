@@ -18,21 +18,20 @@ typedef struct map {    // zero-initialized is a valid empty map
     size_t slot_count;
 } map;
 
-/// Sets key to value; an old value is replaced and the key keeps its position. False when memory is
-/// gone.
+/// Sets key to value; an existing key keeps its position. False if memory ran out.
 bool tare__map_set(map *m, const char *key, void *value);
-/// NULL when absent (a stored NULL looks the same: see tare__map_has).
+/// NULL if absent (or if NULL is stored: see tare__map_has).
 void *tare__map_get(const map *m, const char *key);
 bool tare__map_has(const map *m, const char *key);
-/// Keeps the order of the others; takes as long as there are entries behind it.
+/// Keeps the order of the other entries; takes time linear in the number of entries behind it.
 void tare__map_remove(map *m, const char *key);
-/// Removes all entries that are not to be kept, at once.
+/// Removes all entries for which `keeps` returns false.
 void tare__map_keep(map *m, bool (*keeps)(void *user, const map_entry *entry), void *user);
 void tare__map_release(map *m);
 
 /// Small integers as values.
 static inline void *tare__map_int(size_t n) {
-    return (void *)n; // NOLINT(performance-no-int-to-ptr): a number in a pointer's clothes
+    return (void *)n; // NOLINT(performance-no-int-to-ptr): an integer stored as a pointer
 }
 
 #endif

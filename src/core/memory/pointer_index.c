@@ -7,7 +7,7 @@
 
 enum { LEAST_SIZE = 64 };
 
-// Addresses differ in their middle bits: Fibonacci hashing (Knuth, TAOCP 3, 6.4) spreads these.
+// Addresses differ in their middle bits, which Fibonacci hashing (Knuth, TAOCP 3, 6.4) spreads.
 static size_t slot_of(const pointer_index *index, const void *key) {
     const uint64_t hash = (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
     size_t at = (size_t)(hash >> 32) & (index->size - 1);

@@ -19,9 +19,9 @@ typedef struct pointer_index { // zero-initialized is a valid empty index
     size_t count, size;        // size: a power of two
 } pointer_index;
 
-/// Sets key (not NULL) to value; an older value is replaced. False when memory is gone.
+/// Sets key (not NULL) to value, replacing an earlier one. False if memory ran out.
 bool tare__pointer_index_set(pointer_index *index, arena *memory, const void *key, size_t value);
-/// The value of the key; `missing` where there is none.
+/// The value of the key; `missing` if there is none.
 size_t tare__pointer_index_get(const pointer_index *index, const void *key, size_t missing);
 
 #endif

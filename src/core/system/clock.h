@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/// Nanoseconds since some moment that stays the same while the program runs.
+/// Nanoseconds since a fixed moment.
 uint64_t tare__now_ns(void);
 
 #endif

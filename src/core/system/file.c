@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files over the table of system calls: reading, and writing by a temporary file.
+// Files: reading, and writing through a temporary file, with the table of system calls.
 #define _DEFAULT_SOURCE // flock
 #include "core/system/file.h"
 
@@ -35,7 +35,7 @@ static tare_status fail_io(tare_error *err, const char *path, const char *verb) 
 typedef struct growing_bytes {
     unsigned char *data;
     size_t used, capacity;
-    uint64_t most; // more bytes are refused
+    uint64_t most; // a longer input is refused
 } growing_bytes;
 
 static bool make_room(growing_bytes *b) {
@@ -56,7 +56,7 @@ static tare_status refuse_rest(const growing_bytes *b, const char *path, tare_er
     return tare__at(err, TARE_LIMIT_EXCEEDED, "%s", path);
 }
 
-// All there is: a file may grow or shrink meanwhile.
+// Reads to the end: a file may grow or shrink meanwhile.
 static tare_status read_rest(int file, const char *path, growing_bytes *b, tare_error *err) {
     for (;;) {
         if (!make_room(b)) return tare__out_of_memory(err);
@@ -68,11 +68,11 @@ static tare_status read_rest(int file, const char *path, growing_bytes *b, tare_
     }
 }
 
-// expected: about how many bytes there are; 0 where that is unknown.
+// expected: the approximate number of bytes; 0 if unknown.
 static tare_status read_descriptor(int file, const char *path, size_t expected, uint64_t most,
                                    storage **out, tare_error *err) {
     growing_bytes b = {.most = most};
-    // One byte more, so that the end is seen without growing.
+    // One byte more, so that the end is detected without growing the buffer.
     if (expected > 0 && expected < SIZE_MAX) b.data = tare__alloc(expected + 1);
     if (b.data != NULL) b.capacity = expected + 1;
     const tare_status status = read_rest(file, path, &b, err);
@@ -103,7 +103,7 @@ static tare_status load_regular(int file, const char *path, bool may_map, storag
     return is_mapped ? TARE_OK : read_descriptor(file, path, size, UINT64_MAX, out, err);
 }
 
-// A stream may never end, and growing takes as much again for a moment.
+// A stream may never end, and growing needs twice the memory for a moment.
 static tare_status load_standard_input(uint64_t limit, storage **out, tare_error *err) {
     const uint64_t most = limit != 0 ? limit : tare__machine_memory() / 2;
     return read_descriptor(STDIN_FILENO, "standard input", 0, most, out, err);
@@ -111,7 +111,7 @@ static tare_status load_standard_input(uint64_t limit, storage **out, tare_error
 
 static tare_status load(const char *path, bool may_map, storage **out, tare_error *err) {
     if (strcmp(path, "-") == 0) return load_standard_input(0, out, err);
-    // Without O_NONBLOCK the open of a pipe that nobody writes to would wait for ever.
+    // Without O_NONBLOCK, opening a pipe without a writer would block forever.
     const int file = tare__system()->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (file < 0) return fail_io(err, path, "open");
     const tare_status status = load_regular(file, path, may_map, out, err);
@@ -176,8 +176,8 @@ static const char *base_of(const char *path) {
     return slash != NULL ? slash + 1 : path;
 }
 
-// The folder of `path`. It takes no memory: a file that was renamed must not be reported as a
-// failure because memory is short.
+// The folder of `path`. It allocates nothing: a file that was renamed must not be reported as a
+// failure because memory ran out.
 static bool folder_of(const char *path, char out[PATH_MAX]) {
     const size_t length = (size_t)(base_of(path) - path);
     if (length >= PATH_MAX) {
@@ -203,8 +203,8 @@ static bool is_stale_name(const char *name, const char *stem, size_t length, con
     return strspn(digits, "0123456789abcdef") == DIGITS && strcmp(digits + DIGITS, after) == 0;
 }
 
-// Removes what nobody has locked. Whoever makes a file locks it, and looks whether it is still
-// there then.
+// Removes a file that is not locked. A writer locks its file after creating it, and then checks
+// that it still exists.
 static void remove_unlocked(const char *path) {
     struct stat info;
     const system_calls *system = tare__system();
@@ -245,7 +245,7 @@ static int open_folder_of(const char *path) {
     return tare__system()->open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOCTTY, 0);
 }
 
-// Waits for others. False where the file system has no locks.
+// Waits for the lock. False if the file system has no locks.
 static bool lock(int file) {
     int failed = 0;
     do failed = tare__system()->flock(file, LOCK_EX);
@@ -265,8 +265,8 @@ void tare__file_unlock_folder(int folder) {
     if (folder >= 0) tare__system()->close(folder);
 }
 
-// Without it a power cut may undo a rename. A folder that may not be read cannot be flushed, and
-// some file systems have nothing to flush.
+// Without it a power failure may undo a rename. An unreadable folder cannot be flushed, and some
+// file systems have nothing to flush.
 static tare_status flush_folder(int folder, const char *path, tare_error *err) {
     if (folder < 0 || tare__system()->fsync(folder) == 0 || errno == EINVAL || errno == ENOTSUP)
         return TARE_OK;
@@ -277,11 +277,11 @@ static tare_status flush_folder(int folder, const char *path, tare_error *err) {
 
 static bool is_there_and_locked(int file) {
     struct stat info;
-    (void)lock(file); // where there are no locks, nobody removes what another process writes
+    (void)lock(file); // without locks, no process removes another one's files
     return tare__system()->fstat(file, &info) != 0 || info.st_nlink > 0;
 }
 
-// A new file beside `path`. O_EXCL keeps out of anything that is there, links too. open applies the
+// Creates a new file beside `path`. O_EXCL does not open existing files or links. open applies the
 // user's umask to 0666, which mkstemp would not.
 static tare_status open_beside(file_writer *w, tare_error *err) {
     const system_calls *system = tare__system();
@@ -308,7 +308,7 @@ static tare_status open_beside(file_writer *w, tare_error *err) {
     return status;
 }
 
-// In /tmp and its like anybody may plant a link under the name that somebody is going to write.
+// In /tmp and similar folders others may create a link with the name that is about to be written.
 static tare_status check_link(const char *path, tare_error *err) {
     struct stat link, folder;
     const system_calls *system = tare__system();
@@ -328,13 +328,13 @@ static tare_status check_link(const char *path, tare_error *err) {
 static tare_status begin_temporary(file_writer *w, const struct stat *old, tare_error *err) {
     remove_stale(w->path, stem_length(w->path), temporary_mark, "", NULL);
     TARE_TRY(open_beside(w, err));
-    if (old != NULL) // as far as the file system goes along
+    if (old != NULL) // if the file system permits it
         (void)tare__system()->fchmod(w->file, old->st_mode & 0777);
     return TARE_OK;
 }
 
-// A new or regular file at `path` is written beside it and renamed; a device or pipe is written in
-// place.
+// A new or regular file at `path` is written beside it and renamed; a device or pipe is written
+// directly.
 static tare_status begin_path(file_writer *w, const char *path, tare_error *err) {
     struct stat info;
     char resolved[PATH_MAX];
@@ -356,7 +356,7 @@ static tare_status begin(file_writer *w, const char *path, tare_error *err) {
     w->buffer = tare__alloc(BUFFER);
     if (w->buffer == NULL) return tare__out_of_memory(err);
     if (strcmp(path, "-") != 0) return begin_path(w, path, err);
-    (void)fflush(stdout); // what stands there already comes first
+    (void)fflush(stdout); // earlier output comes first
     w->file = STDOUT_FILENO;
     w->path = tare__strdup("standard output");
     return w->path != NULL ? TARE_OK : tare__out_of_memory(err);
@@ -397,7 +397,7 @@ tare_status tare__file_write(file_writer *w, const void *data, size_t size, tare
 
 tare_status tare__file_flush(file_writer *w, tare_error *err) {
     TARE_TRY(put_buffer(w, err));
-    // Of bytes that a mapped file has lost nothing whole can have been made.
+    // If a mapped file lost bytes, the output computed from them is invalid.
     TARE_TRY(tare__mapping_check(err));
     if (w->temporary == NULL || tare__system()->fsync(w->file) == 0) return TARE_OK;
     return fail_io(err, w->path, "bring to the disk");
@@ -406,7 +406,7 @@ tare_status tare__file_flush(file_writer *w, tare_error *err) {
 tare_status tare__file_place(file_writer *w, const char *path, tare_error *err) {
     if (path == NULL) path = w->path;
     if (w->temporary == NULL) return TARE_OK;
-    // Opened before, because behind the rename a failure would leave a file that is there.
+    // Opened before the rename, because a failure afterwards would leave a file that exists.
     const int folder = open_folder_of(path);
     if (folder < 0 && errno != EACCES)
         return fail_io(err, path, "open the folder of the finished file");
@@ -426,12 +426,12 @@ tare_status tare__file_commit(file_writer *w, tare_error *err) {
     const bool is_in_place = w->temporary == NULL;
     tare_status status = tare__file_flush(w, err);
     if (status == TARE_OK) status = tare__file_place(w, NULL, err);
-    // Of what was not brought to a disk, some systems tell only now that it could not be written.
+    // Some systems report only now that data could not be written.
     if (status == TARE_OK && is_in_place && w->file > STDOUT_FILENO) {
         if (tare__system()->close(w->file) != 0) status = fail_io(err, w->path, "close");
         w->file = -1;
     }
-    tare__file_abort(w); // removes the temporary file if something went wrong
+    tare__file_abort(w); // removes the temporary file after a failure
     return status;
 }
 
@@ -454,7 +454,7 @@ static tare_status prepare(const char *path, const void *bytes, size_t size, fil
                            tare_error *err) {
     TARE_TRY(tare__file_begin(w, path, err));
     TARE_TRY(tare__file_write(w, bytes, size, err));
-    // Where nothing is going to be renamed, what fits the buffer waits there.
+    // If nothing will be renamed, data that fits the buffer stays there.
     return w->temporary != NULL ? tare__file_flush(w, err) : TARE_OK;
 }
 

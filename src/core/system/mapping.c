@@ -16,18 +16,19 @@
 #include "core/system/system.h"
 #include "tare/file.h"
 
-// The signal handler looks through this table. A slot is free while `start` is 0; `end` is written
-// before `start`, so that the handler never sees half a range.
+// The signal handler reads this table. A slot is free while `start` is 0; `end` is written before
+// `start`, so that the handler never sees an incomplete range.
 typedef struct slot {
     atomic_uintptr_t start, end;
     atomic_bool is_taken, is_lost;
-    const char *path; // of the mapping's own; behind the lock
+    const char *path; // owned by the slot; protected by the lock
 } slot;
 
 enum { MOST_MAPPINGS = 512 };
 static slot slots[MOST_MAPPINGS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of paths; the handler reads none
-static atomic_uint lost_count;                           // of slots
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; // protects paths, which the handler does not read
+static atomic_uint lost_count; // of slots
 static atomic_bool is_guarded;
 static struct sigaction handler_before;
 static uintptr_t page_size;
@@ -35,7 +36,7 @@ static uintptr_t page_size;
 typedef struct mapping {
     void *address;
     size_t size;
-    slot *at; // NULL: the guard does not know it
+    slot *at; // NULL: not guarded
     char path[];
 } mapping;
 
@@ -56,19 +57,19 @@ static void pass_on(int number, siginfo_t *info, void *context) {
     } else if (handler_before.sa_handler != SIG_DFL && handler_before.sa_handler != SIG_IGN) {
         handler_before.sa_handler(number);
     } else {
-        // It is delivered when this handler returns, and ends the process.
+        // The signal is delivered again when this handler returns, and ends the process.
         const struct sigaction usual = {.sa_handler = SIG_DFL};
         sigaction(number, &usual, NULL);
         raise(number);
     }
 }
 
-// From the page that is missing on, the mapping becomes zeros. mmap is a bare system call on all
-// systems that we know, so that a handler can use it.
+// From the missing page on, the mapping is replaced by zeros. mmap is a plain system call on all
+// known systems, so a handler may call it.
 static void take_signal(int number, siginfo_t *info, void *context) {
     const int reason = errno;
     const uintptr_t address = (uintptr_t)info->si_addr;
-    slot *at = info->si_code > 0 ? find(address) : NULL; // 0 and less: somebody sent it
+    slot *at = info->si_code > 0 ? find(address) : NULL; // si_code <= 0: a process sent the signal
     const uintptr_t page = address & ~(page_size - 1);
     void *const from = (char *)info->si_addr - (address - page);
     if (at == NULL || mmap(from, atomic_load(&at->end) - page, PROT_READ,
@@ -142,7 +143,7 @@ static void unmap(void *owner) {
     tare__free(m);
 }
 
-// Whole pages only: their neighbours may be in use.
+// Only whole pages: their neighbours may be in use.
 static void forget(void *data, size_t size) {
     const long system_page = sysconf(_SC_PAGESIZE);
     if (system_page <= 0) return;

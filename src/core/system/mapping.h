@@ -12,10 +12,10 @@
 #include "core/tensor/tensor.h"
 
 /// Maps `size` > 0 bytes of an open file as a storage. path: for messages; copied. *mapped is false
-/// where no mapping can be made or guarded: the caller reads the file instead.
+/// if no mapping can be created or guarded: the caller then reads the file.
 tare_status tare__mapping_create(int file, const char *path, size_t size, storage **out,
                                  bool *mapped, tare_error *err);
-/// TARE_IO, naming the file, if a mapped file has lost bytes that were read, and is still mapped.
+/// TARE_IO, with the file's name, if bytes of a mapping that still exists were lost.
 tare_status tare__mapping_check(tare_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one source that calls the operating system's functions for memory and files.
+// The only source that calls the operating system's functions for memory and files.
 #define _DEFAULT_SOURCE // flock, getentropy, MAP_ANONYMOUS
 #include "core/system/system.h"
 
@@ -15,7 +15,7 @@
 #endif
 #include <unistd.h>
 
-// Not by malloc, which from some size on keeps more of the system's memory than it would without.
+// Not by malloc, which from some size on keeps more memory than before.
 static bool has_memory(size_t size) {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return memory != MAP_FAILED && munmap(memory, size) == 0;
@@ -79,7 +79,7 @@ const system_calls tare__system_own = {
     .getentropy = getentropy,
 };
 
-// The library's only mutable global: nothing but tests sets it.
+// The library's only mutable global; only tests set it.
 static const system_calls *_Atomic in_use = &tare__system_own;
 
 const system_calls *tare__system(void) {

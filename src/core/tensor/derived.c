@@ -16,26 +16,26 @@ typedef struct offered {
 } offered;
 
 typedef struct bucket {
-    derived_thing *things;
+    derived_item *items;
     offered *offers;
 } bucket;
 
-// What some things lie in, one behind the other.
+// A chunk of memory for several items.
 struct derived_memory {
-    _Atomic int refcount; // of things, and of the table that takes from it
+    _Atomic int refcount; // of items, and of the table while it allocates from it
     size_t used, size;
     unsigned char *data;
 };
 
 struct derived_table {
     pthread_mutex_t lock;
-    derived_memory *memory; // that things are made in; NULL: none yet
+    derived_memory *memory; // the chunk in use; NULL: none yet
     size_t thing_count;
     size_t bucket_count;
     bucket buckets[];
 };
 
-// A storage may be a tensor's own, or a file with thousands of them.
+// A storage may be that of one tensor, or a file with thousands of tensors.
 enum { BYTES_PER_BUCKET = 1 << 16, MOST_BUCKETS = 1 << 12 };
 
 static derived_table *create_table(size_t storage_size) {
@@ -53,7 +53,8 @@ static derived_table *create_table(size_t storage_size) {
 
 // --- memory ---
 
-// Storages of this size have their things in chunks; others would waste most of one.
+// Storages of at least this size allocate items in chunks; smaller ones would waste most of a
+// chunk.
 enum { LEAST_CHUNKED = 8 << 20, CHUNK = 8 << 20, ALIGNMENT = 64 };
 
 void tare__derived_memory_release(derived_memory *owner) {
@@ -77,7 +78,7 @@ static bool has_room(const derived_memory *m, size_t bytes) {
     return m != NULL && m->size - m->used >= bytes;
 }
 
-// Called by a maker: the table is locked.
+// Called while an item is created: the table is locked.
 void *tare__derived_alloc(storage *of, size_t bytes, derived_memory **owner) {
     derived_table *t = tare__storage_derived(of, NULL);
     const bool is_chunked = tare__storage_size(of) >= LEAST_CHUNKED;
@@ -97,7 +98,7 @@ void *tare__derived_alloc(storage *of, size_t bytes, derived_memory **owner) {
     return taken;
 }
 
-// --- things ---
+// --- items ---
 
 void tare__derived_table_destroy(derived_table *t) {
     if (t == NULL) return;
@@ -106,7 +107,7 @@ void tare__derived_table_destroy(derived_table *t) {
             next = at->next;
             tare__free(at);
         }
-    tare__derived_memory_release(t->memory); // of a thing that could not be made
+    tare__derived_memory_release(t->memory); // of an item whose creation failed
     pthread_mutex_destroy(&t->lock);
     tare__free(t);
 }
@@ -127,7 +128,7 @@ static derived_offer find_offer(const bucket *b, const derived_key *key) {
 }
 
 static tare_status make_thing(storage *of, const derived_key *key, derived_offer offer,
-                              derived_make make, void *user, derived_thing **out, tare_error *err) {
+                              derived_make make, void *user, derived_item **out, tare_error *err) {
     TARE_TRY(make(user, offer, out, err));
     (*out)->of = tare__storage_retain(of);
     (*out)->key = *key;
@@ -135,15 +136,15 @@ static tare_status make_thing(storage *of, const derived_key *key, derived_offer
 }
 
 static tare_status find_or_make(derived_table *t, storage *of, const derived_key *key,
-                                derived_make make, void *user, derived_thing **out,
+                                derived_make make, void *user, derived_item **out,
                                 tare_error *err) {
     bucket *b = bucket_of(t, key);
-    derived_thing *found = b->things;
+    derived_item *found = b->items;
     while (found != NULL && !is_key(&found->key, key)) found = found->next;
     if (found == NULL) {
         TARE_TRY(make_thing(of, key, find_offer(b, key), make, user, &found, err));
-        found->next = b->things;
-        b->things = found;
+        found->next = b->items;
+        b->items = found;
         t->thing_count++;
     }
     found->refcount++;
@@ -152,7 +153,7 @@ static tare_status find_or_make(derived_table *t, storage *of, const derived_key
 }
 
 tare_status tare__derive(storage *of, const derived_key *key, derived_make make, void *user,
-                         derived_thing **out, tare_error *err) {
+                         derived_item **out, tare_error *err) {
     derived_table *t = tare__storage_derived(of, create_table);
     if (t == NULL) return tare__out_of_memory(err);
     pthread_mutex_lock(&t->lock);
@@ -161,27 +162,27 @@ tare_status tare__derive(storage *of, const derived_key *key, derived_make make,
     return status;
 }
 
-// Takes it out of the table if this was its last user.
-static bool let_go(derived_table *t, derived_thing *thing) {
-    if (--thing->refcount > 0) return false;
-    derived_thing **at = &bucket_of(t, &thing->key)->things;
-    while (*at != thing) at = &(*at)->next;
-    *at = thing->next;
+// Removes the item from the table if this was its last user.
+static bool let_go(derived_table *t, derived_item *item) {
+    if (--item->refcount > 0) return false;
+    derived_item **at = &bucket_of(t, &item->key)->items;
+    while (*at != item) at = &(*at)->next;
+    *at = item->next;
     if (--t->thing_count > 0) return true;
     tare__derived_memory_release(t->memory);
     t->memory = NULL;
     return true;
 }
 
-void tare__derived_release(derived_thing *thing) {
-    if (thing == NULL) return;
-    storage *of = thing->of;
+void tare__derived_release(derived_item *item) {
+    if (item == NULL) return;
+    storage *of = item->of;
     derived_table *t = tare__storage_derived(of, NULL);
     pthread_mutex_lock(&t->lock);
-    const bool is_last = let_go(t, thing);
+    const bool is_last = let_go(t, item);
     pthread_mutex_unlock(&t->lock);
     if (!is_last) return;
-    thing->destroy(thing);
+    item->destroy(item);
     tare__storage_release(of);
 }
 

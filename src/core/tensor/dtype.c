@@ -57,7 +57,7 @@ static const char *without_prefix(const char *name) {
 }
 
 const dtype_info *tare__dtype(tare_dtype dtype) {
-    // Numbers come from outside too: anything that is no row is «unset».
+    // Numbers also come from outside: an unknown one counts as unset.
     const unsigned index = (unsigned)dtype;
     return &rows[index < TARE_DTYPE_COUNT ? index : TARE_DTYPE_UNSET];
 }

@@ -19,7 +19,7 @@ static inline float tare__float_from_bits(uint32_t bits) {
     return value;
 }
 
-/// IEEE binary16. The exponent is moved by a multiplication, which also normalizes subnormals.
+/// IEEE binary16. A multiplication moves the exponent, which also normalizes subnormals.
 static inline float tare__float16_to_float(uint16_t half) {
     const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = (uint32_t)(half & 0x7FFFu) << 13;
     if (rest >= 0x0F800000u) return tare__float_from_bits(sign | 0x7F800000u | rest); // inf, NaN
@@ -43,13 +43,13 @@ static inline float tare__float8_e4m3fn_to_float(uint8_t code) {
                                  tare__float_bits(tare__float_from_bits(rest << 20) * 0x1p120f));
 }
 
-/// The bits, without sign, of magnitude >= 0 in a format of `mantissa` stored bits whose smallest
-/// normal number is 2^least. A magnitude beyond the format gives the bits that follow in order.
+/// The bits, without sign, of magnitude >= 0 in a format with `mantissa` stored bits whose smallest
+/// normal number is 2^least. For a magnitude beyond the format, the bits that would follow.
 static inline uint32_t tare__small_float_bits(float magnitude, int mantissa, int least) {
     if (magnitude == 0) return 0;
     const int found = ilogbf(magnitude), exponent = found < least ? least : found;
-    // Scaling by a power of two is exact, so that nearbyint is the only rounding; a significand
-    // rounded up to the next power of two carries into the exponent by itself.
+    // Scaling by a power of two is exact, so nearbyint is the only rounding; a significand that is
+    // rounded up to the next power of two carries into the exponent.
     const uint32_t steps = (uint32_t)nearbyint(ldexp((double)magnitude, mantissa - exponent));
     return ((uint32_t)(exponent - least) << mantissa) + steps;
 }

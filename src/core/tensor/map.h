@@ -6,7 +6,7 @@
 #include "core/memory/map.h"
 #include "core/tensor/tensor.h"
 
-/// Releases the map and the references in it; NULLs are fine.
+/// Releases the map and the references in it. NULL is allowed.
 void tare__tensor_map_release(map *tensors);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors, the storages they look into, and the quantization parameters they share.
+// Tensors, their storages, and shared quantization parameters.
 #include "core/tensor/tensor.h"
 
 #include <assert.h>
@@ -20,16 +20,16 @@ struct storage {
     bool read_only;
     size_t size;
     void *data;
-    void *owner; // adopted bytes only
+    void *owner; // for adopted bytes only
     void (*release)(void *owner);
-    void (*forget)(void *data, size_t size); // NULL: cannot be had again
-    _Atomic(derived_table *) derived;        // NULL until something is made of the bytes
+    void (*forget)(void *data, size_t size); // NULL: the bytes cannot be read again
+    _Atomic(derived_table *) derived;        // NULL until something is derived from the bytes
 };
 
 // --- storage ---
 
-// Header and bytes are one allocation. It comes from calloc, because large zeroed blocks then cost
-// nothing until they are touched; that leaves the alignment to us.
+// Header and bytes are one allocation, by calloc, because large zeroed blocks cost nothing until
+// they are touched. The alignment is done here.
 storage *tare__storage_create(size_t size) {
     size_t total = 0;
     if (!tare__add_size(size, sizeof(storage) + DATA_ALIGNMENT - 1, &total)) return NULL;
@@ -85,7 +85,7 @@ derived_table *tare__storage_derived(storage *s, derived_table *(*create)(size_t
     if (found != NULL || create == NULL) return found;
     derived_table *made = create(s->size);
     if (made == NULL || atomic_compare_exchange_strong(&s->derived, &found, made)) return made;
-    tare__derived_table_destroy(made); // somebody was faster
+    tare__derived_table_destroy(made); // another thread was faster
     return found;
 }
 
@@ -127,7 +127,7 @@ qparams *tare__qparams_per_tensor(tare_dtype dtype, double scale, int64_t zero_p
     return tare__qparams_create(TARE_PER_TENSOR_AFFINE, dtype, 0, 1, &scale, &zero);
 }
 
-// Immutable but for the count of its owners, which is why the constness may be taken off here.
+// Immutable except for the reference count, so the cast is safe.
 static _Atomic int *owners(const qparams *q) {
     return (_Atomic int *)&q->refcount;
 }
@@ -156,8 +156,8 @@ qparams_fault tare__qparams_fault(const qparams *q, int64_t *channel) {
     const dtype_info *info = tare__dtype(q->dtype);
     const bool is_integer =
         q->scheme != TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS && info->min < info->max;
-    // Quantizers of groups turn the sign, so that the largest value gets the longer side, and have
-    // 0 for groups of zeros.
+    // Group-wise quantizers flip the sign, so that the largest value gets the longer side of the
+    // range, and use 0 for groups of zeros.
     const bool is_of_groups = tare__qscheme_is_per_group(q->scheme);
     for (int64_t c = 0; c < q->count; c++) {
         const double scale = q->scale[c], zero = q->zero_point[c];
@@ -179,7 +179,7 @@ bool tare__shape_count(int ndim, const int64_t *shape, int64_t *out) {
     bool empty = false;
     for (int i = 0; i < ndim; i++) {
         if (shape[i] < 0) return false;
-        // A zero makes the product zero, but the other sizes must still be sane to multiply later.
+        // A zero makes the product zero, but the other sizes must not overflow either.
         if (shape[i] == 0)
             empty = true;
         else if (count > INT64_MAX / shape[i])
@@ -223,7 +223,7 @@ static tare_status check_shape(tare_dtype dtype, int ndim, const int64_t *shape,
         "expected sizes >= 0 whose product in bytes does not overflow, found shape %s", found);
 }
 
-// Whole groups along the last dimension.
+// The last dimension must consist of whole groups.
 static tare_status check_groups(int ndim, const int64_t *shape, int64_t groups, tare_error *err) {
     int64_t count = 0;
     if (ndim < 1 || !tare__shape_count(ndim, shape, &count) || count == 0)
@@ -325,10 +325,11 @@ tare_status tare__tensor_quantized(int ndim, const int64_t *shape, const qparams
 }
 
 static tare_status look_into(tare_tensor *t, storage *store, size_t offset, tare_error *err) {
-    // A storage of nothing may have no address; a tensor without one would have no data at all.
+    // An empty storage may have no address, but a tensor with data needs one.
     if (store->data == NULL) return tare__tensor_allocate(t, err);
     unsigned char *data = (unsigned char *)store->data + offset;
-    if ((uintptr_t)data % tare_dtype_size(t->dtype) != 0) { // no machine reads these in place
+    if ((uintptr_t)data % tare_dtype_size(t->dtype) !=
+        0) { // not every machine reads unaligned elements
         TARE_TRY(tare__tensor_allocate(t, err));
         memcpy(t->data, data, tare__tensor_bytes(t));
         return TARE_OK;
@@ -344,7 +345,7 @@ tare_status tare_tensor_wrap(tare_dtype dtype, int ndim, const int64_t *shape, v
     if (tare__dtype(dtype)->is_quantized) return refuse_quantized(dtype, err);
     tare_tensor *t = NULL;
     TARE_TRY(tare__tensor_meta(dtype, ndim, shape, NULL, &t, err));
-    // Nobody's `release` runs unless the tensor is handed out.
+    // `release` is only called if the tensor is returned.
     storage *store = tare__storage_adopt(data, tare__tensor_bytes(t), NULL, NULL);
     const tare_status status =
         store != NULL ? look_into(t, store, 0, err) : tare__out_of_memory(err);
@@ -356,7 +357,7 @@ tare_status tare_tensor_wrap(tare_dtype dtype, int ndim, const int64_t *shape, v
     store->read_only = !is_writable;
     store->owner = owner;
     store->release = release;
-    tare__storage_release(store); // the tensor has it, or has copied from it
+    tare__storage_release(store); // the tensor has its own reference, or a copy
     *out = t;
     return TARE_OK;
 }
@@ -402,7 +403,7 @@ tare_status tare__tensor_rows(const tare_tensor *t, int64_t first, int64_t count
                              t->ndim, shape, t->q, out, err);
 }
 
-// The same bytes seen through another dtype, shape or quantization parameters.
+// The same bytes with another dtype, shape or quantization parameters.
 static tare_status share(const tare_tensor *t, tare_dtype dtype, int ndim, const int64_t *shape,
                          const qparams *q, tare_tensor **out, tare_error *err) {
     tare_tensor *made = NULL;
@@ -562,7 +563,7 @@ double tare__tensor_get(const tare_tensor *t, int64_t i) {
     }
 }
 
-// Towards zero as C does, but defined for every double: the ends for what lies outside, 0 for NaN.
+// Truncates like C, but is defined for every double: out of range gives the bounds, NaN gives 0.
 static int64_t to_integer(double value, const dtype_info *info) {
     if (isnan(value)) return 0;
     if (value <= (double)info->min) return info->min;
@@ -617,7 +618,7 @@ void tare__tensor_set(tare_tensor *t, int64_t i, double value) {
     }
 }
 
-// Only int64 holds integers that a double does not.
+// Only int64 has integers that a double cannot represent.
 int64_t tare__tensor_get_int(const tare_tensor *t, int64_t i) {
     switch (tare__dtype(t->dtype)->storage) {
     case TARE_INT64:
@@ -649,9 +650,9 @@ static void index_text(const tare_tensor *t, int64_t i, char *out, size_t size) 
     tare__shape_text(t->ndim, index, out, size);
 }
 
-// How many float32 elements from the beginning are surely numbers: blocks without a way out, and
-// integers, whose comparisons trap nothing, so that compilers vectorize them. Without its sign a
-// float's pattern is as large as the float, an infinity's is 0x7F800000, and NaNs' are larger.
+// The number of float32 elements at the beginning that are certainly finite. Works in blocks
+// without early exit and compares integers, so that compilers vectorize it: without its sign, a
+// float's bit pattern is ordered like the float, an infinity's is 0x7F800000, and NaNs' are larger.
 static int64_t count_numbers(const tare_tensor *t, bool refuses_infinite) {
     enum { BLOCK = 1024 };
     const int32_t most = refuses_infinite ? 0x7F7FFFFF : 0x7F800000;
@@ -701,15 +702,15 @@ int64_t tare__group_size(const tare_tensor *t) {
     return t->q != NULL && tare__qscheme_is_per_group(t->q->scheme) ? t->count / t->q->count : 0;
 }
 
-// Elements between neighbours along the channel axis.
+// The distance in elements of neighbours along the channel axis.
 static int64_t channel_stride(const tare_tensor *t) {
     int64_t stride = 1;
     for (int d = t->q->axis + 1; d < t->ndim; d++) stride *= t->shape[d];
     return stride;
 }
 
-// Bytes with one scale and a whole zero point, in a loop that compilers vectorize; false for other
-// tensors.
+// 8-bit values with one scale and an integer zero point, in a loop that compilers vectorize; false
+// for other tensors.
 static bool dequantize_bytes(const tare_tensor *t, float *out) {
     const qparams *q = t->q;
     const double zero_point = q->zero_point[0];
@@ -738,7 +739,7 @@ static void dequantize_into(const tare_tensor *t, float *out) {
     const bool has_many = !tare__qscheme_is_per_tensor(q->scheme);
     const int64_t stride = per_channel ? channel_stride(t) : has_many ? tare__group_size(t) : 1;
     for (int64_t i = 0; i < t->count; i++) {
-        assert(stride > 0); // of a tensor with elements
+        assert(stride > 0); // because the tensor is not empty
         const int64_t c = has_many ? i / stride % q->count : 0;
         const double code = tare__tensor_get(t, i);
         const float scale = (float)q->scale[c];
@@ -760,7 +761,8 @@ tare_status tare_tensor_to_float(const tare_tensor *tensor, tare_tensor **out, t
     if (quantized)
         dequantize_into(tensor, values);
     else
-        for (int64_t i = 0; i < tensor->count; i++) // int64 by way of double would round twice
+        for (int64_t i = 0; i < tensor->count;
+             i++) // converting int64 through double would round twice
             values[i] = wide ? (float)wide[i] : (float)tare__tensor_get(tensor, i);
     *out = made;
     return TARE_OK;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small tensors as torch prints them: one number form for all values, chosen from their magnitudes.
+// Prints small tensors as torch does: one number format for all values, chosen from their
+// magnitudes.
 #include "core/tensor/text.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ typedef struct number_form {
     size_t width;
 } number_form;
 
-// printf writes the decimal point of the caller's locale, which may be several bytes.
+// printf uses the locale's decimal point, which may be several bytes.
 static void use_decimal_point(char *number) {
     const char *from = number;
     char *to = number;
@@ -53,7 +54,7 @@ static bool is_measured(float value) {
     return isfinite(value) && value != 0;
 }
 
-// Zeros and non-finite values have no say in the form and none in the width.
+// Zeros do not influence the format; non-finite values influence neither format nor width.
 static number_form choose_form(const float *values, size_t count) {
     number_form form = {.is_integral = true, .width = 1};
     double least = INFINITY, most = 0;
@@ -81,7 +82,7 @@ static void append_padded(text *out, size_t width, const char *number) {
     tare__text_append_n(out, number, length);
 }
 
-// What is printed: floats in one form, or whole numbers.
+// The values to print: floats in one format, or integers.
 typedef struct printed {
     const float *floats;
     const tare_tensor *integers; // NULL: floats
@@ -136,8 +137,8 @@ void tare__text_float_tensor(text *out, const float *values, size_t count) {
     tare__text_append(out, ")");
 }
 
-// Torch leaves out the dtypes that a literal would have. The suffix goes to a line of its own when
-// it would pass the margin.
+// torch omits the dtypes that a literal would have. The suffix moves to its own line if it would
+// exceed the margin.
 static void append_dtype(text *out, size_t start, tare_dtype dtype) {
     if (dtype == TARE_FLOAT32 || dtype == TARE_INT64) return;
     const char *chars = tare__text_chars(out) + start, *line = strrchr(chars, '\n');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growing strings, and numbers and strings written as Python and JSON write them.
+// Growing strings, and numbers and strings in Python's and JSON's notation.
 #include "core/text/text.h"
 
 #include <float.h>
@@ -86,7 +86,7 @@ tare_status tare__text_status(const text *t, tare_error *err) {
 }
 
 char *tare__text_take(text *t) {
-    reserve(t, 0); // an empty text still hands out an empty string
+    reserve(t, 0); // an empty text also returns an allocated string
     if (t->failed) {
         tare__text_release(t);
         return NULL;
@@ -127,8 +127,8 @@ static void take_digits(const char *scientific, decimal *out) {
     out->exponent = (int)strtol(exponent + 1, NULL, 10);
 }
 
-// The next larger decimal of as many digits. (Nines throughout would carry into a power of ten;
-// that has one digit and is found with fewer.)
+// The next larger decimal with as many digits. (All nines would carry into a power of ten, which
+// has one digit and is found earlier.)
 static void step_up(char *scientific) {
     char *c = strchr(scientific, 'e') - 1;
     while (c > scientific && (*c < '0' || *c >= '9')) {
@@ -138,16 +138,15 @@ static void step_up(char *scientific) {
     if (*c >= '0' && *c < '9') ++*c;
 }
 
-// Rounds value to `count` digits. True if they read back as the same double. The C library may
-// write and read another decimal point than '.', the same in both directions; only digits are
-// taken.
+// Rounds value to `count` digits. True if they read back as the same double. The C library may use
+// another decimal point than '.', consistently; only digits are taken.
 static bool round_to(double value, int count, decimal *out) {
     char buffer[64];
     snprintf(buffer, sizeof buffer, "%.*e", count - 1, value);
     bool same = strtod(buffer, NULL) == value;
     if (!same) {
-        // Below a power of two the doubles lie twice as dense as above, so that the nearest decimal
-        // may miss while its larger neighbour, further away, reads back.
+        // Below a power of two, doubles are twice as dense as above, so the nearest decimal may
+        // fail while the next larger one reads back.
         step_up(buffer);
         same = strtod(buffer, NULL) == value;
     }
@@ -155,8 +154,8 @@ static bool round_to(double value, int count, decimal *out) {
     return same;
 }
 
-// A double of full precision holds every decimal of 15 digits, so that the shortest form is that of
-// 15 digits without its trailing zeros, or has 16 digits, or 17. Subnormals hold fewer: one by one.
+// A normal double can represent every decimal of 15 digits, so its shortest form has 15 digits,
+// without trailing zeros, or 16, or 17. Subnormals have fewer and are tried one by one.
 static void shortest(double value, decimal *out) {
     int count = value < DBL_MIN ? 1 : DBL_DIG;
     while (!round_to(value, count, out) && count < 17) count++;
@@ -194,14 +193,14 @@ void tare__format_double(double value, char out[32]) {
 
 bool tare__parse_double(const char *chars, size_t length, double *out) {
     static const char letters[] = "0123456789.+-eE";
-    // The C library reads its locale's decimal point, so that is what it gets.
+    // The C library expects the locale's decimal point.
     char number[128];
     const char *point = localeconv()->decimal_point;
     size_t at = 0;
     for (size_t i = 0; i < length; i++) {
         const char *piece = chars[i] == '.' ? point : &chars[i];
         const size_t piece_length = chars[i] == '.' ? strlen(point) : 1;
-        // memchr, because strchr would find a NUL too.
+        // memchr, because strchr would also find NUL.
         if (at + piece_length >= sizeof number || !memchr(letters, chars[i], sizeof letters - 1))
             return false;
         memcpy(number + at, piece, piece_length);
@@ -216,7 +215,7 @@ bool tare__parse_double(const char *chars, size_t length, double *out) {
 }
 
 double tare__double_of_float(float value) {
-    // Both ends of the round trip use the locale's decimal point.
+    // Both directions use the locale's decimal point.
     for (int digits = 1; digits < 9; digits++) {
         char number[32];
         snprintf(number, sizeof number, "%.*g", digits, (double)value);
@@ -310,7 +309,7 @@ void tare__text_json_string(text *t, const char *chars) {
         else if (short_escape(*chars))
             tare__text_append(t, short_escape(*chars));
         else if (length == 0)
-            tare__text_append(t, "\\ufffd"); // JSON has no way to say a stray byte
+            tare__text_append(t, "\\ufffd"); // JSON cannot express an invalid byte
         else if (code < 0x20)
             tare__text_printf(t, "\\u%04x", code);
         else

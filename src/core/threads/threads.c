@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread pool without locks. The items of a job are divided into one contiguous range per thread,
-// so that a thread gets the same rows in layer after layer; a thread that has finished its range
-// takes items from the ranges of others. Waiting threads spin for some microseconds, longer within
-// a run, and then sleep: steps follow each other sooner than a sleeper wakes up.
+// so that a thread gets the same rows in consecutive layers; a thread that has finished its range
+// takes items from other ranges. Waiting threads spin for some microseconds, longer during a run,
+// and then sleep: steps follow each other faster than a sleeping thread wakes up.
 #include "core/threads/threads.h"
 
 #include <assert.h>
@@ -18,14 +18,14 @@
 #include "core/threads/wait.h"
 
 enum {
-    LINE = 64, // bytes that processors hand each other
-    LOOKS = 8, // between two looks at the clock
-    // Within a run: less than waking a sleeper takes, and so little that threads that share a
-    // processor with others lose nothing worth mentioning.
+    LINE = 64, // bytes of a cache line
+    LOOKS = 8, // between two readings of the clock
+    // During a run: less than the time to wake a thread, and short enough not to matter for threads
+    // that share a processor.
     EXPECTING_NS = 20000,
 };
 
-// Tasks that are still to be taken: the next one in the low half, the end in the high one.
+// The tasks left in a range: the next one in the low half, the end in the high half.
 typedef struct range {
     _Alignas(LINE) _Atomic uint64_t tasks;
 } range;
@@ -37,21 +37,21 @@ typedef struct worker {
 } worker;
 
 struct thread_pool {
-    // What the owner writes and workers read when work begins fills one line.
-    _Alignas(LINE) atomic_uint works; // jobs so far; idle workers wait for the next
+    // The data that the owner writes and workers read at the start of a job is in one cache line.
+    _Alignas(LINE) atomic_uint works; // jobs so far; idle workers wait for a change
     atomic_uint sleepers;
     atomic_bool is_ending;
-    atomic_bool expects;   // more work soon
-    uint32_t thread_count; // the owner's, too
+    atomic_bool expects;   // more work follows soon
+    uint32_t thread_count; // including the owner
     thread_range_task task;
     void *user;
     _Atomic uint64_t grain; // least and most, as a range
     range *ranges;          // one for each thread
     uint64_t spin_ns;
-    _Alignas(LINE) atomic_uint left; // tasks that are not done; the owner waits for the last
+    _Alignas(LINE) atomic_uint left; // unfinished tasks; the owner waits for 0
     atomic_bool owner_sleeps;
     worker *workers;
-    size_t started; // of them
+    size_t started; // number of threads
 };
 
 // --- tasks ---
@@ -64,8 +64,8 @@ static size_t within(size_t count, size_t least, size_t most) {
     return count < least ? least : count > most ? most : count;
 }
 
-// The owner of a range takes from its front, where it goes on, three quarters of what is left;
-// others take half of it from behind; both within the grain.
+// The owner of a range takes up to three quarters of the rest from its front; other threads take
+// half of it from the end; both within the grain.
 static bool take(thread_pool *pool, range *r, bool is_own, size_t *first, size_t *end) {
     uint64_t tasks = atomic_load_explicit(&r->tasks, memory_order_acquire);
     for (;;) {
@@ -84,8 +84,8 @@ static bool take(thread_pool *pool, range *r, bool is_own, size_t *first, size_t
     }
 }
 
-// Tasks that were taken belong to the current job: the owner starts no other before each thread has
-// reported, once, how many it has done.
+// Tasks that were taken belong to the present job: the owner starts no other job before each thread
+// has reported once how many it has finished.
 static void take_tasks(thread_pool *pool, size_t number) {
     const size_t threads = pool->thread_count;
     size_t done = 0, first, end;
@@ -110,15 +110,15 @@ static void deal(thread_pool *pool, size_t task_count) {
 
 // --- waiting ---
 
-// The end of a run is seen at once.
+// The end of a run is noticed immediately.
 static uint64_t spin_of(const thread_pool *pool) {
     const bool expects = atomic_load_explicit(&pool->expects, memory_order_relaxed);
     return expects && pool->spin_ns < EXPECTING_NS ? EXPECTING_NS : pool->spin_ns;
 }
 
-// Looks for a while whether the word is still that; false: it has changed.
+// Spins for a while until the word changes; false: it has changed.
 static bool stays(const thread_pool *pool, atomic_uint *word, unsigned value) {
-    if (pool->spin_ns == 0) return true; // who sleeps looks once more
+    if (pool->spin_ns == 0) return true; // a sleeping thread checks again
     const uint64_t begin = tare__now_ns();
     do {
         for (int i = 0; i < LOOKS; i++) {
@@ -178,7 +178,7 @@ static tare_status start_worker(thread_pool *pool, const thread_settings *s, tar
                                  : TARE_OK;
 }
 
-// Signals are the program's: none is delivered to a worker.
+// Signals are for the program: workers block them.
 static tare_status start_workers(thread_pool *pool, const thread_settings *s, tare_error *err) {
     sigset_t all, before;
     sigfillset(&all);
@@ -280,7 +280,7 @@ void tare__thread_pool_run(thread_pool *pool, size_t task_count, thread_task tas
 // --- loops ---
 
 typedef struct parallel_loop {
-    size_t count, grain, ranges; // items, of a range; ranges of an outer item
+    size_t count, grain, ranges; // items of a range; ranges of an outer item
     thread_range_task body;
     thread_nest_task nest_body;
     void *user;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 void tare__wait_while(atomic_uint *word, unsigned value) {
-    // It returns at once where the word has another value, and early after a signal.
+    // It returns immediately if the word has another value, and early after a signal.
     (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 

@@ -19,8 +19,8 @@ bool tare__packed_size_of(size_t blocks, size_t block_words, size_t channels, pa
            (out->bytes = out->bytes / ALIGNMENT * ALIGNMENT) > 0;
 }
 
-static void destroy(derived_thing *thing) {
-    packed_weights *w = (packed_weights *)(void *)thing;
+static void destroy(derived_item *item) {
+    packed_weights *w = (packed_weights *)(void *)item;
     tare__derived_memory_release(w->memory);
     tare__free_aligned(w->own);
     tare__free(w);
@@ -70,7 +70,7 @@ static tare_status pack_shared(packed_weights *w, const request *r, tare_error *
     return TARE_OK;
 }
 
-static tare_status make(void *user, derived_offer offer, derived_thing **out, tare_error *err) {
+static tare_status make(void *user, derived_offer offer, derived_item **out, tare_error *err) {
     const request *r = user;
     packed_weights *w = create();
     if (w == NULL) return tare__out_of_memory(err);
@@ -86,9 +86,9 @@ tare_status tare__packed_weights_get(const tare_tensor *weight, const derived_ke
                                      const packed_size *size, weights_packer pack, void *user,
                                      packed_weights **out, tare_error *err) {
     request r = {weight, size, pack, user};
-    derived_thing *thing = NULL;
-    TARE_TRY(tare__derive(weight->store, key, make, &r, &thing, err));
-    *out = (packed_weights *)(void *)thing;
+    derived_item *item = NULL;
+    TARE_TRY(tare__derive(weight->store, key, make, &r, &item, err));
+    *out = (packed_weights *)(void *)item;
     return TARE_OK;
 }
 

@@ -8,7 +8,7 @@
 #include "core/tensor/derived.h"
 
 typedef struct packed_weights {
-    derived_thing base;
+    derived_item base;
     const uint32_t *words;  // 64-byte aligned
     const int32_t *sums;    // of each channel, modulo 2^32
     bool is_mapped;         // they are part of a file

@@ -22,8 +22,8 @@ static size_t width_of(const panel_weights *w, size_t panel) {
     return tare__round_up(columns_of(w, panel), PANEL_STEP);
 }
 
-static void destroy(derived_thing *thing) {
-    panel_weights *w = (panel_weights *)(void *)thing;
+static void destroy(derived_item *item) {
+    panel_weights *w = (panel_weights *)(void *)item;
     tare__derived_memory_release(w->memory);
     tare__free(w);
 }
@@ -56,7 +56,7 @@ static tare_status fill(panel_weights *w, const tare_tensor *weight, tare_error 
     return TARE_OK;
 }
 
-static tare_status make(void *user, derived_offer offer, derived_thing **out, tare_error *err) {
+static tare_status make(void *user, derived_offer offer, derived_item **out, tare_error *err) {
     const tare_tensor *weight = user;
     (void)offer; // files never offer them
     panel_weights *w = tare__alloc_zeroed(1, sizeof *w);
@@ -77,9 +77,9 @@ tare_status tare__panel_weights_get(const tare_tensor *weight, panel_weights **o
     const derived_key key = {.data = weight->data,
                              .numbers = {WEIGHTS_TAG, (uint64_t)weight->shape[0],
                                          (uint64_t)tare__inner_count(weight, 0)}};
-    derived_thing *thing = NULL;
-    TARE_TRY(tare__derive(weight->store, &key, make, (void *)weight, &thing, err));
-    *out = (panel_weights *)(void *)thing;
+    derived_item *item = NULL;
+    TARE_TRY(tare__derive(weight->store, &key, make, (void *)weight, &item, err));
+    *out = (panel_weights *)(void *)item;
     return TARE_OK;
 }
 

@@ -12,7 +12,7 @@
 /// Weights [columns][inner] as panels of PANEL_COLUMNS columns, the last one possibly narrower:
 /// [inner][width].
 typedef struct panel_weights {
-    derived_thing base;
+    derived_item base;
     derived_memory *memory;
     size_t inner, columns;
     float *panels;

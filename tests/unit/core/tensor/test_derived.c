@@ -11,18 +11,18 @@
 static _Atomic int made, alive;
 
 typedef struct sum_of_bytes {
-    derived_thing base;
+    derived_item base;
     int sum;
 } sum_of_bytes;
 
-static void destroy(derived_thing *thing) {
+static void destroy(derived_item *thing) {
     atomic_fetch_sub(&alive, 1);
     tare__free(thing);
 }
 
 static _Thread_local derived_offer offer_seen;
 
-static tare_status make(void *user, derived_offer offer, derived_thing **out, tare_error *err) {
+static tare_status make(void *user, derived_offer offer, derived_item **out, tare_error *err) {
     offer_seen = offer;
     sum_of_bytes *s = tare__alloc_zeroed(1, sizeof *s);
     if (s == NULL) return tare__out_of_memory(err);
@@ -35,7 +35,7 @@ static tare_status make(void *user, derived_offer offer, derived_thing **out, ta
     return TARE_OK;
 }
 
-static tare_status refuse(void *user, derived_offer offer, derived_thing **out, tare_error *err) {
+static tare_status refuse(void *user, derived_offer offer, derived_item **out, tare_error *err) {
     (void)user, (void)offer, (void)out;
     return tare__fail(err, TARE_UNSUPPORTED, "no");
 }
@@ -48,9 +48,9 @@ static storage *bytes_1_to_4(void) {
     return s;
 }
 
-static derived_thing *get(storage *s, uint64_t form) {
+static derived_item *get(storage *s, uint64_t form) {
     const derived_key key = {.data = tare__storage_data(s), .numbers = {form}};
-    derived_thing *thing = NULL;
+    derived_item *thing = NULL;
     CHECK_OK(tare__derive(s, &key, make, (void *)(uintptr_t)tare__storage_data(s), &thing, NULL));
     assert_int_equal(((sum_of_bytes *)(void *)thing)->sum, 10);
     return thing;
@@ -60,7 +60,7 @@ static void test_shared_until_the_last_user(void **state) {
     (void)state;
     storage *s = bytes_1_to_4();
     atomic_store(&made, 0);
-    derived_thing *a = get(s, 1), *b = get(s, 1), *other = get(s, 2);
+    derived_item *a = get(s, 1), *b = get(s, 1), *other = get(s, 2);
     assert_ptr_equal(a, b);
     assert_ptr_not_equal(a, other);
     assert_int_equal(atomic_load(&made), 2);
@@ -78,7 +78,7 @@ static void test_failures_leave_nothing(void **state) {
     (void)state;
     storage *s = bytes_1_to_4();
     const derived_key key = {.data = tare__storage_data(s)};
-    derived_thing *thing = NULL;
+    derived_item *thing = NULL;
     assert_int_equal(tare__derive(s, &key, refuse, NULL, &thing, NULL), TARE_UNSUPPORTED);
     assert_null(thing);
     thing = get(s, 0);
@@ -103,7 +103,7 @@ static void test_offers(void **state) {
     const derived_key key = {.data = data, .numbers = {7}};
     CHECK_OK(tare__derive_offer(s, &key, (derived_offer){data + 8, 4}, NULL));
     CHECK_OK(tare__derive_offer(s, &key, (derived_offer){data + 64, 16}, NULL));
-    derived_thing *thing = get(s, 7);
+    derived_item *thing = get(s, 7);
     assert_ptr_equal(offer_seen.data, data + 64);
     assert_int_equal(offer_seen.size, 16);
     tare__derived_release(thing);
@@ -116,13 +116,13 @@ static void test_offers(void **state) {
 // --- memory of things ---
 
 typedef struct large_thing {
-    derived_thing base;
+    derived_item base;
     derived_memory *memory;
     unsigned char *bytes;
     size_t size;
 } large_thing;
 
-static void destroy_large(derived_thing *thing) {
+static void destroy_large(derived_item *thing) {
     tare__derived_memory_release(((large_thing *)(void *)thing)->memory);
     tare__free(thing);
 }
@@ -132,7 +132,7 @@ typedef struct large_request {
     size_t size;
 } large_request;
 
-static tare_status make_large(void *user, derived_offer offer, derived_thing **out,
+static tare_status make_large(void *user, derived_offer offer, derived_item **out,
                               tare_error *err) {
     const large_request *r = user;
     large_thing *t = tare__alloc_zeroed(1, sizeof *t);
@@ -168,7 +168,7 @@ static void check_memory(size_t storage_size) {
         for (size_t i = 0; i < THINGS; i++) {
             large_request r = {s, sizes[i]};
             const derived_key key = {.data = tare__storage_data(s), .numbers = {i}};
-            derived_thing *thing = NULL;
+            derived_item *thing = NULL;
             if (things[i] != NULL) continue;
             CHECK_OK(tare__derive(s, &key, make_large, &r, &thing, NULL));
             things[i] = (large_thing *)(void *)thing;
@@ -196,7 +196,7 @@ static void *use_often(void *user) {
     const unsigned char *bytes = tare__storage_data(s);
     for (int i = 0; i < ROUNDS; i++) {
         const derived_key key = {.data = bytes, .numbers = {(uint64_t)i % 3}};
-        derived_thing *thing = NULL;
+        derived_item *thing = NULL;
         if (tare__derive(s, &key, make, (void *)(uintptr_t)bytes, &thing, NULL) != TARE_OK)
             return user;
         if (((sum_of_bytes *)(void *)thing)->sum != 10) return user;
