@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's engine and stream, and its failures as errors of ours.
+// oneDNN's engine and stream, and its failures as tare errors.
 #ifdef TARE_HAVE_DNNL
 #include "dnnl/calls.h"
 
@@ -52,7 +52,7 @@ dnnl_status_t tare__dnnl_reorder(const dnnl_context *p, dnnl_primitive_t reorder
     return dnnl_primitive_execute(reorder, p->stream, 2, args);
 }
 
-// oneDNN takes what it only reads without const.
+// oneDNN's functions take pointers to const data as non-const.
 tare_status tare__dnnl_pack(const dnnl_context *p, const dnnl_memory_desc_t *given,
                             const void *data, const dnnl_memory_desc_t *wanted, void *packed,
                             tare_error *err) {

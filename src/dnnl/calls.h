@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN 2.x through its C API: what all who call it need. Only what calls oneDNN includes this,
+// oneDNN 2.x through its C API: shared by all its callers. Included only by code that calls oneDNN,
 // where TARE_HAVE_DNNL is defined.
 #ifndef DNNL_CALLS_H
 #define DNNL_CALLS_H
@@ -48,7 +48,7 @@ tare_status tare__dnnl_pack(const dnnl_context *p, const dnnl_memory_desc_t *giv
 /// An attribute by which a primitive's work memory is the caller's: the library's own would belong
 /// to the thread that made it. The caller destroys *out.
 tare_status tare__dnnl_create_attribute(dnnl_primitive_attr_t *out, tare_error *err);
-/// What the library calls the implementation; "ref..": a reference. Static storage.
+/// The library's name of the implementation; "ref..": a reference. Static storage.
 const char *tare__dnnl_implementation(const_dnnl_primitive_desc_t pd);
 
 #endif

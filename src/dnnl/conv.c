@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float convolutions by oneDNN, cut into row blocks, into channels or into images.
+// Float convolutions by oneDNN, divided into row blocks, channels or images.
 #ifdef TARE_HAVE_DNNL
 #include "dnnl/primitive.h"
 
@@ -104,7 +104,7 @@ float_conv tare__float_conv_rows(const float_conv *c, int64_t first, int64_t las
     return rows;
 }
 
-// A layer that looks at one pixel at a time has no rows: its image may be cut anywhere.
+// A convolution with one tap has no row windows: its image can be divided anywhere.
 static bool is_pointwise(const float_conv *c) {
     for (int d = 0; d < 3; d++)
         if (c->kernel[d] != 1 || c->stride[d] != 1 || c->pad[d] != 0) return false;
@@ -173,7 +173,7 @@ static double cost_by_channels(const conv_costs *k, int64_t blocks, size_t count
            (ELEMENT_COST + FOREIGN_COST) * k->in;
 }
 
-// How an image is cut: into row blocks, or into blocks of channels.
+// How an image is divided: into row blocks, or blocks of channels.
 typedef struct cut {
     size_t count;
     bool by_channels;

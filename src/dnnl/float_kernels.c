@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The portable float kernels: a matrix product in tiles. Convolution is the same product, of the
-// weights with a matrix that is never built: its panels of eight columns are gathered from the
-// image one by one. Every sum runs over the inner dimension in order, whatever the shape, so that a
-// row's bits do not depend on how many rows there are.
+// Portable float kernels: a matrix product in tiles. A convolution is the product of the weights
+// with a matrix that is never built: its panels of eight columns are gathered from the image one by
+// one. Every sum is in the order of the inner dimension, regardless of the shape, so a row's bits
+// do not depend on the number of rows.
 #include "dnnl/float_kernels.h"
 
 #include <stddef.h>
@@ -13,8 +13,8 @@
 
 enum { TILE_ROWS = 4, TILE_COLUMNS = 8 };
 
-// One tile: sums[r][j] += a[r][k] * panel[k][j]. The sums of each row are kept apart, so that a
-// compiler holds them in registers.
+// One tile: sums[r][j] += a[r][k] * panel[k][j]. Each row has its own sums, so that compilers keep
+// them in registers.
 static void multiply_tile(const float *const a[TILE_ROWS], const float *panel, int64_t inner,
                           float sums[TILE_ROWS][TILE_COLUMNS]) {
     float s0[TILE_COLUMNS], s1[TILE_COLUMNS], s2[TILE_COLUMNS], s3[TILE_COLUMNS];
@@ -36,7 +36,7 @@ static void multiply_tile(const float *const a[TILE_ROWS], const float *panel, i
     memcpy(sums[3], s3, sizeof s3);
 }
 
-// A product with a panel of at most TILE_COLUMNS columns. y's rows are y_stride apart.
+// A product with a panel of at most TILE_COLUMNS columns. The rows of y are y_stride apart.
 typedef struct panel_product {
     const float *a, *panel;
     int64_t rows, inner, columns, y_stride;
@@ -100,7 +100,7 @@ static tare_status portable_product(void *state, const float_product *p, const f
 
 // --- convolution ---
 
-// Where an output position's window begins in the image, which may be before it.
+// The begin of an output position's window in the image, possibly before the image.
 typedef struct window {
     int64_t at[3];
 } window;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Float convolution and matrix products. A portable implementation gives the same bits everywhere;
-// a provider (oneDNN) is faster and rounds in its own order. The operators call these and nothing
-// else.
+// a provider (oneDNN) is faster and rounds in its own order. Operators call only these functions.
 #ifndef DNNL_FLOAT_KERNELS_H
 #define DNNL_FLOAT_KERNELS_H
 
@@ -29,7 +28,7 @@ typedef struct float_product {
     bool transposed;
 } float_product;
 
-/// What a provider offers; `state` is its cache of compiled primitives, one per session.
+/// The functions of a provider; `state` is its cache of compiled primitives, one per session.
 typedef struct float_provider {
     const char *name;
     tare_status (*create)(void **state, tare_error *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float layers compiled once for one shape, with packed weights and with what follows them: a
-// library's kernels (oneDNN), where there is one. Images lie channels last.
+// Float layers compiled once for a shape, with packed weights and fused epilogues, by a library's
+// kernels (oneDNN), if there is one. Images are channels last.
 #ifndef DNNL_FLOAT_LAYERS_H
 #define DNNL_FLOAT_LAYERS_H
 
@@ -8,7 +8,7 @@
 #include "core/threads/threads.h"
 #include "dnnl/float_kernels.h"
 
-/// What a layer does to its result before it writes it, in order.
+/// Operations on a layer's result before it is stored, in order.
 enum { MOST_EPILOGUES = 6 };
 typedef struct float_epilogue {
     size_t count;
@@ -18,7 +18,7 @@ typedef struct float_epilogue {
         float p[ELEMENT_MAX_PARAMETERS]; // its parameters
     } steps[MOST_EPILOGUES];
 } float_epilogue;
-/// Can layers apply this function?
+/// True if layers can apply this function.
 bool tare__float_layer_applies(element_kind kind);
 
 typedef struct float_layers float_layers; // what layers share; one per session
@@ -35,8 +35,8 @@ bool tare__float_layers_use_bf16(const float_layers *l);
 /// The same for one thread that runs replicas of its layers. `of` outlives *out.
 tare_status tare__float_layers_replica(const float_layers *of, float_layers **out, tare_error *err);
 
-/// What a layer multiplies with, and adds (bias may be NULL). Both are packed, and not needed
-/// afterwards. is_model: w is a model's tensor, whose packed weights all sessions share.
+/// The weights and bias of a layer (bias may be NULL). Both are packed, and not needed afterwards.
+/// is_model: w is a tensor of the model, whose packed weights all sessions share.
 typedef struct float_weights {
     const tare_tensor *w;
     const float *bias;
@@ -66,11 +66,12 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
 /// TARE_OUT_OF_MEMORY where it could lack memory in it.
 tare_status tare__float_layers_expect_run(const float_layers *l, bool others, tare_error *err);
 tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err);
-/// A layer that may run at the same time as `of`, on one thread: what it is compiled to and packed
-/// weights are those of `of`, which outlives it. in: a replica of the layers that `of` is one of.
+/// A layer that may run at the same time as `of`, on one thread: it shares the compiled primitives
+/// and packed weights of `of`, which must outlive it. in: a replica of the layers that contain
+/// `of`.
 tare_status tare__float_layer_replica(const float_layer *of, float_layers *in, float_layer **out,
                                       tare_error *err);
-/// What the library calls its implementation; static storage. *weight_bytes: as packed.
+/// The library's name of its implementation; static storage. *weight_bytes: as packed.
 const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes);
 void tare__float_layer_destroy(float_layer *layer); // NULL is fine
 

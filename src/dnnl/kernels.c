@@ -19,7 +19,7 @@ typedef struct compiled {
     bool has_bias;
     dnnl_primitive_t primitive;
     dnnl_memory_t plain[MEMORIES], packed[MEMORIES];
-    dnnl_primitive_t reorder[MEMORIES]; // plain to packed; for DST the other way
+    dnnl_primitive_t reorder[MEMORIES]; // plain to packed; for DST the other direction
     dnnl_memory_desc_t weights;         // as the primitive wants them
 } compiled;
 
@@ -126,7 +126,7 @@ static tare_status describe(const layout *l, bool plain, dnnl_memory_desc_t out[
     return TARE_OK;
 }
 
-// The padding behind follows from the output's size.
+// The padding at the end follows from the output's size.
 static tare_status describe_conv(const float_conv *c, const layout *l, bool has_bias,
                                  dnnl_convolution_desc_t *out, tare_error *err) {
     dnnl_memory_desc_t any[MEMORIES];
@@ -192,7 +192,8 @@ static bool same_signature(const compiled *c, const float_conv *key, bool has_bi
     return c->has_bias == has_bias && memcmp(&c->key, key, sizeof *key) == 0;
 }
 
-// The key is a signature: what is computed, whatever the weights. float_conv has no padding bytes.
+// The key is the signature of the computation, without the weights. float_conv has no padding
+// bytes.
 static tare_status find_compiled(cache *s, const float_conv *conv, bool has_bias, compiled **out,
                                  tare_error *err) {
     float_conv key = *conv;
@@ -281,11 +282,12 @@ static tare_status run_conv(cache *s, const float_conv *key, const float *x, con
     TARE_TRY(lend(c->plain[WEIGHTS], w, err));
     TARE_TRY(lend(c->plain[BIAS], bias, err));
     TARE_TRY(lend(c->plain[DST], y, err));
-    TARE_TRY(tare__dnnl_expect(DNNL_RUN_BYTES, err)); // what packed memories took is gone
+    TARE_TRY(
+        tare__dnnl_expect(DNNL_RUN_BYTES, err)); // memory for packed data was allocated meanwhile
     return execute(s, c, key->constant, err);
 }
 
-// What oneDNN does not take (an empty batch, an odd stride) is computed by the portable kernel.
+// What oneDNN does not support (an empty batch, an odd stride) is computed by the portable kernel.
 static tare_status conv(void *state, const float_conv *c, const float *x, const float *w,
                         const float *bias, float *y, tare_error *err) {
     TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));

@@ -172,7 +172,7 @@ static tare_status compile_product(float_layer *layer, size_t index, const float
     return tare__float_primitive_compile(layer, index, &f, &desc, e, fits, err);
 }
 
-// Rows are cut; of one row alone its columns, which lie in a row as the rows of the weights do.
+// Rows are divided; of a single row the columns, which are the rows of the weights.
 tare_status tare__float_layer_product(float_layers *l, const float_product *p,
                                       const float_epilogue *e, const float_weights *w,
                                       float_layer **out, tare_error *err) {

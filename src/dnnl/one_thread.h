@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN runs on OpenMP's threads, of which each of ours gets one: threads that spin while they
-// wait ruin every other on a machine that has no core to spare. The number belongs to the calling
-// thread. The header is not at hand for every compiler.
+// oneDNN runs on OpenMP's threads; each of tare's threads uses one of them, because spinning
+// threads slow all others down on a machine without idle cores. The number of threads belongs to
+// the calling thread. Declared here because not every compiler has the header.
 #ifndef DNNL_ONE_THREAD_H
 #define DNNL_ONE_THREAD_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a primitive is compiled, gets its memories, and runs.
+// Compiles primitives, provides their memory, and runs them.
 #ifdef TARE_HAVE_DNNL
 #include "dnnl/primitive.h"
 
@@ -9,7 +9,7 @@
 #include "core/memory/alloc.h"
 #include "dnnl/one_thread.h"
 
-// Tells our packed weights from what others make of a tensor.
+// Distinguishes packed weights from other data that is derived from a tensor.
 #define WEIGHTS_TAG UINT64_C(0x646e6e6c666c6f61)
 
 // --- what follows a layer ---

@@ -41,14 +41,14 @@ enum { SRC, WEIGHTS, BIAS, DST, WORK, MEMORIES };
 typedef struct packed_weights {
     derived_item base; // `of` NULL: a primitive's own
     dnnl_memory_desc_t desc;
-    derived_memory *memory; // that data lies in; NULL: data is its own
+    derived_memory *memory; // with the data; NULL: the primitive owns its data
     void *data;
 } packed_weights;
 
 typedef struct float_primitive {
     dnnl_primitive_t primitive;
     dnnl_memory_t memory[MEMORIES]; // SRC, WEIGHTS, DST and WORK point to others' data
-    dnnl_primitive_t narrowing;     // of `wide` to SRC; NULL: SRC is what is given
+    dnnl_primitive_t narrowing;     // from `wide` to SRC; NULL: SRC is the input
     dnnl_memory_t wide;
     packed_weights *weights; // reference owned; NULL: another primitive's
     void *bias;
@@ -75,14 +75,15 @@ struct float_layer {
     float_primitive primitives[];
 };
 
-/// How a primitive is compiled: its memories as the caller gives them.
+/// How to compile a primitive: its memories as the caller provides them.
 typedef struct primitive_form {
     dnnl_memory_desc_t given[MEMORIES]; // of the weights: as they come
     dnnl_memory_desc_t wanted_weights;  // in any order
     bool is_bf16;                       // weights and input are rounded, sums and output are not
-    const float_primitive *lender;      // whose weights may be its own, too; NULL: nobody's
+    const float_primitive *lender;      // shares its weights, too; NULL: none
     const float *w, *bias;              // as they come; bias NULL: none
-    const tare_tensor *model_weights;   // w lies in it, and others may want it packed; NULL: no
+    const tare_tensor
+        *model_weights; // a tensor of the model with w, whose packed weights are shared; NULL: none
 } primitive_form;
 
 tare_status tare__work_reserve(work_memory *work, size_t size, tare_error *err);
@@ -129,7 +130,7 @@ tare_status tare__float_layer_finish(float_layer *layer, tare_status status, boo
 /// The number of shares of a layer that costs as much as this many multiply-accumulates and can be
 /// cut into so many units.
 size_t tare__float_share_count(const float_layers *l, double cost, int64_t units);
-/// Do so many multiply-accumulates pay for rounding so many elements to bfloat16?
+/// True if this many multiply-accumulates justify rounding this many elements to bfloat16.
 bool tare__is_worth_bf16(const float_layers *l, double macs, double elements);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of float convolutions in row blocks: a row block of the last one's rows is made
-// from what it sees of the one before, and so on, while that is still in the caches. Each thread
-// has a share of the last one's rows, and windows of its own on what lies between; rows that two
-// row blocks see are kept, and those that two threads see are computed by both.
+// Chains of float convolutions in row blocks: a block of the last convolution's rows is computed
+// from the rows it needs of the one before, and so on, while these are in the caches. Each thread
+// has a share of the last convolution's rows, and its own windows on the values between; rows that
+// two blocks need are kept, rows that two threads need are computed by both.
 #ifdef TARE_HAVE_DNNL
 #include <assert.h>
 #include <string.h>
@@ -51,7 +51,8 @@ typedef struct schedule {
     size_t op_count, op_capacity;
     row_block_form *forms;
     size_t form_count, form_capacity;
-    // In the lane at hand, of each link: rows made so far, and the first one that its window has.
+    // For the present thread, and each convolution: rows computed so far, and the first row in its
+    // window.
     int64_t made[MOST_LINKS], base[MOST_LINKS];
     size_t lane;
 } schedule;
@@ -97,7 +98,7 @@ static tare_status move_window(schedule *s, size_t link, tare_error *err) {
     const int64_t kept = s->made[link] - wanted;
     if (wanted <= base) return TARE_OK;
     s->base[link] = wanted;
-    if (kept < 0) s->made[link] = wanted; // rows in between are nobody's
+    if (kept < 0) s->made[link] = wanted; // rows in between are not needed
     if (kept <= 0) return TARE_OK;
     return add_op(
         s,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A walk over arguments that tracks the path.
+// Walks over arguments and tracks the path.
 #include "ir/argument_paths.h"
 
 #include "core/text/text.h"

@@ -201,7 +201,7 @@ const char *tare__input_name(const node *placeholder) {
 
 typedef struct output_walk {
     naming naming;
-    const call_names *names; // of what the graph returns, item by item
+    const call_names *names; // of the graph's result, item by item
     size_t next;
 } output_walk;
 
@@ -221,7 +221,7 @@ static path extend_item(const naming *n, const path *p, const value *v, uint32_t
                : extend_key(n, p, key->kind == VALUE_STRING ? key->as.text : NULL, i / 2);
 }
 
-// What one node gave: mostly a tensor.
+// Names the result of one node, usually a tensor.
 static tare_status name_result(naming *n, const value *result, const path *p) {
     if (result->kind == VALUE_TENSOR) return add(n, p);
     if (!tare__value_has_items(result) || result->kind == VALUE_SLICE) return TARE_OK;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inputs and outputs are called. Whatever is nested is called by its path: "both.0" is the
-// first item of what the mapping that a model returns has under "both". An output that stands in no
-// mapping is "output", or "output.0" where there are several.
+// The names of inputs and outputs. Nested ones are named by their path: "both.0" is the first item
+// under "both" of the mapping that a model returns. An output outside of mappings is "output", or
+// "output.0" if there are several.
 #ifndef IR_CALL_NAMES_H
 #define IR_CALL_NAMES_H
 
@@ -18,9 +18,9 @@ tare_status tare__call_names_set(graph *g, const call_names *inputs, const call_
 
 /// The name of an input. Lent by the graph.
 const char *tare__input_name(const node *placeholder);
-/// The names of the tensors that g returns, in order, each once. result: what a run, or its shapes,
-/// gave; NULL: as far as the graph tells, which takes a node for one tensor unless its meta says
-/// otherwise. In `memory`.
+/// The names of the tensors that g returns, in order, each once. result: of a run or of shape
+/// inference; NULL: as far as the graph tells, which counts a node as one tensor unless its meta
+/// says otherwise. In `memory`.
 tare_status tare__output_names(const graph *g, const value *result, arena *memory, call_names *out,
                                tare_error *err);
 

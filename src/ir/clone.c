@@ -27,7 +27,7 @@ static tare_status clone_names(const map *from, map *to, tare_error *err) {
     return TARE_OK;
 }
 
-// The node alone: what it refers to may not be cloned yet.
+// Only the node itself: nodes that it refers to may not be cloned yet.
 static tare_status clone_node(cloning *c, const node *from, tare_error *err) {
     arena *a = &c->to->memory;
     node *n = tare__arena_alloc(a, sizeof *n);

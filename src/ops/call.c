@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binding of arguments to parameters, typed access to them, and results.
+// Binds arguments to parameters, provides typed access to them, and creates results.
 #define OPS_CALL_DEFINITIONS
 #include "ops/call.h"
 
@@ -12,7 +12,7 @@
 #include "ops/op.h"
 #include "ops/signatures.h"
 
-// What an argument is called in messages.
+// The kind of an argument, for messages.
 static const char *kind_name(const value *v) {
     static const char *const names[] = {
         [VALUE_NONE] = "None",         [VALUE_BOOL] = "a bool",
@@ -118,7 +118,8 @@ size_t tare__op_param_name(const op_info *op, size_t i, char *out, size_t size) 
 
 // --- binding ---
 
-// The remaining positional arguments as one tuple; a single list or tuple stands for itself.
+// Passes the remaining positional arguments as one tuple; a single list or tuple is passed as it
+// is.
 static tare_status bind_rest(op_call *call, size_t from, const value **out) {
     const size_t count = call->arg_count > from ? call->arg_count - from : 0;
     if (count == 0) return TARE_OK;
@@ -160,7 +161,7 @@ static bool next_remark(const char **at, const char **chars, size_t *length) {
     return *length > 0;
 }
 
-// Is `name` one of "-x|-y"?
+// True if `name` is one of "-x|-y".
 static bool is_ignored(const char *remarks, const char *name) {
     const char *chars;
     size_t length;
@@ -169,7 +170,7 @@ static bool is_ignored(const char *remarks, const char *name) {
     return false;
 }
 
-// The string that an overload stands for: the text behind '=' of "mode=linear".
+// The string that an overload implies: the text after '=' in "mode=linear".
 static tare_status bind_constant(op_call *call, const char *chars, size_t length) {
     const char *equals = memchr(chars, '=', length);
     if (equals == NULL) return TARE_OK;
@@ -536,7 +537,7 @@ static void count_missing(const value *v, uint64_t *bytes, const tare_tensor **l
     }
 }
 
-// Where there is no budget, small results need not ask how much memory there is.
+// Without a budget, small results are not checked against the machine's memory.
 enum { SMALL_BYTES = 1 << 28 };
 
 static tare_status take_memory(op_call *call) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of an operator or module: arguments bound to parameters, and the result. Every row of
-// the operator and class tables has a shape rule, which says what comes out without computing it,
-// and a reference, which computes it; the caller allocates in between.
+// A call of an operator or module: arguments bound to parameters, and the result. Every row of the
+// operator and class tables has a shape rule, which determines dtype and shape of the result, and a
+// reference, which computes it; the caller allocates the result in between.
 #ifndef OPS_CALL_H
 #define OPS_CALL_H
 
@@ -94,15 +94,15 @@ tare_status tare__call_result_item(op_call *call, uint32_t i, tare_dtype dtype, 
 /// shape rule.
 tare_status tare__call_result_pair(op_call *call, tare_dtype first, tare_dtype second, int ndim,
                                    const int64_t *shape);
-/// Did the shape rule give an argument itself as the result, so that nothing is left to compute? An
-/// observer's result is its input too, but it wants to look at it.
+/// True if the shape rule returned an argument as the result, so that nothing has to be computed.
+/// False for an observer, which returns its input but also records it.
 bool tare__call_is_done(const op_call *call);
 tare_tensor *tare__call_out(op_call *call); // the one result tensor, inside a reference
 /// Parameter i, a tensor that the model owns, is `count` such floats from now on. Inside a
 /// reference.
 tare_status tare__call_overwrite(op_call *call, size_t i, int64_t count, const float *data);
-/// The module to change, which lies in the run's tree, as torch's module changes when it runs: its
-/// statistics, and tensors that are replaced. NULL where the tree is not the run's own.
+/// The module in the run's own tree, which may be changed like torch's module: its statistics, and
+/// tensors that are replaced. NULL if the run has no tree of its own.
 module *tare__call_own(const op_call *call, const module *m);
 /// Its status; a failure's place becomes node and operator.
 tare_status tare__call_at(op_call *call, tare_status status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of composed operators, and the ownership of their results.
+// Calls of composed operators, and ownership of their results.
 #include "ops/compose.h"
 
 #include <stdio.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwards that are written as other operators and modules in a row, as Python would: a recurrent
-// layer of quantized gates, an attention of linear layers. Float and quantized tensors take the
-// same steps, the rows know both.
-// Private to ops.
+// Forwards that consist of calls of other operators and modules, as Python code would: a recurrent
+// layer with quantized gates, an attention of linear layers. The same calls work for float and
+// quantized tensors, because the rows handle both. Private to ops.
 #ifndef OPS_COMPOSE_H
 #define OPS_COMPOSE_H
 
@@ -13,8 +12,8 @@
 typedef struct composer {
     const op_call *call; // of the composed module
     bool shapes_only;
-    /// With shapes_only: told each call of an operator, whose arguments are in the call's memory
-    /// then. NULL: nobody is.
+    /// With shapes_only: called for each operator call, whose arguments are then in the call's
+    /// memory. May be NULL.
     tare_status (*shaped)(void *user, const op_call *call);
     void *user;
     /// Runs the row `id` on the arguments of a call; and a module on an input. A composition is
@@ -27,8 +26,8 @@ typedef struct composer {
     size_t count, capacity;
 } composer;
 
-/// The row `id` on positional arguments. A plan records these calls alone: what a forward writes
-/// into the data of a result by itself is lost there.
+/// Calls the row `id` with positional arguments. A plan records only these calls: direct writes of
+/// a forward into a result's data would be lost.
 value tare__compose_op(composer *c, const char *id, const value *args, size_t count);
 #define COMPOSE(c, id, ...)                                                                        \
     tare__compose_op((c), (id), (const value[]){__VA_ARGS__},                                      \
@@ -36,8 +35,8 @@ value tare__compose_op(composer *c, const char *id, const value *args, size_t co
 /// A child of m on one argument, then its observer, a child activation_post_process, if it has one.
 /// `child` may be absent or not to be run: the result is `in` then.
 value tare__compose_child(composer *c, const module *m, const char *child, value in);
-/// What FloatFunctional and QFunctional do: "add" or "mul", watched by an observer or rounded to
-/// the child's scale and zero point.
+/// FloatFunctional and QFunctional: "add" or "mul", observed by an observer or quantized with the
+/// child's scale and zero point.
 value tare__compose_functional(composer *c, const module *m, const char *child, const char *op,
                                value a, value b);
 /// A tensor that is all zeros, quantized as `like` with scale 1 and zero point 0 if that is.
@@ -67,7 +66,7 @@ value tare__compose_with_nones(composer *c, value first, size_t count);
 /// (first, second)
 value tare__compose_pair(composer *c, value first, value second);
 
-/// Gives back what was made since `owned` had `mark` results, but for `kept`, which move up.
+/// Releases the results created since `owned` had `mark` results, except `kept`, which move up.
 void tare__compose_forget(composer *c, size_t mark, const value *kept, size_t kept_count);
 
 /// The row of an operator that is composed by the function NAME, which returns the result.

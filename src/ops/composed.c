@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of composed operators: their shapes, their results, and the calls that they are made of.
+// Runs composed operators: their shapes, their results, and the calls that they consist of.
 #include "ops/composed.h"
 
 #include <string.h>

@@ -122,7 +122,7 @@ static bool are_equal(export_word a, export_word b) {
     return a.length == b.length && memcmp(a.chars, b.chars, a.length) == 0;
 }
 
-// One of "input/indices", "dim!", "mode!~linear", "p=0.5", "*shape".
+// Parses one of "input/indices", "dim!", "mode!~linear", "p=0.5", "*shape".
 static void read_param(const char *at, export_param *out) {
     out->takes_rest = *at == '*';
     out->name = out->argument = word_at(at + out->takes_rest, " /!&#'^~=");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torch.export makes of torch's functions and methods: a row says which of them become an
-// overload of aten. Their arguments follow from its signature.
+// Which functions and methods of torch become which overloads of aten in torch.export. The
+// arguments follow from the overload's signature.
 #ifndef OPS_EXPORT_ROWS_H
 #define OPS_EXPORT_ROWS_H
 
@@ -9,8 +9,8 @@
 
 typedef struct export_row {
     const char *overload; // without "torch.ops.aten."
-    // Namespaces with a function of its name: T, torch; F, torch.nn.functional; N, torch._C._nn; O,
-    // operator; M, methods. With an underscore behind the name they write their first argument.
+    // Namespaces that contain the function: T, torch; F, torch.nn.functional; N, torch._C._nn; O,
+    // operator; M, methods. A name with a trailing underscore writes its first argument.
     const char *namespaces;
     // Python's parameters in order, a space between, where they are not those of the signature:
     // "name/name in the signature"; the second is left out where it is the same, or "self" for
@@ -21,7 +21,7 @@ typedef struct export_row {
     const char *params;
     const char *names;  // other functions, and methods with a dot before them; NULL: none
     int rank;           // of the first argument; 0: any
-    const char *before; // an overload that the first argument goes through; NULL: none
+    const char *before; // an overload that is applied to the first argument; NULL: none
 } export_row;
 
 /// The rows in order; NULL past the end. Of those for one name the first that fits is taken.
@@ -36,7 +36,7 @@ typedef struct export_call {
     bool is_in_place; // by its name: it has no parameter `inplace`
 } export_call;
 
-/// Does the node call what the row is about?
+/// True if the node calls a function of this row.
 bool tare__export_call_of(const export_row *row, const node *n, export_call *out);
 
 typedef struct export_word {

@@ -106,7 +106,7 @@ bool tare__uses_first_name(const node *n) {
     return op != NULL && strcmp(tare__op_function_name(op).text, n->target) == 0;
 }
 
-// Is "torch.ops.NAMESPACE.NAME.OVERLOAD" this one?
+// True if `name` is "torch.ops.NAMESPACE.NAME.OVERLOAD" of this overload.
 static bool is_overload(const char *name, size_t length, op_overload o) {
     const size_t end = strlen(o.name);
     if (!tare__is_overload(name) || length < end + 2) return false;

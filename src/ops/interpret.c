@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference interpreter: one node after the other, results kept until their last use.
+// The reference interpreter: runs one node after the other, and keeps results until their last use.
 #include "ops/interpret.h"
 
 #include <assert.h>
@@ -29,7 +29,7 @@ typedef struct run {
 
 // --- arguments ---
 
-// A copy in which results stand in place of their nodes. References stay with the results.
+// Copies v with nodes replaced by their results, which are not retained.
 static tare_status resolve(run *r, const value *v, value *out) {
     *out = *v;
     if (v->kind == VALUE_NODE) {
@@ -194,7 +194,7 @@ static tare_status run_step(run *r, const node *n, op_call *call) {
 
 // --- writing over tensors of the model ---
 
-// What a node of the graph gives, by the value that stood for it among a call's arguments.
+// The node of the graph whose result is `v` among the call's arguments.
 static node *argument_node(const node *n, const op_call *call, const value *argument) {
     for (size_t i = 0; i < n->arg_count; i++)
         if (&call->args[i] == argument && n->args[i].kind == VALUE_NODE) return n->args[i].as.node;
@@ -220,7 +220,7 @@ static tare_status write_argument(void *writer, const value *argument, tare_tens
     return from != NULL && from->op == NODE_GET_ATTR ? overwrite(w->r, from, now) : TARE_OK;
 }
 
-// Is all that the graph reads of n its item 0?
+// True if the graph uses only item 0 of n.
 static bool reads_only_first(const node *n) {
     for (size_t i = 0; i < n->user_count; i++) {
         const node *user = n->users[i];
@@ -298,9 +298,9 @@ static const tare_tensor *tensor_of(const run *r, const node *n) {
     return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
 }
 
-// Where torch writes over the first input, its later uses see the result. Our tensors stay as they
-// are: the result becomes the value of the input's node, and of the nodes whose value the input
-// passes on, as an observer does. *last: the first of those nodes, which made the tensor.
+// Where torch overwrites the first input, later uses see the result. Here tensors are not
+// overwritten: the result becomes the value of the input's node, and of the nodes whose value the
+// input returns, as an observer does. *last: the first of these nodes, which created the tensor.
 static tare_status replace_names(run *r, const node *input, const value *result,
                                  const node **last) {
     const tare_tensor *written = tensor_of(r, input);
@@ -354,7 +354,7 @@ static tare_status put_back(run *r, const op_info *op, const node *view, const v
     return TARE_OK;
 }
 
-// last: the node that made what was written over.
+// last: the node that created the overwritten tensor.
 static tare_status tell_write(run *r, const node *last, const value *now) {
     if (r->it->writes == NULL || last == NULL || last->op != NODE_GET_ATTR) return TARE_OK;
     return r->it->writes(r->it->user, last, now->as.tensor, r->err);
@@ -367,7 +367,7 @@ static tare_status replace_input(run *r, const node *n, const value *result) {
     if (result->kind != VALUE_TENSOR || !tare__node_writes_in_place(r->it->root, n) ||
         tare__node_arg(n, 0) == NULL)
         return TARE_OK;
-    // detach_, and dropout that drops nothing; transpose_ leaves another tensor behind.
+    // detach_, and dropout that drops nothing; transpose_ returns another tensor.
     if (tensor_of(r, tare__node_arg(n, 0)) == result->as.tensor) return TARE_OK;
     TARE_TRY(replace_names(r, tare__node_arg(n, 0), result, &last));
     TARE_TRY(tell_write(r, last, result));
@@ -428,7 +428,7 @@ static void look_at(void *user, node *input) {
     s->is_found |= s->r->is_unknown[input->id];
 }
 
-// Is n's result known? Sets it then.
+// Uses n's result if it is known already.
 static tare_status run_known(run *r, const node *n, value *result, bool *is_known) {
     unknown_search search = {r, false};
     if (r->is_unknown != NULL) tare__node_each_input(n, look_at, &search);
@@ -489,7 +489,7 @@ static tare_status begin(run *r, const interpreter *it, const value *inputs, siz
                .uses_left = tare__alloc_zeroed(g->next_id + 1, sizeof(size_t)),
                .is_unknown = it->passes_over ? tare__alloc_zeroed(g->next_id + 1, 1) : NULL,
                .mode = tare__module_config(it->root, EXPORTED_TRAINING),
-               .err = it->passes_over ? NULL : err}; // no error, for the run goes on
+               .err = it->passes_over ? NULL : err}; // the run continues, so this is no error
     r->budget = tare__run_budget(it->memory_limit);
     r->budget.recount = recount;
     r->budget.user = r;

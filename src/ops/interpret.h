@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference interpreter: runs a graph node by node, by the operators' references. It defines
-// what a model means; faster executors must agree with it.
+// The reference interpreter: runs a graph node by node with the operators' references. It defines
+// the meaning of a model; faster executors must agree with it.
 #ifndef OPS_INTERPRET_H
 #define OPS_INTERPRET_H
 
@@ -9,9 +9,9 @@
 
 typedef struct interpreter {
     const module *root; // has the graph
-    /// What the run may change, as torch changes a module that it runs: `root` itself, or NULL.
-    /// What is written over tensors of the model is then seen by this run's later nodes alone, and
-    /// observers watch for nobody.
+    /// The modules that the run may change, as torch changes a module in a run: `root` itself, or
+    /// NULL. With NULL, writes to tensors of the model are visible only to later nodes of this run,
+    /// and observers record nothing.
     module *own;
     enum requant_rule linear_rule, conv_rule;
     int thread_count;
@@ -25,26 +25,26 @@ typedef struct interpreter {
     tare_status (*after)(void *user, const node *n, const value *result, tare_error *err);
     /// Called instead of the row's reference when not NULL and *handled is set (faster executors).
     tare_status (*execute)(void *user, const node *n, op_call *call, bool *handled);
-    /// Where a node's row is kept from one run to the next (NULL at first), so that names are
-    /// looked up once. May be NULL, and may return NULL.
+    /// The cached row of a node from earlier runs (NULL at first), so that names are looked up
+    /// once. May be NULL, and may return NULL.
     const struct op_info **(*remember)(void *user, const node *n);
-    /// With shapes_only: called with every call whose result has its shapes, and with what would
-    /// compute it. `memory` of tare__interpret holds what the call points to. May be NULL.
+    /// With shapes_only: called with every call after its shape rule, and with the function that
+    /// would compute it. `memory` of tare__interpret holds the call's data. May be NULL.
     tare_status (*shaped)(void *user, const node *n, const op_call *call, op_compute compute);
-    /// Called with what reads a tensor of the model whose values a node then writes over, and with
-    /// what it becomes. A failure ends the run. May be NULL.
+    /// Called with a get_attr node whose tensor of the model is then overwritten, and with the new
+    /// value. A failure ends the run. May be NULL.
     tare_status (*writes)(void *user, const node *n, tare_tensor *now, tare_error *err);
-    /// What stands for the tensor of the model at a path; NULL: itself. May be NULL.
+    /// The tensor to use for the model's tensor at a path; NULL: the model's. May be NULL.
     tare_tensor *(*stand_in)(void *user, const char *path);
     void *user;
 } interpreter;
 
-/// A bool among the config of a module with a graph of an exported program: its batch norms train,
-/// or do not, whatever the call says. Absent: the call decides. torch rewrites the graph instead,
-/// and loses momentum, eps and the rate of dropout.
+/// A bool among the config of a module with the graph of an exported program: overrides the
+/// training argument of its batch norms. Absent: the call decides. torch rewrites the graph
+/// instead, and loses momentum, eps and the rate of dropout.
 #define EXPORTED_TRAINING "exported_training"
 
-/// Does torch write over the node's first argument (relu_, add_, inplace=True)?
+/// True if torch overwrites the node's first argument (relu_, add_, inplace=True).
 bool tare__node_writes_in_place(const module *root, const node *n);
 /// inputs: one value per placeholder in order (missing ones take their default). *out: the graph's
 /// result, whose tensors the caller gives back with tare__value_release_tensors and whose items
@@ -52,8 +52,8 @@ bool tare__node_writes_in_place(const module *root, const node *n);
 tare_status tare__interpret(const interpreter *it, const value *inputs, size_t input_count,
                             arena *memory, value *out, tare_error *err);
 
-/// A run that stops where it is told to, so that its caller can look at what comes next, and change
-/// the model before it does. What is lent to create is used until destroy.
+/// A run that can be stopped at nodes, so that its caller can inspect the next node and change the
+/// model before it runs. Data passed to create is used until destroy.
 typedef struct interpretation interpretation;
 tare_status tare__interpretation_create(const interpreter *it, const value *inputs,
                                         size_t input_count, arena *memory, interpretation **out,
@@ -63,8 +63,8 @@ void tare__interpretation_destroy(interpretation *x); // NULL is fine
 /// NULL. kernels: as in interpreter, of the thread that calls.
 tare_status tare__interpretation_advance(interpretation *x, const node *stop,
                                          struct float_kernels *kernels, tare_error *err);
-/// What the node would give that the run has stopped at, which must be a call; of a fused module,
-/// what its layer would give before the rest. The caller releases the tensors of *out.
+/// The result that the present node, a call, would have; for a fused module, that of its layer. The
+/// caller releases the tensors of *out.
 tare_status tare__interpretation_look(interpretation *x, struct float_kernels *kernels, value *out,
                                       tare_error *err);
 

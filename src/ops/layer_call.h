@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of float layers, read as their references read them, for other executors.
+// Reads calls of float layers as their references do, for other executors.
 #ifndef OPS_LAYER_CALL_H
 #define OPS_LAYER_CALL_H
 
@@ -14,8 +14,8 @@ typedef struct conv_call {
     bool is_plain;                   // x has a batch dimension, and zeros around it
 } conv_call;
 tare_status tare__conv_read(op_call *call, conv_call *out);
-/// The same of conv_transpose1d, 2d or 3d: w [in_channels][out_channels / groups][kernel..], and
-/// pad counts what is cut off in front of the output.
+/// The same for conv_transpose1d, 2d or 3d: w [in_channels][out_channels / groups][kernel..]; pad
+/// is cropped from the output.
 tare_status tare__transposed_conv_read(op_call *call, conv_call *out);
 
 /// A bound call of linear: x [..][in], w [out][in], bias [out] or NULL.
@@ -36,7 +36,7 @@ tare_status tare__matmul_read(op_call *call, matmul_call *out);
 /// Gives the call a float result of the product's shape.
 tare_status tare__matmul_result(op_call *call, const matmul_call *m);
 int64_t tare__matmul_macs(const op_call *call);
-/// Is it a product of quantized bytes, which are summed as integers?
+/// True for a product of 8-bit quantized tensors, which is computed with integer sums.
 bool tare__matmul_is_of_quantized(const op_call *call);
 /// Such a call's numbers. With signed quantized values a, b (unsigned ones count as 128 less):
 ///   y = f32(sum of (a - a_zero) * b) * factor - f32(b_zero * sum of (a - a_zero)) * factor
@@ -71,9 +71,9 @@ tare_status tare__pool_read(op_call *call, pool_call *out, bool *known);
 pool_window tare__pool_window_at(const pool_call *p, const int64_t at[3]);
 double tare__pool_divisor(const pool_call *p, const pool_window *w);
 
-/// A bound call of index_copy, or of index_put with one vector of indices behind whole dimensions:
-/// slices of `source` [outer][count][inner] go to indices along a dimension of x [outer][size]
-/// [inner].
+/// A bound call of index_copy, or of index_put with one index vector after whole dimensions: slices
+/// of `source` [outer][count][inner] are written to indices along a dimension of x
+/// [outer][size][inner].
 typedef struct slices_call {
     const tare_tensor *x, *indices, *source;
     int dim;
@@ -126,7 +126,7 @@ typedef struct resize_call {
     float step[3]; // input elements per output element
 } resize_call;
 tare_status tare__resize_read(op_call *call, resize_call *out);
-/// The input elements along dimension d that output element i of it is made of, and their weights.
+/// The input elements along dimension d that contribute to output element i, and their weights.
 enum { RESIZE_MOST_TAPS = 4, RESIZE_MOST_PLANE_TAPS = 16 };
 typedef struct resize_taps {
     int count;
@@ -134,7 +134,7 @@ typedef struct resize_taps {
     float weight[RESIZE_MOST_TAPS];
 } resize_taps;
 resize_taps tare__resize_taps_of(const resize_call *r, int d, int64_t i);
-/// The elements of a plane that an output element is made of, by its taps along each dimension:
+/// The elements of a plane that contribute to an output element, by its taps along each dimension:
 ///   y = ((0 + weight[0] * x[at[0]]) + weight[1] * x[at[1]]) + ..
 typedef struct resize_plane_taps {
     size_t count;
@@ -144,8 +144,8 @@ typedef struct resize_plane_taps {
 resize_plane_taps tare__resize_plane_taps_of(const resize_call *r,
                                              const resize_taps *const taps[3]);
 
-/// A bound call of pad: x, and how many elements stand before and after each of its dimensions;
-/// fewer than none crop.
+/// A bound call of pad: x, and the number of elements before and after each dimension; negative
+/// numbers crop.
 typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR } pad_mode;
 typedef struct pad_call {
     const tare_tensor *x;
@@ -163,7 +163,7 @@ typedef struct pad_box {
     size_t element, unit;
     unsigned char fill[8]; // an element of the constant
 } pad_box;
-/// Of an array whose dimensions of `call` are those of `order`, the outermost first; y: the result.
+/// For an array with the dimensions `order` of `call`, outermost first; y: the result.
 pad_box tare__pad_box_of(const pad_call *call, const int *order, const tare_tensor *y);
 /// The rows of the last dimension of the result, and the computation of some.
 int64_t tare__pad_row_count(const pad_box *b);
@@ -173,7 +173,7 @@ void tare__pad_rows(const pad_box *b, const void *x, int64_t first, int64_t end,
 /// (op_info.row_function).
 typedef struct row_call {
     const tare_tensor *x;
-    int64_t count, results; // elements of a row of x and of y, which lie side by side
+    int64_t count, results; // elements of a row of x and of y, which are contiguous
     /// One row. y may be x if tare__row_call_is_in_place. NULL: the call is not over rows, or parameters that
     /// are computed in the graph have no data yet.
     void (*run)(const struct row_call *c, const row_functions *k, const float *x, float *y);
@@ -210,7 +210,7 @@ typedef struct group_norm_call {
 tare_status tare__group_norm_read(op_call *call, group_norm_call *out);
 /// *own false: running statistics are asked for, and nothing else is known.
 tare_status tare__instance_norm_read(op_call *call, group_norm_call *out, bool *own);
-/// What channel c of a group with these moments is multiplied by, and what is added then.
+/// The factor and the summand for channel c of a group with these moments.
 void tare__group_norm_factors(const group_norm_call *g, int64_t c, float mean, float variance,
                               float *scale, float *shift);
 
@@ -233,10 +233,9 @@ typedef struct attention_offsets {
     int64_t k, v, mask;
 } attention_offsets;
 attention_offsets tare__attention_offsets_of(const attention_call *a, int64_t i);
-/// What makes signed quantized values of a tensor's unsigned ones, by subtraction or by
-/// flipping a bit: 0 or 128.
+/// 128 if a tensor's unsigned values become signed by subtracting 128 (or flipping a bit); else 0.
 int32_t tare__signed_shift(const tare_tensor *t);
-/// Is it attention of quantized bytes, which are summed as integers?
+/// True for attention of 8-bit quantized tensors, which is computed with integer sums.
 bool tare__attention_is_of_quantized(const op_call *call);
 /// Such a call's numbers. With signed quantized values q, k, v (unsigned ones count as 128 less):
 ///   u[s] = f32(sum over i of (q[i] - query_zero) * k[s][i]) * factor, in units of log2, masked

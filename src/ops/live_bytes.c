@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors share storages: those of all results are listed, put in order and counted once.
+// Tensors share storages: lists the storages of all results, sorts them, and counts each once.
 #include "ops/live_bytes.h"
 
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static uint64_t count_bytes(const storage_list *lent, const storage_list *made) 
         storage *s = made->items[i];
         const bool is_new = i == 0 || s != made->items[i - 1];
         if (is_new && !tare__storage_can_forget(s) && !holds(lent, s))
-            bytes += tare__storage_size(s); // what is allocated cannot overflow
+            bytes += tare__storage_size(s); // cannot overflow, because it is allocated
     }
     return bytes;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Torch's rules of memory formats, call by call.
+// torch's rules for memory formats, call by call.
 #include "ops/memory_order.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 
 enum { PER_PLANE = 2 }; // dimensions before those of a plane: batch and channels
 
-// What torch's kernels leave, where it is not the order of what they read. On quantized values
-// only: convolutions and batch norms put channels innermost, others put them where they belong.
+// The memory format of results where torch's kernels do not keep that of the input. Only for
+// quantized values: convolutions and batch norms return channels last, others a contiguous tensor.
 static const struct {
     const char *prefix; // of the operator's name
     bool is_channels_last;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators are rows: everything known about one stands in one row of its family's table.
-// To add an operator: add a row to the family's file in ops/ (or a new family to ops/table.c), and
-// its test.
+// Operators are rows: everything about an operator is in one row of its family's table. To add an
+// operator: add a row to the family's file in ops/ (or a new family to ops/table.c), and its test.
 #ifndef OPS_OP_H
 #define OPS_OP_H
 
@@ -12,7 +11,7 @@ struct gather;
 struct composer;
 struct row_call;
 
-/// What passes may ask of an operator instead of asking its name.
+/// Properties of operators that passes ask for instead of names.
 typedef enum op_trait {
     OP_ELEMENTWISE = 1 << 0, // one output element per input element
     OP_KEEPS_QPARAMS =
@@ -28,8 +27,8 @@ typedef enum op_trait {
                                  // point, so that ties are exact
     OP_SHAPED_BY_DATA = 1 << 9,  // what comes out depends on the elements of an input
     OP_BLIND_TO_FIRST = 1 << 10, // asks the first input for no more than its shape and dtype
-    // Where dimension 0 of the inputs is a batch and the result's is, an item of the result follows
-    // from the items of the same index. Which dimension is the batch is for shapes to tell.
+    // If dimension 0 of the inputs and the result is a batch, each item of the result depends only
+    // on the items with its index. Shapes tell which dimension is the batch.
     OP_BY_SAMPLE = 1 << 11,
     OP_BY_MATRIX = 1 << 12,   // the last two dimensions are a matrix's; the others are broadcast
     OP_ALONG_DIM = 1 << 13,   // combines or selects along dimension `dim` only
@@ -39,15 +38,16 @@ typedef enum op_trait {
     OP_BOUNDS = 1 << 17,      // of one input: gives its values, cut off at one or two bounds
     OP_GREATEST = 1 << 18,    // gives the greatest of some values
     OP_DEQUANTIZES = 1 << 19,
-    OP_FLOAT_WEIGHT = 1 << 20, // torch leaves its weight float, whatever the qconfig says
+    OP_FLOAT_WEIGHT = 1 << 20, // torch leaves its weight float, regardless of the qconfig
     OP_NORMALIZES = 1 << 21,   // divides rows by deviations of their own
-    OP_AMPLIFIES = 1 << 22,    // small errors of what it reads become large ones: exponentials
+    OP_AMPLIFIES = 1 << 22,    // amplifies small errors of its input: exponentials
 } op_trait;
 
 typedef struct op_info {
     const char *id; // family member: "relu", "conv2d", "add"
-    // Qualified names as torch prints them, '|' between: "torch.nn.functional.relu|torch.relu".
-    // Other names of the same objects stand in ops/names.c. NULL: no function.
+    // Qualified names as torch prints them, separated by '|':
+    // "torch.nn.functional.relu|torch.relu". Other names of the same functions are in ops/names.c.
+    // NULL: no function.
     const char *functions;
     const char *methods; // "relu|relu_"; NULL: no method
     // Overloads whose parameters stand in another order than the row's: in that of their signature
@@ -62,12 +62,13 @@ typedef struct op_info {
     // that stands there: "input|*shape". A '/' gives a parameter a second name: "min/min_val". From
     // a '!' on, parameters are bound by module configs only.
     const char *params;
-    // Of these, what a call of a module passes, in order; the module's own tensors and configs fill
-    // the others by name. NULL: the first one. "*": whatever it passes is not looked at.
+    // The arguments of a module's call, in order, among these parameters; the others are the
+    // module's tensors and configs, by name. NULL: the first parameter. "*": the arguments are not
+    // inspected.
     const char *module_inputs;
     unsigned traits;
-    // Of a row of quantized values that gives floats: how many parameters, the first ones, take
-    // them. 0: packed weights say it.
+    // For a row of quantized values with a float result: the number of leading parameters that are
+    // quantized. 0: determined by packed weights.
     int quantized_inputs;
     // The operator that writes what became of this one's result into its first input, as torch does
     // when a view is written in place: put_back(input, result, the other arguments). NULL: none.
@@ -84,11 +85,12 @@ typedef struct op_info {
     tare_status (*quantized)(op_call *call);
     /// Multiply-accumulates of one call, for coverage. NULL: none.
     int64_t (*macs)(const op_call *call);
-    /// The loop over float32 elements behind the reference (element.h), for executors that fuse
-    /// such loops; of one operand, or of two. NULL: there is none.
+    /// The float32 loop behind the reference (element.h), unary or binary, for executors that fuse
+    /// such loops. NULL: none.
     const struct op_element *element;
     const struct op_binary *binary;
-    /// The function of rows of the last dimensions behind the reference (layer_call.h). NULL: none.
+    /// The function of rows over the last dimensions behind the reference (layer_call.h). NULL:
+    /// none.
     tare_status (*row_function)(op_call *call, struct row_call *out);
     /// The source of the elements of result `index` (gather.h), of a row that moves elements; its x
     /// is NULL if this call has no such box. NULL: none has.
@@ -108,8 +110,8 @@ const op_info *tare__op_of_family(const op_table *family, const char *id);
 size_t tare__op_param_count(const op_info *op);
 /// The i-th parameter's (first) name into out[size]; its length, 0 past the end.
 size_t tare__op_param_name(const op_info *op, size_t i, char *out, size_t size);
-/// What the row says of an overload beside its signature, up to a ')' or the end; NULL if it has
-/// none of this name.
+/// The row's remarks on an overload, up to a ')' or the end; NULL if it has no overload of this
+/// name.
 const char *tare__op_overload(const op_info *op, const char *name);
 /// The index of the parameter of this name; tare__op_param_count if there is none.
 size_t tare__op_param_index(const op_info *op, const char *name);
@@ -128,8 +130,8 @@ const char *tare__function_canonical(const char *name);
 /// are handled by print.c; this returns the base for node names ("conv2d").
 const char *tare__function_base_name(const char *name);
 
-/// The calls that a call of a composed function is made of, with their results' shapes. The caller
-/// gives the tensors of *out back with tare__value_release_tensors.
+/// The calls that a call of a composed function consists of, with the shapes of their results. The
+/// caller releases the tensors of *out with tare__value_release_tensors.
 tare_status tare__composed_calls(const op_call *call,
                                  tare_status (*shaped)(void *user, const op_call *call), void *user,
                                  value *out);
@@ -147,15 +149,15 @@ op_id tare__op_id(const op_info *op);
 /// The row of the function or method that a node calls; NULL if it calls none that is known.
 const op_info *tare__node_row(const node *n);
 op_id tare__node_op(const node *n);
-/// The same of functions alone, and NULL or TARE_OP_NONE for a NULL node.
+/// The same for functions only; NULL or TARE_OP_NONE for a NULL node.
 const op_info *tare__function_row(const node *n);
 op_id tare__function_op(const node *n);
-/// Does the node call this method? False for NULL.
+/// True if the node calls this method. False for NULL.
 bool tare__calls_method(const node *n, op_id id);
 static inline bool tare__op_has(const op_info *op, unsigned traits) {
     return op != NULL && (op->traits & traits) != 0;
 }
-/// The row of what a module of this class computes; NULL if no row does.
+/// The row that computes a module of this class; NULL if there is none.
 const op_info *tare__class_row(const module_class *class);
 op_id tare__class_op(const module_class *class);
 
@@ -185,8 +187,8 @@ typedef struct op_name {
 op_name tare__op_function_name(const op_info *op);
 op_name tare__op_method_name(const op_info *op);
 
-/// Does the node call the function by this name? F.relu is no torch.relu where torch tells them
-/// apart.
+/// True if the node calls the function by this name: torch distinguishes F.relu from torch.relu in
+/// some places.
 bool tare__uses_first_name(const node *n);
 /// An overload in torch.ops: IN_PLACE_OVERLOAD(ADD, "Tensor") is "torch.ops.aten.add_.Tensor". A
 /// list ends with OVERLOADS_END.
@@ -203,18 +205,18 @@ typedef struct op_overload {
     { TARE_OP_NONE, false, NULL }
 /// Its name; empty if the row has none such.
 op_name tare__overload_name(op_overload o);
-/// Does n, which may be NULL, call this overload, not in place?
+/// True if n, which may be NULL, calls this overload, but not in place.
 bool tare__calls_overload(const node *n, op_id id, const char *name);
-/// Does it call one of the list?
+/// True if it calls one of the list.
 bool tare__calls_one_of(const node *n, const op_overload *list);
-/// Is it a name "torch.ops.NAMESPACE.NAME.OVERLOAD"? And one whose NAME ends with one underscore:
-/// it writes its first argument.
+/// True for a name "torch.ops.NAMESPACE.NAME.OVERLOAD"; and for one whose NAME ends with one
+/// underscore, which writes its first argument.
 bool tare__is_overload(const char *function);
 bool tare__is_in_place_overload(const char *function);
 /// "add.Tensor" of "torch.ops.aten.add.Tensor"; NULL: it is no such name.
 const char *tare__aten_name(const char *function);
 
-/// Is `id` one of these?
+/// True if `id` is one of these.
 bool tare__op_is_any(op_id id, const op_id *ids, size_t count);
 #define OP_IS_ANY(id, ...)                                                                         \
     tare__op_is_any((id), (const op_id[]){__VA_ARGS__},                                            \
@@ -222,13 +224,12 @@ bool tare__op_is_any(op_id id, const op_id *ids, size_t count);
 
 // --- running ---
 
-/// A bound call in three steps. shape: the row's shape rule, or on quantized inputs what the
-/// general rule says of it, leaves meta tensors in call->result. allocate: gives them data.
-/// compute: fills it.
+/// The three steps of a bound call. shape: the row's shape rule, or the general rule for quantized
+/// inputs, sets meta tensors in call->result. allocate: gives them data. compute: fills it.
 tare_status tare__op_shape(op_call *call);
 /// Fails with TARE_LIMIT_EXCEEDED where call->budget has too little left.
 tare_status tare__call_allocate(op_call *call);
-/// What is left of call->budget for a run within the call: as interpreter.memory_limit.
+/// The rest of call->budget, for a run within the call: as interpreter.memory_limit.
 uint64_t tare__call_memory_left(const op_call *call);
 tare_status tare__op_compute(op_call *call);
 /// A copy of v in which quantized and half tensors became float32 (meta ones, if `meta`). It owns a
@@ -243,13 +244,13 @@ typedef struct float_call {
 } float_call;
 tare_status tare__float_call_begin(const op_call *call, bool meta, float_call *out);
 void tare__float_call_end(float_call *f);
-/// Does the row compute such a call as quantize(op(dequantize(x))), and no other way?
+/// True if the row computes such a call only as quantize(op(dequantize(x))).
 bool tare__op_goes_through_float(const op_call *call);
 /// All three (only the first if shapes_only). On success call->result holds references that
 /// tare__value_release_tensors gives back; on failure it holds none.
 tare_status tare__op_run(op_call *call, bool shapes_only);
 void tare__value_release_tensors(value *v); // gives back every tensor reference inside
-/// What results may grow to.
+/// Limits of results.
 enum { VALUE_MOST_ITEMS = 1 << 16, VALUE_MOST_DEPTH = 64 };
 /// A copy in `memory` with references of its own on the tensors inside. Fails on values that are
 /// larger than the limits.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of refused operators, by the begin of their names.
+// The list of refused operators, by prefixes of their names.
 #include "ops/refused.h"
 
 #include <string.h>
 
 #include "core/text/text.h"
 
-// Names that begin so, or behind '*', hold that; tools/op_coverage.py reads these rows.
+// Names with this prefix, or after '*' with this text; tools/op_coverage.py reads these rows.
 // clang-format off
 static const struct {
     const char *name, *why;

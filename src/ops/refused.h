@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of torch that no row will compute, by the begin of their names, and why.
+// Operators of torch that no row will compute, by prefixes of their names, with the reason.
 #ifndef OPS_REFUSED_H
 #define OPS_REFUSED_H
 

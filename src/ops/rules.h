@@ -21,15 +21,15 @@ void tare__broadcast_strides(const tare_tensor *from, int ndim, const int64_t *s
                              int64_t *stride);
 /// The offset of element i of a tensor of this shape, with strides as above.
 int64_t tare__strided_offset(int ndim, const int64_t *shape, const int64_t *stride, int64_t i);
-/// Elements between neighbours along dimension `dim`: the product of the sizes behind it.
+/// The stride of dimension `dim` in elements: the product of the sizes after it.
 int64_t tare__inner_count(const tare_tensor *x, int dim);
-/// The rows of x along one dimension: element i of one lies i * inner behind its first.
+/// The rows of x along a dimension: element i of a row is at offset i * inner from its first one.
 typedef struct rows_along {
     const tare_tensor *x;
     int dim;
     int64_t length, inner;
 } rows_along;
-/// Those of the first parameter; parameter dim_at names the dimension, `otherwise` where it is not
+/// The rows of the first parameter; parameter dim_at is the dimension, `otherwise` if it is not
 /// given.
 tare_status tare__rows_along(op_call *call, size_t dim_at, int64_t otherwise, rows_along *out);
 /// The first element of a row.

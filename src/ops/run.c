@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a bound call. Float and integer tensors go to the row as they are. For quantized tensors
-// torch has one general rule, y = quantize(op(dequantize(x))), which stands here once for all rows;
-// so does the rule for half-precision tensors, which are computed in float32 and rounded.
+// Runs a bound call. Float and integer tensors are passed to the row directly. For quantized
+// tensors torch has one general rule, y = quantize(op(dequantize(x))), which is implemented here
+// once for all rows; so is the rule for half-precision tensors, which are computed in float32 and
+// rounded.
 #include <string.h>
 
 #include "core/math/requant.h"
@@ -59,7 +60,7 @@ static tare_status choose_path(op_call *call, const inputs *in, run_path *out) {
     const unsigned traits = call->op->traits;
     *out = AS_IT_IS;
     if (traits & (OP_NOT_ON_TENSORS | OP_ANY_DTYPE)) return TARE_OK;
-    // Their groups would have to move along.
+    // Their groups would have to be moved, too.
     if (in->quantized != NULL && tare__qscheme_is_per_group(in->quantized->q->scheme))
         return tare__call_fail(call, "has no form for tensors quantized per group");
     if (traits & OP_MOVES_DATA) return TARE_OK;
@@ -268,8 +269,8 @@ static tare_status compute_on_quantized(op_call *call, const tare_tensor *x) {
     return status;
 }
 
-// torch averages along the innermost dimensions on quantized values; along others it goes through
-// float, where ties fall as the rounding has it.
+// torch averages quantized values directly along the innermost dimensions; along others it goes
+// through float, where ties round differently.
 static bool averages_inside(const op_call *call, const tare_tensor *x) {
     const size_t i = tare__op_param_index(call->op, "dim");
     if (i >= call->param_count) return true; // a pooling operator

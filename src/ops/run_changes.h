@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a model change when it runs, as torch's does? Batch norms in training move their statistics,
-// observers watch, and operators write over tensors in place.
+// Whether a run changes the model, as in torch: batch norms in training mode update statistics,
+// observers record, and operators write tensors in place.
 #ifndef OPS_RUN_CHANGES_H
 #define OPS_RUN_CHANGES_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row for every overload of aten and quantized_decomposed that the operator tables know: the rows
-// SIGNATURE of ops/rows/, which the build sorts by name.
+// A row for every overload of aten and quantized_decomposed that the operator tables contain: the
+// rows SIGNATURE of ops/rows/, which the build sorts by name.
 #include "ops/signatures.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ bool tare__signature_gives_several(const signature *s) {
     return strpbrk(s->results, " [") != NULL;
 }
 
-// One of "self", "size[i]", "stride[i2]=1".
+// Parses one of "self", "size[i]", "stride[i2]=1".
 static void read_param(const char *at, signature_param *out) {
     out->name = at;
     out->length = strcspn(at, " [=)");
@@ -76,7 +76,7 @@ bool tare__signature_find(const signature *s, const char *name, size_t *index) {
     return false;
 }
 
-// What signatures have for strings, so that values need no memory.
+// String defaults of signatures, as constants, so that values need no memory.
 static const char *string_of(const char *chars, size_t length) {
     static const char *const strings[] = {"none", "valid", "constant", "fro", "linear"};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signatures of overloads: what arguments an operator of aten or quantized_decomposed takes, in
-// which order, and with which defaults.
+// Signatures of overloads: the parameters of an operator of aten or quantized_decomposed, their
+// order and defaults.
 #ifndef OPS_SIGNATURES_H
 #define OPS_SIGNATURES_H
 
 #include "ir/value.h"
 
-/// A row is "aten.cumsum.default(self dim * dtype=None) T": parameters, and results. Behind '*'
-/// parameters are given by name only. A parameter that takes a list says of what, and of how many
-/// if the signature fixes it: "size[i]", "stride[i2]": ints; [f], floats; [b], bools; [s],
-/// strings; [T], tensors. A default for every item of a list is one item.
+/// A row is "aten.cumsum.default(self dim * dtype=None) T": parameters, and results. Parameters
+/// after '*' are keyword-only. A list parameter states its item type, and its length if the
+/// signature fixes it: "size[i]", "stride[i2]": ints; [f], floats; [b], bools; [s], strings; [T],
+/// tensors. A single item as default applies to every item.
 typedef struct signature {
     const char *params; // `length` characters
     size_t length;
@@ -18,13 +18,14 @@ typedef struct signature {
     const char *results;
 } signature;
 
-/// Of the overload that torch prints as "torch.ops.aten.relu.default"; false if it has no row.
+/// The signature of the overload that torch prints as "torch.ops.aten.relu.default"; false if there
+/// is no row.
 bool tare__signature_of(const char *target, signature *out);
 
 /// Every row, for listings and tests; NULL past the end.
 const char *tare__signature_at(size_t index);
 
-/// Is the result a tuple or a list?
+/// True if the result is a tuple or a list.
 bool tare__signature_gives_several(const signature *s);
 
 typedef struct signature_param {
@@ -39,7 +40,7 @@ typedef struct signature_param {
 bool tare__signature_param(const signature *s, size_t i, signature_param *out);
 /// The index of the parameter of this name; false, and their count, if there is none.
 bool tare__signature_find(const signature *s, const char *name, size_t *index);
-/// What the parameter is if it is left out; false, and None, if it must be given.
+/// The value of the parameter if it is not given; false, and None, if it is required.
 bool tare__signature_default(const signature_param *p, value *out);
 /// A constant as signatures write them: "None", "1e-05", "'none'",
 /// "torch.float32"; false if it is none.

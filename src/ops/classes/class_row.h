@@ -21,7 +21,7 @@
 #define NNQD   "torch.ao.nn.quantized.dynamic."
 #define NNIQD  "torch.ao.nn.intrinsic.quantized.dynamic."
 
-/// What a role runs by.
+/// The functions that run a role.
 #define RUN_FLOAT                                                                                  \
     .shape = tare__operator_module_shape, .forward = tare__operator_module_forward,                \
     .check = tare__operator_module_check
@@ -40,7 +40,7 @@
 #define RUN_PACKED  .check = tare__packed_check
 
 /// package NAME prints as PRINT; role, operator family, dims and fused neighbours are the triple;
-/// fields are what stands in the parentheses (NULL: nothing).
+/// fields are printed in the parentheses (NULL: none).
 #define CLASS(package, class_name, printed, the_role, family, dimensions, with, fields)            \
     {                                                                                              \
         .name = package class_name, .print_name = printed, .role = ROLE_##the_role, .op = family,  \

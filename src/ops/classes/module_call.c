@@ -198,7 +198,7 @@ static tare_status run_row(const op_call *like, const char *id, const value *arg
     return TARE_OK;
 }
 
-// Replaces *at by the next step's result, and releases what it was.
+// Replaces *at by the next step's result, and releases the old value.
 static void advance(value *at, value next) {
     tare__value_release_tensors(at);
     *at = next;

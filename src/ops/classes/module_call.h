@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules as calls. A module of a float class is its operator's row, with the module's tensors and
-// constructor values bound to the parameters of their names: the arithmetic stands in the row
-// alone. Class rows take these functions as their `shape` and `forward`.
+// Modules as calls. A module of a float class is a call of its operator's row, with the module's
+// tensors and constructor values bound to the parameters of the same names, so the arithmetic is
+// only in the row. Class rows use these functions as `shape` and `forward`.
 #ifndef OPS_CLASSES_MODULE_CALL_H
 #define OPS_CLASSES_MODULE_CALL_H
 
@@ -14,8 +14,8 @@ tare_status tare__operator_module_forward(op_call *call);
 tare_status tare__operator_module_bind(op_call *call);
 /// A constructor value of QAT classes: the batch norm keeps its statistics, in train mode too.
 #define QAT_FREEZE_BN "freeze_bn"
-/// QAT classes (classes/qat.c): the weight goes through the child weight_fake_quant, with a batch
-/// norm scaled before it; then the child bn and a relu where the class has them.
+/// QAT classes (classes/qat.c): the child weight_fake_quant quantizes the weight, after scaling by
+/// the batch norm; then the child bn and a relu, if the class has them.
 tare_status tare__qat_module_shape(op_call *call);
 tare_status tare__qat_module_forward(op_call *call);
 tare_status tare__qat_module_check(const module *m, tare_error *err);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shapes of modules' tensors, as rows.
+// The expected shapes of modules' tensors, as rows.
 #include "ops/classes/module_check.h"
 
 #include <stdio.h>
 #include <string.h>
 
-// One tensor of an operator family. sizes: config keys, outermost dimension first, '|' between; a
-// key may be divided by another, and stands for as many sizes as the config has there.
+// A tensor of an operator family. sizes: config keys, outermost dimension first, separated by '|';
+// a key may be divided by another, and represents as many sizes as its config has.
 typedef struct tensor_rule {
     const char *op, *name, *sizes;
     bool is_required;
@@ -36,7 +36,7 @@ static bool add_size(expected_shape *e, int64_t size) {
     return true;
 }
 
-// The value of one key: an int, or a sequence of them. An int kernel stands for all dimensions.
+// The value of a key: an int, or a sequence of ints. An int kernel applies to all dimensions.
 static tare_status add_value(const module *m, const char *key, expected_shape *e, tare_error *err) {
     const value *v = tare__module_config(m, key);
     const bool is_list = v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of float, fused, QAT and reference modules that a file describes: do its tensors have the
-// shapes that the constructor's values promise?
-// Private to ops/classes.
+// Checks float, fused, QAT and reference modules from files: their tensors must have the shapes
+// that the constructor's values imply. Private to ops/classes.
 #ifndef OPS_CLASSES_MODULE_CHECK_H
 #define OPS_CLASSES_MODULE_CHECK_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multi-head attention: projections that may be quantized, and a float middle.
+// Multi-head attention: projections that may be quantized, and a float attention between them.
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static const char *const argument_names[ARGUMENTS] = {"query",
 
 typedef struct attention {
     const module *m;
-    value given[ARGUMENTS]; // None where not given
+    value given[ARGUMENTS]; // None if not given
     int64_t embed, heads, width, batch, targets, sources;
     bool batch_first, need_weights, averages;
 } attention;
@@ -65,7 +65,7 @@ static void read_sizes(composer *c, attention *a) {
     if (q->ndim != 3 || k->ndim != 3 || v->ndim != 3 || q->shape[2] != a->embed)
         (void)tare__compose_fail(c, "query, key and value must be batches of sequences, the query "
                                     "of embed_dim features");
-    // A causal hint comes with the mask that it tells of.
+    // A causal hint is accompanied by the corresponding mask.
     if (flag(a->given[IS_CAUSAL], false) && a->given[MASK].kind != VALUE_TENSOR)
         (void)tare__compose_fail(c, "is_causal needs an attn_mask");
     if (c->status != TARE_OK) return;
@@ -110,7 +110,7 @@ static value scale(composer *c, value x, double by) {
     return COMPOSE(c, t != NULL && t->q != NULL ? "quantized.mul" : "mul", x, tare__float(by));
 }
 
-// Another row for each sequence: [length][batch][embed] and one [1][batch][embed] behind it.
+// Appends a row to each sequence: [length][batch][embed] followed by one [1][batch][embed].
 static value append(composer *c, value x, value row) {
     value both = tare__compose_list(c, 2);
     if (c->status != TARE_OK) return both;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes without weights to multiply by: activations, pooling, norms, and what moves data.
+// Classes without weighted products: activations, pooling, norms, and data movement.
 #include "ops/classes/class_row.h"
 
 // clang-format off

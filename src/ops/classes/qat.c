@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules in training that know how their weights will be quantized (torch.ao.nn.qat and
+// Modules for quantization-aware training, which fake-quantize their weights (torch.ao.nn.qat and
 // torch.ao.nn.intrinsic.qat).
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An LSTM of single operators: every gate's product, sum and product of gates is one of its own.
+// An LSTM of separate operators: each product, sum and elementwise product of the gates is one.
 #include <stdio.h>
 
 #include "ops/classes/quantizable.h"

@@ -21,8 +21,8 @@ typedef struct recurrent_plan {
     cell_kind kind;
     bool is_cell, batch_first;
     int64_t steps, batch, inner, hidden, layers, directions;
-    // Of a function, which has no module: its weights, `weights_each` per layer and direction. The
-    // result is flat then: output, h, c.
+    // For a function, which has no module: its weights, `weights_each` per layer and direction. The
+    // result is then flat: output, h, c.
     const tare_tensor **weights;
     size_t weights_each;
 } recurrent_plan;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent modules. What the layers and time steps do stands here once; where the gates' products
-// come from (float weights, dynamically quantized ones) is the caller's.
+// Recurrent modules: layers and time steps. The caller provides the gates' products (float weights,
+// or dynamically quantized ones).
 #ifndef OPS_CLASSES_RECURRENT_H
 #define OPS_CLASSES_RECURRENT_H
 
@@ -30,9 +30,9 @@ typedef struct gate_source {
 tare_status tare__recurrent_shape(op_call *call);
 /// Fills the result. Sequences: (output, state); LSTM states are pairs (h, c).
 tare_status tare__recurrent_run(op_call *call, const gate_source *gates);
-/// Is it a recurrent function, or a module of float weights?
+/// True for a recurrent function, or a module with float weights.
 bool tare__recurrent_is_float(const op_call *call);
-/// Such a call's reference, with these functions (NULL: plain C).
+/// The reference of such a call, with these functions (NULL: plain C).
 tare_status tare__recurrent_compute(op_call *call, const element_loop *functions);
 /// Every suffix that a module's config promises; stops at the first failure.
 tare_status tare__recurrent_each_suffix(const module *m,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference modules: float weights beside their quantization parameters.
+// Reference modules: float weights with their quantization parameters.
 #include "ops/classes/reference.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ static tare_dtype dtype_of(const module *m, const char *name) {
     }
 }
 
-// Only the decomposed flow and groups clamp to the observer's range; elsewhere it is the dtype's.
+// The observer's range is only used in decomposed models and for groups; elsewhere the dtype's is.
 static void narrow_range(const module *m, const char *name, qparams *q) {
     const value *low = config_of(m, name, "quant_min"), *high = config_of(m, name, "quant_max");
     if (!tare__module_bool(m, "is_decomposed", false) && !tare__qscheme_is_per_group(q->scheme))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference modules: float weights beside their quantization parameters. The weight NAME has the
+// Reference modules: float weights with their quantization parameters. The weight NAME has the
 // buffers NAME_scale, NAME_zero_point and NAME_axis and the configs NAME_dtype and NAME_qscheme.
 // Source: torch.ao.nn.quantized.reference (PyTorch 2.15).
 #ifndef OPS_CLASSES_REFERENCE_H
@@ -15,7 +15,7 @@ typedef struct weight_qparams {
     const qparams *q;
     bool is_decomposed; // its integers keep within the observer's range, not the dtype's
 } weight_qparams;
-/// Gives a reference module the buffers and configs of one weight.
+/// Adds the buffers and configs of one weight to a reference module.
 tare_status tare__reference_set_weight(module *m, const weight_qparams *w, tare_error *err);
 
 /// get_quantized_weight: integers of the dtype's full range (a decomposed module's: of
@@ -25,8 +25,8 @@ tare_status tare__reference_quantized(const module *m, const char *name, tare_te
                                       tare_error *err);
 /// The same for the tensor `weight`.
 tare_status tare__reference_weight(const module *m, tare_tensor **out, tare_error *err);
-/// get_weight: what the module computes with, dequantize(quantize(NAME)), or the tensor itself
-/// where the scheme is None. The caller releases *out.
+/// get_weight: the weight that the module computes with, dequantize(quantize(NAME)), or the tensor
+/// itself if the scheme is None. The caller releases *out.
 tare_status tare__reference_values(const module *m, const char *name, tare_tensor **out,
                                    tare_error *err);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reference module holds of a weight's parameters.
+// Creates the buffers and configs that a reference module has for a weight's parameters.
 #include "core/memory/arena.h"
 #include "ops/classes/reference.h"
 
@@ -61,7 +61,7 @@ static tare_status set_weight_config(module *m, const weight_qparams *w, arena *
     return tare__module_set_config(m, scheme_key, &scheme, err);
 }
 
-// Values quantized per group always keep the range: it says how many bits they have.
+// Group-wise quantized values always store the range, which determines their number of bits.
 static bool keeps_range(const weight_qparams *w) {
     return w->q != NULL && (w->is_decomposed || tare__qscheme_is_per_group(w->q->scheme));
 }

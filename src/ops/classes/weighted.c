@@ -64,7 +64,7 @@ static const field rnn_cell_fields[] = {
 #define PACKED_CLASS(NAME, FAMILY, D)                                                              \
     CLASS("tare.", "Packed" NAME, "Packed" NAME, PACKED, FAMILY, D, NONE, NULL)
 
-// What a convolution of D dimensions is in every role.
+// The classes of a convolution in D dimensions, in every role.
 #define CONV_CLASSES(D)                                                                            \
     CLASS(NN, "Conv" #D "d", "Conv" #D "d", FLOAT, "conv", D, NONE, conv_fields),                  \
     CLASS(NN, "ConvTranspose" #D "d", "ConvTranspose" #D "d", FLOAT, "conv_transpose", D, NONE,    \

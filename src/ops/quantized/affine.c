@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// torchao's affine primitives: parameters for every block of a tensor, quantize and dequantize by
-// them (torchao.quantization.quant_primitives, torchao 0.18). A block has a size in each dimension:
-// (1, 32) is torchao's PerGroup(32), (1, columns) PerRow, the whole shape PerTensor.
+// torchao's affine primitives: parameters for each block of a tensor, and quantize and dequantize
+// with them (torchao.quantization.quant_primitives, torchao 0.18). A block has a size in each
+// dimension: (1, 32) is torchao's PerGroup(32), (1, columns) PerRow, the whole shape PerTensor.
 #include <math.h>
 #include <string.h>
 
@@ -67,7 +67,7 @@ static tare_status check_parameters(op_call *call, const blocks *b, const tare_t
         (long long)(zero_point != NULL ? zero_point->count : b->total), (long long)b->total);
 }
 
-// quant_min and quant_max at `index` and behind, of the dtype where they are left out.
+// quant_min and quant_max at `index` and `index` + 1; those of the dtype if they are not given.
 static tare_status read_range(op_call *call, size_t index, tare_dtype dtype, int64_t *min,
                               int64_t *max) {
     const dtype_info *info = tare__dtype(dtype);
@@ -131,7 +131,7 @@ static tare_status read_choice(op_call *call, choice *c) {
     return tare__call_fail(call, "needs at least one element");
 }
 
-// Whole dimensions are reduced; of blocks of one element none.
+// Whole dimensions are reduced; those with blocks of one element are not.
 static tare_status choose_shape(op_call *call) {
     choice c;
     int64_t shape[TARE_MAX_DIMS];

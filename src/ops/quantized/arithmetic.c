@@ -22,7 +22,8 @@ static bool is_number(const op_call *call, size_t i) {
     return tare__call_given(call, i) && call->param[i]->kind != VALUE_TENSOR;
 }
 
-// One operand is a number: mostly the second, but `3 + x` is lowered as it stands.
+// True if one operand is a number: usually the second one, but `3 + x` keeps its order when it is
+// lowered.
 static bool has_number(const op_call *call) {
     return is_number(call, A) != is_number(call, B);
 }

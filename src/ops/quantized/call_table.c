@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The look-up table of a bound call.
+// The lookup table of a bound call.
 #include "ops/quantized/call_table.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static bool has_numbers_alone(const module *m) {
     return true;
 }
 
-// Which argument is the tensor, the others being numbers: `0.5 * x` has it second; arg_count: none.
+// The index of the only tensor among the arguments: `0.5 * x` has it second; arg_count: none.
 static size_t find_tensor(const op_call *call) {
     size_t found = call->arg_count;
     for (size_t i = 0; i < call->arg_count; i++) {

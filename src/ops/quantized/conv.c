@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized convolution modules, plain and transposed, in one to three dimensions: the meaning, in
-// plain loops over [N][C][D][H][W].
+// Quantized convolution modules, plain and transposed, in one to three dimensions: the definition,
+// in plain loops over [N][C][D][H][W].
 #include <inttypes.h>
 #include <string.h>
 
@@ -66,8 +66,7 @@ tare_status tare__quantized_conv_shape(op_call *call) {
 
 // --- where a product's factors lie ---
 
-// The input position that kernel element k of output position o meets along dimension d; -1:
-// padding.
+// The input position for kernel element k of output position o along dimension d; -1: padding.
 static int64_t meets(const conv_run *run, int d, int64_t o, int64_t k) {
     const conv_geometry *g = run->g;
     const int64_t size = run->in[d];
@@ -82,7 +81,7 @@ static int64_t meets(const conv_run *run, int d, int64_t o, int64_t k) {
     return at >= 0 && at < size ? at : -1;
 }
 
-// Offsets of kernel elements and of the input elements that they meet, for one output position.
+// Offsets of kernel elements and of the corresponding input elements, for one output position.
 typedef struct taps {
     int64_t *kernel, *input;
     int64_t count;
@@ -107,8 +106,8 @@ static void find_taps(const conv_run *run, const int64_t *o, taps *t) {
 
 // --- sums ---
 
-// acc of output channel o for one image, modulo 2^32 as machines add. Padding adds nothing: it
-// stands for the input's zero point.
+// The sum of output channel o for one image, modulo 2^32 as hardware computes it. Padding equals
+// the input's zero point and adds nothing.
 static int32_t accumulate(const conv_run *run, const int16_t *image, int64_t o, const taps *t) {
     const conv_geometry *g = run->g;
     const int64_t ins = g->in_channels / g->groups, outs = g->out_channels / g->groups;

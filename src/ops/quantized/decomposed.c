@@ -162,7 +162,8 @@ static float bound_of(const parameters *p, int64_t bound) {
     return (float)(bound < info->min ? info->min : bound > info->max ? info->max : bound);
 }
 
-// The same of many: bytes by the scale of channel c. Of bounds that cross, the upper one holds.
+// The same for many: 8-bit values with the scale of channel c. If the bounds cross, the upper one
+// applies.
 static void round_bytes(const parameters *p, int64_t c, const float *x, int64_t count, uint8_t *y) {
     const float inverse = inverse_of(p, c), zero = (float)zero_of(p, c);
     const float least = bound_of(p, p->quant_min), most = bound_of(p, p->quant_max);
@@ -174,8 +175,8 @@ static void round_bytes(const parameters *p, int64_t c, const float *x, int64_t 
     }
 }
 
-// The same of 16 bits, whose bits int16 and uint16 share. Bounds are whole, so that a value may be
-// cut off before it is rounded; what is left is small enough to be rounded by an addition.
+// The same for 16 bits; int16 and uint16 share their bit patterns. Bounds are integers, so a value
+// may be clamped before it is rounded; it is then small enough to be rounded by an addition.
 static void round_words(const parameters *p, const float *x, int64_t count, uint16_t *y) {
     static const float rounds = 0x1.8p23F;
     const float inverse = inverse_of(p, 0), zero = (float)zero_of(p, 0);
@@ -189,7 +190,7 @@ static void round_words(const parameters *p, const float *x, int64_t count, uint
     }
 }
 
-// Elements of one channel lie side by side.
+// For contiguous elements of one channel.
 static void round_bytes_of_channels(const parameters *p, const float *x, tare_tensor *y) {
     const int64_t inner = p->inner > 0 ? p->inner : y->count;
     for (int64_t i = 0; i < y->count; i += inner)
@@ -258,7 +259,7 @@ static tare_dtype common_dtype(const parameters *p) {
     return p->zero_points != NULL ? tare__common_dtype(side) : p->x->dtype;
 }
 
-// What a byte means, by its bits.
+// The value of each byte, by its bits.
 static void look_up_bytes(const parameters *p, tare_tensor *y) {
     float table[256];
     const bool is_signed = p->x->dtype == TARE_INT8;
@@ -297,7 +298,7 @@ static tare_status dequantize_per_tensor(op_call *call) {
     return TARE_OK;
 }
 
-// Elements of one channel that lie side by side.
+// Contiguous elements of one channel.
 static void look_up_channel(const parameters *p, tare_tensor *y, int64_t first) {
     const tare_dtype common = common_dtype(p);
     const int64_t c = channel_of(p, first);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operators of quantized_decomposed check alike, with torch's words.
+// Checks that the operators of quantized_decomposed share, with torch's messages.
 #ifndef OPS_QUANTIZED_DECOMPOSED_H
 #define OPS_QUANTIZED_DECOMPOSED_H
 
@@ -24,8 +24,7 @@ float tare__round_to(tare_dtype dtype, float x);
 double tare__decomposed_clamp(double q, int64_t quant_min, int64_t quant_max);
 
 #define DECOMPOSED_NAMES "torch.ops.quantized_decomposed."
-/// Does the node give quantized values without their parameters, whose values say nothing by
-/// themselves?
+/// True if the node returns quantized values without their parameters, which have no meaning alone.
 static inline bool tare__gives_bare_integers(const node *n) {
     return n->op == NODE_CALL_FUNCTION && strncmp(n->target, DECOMPOSED_NAMES "quantize_per_",
                                                   sizeof DECOMPOSED_NAMES "quantize_per_" - 1) == 0;

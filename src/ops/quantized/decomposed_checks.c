@@ -6,7 +6,7 @@
 #include "core/tensor/half.h"
 #include "ops/quantized/decomposed.h"
 
-// Which dtypes hold quantized values, and between which bounds.
+// Dtypes of quantized values, and their bounds.
 static const struct {
     tare_dtype dtype;
     int64_t low, high;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch.ops.quantized_decomposed with parameters of their own for every token (a run along the last
-// dimension) or group of a row, and fake quantization per channel.
+// torch.ops.quantized_decomposed with parameters for each token (a run along the last dimension) or
+// each group of a row, and per-channel fake quantization.
 #include <math.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static token_choice symmetric_choice(tare_dtype dtype, const float *x, int64_t c
     return (token_choice){.scale = (double)tare__round_to(dtype, most / 127.0F)};
 }
 
-// Of both ends of the range, the one that is known better says where zero is.
+// Uses the end of the range with the smaller error to determine the zero point.
 static token_choice asymmetric_choice(tare_dtype dtype, const float *x, int64_t count) {
     float low = 0, high = 0;
     for (int64_t i = 0; i < count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear and recurrent layers that quantize their input on the fly: the meaning, in plain loops.
+// Dynamically quantized linear and recurrent layers: the definition, in plain loops.
 #include "ops/quantized/dynamic.h"
 
 #include <inttypes.h>

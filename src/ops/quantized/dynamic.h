@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with a constant weight whose float input is quantized on the fly: the one arithmetic of
-// dynamic linear layers and of every gate of dynamic recurrent ones.
+// Products of a constant weight with a float input that is quantized at run time: the arithmetic of
+// dynamic linear layers, and of every gate of dynamic recurrent layers.
 #ifndef OPS_QUANTIZED_DYNAMIC_H
 #define OPS_QUANTIZED_DYNAMIC_H
 
 #include "ops/call.h"
 
-/// Of a module of role DYNAMIC or PACKED. A float16 weight leaves the input as it is.
+/// The weight of a module of role DYNAMIC or PACKED. With a float16 weight the input is not
+/// quantized.
 typedef struct dynamic_weights {
     const tare_tensor *weight; // [O][I], qint8 or float16
     const tare_tensor *bias;   // float32 [O]; NULL: none
@@ -22,11 +23,11 @@ typedef struct dynamic_weights {
 tare_status tare__dynamic_weights_read(const module *m, const char *weight, const char *bias,
                                        dynamic_weights *out, tare_error *err);
 
-/// Those of a recurrent module's gates: of the input's weights with this suffix, or of the hidden
-/// state's.
+/// The weights of a recurrent module's gates: those for the input or the hidden state, by suffix.
 tare_status tare__dynamic_gate_read(const module *m, const char *suffix, bool of_hidden,
                                     dynamic_weights *out, tare_error *err);
-/// Those of a call of a dynamic linear layer, module or function, and whether a ReLU follows.
+/// The weights of a call of a dynamic linear layer (module or function), and whether a ReLU
+/// follows.
 tare_status tare__dynamic_linear_read(op_call *call, dynamic_weights *out, bool *relu);
 /// The parameters that data of this range gets, and the bounds of its quantized values.
 dynamic_qparams tare__dynamic_choose(const dynamic_weights *w, float min, float max);

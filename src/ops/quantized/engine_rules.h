@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rule of core/math/requant.h an engine uses for which layer. Lowering freezes the answer in
-// the model.
+// Which rule of core/math/requant.h an engine uses for which layer. Lowering stores the rule in the
+// model.
 #ifndef OPS_QUANTIZED_ENGINE_RULES_H
 #define OPS_QUANTIZED_ENGINE_RULES_H
 
@@ -11,8 +11,8 @@
 #include "core/tensor/tensor.h"
 #include "tare/quantize.h"
 
-/// What the answer depends on, besides the engine. Never the CPU: torch's x86 engine asks it, we do
-/// not.
+/// What the rule depends on besides the engine. Never the CPU: torch's x86 engine depends on it,
+/// tare's result does not.
 typedef struct engine_query {
     bool is_conv;
     int64_t groups;
@@ -22,9 +22,9 @@ typedef struct engine_query {
 } engine_query;
 
 requant_rule tare__engine_rule(tare_engine engine, const engine_query *query);
-/// Is any zero point of a quantized weight not 0?
+/// True if a zero point of a quantized weight is not 0.
 bool tare__has_zero_points(const tare_tensor *weight);
-/// Does quantized::add round as QNNPACK does in a model whose linear layers use this rule?
+/// True if quantized::add rounds as in QNNPACK in a model whose linear layers use this rule.
 bool tare__rule_adds_in_fixed_point(requant_rule linear_rule);
 
 #endif

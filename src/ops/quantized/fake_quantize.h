@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantize and dequantize in one step, all in float: what training sees of integers.
+// Quantize and dequantize in one step, in float: simulates integers in training.
 #ifndef OPS_QUANTIZED_FAKE_QUANTIZE_H
 #define OPS_QUANTIZED_FAKE_QUANTIZE_H
 
@@ -13,7 +13,7 @@ typedef struct fake_quantizer {
     int64_t quant_min, quant_max;
 } fake_quantizer;
 
-/// Do the parameters fit x, a float32 tensor? Errors say how many were expected.
+/// Checks that the parameters fit x, a float32 tensor. Errors state how many were expected.
 tare_status tare__fake_quantize_check(const fake_quantizer *f, const tare_tensor *x,
                                       tare_error *err);
 /// Fills y from x, float32 tensors of one shape that the parameters fit, by the formulas of

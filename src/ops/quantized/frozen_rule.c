@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a layer is for the table of engines, and the answer into its config.
+// Looks up the rounding rule of a layer and stores it in its config.
 #include "ops/quantized/frozen_rule.h"
 
 #include "ops/op.h"

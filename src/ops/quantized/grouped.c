@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers with a scale for every group of weights: their tensors, and the meaning in plain
-// loops.
+// Linear layers with group-wise weights: their tensors, and the definition in plain loops.
 #include "ops/quantized/grouped.h"
 
 #include <inttypes.h>
@@ -116,8 +115,8 @@ static int bits_of(const tare_tensor *weight) {
     return q->quant_max - q->quant_min < 16 && weight->shape[1] % 2 == 0 ? 4 : 8;
 }
 
-// What is added to quantized values and zero points: the range then begins at 0. The middle of a
-// signed one comes to the middle of the unsigned values, so that -7 to 7 has 8, as -8 to 7.
+// Added to quantized values and zero points, so that the range begins at 0. The middle of a signed
+// range becomes that of the unsigned one: -7 to 7 has 8, as -8 to 7.
 static int64_t shift_of(const tare_tensor *weight, int bits) {
     const qparams *q = weight->q;
     const int64_t half = bits == 4 ? 8 : 128;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers whose weights are 4 or 8 bits with a scale for every group of neighbours along the
-// input, as language models have them. Inputs are float32, as they are or quantized on the fly.
+// Linear layers whose weights have 4 or 8 bits and a scale for each group of adjacent inputs, as in
+// language models. Inputs are float32, optionally dynamically quantized.
 #ifndef OPS_QUANTIZED_GROUPED_H
 #define OPS_QUANTIZED_GROUPED_H
 
@@ -31,10 +31,10 @@ float tare__grouped_row_scale(const float *x, int64_t count);
 /// quantized[k] = clamp(rint(x[k] * (1 / scale)), -128, 127)
 void tare__grouped_row_quantize(const float *x, int64_t count, float scale, int8_t *quantized);
 
-/// Can a weight become such a layer's? It is quantized per group to qint8 or quint8, of at most 8
+/// True if a weight suits such a layer: group-wise quantized to qint8 or quint8, with at most 8
 /// bits.
 bool tare__grouped_takes(const tare_tensor *weight);
-/// Gives module m the tensors and configs of such a weight [outs][ins].
+/// Sets the tensors and configs of module m for such a weight [outs][ins].
 tare_status tare__grouped_set_weight(module *m, const tare_tensor *weight, tare_error *err);
 
 /// The meaning. With float inputs, in float32 and in this order:

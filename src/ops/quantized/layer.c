@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a quantized linear or convolution module says, checked.
+// Reads and checks a quantized linear or convolution module.
 #include "ops/quantized/layer.h"
 
 #include <inttypes.h>
@@ -33,7 +33,7 @@ tare_status tare__module_number(const module *m, const char *name, double *out, 
     return TARE_OK;
 }
 
-// Is it the tensor `name` of this call? Asked in every run, hence without building the name.
+// True if it is the tensor `name` of this call. Checked in every run, so the name is not built.
 static bool is_of_call(const char *tensor, const char *name, const char *call_name) {
     const size_t length = strlen(name), joint = sizeof OUTPUT_NAME_JOINT - 1;
     return strncmp(tensor, name, length) == 0 &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized linear and convolution modules, read once into what arithmetic needs. The references
-// and the fast kernels both start here, so that they cannot understand a module differently.
+// Reads quantized linear and convolution modules into the form that arithmetic needs. References
+// and fast kernels both use it, so that they interpret a module equally.
 #ifndef OPS_QUANTIZED_LAYER_H
 #define OPS_QUANTIZED_LAYER_H
 
@@ -30,7 +30,7 @@ typedef struct quantized_layer {
     int64_t zero_point;
     requant_rule rule;
     int64_t quantized_min,
-        quantized_max; // of the output's quantized values, beside the dtype's own bounds
+        quantized_max; // of the output's quantized values, besides the dtype's range
     bool relu;
     bool is_plain; // nothing but ReLU is fused
     bool adds;     // a tensor of quantized values, before rounding and ReLU (tare__requantize_sum)
@@ -44,22 +44,21 @@ typedef struct quantized_layer {
 /// module's own.
 tare_status tare__quantized_layer_read(const module *m, const char *call_name, quantized_layer *out,
                                        tare_error *err);
-/// The same without what says how its results are stored; also of a module of role PACKED.
+/// The same without the output's parameters; also for a module of role PACKED.
 tare_status tare__quantized_weights_read(const module *m, quantized_layer *out, tare_error *err);
 /// The layer of a call: of a module, or of a function that takes packed weights (packed.h) and its
 /// output's parameters as arguments.
 tare_status tare__call_layer_read(op_call *call, quantized_layer *out);
-/// Where such a call's weights stand; NULL: it has none.
+/// The module with the weights of such a call; NULL: it has none.
 const module *tare__call_layer_module(const op_call *call);
 /// The tensor that the layer is applied to; NULL if it is none.
 const tare_tensor *tare__call_layer_input(const op_call *call);
-/// What a layer that adds takes as its addend: quantized values of the result's shape; NULL: it is
-/// no tensor.
+/// The addend of a layer that adds: quantized values of the result's shape; NULL: it is no tensor.
 const tare_tensor *tare__call_layer_addend(const op_call *call);
 /// The number in a module's one-element tensor.
 tare_status tare__module_number(const module *m, const char *name, double *out, tare_error *err);
-/// Output parameters: a module that is called more than once holds `scale_of_CALL` and
-/// `zero_point_of_CALL` for each call beside its `scale` and `zero_point` (lowering writes them).
+/// Output parameters: a module with several calls has `scale_of_CALL` and `zero_point_of_CALL` for
+/// each of them besides its `scale` and `zero_point` (written by lowering).
 tare_status tare__module_output(const module *m, const char *call_name, double *scale,
                                 double *zero_point, tare_error *err);
 #define OUTPUT_NAME_JOINT "_of_"
@@ -88,7 +87,7 @@ static inline int32_t tare__load_quantized(const tare_tensor *t, int64_t i) {
 }
 /// True for quint8 and qint8 tensors with one scale and a zero point of 8 bits.
 bool tare__is_byte_quantized(const tare_tensor *t);
-/// So that a quantized value minus its zero point fits into 16 bits, whatever a file says.
+/// Ensures that a quantized value minus its zero point fits 16 bits, whatever a file contains.
 bool tare__has_byte_zero_points(const qparams *q);
 
 #endif

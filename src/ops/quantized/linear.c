@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized linear modules: the meaning, in plain loops.
+// Quantized linear modules: the definition, in plain loops.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "ops/quantized/packed.h"
 #include "ops/quantized/quantized.h"
 
-// The tensor that the layer is applied to; `wanted` says what it must be.
+// The tensor that the layer is applied to; `wanted` describes it.
 static tare_status need_input(op_call *call, bool (*fits)(const tare_tensor *t), const char *wanted,
                               const tare_tensor **out) {
     *out = tare__call_layer_input(call);
@@ -50,7 +50,8 @@ tare_status tare__quantized_linear_shape(op_call *call) {
     return status;
 }
 
-// What onednn fuses besides ReLU, on the float between accumulator and quantized value.
+// Activations that onednn fuses besides ReLU, applied to the float between accumulator and
+// quantized value.
 static float apply_fused(const module *m, float v) {
     if (m->class->fused == FUSED_TANH) return tare__tanhf(v);
     return v >= 0 ? v : v * (float)tare__module_double(m, "negative_slope", 0.01);

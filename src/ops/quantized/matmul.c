@@ -68,7 +68,7 @@ static tare_status float_shape(op_call *call) {
     return tare__matmul_result(call, &m);
 }
 
-// Ours: what a float operator reads next, so that quantized values are not needed.
+// tare's own: with a float result, for a float operator that follows.
 static const op_info rows[] = {
     {.id = "quantized.matmul_float",
      .functions = "torch.ops.tare.matmul_float",

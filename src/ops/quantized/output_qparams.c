@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of a result, from numbers of the call.
+// The parameters of a result, from numbers in the call.
 #include "ops/quantized/rule.h"
 
 #include <math.h>

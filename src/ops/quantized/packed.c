@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions on packed weights: their rows. What they compute is what the quantized modules compute.
+// Rows of functions on packed weights, which compute the same as the quantized modules.
 #include "ops/quantized/packed.h"
 
 #include "ops/families/families.h"
@@ -24,7 +24,7 @@
         .shape = tare__quantized_##family##_shape, .reference = tare__quantized_##family##_forward \
     }
 #define AND_RELU(row, name, family) row(name, family), row(name##_relu, family)
-// Ours: what a float operator reads next, so that quantized values are not needed.
+// tare's own: with a float result, for a float operator that follows.
 #define FLOATS(name, family)                                                                       \
     {                                                                                              \
         .id = "quantized." #name "_float", .functions = "torch.ops.tare." #name "_float",          \

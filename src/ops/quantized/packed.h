@@ -10,10 +10,10 @@
 
 #include "ops/call.h"
 
-/// Parameters of the functions' rows. Dynamic ones have no output parameters, but say whether to
-/// use 7 bits only.
+/// Parameters of the functions' rows. Dynamic ones have no output parameters, but a flag for 7
+/// bits.
 enum { PACKED_INPUT, PACKED_WEIGHTS, PACKED_SCALE, PACKED_ZERO_POINT };
-/// What a residual function adds to its sums comes last, though torch passes it second.
+/// The addend of a residual function is the last parameter, though torch passes it second.
 enum { PACKED_ADDEND = PACKED_ZERO_POINT + 1 };
 enum { PACKED_REDUCE_RANGE = PACKED_SCALE };
 /// Ours choose parameters as exported programs do.
@@ -29,15 +29,15 @@ enum {
 const module *tare__packed_argument(const op_call *call);
 /// The same, which must be those of the row's operator.
 tare_status tare__packed_weights(op_call *call, const module **out);
-/// Does the row end with a ReLU?
+/// True if the row ends with a ReLU.
 bool tare__packed_has_relu(const op_call *call);
-/// Does the row add quantized values to its sums?
+/// True if the row adds quantized values to its sums.
 bool tare__packed_adds(const op_call *call);
-/// Does the row give its sums as floats?
+/// True if the row returns its sums as floats.
 bool tare__packed_gives_floats(const op_call *call);
-/// Does the row choose its input's parameters as quantized_decomposed does?
+/// True if the row computes its input's parameters as quantized_decomposed does.
 bool tare__packed_is_decomposed(const op_call *call);
-/// Does the row take float16 weights?
+/// True if the row takes float16 weights.
 bool tare__packed_is_half(const op_call *call);
 /// The check of the classes of role PACKED.
 tare_status tare__packed_check(const module *m, tare_error *err);

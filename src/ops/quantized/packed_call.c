@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call of a function on packed weights says: its weights, and what its row's name adds.
+// Reads a call of a function on packed weights: its weights, and the properties that its row's name
+// implies.
 #include "ops/quantized/packed.h"
 
 #include <stdio.h>

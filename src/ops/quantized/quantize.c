@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Operators between float and integers: torch.quantize_per_tensor and its kin, dequantize, and
-// conversions of dtype. The forms on plain integer tensors stand in decomposed.c.
+// Conversions between float and integers: torch.quantize_per_tensor and similar, dequantize, and
+// conversions of dtype. The forms on plain integer tensors are in decomposed.c.
 #include "ops/quantized/quantize.h"
 
 #include <math.h>

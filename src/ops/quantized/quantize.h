@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole tensors between float and integers, by the formulas of core/math/requant.h.
+// Conversion of whole tensors between float and integers, by the formulas of core/math/requant.h.
 #ifndef OPS_QUANTIZED_QUANTIZE_H
 #define OPS_QUANTIZED_QUANTIZE_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions compute which family of quantized and dynamic modules.
+// The functions that compute each family of quantized and dynamic modules.
 #include "ops/quantized/quantized.h"
 
 #include <string.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape rules, references and checks of quantized and dynamic module classes. The activation input
-// is a quint8 or qint8 tensor; tensors `scale` and `zero_point` say what comes out, config `rule`
-// how accumulators are rounded.
+// is a quint8 or qint8 tensor; tensors `scale` and `zero_point` are the output's parameters, config
+// `rule` determines how accumulators are rounded.
 #ifndef OPS_QUANTIZED_QUANTIZED_H
 #define OPS_QUANTIZED_QUANTIZED_H
 
 #include "ops/call.h"
 
-/// What class rows of roles QUANTIZED, DYNAMIC and GROUPED name: the family's functions below, by
-/// the row's operator.
+/// The functions in class rows of roles QUANTIZED, DYNAMIC and GROUPED: they call the family's
+/// functions below, by the row's operator.
 tare_status tare__quantized_module_shape(op_call *call);
 tare_status tare__quantized_module_forward(op_call *call);
 tare_status tare__quantized_module_check(const module *m, tare_error *err);
@@ -20,7 +20,7 @@ tare_status tare__quantized_linear_forward(op_call *call);
 /// ConvAddReLU2d take the addend as second argument.
 tare_status tare__quantized_conv_shape(op_call *call);
 tare_status tare__quantized_conv_forward(op_call *call);
-/// Of both.
+/// For both.
 tare_status tare__quantized_layer_check(const module *m, tare_error *err);
 
 /// Dynamic Linear and LinearReLU: float in, float out.
@@ -42,7 +42,7 @@ tare_status tare__quantized_embedding_check(const module *m, tare_error *err);
 tare_status tare__quantized_rule_shape(op_call *call);
 tare_status tare__quantized_rule_forward(op_call *call);
 tare_status tare__quantized_rule_check(const module *m, tare_error *err);
-/// Is it such a module?
+/// True for such a module.
 bool tare__quantized_module_has_rule(const module *m);
 
 #endif

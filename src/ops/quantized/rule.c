@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The general rule, for the functions of torch.ops.quantized and for quantized module classes. Both
+// The general rule, for functions of torch.ops.quantized and for quantized module classes. Both
 // find the float operator's parameters by name.
 #include "ops/quantized/rule.h"
 
@@ -158,7 +158,7 @@ static tare_status function_shape(op_call *call) {
     return status;
 }
 
-// Rounding each element by itself is rounding what they are joined to.
+// Rounding elements before joining equals rounding the joined tensor.
 static bool joins_quantized(const op_call *call) {
     const value *list = call->param[0];
     if (strcmp(call->op->id, "quantized.cat") != 0 || !tare__value_has_items(list)) return false;
@@ -274,7 +274,7 @@ static bool has_rule(const op_call *call) {
            !joins_quantized(call) && !multiplies_quantized(call);
 }
 
-// Tensors of quantized bytes, and what is neither quantized values nor a list.
+// Notes quantized tensors, and arguments that are neither quantized nor a list.
 static bool note_quantized(const op_call *call, const tare_tensor **quantized) {
     for (size_t i = 0; i < call->param_count; i++) {
         const value *v = call->param[i];

@@ -20,8 +20,8 @@ typedef struct rule_call {
     const value *param[OP_MAX_PARAMS];
     bool relu;
 } rule_call;
-/// The same of a quantized module, whose own tensors stand in `tensors`, lent; and of a function of
-/// torch.ops.quantized with such a row. For what runs or writes them its own way.
+/// The same for a quantized module, whose tensors are in `tensors`, lent; and for a function of
+/// torch.ops.quantized with such a row. For code that runs or writes them in another way.
 typedef struct module_rule {
     rule_call rule;
     value tensors[OP_MAX_PARAMS];

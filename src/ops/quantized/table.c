@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Look-up tables over quantized values.
+// Lookup tables over quantized values.
 #include "ops/quantized/table.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of one element of a quantized tensor: there are 256 quantized values, so that a large
-// tensor is computed by looking each up. Bits are those of computing every element.
+// Functions of one element of a quantized tensor: there are 256 quantized values, so a large tensor
+// is computed by a table lookup, with the same bits as element by element.
 #ifndef OPS_QUANTIZED_TABLE_H
 #define OPS_QUANTIZED_TABLE_H
 
@@ -8,10 +8,11 @@
 
 enum { QUANTIZED_COUNT = 256 };
 
-/// Does an element of the result depend on the element at its index alone?
+/// True if an element of the result depends only on the element at the same index.
 bool tare__op_is_by_element(const op_info *op);
-/// May y = op(x, numbers..) be looked up? x is the only tensor among the `count` parameters, both
-/// have bytes quantized per tensor and the same shape, and it is worth it.
+/// True if y = op(x, numbers..) can be looked up: x is the only tensor among the `count`
+/// parameters, x and y are 8-bit, quantized per tensor and of the same shape, and a table is
+/// faster.
 bool tare__quantized_table_fits(const op_info *op, const value *const *param, size_t count,
                                 const value *y);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of a module as torch's extra_repr shows them.
+// The fields of a module in torch's extra_repr.
 #include "ops/text/describe.h"
 
 #include <string.h>
 
 #include "ops/text/print.h"
 
-// Strings bare, everything else as Python writes it; `usual` for what is not there.
+// Prints strings without quotes, everything else as Python does; `usual` if it is absent.
 static void print_bare(const value *v, const char *usual, text *out) {
     if (!v)
         tare__text_append(out, usual);
@@ -23,7 +23,7 @@ static void print_config(const value *v, const char *usual, text *out) {
         tare__text_append(out, usual);
 }
 
-// 2 reads as 2.0 too: torch compares numbers there. `out` learns that memory is gone.
+// True if equal as in Python: 2 equals 2.0. Memory failures are recorded in `out`.
 static bool reads_as(const value *v, const char *usual, text *out) {
     text shown = {0};
     print_bare(v, usual, &shown);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torch prints inside a module's parentheses, as a list of fields: a class's `kind`.
+// The text in a module's parentheses as torch prints it, as a list of fields: a class's `kind`.
 #ifndef OPS_TEXT_DESCRIBE_H
 #define OPS_TEXT_DESCRIBE_H
 

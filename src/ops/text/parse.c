@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated code back into a graph: a parameter list, assignments of one operation each, a return.
+// Parses generated code to a graph: a parameter list, assignments of one operation each, a return.
 #include <assert.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ static tare_status make_parameters(parser *p, parameters *all) {
     return TARE_OK;
 }
 
-// A type as it stands there, up to a ',', '=', ':' or ')' outside of brackets.
+// A type as text, up to a ',', '=', ':' or ')' outside of brackets.
 static tare_status parse_annotation(parser *p, const char **out) {
     const char *start = p->now.start, *end = start;
     int depth = 0;
@@ -124,8 +124,8 @@ static tare_status parse_signature(parser *p, parameters *all) {
 
 // --- statements ---
 
-// Parameters leave no line, so the text does not say where they stand. Exported programs have their
-// tensors first, which were parameters once.
+// Parameters have no line of their own in the text, so their position is not known. In exported
+// programs tensors come first, because they were parameters.
 static void move_parameter(parser *p, node *n) {
     if (n->op != NODE_GET_ATTR) p->has_calls = true;
     if (!p->has_calls && p->g->pytree_signature && p->first_parameter)
@@ -294,7 +294,7 @@ static bool begins(const char *at, const char *end, const char *word) {
     return (size_t)(end - at) >= strlen(word) && memcmp(at, word, strlen(word)) == 0;
 }
 
-// Moves to the line of `def`, behind the module tree.
+// Moves to the line of `def`, after the module tree.
 static tare_status find_code(parser *p) {
     lexer *l = &p->lexer;
     while (l->at < l->end && !begins(l->at, l->end, "def ")) {
@@ -308,7 +308,7 @@ static tare_status find_code(parser *p) {
     return TARE_OK;
 }
 
-// Which parameters are renamed by a line `name_1 = name`?
+// Finds parameters that a line `name_1 = name` renames.
 static tare_status find_aliases(const parser *p, parameters *all, const char *at, const char *end) {
     map by_name = {0};
     char name[1024];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The right-hand sides of assignments: calls of modules, functions and methods, operators, tensors.
+// Parses the right-hand sides of assignments: calls of modules, functions and methods, operators,
+// tensors.
 #include "ops/text/parse_operation.h"
 
 #include <string.h>
@@ -17,8 +18,8 @@ static tare_status parse_keyword(parser *p, operation *o) {
     return TARE_OK;
 }
 
-// What stands between the parentheses of a call, and the closing one. Positional values go onto the
-// stack above `mark`, where self may lie already.
+// Parses the arguments of a call, with the closing parenthesis. Positional values are pushed onto
+// the stack above `mark`, where self may already be.
 static tare_status parse_arguments(parser *p, size_t mark, operation *o) {
     bool closed = false, comma = true;
     TARE_TRY(tare__parse_accept(p, ")", &closed));
@@ -51,16 +52,16 @@ static tare_status take_text(parser *p, text *t, const char **out) {
     return t->failed || !*out ? tare__out_of_memory(p->err) : TARE_OK;
 }
 
-// Names print as they are between double quotes, so that none may hold one, and the dots of a path
-// stand between names.
+// Names are printed between double quotes, so they must not contain one, and paths are separated by
+// dots.
 static bool is_name(const token *t) {
     const size_t length = t->length - 2;
     return length > 0 && !memchr(t->start + 1, '"', length) && !memchr(t->start + 1, '.', length) &&
            !memchr(t->start, '\\', t->length);
 }
 
-// `self.a.b`, with getattr( .. , "0") around what is followed by something that is no identifier.
-// The opening getattrs are read by a loop, so that their number is no danger.
+// `self.a.b`, with getattr( .. , "0") for names that are no identifiers. A loop reads the opening
+// getattrs, so their number cannot exhaust the stack.
 static tare_status parse_path_text(parser *p, text *path) {
     size_t open = 0;
     while (tare__token_is(&p->now, "getattr")) {
@@ -109,7 +110,7 @@ static tare_status parse_path(parser *p, operation *o) {
     return is_call ? parse_arguments(p, p->stack_count, o) : TARE_OK;
 }
 
-// The name that a global stands for: generated code spells operator.abs as _operator_abs.
+// The name of a global: generated code writes operator.abs as _operator_abs.
 static const char *global_target(parser *p, const char *name) {
     static const struct {
         const char *spelled, *module;
@@ -194,7 +195,7 @@ tare_status tare__parse_subscript(parser *p, value *out) {
     return tare__parse_expect(p, "]");
 }
 
-// What begins with a value: a + b, a[b], a.method(), a.shape
+// Parses operations that begin with a value: a + b, a[b], a.method(), a.shape
 static tare_status parse_operands(parser *p, operation *o) {
     const token at = p->now;
     value operands[2] = {tare__none(), tare__none()};

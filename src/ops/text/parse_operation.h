@@ -7,7 +7,7 @@
 #include "ops/text/parse_value.h"
 #include "ops/text/python.h"
 
-// What an assignment computes, before it becomes a node.
+// The right-hand side of an assignment, before it becomes a node.
 typedef struct operation {
     node_op op;
     const char *target;
@@ -17,7 +17,7 @@ typedef struct operation {
     size_t kwarg_count, kwarg_capacity;
 } operation;
 
-/// What stands right of an assignment's '='. The caller frees o->kwargs, after a failure too.
+/// Parses the right-hand side of an assignment. The caller frees o->kwargs, also after a failure.
 tare_status tare__parse_operation(parser *p, operation *o);
 /// The call of an operator's function on these operands.
 tare_status tare__parse_set_operator(parser *p, operation *o, const python_operator *rule,

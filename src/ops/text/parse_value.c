@@ -163,7 +163,8 @@ static tare_status parse_number(parser *p, bool negative, value *out) {
     return tare__parse_advance(p);
 }
 
-// What stands behind a backslash at `at`; returns the characters used, 0 if it means nothing here.
+// Parses an escape after a backslash at `at`; returns the number of characters used, 0 if it is
+// invalid.
 static size_t append_escape(const char *at, size_t left, text *out) {
     static const char letters[] = "nrtabfv0\\'\"", meanings[] = "\n\r\t\a\b\f\v\0\\'\"";
     const size_t digits = *at == 'x' ? 2 : *at == 'u' ? 4 : *at == 'U' ? 8 : 0;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parser's state, and the values that stand in argument lists.
-// Private to ops/text.
+// The parser's state, and values in argument lists. Private to ops/text.
 #ifndef OPS_TEXT_PARSE_VALUE_H
 #define OPS_TEXT_PARSE_VALUE_H
 
@@ -16,12 +15,12 @@ typedef struct parser {
     const module *model; // NULL: targets are not checked
     graph *g;
     map nodes;     // name -> node
-    arena scratch; // values and names on their way into the graph
+    arena scratch; // values and names before they are added to the graph
     value *stack;  // items of containers that are still open
     size_t stack_count, stack_capacity;
     int depth; // of containers
     node *first_parameter;
-    const char *returned; // the type behind "->"; may be NULL
+    const char *returned; // the type after "->"; may be NULL
     bool has_calls;       // something other than parameters and tensors was read
     tare_error *err;
 } parser;
@@ -33,15 +32,15 @@ tare_status tare__parse_expect(parser *p, const char *symbol);
 tare_status tare__parse_accept(parser *p, const char *symbol, bool *out);
 /// A name, copied into the scratch arena.
 tare_status tare__parse_name(parser *p, const char **out);
-/// "a.b.c", as far as it goes, behind what `out` holds already.
+/// Appends "a.b.c", as far as it goes, to `out`.
 tare_status tare__parse_dotted(parser *p, text *out);
 /// The node of a name; an error at the current token if there is none.
 node *tare__parse_node(const parser *p, const token *t);
 /// One value. Lives in the scratch arena.
 tare_status tare__parse_value(parser *p, value *out);
 tare_status tare__parse_string(parser *p, const char **out);
-/// Values up to `close`, which is read too; `is_single` (may be NULL): one value without a comma
-/// behind it.
+/// Parses values up to `close`, which is consumed; `is_single` (may be NULL): one value without a
+/// comma.
 tare_status tare__parse_items(parser *p, const char *close, value_kind kind, value *out,
                               bool *is_single);
 tare_status tare__parse_push(parser *p, const value *v);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs as text: the code that torch generates for them, and torch's listing of nodes.
+// Prints graphs: the code that torch generates for them, and torch's listing of nodes.
 #include "ops/text/print.h"
 
 #include <string.h>
@@ -121,7 +121,7 @@ void tare__print_value(const value *v, text *out) {
     print_styled(v, STYLE_CODE, out);
 }
 
-// base.a.b, or getattr(base.a, "0") for what is no identifier.
+// base.a.b, or getattr(base.a, "0") for names that are no identifiers.
 static void print_path(const char *base, size_t base_length, const char *path, text *out) {
     size_t calls = 0;
     for (const char *c = path; c; c = strchr(c, '.')) {
@@ -224,7 +224,7 @@ static void print_statement(const node *n, const graph *g, text *out) {
     char *left = NULL;
     text head = {0};
     tare__text_append(&head, n->name);
-    // A placeholder's annotation stands in the parameter list.
+    // A placeholder's annotation is in the parameter list.
     if (n->annotation && n->op != NODE_PLACEHOLDER)
         tare__text_printf(&head, " : %s", n->annotation);
     tare__text_append(&head, " = ");
@@ -277,8 +277,8 @@ static void print_cleaning(const node *n, const node *const *last_users, text *o
     if (c.any) tare__text_append(out, "None");
 }
 
-// Functions of Python's math module do not see traced values by themselves: torch's tracer wraps
-// them, and the code says so, each once.
+// Functions of Python's math module do not accept traced values: torch's tracer wraps them, and the
+// code states that, once for each.
 static tare_status print_wraps(const graph *g, text *out, tare_error *err) {
     map seen = {0};
     for (node *n = g->first; n; n = n->next) {
@@ -307,7 +307,7 @@ static void print_signature(const graph *g, text *out) {
         tare__text_append(out, " = ");
         tare__print_value(&n->args[0], out);
     }
-    // What the function returns is the type of the output.
+    // The return annotation is the type of the output.
     if (g->last && g->last->op == NODE_OUTPUT && g->last->annotation)
         tare__text_printf(out, ") -> %s:", g->last->annotation);
     else

@@ -70,7 +70,7 @@ static void print_tensors(const module *m, const char *path, bool are_parameters
     }
 }
 
-// Two constants that reference modules of one weight write beside its parameters.
+// Two constants that reference modules with one weight store with its parameters.
 static void print_reference(const module *m, const char *path, text *out) {
     if (m->class->role != ROLE_REFERENCE) return;
     if (tare__module_config(m, "weight_qscheme") == NULL) return;

@@ -22,9 +22,9 @@ typedef struct python_operator {
 } python_operator;
 
 const python_operator *tare__python_operator(const char *function); // NULL if it is none
-/// By symbol among the operators of one form; NULL if there is none.
+/// Finds an operator of one form by its symbol; NULL if there is none.
 const python_operator *tare__python_symbol(python_form form, const char *symbol, size_t length);
-/// How many operands an operator of this form takes.
+/// The number of operands of operators of this form.
 size_t tare__python_operand_count(python_form form);
 
 #endif
