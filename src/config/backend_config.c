@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's BackendConfig: pattern configs in order, each under its pattern in complex form; and what
-// passes look up in them.
+// torch's BackendConfig: pattern configs in order, each with its pattern in complex form; and the
+// lookups of passes.
 #include "config/backend_config.h"
 
 #include <string.h>
@@ -65,8 +65,8 @@ const tare_pattern_config *tare_backend_config_at(const tare_backend_config *b, 
     return index < b->count ? b->configs[index] : NULL;
 }
 
-// Moves the error of a config that goes away to the backend config: an error is never replaced
-// silently.
+// Moves the error of a removed pattern config to the backend config, so that an error is never
+// lost.
 static void inherit_error(tare_backend_config *b, tare_pattern_config *p) {
     keep_first(b, p->failed, p->first_error);
     p->first_error = NULL;
@@ -129,7 +129,7 @@ tare_pattern_config *tare_backend_config_add(tare_backend_config *config, const 
     return store_and_keep(config, p) == TARE_OK ? p : NULL;
 }
 
-// What a builder kept: its sentence, or at least its status where no memory was left for one.
+// Reports the error that a builder recorded, or its status if there was no memory for a message.
 static tare_status report(tare_status failed, const tare_error *kept, tare_error *err) {
     if (failed == TARE_OK) return TARE_OK;
     if (kept)
@@ -140,7 +140,7 @@ static tare_status report(tare_status failed, const tare_error *kept, tare_error
 }
 
 tare_status tare__backend_config_status(const tare_backend_config *b, tare_error *err) {
-    if (!b) return tare__out_of_memory(err); // what a failed create left
+    if (!b) return tare__out_of_memory(err); // the result of a failed create
     tare_status status = report(b->failed, b->first_error, err);
     for (size_t i = 0; i < b->count && status == TARE_OK; i++) {
         status = report(b->configs[i]->failed, b->configs[i]->first_error, err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backend configs inside the library: patterns in complex form, and what passes look up.
+// Backend configs inside the library: patterns in complex form, and lookups for passes.
 #ifndef CONFIG_BACKEND_CONFIG_H
 #define CONFIG_BACKEND_CONFIG_H
 
@@ -57,7 +57,7 @@ struct tare_pattern_config {
     input_index *input_indexes;
     size_t input_index_count, input_index_capacity;
     tare_status failed;      // of the first setter that failed; TARE_OK if none
-    tare_error *first_error; // what it said; NULL if none, or no memory was left to say it
+    tare_error *first_error; // its message; NULL if there is none, or memory ran out
     size_t order;            // position in the backend config
 };
 
@@ -69,8 +69,7 @@ struct tare_backend_config {
     tare_error *first_error;
 };
 
-// What the public setters do, with their error handed out instead of kept. On failure nothing
-// changes.
+// The public setters with their error returned instead of recorded. On failure nothing changes.
 /// Operators in forward order; is_tuple: false for a single operator.
 tare_status tare__pattern_config_assign_simple(tare_pattern_config *p, const char *const *names,
                                                size_t count, bool is_tuple, tare_error *err);
@@ -111,7 +110,7 @@ static inline const pattern *tare__pattern_config_given(const tare_pattern_confi
     return p->is_complex_given ? p->given_complex : p->simple;
 }
 
-/// Does the pattern config have a fuser of either kind?
+/// True if the pattern config has a fuser of either kind.
 bool tare__pattern_config_has_fuser(const tare_pattern_config *p);
 /// The effective observation type for a root with this many tensor arguments; torch's
 /// AssertionError if unlisted.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backend configs from JSON, in the form of torch's to_dict. Every complaint names its JSON path;
-// nothing is ignored: unknown keys, dtypes and function names are refused.
+// Reads backend configs from JSON, in the form of torch's to_dict. Errors state the JSON path;
+// unknown keys, dtypes and function names are refused.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +10,14 @@
 #include "config/pattern_form.h"
 #include "core/json/json.h"
 
-// What entries may name instead of writing it out: {name: dtype with constraints}, {name: dtype
-// config}. Both are the file's own; what is written has none.
+// Named definitions that entries may refer to: {name: dtype with constraints}, {name: dtype
+// config}. They belong to the file; written files have none.
 typedef struct definitions {
     json_at dtypes, dtype_configs;
     const backend_functions *functions; // the user's; NULL: none
 } definitions;
 
-// What a setter refused becomes a fault of the file at this place.
+// Turns a setter's error into an error of the file at this place.
 static tare_status placed(const json_at *at, tare_status status, tare_error *err) {
     if (status == TARE_OK || status == TARE_OUT_OF_MEMORY) return status;
     char hint[256];
@@ -142,7 +142,7 @@ static tare_status read_dtype_config(const json_at *at, const definitions *defs,
     return TARE_OK;
 }
 
-// Of the first ones, which is enough to suggest one.
+// Of the first ones, which is enough for suggestions.
 static const char *definition_name_at(const void *user, size_t index) {
     const json_at *table = user;
     if (index >= 256) return NULL;
@@ -309,7 +309,8 @@ static tare_status read_indexes(const json_at *object, tare_pattern_config *p, t
     return TARE_OK;
 }
 
-// torch's setter has this name, its dictionary another; too far apart for the nearest known key.
+// torch's setter has this name, its dictionary another one, which is too different for a
+// suggestion.
 static tare_status refuse_setters_name(const json_at *object, tare_error *err) {
     if (!tare__json_has(object, "reference_quantized_module")) return TARE_OK;
     tare__json_fail(object, err, "unknown key 'reference_quantized_module'");

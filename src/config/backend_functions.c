@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fusers and getters of the user's own under names, so that files can say which they mean.
+// Custom fusers and getters by name, so that files can refer to them.
 #include "config/backend_functions.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fusers and getters of the user's own, by name, and the readers of files that name them.
+// Custom fusers and getters by name, and reading files that refer to them.
 #ifndef CONFIG_BACKEND_FUNCTIONS_H
 #define CONFIG_BACKEND_FUNCTIONS_H
 
 #include "tare/backend_config.h"
 
-/// What a context has registered.
+/// The functions that are registered in a context.
 typedef struct backend_functions {
     tare_backend_function *items; // names owned
     size_t count, capacity;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend config for people: a block per pattern, a labelled line per fact.
+// Prints a backend config: a block per pattern, a labelled line per property.
 #include <string.h>
 
 #include "config/backend_config.h"
@@ -7,7 +7,7 @@
 #include "config/pattern_form.h"
 #include "core/text/text.h"
 
-// "torch.quint8" says no more than "quint8" here.
+// "quint8" instead of "torch.quint8".
 static const char *short_dtype(tare_dtype dtype) {
     const char *name = tare_dtype_name(dtype);
     return tare__starts_with(name, "torch.") ? name + strlen("torch.") : name;
@@ -101,7 +101,7 @@ tare_status tare_backend_config_show(const tare_backend_config *config, tare_wri
     return tare__text_write(&out, TARE_OK, write, user, err);
 }
 
-// "torch.ao.nn.intrinsic.ConvReLU2d" is told by its last word where the column says what it is.
+// The last word of "torch.ao.nn.intrinsic.ConvReLU2d", where the column implies the rest.
 static const char *last_word(const char *name) {
     const char *dot = name ? strrchr(name, '.') : NULL;
     return dot ? dot + 1 : name ? name : "";

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that torch's own backend configs name: fusers, and getters of roots and extra
-// inputs.
+// The functions in torch's own backend configs: fusers, and getters of roots and extra inputs.
 #ifndef CONFIG_BUILTIN_NAMES_H
 #define CONFIG_BUILTIN_NAMES_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a backend says of one tensor's parameters, field by field: one table serves reading,
-// writing, showing and comparing.
+// A backend's constraints on the parameters of a tensor, field by field: one table for reading,
+// writing, printing and comparing.
 #ifndef CONFIG_CONSTRAINTS_H
 #define CONFIG_CONSTRAINTS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom configs: their lists, and the setters that keep a failure until the config is used.
+// Custom configs: their lists, and setters that record a failure until the config is used.
 #include "config/custom_config.h"
 
 #include <string.h>

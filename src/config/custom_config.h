@@ -6,10 +6,10 @@
 #include "core/json/json.h"
 #include "tare/custom_config.h"
 
-/// What a setter could not do.
+/// The failure of a setter.
 typedef struct setter_failure {
     tare_status status;
-    tare_error *error; // its sentence; NULL if memory for it was gone
+    tare_error *error; // its message; NULL if memory ran out
 } setter_failure;
 
 typedef struct name_list {
@@ -67,7 +67,7 @@ struct tare_fuse_custom_config {
     name_list preserved_attributes;
     setter_failure failure;
 };
-/// What the setters kept.
+/// The recorded failure of setters.
 tare_status tare__setter_status(const setter_failure *failure, tare_error *err);
 tare_status tare__prepare_custom_config_clone(const tare_prepare_custom_config *config,
                                               tare_prepare_custom_config **out, tare_error *err);

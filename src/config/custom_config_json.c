@@ -27,7 +27,7 @@ static tare_status read_names(const json_at *at, const char ***out, size_t *coun
     return status;
 }
 
-// What the setter kept becomes an error at this place.
+// Turns the failure that a setter recorded into an error at this place.
 static tare_status check_setter(const json_at *at, const setter_failure *failure, tare_error *err) {
     if (failure->status == TARE_OUT_OF_MEMORY || failure->error == NULL)
         return tare__setter_status(failure, err);

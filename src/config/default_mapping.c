@@ -23,7 +23,8 @@ bool tare__qconfig_mapping_is_own(const tare_qconfig_mapping *m) {
     return m->default_name != NULL && strcmp(m->default_name, own_name) == 0;
 }
 
-// What "tare" asks of activations: quint8, 0 to 255, and a least scale that is not above torch's.
+// True if the requirements of mapping "tare" for activations are met: quint8, 0 to 255, and a least
+// scale not above torch's.
 static bool takes_bytes(const tare_dtype_config *d) {
     const tare_dtype_constraints *c = &d->input;
     const uint32_t range = TARE_SET_QUANT_MIN | TARE_SET_QUANT_MAX;

@@ -6,8 +6,9 @@
 
 #include <stddef.h>
 
-/// name: the path under backends/, such as "x86.json" or "qconfigs/mapping_x86_ptq_v0.json". data: `size` bytes of UTF-8; a NUL that `size` does not
-/// count follows. All live as long as the program.
+/// name: the path under backends/, such as "x86.json" or "qconfigs/mapping_x86_ptq_v0.json". data:
+/// `size` bytes of UTF-8; a NUL that `size` does not count follows. All live as long as the
+/// program.
 typedef struct embedded_file {
     const char *name;
     const unsigned char *data;
@@ -19,7 +20,7 @@ extern const size_t tare__embedded_file_count;
 /// The backend configs among them, by their names: "x86" for "x86.json".
 extern const char *const tare__embedded_backends[];
 extern const size_t tare__embedded_backend_count;
-/// By that name; NULL if there is none.
+/// The file with this name; NULL if there is none.
 const embedded_file *tare__embedded_find(const char *name);
 
 #endif

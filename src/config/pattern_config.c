@@ -127,7 +127,7 @@ tare_status tare__pattern_config_append_dtypes(tare_pattern_config *p, const tar
                                                tare_error *err) {
     TARE_TRY(check_dtypes(d, err));
     dtype_config_list *list = &p->dtype_configs;
-    const tare_dtype_config copy = *d; // d may lie in the list that grows
+    const tare_dtype_config copy = *d; // d may be in the list that grows
     if (!tare__grow((void **)&list->items, &list->capacity, list->count, sizeof *list->items))
         return tare__out_of_memory(err);
     list->items[list->count++] = copy;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns as users write them, and as passes compare them.
+// Patterns as users write them, and in the form that passes compare.
 #include "config/pattern_form.h"
 
 #include <ctype.h>
@@ -17,8 +17,8 @@ static const char *last_word(const char *name) {
     return dot ? dot + 1 : name;
 }
 
-// Classes are capitalised, private ones behind underscores; functions and methods are not, but for
-// the overloads of operators (torch.ops.aten.add.Tensor).
+// Class names are capitalized (after underscores, if private); names of functions and methods are
+// not, except for overloads (torch.ops.aten.add.Tensor).
 static bool is_class_name(const char *name) {
     if (tare__starts_with(name, "torch.ops.")) return false;
     const char *word = last_word(name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns as users write them, and as passes compare them: names to kinds, simple to complex form,
-// JSON and text.
+// Patterns as users write them, and in the form that passes compare: names to kinds, simple to
+// complex form, JSON and text.
 #ifndef CONFIG_PATTERN_FORM_H
 #define CONFIG_PATTERN_FORM_H
 
@@ -9,9 +9,9 @@
 #include "core/memory/arena.h"
 #include "ir/pattern.h"
 
-/// An operator by its name, in its spelling (not copied): a capitalised last word means a module
-/// class, a bare word a method, MatchAllNode anything, the rest functions. Refuses what is no
-/// qualified name.
+/// An operator by its name (not copied): a capitalized last word means a module class, a name
+/// without dots a method, MatchAllNode anything, the rest functions. Refuses names that are not
+/// qualified.
 tare_status tare__pattern_from_name(const char *name, pattern *out, tare_error *err);
 /// A deep copy in `a`.
 tare_status tare__pattern_copy(arena *a, const pattern *p, pattern *out, tare_error *err);

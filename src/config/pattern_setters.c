@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public setters of a pattern config: each keeps the first error for the moment of use, so that
-// a row of them needs no checks. A NULL config is what a failed create returned; the backend config
-// that it would have gone to reports that.
+// The public setters of a pattern config: each records the first error until the config is used, so
+// that a sequence of calls needs no checks. A NULL config is the result of a failed create, which
+// is reported by the backend config to which it is added.
 #include "config/backend_config.h"
 #include "config/pattern_form.h"
 #include "core/json/json.h"

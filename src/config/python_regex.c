@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's regular expressions, translated to POSIX extended ones. The two agree on what a pattern
-// accepts, if not on what its groups capture, and only acceptance is asked for.
+// Translates Python's regular expressions to POSIX extended ones. Both accept the same strings, but
+// may capture different groups; only acceptance matters here.
 #include "config/python_regex.h"
 
 #include <regex.h>
@@ -84,8 +84,8 @@ static void join(byte_set *into, const byte_set *from) {
     for (int c = 0; c < 256; c++) into->has[c] |= from->has[c];
 }
 
-// As a bracket expression: `]` first, `-` last, `^` not first. A set of nearly all bytes is written
-// by what it lacks, because bytes beyond ASCII are no characters in some locales.
+// Writes a bracket expression: `]` first, `-` last, `^` not first. A set of nearly all bytes is
+// written as its complement, because bytes beyond ASCII are no characters in some locales.
 static tare_status write_set(translation *t, const byte_set *s) {
     const bool is_inverted = s->has[255];
     const char *const last = "[^-";
@@ -204,8 +204,8 @@ static tare_status translate_open(translation *t) {
     return TARE_OK;
 }
 
-// POSIX leaves an empty alternative undefined; a byte repeated no times stands for it. Parentheses
-// and bars that stand for themselves are written as sets, so the last byte tells.
+// POSIX leaves an empty alternative undefined; a byte repeated zero times replaces it. Literal
+// parentheses and bars are written as sets, so the last byte is sufficient to recognize it.
 static void end_alternative(translation *t) {
     const char last = t->out.length > 0 ? t->out.chars[t->out.length - 1] : '\0';
     if (last == '(' || last == '|') tare__text_append(&t->out, "x{0}");
@@ -222,8 +222,7 @@ static tare_status translate_close(translation *t) {
     return TARE_OK;
 }
 
-// The length of `{m}`, `{m,}`, `{,n}` or `{m,n}` at p; 0: a brace that stands for itself, as in
-// Python.
+// The length of `{m}`, `{m,}`, `{,n}` or `{m,n}` at p; 0: a literal brace, as in Python.
 static size_t bounds_length(const char *p) {
     const char *start = p++;
     const size_t first = strspn(p, "0123456789");
@@ -237,7 +236,7 @@ static size_t bounds_length(const char *p) {
     return *p == '}' ? (size_t)(p + 1 - start) : 0;
 }
 
-// How often a quantifier writes out what it repeats.
+// How many copies of its operand a quantifier expands to.
 static size_t copies_of(const char *quantifier) {
     if (*quantifier != '{') return *quantifier == '+' ? 2 : 1;
     char *end = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QConfigs: pairs of observer specs. torch's named ones stand in backends/qconfigs/qconfigs.json.
+// QConfigs: pairs of observer specs. torch's named ones are in backends/qconfigs/qconfigs.json.
 #include "config/qconfig.h"
 
 #include <string.h>
@@ -100,8 +100,8 @@ bool tare__qconfig_is_memoryless(const tare_qconfig *q) {
                                              has_constant_1(inner->as.observer));
 }
 
-// A spec of a built-in class that can be made, so that what is wrong with its arguments is said
-// with its place. Classes that are not built in are not made here.
+// Instantiates a spec of a built-in class, so that errors in its arguments are reported with their
+// place. Custom classes are not instantiated here.
 static bool watches_by_user_class(const tare_observer_class *class,
                                   const tare_observer_spec *spec) {
     const observer_argument *inner = tare__observer_spec_find(spec, "observer");

@@ -19,7 +19,8 @@ tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out,
 void tare__qconfig_to_json(const tare_qconfig *q, text *out);
 /// A file of backends/ that is compiled in, parsed; the caller json_decref's *out.
 tare_status tare__embedded_json(const char *name, json_t **out, tare_error *err);
-/// Does the activation's observer forget what it saw with every batch (an averaging constant of 1)?
+/// True if the activation's observer keeps nothing from earlier batches (an averaging constant of
+/// 1).
 bool tare__qconfig_is_memoryless(const tare_qconfig *q);
 void tare__qconfig_text(const tare_qconfig *q, text *out); // for messages and the record
 
@@ -41,7 +42,7 @@ struct tare_qconfig_mapping {
     qconfig_rules object_type; // keys are canonical names (tare__function_canonical)
     qconfig_rules module_name_regex, module_name, module_name_object_type_order;
     tare_status first_status; // of a setter
-    tare_error *first_error;  // its sentence; NULL if memory for it was gone
+    tare_error *first_error;  // its message; NULL if memory ran out
     char *default_name;       // "x86" when it came from {"default": "x86"}; NULL: written out
 };
 /// The full form of a mapping, and any form back; errors name the place in the JSON.
@@ -54,11 +55,12 @@ tare_status tare__qconfig_mapping_status(const tare_qconfig_mapping *m, tare_err
 bool tare__qconfig_mapping_is_torch(const tare_qconfig_mapping *m);
 /// Did it come from "tare"?
 bool tare__qconfig_mapping_is_own(const tare_qconfig_mapping *m);
-/// Does a default mapping of this name quantize weights per group, and nothing that needs data?
+/// True if the default mapping of this name quantizes weights group-wise, and nothing that needs
+/// data.
 bool tare__default_mapping_is_of_weights(const char *name);
 
-/// Lookups as in spec/qconfig.md §5.1. *rule tells which selector decided, for the record (static
-/// or lent text; NULL: the fallback). Returned qconfigs are lent.
+/// Lookups as in spec/qconfig.md §5.1. *rule: the selector that decided, for the record (static or
+/// lent text; NULL: the fallback). Returned qconfigs are lent.
 typedef struct qconfig_choice {
     tare_qconfig *qconfig;
     const char *section; // "global", "object_type", "module_name_regex", "module_name",

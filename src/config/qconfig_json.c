@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QConfig mappings as JSON, and torch's default ones, which are such files built in.
+// QConfig mappings as JSON; torch's default mappings are such files, compiled in.
 #include <assert.h>
 #include <string.h>
 
@@ -103,7 +103,7 @@ static tare_status find_default(const char *name, bool is_qat, int version, cons
 
 // --- reading ---
 
-// What stands before the qconfig in an entry of a section.
+// The items before the qconfig in an entry of a section.
 typedef struct section {
     const char *name;
     bool has_order; // path, type, index; else one key
@@ -182,8 +182,8 @@ static tare_status read_full(tare_qconfig_mapping *m, const json_at *root, tare_
     return tare__qconfig_mapping_status(m, err);
 }
 
-// What {"default": ..} or {"default_qat": ..} names, or an empty mapping. Sections beside it
-// override.
+// The mapping that {"default": ..} or {"default_qat": ..} names, or an empty one. Further sections
+// override it.
 static tare_status begin_mapping(const json_at *root, tare_qconfig_mapping **out, tare_error *err) {
     const bool is_ptq = tare__json_has(root, "default"),
                is_qat = tare__json_has(root, "default_qat");

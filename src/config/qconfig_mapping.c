@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QConfig mappings: selectors in order of setting, and the lookups that passes make.
+// QConfig mappings: selectors in the order in which they were set, and the lookups of passes.
 #include <string.h>
 
 #include "config/qconfig.h"
@@ -49,8 +49,7 @@ static const char *canonical_type(const char *type, type_name buffer) {
     return tare__function_canonical(buffer);
 }
 
-// Where to write an error that a setter shall remember; NULL if one is remembered already or memory
-// is gone.
+// Records a setter's error, unless one is recorded already or memory ran out.
 static void remember(tare_qconfig_mapping *m, tare_status status, const tare_error *from) {
     if (status == TARE_OK || m->first_status != TARE_OK) return;
     m->first_status = status;
@@ -116,7 +115,7 @@ static void set_rule(tare_qconfig_mapping *m, qconfig_rules *rules, const qconfi
 }
 
 static bool refuse_null(tare_qconfig_mapping *m, const char *key) {
-    if (m == NULL) return true; // creation failed; whoever uses the mapping finds out
+    if (m == NULL) return true; // creation failed, which is reported when the mapping is used
     if (key != NULL) return false;
     tare_error *err = tare_error_create();
     remember(m, tare__fail(err, TARE_INVALID_ARGUMENT, "a selector of a mapping is NULL"), err);

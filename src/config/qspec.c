@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs of pt2e: values that are checked when they are made and never change.
+// Quantization specs of pt2e: values that are checked when they are created and are immutable.
 #include "config/qspec.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs inside the library.
+// Quantization specs inside the library.
 #ifndef CONFIG_QSPEC_H
 #define CONFIG_QSPEC_H
 
@@ -50,8 +50,8 @@ tare_status tare__derive_rule_from_json(const json_at *at, const tare_derive_rul
 /// constructors; NULL: a built-in one.
 const tare_observer_class *tare__qspec_own_class(const observer_classes *all,
                                                  const tare_observer_spec *spec);
-/// The observer that a spec asks for, with what the spec says over what its constructor was given.
-/// classes: a context's, which may be NULL. Not of shared specs.
+/// The observer that a spec requests; the spec's fields override its constructor's arguments.
+/// classes: of a context, may be NULL. Not for shared specs.
 tare_status tare__qspec_observer(const observer_classes *classes, const tare_qspec *from,
                                  bool is_qat, tare_observer_spec **out, tare_error *err);
 

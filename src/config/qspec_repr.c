@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs as Python's repr prints torchao's dataclasses, for messages that are torch's.
+// Prints quantization specs as Python's repr of torchao's dataclasses, for torch's messages.
 #include <string.h>
 
 #include "config/qspec.h"

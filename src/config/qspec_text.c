@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs as people read them.
+// Prints quantization specs in readable form.
 #include <string.h>
 
 #include "config/qspec.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which format is it? Names of files say little, their first bytes say all.
+// Detects the format by the first bytes; names of files are not reliable.
 #include "io/model_any.h"
 
 #include <string.h>
@@ -169,7 +169,7 @@ static tare_status read_bytes(const reading *r, const char *path, storage *store
     if (size == 0 || find_signature(bytes, size) != NULL) return refuse(bytes, size, r->err);
     if (tare__onnx_is_model(bytes, size)) return read_onnx(r, path, bytes, size);
     if (is_text(bytes, size)) return refuse(bytes, size, r->err);
-    return read_own(r, store, bytes, size); // which says what is wrong with it
+    return read_own(r, store, bytes, size); // which reports what is wrong
 }
 
 static void keep_lent(void *owner) {
@@ -211,7 +211,7 @@ tare_status tare__model_any_read(const model_source *from, const registry *class
     memset(out, 0, sizeof *out);
     TARE_TRY(open_source(from, options, &store, &bytes, &size, err));
     tare_status status = read_bytes(&r, from->bytes != NULL ? NULL : path, store, bytes, size);
-    // What is cut off meanwhile looks damaged.
+    // A file that is truncated meanwhile looks damaged.
     const bool is_lost = status != TARE_OK && tare__mapping_check(err) != TARE_OK;
     tare__storage_release(store);
     if (is_lost) return TARE_IO;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Annotations: kept with the model, set by quantizers.
+// Annotations of nodes, set by quantizers and stored with the model.
 #include "model/annotation.h"
 
 #include <string.h>
@@ -152,7 +152,7 @@ bool tare__annotation_has_specs(const tare_annotation *a) {
     return a->output != NULL;
 }
 
-// What the node computes with: its first input that is computed itself.
+// The node's first input that is computed.
 static const node *computed_input(const node *n) {
     for (size_t i = 0; i < n->input_count; i++)
         if (tare__node_is_call(n->inputs[i])) return n->inputs[i];
@@ -335,9 +335,9 @@ tare_status tare_model_annotations_to_json(const tare_model *model, char **out, 
     return status;
 }
 
-// What reading needs besides the JSON value.
+// The context of reading, besides the JSON value.
 typedef struct reading {
-    const graph *g; // whose node is at hand
+    const graph *g; // with the node
     const tare_derive_rule *rules;
     size_t rule_count;
     annotation_book book;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Annotations of a model's nodes, by name: names are never given twice in a graph, so what a pass
-// erases leaves nothing that could be mistaken.
-// Private to model.
+// Annotations of a model's nodes, by name: a graph never reuses a name, so annotations of erased
+// nodes cannot be mistaken for others. Private to model.
 #ifndef MODEL_ANNOTATION_H
 #define MODEL_ANNOTATION_H
 
@@ -14,7 +13,7 @@ typedef struct input_qspec {
     tare_qspec *spec; // NULL: None
 } input_qspec;
 
-/// Who said it, for explain; NULL: not known.
+/// The origin of an annotation, for explain; NULL: unknown.
 typedef struct annotation_origin {
     const char *quantizer, *rule; // "XNNPACKQuantizer", "conv_relu"
     const char *section, *key;    // of the setting that was at work: "module_name", "layer1"
@@ -25,19 +24,18 @@ struct tare_annotation {
     size_t input_count, input_capacity;
     tare_qspec *output;
     bool allows_sharing, is_marked;
-    size_t serial;            // tells an annotation from one that replaces it
+    size_t serial;            // distinguishes an annotation from its replacement
     annotation_origin origin; // owned
 };
 
-// Nodes of a graph that is an argument (of scan and while_loop) stand under "GRAPH/NODE".
+// Nodes of a graph that is an argument (of scan and while_loop) have the key "GRAPH/NODE".
 typedef struct annotation_book { // zero-initialized is empty
     map by_node;                 // name -> tare_annotation
     size_t made_count;
 } annotation_book;
 
 void tare__annotations_release(annotation_book *book);
-/// Moves all of `from` into `to` under "PATH/"; and what stands there out again. What fails leaves
-/// both valid.
+/// Moves all of `from` into `to` under "PATH/"; and back. After a failure both are valid.
 tare_status tare__annotations_move_in(annotation_book *to, const char *path, annotation_book *from,
                                       tare_error *err);
 tare_status tare__annotations_move_out(annotation_book *from, const char *path, annotation_book *to,
@@ -58,16 +56,16 @@ size_t tare__annotation_index(const tare_annotation *a, const char *input);
 /// The annotation of `from` (none: nothing happens) also becomes that of `to`.
 tare_status tare__annotation_clone(annotation_book *book, const char *from, const char *to,
                                    tare_error *err);
-/// Copies what `from` knows over what was known.
+/// Copies the known fields of `from`.
 tare_status tare__annotation_note(tare_annotation *a, const annotation_origin *from,
                                   tare_error *err);
 /// Names the quantizer of all annotations that name none yet.
 tare_status tare__annotations_note_quantizer(annotation_book *book, const char *quantizer,
                                              tare_error *err);
-/// Is any input or the output to be quantized?
+/// True if an input or the output is to be quantized.
 bool tare__annotation_has_specs(const tare_annotation *a); // false for NULL
-/// Is the node to be computed in integers: does it have specs, or stand behind one that has in
-/// their pattern?
+/// True if the node is to be computed with integers: it has specs, or follows a node with specs in
+/// their pattern.
 bool tare__annotation_takes(const annotation_book *book, const node *n);
 
 void tare__annotation_to_json(const tare_annotation *a, text *out);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Annotations in model files, and how observers that derive their parameters find their sources and
-// their rule again.
+// Annotations in model files, and restoring the sources and rules of derived observers.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -8,7 +7,7 @@
 #include "observe/classes/builtin.h"
 #include "observe/classes/derived.h"
 
-// A converted model's annotations have done their work, and name nodes that are gone.
+// A converted model's annotations are not needed any more, and refer to nodes that were removed.
 static bool has_annotations(const tare_model *model) {
     if (model->stage == TARE_STAGE_PREPARED) return model->prepared == NULL;
     return model->stage < TARE_STAGE_PREPARED && model->annotations.by_node.count > 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with backend configs though it can be read: errors, which nothing could satisfy,
-// and warnings about what has no effect or another one than meant. Torch accepts all of it. Passes
-// refuse the errors, the lint lists both.
+// Finds mistakes in backend configs that are readable: errors, which nothing can satisfy, and
+// warnings about entries without effect or with an unintended one. torch accepts all of them.
+// Passes refuse errors; the lint lists both.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ typedef struct lint {
     tare_backend_finding_visitor visit;
     void *user;
     size_t count;
-    tare_status status; // of the first call that failed; nothing is looked at behind it
+    tare_status status; // of the first failed call; nothing is checked after it
     tare_error *err;
 } lint;
 
@@ -271,7 +271,7 @@ static void check_class(lint *l, const char *key, const char *name, unsigned rol
         warning(l, &at, "%s %s is not a known module class", key, name);
         return;
     }
-    // A class of the user's has one role, whatever it stands for.
+    // A custom class has one role, whatever it replaces.
     if (tare__user_class(class) != NULL || (roles & 1u << class->role) != 0) return;
     at.remedy = "name a class of that kind";
     warning(l, &at, "%s %s is not %s", key, name, wanted);
@@ -358,7 +358,7 @@ static void check_use(lint *l) {
 
 // --- patterns ---
 
-// Is there anything that this name could match?
+// True if something can have this name.
 static bool is_known(const lint *l, const pattern *p) {
     const registry *classes = &tare__context_or_builtin(l->context)->classes;
     switch (p->kind) {
@@ -401,8 +401,8 @@ static const op_info *row_of(const lint *l, const pattern *p) {
     return class != NULL ? tare__class_row(class) : NULL;
 }
 
-// torch's first patterns stood in reverse: (relu, conv) for a relu behind a convolution. Nothing
-// fuses what comes in front of a weighted operator.
+// torch's first patterns were in reverse order: (relu, conv) for a relu after a convolution.
+// Nothing is fused with an operator before a weighted one.
 static void check_order(lint *l, const pattern *p) {
     const pattern *first = p;
     if (p->kind != PATTERN_TUPLE || p->item_count == 0) return;

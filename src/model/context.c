@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts: the built-in classes plus a user's own. The module functions of the public API are here
-// too.
+// Contexts: the built-in classes plus custom ones. Also the module functions of the public API.
 
 #include <string.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coverage: the operators of the float model, followed through the passes by the origin of each
-// node.
+// Coverage: follows the operators of the float model through the passes by the origin of each node.
 #include "model/coverage.h"
 #include "model/islands.h"
 
@@ -41,13 +40,14 @@ static void hand_last_on(tare_model *model, traced_op *op) {
     op->last = (size_t)(op - model->ops);
 }
 
-// Where operators are fused in another order than one after the other.
+// For operators that are fused in another order than they are executed.
 static void find_last(tare_model *model) {
     for (size_t i = 0; i < model->op_count; i++) model->ops[i].last = i;
     for (size_t i = 0; i < model->op_count; i++) hand_last_on(model, &model->ops[i]);
 }
 
-// What chooses a scale and a zero point in a run, and the two by themselves.
+// True for nodes that compute a scale and zero point at run time, and for the items of their
+// result.
 static bool is_choice(const node *n) {
     return n != NULL && n->op == NODE_CALL_FUNCTION && strstr(n->target, ".choose_qparams") != NULL;
 }
@@ -59,7 +59,7 @@ static bool is_item_of_choice(const node *n) {
 tare_status tare__coverage_begin(tare_model *model, tare_error *err) {
     if (model->op_count > 0) return TARE_OK;
     for (node *n = model->root->graph->first; n != NULL; n = n->next) {
-        // What nobody reads computes nothing of the result: guards, counters of batches.
+        // Nodes without users do not contribute to the result: guards, batch counters.
         if (!tare__node_is_call(n) || n->user_count == 0) continue;
         // Nor are conversions of a model that comes quantized operators of the network.
         if (tare__coverage_is_conversion(n) || is_choice(n) || is_item_of_choice(n)) continue;
@@ -81,7 +81,7 @@ tare_status tare__coverage_fused(tare_model *model, const char *origin, const ch
     if (copy == NULL) return tare__out_of_memory(err);
     tare__free(op->fused_into);
     op->fused_into = copy;
-    // What computed it before may have had its last operator from it.
+    // The node that computed the last operator before may have had this origin.
     if (is_first)
         hand_last_on(model, op);
     else
@@ -153,7 +153,7 @@ static bool gives_floats(const node *n, const module *called) {
     return is_dequantize(n) || is_dynamic || is_dynamic_function;
 }
 
-// Which nodes give integers, by id.
+// The nodes with integer results, by id.
 typedef struct integer_walk {
     const tare_model *model;
     const prepared_state *prepared;
@@ -170,9 +170,8 @@ static void look_at_input(void *user, node *input) {
     if (w->carries[input->id]) w->reads_carried = true;
 }
 
-// In a lowered model an operator is computed in integers when it reads integers; in a reference
-// model that is what it stands for when prepare observed it for that.
-// In a reference model nothing is computed in integers yet: what counts is what it stands for.
+// True if the operator is computed with integers: in a lowered model, if it reads integers. A
+// reference model computes with floats, so there it counts if prepare observed it for that purpose.
 static bool stands_for_integers(const integer_walk *w, const node *n) {
     if (w->prepared == NULL)
         return w->reads_carried && tare__annotation_takes(&w->model->annotations, n);

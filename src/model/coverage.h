@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coverage: the operators of the float model, followed through the passes.
+// Coverage: follows the operators of the float model through the passes.
 #ifndef MODEL_COVERAGE_H
 #define MODEL_COVERAGE_H
 
@@ -10,19 +10,19 @@ tare_status tare__coverage_begin(tare_model *model, tare_error *err);
 /// The operator `origin` is computed by the node that computes `into` from now on.
 tare_status tare__coverage_fused(tare_model *model, const char *origin, const char *into,
                                  tare_error *err);
-/// Marks what the converted graph computes in integers; `prepared` knows what was observed for
-/// that.
+/// Marks the operators that the converted graph computes with integers; `prepared` knows which were
+/// observed for that purpose.
 tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepared,
                                   tare_error *err);
 /// Multiply-accumulates of the node with this origin, seen during calibration.
 void tare__coverage_set_macs(tare_model *model, const char *origin, int64_t macs);
-/// Whether a node turns floats into quantized tensors; or those back, too.
+/// True if a node quantizes, or dequantizes.
 bool tare__coverage_is_quantize(const node *n);
 bool tare__coverage_is_conversion(const node *n);
 /// A constant matrix of int8 that is converted to floats for a product: torchao's weights alone.
 bool tare__coverage_is_byte_weight(const tare_model *model, const node *n);
-/// Is it a quantize as the reference representation of exported programs writes it, in arithmetic:
-/// to(clamp(to(.., int32) + zero_point), int8)?
+/// True for a quantize in the arithmetic form of exported programs' reference representation:
+/// to(clamp(to(.., int32) + zero_point), int8).
 bool tare__coverage_is_arithmetic(const node *n);
 traced_op *tare__traced_op(const tare_model *model, const char *name); // NULL if unknown
 /// The operator that computes this one now, at the end of the fusions.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom modules: the classes that replace a float module when it is observed and when it is
-// quantized.
+// Custom modules: classes that replace a float module when it is observed and when it is quantized.
 #ifndef MODEL_CUSTOM_MODULE_H
 #define MODEL_CUSTOM_MODULE_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data for a model: io's batches, with what the model says about its inputs; and arrays into files.
+// Data for a model: io's batches, with the model's description of its inputs; and writing arrays to
+// files.
 #include "model/data.h"
 
 #include <inttypes.h>
@@ -29,7 +30,7 @@ struct tare_data {
     char *spec;
 };
 
-// A graph that was exported for one batch size says so in its inputs' shapes.
+// A graph that was exported for one batch size states it in its inputs' shapes.
 static int64_t fixed_batch(const data_input *inputs, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (!inputs[i].is_example && inputs[i].ndim > 0 && inputs[i].shape[0] > 0)
@@ -61,7 +62,7 @@ static int64_t rows_of(const module *root, const node *n) {
     return 0;
 }
 
-// Does it give its input's numbers, in another order or form?
+// True if it returns its input's numbers in another order or form.
 static bool passes_on(const module *root, const node *n) {
     const module *m = n->op == NODE_CALL_MODULE ? tare__module_find(root, n->target) : NULL;
     if (m != NULL) return m->class->role == ROLE_OBSERVER;
@@ -74,7 +75,7 @@ static bool reads_any(const node *n, const bool *carries) {
     return false;
 }
 
-// The least of all embeddings that read the input, directly or behind what passes it on.
+// The smallest of all embeddings that read the input, directly or through such nodes.
 static tare_status find_bound(const module *root, const node *input, int64_t *bound,
                               tare_error *err) {
     bool *carries = tare__alloc_zeroed(root->graph->next_id + 1, sizeof *carries);
@@ -323,7 +324,7 @@ int64_t tare_data_sample_count(const tare_data *data) {
     if (data->limit > 0 && (all == 0 || all > data->limit)) all = data->limit;
     if (data->shard_count == 1 || all == 0) return all;
     if (data->batch_size == 0) return 0;
-    // Whole rounds of all shards, then what the last round leaves for this one.
+    // Whole rounds over all shards, then this shard's samples of the last round.
     const int64_t round = data->batch_size * data->shard_count, rounds = all / round;
     int64_t rest = all % round - data->shard_index * data->batch_size;
     if (rest < 0) rest = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How data is cut, inside the library.
+// How data is divided, inside the library.
 #ifndef MODEL_DATA_H
 #define MODEL_DATA_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as a graphviz drawing: what computes in integers, what in floats, what converts between
-// them, what observes. In converted models connected groups of one kind are islands, each in a box.
+// A model as a graphviz drawing: integer nodes, float nodes, conversions, observers. In converted
+// models connected groups of one kind are islands, each in a box.
 #include "model/dot.h"
 
 #include "core/memory/arena.h"
@@ -9,7 +9,7 @@
 
 static const struct {
     const char *attributes;
-    const char *island; // what the box says; NULL: this kind makes none
+    const char *island; // label of the box; NULL: this kind has none
 } kinds[] = {
     [ISLAND_DATA] = {"shape=ellipse, fillcolor=gray92", NULL},
     [ISLAND_FLOAT] = {"fillcolor=lightsalmon", "float"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changing the graph of a float model from outside.
+// Edits the graph of a float model through the public API.
 #include "tare/edit.h"
 
 #include "core/memory/alloc.h"
@@ -28,7 +28,7 @@ static tare_status own_node(const tare_model *model, const tare_node *given, nod
     return TARE_OK;
 }
 
-// Where a new node goes: before `before`, which is the output for NULL, but not among the inputs.
+// The position of a new node: before `before` (NULL: the output), but not among the inputs.
 static tare_status find_position(const tare_model *model, const tare_node *before, node **out,
                                  tare_error *err) {
     TARE_TRY(check_model(model, err));
@@ -87,7 +87,7 @@ static tare_status insert_tensor(tare_model *model, tare_tensor *tensor, node *b
     return tare__graph_insert(g, &spec, before, out, err);
 }
 
-// What the exporter says of every value: passes ask for it.
+// Stores the meta that exporters write for every value, because passes need it.
 static tare_status note_value(node *n, const tare_tensor *t, tare_error *err) {
     text said = {0};
     tare__text_append(&said, "{\"val\": {\"shape\": [");

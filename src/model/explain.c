@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explain: one sentence per operator of the float model, from the record.
+// Explain: one sentence per operator of the float model, from the decision record.
 #include <string.h>
 
 #include "model/coverage.h"
@@ -27,7 +27,7 @@ static const char *const settling[] = {"observed", "annotated", "left float",
                                        "lowered",  "fused",     NULL};
 static const char *const notes[] = {"folded", "rewritten", "dropped", NULL};
 
-// What it was measured to take; "" if it was not.
+// The measured times; "" if there are none.
 static const char *measured(const tare_model *model, const char *name) {
     const char *words = "";
     for (size_t i = 0; i < model->decisions.count; i++) {
@@ -47,8 +47,8 @@ static const tare_decision *last_for(const tare_model *model, const char *name,
     return found;
 }
 
-// The decision that settled an operator: the last one, passes in order, that says where it is
-// computed. Notes on its weight count only where nothing else was said.
+// The decision that determined where an operator is computed: the last such one, in the order of
+// passes. Notes on its weight only count without others.
 static const tare_decision *settled_for(const tare_model *model, const char *name) {
     const tare_decision *d = last_for(model, name, settling);
     return d != NULL ? d : last_for(model, name, notes);
@@ -60,13 +60,13 @@ static bool has_node(const tare_model *model, const char *origin) {
     return false;
 }
 
-// What a model has become of an operator, in a word.
+// The outcome of an operator, in one word.
 static const char *outcome(const tare_model *model, const traced_op *op) {
     if (model->stage < TARE_STAGE_REFERENCE) return "float so far";
     return op->is_quantized ? "quantized" : "left float";
 }
 
-// Does the decision say the opposite of what the model computes?
+// True if the decision contradicts the model.
 static bool is_contradicted(const tare_model *model, const traced_op *host,
                             const tare_decision *d) {
     return model->stage >= TARE_STAGE_REFERENCE && host->is_quantized &&
@@ -83,7 +83,7 @@ static void write_host(const tare_model *model, const traced_op *op, const trace
         tare__text_printf(out, "fused into '%s'", host->name);
 }
 
-// Why it is so. An operator inside a fused one shares the reason of that one, and says so.
+// The reason. An operator inside a fused one has the reason of that one, and the sentence says so.
 static void write_reason(const tare_model *model, const traced_op *op, text *out) {
     const traced_op *host = tare__traced_carrier(model, op);
     const tare_decision *d = settled_for(model, host->name);
@@ -207,7 +207,7 @@ static void explain_edges(const tare_model *model, const char *name, text *out) 
     }
 }
 
-// What a quantizer said of the node.
+// The quantizer's decision about the node.
 static void explain_annotation(const fact *about, text *out) {
     tare__text_printf(out, "  quantizer: %s", about->columns[NODE_QUANTIZER]);
     if (about->columns[NODE_PATTERN][0] != '\0')

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What prepare found out about every node and edge, for explain: rows of texts under named columns.
-// The record beside it says what was decided, in sentences; this says by what.
-// Private to model.
+// Facts that prepare finds about every node and edge, for explain: rows of texts in named columns.
+// The decision record has the decisions as sentences; the facts are their causes. Private to model.
 #ifndef MODEL_FACTS_H
 #define MODEL_FACTS_H
 
@@ -17,7 +16,7 @@ typedef enum fact_kind {
     FACT_KINDS,
 } fact_kind;
 
-/// Columns by kind. "" where there is nothing to say.
+/// Columns by kind. "" if there is no value.
 enum {
     NODE_NAME,
     NODE_OPERATOR,

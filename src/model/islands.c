@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Islands: a union of neighbours of one kind, observers and conversions looked through.
+// Islands: unions of adjacent nodes of one kind, looking through observers and conversions.
 #include "model/islands.h"
 
 #include "core/memory/arena.h"
@@ -122,7 +122,7 @@ typedef struct visiting {
     const char **operators;
     size_t *first; // [op_count + 1]: of a carrier by its index, the position in `operators`
     size_t *inputs;
-    size_t input_count; // of the node at hand
+    size_t input_count; // of the present node
 } visiting;
 
 static void list_input(void *user, node *input) {

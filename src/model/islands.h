@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Islands: connected groups of nodes that compute in integers, or in floats, and the tensors that
-// are converted between them.
+// Islands: connected groups of integer nodes or float nodes, and the tensors that are converted
+// between them.
 #ifndef MODEL_ISLANDS_H
 #define MODEL_ISLANDS_H
 
@@ -19,15 +19,14 @@ typedef struct islands {
     const node **nodes; // in the graph's order
     size_t count;
     size_t *positions; // of a node by its id
-    size_t *parent; // union-find; see tare__island_of
+    size_t *parent;    // union-find; see tare__island_of
     island_kind *kinds;
     size_t float_count, integer_count; // of islands
-    // Tensors that are quantized, and that are dequantized, on their way between islands, inputs
-    // and outputs.
+    // Tensors that are quantized, and dequantized, between islands, inputs and outputs.
     size_t quantize_count, dequantize_count;
 } islands;
 
-/// In `memory`. Of a prepared model: what it is going to be.
+/// In `memory`. For a prepared model: the expected islands.
 tare_status tare__islands_find(const tare_model *model, arena *memory, islands *out,
                                tare_error *err);
 /// The position of the first node of the island that the node at `position` is in.

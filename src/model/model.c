@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models: made, copied and looked at. Files are model_io.c's.
+// Models: creating, copying and inspecting them. model_io.c handles files.
 #include "model/model.h"
 
 #include <string.h>
@@ -212,7 +212,7 @@ static tare_status count_module(void *user, const char *path, module *m, tare_er
                              tare__module_int(m, "bits", 8) == 4; // two parameters a byte
         if (m->tensors[i].is_parameter)
             w->facts->parameter_count += (uint64_t)t->count * (is_pair ? 2 : 1);
-        // Of groups the quantized values and their parameters.
+        // For group-wise quantization, the quantized values and their parameters.
         const bool is_grouped =
             m->class->role == ROLE_GROUPED && strncmp(m->tensors[i].name, "weight", 6) == 0;
         if (is_grouped || is_quantized(t, m->tensors[i].is_parameter))

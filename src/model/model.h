@@ -21,7 +21,7 @@
 #include "tare/preprocess.h"
 #include "tare/quantize.h"
 
-/// What extensions a job knows. The built-in context has none.
+/// The extensions of a job. The built-in context has none.
 struct tare_context {
     registry classes;
     observer_classes observers;
@@ -36,7 +36,7 @@ struct tare_preprocess {
     preprocess steps;
 };
 
-/// What convert needs to know of prepare, by node name.
+/// Facts from prepare that convert needs, by node name.
 typedef struct prepared_node {
     char *name;
     tare_qconfig *qconfig;      // NULL: not to be quantized
@@ -44,7 +44,7 @@ typedef struct prepared_node {
     tare_qconfig *equalization; // NULL: not to be equalized
 } prepared_node;
 typedef struct prepared_state prepared_state;
-/// A module that was prepared by itself, and the path where it stands.
+/// A module that was prepared separately, and its path.
 typedef struct prepared_child {
     char *path;
     prepared_state *state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model files: io writes the tree and the graph; this adds the flow's data.
+// Model files: io writes modules and graph; this file adds the data of the quantization flow.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -12,7 +12,7 @@
 #include "model/operator_observers.h"
 #include "observe/observer.h"
 
-// Of a prepared model, and of a module in it that was prepared by itself.
+// Keys of a prepared model, and of a module in it that was prepared separately.
 #define PREPARED_KEYS                                                                              \
     "prepared", "input_quantized", "output_quantized", "standalone", "qconfig_mapping", "is_qat"
 
@@ -65,7 +65,7 @@ static void prepared_to_json(const prepared_state *s, text *out) {
     }
 }
 
-// What the file holds beyond tree and graph.
+// The contents of a file besides modules and graph.
 static tare_status extra_to_json(const tare_model *model, text *out, tare_error *err) {
     tare__text_printf(out,
                       "{\"stage\":\"%s\",\"engine\":\"%s\",\"float_islands\":%llu,"
@@ -257,7 +257,7 @@ static tare_status read_count(const json_at *root, const char *key, uint64_t *ou
     return TARE_OK;
 }
 
-// A model that torch prepared or lowered comes without them: its graph tells.
+// A model that torch prepared or lowered has no such list: it is derived from the graph.
 static tare_status read_operators(tare_model *model, const json_at *root, tare_error *err) {
     const json_at at = tare__json_get(root, "operators");
     if (tare__json_has(root, "operators")) return tare__coverage_from_json(model, &at, err);
@@ -297,8 +297,8 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
     return tare__annotations_from_record(model, root, err);
 }
 
-// A file of a model that comes quantized has no record: its nodes tell. What holds quantize nodes
-// is never quantized a second time.
+// A file of a model that another tool quantized has no record: its nodes show it. A model with
+// quantize nodes is never quantized again.
 static void recognize_quantized(tare_model *model) {
     if (model->stage != TARE_STAGE_FLOAT || model->root->graph == NULL) return;
     for (const node *n = model->root->graph->first; n != NULL; n = n->next)
@@ -317,7 +317,7 @@ static tare_status read_source(const model_source *from, const tare_context *con
     tare_read_limits limits = {0};
     if (options != NULL) tare__struct_copy(&given, sizeof given, options);
     if (given.limits != NULL) tare__struct_copy(&limits, sizeof limits, given.limits);
-    given.limits = &limits; // whole, for whoever reads
+    given.limits = &limits; // complete, for the readers
     TARE_TRY(
         tare__model_any_read(from, &known->classes, &tare__observer_state_io, &given, &found, err));
     tare_status status = tare__model_create(

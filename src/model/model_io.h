@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model file holds beyond tree and graph.
+// The contents of a model file besides modules and graph.
 #ifndef MODEL_MODEL_IO_H
 #define MODEL_MODEL_IO_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the exporter wrote of a node: the modules and functions that ran, and what came out.
+// The exporter's metadata of a node: the modules and functions that ran, and the result.
 #include <string.h>
 
 #include "core/json/json.h"
@@ -20,7 +20,7 @@ static tare_status keep_text(node_meta *m, const json_at *at, const char **out, 
     return *out != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
-// [[.., name, function], ..]: the two stand at the end.
+// [[.., name, function], ..]: the last two items.
 static tare_status read_stack(node_meta *m, const json_at *list, size_t width,
                               const tare_source_info **out, size_t *count, tare_error *err) {
     TARE_TRY(tare__json_expect(list, JSON_ARRAY, err));

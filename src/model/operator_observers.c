@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between fake quantizers as modules and as calls of fused_moving_avg_obs_fake_quant.
+// Converts between fake quantizer modules and calls of fused_moving_avg_obs_fake_quant.
 #include "model/operator_observers.h"
 
 #include <math.h>
@@ -71,7 +71,7 @@ static tare_status become_call(const writing *w, const char *target, const value
     return TARE_OK;
 }
 
-// Weights are watched as they are, or scaled: how many channels the first tensor behind has.
+// The number of channels of the first tensor behind the observer: a weight, possibly scaled.
 static int64_t channels_of(const writing *w, int64_t axis) {
     const node *n = tare__node_arg(w->n, 0);
     while (n != NULL && n->op == NODE_CALL_FUNCTION) n = tare__node_arg(n, 0);
@@ -87,7 +87,7 @@ static tare_status fill_vector(int64_t count, float v, tare_tensor **out, tare_e
     return TARE_OK;
 }
 
-// torch's operator would resize what has seen nothing, which tensors of a file do not allow.
+// torch's operator would resize empty statistics, but tensors of a file have fixed sizes.
 static tare_status count_channels(const writing *w, int64_t axis) {
     const int64_t count = channels_of(w, axis);
     tare_tensor *least = NULL, *greatest = NULL;
@@ -180,7 +180,7 @@ static tare_status copy_statistics(const module *observer, module *to, tare_erro
     return status;
 }
 
-// A container of what the fake quantizer keeps, by torch's names.
+// A container with the fake quantizer's state, under torch's names.
 static tare_status make_container(const module *m, module **out, tare_error *err) {
     module *outer = NULL, *inner = NULL;
     TARE_TRY(tare__module_create(&tare__class_container, &outer, err));
@@ -344,7 +344,7 @@ static tare_status fixed_spec(const reading *r, tare_observer_spec **out) {
     return TARE_OK;
 }
 
-// What torch has learned, into a module that has seen nothing.
+// Moves the statistics that torch collected into a new module.
 static tare_status take_statistics(const reading *r, module *m) {
     const tare_tensor *least = tensor_at(r, LEAST), *greatest = tensor_at(r, GREATEST);
     const module *held = tare__module_find(r->model->root, r->path);
@@ -453,7 +453,7 @@ static tare_status refuse_others(const tare_model *model, const node *n, tare_er
     return TARE_OK;
 }
 
-// Reads of buffers that nobody needs any more.
+// Erases unused reads of buffers.
 static tare_status erase_unread(graph *g, tare_error *err) {
     for (node *n = g->first, *next; n != NULL; n = next) {
         next = n->next;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fake quantizers as operators. Programs of torch.export hold no modules: a model that is prepared
-// for training leaves for torch with torch.ops.aten.fused_moving_avg_obs_fake_quant, whose
-// statistics are buffers that it writes, and comes back with what they have become. Private to
-// model.
+// Fake quantizers as operators. Programs of torch.export contain no modules: a model prepared for
+// training is exported with torch.ops.aten.fused_moving_avg_obs_fake_quant, whose statistics are
+// buffers that it writes, and is read back with the trained statistics. Private to model.
 #ifndef MODEL_OPERATOR_OBSERVERS_H
 #define MODEL_OPERATOR_OBSERVERS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the passes of FX mode share.
+// Shared by the passes of FX mode.
 #include "model/pass.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the passes of FX mode share: a private copy of the model, a scratch arena, an error.
+// Shared by the passes of FX mode: a private copy of the model, a scratch arena, an error.
 #ifndef MODEL_PASS_H
 #define MODEL_PASS_H
 
@@ -17,15 +17,15 @@ typedef struct pass {
     const tare_backend_config *backend;
     tare_backend_config *own_backend; // the built-in native config when the caller gave none
     arena scratch;                    // lives as long as the pass
-    // By a mapping of torch's: the result stays what torch makes, also where that cannot run.
+    // With one of torch's mappings: the result equals torch's, even if that cannot run.
     bool is_torchs;
     struct called_child *called_children; // of nodes of `source`; see tare__pass_put_module
     bool has_called_children;
     tare_error *err;
 } pass;
 
-/// Clones `source` and finds the backend (NULL: native). tare__pass_end releases all but what was
-/// handed out.
+/// Clones `source` and finds the backend (NULL: native). tare__pass_end releases everything that
+/// was not returned.
 tare_status tare__pass_begin(pass *p, const char *name, const tare_model *source,
                              const tare_backend_config *backend, tare_error *err);
 /// Verifies the clone (its dtypes if it is converted; its graph in builds with TARE_VERIFY) and
@@ -36,29 +36,29 @@ tare_status tare__pass_end(pass *p, tare_status status, tare_model **out);
 /// is consumed, on failure too. NULL: the clone's own.
 tare_status tare__pass_rebuild(pass *p, graph *g);
 
-/// Gives the clone's root the attributes (tensors, modules, values) of these names that `source`
-/// has. One that it has not is an error, or a warning in the record of a lenient job.
+/// Copies the attributes (tensors, modules, values) of these names from `source` to the clone's
+/// root. A missing one is an error, or with is_lenient a warning in the record.
 tare_status tare__pass_preserve(pass *p, const name_list *names, const module *source,
                                 bool is_lenient);
 
-/// The end of what makes a module: it stands at this path of the root if the status is TARE_OK.
-/// Takes m over. Returns the status.
+/// Installs a new module at this path of the root if the status is TARE_OK. Takes m over. Returns
+/// the status.
 tare_status tare__pass_put_module(pass *p, const char *path, module *m, tare_status status);
 
 /// The module that a call_module node calls; NULL for other nodes.
 module *tare__called_module(const tare_model *model, const node *n);
-/// The row of what a node calls: a module's class, a function or a method; NULL: it is not known.
+/// The row of the module class, function or method that a node calls; NULL: unknown.
 const op_info *tare__called_row(const tare_model *model, const node *n);
-/// Of an edge's observer or fake quantizer; equalization has observers of its own.
+/// For an edge's observer or fake quantizer; observers of equalization are others.
 bool tare__is_observer_node(const tare_model *model, const node *n);
-/// Back from n through observers, which give what they see; NULL: one of them has no input.
+/// Goes back from n through observers, which return their input; NULL: one of them has no input.
 node *tare__behind_observers(const tare_model *model, node *n);
 bool tare__is_equalizer_node(const tare_model *model, const node *n, bool *is_input);
-/// What a spec's observer would be; all zero for NULL, torch's None.
+/// The description of a spec's observer; all zero for NULL, torch's None.
 tare_status tare__pass_spec_info(const pass *p, const tare_observer_spec *spec,
                                  tare_observer_info *out);
-/// The values (nodes that stand before `before`, or constants) as a tuple, computed once; None if
-/// they depend on an input of the model. The caller releases its tensors.
+/// Computes the values (nodes before `before`, or constants) once, as a tuple; None if they depend
+/// on an input of the model. The caller releases its tensors.
 tare_status tare__pass_fold(pass *p, const value *wanted, uint32_t count, const node *before,
                             value *out);
 /// The same as tensors: out[i], the caller's reference, is NULL where the value is none, and

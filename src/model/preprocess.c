@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preprocessing as programs see it, and as models carry it.
+// Preprocessing in the public API, and stored in models.
 #include "tare/preprocess.h"
 
 #include "core/memory/alloc.h"
@@ -78,7 +78,7 @@ tare_status tare_preprocess_bytes(const tare_preprocess *p, const void *bytes, s
 
 // --- decoded pictures ---
 
-// A pixel's bytes, and where red, green and blue stand among them.
+// The bytes of a pixel, and the positions of red, green and blue.
 typedef struct pixel_layout {
     int bytes, channels, at[3];
 } pixel_layout;

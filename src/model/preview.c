@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a prepared model is going to be: its islands, the conversions between them, and what stays
-// float and why. And whether what was asked for by name came true.
+// What a prepared model will become: its islands, the conversions between them, and what stays
+// float and why. Also whether explicit requests were fulfilled.
 #include <string.h>
 
 #include "model/coverage.h"
@@ -102,7 +102,7 @@ tare_status tare_model_preview(const tare_model *model, bool as_json, tare_write
 
 // --- requests ---
 
-// Is the node computed in integers, or in a prepared model going to be?
+// True if the node is computed with integers, or will be.
 static bool is_honoured(const tare_model *model, const char *name) {
     if (model->stage == TARE_STAGE_PREPARED) {
         const node *n = tare__graph_find(model->root->graph, name);
@@ -127,7 +127,7 @@ static bool is_selected(const fact *about) {
     return section[0] != '\0' && strcmp(section, "global") != 0;
 }
 
-// What was asked for and stays float.
+// Requests that were not fulfilled.
 typedef struct requests {
     const fact *first, *first_selected;
     size_t count, selected_count, honoured_count;
@@ -143,7 +143,7 @@ static requests find_requests(const tare_model *model) {
             r.honoured_count++;
             continue;
         }
-        // What no selector and no global setting is for was not asked for.
+        // Without a selector or global setting there is no request.
         if (about->columns[NODE_SECTION][0] == '\0') continue;
         if (r.count++ == 0) r.first = about;
         if (is_selected(about) && r.selected_count++ == 0) r.first_selected = about;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decision record: a growing list of decisions, in the order in which they fell.
-// Private to model.
+// The decision record: a growing list of decisions, in order. Private to model.
 #ifndef MODEL_RECORD_H
 #define MODEL_RECORD_H
 
@@ -24,7 +23,7 @@ tare_status tare__record_copy(record *to, const record *from, tare_error *err); 
 tare_status tare__record_append_inner(record *to, const record *from, const char *path,
                                       tare_error *err);
 void tare__record_release(record *r);
-/// Repeats the last decision about one node that says how it was annotated, for its replacement.
+/// Repeats the last decision on a node's annotation for its replacement.
 tare_status tare__record_inherit(record *r, const char *from, const char *to, tare_error *err);
 /// The nodes of which some decision is this one ("left float"), as keys with values that are not
 /// NULL.

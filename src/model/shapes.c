@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes before a run: the shape rules run twice, with two sizes in place of each open one. What
-// differs between them is open, too.
+// Shapes before a run: the shape rules run twice, with two sizes for each open one. Sizes that
+// differ are open, too.
 #include "model/shapes.h"
 
 #include <string.h>
@@ -178,7 +178,7 @@ static tare_status run_on(shape_run *r, const tare_model *model, const value *in
     return status;
 }
 
-// The sizes of an example stand in for themselves in a graph that takes no others.
+// For a graph that accepts no other sizes, those of the example.
 static int64_t stand_in(const data_input *in, int64_t open) {
     return open == 1 && in->is_example && in->ndim > 0 && in->shape[0] > 0 ? in->shape[0] : open;
 }
@@ -201,7 +201,7 @@ static size_t fed_count(const tare_shapes *s) {
     return count;
 }
 
-// Notes all shapes with `open` for each open size, or compares them with what was noted.
+// Records all shapes with `open` for each open size, or compares them with the recorded ones.
 static tare_status run_with(tare_shapes *s, const tare_model *model, int64_t open, bool is_second,
                             tare_error *err) {
     shape_run r = {.shapes = s, .is_second = is_second, .err = err};
@@ -228,7 +228,7 @@ static tare_status keep_reason(tare_shapes *s, const tare_error *why, tare_error
     return s->unknown != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
-// Of a dimension that is no batch.
+// For dimensions that are no batch.
 static bool has_open_size(const tare_shapes *s) {
     for (size_t i = 0; i < s->input_count; i++)
         for (int d = 1; d < s->inputs[i].ndim; d++)
@@ -242,8 +242,8 @@ static tare_status run_two(tare_shapes *s, const tare_model *model, const int64_
     return status == TARE_OK ? run_with(s, model, open[1], true, err) : status;
 }
 
-// Two sizes, small ones, those of images, those of sound; where none run, one; where that does not
-// run, what stands before the failure.
+// Tries two sizes: small ones, those of images, those of sound; if none works, one size; if that
+// fails, keeps the shapes before the failure.
 static tare_status infer(tare_shapes *s, const tare_model *model, tare_error *err) {
     static const int64_t sizes[][2] = {{2, 3}, {224, 288}, {4800, 8000}};
     tare_error *why = tare_error_create(), *other = tare_error_create();
@@ -277,7 +277,7 @@ static const data_input *unknown_input(const tare_shapes *s) {
 
 // --- what a pass made ---
 
-// The outputs of one run of the shape rules; false: the model does not say its inputs' shapes.
+// The outputs of a run of the shape rules; false: the model does not state its inputs' shapes.
 typedef struct output_dtypes {
     tare_shapes *shapes;
     bool is_known;
@@ -379,7 +379,8 @@ static tare_status verify_at(const tare_model *made, const tare_model *source, i
     return status;
 }
 
-// Does the caller quantize an input? Its file does not say so, and dequantize takes floats, too.
+// True if the caller quantizes an input. Its file does not state it, and dequantize also accepts
+// floats.
 static bool takes_quantized(const tare_model *model) {
     for (const node *n = model->root->graph->first; n != NULL; n = n->next)
         if (tare__op_has(tare__node_row(n), OP_DEQUANTIZES) && n->arg_count > 0 &&

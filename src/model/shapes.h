@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a graph says of its inputs and outputs, for those who run shapes or name results.
+// A graph's description of its inputs and outputs, for code that runs shape rules or names results.
 #ifndef MODEL_SHAPES_H
 #define MODEL_SHAPES_H
 
@@ -9,7 +9,7 @@
 #include "tare/model.h"
 #include "tare/shapes.h"
 
-/// A meta tensor of an input; open[d] is the size that stands in for an open one. An unknown dtype
+/// A meta tensor of an input; open[d] is the stand-in size for open dimension d. An unknown dtype
 /// counts as float32. The input's ndim must be known. The caller releases *out.
 tare_status tare__meta_input(const data_input *input, int64_t open, tare_tensor **out,
                              tare_error *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Module classes of a user's own: a row whose functions call the user's.
+// Custom module classes: a row whose functions call the user's.
 #include "model/user_class.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define MAX_INPUTS 8
 
-// The row and what it stands for, in one block.
+// The row and its description, in one block.
 typedef struct user_class {
     module_class class;
     tare_module_class user;
@@ -75,8 +75,8 @@ static tare_status user_forward(op_call *call) {
     TARE_TRY(collect(call, inputs, &count));
     const tare_module_class *user = user_of(call->module);
     tare_tensor *out = NULL;
-    // A session's results lie together in one block, which only the session may write to: the
-    // user's function gets a tensor of its own over the same memory.
+    // A session's results share a block that only the session may write: the user's function gets
+    // its own tensor over the same memory.
     TARE_TRY(tare__tensor_writable(tare__call_out(call), &out, call->err));
     const tare_status status =
         user->forward(user->user, (const tare_module *)call->module, inputs, count, out, call->err);

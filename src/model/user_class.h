@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Module classes that users register, as rows beside the built-in ones.
+// Custom module classes, registered as rows beside the built-in ones.
 #ifndef MODEL_USER_CLASS_H
 #define MODEL_USER_CLASS_H
 
 #include "ir/module.h"
 #include "tare/module.h"
 
-/// The user's row behind a class; NULL for built-in classes.
+/// The user's row of a class; NULL for built-in classes.
 const tare_module_class *tare__user_class(const module_class *class);
 /// A class row that calls the user's; freed by tare__user_class_destroy.
 tare_status tare__user_class_create(const tare_module_class *user, module_class **out,
@@ -15,7 +15,7 @@ void tare__user_class_destroy(module_class *class);
 /// Parameters as a user's class gets them; q NULL: of a weight that has only a dtype.
 tare_weight_qparams tare__weight_qparams_view(tare_dtype dtype, const qparams *q);
 
-/// Config key and tensors by which a quantized custom module says what it gives.
+/// Config key and tensors that describe the result of a quantized custom module.
 #define CUSTOM_OUTPUT_DTYPE      "output_dtype"
 #define CUSTOM_OUTPUT_SCALE      "scale"
 #define CUSTOM_OUTPUT_ZERO_POINT "zero_point"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torch does with a dtype at each step of the flow. The steps do not agree, so that each has a
-// column of its own.
+// How torch treats a dtype at each step of the flow. The steps do not agree, so each has its own
+// column.
 #ifndef OBSERVE_DTYPE_ROLES_H
 #define OBSERVE_DTYPE_ROLES_H
 

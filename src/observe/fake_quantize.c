@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fake quantizers as modules: how they are made, run, printed and checked.
+// Fake quantizers as modules: creating, running, printing and checking them.
 #include "observe/fake_quantize.h"
 
 #include <math.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fake quantizers: modules with an observer inside, the child "activation_post_process", that round
-// what passes to the values that integers will have. What they keep (switches, scale, zero point)
-// are tensors of the module, so that copies and files need no rules of their own.
+// their input to the values that integers will have. Their state (switches, scale, zero point)
+// consists of tensors of the module, so that copies and files need no special rules.
 #ifndef OBSERVE_FAKE_QUANTIZE_H
 #define OBSERVE_FAKE_QUANTIZE_H
 
 #include "observe/observer.h"
 #include "ops/call.h"
 
-/// What tells the four classes apart: the `user` of their descriptors.
+/// The differences of the four classes: the `user` of their descriptors.
 typedef struct fake_quantize_kind {
     tare_dtype switch_dtype;      // of fake_quant_enabled and observer_enabled
     const char *observer_switch;  // the tensor that switches observing
@@ -17,7 +17,7 @@ typedef struct fake_quantize_kind {
     int64_t quant_min, quant_max; // the arguments' defaults; quant_max 0: they have none
     bool limits_must_differ;      // one quantized value alone is refused
     bool (*fits)(const tare_observer_class *inner); // may this observer be inside? NULL: any may
-    const char *misfit;                             // what is said when it may not
+    const char *misfit;                             // the message if it may not
     /// Tensors and constructor values beyond the switches, scale 1 and zero point 0.
     tare_status (*fill)(module *m, const tare_observer_spec *spec, tare_error *err);
     /// Looks at x, of float32, and updates scale and zero point.
@@ -25,7 +25,7 @@ typedef struct fake_quantize_kind {
     void (*describe)(const module *m, text *out); // NULL: nothing
 } fake_quantize_kind;
 
-/// Of a class or module; NULL: it is no fake quantizer.
+/// For a class or module; NULL: it is no fake quantizer.
 const fake_quantize_kind *tare__fake_quantize_kind(const tare_observer_class *class);
 const fake_quantize_kind *tare__fake_quantize_kind_of(const module *m);
 /// The observer inside; of a const module it is const, as in tare__module_child.
@@ -49,7 +49,7 @@ tare_status tare__fake_quantize_create(const observer_classes *classes, const mo
 
 /// As the module's forward, without its result.
 tare_status tare__fake_quantize_update(module *m, const tare_tensor *x, tare_error *err);
-/// What convert takes: the observer's proposal, or what was learned.
+/// The parameters for convert: the observer's, or the learned ones.
 tare_status tare__fake_quantize_qparams(const module *m, const qparams **out, bool *is_calibrated,
                                         tare_error *err);
 
@@ -59,7 +59,7 @@ tare_status tare__fake_quantize_shape(op_call *call);
 tare_status tare__fake_quantize_forward(op_call *call);
 tare_status tare__fake_quantize_module_check(const module *m, tare_error *err);
 
-/// An integer argument: *has says whether it was given. Another type is an error.
+/// An integer argument: *has tells whether it was given. Another type is an error.
 tare_status tare__spec_int(const tare_observer_spec *spec, const char *name, bool *has,
                            int64_t *out, tare_error *err);
 /// A number; nothing happens when it was not given.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observer modules: made from specs, run as modules, written to and read from model files.
+// Observer modules: created from specs, run as modules, written to and read from model files.
 #include "observe/observer.h"
 
 #include <assert.h>

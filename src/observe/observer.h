@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers inside the library: specs, the modules made from them, and their parameters.
+// Observers inside the library: specs, the modules created from them, and their parameters.
 #ifndef OBSERVE_OBSERVER_H
 #define OBSERVE_OBSERVER_H
 
@@ -18,8 +18,8 @@ typedef struct observer_classes {
 const tare_observer_class *tare__observer_class_find(const observer_classes *classes,
                                                      const char *name);
 const char *tare__observer_class_name_at(const void *classes, size_t index); // for suggestions
-/// Does it watch for input-weight equalization, beside the observer of the edge? is_input: of the
-/// two.
+/// True for a class that observes for input-weight equalization, in addition to the edge's
+/// observer. is_input: it observes the input, not the weight.
 bool tare__observer_class_is_equalizer(const tare_observer_class *class, bool *is_input);
 bool tare__observer_class_is_fake_quantize(const tare_observer_class *class);
 /// Refuses the name of an argument that the class does not know, with the nearest it knows.
@@ -36,10 +36,10 @@ void tare__observer_module_class(const tare_observer_class *class, module_class 
 tare_status tare__observer_class_copy(const tare_observer_class *user,
                                       const tare_observer_class **class, module_class **row,
                                       tare_error *err);
-/// How statistics go into model files and come back.
+/// Writes statistics to model files and reads them.
 extern const model_state_io tare__observer_state_io;
-/// Refuses what no observer can be: an empty range, eps or a fixed scale that is not positive and
-/// finite, a fixed zero point outside of the range. Every observer that is made passes here.
+/// Refuses invalid descriptions: an empty range, eps or a fixed scale that is not positive and
+/// finite, a fixed zero point outside of the range. Called for every observer that is created.
 tare_status tare__observer_info_check(const tare_observer_info *info, tare_error *err);
 /// A module of the class's row: ROLE_OBSERVER, config = the spec's arguments; its forward updates
 /// the statistics and returns the input itself. A user's class is copied into the module. Errors:
@@ -47,7 +47,7 @@ tare_status tare__observer_info_check(const tare_observer_info *info, tare_error
 tare_status tare__observer_spec_instantiate(const observer_classes *classes,
                                             const tare_observer_spec *spec, module **out,
                                             tare_error *err);
-/// What an instance would be, without keeping it. Fails as instantiate does.
+/// The description that an instance would have. Fails as instantiate does.
 tare_status tare__observer_spec_info(const observer_classes *classes,
                                      const tare_observer_spec *spec, tare_observer_info *out,
                                      tare_error *err);
@@ -63,7 +63,7 @@ tare_status tare__observer_spec_from_json(const json_at *at, tare_observer_spec 
 void tare__observer_spec_to_json(const tare_observer_spec *spec, text *out);
 tare_status tare__observer_spec_status(const tare_observer_spec *spec, tare_error *err);
 
-/// What parameters that somebody proposes become: those of an observer that is described by `info`.
+/// Converts proposed parameters to those of an observer that `info` describes.
 typedef struct qparams_wish {
     const tare_observer_info *info;
     qparams *made; // by the last proposal; the caller releases it
@@ -72,7 +72,7 @@ typedef struct qparams_wish {
 tare_status tare__take_qparams(void *wish, int64_t count, const double *scale,
                                const double *zero_point, tare_error *err);
 
-/// Of a module with ROLE_OBSERVER (asserted).
+/// For a module with ROLE_OBSERVER (asserted).
 const tare_observer_info *tare__observer_info(const module *m);
 const tare_observer_class *tare__observer_class_of(const module *m);
 void *tare__observer_state(const module *m); // the class's own; not of a fake quantizer (asserted)
@@ -89,13 +89,13 @@ tare_status tare__observer_spec_of(const module *m, tare_observer_spec **out, ta
 /// Statistics from tensors under bare names, as tare__observer_state_io saves them, into an
 /// observer that has seen nothing; no tensors: nothing happens. Input is hostile.
 tare_status tare__observer_load(module *m, const map *tensors, tare_error *err);
-/// Two observers of one class and its arguments exchange what they have seen.
+/// Exchanges the statistics of two observers with equal class and arguments.
 void tare__observer_swap(module *a, module *b);
-/// What may be spared it (see tare_observer_class); a fake quantizer is spared nothing.
+/// What can be skipped for it (see tare_observer_class); nothing for a fake quantizer.
 bool tare__observer_watches(const module *m); // false: its update does nothing
 bool tare__observer_ignores_order(const module *m);
 bool tare__observer_is_idempotent(const module *m);
-/// Whether tare__observer_merge can work for it.
+/// True if tare__observer_merge supports it.
 bool tare__observer_is_mergeable(const module *m);
 /// The statistics of `from` join those of `into`; both are of one class and its arguments. Nothing
 /// happens for classes that watch nothing; TARE_UNSUPPORTED for those that cannot merge.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that hold for every observer: a range that is not empty, scales that are not zero.
+// Checks for all observers: the range is not empty, and scales are not zero.
 #include <math.h>
 
 #include "observe/observer.h"

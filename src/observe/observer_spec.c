@@ -135,7 +135,7 @@ tare_status tare__observer_spec_clone(const tare_observer_spec *spec, tare_obser
 }
 
 static void set(tare_observer_spec *spec, const char *name, const observer_argument *v) {
-    if (spec == NULL) return; // creation failed; whoever uses the spec finds out
+    if (spec == NULL) return; // creation failed, which is reported when the spec is used
     if (name == NULL)
         remember_misuse(spec, "(null)", "must have a name");
     else

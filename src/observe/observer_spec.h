@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a spec holds: a class name and arguments of several types.
+// The contents of a spec: a class name and arguments of several types.
 #ifndef OBSERVE_OBSERVER_SPEC_H
 #define OBSERVE_OBSERVER_SPEC_H
 
@@ -39,7 +39,7 @@ struct tare_observer_spec {
     observer_argument *arguments; // in order of setting
     size_t count, capacity;
     tare_status status;      // of the first setter that failed
-    tare_error *first_error; // its sentence; NULL if memory for it was gone
+    tare_error *first_error; // its message; NULL if memory ran out
 };
 
 /// Sets an argument as the public setters do. The value's string is copied, its observer retained.
@@ -52,8 +52,8 @@ tare_status tare__observer_spec_clone(const tare_observer_spec *spec, tare_obser
                                       tare_error *err);
 void tare__argument_text(const observer_argument *a, text *out); // as Python prints it
 
-/// Arguments on their way to a class's create, with a note on each of whether it was read: an
-/// argument that nobody reads would be ignored silently.
+/// The arguments passed to a class's create, with a flag for each that was read: arguments that are
+/// not read are refused.
 typedef struct argument_use {
     bool is_read;
     argument_kind wanted; // by the last reader that did not get it

@@ -54,7 +54,7 @@ static observer_argument argument_of_string(const char *chars) {
     const tare_qscheme qscheme = is_name ? tare_qscheme_from_name(chars) : TARE_QSCHEME_UNSET;
     if (qscheme != TARE_QSCHEME_UNSET)
         return (observer_argument){.kind = ARGUMENT_QSCHEME, .as.qscheme = qscheme};
-    // Lent: it is copied before the JSON goes.
+    // Lent: it is copied before the JSON is released.
     return (observer_argument){.kind = ARGUMENT_STRING, .as.string = (char *)chars};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Annotating in few words.
+// Helpers for annotating.
 #include "quantizers/annotate.h"
 
 #include <math.h>

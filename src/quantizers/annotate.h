@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What annotators of built-in quantizers share.
+// Helpers for the annotators of built-in quantizers.
 #ifndef QUANTIZERS_ANNOTATE_H
 #define QUANTIZERS_ANNOTATE_H
 
@@ -32,22 +32,22 @@ tare_status tare__config_specs(const setting *s, config_specs *out, tare_error *
 
 /// The level of settings that is applied.
 typedef enum level_kind { LEVEL_NAME, LEVEL_TYPE, LEVEL_OPERATOR, LEVEL_GLOBAL } level_kind;
-/// Is the node of the module or class that the setting names? For settings by operator and for the
-/// whole model: is it of none that settings name?
+/// True if the node belongs to the module or class that the setting names; for settings by operator
+/// and for the whole model, if it belongs to none that settings name.
 bool tare__level_accepts(const node_sources *sources, const tare_quantizer_settings *settings,
                          level_kind kind, const setting *s, const node *n);
 /// Observers watch floats, and no constants that are larger than torch's histogram takes. What is
 /// not known counts as a float.
 bool tare__can_be_observed(const annotating *a, const node *n);
-/// Is it a tensor of one float that is larger than that?
+/// True for a tensor of one float that is too large.
 bool tare__is_large_scalar(const annotating *a, const node *n);
 /// Erases calls without effect that nothing reads.
 tare_status tare__graph_drop_unread(graph *g, tare_error *err);
 
-/// Does n call one of these functions (NULL-terminated)? n may be NULL.
+/// True if n calls one of these functions (NULL-terminated). n may be NULL.
 bool tare__calls(const node *n, const char *const *targets);
 bool tare__is_marked(const annotating *a, const node *n);
-/// Is one of these nodes marked? NULLs among them are passed over.
+/// True if one of these nodes is marked; NULLs are skipped.
 bool tare__is_any_marked(const annotating *a, node *const *nodes, size_t count);
 /// Marks the node; its annotation stays, or is made.
 tare_status tare__mark(annotating *a, const node *n);
@@ -57,7 +57,7 @@ tare_status tare__annotate_anew(annotating *a, const node *n, tare_annotation **
 /// they are nodes.
 tare_status tare__annotate_layer(annotating *a, const node *n, const config_specs *specs,
                                  tare_annotation **out);
-/// An entry for what the node reads from `input`.
+/// Adds an entry for the node's input `input`.
 tare_status tare__annotate_edge(annotating *a, tare_annotation *of, const node *input,
                                 tare_qspec *spec);
 /// A shared spec: of the edge (from, n), or with from NULL of n's output. The caller releases it.

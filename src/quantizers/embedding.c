@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// EmbeddingQuantizer: the tables of embeddings, a scale and a float zero point per row.
+// EmbeddingQuantizer: tables of embeddings, with a scale and a float zero point per row.
 #include "ops/op.h"
 #include "quantizers/annotate.h"
 #include "quantizers/builtin.h"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// X86InductorQuantizer and those made of it: a recipe of patterns, then propagation.
+// X86InductorQuantizer and quantizers derived from it: a recipe of patterns, then propagation.
 // Private to quantizers.
 #ifndef QUANTIZERS_INDUCTOR_H
 #define QUANTIZERS_INDUCTOR_H
 
 #include "quantizers/annotate.h"
 
-/// The partitions that a chain may have behind the layer, in this order.
+/// The partitions that may follow the layer in a chain, in this order.
 typedef enum chain_member {
-    CHAIN_BN = 1 << 0,   // a batch norm behind the convolution
+    CHAIN_BN = 1 << 0,   // a batch norm after the convolution
     CHAIN_ADD = 1 << 1,  // then an addition
     CHAIN_UNARY = 1 << 2 // then an activation
 } chain_member;
@@ -19,8 +19,9 @@ typedef struct chain_row {
 } chain_row;
 
 typedef struct inductor_recipe {
-    const char *const *default_operators; // what a config for the whole model is for
-    const char *const *operators;         // what settings by operator may name
+    const char *const
+        *default_operators;       // the operators that a config for the whole model applies to
+    const char *const *operators; // what settings by operator may name
     // Settings by module type and function: pairs of names, NULL at the end.
     const char *const *types;
     const chain_row *rows; // in order; those with a batch norm only in training
@@ -34,12 +35,12 @@ typedef struct inductor_level {
     const inductor_recipe *recipe;
     const setting *setting;
     config_specs specs;
-    /// TARE_UNSUPPORTED where the level cannot tell.
+    /// TARE_UNSUPPORTED if the level cannot decide.
     tare_status (*accepts)(const struct inductor_level *l, node *const *nodes, size_t count,
                            bool *out);
 } inductor_level;
 
-/// Are the nodes free (none is marked), and does the level take them?
+/// True if the nodes are free (none is marked) and the level accepts them.
 tare_status tare__inductor_takes(const inductor_level *l, node *const *nodes, size_t count,
                                  bool *out);
 /// Marks nodes with new, empty annotations: they are not to be quantized.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers with what follows them: a chain of partitions gives a node each, the first of which is the
-// layer.
+// Layers with the operators that follow them: each partition of a chain gives a node, the first of
+// which is the layer.
 #include <string.h>
 
 #include "ops/op.h"
@@ -12,8 +12,8 @@ typedef struct chain_nodes {
     size_t count;
 } chain_nodes;
 
-// A module that is called several times is one partition with several outputs, of which none can be
-// told to be the chain's. (torchao stops with an error for convolutions.)
+// A module that is called several times is one partition with several outputs, so the chain's is
+// unknown. (torchao fails for convolutions.)
 static bool pick_nodes(const chain_row *row, const partition *const *partitions, size_t count,
                        chain_nodes *out) {
     *out = (chain_nodes){0};
@@ -70,7 +70,7 @@ static tare_status annotate_chain(const inductor_level *l, const chain_nodes *c,
     tare_annotation *annotation = NULL;
     if (l->setting->is_none) return tare__inductor_leave_float(l, c->list, c->count);
     TARE_TRY(tare__inductor_layer(l, c->layer, c->count == 1, &annotation));
-    // What is added to a linear layer stays float, for accuracy.
+    // The addend of a linear layer stays float, for accuracy.
     if (c->add != NULL) TARE_TRY(annotate_plain(l, c, c->add, is_linear ? NULL : extra));
     if (c->unary != NULL) TARE_TRY(annotate_plain(l, c, c->unary, NULL));
     return c->norm != NULL && c->count == 2 ? annotate_plain(l, c, c->norm, NULL) : TARE_OK;

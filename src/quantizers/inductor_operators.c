@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// X86InductorQuantizer: products, and operators that hand integers on where they get some.
+// X86InductorQuantizer: products, and operators that pass quantized values on if their input is
+// quantized.
 #include <string.h>
 
 #include "ops/op.h"

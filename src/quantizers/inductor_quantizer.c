@@ -228,7 +228,7 @@ static tare_status run_operators(annotating *a, const inductor_recipe *recipe,
     return TARE_OK;
 }
 
-// Settings by module type mean the operator of such modules, wherever it stands.
+// Settings by module type apply to the operator of such modules anywhere.
 static tare_status run(annotating *a, const inductor_recipe *recipe,
                        const tare_quantizer_settings *s) {
     const tare_quantizer_settings names_only = {.module_names = s->module_names,
@@ -305,7 +305,7 @@ static const setting *setting_at(const tare_quantizer_settings *s, size_t i) {
                                      : &s->operators.items[i - s->module_types.count];
 }
 
-// Of two settings for one operator, torchao would keep the later.
+// With two settings for one operator, torchao would use the later one.
 static tare_status check_unique(const inductor_recipe *recipe, const tare_quantizer_settings *s,
                                 tare_error *err) {
     const size_t count = s->module_types.count + s->operators.count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coded quantizers that take settings: called setting by setting, each with the nodes that are its.
+// Built-in quantizers with settings: called for each setting with the nodes that it applies to.
 #include <string.h>
 
 #include "core/memory/alloc.h"

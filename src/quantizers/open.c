@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantizers as users name them: built-in ones, files of rules, and several in a row.
+// Quantizers by name: built-in ones, files of rules, and sequences of them.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -112,7 +112,7 @@ static tare_status create(const opening *o, const char *path, const json_t *json
     return tare__at(o->err, tare__data_quantizer_create(json, settings, out, o->err), "%s", path);
 }
 
-// What the file says is read twice: first for its name, under which settings are found.
+// The file is read twice: first for its name, under which its settings are found.
 static tare_status open_rules(opening *o, const char *path, const json_t *json,
                               tare_quantizer **out) {
     tare_quantizer *plain = NULL;
@@ -162,7 +162,7 @@ static tare_status check_all_used(const opening *o) {
                        tare__json_fail(&all, o->err, "settings for a quantizer that is not used"));
 }
 
-// Settings are found by names, and of two equal quantizers one would have no effect.
+// Settings are found by name, and of two equal quantizers one would have no effect.
 static tare_status check_name(const opening *o, tare_quantizer *const *list, size_t index) {
     const char *name = list[index]->class.name;
     for (size_t i = 0; i < index; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantizers: life, and the calls in prepare's order.
+// Quantizers: creating and destroying them, and the calls in prepare's order.
 #include "quantizers/quantizer.h"
 
 #include "core/error.h"

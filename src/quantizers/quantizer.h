@@ -8,7 +8,7 @@
 struct tare_quantizer {
     tare_quantizer_class class; // name owned
     void *self;
-    // What the user asks of it, lent by self; NULL: not known.
+    // The user's settings, lent by self; NULL: unknown.
     const struct tare_quantizer_settings *settings;
     tare_quantizer *const *members; // of a composed one, lent by self
     size_t member_count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user asks of a quantizer.
+// The user's settings of a quantizer.
 #ifndef QUANTIZERS_SETTINGS_H
 #define QUANTIZERS_SETTINGS_H
 
@@ -29,10 +29,10 @@ struct tare_quantizer_settings {
 tare_quantization_config tare__config_copy(const tare_quantization_config *from);
 tare_status tare__settings_clone(const tare_quantizer_settings *from, tare_quantizer_settings **out,
                                  tare_error *err);
-/// Whose settings are read.
+/// The quantizer whose settings are read.
 typedef struct settings_source {
     const char *quantizer; // "default" configs are its
-    bool is_qat;           // "default" configs that do not say are of training
+    bool is_qat;           // "default" configs without a mode are for training
 } settings_source;
 /// A settings object.
 tare_status tare__settings_from_json(const json_at *at, const settings_source *source,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a quantizer does, for people and as JSON.
+// Describes a quantizer as text and as JSON.
 #include <string.h>
 
 #include "config/qspec.h"

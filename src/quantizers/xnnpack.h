@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// XNNPACKQuantizer's annotators: each looks for one pattern in the whole graph.
-// Private to quantizers.
+// XNNPACKQuantizer's annotators: each annotates one pattern in the whole graph. Private to
+// quantizers.
 #ifndef QUANTIZERS_XNNPACK_H
 #define QUANTIZERS_XNNPACK_H
 
 #include "ops/op.h"
 #include "quantizers/annotate.h"
 
-/// What an annotator is given: a config, and which nodes it may take.
+/// The arguments of an annotator: a config, and the nodes that it may annotate.
 typedef struct xnnpack_level {
     annotating *a;
     config_specs specs;
@@ -45,7 +45,7 @@ typedef tare_status (*pair_visitor)(const xnnpack_level *l, node *first, node *l
 tare_status tare__xnnpack_each(const xnnpack_level *l, const xnnpack_annotator *row,
                                pair_visitor visit);
 
-/// None of these nodes is marked, and the filter accepts all. NULLs are passed over.
+/// True if none of these nodes is marked and the filter accepts all. NULLs are skipped.
 bool tare__xnnpack_is_free(const xnnpack_level *l, node *const *nodes, size_t count);
 
 #endif

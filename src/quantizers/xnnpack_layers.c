@@ -62,7 +62,7 @@ tare_status tare__xnnpack_layer(const xnnpack_level *l, const xnnpack_annotator 
     return tare__xnnpack_each(l, row, annotate_layer);
 }
 
-// Only the node itself must be free and accepted, and what it is annotated with already stays.
+// Only the node itself must be free and accepted; existing annotations stay.
 static tare_status annotate_linear(const xnnpack_level *l, node *n) {
     node *const inputs[] = {tare__node_arg(n, 0), tare__node_arg(n, 1), tare__node_arg(n, 2)};
     tare_qspec *const specs[] = {l->specs.input, l->specs.weight, l->specs.bias};
@@ -132,7 +132,7 @@ tare_status tare__xnnpack_normed_layer(const xnnpack_level *l, const xnnpack_ann
     static const op_overload no_relu[] = {OVERLOADS_END};
     const op_overload *relu = row->has_relu ? relus : no_relu;
     const size_t relu_count = row->has_relu ? 2 : 1;
-    // Nodes that nothing reads would count as readers of what they read.
+    // Nodes without users would count as users of their inputs.
     TARE_TRY(tare__graph_drop_unread(l->a->g, l->a->err));
     for (const op_overload *conv = row->calls; conv->op != TARE_OP_NONE; conv++)
         for (size_t r = 0; r < relu_count; r++) {

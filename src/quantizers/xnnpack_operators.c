@@ -127,11 +127,11 @@ static tare_status annotate_first_reader(const xnnpack_level *l, const node *inp
     return tare__annotate_edge(l->a, annotation, input, l->specs.input);
 }
 
-// Only what goes in and out of a GRU. Where it is one node, both inputs have the same first reader
-// and the second annotation replaces the first, as in torchao. A state that begins with zeros is no
-// input, and one that nobody reads no output.
+// Only the inputs and outputs of a GRU. If it is one node, both inputs have the same first user and
+// the second annotation replaces the first, as in torchao. A zero initial state is no input, and an
+// unused state no output.
 static tare_status annotate_gru(const xnnpack_level *l, const partition *p) {
-    enum { MOST = 2 }; // what goes through, and the state
+    enum { MOST = 2 }; // the sequence, and the state
     if (tare__is_any_marked(l->a, p->inputs.items, p->inputs.count) ||
         tare__is_any_marked(l->a, p->outputs.items, p->outputs.count))
         return TARE_OK;
@@ -166,7 +166,7 @@ static const op_overload keeps_observer[] = {OVERLOAD(RELU, "default"),
                                              OVERLOAD(VIEW, "default"),
                                              OVERLOAD(FLATTEN, "using_ints"),
                                              OVERLOADS_END};
-// What functionalization makes of views; they have no rows.
+// Functionalized views, which have no rows.
 static bool is_copy_of_view(const node *n) {
     static const char *const names[] = {"permute_copy.default", "squeeze_copy.dim",
                                         "view_copy.default", "slice_copy.Tensor"};

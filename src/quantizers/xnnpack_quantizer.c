@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XNNPACKQuantizer: the annotators, their order and the settings that each obeys. Source: torchao
-// 0.18; settings by operator as in ExecuTorch's version of it.
+// XNNPACKQuantizer: the annotators, their order and the settings that apply to each. Source:
+// torchao 0.18; settings by operator as in ExecuTorch's version.
 #include <string.h>
 
 #include "core/text/text.h"
@@ -161,7 +161,7 @@ static tare_status run_setting(const xnnpack_run *r, const setting *s, const cha
     key_filter filter = {.a = r->a, .settings = r->settings, .key = s->key};
     xnnpack_level l = {.a = r->a, .filter = {.accepts = accepts, .user = &filter}};
     tare__annotating_by(r->a, r->settings, s);
-    // By module it is enough that the levels below pass such nodes over.
+    // For settings by module, it is sufficient that later levels skip such nodes.
     if (s->is_none) return target != NULL ? leave_float(&l, target) : TARE_OK;
     TARE_TRY(tare__config_specs(s, &l.specs, r->a->err));
     return run_level(&l, r->is_dynamic, target);

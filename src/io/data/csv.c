@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of text, packed or not: features and a label. Read in a stream, a batch at a time.
+// Rows of text, possibly compressed: features and a label. Read as a stream, one batch at a time.
 #define _XOPEN_SOURCE 700 // uselocale
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@ typedef struct csv {
     char *line;
     size_t capacity, line_number;
     size_t columns; // with the label; 0: not known yet
-    float *row;     // [columns - 1] features of the row at hand
+    float *row;     // [columns - 1] features of the present row
     int64_t label;
 } csv;
 
@@ -46,7 +46,7 @@ static tare_status check_stream(const data_source *s, csv *c, tare_error *err) {
     if (number == Z_OK || number == Z_STREAM_END) return TARE_OK;
     if (number == Z_MEM_ERROR) return tare__out_of_memory(err);
     if (number == Z_ERRNO) return fail_line(s, err, "reading failed");
-    // zlib puts the path and ": " before its own words.
+    // zlib prefixes its message with the path and ": ".
     const size_t path_length = strlen(s->spec);
     const bool has_path =
         strncmp(message, s->spec, path_length) == 0 && message[path_length] == ':';
@@ -81,7 +81,7 @@ static tare_status read_line(data_source *s, csv *c, bool *end, tare_error *err)
     return TARE_OK;
 }
 
-// A number that ends at ',' or the line's end; it may stand in quotes.
+// A number that ends at ',' or the end of the line, possibly in quotes.
 static bool read_number(const char **at, double *out) {
     char *end = NULL;
     *at += strspn(*at, " ");

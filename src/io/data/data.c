@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the kind of data source from the spec, and checks what all kinds share.
+// Chooses the kind of data source from the spec, and does checks that all kinds share.
 #include "io/data/data.h"
 
 #include <inttypes.h>
@@ -154,7 +154,7 @@ tare_status tare__data_slice(tare_tensor *t, int64_t first, int64_t count, tare_
 
 static tare_status check_shape(const data_input *input, const tare_tensor *t, const char *array,
                                tare_error *err) {
-    const int ndim = input->is_example ? -1 : input->ndim; // -1: anything goes
+    const int ndim = input->is_example ? -1 : input->ndim; // -1: any
     bool fits = t->ndim > 0 && (ndim < 0 || ndim == t->ndim);
     for (int d = 1; fits && d < ndim; d++)
         fits = input->shape[d] < 0 || input->shape[d] == t->shape[d];

@@ -25,7 +25,7 @@
 #include "core/tensor/tensor.h"
 #include "io/images/preprocess.h"
 
-/// What a model wants.
+/// A model's requirements on an input.
 typedef struct data_input {
     const char *name;
     const char *argument; // another name that data may have: the graph's; NULL: there is none
@@ -34,15 +34,15 @@ typedef struct data_input {
     tare_dtype dtype;             // unset: unknown
     bool is_example; // the shape was seen once: random data and rows take it, files need not
     bool is_finite;  // infinities are refused as NaNs are
-    int64_t bound;   // integers lie from 0 to below this; 0: unknown
+    int64_t bound;   // integers are from 0 to below this; 0: unknown
 } data_input;
 
-/// Is it called so, by either name?
+/// True if the input has this name (either of its two).
 bool tare__data_input_is(const data_input *input, const char *name);
 
 struct node; // ir/graph.h
-/// What the model says of an input: `val` of its meta is what must be so, `example` what the
-/// exporter or calibration saw.
+/// The model's description of an input: `val` of its meta is required, `example` was seen by the
+/// exporter or by calibration.
 tare_status tare__describe_input(const struct node *placeholder, data_input *out, tare_error *err);
 
 typedef struct data_batch {
@@ -55,9 +55,9 @@ void tare__data_batch_release(data_batch *batch); // fine twice
 
 typedef struct data_source data_source;
 
-/// Opens `spec`. `inputs` are copied. batch_size: samples of one batch, the last of a file may have
-/// fewer; 0: as many as the file has (rows of text: 256, pictures: 32). pictures: what is done to
-/// them, copied; NULL: pictures are refused.
+/// Opens `spec`. `inputs` are copied. batch_size: samples per batch, the last one of a file may
+/// have fewer; 0: all of a file (for rows of text 256, for images 32). pictures: their
+/// preprocessing, copied; NULL: images are refused.
 tare_status tare__data_open(const char *spec, const data_input *inputs, size_t input_count,
                             int64_t batch_size, const preprocess *pictures, data_source **out,
                             tare_error *err);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a graph says of its inputs.
+// A graph's description of its inputs.
 #include <string.h>
 
 #include "core/json/json.h"
 #include "io/data/data.h"
 #include "ir/call_names.h"
 
-// Exported graphs say shape and dtype of their inputs: {"val": {"shape": [1, null], "dtype":
+// Exported graphs state shape and dtype of their inputs: {"val": {"shape": [1, null], "dtype":
 // ".."}}.
 static tare_status read_value_meta(const json_at *val, data_input *out, tare_error *err) {
     if (!json_is_object(val->value)) return TARE_OK; // a list: not a tensor

@@ -20,8 +20,8 @@
 typedef struct files {
     const char **paths; // in the source's arena
     size_t count, capacity;
-    size_t next;      // the file to open when the one at hand is used up
-    data_batch whole; // all samples of the file at hand
+    size_t next;      // the file to open after the present one
+    data_batch whole; // all samples of the present file
     int64_t position; // samples of it that were handed out
 } files;
 
@@ -142,7 +142,7 @@ static bool find_input(const data_source *s, const char *array, size_t *out) {
            position_in_name(array, "arr_", s->input_count, out);
 }
 
-// Recorded cases have their outputs beside their inputs, as their format says.
+// The files of recorded cases also contain their outputs, by definition of the format.
 static bool is_recorded_result(const map *arrays, const char *name) {
     static const char *const results[] = {"float", "prepared", "converted", "weights", "frozen"};
     if (!tare__map_has(arrays, "input.0")) return false;
@@ -314,7 +314,7 @@ static tare_status rewind_files(data_source *s, tare_error *err) {
     return TARE_OK;
 }
 
-// Of several files only the one at hand is known.
+// Of several files, only the present one is known.
 static int64_t count_files(const data_source *s) {
     const files *f = s->state;
     return f->count == 1 ? f->whole.size : 0;

@@ -10,7 +10,7 @@
 #include "core/text/text.h"
 #include "io/data/source.h"
 
-/// The source of one input, and the batch of it that is at hand.
+/// The source of an input, and its present batch.
 typedef struct entry {
     data_source *source; // NULL: not named yet
     data_batch batch;
@@ -26,7 +26,7 @@ typedef struct named {
 
 // --- the spec ---
 
-/// The length of a known name that stands before a '=' at `at`; 0: there is none.
+/// The length of a known name before a '=' at `at`; 0: there is none.
 static size_t name_at(const data_source *s, const char *at) {
     const size_t length = strcspn(at, "=");
     if (at[length] != '=') return 0;

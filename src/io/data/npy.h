@@ -7,7 +7,7 @@
 #include "core/tensor/tensor.h"
 #include "core/text/text.h"
 
-/// What stands before the data.
+/// The contents of a header.
 typedef struct npy_header {
     tare_dtype dtype;
     int ndim;
@@ -16,7 +16,7 @@ typedef struct npy_header {
     size_t header_bytes, data_bytes;
 } npy_header;
 
-/// How many bytes an array's header has, told from its first NPY_PREFIX bytes (fewer are an error).
+/// The size of an array's header, determined from its first NPY_PREFIX bytes (fewer are an error).
 #define NPY_PREFIX 12u
 tare_status tare__npy_header_size(const unsigned char *bytes, size_t size, size_t *out,
                                   tare_error *err);
@@ -24,14 +24,14 @@ tare_status tare__npy_header_size(const unsigned char *bytes, size_t size, size_
 /// name.
 tare_status tare__npy_parse_header(const unsigned char *bytes, size_t size, npy_header *out,
                                    tare_error *err);
-/// The array that fills `size` bytes at `data`, which lie in `store`. A view of them, unless they
-/// are not aligned or in Fortran order, which are copied. The caller releases *out.
+/// The array in the `size` bytes at `data`, which belong to `store`. A view of them, unless they
+/// are not aligned or in Fortran order: then copied. The caller releases *out.
 tare_status tare__npy_parse(storage *store, const unsigned char *data, size_t size,
                             tare_tensor **out, tare_error *err);
 /// Maps PATH; errors name it.
 tare_status tare__npy_read(const char *path, tare_tensor **out, tare_error *err);
 
-/// The header of t, version 1.0, padded so that the data behind it is aligned to 64 bytes.
+/// The header of t, version 1.0, padded so that the following data is aligned to 64 bytes.
 /// Quantized tensors and dtypes that NumPy lacks are refused.
 tare_status tare__npy_make_header(const tare_tensor *t, text *out, tare_error *err);
 tare_status tare__npy_write(const char *path, const tare_tensor *t, tare_error *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Members are checked against three sizes that must agree: what the directory declares, what the
-// array's header asks for, and what can come out of so many packed bytes.
+// Members are checked against three sizes that must agree: the directory's, the array header's, and
+// the largest that the compressed bytes can expand to.
 #include "io/data/npz.h"
 
 #include <inttypes.h>
@@ -30,7 +30,7 @@ typedef struct reader {
     tare_error *err;
 } reader;
 
-// The member at hand.
+// The present member.
 typedef struct member {
     char file_name[LONGEST_NAME + 1], name[LONGEST_NAME + 1]; // name: without ".npy"
     zip_entry info;
@@ -111,7 +111,7 @@ static tare_status inflate_rest(const reader *r, const member *m, inflater *f, c
     const size_t size = (size_t)m->info.size;
     storage *store = tare__storage_create(size);
     if (store == NULL) return tare__out_of_memory(r->err);
-    // Written through the pointer before anybody else sees the storage.
+    // Written before the storage is shared.
     unsigned char *bytes = (unsigned char *)tare__storage_data(store);
     const size_t known = header->length < size ? header->length : size;
     memcpy(bytes, header->chars, known);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds pictures: a file, a folder of files, a folder of one folder per class (torchvision's
+// Finds images: a file, a folder of files, a folder with one folder per class (torchvision's
 // ImageFolder), a list of lines, a table of rows.
 #include "io/data/picture_list.h"
 
@@ -260,8 +260,8 @@ static tare_status find_in_list(data_source *s, picture_list *l, tare_error *err
 
 // --- entry points ---
 
-// Whether one of the first two rows begins with a picture's path. A file that cannot be read is for
-// its reader to complain about.
+// True if one of the first two rows begins with an image's path. An unreadable file is reported by
+// its reader.
 static tare_status is_table_of_pictures(const char *path, bool *out, tare_error *err) {
     storage *file = NULL;
     const unsigned char *bytes = NULL;

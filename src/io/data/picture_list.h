@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pictures a spec names, and their labels.
-// Private to io/data.
+// The images of a spec, and their labels. Private to io/data.
 #ifndef IO_DATA_PICTURE_LIST_H
 #define IO_DATA_PICTURE_LIST_H
 

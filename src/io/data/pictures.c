@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of pictures: decoded and preprocessed one by one, when their batch is asked for.
+// Batches of images: decoded and preprocessed one by one when their batch is requested.
 #include <string.h>
 
 #include "core/memory/alloc.h"

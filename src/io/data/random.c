@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Standard-normal samples; of integers uniform ones below their bound. A sample depends on the
-// seed, its number and its input alone, so that the size of batches does not change the data.
+// Standard-normal samples; for integers uniform ones below their bound. A sample depends only on
+// the seed, its index and its input, not on the batch size.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

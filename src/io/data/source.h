@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kinds of DATA have in common (io/data/ only).
-// Private to io/data.
+// Shared by all kinds of DATA. Private to io/data.
 #ifndef IO_DATA_SOURCE_H
 #define IO_DATA_SOURCE_H
 
@@ -26,7 +25,7 @@ struct data_source {
     data_input *inputs;
     size_t input_count;
     int64_t batch_size;
-    preprocess pictures; // what is done to them
+    preprocess pictures; // their preprocessing
     bool takes_pictures;
     bool as_is;            // arrays are the inputs as they stand
     uint64_t memory_limit; // as of tare__file_budget
@@ -38,7 +37,7 @@ tare_status tare__data_open_csv(data_source *s, tare_error *err);
 tare_status tare__data_open_random(data_source *s, tare_error *err);
 tare_status tare__data_open_pictures(data_source *s, tare_error *err);
 tare_status tare__data_open_named(data_source *s, tare_error *err);
-/// Whether the spec asks for pictures, by a look at the disk; fails only where memory is gone.
+/// Whether the spec refers to images, by looking at the disk; fails only if memory ran out.
 tare_status tare__data_is_pictures(const char *spec, bool *out, tare_error *err);
 /// The input of this name, or else the one of this argument.
 bool tare__data_find(const data_source *s, const char *chars, size_t length, size_t *out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures, whatever their format.
+// Reads images of any supported format.
 #define _XOPEN_SOURCE 700 // strcasecmp
 #include "io/images/image.h"
 

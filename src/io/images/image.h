@@ -25,11 +25,11 @@ typedef struct image {
     int channels; // 1: grey, 3: RGB
 } image;
 
-/// Whether a file's name ends as pictures do: .png, .jpg, .jpeg, in either case.
+/// True if a file's name ends like an image's: .png, .jpg, .jpeg, in any case.
 bool tare__image_name(const char *path);
-/// Decodes `size` bytes, PNG or JPEG by what they begin with. TARE_MALFORMED_FILE for truncated and
-/// broken files and for pictures of more than most_pixels, TARE_UNSUPPORTED when the build lacks
-/// the library. tare__image_release takes *out back.
+/// Decodes `size` bytes, PNG or JPEG by their first bytes. TARE_MALFORMED_FILE for truncated and
+/// broken files and for images with more than most_pixels, TARE_UNSUPPORTED if the build lacks the
+/// library. tare__image_release frees *out.
 tare_status tare__image_decode(const unsigned char *bytes, size_t size, int64_t most_pixels,
                                image *out, tare_error *err);
 tare_status tare__image_read(const char *path, image *out, tare_error *err);

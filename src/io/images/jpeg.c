@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG through libjpeg-turbo. libjpeg leaves by our longjmp, so nothing that changes after setjmp
-// is a local variable: all of it stands in a struct.
+// JPEG through libjpeg-turbo. Errors of libjpeg leave by longjmp, so everything that changes after
+// setjmp is in a struct, not in local variables.
 #include "io/images/codec.h"
 
 #ifdef TARE_HAVE_JPEG
@@ -13,7 +13,7 @@
 
 #include "core/memory/alloc.h"
 
-// Each scan of a progressive file goes over the whole picture: a short file could take hours.
+// Each scan of a progressive file visits the whole image: a short file could take hours.
 enum { MOST_SCANS = 500 };
 
 typedef struct decoder {
@@ -51,8 +51,8 @@ static void leave_with_message(j_common_ptr jpeg) {
     leave(jpeg, message);
 }
 
-// libjpeg warns of lost data and goes on with grey. Other warnings, such as bytes between segments,
-// leave the picture whole.
+// libjpeg warns of lost data and continues with gray. Other warnings, such as bytes between
+// segments, leave the image complete.
 static void refuse_lost_data(j_common_ptr jpeg, int level) {
     if (level >= 0) return; // a trace
     switch (jpeg->err->msg_code) {
@@ -110,7 +110,7 @@ static int times(int a, int b) {
     return (product + (product >> 8)) >> 8;
 }
 
-// Adobe's inverted inks; black takes its share of what the others leave (Pillow's cmyk2rgb).
+// Adobe's inverted inks; black scales the others (Pillow's cmyk2rgb).
 static void rgb_of_cmyk(const uint8_t *cmyk, int64_t width, uint8_t *out) {
     for (int64_t x = 0; x < width; x++, cmyk += 4, out += 3) {
         const int light = cmyk[3];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG through libpng. libpng leaves by longjmp, so nothing that changes after setjmp is a local
-// variable: all of it stands in a struct.
+// PNG through libpng. Errors of libpng leave by longjmp, so everything that changes after setjmp is
+// in a struct, not in local variables.
 #include "io/images/codec.h"
 
 #ifdef TARE_HAVE_PNG
@@ -12,7 +12,7 @@
 
 #include "core/memory/alloc.h"
 
-// What deflate can grow data by, at most.
+// The largest expansion of deflate.
 enum { MOST_INFLATION = 1032 };
 
 typedef struct decoder {
@@ -35,7 +35,7 @@ static void keep_error(png_structp png, png_const_charp message) {
     png_longjmp(png, 1);
 }
 
-// What libpng warns of (a wrong colour profile, say) does not change the pixels.
+// libpng's warnings (for example of a wrong color profile) do not affect the pixels.
 static void drop_warning(png_structp png, png_const_charp message) {
     (void)png, (void)message;
 }
@@ -97,7 +97,7 @@ static void read_rows(decoder *d) {
     png_read_end(d->png, NULL);
 }
 
-// Returns false when libpng left by longjmp or d->status tells what is wrong.
+// Returns false if libpng left by longjmp, or if d->status is a failure.
 static bool run(decoder *d) {
     if (setjmp(png_jmpbuf(d->png)) != 0) return false;
     d->info = png_create_info_struct(d->png);

@@ -46,7 +46,7 @@ static bool same_resize(const preprocess *a, const preprocess *b) {
            (a->antialias == b->antialias || a->interpolation == INTERPOLATION_NEAREST);
 }
 
-// What a step does not look at makes no difference.
+// Settings that a step ignores do not count.
 bool tare__preprocess_equal(const preprocess *a, const preprocess *b) {
     bool is_equal = same_resize(a, b) && a->crop_height == b->crop_height &&
                     a->crop_width == b->crop_width && a->color == b->color &&
@@ -58,7 +58,7 @@ bool tare__preprocess_equal(const preprocess *a, const preprocess *b) {
     return is_equal;
 }
 
-/// What was given, beside the values themselves: what is not given has its default.
+/// Flags for the given settings, besides their values: the others have defaults.
 typedef struct draft {
     preprocess made;
     bool has_interpolation, has_antialias, has_scale, has_mean, has_std;
@@ -95,7 +95,7 @@ static tare_status check_normalization(const draft *d, tare_error *err) {
     return TARE_OK;
 }
 
-// What would have no effect is refused.
+// Settings without effect are refused.
 static tare_status finish(draft *d, preprocess *out, tare_error *err) {
     const preprocess *p = &d->made;
     const bool is_resized = p->resize_shorter > 0 || p->resize_height > 0;
@@ -439,7 +439,7 @@ static tare_status apply_setting(draft *d, const char *key, const char *value, u
     return tare__suggest(err, TARE_MALFORMED_FILE, key, word_at, NULL);
 }
 
-// Cuts `steps` up. A preset may stand first; what follows changes it.
+// Parses `steps`. A preset may come first; later settings change it.
 static tare_status parse_steps(draft *d, char *steps, bool may_be_preset, tare_error *err) {
     uint32_t seen = 0;
     for (char *next = NULL, *at = steps; at != NULL; at = next, may_be_preset = false) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done to a picture before a model sees it: declared once, kept in the model's file.
+// The preprocessing of an image: declared once, stored in the model's file.
 #ifndef IO_IMAGES_PREPROCESS_H
 #define IO_IMAGES_PREPROCESS_H
 
@@ -14,7 +14,7 @@ typedef enum interpolation {
 } interpolation;
 typedef enum color_order { COLOR_RGB, COLOR_BGR, COLOR_GRAY } color_order;
 
-/// The steps, in their order; include/tare/preprocess.h says what each means.
+/// The steps in order; include/tare/preprocess.h describes them.
 typedef struct preprocess {
     int64_t resize_shorter;              // 0: see the next two
     int64_t resize_height, resize_width; // 0: no resize
@@ -38,7 +38,7 @@ bool tare__preprocess_equal(const preprocess *a, const preprocess *b);
 const char *tare__preprocess_preset_at(size_t index); // NULL past the end
 int tare__preprocess_channels(const preprocess *p);   // 1 or 3
 
-/// Does all steps: *out is one sample, [C][H][W] or [H][W][C]. The picture's pixels are used up.
+/// Applies all steps: *out is one sample, [C][H][W] or [H][W][C]. Consumes the image's pixels.
 tare_status tare__preprocess_apply(const preprocess *p, image *picture, tare_tensor **out,
                                    tare_error *err);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of preprocessing, on one picture. Sizes and roundings are torchvision's (0.29:
+// The steps of preprocessing an image. Sizes and rounding are torchvision's (0.29:
 // transforms/functional.py), pixels Pillow's, floats those of ToTensor and Normalize.
 #include <math.h>
 #include <string.h>
@@ -58,8 +58,8 @@ static tare_status resize(const preprocess *p, image *i, tare_error *err) {
     return TARE_OK;
 }
 
-// Where a crop of `size` begins in `whole`. Python rounds halves to even; a picture that is too
-// small gets black on both sides, the odd row at the end.
+// The begin of a crop of `size` in `whole`. Python rounds halves to even; a too small image gets
+// black on both sides, the odd row at the end.
 static int64_t crop_begin(int64_t whole, int64_t size) {
     if (size > whole) return -((size - whole) / 2);
     const int64_t twice = whole - size, half = twice / 2;
@@ -85,7 +85,7 @@ static tare_status crop(const preprocess *p, image *i, tare_error *err) {
 
 // --- numbers ---
 
-// What each byte becomes in channel c.
+// The float for each byte in channel c.
 static void fill_table(const preprocess *p, int c, float table[256]) {
     for (int byte = 0; byte < 256; byte++) {
         table[byte] = (float)(byte * p->scale);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resampling of 8-bit pictures with the arithmetic of Pillow, so that calibration sees the very
-// bytes that training saw. Source: Pillow 13, src/libImaging/Resample.c and Geometry.c
-// (ImagingScaleAffine): a pass for rows and one for columns, each with weights of 22 fractional
-// bits and a result rounded to 8 bits.
+// Resampling of 8-bit images with Pillow's arithmetic, so that calibration sees exactly the bytes
+// of training. Source: Pillow 13, src/libImaging/Resample.c and Geometry.c (ImagingScaleAffine): a
+// pass for rows and one for columns, each with weights of 22 fractional bits and a result rounded
+// to 8 bits.
 #include <math.h>
 #include <string.h>
 
@@ -102,7 +102,7 @@ static uint8_t clamp_byte(int32_t sum) {
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/// One result: `count` bytes that lie `step` apart.
+/// One result: a weighted sum of `count` bytes that are `step` apart.
 static uint8_t weigh(const uint8_t *from, int64_t step, const int32_t *values, int64_t count) {
     int32_t sum = 1 << (WEIGHT_BITS - 1);
     for (int64_t i = 0; i < count; i++) sum += from[i * step] * values[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles of the numeric debugger in and out of `custom`.
+// Reads and writes handles of the numeric debugger in `custom`.
 #include "io/native/debug_handle.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static tare_status parse(const json_t *custom, json_t **out, tare_error *err) {
     const char *chars = json_string_value(custom);
     const tare_status status = tare__json_parse(chars, strlen(chars), &object, NULL);
     if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(err);
-    // Exporters may keep anything here; what is no JSON has no handle.
+    // Exporters may store anything here; if it is no JSON there is no handle.
     if (status != TARE_OK) return TARE_OK;
     if (json_is_object(object))
         *out = object;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes are read in order into a scratch arena, inserted (the graph copies), and found by name
+// Nodes are read in order into a scratch arena, inserted (the graph copies them), and found by name
 // later.
 #include "io/native/graph_json.h"
 
@@ -21,7 +21,7 @@ typedef struct reader {
     graph *graph;
     module *owner;
     map nodes;     // name -> node *
-    arena scratch; // arguments of the node at hand
+    arena scratch; // arguments of the present node
     tare_error *err;
 } reader;
 
@@ -123,7 +123,7 @@ static tare_status read_meta(reader *r, const json_at *at, node *n) {
     return keep_json(r, at, &n->meta_json);
 }
 
-// What passes made of the handle that the exporter gave.
+// The handle, as passes changed the exporter's.
 static tare_status read_handle(reader *r, const json_at *at, node *n) {
     const json_at handle = tare__json_get(at, "debug_handle");
     if (!tare__json_has(at, "debug_handle")) return TARE_OK;
@@ -232,7 +232,7 @@ static tare_status read_name_list(reader *r, const json_at *names, const char *k
     return TARE_OK;
 }
 
-// Those of an exported program follow from what its file said.
+// Names of an exported program follow from its file.
 static tare_status read_names(reader *r, const json_at *object) {
     static const char *const keys[] = {"inputs", "outputs", NULL};
     const json_at names = tare__json_get(object, "names");

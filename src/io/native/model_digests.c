@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All bytes of a file are read once, by several threads where there are many.
+// All bytes of a file are read once, by several threads if there are many.
 #include "io/native/model_digests.h"
 
 #include <inttypes.h>
@@ -27,7 +27,7 @@ struct model_digests {
     json_t *json;            // its digests
     const map *tensors;
     uint64_t *values;    // in the order of tensors
-    _Atomic size_t next; // tensor that nobody has taken
+    _Atomic size_t next; // the next tensor to be computed
     pthread_t helpers[MOST_HELPERS];
     size_t helper_count;
     map indexes; // name -> index + 1; empty until packed weights need it
@@ -62,7 +62,7 @@ static size_t count_helpers(const map *tensors) {
     return bytes / BYTES_PER_HELPER < count ? bytes / BYTES_PER_HELPER : count;
 }
 
-// Where no threads are to be had, whoever asks for the digests computes them all.
+// Without threads, the caller that needs the digests computes them all.
 static tare_status begin(model_digests *d, tare_error *err) {
     d->values = tare__alloc_zeroed(d->tensors->count + 1, sizeof *d->values);
     if (d->values == NULL) return tare__out_of_memory(err);
@@ -91,7 +91,7 @@ static tare_status index_names(model_digests *d, tare_error *err) {
 }
 
 static void release(model_digests *d) {
-    atomic_store(&d->next, d->tensors->count); // what nobody took needs nobody now
+    atomic_store(&d->next, d->tensors->count); // the rest is not needed any more
     wait_for_helpers(d);
     tare__free(d->values);
     tare__map_release(&d->indexes);
@@ -102,7 +102,7 @@ static void write_digest(uint64_t value, char out[DIGEST_SIZE]) {
     snprintf(out, DIGEST_SIZE, "%016" PRIx64, value);
 }
 
-// Adds a tensor's to those that a digest of several is made of; false if there is no such tensor.
+// Adds a tensor's digest to a combined one; false if there is no such tensor.
 static bool join_digest(const model_digests *d, const char *name, text *joined) {
     const size_t index = (size_t)tare__map_get(&d->indexes, name);
     char chars[DIGEST_SIZE];
@@ -244,7 +244,7 @@ static tare_status check_tensors(const checker *c) {
     return TARE_OK;
 }
 
-// That no tensor is gone.
+// Checks that no tensor is missing.
 static tare_status check_names(const checker *c) {
     const json_at all = tare__json_get(c->top, "tensors");
     const char *name = NULL;

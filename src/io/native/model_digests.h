@@ -25,19 +25,19 @@ typedef struct packed_origin {
     const char *of[MOST_ORIGINS]; // the others NULL
 } packed_origin;
 
-/// The digests of a file in the making, as JSON. tensors: name -> tare_tensor *.
+/// The digests of a file to be written, as JSON. tensors: name -> tare_tensor *.
 tare_status tare__model_digests_to_json(const text *graph, const map *tensors,
                                         const packed_origin *origins, size_t origin_count,
                                         text *out, tare_error *err);
-/// The digests of a file's tensors in the making. Where a file is large, threads of their own read
-/// it from begin on, while the caller does something else.
+/// The digests of a file's tensors, being computed. For a large file, threads read it from the
+/// beginning on while the caller does something else.
 typedef struct model_digests model_digests;
 /// *out: NULL for a file without digests; else ended or abandoned before the file is released.
 tare_status tare__model_digests_begin(const safetensors *file, model_digests **out,
                                       tare_error *err);
-/// Compares what the file holds with its digests, which cover all of it, and frees d (NULL is
-/// fine). *count: how many tensors were compared, 0 without digests. TARE_MALFORMED_FILE names the
-/// tensor, what was expected and what was found.
+/// Compares the file with its digests, which cover all of it, and frees d (NULL is allowed).
+/// *count: number of compared tensors, 0 without digests. TARE_MALFORMED_FILE states the tensor,
+/// and the expected and found digest.
 tare_status tare__model_digests_end(model_digests *d, size_t *count, tare_error *err);
 void tare__model_digests_abandon(model_digests *d); // NULL is fine
 

@@ -31,8 +31,8 @@
 
 #define MODEL_FILE_VERSION 1
 
-/// Weights in another form, beside the plain ones: for whoever asks tare__derive for a thing with
-/// these numbers.
+/// Packed weights, stored in addition to the plain ones: for a caller of tare__derive that requests
+/// an item with these numbers.
 typedef struct model_packing {
     const tare_tensor *weight; // of the model
     uint64_t numbers[DERIVED_NUMBERS];
@@ -43,8 +43,8 @@ typedef struct model_packings {
     size_t count, capacity;
 } model_packings;
 
-/// How the `state` of modules (an observer's statistics) becomes tensors and comes back. The quant
-/// room has one.
+/// Converts the `state` of modules (an observer's statistics) to tensors and back. observe/
+/// provides one.
 typedef struct model_state_io {
     /// Adds tensors under bare names ("min_val"), references handed over to the map; none: nothing
     /// is written.
@@ -73,7 +73,7 @@ tare_status tare__model_from_file(const safetensors *file, const registry *class
 tare_status tare__model_from_file_counted(const safetensors *file, const registry *classes,
                                           const model_state_io *state, module **root,
                                           json_t **extra, size_t *digest_count, tare_error *err);
-/// The same with whatever its digests say.
+/// The same without checking digests.
 tare_status tare__model_from_file_unchecked(const safetensors *file, const registry *classes,
                                             const model_state_io *state, module **root,
                                             json_t **extra, tare_error *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a model: modules, then their tensors, then their states, then the graphs that call them.
+// Reads a model: modules, then their tensors, then their states, then the graphs that call them.
 // Every tensor of the file and every key of the JSON must be used: nothing is ignored silently.
 #include <inttypes.h>
 #include <string.h>
@@ -29,7 +29,7 @@ typedef struct reader {
     map entries;        // path -> index into modules + 1
     map used;           // tensors of the file that the model uses
     map made;           // tensors of the model by name; references owned
-    arena scratch;      // paths, and config values on their way
+    arena scratch;      // paths, and config values while reading
     tare_error *err;
 } reader;
 
@@ -46,8 +46,8 @@ static tare_status find_class(const reader *r, const json_at *at, const char *pa
     return tare__suggest(r->err, status, name, tare__class_name_at, r->classes);
 }
 
-// The module that holds `path`'s last component, which *leaf becomes. A module that stands under
-// several names takes no more children: the tree could otherwise grow exponentially with the file.
+// The module that contains the last component of `path`, which is *leaf. A module with several
+// paths takes no more children: otherwise the tree could grow exponentially with the file.
 static tare_status find_parent(reader *r, const json_at *at, const char *path, module **parent,
                                const char **leaf) {
     module *m = r->root;
@@ -144,7 +144,7 @@ static tare_status make_module(reader *r, const json_at *at, const char *path) {
     module *m = NULL;
     TARE_TRY(tare__module_create(class, &m, r->err));
     const tare_status status = fill_module(r, at, path, m);
-    tare__module_release(m); // its parent has it, or nobody
+    tare__module_release(m); // its parent has a reference, unless adding it failed
     return status;
 }
 
@@ -199,7 +199,7 @@ static tare_status split_name(reader *r, const char *name, const char **path, co
     return *path != NULL ? TARE_OK : tare__out_of_memory(r->err);
 }
 
-// A new reference: a quantized tensor made of its components, or the file's own.
+// A new reference: a quantized tensor assembled from its components, or the file's tensor.
 static tare_status make_tensor(reader *r, const json_at *at, const char *name, tare_tensor **out) {
     const char *path = NULL, *leaf = NULL;
     TARE_TRY(split_name(r, name, &path, &leaf));
@@ -396,7 +396,8 @@ static tare_status read_form(const json_at *at, derived_key *key, tare_error *er
     return TARE_OK;
 }
 
-// Bytes of another storage than the weight's are not offered: each would have to keep the other.
+// Only bytes in the weight's storage are offered: otherwise each storage would have to keep the
+// other.
 static tare_status offer_packed(const json_at *bytes_at, const tare_tensor *weight,
                                 const tare_tensor *bytes, const derived_key *key, tare_error *err) {
     if (bytes->dtype != TARE_UINT8 || bytes->ndim != 1)
@@ -495,14 +496,14 @@ static tare_status read_graph(reader *r, const json_at *entry, const char *path,
     return tare__graph_from_json(&object, m, &m->graph, r->err);
 }
 
-// Whether it is an engine is for who reads the record.
+// The record's reader checks whether it is an engine.
 static void find_engine(reader *r) {
     const json_at record = tare__json_get(r->top, "record");
     const json_t *name = json_object_get(record.value, "engine");
     if (json_is_string(name)) r->engine = tare_engine_from_name(json_string_value(name));
 }
 
-// Integer layers that torch lowered do not say how they round.
+// Integer layers that torch lowered do not state their rounding.
 static tare_status complete_rule(const reader *r, module *m) {
     if (r->engine == TARE_ENGINE_DEFAULT) return TARE_OK;
     return tare__module_complete_rule(m, r->engine, r->err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing a model: one walk of the tree lists modules and gathers tensors, then the JSON is put
-// together.
+// Writes a model: one walk over the tree lists modules and collects tensors, then the JSON is
+// assembled.
 #include <inttypes.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ typedef struct seen_list {
 typedef struct writer {
     const module *root;
     const model_state_io *state;
-    map file;    // what goes into the file: name -> tare_tensor *, references owned
+    map file;    // contents of the file: name -> tare_tensor *, references owned
     arena paths; // of modules and tensors
     seen_list modules, tensors;
     text module_json, parameters, buffers, aliases,
@@ -151,7 +151,7 @@ static tare_status write_state(writer *w, const module *m, const char *path, tex
     map tensors = {0};
     tare_status status = w->state->save(m, &tensors, w->err);
     if (status == TARE_OK) status = write_state_tensors(w, &tensors, path, names);
-    tare__tensor_map_release(&tensors); // what was not handed over
+    tare__tensor_map_release(&tensors); // tensors that were not passed on
     return status;
 }
 

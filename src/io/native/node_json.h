@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of one node as a model file has them.
+// The arguments of a node in a model file.
 #ifndef IO_NATIVE_NODE_JSON_H
 #define IO_NATIVE_NODE_JSON_H
 

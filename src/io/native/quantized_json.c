@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins and splits quantized tensors. Zero points are int64 in files, but for float qparams.
+// Assembles and splits quantized tensors. Zero points are int64 in files, except for float qparams.
 #include "io/native/quantized_json.h"
 
 #include <inttypes.h>
@@ -60,7 +60,7 @@ static tare_status check_counts(const json_at *at, const char *name, const quant
                                 tare_error *err) {
     int64_t expected = 1;
     if (tare__qscheme_is_per_group(q->scheme)) {
-        // Whether they divide its rows is asked when the tensor is made.
+        // Creating the tensor checks whether they divide its rows.
         if (q->group_size < 1 || integers->count % q->group_size != 0)
             return tare__json_fail(
                 at, err, "groups of %" PRId64 " elements do not divide the %" PRId64 " of '%s'",
@@ -107,7 +107,7 @@ static tare_status attach(const json_at *at, const char *name, const quantized *
     qparams *made = tare__qparams_create(q->scheme, q->dtype, (int)q->axis, scale->count,
                                          scale->data, zero_point);
     if (made == NULL) return tare__out_of_memory(err);
-    made->quant_min = q->quant_min; // nobody else has seen it yet
+    made->quant_min = q->quant_min; // there is no other reference yet
     made->quant_max = q->quant_max;
     tare_status status = check_values(at, name, made, err);
     if (status == TARE_OK) status = tare__tensor_requalify(integers, made, out, err);

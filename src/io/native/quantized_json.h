@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized tensors in files: integers, scales and zero points beside each other, and a JSON object
-// that says how they belong together.
+// Quantized tensors in files: integers, scales and zero points as separate tensors, and a JSON
+// object that connects them.
 #ifndef IO_NATIVE_QUANTIZED_JSON_H
 #define IO_NATIVE_QUANTIZED_JSON_H
 
@@ -8,7 +8,7 @@
 #include "core/memory/map.h"
 #include "core/tensor/tensor.h"
 
-/// Suffixes of the components' names, behind the tensor's name.
+/// Suffixes of the components' names, appended to the tensor's name.
 #define QUANTIZED_INTEGERS   ".int_repr"
 #define QUANTIZED_SCALE      ".scale"
 #define QUANTIZED_ZERO_POINT ".zero_point"

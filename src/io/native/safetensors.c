@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading is a row of checks in front of pointers into the mapping; writing is sorting and
-// counting.
+// Reading consists of checks and pointers into the mapping; writing of sorting and counting.
 #include "io/native/safetensors.h"
 
 #include <inttypes.h>
@@ -339,7 +338,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const map_entry *)a)->key, ((const map_entry *)b)->key);
 }
 
-// Those of `first` (NULL: none) come first.
+// Those in `first` (NULL: none) come first.
 static size_t sort_tensors(const map *tensors, const map *first, map_entry *sorted) {
     size_t first_count = 0, count = 0;
     for (size_t i = 0; i < tensors->count; i++)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What JSON has itself stands for itself; everything else is an object whose one key says what it
-// is:
-// {"tuple": [..]}, {"dtype": ".."}. The tags are rows, used for reading and writing alike.
+// Values that JSON has are written directly; all others are an object whose only key is a tag:
+// {"tuple": [..]}, {"dtype": ".."}. The tags are rows, used for reading and writing.
 #include "io/native/value_json.h"
 
 #include <inttypes.h>
@@ -224,7 +223,7 @@ static tare_status write_pairs(const value *v, text *out, tare_error *err) {
     return TARE_OK;
 }
 
-// What stands after the tag's colon.
+// Writes the value after the tag's colon.
 static tare_status write_inside(const value *v, text *out, tare_error *err) {
     switch (v->kind) {
     case VALUE_NODE:

@@ -20,7 +20,7 @@ static uInt at_most_int(uint64_t size) {
     return size < INT_MAX ? (uInt)size : INT_MAX;
 }
 
-// Zip has no header of zlib's own around the bytes, which is what negative bits say.
+// Zip members have no zlib header, which negative bits express.
 enum { BARE = -MAX_WBITS };
 
 static tare_status begin_status(int result, tare_error *err) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What zip archives hold in packed form, by zlib. zlib asks our allocator, so that lost memory is
-// told from bytes that are damaged.
+// Compressed members of zip archives, by zlib. zlib uses tare's allocator, so that lack of memory
+// is distinguished from damaged bytes.
 #ifndef IO_ZIP_DEFLATE_H
 #define IO_ZIP_DEFLATE_H
 
@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/text/text.h"
 
-/// Packed bytes on their way out.
+/// The state of decompression.
 typedef struct inflater {
     z_stream stream;
     const unsigned char *next; // packed bytes that the stream has not got yet
@@ -27,7 +27,7 @@ tare_status tare__inflate_begin(inflater *f, const unsigned char *packed, uint64
 tare_status tare__inflate(inflater *f, unsigned char *out, size_t size, tare_error *err);
 void tare__inflate_end(inflater *f);
 
-/// Bytes on their way in.
+/// The state of compression.
 typedef struct deflater {
     z_stream stream;
     uint32_t checksum; // of what went in so far
@@ -40,6 +40,6 @@ tare_status tare__deflate_begin(deflater *d, tare_error *err);
 tare_status tare__deflate(deflater *d, const void *bytes, size_t size, tare_error *err);
 /// d->packed is complete afterwards.
 tare_status tare__deflate_finish(deflater *d, tare_error *err);
-void tare__deflate_end(deflater *d); // frees what was packed, too
+void tare__deflate_end(deflater *d); // also frees the compressed bytes
 
 #endif

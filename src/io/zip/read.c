@@ -23,7 +23,7 @@ enum {
     BIG_END_COUNT_AT = 32,
 };
 
-// The last record that can be one. What stands behind its comment belongs to somebody else.
+// The last possible end record. Bytes after its comment do not belong to the archive.
 static bool find_end(const unsigned char *data, size_t size, size_t *out) {
     if (size < END_SIZE) return false;
     const size_t last = size - END_SIZE;
@@ -36,7 +36,7 @@ static bool find_end(const unsigned char *data, size_t size, size_t *out) {
     return false;
 }
 
-// Numbers of 64 bits stand in a record of their own, to which a locator in front of the end points.
+// 64-bit numbers are in a separate record, to which a locator before the end record points.
 static bool find_big_end(const unsigned char *data, size_t end, size_t *out) {
     if (end < LOCATOR_SIZE + BIG_END_SIZE) return false;
     const unsigned char *locator = data + end - LOCATOR_SIZE;
@@ -84,7 +84,7 @@ static const unsigned char *find_big_field(const unsigned char *at, const unsign
     return NULL;
 }
 
-// A number that did not fit its 32 bits stands in the extra field, in the order of the header.
+// A number that does not fit 32 bits is in the extra field, in the order of the header.
 static bool widen(uint64_t *number, const unsigned char **at, const unsigned char *end) {
     if (*number != UINT32_MAX) return true;
     if (*at == NULL || end - *at < 8) return false;
@@ -130,7 +130,7 @@ zip_step tare__zip_next(zip_directory *d, zip_entry *out) {
     return has_sizes ? ZIP_ENTRY : ZIP_LACKS_SIZES;
 }
 
-// The header beside the data has sizes and checksum only sometimes, but always the name.
+// The header beside the data may lack sizes and checksum, but always has the name.
 const unsigned char *tare__zip_find_data(const zip_directory *d, const zip_entry *e) {
     enum { HEADER_SIZE = 30, NAME_LENGTH_AT = 26 };
     if (e->offset > d->size || d->size - e->offset < HEADER_SIZE) return NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zip archives in memory: their directory. Every offset and size in it is checked against the bytes
-// that there are; no memory is allocated.
+// The directory of a zip archive in memory. Every offset and size is checked against the available
+// bytes; no memory is allocated.
 #ifndef IO_ZIP_READ_H
 #define IO_ZIP_READ_H
 
@@ -16,15 +16,15 @@ typedef struct zip_directory {
     size_t size;
     size_t at, end;            // of the entries that were not read yet
     uint64_t shift;            // bytes in front of the archive, which its offsets do not count
-    uint64_t count;            // entries that are left, by what the archive says
-    bool ends_with_its_record; // nothing stands behind the archive
+    uint64_t count;            // remaining entries, according to the archive
+    bool ends_with_its_record; // there are no bytes after the archive
 } zip_directory;
 
 typedef struct zip_entry {
     const char *name; // lent from the archive: name_length bytes, without a NUL at the end
     size_t name_length;
     uint64_t packed_size, size;
-    uint64_t offset; // in the file, of the header beside the member's data
+    uint64_t offset; // in the file, of the local header
     unsigned method, flags;
     uint32_t checksum;
 } zip_entry;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes and checksums are known before a member is written, so that nothing is gone back to.
+// Sizes and checksums are known before a member is written, so that no seeking is needed.
 #include "io/zip/sink.h"
 
 #include <assert.h>
@@ -160,7 +160,7 @@ static tare_status write_entry(zip_sink *s, const sink_member *m) {
     put_number(&r, is_big ? BIG_EXTRA : 0, 2);
     put_number(&r, 0, 2 + 2 + 2); // comment, disk, internal attributes
     put_number(&r, 0, 4);         // external attributes
-    // With the extra field all three numbers stand there, whether they fit or not.
+    // With the extra field, all three numbers are there.
     put_number(&r, is_big ? UINT32_MAX : m->offset, 4);
     put_name(&r, s, m->name);
     if (is_big) {

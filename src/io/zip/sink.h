@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A zip archive in the making.
+// Writes a zip archive.
 #ifndef IO_ZIP_SINK_H
 #define IO_ZIP_SINK_H
 
@@ -18,7 +18,7 @@ typedef struct sink_member {
 /// time of writing does not show.
 typedef struct zip_sink {
     file_writer file;
-    const char *root; // the folder that all members stand in; NULL: none
+    const char *root; // the folder of all members; NULL: none
     size_t alignment; // of members' data, in bytes
     uint64_t position;
     sink_member *members;
@@ -36,6 +36,6 @@ tare_status tare__zip_sink_put(zip_sink *s, const char *name, const void *data, 
 tare_status tare__zip_sink_put_packed(zip_sink *s, const char *name, const deflater *d);
 /// Writes the directory and lets the file appear under its name.
 tare_status tare__zip_sink_commit(zip_sink *s);
-void tare__zip_sink_close(zip_sink *s); // what was not committed is removed
+void tare__zip_sink_close(zip_sink *s); // removes what was not committed
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of built-in observer classes, and what those without a state share.
+// The list of built-in observer classes, and functions of classes without state.
 #include "observe/classes/builtin.h"
 
 #include "observe/classes/range.h"
@@ -45,7 +45,7 @@ scan_update tare__builtin_scan_update(const tare_observer_class *class) {
 }
 
 void *tare__no_state(void) {
-    static const char nothing = 0; // only its address counts; nobody writes
+    static const char nothing = 0; // only its address matters
     return (void *)&nothing;
 }
 

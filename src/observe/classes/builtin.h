@@ -18,7 +18,7 @@
 /// The i-th built-in class; NULL past the end.
 const tare_observer_class *tare__builtin_observer_at(size_t index);
 bool tare__builtin_is_fake_quantize(const tare_observer_class *class);
-/// How a class updates by given loops and threads; NULL: it has its own update alone.
+/// The update of a class with given loops and threads; NULL: it only has its own update.
 scan_update tare__builtin_scan_update(const tare_observer_class *class);
 tare_status tare__histogram_update(void *state, const tare_tensor *x, const float_scan *scan,
                                    tare_error *err);

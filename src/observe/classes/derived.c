@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters that follow from those of other observers: the bias of a layer, from its activation
-// and weight. It watches nothing; convert computes its parameters when all others are known.
+// and weight. It observes nothing; convert computes its parameters after all others.
 #include "observe/classes/derived.h"
 
 #include <string.h>

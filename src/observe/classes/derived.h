@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a derived observer keeps.
+// The state of a derived observer.
 #ifndef OBSERVE_CLASSES_DERIVED_H
 #define OBSERVE_CLASSES_DERIVED_H
 

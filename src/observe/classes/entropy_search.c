@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The range of least information loss: the relative entropy between the histogram, cut off at a
-// bound, and what a quantizer with that bound makes of it. Source: S. Migacz, "8-bit inference
-// with TensorRT" (GTC 2017); the same search stands in MXNet and ONNX Runtime.
+// The range with the least information loss: the relative entropy between the histogram, cut off at
+// a bound, and its quantized form with that bound. Source: S. Migacz, "8-bit inference with
+// TensorRT" (GTC 2017); MXNet and ONNX Runtime have the same search.
 #include "observe/classes/range_search.h"
 
 #include <math.h>
@@ -22,7 +22,8 @@ static double level_entropy(const entropy_search *s, int64_t from, int64_t to, d
         sum += s->sizes[i];
         used += s->sizes[i] > 0;
     }
-    // What is cut off is added to the last bin of the reference, and is missing in the quantized.
+    // Values beyond the bound are added to the last bin of the reference, but not to the quantized
+    // form.
     for (int64_t i = from; i < to; i++) {
         const double p = s->sizes[i] + (i == to - 1 ? extra : 0);
         const double q = s->sizes[i] > 0 && used > 0 ? sum / used : 0;

@@ -7,12 +7,12 @@
 #include "observe/classes/range.h"
 #include "observe/observer_spec.h"
 
-// What tells the two apart; a class's `user`.
+// The difference between the two classes; a class's `user`.
 typedef struct equalization_kind {
     bool is_input;
 } equalization_kind;
 
-// Of the observer inside; which of the two it is tells a state's class.
+// For the observer inside; which of the two it is identifies a state's class.
 static const range_kind input_range = {
     .name = "PerChannelMinMaxObserver", .is_per_channel = true, .join = &tare__join_extremes};
 static const range_kind weight_range = {

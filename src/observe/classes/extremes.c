@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Least and greatest values of tensors and their channels.
+// Minimum and maximum of tensors and their channels.
 #include "observe/classes/extremes.h"
 
 #include <math.h>

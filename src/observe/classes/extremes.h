@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Least and greatest values of float tensors.
-// Private to observe/classes.
+// Minimum and maximum of float tensors. Private to observe/classes.
 #ifndef OBSERVE_CLASSES_EXTREMES_H
 #define OBSERVE_CLASSES_EXTREMES_H
 
 #include "core/tensor/tensor.h"
 
-/// Of `count` values, count > 0. One NaN makes both NaN, as torch.aminmax does; a zero is +0.
+/// Of `count` > 0 values. A NaN makes both NaN, as in torch.aminmax; a zero is +0.
 void tare__extremes(const float *values, int64_t count, float *min, float *max);
-/// Of each slice along `axis` (0 <= axis < x->ndim) of a non-empty float32 tensor; min and max have
-/// shape[axis] elements.
+/// For each slice along `axis` (0 <= axis < x->ndim) of a non-empty float32 tensor; min and max
+/// have shape[axis] elements.
 void tare__extremes_per_channel(const tare_tensor *x, int axis, float *min, float *max);
 
 /// The smaller or greater of two; NaN if either is, unlike fminf and fmaxf.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four fake quantizers of torch: what each looks at, and how its parameters follow.
+// torch's four fake quantizers: what each observes, and how its parameters are computed.
 #include "observe/fake_quantize.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static void append_scheme(const tare_observer_info *info, text *out) {
     tare__text_printf(out, ", qscheme=%s", tare_qscheme_name(info->qscheme));
 }
 
-// All that a fixed one shows, and what the fused one begins with.
+// Everything that a fixed one prints, and the beginning of the fused one's text.
 static void describe_fixed(const module *m, text *out) {
     const tare_observer_info *info = tare__observer_info(m);
     append_switches(m, out);
@@ -246,7 +246,7 @@ static tare_status follow_observer(module *m, const tare_tensor *x, tare_error *
     return status;
 }
 
-// What was learned is kept at or above eps; a symmetric scheme has no zero point to learn.
+// A learned scale is kept at or above eps; a symmetric scheme has no zero point to learn.
 static tare_status tidy_parameters(module *m, bool is_learned, bool is_symmetric, tare_error *err) {
     const tare_tensor *scale = tare__module_tensor(m, "scale");
     const tare_tensor *zero_point = tare__module_tensor(m, "zero_point");
@@ -287,7 +287,7 @@ static const fake_quantize_kind learnable_kind = {.switch_dtype = TARE_UINT8,
 
 // --- the rows ---
 
-// Whatever is not the wrapper's own goes to its observer.
+// Arguments other than these are passed to the observer.
 #define OBSERVER_ARGUMENTS "observer", "ch_axis", "averaging_constant", "bins", UNIFORM_ARGUMENTS
 
 static const char *const arguments[] = {OBSERVER_ARGUMENTS, NULL};

@@ -107,7 +107,7 @@ static range_bins bins_of(int64_t bins, float min, float max) {
     return (range_bins){min, max - min, (float)bins, (float)(bins - 1)};
 }
 
-// torch.histc into out[bins]. All values lie inside [min, max].
+// torch.histc into out[bins]. All values are in [min, max].
 static tare_status count_values(const tare_tensor *x, const float_scan *scan, int64_t bins,
                                 float min, float max, float *out, tare_error *err) {
     const range_bins m = bins_of(bins, min, max);

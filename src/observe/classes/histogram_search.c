@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search for the best range of a histogram, rounded where torch rounds.
+// The search for the best range of a histogram, rounded as in torch.
 #include "observe/classes/histogram_search.h"
 
 #include <math.h>

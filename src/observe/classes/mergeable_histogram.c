@@ -117,7 +117,7 @@ static int exponent_of(float x) {
     return e < LEAST_EXPONENT ? LEAST_EXPONENT : e;
 }
 
-// Where bin m, counted from the middle, goes when the range doubles `times` times.
+// The new index of bin m, counted from the middle, when the range doubles `times` times.
 static int64_t bin_after(int64_t m, int times) {
     return times < 62 ? m >> times : 0;
 }
@@ -320,7 +320,7 @@ static tare_status load_extreme(tare_state_load load, void *io, const char *name
     return TARE_OK;
 }
 
-// What no data could have left: counts that cannot be added, or a range that does not fit.
+// Refuses impossible states: counts that overflow when added, or a range that does not fit.
 static tare_status check_state(const state *s, const int64_t *counts, int64_t exponent,
                                tare_error *err) {
     int64_t left = INT64_MAX;

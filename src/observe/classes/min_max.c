@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least and the greatest value ever seen.
+// The minimum and maximum of all values.
 #include "observe/classes/builtin.h"
 #include "observe/classes/range.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A moving average of the batches' least and greatest values. It depends on their order, hence no
-// merge.
+// A moving average of the batches' minimum and maximum. It depends on their order, so it cannot be
+// merged.
 #include "observe/classes/builtin.h"
 #include "observe/classes/range.h"
 

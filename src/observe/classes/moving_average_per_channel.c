@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A moving average of each channel's extremes. It depends on the batches' order, hence no merge.
+// A moving average of each channel's minimum and maximum. It depends on the batches' order, so it
+// cannot be merged.
 #include "observe/classes/builtin.h"
 #include "observe/classes/range.h"
 

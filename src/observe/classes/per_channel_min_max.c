@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least and the greatest value of each channel.
+// The minimum and maximum of each channel.
 #include "observe/classes/builtin.h"
 #include "observe/classes/range.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least and the greatest value of each group of neighbours along the last dimension, and the
-// parameters of torchao's choose_qparams_affine for its granularities PerGroup and PerRow (torchao
-// 0.18). The schemes are its mapping types SYMMETRIC and ASYMMETRIC.
+// The minimum and maximum of each group along the last dimension, and the parameters of torchao's
+// choose_qparams_affine for its granularities PerGroup and PerRow (torchao 0.18). The schemes are
+// its mapping types SYMMETRIC and ASYMMETRIC.
 #include "observe/classes/builtin.h"
 #include "observe/classes/range.h"
 

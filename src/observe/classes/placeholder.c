@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands where nothing is watched: dynamic quantization, which measures at run time, and float16.
+// A placeholder where nothing is observed: dynamic quantization, which measures at run time, and
+// float16.
 #include "core/error.h"
 #include "core/memory/alloc.h"
 #include "observe/classes/builtin.h"
@@ -19,7 +20,7 @@ static void read_info(const tare_observer_args *args, tare_observer_info *info) 
     tare_observer_args_qscheme(args, "qscheme", &info->qscheme);
     tare_observer_args_bool(args, "is_dynamic", &info->is_dynamic);
     tare_observer_args_double(args, "eps", &eps);
-    // Torch says that compute_dtype implies is_dynamic, but then forgets to set it.
+    // torch documents that compute_dtype implies is_dynamic, but does not set it.
     tare_observer_args_dtype(args, "compute_dtype", &ignored);
     const bool has_min = tare_observer_args_int(args, "quant_min", &info->quant_min);
     const bool has_max = tare_observer_args_int(args, "quant_max", &info->quant_max);

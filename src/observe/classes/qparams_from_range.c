@@ -8,7 +8,7 @@
 #include "observe/classes/extremes.h"
 #include "observe/classes/uniform.h"
 
-// Torch's conversion to int32: what does not fit becomes INT32_MIN, as the x86 instruction gives.
+// torch's conversion to int32: numbers out of range become INT32_MIN, as with the x86 instruction.
 static int32_t to_int32(float value) {
     return value >= -0x1p31F && value < 0x1p31F ? (int32_t)value : INT32_MIN;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One range per tensor, channel or group: state, parameters, text and files.
+// Observers with one range per tensor, channel or group: state, parameters, text and files.
 #include "observe/classes/range.h"
 
 #include <math.h>
@@ -182,7 +182,7 @@ static tare_status find_axis(const range_state *s, const tare_tensor *x, int *ou
     return TARE_OK;
 }
 
-// Groups lie one after the other.
+// Groups are contiguous.
 static tare_status find_groups(const range_state *s, const tare_tensor *x, range_state *found,
                                tare_error *err) {
     const int64_t row = x->ndim > 0 ? x->shape[x->ndim - 1] : 1;
@@ -247,7 +247,7 @@ static tare_status find_least_errors(const range_state *s, const tare_tensor *x,
     return TARE_OK;
 }
 
-// Which of two zeros stands first in the data must not show.
+// The sign of a zero must not depend on the order of the data.
 static void drop_signs_of_zeros(range_state *s) {
     for (int64_t i = 0; i < 2 * s->count; i++) s->min[i] += 0.0F;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the observers that keep one range per tensor, channel or group, and all that they do
-// alike: everything but the update.
-// Private to observe/classes.
+// The state of observers with one range per tensor, channel or group, and their common functions:
+// everything but the update. Private to observe/classes.
 #ifndef OBSERVE_CLASSES_RANGE_H
 #define OBSERVE_CLASSES_RANGE_H
 
@@ -18,7 +17,7 @@ typedef struct range_state {
     float *min, *max;         // one block of 2 * count at min
 } range_state;
 
-/// How an update joins a new extreme with the one kept.
+/// How an update combines a new extreme with the stored one.
 typedef struct range_join {
     float (*min)(const range_state *s, float kept, float found);
     float (*max)(const range_state *s, float kept, float found);
@@ -26,8 +25,8 @@ typedef struct range_join {
 /// The joins of plain and of moving-average observers.
 extern const range_join tare__join_extremes, tare__join_averages;
 
-/// What tells them apart; a class's `user`. name: the class. is_per_group: of those that are per
-/// channel, too. is_least_error: of a weight, whose range is the one of least squared error.
+/// The differences between them; a class's `user`. name: the class. is_per_group: the per-channel
+/// ranges are per group. is_least_error: for weights, with the range of least squared error.
 typedef struct range_kind {
     const char *name;
     bool is_per_channel, is_per_group, is_averaging, is_least_error;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges on a histogram. The expected squared error of a bin is an integral that has a closed form,
-// so that one candidate costs one evaluation per edge of a bin, however many levels there are.
+// Searches ranges on a histogram. The expected squared error of a bin is an integral with a closed
+// form, so that a candidate costs one evaluation per bin edge, regardless of the number of levels.
 #include "observe/classes/range_search.h"
 
 #include <math.h>
@@ -22,12 +22,12 @@ typedef struct search {
 
 // --- the error of a range ---
 
-// What a quantizer makes of the axis: whole multiples of `scale` from `least` to `most`.
+// The levels of a quantizer: integer multiples of `scale` from `least` to `most`.
 typedef struct levels {
     double scale, per_scale, least, most;
 } levels;
 
-// The number of the level; a tie has the same error either way.
+// The index of the nearest level; a tie has the same error either way.
 static double nearest(const levels *q, double x) {
     const double position = x * q->per_scale;
     return (double)(int64_t)(position < 0 ? position - 0.5 : position + 0.5);
@@ -46,7 +46,7 @@ static double inside_error(const levels *q, const segment *p) {
     return p->density * rest * rest;
 }
 
-// Of a segment on one side of `bound`, which all its values become.
+// For a segment outside of `bound`: all its values become `bound`.
 static double outside_error(const segment *p, double bound) {
     const double from = p->from - bound, to = p->to - bound;
     if (p->from == p->to) return p->density * from * from;
@@ -96,7 +96,7 @@ static void add_bin(search *s, const centred_histogram *h, int64_t bin) {
     double from = (double)position * h->width, to = (double)(position + 1) * h->width;
     if (from < (double)h->min) from = (double)h->min;
     if (to > (double)h->max) to = (double)h->max;
-    if (from > to) from = to; // the greatest value stands on an edge
+    if (from > to) from = to; // the greatest value is on an edge
     s->segments[s->count++] =
         (segment){from, to, from < to ? (double)count / (to - from) : (double)count};
 }

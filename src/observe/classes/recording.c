@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a copy of every tensor that passes, for looking at them afterwards.
+// Keeps a copy of every observed tensor for later inspection.
 #include <stdio.h>
 
 #include "core/error.h"

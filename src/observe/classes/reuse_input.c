@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says that the edge keeps the observer of the operator's input (reshape and the like).
+// Requests that the edge uses the observer of the operator's input (for reshape and similar).
 #include "observe/classes/builtin.h"
 
 static tare_status create(void *user, const tare_observer_args *args, void **state,

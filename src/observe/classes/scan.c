@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Scans in plain C, and scans shared by threads.
+// Scans in plain C, and scans divided among threads.
 #include "observe/classes/scan.h"
 
 #include "core/memory/alloc.h"

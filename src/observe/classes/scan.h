@@ -24,8 +24,7 @@ typedef struct centred_bins {
     int32_t middle;
 } centred_bins;
 
-/// Clamping catches index `count` at the upper end and, where the width overflowed, what is no
-/// index at all.
+/// Clamping handles index `count` at the upper end and, if the width overflowed, invalid indices.
 static inline int32_t tare__bin_in_range(const range_bins *m, float x) {
     float position = (x - m->min) * m->count / m->width;
     position = position < m->last ? position : m->last;
@@ -45,10 +44,10 @@ enum { SCAN_SETS = 4 };
 /// The loops, of one thread.
 typedef struct scan_kernels {
     const char *name;
-    /// Of count > 0 values; `*has_nan` if one is not a number, and then min and max mean nothing.
+    /// Of count > 0 values; `*has_nan` if one is NaN, in which case min and max are undefined.
     void (*extremes)(const float *x, size_t count, float *min, float *max, bool *has_nan);
-    /// Adds one to counters[set * stride + bin] for each value, in any of the sets. All values are
-    /// numbers; those of centred bins lie in the range.
+    /// Adds one to counters[set * stride + bin] for each value, in any of the sets. No value is
+    /// NaN; those for centered bins are in the range.
     void (*count_range)(const range_bins *m, const float *x, size_t count, size_t stride,
                         uint32_t *counters);
     void (*count_centred)(const centred_bins *m, const float *x, size_t count, size_t stride,
@@ -58,15 +57,15 @@ typedef struct scan_kernels {
 /// Plain C.
 extern const scan_kernels tare__scan_plain;
 
-/// Who scans: these loops on these threads (NULL: the caller alone).
+/// The loops and threads of a scan (pool NULL: the caller alone).
 typedef struct float_scan {
     const scan_kernels *kernels;
     thread_pool *pool; // lent
 } float_scan;
 extern const float_scan tare__scan_alone; // plain C, the caller
 
-/// Least and greatest of count > 0 values; one NaN makes both NaN, as torch.aminmax does. A zero is
-/// +0: which one of several stands first must not show.
+/// Minimum and maximum of count > 0 values; a NaN makes both NaN, as in torch.aminmax. A zero is
+/// +0, so that the result does not depend on the order of zeros.
 void tare__scan_extremes(const float_scan *scan, const float *x, int64_t count, float *min,
                          float *max);
 /// Counts by bins into out[bins], which need not be set.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of observers over floats, once for all instruction sets: a compiler turns them into the
-// vectors that a level has. A level's file defines SCAN(name) and drop_common, and includes this.
+// Loops of observers over floats for all instruction sets, vectorized by the compiler. A level's
+// file defines SCAN(name) and drop_common, and includes this file.
 #include <math.h>
 
 #include "observe/classes/scan.h"
@@ -13,7 +13,7 @@ static int drop_common(int32_t found[SCAN_BLOCK], int32_t common);
 
 void SCAN(f32_extremes)(const float *x, size_t count, float *min, float *max, bool *has_nan) {
     float low[SCAN_LANES], high[SCAN_LANES], least = INFINITY, most = -INFINITY;
-    uint32_t nan[SCAN_LANES] = {0}, any = 0; // comparisons drop NaN, so it is noted beside them
+    uint32_t nan[SCAN_LANES] = {0}, any = 0; // comparisons ignore NaN, so it is recorded separately
     size_t i = 0;
     for (int k = 0; k < SCAN_LANES; k++) {
         low[k] = INFINITY;
@@ -43,8 +43,8 @@ void SCAN(f32_extremes)(const float *x, size_t count, float *min, float *max, bo
 
 // --- bins ---
 
-// Most tensors hold one value much more often than all others: the zeros behind a ReLU. Its bin is
-// counted by how many others there are.
+// Most tensors contain one value much more often than all others: zeros after a ReLU. Its bin is
+// counted as the rest.
 static void count_block(int32_t found[SCAN_BLOCK], int32_t common, size_t stride,
                         uint32_t *counters) {
     const int left = drop_common(found, common);
@@ -61,7 +61,7 @@ static inline void fetch_ahead(const float *x) {
     for (size_t k = 0; k < SCAN_BLOCK; k += LINE) __builtin_prefetch(x + AHEAD + k);
 }
 
-// Finding bins is kept apart from counting them and of a constant length, so that it vectorizes.
+// Bins are found in blocks of constant length before they are counted, so that this vectorizes.
 void SCAN(f32_count_range)(const range_bins *m, const float *x, size_t count, size_t stride,
                            uint32_t *counters) {
     const range_bins bins = *m;

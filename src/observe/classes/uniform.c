@@ -30,7 +30,7 @@ static tare_status find_fault(const uniform *u, tare_error *err) {
     return TARE_OK;
 }
 
-// torch's sentences do not say what was found.
+// torch's messages do not include the value.
 static tare_status check_custom_range(const uniform *u, tare_error *err) {
     const tare_status status = find_fault(u, err);
     if (status == TARE_OK) return TARE_OK;
@@ -182,7 +182,7 @@ tare_status tare__range_check(const float *min, const float *max, int64_t count,
 
 tare_status tare__observed_floats(const tare_tensor *x, tare_tensor **out, tare_error *err) {
     if (x->dtype != TARE_FLOAT32 || x->data == NULL) return tare_tensor_to_float(x, out, err);
-    // Only the count changes: nobody writes through the reference.
+    // Only the reference count changes.
     *out = tare_tensor_retain((tare_tensor *)x);
     return TARE_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all uniform observers share: torch's constructor arguments, and the parameters that follow
-// from a range of values (spec: torch.ao.quantization.observer.UniformQuantizationObserverBase).
+// Shared by all uniform observers: torch's constructor arguments, and the parameters for a range of
+// values (spec: torch.ao.quantization.observer.UniformQuantizationObserverBase).
 #ifndef OBSERVE_CLASSES_UNIFORM_H
 #define OBSERVE_CLASSES_UNIFORM_H
 
@@ -10,8 +10,7 @@
 #include "observe/classes/scan.h"
 #include "tare/observer.h"
 
-/// Names of the arguments, for the `arguments` of a descriptor; those of the class itself stand
-/// beside.
+/// Names of the arguments, for the `arguments` of a descriptor; a class appends its own.
 #define UNIFORM_ARGUMENTS                                                                          \
     "dtype", "qscheme", "reduce_range", "quant_min", "quant_max", "eps", "is_dynamic"
 
@@ -32,8 +31,8 @@ static inline int64_t tare__floor_half(int64_t n) {
 /// its own business.
 tare_status tare__uniform_read(const tare_observer_args *args, tare_qscheme default_qscheme,
                                uniform *out, tare_error *err);
-/// "Cannot reduce range for symmetric .. quantization for quint8"; `gap` is what torch's source
-/// puts between the two words.
+/// "Cannot reduce range for symmetric .. quantization for quint8"; `gap` is the text between the
+/// two words in torch's source.
 tare_status tare__uniform_refuse_reduced_symmetric(const uniform *u, const char *gap,
                                                    tare_error *err);
 /// Fills the fields of a made observer; channel_axis stays the caller's.
@@ -44,10 +43,10 @@ void tare__uniform_info(const uniform *u, tare_observer_info *info);
 tare_status tare__uniform_qparams(const uniform *u, int64_t count, const float *min,
                                   const float *max, tare_qparams_sink sink, void *sink_user,
                                   tare_error *err);
-/// The same of one range, min <= max.
+/// The same for one range, min <= max.
 void tare__uniform_range(const uniform *u, float min, float max, double *out_scale,
                          double *out_zero_point);
-/// What torch returns before anything was seen: scale 1, zero point 0.
+/// torch's parameters without any data: scale 1, zero point 0.
 tare_status tare__default_qparams(tare_qparams_sink sink, void *sink_user, tare_error *err);
 
 /// Saves `eps`, and a float32 tensor of `count` values (ndim 0 or 1).

@@ -108,8 +108,8 @@ static void run_log_softmax(const row_call *c, const row_functions *k, const flo
     k->subtract(x, count, top, tare__logf(sum), y);
 }
 
-// Runs along a dimension whose elements are `step` apart, by way of a row if they are not side by
-// side.
+// Rows along a dimension whose elements are `step` apart; they are copied to contiguous memory if
+// step is not 1.
 typedef struct dimension_rows {
     row_call call;
     const float *x;

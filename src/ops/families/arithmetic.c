@@ -207,7 +207,7 @@ static tare_status binary_reference(op_call *call, const op_binary *op) {
         return (expression);                                                                       \
     }                                                                                              \
     OPERATOR(name, kind, loop_or_null, result)
-// By doubles alone: rarely hot, or no float result.
+// Computed in double only: rarely hot, or without a float result.
 #define EXACT(name, result, expression) EXACT_AND(name, BINARY_OTHER, NULL, result, expression)
 // With the loop of floats that core/math/binary.def has.
 #define PAIRED(name, kind, result, expression) EXACT_AND(name, kind, NULL, result, expression)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of functions that broadcast: tensors and numbers, and the dtype they have in common.
+// Operands of functions that broadcast: tensors and numbers, and their common dtype.
 #ifndef OPS_FAMILIES_ARITHMETIC_H
 #define OPS_FAMILIES_ARITHMETIC_H
 
@@ -32,7 +32,7 @@ typedef struct walk {
 
 /// NULL among the tensors is a number.
 walk tare__walk(const tare_tensor *const *tensors, size_t count, int ndim, const int64_t *shape);
-/// Where the run that starts at element `at` of the result starts in each operand.
+/// The offset in each operand of the run that starts at element `at` of the result.
 void tare__walk_at(const walk *w, int64_t at, int64_t *offset);
 
 #endif

@@ -22,7 +22,7 @@ static int64_t bits_xor(int64_t a, int64_t b, const dtype_info *info) {
     return a ^ b;
 }
 
-// What is shifted out of the dtype is lost; the sign comes back where the dtype has one.
+// Discards bits beyond the dtype, and sign-extends if it is signed.
 static int64_t cut_to(uint64_t bits, const dtype_info *info) {
     const unsigned unused = 64 - 8u * info->size;
     if (info->min == 0) return (int64_t)(bits << unused >> unused);
@@ -43,7 +43,7 @@ static int64_t shift_right(int64_t a, int64_t b, const dtype_info *info) {
     return a >= 0 ? (int64_t)((uint64_t)a >> b) : ~(int64_t)(~(uint64_t)a >> b);
 }
 
-// Of the sizes; of a lowest number the size is cut to it again.
+// Of the absolute values; that of the lowest number is cut to the dtype again.
 static int64_t greatest_divisor(int64_t a, int64_t b, const dtype_info *info) {
     const uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
     return cut_to(tare__greatest_divisor(x, y), info);

@@ -8,7 +8,7 @@
 #include "ops/layer_call.h"
 #include "ops/rules.h"
 
-// Where the parameters stand: transposed convolutions have their own order.
+// Indices of the parameters: transposed convolutions have another order.
 typedef struct conv_params {
     size_t stride, padding, dilation, groups, output_padding, padding_mode;
 } conv_params;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of aten that are several others in a row, or give more than their module spelling does,
-// or less: one name for all convolutions.
+// Operators of aten that consist of several others, or differ from their module form: one name for
+// all convolutions.
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -369,8 +369,8 @@ static value trace(composer *c) {
 
 // --- at least so many dimensions ---
 
-// torch puts new dimensions in front, the third one behind. A view even where nothing changes: an
-// item of a list is no argument itself.
+// torch adds new dimensions in front, the third one at the end. Returns a view even if nothing
+// changes, because an item of a list must not be an argument.
 static value with_dims(composer *c, value x, int least) {
     const tare_tensor *t = tare__compose_tensor(c, x);
     if (t == NULL) return x;
@@ -550,7 +550,7 @@ static value tensordot(composer *c) {
     return COMPOSE(c, "view", product, tare__compose_ints(c, shape, count));
 }
 
-// Each element of the result is a sum over what is contracted.
+// Each element of the result is a sum over the contracted dimensions.
 static int64_t tensordot_macs(const op_call *call) {
     const tare_tensor *a = tare__call_tensor(call, 0), *b = tare__call_tensor(call, 1);
     op_call quiet = *call;

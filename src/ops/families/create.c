@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors made from numbers: filled with one, counting, the identity matrix.
+// Tensors created from numbers: constant, ranges, the identity matrix.
 #include <math.h>
 
 #include "ops/families/families.h"
@@ -13,7 +13,7 @@ static tare_status fill_all(op_call *call, double number) {
 
 // --- full, zeros, ones ---
 
-// What a number gives when no dtype is named.
+// The dtype of a number if none is given.
 static tare_dtype dtype_of(const value *v) {
     if (v == NULL) return TARE_FLOAT32;
     if (v->kind == VALUE_TENSOR) return v->as.tensor->dtype;

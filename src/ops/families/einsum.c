@@ -6,8 +6,8 @@
 #include "ops/families/families.h"
 #include "ops/rules.h"
 
-// A dimension is a letter, or (from FIRST_OPEN on) one of those that "..." stands for, counted from
-// the last.
+// A dimension is a letter, or (from FIRST_OPEN on) one of those that "..." represents, counted from
+// the last one.
 enum { FIRST_OPEN = 52, LABELS = FIRST_OPEN + TARE_MAX_DIMS, MOST_OPERANDS = 8 };
 
 typedef struct term {
@@ -19,7 +19,7 @@ typedef struct term {
 typedef struct einsum_plan {
     term operand[MOST_OPERANDS], result;
     size_t count;
-    int open_ndim;        // the most that "..." stands for
+    int open_ndim;        // the most dimensions that "..." represents
     int64_t size[LABELS]; // 0: not used
     int uses[LABELS];     // mentions among the operands
     bool is_used[LABELS], is_kept[LABELS];
@@ -96,7 +96,7 @@ static tare_status read_operands(op_call *call, const char *begin, const char *e
                : tare__call_fail(call, "the equation has other operands than the call");
 }
 
-// Without an arrow the result has what is mentioned once, in alphabetical order: A before a.
+// Without an arrow the result has the labels that occur once, in alphabetical order: A before a.
 static void implicit_result(einsum_plan *p) {
     for (int i = p->open_ndim; i-- > 0;) p->result.label[p->result.ndim++] = FIRST_OPEN + i;
     for (int i = 0; i < 52 && p->result.ndim < TARE_MAX_DIMS; i++) {
@@ -194,8 +194,8 @@ static tare_status einsum_sums_reference(op_call *call) {
 
 // --- two operands: a product of matrices, which plans have kernels for ---
 
-// What a label is in a product: of both operands and the result, of one and the result, summed
-// over.
+// The role of a label in a product: in both operands and the result, in one and the result, or
+// summed.
 typedef enum role { ROLE_BATCH, ROLE_LEFT, ROLE_RIGHT, ROLE_SUM, ROLE_COUNT } role;
 
 typedef struct label_list {
@@ -210,7 +210,7 @@ static int dimension_of(const term *o, int label) {
     return -1;
 }
 
-// Has the operand the label? One that it broadcasts counts as none: it drops out of its matrix.
+// True if the operand has the label with its own size; a broadcast one is dropped from its matrix.
 static bool goes_along(const einsum_plan *p, size_t o, int label) {
     const int d = dimension_of(&p->operand[o], label);
     return d >= 0 && p->operand[o].t->shape[d] == p->size[label];
@@ -259,7 +259,7 @@ static value matrices_of(composer *c, const term *o, value v, const label_list *
     for (size_t i = 0; i < 3; i++)
         for (size_t k = 0; k < lists[i]->count; k++)
             order[count++] = dimension_of(o, lists[i]->label[k]);
-    for (int d = 0; d < o->ndim; d++) { // what is broadcast
+    for (int d = 0; d < o->ndim; d++) { // broadcast dimensions
         bool is_taken = false;
         for (size_t i = 0; i < count; i++) is_taken = is_taken || order[i] == d;
         if (!is_taken) order[count++] = d;
@@ -301,7 +301,7 @@ static const op_info rows[] = {
      .functions = "torch.functional.einsum|torch.ops.aten.einsum.default",
      .params = "equation|*operands",
      .forward = einsum},
-    // What is no product of two matrices.
+    // Equations that are no product of two matrices.
     {.id = "einsum_sums",
      .params = "equation|*operands",
      .shape = einsum_sums_shape,

@@ -14,8 +14,8 @@ typedef struct op_element {
     element_loop loop; // of ELEMENT_OTHER
     const double *defaults;
     size_t count;
-    /// Which function this call of the row asks for; NULL: that is this one. Gives NULL if there is
-    /// none.
+    /// Chooses the function for a call of the row; NULL: the row has one function. Returns NULL if
+    /// there is none.
     const struct op_element *(*choose)(const op_call *call);
 } op_element;
 

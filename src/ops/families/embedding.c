@@ -42,7 +42,7 @@ static tare_status index_at(op_call *call, const tare_tensor *indices, int64_t i
                            (long long)rows);
 }
 
-// What torch keeps beside a row of 4-bit quantized values has half precision.
+// torch stores scale and bias of a row of 4-bit values in half precision.
 static float stored(const tare_tensor *w, float number) {
     return w->dtype == TARE_QUINT4X2 ? tare__float16_to_float(tare__float_to_float16(number))
                                      : number;

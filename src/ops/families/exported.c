@@ -6,7 +6,7 @@
 #include "ops/families/families.h"
 #include "ops/rules.h"
 
-// What is checked was fixed when the program was exported, and shapes are checked by every row.
+// Checked conditions were fixed at export, and every row checks shapes.
 static tare_status nothing_shape(op_call *call) {
     call->result = tare__none();
     return TARE_OK;
@@ -42,7 +42,7 @@ static tare_status copy_shape(op_call *call) {
         return tare__call_fail(call, "src of shape %s does not fit %s",
                                tare__call_shape_text(call, src), tare__call_shape_text(call, x));
     if (src->dtype != x->dtype || !tare__same_shape(src, x)) return tare__shape_same(call);
-    // Nothing writes over tensors: what is copied as it is may be the same.
+    // Tensors are never overwritten, so a copy without changes may share the data.
     call->result = (value){
         .kind = VALUE_TENSOR,
         .as.tensor = tare_tensor_retain((tare_tensor *)src)}; // NOLINT: counted, not changed

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow of exported programs: operators whose arguments are graphs, which get_attr reads as
-// modules. A graph runs as a model within the model, so that observers in it see what passes.
+// modules. A graph runs as a model within the model, so that its observers record.
 #include <string.h>
 
 #include "ops/families/families.h"
@@ -47,7 +47,8 @@ static tare_status find_graph(op_call *call, size_t param, const module **out) {
     return TARE_OK;
 }
 
-// *out: what the graph returned as items, one tensor as one item; references are the caller's.
+// *out: the items that the graph returned, a single tensor as one item; the caller owns the
+// references.
 static tare_status run_graph(op_call *call, size_t param, const row *args, bool shapes_only,
                              arena *memory, value *out) {
     const module *m = NULL;
@@ -117,7 +118,7 @@ static tare_status copy_whole(op_call *call, const value *from, value *to) {
     return copy_slice(call, from, 0, 1, to);
 }
 
-// A graph may give what it was given, in another order: what is written over later is copied first.
+// A graph may return its inputs in another order: tensors that are written later are copied first.
 static tare_status detach(op_call *call, value *made) {
     for (uint32_t i = 0; i < made->count; i++) {
         value *v = &made->as.items[i];
@@ -223,8 +224,8 @@ static tare_status while_loop_reference(op_call *call) {
 
 // --- scan(combine_fn, init, xs, additional) and map_impl(f, xs, additional) ---
 
-// `lists` are the parameters after the graph: what is carried (of scan), what is cut along the
-// first dimension, what every round takes.
+// `lists` are the parameters after the graph: the carried values (for scan), those that are sliced
+// along the first dimension, and those that every iteration takes.
 typedef struct cutting {
     size_t carried, cut, additional; // parameters; carried 0: there is none
     size_t carried_count, cut_count;
@@ -353,7 +354,7 @@ static tare_status map_reference(op_call *call) {
 // --- wrap_with_set_grad_enabled(enabled, graph, *args) and wrap_with_autocast(device_type, dtype,
 // enabled, cache_enabled, graph, *args): what a context of Python's becomes ---
 
-// All arguments behind the graph.
+// All arguments after the graph.
 static tare_status run_wrapped(op_call *call, size_t at, bool shapes_only, value *made) {
     row args = {.count = 0};
     for (size_t i = at + 1; i < call->arg_count; i++) TARE_TRY(add(call, &args, &call->args[i]));
@@ -385,7 +386,7 @@ static tare_status set_grad_reference(op_call *call) {
     return wrapped_reference(call, GRAD_GRAPH);
 }
 
-// What another device would compute in another dtype stays as it is here.
+// tare does not reproduce another device's dtypes under autocast.
 static tare_status autocast_shape(op_call *call) {
     const char *device;
     bool enabled;
@@ -399,7 +400,7 @@ static tare_status autocast_reference(op_call *call) {
     return wrapped_reference(call, CAST_GRAPH);
 }
 
-// Which branch runs, and how often, follows from data; so a plan leaves these to the interpreter.
+// Branches and numbers of iterations depend on data, so the interpreter runs these.
 #define FLOW(name, parameters, shape_rule, compute)                                                \
     {                                                                                              \
         .id = "higher_order." name, .functions = "torch.ops.higher_order." name,                   \

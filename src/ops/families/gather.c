@@ -17,7 +17,7 @@ void tare__gather_dense(const tare_tensor *x, gather *g) {
 tare_status tare__gather_begin(op_call *call, gather *g) {
     const tare_tensor *x;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
-    // Their axis would have to move along.
+    // Their axis would have to be moved, too.
     if (x->q != NULL && !tare__qscheme_is_per_tensor(x->q->scheme))
         return tare__call_fail(call, "has no form for tensors quantized per channel");
     tare__gather_dense(x, g);
@@ -40,7 +40,7 @@ void tare__gather_drop(gather *g, int d) {
     memmove(&g->stride[d], &g->stride[d + 1], (size_t)(g->ndim - d) * sizeof g->stride[0]);
 }
 
-// Does the box run through all of x in order?
+// True if the box visits all elements of x in order.
 static bool keeps_order(const gather *g) {
     int64_t expected = 1;
     for (int d = g->ndim - 1; d >= 0; d--) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that only move elements: the output, seen as a row-major box of some dimensions, takes
-// its elements from the input at fixed strides. Permuting, slicing, repeating and shuffling are
-// such boxes.
+// Operators that only move elements: the output, as a row-major box of some dimensions, reads the
+// input at fixed strides. Permuting, slicing, repeating and shuffling are such boxes.
 #ifndef OPS_FAMILIES_GATHER_H
 #define OPS_FAMILIES_GATHER_H
 
@@ -23,7 +22,7 @@ tare_status tare__gather_begin(op_call *call, gather *g);
 void tare__gather_dense(const tare_tensor *x, gather *g);
 /// x with its dimensions reversed.
 tare_status tare__gather_reverse(op_call *call, gather *g);
-void tare__gather_drop(gather *g, int d); // box dimension d goes away
+void tare__gather_drop(gather *g, int d); // removes box dimension d
 /// A result tensor for the box: a view of x where the elements keep their order, else a meta
 /// tensor. Fails like tare__call_result.
 tare_status tare__gather_meta(op_call *call, const gather *g, tare_tensor **out);

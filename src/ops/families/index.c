@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements read from, or written to, the indices that tensors hold.
+// Reading and writing elements at indices in tensors.
 #include "ops/families/index.h"
 
 #include <math.h>
@@ -88,7 +88,7 @@ static tare_status check_elements(op_call *call, const line_indices *s, const ta
                            tare__call_shape_text(call, s->x), tare__call_shape_text(call, bound));
 }
 
-// Where element i of the indices has its partner in x, and in a tensor of the source's shape.
+// Offsets of the element for index i in x, and in a tensor of the source's shape.
 static tare_status partner_of(op_call *call, const line_indices *s, int64_t i, int64_t *in_x,
                               const tare_tensor *source, int64_t *in_source) {
     int64_t rest = i, x_step = 1, source_step = 1, index;
@@ -258,12 +258,12 @@ typedef struct index_plan {
     int made[TARE_MAX_DIMS + 1]; // dimensions of size 1 made before each
     int many_ndim;               // the indices' common shape
     int64_t many[TARE_MAX_DIMS];
-    int many_at; // where it stands among the result's dimensions
+    int many_at; // its position among the result's dimensions
     int ndim;
     int64_t shape[2 * TARE_MAX_DIMS];
 } index_plan;
 
-// [0, 2, 1] stands for a tensor of these.
+// [0, 2, 1] is treated like a tensor.
 static bool is_int_list(const value *v) {
     if (v->kind != VALUE_LIST) return false;
     for (uint32_t i = 0; i < v->count; i++)
@@ -324,7 +324,7 @@ static bool is_mask(const value *v) {
     return v->kind == VALUE_TENSOR && v->as.tensor->dtype == TARE_BOOL && v->as.tensor->ndim > 0;
 }
 
-// A mask stands for tensors of the indices that it marks, one for each of its dimensions.
+// Replaces a mask by tensors of the indices that it selects, one for each of its dimensions.
 static tare_status read_mask(op_call *call, const tare_tensor *mask, const tare_tensor *x, int at,
                              indexed_dim *out) {
     int64_t count = 0;
@@ -363,7 +363,7 @@ static tare_status read_items(op_call *call, const value *items, uint32_t count,
         } else if (items[i].kind == VALUE_ELLIPSIS) {
             for (int k = p->x->ndim - consumed; k > 0 && next < p->x->ndim; k--, next++)
                 keep_dim(p->x, next, &p->dim[next]);
-            consumed = p->x->ndim; // a second one stands for nothing
+            consumed = p->x->ndim; // a second one has no effect
         } else if (next >= p->x->ndim) {
             return tare__call_fail(call, "too many indices");
         } else if (is_mask(&items[i])) {
@@ -390,7 +390,7 @@ static tare_status broadcast_indices(op_call *call, index_plan *p) {
     return TARE_OK;
 }
 
-// The indices' shape stands where they stand, or in front when something lies between them.
+// The indices' dimensions replace theirs, or come first if other dimensions are between them.
 static void arrange_indices(index_plan *p) {
     int position = 0, first = -1;
     bool apart = false;
@@ -460,8 +460,8 @@ static tare_status element_of(op_call *call, const index_plan *p, int64_t i, int
     return TARE_OK;
 }
 
-// How many elements lie side by side in x and in the result: of the last dimensions, as far as
-// whole slices reach, and of some elements of the next.
+// The number of contiguous elements in x and the result: the last dimensions, as far as whole
+// slices reach, and some elements of the next one.
 static int64_t run_of(const index_plan *p) {
     int64_t run = 1;
     for (int d = p->x->ndim - 1; d >= 0; d--) {
@@ -492,7 +492,7 @@ tare_status tare__index_reference(op_call *call) {
     return TARE_OK;
 }
 
-// Where getitem's None makes a new dimension, that of aten's lists of indices takes a whole one.
+// None adds a dimension in getitem; in aten's lists of indices it is a full slice.
 static tare_status spell_out_indices(op_call *call) {
     const value *given = call->param[1];
     if (given == NULL || (given->kind != VALUE_LIST && given->kind != VALUE_TUPLE)) return TARE_OK;
@@ -683,7 +683,7 @@ static tare_status index_copy_reference(op_call *call) {
     return tare__slices_put(call, &s, y->data);
 }
 
-// The one vector among the indices of index_put, behind whole dimensions; NULL: there are others.
+// The only index vector of index_put, after whole dimensions; NULL: there are other indices.
 static const tare_tensor *only_vector(const value *indices, int *dim) {
     const tare_tensor *found = NULL;
     if (indices == NULL || !tare__value_has_items(indices)) return NULL;

@@ -10,7 +10,7 @@
 /// them. A step beyond the end is cut to it.
 tare_status tare__slice_of(op_call *call, const value *slice, int64_t size, int64_t *start,
                            int64_t *step, int64_t *count);
-/// Does an index hold a tensor that is no number? NULL, a missing one, does not.
+/// True if an index contains a tensor that is no scalar; false for NULL, a missing index.
 bool tare__index_has_tensor(const value *index);
 /// Shape rule and reference of param[0][param[1]] where that is so.
 tare_status tare__index_shape(op_call *call);

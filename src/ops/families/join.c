@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that put several tensors together.
+// Operators that join several tensors.
 #include <string.h>
 
 #include "ops/families/families.h"
@@ -25,8 +25,8 @@ static bool same_but(const tare_tensor *a, const tare_tensor *b, int dim) {
     return true;
 }
 
-// torch's cat passes over empty tensors of one dimension, whatever the others have: what a cache
-// holds before its first token.
+// torch's cat ignores empty tensors of one dimension, regardless of the others' shapes: a cache
+// before its first token.
 tare_status tare__cat_inputs(op_call *call, const tare_tensor ***out, size_t *count) {
     size_t kept = 0;
     TARE_TRY(tare__call_tensor_list(call, 0, out, count));

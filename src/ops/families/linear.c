@@ -170,7 +170,7 @@ static tare_status grouped_mm_shape(op_call *call) {
     return tare__call_result(call, TARE_FLOAT32, 2, shape, NULL);
 }
 
-// Rows behind the last group are 0.
+// Rows after the last group are 0.
 static tare_status grouped_mm_reference(op_call *call) {
     grouped_call g;
     TARE_TRY(read_grouped(call, &g));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Normalizations. All of them subtract a mean and divide by a deviation, then scale and shift per
-// channel or per element; they differ in what the mean is taken over.
+// Normalizations. All subtract a mean and divide by a standard deviation, then scale and shift per
+// channel or per element; they differ in the dimensions of the mean.
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -32,8 +32,8 @@ typedef struct moments {
     double mean, variance; // biased
 } moments;
 
-// Over `runs` runs of `length` elements, `step` apart. In double: the sums' order then hardly
-// matters.
+// The moments of `runs` runs of `length` elements, `step` apart, in double, so that the order of
+// summation hardly matters.
 static moments moments_of(const float *x, int64_t runs, int64_t length, int64_t step) {
     double sum = 0, squares = 0;
     const double count = (double)(runs * length);
@@ -455,8 +455,8 @@ static value batch_norm_legit(composer *c) {
     return batch_norm_of(c, P(3), P(4), tare__bool(false), P(7));
 }
 
-// In training: the functional form returns the statistics of the batch beside; what becomes of the
-// running ones is said by the operator that writes them.
+// In training mode the functional form also returns the batch's statistics; another operator writes
+// the running ones.
 static value batch_norm_no_stats(composer *c) {
     return batch_norm_of(c, tare__none(), tare__none(), tare__bool(true), P(5));
 }

@@ -242,7 +242,7 @@ static int by_value(const void *left, const void *right) {
     return is_greater(a, b) - is_greater(b, a);
 }
 
-// How many of them are less than v, or not greater.
+// How many of the numbers are less than v, or not greater.
 static int64_t count_before(const sorted_numbers *s, double v, bool also_equal) {
     int64_t low = 0, high = s->count;
     while (low < high) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch.ops.higher_order.out_dtype(op, dtype, *arguments): the operator in the common dtype of its
-// tensors and `dtype`, its result converted, which truncates. Layers of integers are computed in
-// integers.
+// torch.ops.higher_order.out_dtype(op, dtype, *arguments): computes the operator in the common
+// dtype of its tensors and `dtype`, and converts the result by truncation. Integer layers are
+// computed with integers.
 #include <string.h>
 
 #include "core/math/float_to_int.h"

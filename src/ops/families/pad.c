@@ -24,7 +24,7 @@ bool tare__pad_mode_from_name(const char *name, pad_mode *out) {
     return false;
 }
 
-// The source index of index i - before in a row of `size`; -1: a constant stands there.
+// The source index for index i - before in a row of `size`; -1: the constant.
 static int64_t source_of(pad_mode mode, int64_t i, int64_t size) {
     if (i >= 0 && i < size) return i;
     switch (mode) {
@@ -81,7 +81,7 @@ static void fill(const pad_box *b, size_t units, unsigned char *y) {
         for (size_t i = 0; i < count; i++) memcpy(y + i * b->element, b->fill, b->element);
 }
 
-// What stands at [first, end) of a row of the result, outside of the input's.
+// Fills [first, end) of a row of the result, outside of the input's row.
 static void pad_ends(const pad_box *b, const unsigned char *x, int64_t first, int64_t end,
                      unsigned char *y) {
     const int last = b->ndim - 1;
@@ -109,7 +109,7 @@ static void pad_row(const pad_box *b, const unsigned char *x, unsigned char *y) 
     pad_ends(b, x, end, out, y);
 }
 
-// The row of the input that one of the result is made of; -1: none.
+// The row of the input for a row of the result; -1: none.
 static int64_t row_of(const pad_box *b, int64_t row) {
     int64_t from = 0, step = 1;
     for (int i = b->ndim - 2; i >= 0; i--) {

@@ -85,7 +85,7 @@ static tare_status read_avg(op_call *call, int dims, pool_call *p) {
     return choose_out(call, p);
 }
 
-// None in the output size keeps the input's size.
+// None in the output size means the input's size.
 static tare_status read_adaptive(op_call *call, int dims, pool_call *p) {
     TARE_TRY(read_input(call, dims, p));
     const value *v = call->param[1];
@@ -126,7 +126,7 @@ static pool_window fixed_window(const pool_call *p, const int64_t at[3]) {
         const int64_t end = begin + p->dilation[d] * (p->kernel[d] - 1) + 1;
         const int64_t limit = p->in[d] + p->pad[d];
         w.area *= (double)((end < limit ? end : limit) - begin);
-        // The first element inside that lies on the dilated grid.
+        // The first element inside the image on the dilated grid.
         const int64_t skipped = begin < 0 ? (-begin + p->dilation[d] - 1) / p->dilation[d] : 0;
         w.begin[d] = begin + skipped * p->dilation[d];
         w.end[d] = end < p->in[d] ? end : p->in[d];
@@ -144,8 +144,8 @@ static pool_window adaptive_window(const pool_call *p, const int64_t at[3]) {
     return w;
 }
 
-// Which quantized value is greater depends on the data, and no processor guesses it: the comparison
-// chooses a value instead of branching. NaN is greater than all; the last one wins.
+// Which value is greater depends on the data and cannot be predicted, so the comparison selects a
+// value instead of branching. NaN is greater than all; the last NaN wins.
 static float greatest(const pool_call *p, const float *plane, const pool_window *w) {
     float best = -INFINITY, nan = 0;
     for (int64_t i = w->begin[0]; i < w->end[0]; i += p->dilation[0])
@@ -158,7 +158,7 @@ static float greatest(const pool_call *p, const float *plane, const pool_window 
     return isnan(nan) ? nan : best;
 }
 
-// Where it is among the elements of its plane: the first of equals, but the last NaN.
+// Its index in the plane: the first of equal maxima, but the last NaN.
 static int64_t index_of_greatest(const pool_call *p, const float *plane, const pool_window *w) {
     int64_t best = (w->begin[0] * p->in[1] + w->begin[1]) * p->in[2] + w->begin[2];
     for (int64_t i = w->begin[0]; i < w->end[0]; i += p->dilation[0])

@@ -80,7 +80,7 @@ static tare_status any_shape(op_call *call) {
 
 enum { BLOCK = 256 };
 
-// Elements that lie side by side, and where they go in the result: element k to `to` + k * `step`.
+// Contiguous elements, and their positions in the result: element k goes to `to` + k * `step`.
 typedef struct block {
     int64_t first, count;
     int64_t to;
@@ -88,7 +88,7 @@ typedef struct block {
     double x[BLOCK];
 } block;
 
-// Where element i of the input goes in the result.
+// The position in the result of element i of the input.
 static int64_t index_of(const reduce_plan *p, int64_t i) {
     int64_t to = 0, step = 1;
     for (int d = p->x->ndim - 1; d >= 0; d--) {
@@ -117,8 +117,7 @@ static void load(const tare_tensor *t, block *b) {
         for (int64_t k = 0; k < b->count; k++) b->x[k] = tare__tensor_get(t, b->first + k);
 }
 
-// The next elements of the input, in their order; b is zero before the first. A block ends where
-// the elements that lie side by side do.
+// The next contiguous elements of the input, in order; b is zero before the first block.
 static bool next_block(const reduce_plan *p, block *b) {
     b->first += b->count;
     if (b->first >= p->x->count) return false;
@@ -131,7 +130,7 @@ static bool next_block(const reduce_plan *p, block *b) {
 
 // --- folds ---
 
-// Of elements to[k * step] and x[k]; step: 0 or 1.
+// Folds x[k] into to[k * step]; step: 0 or 1.
 typedef void (*fold)(double *restrict to, int64_t step, const double *restrict x, int64_t count);
 
 #define FOLD(name, value)                                                                          \

@@ -43,8 +43,8 @@ static tare_status read_scales(op_call *call, const resize_call *p, double scale
     return TARE_OK;
 }
 
-// The overloads that name a size may say by which factor it was made, each dimension's of its own;
-// then the step follows from it. None, and what is not positive, says nothing.
+// Overloads with a size may also state the scale factor of each dimension, which then determines
+// the step. None and non-positive values have no effect.
 static tare_status read_scales_of_size(op_call *call, const resize_call *p, double scale[3]) {
     for (size_t d = 3 - (size_t)p->dims; d < 3; d++) {
         TARE_TRY(tare__call_double(call, SCALE_DEPTH + d, 0, &scale[d]));
@@ -210,7 +210,7 @@ static tare_status interpolate_reference(op_call *call) {
 // --- with antialias: where the image shrinks, the filter of a pixel is as wide as what it stands
 // for (as Pillow's; torch's _upsample_bilinear2d_aa, _upsample_bicubic2d_aa) ---
 
-// The pixels that one is made of, along a dimension: `count` from `first` on.
+// The input pixels of an output pixel along a dimension: `count` from `first` on.
 typedef struct wide_taps {
     int64_t first, count;
     float *weight;
@@ -295,8 +295,8 @@ static tare_status antialias_reference(op_call *call) {
     return TARE_OK;
 }
 
-// output_size is None where the factors say it; the overload without ".vec" takes a size, and
-// the factor of each dimension.
+// output_size is None if factors are given; the overload without ".vec" takes a size, and the
+// factor of each dimension.
 #define RESIZE(name, mode)                                                                         \
     "torch.ops.aten." name ".vec(mode=" mode ") torch.ops.aten." name ".default(mode=" mode ") "
 #define RESIZE_OVERLOADS                                                                           \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running sums and products along a dimension, and triangles of matrices.
+// Cumulative sums and products along a dimension, and triangles of matrices.
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 // --- cumsum, cumprod ---
 
-// Of integers and bools the result is int64, as in torch.
+// For integers and bools the result is int64, as in torch.
 static tare_status scan_shape(op_call *call) {
     const tare_tensor *x;
     int dim;

@@ -374,7 +374,7 @@ static tare_status dim_shape(op_call *call) {
     return TARE_OK;
 }
 
-// Of the dense, row-major tensor that there is.
+// Those of a dense, row-major tensor.
 static tare_status stride_shape(op_call *call) {
     const tare_tensor *x;
     int dim;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that give the same elements another shape or order.
+// Operators that change the shape or the order of elements.
 #include <string.h>
 
 #include "ops/families/families.h"
@@ -23,7 +23,7 @@ static tare_status reshape_to(op_call *call, const tare_tensor *x, int ndim, con
     return TARE_OK;
 }
 
-// One size may be -1: what is left over.
+// One size may be -1: it is computed from the others.
 static tare_status fill_in(op_call *call, const tare_tensor *x, size_t ndim, int64_t *shape) {
     int64_t known = 1;
     int open = -1;
@@ -102,7 +102,7 @@ static tare_status unflatten_shape(op_call *call) {
     return reshape_to(call, x, ndim, shape);
 }
 
-// Without a dimension every one of size 1 goes; a named one goes only if its size is 1.
+// Without a dimension, removes all of size 1; a given dimension is only removed if its size is 1.
 static tare_status squeeze_shape(op_call *call) {
     const tare_tensor *x;
     int64_t dims[TARE_MAX_DIMS], shape[TARE_MAX_DIMS];
@@ -469,7 +469,7 @@ static tare_status roll_reference(op_call *call) {
     TARE_TRY(read_roll(call, &p));
     const tare_tensor *x = p.x;
     const size_t size = tare_dtype_size(x->dtype);
-    int last = p.ndim - 1; // rolled; what is behind it moves as one block
+    int last = p.ndim - 1; // rolled; the dimensions after it move as one block
     while (last > 0 && p.shift[last] == 0) last--;
     int64_t inner = 1;
     for (int d = last + 1; d < p.ndim; d++) inner *= p.shape[d];
@@ -526,7 +526,7 @@ GATHER_OPERATOR(channel_shuffle, plan_channel_shuffle)
     }
 #define MOVE(name, names, method_names, parameters)                                                \
     MOVE_OF(name, 0, names, method_names, parameters)
-// Permutations of dimensions, or of those of an item alone: shapes tell where the batch is.
+// Permutations of all dimensions, or of those of an item: shapes tell where the batch is.
 #define TURN(name, names, method_names, parameters)                                                \
     MOVE_OF(name, OP_BY_SAMPLE, names, method_names, parameters)
 

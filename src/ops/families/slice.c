@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices of a tensor at constant indices, and tensors with such a slice replaced: what torch.export
-// writes for x[a:b] and for assignments to it.
+// Slices of a tensor at constant indices, and tensors with such a slice replaced: torch.export's
+// form of x[a:b] and of assignments to it.
 #include <string.h>
 
 #include "ops/families/families.h"
@@ -116,7 +116,7 @@ GATHER_OPERATOR(linalg_diagonal, plan_linalg_diagonal)
 
 // --- any strides ---
 
-// The last element must lie inside.
+// The last element must be inside.
 static tare_status check_reach(op_call *call, const gather *g) {
     int64_t last = g->offset;
     for (int d = 0; d < g->ndim; d++) {
@@ -191,7 +191,7 @@ SCATTER_OPERATOR(slice_scatter)
 SCATTER_OPERATOR(select_scatter)
 SCATTER_OPERATOR(diagonal_scatter)
 
-// All of it, in another shape.
+// The whole tensor in another shape.
 static tare_status view_back_shape(op_call *call) {
     const tare_tensor *whole, *src;
     tare_tensor *t = NULL;

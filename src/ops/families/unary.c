@@ -244,7 +244,7 @@ static tare_status masked_fill_reference(op_call *call) {
         .shape = tare__shape_same_float, .reference = function, .element = &name##_element         \
     }
 
-// Of an integer the result is one.
+// The result of an integer is an integer.
 #define SAME(name, function, names, method_names)                                                  \
     {                                                                                              \
         .id = #name,                                                                               \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// torch.where: elements of one tensor or another, as a condition says.
+// torch.where: selects elements of one tensor or another by a condition.
 #include "ops/families/arithmetic.h"
 #include "ops/families/families.h"
 #include "ops/rules.h"
@@ -38,7 +38,7 @@ static tare_status where_shape(op_call *call) {
     return tare__call_result(call, c.dtype, c.ndim, c.shape, NULL);
 }
 
-// One run of elements of one size; `side` holds what is chosen from and how it advances.
+// A run of elements of one size; `side` has the operands and their steps.
 #define CHOOSE(type)                                                                               \
     for (int64_t k = 0; k < count; k++)                                                            \
         ((type *)to)[k] = condition[k * step[2]] != 0 ? ((const type *)from[0])[k * step[0]]       \

@@ -101,7 +101,7 @@ static tare_status col2im_shape(op_call *call) {
     return front_result(call, &p, p.x->ndim == 3, sizes, 3);
 }
 
-// Where element (row, column) of the columns lies in its image; -1: in the padding. The rows of a
+// The position in the image of element (row, column) of the columns; -1: padding. The rows of a
 // channel are the kernel's elements, the columns are the blocks.
 static int64_t index_in_image(const window_plan *p, int64_t row, int64_t column) {
     const int64_t tap[] = {row / p->kernel[1] % p->kernel[0], row % p->kernel[1]};

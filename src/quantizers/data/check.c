@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rule says must fit its pattern, in every form of it.
+// Checks that a rule fits its pattern, in every form of it.
 #include <string.h>
 
 #include "config/qspec.h"
@@ -39,7 +39,7 @@ static bool reads(const node *n, const node *input) {
     return false;
 }
 
-// Does the rule annotate what is read from `from` by a node, or with from NULL its output?
+// The source of the spec for the input `from` of a node, or with from NULL for its output.
 static const spec_source *source_of(const data_rule *rule, const char *from, const char *name) {
     for (size_t r = 0; r < rule->node_count; r++) {
         const rule_node *n = &rule->nodes[r];
@@ -60,7 +60,7 @@ static tare_status refuse_target(const checking *c, const char *from, const char
                       t->from != NULL ? "' by " : "", t->node, why);
 }
 
-// What a spec shares with or derives from must end, over shared specs, at one that says how.
+// The spec that others share or derive from must finally be one that does not.
 static bool comes_back(const data_rule *rule, const spec_source *start, const tare_edge_name *t) {
     const spec_source *at = source_of(rule, t->from, t->node);
     for (size_t steps = 0; at != NULL && at->otherwise == NULL && at->spec != NULL; steps++) {

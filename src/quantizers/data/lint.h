@@ -21,9 +21,9 @@ typedef struct advice {
     const char *remedy;
 } advice;
 
-/// What cannot work.
+/// Reports something that cannot work.
 tare_status tare__lint_error(lint *l, const advice *at, const char *format, ...) TARE_PRINTF(3, 4);
-/// What has no effect, or not the one that was meant.
+/// Reports something without effect, or with an unintended one.
 tare_status tare__lint_warning(lint *l, const advice *at, const char *format, ...)
     TARE_PRINTF(3, 4);
 /// Specs and configs that cannot work.

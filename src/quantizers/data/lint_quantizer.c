@@ -110,7 +110,7 @@ static tare_status check_form(lint *l, const advice *at, const subgraph_pattern 
 
 // --- rules ---
 
-// Does `earlier` find something in every form of the rule?
+// True if `earlier` matches every form of the rule.
 static tare_status takes_all(lint *l, const data_rule *earlier, const data_rule *rule, bool *out) {
     *out = earlier->origin_count == 0 && (!earlier->is_for_training || rule->is_for_training);
     for (size_t f = 0; f < rule->forms.count && *out; f++) {

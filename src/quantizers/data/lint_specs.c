@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs that are well formed, but cannot work.
+// Finds specs that are well formed but cannot work.
 #include <stdio.h>
 #include <string.h>
 
@@ -91,7 +91,7 @@ static tare_status check_observer(const spec_location *s) {
     return TARE_OK;
 }
 
-// The observer itself knows the rest: eps, the constants of averages, what a scheme goes with.
+// The observer checks the rest: eps, averaging constants, valid schemes.
 static tare_status check_made(const spec_location *s, tare_error *scratch) {
     const tare_qspec_fields *f = &s->spec->fields;
     const advice at = at_key(s, "observer_or_fake_quant_ctr", "give what the observer can be");
@@ -100,7 +100,7 @@ static tare_status check_made(const spec_location *s, tare_error *scratch) {
     tare_observer_info info;
     if (s->spec->kind == TARE_QSPEC_DERIVED) return TARE_OK;
     if (f->observer != NULL && !is_built_in(tare__observer_spec_class(f->observer)))
-        return TARE_OK; // a context's, which is not at hand
+        return TARE_OK; // of a context, which is not available here
     tare_status status = tare__qspec_observer(NULL, s->spec, is_qat, &observer, scratch);
     if (status == TARE_OK) status = tare__observer_spec_info(NULL, observer, &info, scratch);
     tare_observer_spec_release(observer);

@@ -58,7 +58,7 @@ static tare_status run_list(annotating *a, const data_quantizer *q, const settin
     return TARE_OK;
 }
 
-// Did the user say that it stays as it is?
+// True if the user set that the node stays float.
 static bool is_left_float(const annotating *a, const tare_quantizer_settings *s, const node *n) {
     for (size_t i = 0; i < s->module_names.count; i++)
         if (s->module_names.items[i].is_none &&

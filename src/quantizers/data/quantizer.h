@@ -7,7 +7,7 @@
 #include "quantizers/patterns/subgraph.h"
 #include "quantizers/settings.h"
 
-/// Where a spec comes from.
+/// The origin of a spec.
 typedef enum spec_origin {
     SPEC_NONE,
     SPEC_INPUT, // of the config that is at work
@@ -20,7 +20,7 @@ typedef enum spec_origin {
 typedef struct spec_source {
     spec_origin origin;
     tare_qspec *spec;              // SPEC_OWN
-    struct spec_source *otherwise; // where what the spec refers to is not annotated; NULL: none
+    struct spec_source *otherwise; // if what the spec refers to is not annotated; NULL: none
 } spec_source;
 
 typedef struct rule_input {
@@ -28,7 +28,7 @@ typedef struct rule_input {
     spec_source source;
 } rule_input;
 
-/// What a rule says of one node of its pattern. With nothing said, it is marked.
+/// A rule's annotation of one node of its pattern; if empty, the node is only marked.
 typedef struct rule_node {
     char *name;
     rule_input *inputs;
@@ -50,7 +50,8 @@ typedef struct data_rule {
     bool is_ready_made; // the forms have a name, no code
     rule_node *nodes;
     size_t node_count, node_capacity;
-    // Names, NULL-terminated, to be marked beside what is annotated. NULL: every call of the match.
+    // Names, NULL-terminated, of nodes to be marked in addition to annotated ones. NULL: every call
+    // of the match.
     const char *const *marks;
     const rule_origin *origins; // [origin_count]
     size_t origin_count;
@@ -72,13 +73,13 @@ typedef struct data_quantizer {
 void tare__data_quantizer_destroy(void *self);
 tare_status tare__data_transform(void *self, tare_model *model, tare_error *err);
 tare_status tare__data_annotate(void *self, tare_model *model, tare_error *err);
-/// Refuses rules that can never apply as they are meant: names that a pattern has not, edges that
-/// are none, specs that refer to what the rule does not annotate, or to each other only.
+/// Refuses rules that cannot work as intended: names that the pattern lacks, edges that do not
+/// exist, specs that refer to something that the rule does not annotate, or only to each other.
 tare_status tare__data_rule_check(const data_rule *rule, tare_error *err);
 /// Makes the quantizer. settings: as tare_quantizer_from_json has them.
 tare_status tare__data_quantizer_create(const json_t *json, const tare_quantizer_settings *settings,
                                         tare_quantizer **out, tare_error *err);
-/// The one that a quantizer is made of; NULL for others.
+/// The data of a quantizer that is one; NULL for others.
 const data_quantizer *tare__data_quantizer_of(const tare_quantizer *q);
 /// Reads one rule of a file. Errors name the JSON path.
 tare_status tare__data_rule_parse(data_quantizer *q, const json_at *at, data_rule *out,

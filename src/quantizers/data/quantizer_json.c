@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A quantizer's JSON file. Reading is strict: what is read is honoured.
+// A quantizer's JSON file. Reading is strict: everything that is read has an effect.
 #include <string.h>
 
 #include "config/qspec.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rule at work, match by match.
+// Applies a rule to its matches.
 #include "quantizers/data/rule.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ static tare_edge_name in_graph(void *user, tare_edge_name target) {
                             .node = to != NULL ? to->name : target.node};
 }
 
-// Is what the spec refers to annotated by now?
+// True if what the spec refers to is annotated by now.
 static bool is_possible(const data_level *l, const subgraph_match *m, const tare_qspec *spec) {
     for (size_t i = 0; i < spec->target_count; i++) {
         const tare_edge_name t = in_graph((void *)m, spec->targets[i]);
@@ -69,13 +69,13 @@ static bool has_entry(const tare_annotation *a, const node *input) {
     return false;
 }
 
-// A node that stands for two names (x + x) has what is said of the first.
+// For a node that matches two names (x + x), the first name's spec is used.
 static tare_status annotate_inputs(const data_level *l, const subgraph_match *m, const rule_node *r,
                                    tare_annotation *annotation) {
     tare_qspec *spec = NULL;
     for (size_t i = 0; i < r->input_count; i++) {
         const node *input = tare__subgraph_node(m, r->inputs[i].input);
-        if (input == NULL || has_entry(annotation, input)) continue; // NULL: None stands there
+        if (input == NULL || has_entry(annotation, input)) continue; // NULL: None
         TARE_TRY(resolve(l, m, &r->inputs[i].source, &spec));
         const tare_status status = tare__annotate_edge(l->a, annotation, input, spec);
         tare_qspec_release(spec);
@@ -84,7 +84,7 @@ static tare_status annotate_inputs(const data_level *l, const subgraph_match *m,
     return TARE_OK;
 }
 
-// Is the node spoken of before under another name, so that what is said adds up?
+// True if the node occurred before under another name, so that annotations are combined.
 static bool is_said(const data_rule *rule, const subgraph_match *m, size_t index, const node *n) {
     for (size_t i = 0; i < index; i++)
         if (tare__subgraph_node(m, rule->nodes[i].name) == n) return true;

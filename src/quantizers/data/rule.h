@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rule of a file at work.
-// Private to quantizers/data.
+// Applying a rule of a file. Private to quantizers/data.
 #ifndef QUANTIZERS_DATA_RULE_H
 #define QUANTIZERS_DATA_RULE_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node by node: sizes become constants, subscripts and calls aten operators.
+// Converts code to aten operators, node by node: sizes become constants, subscripts and calls aten
+// operators.
 #include "quantizers/patterns/capture.h"
 
 #include <string.h>
@@ -10,7 +11,7 @@
 
 // --- constants ---
 
-// What a run said of a node that gives no tensors, as it stands in a graph.
+// The value of a node that returns no tensor, as a constant in a graph.
 static tare_status as_constant(capture *c, const value *fact, value *out) {
     *out = *fact;
     if (fact->kind == VALUE_INT && tare__capture_is_symbolic(fact->as.integer))
@@ -69,7 +70,7 @@ static bool is_shape(const node *n) {
            n->args[1].kind == VALUE_STRING && strcmp(n->args[1].as.text, "shape") == 0;
 }
 
-// Without an example: a size that is asked for, or what is computed from such.
+// Without an example: a size, or a value computed from sizes.
 static bool is_unknown_size(const capture *c, const node *n) {
     if (n->op == NODE_CALL_METHOD) return tare__node_op(n) == TARE_OP_SIZE && n->arg_count == 2;
     if (n->op != NODE_CALL_FUNCTION || !tare__starts_with(n->target, "operator.")) return false;
@@ -83,7 +84,7 @@ static bool is_unknown_size(const capture *c, const node *n) {
     return has_size;
 }
 
-// *is_done: the node is a number, which stands wherever the node was used.
+// *is_done: the node is a number, which replaces its uses.
 static tare_status fold_size(capture *c, node *n, bool *is_done) {
     value v;
     *is_done = false;

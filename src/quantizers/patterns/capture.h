@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code of a pattern becomes what torch.export makes of such code: aten operators.
+// Converts a pattern's code to the aten operators that torch.export would emit.
 #ifndef QUANTIZERS_PATTERNS_CAPTURE_H
 #define QUANTIZERS_PATTERNS_CAPTURE_H
 
 #include "quantizers/patterns/subgraph.h"
 
-/// What a parameter of the pattern is when it is captured.
+/// The value of a pattern's parameter during capture.
 typedef struct capture_input {
     tare_dtype dtype;     // of a tensor
     const int64_t *shape; // [rank]; negative: symbolic, equal numbers are equal sizes

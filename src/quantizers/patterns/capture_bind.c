@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls by the rows of ops/export_rows.h: which row a call fits, and its arguments in aten's order.
+// Binds calls by the rows of ops/export_rows.h: finds the row of a call, and orders its arguments
+// as in aten.
 #include <string.h>
 
 #include "core/text/text.h"
@@ -151,8 +152,7 @@ static tare_status find_row(capture *c, const node *n, bound_call *b, bool *is_t
 
 // --- the call of aten ---
 
-// A number stands for each dimension, as the signature or the row's rank says. Lists of aten's are
-// lists.
+// A number applies to each dimension, as the signature or the row's rank says; aten expects lists.
 static bool spread(capture *c, const bound_call *b, const signature_param *p, value *v) {
     const int rank = b->call.row->rank, count = rank > 0 ? rank - 2 : p->list_size;
     if (v->kind == VALUE_TUPLE) v->kind = VALUE_LIST;
@@ -167,7 +167,7 @@ static bool spread(capture *c, const bound_call *b, const signature_param *p, va
 
 typedef enum argument_state { IS_THERE, IS_LEFT_OUT, IS_FILLER, IS_OUT_OF_MEMORY } argument_state;
 
-// Whether cuDNN is on depends on the exporting machine.
+// Whether cuDNN is enabled depends on the exporting machine.
 static bool is_any(const signature_param *p) {
     static const char cudnn[] = "cudnn_enable";
     return p->length >= strlen(cudnn) && memcmp(p->name, cudnn, strlen(cudnn)) == 0;
@@ -193,7 +193,7 @@ static argument_state read_argument(capture *c, const bound_call *b, const signa
     return spread(c, b, p, out) ? state : IS_OUT_OF_MEMORY;
 }
 
-// What is left out stays so as long as nothing follows it.
+// Default arguments are omitted unless others follow.
 static tare_status order_arguments(capture *c, const node *n, const bound_call *b, aten_call *out) {
     signature_param p;
     size_t written = 0;

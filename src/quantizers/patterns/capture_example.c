@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A symbolic size is a prime that no model has, so that every size that depends on it is known by
-// being a multiple.
+// A symbolic size is a prime that no model has, so that multiples of it are known to depend on it.
 #include "quantizers/patterns/capture_example.h"
 
 #include "core/tensor/tensor.h"
@@ -17,7 +16,7 @@ bool tare__capture_is_symbolic(int64_t size) {
     return false;
 }
 
-// Numbers stay, of tensors the rank; what lies in the run's memory is copied.
+// Keeps numbers, and the rank of tensors; data in the run's memory is copied.
 static tare_status keep_fact(arena *memory, const value *v, value *out, tare_error *err) {
     *out = *v;
     if (v->kind == VALUE_TENSOR) {

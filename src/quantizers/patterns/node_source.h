@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every node of an exported graph was made of, from the exporter's metadata, in the names that
-// patterns are written in.
+// The origin of every node of an exported graph, from the exporter's metadata, in the names that
+// patterns use.
 #ifndef QUANTIZERS_PATTERNS_NODE_SOURCE_H
 #define QUANTIZERS_PATTERNS_NODE_SOURCE_H
 
@@ -8,7 +8,7 @@
 
 #include "ir/graph.h"
 
-/// Functions and classes by their public names; NULL where the exporter says nothing.
+/// Functions and classes by their public names; NULL if the exporter does not state them.
 typedef struct node_source {
     const char *function, *call; // the innermost of source_fn_stack, and the name of that call
     // torch's torch_fn, which exports without tracing of Python have instead: the bare name
@@ -32,13 +32,13 @@ void tare__node_sources_release(node_sources *s);
 const node_source *tare__node_source(const node_sources *s, const node *n);
 /// The one tensor that the node gives; NULL: none, several, or unknown.
 const tare_value_info *tare__node_tensor_info(const node_sources *s, const node *n);
-/// Does one of the modules that ran have this class?
+/// True if one of the modules that ran has this class.
 bool tare__node_is_in_class(const node_sources *s, const node *n, const char *class_name);
 /// torchao's get_module_name_filter: is this one of the modules that ran?
 bool tare__node_is_in_module(const node_sources *s, const node *n, const char *path);
 
-/// The name that sources are compared by: that of a class as users write it, a function's canonical
-/// one. In `memory`; NULL when it is gone.
+/// The canonical name of a source: of a class as users write it, or of a function. In `memory`;
+/// NULL if memory ran out.
 const char *tare__source_name(arena *memory, const char *name);
 
 #endif

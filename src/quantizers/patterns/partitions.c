@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Partitions are collected in one walk over the graph, then completed each by itself.
+// Partitions are collected in one walk over the graph, then completed separately.
 #include "quantizers/patterns/partitions.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ typedef struct collector {
     tare_error *err;
 } collector;
 
-// Growing within an arena: the old array stays behind in it.
+// Grows an array in an arena; the old one stays there.
 static tare_status make_room(arena *memory, void **array, size_t *capacity, size_t count,
                              size_t element, tare_error *err) {
     if (count < *capacity) return TARE_OK;

@@ -40,7 +40,7 @@ tare_status tare__source_partitions(const graph *g, const node_sources *sources,
 /// Would a partition of one of these sources (NULL-terminated) hold the node?
 bool tare__node_is_from(const node_sources *sources, const node *n, const char *const *wanted);
 
-/// Does something in `b` read something of `a`?
+/// True if a node in `b` reads a node of `a`.
 bool tare__partitions_are_connected(const partition *a, const partition *b);
 
 /// Groups of names for one thing, NULL-terminated each.

@@ -30,7 +30,7 @@ void tare_subgraph_pattern_destroy(tare_subgraph_pattern *p) {
 
 // --- examples ---
 
-// A constant is what a function that returns it returns.
+// Parses a constant as the result of a function that returns it.
 static tare_status read_constant(arena *memory, const char *chars, value *out, tare_error *err) {
     text code = {0};
     graph *g = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns that ship.
+// Ready-made patterns.
 #ifndef QUANTIZERS_PATTERNS_READY_PATTERNS_H
 #define QUANTIZERS_PATTERNS_READY_PATTERNS_H
 

@@ -23,7 +23,7 @@ typedef struct site {
     const subgraph_match *match;
     node *before;     // new nodes come here
     node **made;      // by id of the replacement's node
-    const value **at; // by id of the replacement's placeholder: what it stands for
+    const value **at; // by id of the replacement's placeholder: the matched value
 } site;
 
 static graph *graph_of(const replacing *r) {
@@ -65,7 +65,7 @@ static tare_status copy_node(const site *s, const node *n) {
     return tare__graph_insert(graph_of(s->r), &spec, s->before, &s->made[n->id], err);
 }
 
-// Before the first reader of the result; where nobody reads it, right behind it.
+// Before the first user of the result; if there is none, right after it.
 static node *insertion_point(const node *returned) {
     for (node *n = returned->next; n != NULL; n = n->next)
         for (size_t i = 0; i < returned->user_count; i++)
@@ -111,7 +111,7 @@ static tare_status replace_one(const replacing *r, const subgraph_match *match) 
 
 // --- all matches ---
 
-// A layer without its bias matches a pattern with one, as the default stands for it.
+// A layer without a bias matches a pattern with one by the default value.
 static bool is_complete(const subgraph_match *m) {
     for (const node *pn = m->pattern->graph->first; pn != NULL; pn = pn->next) {
         const subgraph_binding *b = &m->by_id[pn->id];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matching goes backwards from the results, argument by argument, and tries every candidate for
-// each result.
+// Matches backwards from the results, argument by argument, and tries every candidate for each
+// result.
 #include "quantizers/patterns/subgraph.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ typedef struct matcher {
 
 static bool match_nodes(matcher *m, node *pn, node *gn);
 
-// A node is matched once; parameters may share one where the options say so.
+// A node matches once; parameters may share a node if the options allow it.
 static bool is_taken(const matcher *m, const node *pn, const node *gn) {
     const bool may_share = m->p->options.shares_parameters && pn->op == NODE_PLACEHOLDER;
     for (const node *other = m->p->graph->first; other != NULL; other = other->next) {
@@ -73,7 +73,7 @@ static bool have_equal_forms(const node *a, const node *b) {
     return true;
 }
 
-// What a call takes: torch's signature, or the parameters of the row where it has none.
+// The parameters of a call: torch's signature, or those of the row if there is none.
 typedef struct callee {
     const op_info *op;
     signature overload;
@@ -105,7 +105,7 @@ static const value *argument(const node *n, const callee *c, size_t i) {
     return NULL;
 }
 
-// Does `v` say what a default says? A list does if all its items do.
+// True if `v` equals a default. A list does if all its items do.
 static bool says_the_same(const value *v, const value *fallback) {
     if (is_sequence(v)) {
         if (fallback->kind == VALUE_LIST) return v->count == 0;
@@ -153,7 +153,7 @@ static bool match_arguments(matcher *m, const node *pn, const node *gn) {
     return is_match;
 }
 
-// What a failure left bound is undone by the caller that tries candidates.
+// The caller, which tries candidates, undoes bindings after a failure.
 static bool match_nodes(matcher *m, node *pn, node *gn) {
     subgraph_binding *b = &m->now[pn->id];
     if (b->is_bound) return b->v.kind == VALUE_NODE && b->v.as.node == gn;

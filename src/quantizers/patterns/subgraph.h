@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns written as code, found in a graph (torch's SubgraphMatcherWithNameNodeMap).
+// Finds patterns, written as code, in a graph (torch's SubgraphMatcherWithNameNodeMap).
 #ifndef QUANTIZERS_PATTERNS_SUBGRAPH_H
 #define QUANTIZERS_PATTERNS_SUBGRAPH_H
 
@@ -11,8 +11,8 @@ typedef struct subgraph_options {
     bool match_placeholder;                // a placeholder matches placeholders only
     bool keeps_overlapping;                // matches may share nodes
     bool ignore_literals;                  // any literal matches any other
-    bool shares_parameters;                // parameters may stand for one node
-    const struct capture_example *example; // what the code is captured under; NULL: nothing
+    bool shares_parameters;                // several parameters may match one node
+    const struct capture_example *example; // the example for capturing the code; NULL: none
 } subgraph_options;
 
 typedef struct subgraph_name {
@@ -24,7 +24,7 @@ typedef struct subgraph_name {
 typedef struct subgraph_pattern {
     graph *graph;
     subgraph_options options;
-    subgraph_name *names; // what the dictionary behind the results names, in its order
+    subgraph_name *names; // names in the dictionary after the results, in order
     size_t name_count;
     node **returned, **anchors; // anchors: results that only the output reads
     size_t returned_count, anchor_count;
@@ -52,8 +52,8 @@ tare_status tare__subgraph_forms_add(subgraph_forms *f, const char *code, size_t
                                      tare_error *err);
 void tare__subgraph_forms_release(subgraph_forms *f);
 
-/// What a node of the pattern stands for: a node, or the literal that stands there. kind VALUE_NONE
-/// may be a literal: see is_bound.
+/// The value that a node of the pattern matched: a node, or a literal. kind VALUE_NONE may be a
+/// literal: see is_bound.
 typedef struct subgraph_binding {
     bool is_bound;
     value v;
@@ -72,9 +72,9 @@ typedef struct subgraph_matches {
 /// Appends the matches in `g`. They live in `memory`, and lend nodes of g.
 tare_status tare__subgraph_find(const subgraph_pattern *p, const graph *g, arena *memory,
                                 subgraph_matches *out, tare_error *err);
-/// The node of g under a name; NULL: a literal stands there, or there is no such name.
+/// The node of g that a name matched; NULL: a literal, or there is no such name.
 node *tare__subgraph_node(const subgraph_match *m, const char *name);
-/// What stands under a name, a node or a literal; NULL: there is no such name.
+/// The node or literal that a name matched; NULL: there is no such name.
 const value *tare__subgraph_value(const subgraph_match *m, const char *name);
 /// The index-th edge between the node of that name and one that reads it within the match; false
 /// past the end.

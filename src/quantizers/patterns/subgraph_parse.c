@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pattern from its code: the dictionary of names is taken off the results, calls become aten's.
+// Parses a pattern's code: separates the dictionary of names from the results, and converts calls
+// to aten.
 #include <string.h>
 
 #include "core/memory/alloc.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes and checksums come from the archive's directory: torch leaves those beside the data empty.
+// Sizes and checksums come from the archive's directory: torch leaves those in local headers empty.
 #include "io/pt2/read/archive.h"
 
 #include <inttypes.h>
@@ -175,7 +175,7 @@ static tare_status read_stored(pt2_archive *a, const pt2_member *m, const unsign
     const zip_entry *info = &m->info;
     if (info->packed_size != info->size)
         return broken(a, m, "is stored in another size than its own");
-    // torch can be told to leave checksums out, which are 0 then.
+    // torch can omit checksums, which are then 0.
     if (info->checksum != 0 &&
         crc32_z(crc32_z(0, NULL, 0), bytes, (size_t)info->size) != info->checksum)
         return broken(a, m, "does not match its checksum");
@@ -202,7 +202,7 @@ static tare_status read_deflated(pt2_archive *a, const pt2_member *m, const unsi
     TARE_TRY(take_memory(a, m, &a->budget));
     storage *store = tare__storage_create((size_t)info->size);
     if (store == NULL) return tare__out_of_memory(a->err);
-    // Written through the pointer before anybody else sees the storage.
+    // Written before the storage is shared.
     unsigned char *bytes = (unsigned char *)tare__storage_data(store);
     const tare_status status = inflate_member(a, m, packed, bytes);
     if (status != TARE_OK) {

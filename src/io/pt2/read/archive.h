@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The zip archive around an exported program. Every name in it is checked once: it stands under the
-// archive's root folder, and nothing in it leads out of that.
+// The zip archive of an exported program. Every name in it is checked once: it is under the
+// archive's root folder and does not lead out of it.
 #ifndef IO_PT2_READ_ARCHIVE_H
 #define IO_PT2_READ_ARCHIVE_H
 
@@ -16,13 +16,13 @@ typedef struct pt2_member {
 } pt2_member;
 
 typedef struct pt2_archive {
-    storage *store; // lent: the bytes behind
+    storage *store; // lent: the storage of the bytes
     const unsigned char *data;
     size_t size;
     zip_directory directory;
     map members; // name -> pt2_member *, in the archive's order
     arena names;
-    memory_budget budget; // of what is inflated and copied
+    memory_budget budget; // for decompressed and copied bytes
     tare_error *err;
 } pt2_archive;
 

@@ -157,7 +157,7 @@ static tare_status read_target(pt2_reader *r, const json_at *at, const char **ou
     return TARE_OK;
 }
 
-// Where a result has the node's own name there is nothing to take out.
+// If a result has the node's own name, no getitem is needed.
 static tare_status add_items(pt2_reader *r, const json_at *at, node *n, const char *candidate,
                              const pt2_results *res, const json_at *metadata) {
     for (size_t i = 0; i < res->count; i++) {
@@ -196,7 +196,7 @@ static tare_status add_node(pt2_reader *r, const json_at *at) {
     r->is_in_context = tare__pt2_is_autocast(&target);
     TARE_TRY(read_arguments(r, &inputs, &spec));
     TARE_TRY(tare__pt2_read_results(r, &outputs, &res));
-    // A graph's only result stands in a tuple all the same, unless the node says otherwise.
+    // A graph's only result is in a tuple, unless the node says otherwise.
     if (tare__starts_with(spec.target, higher_order) && json_is_false(single.value))
         res.are_items = true;
     if (json_is_string(name.value))

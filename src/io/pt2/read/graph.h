@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the readers of a program's graphs share: the state of one graph, and how its nodes are made.
+// Shared by the readers of a program's graphs: the state of one graph, and creating its nodes.
 // Private to io/pt2/read.
 #ifndef IO_PT2_READ_GRAPH_H
 #define IO_PT2_READ_GRAPH_H
@@ -11,7 +11,7 @@
 #include "ir/module.h"
 #include "ops/classes/classes.h"
 
-/// Of one graph; those of branches and contexts have readers of their own.
+/// For one graph; graphs of branches and contexts have readers of their own.
 typedef struct pt2_reader {
     pt2_archive *archive;
     const registry *classes;
@@ -23,8 +23,8 @@ typedef struct pt2_reader {
     map values;  // what gives a value: name -> node *, lent
     map targets; // get_attr nodes by target, lent
     map taken;   // names of the program's own nodes
-    // Of a graph that is inlined into the one around it: names that its nodes cannot have, and
-    // those that they get instead of their own, because they give results of that graph.
+    // For a graph that is inlined: names that its nodes cannot have, and names that they get
+    // instead of their own, because they are results of that graph.
     const map *reserved;
     map renamed;        // lent
     bool is_in_context; // the arguments of an autocast that stays are being read
@@ -65,7 +65,7 @@ tare_status tare__pt2_read_nodes(pt2_reader *r, const json_at *nodes);
 
 /// A placeholder for {"as_tensor": {"name": ..}} and the like.
 tare_status tare__pt2_add_named_input(pt2_reader *r, const json_at *arg);
-/// Reads the program's own graph with what its signature says of inputs and outputs.
+/// Reads the program's own graph with its signature's inputs and outputs.
 tare_status tare__pt2_read_signed_graph(pt2_reader *r);
 
 // --- graphs that nodes hold (nested.c) ---
@@ -74,7 +74,7 @@ tare_status tare__pt2_read_signed_graph(pt2_reader *r);
 /// user: a pt2_reader.
 tare_status tare__pt2_add_subgraph(void *user, const json_at *at, value *out);
 bool tare__pt2_is_autocast(const json_at *target);
-/// Is it a context that changes nothing here? *graph_at: which argument is its graph.
+/// True for a context without effect here. *graph_at: index of the argument with its graph.
 bool tare__pt2_is_idle_context(const json_at *target, const json_at *inputs, size_t *graph_at);
 /// Appends the nodes of such a graph to r's. *done false: it takes or gives anything but tensors.
 tare_status tare__pt2_inline_graph(pt2_reader *r, const json_at *at, size_t graph_at, bool *done);

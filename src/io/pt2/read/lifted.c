@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's own graph, rebuilt as torch's `.module()` does: what was lifted into inputs becomes
-// tensors of modules again, what is written into them becomes copy_.
+// Rebuilds the program's own graph as torch's `.module()` does: lifted inputs become tensors of
+// modules again, writes to them become copy_.
 #include <string.h>
 
 #include "io/pt2/argument.h"
@@ -149,7 +149,7 @@ static tare_status add_guards(pt2_reader *r, const json_at *first) {
     return TARE_OK;
 }
 
-// The last one, as torch adds it: graphs stand before it.
+// The last one, where torch adds it: graphs precede it.
 static tare_status add_guards_module(pt2_reader *r) {
     module *guards = NULL;
     TARE_TRY(tare__module_create(tare__class_find(r->classes, "torch.export.GuardsFn"), &guards,
@@ -161,7 +161,7 @@ static tare_status add_guards_module(pt2_reader *r) {
 
 // --- outputs ---
 
-// What is written into a tensor or an input, at the end: copy_(its node, the value).
+// Adds a write to a tensor or input at the end: copy_(its node, the value).
 static tare_status add_copy(pt2_reader *r, const json_at *spec, node *into) {
     const json_at arg = tare__json_get(spec, "arg");
     const pt2_names names = {.values = &r->values, .memory = &r->scratch, .err = r->err};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs that nodes hold: branches and bodies become modules of their own, contexts that change
-// nothing are inlined.
+// Graphs inside nodes: branches and bodies become modules, contexts without effect are inlined.
 #include <string.h>
 
 #include "io/pt2/argument.h"
@@ -95,9 +94,9 @@ static const json_t *argument_of(const json_at *inputs, size_t i) {
     return json_object_get(json_array_get(inputs->value, i), "arg");
 }
 
-// A context that changes nothing here, whose graph could as well stand around: one of gradients,
-// and an autocast that is disabled, or for another device. graph_at: where the graph stands among
-// the arguments.
+// Recognizes a context without effect here, whose graph can be inlined: gradient modes, and an
+// autocast that is disabled or for another device. graph_at: index of the graph among the
+// arguments.
 bool tare__pt2_is_idle_context(const json_at *target, const json_at *inputs, size_t *graph_at) {
     enum { CAST_DEVICE = 0, CAST_ENABLED = 2, CAST_GRAPH = 4 };
     const char *name = json_string_value(target->value);

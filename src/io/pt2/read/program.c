@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of an archive: its format and version, its tensors, and what stands around its graph.
+// A program in an archive: its format and version, its tensors, and the contents besides its graph.
 #include <inttypes.h>
 #include <string.h>
 
@@ -115,7 +115,7 @@ static tare_status read_archive(pt2_reader *r) {
     return read_json(r);
 }
 
-// Whatever contradicts itself has no better advice.
+// Files that contradict themselves get this hint.
 static tare_status advise(tare_status status, tare_error *err) {
     const bool is_known = err == NULL || tare_error_hint(err)[0] != '\0';
     if (status == TARE_MALFORMED_FILE && !is_known)
@@ -157,7 +157,7 @@ static bool is_name_of_program(const char *chars, size_t length) {
     return is_of_program(name);
 }
 
-// The first member mostly tells, also of a file whose end, with the directory, is missing.
+// The first member identifies most such files, even if the end with the directory is missing.
 static bool begins_like_program(const unsigned char *data, size_t size) {
     enum { HEADER_SIZE = 30, LENGTH_AT = 26 };
     if (size < HEADER_SIZE) return false;
@@ -169,7 +169,7 @@ static bool begins_like_program(const unsigned char *data, size_t size) {
 bool tare__pt2_is_archive(const unsigned char *data, size_t size) {
     if (size < 4 || memcmp(data, "PK\3\4", 4) != 0) return false;
     if (begins_like_program(data, size)) return true;
-    // Names are enough; what is wrong with such a file is told when it is read.
+    // Names are sufficient; other errors are reported when the file is read.
     zip_directory directory;
     zip_entry entry;
     bool found = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kind of a list follows from what is in it, tried in torch's order.
+// The kind of a list follows from its items, tried in torch's order.
 #include "io/pt2/write/argument.h"
 
 #include <inttypes.h>
@@ -184,7 +184,7 @@ static bool write_dtype(const pt2_scribe *w, tare_dtype dtype) {
     return code != 0;
 }
 
-// Layouts and memory formats are told apart by their names alone.
+// Layouts and memory formats are distinguished only by their names.
 static bool write_layout(const pt2_scribe *w, const char *name) {
     enum { MOST_QUANTIZED = 8 };
     for (int code = 1; code < MOST_QUANTIZED; code++) {

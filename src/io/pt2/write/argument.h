@@ -24,7 +24,7 @@ typedef struct pt2_scribe {
 /// Appends {"as_ints": [1, 2]} and the like. list_of: what an empty list is of (schema.h).
 tare_status tare__pt2_write_argument(const pt2_scribe *w, const node *user, const value *v,
                                      char list_of);
-/// Appends {"as_tensor": {"name": "x"}}, or what the kind makes of it.
+/// Appends {"as_tensor": {"name": "x"}}, or the corresponding form for another kind.
 void tare__pt2_write_named(text *out, pt2_given g);
 /// A number as JSON has it: the three that are none as strings.
 void tare__pt2_write_float(text *out, double d);

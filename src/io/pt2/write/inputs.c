@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of a program: parameters, buffers and constants, then what the caller gives.
+// Inputs of a program: parameters, buffers and constants, then the caller's.
 #include <string.h>
 
 #include "core/text/text.h"
@@ -204,7 +204,7 @@ static tare_status write_fixed(program_writer *w, const node *n) {
     tare__text_printf(&w->input_specs, ", \"value\": %s}}", tare__text_chars(&constant));
     tare__text_release(&constant);
     w->given[n->id].name = NULL;
-    // Guards are all that read it in what was exported: its value is in the graph.
+    // In an exported program only guards read it: its value is in the graph.
     for (size_t i = 0; i < n->user_count && status == TARE_OK; i++)
         if (!tare__pt2_is_guard(w, n->users[i]))
             status = tare__fail(w->err, TARE_UNSUPPORTED,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes of a program. An operator's results are named by the getitem nodes that take them out,
-// which are no nodes of the program.
+// Nodes of a program. getitem nodes name an operator's results, and are no nodes of the program.
 #include <inttypes.h>
 #include <string.h>
 
@@ -25,7 +24,7 @@ bool tare__pt2_is_mutation(const node *n) {
         n->arg_count != 2 || n->kwarg_count > 0 || tare__node_arg(n, 1) == NULL || into == NULL ||
         (into->op != NODE_GET_ATTR && into->op != NODE_PLACEHOLDER))
         return false;
-    // What comes after it could read what was written.
+    // Nodes after it could read what was written.
     return n->next != NULL && (n->next->op == NODE_OUTPUT || tare__pt2_is_mutation(n->next));
 }
 
@@ -69,7 +68,7 @@ static void write_field(const char *key, const json_t *field, text *out) {
     tare__text_release(&chars);
 }
 
-// What an exporter kept there, with the debugger's handle.
+// The exporter's `custom`, with the debugger's handle.
 static tare_status write_custom(const json_t *meta, const node *n, text *out, tare_error *err) {
     text chars = {0};
     const tare_status status =

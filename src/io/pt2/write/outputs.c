@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program gives back, and how it is called.
+// The outputs of a program, and its call signature.
 #include <string.h>
 
 #include "core/json/write.h"
@@ -36,7 +36,7 @@ static tare_status write_mutation(program_writer *w, const node *n) {
     return tare__text_status(specs, w->err);
 }
 
-// Containers are laid flat; the call's signature says what they were.
+// Containers are flattened; the call's signature describes them.
 static tare_status write_output(program_writer *w, const node *n, const value *v) {
     if (tare__value_has_items(v)) {
         const uint32_t step = v->kind == VALUE_DICT ? 2 : 1;
@@ -95,7 +95,7 @@ static void write_tree(const value *v, text *out) {
     tare__text_append(out, "]}");
 }
 
-// The keys stand as JSON in a string.
+// The keys are JSON in a string.
 static void write_dict(const value *v, text *out) {
     text keys = {0};
     tare__text_char(&keys, '[');
@@ -131,7 +131,7 @@ static void write_input_tree(const graph *g, text *out) {
                            "\"children_spec\": []}]}");
 }
 
-// Of an exported graph all that is known is that its output was laid flat: one value was one.
+// Of an exported graph it is only known that its output was flattened: one value was one.
 static void write_output_tree(const graph *g, text *out) {
     const node *output = tare__graph_output(g);
     const value none = tare__none(),

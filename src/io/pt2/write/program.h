@@ -44,7 +44,7 @@ tare_status tare__pt2_write_inputs(program_writer *w);
 tare_status tare__pt2_write_nodes(program_writer *w);
 tare_status tare__pt2_write_outputs(program_writer *w);
 
-/// {"inputs": [..], "outputs": [..], ..}: what the texts make.
+/// {"inputs": [..], "outputs": [..], ..}, assembled from the texts.
 void tare__pt2_write_graph(const program_writer *w, text *out);
 /// TARE_OUT_OF_MEMORY if one of the texts could not grow.
 tare_status tare__pt2_check_texts(const program_writer *w);
@@ -52,17 +52,16 @@ tare_status tare__pt2_check_texts(const program_writer *w);
 tare_status tare__pt2_write_fields(program_writer *w);
 void tare__pt2_release_fields(program_writer *w);
 
-/// Does n do nothing but check the inputs? Programs have guards of their own.
+/// True if n only checks the inputs. Programs have their own guards.
 bool tare__pt2_is_guard(const program_writer *w, const node *n);
-/// A copy_ at the end into what the program was given: an output of the program, not a node.
+/// A copy_ at the end into an input of the program: an output of the program, not a node.
 bool tare__pt2_is_mutation(const node *n);
 /// Appends ", " unless the list is empty yet.
 void tare__pt2_separate(text *list);
 /// Enters what n gives (or an item of it) under its name in the tables of values.
 tare_status tare__pt2_note_value(program_writer *w, const node *n, int64_t item, pt2_given g);
 
-/// `module_call_graph` as the file had it, or that of a plain call with what the graph takes and
-/// gives.
+/// `module_call_graph` as in the file, or for a plain call with the graph's inputs and outputs.
 tare_status tare__pt2_write_calls(const program_writer *w, text *out);
 
 #endif

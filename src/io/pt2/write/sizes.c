@@ -82,7 +82,7 @@ static bool hint_of(const json_t *size, int64_t *out) {
     return json_is_integer(hint);
 }
 
-// A size as the file has it, in every run. False where it cannot be told.
+// A size in the file, evaluated for every run. False if it cannot be.
 static bool evaluate(const pt2_sizes *s, const json_t *size, numbers *out) {
     const json_t *number = json_object_get(size, "as_int");
     const char *expression = expression_of(size);
@@ -155,7 +155,7 @@ static int64_t changed(const pt2_sizes *s, const char *name, int64_t from, int64
     return from > step ? from - step : from;
 }
 
-// What has no hint is as small as its range allows, but neither 0 nor 1, which are special.
+// A symbol without a hint is as small as its range allows, but not 0 or 1, which are special.
 static bool set_other_hints(pt2_sizes *s) {
     for (size_t i = 0; i < s->symbols.count; i++) {
         const char *name = s->symbols.entries[i].key;
@@ -242,7 +242,7 @@ static tare_status keep_result(void *user, const node *n, const value *result, t
     return TARE_OK;
 }
 
-// What a run cannot tell is no failure: the file may have said it.
+// A run that fails is no error: the file may state the size.
 static tare_status trace(pt2_sizes *s, size_t k, value *inputs) {
     tracing t = {s, k};
     const interpreter it = {
@@ -429,7 +429,7 @@ static tare_status no_expression(const pt2_sizes *s, const node *n) {
 
 // --- tensors ---
 
-// Does what the file said still hold? Passes copy meta from one node to another.
+// True if the file's sizes are still valid. Passes copy meta from one node to another.
 static bool agrees(const pt2_sizes *s, const json_t *val, const tare_tensor *const *tensors) {
     const json_t *tensor = json_object_get(val, "tensor");
     const json_t *sizes = json_object_get(tensor, "sizes");
@@ -474,7 +474,7 @@ static tare_status write_sizes(const pt2_sizes *s, const node *n, const tare_ten
     return TARE_OK;
 }
 
-// A stride is the product of the sizes behind it, which sympy brings to its own form.
+// A stride is the product of the later sizes, in sympy's canonical form.
 static tare_status write_stride(const pt2_sizes *s, const node *n, int d,
                                 const tare_tensor *const *tensors, text *out) {
     numbers stride;
@@ -522,7 +522,7 @@ tare_status tare__pt2_sizes_data(const pt2_sizes *s, const node *n, const tare_t
     return write_tensor(s, n, tensors, requires_grad, out);
 }
 
-// Where no run came to it: what the file said, as it is.
+// If no run determined it, the file's text is kept.
 static tare_status write_stored(const pt2_sizes *s, const node *n, const json_t *val, text *out) {
     const json_t *shape = json_object_get(val, "shape");
     const char *dtype = json_string_value(json_object_get(val, "dtype"));
@@ -545,7 +545,7 @@ static tare_status write_stored(const pt2_sizes *s, const node *n, const json_t 
     return status;
 }
 
-// What is computed element by element keeps its operand's order in memory.
+// An elementwise operator keeps its operand's memory order.
 static const json_t *strides_like(const pt2_sizes *s, const node *n,
                                   const tare_tensor *const *tensors) {
     const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;

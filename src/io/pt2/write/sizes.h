@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every value of a program looks like, for the writer: shapes, of which some are open.
-// Private to io/pt2/write.
+// The kind and shape of every value of a program, for the writer; some sizes are open. Private to
+// io/pt2/write.
 #ifndef IO_PT2_WRITE_SIZES_H
 #define IO_PT2_WRITE_SIZES_H
 
@@ -26,14 +26,14 @@ typedef enum pt2_kind {
     PT2_GRAPH, // of a branch or body
 } pt2_kind;
 
-/// What n gives, or item `item` of it (negative: n's whole result). `otherwise`: what it gives by
-/// its operator's signature, where nothing better is known.
+/// The kind of n's result, or of item `item` of it (negative: the whole result). `otherwise`: that
+/// of its operator's signature, if nothing better is known.
 pt2_kind tare__pt2_sizes_kind(const pt2_sizes *s, const node *n, int64_t item, pt2_kind otherwise);
-/// How many values n gives where they are several; 0 if that is not known.
+/// The number of n's results if there are several; 0 if unknown.
 size_t tare__pt2_sizes_count(const pt2_sizes *s, const node *n);
 /// Appends the tensor's entry of `tensor_values`.
 tare_status tare__pt2_sizes_tensor(const pt2_sizes *s, const node *n, int64_t item, text *out);
-/// The same of data that n reads, which is dense here whatever it was in the file.
+/// The same for data that n reads, which is dense here, whatever it was in the file.
 tare_status tare__pt2_sizes_data(const pt2_sizes *s, const node *n, const tare_tensor *t,
                                  bool requires_grad, text *out);
 /// Appends the number's entry of `sym_int_values` and the like.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The archive's members in torch's order.
+// Writes the archive's members in torch's order.
 #include "io/pt2/write/write.h"
 
 #include <inttypes.h>
@@ -182,7 +182,7 @@ static tare_status put_members(const program_writer *w, zip_sink *sink, const te
     TARE_TRY(put_folder(w, sink, &weights));
     TARE_TRY(put_folder(w, sink, &constants));
     TARE_TRY(put_text(sink, "models/model.json", program));
-    // torch keeps example inputs there, as a pickle; an empty record stands for none.
+    // torch stores example inputs there as a pickle; an empty record means none.
     TARE_TRY(tare__zip_sink_put(sink, "data/sample_inputs/model.pt", "", 0));
     TARE_TRY(tare__zip_sink_put(sink, "archive_format", "pt2", 3));
     TARE_TRY(tare__zip_sink_put(sink, "archive_version", "0", 1));
@@ -200,7 +200,7 @@ static char *root_of(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
     const char *dot = strrchr(name, '.');
     const size_t length = dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name);
-    // What the reader takes for a way out of the archive is no name of a folder.
+    // A folder's name must not be one that the reader would refuse as leading out of the archive.
     if (strcmp(name, "-") == 0 || strcmp(name, "..") == 0 || strpbrk(name, "\\:") != NULL ||
         length == 0 || length > LONGEST_ROOT)
         return tare__strdup("archive");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distinct values, and how often they are: bincount, mode, unique. How many there are is for the
-// data to tell.
+// Distinct values and their counts: bincount, mode, unique. The number of values depends on the
+// data.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static int order_of(double a, double b) {
     return (a > b) - (a < b);
 }
 
-// NaN stands last; equal ones in the order of their indices.
+// NaN is last; equal values are in the order of their indices.
 static int compare(const void *a, const void *b) {
     const sorted_element *x = a, *y = b;
     const int real = order_of(x->real, y->real);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of elements that are formulas of others.
+// Elementwise functions that are composed of others.
 #include <math.h>
 
 #include "ops/compose.h"
@@ -50,7 +50,7 @@ static value logaddexp2(composer *c) {
     return times(c, natural, 1 / ln2);
 }
 
-// To so many digits behind the point, or before it.
+// Rounds to a number of decimals (negative: before the point).
 static value round_decimals(composer *c) {
     const int64_t digits = tare__compose_int(c, 1, 0);
     double power = 1;
@@ -96,7 +96,7 @@ static value slice(composer *c, value x, int64_t dim, int64_t first, int64_t siz
     return COMPOSE(c, "narrow", x, tare__int(dim), tare__int(first), tare__int(size));
 }
 
-// x stands along the dimension of y, or has its shape.
+// x along a dimension of y, or with its shape.
 static value along(composer *c, value x, int64_t dim, int ndim) {
     const tare_tensor *t = tare__compose_tensor(c, x);
     if (t == NULL || t->ndim != 1) return x;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear algebra as programs of torch.export call it: norms and products of matrices, and what is
-// solved by elimination. Decompositions (svd, eigh, qr) are refused by name (ops/refused.c).
+// Linear algebra in programs of torch.export: norms and products of matrices, and elimination.
+// Decompositions (svd, eigh, qr) are refused by name (ops/refused.c).
 #include <math.h>
 #include <string.h>
 
@@ -238,7 +238,7 @@ static value matrix_power(composer *c) {
     return power;
 }
 
-// From left to right: the order changes the work, and the last bits, but not what is meant.
+// From left to right: the order only changes the amount of work and the last bits.
 static value multi_dot(composer *c) {
     const value all = P(0);
     value product = tare__compose_item(c, all, 0);
@@ -429,7 +429,7 @@ static value diag_embed(composer *c) {
                    tare__int(second));
 }
 
-// Of a vector a matrix, of a matrix its diagonal.
+// A matrix from a vector; the diagonal of a matrix.
 static value diag(composer *c) {
     const tare_tensor *x = tare__compose_need(c, 0);
     const value offset = tare__int(tare__compose_int(c, 1, 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements picked or marked by indices and masks, composed of gathering and scattering.
+// Elements selected or marked by indices and masks, composed of gathering and scattering.
 #include <string.h>
 
 #include "ops/compose.h"
@@ -85,7 +85,7 @@ static value put(composer *c) {
     return in_shape_of(c, made, x);
 }
 
-// masked_select(input, mask): both broadcast; how many there are is for the data to tell.
+// masked_select(input, mask): both broadcast; the number of elements depends on the data.
 typedef struct picking {
     const tare_tensor *x, *mask;
     int ndim;
@@ -135,8 +135,8 @@ static tare_status masked_select_reference(op_call *call) {
     return TARE_OK;
 }
 
-// As many classes as are given, or without a number as the greatest one says. Data that are known
-// must be classes.
+// The given number of classes, or one more than the greatest value. Constant data must be valid
+// classes.
 static int64_t count_classes(composer *c, const tare_tensor *x, int64_t given) {
     int64_t greatest = -1;
     if (given < 0 && x->data == NULL)
@@ -161,8 +161,8 @@ static value one_hot(composer *c) {
     return COMPOSE(c, "to", marks, tare__dtype_value(TARE_INT64));
 }
 
-// repeat_interleave(input, repeats, dim): element i as often as repeats[i] says. Result j is the
-// element whose repetitions end behind it: the first of the running sums that is greater.
+// repeat_interleave(input, repeats, dim): repeats element i repeats[i] times. Result j is the
+// element at the first running sum of repeats that is greater than j.
 static value indices_of(composer *c, const tare_tensor *repeats, int64_t size) {
     int64_t count = 0;
     if (repeats->data == NULL)
@@ -239,7 +239,7 @@ static value dsplit(composer *c) {
     return split_along(c, 2);
 }
 
-// sum_to_size(input, size): sums over what was broadcast.
+// sum_to_size(input, size): sums over broadcast dimensions.
 static value sum_to_size(composer *c) {
     const tare_tensor *x = tare__compose_need(c, 0);
     int64_t size[TARE_MAX_DIMS], dims[TARE_MAX_DIMS];

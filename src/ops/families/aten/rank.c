@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements of a given rank along a dimension: medians, the k-th value, quantiles. All are taken
-// from sorted rows, in which NaN stands last.
+// from sorted rows, where NaN is last.
 #include <math.h>
 #include <string.h>
 
@@ -77,7 +77,7 @@ static value median(composer *c) {
     return P(1).kind == VALUE_NONE ? tare__compose_item(c, both, 0) : both;
 }
 
-// How many of each row are no NaN decides which one it is.
+// The number of elements in each row that are not NaN determines the rank.
 static value nanmedian(composer *c) {
     const sorted_rows s = sort_along(c, P(1), tare__compose_bool(c, 2, false));
     if (c->status != TARE_OK) return tare__none();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images that are put together: what max pooling took away, and grids to sample by.
+// Images that are built: max unpooling, and sampling grids.
 #include <string.h>
 
 #include "ops/compose.h"
