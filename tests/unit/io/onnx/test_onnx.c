@@ -334,7 +334,7 @@ static void circles_are_named(void **state) {
     onnx_output(&g, "c");
     check_graph_refused(g, TARE_MALFORMED_FILE,
                         "node 'first' (Add) needs node 'third' (Relu) needs node 'second' (Relu) "
-                        "needs the first again");
+                        "needs the first one again");
 }
 
 static void unknown_operators_are_named(void **state) {
