@@ -101,7 +101,7 @@ wrong $files/unknown_op "node 'a' (FancyOp): " "the operator 'FancyOp' is not kn
 wrong $files/opset_99 "" 'has opset 99, expected 11 to 21' 'export it with opset_version=17'
 wrong $files/bomb "byte " 'nested more than 64 deep' 'no exporter writes'
 wrong $files/function_circle "node 'y' (F): " "the function 'F' calls itself" 'no exporter writes'
-wrong $files/function_bomb "node 'y' (F0): " 'come to more than 64 MiB' 'no exporter writes'
+wrong $files/function_bomb "node 'y' (F0): " 'take more than 64 MiB' 'no exporter writes'
 refuses 1 'too large' print $files/huge_dims
 refuses 1 'damaged or cut off' print $files/cut
 printf '\377\330\377\340\000\020JFIF\000\001' >"$work/photo.onnx"
@@ -111,10 +111,10 @@ refuses 1 'found a zip archive' print "$work/model.pt2"
 
 # Data beside the file: the same tensor with a location that is not there.
 sed 's|\.\./w\.bin|ab/w.bin|' $files/external >"$work/missing.onnx"
-wrong "$work/missing.onnx" "tensor 'w': " "data is in 'ab/w.bin', which is missing" 'copy it to the model's folder'
+wrong "$work/missing.onnx" "tensor 'w': " "data is in 'ab/w.bin', which is missing" "copy it to the model's folder"
 mkdir "$work/ab"
 printf 123 >"$work/ab/w.bin"
-wrong "$work/missing.onnx" "tensor 'w': " "16 bytes from 0 in 'ab/w.bin', which has 3" 'the data file is cut off'
+wrong "$work/missing.onnx" "tensor 'w': " "16 bytes at offset 0 of 'ab/w.bin', which has 3" 'the data file is cut off'
 head -c 16 /dev/zero >"$work/ab/w.bin"
 expect 0 print "$work/missing.onnx"
 says 'x + w'

@@ -251,7 +251,7 @@ static void sizes_may_be_given_by_name(void **state) {
         onnx_input(&g, "x", "batch,seq");
         onnx_output(&g, "y");
         if (round == 0)
-            CHECK_REFUSED(read_graph(g, &model), TARE_INVALID_ARGUMENT, "dimension 1 is 'seq'");
+            CHECK_REFUSED(read_graph(g, &model), TARE_INVALID_ARGUMENT, "dimension 1 ('seq') has no size");
         if (round == 1) {
             CHECK_DONE(read_graph_as(g, 17, &options, &model));
             tare_model_destroy(model);
@@ -436,7 +436,7 @@ static void data_beside_the_file_is_read(void **state) {
     check_external("data.bin", "4", "16", TARE_OK, NULL);
     check_external("./data.bin", "4", NULL, TARE_OK, NULL);
     check_external("missing.bin", "4", "16", TARE_IO, "'missing.bin', which is missing");
-    check_external("data.bin", "8", "16", TARE_MALFORMED_FILE, "16 bytes from 8");
+    check_external("data.bin", "8", "16", TARE_MALFORMED_FILE, "16 bytes at offset 8");
     check_external("data.bin", "18446744073709551615", "16", TARE_MALFORMED_FILE, "");
     check_external("data.bin", "-4", "16", TARE_MALFORMED_FILE, "offset '-4'");
     check_external("data.bin", "4", "12", TARE_MALFORMED_FILE, "expected 16 bytes");

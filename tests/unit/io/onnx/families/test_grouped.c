@@ -191,7 +191,7 @@ static void what_cannot_be_is_refused(void **state) {
     check_bad(p, TARE_UNSUPPORTED, "zero point 16 is not an integer of 4 bits");
     p = usual;
     p.order_step = 2;
-    check_bad(p, TARE_UNSUPPORTED, "no neighbours (g_idx)");
+    check_bad(p, TARE_UNSUPPORTED, "not adjacent (g_idx)");
     p = usual;
     p.scale = INFINITY;
     check_bad(p, TARE_INVALID_ARGUMENT, "'weight_scale' is inf");

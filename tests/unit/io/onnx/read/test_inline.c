@@ -212,7 +212,7 @@ static void bombs_are_refused(void **state) {
         onnx_add_function(&file, f);
     }
     onnx_add_function(&file, onnx_function("f12", "a", "b", "", 17));
-    check_file_refused(file, TARE_UNSUPPORTED, "come to more than 64 MiB");
+    check_file_refused(file, TARE_UNSUPPORTED, "take more than 64 MiB");
 }
 
 static void calls_that_do_not_fit_are_refused(void **state) {

@@ -112,7 +112,7 @@ static void a_number_that_follows_the_batch_fixes_it(void **state) {
     write_and_check("def forward(self, x):\n    n = x.size(0)\n    y = x / n\n    return y", 18,
                     "Div");
     CHECK_HOLDS(tare__text_chars(&report_of_last), "\"batch\":\"fixed\"");
-    CHECK_HOLDS(tare__text_chars(&report_of_last), "computes with its size");
+    CHECK_HOLDS(tare__text_chars(&report_of_last), "the node computes with it");
 }
 
 // A batch of 1 would go, any other stays.
