@@ -95,7 +95,7 @@ wrong() {
     complains "($4"
     [ ! -e "$work/none.safetensors" ] || fail "a model of $1"
 }
-wrong $files/external "tensor 'w': " "in '../w.bin', outside of the model's folder" 'data files must lie'
+wrong $files/external "tensor 'w': " "in '../w.bin', outside of the model's folder" 'data files must be'
 wrong $files/circle "" "has a cycle: node 'a' (Relu) needs node 'b' (Relu)" 'no exporter writes'
 wrong $files/unknown_op "node 'a' (FancyOp): " "the operator 'FancyOp' is not known" 'export the part without it'
 wrong $files/opset_99 "" 'has opset 99, expected 11 to 21' 'export it with opset_version=17'
