@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The share of a float layer that one thread computes: a primitive of oneDNN with its memories and
-// packed weights. Only files that compile primitives include this. Private to dnnl.
+// packed weights. Only files that compile primitives include this.
+// Private to dnnl.
 #ifndef DNNL_PRIMITIVE_H
 #define DNNL_PRIMITIVE_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about the edges of a prepared graph, kept for explain. Private to flow.
+// Facts about the edges of a prepared graph, kept for explain.
+// Private to flow.
 #ifndef FLOW_EDGE_FACTS_H
 #define FLOW_EDGE_FACTS_H
 

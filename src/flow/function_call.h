@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of functions with their arguments bound to parameters. Private to flow.
+// Calls of functions with their arguments bound to parameters.
+// Private to flow.
 #ifndef FLOW_FUNCTION_CALL_H
 #define FLOW_FUNCTION_CALL_H
 

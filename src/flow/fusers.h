@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in fusers, by the `fuser_method` names of backend configs. Private to flow.
+// The built-in fusers, by the `fuser_method` names of backend configs.
+// Private to flow.
 #ifndef FLOW_FUSERS_H
 #define FLOW_FUSERS_H
 

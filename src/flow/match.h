@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A match: nodes in the shape of the pattern that matched them. Passes create it, getters inspect
-// it. Private to flow.
+// it.
+// Private to flow.
 #ifndef FLOW_MATCH_H
 #define FLOW_MATCH_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replacing one observer node in convert, for FX mode and exported programs alike. Private to flow.
+// Replacing one observer node in convert, for FX mode and exported programs alike.
+// Private to flow.
 #ifndef FLOW_OBSERVER_SITE_H
 #define FLOW_OBSERVER_SITE_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packing: the constant weight of a linear function or convolution becomes a module of role PACKED,
-// which a get_attr node passes to an integer function (ops/quantized/packed.h). Private to flow.
+// which a get_attr node passes to an integer function (ops/quantized/packed.h).
+// Private to flow.
 #ifndef FLOW_PACK_H
 #define FLOW_PACK_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that weights can be quantized. Private to flow.
+// Checks that weights can be quantized.
+// Private to flow.
 #ifndef FLOW_SOUND_WEIGHTS_H
 #define FLOW_SOUND_WEIGHTS_H
 

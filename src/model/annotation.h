@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Annotations of a model's nodes, by name: a graph never reuses a name, so annotations of erased
-// nodes cannot be mistaken for others. Private to model.
+// nodes cannot be mistaken for others.
+// Private to model.
 #ifndef MODEL_ANNOTATION_H
 #define MODEL_ANNOTATION_H
 

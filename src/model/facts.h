@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts that prepare finds about every node and edge, for explain: rows of texts in named columns.
-// The decision record has the decisions as sentences; the facts are their causes. Private to model.
+// The decision record has the decisions as sentences; the facts are their causes.
+// Private to model.
 #ifndef MODEL_FACTS_H
 #define MODEL_FACTS_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fake quantizers as operators. Programs of torch.export contain no modules: a model prepared for
 // training is exported with torch.ops.aten.fused_moving_avg_obs_fake_quant, whose statistics are
-// buffers that it writes, and is read back with the trained statistics. Private to model.
+// buffers that it writes, and is read back with the trained statistics.
+// Private to model.
 #ifndef MODEL_OPERATOR_OBSERVERS_H
 #define MODEL_OPERATOR_OBSERVERS_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decision record: a growing list of decisions, in order. Private to model.
+// The decision record: a growing list of decisions, in order.
+// Private to model.
 #ifndef MODEL_RECORD_H
 #define MODEL_RECORD_H
 

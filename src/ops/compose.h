@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forwards that consist of calls of other operators and modules, as Python code would: a recurrent
 // layer with quantized gates, an attention of linear layers. The same calls work for float and
-// quantized tensors, because the rows handle both. Private to ops.
+// quantized tensors, because the rows handle both.
+// Private to ops.
 #ifndef OPS_COMPOSE_H
 #define OPS_COMPOSE_H
 

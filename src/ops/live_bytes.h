@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a run's results that are alive. Private to ops.
+// The memory of a run's results that are alive.
+// Private to ops.
 #ifndef OPS_LIVE_BYTES_H
 #define OPS_LIVE_BYTES_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in quantizers, and the arguments for creating each. Private to quantizers.
+// The built-in quantizers, and the arguments for creating each.
+// Private to quantizers.
 #ifndef QUANTIZERS_BUILTIN_H
 #define QUANTIZERS_BUILTIN_H
 

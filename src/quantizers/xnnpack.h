@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XNNPACKQuantizer's annotators: each annotates one pattern in the whole graph. Private to
-// quantizers.
+// XNNPACKQuantizer's annotators: each annotates one pattern in the whole graph.
+// Private to quantizers.
 #ifndef QUANTIZERS_XNNPACK_H
 #define QUANTIZERS_XNNPACK_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sleeping until a word changes. Private to core/threads.
+// Sleeping until a word changes.
+// Private to core/threads.
 #ifndef CORE_THREADS_WAIT_H
 #define CORE_THREADS_WAIT_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a brief analysis uses its time: first the verdict on one sample, in any case; then the error
-// of each layer alone; then more samples. Private to debug/analyze.
+// of each layer alone; then more samples.
+// Private to debug/analyze.
 #ifndef DEBUG_ANALYZE_BRIEF_H
 #define DEBUG_ANALYZE_BRIEF_H
 

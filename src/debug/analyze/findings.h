@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detectors: causes that reduce accuracy, as sentences with a remedy. Private to debug.
+// Detectors: causes that reduce accuracy, as sentences with a remedy.
+// Private to debug.
 #ifndef DEBUG_ANALYZE_FINDINGS_H
 #define DEBUG_ANALYZE_FINDINGS_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A reference model whose layers can be quantized or not, one by one, in each run: dequantize nodes
 // can return the original floats, and reference modules can compute with float or rounded weights.
-// One graph thus represents the float model, the quantized model, and everything between. Private
-// to debug.
+// One graph thus represents the float model, the quantized model, and everything between.
+// Private to debug.
 #ifndef DEBUG_ANALYZE_PROBE_H
 #define DEBUG_ANALYZE_PROBE_H
 

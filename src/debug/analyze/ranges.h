@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The range of each quantized tensor, by channel and by sample, and its quantization error. Private
-// to debug.
+// The range of each quantized tensor, by channel and by sample, and its quantization error.
+// Private to debug.
 #ifndef DEBUG_ANALYZE_RANGES_H
 #define DEBUG_ANALYZE_RANGES_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ladder's state, and the functions for its steps. Private to debug/improve.
+// The ladder's state, and the functions for its steps.
+// Private to debug/improve.
 #ifndef DEBUG_IMPROVE_LADDER_H
 #define DEBUG_IMPROVE_LADDER_H
 

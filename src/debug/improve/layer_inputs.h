@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers of a prepared model whose weights will be quantized, and statistics of their inputs
-// over samples. Private to debug/improve.
+// over samples.
+// Private to debug/improve.
 #ifndef DEBUG_IMPROVE_LAYER_INPUTS_H
 #define DEBUG_IMPROVE_LAYER_INPUTS_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds the weights of a layer with least error of its outputs. Private to debug/improve.
+// Rounds the weights of a layer with least error of its outputs.
+// Private to debug/improve.
 #ifndef DEBUG_IMPROVE_ROUND_WEIGHTS_H
 #define DEBUG_IMPROVE_ROUND_WEIGHTS_H
 

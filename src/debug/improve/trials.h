@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of trials in a file, so that an interrupted ladder can continue. Private to
-// debug/improve.
+// Results of trials in a file, so that an interrupted ladder can continue.
+// Private to debug/improve.
 #ifndef DEBUG_IMPROVE_TRIALS_H
 #define DEBUG_IMPROVE_TRIALS_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes the observers of a prepared model's weights: the qconfig that prepare recorded for a
-// module's node, or the observer of a function's weight. Private to debug/improve.
+// module's node, or the observer of a function's weight.
+// Private to debug/improve.
 #ifndef DEBUG_IMPROVE_WEIGHT_OBSERVERS_H
 #define DEBUG_IMPROVE_WEIGHT_OBSERVERS_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Identifies the model of a calibration state: its nodes, modules and tensors as readable lines of
-// text, and a hash of them. Private to flow/calibrate.
+// text, and a hash of them.
+// Private to flow/calibrate.
 #ifndef FLOW_CALIBRATE_CALIBRATION_IDENTITY_H
 #define FLOW_CALIBRATE_CALIBRATION_IDENTITY_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One observer for each sharing group, created from the group's spec. Private to flow/export.
+// One observer for each sharing group, created from the group's spec.
+// Private to flow/export.
 #ifndef FLOW_EXPORT_OBSERVERS_H
 #define FLOW_EXPORT_OBSERVERS_H
 

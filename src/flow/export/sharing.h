@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which edges and nodes share an observer: torch's rules for explicit and implicit sharing, but
-// independent of the order of nodes where torch's are not. Private to flow/export.
+// independent of the order of nodes where torch's are not.
+// Private to flow/export.
 #ifndef FLOW_EXPORT_SHARING_H
 #define FLOW_EXPORT_SHARING_H
 

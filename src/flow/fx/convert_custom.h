@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convert: what custom configs request, node by node. Private to flow/fx.
+// Convert: what custom configs request, node by node.
+// Private to flow/fx.
 #ifndef FLOW_FX_CONVERT_CUSTOM_H
 #define FLOW_FX_CONVERT_CUSTOM_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input-weight equalization: scales a layer's input channels, and its weight columns by the
-// inverse, so that both use their integer range. Private to flow/fx.
+// inverse, so that both use their integer range.
+// Private to flow/fx.
 #ifndef FLOW_FX_EQUALIZE_H
 #define FLOW_FX_EQUALIZE_H
 

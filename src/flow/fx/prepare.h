@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare in FX mode: backend patterns, dtypes of edges, observers. Private to flow/fx.
+// Prepare in FX mode: backend patterns, dtypes of edges, observers.
+// Private to flow/fx.
 #ifndef FLOW_FX_PREPARE_H
 #define FLOW_FX_PREPARE_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Module swaps of quantization-aware training: prepare replaces float modules by ones with a
-// fake-quantized weight, convert replaces these by float modules. Private to flow/fx.
+// fake-quantized weight, convert replaces these by float modules.
+// Private to flow/fx.
 #ifndef FLOW_FX_QAT_H
 #define FLOW_FX_QAT_H
 

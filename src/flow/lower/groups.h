@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of linear layers whose weights have group-wise scales, in both modes. Private to flow.
+// Lowering of linear layers whose weights have group-wise scales, in both modes.
+// Private to flow.
 #ifndef FLOW_LOWER_GROUPS_H
 #define FLOW_LOWER_GROUPS_H
 

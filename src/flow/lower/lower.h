@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of models that are already quantized. Private to flow.
+// Lowering of models that are already quantized.
+// Private to flow.
 #ifndef FLOW_LOWER_LOWER_H
 #define FLOW_LOWER_LOWER_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rewrites of dequantize - operator - quantize that both modes use. The mode chooses the operators:
-// FX mode by torch's tables, export mode by the rows of operators. Private to flow.
+// FX mode by torch's tables, export mode by the rows of operators.
+// Private to flow.
 #ifndef FLOW_LOWER_REWRITE_H
 #define FLOW_LOWER_REWRITE_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The images of a spec, and their labels. Private to io/data.
+// The images of a spec, and their labels.
+// Private to io/data.
 #ifndef IO_DATA_PICTURE_LIST_H
 #define IO_DATA_PICTURE_LIST_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by all kinds of DATA. Private to io/data.
+// Shared by all kinds of DATA.
+// Private to io/data.
 #ifndef IO_DATA_SOURCE_H
 #define IO_DATA_SOURCE_H
 

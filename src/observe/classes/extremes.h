@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Minimum and maximum of float tensors. Private to observe/classes.
+// Minimum and maximum of float tensors.
+// Private to observe/classes.
 #ifndef OBSERVE_CLASSES_EXTREMES_H
 #define OBSERVE_CLASSES_EXTREMES_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subrange of a histogram's range with the least squared error after quantization. Private to
-// observe/classes.
+// The subrange of a histogram's range with the least squared error after quantization.
+// Private to observe/classes.
 #ifndef OBSERVE_CLASSES_HISTOGRAM_SEARCH_H
 #define OBSERVE_CLASSES_HISTOGRAM_SEARCH_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of observers with one range per tensor, channel or group, and their common functions:
-// everything but the update. Private to observe/classes.
+// everything but the update.
+// Private to observe/classes.
 #ifndef OBSERVE_CLASSES_RANGE_H
 #define OBSERVE_CLASSES_RANGE_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The range of a weight, or of a channel or group of one, whose quantized values have the least
-// squared error. Private to observe/classes.
+// squared error.
+// Private to observe/classes.
 #ifndef OBSERVE_CLASSES_WEIGHT_RANGE_H
 #define OBSERVE_CLASSES_WEIGHT_RANGE_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks float, fused, QAT and reference modules from files: their tensors must have the shapes
-// that the constructor's values imply. Private to ops/classes.
+// that the constructor's values imply.
+// Private to ops/classes.
 #ifndef OPS_CLASSES_MODULE_CHECK_H
 #define OPS_CLASSES_MODULE_CHECK_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parser's state, and values in argument lists. Private to ops/text.
+// The parser's state, and values in argument lists.
+// Private to ops/text.
 #ifndef OPS_TEXT_PARSE_VALUE_H
 #define OPS_TEXT_PARSE_VALUE_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applying a rule of a file. Private to quantizers/data.
+// Applying a rule of a file.
+// Private to quantizers/data.
 #ifndef QUANTIZERS_DATA_RULE_H
 #define QUANTIZERS_DATA_RULE_H
 

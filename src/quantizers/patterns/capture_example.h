@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The results of a pattern's nodes when it is run with an example. Private to quantizers/patterns.
+// The results of a pattern's nodes when it is run with an example.
+// Private to quantizers/patterns.
 #ifndef QUANTIZERS_PATTERNS_CAPTURE_EXAMPLE_H
 #define QUANTIZERS_PATTERNS_CAPTURE_EXAMPLE_H
 

@@ -2,7 +2,8 @@
 // Finds which output pixels of a convolution cover the image with the same taps of their windows.
 // Taps in the padding multiply zero points. If these are zeros, the taps can be left out: rows of
 // taps above and below the image, and columns of taps beside it if image rows are short enough for
-// this to pay. Private to runtime/gemm.
+// this to pay.
+// Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_CONV_RANGES_H
 #define RUNTIME_GEMM_CONV_RANGES_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes of a planned convolution in at most two dimensions, and the positions of its windows in
-// channels-last images of quantized values. Images of three dimensions consist of planes. Private
-// to runtime/gemm.
+// channels-last images of quantized values. Images of three dimensions consist of planes.
+// Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_CONV_SHAPE_H
 #define RUNTIME_GEMM_CONV_SHAPE_H
 

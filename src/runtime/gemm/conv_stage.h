@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Staged images: copies of images with few channels, including padding, in which the pixels of a
-// window's row, or of the whole window, are contiguous. Private to runtime/gemm.
+// window's row, or of the whole window, are contiguous.
+// Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_CONV_STAGE_H
 #define RUNTIME_GEMM_CONV_STAGE_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packed weights: words of quantized values in the order of a kernel, followed by the sum of each
-// channel. They are packed once for all readers of a tensor, or used from a file. Private to
-// runtime/gemm.
+// channel. They are packed once for all readers of a tensor, or used from a file.
+// Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_PACKED_WEIGHTS_H
 #define RUNTIME_GEMM_PACKED_WEIGHTS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A depthwise subconvolution of channels-last quantized values, packed for its kernels. Private to
-// runtime/gemm.
+// A depthwise subconvolution of channels-last quantized values, packed for its kernels.
+// Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_QDEPTHWISE_H
 #define RUNTIME_GEMM_QDEPTHWISE_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantized convolutions whose sums a library (oneDNN) computes, if they are exact. The epilogue is
 // tare's, so that the results are those of the product kernels. A row block of the output is summed
-// at a time, which is then still in the cache. Private to runtime/gemm.
+// at a time, which is then still in the cache.
+// Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_QLIBRARY_H
 #define RUNTIME_GEMM_QLIBRARY_H
 

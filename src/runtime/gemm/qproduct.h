@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A quantized linear layer or subconvolution, packed for the product kernels. Quantized values are
-// channels last: [N][D][H][W][C], or [N][C] for linear layers. Private to runtime/gemm.
+// channels last: [N][D][H][W][C], or [N][C] for linear layers.
+// Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_QPRODUCT_H
 #define RUNTIME_GEMM_QPRODUCT_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of eight floats, with AVX2. core/math/vector_scalar.h defines the operations. Private to
-// runtime/kernels.
+// Vectors of eight floats, with AVX2. core/math/vector_scalar.h defines the operations.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_F32_AVX2_H
 #define RUNTIME_KERNELS_F32_AVX2_H
 

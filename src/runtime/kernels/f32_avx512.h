@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vectors of sixteen floats, with AVX-512 F and DQ. core/math/vector_scalar.h defines the
-// operations. Private to runtime/kernels.
+// operations.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_F32_AVX512_H
 #define RUNTIME_KERNELS_F32_AVX512_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of four floats, with NEON. core/math/vector_scalar.h defines the operations. Private to
-// runtime/kernels.
+// Vectors of four floats, with NEON. core/math/vector_scalar.h defines the operations.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_F32_NEON_H
 #define RUNTIME_KERNELS_F32_NEON_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NEON operations under the names that qu8_depthwise.h and qu8_epilogue.h use for x86's, whose
-// registers are untyped. Each is one or two instructions. Private to runtime/kernels.
+// registers are untyped. Each is one or two instructions.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_NEON_LANES_H
 #define RUNTIME_KERNELS_NEON_LANES_H
 

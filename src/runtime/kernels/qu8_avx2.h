@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The epilogue of the AVX2 kernels: rules F, O and Q of core/math/requant.h on 8 sums at once.
-// Bounds are applied to the float, which equals clamping the quantized value, also for NaN. Private
-// to runtime/kernels.
+// Bounds are applied to the float, which equals clamping the quantized value, also for NaN.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_AVX2_H
 #define RUNTIME_KERNELS_QU8_AVX2_H
 

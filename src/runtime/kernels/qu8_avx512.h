@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions between floats and quantized values with AVX-512, 16 at a time. Bounds are applied to
-// the float, which equals clamping the quantized value, also for NaN. Private to runtime/kernels.
+// the float, which equals clamping the quantized value, also for NaN.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_AVX512_H
 #define RUNTIME_KERNELS_QU8_AVX512_H
 

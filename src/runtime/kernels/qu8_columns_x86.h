@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs columns of quantized values on x86: four rows of sixteen columns become words. Private to
-// runtime/kernels.
+// Packs columns of quantized values on x86: four rows of sixteen columns become words.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_COLUMNS_X86_H
 #define RUNTIME_KERNELS_QU8_COLUMNS_X86_H
 

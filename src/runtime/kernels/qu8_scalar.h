@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building blocks of the kernels in plain C, in a form that compilers vectorize for any instruction
-// set. Private to runtime/kernels.
+// set.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_SCALAR_H
 #define RUNTIME_KERNELS_QU8_SCALAR_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores the first bytes of registers. A masked store takes as long as several plain ones. Private
-// to runtime/kernels.
+// Stores the first bytes of registers. A masked store takes as long as several plain ones.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_STORE_X86_H
 #define RUNTIME_KERNELS_QU8_STORE_X86_H
 

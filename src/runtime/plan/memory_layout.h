@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lays out buffers with known lifetimes in one block of memory: buffers that are live at the same
-// time do not overlap, and the block is small. Private to runtime/plan.
+// time do not overlap, and the block is small.
+// Private to runtime/plan.
 #ifndef RUNTIME_PLAN_MEMORY_LAYOUT_H
 #define RUNTIME_PLAN_MEMORY_LAYOUT_H
 

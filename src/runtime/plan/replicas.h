@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replicas of a plan that runs sample by sample: one per thread, each with its own memory. Threads
 // then run whole samples concurrently and wait for each other once per batch instead of at every
-// step. Steps, packed weights and constants are shared. Private to runtime/plan.
+// step. Steps, packed weights and constants are shared.
+// Private to runtime/plan.
 #ifndef RUNTIME_PLAN_REPLICAS_H
 #define RUNTIME_PLAN_REPLICAS_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that run a call and take back its results. Private to runtime/steps.
+// Steps that run a call and take back its results.
+// Private to runtime/steps.
 #ifndef RUNTIME_STEPS_CALL_H
 #define RUNTIME_STEPS_CALL_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering of converted programs, step by step. First every 8-bit quantize/dequantize pair becomes
 // one of quantized tensors (torch.quantize_per_tensor, dequantize); then the operators between them
-// take the quantized values directly. Private to flow/lower/export.
+// take the quantized values directly.
+// Private to flow/lower/export.
 #ifndef FLOW_LOWER_EXPORT_LOWER_H
 #define FLOW_LOWER_EXPORT_LOWER_H
 

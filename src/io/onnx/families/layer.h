@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing convolutions and linear layers, shared by float and integer rules. Private to
-// io/onnx/families.
+// Writing convolutions and linear layers, shared by float and integer rules.
+// Private to io/onnx/families.
 #ifndef IO_ONNX_FAMILIES_LAYER_H
 #define IO_ONNX_FAMILIES_LAYER_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sliding windows of convolutions and pools, as ONNX attributes describe them. Private to
-// io/onnx/families.
+// Sliding windows of convolutions and pools, as ONNX attributes describe them.
+// Private to io/onnx/families.
 #ifndef IO_ONNX_FAMILIES_WINDOW_H
 #define IO_ONNX_FAMILIES_WINDOW_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns the draft into a model: which function a call was by its scope (lift/spelling.c), which
 // calls were modules (lift/choose.c), what such a module holds (lift/module.c), and the graph with
-// torch's names (lift.c). Private to io/onnx/lift.
+// torch's names (lift.c).
+// Private to io/onnx/lift.
 #ifndef IO_ONNX_LIFT_LIFT_H
 #define IO_ONNX_LIFT_LIFT_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns of calls, written as torch prints code, and their matches in a draft. Private to
-// io/onnx.
+// Patterns of calls, written as torch prints code, and their matches in a draft.
+// Private to io/onnx.
 #ifndef IO_ONNX_RAISE_MATCH_H
 #define IO_ONNX_RAISE_MATCH_H
 

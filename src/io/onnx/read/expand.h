@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rewrites integer operators of ONNX and ONNX Runtime as float operators between DequantizeLinear
-// and QuantizeLinear, by which they are defined. Private to io/onnx/read.
+// and QuantizeLinear, by which they are defined.
+// Private to io/onnx/read.
 #ifndef IO_ONNX_READ_EXPAND_H
 #define IO_ONNX_READ_EXPAND_H
 

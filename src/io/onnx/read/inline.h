@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inlines the functions that a model defines. Private to io/onnx/read.
+// Inlines the functions that a model defines.
+// Private to io/onnx/read.
 #ifndef IO_ONNX_READ_INLINE_H
 #define IO_ONNX_READ_INLINE_H
 

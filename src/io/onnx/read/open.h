@@ -3,7 +3,8 @@
 // a size. If not only the batch is open, the file is read with a stand-in size for each open
 // dimension. Every dimension has two stand-ins at once, which shows what depends on it (sizes.h).
 // The file is then read again with two other stand-ins. Dimensions stay open only if both readings
-// give the same model. Private to io/onnx/read.
+// give the same model.
+// Private to io/onnx.
 #ifndef IO_ONNX_READ_OPEN_H
 #define IO_ONNX_READ_OPEN_H
 

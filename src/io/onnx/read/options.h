@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that the user gives for named dimensions. Private to io/onnx/read.
+// Sizes that the user gives for named dimensions.
+// Private to io/onnx/read.
 #ifndef IO_ONNX_READ_OPTIONS_H
 #define IO_ONNX_READ_OPTIONS_H
 

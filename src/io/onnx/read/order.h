@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which the nodes of a graph are translated. Private to io/onnx/read.
+// The order in which the nodes of a graph are translated.
+// Private to io/onnx/read.
 #ifndef IO_ONNX_READ_ORDER_H
 #define IO_ONNX_READ_ORDER_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers that many reading rules share. Private to io/onnx.
+// Helpers that many reading rules share.
+// Private to io/onnx.
 #ifndef IO_ONNX_READ_RULES_COMMON_H
 #define IO_ONNX_READ_RULES_COMMON_H
 

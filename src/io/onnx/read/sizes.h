@@ -2,7 +2,8 @@
 // Sizes that depend on open dimensions of the inputs. While a file with such dimensions is read,
 // each has two stand-in sizes (open.h). A constant that is computed from them is *open*: it has
 // values for both, and for each element an entry, which is a number or the node of the draft that
-// computes the element from input sizes, as in programs of torch.export. Private to io/onnx/read.
+// computes the element from input sizes, as in programs of torch.export.
+// Private to io/onnx.
 #ifndef IO_ONNX_READ_SIZES_H
 #define IO_ONNX_READ_SIZES_H
 

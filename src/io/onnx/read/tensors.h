@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the file's tensors, and data in files beside it. Private to io/onnx/read.
+// Reads the file's tensors, and data in files beside it.
+// Private to io/onnx/read.
 #ifndef IO_ONNX_READ_TENSORS_H
 #define IO_ONNX_READ_TENSORS_H
 

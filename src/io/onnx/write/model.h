@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model message around the nodes: inputs, outputs, metadata. Private to io/onnx/write.
+// The model message around the nodes: inputs, outputs, metadata.
+// Private to io/onnx/write.
 #ifndef IO_ONNX_WRITE_MODEL_H
 #define IO_ONNX_WRITE_MODEL_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of the writer. Only the rules of quantized values use it directly. Private to io/onnx.
+// State of the writer. Only the rules of quantized values use it directly.
+// Private to io/onnx.
 #ifndef IO_ONNX_WRITE_STATE_H
 #define IO_ONNX_WRITE_STATE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kind and shape of every value of a program, for the writer; some sizes are open. Private to
-// io/pt2/write.
+// The kind and shape of every value of a program, for the writer; some sizes are open.
+// Private to io/pt2/write.
 #ifndef IO_PT2_WRITE_SIZES_H
 #define IO_PT2_WRITE_SIZES_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of blocks of VECTORS vectors of channels with AVX512-VNNI. One source includes this file
 // for each number of vectors, so that several compilers share the work. avx512vnni.c describes the
-// method. Private to runtime/kernels/qu8_product.
+// method.
+// Private to runtime/kernels/qu8_product.
 #ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_BLOCK_H
 #define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_BLOCK_H
 

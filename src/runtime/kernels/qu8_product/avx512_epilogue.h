@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The epilogue of tiles for AVX512-VNNI: converts sums to quantized values or to the values of rule
-// O. Its constants are in memory, because registers hold sums. Private to
-// runtime/kernels/qu8_product.
+// O. Its constants are in memory, because registers hold sums.
+// Private to runtime/kernels/qu8_product.
 #ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_EPILOGUE_H
 #define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_EPILOGUE_H
 

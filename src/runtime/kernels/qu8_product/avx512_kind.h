@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Epilogues of one kind, for blocks of VECTORS vectors: included for each KIND, with NAME as the
 // suffix of the functions' names. Conditions on KIND are preprocessor constants: as function
-// arguments they made compiling take minutes. Private to runtime/kernels/qu8_product.
+// arguments they made compiling take minutes.
+// Private to runtime/kernels/qu8_product.
 
 #define JOIN_(name, kind) name##_##kind
 #define JOIN(name, kind)  JOIN_(name, kind)

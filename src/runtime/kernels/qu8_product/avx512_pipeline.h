@@ -11,7 +11,8 @@
 // Ports and loads of the innermost loop are those of a tile (avx512_block.h), but that of few
 // vectors finds 12 or 24 addresses in memory: 26 loads beside 24 products of two vectors, 49 of
 // one, which is more than Intel's three loads of addresses and words a cycle hide (16.7 for 12
-// cycles). Private to runtime/kernels/qu8_product.
+// cycles).
+// Private to runtime/kernels/qu8_product.
 #ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_PIPELINE_H
 #define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_PIPELINE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the Arm kernels of products: initial values and epilogue of 16 channels. Private to
-// runtime/kernels/qu8_product.
+// Shared by the Arm kernels of products: initial values and epilogue of 16 channels.
+// Private to runtime/kernels/qu8_product.
 #ifndef RUNTIME_KERNELS_QU8_PRODUCT_NEON_H
 #define RUNTIME_KERNELS_QU8_PRODUCT_NEON_H
 
