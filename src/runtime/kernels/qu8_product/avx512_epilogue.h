@@ -61,9 +61,8 @@
 #define HAS_FEW_FORMS 0
 #endif
 
-enum {
-    QUANTIZED_SPAN = 512
-}; // no difference between a quantized value and a zero point is greater
+// No difference between a quantized value and a zero point is greater.
+enum { QUANTIZED_SPAN = 512 };
 
 // Forces the compiler to load through the pointer here, instead of keeping the value in a register
 // that sums need.
