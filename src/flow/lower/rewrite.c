@@ -2,6 +2,8 @@
 // Rewrites of dequantize - operator - quantize that both modes use.
 #include "flow/lower/rewrite.h"
 
+#include <string.h>
+
 #include "flow/pack.h"
 #include "model/coverage.h"
 
@@ -53,6 +55,58 @@ const op_info *tare__quantized_form(const op_info *op, bool wants_relu, bool *ha
     const op_info *with_relu = wants_relu ? tare__op_form(op, FORM_QUANTIZED_RELU) : NULL;
     *has_relu = with_relu != NULL;
     return *has_relu ? with_relu : tare__op_form(op, FORM_QUANTIZED);
+}
+
+// Arguments without a meaning for values.
+static bool is_meaningless(const function_call *call, const char *name, const value *v) {
+    static const char *const names[] = {"inplace", "cudnn_enable", "cudnn_enabled", "_stacklevel"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    const op_id id = tare__op_id(call->bound.op);
+    const bool is_bool = v->kind == VALUE_BOOL;
+    if (strcmp(name, "training") == 0 || strcmp(name, "return_indices") == 0)
+        return is_bool && !v->as.boolean;
+    // What does not train keeps its statistics as they are.
+    if (strcmp(name, "momentum") == 0)
+        return id == TARE_OP_BATCH_NORM || id == TARE_OP_INSTANCE_NORM;
+    if (id != TARE_OP_INSTANCE_NORM) return false;
+    if (strcmp(name, "use_input_stats") == 0) return is_bool && v->as.boolean;
+    return strcmp(name, "running_mean") == 0 || strcmp(name, "running_var") == 0;
+}
+
+// Do they share a name? Each may have several.
+static bool is_same_parameter(const op_info *a, size_t i, const op_info *b, size_t j) {
+    char name[64];
+    return (tare__op_param_name(a, i, name, sizeof name) > 0 && tare__op_param_is(b, j, name)) ||
+           (tare__op_param_name(b, j, name, sizeof name) > 0 && tare__op_param_is(a, i, name));
+}
+
+bool tare__form_keeps_place(const op_info *op, const op_info *form, size_t i) {
+    return is_same_parameter(op, i, form, i);
+}
+
+const value *tare__form_argument(const function_call *call, const op_info *form, size_t j) {
+    for (size_t i = 0; i < call->bound.param_count; i++)
+        if (is_same_parameter(call->bound.op, i, form, j)) return call->bound.param[i];
+    return NULL;
+}
+
+static bool has_parameter(const op_info *op, size_t i, const op_info *form) {
+    for (size_t j = 0; j < tare__op_param_count(form); j++)
+        if (is_same_parameter(op, i, form, j)) return true;
+    return false;
+}
+
+bool tare__form_takes(const function_call *call, const op_info *form) {
+    char name[64];
+    for (size_t i = 0; i < call->bound.param_count; i++) {
+        const value *v = call->bound.param[i];
+        if (v == NULL || v->kind == VALUE_NONE || has_parameter(call->bound.op, i, form)) continue;
+        if (tare__op_param_name(call->bound.op, i, name, sizeof name) == 0 ||
+            !is_meaningless(call, name, v))
+            return false;
+    }
+    return true;
 }
 
 tare_status tare__retarget(pass *p, node *n, const op_info *form, const value *args, size_t count) {

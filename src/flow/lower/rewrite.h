@@ -22,6 +22,13 @@ tare_status tare__bypass_dequantize(pass *p, node *n,
 /// The quantized function of an operator; NULL: there is none. *has_relu: a requested ReLU is
 /// included.
 const op_info *tare__quantized_form(const op_info *op, bool wants_relu, bool *has_relu);
+/// Can the call's arguments be given to another row of the operator? It has no parameter for some
+/// of torch's, which must not matter for the values then.
+bool tare__form_takes(const function_call *call, const op_info *form);
+/// The call's argument for the form's i-th parameter; NULL: it gives none.
+const value *tare__form_argument(const function_call *call, const op_info *form, size_t i);
+/// Do the i-th parameters of both rows share a name?
+bool tare__form_keeps_place(const op_info *op, const op_info *form, size_t i);
 /// Changes n to a call of the row's function with these arguments. Its name stays.
 tare_status tare__retarget(pass *p, node *n, const op_info *form, const value *args, size_t count);
 /// Lets n return the quantized values of `quantize`, which is erased.

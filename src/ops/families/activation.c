@@ -258,7 +258,9 @@ static const op_info rows[] = {
                NULL, "input/self|inplace", 0),
     ACTIVATION(leaky_relu, "torch.nn.functional.leaky_relu|torch._C._nn.leaky_relu_|torch._C._nn.leaky_relu|torch.ops.aten.leaky_relu.default|torch.ops.aten.leaky_relu_.default",
                NULL, "input/self|negative_slope|inplace", 0),
-    ACTIVATION(elu, "torch.nn.functional.elu|torch._C._nn.elu_|torch.ops.aten.elu.default|torch.ops.aten.elu_.default", NULL, "input/self|alpha|scale|input_scale|inplace", 0),
+    {.id = "elu", .functions = "torch.nn.functional.elu|torch._C._nn.elu_|torch.ops.aten.elu.default|torch.ops.aten.elu_.default",
+     .overloads = "torch.nn.functional.elu(input|alpha|inplace)", // which has no scales
+     .params = "input/self|alpha|scale|input_scale|inplace", .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = elu_reference, .element = &elu_element},
     ACTIVATION(celu, "torch.nn.functional.celu|torch.celu|torch.celu_|torch.ops.aten.celu.default|torch.ops.aten.celu_.default", NULL, "input/self|alpha|inplace", 0),
     ACTIVATION(selu, "torch.nn.functional.selu|torch.selu|torch.selu_|torch.ops.aten.selu.default|torch.ops.aten.selu_.default", NULL, "input/self|inplace", 0),
     {.id = "gelu", .functions = "torch._C._nn.gelu|torch.ops.aten.gelu.default|torch.ops.aten.gelu_.default", .params = "input/self|approximate",

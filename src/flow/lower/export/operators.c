@@ -129,56 +129,6 @@ static tare_status finish_binary(const operator_call *c) {
 
 // --- the general rule ---
 
-// Arguments without effect on the result.
-static bool is_meaningless(const operator_call *c, const char *name, const value *v) {
-    static const char *const names[] = {"inplace", "cudnn_enable", "cudnn_enabled", "_stacklevel"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    const bool is_bool = v->kind == VALUE_BOOL;
-    if (strcmp(name, "training") == 0 || strcmp(name, "return_indices") == 0)
-        return is_bool && !v->as.boolean;
-    // Without training the statistics do not change.
-    if (strcmp(name, "momentum") == 0)
-        return is_operator(c, TARE_OP_BATCH_NORM) || is_operator(c, TARE_OP_INSTANCE_NORM);
-    if (!is_operator(c, TARE_OP_INSTANCE_NORM)) return false;
-    if (strcmp(name, "use_input_stats") == 0) return is_bool && v->as.boolean;
-    return strcmp(name, "running_mean") == 0 || strcmp(name, "running_var") == 0;
-}
-
-// True if the parameters share a name; each may have several.
-static bool is_same_parameter(const op_info *a, size_t i, const op_info *b, size_t j) {
-    char name[64];
-    return (tare__op_param_name(a, i, name, sizeof name) > 0 && tare__op_param_is(b, j, name)) ||
-           (tare__op_param_name(b, j, name, sizeof name) > 0 && tare__op_param_is(a, i, name));
-}
-
-// The operator's argument for parameter j of the row; NULL: it has none.
-static const value *argument_for(const operator_call *c, const op_info *row, size_t j) {
-    for (size_t i = 0; i < c->call.bound.param_count; i++)
-        if (is_same_parameter(c->call.bound.op, i, row, j)) {
-            const value *v = c->call.bound.param[i];
-            return v != NULL && v->kind != VALUE_NONE ? v : NULL;
-        }
-    return NULL;
-}
-
-static bool has_parameter(const operator_call *c, size_t i, const op_info *row) {
-    for (size_t j = 0; j < tare__op_param_count(row); j++)
-        if (is_same_parameter(c->call.bound.op, i, row, j)) return true;
-    return false;
-}
-
-static bool takes_all(const operator_call *c, const op_info *row) {
-    char name[64];
-    for (size_t i = 0; i < c->call.bound.param_count; i++) {
-        const value *v = c->call.bound.param[i];
-        if (v == NULL || v->kind == VALUE_NONE) continue;
-        if (tare__op_param_name(c->call.bound.op, i, name, sizeof name) == 0) return false;
-        if (!has_parameter(c, i, row) && !is_meaningless(c, name, v)) return false;
-    }
-    return true;
-}
-
 // The row that computes the operator by this rule; NULL: there is none.
 static const op_info *rule_of(const operator_call *c, const survey *s) {
     static const op_form forms[] = {FORM_BY_RULE, FORM_QUANTIZED};
@@ -187,7 +137,7 @@ static const op_info *rule_of(const operator_call *c, const survey *s) {
     for (size_t i = 0; i < 2; i++) {
         const op_info *row = tare__op_form(c->call.bound.op, forms[i]);
         if (row != NULL && tare__op_param_index(row, "output_scale") < tare__op_param_count(row) &&
-            takes_all(c, row))
+            tare__form_takes(&c->call, row))
             return row;
     }
     return NULL;
@@ -201,8 +151,8 @@ static tare_status finish_by_rule(const operator_call *c, const op_info *row) {
     size_t arg_count = 0, kwarg_count = 0;
     char name[64];
     for (size_t i = 0; tare__op_param_name(row, i, name, sizeof name) > 0; i++) {
-        const value *v = argument_for(c, row, i);
-        if (v == NULL) continue;
+        const value *v = tare__form_argument(&c->call, row, i);
+        if (v == NULL || v->kind == VALUE_NONE) continue;
         if (i == arg_count) {
             args[arg_count++] = *v;
             continue;

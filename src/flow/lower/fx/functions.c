@@ -128,24 +128,59 @@ static bool reads_dequantized(const node *n) {
     return first->count > 0;
 }
 
+// The quantized function of a function of the default group; NULL: there is none that takes its
+// arguments.
+static const op_info *default_form(const convert_pass *c, const node *reference,
+                                   function_call *call) {
+    const op_info *form = tare__op_form(tare__function_row(reference), FORM_QUANTIZED);
+    return form != NULL &&
+                   tare__function_bind(&c->base->scratch, (node *)reference,
+                                       call) && // NOLINT: it is only read
+                   tare__form_takes(call, form)
+               ? form
+               : NULL;
+}
+
+// As the call gives them: by position as far as both functions agree on it, then by name.
+static tare_status form_arguments(convert_pass *c, const function_call *call, const op_info *form,
+                                  size_t *by_position, keyword *kwargs, size_t *kwarg_count) {
+    const node *n = call->function;
+    char name[64];
+    *by_position = 0;
+    while (*by_position < n->arg_count &&
+           tare__form_keeps_place(call->bound.op, form, *by_position))
+        *by_position += 1;
+    for (size_t i = *by_position; tare__op_param_name(form, i, name, sizeof name) > 0; i++) {
+        const value *v = tare__form_argument(call, form, i);
+        bool is_positional = false;
+        for (size_t j = *by_position; j < n->arg_count; j++) is_positional |= v == &n->args[j];
+        if (!is_positional || v->kind == VALUE_NONE) continue;
+        const char *copy = tare__arena_strdup(&c->base->scratch, name);
+        if (copy == NULL) return tare__out_of_memory(c->base->err);
+        kwargs[(*kwarg_count)++] = (keyword){copy, *v};
+    }
+    for (size_t i = 0; i < n->kwarg_count; i++)
+        if (tare__op_param_index(form, n->kwargs[i].name) < tare__op_param_count(form))
+            kwargs[(*kwarg_count)++] = n->kwargs[i];
+    return TARE_OK;
+}
+
 // Replaces functions of the default group by quantized ones, which take their output's parameters
 // by keyword.
 static tare_status swap_function(convert_pass *c, node *reference, node *scale, node *zero_point) {
-    const op_info *form = tare__op_form(tare__function_row(reference), FORM_QUANTIZED);
+    function_call call;
+    const op_info *form = default_form(c, reference, &call);
+    if (form == NULL) return TARE_OK; // told when it was accepted
     const op_name target = tare__op_function_name(form);
-    keyword *kwargs =
-        tare__arena_array(&c->base->scratch, reference->kwarg_count + 2, sizeof *kwargs);
-    if (kwargs == NULL) return tare__out_of_memory(c->base->err);
-    size_t count = 0;
-    for (size_t i = 0; i < reference->kwarg_count; i++)
-        if (tare__op_param_index(form, reference->kwargs[i].name) < tare__op_param_count(form))
-            kwargs[count++] = reference->kwargs[i];
+    keyword kwargs[OP_MAX_PARAMS + 2];
+    size_t arg_count, count = 0;
+    TARE_TRY(form_arguments(c, &call, form, &arg_count, kwargs, &count));
     kwargs[count++] = (keyword){"output_scale", tare__node_value(scale)};
     kwargs[count++] = (keyword){"output_zero_point", tare__node_value(zero_point)};
     const node_spec spec = {.op = NODE_CALL_FUNCTION,
                             .target = target.text,
                             .args = reference->args,
-                            .arg_count = reference->arg_count,
+                            .arg_count = arg_count,
                             .kwargs = kwargs,
                             .kwarg_count = count,
                             .like = reference};
@@ -231,6 +266,13 @@ tare_status tare__lower_special(convert_pass *c) {
             TARE_TRY(TARE_DECIDE(c->base, reference, "left float", "calls of one module",
                                  "another call of the module '%s' has a float input or output",
                                  reference->target));
+            continue;
+        }
+        function_call call;
+        if (!half && group == SPECIAL_DEFAULT && reference->op == NODE_CALL_FUNCTION &&
+            default_form(c, reference, &call) == NULL) {
+            TARE_TRY(TARE_DECIDE(c->base, reference, "left float", "arguments",
+                                 "its quantized function does not take all of its arguments"));
             continue;
         }
         // A module's scale and zero point are buffers; literal parameters have no such nodes.

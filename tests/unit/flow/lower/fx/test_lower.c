@@ -190,6 +190,15 @@ static void operators_without_a_weight_go_the_special_way(void **state) {
          "    return hardswish\n",
          "torch.ops.quantized.hardswish(a, output_scale = _scale_0, output_zero_point = "
          "_zero_point_0);"},
+        // Positions of arguments are the function's own.
+        {"    elu = torch.nn.functional.elu(a, 1.5, False)\n    return elu\n",
+         "    elu_1 = torch.ops.quantized.elu(a, alpha = 1.5, output_scale = _scale_0, "
+         "output_zero_point = _zero_point_0);"},
+        {"    instance_norm = torch.nn.functional.instance_norm(a, None, None, None, None, True, "
+         "0.1, "
+         "0.25)\n    return instance_norm\n",
+         "    instance_norm_1 = torch.ops.quantized.instance_norm(a, eps = 0.25, output_scale = "
+         "_scale_0, output_zero_point = _zero_point_0);"},
         {"    flatten = torch.flatten(a, 1)\n    return flatten\n",
          "    flatten = torch.flatten(a, 1);"},
         {"    b = self.b(x)\n    cat = torch.cat([a, b], dim = 1)\n    return cat\n",
