@@ -12,6 +12,9 @@
 
 // The limit if none is given. Healthy 8-bit networks have at least 25 dB.
 #define WARN_SQNR_DB 20.0
+// Folded weights differ by roundings of floats: 100 dB and more, less where rows are chosen by
+// them.
+#define LEAST_PREPARATION_DB 60.0
 
 // --- limits ---
 
@@ -119,6 +122,15 @@ void print_verdict(const tare_verdict *v, const metric *m, const char *samples, 
         (void)fprintf(stream, ", metric %.6g in float and %.6g quantized", m->of_float,
                       m->of_quantized);
     (void)fputc('\n', stream);
+}
+
+void print_preparation(double db, FILE *stream) {
+    if (!(db < LEAST_PREPARATION_DB)) return;
+    (void)fprintf(
+        stream,
+        "before anything was quantized, fusing and preparing kept only %.1f dB of the float "
+        "model's outputs\n",
+        db);
 }
 
 static bool is_each_measured(const tare_analysis *a) {

@@ -68,6 +68,7 @@ void analysis_write(const tare_analysis *a, const tare_verdict *v, const metric 
     json_out_open(json, "verdict", '{');
     write_verdict(v, m, json);
     json_out_close(json, '}');
+    json_out_number(json, "preparation_db", tare_analysis_preparation_db(a));
     write_findings(a, json);
     write_layers(a, json);
     json_out_open(json, "tensors", '[');

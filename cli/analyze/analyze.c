@@ -94,7 +94,8 @@ static tare_status analyze(analyze_job *j) {
                                               o->quantize.metric != NULL ? keep_predictions : NULL,
                                           .predictions_user = &j->predictions,
                                           .progress = progress_callback,
-                                          .progress_user = "analyzing"};
+                                          .progress_user = "analyzing",
+                                          .exact = j->flow.given};
     const tare_status status =
         tare_analyze(j->reference, data, &options, &j->analysis, j->flow.err);
     end_progress();
@@ -118,6 +119,7 @@ static tare_status run_job(analyze_job *j) {
         return TARE_OK;
     }
     print_verdict(&j->verdict, &j->metric, "", stdout);
+    print_preparation(tare_analysis_preparation_db(j->analysis), stdout);
     print_findings(j->analysis, (size_t)o->worst);
     print_layers(j->analysis, (size_t)o->worst);
     return TARE_OK;

@@ -19,17 +19,17 @@ double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static bool is_wanted(const quantize_options *o) {
+bool check_is_wanted(const quantize_options *o) {
     const bool is_converted = strcmp(o->stop, "reference") == 0 || strcmp(o->stop, "lower") == 0;
     return !o->no_check && is_converted && (o->calibrate != NULL || o->check_data != NULL);
 }
 
 int64_t check_sample_count(const quantize_options *o) {
-    return is_wanted(o) && o->check_data == NULL ? HELD_OUT : 0;
+    return check_is_wanted(o) && o->check_data == NULL ? HELD_OUT : 0;
 }
 
 tare_status check_keep_prepared(quantize_job *j) {
-    if (!is_wanted(j->options)) return TARE_OK;
+    if (!check_is_wanted(j->options)) return TARE_OK;
     j->check.prepared = j->model;
     return TARE_OK;
 }
@@ -67,10 +67,13 @@ static tare_status make_reference(quantize_job *j, tare_model **out) {
 
 // --- the check ---
 
-// The reference of the model before steps of improvement changed it.
+// The reference of a job's prepared model before steps of improvement changed it, where the job
+// began with that one.
 static tare_status make_exact(quantize_job *j) {
     quantize_check *c = &j->check;
-    return c->original != NULL ? j->flow->open_up(j, c->original, NULL, 0, &c->exact) : TARE_OK;
+    return c->original != NULL && j->given == NULL
+               ? j->flow->open_up(j, c->original, NULL, 0, &c->exact)
+               : TARE_OK;
 }
 
 static bool has_limit(const quantize_options *o) {
@@ -93,7 +96,7 @@ static tare_status analyze(quantize_job *j, tare_data *data, predictions *p) {
     const tare_analyze_options options = {
         .struct_size = sizeof options,
         .quantized = j->model,
-        .exact = c->exact,
+        .exact = j->given != NULL ? j->given : c->exact,
         .is_brief = true,
         .sample_limit = j->options->check_data != NULL ? 0 : tare_data_held_out_count(data),
         .seconds =
@@ -107,6 +110,7 @@ static tare_status analyze(quantize_job *j, tare_data *data, predictions *p) {
     end_progress();
     TRY(status);
     tare_analysis_get_verdict(c->analysis, &c->verdict);
+    c->preparation_db = tare_analysis_preparation_db(c->analysis);
     return measure_metric(j->options->metric, p, &c->metric, j->err);
 }
 
@@ -152,7 +156,7 @@ tare_status check_model_made(quantize_job *j) {
     if (is_machines || o->check_data != NULL || has_limit(o)) return status;
     (void)snprintf(c->failure, sizeof c->failure, "%s", tare_error_message(j->err));
     tare_error_clear(j->err);
-    c->why_not = "the float model could not be run beside it";
+    c->why_not = "a run of the model, or of its float form, failed";
     return TARE_OK;
 }
 
@@ -167,6 +171,7 @@ void print_check(const quantize_check *c, FILE *stream) {
     if (c->why_not != NULL) (void)fprintf(stream, "not checked: %s\n", c->why_not);
     if (c->analysis == NULL) return;
     print_verdict(&c->verdict, &c->metric, "held-out ", stream);
+    print_preparation(c->preparation_db, stream);
     print_worst_layers(c->analysis, WORST_LAYERS, stream);
 }
 
@@ -174,6 +179,7 @@ void write_check(const quantize_check *c, json_out *json) {
     if (c->analysis == NULL) return;
     json_out_open(json, "check", '{');
     write_verdict(&c->verdict, &c->metric, json);
+    json_out_number(json, "preparation_db", c->preparation_db);
     json_out_number(json, "seconds", c->seconds);
     json_out_number(json, "job_seconds", c->job_seconds);
     write_worst_layers(c->analysis, WORST_LAYERS, json);

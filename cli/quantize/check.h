@@ -5,6 +5,8 @@
 
 #include "quantize/quantize.h"
 
+/// Is the model that is made going to be checked?
+bool check_is_wanted(const quantize_options *o);
 /// The number of samples held back from calibration for the check; 0: none.
 int64_t check_sample_count(const quantize_options *o);
 /// Keeps the calibrated model, from which the check makes the reference model to analyze.

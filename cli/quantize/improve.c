@@ -94,7 +94,8 @@ static tare_status improve_on(quantize_job *j, tare_data *calibration, tare_data
                                           .trials = note_trial,
                                           .trials_user = m,
                                           .better = write_better,
-                                          .better_user = j};
+                                          .better_user = j,
+                                          .exact = j->given};
     m->is_quiet = o->quiet || o->as_json;
     if (!m->is_quiet) print_plan(o);
     const tare_status status = tare_improve(j->model, calibration, check, quantize_recipe, j,

@@ -18,7 +18,7 @@ static const char *const stop_names[] = {[STOP_FUSE] = "fuse",
                                          [STOP_LOWER] = "lower"};
 
 void quantize_advance(quantize_job *j, tare_model *next) {
-    tare_model_destroy(j->model);
+    if (j->model != j->given) tare_model_destroy(j->model);
     j->model = next;
 }
 
@@ -108,10 +108,17 @@ static tare_status check_stage(quantize_job *j) {
     return TARE_OK;
 }
 
+static tare_status prepare(quantize_job *j) {
+    if (j->keeps_given) j->given = j->model;
+    TRY(j->flow->prepare(j));
+    // Compared with in evaluation, as what stays float runs.
+    return j->given != NULL ? tare_model_set_training(j->given, false, j->err) : TARE_OK;
+}
+
 tare_status quantize_prepare(quantize_job *j) {
     TRY(check_stage(j));
     if (j->options->debug_handles) TRY(tare_debug_handles_generate(j->model, j->err));
-    if (!j->was_prepared) TRY(j->flow->prepare(j));
+    if (!j->was_prepared) TRY(prepare(j));
     if (j->options->calibrate != NULL) TRY(calibrate(j));
     if (j->options->state != NULL) TRY(take_state(j));
     return TARE_OK;
@@ -137,7 +144,7 @@ static tare_status quantize(quantize_job *j) {
     TRY(check_keep_prepared(j));
     if (j->check.prepared != NULL) j->model = NULL;
     if (j->check.prepared != NULL && j->improvement.prepared != NULL) {
-        j->check.original = j->check.prepared;
+        j->check.original = j->check.prepared; // compared with where the job began with it
         j->check.prepared = j->improvement.prepared;
         j->improvement.prepared = NULL;
     }
@@ -276,12 +283,17 @@ quantize_job quantize_to_reference(quantize_options *o, const char *input, tare_
     o->no_check = true;
     o->lenient = true;
     o->stop = "reference";
-    return (quantize_job){
-        .options = o, .flow = flow_of(o), .input = input, .stop = STOP_REFERENCE, .err = err};
+    return (quantize_job){.options = o,
+                          .flow = flow_of(o),
+                          .input = input,
+                          .stop = STOP_REFERENCE,
+                          .keeps_given = true,
+                          .err = err};
 }
 
 void quantize_release(quantize_job *j) {
-    tare_model_destroy(j->model);
+    if (j->model != j->given) tare_model_destroy(j->model);
+    tare_model_destroy(j->given);
     release_bias_reports(j->biases);
     release_check(&j->check);
     release_improvement(&j->improvement);
@@ -301,6 +313,7 @@ int quantize_run(const char *command_name, const quantize_options *o, const char
                       .flow = flow_of(o),
                       .input = input,
                       .stop = find_stage(o->stop),
+                      .keeps_given = check_is_wanted(o),
                       .begin = seconds_now(),
                       .err = tare_error_create()};
     int exit_status = finish_job(command_name, run_job(&j), j.err);

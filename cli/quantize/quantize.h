@@ -39,8 +39,9 @@ typedef struct quantize_improvement {
 typedef struct quantize_check {
     tare_model *prepared, *reference; // owned; reference: the model to analyze
     tare_model *original, *exact;     // owned; before improvement: prepared, and its reference;
-                                      // NULL: not improved
+                                      // NULL: none, or the float model is kept
     tare_analysis *analysis;          // NULL: not checked
+    double preparation_db;            // as of tare_analysis_preparation_db
     tare_verdict verdict;
     metric metric;
     double begin, seconds; // when it began, and what it took
@@ -55,6 +56,8 @@ typedef struct quantize_job {
     const char *input;
     stop_stage stop;
     tare_model *model;             // at its present stage
+    bool keeps_given;              // for the comparison at the end
+    tare_model *given;             // the float model, if it is kept; may still be `model`
     bool was_prepared;             // it was prepared when it was read
     bool was_quantized;            // its own quantize nodes were lowered
     bool is_wrong_usage;           // the failure is wrong usage
@@ -117,7 +120,7 @@ int quantize_run(const char *command_name, const quantize_options *o, const char
 /// A clock for differences.
 double seconds_now(void);
 
-/// Replaces the job's model by `next`.
+/// Replaces the job's model by `next`; a float model that is kept lives on as `given`.
 void quantize_advance(quantize_job *j, tare_model *next);
 
 #endif

@@ -37,8 +37,8 @@ typedef struct tare_analyze_options {
     /// Time limit in seconds; 0: 60. It bounds the tests of single layers, which run on the first
     /// batch, start with the worst layer and test at least one. With is_brief it bounds the whole
     /// analysis: the verdict covers at least one batch and more while time is left; layers for
-    /// which no time is left have a local_db of NaN. Where the first batch's verdict is below 10 dB,
-    /// every layer is measured all the same.
+    /// which no time is left have a local_db of NaN. Where the first batch's verdict is below 10
+    /// dB, every layer is measured all the same.
     double seconds;
     /// Bytes of memory, and of disk in the folder for temporary files (TMPDIR, else /tmp), for
     /// intermediate values; 0: 256 MiB and 4 GiB. Values that fit in neither are computed again.
@@ -49,9 +49,10 @@ typedef struct tare_analyze_options {
     void *predictions_user;
     tare_progress progress; // called for samples, then for layers; NULL: none
     void *progress_user;
-    /// The reference form whose float outputs the verdict compares with, where steps of
-    /// tare_improve have changed the float weights of `reference`: the one made from the prepared
-    /// model before these steps. NULL: `reference`.
+    /// The model whose float outputs the verdict compares with: the float model as it was given, so
+    /// that the verdict covers what fusing and preparing changed, too; or, where that is not at
+    /// hand and steps of tare_improve have changed the float weights of `reference`, the reference
+    /// form made from the prepared model before these steps. NULL: `reference`.
     const tare_model *exact;
 } tare_analyze_options;
 
@@ -82,6 +83,11 @@ typedef struct tare_verdict {
 } tare_verdict;
 /// Reads the verdict.
 TARE_API void tare_analysis_get_verdict(const tare_analysis *analysis, tare_verdict *out);
+
+/// 10 log10(sum y^2 / sum (y - x)^2), y the float outputs of `exact` and x those of `reference`:
+/// what fusing, preparing and steps of tare_improve changed before anything was quantized. Rounding
+/// of floats leaves 100 dB and more; may be infinite. NaN: no `exact` was given.
+TARE_API double tare_analysis_preparation_db(const tare_analysis *analysis);
 
 /// The error of one layer: an operator that reads quantized values, or has a quantized weight.
 /// Fields in dB are signal-to-noise ratios, where the signal is the float model's value; NaN: not

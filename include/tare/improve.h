@@ -153,6 +153,9 @@ typedef struct tare_improve_options {
     /// The largest growth of the model's tensors that a step may cost, as a fraction of the first
     /// model's bytes; 0: 0.1. It applies as most_slower does.
     double most_larger;
+    /// The float model as it was given, whose outputs models are measured by. NULL: `prepared`, in
+    /// floats.
+    const tare_model *exact;
 } tare_improve_options;
 
 typedef struct tare_improve_result {

@@ -137,6 +137,9 @@ class Analysis:
         Of every quantized tensor: what its parameters can represent, what was seen, and how much was cut off.
     findings : list of dict
         What costs accuracy, the costliest first: kind, layer, tensor, db, cause, remedy, step (of `improve`).
+    preparation_db : float
+        What fusing, preparing and steps of `improve` keep of the outputs of `exact`, before anything is quantized. NaN: no
+        `exact` was given.
     """
 
     verdict: dict[str, Any]
@@ -144,10 +147,12 @@ class Analysis:
     worst: list[dict[str, Any]]
     ranges: list[dict[str, Any]]
     findings: list[dict[str, Any]]
+    preparation_db: float
 
     def __init__(self, verdict: dict[str, Any], layers: list[dict[str, Any]], worst: list[dict[str, Any]],
-                 ranges: list[dict[str, Any]], findings: list[dict[str, Any]]) -> None:
+                 ranges: list[dict[str, Any]], findings: list[dict[str, Any]], preparation_db: float = math.nan) -> None:
         self.verdict, self.layers, self.worst, self.ranges, self.findings = verdict, layers, worst, ranges, findings
+        self.preparation_db = preparation_db
 
     def to_records(self) -> list[dict[str, Any]]:
         """The layers, for pandas.DataFrame.from_records."""
@@ -208,7 +213,8 @@ def analyze(reference: Model, dataset: Any, *, quantized: Model | None = None, e
     quantized : Model, optional
         What is going to run, made from the same prepared model: the verdict is about its outputs.
     exact : Model, optional
-        A reference form whose floats are the exact ones, where steps of improvement changed those of `reference`.
+        The model whose float outputs the verdict compares with: the float model as it was given, or, where steps of
+        improvement changed the floats of `reference`, the reference form before them.
     brief : bool
         The verdict and the error of each layer by itself only.
     sample_limit : int
@@ -252,7 +258,7 @@ def analyze(reference: Model, dataset: Any, *, quantized: Model | None = None, e
         lib.analysis_get_verdict(made, ctypes.byref(verdict))
         return Analysis(_fields(verdict), _read(made, "tare_layer_error", "analysis_get_layer"),
                         _read(made, "tare_layer_error", "analysis_get_worst"), _read_ranges(made),
-                        _read(made, "tare_finding", "analysis_get_finding"))
+                        _read(made, "tare_finding", "analysis_get_finding"), lib.analysis_preparation_db(made))
 
 
 # --- the ladder ---
@@ -316,7 +322,8 @@ def improvement_steps() -> dict[str, str]:
 def improve(prepared: Model, calibration: Any, check: Any, *, backend_config: Any = None, engine: str | None = None,
             quantize: Quantize | None = None, seconds: float = 0.0, target_db: float = 0.0, most_slower: float = 0.0,
             most_larger: float = 0.0, steps: Sequence[str] | None = None, state: str | os.PathLike[str] | None = None, threads: int = 0,
-            watch: Callable[[dict[str, Any]], Any] | None = None, better: Callable[[Model], Any] | None = None) -> Improvement:
+            watch: Callable[[dict[str, Any]], Any] | None = None, better: Callable[[Model], Any] | None = None,
+            exact: Model | None = None) -> Improvement:
     """Tries steps that win accuracy back, measures each, and keeps those that gain.
 
     Parameters
@@ -351,6 +358,8 @@ def improve(prepared: Model, calibration: Any, check: Any, *, backend_config: An
         watch(trial) is called after each, with a row of `Improvement.trials`.
     better : callable, optional
         better(model) is called with each model that is better than all before, lent for the call.
+    exact : Model, optional
+        The float model as it was given, whose outputs models are measured by. Default: `prepared`, in floats.
 
     Returns
     -------
@@ -391,7 +400,11 @@ def improve(prepared: Model, calibration: Any, check: Any, *, backend_config: An
         if isinstance(steps, str):
             raise TypeError("expected a sequence of steps, found str")
         options.steps = encode(",".join(steps))
-    with prepared._reading() as handle, _opened(calibration, prepared) as shown, _opened(check, prepared) as checked:
+    with contextlib.ExitStack() as stack:
+        handle = stack.enter_context(prepared._reading())
+        shown, checked = (stack.enter_context(_opened(data, prepared)) for data in (calibration, check))
+        if exact is not None:
+            options.exact = stack.enter_context(exact._reading())
         call("improve", handle, shown, checked, c.tare_quantize_prepared(guarded(6, convert, _ENDS)), None,
              ctypes.byref(options), ctypes.byref(result), best_place, place)
     return Improvement(Model(made, keeper=keepers), Model(best, keeper=keepers) if best else None, trials, _fields(result))

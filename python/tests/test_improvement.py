@@ -54,6 +54,10 @@ class Analyses(Case):
         self.assertEqual(found.to_records(), found.layers)
         for row in found.findings:
             self.assertTrue(row["kind"] and row["cause"])
+        self.assertTrue(np.isnan(found.preparation_db))
+        found = tare.analyze(reference, [images[:8]], brief=True, exact=digits()[0])
+        self.assertGreater(found.preparation_db, 100)  # batch norms are folded in `reference`
+        self.assertGreater(found.verdict["sqnr_db"], 20)
 
     def test_refusals_are_exceptions(self):
         prepared, images = calibrated()
@@ -91,6 +95,9 @@ class Ladder(Case):
         again = tare.improve(prepared, [images[:48]], [images[48:]], backend_config="x86", seconds=60,
                              steps=["weight-clipping", "bias-correction"], state=self.folder / "state.json")
         self.assertEqual(again.figures["resumed_count"], len(again.trials))
+        given = tare.improve(prepared, [images[:48]], [images[48:]], backend_config="x86", seconds=60, steps=[],
+                             exact=digits()[0])
+        self.assertAlmostEqual(given.figures["before_db"], found.figures["before_db"], places=2)
 
     def test_programs_of_export_go_their_own_way(self):
         prepared, images = exported()

@@ -28,6 +28,16 @@ refuses 1 'less than --min-sqnr 90' quantize "$digits" --backend x86 --calibrate
 refuses 1 'no sample is left to check' quantize "$digits" --backend x86 --calibrate random:4:3:1x8x8 --min-sqnr 9 -o "$work/out"
 refuses 2 'is no number' quantize "$digits" --backend x86 --calibrate "$train" --min-sqnr good -o "$work/out"
 
+# The model as it was given is what the verdict compares with: its batch norms are not folded.
+expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 64 --json -o "$work/a.safetensors"
+grep -q '"preparation_db": 1[0-9][0-9]' "$work/stdout" || fail 'the float model is not the given one'
+expect 0 analyze "$digits" --backend x86 --calibrate "$train" --samples 8 --seconds 1 --json
+grep -q '"preparation_db": 1[0-9][0-9]' "$work/stdout" || fail 'the float model is not the given one'
+# A job that begins with a prepared model has no other to compare with.
+expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 64 --stop prepare -o "$work/p.safetensors"
+expect 0 quantize "$work/p.safetensors" --backend x86 --check-data data/digits/test.npz --json -o "$work/a.safetensors"
+says '"preparation_db": null'
+
 # Data of its own, and a metric of the user's.
 cat >"$work/metric" <<'END'
 #!/bin/sh

@@ -10,9 +10,9 @@
 #include "core/struct_size.h"
 #include "core/system/clock.h"
 #include "debug/analyze/brief.h"
+#include "debug/analyze/exact.h"
 #include "debug/analyze/findings.h"
 #include "model/data.h"
-#include "tare/session.h"
 
 enum {
     DEFAULT_SAMPLES = 32,
@@ -33,14 +33,15 @@ struct tare_analysis {
     double cosine_sum;
     int64_t cosine_count;
     double signal, noise;
-    arena memory; // for sentences
+    double exact_signal, preparation_noise; // of options.exact, and of `reference` in floats
+    arena memory;                           // for sentences
 };
 
 typedef struct job {
     tare_analysis *a;
     tare_analyze_options options;
     tare_data *data;
-    probe exact; // for options.exact; otherwise zero
+    exact_model exact; // for options.exact; otherwise zero
     tare_session
         *session; // for the quantized model; NULL: the reference model's outputs are judged
     cache_budget budget;
@@ -207,23 +208,6 @@ static tare_status judge(job *j, const probe_outputs *x, const probe_outputs *y)
         (const tare_tensor *const *)y->tensors, x->count, j->batch, j->err);
 }
 
-static tare_status run_session(const job *j, probe_outputs *out) {
-    tare_tensor *given[PROBE_MOST_OUTPUTS];
-    size_t count = 0;
-    TARE_TRY(tare_session_run(j->session, j->batch->inputs, j->batch->input_count, given,
-                              PROBE_MOST_OUTPUTS, &count, j->err));
-    tare_status status = TARE_OK;
-    for (size_t i = 0; i < count; i++) {
-        const bool is_value =
-            given[i]->dtype == TARE_FLOAT32 || tare__tensor_is_quantized(given[i]);
-        if (status == TARE_OK && is_value)
-            status = tare_tensor_to_float(given[i], &out->tensors[out->count++], j->err);
-        if (status != TARE_OK && is_value) out->count--;
-        tare_tensor_release(given[i]);
-    }
-    return status;
-}
-
 // --- one batch ---
 
 static tare_status run_floats(job *j, probe_outputs *out) {
@@ -296,7 +280,7 @@ static tare_status run_forms(job *j, probe_outputs *floats, probe_outputs *quant
         return TARE_OK;
     }
     tare__probe_outputs_release(&simulated);
-    return run_session(j, quantized);
+    return tare__session_outputs(j->session, j->batch, quantized, j->err);
 }
 
 // Compares the outputs for the verdict.
@@ -304,10 +288,13 @@ static tare_status judge_batch(job *j, const probe_outputs *floats,
                                const probe_outputs *quantized) {
     probe_outputs exact_floats = {.count = 0};
     if (j->options.exact == NULL) return judge(j, floats, quantized);
-    probe_run r = {.probe = &j->exact, .mode = PROBE_FLOATS};
-    tare_status status =
-        tare__probe_run(&r, j->batch->inputs, j->batch->input_count, &exact_floats, j->err);
-    if (status == TARE_OK) status = judge(j, &exact_floats, quantized);
+    tare_status status = tare__exact_run(&j->exact, j->batch, &exact_floats, j->err);
+    if (status == TARE_OK) {
+        const sums s = compare_outputs(&exact_floats, floats);
+        j->a->exact_signal += s.signal;
+        j->a->preparation_noise += s.noise;
+        status = judge(j, &exact_floats, quantized);
+    }
     tare__probe_outputs_release(&exact_floats);
     return status;
 }
@@ -468,7 +455,7 @@ static tare_status open(job *j, const tare_model *reference) {
     TARE_TRY(tare__value_cache_begin(&j->floats, a->probe.id_count, &j->budget, j->err));
     TARE_TRY(tare__value_cache_begin(&j->all, a->probe.id_count, &j->budget, j->err));
     if (j->options.exact != NULL)
-        TARE_TRY(tare__probe_begin(&j->exact, j->options.exact, j->options.thread_count, j->err));
+        TARE_TRY(tare__exact_begin(&j->exact, j->options.exact, j->options.thread_count, j->err));
     if (j->options.quantized == NULL) return TARE_OK;
     const tare_session_options options = {.struct_size = sizeof options,
                                           .thread_count = j->options.thread_count};
@@ -507,7 +494,7 @@ static void set_defaults(tare_analyze_options *o) {
 }
 
 static void close_job(job *j) {
-    tare__probe_end(&j->exact);
+    tare__exact_end(&j->exact);
     tare_session_destroy(j->session);
     tare__value_cache_release(&j->floats);
     tare__value_cache_release(&j->all);
@@ -526,9 +513,10 @@ tare_status tare_analyze(const tare_model *reference, tare_data *data,
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "analyze: expected the reference form of a quantized model, and data");
     if (options != NULL) tare__struct_copy(&j.options, sizeof j.options, options);
-    if (j.options.exact != NULL && j.options.exact->stage != TARE_STAGE_REFERENCE)
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "analyze: the model `exact` is not a reference form");
+    if (j.options.exact != NULL && !tare__exact_takes(j.options.exact))
+        return tare__fail(
+            err, TARE_INVALID_ARGUMENT,
+            "analyze: the model `exact` is neither a float model nor a reference form");
     set_defaults(&j.options);
     j.brief = (brief_time){.limit = j.options.seconds};
     j.budget = (cache_budget){j.options.memory_bytes, j.options.disk_bytes};
@@ -558,6 +546,11 @@ void tare_analysis_destroy(tare_analysis *a) {
 
 void tare_analysis_get_verdict(const tare_analysis *a, tare_verdict *out) {
     *out = a->verdict;
+}
+
+double tare_analysis_preparation_db(const tare_analysis *a) {
+    return a->exact_signal > 0 ? tare__measure_db(a->exact_signal, a->preparation_noise)
+                               : (double)NAN;
 }
 
 size_t tare_analysis_layer_count(const tare_analysis *a) {

@@ -317,6 +317,7 @@ static tare_status identify(ladder *l) {
     uint64_t hash = tare__hash_bytes(chosen, strlen(chosen));
     hash = tare__hash_more(hash, (uint64_t)tare_data_sample_count(l->calibration));
     hash = tare__hash_more(hash, (uint64_t)tare_data_sample_count(l->check));
+    if (l->options.exact != NULL) hash = tare__hash_more(hash, 1); // `prepared` tells which
     TARE_TRY(tare__module_walk(l->prepared->root, hash_module, &hash, l->err));
     l->book.identity = hash;
     return tare__trials_read(&l->book, l->err);
@@ -356,6 +357,10 @@ tare_status tare_improve(const tare_model *prepared, tare_data *calibration, tar
             err, TARE_INVALID_ARGUMENT,
             "improve: expected a prepared model, data, and a function that quantizes");
     if (options != NULL) tare__struct_copy(&l.options, sizeof l.options, options);
+    if (l.options.exact != NULL && !tare__exact_takes(l.options.exact))
+        return tare__fail(
+            err, TARE_INVALID_ARGUMENT,
+            "improve: the model `exact` is neither a float model nor a reference form");
     if (!(l.options.seconds > 0)) l.options.seconds = DEFAULT_SECONDS;
     if (!(l.options.most_slower > 0)) l.options.most_slower = DEFAULT_SLOWER;
     if (!(l.options.most_larger > 0)) l.options.most_larger = DEFAULT_LARGER;

@@ -5,7 +5,7 @@
 #define DEBUG_IMPROVE_LADDER_H
 
 #include "core/memory/arena.h"
-#include "debug/analyze/probe.h"
+#include "debug/analyze/exact.h"
 #include "debug/improve/trials.h"
 #include "model/model.h"
 #include "tare/improve.h"
@@ -78,7 +78,8 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
 tare_status tare__ladder_try_prepared(ladder *l, const ladder_step *step, const char *what,
                                       tare_model *made, bool needs_data);
 
-/// Keeps the float outputs of the first prepared model, once, because steps may change its weights.
+/// Keeps the float outputs of the given float model, or else of the first prepared one, once, because
+/// steps may change weights.
 tare_status tare__ladder_keep_floats(ladder *l);
 /// Sets all members of *out except ms.
 tare_status tare__ladder_measure(const ladder *l, tare_model *model, worth *out);

@@ -8,7 +8,6 @@
 #include "core/system/clock.h"
 #include "debug/improve/ladder.h"
 #include "runtime/tune/race.h"
-#include "tare/session.h"
 
 #define RACE_SECONDS 0.3
 enum { TIMED_RUNS = 5, MOST_RACERS = 2 };
@@ -91,13 +90,10 @@ static tare_status count_module(void *user, const char *path, module *m, tare_er
     return TARE_OK;
 }
 
-tare_status tare__ladder_keep_floats(ladder *l) {
-    const recipe first = {.prepared = (tare_model *)l->prepared}; // NOLINT: only read
-    tare_model *reference = NULL;
-    probe p = {0};
+static tare_status keep_floats_of(ladder *l, const tare_model *model) {
+    exact_model exact;
     bool done = false;
-    TARE_TRY(tare__ladder_make(l, &first, true, &reference));
-    tare_status status = tare__probe_begin(&p, reference, l->options.thread_count, l->err);
+    tare_status status = tare__exact_begin(&exact, model, l->options.thread_count, l->err);
     if (status == TARE_OK) status = tare_data_rewind(l->check, l->err);
     while (status == TARE_OK) {
         tare_batch batch = {.struct_size = sizeof batch};
@@ -106,29 +102,32 @@ tare_status tare__ladder_keep_floats(ladder *l) {
         if (!tare__grow((void **)&l->floats, &l->float_capacity, l->float_count, sizeof *l->floats))
             status = tare__out_of_memory(l->err);
         if (status != TARE_OK) break;
-        probe_run r = {.probe = &p, .mode = PROBE_FLOATS};
-        l->floats[l->float_count] = (probe_outputs){.count = 0};
-        status = tare__probe_run(&r, batch.inputs, batch.input_count, &l->floats[l->float_count],
-                                 l->err);
-        if (status == TARE_OK) l->float_count++;
+        probe_outputs *floats = &l->floats[l->float_count++];
+        *floats = (probe_outputs){.count = 0};
+        status = tare__exact_run(&exact, &batch, floats, l->err);
     }
-    tare__probe_end(&p);
+    tare__exact_end(&exact);
+    return status;
+}
+
+tare_status tare__ladder_keep_floats(ladder *l) {
+    const recipe first = {.prepared = (tare_model *)l->prepared}; // NOLINT: only read
+    tare_model *reference = NULL;
+    if (l->options.exact == NULL) TARE_TRY(tare__ladder_make(l, &first, true, &reference));
+    const tare_status status = keep_floats_of(l, reference != NULL ? reference : l->options.exact);
     tare_model_destroy(reference);
     if (status != TARE_OK || l->float_count > 0) return status;
     return tare__fail(l->err, TARE_INVALID_ARGUMENT, "there are no samples to check with");
 }
 
-static tare_status add_output(const ladder *l, const tare_tensor *x, tare_tensor *given,
+static tare_status add_output(const ladder *l, const tare_tensor *x, const tare_tensor *y,
                               double *signal, double *noise) {
-    tare_tensor *y = NULL;
-    TARE_TRY(tare_tensor_to_float(given, &y, l->err));
     const bool is_alike = tare__same_shape(x, y);
     for (int64_t i = 0; i < y->count && is_alike; i++) {
         const double a = (double)tare__f32(x)[i], error = a - (double)tare__f32(y)[i];
         *signal += a * a;
         *noise += error * error;
     }
-    tare_tensor_release(y);
     return is_alike ? TARE_OK
                     : tare__fail(l->err, TARE_INVALID_ARGUMENT,
                                  "the quantized model has outputs of other shapes");
@@ -136,18 +135,11 @@ static tare_status add_output(const ladder *l, const tare_tensor *x, tare_tensor
 
 static tare_status compare_batch(const ladder *l, tare_session *session, const tare_batch *batch,
                                  const probe_outputs *floats, double *signal, double *noise) {
-    tare_tensor *given[PROBE_MOST_OUTPUTS];
-    size_t count = 0, at = 0;
-    TARE_TRY(tare_session_run(session, batch->inputs, batch->input_count, given, PROBE_MOST_OUTPUTS,
-                              &count, l->err));
-    tare_status status = TARE_OK;
-    for (size_t i = 0; i < count; i++) {
-        const bool is_value =
-            given[i]->dtype == TARE_FLOAT32 || tare__tensor_is_quantized(given[i]);
-        if (status == TARE_OK && is_value && at < floats->count)
-            status = add_output(l, floats->tensors[at++], given[i], signal, noise);
-        tare_tensor_release(given[i]);
-    }
+    probe_outputs given = {.count = 0};
+    tare_status status = tare__session_outputs(session, batch, &given, l->err);
+    for (size_t i = 0; status == TARE_OK && i < given.count && i < floats->count; i++)
+        status = add_output(l, floats->tensors[i], given.tensors[i], signal, noise);
+    tare__probe_outputs_release(&given);
     return status;
 }
 

@@ -207,6 +207,38 @@ static void every_layer_of_a_broken_model_is_measured(void **state) {
     tare_qconfig_mapping_destroy(mapping);
 }
 
+// A fold that goes wrong is in the prepared model and in its reference form: only the model as it
+// was given shows it.
+static void the_verdict_covers_what_fusing_changed(void **state) {
+    const fixture *f = *state;
+    tare_model *other = NULL;
+    CHECK_DONE(tare_model_read("data/digits/digits.safetensors", NULL, &other, job_error()));
+    const module *bn = tare__module_find(other->root, "bn2");
+    tare_tensor *shift = tare_tensor_retain(tare__module_tensor(bn, "bias")), *wrong = NULL;
+    CHECK_DONE(tare_tensor_create(TARE_FLOAT32, shift->ndim, shift->shape, &wrong, job_error()));
+    for (int64_t i = 0; i < shift->count; i++) tare__f32(wrong)[i] = tare__f32(shift)[i] + 1;
+    CHECK_DONE(tare__module_set_tensor((module *)bn, "bias", wrong, true, job_error()));
+    const struct {
+        const tare_model *exact;
+        double least_db, most_db, least_preparation, most_preparation;
+    } rows[] = {{f->floats, 20, 100, 100, HUGE_VAL}, {other, -100, 15, -100, 15}};
+    for (size_t i = 0; i < 2; i++) {
+        const tare_analyze_options options = {
+            .struct_size = sizeof options, .is_brief = true, .exact = rows[i].exact};
+        tare_analysis *a = NULL;
+        tare_verdict v;
+        CHECK_DONE(tare_data_rewind(f->data, job_error()));
+        CHECK_DONE(tare_analyze(f->reference, f->data, &options, &a, job_error()));
+        tare_analysis_get_verdict(a, &v);
+        const double kept = tare_analysis_preparation_db(a);
+        assert_true(v.sqnr_db > rows[i].least_db && v.sqnr_db < rows[i].most_db);
+        assert_true(kept > rows[i].least_preparation && kept <= rows[i].most_preparation);
+        tare_analysis_destroy(a);
+    }
+    tare_tensor_release(shift);
+    tare_model_destroy(other);
+}
+
 static void what_is_no_reference_form_is_refused(void **state) {
     const fixture *f = *state;
     tare_analysis *a = NULL;
@@ -221,6 +253,7 @@ int main(void) {
         cmocka_unit_test(the_time_of_a_brief_analysis_is_shared_by_rule),
         cmocka_unit_test(a_brief_analysis_has_one_batch_and_more_while_there_is_time),
         cmocka_unit_test(every_layer_of_a_broken_model_is_measured),
+        cmocka_unit_test(the_verdict_covers_what_fusing_changed),
         cmocka_unit_test(what_is_no_reference_form_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
