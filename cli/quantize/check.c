@@ -54,7 +54,12 @@ tare_status check_float_choices(const tare_model *made, const tare_model *prepar
     return TARE_OK;
 }
 
+// The conversion may have left it, where nothing was chosen or changed afterwards.
 static tare_status make_reference(quantize_job *j, tare_model **out) {
+    const quantize_options *o = j->options;
+    if (*out != NULL && !o->never_slower && !o->automatic) return TARE_OK;
+    tare_model_destroy(*out);
+    *out = NULL;
     choice_list choices = {.items = NULL};
     tare_status status = TARE_OK;
     if (j->options->never_slower || j->options->automatic)
@@ -120,11 +125,10 @@ static tare_status open_data(quantize_job *j, tare_data **out) {
         const tare_data_options own = {.batch_size = 1};
         return tare_data_open(o->check_data, j->check.prepared, &own, out, j->err);
     }
-    const tare_data_options held = {.sample_limit = o->limit,
-                                    .is_finite = !o->lenient,
-                                    .hold_out = HELD_OUT,
-                                    .is_held_out = true};
-    return tare_data_open(o->calibrate, j->check.prepared, &held, out, j->err);
+    TRY(tare_data_turn_to_held_out(j->data, j->err));
+    *out = j->data;
+    j->data = NULL;
+    return TARE_OK;
 }
 
 static tare_status run_check(quantize_job *j) {

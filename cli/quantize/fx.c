@@ -123,6 +123,16 @@ static tare_status prepare(quantize_job *j) {
     return TARE_OK;
 }
 
+static tare_status convert_in_two(quantize_job *j, const tare_model *prepared,
+                                  const tare_convert_options *options, tare_model **out) {
+    const tare_lower_options lowered = {.struct_size = sizeof lowered, .engine = j->engine};
+    tare_model *reference = NULL;
+    TRY(tare_convert_to_reference_fx(prepared, options, &reference, j->err));
+    tare_model_destroy(j->check.reference);
+    j->check.reference = reference;
+    return tare_lower(reference, &lowered, out, j->err);
+}
+
 static tare_status convert(quantize_job *j, const tare_model *prepared, stop_stage stop,
                            const tare_float_choice *choices, size_t count, tare_model **out) {
     if (j->options->convert_config != NULL && j->convert_config == NULL)
@@ -134,8 +144,13 @@ static tare_status convert(quantize_job *j, const tare_model *prepared, stop_sta
                                           .custom_config = j->convert_config,
                                           .float_choices = choices,
                                           .float_choice_count = count};
-    return stop == STOP_REFERENCE ? tare_convert_to_reference_fx(prepared, &options, out, j->err)
-                                  : tare_convert_fx(prepared, &options, out, j->err);
+    if (stop == STOP_REFERENCE)
+        return tare_convert_to_reference_fx(prepared, &options, out, j->err);
+    // Converting in one pass gives the same model; in two the check has its reference form as well.
+    const bool is_shared = j->keeps_given && prepared == j->model && count == 0 &&
+                           j->convert_config == NULL && !j->options->lenient;
+    return is_shared ? convert_in_two(j, prepared, &options, out)
+                     : tare_convert_fx(prepared, &options, out, j->err);
 }
 
 static tare_status open_up(quantize_job *j, const tare_model *prepared,

@@ -36,7 +36,10 @@ static tare_status calibrate(quantize_job *j) {
                                             .is_lenient = j->options->lenient};
     const tare_status status = tare_calibrate_data(j->model, data, &watched, NULL, j->err);
     end_progress();
-    tare_data_close(data);
+    if (j->held_out_count > 0)
+        j->data = data;
+    else
+        tare_data_close(data);
     return status;
 }
 
@@ -294,6 +297,7 @@ quantize_job quantize_to_reference(quantize_options *o, const char *input, tare_
 void quantize_release(quantize_job *j) {
     if (j->model != j->given) tare_model_destroy(j->model);
     tare_model_destroy(j->given);
+    tare_data_close(j->data);
     release_bias_reports(j->biases);
     release_check(&j->check);
     release_improvement(&j->improvement);

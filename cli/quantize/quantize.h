@@ -66,6 +66,7 @@ typedef struct quantize_job {
     quantize_check check;
     quantize_improvement improvement;
     int64_t held_out_count; // samples not used for calibration
+    tare_data *data;        // of calibration, kept for the check
     double begin;           // start of the job, in seconds
     tare_error *err;
     // For the flow with a backend config.

@@ -98,6 +98,10 @@ TARE_API tare_status tare_data_skip(tare_data *data, int64_t batch_count, int64_
 TARE_API int64_t tare_data_sample_count(const tare_data *data);
 /// The number of samples that are held out (see hold_out).
 TARE_API int64_t tare_data_held_out_count(const tare_data *data);
+/// From here on `data`, opened with hold_out, gives the samples that it held out, from the first one,
+/// as data opened with is_held_out does; files that are open are not read again.
+/// TARE_INVALID_ARGUMENT if none is held out.
+TARE_API tare_status tare_data_turn_to_held_out(tare_data *data, tare_error *err);
 /// Starts over with the first batch. The batches are the same again.
 TARE_API tare_status tare_data_rewind(tare_data *data, tare_error *err);
 

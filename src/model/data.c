@@ -26,6 +26,7 @@ struct tare_data {
     int64_t fixed_batch; // the only one that the model takes; 0: any
     int64_t held_out;    // samples that are held back, or that alone are read
     int64_t first;       // sample to read
+    int64_t first_held;  // of those that are held out
     bool as_is;
     char *spec;
 };
@@ -159,6 +160,7 @@ static tare_status hold_out(tare_data *data, int64_t wanted, tare_error *err) {
         data->first = all - data->held_out;
     }
     if (data->held_out > wanted && wanted >= unit) data->held_out = whole(wanted, unit);
+    data->first_held = data->first;
     return TARE_OK;
 }
 
@@ -167,6 +169,13 @@ static tare_status go_to_first(tare_data *data, tare_error *err) {
     for (int64_t at = 0, samples = 1; at < data->first && samples > 0; at += samples)
         TARE_TRY(tare__data_skip(data->source, &samples, err));
     return TARE_OK;
+}
+
+static tare_status begin_held_out(tare_data *data, tare_error *err) {
+    if (data->held_out == 0) return tare__fail(err, TARE_INVALID_ARGUMENT, "no sample is held out");
+    data->first = data->first_held;
+    data->limit = data->held_out;
+    return go_to_first(data, err);
 }
 
 static tare_status split(tare_data *data, const tare_data_options *options, tare_error *err) {
@@ -180,9 +189,14 @@ static tare_status split(tare_data *data, const tare_data_options *options, tare
         data->first = 0;
         return TARE_OK;
     }
-    if (data->held_out == 0) return tare__fail(err, TARE_INVALID_ARGUMENT, "no sample is held out");
-    data->limit = data->held_out;
-    return go_to_first(data, err);
+    return begin_held_out(data, err);
+}
+
+tare_status tare_data_turn_to_held_out(tare_data *data, tare_error *err) {
+    data->batch_size = data->fixed_batch > 0 ? data->fixed_batch : 1;
+    tare__data_set_batch_size(data->source, data->batch_size);
+    TARE_TRY(begin_held_out(data, err));
+    return tare_data_rewind(data, err);
 }
 
 int64_t tare_data_held_out_count(const tare_data *data) {

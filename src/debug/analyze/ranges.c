@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Ranges, histograms and errors of quantized tensors.
 #include "debug/analyze/ranges.h"
 
@@ -151,7 +152,7 @@ static tare_status begin_channels(range_entry *e, int64_t count, tare_error *err
     return TARE_OK;
 }
 
-static void widen(double *low, double *high, double x) {
+static inline void widen(double *low, double *high, double x) {
     if (x < *low) *low = x;
     if (x > *high) *high = x;
 }
@@ -170,13 +171,43 @@ static void count_bins(range_entry *e, const tare_tensor *x) {
     }
 }
 
-static void add_loss(range_entry *e, double x) {
-    tare_tensor_range *r = &e->shown;
-    if (x < r->low - r->scale / 2 || x > r->high + r->scale / 2) r->saturated_count++;
-    const double rounded = nearbyint(x / r->scale) * r->scale;
-    const double y = rounded < r->low ? r->low : rounded > r->high ? r->high : rounded;
-    e->signal += x * x;
-    e->noise += (x - y) * (x - y);
+// To the nearest, ties to even: an addition does what nearbyint is called for.
+static inline double round_to_even(double x) {
+    const double bits = 0x1.8p52;
+    return fabs(x) < 0x1p51 ? (x + bits) - bits : x;
+}
+
+// What elements lose in quantization, apart from the entry, so that sums stay in registers.
+typedef struct loss {
+    double low, high, least, most, scale; // beyond least and most a value is saturated
+    double signal, noise;
+    int64_t saturated;
+} loss;
+
+static loss begin_loss(const range_entry *e) {
+    const tare_tensor_range *r = &e->shown;
+    return (loss){.low = r->low,
+                  .high = r->high,
+                  .least = r->low - r->scale / 2,
+                  .most = r->high + r->scale / 2,
+                  .scale = r->scale,
+                  .signal = e->signal,
+                  .noise = e->noise,
+                  .saturated = r->saturated_count};
+}
+
+static inline void add_loss(loss *l, double x) {
+    l->saturated += x < l->least || x > l->most;
+    const double rounded = round_to_even(x / l->scale) * l->scale;
+    const double y = rounded < l->low ? l->low : rounded > l->high ? l->high : rounded;
+    l->signal += x * x;
+    l->noise += (x - y) * (x - y);
+}
+
+static void end_loss(range_entry *e, const loss *l) {
+    e->signal = l->signal;
+    e->noise = l->noise;
+    e->shown.saturated_count = l->saturated;
 }
 
 static tare_status add_peak(range_entry *e, double peak, tare_error *err) {
@@ -187,6 +218,18 @@ static tare_status add_peak(range_entry *e, double peak, tare_error *err) {
     return TARE_OK;
 }
 
+// The channel of one element after the other, without a division for each.
+typedef struct channel_walk {
+    int64_t inner, count; // elements that lie side by side, channels
+    int64_t channel, passed;
+} channel_walk;
+
+static inline void step_on(channel_walk *w) {
+    if (++w->passed < w->inner) return;
+    w->passed = 0;
+    if (++w->channel == w->count) w->channel = 0;
+}
+
 static tare_status add_elements(range_entry *e, const tare_tensor *x, int64_t samples,
                                 tare_error *err) {
     tare_tensor_range *r = &e->shown;
@@ -195,24 +238,27 @@ static tare_status add_elements(range_entry *e, const tare_tensor *x, int64_t sa
     const int64_t channels = axis >= 0 ? x->shape[axis] : 1;
     const bool has_channels = e->channel_low != NULL && channels == r->channel_count;
     const int64_t each = samples > 0 ? x->count / samples : x->count;
+    channel_walk at = {.inner = inner, .count = channels};
+    loss lost = begin_loss(e);
+    double low = r->seen_low, high = r->seen_high;
     for (int64_t i = 0, end = each; i < x->count; end += each) {
         double peak = 0;
-        for (; i < end; i++) {
+        for (; i < end; i++, step_on(&at)) {
             const double v = (double)tare__f32(x)[i];
             if (!(fabs(v) < MASK_MAGNITUDE)) {
                 r->masked_count++;
                 continue;
             }
-            widen(&r->seen_low, &r->seen_high, v);
+            widen(&low, &high, v);
             if (fabs(v) > peak) peak = fabs(v);
-            if (has_channels) {
-                const int64_t c = i / inner % channels;
-                widen(&e->channel_low[c], &e->channel_high[c], v);
-            }
-            if (r->has_qparams) add_loss(e, v);
+            if (has_channels) widen(&e->channel_low[at.channel], &e->channel_high[at.channel], v);
+            if (r->has_qparams) add_loss(&lost, v);
         }
         TARE_TRY(add_peak(e, peak, err));
     }
+    end_loss(e, &lost);
+    r->seen_low = low;
+    r->seen_high = high;
     r->element_count += x->count;
     return TARE_OK;
 }

@@ -78,8 +78,8 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
 tare_status tare__ladder_try_prepared(ladder *l, const ladder_step *step, const char *what,
                                       tare_model *made, bool needs_data);
 
-/// Keeps the float outputs of the given float model, or else of the first prepared one, once, because
-/// steps may change weights.
+/// Keeps the float outputs of the given float model, or else of the first prepared one, once,
+/// because steps may change weights.
 tare_status tare__ladder_keep_floats(ladder *l);
 /// Sets all members of *out except ms.
 tare_status tare__ladder_measure(const ladder *l, tare_model *model, worth *out);

@@ -108,6 +108,10 @@ tare_status tare__data_skip(data_source *source, int64_t *samples, tare_error *e
     return TARE_OK;
 }
 
+void tare__data_set_batch_size(data_source *source, int64_t batch_size) {
+    source->batch_size = batch_size; // of several inputs the smallest batch counts
+}
+
 int64_t tare__data_sample_count(const data_source *source) {
     return source->kind->count != NULL ? source->kind->count(source) : 0;
 }

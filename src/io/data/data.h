@@ -71,6 +71,8 @@ void tare__data_limit(data_source *source, uint64_t memory_limit);
 tare_status tare__data_next(data_source *source, data_batch *out, bool *done, tare_error *err);
 /// Goes on by a batch without handing it out; *samples are its, 0 at the end.
 tare_status tare__data_skip(data_source *source, int64_t *samples, tare_error *err);
+/// From the next rewind on batches have so many samples.
+void tare__data_set_batch_size(data_source *source, int64_t batch_size);
 /// All samples there are; 0 where that is not known without reading everything.
 int64_t tare__data_sample_count(const data_source *source);
 /// Begins again, with the same batches.

@@ -48,8 +48,57 @@ static void random_integers_lie_below_the_rows_of_their_embedding(void **state) 
     tare_model_destroy(m);
 }
 
+static void check_same_batch(tare_data *a, tare_data *b, bool *done) {
+    tare_batch x = {0}, y = {0};
+    bool x_done = false, y_done = false;
+    CHECK_DONE(tare_data_next(a, &x, &x_done, job_error()));
+    CHECK_DONE(tare_data_next(b, &y, &y_done, job_error()));
+    assert_int_equal(x_done, y_done);
+    *done = x_done;
+    if (*done) return;
+    assert_int_equal(x.size, y.size);
+    for (size_t i = 0; i < x.input_count; i++) {
+        const tare_tensor *t = x.inputs[i], *u = y.inputs[i];
+        assert_int_equal(t->count, u->count);
+        assert_memory_equal(t->data, u->data, tare__tensor_bytes(t));
+    }
+}
+
+// After calibration has read some of it or all, in batches of its own.
+static void data_turns_to_what_it_held_out(void **state) {
+    (void)state;
+    static const char *const specs[] = {"data/digits/train.npz", "random:40:3:1x8x8",
+                                        "x=data/digits/train.npz"};
+    tare_model *m = NULL;
+    CHECK_DONE(tare_model_read("data/digits/digits.safetensors", NULL, &m, job_error()));
+    for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
+        const tare_data_options shown = {.batch_size = 16, .hold_out = 5},
+                                held = {.hold_out = 5, .is_held_out = true};
+        tare_data *turned = NULL, *opened = NULL;
+        tare_batch batch = {0};
+        bool done = false;
+        CHECK_DONE(tare_data_open(specs[k], m, &shown, &turned, job_error()));
+        CHECK_DONE(tare_data_open(specs[k], m, &held, &opened, job_error()));
+        CHECK_DONE(tare_data_next(turned, &batch, &done, job_error()));
+        assert_int_equal(batch.size, 16);
+        CHECK_DONE(tare_data_turn_to_held_out(turned, job_error()));
+        assert_int_equal(tare_data_held_out_count(turned), 5);
+        assert_int_equal(tare_data_sample_count(turned), tare_data_sample_count(opened));
+        for (done = false; !done;) check_same_batch(turned, opened, &done);
+        tare_data_close(turned);
+        tare_data_close(opened);
+    }
+    const tare_data_options none = {.batch_size = 16};
+    tare_data *data = NULL;
+    CHECK_DONE(tare_data_open(specs[1], m, &none, &data, job_error()));
+    assert_int_equal(tare_data_turn_to_held_out(data, NULL), TARE_INVALID_ARGUMENT);
+    tare_data_close(data);
+    tare_model_destroy(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(data_turns_to_what_it_held_out),
         cmocka_unit_test(random_integers_lie_below_the_rows_of_their_embedding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
