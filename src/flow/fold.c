@@ -13,6 +13,7 @@
 typedef struct fold {
     const norm_fold_values *values;
     int64_t channels;
+    int64_t group_inputs, group_channels; // of one group of a transposed convolution
     int channel_axis;     // of the weight
     float *scale, *shift; // [channels]; W' = W * scale, b' = shift
 } fold;
@@ -64,14 +65,21 @@ static void scale_channel(const float *restrict from, int64_t count, float scale
     for (int64_t i = 0; i < count; i++) to[i] = from[i] * scale;
 }
 
+// The output channel of row i of the weight: one element of the dimensions up to the channels'.
+static int64_t channel_of(const fold *f, int64_t i) {
+    if (f->channel_axis == 0) return i;
+    const int64_t group = i / f->group_channels / f->group_inputs;
+    return group * f->group_channels + i % f->group_channels;
+}
+
 static void scale_weight(const fold *f, tare_tensor *to) {
     const tare_tensor *from = f->values->weight;
     int64_t inner = 1;
     for (int d = f->channel_axis + 1; d < from->ndim; d++) inner *= from->shape[d];
     const float *w = tare__f32(from);
     float *out = tare__f32(to);
-    for (int64_t start = 0, c = 0; start < from->count; start += inner, c = (c + 1) % f->channels)
-        scale_channel(w + start, inner, f->scale[c], out + start);
+    for (int64_t start = 0, i = 0; start < from->count; start += inner, i++)
+        scale_channel(w + start, inner, f->scale[channel_of(f, i)], out + start);
 }
 
 static tare_status make_tensors(const fold *f, tare_tensor **weight, tare_tensor **bias,
@@ -97,7 +105,14 @@ tare_status tare__fold_norm_values(const norm_fold_values *values, tare_tensor *
     if (w == NULL || w->dtype != TARE_FLOAT32 || w->ndim <= f.channel_axis)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "cannot fold into %s: it has no float32 weight", values->layer);
-    f.channels = w->shape[f.channel_axis];
+    const int64_t groups = values->is_transposed && values->groups > 1 ? values->groups : 1;
+    if (w->shape[0] % groups != 0)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "cannot fold into %s: %lld input channels in %lld groups", values->layer,
+                          (long long)w->shape[0], (long long)groups);
+    f.group_inputs = w->shape[0] / groups;
+    f.group_channels = w->shape[f.channel_axis];
+    f.channels = w->count > 0 ? f.group_channels * groups : f.group_channels; // at most w->count
     TARE_TRY(check(&f, err));
     f.scale = tare__alloc_zeroed((size_t)f.channels + 1, 2 * sizeof *f.scale);
     if (f.scale == NULL) return tare__out_of_memory(err);
@@ -125,6 +140,7 @@ tare_status tare__fold_batch_norm(const module *weighted, const module *bn, modu
         .gamma = tare__module_tensor(bn, "weight"),
         .beta = tare__module_tensor(bn, "bias"),
         .eps = tare__module_double(bn, "eps", 1e-5),
+        .groups = tare__module_int(weighted, "groups", 1),
         .is_transposed = tare__op_has(tare__class_row(weighted->class), OP_TRANSPOSED),
         .is_linear = tare__class_op(weighted->class) == TARE_OP_LINEAR,
     };

@@ -13,13 +13,14 @@ typedef struct norm_fold_values {
     const tare_tensor *mean, *var;    // running statistics
     const tare_tensor *gamma, *beta;  // NULL: ones, zeros
     double eps;
+    int64_t groups;                // of a transposed convolution; 0: one
     bool is_transposed, is_linear; // what the layer is; neither: a convolution
 } norm_fold_values;
 
 /// New tensors; there always is a bias. float32, left to right: r = 1 / sqrt(var + eps);
 ///   conv:   W'[o] = W[o] * (gamma[o] * r[o]),  b' = ((b - mean) * r) * gamma + beta
 ///   linear: s = gamma * r,  W'[o] = W[o] * s[o],  b' = (b - mean) * s + beta
-/// A transposed conv scales dimension 1 of its weight. A missing bias is 0, a missing gamma 1, a
+/// A transposed conv scales dimension 1 of its weight, which holds the channels of one group. A missing bias is 0, a missing gamma 1, a
 /// missing beta 0. Source: torch.nn.utils.fusion (PyTorch 2.15).
 tare_status tare__fold_norm_values(const norm_fold_values *values, tare_tensor **weight,
                                    tare_tensor **bias, tare_error *err);

@@ -74,8 +74,17 @@ static const struct {
 
 static const char prefix[] = "torch.ops.";
 
+// The same by the names of Python's functions.
+static const char *why_function(const char *target) {
+    static const char *const complex[] = {"torch._C._fft.", "torch.fft.", "torch.stft",
+                                          "torch.istft", "torch.view_as_complex"};
+    for (size_t i = 0; i < sizeof complex / sizeof *complex; i++)
+        if (tare__starts_with(target, complex[i])) return "complex numbers are not supported";
+    return NULL;
+}
+
 const char *tare__why_refused(const char *target) {
-    if (!tare__starts_with(target, prefix)) return NULL;
+    if (!tare__starts_with(target, prefix)) return why_function(target);
     const char *name = target + sizeof prefix - 1;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].name[0] == '*' ? strstr(name, rows[i].name + 1) != NULL

@@ -4,6 +4,7 @@
 
 #include "flow/export/steps.h"
 #include "flow/fold.h"
+#include "flow/function_call.h"
 #include "flow/layer_bias.h"
 #include "model/coverage.h"
 
@@ -31,7 +32,16 @@ static tare_status fill_norm(const fusion *f, module *m) {
     return tare__module_set_config(m, "eps", &eps, f->p->err);
 }
 
+// The weight of a transposed convolution holds the channels of one group.
+static tare_status put_groups(const fusion *f, module *layer) {
+    function_call call;
+    if (!tare__function_bind(&f->p->scratch, f->layer, &call)) return TARE_OK;
+    const value *groups = tare__function_argument(&call, "groups");
+    return groups != NULL ? tare__module_set_config(layer, "groups", groups, f->p->err) : TARE_OK;
+}
+
 static tare_status fold_modules(const fusion *f, module *layer, module *norm, module **out) {
+    TARE_TRY(put_groups(f, layer));
     TARE_TRY(put_tensor(f, layer, "weight", f->weight));
     TARE_TRY(put_tensor(f, layer, "bias", f->bias));
     TARE_TRY(fill_norm(f, norm));

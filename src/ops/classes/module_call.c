@@ -77,11 +77,9 @@ static tare_status bind_own(op_call *call, size_t i) {
 }
 
 // `training` is the module's mode; instance norms also use the input's own statistics when they
-// track none. torch's reference convolutions pad with zeros, whatever the mode.
+// track none.
 static tare_status bind_rest(op_call *call, size_t i) {
     const module *m = call->module;
-    const bool is_reference = m->class->role == ROLE_REFERENCE;
-    if (is_reference && tare__op_param_is(call->op, i, "padding_mode")) return TARE_OK;
     if (!tare__op_param_is(call->op, i, "training")) return bind_own(call, i);
     const bool tracks = tare__module_tensor(m, "running_mean") != NULL;
     const bool uses_input = tare__op_param_is(call->op, i, "use_input_stats") && !tracks;

@@ -420,7 +420,7 @@ static const op_info rows[] = {
     {.id = "var", .functions = "torch.var|torch.ops.aten.var.correction", .overloads = SPREAD_OVERLOADS("var"), .methods = "var", .params = SPREAD, .shape = spread_shape, .reference = var_reference},
     {.id = "std", .functions = "torch.std|torch.ops.aten.std.correction", .overloads = SPREAD_OVERLOADS("std"), .methods = "std", .params = SPREAD, .shape = spread_shape, .reference = std_reference},
     {.id = "vector_norm", .functions = "torch.linalg.vector_norm|torch._C._linalg.linalg_vector_norm|torch.norm|torch.functional.norm|torch.ops.aten.linalg_vector_norm.default",
-     .methods = "norm", .params = "input/x/self/A|ord/p|dim/axis|keepdim|dtype", .shape = norm_shape, .reference = norm_reference, .row_function = read_norm_rows},
+     .methods = "norm", .params = "input/x/self/A|ord/p|dim/axis|keepdim|dtype|out", .shape = norm_shape, .reference = norm_reference, .row_function = read_norm_rows},
 };
 // clang-format on
 

@@ -244,6 +244,13 @@ static void folding_keeps_what_is_computed(void **state) {
                        "padding_mode='zeros'",
                        NN "BatchNorm2d", "num_features=3", NULL),
                  NEW_INPUT(1, 2, 3, 3));
+    // The weight has the output channels of one group.
+    check_folded(chain(NN "ConvTranspose2d",
+                       "in_channels=4, out_channels=6, kernel_size=(2, 2), stride=(2, 2), "
+                       "padding=(0, 0), dilation=(1, 1), output_padding=(0, 0), groups=2, "
+                       "padding_mode='zeros'",
+                       NN "BatchNorm2d", "num_features=6", NULL),
+                 NEW_INPUT(1, 4, 3, 3));
     // Without affine parameters.
     tare_model *model =
         chain(NN "Conv2d", CONV(TWO, ""), NN "BatchNorm2d", "num_features=3, affine=False", NULL);

@@ -46,6 +46,7 @@ static void check(const char *code, const char *expected, bool is_folded) {
     tare_quantizer *q = NULL;
     tare_model *p = NULL;
     set(root, "w", new_input(4, (int64_t[]){4, 4, 1, 1}));
+    set(root, "g", new_input(4, (int64_t[]){4, 2, 1, 1}));
     set(root, "u", new_input(1, (int64_t[]){4}));
     tare_tensor *v = new_input(1, (int64_t[]){4});
     for (int i = 0; i < 4; i++) ((float *)tare_tensor_mutable_data(v))[i] = 0.75f + 0.5f * (float)i;
@@ -82,6 +83,15 @@ static void a_batch_norm_goes_into_the_weight_of_its_layer(void **state) {
 }
 
 // torch folds these, too, and the program computes something else.
+// Its weight has the output channels of one group.
+static void a_batch_norm_goes_into_a_grouped_transposed_convolution(void **state) {
+    (void)state;
+    check(HEAD "    g = self.g\n"
+               "    a = torch.ops.aten.conv_transpose2d.input(x, g, None, [1, 1], [0, 0], [0, 0], 2)\n"
+               "    b = " NORM("a", "u") "    return b\n",
+          "'b' is folded into its weight", true);
+}
+
 static void a_batch_norm_stays_where_others_need_the_layer_as_it_is(void **state) {
     (void)state;
     check(HEAD "    conv = " CONV "x, w)\n"
@@ -109,6 +119,7 @@ static void a_batch_norm_stays_where_others_need_the_layer_as_it_is(void **state
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_norm_goes_into_the_weight_of_its_layer),
+        cmocka_unit_test(a_batch_norm_goes_into_a_grouped_transposed_convolution),
         cmocka_unit_test(a_batch_norm_stays_where_others_need_the_layer_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

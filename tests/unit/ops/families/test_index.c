@@ -155,6 +155,8 @@ static void reductions_follow_torch(void **state) {
     CHECK(of_table("torch.std(x, 0, unbiased = False)"), 3.26598632, 3.26598632, 3.26598632,
           3.26598632);
     CHECK(of_table("torch.linalg.vector_norm(x, 2, 1)"), 3.74165739, 11.22497216, 19.13112647);
+    CHECK(of_table("torch.linalg.vector_norm(x, 2, 1, dtype = None, out = None)"), 3.74165739,
+          11.22497216, 19.13112647);
     CHECK(of_table("t1 = x - 5; torch.linalg.vector_norm(t1, 1)"), 36);
 }
 

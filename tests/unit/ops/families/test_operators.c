@@ -184,6 +184,8 @@ static void wrong_calls_say_what_is_wrong(void **state) {
     check_refused("torch.no_such_function(x)", image(), "'torch.no_such_function' is not known");
     check_refused("torch.ops.aten.fft_rfft.default(x)", image(),
                   "'torch.ops.aten.fft_rfft.default': complex numbers are not supported");
+    check_refused("torch._C._fft.fft_rfft(x)", image(),
+                  "'torch._C._fft.fft_rfft': complex numbers are not supported");
     check_refused("x.view(5, 5)", image(), "shape [1, 2, 3, 4] cannot become [5, 5]");
     check_refused("torch.cat([x, 1])", image(), "must be a list of tensors");
     check_refused(QUANTIZED "torch._C._nn.gelu(q)", image(), "has no quantized form");

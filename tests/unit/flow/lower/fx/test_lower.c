@@ -219,6 +219,34 @@ static void operators_without_a_weight_go_the_special_way(void **state) {
     }
 }
 
+// The reference form, with which lowered_for compares, pads as the float layer does.
+static void convolutions_pad_as_their_mode_says(void **state) {
+    (void)state;
+    static const char *const modes[] = {"zeros", "reflect"}; // integers have no others
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        char config[256];
+        module *root = new_tree();
+        snprintf(config, sizeof config,
+                 "in_channels=2, out_channels=2, kernel_size=(3, 3), stride=(1, 1), "
+                 "padding=(1, 1), dilation=(1, 1), groups=1, padding_mode='%s'",
+                 modes[i]);
+        put_module(root, NULL, "a", NN "Conv2d", config);
+        tare_model *model =
+            new_model(NULL, root, "def forward(self, x):\n    a = self.a(x)\n    return a\n");
+        tare_tensor *x = NEW_INPUT(1, 2, 4, 4);
+        const tare_tensor *inputs[] = {x};
+        tare_tensor *wanted = result_of(model, inputs, 1);
+        tare_model *q = LOWERED(model, 1, 2, 4, 4); // compares with the reference form
+        tare_tensor *got = result_of(q, inputs, 1);
+        for (int64_t k = 0; k < got->count; k++)
+            assert_true(fabs(tare__tensor_get(got, k) - tare__tensor_get(wanted, k)) < 0.06);
+        tare_tensor_release(x);
+        tare_tensor_release(wanted);
+        tare_tensor_release(got);
+        tare_model_destroy(q);
+    }
+}
+
 static void each_call_of_a_module_keeps_its_output_s_parameters(void **state) {
     (void)state;
     tare_model *q = LOWERED(conv_then("    add = a + 3.0\n    a_1 = self.a(add)\n"
@@ -329,6 +357,7 @@ int main(void) {
         cmocka_unit_test(another_reader_in_between_keeps_the_operator_float),
         cmocka_unit_test(shapes_are_read_from_quantized_tensors),
         cmocka_unit_test(operators_without_a_weight_go_the_special_way),
+        cmocka_unit_test(convolutions_pad_as_their_mode_says),
         cmocka_unit_test(each_call_of_a_module_keeps_its_output_s_parameters),
         cmocka_unit_test(a_module_that_one_call_feeds_floats_stays_float),
         cmocka_unit_test(an_operator_without_a_weight_keeps_its_float_readers),
