@@ -32,6 +32,15 @@ static bool has_integer_dtype(const module *reference) {
     return dtype == TARE_QINT8 || dtype == TARE_QUINT8;
 }
 
+// A padding mode that integer convolutions do not have; NULL: they have it.
+static const char *foreign_padding(const module *reference) {
+    const value *mode = reference != NULL ? tare__module_config(reference, "padding_mode") : NULL;
+    if (mode == NULL || mode->kind != VALUE_STRING) return NULL;
+    const bool is_known =
+        strcmp(mode->as.text, "replicate") != 0 && strcmp(mode->as.text, "circular") != 0;
+    return is_known ? NULL : mode->as.text;
+}
+
 static bool accepts_module(const convert_pass *c, const node *n, bool with_add) {
     const module *called = tare__called_module(c->base->model, n);
     if (called == NULL) return false;
@@ -41,6 +50,7 @@ static bool accepts_module(const convert_pass *c, const node *n, bool with_add) 
                with_add;
     const module *reference = tare__reference_of(called);
     if (reference == NULL || !has_integer_dtype(reference)) return false;
+    if (foreign_padding(reference) != NULL) return false;
     // Transposed convolutions are lowered separately; in torch their modules are no static pattern.
     const op_info *op = tare__class_row(reference->class);
     if (!tare__op_has(op, OP_CONVOLUTION) && tare__op_id(op) != TARE_OP_LINEAR) return false;
@@ -292,7 +302,21 @@ static tare_status lower_weight_only(convert_pass *c, const node *n) {
                        "its rows are looked up as integers");
 }
 
+static tare_status tell_of_padding(convert_pass *c) {
+    for (node *n = c->base->model->root->graph->first; n != NULL; n = n->next) {
+        const module *called = tare__called_module(c->base->model, n);
+        const char *mode = called != NULL ? foreign_padding(tare__reference_of(called)) : NULL;
+        if (mode != NULL)
+            TARE_TRY(TARE_DECIDE(c->base, n, "left float", "padding mode",
+                                 "its padding_mode is '%s', integer convolutions have 'zeros' and "
+                                 "'reflect'",
+                                 mode));
+    }
+    return TARE_OK;
+}
+
 tare_status tare__lower_modules(convert_pass *c) {
+    TARE_TRY(tell_of_padding(c));
     TARE_TRY(lower_by(c, accepts_one_input, 1));
     TARE_TRY(lower_by(c, accepts_two_inputs, 2));
     for (node *n = c->base->model->root->graph->first; n != NULL; n = n->next) {
