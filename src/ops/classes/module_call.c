@@ -76,10 +76,18 @@ static tare_status bind_own(op_call *call, size_t i) {
     return TARE_OK;
 }
 
+// A reference module passes no padding mode where it pads with zeros, as torch's never do.
+static bool pads_zeros(const module *m) {
+    const value *mode = tare__module_config(m, "padding_mode");
+    return m->class->role == ROLE_REFERENCE &&
+           (mode == NULL || mode->kind != VALUE_STRING || strcmp(mode->as.text, "zeros") == 0);
+}
+
 // `training` is the module's mode; instance norms also use the input's own statistics when they
 // track none.
 static tare_status bind_rest(op_call *call, size_t i) {
     const module *m = call->module;
+    if (tare__op_param_is(call->op, i, "padding_mode") && pads_zeros(m)) return TARE_OK;
     if (!tare__op_param_is(call->op, i, "training")) return bind_own(call, i);
     const bool tracks = tare__module_tensor(m, "running_mean") != NULL;
     const bool uses_input = tare__op_param_is(call->op, i, "use_input_stats") && !tracks;
