@@ -470,8 +470,8 @@ static void other_shapes_are_refused(void **state) {
     tare_model_destroy(b);
 }
 
-// Rows are matched in little more than linear time: this took minutes when each node looked for the
-// last one of its handle. Handles in descending order, each of two nodes.
+// Handles in descending order, each of two nodes. There are too many for a search through all nodes
+// for each handle.
 static void many_handles_are_matched(void **state) {
     (void)state;
     enum { PAIRS = 20000, LINE = 96 };
