@@ -400,9 +400,9 @@ tare_status tare__program_solve(const choice_program *p, const program_goal *goa
         s.within = (assignment){.choices = bytes + 3 * count, .is_float = sides + 2 * count};
         s.is_source = sides + 3 * count;
         for (size_t i = 0; i < count; i++)
-            s.masks[i] = goal->takes_first && !p->items[i].is_free
-                             ? 1
-                             : (uint8_t)((1U << p->items[i].choice_count) - 1);
+            s.masks[i] = (uint8_t)(goal->takes_first && !p->items[i].is_free
+                                       ? 1
+                                       : (1U << p->items[i].choice_count) - 1);
         status = solve(&s);
     }
     tare__cut_release(&s.g);
