@@ -150,9 +150,9 @@ static tare_status bind_keyword(op_call *call, const op_info *op, const keyword 
     return tare__call_fail(call, "unknown argument '%s'", k->name);
 }
 
-// --- overloads whose parameters stand in the order of their signature ---
+// --- overloads with arguments in the order of their signature (op_info.overloads) ---
 
-// The next of "-x|mode=linear)"; false past the last one.
+// The next remark of "-x|mode=linear)"; false past the last one.
 static bool next_remark(const char **at, const char **chars, size_t *length) {
     *at += **at == '|' ? 1 : 0;
     *chars = *at;
@@ -161,7 +161,7 @@ static bool next_remark(const char **at, const char **chars, size_t *length) {
     return *length > 0;
 }
 
-// True if `name` is one of "-x|-y".
+// True if the remarks "-x|-y" contain "-name".
 static bool is_ignored(const char *remarks, const char *name) {
     const char *chars;
     size_t length;
@@ -170,7 +170,7 @@ static bool is_ignored(const char *remarks, const char *name) {
     return false;
 }
 
-// The string that an overload implies: the text after '=' in "mode=linear".
+// Binds a parameter to the string that the overload implies: "mode=linear".
 static tare_status bind_constant(op_call *call, const char *chars, size_t length) {
     const char *equals = memchr(chars, '=', length);
     if (equals == NULL) return TARE_OK;
@@ -186,7 +186,8 @@ static tare_status bind_constant(op_call *call, const char *chars, size_t length
     return TARE_OK;
 }
 
-// Functions without a signature have all their parameters as remarks: "torch.tensor(fill_value)".
+// The k-th positional argument of an overload. Remarks of functions without a signature list all
+// arguments: "torch.tensor(fill_value)".
 static bool positional_at(const char *function, const char *remarks, size_t k,
                           signature_param *out) {
     signature s;
@@ -476,8 +477,8 @@ static void retain_tensors(value *v) {
         for (uint32_t i = 0; i < v->count; i++) retain_tensors(&v->as.items[i]);
 }
 
-// Lists hold lists: a few operators that join a list with itself would make more of them than
-// memory can hold, and nest them deeper than the stack.
+// Limits the size of a value. Operators that concatenate a list with itself can make a few calls
+// exceed all memory, or nest lists deeper than the stack.
 static bool is_small(const value *v, uint32_t *left, int depth) {
     if (!tare__value_has_items(v)) return true;
     if (depth == VALUE_MOST_DEPTH || v->count > *left) return false;
@@ -557,7 +558,7 @@ static tare_status take_memory(op_call *call) {
 uint64_t tare__call_memory_left(const op_call *call) {
     bool is_enough = false;
     if (call->budget == NULL) return 0;
-    (void)tare__budget_has(call->budget, UINT64_MAX, &is_enough, NULL); // counts anew
+    (void)tare__budget_has(call->budget, UINT64_MAX, &is_enough, NULL); // recounts
     const memory_budget *b = call->budget;
     return b->used < b->limit ? b->limit - b->used : 1;
 }

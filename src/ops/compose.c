@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of composed operators, and ownership of their results.
+// Calls within composed operators, and ownership of their results.
 #include "ops/compose.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ tare_status tare__compose_fail(composer *c, const char *what) {
     return c->status;
 }
 
-// Takes the references of a result over.
+// Makes the composer own the references of a result.
 static value own(composer *c, value v) {
     if (c->status != TARE_OK) return tare__none();
     if (!tare__grow((void **)&c->owned, &c->capacity, c->count, sizeof *c->owned)) {
@@ -53,7 +53,7 @@ value tare__compose_op(composer *c, const char *id, const value *args, size_t co
     c->status = c->run_row(&call, id, c->shapes_only);
     if (c->status != TARE_OK) return tare__none();
     if (c->shaped != NULL) c->status = c->shaped(c->user, &call);
-    // Lists of results live in the call's memory, as do those of arguments.
+    // The copy's lists are in the call's memory, like those of the arguments.
     value kept = tare__none();
     if (c->status == TARE_OK)
         c->status = tare__value_share(call.memory, &call.result, &kept, call.err);
@@ -147,7 +147,7 @@ value tare__compose_param_or(const composer *c, size_t i, value otherwise) {
 
 const tare_tensor *tare__compose_need(composer *c, size_t i) {
     const tare_tensor *t = NULL;
-    op_call call = *c->call; // messages are its only change
+    op_call call = *c->call; // a copy, because it is used for error messages only
     if (c->status == TARE_OK) c->status = tare__call_need_tensor(&call, i, &t);
     return c->status == TARE_OK ? t : NULL;
 }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwards that consist of calls of other operators and modules, as Python code would: a recurrent
-// layer with quantized gates, an attention of linear layers. The same calls work for float and
-// quantized tensors, because the rows handle both.
+// Operators and modules whose forward consists of calls of others, as in Python: a recurrent layer
+// with quantized gates, attention made of linear layers. The same forward works for float and
+// quantized tensors, because the called rows handle both.
 // Private to ops.
 #ifndef OPS_COMPOSE_H
 #define OPS_COMPOSE_H
 
 #include "ops/call.h"
 
-/// The first failure is kept in `status` and makes every later step an empty one, so that a
-/// forward reads from top to bottom. Results are lent until the composer ends.
+/// The state of a composed forward. The first failure is stored in `status` and turns all later
+/// calls into no-ops, so that a forward needs no error checks. The composer owns all results until
+/// it ends.
 typedef struct composer {
     const op_call *call; // of the composed module
     bool shapes_only;
-    /// With shapes_only: called for each operator call, whose arguments are then in the call's
+    /// With shapes_only: called for each operator call; the arguments are then in the call's
     /// memory. May be NULL.
     tare_status (*shaped)(void *user, const op_call *call);
     void *user;
-    /// Runs the row `id` on the arguments of a call; and a module on an input. A composition is
-    /// begun with both (composed.c), so that the rows that compose need not the table of all rows.
+    /// Functions that run the row `id` on the arguments of a call, and a module on an input.
+    /// composed.c sets them, so that rows that compose do not depend on the table of all rows.
     tare_status (*run_row)(op_call *call, const char *id, bool shapes_only);
     tare_status (*run_module)(const op_call *like, const module *m, const value *input,
                               bool shapes_only, value *out);
@@ -27,26 +28,26 @@ typedef struct composer {
     size_t count, capacity;
 } composer;
 
-/// Calls the row `id` with positional arguments. A plan records only these calls: direct writes of
-/// a forward into a result's data would be lost.
+/// Calls the row `id` with positional arguments. A plan records only these calls: if a forward
+/// wrote directly to the data of a result, the plan would miss it.
 value tare__compose_op(composer *c, const char *id, const value *args, size_t count);
 #define COMPOSE(c, id, ...)                                                                        \
     tare__compose_op((c), (id), (const value[]){__VA_ARGS__},                                      \
                      sizeof((const value[]){__VA_ARGS__}) / sizeof(value))
-/// A child of m on one argument, then its observer, a child activation_post_process, if it has one.
-/// `child` may be absent or not to be run: the result is `in` then.
+/// Runs a child of m on one argument, then the child's observer activation_post_process if it has
+/// one. A child that is absent or has no forward returns `in`.
 value tare__compose_child(composer *c, const module *m, const char *child, value in);
-/// FloatFunctional and QFunctional: "add" or "mul", observed by an observer or quantized with the
-/// child's scale and zero point.
+/// Calls "add" or "mul" as a child FloatFunctional, whose observer records the result, or a
+/// QFunctional, which quantizes it with its scale and zero point.
 value tare__compose_functional(composer *c, const module *m, const char *child, const char *op,
                                value a, value b);
-/// A tensor that is all zeros, quantized as `like` with scale 1 and zero point 0 if that is.
+/// A float tensor of zeros; if `like` is quantized, of its dtype with scale 1 and zero point 0.
 value tare__compose_zeros(composer *c, const tare_tensor *like, int ndim, const int64_t *shape);
-/// A list of `count` values, to be filled.
+/// A list of `count` values that the caller sets.
 value tare__compose_list(composer *c, size_t count);
-/// The tensor in a value; NULL after a failure or if it is none, which is one.
+/// The tensor of a value. NULL after a failure; a value of another kind is a failure.
 const tare_tensor *tare__compose_tensor(composer *c, value v);
-/// The i-th of a tuple or list; None after a failure.
+/// Item i of a tuple or list; None after a failure.
 value tare__compose_item(composer *c, value v, uint32_t i);
 tare_status tare__compose_fail(composer *c, const char *what);
 
@@ -56,21 +57,21 @@ value tare__compose_param(const composer *c, size_t i);
 value tare__compose_param_or(const composer *c, size_t i, value otherwise);
 /// Parameter i, which must be a tensor; NULL after a failure.
 const tare_tensor *tare__compose_need(composer *c, size_t i);
-/// Numbers among the parameters, with defaults; the default after a failure.
+/// Reads a number, with a default, which is also returned after a failure.
 int64_t tare__compose_int(composer *c, size_t i, int64_t otherwise);
 double tare__compose_double(composer *c, size_t i, double otherwise);
 bool tare__compose_bool(composer *c, size_t i, bool otherwise);
-/// A list of ints.
+/// A list value of these ints.
 value tare__compose_ints(composer *c, const int64_t *ints, size_t count);
-/// (first, None, ..), `count` items: what only a backward pass would read.
+/// A tuple of `count` items, (first, None, ..). The others would only be used by a backward pass.
 value tare__compose_with_nones(composer *c, value first, size_t count);
-/// (first, second)
+/// The tuple (first, second).
 value tare__compose_pair(composer *c, value first, value second);
 
-/// Releases the results created since `owned` had `mark` results, except `kept`, which move up.
+/// Releases the results created since `owned` had `mark` entries, except those in `kept`.
 void tare__compose_forget(composer *c, size_t mark, const value *kept, size_t kept_count);
 
-/// The row of an operator that is composed by the function NAME, which returns the result.
+/// The row of an operator composed by the function NAME, which returns the result.
 #define COMPOSED_ROW(name, names, method_names, parameters)                                        \
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names, .params = parameters,            \

@@ -45,7 +45,8 @@ tare_status tare__composed_calls(const op_call *call,
     return compose(&c, call->op->forward, out);
 }
 
-// A single tensor is filled in place, as others may hold its address already.
+// Copies a single tensor to the tensor of the shape rule, whose address other objects may already
+// hold; false if it does not fit.
 static bool fill(tare_tensor *to, const tare_tensor *from) {
     const bool fits = to->data != NULL && from->data != NULL && to->dtype == from->dtype &&
                       to->q == from->q && tare__tensor_bytes(to) == tare__tensor_bytes(from);
@@ -53,7 +54,8 @@ static bool fill(tare_tensor *to, const tare_tensor *from) {
     return fits;
 }
 
-// Otherwise the computed tensors replace those of the shape rule.
+// If the result is not a single tensor, or cannot be copied, the computed tensors replace those of
+// the shape rule.
 tare_status tare__composed_forward(op_call *call, value (*forward)(composer *c)) {
     value made = tare__none();
     composer c = begin(call);

@@ -8,8 +8,7 @@
 
 struct composer;
 
-/// The shape rule and the reference of a row, or of a class, that `forward` composes: it returns
-/// the result.
+/// The shape rule and the reference of a row or class whose result `forward` computes.
 tare_status tare__composed_shape(op_call *call, value (*forward)(struct composer *c));
 tare_status tare__composed_forward(op_call *call, value (*forward)(struct composer *c));
 

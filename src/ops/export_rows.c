@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows EXPORT of ops/rows/, and how a call becomes the overload that they name.
+// The rows EXPORT of ops/rows/, and the mapping from calls to the overloads that they name.
 #include "ops/export_rows.h"
 
 #include <stdio.h>
@@ -59,7 +59,8 @@ static bool is_listed(const char *names, bool is_method, const char *target) {
     return false;
 }
 
-// "relu", or in place: "relu_", "operator.iadd".
+// True if `base` names the function of `overload`, "relu", or its in-place form: "relu_", or "iadd"
+// of operator.
 static bool is_base(const char *overload, const char *base, bool is_operator, bool *is_in_place) {
     const size_t length = strcspn(overload, ".");
     *is_in_place = is_operator && *base == 'i' && strncmp(base + 1, overload, length) == 0 &&
@@ -70,7 +71,7 @@ static bool is_base(const char *overload, const char *base, bool is_operator, bo
     return base[length] == '\0' || *is_in_place;
 }
 
-// Names of one object share the one that torch prints.
+// Synonyms are compared by the name that torch prints.
 static bool is_in_namespace(const char *namespaces, const char *target, const char *base) {
     static const struct {
         char letter;
@@ -99,7 +100,7 @@ static bool calls_row(const export_row *row, const node *n, bool *is_in_place) {
     return is_listed(row->names, is_method, target);
 }
 
-// A constant is not written.
+// True if the first argument is a constant, which no in-place function can write.
 static bool begins_with_constant(const export_row *row) {
     return row->params != NULL && row->params[strcspn(row->params, " #")] == '#';
 }
@@ -138,7 +139,7 @@ static void read_param(const char *at, export_param *out) {
     if (*at == '=') out->fallback = word_at(at + 1, " ");
 }
 
-// `self` of aten is `input` of Python.
+// Takes a parameter from the signature: aten's `self` is `input` in Python.
 static bool param_of_signature(const signature *s, size_t i, export_param *out) {
     signature_param p;
     if (!tare__signature_param(s, i, &p)) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators by number. A row's number is its position in the table.
+// Conversions between ids, rows and nodes. The enum is in the order of the ids as strings.
 #include <stdio.h>
 #include <string.h>
 
@@ -106,7 +106,7 @@ bool tare__uses_first_name(const node *n) {
     return op != NULL && strcmp(tare__op_function_name(op).text, n->target) == 0;
 }
 
-// True if `name` is "torch.ops.NAMESPACE.NAME.OVERLOAD" of this overload.
+// True if `name` is the full name of this overload, "torch.ops.NAMESPACE.NAME.OVERLOAD".
 static bool is_overload(const char *name, size_t length, op_overload o) {
     const size_t end = strlen(o.name);
     if (!tare__is_overload(name) || length < end + 2) return false;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators by number.
+// The ids of operators as an enum.
 #ifndef OPS_IDS_H
 #define OPS_IDS_H
 
-/// TARE_OP_CONV2D is the row of id "conv2d". The build makes ops/ids.def of the rows `ID` in
-/// ops/rows/, in the order of the ids.
+/// TARE_OP_CONV2D is the row with the id "conv2d". The build generates ops/ids.def from the rows ID
+/// in ops/rows/, sorted by id.
 typedef enum op_id {
     TARE_OP_NONE,
 #define ID(id, name) TARE_OP_##name,

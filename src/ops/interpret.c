@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference interpreter: runs one node after the other, and keeps results until their last use.
+// The reference interpreter: runs the nodes in order and keeps results until their last use.
 #include "ops/interpret.h"
 
 #include <assert.h>
@@ -21,20 +21,20 @@ typedef struct run {
     arena *memory;
     value *results;       // by node id; each owns references on its tensors
     size_t *uses_left;    // by node id
-    bool *is_unknown;     // by node id: passed over; NULL: nothing is
+    bool *is_unknown;     // by node id: skipped; NULL: no node is
     const value *mode;    // see EXPORTED_TRAINING; NULL: none
-    memory_budget budget; // of results; used: as if none were released since they were counted
+    memory_budget budget; // of results; `used` ignores releases since the last recount
     tare_error *err;
 } run;
 
 // --- arguments ---
 
-// Copies v with nodes replaced by their results, which are not retained.
+// Copies v with nodes replaced by their results, without new references.
 static tare_status resolve(run *r, const value *v, value *out) {
     *out = *v;
     if (v->kind == VALUE_NODE) {
         *out = r->results[v->as.node->id];
-        // Calls that are kept outlive the results, whose items go with the last use.
+        // Recorded calls outlive the results, whose items are released after the last use.
         return r->it->shaped != NULL ? tare__value_copy(r->memory, out, NULL, NULL, out, r->err)
                                      : TARE_OK;
     }
@@ -115,7 +115,7 @@ typedef struct step {
     op_compute compute;
 } step;
 
-// The row of a function or method; of a module what its last run left, if anything.
+// The row of a function or method. For a module: the row that its last run found, or NULL.
 static const op_info *row_of(run *r, const node *n) {
     const op_info **kept = r->it->remember != NULL ? r->it->remember(r->it->user, n) : NULL;
     if (kept != NULL && *kept != NULL) return *kept;
@@ -147,7 +147,8 @@ static tare_status refuse(run *r, const node *n) {
                       is_method ? "method" : "function", n->target);
 }
 
-// Binds the call to its row, which the step that is given serves; a module's class has its own.
+// Chooses the functions of the call. A function or method is bound to its row, whose functions *s
+// has already; a module uses those of its class.
 static tare_status choose_step(run *r, const node *n, op_call *call, step *s) {
     if (n->op == NODE_CALL_MODULE) {
         const module_class *class = call->module->class;
@@ -192,16 +193,16 @@ static tare_status run_step(run *r, const node *n, op_call *call) {
     return finish_step(r, n, call, &s);
 }
 
-// --- writing over tensors of the model ---
+// --- overwriting tensors of the model ---
 
-// The node of the graph whose result is `v` among the call's arguments.
+// The node whose result is this argument of the call.
 static node *argument_node(const node *n, const op_call *call, const value *argument) {
     for (size_t i = 0; i < n->arg_count; i++)
         if (&call->args[i] == argument && n->args[i].kind == VALUE_NODE) return n->args[i].as.node;
     return NULL;
 }
 
-// A buffer is replaced, not written: other models may share it.
+// The tensor is replaced, not written, because other models may share it.
 static tare_status overwrite(run *r, const node *n, tare_tensor *now) {
     module *root = r->it->own;
     if (root == NULL || r->it->shapes_only) return TARE_OK;
@@ -241,7 +242,7 @@ static tare_status make_call(run *r, const node *n, op_call *out) {
                      .conv_rule = r->it->conv_rule,
                      .thread_count = r->it->thread_count,
                      .kernels = r->it->kernels,
-                     // Calls that are kept outlive the run and its budget.
+                     // Recorded calls outlive the run and its budget.
                      .budget = r->it->shaped == NULL ? &r->budget : NULL,
                      .own = r->it->own,
                      .err = r->err};
@@ -276,7 +277,7 @@ static bool is_true(const value *v) {
     return v != NULL && v->kind == VALUE_BOOL && v->as.boolean;
 }
 
-// relu_, torch.ops.aten.relu_.default, .. but no dunder name.
+// True for relu_, torch.ops.aten.relu_.default and so on, but not for names like __add__.
 static bool has_mark(const char *name) {
     const char *end = name + strlen(name);
     if (tare__starts_with(name, "torch.ops.")) end = strrchr(name, '.'); // before the overload
@@ -298,9 +299,10 @@ static const tare_tensor *tensor_of(const run *r, const node *n) {
     return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
 }
 
-// Where torch overwrites the first input, later uses see the result. Here tensors are not
-// overwritten: the result becomes the value of the input's node, and of the nodes whose value the
-// input returns, as an observer does. *last: the first of these nodes, which created the tensor.
+// torch overwrites the first input, so later uses of it see the result. tare does not overwrite
+// tensors: the result becomes the value of the input's node, and of the nodes before it that have
+// the same tensor as value (an observer returns its input). *last: the first of these nodes, which
+// created the tensor.
 static tare_status replace_names(run *r, const node *input, const value *result,
                                  const node **last) {
     const tare_tensor *written = tensor_of(r, input);
@@ -319,7 +321,8 @@ static const op_info *put_back_of(run *r, const node *view) {
     return op != NULL && op->put_back != NULL ? tare__op_by_id(op->put_back, 0) : NULL;
 }
 
-// A view's value after its last use, made again; a tensor of the model is read again.
+// Computes the value of a view again that was released after its last use; reads a tensor of the
+// model again.
 static tare_status revive(run *r, const node *view) {
     const node *base = tare__node_arg(view, 0);
     if (tensor_of(r, view) == NULL && view->op == NODE_GET_ATTR)
@@ -329,7 +332,7 @@ static tare_status revive(run *r, const node *view) {
     return tensor_of(r, base) != NULL ? run_call(r, view, &r->results[view->id]) : TARE_OK;
 }
 
-// put_back(base, src, the view's other arguments)
+// Calls put_back(base, src, the view's other arguments).
 static tare_status put_back(run *r, const op_info *op, const node *view, const value *src,
                             value *out) {
     op_call given = {0}, call = {.node_name = view->name,
@@ -367,7 +370,7 @@ static tare_status replace_input(run *r, const node *n, const value *result) {
     if (result->kind != VALUE_TENSOR || !tare__node_writes_in_place(r->it->root, n) ||
         tare__node_arg(n, 0) == NULL)
         return TARE_OK;
-    // detach_, and dropout that drops nothing; transpose_ returns another tensor.
+    // The input itself: detach_, or dropout in evaluation. transpose_ returns another tensor.
     if (tensor_of(r, tare__node_arg(n, 0)) == result->as.tensor) return TARE_OK;
     TARE_TRY(replace_names(r, tare__node_arg(n, 0), result, &last));
     TARE_TRY(tell_write(r, last, result));
@@ -428,7 +431,7 @@ static void look_at(void *user, node *input) {
     s->is_found |= s->r->is_unknown[input->id];
 }
 
-// Uses n's result if it is known already.
+// Runs n. If nodes may be skipped, skips it when an input was skipped or it fails.
 static tare_status run_known(run *r, const node *n, value *result, bool *is_known) {
     unknown_search search = {r, false};
     if (r->is_unknown != NULL) tare__node_each_input(n, look_at, &search);
@@ -518,7 +521,7 @@ tare_status tare__interpret(const interpreter *it, const value *inputs, size_t i
     return status;
 }
 
-// --- runs that stop ---
+// --- runs that can be stopped ---
 
 struct interpretation {
     interpreter it;
@@ -548,7 +551,7 @@ void tare__interpretation_destroy(interpretation *x) {
     tare__free(x);
 }
 
-// Another thread may go on, with kernels and errors of its own.
+// Each call may come from another thread, with its own kernels and error.
 static void hand_over(interpretation *x, struct float_kernels *kernels, tare_error *err) {
     x->it.kernels = kernels;
     x->r.err = err;
@@ -556,7 +559,7 @@ static void hand_over(interpretation *x, struct float_kernels *kernels, tare_err
 
 tare_status tare__interpretation_advance(interpretation *x, const node *stop,
                                          struct float_kernels *kernels, tare_error *err) {
-    value result = tare__none(); // which only the output has
+    value result = tare__none(); // stays None: set by the output node only
     hand_over(x, kernels, err);
     for (; x->next != stop && x->next->op != NODE_OUTPUT; x->next = x->next->next)
         TARE_TRY(run_and_release(&x->r, x->next, &result));

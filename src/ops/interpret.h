@@ -18,37 +18,39 @@ typedef struct interpreter {
     struct float_kernels *kernels; // dnnl/float_kernels.h; NULL: portable
     uint64_t memory_limit;         // bytes of results at a time; 0: the machine's memory
     bool shapes_only;              // inputs may be meta tensors; nothing is computed
-    /// With shapes_only: a node whose result depends on values is passed over, with all that takes
-    /// it, instead of ending the run. `after` is not called for these.
+    /// With shapes_only: a node whose result depends on data is skipped, with all nodes that use
+    /// it, instead of ending the run. `after` is not called for these nodes.
     bool passes_over;
     /// Called after each node with its result; may be NULL. A failure ends the run.
     tare_status (*after)(void *user, const node *n, const value *result, tare_error *err);
-    /// Called instead of the row's reference when not NULL and *handled is set (faster executors).
+    /// Called before the row's reference, which is skipped if it sets *handled (faster executors).
+    /// May be NULL.
     tare_status (*execute)(void *user, const node *n, op_call *call, bool *handled);
-    /// The cached row of a node from earlier runs (NULL at first), so that names are looked up
-    /// once. May be NULL, and may return NULL.
+    /// Returns where the row of a node is cached between runs, so that names are looked up once;
+    /// the cached row is NULL at first. May be NULL, and may return NULL.
     const struct op_info **(*remember)(void *user, const node *n);
-    /// With shapes_only: called with every call after its shape rule, and with the function that
-    /// would compute it. `memory` of tare__interpret holds the call's data. May be NULL.
+    /// With shapes_only: called for every call after its shape rule, with the function that would
+    /// compute it. The data of the call are in `memory` of tare__interpret. May be NULL.
     tare_status (*shaped)(void *user, const node *n, const op_call *call, op_compute compute);
-    /// Called with a get_attr node whose tensor of the model is then overwritten, and with the new
-    /// value. A failure ends the run. May be NULL.
+    /// Called when a later node overwrites a tensor of the model: n, the get_attr node that reads
+    /// it, and now, the new value. A failure ends the run. May be NULL.
     tare_status (*writes)(void *user, const node *n, tare_tensor *now, tare_error *err);
-    /// The tensor to use for the model's tensor at a path; NULL: the model's. May be NULL.
+    /// Returns a tensor that replaces the model's tensor at this path; NULL: none does. May be
+    /// NULL.
     tare_tensor *(*stand_in)(void *user, const char *path);
     void *user;
 } interpreter;
 
-/// A bool among the config of a module with the graph of an exported program: overrides the
-/// training argument of its batch norms. Absent: the call decides. torch rewrites the graph
-/// instead, and loses momentum, eps and the rate of dropout.
+/// A bool in the config of a module with an exported program's graph: overrides the training
+/// argument of its batch norms. If it is absent, the calls' arguments apply. torch rewrites the
+/// graph instead, and loses momentum, eps and the dropout rate.
 #define EXPORTED_TRAINING "exported_training"
 
 /// True if torch overwrites the node's first argument (relu_, add_, inplace=True).
 bool tare__node_writes_in_place(const module *root, const node *n);
-/// inputs: one value per placeholder in order (missing ones take their default). *out: the graph's
-/// result, whose tensors the caller gives back with tare__value_release_tensors and whose items
-/// live in `memory`. Intermediate results are released after their last use.
+/// inputs: one value per placeholder, in order; missing ones take their defaults. *out: the graph's
+/// result. The caller releases its tensors with tare__value_release_tensors; its items are in
+/// `memory`. Intermediate results are released after their last use.
 tare_status tare__interpret(const interpreter *it, const value *inputs, size_t input_count,
                             arena *memory, value *out, tare_error *err);
 
@@ -59,12 +61,12 @@ tare_status tare__interpretation_create(const interpreter *it, const value *inpu
                                         size_t input_count, arena *memory, interpretation **out,
                                         tare_error *err);
 void tare__interpretation_destroy(interpretation *x); // NULL is fine
-/// Runs the nodes in front of `stop`, as far as they have not run; those in front of the output for
-/// NULL. kernels: as in interpreter, of the thread that calls.
+/// Runs the remaining nodes before `stop`; if NULL, those before the output. kernels: as in
+/// interpreter, for the calling thread.
 tare_status tare__interpretation_advance(interpretation *x, const node *stop,
                                          struct float_kernels *kernels, tare_error *err);
-/// The result that the present node, a call, would have; for a fused module, that of its layer. The
-/// caller releases the tensors of *out.
+/// Computes the result of the next node, a call, without advancing; for a fused module, the result
+/// of its layer. The caller releases the tensors of *out.
 tare_status tare__interpretation_look(interpretation *x, struct float_kernels *kernels, value *out,
                                       tare_error *err);
 

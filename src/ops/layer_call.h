@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads calls of float layers as their references do, for other executors.
+// Parameters of float layers' calls, read as the references read them, for other executors.
 #ifndef OPS_LAYER_CALL_H
 #define OPS_LAYER_CALL_H
 
@@ -11,7 +11,7 @@
 typedef struct conv_call {
     float_conv conv;
     const tare_tensor *x, *w, *bias; // bias: NULL if there is none
-    bool is_plain;                   // x has a batch dimension, and zeros around it
+    bool is_plain;                   // x has a batch dimension, and its padding is zeros
 } conv_call;
 tare_status tare__conv_read(op_call *call, conv_call *out);
 /// The same for conv_transpose1d, 2d or 3d: w [in_channels][out_channels / groups][kernel..]; pad
@@ -33,7 +33,7 @@ typedef struct matmul_call {
     int64_t batch[TARE_MAX_DIMS], a_stride[TARE_MAX_DIMS], b_stride[TARE_MAX_DIMS]; // in matrices
 } matmul_call;
 tare_status tare__matmul_read(op_call *call, matmul_call *out);
-/// Gives the call a float result of the product's shape.
+/// Sets the call's result to a float tensor of the product's shape.
 tare_status tare__matmul_result(op_call *call, const matmul_call *m);
 int64_t tare__matmul_macs(const op_call *call);
 /// True for a product of 8-bit quantized tensors, which is computed with integer sums.
@@ -55,18 +55,18 @@ typedef struct pool_call {
     int64_t planes; // everything before the pooled dimensions
     int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
     bool ceil_mode, count_pad;
-    bool has_indices;         // of a max pool: gives the indices of its values, too
+    bool has_indices;         // of a max pool: also returns the indices of the maxima
     int64_t divisor;          // avg_pool's divisor_override; 0: none
     bool is_max, is_adaptive; // set by tare__pool_read
 } pool_call;
 
-/// The elements of the input under one output element. `area` counts padding too.
+/// The input elements of one output element. `area` includes padding.
 typedef struct pool_window {
     int64_t begin[3], end[3];
     double area; // a product of three sizes may exceed int64
 } pool_window;
 
-/// *known false: the row does not pool.
+/// *known: false if no executor supports the call: not a pooling, or one with indices.
 tare_status tare__pool_read(op_call *call, pool_call *out, bool *known);
 pool_window tare__pool_window_at(const pool_call *p, const int64_t at[3]);
 double tare__pool_divisor(const pool_call *p, const pool_window *w);
@@ -79,10 +79,10 @@ typedef struct slices_call {
     int dim;
     int64_t outer, count, size, inner;
 } slices_call;
-/// *is_known false: it writes anything else.
+/// *is_known: false if the call writes other elements.
 tare_status tare__slices_read(op_call *call, slices_call *out, bool *is_known);
-/// Writes the slices into y, which holds the elements of x. Indices are checked first: a failure
-/// leaves y as it is.
+/// Writes the slices to y, which holds a copy of x. Indices are checked first: after a failure y is
+/// unchanged.
 tare_status tare__slices_put(op_call *call, const slices_call *s, void *y);
 
 /// A bound call of embedding: indices of any shape, table [rows][width] of floats, or of quantized
@@ -91,26 +91,26 @@ typedef struct embedding_call {
     const tare_tensor *indices, *table;
 } embedding_call;
 tare_status tare__embedding_read(op_call *call, embedding_call *out);
-/// The i-th index; an error that names the call if there is no such row.
+/// Reads the i-th index; fails, naming the call, if there is no such row.
 tare_status tare__embedding_row(op_call *call, const embedding_call *e, int64_t i, int64_t *out);
-/// Elements of row `row` of quantized values: fma(q, scale, bias).
+/// The factors of a quantized row, whose elements are fma(q, scale, bias).
 void tare__embedding_factors(const tare_tensor *table, int64_t row, float *scale, float *bias);
 
-/// A bound call of embedding_bag: `count` bags of rows. Those of index `padding_index` are left
-/// out.
+/// A bound call of embedding_bag: `count` bags of rows. Rows of index `padding_index` are skipped.
 typedef struct embedding_bags {
     embedding_call rows;
-    const tare_tensor *offsets, *sample_weights; // NULL: bags of equal length; each row counts as 1
+    const tare_tensor *offsets, *sample_weights; // NULL: bags of equal length; weights of 1
     int64_t count, padding_index;
     enum { BAG_SUM, BAG_MEAN, BAG_MAX } mode;
 } embedding_bags;
 tare_status tare__embedding_bags_read(op_call *call, embedding_bags *out);
-/// Bag i has the indices [*begin, *end); an error that names the call where there are none such.
+/// Reads the range of bag i among the indices, [*begin, *end); fails, naming the call, if it is
+/// invalid.
 tare_status tare__embedding_bag_at(op_call *call, const embedding_bags *b, int64_t i,
                                    int64_t *begin, int64_t *end);
 
-/// A bound call of interpolate: x [N][C][..], of whose last `dims` dimensions, of three, the sizes
-/// change; the others are 1.
+/// A bound call of interpolate: x [N][C][..]. `in`, `out` and `step` describe three dimensions: the
+/// last `dims` are those of x, which are resized; the others are 1.
 typedef enum resize_mode {
     RESIZE_NEAREST,
     RESIZE_NEAREST_EXACT,
@@ -154,8 +154,8 @@ typedef struct pad_call {
     double constant;
 } pad_call;
 tare_status tare__pad_read(op_call *call, pad_call *out);
-/// An array [in..] that is padded to [out..], in the order of memory. Each element of the last
-/// dimension is `unit` elements of `element` bytes, which are copied together.
+/// An array [in..] that is padded to [out..], dimensions in memory order. Each element of the last
+/// dimension consists of `unit` elements of `element` bytes, which are copied together.
 typedef struct pad_box {
     pad_mode mode;
     int ndim;
@@ -163,21 +163,22 @@ typedef struct pad_box {
     size_t element, unit;
     unsigned char fill[8]; // an element of the constant
 } pad_box;
-/// For an array with the dimensions `order` of `call`, outermost first; y: the result.
+/// For arrays that have the dimensions `order` of `call`, outermost first. y: the result.
 pad_box tare__pad_box_of(const pad_call *call, const int *order, const tare_tensor *y);
-/// The rows of the last dimension of the result, and the computation of some.
+/// The number of rows of the result along the last dimension; and the computation of rows [first,
+/// end).
 int64_t tare__pad_row_count(const pad_box *b);
 void tare__pad_rows(const pad_box *b, const void *x, int64_t first, int64_t end, void *y);
 
-/// A bound call that computes each row of x [..][count] by itself, to y [..][results]
+/// A bound call that computes each row of x [..][count] independently into y [..][results]
 /// (op_info.row_function).
 typedef struct row_call {
     const tare_tensor *x;
     int64_t count, results; // elements of a row of x and of y, which are contiguous
-    /// One row. y may be x if tare__row_call_is_in_place. NULL: the call is not over rows, or parameters that
-    /// are computed in the graph have no data yet.
+    /// Computes one row. y may be x if tare__row_call_is_in_place. NULL: the call does not compute
+    /// rows, or parameters that the graph computes have no data yet.
     void (*run)(const struct row_call *c, const row_functions *k, const float *x, float *y);
-    bool reads_again;           // x, after it has written y
+    bool reads_again;           // x is read again after y was written
     const float *weight, *bias; // [count] of a norm, or NULL
     float eps;
 } row_call;
@@ -194,23 +195,23 @@ typedef struct batch_norm_call {
     const float *mean, *var, *weight, *bias;
     double eps;
 } batch_norm_call;
-/// *known false: it takes the batch's own statistics.
+/// *known: false if the call uses the statistics of the batch.
 tare_status tare__batch_norm_read(op_call *call, batch_norm_call *out, bool *known);
-/// y = x * scale + shift, the product and the sum rounded by themselves.
+/// y = x * scale + shift; the product and the sum are rounded separately.
 void tare__batch_norm_factors(const batch_norm_call *n, int64_t c, float *scale, float *shift);
 
-/// A bound call of group_norm, or of instance_norm by the input's own statistics: x [N][C][..],
+/// A bound call of group_norm, or of instance_norm with the input's own statistics: x [N][C][..],
 /// weight and bias [C] or NULL.
 typedef struct group_norm_call {
     const tare_tensor *x;
     const float *weight, *bias;
-    int64_t groups, each, inner; // channels of a group, elements of a channel
+    int64_t groups, each, inner; // each: channels per group; inner: elements per channel
     double eps;
 } group_norm_call;
 tare_status tare__group_norm_read(op_call *call, group_norm_call *out);
-/// *own false: running statistics are asked for, and nothing else is known.
+/// *own: false if the call uses running statistics; then *out is incomplete.
 tare_status tare__instance_norm_read(op_call *call, group_norm_call *out, bool *own);
-/// The factor and the summand for channel c of a group with these moments.
+/// The scale and shift of channel c in a group with these moments.
 void tare__group_norm_factors(const group_norm_call *g, int64_t c, float mean, float variance,
                               float *scale, float *shift);
 
@@ -250,8 +251,9 @@ quantized_attention tare__quantized_attention_of(const attention_call *a);
 /// Adds a query's row of the mask to its scores.
 void tare__quantized_attention_mask(const attention_call *a, const attention_offsets *offsets,
                                     int64_t query, float *scores);
-/// Makes weights of the products of q's and k's matrices, scores [queries][keys]: scales them, adds
-/// the mask, and weighs each row. is_scaled: they are scaled, and there is no mask.
+/// Computes the weights from scores [queries][keys], the product of matrices of q and k: scales the
+/// scores, adds the mask and applies softmax to each row. is_scaled: they are scaled already, and
+/// there is no mask.
 void tare__attention_weigh(const attention_call *a, const attention_offsets *offsets,
                            bool is_scaled, const row_functions *k, float *scores);
 

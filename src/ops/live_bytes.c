@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors share storages: lists the storages of all results, sorts them, and counts each once.
+// Lists the storages of all results, sorts them by address, and counts each once, because tensors
+// share storages.
 #include "ops/live_bytes.h"
 
 #include <stdlib.h>

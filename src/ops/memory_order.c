@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's rules for memory formats, call by call.
+// torch's rules for the memory formats of results.
 #include "ops/memory_order.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 
 enum { PER_PLANE = 2 }; // dimensions before those of a plane: batch and channels
 
-// The memory format of results where torch's kernels do not keep that of the input. Only for
-// quantized values: convolutions and batch norms return channels last, others a contiguous tensor.
+// Memory formats of quantized results where torch's kernels do not keep the input's: convolutions
+// and batch norms return channels last, others contiguous tensors.
 static const struct {
     const char *prefix; // of the operator's name
     bool is_channels_last;
@@ -19,7 +19,7 @@ static const struct {
 #include "ops/rows/rows.def"
 };
 
-// "conv2d" of a function, "conv" of a module; "" where nothing is known.
+// The name of the operator: "conv2d" for a function, "conv" for a module; "" if there is none.
 static const char *name_of(const op_call *call) {
     static const char quantized[] = "quantized.";
     if (call->module != NULL) return call->module->class->op != NULL ? call->module->class->op : "";
@@ -28,7 +28,7 @@ static const char *name_of(const op_call *call) {
     return call->op->id + (has_prefix ? strlen(quantized) : 0);
 }
 
-// Several tensors in a list, as cat takes them, agree or count as plain.
+// True if a tensor, or all tensors of a list (cat), are channels last.
 static bool is_channels_last(const value *v, int ndim, bool *found) {
     if (v->kind == VALUE_TENSOR) {
         *found = true;
@@ -64,11 +64,13 @@ void tare__note_memory_order(op_call *call) {
     if (call->result.kind != VALUE_TENSOR || tare__call_is_done(call)) return;
     tare_tensor *made = call->result.as.tensor;
     const bool is_last = made->ndim > PER_PLANE && lies_channels_last(call, made);
-    // An observer returns its input, which others may read at the same time.
+    // The field is only written if it changes: an observer returns its input, which other threads
+    // may read.
     if (made->is_channels_last != is_last) made->is_channels_last = is_last;
 }
 
-// Pooling takes a tensor as channels last wherever that is the same order, a mean as plain.
+// True if torch treats x as contiguous. If both formats have the same order, pooling treats it as
+// channels last, and a mean as contiguous.
 static bool is_plain_order(const tare_tensor *x, bool is_pool) {
     int64_t plane = 1;
     for (int d = PER_PLANE; d < x->ndim; d++) plane *= x->shape[d];
@@ -80,7 +82,7 @@ bool tare__rounds_with_zero_point(const op_call *call, const tare_tensor *x) {
     const bool is_mean = strcmp(call->op->id, "mean") == 0;
     const bool is_pool = strstr(call->op->id, "avg_pool") != NULL;
     const bool is_planar = x->ndim == PER_PLANE + 2 || (is_pool && x->ndim < PER_PLANE + 2);
-    // QNNPACK averages planes itself, with a rule of its own.
+    // QNNPACK averages 2-d images by a rule of its own.
     if (is_planar && tare__rule_adds_in_fixed_point(call->linear_rule)) return false;
     return (is_mean || is_pool) && is_plain_order(x, is_pool);
 }

@@ -7,11 +7,11 @@
 
 #include "ops/call.h"
 
-/// Marks the result of a call whose shape rule has run, from its operator and its inputs.
+/// Sets the memory format of a call's result from its operator and inputs, after its shape rule.
 void tare__note_memory_order(op_call *call);
-/// True if torch averages this quantized tensor, the call's first, with the zero point included in
-/// the rounded sum. Its native engines do unless channels are innermost. False for operators that
-/// do not average.
+/// True if torch includes the zero point in the sum that it rounds when it averages x, the
+/// quantized first parameter of the call. Its native engines do, unless x is channels last. False
+/// for operators that do not average.
 bool tare__rounds_with_zero_point(const op_call *call, const tare_tensor *x);
 
 #endif

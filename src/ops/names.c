@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of functions: torch gives some functions several names and prints one of them.
+// Synonyms of functions: torch gives some functions several names and prints one of them.
 #include <string.h>
 
 #include "core/text/text.h"
@@ -62,7 +62,8 @@ const char *tare__function_canonical(const char *name) {
     return name;
 }
 
-// An overload of torch.ops.<namespace> is called "add.Tensor", everything else by its last word.
+// An overload in torch.ops.<namespace> is "add.Tensor"; any other function is the last part of its
+// name.
 const char *tare__function_base_name(const char *name) {
     const char *canonical = tare__function_canonical(name);
     if (tare__starts_with(canonical, "torch.ops.")) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of refused operators, by prefixes of their names.
+// The operators that are deliberately not supported.
 #include "ops/refused.h"
 
 #include <string.h>
 
 #include "core/text/text.h"
 
-// Names with this prefix, or after '*' with this text; tools/op_coverage.py reads these rows.
+// `name`: a prefix of the operator's name, or after '*' a part of it. tools/op_coverage.py reads
+// these rows.
 // clang-format off
 static const struct {
     const char *name, *why;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a bound call. Float and integer tensors are passed to the row directly. For quantized
-// tensors torch has one general rule, y = quantize(op(dequantize(x))), which is implemented here
-// once for all rows; so is the rule for half-precision tensors, which are computed in float32 and
-// rounded.
+// Runs a bound call. Float and integer tensors are passed to the row directly. The general rule for
+// quantized tensors, y = quantize(op(dequantize(x))), is implemented here once for all rows, and so
+// is the rule for half-precision tensors, which are computed in float32 and rounded.
 #include <string.h>
 
 #include "core/math/requant.h"
@@ -60,7 +59,7 @@ static tare_status choose_path(op_call *call, const inputs *in, run_path *out) {
     const unsigned traits = call->op->traits;
     *out = AS_IT_IS;
     if (traits & (OP_NOT_ON_TENSORS | OP_ANY_DTYPE)) return TARE_OK;
-    // Their groups would have to be moved, too.
+    // Rows that only move data cannot move the parameters of groups.
     if (in->quantized != NULL && tare__qscheme_is_per_group(in->quantized->q->scheme))
         return tare__call_fail(call, "has no form for tensors quantized per group");
     if (traits & OP_MOVES_DATA) return TARE_OK;
@@ -141,7 +140,7 @@ void tare__float_call_end(float_call *f) {
     for (size_t i = 0; i < OP_MAX_PARAMS; i++) tare__value_release_tensors(&f->params[i]);
 }
 
-// Meta tensors of the final dtype for a float result's tensors.
+// Meta tensors like those of a float result, with the dtype and qparams of the call's result.
 static tare_status qualify(const value *from, tare_dtype dtype, const qparams *q, arena *memory,
                            value *out, tare_error *err) {
     if (from->kind == VALUE_TENSOR) {
@@ -221,7 +220,8 @@ static tare_status compute_through_float(op_call *call) {
                                      compute_quantized, call, call->err);
 }
 
-// As torch rounds an average whose sum has the zero point in it already.
+// Quantizes averages as torch does when its sum includes the zero point: the zero point is added
+// before rounding.
 static void store_with_zero_point(const tare_tensor *x, tare_tensor *y) {
     const float zero_point = (float)y->q->zero_point[0];
     for (int64_t i = 0; i < x->count; i++) {
@@ -231,7 +231,7 @@ static void store_with_zero_point(const tare_tensor *x, tare_tensor *y) {
     }
 }
 
-// Results of a call through float become those of the call itself.
+// Computes an average in float and stores it as the quantized result of the call.
 static tare_status compute_averages(op_call *call) {
     float_call f;
     tare_status status = tare__float_call_begin(call, false, &f);
@@ -243,9 +243,9 @@ static tare_status compute_averages(op_call *call) {
     return status;
 }
 
-// Averages of quantized values, which are whole numbers, have ties; averages of dequantized ones
-// miss them by a rounding. So the first input and the result count as tensors of scale 1 here, with
-// the bounds that they have.
+// Averages of integers have ties; averages of dequantized values miss them by rounding errors. So
+// the first input and the result are treated as tensors of scale 1 with the same zero point and
+// bounds.
 static tare_status compute_on_quantized(op_call *call, const tare_tensor *x) {
     value in = {.kind = VALUE_TENSOR}, out = {.kind = VALUE_TENSOR};
     qparams *q = tare__qparams_per_tensor(x->dtype, 1.0, (int64_t)x->q->zero_point[0]);
@@ -269,8 +269,8 @@ static tare_status compute_on_quantized(op_call *call, const tare_tensor *x) {
     return status;
 }
 
-// torch averages quantized values directly along the innermost dimensions; along others it goes
-// through float, where ties round differently.
+// True if torch averages the quantized values directly: along the innermost dimensions. Along
+// others it computes in float, where ties round differently.
 static bool averages_inside(const op_call *call, const tare_tensor *x) {
     const size_t i = tare__op_param_index(call->op, "dim");
     if (i >= call->param_count) return true; // a pooling operator

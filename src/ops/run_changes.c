@@ -23,7 +23,7 @@ static bool may_train(const module *root, const node *n) {
     return found;
 }
 
-// is_of_model, by node id: it may be a tensor of the model, or a view of one.
+// is_of_model: by node id, true if the node's value may be a tensor of the model or a view of one.
 static bool graph_changes(const module *root, bool *is_of_model) {
     for (const node *n = root->graph->first; n != NULL; n = n->next) {
         const node *first = tare__node_arg(n, 0);
@@ -56,7 +56,7 @@ tare_status tare__run_changes_modules(const module *root, bool *out, tare_error 
     return TARE_OK;
 }
 
-// The path of the model's tensor that a node's first argument is, or is a view of; NULL: none.
+// The path of the model's tensor that a node's first argument is or is a view of; NULL: none.
 static const char *written_by(const node *n) {
     const node *from = tare__node_arg(n, 0);
     while (from != NULL && from->op != NODE_GET_ATTR) from = tare__node_arg(from, 0);

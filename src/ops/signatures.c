@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row for every overload of aten and quantized_decomposed that the operator tables contain: the
-// rows SIGNATURE of ops/rows/, which the build sorts by name.
+// The rows SIGNATURE of ops/rows/, which the build sorts by name: one for every overload of aten
+// and quantized_decomposed in the operator tables.
 #include "ops/signatures.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ const char *tare__signature_at(size_t index) {
     return index < sizeof rows / sizeof *rows ? rows[index] : NULL;
 }
 
-// Orders by the name, which ends at a parenthesis.
+// Compares a name with the name of a row, which ends at a parenthesis.
 static int compare(const void *key, const void *row) {
     const char *name = key, *other = *(const char *const *)row;
     while (*name != '\0' && *name == *other) name++, other++;
@@ -76,7 +76,8 @@ bool tare__signature_find(const signature *s, const char *name, size_t *index) {
     return false;
 }
 
-// String defaults of signatures, as constants, so that values need no memory.
+// The static string equal to a string default of a signature, so that values need no memory; NULL:
+// unknown.
 static const char *string_of(const char *chars, size_t length) {
     static const char *const strings[] = {"none", "valid", "constant", "fro", "linear"};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)

@@ -22,7 +22,7 @@ typedef struct signature {
 /// is no row.
 bool tare__signature_of(const char *target, signature *out);
 
-/// Every row, for listings and tests; NULL past the end.
+/// The row with this index, for listings and tests; NULL past the end.
 const char *tare__signature_at(size_t index);
 
 /// True if the result is a tuple or a list.
@@ -42,8 +42,8 @@ bool tare__signature_param(const signature *s, size_t i, signature_param *out);
 bool tare__signature_find(const signature *s, const char *name, size_t *index);
 /// The value of the parameter if it is not given; false, and None, if it is required.
 bool tare__signature_default(const signature_param *p, value *out);
-/// A constant as signatures write them: "None", "1e-05", "'none'",
-/// "torch.float32"; false if it is none.
+/// Parses a constant as signatures write it: "None", "1e-05", "'none'", "torch.float32"; false if
+/// it is none.
 bool tare__signature_literal(const char *chars, size_t length, value *out);
 
 #endif

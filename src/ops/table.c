@@ -26,8 +26,8 @@ const op_info *tare__op_at(size_t index) {
 
 // --- rows by the names of functions and methods ---
 
-// Every name of the rows, in tables that the first look-up fills: about 1300 of functions and 300
-// of methods. unit.ops.table looks for all.
+// Hash tables of all names, about 1300 of functions and 300 of methods, which the first look-up
+// fills. The test unit.ops.table looks up all of them.
 enum { FUNCTION_SLOTS = 4096, METHOD_SLOTS = 1024 };
 typedef struct named_row {
     const char *name; // not terminated; NULL: a free slot
@@ -45,7 +45,7 @@ static name_table functions = {function_slots, FUNCTION_SLOTS, 0};
 static name_table methods = {method_slots, METHOD_SLOTS, 0};
 static pthread_once_t filled = PTHREAD_ONCE_INIT;
 
-// The slot that has the name, or the free one that it would have.
+// The slot of a name, or the free slot where it would be inserted.
 static named_row *slot_of(const name_table *t, const char *name, size_t length) {
     size_t at = tare__hash_name(name, length, t->slots) % t->slot_count;
     while (t->slots[at].name != NULL &&
@@ -54,7 +54,8 @@ static named_row *slot_of(const name_table *t, const char *name, size_t length) 
     return &t->slots[at];
 }
 
-// A name that several rows have is the first one's. One slot stays free, which ends every search.
+// If several rows have a name, the first one is found. One slot stays free, which ends every
+// search.
 static void add_name(name_table *t, const char *name, size_t length, const op_info *op) {
     named_row *slot = slot_of(t, name, length);
     assert(t->count < t->slot_count - 1);
@@ -83,7 +84,7 @@ static void add_overloads(const op_info *op) {
     }
 }
 
-// What a row calls its functions comes before any row's overloads.
+// The functions of all rows come before all overloads.
 static void fill(void) {
     const op_info *op;
     for (size_t i = 0; (op = tare__op_at(i)) != NULL; i++) {
