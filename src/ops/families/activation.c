@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Activations: mostly functions of one element.
+// Activations; most are elementwise functions.
 #include <math.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ static tare_status gelu_reference(op_call *call) {
     return tare__call_fail(call, "approximate must be 'none' or 'tanh', found '%s'", approximate);
 }
 
-// --- parametric relu: one slope, or one per channel (dimension 1) ---
+// --- prelu: one slope, or one per channel (dimension 1) ---
 
 static tare_status prelu_reference(op_call *call) {
     const tare_tensor *x, *weight;
@@ -127,7 +127,7 @@ static void run_along(const dimension_rows *s, int64_t at) {
     for (int64_t i = 0; is_apart && i < s->call.count; i++) s->y[at + i * s->step] = y[i];
 }
 
-// Another dtype than the input's: the input is converted first.
+// If `dtype` differs from the input's, the input is converted first.
 static tare_status softmax_shape(op_call *call) {
     const tare_tensor *x;
     tare_dtype dtype;
@@ -139,7 +139,7 @@ static tare_status softmax_shape(op_call *call) {
     return tare__call_result(call, dtype, x->ndim, x->shape, NULL);
 }
 
-// In double, of any dtype: rarely hot.
+// Softmax of one row in double, for any dtype: rarely hot.
 static void softmax_row(const tare_tensor *x, tare_tensor *y, int64_t at, int64_t count,
                         int64_t step, bool logarithm) {
     double top = -HUGE_VAL, sum = 0;
@@ -189,8 +189,8 @@ static tare_status log_softmax_reference(op_call *call) {
     return softmax_of(call, true);
 }
 
-// Over the last dimension, which is given, and in floats: a dtype that is asked for changes
-// nothing.
+// out->run is set only for a softmax over the last dimension, which must be given, with a `dtype`
+// that is absent or float32.
 static tare_status read_rows(op_call *call, row_call *out) {
     int dim = 0;
     *out = (row_call){0};
@@ -211,7 +211,7 @@ static tare_status read_log_rows(op_call *call, row_call *out) {
     return TARE_OK;
 }
 
-// softmax of rows that may be -inf throughout: those give 0.
+// Softmax that returns 0 for rows that are -inf throughout.
 static value safe_softmax(composer *c) {
     const value dim = tare__int(tare__compose_int(c, 1, -1));
     const value hidden = COMPOSE(c, "eq", tare__compose_param(c, 0), tare__float(-INFINITY));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Functions of two operands, tensors or numbers, with broadcasting: arithmetic, comparison, logic.
+// Binary functions of tensors or numbers, with broadcasting: arithmetic, comparison, logic.
 #include "ops/families/arithmetic.h"
 
 #include <math.h>
@@ -43,8 +43,8 @@ static int rank_of(tare_dtype dtype) {
     return dtype == TARE_BOOL ? 0 : 100 + (int)tare_dtype_size(dtype);
 }
 
-// torch's rule: tensors with dimensions decide, then those without, then numbers; a later one
-// matters only where its rank's class is higher.
+// torch's rule: tensors with dimensions decide, then those without, then numbers. A later group
+// only matters if its category (bool, integer, float) is higher.
 tare_dtype tare__common_dtype(const operand side[2]) {
     tare_dtype found = TARE_DTYPE_UNSET;
     for (int pass = 0; pass < 2; pass++)
@@ -77,9 +77,10 @@ static tare_status read_operands(op_call *call, operands *o) {
                            o->side[1].t != NULL ? o->side[1].t : &scalar, &o->ndim, o->shape);
 }
 
-// --- shape rule: two numbers are computed at once ---
+// --- shape rule, which also computes the result of two numbers ---
 
-// The aten operators make tensors of Python's numbers: floats in float32.
+// True if the result of two numbers is a tensor, as for aten's .Tensor overloads; floats are then
+// float32.
 static bool makes_tensor(const op_call *call) {
     return call->function != NULL && tare__aten_name(call->function) != NULL &&
            tare__ends_with(call->function, ".Tensor");
@@ -132,7 +133,8 @@ walk tare__walk(const tare_tensor *const *tensors, size_t count, int ndim, const
     for (size_t i = 0; i < count; i++)
         tare__broadcast_strides(tensors[i] != NULL ? tensors[i] : &scalar, ndim, shape,
                                 w.stride[i]);
-    // The last dimension starts the run; earlier ones join while all tensors go on as they began.
+    // The run begins with the last dimension. An earlier dimension joins if all tensors continue
+    // with the same step.
     while (w.outer_ndim > 0) {
         const int d = w.outer_ndim - 1;
         bool joins = true;
@@ -207,11 +209,11 @@ static tare_status binary_reference(op_call *call, const op_binary *op) {
         return (expression);                                                                       \
     }                                                                                              \
     OPERATOR(name, kind, loop_or_null, result)
-// Computed in double only: rarely hot, or without a float result.
+// Computed in double only: rarely hot, or no float result.
 #define EXACT(name, result, expression) EXACT_AND(name, BINARY_OTHER, NULL, result, expression)
-// With the loop of floats that core/math/binary.def has.
+// With the float loop of core/math/binary.def.
 #define PAIRED(name, kind, result, expression) EXACT_AND(name, kind, NULL, result, expression)
-// With a float loop, whose two cases let a compiler vectorize each.
+// With a float loop; separate cases for the steps let compilers vectorize.
 #define FAST(name, result, expression)                                                             \
     static void name##_loop(const float *p, int64_t p_step, const float *q, int64_t q_step,        \
                             float *y, int64_t count) {                                             \
@@ -269,7 +271,7 @@ EXACT(heaviside, RESULT_COMMON, a != a ? a : a < 0 ? 0 : a > 0 ? 1 : b)
 EXACT(xlogy, RESULT_FLOAT, b != b ? b : a == 0 ? 0 : a * tare__log(b))
 EXACT(logaddexp, RESULT_COMMON, log_of_sum(a, b))
 
-// Exponents that torch has a loop of its own for, and that.
+// Exponents for which torch has special code, and that code.
 #define POWERS(POWER)                                                                              \
     POWER(2, a *a)                                                                                 \
     POWER(3, a *a *a)                                                                              \
@@ -306,7 +308,7 @@ static double pow_exact(double a, double b) {
 }
 OPERATOR(pow, BINARY_OTHER, pow_loop, RESULT_COMMON)
 
-// other - alpha * input
+// Computes other - alpha * input.
 static tare_status rsub_as_sub(op_call *call, bool compute) {
     op_call swapped = *call;
     swapped.param[0] = call->param[1];
@@ -323,7 +325,7 @@ static tare_status any_rsub_reference(op_call *call) {
     return tare__call_given(call, 2) ? rsub_as_sub(call, true) : rsub_reference(call);
 }
 
-// torch.div(a, b, rounding_mode=..)
+// The variants of torch.div(a, b, rounding_mode=..).
 typedef struct division {
     const char *mode;
     tare_status (*shape)(op_call *call);
@@ -356,7 +358,8 @@ static tare_status div_mode_reference(op_call *call) {
     return d->reference(call);
 }
 
-// Anything can be compared for equality: strings, dtypes, sizes.
+// Compares values such as strings and dtypes for equality. False for a tensor and for two numbers,
+// which are left to the binary function.
 static bool equal_at_once(op_call *call, bool *equal) {
     const value *a = call->param[0], *b = call->param[1];
     double number;
@@ -380,13 +383,13 @@ static tare_status any_ne_shape(op_call *call) {
     return TARE_OK;
 }
 
-// --- Python's sequences: [1] + [2], [1] * 3 ---
+// --- Python's lists and tuples: [1] + [2], [1] * 3 ---
 
 static bool is_sequence(const value *v) {
     return v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE);
 }
 
-// `times` copies of a, then those of b (NULL: none).
+// Concatenates `times` copies of a, and b (NULL: none).
 static tare_status join_sequences(op_call *call, const value *a, uint32_t times, const value *b) {
     const uint64_t count = (uint64_t)a->count * times + (b != NULL ? b->count : 0);
     if (count > VALUE_MOST_ITEMS) return tare__call_fail(call, "the sequence would be too long");

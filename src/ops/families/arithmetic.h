@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of functions that broadcast: tensors and numbers, and their common dtype.
+// Operands of functions with broadcasting: tensors and numbers, and their common dtype.
 #ifndef OPS_FAMILIES_ARITHMETIC_H
 #define OPS_FAMILIES_ARITHMETIC_H
 
@@ -15,13 +15,14 @@ typedef struct operand {
 tare_status tare__read_operand(op_call *call, size_t i, operand *out);
 /// torch's rule for two operands; unset when both are numbers.
 tare_dtype tare__common_dtype(const operand side[2]);
-/// The element at flat index i of a tensor; a number is the same everywhere.
+/// The element at flat index i of a tensor; for a number, the number.
 double tare__operand_at(const operand *side, int64_t i);
 
 enum { WALK_OPERANDS = 3 };
 
-/// The steps of operands through the dimensions of a result that they broadcast to, and the run
-/// along the last ones where each advances by a fixed 0 or 1.
+/// Iterates over broadcast operands. The last dimensions of the result form a run along which each
+/// operand advances by a constant step of 0 or 1; the outer dimensions have a stride for each
+/// operand.
 typedef struct walk {
     const int64_t *shape; // of the result, lent
     int64_t stride[WALK_OPERANDS][TARE_MAX_DIMS];
@@ -30,9 +31,9 @@ typedef struct walk {
     size_t count;
 } walk;
 
-/// NULL among the tensors is a number.
+/// tensors: NULL for a number.
 walk tare__walk(const tare_tensor *const *tensors, size_t count, int ndim, const int64_t *shape);
-/// The offset in each operand of the run that starts at element `at` of the result.
+/// The offset in each operand of the run that begins at element `at` of the result.
 void tare__walk_at(const walk *w, int64_t at, int64_t *offset);
 
 #endif

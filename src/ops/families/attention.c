@@ -23,7 +23,8 @@ bool tare__attention_is_of_quantized(const op_call *call) {
     return call->op != NULL && strcmp(call->op->id, OF_QUANTIZED) == 0;
 }
 
-// Strides of k's or v's matrices over q's batch. With groups the last batch dimension is divided.
+// Computes the strides of k's or v's matrices over q's batch. With groups the index in the last
+// batch dimension is divided by the group size.
 static tare_status fit_batch(op_call *call, attention_call *a, const tare_tensor *t,
                              int64_t *stride) {
     int64_t step = 1;
@@ -132,7 +133,7 @@ static tare_status attention_shape(op_call *call) {
     return tare__call_result(call, TARE_FLOAT32, a.q->ndim, shape, NULL);
 }
 
-// Scales one query's scores and adds its row of the mask, which begins at element `at`.
+// Scales the scores of one query and adds its row of the mask, which begins at element `at`.
 static void mask_scores(const attention_call *a, int64_t at, int64_t query, float *scores) {
     const int64_t step = a->mask != NULL ? a->mask_stride[a->batch_ndim + 1] : 0;
     for (int64_t s = 0; s < a->keys; s++) {
@@ -152,7 +153,7 @@ static bool sees_nothing(const float *scores, int64_t count) {
     return !sees;
 }
 
-// Softmax, but zeros where a query may attend to no key.
+// Softmax; zeros if the query may attend to no key.
 static void weigh(const row_functions *k, float *scores, int64_t count) {
     float top, sum;
     k->greatest(scores, (size_t)count, &top);
@@ -173,7 +174,7 @@ void tare__attention_weigh(const attention_call *a, const attention_offsets *off
     }
 }
 
-// The last batch dimension counts groups, where k and v have fewer heads.
+// If k and v have fewer heads, several heads of q in the last batch dimension share one of theirs.
 attention_offsets tare__attention_offsets_of(const attention_call *a, int64_t i) {
     attention_offsets offsets = {0};
     for (int d = a->batch_ndim - 1; d >= 0; d--) {
@@ -223,7 +224,7 @@ static tare_status attention_reference(op_call *call) {
     return status;
 }
 
-// --- of quantized values ---
+// --- quantized attention ---
 
 int32_t tare__signed_shift(const tare_tensor *t) {
     return t->dtype == TARE_QINT8 ? 0 : 0x80;
@@ -244,7 +245,7 @@ static int32_t quantized_at(const tare_tensor *t, int64_t i) {
     return (int8_t)(((const uint8_t *)t->data)[i] ^ tare__signed_shift(t));
 }
 
-// The zero point of keys shifts all scores of a query alike, which weights do not see.
+// The zero point of k is left out: it shifts all scores of a query equally, which softmax ignores.
 static void multiply_keys_quantized(const attention_call *a, const quantized_attention *c,
                                     int64_t q, int64_t k, float *scores) {
     for (int64_t j = 0; j < a->keys; j++) {
@@ -321,8 +322,8 @@ static int64_t attention_macs(const op_call *call) {
     return tare__size_product(q->as.tensor->count + y->as.tensor->count, keys);
 }
 
-// query|key|value|dropout_p|is_causal|attn_mask|scale, as programs of core aten have it; with what
-// only a backward pass reads.
+// The form in core aten, with its order of parameters. The second result is only used by a backward
+// pass.
 static value flash_attention(composer *c) {
     const value made =
         COMPOSE(c, "scaled_dot_product_attention", tare__compose_param(c, 0),
@@ -346,8 +347,8 @@ static const op_info rows[] = {
     COMPOSED_ROW(flash_attention,
                  "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default", NULL,
                  "query|key|value|dropout_p|is_causal|attn_mask|scale"),
-    // Ours, of quantized bytes: scores are exact sums, weights of keys bytes
-    // (core/math/exp_quantized.h).
+    // tare's own operator on quantized values: scores are exact sums, and weights of keys are 8-bit
+    // integers (core/math/exp_quantized.h).
     {.id = OF_QUANTIZED,
      .functions = "torch.ops.tare.scaled_dot_product_attention",
      .params = PARAMETERS,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Functions of the bits of integers and bools, and divisors of integers.
+// Bitwise functions of integers and bools, and gcd and lcm.
 #include "core/math/divisor.h"
 #include "core/math/float_to_int.h"
 #include "ops/families/arithmetic.h"
@@ -43,7 +43,8 @@ static int64_t shift_right(int64_t a, int64_t b, const dtype_info *info) {
     return a >= 0 ? (int64_t)((uint64_t)a >> b) : ~(int64_t)(~(uint64_t)a >> b);
 }
 
-// Of the absolute values; that of the lowest number is cut to the dtype again.
+// gcd of the absolute values. The absolute value of the lowest number is truncated to the dtype
+// again.
 static int64_t greatest_divisor(int64_t a, int64_t b, const dtype_info *info) {
     const uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
     return cut_to(tare__greatest_divisor(x, y), info);
@@ -93,7 +94,7 @@ static int64_t bits_at(const operand *side, int64_t i) {
     return side->t != NULL ? tare__tensor_get_int(side->t, i) : tare__cut_int64(side->number);
 }
 
-// Runs of masks, which are bytes, and of int64, where both operands have the result's dtype.
+// Fast loops for bools, which are bytes, and int64, if both operands have the dtype of the result.
 #define RUN(type, operation)                                                                       \
     for (int64_t k = 0; k < count; k++)                                                            \
         ((type *)to)[k] = (type)(((const type *)from[0])[k * step[0]] operation(                   \
@@ -164,7 +165,7 @@ BITS(bitwise_right_shift, shift_right)
 BITS(gcd, greatest_divisor)
 BITS(lcm, least_multiple)
 
-// --- not ---
+// --- bitwise_not ---
 
 static tare_status bitwise_not_shape(op_call *call) {
     const tare_tensor *x;
@@ -187,7 +188,8 @@ static tare_status bitwise_not_reference(op_call *call) {
 // --- rows ---
 
 #define ATEN(name) "torch.ops.aten." name
-// dunder: what aten calls the Python operator, for tensors and for a number.
+// dunder: the name in aten of the Python operator (__and__), with overloads for tensors and
+// numbers.
 #define ROW(name, names, dunder, scalar)                                                           \
     {                                                                                              \
         .id = #name,                                                                               \

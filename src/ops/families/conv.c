@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of one, two and three dimensions, and transposed ones.
+// Convolutions and transposed convolutions in one, two and three dimensions.
 #include <string.h>
 
 #include "dnnl/float_kernels.h"
@@ -8,7 +8,7 @@
 #include "ops/layer_call.h"
 #include "ops/rules.h"
 
-// Indices of the parameters: transposed convolutions have another order.
+// Indices of the parameters, which are in another order for transposed convolutions.
 typedef struct conv_params {
     size_t stride, padding, dilation, groups, output_padding, padding_mode;
 } conv_params;
@@ -37,7 +37,7 @@ static tare_status read_tensors(op_call *call, int dims, conv_plan *p) {
     return TARE_OK;
 }
 
-// Sizes of the last `dims` of three dimensions; the others are 1.
+// Reads sizes for the last `dims` of three dimensions; the others get the default.
 static tare_status read_sizes(op_call *call, size_t i, int dims, int64_t otherwise, int64_t least,
                               int64_t out[3]) {
     for (int d = 0; d < 3 - dims; d++) out[d] = otherwise;
@@ -49,7 +49,8 @@ static tare_status read_sizes(op_call *call, size_t i, int dims, int64_t otherwi
     return TARE_OK;
 }
 
-// 'same' pads dilation * (kernel - 1) in all, the odd one after. `after` gets its own amounts.
+// Reads the padding. 'same' pads dilation * (kernel - 1) elements in all, an odd one after; so
+// `after` may differ from the amounts before.
 static tare_status read_padding(op_call *call, const conv_params *at, conv_plan *p,
                                 int64_t after[3]) {
     float_conv *c = &p->conv;
@@ -73,7 +74,7 @@ static tare_status read_padding(op_call *call, const conv_params *at, conv_plan 
     return TARE_OK;
 }
 
-// So that products of two sizes never overflow.
+// Limits sizes so that products of two never overflow.
 static tare_status check_sizes(op_call *call, const conv_plan *p) {
     for (int d = 0; d < 3; d++)
         if (p->conv.in[d] > INT32_MAX || p->conv.kernel[d] < 1 || p->conv.kernel[d] > INT32_MAX)
@@ -103,7 +104,7 @@ static tare_status read_common(op_call *call, const conv_params *at, int dims, c
     return TARE_OK;
 }
 
-// weight_in: input channels that one group's weights have.
+// weight_in: input channels of one group, by the weight.
 static tare_status check_channels(op_call *call, const conv_plan *p, int64_t weight_in) {
     const float_conv *c = &p->conv;
     if (c->in_channels % c->groups != 0 || c->in_channels / c->groups != weight_in ||
@@ -222,7 +223,7 @@ static int64_t conv_macs(const op_call *call) {
     return rows > 0 ? tare__size_product(y->as.tensor->count, weight->count / rows) : 0;
 }
 
-// --- transposed convolution: every input element adds a scaled kernel to the output ---
+// --- transposed convolution: each input element adds a scaled kernel to the output ---
 
 static tare_status read_transposed(op_call *call, int dims, conv_plan *p) {
     const conv_params *at = &transposed_params;
@@ -260,7 +261,7 @@ static tare_status transposed_shape(op_call *call, int dims) {
     return conv_result(call, &p);
 }
 
-// One image of one channel onto one output channel.
+// Adds one input channel of an image, times its kernel, to one output channel.
 static void scatter(const float_conv *c, const float *x, const float *w, float *y) {
     for (int64_t i = 0; i < c->in[0] * c->in[1] * c->in[2]; i++) {
         const int64_t v = i % c->in[2], h = i / c->in[2] % c->in[1], d = i / c->in[2] / c->in[1];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of aten that consist of several others, or differ from their module form: one name for
-// all convolutions.
+// Operators of aten that are composed of others, or have another form than the functions in torch:
+// one name for all convolutions.
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 
 #define P(i) tare__compose_param(c, i)
 
-// --- convolution: the dimensions follow from the weight ---
+// --- convolution: the weight determines the number of dimensions ---
 
 enum { STRIDE = 3, PADDING, DILATION, TRANSPOSED, OUTPUT_PADDING, GROUPS };
 
-// The call becomes one of the row that it is.
+// Turns the call into one of the row for these dimensions.
 static tare_status convolution_shape(op_call *call) {
     const tare_tensor *w;
     bool transposed;
@@ -38,7 +38,7 @@ static tare_status convolution_shape(op_call *call) {
     return row->shape(call);
 }
 
-// Reached where tensors are converted to float first: the shape rule has chosen the row by then.
+// Used if tensors were converted to float first; the shape rule has replaced the row by then.
 static tare_status convolution_reference(op_call *call) {
     return call->op->reference(call);
 }
@@ -67,7 +67,7 @@ static value scaled(composer *c, value x, double factor) {
     return factor == 1 ? x : COMPOSE(c, "mul", x, tare__float(factor));
 }
 
-// With a beta of 0 torch does not read the input, which may be NaN.
+// If beta is 0, torch does not read the input, which may contain NaN.
 static value addmm(composer *c) {
     const double beta = tare__compose_double(c, 3, 1), alpha = tare__compose_double(c, 4, 1);
     const value product = scaled(c, COMPOSE(c, "matmul", P(1), P(2)), alpha);
@@ -101,7 +101,7 @@ static value clamp_tensors(composer *c) {
     return x;
 }
 
-// One bound, a number or a tensor.
+// Clamps at one bound, a number or a tensor.
 static value clamp_by(composer *c, value least, value most) {
     const bool is_tensor = P(1).kind == VALUE_TENSOR;
     return COMPOSE(c, is_tensor ? "clamp_tensors" : "clamp", P(0), least, most);
@@ -115,7 +115,7 @@ static value clamp_max(composer *c) {
     return clamp_by(c, tare__none(), P(1));
 }
 
-// --- lerp: from the end that is nearer ---
+// --- lerp: computed from the nearer end ---
 
 static value lerp(composer *c) {
     const value way = COMPOSE(c, "sub", P(1), P(0)), share = P(2);
@@ -217,7 +217,7 @@ static value extend(composer *c, value x, value dim) {
     return operands.count > 1 ? COMPOSE(c, "cat", operands, dim) : x;
 }
 
-// Elements [start, start + length) along dim.
+// Takes elements [start, start + length) along dim.
 static value cut(composer *c, value x, value dim, int64_t start, int64_t length) {
     return COMPOSE(c, "narrow", x, dim, tare__int(start), tare__int(length));
 }
@@ -246,7 +246,7 @@ static value diff(composer *c) {
 
 // --- _weight_norm(v, g, dim): the rows of v scaled to the norms g ---
 
-// All dimensions but dim; -1: of all there are.
+// All dimensions except dim; -1: all.
 static value other_dims(composer *c, int ndim, int64_t dim) {
     int64_t dims[TARE_MAX_DIMS];
     size_t count = 0;
@@ -304,7 +304,7 @@ static value pairwise_distance(composer *c) {
                    tare__bool(tare__compose_bool(c, 4, false)));
 }
 
-// Every vector of the first against every one of the second.
+// Distances between all vectors of the first and all of the second tensor.
 static value cdist(composer *c) {
     const tare_tensor *a = tare__compose_need(c, 0), *b = tare__compose_need(c, 1);
     const value order = tare__float(tare__compose_double(c, 2, 2));
@@ -315,7 +315,7 @@ static value cdist(composer *c) {
     return COMPOSE(c, "vector_norm", COMPOSE(c, "sub", rows, columns), order, tare__int(-1));
 }
 
-// outer(vector, vector): of any dtypes that mul takes.
+// outer(vector, vector), for all dtypes that mul supports.
 static value outer(composer *c) {
     const tare_tensor *a = tare__compose_need(c, 0), *b = tare__compose_need(c, 1);
     if (a == NULL || b == NULL) return P(0);
@@ -323,7 +323,7 @@ static value outer(composer *c) {
     return COMPOSE(c, "mul", COMPOSE(c, "unsqueeze", P(0), tare__int(-1)), P(1));
 }
 
-// --- pairs of statistics ---
+// --- functions with two results ---
 
 static value aminmax(composer *c) {
     const value keep = tare__bool(tare__compose_bool(c, 2, false));
@@ -331,7 +331,7 @@ static value aminmax(composer *c) {
     return tare__compose_pair(c, low, COMPOSE(c, "amax", P(0), P(1), keep));
 }
 
-// input|dim|keepdim|unbiased|correction, as var has them
+// (spread, mean). Parameters as of var: input|dim|keepdim|unbiased|correction.
 static value with_mean(composer *c, const char *spread) {
     const value made = COMPOSE(c, spread, P(0), P(1), P(2), P(3), P(4));
     return tare__compose_pair(c, made, COMPOSE(c, "mean", P(0), P(1), P(2)));
@@ -367,10 +367,10 @@ static value trace(composer *c) {
     return COMPOSE(c, "sum", COMPOSE(c, "diagonal", P(0)));
 }
 
-// --- at least so many dimensions ---
+// --- atleast_1d, 2d, 3d ---
 
-// torch adds new dimensions in front, the third one at the end. Returns a view even if nothing
-// changes, because an item of a list must not be an argument.
+// Adds dimensions up to `least`: in front, but a third one at the end, as torch does. Returns a
+// view even if nothing changes, because an item of a list must not be an argument.
 static value with_dims(composer *c, value x, int least) {
     const tare_tensor *t = tare__compose_tensor(c, x);
     if (t == NULL) return x;
@@ -423,7 +423,7 @@ static value dstack(composer *c) {
     return join(c, 3, 2);
 }
 
-// Vectors become columns.
+// Joins along dimension 1; vectors become columns.
 static value column_stack(composer *c) {
     const value given = P(0);
     if (given.kind != VALUE_LIST && given.kind != VALUE_TUPLE)
@@ -467,7 +467,7 @@ static value broadcast_tensors(composer *c) {
     return all;
 }
 
-// meshgrid(tensors, indexing): tensor i along dimension i; "xy" swaps the first two.
+// meshgrid(tensors, indexing): tensor i varies along dimension i; "xy" swaps the first two.
 static value meshgrid(composer *c) {
     const value given = P(0), indexing = P(1);
     const bool is_list = given.kind == VALUE_LIST || given.kind == VALUE_TUPLE;
@@ -494,7 +494,7 @@ static value meshgrid(composer *c) {
     return all;
 }
 
-// --- tensordot: what is contracted comes last on the left, first on the right ---
+// --- tensordot: contracted dimensions are last on the left, first on the right ---
 
 typedef struct side {
     int64_t order[TARE_MAX_DIMS], matrix[2], free[TARE_MAX_DIMS];
@@ -568,7 +568,7 @@ static int64_t tensordot_macs(const op_call *call) {
 }
 
 // --- embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
-// include_last_offset, padding_idx): what its other three results hold is for a backward pass ---
+// include_last_offset, padding_idx): the other three results serve a backward pass ---
 
 static value bags_with_offsets(composer *c) {
     static const char *const modes[] = {"sum", "mean", "max"};
@@ -581,7 +581,7 @@ static value bags_with_offsets(composer *c) {
     return tare__compose_with_nones(c, bags, 4);
 }
 
-// --- pdist: the distances of each vector to those behind it ---
+// --- pdist: the distances from each vector to the later ones ---
 
 static value pdist(composer *c) {
     const tare_tensor *x = tare__compose_need(c, 0);
@@ -600,7 +600,7 @@ static value pdist(composer *c) {
     return COMPOSE(c, "zeros", tare__compose_ints(c, &none, 1));
 }
 
-// --- tensor_split: sections that begin at given indices, or so many of nearly one size ---
+// --- tensor_split: sections that begin at given indices, or n sections of nearly equal size ---
 
 static value sections_from(composer *c, const int64_t *starts, size_t count, value dim,
                            int64_t size) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors created from numbers: constant, ranges, the identity matrix.
+// Tensors created from numbers: constants, ranges, identity matrices.
 #include <math.h>
 
 #include "ops/families/families.h"
@@ -35,7 +35,7 @@ static tare_status filled_shape(op_call *call) {
     return tare__call_result(call, dtype, (int)ndim, shape, NULL);
 }
 
-// zeros_like and the like: the first parameter's shape, and its dtype unless another is named.
+// zeros_like and similar: the shape of the first parameter, and its dtype unless one is given.
 static tare_status like_shape(op_call *call) {
     const tare_tensor *x;
     tare_dtype dtype;
@@ -129,8 +129,8 @@ static tare_status linspace_shape(op_call *call) {
     return tare__call_result(call, dtype, 1, &steps, NULL);
 }
 
-// As torch, in the result's dtype: counted from the start in the first half, and from the end in
-// the second.
+// As in torch, values are computed in the result's dtype: from the start in the first half, and
+// from the end in the second.
 static tare_status linspace_reference(op_call *call) {
     double start, end;
     TARE_TRY(tare__call_double(call, 0, 0, &start));
@@ -203,7 +203,7 @@ static const op_info rows[] = {
     ROW_WITH(full, "torch.tensor(fill_value) torch.ops.aten.scalar_tensor.default", NULL, "size|fill_value/s|" REST, filled_shape, full_reference),
     LIKE(zeros_like, ATEN("empty_like.default") ATEN("zero.default") "torch.ops.aten.zero_.default", "", zeros_reference),
     LIKE(ones_like, NULL, "", ones_reference),
-    // Without randomness a draw is its expectation, as dropout is.
+    // There are no random numbers: a sample is replaced by its expectation, like dropout.
     LIKE(full_like, ATEN("fill.Scalar") ATEN("fill_.Scalar") ATEN("fill.Tensor")
          ATEN("fill_.Tensor") ATEN("bernoulli.p(-generator)") "torch.ops.aten.bernoulli_.float(-generator)", "fill_value/value/p|", full_reference),
     ROW_WITH(arange, ATEN("arange.start") "torch.ops.aten.arange.start_step", NULL, "start|end|step|" REST, arange_shape, arange_reference),

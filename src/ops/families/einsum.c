@@ -6,8 +6,8 @@
 #include "ops/families/families.h"
 #include "ops/rules.h"
 
-// A dimension is a letter, or (from FIRST_OPEN on) one of those that "..." represents, counted from
-// the last one.
+// A label of a dimension: a letter, or (from FIRST_OPEN on) a dimension represented by "...",
+// counted from the last one.
 enum { FIRST_OPEN = 52, LABELS = FIRST_OPEN + TARE_MAX_DIMS, MOST_OPERANDS = 8 };
 
 typedef struct term {
@@ -19,9 +19,9 @@ typedef struct term {
 typedef struct einsum_plan {
     term operand[MOST_OPERANDS], result;
     size_t count;
-    int open_ndim;        // the most dimensions that "..." represents
+    int open_ndim;        // maximum number of dimensions that "..." represents
     int64_t size[LABELS]; // 0: not used
-    int uses[LABELS];     // mentions among the operands
+    int uses[LABELS];     // occurrences in the operands
     bool is_used[LABELS], is_kept[LABELS];
 } einsum_plan;
 
@@ -31,7 +31,7 @@ static int label_of(char c) {
     return -1;
 }
 
-// One operand's letters up to `end`; "..." becomes `open` labels.
+// Reads the labels of one operand up to `end`; "..." becomes `open` labels.
 static tare_status read_term(op_call *call, const char *at, const char *end, int open, term *out) {
     for (; at < end; at++) {
         if (*at == ' ') continue;
@@ -96,7 +96,8 @@ static tare_status read_operands(op_call *call, const char *begin, const char *e
                : tare__call_fail(call, "the equation has other operands than the call");
 }
 
-// Without an arrow the result has the labels that occur once, in alphabetical order: A before a.
+// Without an arrow, the result has the labels that occur once, in alphabetical order, upper case
+// first.
 static void implicit_result(einsum_plan *p) {
     for (int i = p->open_ndim; i-- > 0;) p->result.label[p->result.ndim++] = FIRST_OPEN + i;
     for (int i = 0; i < 52 && p->result.ndim < TARE_MAX_DIMS; i++) {
@@ -134,7 +135,8 @@ static tare_status einsum_sums_shape(op_call *call) {
     return tare__call_result(call, p.operand[0].t->dtype, p.result.ndim, shape, NULL);
 }
 
-// Steps of an operand along every label; what repeats has none, and a diagonal has the sum.
+// Strides of an operand along every label: 0 where it is broadcast, and the sum for a label that it
+// repeats (a diagonal).
 static void strides_of(const term *o, int64_t stride[LABELS]) {
     int64_t step = 1;
     memset(stride, 0, LABELS * sizeof *stride);
@@ -144,7 +146,7 @@ static void strides_of(const term *o, int64_t stride[LABELS]) {
     }
 }
 
-// The loops over the result's labels, and inside of them those over the labels that are summed.
+// Nested loops over labels: those of the result, and inside of them those that are summed.
 typedef struct loops {
     int label[LABELS], ndim;
     int64_t count;
@@ -192,10 +194,10 @@ static tare_status einsum_sums_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- two operands: a product of matrices, which plans have kernels for ---
+// --- two operands as a matrix product, for which plans have kernels ---
 
-// The role of a label in a product: in both operands and the result, in one and the result, or
-// summed.
+// The role of a label in a matrix product: in both operands and the result (batch), in one operand
+// and the result (left, right), or in both operands only (sum).
 typedef enum role { ROLE_BATCH, ROLE_LEFT, ROLE_RIGHT, ROLE_SUM, ROLE_COUNT } role;
 
 typedef struct label_list {
@@ -210,13 +212,15 @@ static int dimension_of(const term *o, int label) {
     return -1;
 }
 
-// True if the operand has the label with its own size; a broadcast one is dropped from its matrix.
+// True if the operand has the label and is not broadcast along it; broadcast dimensions are dropped
+// from its matrix.
 static bool goes_along(const einsum_plan *p, size_t o, int label) {
     const int d = dimension_of(&p->operand[o], label);
     return d >= 0 && p->operand[o].t->shape[d] == p->size[label];
 }
 
-// The labels of each role, in the result's order. False: this is no product of two matrices.
+// The labels of each role, in the order of the result. False if the equation is no product of two
+// matrices.
 static bool read_roles(const einsum_plan *p, label_list roles[ROLE_COUNT]) {
     for (int r = 0; r < ROLE_COUNT; r++) roles[r] = (label_list){.element_count = 1};
     if (p->count != 2 || p->operand[0].t->dtype != TARE_FLOAT32) return false;
@@ -235,7 +239,7 @@ static bool read_roles(const einsum_plan *p, label_list roles[ROLE_COUNT]) {
         roles[r].label[roles[r].count++] = label;
         roles[r].element_count = tare__size_product(roles[r].element_count, p->size[label]);
     }
-    // Nothing repeats in an operand, or is summed over in the right one alone.
+    // No label is repeated in an operand, and none is summed in the right operand alone.
     for (int o = 0; o < 2; o++) {
         const term *t = &p->operand[o];
         const size_t own = roles[o == 0 ? ROLE_LEFT : ROLE_RIGHT].count;
@@ -249,7 +253,7 @@ static bool read_roles(const einsum_plan *p, label_list roles[ROLE_COUNT]) {
     return roles[ROLE_SUM].element_count > 0;
 }
 
-// One operand as [batch, rows, columns].
+// Views one operand as [batch, rows, columns].
 static value matrices_of(composer *c, const term *o, value v, const label_list *batch,
                          const label_list *rows, const label_list *columns) {
     int64_t order[TARE_MAX_DIMS];
@@ -301,7 +305,7 @@ static const op_info rows[] = {
      .functions = "torch.functional.einsum|torch.ops.aten.einsum.default",
      .params = "equation|*operands",
      .forward = einsum},
-    // Equations that are no product of two matrices.
+    // For equations that are no product of two matrices.
     {.id = "einsum_sums",
      .params = "equation|*operands",
      .shape = einsum_sums_shape,

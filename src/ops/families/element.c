@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of one float element, applied to a tensor.
+// Applies elementwise functions of one float to tensors.
 #include "ops/families/element.h"
 
 const op_element *tare__element_of(const op_call *call) {
@@ -21,7 +21,7 @@ tare_status tare__element_parameters(op_call *call, const op_element *element,
     return TARE_OK;
 }
 
-// The elements of x as floats, which integers and bools are converted to.
+// The elements of x as floats; integers and bools are converted.
 static tare_status floats_of(op_call *call, const tare_tensor *x, const float **out) {
     *out = x->data;
     if (x->dtype == TARE_FLOAT32) return TARE_OK;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of one float element with a few number parameters, as one line each.
+// Elementwise functions of one float with a few number parameters, defined in one line each, and
+// binary functions.
 #ifndef OPS_FAMILIES_ELEMENT_H
 #define OPS_FAMILIES_ELEMENT_H
 
@@ -7,42 +8,43 @@
 #include "core/math/f32.h"
 #include "ops/rules.h"
 
-/// y[i] = f(x[i]) with `count` number parameters, which follow x and have these defaults. f is one
-/// of core/math/elements.def, which vectors compute too, or a loop.
+/// y[i] = f(x[i]) with `count` number parameters, which follow x and have these defaults. f is a
+/// function of core/math/elements.def, which also has vector code, or a loop.
 typedef struct op_element {
     element_kind kind;
     element_loop loop; // of ELEMENT_OTHER
     const double *defaults;
     size_t count;
-    /// Chooses the function for a call of the row; NULL: the row has one function. Returns NULL if
-    /// there is none.
+    /// Selects the function for a call of the row, or NULL if there is none. NULL: the row has one
+    /// function.
     const struct op_element *(*choose)(const op_call *call);
 } op_element;
 
 typedef enum result_kind {
     RESULT_COMMON, // the operands' common dtype
-    RESULT_FLOAT,  // that, or float32 for integers
+    RESULT_FLOAT,  // the common dtype, or float32 for integers
     RESULT_BOOL,
 } result_kind;
 
 typedef struct op_binary {
     binary_kind binary; // of float32 tensors
-    binary_loop loop;   // of BINARY_OTHER; NULL: by `exact`
+    binary_loop loop;   // of BINARY_OTHER; NULL: `exact` computes each element
     double (*exact)(double a, double b);
     result_kind kind;
 } op_binary;
 
-/// Runs the loop over the first parameter; one that is absent or None takes its default.
+/// Applies the function to the first parameter. Number parameters that are absent or None take
+/// their defaults.
 tare_status tare__element_apply(op_call *call, const op_element *element);
-/// The function that a call of a row with an element asks for; NULL: none.
+/// The function for a call of a row with an element; NULL: none.
 const op_element *tare__element_of(const op_call *call);
-/// Its loop in plain C.
+/// The loop of a function in plain C.
 element_loop tare__element_loop(const op_element *element);
-/// The loop of float32 tensors in plain C; NULL: there is none.
+/// The loop for float32 tensors in plain C; NULL: there is none.
 static inline binary_loop tare__binary_loop(const op_binary *op) {
     return op->binary != BINARY_OTHER ? f32_binary__scalar[op->binary] : op->loop;
 }
-/// Its number parameters.
+/// Reads the number parameters of a function.
 tare_status tare__element_parameters(op_call *call, const op_element *element,
                                      float p[ELEMENT_MAX_PARAMETERS]);
 
@@ -63,7 +65,7 @@ tare_status tare__element_parameters(op_call *call, const op_element *element,
     ELEMENT_LOOP(name, expression)                                                                 \
     static const op_element name##_element = {.loop = name##_loop};                                \
     ELEMENT_REFERENCE(name)
-/// As ELEMENT, with parameters p[0], p[1], .. whose defaults follow.
+/// As ELEMENT, with number parameters p[0], p[1], .. whose defaults follow.
 #define ELEMENT_WITH(name, expression, ...)                                                        \
     ELEMENT_LOOP(name, expression)                                                                 \
     static const double name##_defaults[] = {__VA_ARGS__};                                         \
@@ -71,7 +73,8 @@ tare_status tare__element_parameters(op_call *call, const op_element *element,
                                               .defaults = name##_defaults,                         \
                                               .count = sizeof name##_defaults / sizeof(double)};   \
     ELEMENT_REFERENCE(name)
-/// Defines both for a function of core/math/elements.def; parameters' defaults may follow.
+/// Defines NAME_element and NAME_reference for a function of core/math/elements.def; defaults of
+/// number parameters may follow.
 #define VECTOR_ELEMENT(name, of)                                                                   \
     static const op_element name##_element = {.kind = ELEMENT_##of};                               \
     ELEMENT_REFERENCE(name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embeddings: rows of a table, and bags of them. A table is float32, or 8 or 4 bits with a scale
-// and a zero point for each row.
+// Embeddings: rows of a table, and bags of rows. A table is float32, or 8-bit or 4-bit integers
+// with a scale and a zero point for each row.
 #include <string.h>
 
 #include "core/tensor/half.h"
@@ -42,7 +42,7 @@ static tare_status index_at(op_call *call, const tare_tensor *indices, int64_t i
                            (long long)rows);
 }
 
-// torch stores scale and bias of a row of 4-bit values in half precision.
+// torch stores scale and bias of 4-bit rows in half precision.
 static float stored(const tare_tensor *w, float number) {
     return w->dtype == TARE_QUINT4X2 ? tare__float16_to_float(tare__float_to_float16(number))
                                      : number;
@@ -55,7 +55,7 @@ void tare__embedding_factors(const tare_tensor *table, int64_t row, float *scale
     *bias = stored(table, -zero_point * factor);
 }
 
-// Row `row` into out[width].
+// Dequantizes row `row` to out[width].
 static void read_row(const tare_tensor *w, int64_t row, float *out) {
     const int64_t width = w->shape[1];
     float scale, bias;
@@ -102,7 +102,7 @@ static tare_status embedding_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- bags: offsets say where each begins; indices of two dimensions are bags of equal length ---
+// --- bags, which begin at `offsets`; indices of two dimensions are bags of equal length ---
 
 enum { OFFSETS = 2, MODE, SAMPLE_WEIGHTS, LAST_OFFSET, PADDING_INDEX, MAX_NORM };
 

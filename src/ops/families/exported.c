@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that only exported programs make: checks of inputs and metadata, numbers out of tensors,
-// and copies into tensors.
+// Operators that only occur in exported programs: checks of inputs and metadata, conversions of
+// tensors to numbers, and copies into tensors.
 #include <string.h>
 
 #include "ops/families/families.h"
 #include "ops/rules.h"
 
-// Checked conditions were fixed at export, and every row checks shapes.
+// Nothing is computed: the checked conditions were fixed at export, and rows check shapes.
 static tare_status nothing_shape(op_call *call) {
     call->result = tare__none();
     return TARE_OK;
@@ -28,7 +28,7 @@ static tare_status item_shape(op_call *call) {
     return TARE_OK;
 }
 
-// --- copy: the elements of one tensor in the shape and dtype of another ---
+// --- copy: a tensor converted to the shape and dtype of another ---
 
 static tare_status copy_shape(op_call *call) {
     const tare_tensor *x, *src;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator family's table; ops/table.c searches them in this order.
+// The tables of all operator families, in the order in which ops/table.c searches them.
 #ifndef OPS_FAMILIES_FAMILIES_H
 #define OPS_FAMILIES_FAMILIES_H
 

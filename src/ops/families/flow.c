@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow of exported programs: operators whose arguments are graphs, which get_attr reads as
-// modules. A graph runs as a model within the model, so that its observers record.
+// Control flow of exported programs: operators with graphs as arguments, which are modules read by
+// get_attr. A graph runs like a model within the model, so that its observers record.
 #include <string.h>
 
 #include "ops/families/families.h"
@@ -8,7 +8,7 @@
 
 enum { MOST_ROUNDS = 1 << 18, MOST_VALUES = 256 };
 
-// --- values in a row ---
+// --- arguments of graphs ---
 
 typedef struct row {
     value items[MOST_VALUES];
@@ -22,7 +22,7 @@ static tare_status add(op_call *call, row *r, const value *v) {
     return TARE_OK;
 }
 
-// A list's items; an absent one has none.
+// Adds the items of a list; an absent list has none.
 static tare_status add_list(op_call *call, row *r, size_t param) {
     const value *v = param < call->param_count ? call->param[param] : NULL;
     if (v == NULL || v->kind == VALUE_NONE) return TARE_OK;
@@ -47,14 +47,14 @@ static tare_status find_graph(op_call *call, size_t param, const module **out) {
     return TARE_OK;
 }
 
-// *out: the items that the graph returned, a single tensor as one item; the caller owns the
-// references.
+// Runs a graph. *out: its results as a sequence, even if there is one tensor only; the caller owns
+// the references.
 static tare_status run_graph(op_call *call, size_t param, const row *args, bool shapes_only,
                              arena *memory, value *out) {
     const module *m = NULL;
     value made;
     TARE_TRY(find_graph(call, param, &m));
-    // Observers inside change, as they do in the model itself.
+    // Observers inside may change, as in the model itself.
     const interpreter it = {.root = m,
                             .own = tare__call_own(call, m),
                             .linear_rule = call->linear_rule,
@@ -79,7 +79,7 @@ static tare_status run_graph(op_call *call, size_t param, const row *args, bool 
 
 // --- results ---
 
-// A tensor of its own, with `lead` entries of v's shape; lead -1: of just that shape.
+// A new meta tensor of v's shape, with a first dimension of size `lead` added; -1: none is added.
 static tare_status like(op_call *call, const value *v, int64_t lead, value *out) {
     int64_t shape[TARE_MAX_DIMS];
     int ndim = 0;
@@ -94,7 +94,8 @@ static tare_status like(op_call *call, const value *v, int64_t lead, value *out)
     return TARE_OK;
 }
 
-// The first `plain` of made as they are, the others with `lead` in front.
+// Sets the result to tensors like `made`; those after the first `plain` get a first dimension of
+// size `lead`.
 static tare_status result_like(op_call *call, const value *made, size_t plain, int64_t lead) {
     TARE_TRY(tare__call_result_tuple(call, made->count));
     for (uint32_t i = 0; i < made->count; i++)
@@ -102,7 +103,7 @@ static tare_status result_like(op_call *call, const value *made, size_t plain, i
     return TARE_OK;
 }
 
-// Slice `at` of `slice_count` equal ones of a result.
+// Copies a value to slice `at` of `slice_count` equal ones of a result.
 static tare_status copy_slice(op_call *call, const value *from, int64_t at, int64_t slice_count,
                               value *to) {
     const tare_tensor *t = from->kind == VALUE_TENSOR ? from->as.tensor : NULL;
@@ -118,7 +119,8 @@ static tare_status copy_whole(op_call *call, const value *from, value *to) {
     return copy_slice(call, from, 0, 1, to);
 }
 
-// A graph may return its inputs in another order: tensors that are written later are copied first.
+// Copies items that share storage with a result written before them: a graph may return its inputs
+// in another order.
 static tare_status detach(op_call *call, value *made) {
     for (uint32_t i = 0; i < made->count; i++) {
         value *v = &made->as.items[i];
@@ -194,7 +196,8 @@ static tare_status loop_goes_on(op_call *call, const row *args, arena *memory, b
     return TARE_OK;
 }
 
-// The carried values are in the result, from which every round reads and to which it writes.
+// One iteration. The carried values are stored in the result, which the graph reads and its results
+// overwrite.
 static tare_status run_round(op_call *call, const row *args, arena *memory) {
     value made;
     TARE_TRY(run_graph(call, LOOP_BODY, args, false, memory, &made));
@@ -224,10 +227,10 @@ static tare_status while_loop_reference(op_call *call) {
 
 // --- scan(combine_fn, init, xs, additional) and map_impl(f, xs, additional) ---
 
-// `lists` are the parameters after the graph: the carried values (for scan), those that are sliced
-// along the first dimension, and those that every iteration takes.
+// The lists after the graph: carried values (scan only), tensors that are sliced along the first
+// dimension, and values that are the same in all iterations.
 typedef struct cutting {
-    size_t carried, cut, additional; // parameters; carried 0: there is none
+    size_t carried, cut, additional; // indices of parameters; carried 0: there are none
     size_t carried_count, cut_count;
     int64_t rounds;
 } cutting;
@@ -251,7 +254,7 @@ static tare_status plan_cutting(op_call *call, bool is_scan, cutting *out) {
     return TARE_OK;
 }
 
-// Entry `at` of every tensor that is cut, into args; at -1: without data.
+// Adds slice `at` of every sliced tensor to args; for -1 meta tensors.
 static tare_status add_cuts(op_call *call, const cutting *c, int64_t at, row *args) {
     for (size_t i = 0; i < c->cut_count; i++) {
         const tare_tensor *x = call->param[c->cut]->as.items[i].as.tensor;
@@ -352,9 +355,9 @@ static tare_status map_reference(op_call *call) {
 }
 
 // --- wrap_with_set_grad_enabled(enabled, graph, *args) and wrap_with_autocast(device_type, dtype,
-// enabled, cache_enabled, graph, *args): what a context of Python's becomes ---
+// enabled, cache_enabled, graph, *args), which stand for Python's with statements ---
 
-// All arguments after the graph.
+// Runs the graph on all arguments after it.
 static tare_status run_wrapped(op_call *call, size_t at, bool shapes_only, value *made) {
     row args = {.count = 0};
     for (size_t i = at + 1; i < call->arg_count; i++) TARE_TRY(add(call, &args, &call->args[i]));
@@ -400,7 +403,7 @@ static tare_status autocast_reference(op_call *call) {
     return wrapped_reference(call, CAST_GRAPH);
 }
 
-// Branches and numbers of iterations depend on data, so the interpreter runs these.
+// The interpreter runs these rows, because branches and numbers of iterations depend on data.
 #define FLOW(name, parameters, shape_rule, compute)                                                \
     {                                                                                              \
         .id = "higher_order." name, .functions = "torch.ops.higher_order." name,                   \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements taken at fixed strides.
+// Copies elements with constant strides.
 #include "ops/families/gather.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ void tare__gather_dense(const tare_tensor *x, gather *g) {
 tare_status tare__gather_begin(op_call *call, gather *g) {
     const tare_tensor *x;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
-    // Their axis would have to be moved, too.
+    // The axis of the channels would have to be mapped to the result.
     if (x->q != NULL && !tare__qscheme_is_per_tensor(x->q->scheme))
         return tare__call_fail(call, "has no form for tensors quantized per channel");
     tare__gather_dense(x, g);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that only move elements: the output, as a row-major box of some dimensions, reads the
-// input at fixed strides. Permuting, slicing, repeating and shuffling are such boxes.
+// Operators that only move elements. The elements of the output are read from the input with
+// constant strides, over a row-major box whose sizes multiply to the output's count. Permuting,
+// slicing, repeating and shuffling have this form.
 #ifndef OPS_FAMILIES_GATHER_H
 #define OPS_FAMILIES_GATHER_H
 
@@ -17,20 +18,21 @@ typedef struct gather {
     int64_t out_shape[TARE_MAX_DIMS];
 } gather;
 
-/// x unchanged: its own sizes and strides. The output's shape is the box's unless set otherwise.
+/// Begins with a box of x unchanged: its own sizes and strides. The output has the shape of the box
+/// unless set otherwise.
 tare_status tare__gather_begin(op_call *call, gather *g);
 void tare__gather_dense(const tare_tensor *x, gather *g);
-/// x with its dimensions reversed.
+/// A box of x with its dimensions reversed.
 tare_status tare__gather_reverse(op_call *call, gather *g);
 void tare__gather_drop(gather *g, int d); // removes box dimension d
-/// A result tensor for the box: a view of x where the elements keep their order, else a meta
-/// tensor. Fails like tare__call_result.
+/// A result tensor for the box: a view of x if the elements keep their order, else a meta tensor.
+/// Fails like tare__call_result.
 tare_status tare__gather_meta(op_call *call, const gather *g, tare_tensor **out);
-/// Copies the elements; y has data and the output's shape.
+/// Copies the elements to y, which has data and the shape of the output.
 void tare__gather_run(const gather *g, tare_tensor *y);
 
-/// Defines NAME_shape, NAME_reference and NAME_box of an operator from a function that plans its
-/// one result.
+/// Defines NAME_shape, NAME_reference and NAME_box of an operator with one result, from a function
+/// that plans its box.
 typedef tare_status (*gather_planner)(op_call *call, gather *g);
 tare_status tare__gather_shape(op_call *call, gather_planner plan);
 tare_status tare__gather_reference(op_call *call, gather_planner plan);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing elements at indices in tensors.
+// Reads and writes elements at indices that are given by tensors.
 #include "ops/families/index.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static tare_status need_indices(op_call *call, const tare_tensor *t) {
                            tare_dtype_name(t->dtype));
 }
 
-// Index i of a dimension of `size` elements; negative ones count from its end.
+// Reads index i for a dimension of `size` elements; negative indices count from its end.
 static tare_status index_at(op_call *call, const tare_tensor *indices, int64_t i, int64_t size,
                             int64_t *out) {
     const int64_t index = tare__tensor_get_int(indices, i);
@@ -74,9 +74,9 @@ static tare_status index_select_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- gather and scatter: an index per element; its other coordinates are the element's own ---
+// --- gather and scatter: an index per element along `dim`; other coordinates are the same ---
 
-// torch takes indices of at most the input's sizes, but along `dim`.
+// As torch, requires that the indices are no larger than the input, except along `dim`.
 static tare_status check_elements(op_call *call, const line_indices *s, const tare_tensor *bound) {
     bool fits = s->indices->ndim == s->x->ndim && s->indices->ndim == bound->ndim;
     for (int d = 0; fits && d < s->x->ndim; d++)
@@ -88,7 +88,7 @@ static tare_status check_elements(op_call *call, const line_indices *s, const ta
                            tare__call_shape_text(call, s->x), tare__call_shape_text(call, bound));
 }
 
-// Offsets of the element for index i in x, and in a tensor of the source's shape.
+// The offsets in x and in a tensor of the source's shape that belong to index i.
 static tare_status partner_of(op_call *call, const line_indices *s, int64_t i, int64_t *in_x,
                               const tare_tensor *source, int64_t *in_source) {
     int64_t rest = i, x_step = 1, source_step = 1, index;
@@ -143,7 +143,7 @@ static double smaller(double old, double x) {
     return x < old || isnan(x) ? x : old;
 }
 
-// "mean" is a sum that is divided.
+// "mean" is a sum, which is divided later.
 static tare_status combine_named(op_call *call, const char *name, combine *out) {
     static const struct {
         const char *name;
@@ -192,7 +192,7 @@ static tare_status scatter_shape(op_call *call) {
     return tare__shape_same(call);
 }
 
-// A mean of integers is rounded down.
+// Turns sums into means; means of integers are rounded down.
 static void divide_by_counts(tare_tensor *y, const int64_t *counts, bool includes_self) {
     const bool is_float = tare__dtype(y->dtype)->is_float;
     for (int64_t i = 0; i < y->count; i++) {
@@ -210,7 +210,7 @@ static tare_status scatter_by(op_call *call, combine f, bool is_mean) {
     TARE_TRY(read_scatter(call, &s, &source, &number));
     tare_tensor *y = tare__call_out(call);
     TARE_TRY(read_self(call, &includes_self));
-    int64_t *counts = NULL; // how many went to each element, where that matters
+    int64_t *counts = NULL; // contributions to each element, if needed
     if (is_mean || !includes_self) {
         counts = tare__arena_array(call->memory, (size_t)y->count + 1, sizeof *counts);
         if (counts == NULL) return tare__out_of_memory(call->err);
@@ -245,25 +245,25 @@ static tare_status scatter_add_reference(op_call *call) {
 
 // --- indexing with tensors: x[i, :, j] ---
 
-// One dimension of x: indexed by a tensor or an int, or a slice of it.
+// How one dimension of x is indexed: by a tensor, an int or a slice.
 typedef struct indexed_dim {
     const tare_tensor *index; // NULL: an int or a slice
     bool is_slice;
-    int64_t start, step, count; // of a slice; start of an int
+    int64_t start, step, count; // of a slice; start: also the index if it is an int
 } indexed_dim;
 
 typedef struct index_plan {
     const tare_tensor *x;
     indexed_dim dim[TARE_MAX_DIMS];
-    int made[TARE_MAX_DIMS + 1]; // dimensions of size 1 made before each
-    int many_ndim;               // the indices' common shape
+    int made[TARE_MAX_DIMS + 1]; // number of new dimensions of size 1 before each
+    int many_ndim;               // the broadcast shape of the indices
     int64_t many[TARE_MAX_DIMS];
-    int many_at; // its position among the result's dimensions
+    int many_at; // position of that shape in the result's dimensions
     int ndim;
     int64_t shape[2 * TARE_MAX_DIMS];
 } index_plan;
 
-// [0, 2, 1] is treated like a tensor.
+// True for a list such as [0, 2, 1], which is treated like a tensor.
 static bool is_int_list(const value *v) {
     if (v->kind != VALUE_LIST) return false;
     for (uint32_t i = 0; i < v->count; i++)
@@ -284,7 +284,7 @@ bool tare__index_has_tensor(const value *index) {
     return false;
 }
 
-// Tensor and data live in the call's memory, and need no reference.
+// Converts a list to a tensor. It and its data are in the call's memory and need no reference.
 static tare_status tensor_of_list(op_call *call, const value *list, const tare_tensor **out) {
     tare_tensor *t = tare__arena_alloc(call->memory, sizeof *t);
     int64_t *data = tare__arena_array(call->memory, list->count, sizeof *data);
@@ -324,7 +324,8 @@ static bool is_mask(const value *v) {
     return v->kind == VALUE_TENSOR && v->as.tensor->dtype == TARE_BOOL && v->as.tensor->ndim > 0;
 }
 
-// Replaces a mask by tensors of the indices that it selects, one for each of its dimensions.
+// Replaces a mask by index tensors, one for each of its dimensions, of the elements that it
+// selects.
 static tare_status read_mask(op_call *call, const tare_tensor *mask, const tare_tensor *x, int at,
                              indexed_dim *out) {
     int64_t count = 0;
@@ -390,7 +391,8 @@ static tare_status broadcast_indices(op_call *call, index_plan *p) {
     return TARE_OK;
 }
 
-// The indices' dimensions replace theirs, or come first if other dimensions are between them.
+// Chooses the position of the indices' dimensions in the result: that of the indexed dimensions if
+// these are adjacent, else the front.
 static void arrange_indices(index_plan *p) {
     int position = 0, first = -1;
     bool apart = false;
@@ -433,14 +435,14 @@ static tare_status plan_index(op_call *call, const value *index, index_plan *p) 
     return index_result(call, p);
 }
 
-// The element of x that is element i of the result.
+// Finds the offset in x of element i of the result.
 static tare_status element_of(op_call *call, const index_plan *p, int64_t i, int64_t *out) {
     int64_t position[2 * TARE_MAX_DIMS];
     for (int d = p->ndim - 1; d >= 0; d--) {
         position[d] = i % p->shape[d];
         i /= p->shape[d];
     }
-    int kept = 0; // dimensions of the result that are not the indices'
+    int kept = 0; // dimensions of the result that do not come from indices
     *out = 0;
     for (int d = 0; d < p->x->ndim; d++) {
         const indexed_dim *in = &p->dim[d];
@@ -460,8 +462,8 @@ static tare_status element_of(op_call *call, const index_plan *p, int64_t i, int
     return TARE_OK;
 }
 
-// The number of contiguous elements in x and the result: the last dimensions, as far as whole
-// slices reach, and some elements of the next one.
+// The number of elements that are contiguous in both x and the result: the last dimensions that are
+// taken as a whole, and the slice of the next one.
 static int64_t run_of(const index_plan *p) {
     int64_t run = 1;
     for (int d = p->x->ndim - 1; d >= 0; d--) {
@@ -492,7 +494,8 @@ tare_status tare__index_reference(op_call *call) {
     return TARE_OK;
 }
 
-// None adds a dimension in getitem; in aten's lists of indices it is a full slice.
+// In aten's lists of indices None stands for a whole dimension, while in getitem it adds one. So
+// replaces None by a full slice.
 static tare_status spell_out_indices(op_call *call) {
     const value *given = call->param[1];
     if (given == NULL || (given->kind != VALUE_LIST && given->kind != VALUE_TUPLE)) return TARE_OK;
@@ -507,9 +510,9 @@ static tare_status spell_out_indices(op_call *call) {
     return TARE_OK;
 }
 
-// --- index_put: the same elements, written ---
+// --- index_put ---
 
-// A mask whose data is not known yet.
+// True if the data of a mask are not known yet.
 static bool waits_for_mask(const value *indices) {
     const bool is_list = indices->kind == VALUE_TUPLE || indices->kind == VALUE_LIST;
     for (uint32_t i = 0; is_list && i < indices->count; i++)
@@ -536,7 +539,7 @@ static tare_status plan_put(op_call *call, index_plan *p, const tare_tensor **ou
     return TARE_OK;
 }
 
-// The result has the input's shape, however many elements a mask marks.
+// The result has the input's shape, regardless of the number of elements that a mask selects.
 static tare_status index_put_shape(op_call *call) {
     index_plan p;
     const tare_tensor *values;
@@ -570,7 +573,7 @@ static tare_status index_put_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- masked_scatter: the marked elements, in order, come from source ---
+// --- masked_scatter: the selected elements are read from source in order ---
 
 static tare_status masked_scatter_shape(op_call *call) {
     const tare_tensor *x, *mask, *source;
@@ -610,7 +613,7 @@ static tare_status masked_scatter_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- index_add, index_copy: slices along a dimension, written at given indices ---
+// --- index_add, index_copy: slices written at indices along a dimension ---
 
 static tare_status read_slices(op_call *call, line_indices *s, const tare_tensor **source) {
     TARE_TRY(read_line(call, s));
@@ -683,7 +686,8 @@ static tare_status index_copy_reference(op_call *call) {
     return tare__slices_put(call, &s, y->data);
 }
 
-// The only index vector of index_put, after whole dimensions; NULL: there are other indices.
+// The index vector of index_put if it is the only index and the others are None; else NULL. *dim:
+// its dimension.
 static const tare_tensor *only_vector(const value *indices, int *dim) {
     const tare_tensor *found = NULL;
     if (indices == NULL || !tare__value_has_items(indices)) return NULL;
@@ -735,7 +739,7 @@ static tare_status index_list_shape(op_call *call) {
                : tare__call_fail(call, "the indices must be a list with at least one tensor");
 }
 
-// --- nonzero: as many rows as there are; the data must be known ---
+// --- nonzero: the number of rows depends on the data, which must be known ---
 
 static tare_status nonzero_shape(op_call *call) {
     const tare_tensor *x;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that join several tensors.
+// Operators that concatenate or stack tensors.
 #include <string.h>
 
 #include "ops/families/families.h"
@@ -25,8 +25,8 @@ static bool same_but(const tare_tensor *a, const tare_tensor *b, int dim) {
     return true;
 }
 
-// torch's cat ignores empty tensors of one dimension, regardless of the others' shapes: a cache
-// before its first token.
+// torch's cat ignores empty tensors of one dimension, regardless of the others' shapes: for example
+// a cache before the first token.
 tare_status tare__cat_inputs(op_call *call, const tare_tensor ***out, size_t *count) {
     size_t kept = 0;
     TARE_TRY(tare__call_tensor_list(call, 0, out, count));
@@ -72,7 +72,7 @@ static tare_status join_shape(op_call *call, bool stacks) {
     return tare__call_result(call, p.x[0]->dtype, p.ndim, p.shape, p.x[0]->q);
 }
 
-// Copies one input into the result; `before` counts the elements of the dimension already filled.
+// Copies one input to the result. `before`: the size of the inputs before it along the dimension.
 static void put(const join_plan *p, const tare_tensor *x, int64_t before, tare_tensor *y) {
     const size_t size = tare_dtype_size(y->dtype);
     int64_t inner = 1;
@@ -96,7 +96,7 @@ static tare_status requantize_quantized(void *user, const value *in, value *out)
     return TARE_OK;
 }
 
-// Quantized values under other parameters: dequantized and quantized again.
+// Dequantizes x and quantizes it with other parameters.
 static tare_status requantized(const tare_tensor *x, const qparams *q, tare_tensor **out,
                                tare_error *err) {
     enum { LEAST_WORTH = 1024 }; // elements for which a table of all quantized values is worth it

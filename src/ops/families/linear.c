@@ -62,8 +62,7 @@ static int64_t linear_macs(const op_call *call) {
 
 // --- matmul, with the batch dimensions broadcast ---
 
-// A tensor with the shape of t's matrices' batch: its last two dimensions (or the only one)
-// dropped.
+// A tensor with the batch shape of t: without its last two dimensions (or the only one).
 static tare_tensor batch_of(const tare_tensor *t) {
     tare_tensor batch = {.ndim = t->ndim > 2 ? t->ndim - 2 : 0};
     for (int d = 0; d < batch.ndim; d++) batch.shape[d] = t->shape[d];
@@ -141,7 +140,7 @@ int64_t tare__matmul_macs(const op_call *call) {
     return t->ndim > 0 ? tare__size_product(y->as.tensor->count, t->shape[t->ndim - 1]) : 0;
 }
 
-// --- grouped_mm: x [S][K] in groups of rows that end at offs [E], times w [E][K][N] ---
+// --- grouped_mm: x [S][K], in groups of rows that end at offs [E], times w [E][K][N] ---
 
 typedef struct grouped_call {
     const tare_tensor *x, *w, *ends;
@@ -170,7 +169,7 @@ static tare_status grouped_mm_shape(op_call *call) {
     return tare__call_result(call, TARE_FLOAT32, 2, shape, NULL);
 }
 
-// Rows after the last group are 0.
+// Rows after the last group are set to 0.
 static tare_status grouped_mm_reference(op_call *call) {
     grouped_call g;
     TARE_TRY(read_grouped(call, &g));

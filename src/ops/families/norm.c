@@ -13,7 +13,7 @@
 #include "ops/layer_call.h"
 #include "ops/rules.h"
 
-// A tensor parameter of `count` float elements; *out is NULL when it is absent or None.
+// Reads a tensor parameter of `count` floats; *out is NULL if it is absent or None.
 static tare_status optional_floats(op_call *call, size_t i, int64_t count, const float **out) {
     const tare_tensor *t;
     *out = NULL;
@@ -32,8 +32,8 @@ typedef struct moments {
     double mean, variance; // biased
 } moments;
 
-// The moments of `runs` runs of `length` elements, `step` apart, in double, so that the order of
-// summation hardly matters.
+// Mean and variance of `runs` runs of `length` elements, `step` apart. Computed in double, so that
+// the order of summation hardly matters.
 static moments moments_of(const float *x, int64_t runs, int64_t length, int64_t step) {
     double sum = 0, squares = 0;
     const double count = (double)(runs * length);
@@ -69,7 +69,8 @@ static tare_status batch_norm_shape(op_call *call) {
     return tare__shape_same(call);
 }
 
-// In training torch moves the running statistics towards the batch's, with the unbiased variance.
+// Updates the running statistics with those of the batch, as torch does in training, with the
+// unbiased variance.
 static void update_running(const float *old_mean, const float *old_var, const moments *m,
                            double count, double momentum, float *mean, float *var) {
     const double unbiased = count > 1 ? m->variance * count / (count - 1) : m->variance;
@@ -77,7 +78,7 @@ static void update_running(const float *old_mean, const float *old_var, const mo
     *var = (float)((1 - momentum) * (double)*old_var + momentum * unbiased);
 }
 
-// A module's buffer is replaced, not written: other modules may share it.
+// Buffers of modules are replaced, not written, because other modules may share them.
 static tare_status replace_buffer(op_call *call, module *own, const char *name, const float *data,
                                   int64_t count) {
     tare_tensor *t = NULL;
@@ -255,7 +256,7 @@ static double row_norm(const float *x, int64_t count, int64_t step, double p) {
 typedef struct normalize_call {
     const tare_tensor *x;
     double p, eps;
-    int64_t count, inner; // elements of a line, and the distance from one to the next
+    int64_t count, inner; // elements of a row, and their distance
 } normalize_call;
 
 static tare_status read_normalize(op_call *call, normalize_call *n) {
@@ -378,7 +379,7 @@ static tare_status instance_norm_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- across channels: a window of them, centred ---
+// --- local_response_norm: over a centred window of channels ---
 
 static tare_status response_norm_reference(op_call *call) {
     const tare_tensor *x;
@@ -410,11 +411,11 @@ static tare_status response_norm_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- those of aten that give the statistics, too: left out where the graph does not read them ---
+// --- variants of aten that also return statistics, which are omitted if the graph ignores them ---
 
 #define P(i) tare__compose_param(c, i)
 
-// (made, mean over `dims`, 1 / deviation)
+// (made, mean over `dims`, 1 / standard deviation)
 static value with_statistics(composer *c, value made, value x, value dims, bool keeps, value eps) {
     const value keep = tare__bool(keeps), all = tare__compose_with_nones(c, made, 3);
     if (c->call->only_first || c->status != TARE_OK) return all;
@@ -424,7 +425,7 @@ static value with_statistics(composer *c, value made, value x, value dims, bool 
     return all;
 }
 
-// All dimensions but that of the channels.
+// All dimensions except that of the channels.
 static value batch_dims(composer *c, const tare_tensor *x) {
     int64_t dims[TARE_MAX_DIMS];
     size_t count = 0;
@@ -433,8 +434,8 @@ static value batch_dims(composer *c, const tare_tensor *x) {
     return tare__compose_ints(c, dims, count);
 }
 
-// input|weight|bias|running_mean|running_var|[training|]momentum|eps. Out of training torch's
-// statistics are empty.
+// input|weight|bias|running_mean|running_var|[training|]momentum|eps. Without training the returned
+// statistics are empty, as in torch.
 static value batch_norm_of(composer *c, value mean, value var, value training, value eps) {
     const value x = P(0), weight = P(1);
     const value made =
@@ -447,16 +448,16 @@ static value batch_norm_no_training(composer *c) {
     return batch_norm_of(c, P(3), P(4), tare__bool(false), P(6));
 }
 
-// input|weight|bias|running_mean|running_var|training|momentum|eps; in training the running
-// statistics would be written.
+// input|weight|bias|running_mean|running_var|training|momentum|eps. Training is refused, because it
+// would write the running statistics.
 static value batch_norm_legit(composer *c) {
     if (tare__compose_bool(c, 5, false))
         (void)tare__compose_fail(c, "training with running statistics is not supported");
     return batch_norm_of(c, P(3), P(4), tare__bool(false), P(7));
 }
 
-// In training mode the functional form also returns the batch's statistics; another operator writes
-// the running ones.
+// The functional form in training mode, which also returns the batch's statistics. Another operator
+// updates the running ones.
 static value batch_norm_no_stats(composer *c) {
     return batch_norm_of(c, tare__none(), tare__none(), tare__bool(true), P(5));
 }
@@ -489,7 +490,7 @@ static value fused_rms_norm(composer *c) {
     return all;
 }
 
-// input|weight|bias|N|C|HxW|group|eps: the sizes are the input's.
+// input|weight|bias|N|C|HxW|group|eps. The sizes are those of the input.
 static value native_group_norm(composer *c) {
     const value made = COMPOSE(c, "group_norm", P(0), P(6), P(1), P(2), P(7));
     const tare_tensor *x = tare__compose_need(c, 0);

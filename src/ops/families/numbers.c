@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of Python's numbers: traced code computes with sizes (math.sqrt(x.size(-1))).
+// Functions of Python numbers, because traced code computes with sizes (math.sqrt(x.size(-1))).
 #include <math.h>
 
 #include "ops/families/families.h"
@@ -47,7 +47,7 @@ INT_OF(math_floor, floor)
 INT_OF(math_ceil, ceil)
 INT_OF(math_trunc, trunc)
 
-// The larger, or the smaller, of two sizes: an int if both are.
+// The maximum or minimum of two numbers: an int if both are.
 static tare_status give_one_of(op_call *call, bool larger) {
     double a, b;
     const value *x = call->param[0], *y = call->param[1];

@@ -9,7 +9,7 @@
 #include "ops/families/families.h"
 #include "ops/rules.h"
 
-// Without a dimension (dim < 0) a tensor is one row.
+// Reads the rows along a dimension. Without one (dim < 0) the tensor is a single row.
 static tare_status read_rows(op_call *call, size_t dim_at, int64_t otherwise, rows_along *r) {
     TARE_TRY(tare__call_need_tensor(call, 0, &r->x));
     if (r->x->q != NULL)
@@ -17,7 +17,7 @@ static tare_status read_rows(op_call *call, size_t dim_at, int64_t otherwise, ro
     return tare__rows_along(call, dim_at, otherwise, r);
 }
 
-// (values, indices)
+// Sets the result to (values, indices).
 static tare_status pair_result(op_call *call, const tare_tensor *x, int ndim,
                                const int64_t *shape) {
     return tare__call_result_pair(call, x->dtype, TARE_INT64, ndim, shape);
@@ -28,7 +28,7 @@ static bool is_greater(double a, double b) {
     return a > b || (isnan(a) && !isnan(b));
 }
 
-// The first of the greatest (or least) elements.
+// The index of the first maximum (or minimum) of a row.
 static int64_t find_extreme(const rows_along *l, int64_t start, bool largest) {
     int64_t best = 0;
     for (int64_t i = 1; i < l->length; i++) {
@@ -82,7 +82,7 @@ static tare_status argmin_reference(op_call *call) {
 
 // --- max, min: of all elements; along a dimension, with its index; of two tensors ---
 
-// torch.max(x, other) is another function: the row of arithmetic with this id.
+// Runs torch.max(x, other), a binary function: the row of arithmetic with this id.
 static tare_status as_row(op_call *call, const char *id, bool compute) {
     op_call other = *call;
     other.op = tare__op_of_family(&tare__arithmetic_ops, id);
@@ -230,7 +230,7 @@ static tare_status argsort_reference(op_call *call) {
     return sort_rows(call, &l, l.length, descending, NULL, tare__call_out(call));
 }
 
-// --- isin: is an element one of some others? ---
+// --- isin ---
 
 typedef struct sorted_numbers {
     double *at;
@@ -242,7 +242,7 @@ static int by_value(const void *left, const void *right) {
     return is_greater(a, b) - is_greater(b, a);
 }
 
-// How many of the numbers are less than v, or not greater.
+// The count of numbers less than v, or less or equal (also_equal).
 static int64_t count_before(const sorted_numbers *s, double v, bool also_equal) {
     int64_t low = 0, high = s->count;
     while (low < high) {
@@ -299,10 +299,10 @@ static tare_status isin_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- bucketize, searchsorted: where would an element stand among sorted ones? ---
+// --- bucketize, searchsorted: insertion points in sorted numbers ---
 
-// `sorted` and `x`: indices of the parameters with the sorted numbers and the numbers to be found.
-// Both may have several rows.
+// `sorted` and `x` of the functions below: indices of the parameters with the sorted numbers and
+// the numbers to search for. Both tensors may have several rows.
 typedef struct search {
     const tare_tensor *sorted;
     operand x;

@@ -73,7 +73,8 @@ static value converted(composer *c, value v, tare_dtype dtype) {
 
 enum { MOST_ARGUMENTS = 9, TRANSPOSED = 6, GROUPS = 8 };
 
-// conv2d's arguments of convolution's, whose layers are not transposed here.
+// Reduces the arguments of convolution to those of conv2d; transposed convolutions are refused.
+// Returns their number.
 static size_t plain_convolution(composer *c, value *args, size_t count) {
     if (count <= GROUPS) return count;
     const bool is_transposed = args[TRANSPOSED].kind != VALUE_BOOL || args[TRANSPOSED].as.boolean;
@@ -94,7 +95,8 @@ static value out_dtype(composer *c) {
     const tare_dtype wanted = call->args[1].as.dtype, work = promoted_dtype(call, wanted);
     const bool in_integers = op->integer != NULL && !tare__dtype(work)->is_float;
     value args[MOST_ARGUMENTS];
-    // The rows of integers read integers from floats, which hold those of 16 bits.
+    // Integer layers read whole numbers from float tensors, which represent 16-bit integers
+    // exactly.
     for (size_t i = 0; i < count; i++)
         args[i] = converted(c, call->args[i + 2], in_integers ? TARE_FLOAT32 : work);
     if (in_integers && strcmp(op->id, "convolution") == 0)
@@ -113,7 +115,7 @@ static tare_status out_dtype_reference(op_call *call) {
     return tare__composed_forward(call, out_dtype);
 }
 
-// --- layers of integers: float tensors of whole numbers to int32 ---
+// --- integer layers: from float tensors of whole numbers to int32 ---
 
 static tare_status integer_linear_shape(op_call *call) {
     linear_call l;
@@ -157,7 +159,7 @@ static tare_status integer_convolution_shape(op_call *call) {
     return tare__call_result(call, TARE_INT32, c.w->ndim, shape, NULL);
 }
 
-// The sum of one output element; at: its index.
+// The sum for the output element at index `at`.
 static int64_t window_sum(const conv_call *c, const float *x, const float *w, const int64_t at[3]) {
     const float_conv *s = &c->conv;
     int64_t sum = 0;

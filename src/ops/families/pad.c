@@ -24,7 +24,8 @@ bool tare__pad_mode_from_name(const char *name, pad_mode *out) {
     return false;
 }
 
-// The source index for index i - before in a row of `size`; -1: the constant.
+// The index in a row of `size` elements that is copied to index i, which counts from the row's
+// first element and may be outside; -1: the constant.
 static int64_t source_of(pad_mode mode, int64_t i, int64_t size) {
     if (i >= 0 && i < size) return i;
     switch (mode) {
@@ -40,9 +41,9 @@ static int64_t source_of(pad_mode mode, int64_t i, int64_t size) {
     return -1;
 }
 
-// --- boxes ---
+// --- padding of arrays (pad_box) ---
 
-// Dimensions at the end that are not padded are copied together.
+// Trailing dimensions without padding are merged into `unit`.
 pad_box tare__pad_box_of(const pad_call *call, const int *order, const tare_tensor *y) {
     pad_box b = {.mode = call->mode, .element = tare_dtype_size(y->dtype), .unit = 1};
     tare_tensor constant = *y;
@@ -81,7 +82,7 @@ static void fill(const pad_box *b, size_t units, unsigned char *y) {
         for (size_t i = 0; i < count; i++) memcpy(y + i * b->element, b->fill, b->element);
 }
 
-// Fills [first, end) of a row of the result, outside of the input's row.
+// Fills elements [first, end) of a row of the result, which lie outside of the input's row.
 static void pad_ends(const pad_box *b, const unsigned char *x, int64_t first, int64_t end,
                      unsigned char *y) {
     const int last = b->ndim - 1;
@@ -109,7 +110,7 @@ static void pad_row(const pad_box *b, const unsigned char *x, unsigned char *y) 
     pad_ends(b, x, end, out, y);
 }
 
-// The row of the input for a row of the result; -1: none.
+// The row of the input that is copied to a row of the result; -1: constants.
 static int64_t row_of(const pad_box *b, int64_t row) {
     int64_t from = 0, step = 1;
     for (int i = b->ndim - 2; i >= 0; i--) {
@@ -157,7 +158,7 @@ static tare_status check_amount(op_call *call, const pad_call *p, int d) {
                            (long long)p->before[d], (long long)p->after[d], (long long)size);
 }
 
-// The amounts come in pairs, the last dimension first.
+// The amounts are in pairs (before, after), beginning with the last dimension.
 tare_status tare__pad_read(op_call *call, pad_call *p) {
     int64_t amounts[2 * TARE_MAX_DIMS];
     size_t count;

@@ -6,9 +6,10 @@
 
 #include "ops/layer_call.h"
 
-/// "constant" (or "zeros"), "reflect", "replicate", "circular"; false for any other name.
+/// Finds the mode "constant" (or "zeros"), "reflect", "replicate" or "circular"; false for any
+/// other name.
 bool tare__pad_mode_from_name(const char *name, pad_mode *out);
-/// Fills y (x's dtype, with data, before[d] + x.shape[d] + after[d] wide) from x.
+/// Fills y from x. y has data, x's dtype and the sizes before[d] + x.shape[d] + after[d].
 void tare__pad_into(const pad_call *p, tare_tensor *y);
 
 #endif

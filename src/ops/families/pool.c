@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Pooling over windows of one, two and three dimensions, and adaptive pooling to a given size.
+// Pooling with windows in one, two and three dimensions, and adaptive pooling to an output size.
 #include <math.h>
 #include <string.h>
 
@@ -38,12 +38,12 @@ static tare_status read_sizes(op_call *call, size_t i, int dims, int64_t otherwi
     return TARE_OK;
 }
 
-// In ceil mode the last window may hang over the end, but must begin within input or padding.
+// In ceil mode the last window may extend beyond the end, but must begin within input or padding.
 static tare_status choose_out(op_call *call, pool_call *p) {
     for (int d = 3 - p->dims; d < 3; d++) {
         const int64_t room = p->in[d] + 2 * p->pad[d] - p->dilation[d] * (p->kernel[d] - 1) - 1;
         const int64_t more =
-            p->ceil_mode ? p->stride[d] - 1 : 0; // a window beyond the input counts
+            p->ceil_mode ? p->stride[d] - 1 : 0; // counts a window that extends beyond the input
         if (room + more < 0 || 2 * p->pad[d] > p->kernel[d])
             return tare__call_fail(call, "kernel %lld with padding %lld does not fit input %s",
                                    (long long)p->kernel[d], (long long)p->pad[d],
@@ -54,7 +54,7 @@ static tare_status choose_out(op_call *call, pool_call *p) {
     return TARE_OK;
 }
 
-// The stride is the kernel where it is not given (or, as torch passes it on, an empty list).
+// The stride defaults to the kernel, also for an empty list, which torch passes on.
 static tare_status read_window(op_call *call, pool_call *p, size_t padding) {
     TARE_TRY(read_sizes(call, 1, p->dims, 1, 1, p->kernel));
     const value *stride = call->param[2];
@@ -144,8 +144,8 @@ static pool_window adaptive_window(const pool_call *p, const int64_t at[3]) {
     return w;
 }
 
-// Which value is greater depends on the data and cannot be predicted, so the comparison selects a
-// value instead of branching. NaN is greater than all; the last NaN wins.
+// Selects values instead of branching, because comparisons depend on data and are hard to predict.
+// NaN is greater than any number; the last NaN wins.
 static float greatest(const pool_call *p, const float *plane, const pool_window *w) {
     float best = -INFINITY, nan = 0;
     for (int64_t i = w->begin[0]; i < w->end[0]; i += p->dilation[0])
@@ -158,7 +158,7 @@ static float greatest(const pool_call *p, const float *plane, const pool_window 
     return isnan(nan) ? nan : best;
 }
 
-// Its index in the plane: the first of equal maxima, but the last NaN.
+// The index in the plane of the maximum: the first of equal maxima, or the last NaN.
 static int64_t index_of_greatest(const pool_call *p, const float *plane, const pool_window *w) {
     int64_t best = (w->begin[0] * p->in[1] + w->begin[1]) * p->in[2] + w->begin[2];
     for (int64_t i = w->begin[0]; i < w->end[0]; i += p->dilation[0])
@@ -179,8 +179,8 @@ static float average(const pool_call *p, const float *plane, const pool_window *
     return sum / (float)tare__pool_divisor(p, w);
 }
 
-// One window over all is torch's mean of the plane; of others the sum is divided by one size after
-// the other.
+// If one window covers the plane, this is torch's mean. Else the sum is divided by the sizes one
+// after the other.
 static float adaptive_average(const pool_call *p, const float *plane, const pool_window *w) {
     float sum = 0;
     if (p->out[0] * p->out[1] * p->out[2] == 1) {
@@ -233,7 +233,7 @@ tare_status tare__pool_read(op_call *call, pool_call *out, bool *known) {
         const size_t length = strlen(readers[i].prefix);
         if (strncmp(id, readers[i].prefix, length) != 0 || strlen(id) != length + 2) continue;
         TARE_TRY(readers[i].read(call, id[length] - '0', out));
-        *known = !out->has_indices; // which no executor knows
+        *known = !out->has_indices; // no executor supports indices
         out->is_max = readers[i].is_max;
         out->is_adaptive = readers[i].is_adaptive;
     }
@@ -253,8 +253,8 @@ double tare__pool_divisor(const pool_call *p, const pool_window *w) {
 
 // --- rows ---
 
-// KIND ## n ## d_shape and KIND ## n ## d, from a reader of the plan, a window and a function of
-// it.
+// Defines KIND##n##d_shape and KIND##n##d from a reader of the parameters, a function that returns
+// windows, and a function of a window.
 #define POOL(kind, n, reader, window_at, function)                                                 \
     static tare_status kind##n##d_shape(op_call *call) {                                           \
         pool_call p;                                                                               \
@@ -276,11 +276,11 @@ POOLS(1)
 POOLS(2)
 POOLS(3)
 
-// --- those of aten that give indices, too: left out where the graph does not read them ---
+// --- variants of aten that also return indices, which are omitted if the graph ignores them ---
 
 #define P(i) tare__compose_param(c, i)
 
-// Integers of up to 24 bits go through float unchanged.
+// Converts integers to float, which is exact up to 24 bits.
 static value in_float(composer *c) {
     const value x = P(0);
     const bool is_integer = x.kind == VALUE_TENSOR && x.as.tensor->q == NULL &&
@@ -288,7 +288,8 @@ static value in_float(composer *c) {
     return is_integer ? COMPOSE(c, "to", x, tare__dtype_value(TARE_FLOAT32)) : x;
 }
 
-// `made` is one tensor, or two of which the first has the input's dtype.
+// Converts values to the input's dtype and returns (values, indices). `made` is a tensor if only
+// the first item is used, else a pair.
 static value with_indices(composer *c, value made) {
     const value x = P(0);
     value values = c->call->only_first ? made : tare__compose_item(c, made, 0);

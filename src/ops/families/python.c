@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of Python, as torch's code generator writes them.
+// Python operators as torch's code generator prints them.
 #include "ops/text/python.h"
 
 #include <string.h>

@@ -23,10 +23,10 @@ static tare_status read_dims(op_call *call, reduce_plan *p) {
     size_t count = 0;
     if (tare__call_given(call, 1))
         TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, dims, &count));
-    for (int d = 0; d < p->x->ndim && count == 0; d++) p->reduced[d] = true; // none named: all
+    for (int d = 0; d < p->x->ndim && count == 0; d++) p->reduced[d] = true; // without dims: all
     for (size_t i = 0; i < count; i++) {
         const int64_t d = dims[i] < 0 ? dims[i] + p->x->ndim : dims[i];
-        if (p->x->ndim == 0 && (dims[i] == 0 || dims[i] == -1)) continue; // torch lets it pass
+        if (p->x->ndim == 0 && (dims[i] == 0 || dims[i] == -1)) continue; // torch allows it
         if (d < 0 || d >= p->x->ndim)
             return tare__call_fail(call, "dimension %lld does not exist", (long long)dims[i]);
         p->reduced[d] = true;
@@ -68,7 +68,7 @@ static tare_status sum_shape(op_call *call) {
     return tare__call_result(call, dtype, p.ndim, p.shape, NULL);
 }
 
-// any, all: bool, but of uint8, as in torch.
+// any and all return bool, but uint8 for uint8, as in torch.
 static tare_status any_shape(op_call *call) {
     reduce_plan p;
     TARE_TRY(read_reduce(call, &p));
@@ -76,15 +76,16 @@ static tare_status any_shape(op_call *call) {
                              p.shape, NULL);
 }
 
-// --- walking over the input ---
+// --- iterating over the input ---
 
 enum { BLOCK = 256 };
 
-// Contiguous elements, and their positions in the result: element k goes to `to` + k * `step`.
+// Contiguous elements of the input, and their positions in the result: element k belongs to `to` +
+// k * `step`.
 typedef struct block {
     int64_t first, count;
     int64_t to;
-    int64_t step; // 0: all to one element; 1: side by side, too
+    int64_t step; // 0: all belong to one element; 1: contiguous, too
     double x[BLOCK];
 } block;
 
@@ -101,7 +102,8 @@ static int64_t index_of(const reduce_plan *p, int64_t i) {
     return to;
 }
 
-// The elements of the last dimensions that are all reduced, or all kept.
+// The count of elements in the trailing dimensions that are all reduced (*step = 0) or all kept
+// (*step = 1).
 static int64_t alike(const reduce_plan *p, int64_t *step) {
     const int ndim = p->x->ndim;
     int64_t count = 1;
@@ -117,7 +119,8 @@ static void load(const tare_tensor *t, block *b) {
         for (int64_t k = 0; k < b->count; k++) b->x[k] = tare__tensor_get(t, b->first + k);
 }
 
-// The next contiguous elements of the input, in order; b is zero before the first block.
+// Loads the next contiguous elements of the input; false at the end. b is zero before the first
+// call.
 static bool next_block(const reduce_plan *p, block *b) {
     b->first += b->count;
     if (b->first >= p->x->count) return false;
@@ -186,7 +189,7 @@ static tare_status reduce(op_call *call, fold f, double start, bool divides) {
     return TARE_OK;
 }
 
-// The last dimensions: rows that lie side by side.
+// True if exactly the last dimensions are reduced, so that rows are contiguous.
 static bool are_rows(const reduce_plan *p) {
     int d = p->x->ndim;
     while (d > 0 && p->reduced[d - 1]) d--;
@@ -195,7 +198,7 @@ static bool are_rows(const reduce_plan *p) {
     return d > 0;
 }
 
-// torch sums rows of floats in an order of its own.
+// Rows of floats are summed in the order of torch.
 static void run_sum(const row_call *c, const row_functions *k, const float *x, float *y) {
     k->total(x, (size_t)c->count, y);
 }
@@ -257,7 +260,7 @@ static tare_status all_reference(op_call *call) {
     return reduce(call, both, 1, false);
 }
 
-// --- logsumexp: shifted by the greatest, so that nothing overflows ---
+// --- logsumexp: relative to the maximum, so that nothing overflows ---
 
 static tare_status logsumexp_reference(op_call *call) {
     reduce_plan p;
@@ -275,7 +278,7 @@ static tare_status logsumexp_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- var, std: around the mean, in two passes ---
+// --- var, std: in two passes, with differences from the mean ---
 
 static tare_status spread_shape(op_call *call) {
     reduce_plan p;
@@ -285,7 +288,7 @@ static tare_status spread_shape(op_call *call) {
     return tare__call_result(call, p.x->dtype, p.ndim, p.shape, NULL);
 }
 
-// torch divides by the count less `correction`, or by all of it with unbiased=False.
+// As torch, divides by the count minus `correction`, or by the count if unbiased=False.
 static tare_status spread(op_call *call, bool takes_root) {
     reduce_plan p;
     double *mean = NULL, correction;
@@ -340,7 +343,7 @@ static tare_status norm_shape(op_call *call) {
     return tare__call_result(call, TARE_FLOAT32, p.ndim, p.shape, NULL);
 }
 
-// The sum of powers, for any order but 0, 1, 2 and infinity.
+// The p-norm from a sum of powers, for orders other than 0, 1, 2 and infinity.
 static tare_status power_norm(op_call *call, const reduce_plan *p, double order) {
     tare_tensor *y = tare__call_out(call);
     double *sums = tare__arena_array(call->memory, (size_t)y->count + 1, sizeof *sums);

@@ -28,7 +28,7 @@ static tare_status read_mode(op_call *call, resize_call *p) {
     return tare__call_fail(call, "mode '%s' is not supported for %d dimensions", mode, p->dims);
 }
 
-// One number for all dimensions, or a list of one each.
+// Reads one scale factor for all dimensions, or a list of one per dimension.
 static tare_status read_scales(op_call *call, const resize_call *p, double scale[3]) {
     const value *v = call->param[SCALE];
     const bool is_list = v->kind == VALUE_LIST || v->kind == VALUE_TUPLE;
@@ -43,8 +43,8 @@ static tare_status read_scales(op_call *call, const resize_call *p, double scale
     return TARE_OK;
 }
 
-// Overloads with a size may also state the scale factor of each dimension, which then determines
-// the step. None and non-positive values have no effect.
+// Overloads with an output size may also have scale factors per dimension, which then determine the
+// step. None and non-positive factors have no effect.
 static tare_status read_scales_of_size(op_call *call, const resize_call *p, double scale[3]) {
     for (size_t d = 3 - (size_t)p->dims; d < 3; d++) {
         TARE_TRY(tare__call_double(call, SCALE_DEPTH + d, 0, &scale[d]));
@@ -54,7 +54,7 @@ static tare_status read_scales_of_size(op_call *call, const resize_call *p, doub
     return TARE_OK;
 }
 
-// As torch: the step follows from the sizes, unless a scale factor was given and not to be
+// As in torch, the step follows from the sizes, unless a scale factor is given that need not be
 // recomputed.
 static void choose_step(resize_call *p, int d, double scale) {
     if (p->mode >= RESIZE_LINEAR && p->align_corners)
@@ -104,7 +104,7 @@ static tare_status interpolate_shape(op_call *call) {
     resize_call p;
     bool antialias;
     TARE_TRY(tare__call_bool(call, ANTIALIAS, false, &antialias));
-    // The call becomes one of the other row, which no executor takes for this one.
+    // Turns the call into one of the antialias row, which no executor handles.
     if (antialias) call->op = tare__op_of_family(&tare__resize_ops, "interpolate_antialias");
     int64_t shape[TARE_MAX_DIMS];
     TARE_TRY(tare__resize_read(call, &p));
@@ -133,7 +133,7 @@ static resize_taps linear_taps(const resize_call *p, int d, int64_t i) {
         .count = 2, .at = {at, at < last ? at + 1 : last}, .weight = {1 - weight, weight}};
 }
 
-// Keys' cubic convolution with a = -0.75, as torch has it: up to a distance of 1, and of 2.
+// Keys' cubic convolution with a = -0.75, as in torch: for distances up to 1, and up to 2.
 static float cubic_near(float x) {
     return ((-0.75f + 2) * x - (-0.75f + 3)) * x * x + 1;
 }
@@ -207,10 +207,10 @@ static tare_status interpolate_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- with antialias: where the image shrinks, the filter of a pixel is as wide as what it stands
-// for (as Pillow's; torch's _upsample_bilinear2d_aa, _upsample_bicubic2d_aa) ---
+// --- antialias: when downsampling, the filter is widened by the scale, as in Pillow (torch's
+// _upsample_bilinear2d_aa, _upsample_bicubic2d_aa) ---
 
-// The input pixels of an output pixel along a dimension: `count` from `first` on.
+// The input pixels that contribute to an output pixel along a dimension: `count` from `first` on.
 typedef struct wide_taps {
     int64_t first, count;
     float *weight;
@@ -221,7 +221,7 @@ static float triangle(float x) {
     return distance < 1 ? 1 - distance : 0;
 }
 
-// Keys' with a = -0.5.
+// Keys' cubic convolution with a = -0.5.
 static float wide_cubic(float x) {
     const float distance = fabsf(x);
     if (distance < 1) return ((-0.5f + 2) * distance - (-0.5f + 3)) * distance * distance + 1;
@@ -263,7 +263,7 @@ static tare_status antialias_shape(op_call *call) {
     return tare__call_result(call, TARE_FLOAT32, 4, shape, NULL);
 }
 
-// Rows first, then columns.
+// Resizes each row, then each column.
 static tare_status antialias_reference(op_call *call) {
     resize_call p;
     wide_taps *rows, *columns;
@@ -295,8 +295,8 @@ static tare_status antialias_reference(op_call *call) {
     return TARE_OK;
 }
 
-// output_size is None if factors are given; the overload without ".vec" takes a size, and the
-// factor of each dimension.
+// In ".vec" overloads output_size is None if factors are given. The others have a size, and a
+// factor for each dimension.
 #define RESIZE(name, mode)                                                                         \
     "torch.ops.aten." name ".vec(mode=" mode ") torch.ops.aten." name ".default(mode=" mode ") "
 #define RESIZE_OVERLOADS                                                                           \

@@ -28,7 +28,7 @@ static tare_status scan(op_call *call, bool multiplies) {
     tare_tensor *y = tare__call_out(call);
     for (int64_t row = 0; row < s.x->count / s.length; row++) {
         const int64_t start = tare__row_start(&s, row);
-        double so_far = multiplies ? 1 : 0; // in double: a long sum keeps its last digits
+        double so_far = multiplies ? 1 : 0; // in double, so that long sums stay accurate
         for (int64_t i = 0; i < s.length; i++) {
             const double v = tare__tensor_get(s.x, start + i * s.inner);
             so_far = multiplies ? so_far * v : so_far + v;
@@ -45,8 +45,8 @@ static tare_status cumprod_reference(op_call *call) {
     return scan(call, true);
 }
 
-// --- cummax, cummin: (values, where they are); of equals the last one, and NaN is the greatest and
-// the least ---
+// --- cummax, cummin: (values, indices); the last of equal values counts, and NaN is both greatest
+// and least ---
 
 static tare_status extremes_shape(op_call *call) {
     const tare_tensor *x;
@@ -82,7 +82,7 @@ static tare_status cummin_reference(op_call *call) {
     return extremes(call, false);
 }
 
-// --- logcumsumexp: of two terms the greater one is taken out ---
+// --- logcumsumexp: relative to the greater of two terms ---
 
 static tare_status logcumsumexp_reference(op_call *call) {
     rows_along s;
@@ -94,7 +94,7 @@ static tare_status logcumsumexp_reference(op_call *call) {
         for (int64_t i = 0; i < s.length; i++) {
             const double v = tare__tensor_get(s.x, start + i * s.inner);
             const double high = v > so_far || isnan(v) ? v : so_far, low = v > so_far ? so_far : v;
-            // Equal infinities have no difference.
+            // The difference of equal infinities would be NaN.
             so_far = isinf(high) ? high : high + tare__log1p(tare__exp(low - high));
             tare__tensor_set(y, start + i * s.inner, so_far);
         }
@@ -124,7 +124,7 @@ static tare_status triangle(op_call *call, bool lower) {
     tare_tensor *y = tare__call_out(call);
     const int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1];
     const size_t size = tare_dtype_size(x->dtype);
-    // So that a row and a diagonal add up without overflow.
+    // Limits the diagonal so that sums with a row cannot overflow.
     if (diagonal > columns) diagonal = columns;
     if (diagonal < -rows) diagonal = -rows;
     for (int64_t i = 0; i < x->count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indexing, slicing and splitting; and queries of a tensor's shape.
+// Indexing, slicing and splitting; and queries of shapes.
 #include <string.h>
 
 #include "ops/families/families.h"
@@ -20,7 +20,7 @@ static void append_dim(index_state *s, int64_t size, int64_t stride) {
     g->stride[g->ndim++] = stride;
 }
 
-// A slice's bound as Python takes it: absent, from the end, cut to [least, most].
+// Reads a bound of a slice as in Python: it may be absent or negative, and is clamped.
 static tare_status bound_of(op_call *call, const value *v, int64_t size, int64_t otherwise,
                             int64_t *out) {
     *out = otherwise;
@@ -31,7 +31,7 @@ static tare_status bound_of(op_call *call, const value *v, int64_t size, int64_t
     return TARE_OK;
 }
 
-// The elements start, start + step, .. of a dimension; a step beyond its end is cut to it.
+// The elements start, start + step, .. of a dimension; a step beyond its end is reduced to it.
 typedef struct cut {
     int64_t start, step, count;
 } cut;
@@ -130,7 +130,7 @@ static tare_status share_item(op_call *call, const value *item) {
     return tare__value_share(call->memory, item, &call->result, call->err);
 }
 
-// sequence[start:stop:step]
+// Computes sequence[start:stop:step] of a list or tuple.
 static tare_status slice_of(op_call *call, const value *sequence, const value *slice) {
     cut c;
     TARE_TRY(cut_of(call, slice, sequence->count, &c));
@@ -237,7 +237,7 @@ typedef struct split_plan {
     int dim;
     bool drops_dim; // unbind
     int64_t size, total, count;
-    const value *sizes; // or a list of them
+    const value *sizes; // a list of sizes instead of `size`; or NULL
 } split_plan;
 
 typedef tare_status (*split_planner)(op_call *call, const tare_tensor *x, split_plan *p);
@@ -249,7 +249,7 @@ static tare_status read_dim(op_call *call, size_t i, const tare_tensor *x, split
     return TARE_OK;
 }
 
-// As torch: equal chunks, rounded up, so that there may be fewer than asked for.
+// As in torch, chunks have equal sizes, rounded up, so there may be fewer than requested.
 static tare_status plan_chunk(op_call *call, const tare_tensor *x, split_plan *p) {
     int64_t chunks;
     TARE_TRY(read_dim(call, 2, x, p));
@@ -348,7 +348,7 @@ SPLIT_OPERATOR(chunk)
 SPLIT_OPERATOR(split)
 SPLIT_OPERATOR(unbind)
 
-// --- questions ---
+// --- queries ---
 
 static tare_status shape_tuple(op_call *call, const tare_tensor *x) {
     TARE_TRY(tare__call_result_tuple(call, (uint32_t)x->ndim));
@@ -374,7 +374,7 @@ static tare_status dim_shape(op_call *call) {
     return TARE_OK;
 }
 
-// Those of a dense, row-major tensor.
+// The strides of a dense, row-major tensor.
 static tare_status stride_shape(op_call *call) {
     const tare_tensor *x;
     int dim;
@@ -397,7 +397,7 @@ static tare_status numel_shape(op_call *call) {
     return TARE_OK;
 }
 
-// x.T, x.mT: all dimensions reversed, the last two exchanged.
+// x.T reverses all dimensions, x.mT swaps the last two.
 static tare_status plan_attribute(op_call *call, gather *g) {
     const char *name;
     TARE_TRY(tare__call_text(call, 1, "", &name));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that change the shape or the order of elements.
+// Operators that change the shape of a tensor or the order of its elements.
 #include <string.h>
 
 #include "ops/families/families.h"
 #include "ops/families/gather.h"
 #include "ops/rules.h"
 
-// --- another shape, same order ---
+// --- shapes ---
 
 static tare_status reshape_to(op_call *call, const tare_tensor *x, int ndim, const int64_t *shape) {
     tare_tensor *t = NULL;
@@ -23,7 +23,7 @@ static tare_status reshape_to(op_call *call, const tare_tensor *x, int ndim, con
     return TARE_OK;
 }
 
-// One size may be -1: it is computed from the others.
+// Computes a size of -1 from the others; there may be one.
 static tare_status fill_in(op_call *call, const tare_tensor *x, size_t ndim, int64_t *shape) {
     int64_t known = 1;
     int open = -1;
@@ -102,7 +102,7 @@ static tare_status unflatten_shape(op_call *call) {
     return reshape_to(call, x, ndim, shape);
 }
 
-// Without a dimension, removes all of size 1; a given dimension is only removed if its size is 1.
+// Removes all dimensions of size 1, or only given ones if their size is 1.
 static tare_status squeeze_shape(op_call *call) {
     const tare_tensor *x;
     int64_t dims[TARE_MAX_DIMS], shape[TARE_MAX_DIMS];
@@ -114,7 +114,7 @@ static tare_status squeeze_shape(op_call *call) {
     if (!all) TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, dims, &count));
     for (size_t i = 0; i < count; i++) {
         const int64_t d = dims[i] < 0 ? dims[i] + x->ndim : dims[i];
-        if (x->ndim == 0 && (dims[i] == 0 || dims[i] == -1)) continue; // torch lets it pass
+        if (x->ndim == 0 && (dims[i] == 0 || dims[i] == -1)) continue; // torch allows it
         if (d < 0 || d >= x->ndim)
             return tare__call_fail(call, "dimension %lld does not exist", (long long)dims[i]);
         named[d] = true;
@@ -135,7 +135,7 @@ static tare_status unsqueeze_shape(op_call *call) {
     return reshape_to(call, x, x->ndim + 1, shape);
 }
 
-// --- another order ---
+// --- order ---
 
 static void swap_dims(gather *g, int a, int b) {
     const int64_t size = g->size[a], stride = g->stride[a];
@@ -162,7 +162,7 @@ static tare_status plan_t(op_call *call, gather *g) {
     return TARE_OK;
 }
 
-// aten's x.mT; Python's is getattr.
+// aten's operator for x.mT; Python's x.mT is a getattr.
 static tare_status plan_matrix_transpose(op_call *call, gather *g) {
     TARE_TRY(tare__gather_begin(call, g));
     if (g->ndim < 2) return tare__call_fail(call, "input must have at least 2 dimensions");
@@ -200,7 +200,7 @@ static tare_status position_of_dim(op_call *call, const gather *g, int64_t dim, 
     return TARE_OK;
 }
 
-// Dimensions of the first list move to the positions of the second; the others keep their order.
+// Moves dimensions `source` to the positions `destination`; the others keep their order.
 static tare_status plan_movedim(op_call *call, gather *g) {
     int64_t from[TARE_MAX_DIMS], to[TARE_MAX_DIMS], order[TARE_MAX_DIMS];
     size_t from_count, to_count;
@@ -230,7 +230,7 @@ static tare_status plan_movedim(op_call *call, gather *g) {
     return TARE_OK;
 }
 
-// The second parameter: a number for each dimension, and for `more` new ones in front of them.
+// Reads the second parameter: a number for each dimension and for `more` new ones in front.
 static tare_status read_per_dim(op_call *call, gather *g, int64_t *numbers, int *more) {
     size_t count;
     TARE_TRY(tare__gather_begin(call, g));
@@ -240,8 +240,7 @@ static tare_status read_per_dim(op_call *call, gather *g, int64_t *numbers, int 
     return tare__call_fail(call, "%zu numbers given for %d dimensions", count, g->ndim);
 }
 
-// A new size of -1 keeps the old one; new dimensions come in front.
-// `more` dimensions before those of the input; -1 keeps a size.
+// Expands to `wanted` sizes, of which the first `more` are new dimensions. -1 keeps a size.
 static tare_status expand_to(op_call *call, gather *g, const int64_t *wanted, int more) {
     const gather dense = *g;
     g->ndim = g->out_ndim = dense.ndim + more;
@@ -274,7 +273,7 @@ static tare_status plan_expand_as(op_call *call, gather *g) {
     return expand_to(call, g, other->shape, other->ndim - g->ndim);
 }
 
-// The box has two dimensions for each of the output's: which copy, and where in it.
+// The box has two dimensions for each of the output's: the copy, and the position in it.
 static tare_status repeat_by(op_call *call, gather *g, const int64_t *times, int more) {
     const gather dense = *g;
     g->out_ndim = dense.ndim + more;
@@ -299,7 +298,8 @@ static tare_status plan_repeat(op_call *call, gather *g) {
     return repeat_by(call, g, times, more);
 }
 
-// As repeat, but of fewer numbers than dimensions: those at the front are copied once.
+// Like repeat, but there may be fewer numbers than dimensions: the leading dimensions are not
+// repeated.
 static tare_status plan_tile(op_call *call, gather *g) {
     int64_t times[TARE_MAX_DIMS];
     size_t count;
@@ -311,8 +311,8 @@ static tare_status plan_tile(op_call *call, gather *g) {
     return repeat_by(call, g, times, (int)count + missing - g->ndim);
 }
 
-// Every element of the dimension `repeats` times in a row; without a dimension, of the flattened
-// input.
+// Repeats each element `repeats` times along a dimension, or of the flattened input if none is
+// given.
 static tare_status plan_repeat_interleave(op_call *call, gather *g) {
     int64_t repeats;
     int dim = 0;
@@ -421,12 +421,12 @@ static tare_status plan_flip(op_call *call, gather *g) {
     return TARE_OK;
 }
 
-// --- roll: what leaves at an end comes back at the other ---
+// --- roll ---
 
 typedef struct roll_plan {
     const tare_tensor *x;
     int64_t shift[TARE_MAX_DIMS]; // in [0, size)
-    int ndim;                     // 1, with all elements in one row, if no dimension is given
+    int ndim;                     // 1 if no dimension is given: x is flattened
     int64_t shape[TARE_MAX_DIMS];
 } roll_plan;
 
@@ -451,7 +451,7 @@ static tare_status read_roll(op_call *call, roll_plan *p) {
         if (d < 0 || d >= p->ndim)
             return tare__call_fail(call, "dimension %lld does not exist", (long long)dims[i]);
         if (p->shape[d] == 0) continue;
-        // Each below its size: the sum of two does not overflow.
+        // Both terms are smaller than the size, so the sum does not overflow.
         const int64_t sum = p->shift[d] + shifts[i] % p->shape[d];
         p->shift[d] = (sum % p->shape[d] + p->shape[d]) % p->shape[d];
     }
@@ -469,7 +469,7 @@ static tare_status roll_reference(op_call *call) {
     TARE_TRY(read_roll(call, &p));
     const tare_tensor *x = p.x;
     const size_t size = tare_dtype_size(x->dtype);
-    int last = p.ndim - 1; // rolled; the dimensions after it move as one block
+    int last = p.ndim - 1; // last rolled dimension; later ones are copied as one block
     while (last > 0 && p.shift[last] == 0) last--;
     int64_t inner = 1;
     for (int d = last + 1; d < p.ndim; d++) inner *= p.shape[d];
@@ -526,7 +526,8 @@ GATHER_OPERATOR(channel_shuffle, plan_channel_shuffle)
     }
 #define MOVE(name, names, method_names, parameters)                                                \
     MOVE_OF(name, 0, names, method_names, parameters)
-// Permutations of all dimensions, or of those of an item: shapes tell where the batch is.
+// Rows that permute dimensions, or elements within a sample. Shapes tell which dimension is the
+// batch (OP_BY_SAMPLE).
 #define TURN(name, names, method_names, parameters)                                                \
     MOVE_OF(name, OP_BY_SAMPLE, names, method_names, parameters)
 
@@ -546,7 +547,7 @@ static const op_info rows[] = {
     SAME("identity", ATEN("alias.default") "|" ATEN("alias_copy.default") "|" ATEN("positive.default") "|" ATEN("detach_copy.default") "|" ATEN("lift_fresh_copy.default") "|" ATEN("lift_fresh.default") "|" ATEN("detach_.default") "|" ATEN("resolve_neg.default") "|" ATEN("resolve_conj.default"), "cpu", "input/self", tare__shape_identity),
     SAME("quant_stub", NULL, NULL, "input", tare__shape_identity),
     SAME("dequant_stub", NULL, NULL, "input", tare__shape_identity),
-    // Without randomness the reference of dropout is its expectation, in training too.
+    // There are no random numbers: dropout returns its expectation, the input, also in training.
     SAME("dropout", "torch.nn.functional.dropout|torch.dropout|torch.nn.functional.dropout1d|torch.nn.functional.dropout2d|torch.nn.functional.dropout3d|" ATEN("dropout.default") "|" ATEN("dropout_.default") "|" ATEN("feature_dropout.default") "|" ATEN("alpha_dropout.default") "|" ATEN("feature_alpha_dropout.default"),
          NULL, "input/self|p|training/train|inplace", tare__shape_identity),
     TURN(transpose, "torch.transpose|torch.swapaxes|" ATEN("transpose.int") "|" ATEN("transpose_copy.int"), "transpose|swapaxes|transpose_", "input/self|dim0|dim1"),
@@ -565,7 +566,7 @@ static const op_info rows[] = {
     MOVE(repeat_interleave, "torch.repeat_interleave|" ATEN("repeat_interleave.self_int"), "repeat_interleave", "input/self|repeats|dim|output_size"),
     MOVE(flip, "torch.flip|" ATEN("flip.default"), "flip", "input/self|*dims"),
     {.id = "roll", .functions = "torch.roll|" ATEN("roll.default"), .methods = "roll", .params = "input/self|shifts|dims",
-     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = roll_shape, .reference = roll_reference}, // two boxes for each dimension
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = roll_shape, .reference = roll_reference}, // no .box: it would take two boxes for each dimension
     TURN(pixel_shuffle, "torch.pixel_shuffle|" ATEN("pixel_shuffle.default"), "pixel_shuffle", "input/self|upscale_factor"),
     TURN(pixel_unshuffle, "torch.pixel_unshuffle|" ATEN("pixel_unshuffle.default"), "pixel_unshuffle", "input/self|downscale_factor"),
     TURN(channel_shuffle, "torch.channel_shuffle|" ATEN("channel_shuffle.default"), NULL, "input/self|groups"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices of a tensor at constant indices, and tensors with such a slice replaced: torch.export's
-// form of x[a:b] and of assignments to it.
+// Slices of a tensor at constant indices, and tensors with such a slice replaced: the form of
+// x[a:b] and of assignments to it in exported programs.
 #include <string.h>
 
 #include "ops/families/families.h"
@@ -10,7 +10,7 @@
 
 // --- the slice ---
 
-// Parameters dim, start, end and step from index `at` on.
+// Plans a slice from the parameters dim, start, end and step, which begin at index `at`.
 static tare_status plan_slice_at(op_call *call, gather *g, size_t at) {
     int dim;
     int64_t start, step, count;
@@ -51,7 +51,8 @@ static tare_status plan_select_scatter(op_call *call, gather *g) {
     return TARE_OK;
 }
 
-// Parameters offset, dim1 and dim2 from index `at` on; the diagonal becomes the last dimension.
+// Plans a diagonal, which becomes the last dimension, from the parameters offset, dim1 and dim2,
+// which begin at index `at`.
 static tare_status plan_diagonal_of(op_call *call, gather *g, size_t at, int first, int second) {
     int64_t offset;
     int a, b;
@@ -61,7 +62,7 @@ static tare_status plan_diagonal_of(op_call *call, gather *g, size_t at, int fir
     TARE_TRY(tare__call_dim(call, at + 2, second, g->ndim, &b));
     if (g->ndim < 2 || a == b) return tare__call_fail(call, "needs two different dimensions");
     const int64_t rows = g->size[a], columns = g->size[b];
-    // So that sizes and the offset add up without overflow.
+    // Limits the offset so that sums with sizes cannot overflow.
     if (offset > columns) offset = columns;
     if (offset < -rows) offset = -rows;
     const int64_t down = offset < 0 ? -offset : 0, right = offset > 0 ? offset : 0;
@@ -78,7 +79,8 @@ static tare_status plan_diagonal_of(op_call *call, gather *g, size_t at, int fir
     return TARE_OK;
 }
 
-// unfold(dimension, size, step): windows along it, whose elements become the last dimension.
+// unfold(dimension, size, step): windows along a dimension, whose elements become the last
+// dimension.
 static tare_status plan_unfold(op_call *call, gather *g) {
     int dim;
     int64_t size, step;
@@ -114,9 +116,9 @@ GATHER_OPERATOR(diagonal, plan_diagonal)
 GATHER_OPERATOR(unfold, plan_unfold)
 GATHER_OPERATOR(linalg_diagonal, plan_linalg_diagonal)
 
-// --- any strides ---
+// --- as_strided ---
 
-// The last element must be inside.
+// Checks that the last element is inside of the input.
 static tare_status check_reach(op_call *call, const gather *g) {
     int64_t last = g->offset;
     for (int d = 0; d < g->ndim; d++) {
@@ -191,7 +193,7 @@ SCATTER_OPERATOR(slice_scatter)
 SCATTER_OPERATOR(select_scatter)
 SCATTER_OPERATOR(diagonal_scatter)
 
-// The whole tensor in another shape.
+// put_back of a view in another shape: src in the shape of the base.
 static tare_status view_back_shape(op_call *call) {
     const tare_tensor *whole, *src;
     tare_tensor *t = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Elementary functions of one element that are no activations, and masking.
+// Elementwise functions other than activations, and masking.
 #include "core/math/f64.h"
 #include "core/math/special.h"
 #include "ops/families/element.h"
@@ -98,7 +98,7 @@ static tare_status sign_reference(op_call *call) {
     return map_all(call, sign_of);
 }
 
-// A double is rounded as one, and integers are whole.
+// Rounding functions, also for doubles; integers are returned unchanged.
 #define ROUNDING(name, function)                                                                   \
     static tare_status any_##name##_reference(op_call *call) {                                     \
         const tare_tensor *x;                                                                      \
@@ -114,7 +114,7 @@ ROUNDING(ceil, ceil)
 ROUNDING(trunc, trunc)
 ROUNDING(square, squared)
 
-// Functions that have a form for doubles.
+// Functions with a separate form for doubles.
 #define DOUBLE_OF(name, function)                                                                  \
     static tare_status any_##name##_reference(op_call *call) {                                     \
         const tare_tensor *x;                                                                      \
@@ -148,7 +148,7 @@ DOUBLE_OF(digamma, tare__digamma)
 DOUBLE_OF(erfinv, tare__erfinv)
 DOUBLE_OF(i0, tare__i0)
 
-// --- questions, answered by bools ---
+// --- predicates ---
 
 static tare_status question_shape(op_call *call) {
     const tare_tensor *x;
@@ -244,7 +244,7 @@ static tare_status masked_fill_reference(op_call *call) {
         .shape = tare__shape_same_float, .reference = function, .element = &name##_element         \
     }
 
-// The result of an integer is an integer.
+// Functions whose result is an integer for integers.
 #define SAME(name, function, names, method_names)                                                  \
     {                                                                                              \
         .id = #name,                                                                               \

@@ -7,7 +7,7 @@
 
 typedef struct choice {
     const tare_tensor *condition;
-    operand side[2]; // where it holds, and where not
+    operand side[2]; // selected if the condition is true, and if it is false
     tare_dtype dtype;
     int ndim;
     int64_t shape[TARE_MAX_DIMS];
@@ -38,7 +38,8 @@ static tare_status where_shape(op_call *call) {
     return tare__call_result(call, c.dtype, c.ndim, c.shape, NULL);
 }
 
-// A run of elements of one size; `side` has the operands and their steps.
+// Selects along a run of elements of one size. from and step: of both operands, and step[2] of the
+// condition.
 #define CHOOSE(type)                                                                               \
     for (int64_t k = 0; k < count; k++)                                                            \
         ((type *)to)[k] = condition[k * step[2]] != 0 ? ((const type *)from[0])[k * step[0]]       \
@@ -58,7 +59,7 @@ static void choose(size_t size, const uint8_t *condition, const void *const from
     }
 }
 
-// An operand in the result's dtype: itself, or converted.
+// The data of an operand in the result's dtype, converted if necessary.
 static tare_status side_of(op_call *call, const operand *side, const tare_tensor *y,
                            const char **out) {
     *out = side->t != NULL ? side->t->data : NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows of images as columns (im2col) and their sums (col2im), and images sampled at the points
-// of a grid.
+// im2col (windows of images as columns), col2im (sums of such columns), and sampling of images at
+// the points of a grid.
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 typedef struct window_plan {
     const tare_tensor *x;
-    int64_t batch, channels; // batch 1 where there is no such dimension
+    int64_t batch, channels; // batch: 1 if there is no such dimension
     int64_t image[2], kernel[2], dilation[2], padding[2], stride[2], blocks[2];
 } window_plan;
 
@@ -23,7 +23,8 @@ static tare_status read_pair(op_call *call, size_t i, int64_t least, int64_t out
     return TARE_OK;
 }
 
-// kernel_size, dilation, padding and stride, from parameter `at` on; how many blocks there are.
+// Reads kernel_size, dilation, padding and stride, from parameter `at` on, and computes the number
+// of blocks.
 static tare_status read_windows(op_call *call, size_t at, window_plan *p) {
     TARE_TRY(read_pair(call, at, 1, p->kernel));
     TARE_TRY(read_pair(call, at + 1, 1, p->dilation));
@@ -42,7 +43,7 @@ static tare_status read_windows(op_call *call, size_t at, window_plan *p) {
     return TARE_OK;
 }
 
-// The dimensions in front of the last `own`: batch and channels, or channels alone.
+// Reads the dimensions before the last `own`: batch and channels, or channels only.
 static tare_status read_front(op_call *call, int own, window_plan *p) {
     TARE_TRY(tare__need_float(call, 0, &p->x));
     const int front = p->x->ndim - own;
@@ -76,7 +77,7 @@ static tare_status read_col2im(op_call *call, window_plan *p) {
     return TARE_OK;
 }
 
-// The result: batch, if the input has one, and `count` sizes.
+// Sets the result to [batch, if the input has one][sizes..].
 static tare_status front_result(op_call *call, const window_plan *p, bool has_batch,
                                 const int64_t *sizes, int count) {
     int64_t shape[4] = {p->batch};
@@ -101,8 +102,8 @@ static tare_status col2im_shape(op_call *call) {
     return front_result(call, &p, p.x->ndim == 3, sizes, 3);
 }
 
-// The position in the image of element (row, column) of the columns; -1: padding. The rows of a
-// channel are the kernel's elements, the columns are the blocks.
+// The index in the image of element (row, column) of the columns; -1: padding. A channel has a row
+// for each element of the kernel; each column is a block.
 static int64_t index_in_image(const window_plan *p, int64_t row, int64_t column) {
     const int64_t tap[] = {row / p->kernel[1] % p->kernel[0], row % p->kernel[1]};
     const int64_t block[] = {column / p->blocks[1], column % p->blocks[1]};
@@ -200,12 +201,12 @@ static tare_status sampler_shape(op_call *call) {
     return tare__call_result(call, TARE_FLOAT32, s.x->ndim, shape, NULL);
 }
 
-// Maps -1 .. 1 to indices of elements.
+// Maps -1 .. 1 to the positions of the first and last elements.
 static float unnormalized(const sampler *s, float v, int64_t size) {
     return s->aligns ? (v + 1) / 2 * (float)(size - 1) : ((v + 1) * (float)size - 1) / 2;
 }
 
-// Between low / 2 and high / 2, back and forth.
+// Reflects v at low / 2 and high / 2 until it is between them.
 static float reflected(float v, int64_t low, int64_t high) {
     if (low == high) return 0;
     const float least = (float)low / 2, span = (float)(high - low) / 2;
@@ -264,7 +265,7 @@ typedef struct sample_point {
 
 enum { OUTSIDE = -1 };
 
-// Of the element at these indices.
+// The index in a plane of the element at these coordinates.
 static int64_t index_in_plane(const sampler *s, const float at[3]) {
     int64_t index = 0;
     for (int d = 0; d < 3; d++) {
@@ -275,7 +276,7 @@ static int64_t index_in_plane(const sampler *s, const float at[3]) {
     return index;
 }
 
-// The grid's last dimension, `grid`, names the innermost dimension first.
+// `grid`: a point, whose first coordinate belongs to the innermost dimension.
 static void read_point(const sampler *s, const float *grid, sample_point *p) {
     sample_taps taps[3];
     for (int d = 0; d < 3; d++) taps[d] = taps_at(s, d, d < 3 - s->dims ? 0 : grid[2 - d]);

@@ -28,12 +28,12 @@ static int compare(const void *a, const void *b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-// As torch, one NaN is not another.
+// NaN is not equal to NaN, as in torch.
 static bool is_same(const sorted_element *a, const sorted_element *b) {
     return a->real == b->real && a->whole == b->whole;
 }
 
-// `count` elements from `first` on, every `step`-th.
+// Sorts `count` elements from `first` on, `step` apart.
 static sorted_element *sorted(op_call *call, const tare_tensor *x, int64_t first, int64_t step,
                               int64_t count) {
     sorted_element *all = tare__arena_array(call->memory, (size_t)count + 1, sizeof *all);
@@ -100,7 +100,7 @@ static tare_status bincount_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- mode(input, dim, keepdim): the least of the most frequent values, and its last index ---
+// --- mode(input, dim, keepdim): the smallest of the most frequent values, and its last index ---
 
 static tare_status read_mode(op_call *call, rows_along *r, bool *keeps) {
     TARE_TRY(tare__rows_along(call, 1, -1, r));
@@ -119,7 +119,7 @@ static tare_status mode_shape(op_call *call) {
     return tare__call_result_pair(call, r.x->dtype, TARE_INT64, ndim, shape);
 }
 
-// The end of the first longest run of equal ones.
+// The index of the last element in the first of the longest runs of equal elements.
 static int64_t most_frequent(const sorted_element *all, int64_t count) {
     int64_t most = 0, run = 0, found = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -150,8 +150,8 @@ static tare_status mode_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- _unique2(input, sorted, return_inverse, return_counts): the values in order, which of them
-// each element is, and how often each is ---
+// --- _unique2(input, sorted, return_inverse, return_counts): the sorted values, the index of each
+// element among them, and their counts ---
 
 static tare_status read_unique(op_call *call, const tare_tensor **x, const sorted_element **all,
                                int64_t *count) {

@@ -18,7 +18,7 @@ static value erfc_of(composer *c) {
     return COMPOSE(c, "rsub", COMPOSE(c, "erf", P(0)), tare__int(1));
 }
 
-// The normal distribution's: (1 + erf(x / sqrt 2)) / 2.
+// The cumulative normal distribution: (1 + erf(x / sqrt 2)) / 2.
 static value ndtr(composer *c) {
     const value e = COMPOSE(c, "erf", times(c, P(0), root_of_half));
     return times(c, COMPOSE(c, "add", e, tare__int(1)), 0.5);
@@ -31,7 +31,7 @@ static value entr(composer *c) {
     return COMPOSE(c, "where", COMPOSE(c, "lt", x, zero), tare__float(-INFINITY), made);
 }
 
-// x log1p(y), 0 where x is 0 and y no NaN.
+// x log1p(y); 0 if x is 0 and y is not NaN.
 static value xlog1py(composer *c) {
     const value made = COMPOSE(c, "mul", P(0), COMPOSE(c, "log1p", P(1)));
     const value is_zero = COMPOSE(c, "logical_and", COMPOSE(c, "eq", P(0), tare__int(0)),
@@ -50,7 +50,7 @@ static value logaddexp2(composer *c) {
     return times(c, natural, 1 / ln2);
 }
 
-// Rounds to a number of decimals (negative: before the point).
+// Rounds to a number of decimals; if negative, to powers of ten.
 static value round_decimals(composer *c) {
     const int64_t digits = tare__compose_int(c, 1, 0);
     double power = 1;
@@ -66,7 +66,7 @@ static value dist(composer *c) {
     return COMPOSE(c, "vector_norm", COMPOSE(c, "sub", P(0), P(1)), order);
 }
 
-// Both as double.
+// pow of both operands as double.
 static value float_power(composer *c) {
     value side[2];
     for (size_t i = 0; i < 2; i++)
@@ -84,7 +84,7 @@ static value logspace(composer *c) {
 
 // --- along a dimension ---
 
-// A dimension of x, counted from its end where it is negative.
+// Reads a dimension of x; negative ones count from the end.
 static int64_t dim_of(composer *c, size_t i, int64_t otherwise, const tare_tensor *x) {
     const int64_t given = tare__compose_int(c, i, otherwise),
                   dim = given < 0 ? given + x->ndim : given;
@@ -96,7 +96,7 @@ static value slice(composer *c, value x, int64_t dim, int64_t first, int64_t siz
     return COMPOSE(c, "narrow", x, tare__int(dim), tare__int(first), tare__int(size));
 }
 
-// x along a dimension of y, or with its shape.
+// A vector x in a shape that broadcasts along dimension dim of y; other tensors unchanged.
 static value along(composer *c, value x, int64_t dim, int ndim) {
     const tare_tensor *t = tare__compose_tensor(c, x);
     if (t == NULL || t->ndim != 1) return x;
@@ -105,7 +105,7 @@ static value along(composer *c, value x, int64_t dim, int ndim) {
     return COMPOSE(c, "view", x, tare__compose_ints(c, shape, (size_t)ndim));
 }
 
-// trapezoid(y, x, dx, dim): the area below, between points x or with distances dx.
+// trapezoid(y, x, dx, dim): the integral of y at points x, or at distances dx.
 static value trapezoid(composer *c) {
     const tare_tensor *y = tare__compose_need(c, 0);
     if (y == NULL) return P(0);
@@ -132,7 +132,7 @@ static value trapezoid(composer *c) {
     return times(c, COMPOSE(c, "sum", sums, tare__int(dim)), step / 2);
 }
 
-// renorm(input, p, dim, maxnorm): slices whose norm is greater are made as small.
+// renorm(input, p, dim, maxnorm): scales slices with a greater norm down to maxnorm.
 static value renorm(composer *c) {
     const tare_tensor *x = tare__compose_need(c, 0);
     if (x == NULL) return P(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear algebra in programs of torch.export: norms and products of matrices, and elimination.
+// Linear algebra in exported programs: norms, products, determinants and linear systems.
 // Decompositions (svd, eigh, qr) are refused by name (ops/refused.c).
 #include <math.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 
 #define P(i) tare__compose_param(c, i)
 
-// --- elimination in double, with the greatest element of a column as pivot (Golub and Van Loan,
-// Matrix Computations, 3.4) ---
+// --- Gaussian elimination with partial pivoting, in double (Golub and Van Loan, Matrix
+// Computations, 3.4) ---
 
 // A batch of square matrices, and the right-hand sides of a system: [..][n][columns].
 typedef struct systems {
@@ -31,7 +31,7 @@ static tare_status read_square(op_call *call, systems *s) {
     return TARE_OK;
 }
 
-// A copy of matrix i.
+// A copy of matrix i in double; `to` is allocated if NULL.
 static double *matrix_at(op_call *call, const systems *s, int64_t i, double *to) {
     const int64_t size = s->n * s->n;
     if (to == NULL) to = tare__arena_array(call->memory, (size_t)size + 1, sizeof *to);
@@ -54,8 +54,8 @@ static int64_t pivot_of(const double *a, int64_t n, int64_t column) {
     return best;
 }
 
-// Makes a an upper triangle, and does the same to the rows of b; the sign that exchanged rows give
-// the determinant, 0 where a pivot is 0.
+// Makes a upper triangular and applies the same operations to b. Returns the sign of the row
+// permutation, which the determinant needs; 0 if a pivot is 0.
 static double eliminate(double *a, int64_t n, double *b, int64_t columns) {
     double sign = 1;
     for (int64_t k = 0; k < n; k++) {
@@ -110,7 +110,7 @@ static value slogdet(composer *c) {
                               COMPOSE(c, "log", COMPOSE(c, "abs", det)));
 }
 
-// With the decomposition that only a backward pass reads.
+// Also has results for the decomposition, which only a backward pass would use.
 static value det_parts(composer *c) {
     return tare__compose_with_nones(c, COMPOSE(c, "det", P(0)), 3);
 }
@@ -122,10 +122,9 @@ static value slogdet_parts(composer *c) {
     return results;
 }
 
-// --- solve(A, B): B of [..][n][columns], or a vector [..][n] where its shape is that of A's rows
-// ---
+// --- solve(A, B): B is [..][n][columns], or vectors [..][n] ---
 
-// A vector of the shape of A without its last dimension is a column of each system.
+// True if b has the shape of a without its last dimension: a vector for each system.
 static bool is_vector(const tare_tensor *a, const tare_tensor *b) {
     if (b->ndim == 1) return true;
     bool same = b->ndim == a->ndim - 1;
@@ -193,7 +192,7 @@ static tare_status inv_reference(op_call *call) {
     return solve_all(call, &s, NULL);
 }
 
-// (inverse, 0 for each matrix that has one): a singular one fails.
+// (inverse, info), where info is 0 for each matrix; singular matrices fail.
 static value with_info(composer *c, value made) {
     const tare_tensor *a = tare__compose_need(c, 0);
     const size_t ndim = a != NULL && a->ndim >= 2 ? (size_t)a->ndim - 2 : 0;
@@ -238,7 +237,7 @@ static value matrix_power(composer *c) {
     return power;
 }
 
-// From left to right: the order only changes the amount of work and the last bits.
+// Multiplies from left to right: another order changes only the cost and rounding errors.
 static value multi_dot(composer *c) {
     const value all = P(0);
     value product = tare__compose_item(c, all, 0);
@@ -247,7 +246,7 @@ static value multi_dot(composer *c) {
     return product;
 }
 
-// Along the last dimension of both.
+// Inner products along the last dimension of both.
 static value inner(composer *c) {
     const tare_tensor *a = tare__compose_need(c, 0), *b = tare__compose_need(c, 1);
     if (a == NULL || b == NULL) return P(0);
@@ -262,7 +261,7 @@ static value vecdot(composer *c) {
     return COMPOSE(c, "sum", COMPOSE(c, "mul", P(0), P(1)), dim);
 }
 
-// beta * input + alpha * product; with a beta of 0 torch does not read the input.
+// beta * input + alpha * product. If beta is 0, torch does not read the input.
 static value plus_scaled(composer *c, value product) {
     const value beta = tare__compose_param_or(c, 3, tare__int(1));
     const value alpha = tare__compose_param_or(c, 4, tare__int(1));
@@ -281,7 +280,7 @@ static value addbmm(composer *c) {
     return plus_scaled(c, COMPOSE(c, "sum", products, tare__int(0)));
 }
 
-// Every element of the left, times the right: [a0 b0][a1 b1]..
+// Each element of the left matrix times the right matrix: [a0 b0][a1 b1]..
 static value kron(composer *c) {
     const tare_tensor *a = tare__compose_need(c, 0), *b = tare__compose_need(c, 1);
     int64_t left[2 * TARE_MAX_DIMS], right[2 * TARE_MAX_DIMS], made[TARE_MAX_DIMS];
@@ -319,7 +318,7 @@ static value bilinear(composer *c) {
     return P(3).kind == VALUE_NONE ? made : COMPOSE(c, "add", made, P(3));
 }
 
-// --- cross: of vectors of 3 along a dimension ---
+// --- cross: of vectors of 3 elements along a dimension ---
 
 static value cross_along(composer *c, int64_t dim) {
     const value along = tare__int(dim), one = tare__int(-1), two = tare__int(-2);
@@ -335,7 +334,7 @@ static value cross_of(composer *c, bool finds_dim) {
     int64_t dim = tare__compose_int(c, 2, -1);
     if (a == NULL || b == NULL) return P(0);
     const int ndim = a->ndim;
-    // Without one torch.cross takes the first dimension of 3.
+    // Without a dimension torch.cross uses the first one of size 3.
     for (int d = ndim - 1; finds_dim && P(2).kind == VALUE_NONE && d >= 0; d--)
         if (a->shape[d] == 3) dim = d;
     const int64_t at = dim < 0 ? dim + ndim : dim;
@@ -352,13 +351,13 @@ static value linalg_cross(composer *c) {
     return cross_of(c, false);
 }
 
-// --- norms of matrices: those that need singular values are refused ---
+// --- matrix norms, except those of singular values, which are refused ---
 
 static value matrix_norm_along(composer *c, double order, int64_t rows, int64_t columns, int ndim,
                                bool keeps) {
     rows = rows < 0 ? rows + ndim : rows;
     columns = columns < 0 ? columns + ndim : columns;
-    const bool by_columns = fabs(order) == 1; // the greatest sum of a column, else of a row
+    const bool by_columns = fabs(order) == 1; // sums of columns; else of rows
     const int64_t summed = by_columns ? rows : columns, other = by_columns ? columns : rows;
     if (!by_columns && !isinf(order)) {
         (void)tare__compose_fail(c, "of matrices only the orders 'fro', 1, -1, inf and -inf are "
@@ -371,8 +370,8 @@ static value matrix_norm_along(composer *c, double order, int64_t rows, int64_t 
     return COMPOSE(c, order > 0 ? "amax" : "amin", sums, tare__int(left), keep);
 }
 
-// input|ord|dim|keepdim|dtype; a norm of the elements, where neither order nor dimensions ask for
-// one of matrices.
+// input|ord|dim|keepdim|dtype. A norm of the elements, unless ord or dim (or of_matrices) select a
+// matrix norm.
 static value norm_of(composer *c, bool of_matrices) {
     const tare_tensor *x = tare__compose_need(c, 0);
     int64_t dims[2] = {-2, -1};
@@ -429,7 +428,7 @@ static value diag_embed(composer *c) {
                    tare__int(second));
 }
 
-// A matrix from a vector; the diagonal of a matrix.
+// A diagonal matrix from a vector, or the diagonal of a matrix.
 static value diag(composer *c) {
     const tare_tensor *x = tare__compose_need(c, 0);
     const value offset = tare__int(tare__compose_int(c, 1, 0));

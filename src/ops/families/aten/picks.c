@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements selected or marked by indices and masks, composed of gathering and scattering.
+// Selection and marking of elements by indices and masks, composed of gather and scatter operators.
 #include <string.h>
 
 #include "ops/compose.h"
@@ -17,7 +17,7 @@ static value in_shape_of(composer *c, value x, const tare_tensor *like) {
     return COMPOSE(c, "view", x, tare__compose_ints(c, like->shape, (size_t)like->ndim));
 }
 
-// take(input, index): elements of the flattened input, in the shape of the index.
+// take(input, index): elements of the flattened input at the indices, in their shape.
 static value take(composer *c) {
     const tare_tensor *index = tare__compose_need(c, 1);
     if (index == NULL) return P(0);
@@ -25,7 +25,7 @@ static value take(composer *c) {
     return in_shape_of(c, row, index);
 }
 
-// take_along_dim(input, indices, dim): gather of both broadcast, but along the dimension.
+// take_along_dim(input, indices, dim): gather, with both broadcast except along the dimension.
 static value take_along_dim(composer *c) {
     const tare_tensor *x = tare__compose_need(c, 0), *index = tare__compose_need(c, 1);
     if (x == NULL || index == NULL) return P(0);
@@ -54,8 +54,8 @@ static value index_fill(composer *c) {
     return COMPOSE(c, "index_copy", P(0), P(1), P(2), COMPOSE(c, "full_like", slices, P(3)));
 }
 
-// index_reduce(input, dim, index, source, reduce, include_self): slices are combined with those
-// that the index names.
+// index_reduce(input, dim, index, source, reduce, include_self): combines slices of the input at
+// the indices with slices of source.
 static value index_reduce(composer *c) {
     const tare_tensor *source = tare__compose_need(c, 3), *index = tare__compose_need(c, 2);
     if (source == NULL || index == NULL) return P(0);
@@ -73,7 +73,7 @@ static value index_reduce(composer *c) {
                    tare__bool(tare__compose_bool(c, 5, true)));
 }
 
-// put(input, index, source, accumulate): writes elements of the flattened input.
+// put(input, index, source, accumulate): writes elements of the flattened input at the indices.
 static value put(composer *c) {
     const tare_tensor *x = tare__compose_need(c, 0);
     if (x == NULL) return P(0);
@@ -135,8 +135,7 @@ static tare_status masked_select_reference(op_call *call) {
     return TARE_OK;
 }
 
-// The given number of classes, or one more than the greatest value. Constant data must be valid
-// classes.
+// The number of classes: `given`, or one more than the greatest value. Constant data are checked.
 static int64_t count_classes(composer *c, const tare_tensor *x, int64_t given) {
     int64_t greatest = -1;
     if (given < 0 && x->data == NULL)
@@ -161,8 +160,8 @@ static value one_hot(composer *c) {
     return COMPOSE(c, "to", marks, tare__dtype_value(TARE_INT64));
 }
 
-// repeat_interleave(input, repeats, dim): repeats element i repeats[i] times. Result j is the
-// element at the first running sum of repeats that is greater than j.
+// repeat_interleave(input, repeats, dim): repeats element i repeats[i] times. Element j of the
+// result is the first one whose cumulative sum of repeats is greater than j.
 static value indices_of(composer *c, const tare_tensor *repeats, int64_t size) {
     int64_t count = 0;
     if (repeats->data == NULL)
@@ -223,7 +222,7 @@ static value rot90(composer *c) {
     return COMPOSE(c, "transpose", flipped, tare__int(dims[0]), tare__int(dims[1]));
 }
 
-// --- sections along the first, second and third dimension ---
+// --- vsplit, hsplit, dsplit ---
 
 static value split_along(composer *c, int64_t dim) {
     return COMPOSE(c, "tensor_split", P(0), P(1), tare__int(dim));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of a given rank along a dimension: medians, the k-th value, quantiles. All are taken
-// from sorted rows, where NaN is last.
+// Elements of a given rank along a dimension: medians, the k-th value, quantiles. All are read from
+// sorted rows, in which NaN is last.
 #include <math.h>
 #include <string.h>
 
@@ -10,11 +10,11 @@
 
 #define P(i) tare__compose_param(c, i)
 
-// A tensor sorted along a dimension; without one all of it is a row.
+// A tensor sorted along a dimension; without one it is flattened.
 typedef struct sorted_rows {
     value x, values, indices;
     int64_t dim, size;
-    bool is_float, keeps, is_scalar; // of no dimensions
+    bool is_float, keeps, is_scalar; // is_scalar: no dimensions
 } sorted_rows;
 
 static sorted_rows sort_along(composer *c, value dim, bool keeps) {
@@ -41,14 +41,14 @@ static sorted_rows sort_along(composer *c, value dim, bool keeps) {
     return s;
 }
 
-// The elements of one rank, with their dimension or without.
+// The elements of one rank, with the dimension (keeps) or without.
 static value ranked(composer *c, const sorted_rows *s, value from, int64_t rank) {
     if (s->is_scalar) return COMPOSE(c, "view", from, tare__compose_ints(c, NULL, 0));
     return s->keeps ? COMPOSE(c, "narrow", from, tare__int(s->dim), tare__int(rank), tare__int(1))
                     : COMPOSE(c, "select", from, tare__int(s->dim), tare__int(rank));
 }
 
-// (values, indices) of a rank; in a row with NaN those of a NaN.
+// (values, indices) of a rank. nan_wins: NaN in rows that contain it.
 static value pair_of_rank(composer *c, const sorted_rows *s, int64_t rank, bool nan_wins) {
     value found = ranked(c, s, s->values, rank), at = ranked(c, s, s->indices, rank);
     if (nan_wins && s->is_float) {
@@ -68,7 +68,7 @@ static value kthvalue(composer *c) {
     return c->status == TARE_OK ? pair_of_rank(c, &s, k - 1, false) : tare__none();
 }
 
-// --- median: the lower one of two ---
+// --- median: the lower of two ---
 
 static value median(composer *c) {
     const sorted_rows s = sort_along(c, P(1), tare__compose_bool(c, 2, false));
@@ -77,7 +77,7 @@ static value median(composer *c) {
     return P(1).kind == VALUE_NONE ? tare__compose_item(c, both, 0) : both;
 }
 
-// The number of elements in each row that are not NaN determines the rank.
+// The rank in each row is determined by the number of elements that are not NaN.
 static value nanmedian(composer *c) {
     const sorted_rows s = sort_along(c, P(1), tare__compose_bool(c, 2, false));
     if (c->status != TARE_OK) return tare__none();
@@ -102,9 +102,9 @@ static value msort(composer *c) {
     return tare__compose_item(c, COMPOSE(c, "sort", P(0), tare__int(0)), 0);
 }
 
-// --- quantile(input, q, dim, keepdim, interpolation): of each q in front, if there are several ---
+// --- quantile(input, q, dim, keepdim, interpolation): a vector q adds a dimension in front ---
 
-// Between the values of two ranks, as it is asked for.
+// Interpolates between the values of two ranks.
 static value between(composer *c, value low, value high, value share, const char *how) {
     if (strcmp(how, "lower") == 0) return low;
     if (strcmp(how, "higher") == 0) return high;
@@ -112,7 +112,7 @@ static value between(composer *c, value low, value high, value share, const char
     return COMPOSE(c, "lerp", low, high, share);
 }
 
-// Sorted rows along dimension 0.
+// The sorted rows, with their dimension moved to the front.
 static value rows_in_front(composer *c, const sorted_rows *s) {
     return s->dim == 0 ? s->values
                        : COMPOSE(c, "movedim", s->values, tare__int(s->dim), tare__int(0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images that are built: max unpooling, and sampling grids.
+// Max unpooling, sampling grids, block-diagonal matrices and Cartesian products.
 #include <string.h>
 
 #include "ops/compose.h"
@@ -8,7 +8,8 @@
 
 #define P(i) tare__compose_param(c, i)
 
-// max_unpoolNd(input, indices, output_size): each value at its index within its plane, 0 elsewhere.
+// max_unpoolNd(input, indices, output_size): writes each value at its index in the plane; the rest
+// is 0.
 static value max_unpool(composer *c, int dims) {
     const tare_tensor *x = tare__compose_need(c, 0), *indices = tare__compose_need(c, 1);
     int64_t size[3] = {1, 1, 1}, out[TARE_MAX_DIMS], plane = 1, from = 1;
@@ -48,7 +49,8 @@ static value max_unpool3d(composer *c) {
 // --- affine_grid_generator(theta, size, align_corners): points from -1 to 1, in homogeneous
 // coordinates, times theta [N][d][d + 1] ---
 
-// The centres of `count` pixels, or points from edge to edge, as column `at` of `dims` + 1.
+// Coordinates along dimension d: the centres of `count` pixels, or points from edge to edge
+// (aligns), expanded to `sizes`.
 static value axis(composer *c, int64_t count, bool aligns, const int64_t *sizes, int dims, int d) {
     int64_t shape[4] = {1, 1, 1, 1};
     value row = COMPOSE(c, "linspace", tare__int(-1), tare__int(1), tare__int(count));
@@ -79,7 +81,7 @@ static value affine_grid(composer *c) {
     if (c->status != TARE_OK) return P(0);
     const int64_t *const sizes = size + 2;
     const value columns = tare__compose_list(c, (size_t)dims + 1);
-    for (int d = 0; d < dims && c->status == TARE_OK; d++) // the innermost one comes first
+    for (int d = 0; d < dims && c->status == TARE_OK; d++) // innermost dimension first
         columns.as.items[d] = axis(c, sizes[dims - 1 - d], aligns, sizes, dims, dims - 1 - d);
     if (c->status == TARE_OK)
         columns.as.items[dims] =
@@ -97,14 +99,14 @@ static value affine_grid(composer *c) {
     return COMPOSE(c, "view", grid, tare__compose_ints(c, made, count));
 }
 
-// --- block_diag(tensors): matrices along a diagonal, zeros beside them ---
+// --- block_diag(tensors) ---
 
 static value padded(composer *c, value block, int64_t left, int64_t right) {
     const int64_t both[] = {left, right};
     return COMPOSE(c, "pad", block, tare__compose_ints(c, both, 2));
 }
 
-// A number or vector is a row.
+// Numbers and vectors are matrices of one row.
 static value block_diag(composer *c) {
     const value given = P(0);
     if (given.kind != VALUE_LIST && given.kind != VALUE_TUPLE)
@@ -131,7 +133,8 @@ static value block_diag(composer *c) {
     return COMPOSE(c, "cat", rows, tare__int(0));
 }
 
-// cartesian_prod(tensors): each combination of elements as a row; one vector is itself.
+// cartesian_prod(tensors): a row for each combination of elements; a single vector is returned as
+// it is.
 static value cartesian_prod(composer *c) {
     const value given = P(0);
     if ((given.kind != VALUE_LIST && given.kind != VALUE_TUPLE) || given.count < 1 ||
