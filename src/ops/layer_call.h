@@ -209,7 +209,8 @@ typedef struct group_norm_call {
     double eps;
 } group_norm_call;
 tare_status tare__group_norm_read(op_call *call, group_norm_call *out);
-/// *own: false if the call uses running statistics; then *out is incomplete.
+/// *own: false if the call uses running statistics; then it is a batch norm, and *out does not
+/// apply.
 tare_status tare__instance_norm_read(op_call *call, group_norm_call *out, bool *own);
 /// The scale and shift of channel c in a group with these moments.
 void tare__group_norm_factors(const group_norm_call *g, int64_t c, float mean, float variance,

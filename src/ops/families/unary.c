@@ -98,7 +98,7 @@ static tare_status sign_reference(op_call *call) {
     return map_all(call, sign_of);
 }
 
-// Rounding functions, also for doubles; integers are returned unchanged.
+// Functions that other dtypes than float32 compute in double; rounding keeps integers unchanged.
 #define ROUNDING(name, function)                                                                   \
     static tare_status any_##name##_reference(op_call *call) {                                     \
         const tare_tensor *x;                                                                      \

@@ -201,7 +201,8 @@ static tare_status sampler_shape(op_call *call) {
     return tare__call_result(call, TARE_FLOAT32, s.x->ndim, shape, NULL);
 }
 
-// Maps -1 .. 1 to the positions of the first and last elements.
+// Maps a coordinate in [-1, 1] to an element index. -1 and 1 are the centres (aligns) or the outer
+// edges of the border elements.
 static float unnormalized(const sampler *s, float v, int64_t size) {
     return s->aligns ? (v + 1) / 2 * (float)(size - 1) : ((v + 1) * (float)size - 1) / 2;
 }

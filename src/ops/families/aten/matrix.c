@@ -124,7 +124,8 @@ static value slogdet_parts(composer *c) {
 
 // --- solve(A, B): B is [..][n][columns], or vectors [..][n] ---
 
-// True if b has the shape of a without its last dimension: a vector for each system.
+// True if b has one dimension, or the shape of a without its last dimension: a vector for each
+// system.
 static bool is_vector(const tare_tensor *a, const tare_tensor *b) {
     if (b->ndim == 1) return true;
     bool same = b->ndim == a->ndim - 1;
