@@ -477,8 +477,8 @@ static void retain_tensors(value *v) {
         for (uint32_t i = 0; i < v->count; i++) retain_tensors(&v->as.items[i]);
 }
 
-// Limits the size of a value. Operators that concatenate a list with itself can make a few calls
-// exceed all memory, or nest lists deeper than the stack.
+// True if v has at most *left items and is not nested too deeply. Without limits, a few operators
+// that concatenate a list with itself could exceed all memory, or nest lists deeper than the stack.
 static bool is_small(const value *v, uint32_t *left, int depth) {
     if (!tare__value_has_items(v)) return true;
     if (depth == VALUE_MOST_DEPTH || v->count > *left) return false;

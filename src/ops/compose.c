@@ -147,7 +147,7 @@ value tare__compose_param_or(const composer *c, size_t i, value otherwise) {
 
 const tare_tensor *tare__compose_need(composer *c, size_t i) {
     const tare_tensor *t = NULL;
-    op_call call = *c->call; // a copy, because it is used for error messages only
+    op_call call = *c->call; // a mutable copy; only error messages use it
     if (c->status == TARE_OK) c->status = tare__call_need_tensor(&call, i, &t);
     return c->status == TARE_OK ? t : NULL;
 }

@@ -104,7 +104,7 @@ static tare_status read_common(op_call *call, const conv_params *at, int dims, c
     return TARE_OK;
 }
 
-// weight_in: input channels of one group, by the weight.
+// weight_in: input channels of one group according to the weight.
 static tare_status check_channels(op_call *call, const conv_plan *p, int64_t weight_in) {
     const float_conv *c = &p->conv;
     if (c->in_channels % c->groups != 0 || c->in_channels / c->groups != weight_in ||

@@ -242,7 +242,7 @@ static int by_value(const void *left, const void *right) {
     return is_greater(a, b) - is_greater(b, a);
 }
 
-// The count of numbers less than v, or less or equal (also_equal).
+// The count of numbers less than v, or less than or equal to v (also_equal).
 static int64_t count_before(const sorted_numbers *s, double v, bool also_equal) {
     int64_t low = 0, high = s->count;
     while (low < high) {

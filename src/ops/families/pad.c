@@ -24,8 +24,8 @@ bool tare__pad_mode_from_name(const char *name, pad_mode *out) {
     return false;
 }
 
-// The index in a row of `size` elements that is copied to index i, which counts from the row's
-// first element and may be outside; -1: the constant.
+// The index in a row of `size` elements whose value is copied to index i. i is relative to the
+// row's first element and may be outside of the row. -1: the constant is used.
 static int64_t source_of(pad_mode mode, int64_t i, int64_t size) {
     if (i >= 0 && i < size) return i;
     switch (mode) {

@@ -98,7 +98,8 @@ static tare_status sign_reference(op_call *call) {
     return map_all(call, sign_of);
 }
 
-// Functions that other dtypes than float32 compute in double; rounding keeps integers unchanged.
+// Functions that are computed in double for dtypes other than float32; rounding keeps integers
+// unchanged.
 #define ROUNDING(name, function)                                                                   \
     static tare_status any_##name##_reference(op_call *call) {                                     \
         const tare_tensor *x;                                                                      \

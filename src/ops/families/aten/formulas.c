@@ -105,7 +105,8 @@ static value along(composer *c, value x, int64_t dim, int ndim) {
     return COMPOSE(c, "view", x, tare__compose_ints(c, shape, (size_t)ndim));
 }
 
-// trapezoid(y, x, dx, dim): the integral of y at points x, or at distances dx.
+// trapezoid(y, x, dx, dim): the integral of y by the trapezoidal rule, at points x or at distances
+// dx.
 static value trapezoid(composer *c) {
     const tare_tensor *y = tare__compose_need(c, 0);
     if (y == NULL) return P(0);
