@@ -158,7 +158,7 @@ typedef struct sampler {
     int dims;
     int64_t mode, outside;
     bool aligns;
-    int64_t size[3]; // of an image, the outermost dimension first; unused ones in front are 1
+    int64_t size[3]; // of an image, outermost dimension first; leading unused sizes are 1
     int64_t plane, points;
 } sampler;
 
@@ -227,7 +227,7 @@ static float inside_of(const sampler *s, float v, int64_t size) {
 // The elements along one dimension that a point is interpolated from, and their weights.
 typedef struct sample_taps {
     int count;
-    float at[4], weight[4]; // whole numbers
+    float at[4], weight[4]; // at: whole numbers
 } sample_taps;
 
 static float cubic_near(float x) {
@@ -260,7 +260,7 @@ static sample_taps taps_at(const sampler *s, int d, float v) {
 enum { MOST_TAPS = 16 }; // 4 x 4, or 2 x 2 x 2
 typedef struct sample_point {
     int count;
-    int64_t at[MOST_TAPS]; // OUTSIDE: a zero
+    int64_t at[MOST_TAPS]; // OUTSIDE: the value is 0
     float weight[MOST_TAPS];
 } sample_point;
 
