@@ -39,8 +39,9 @@
 #define RUN_GROUPED RUN_QUANTIZED
 #define RUN_PACKED  .check = tare__packed_check
 
-/// package NAME prints as PRINT; role, operator family, dims and fused neighbours are the triple;
-/// fields are printed in the parentheses (NULL: none).
+/// The row of class `package class_name`. `printed`: its name in a module tree. Role, operator
+/// family, dims and fused operators (`with`) identify it (tare__class_triple). `fields` are printed
+/// in its parentheses (NULL: none).
 #define CLASS(package, class_name, printed, the_role, family, dimensions, with, fields)            \
     {                                                                                              \
         .name = package class_name, .print_name = printed, .role = ROLE_##the_role, .op = family,  \

@@ -72,7 +72,7 @@ const module_class *tare__class_of_op(const registry *r, const op_info *op, modu
     return NULL;
 }
 
-// Packages that moved; torch still answers to the old names.
+// Packages that were moved. torch still accepts the old names.
 static const struct {
     const char *old, *now;
 } moved[] = {
@@ -88,8 +88,8 @@ static bool is_component(const char *at, const char *component) {
     return strncmp(at, component, length) == 0 && at[length] == '.';
 }
 
-// Length of the components at `at` that public names do not show: "modules.conv.", and the files in
-// which the classes of torch.fx and torch.ao.quantization stand.
+// Length of the components at `at` that a public name omits: "modules.conv.", and the source files
+// that define the classes of torch.fx and torch.ao.quantization.
 static size_t hidden_length(const char *at) {
     static const char *const files[] = {"graph_module", "observer", "fake_quantize", "stubs"};
     if (is_component(at, "modules")) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Module classes are rows. The built-in ones are constant; more can be registered.
+// The registry of module classes. Built-in classes are rows of constant tables; more classes can be
+// registered at run time.
 #ifndef OPS_CLASSES_CLASSES_H
 #define OPS_CLASSES_CLASSES_H
 
@@ -13,8 +14,8 @@ typedef struct class_table {
     size_t count;
 } class_table;
 
-/// Tables of classes, searched in order. Models are read against one, a context's
-/// (model/context.c).
+/// Tables of classes, searched in order. The context's registry (model/context.c) is used when a
+/// model is read.
 typedef struct registry {
     const class_table *const *tables;
     size_t table_count;
@@ -30,7 +31,7 @@ const module_class *tare__class_find(const registry *r, const char *name); // NU
 /// The class of the triple, e.g. ("conv", 2, ROLE_QUANTIZED, FUSED_RELU); NULL if there is none.
 const module_class *tare__class_triple(const registry *r, const char *op, int dims,
                                        module_role role, fused_with fused);
-/// The same by the row of what its modules compute.
+/// The same for the operator that modules of the class compute.
 const module_class *tare__class_of_op(const registry *r, const struct op_info *op, module_role role,
                                       fused_with fused);
 /// "torch.nn.modules.linear.Linear" -> "torch.nn.Linear"; the argument itself if it has no public
@@ -43,7 +44,7 @@ extern const class_table tare__weighted_classes; // classes/weighted.c: linear, 
 extern const class_table tare__plain_classes;    // classes/plain.c: everything else
 extern const class_table
     tare__custom_classes; // classes/custom.c: custom modules and their submodules
-/// They all, for the initializer of a registry's tables.
+/// All of these tables, for the initializer of a registry's tables.
 #define OPS_CLASS_TABLES                                                                           \
     &tare__container_classes, &tare__weighted_classes, &tare__plain_classes, &tare__custom_classes
 

@@ -118,13 +118,13 @@ tare_status tare__operator_module_shape(op_call *call) {
     return tare__op_shape(call);
 }
 
-// Weights that a call computes with in place of the module's own. `made` are released after it.
+// Tensors that replace the module's weights in a call. They are released after it.
 typedef struct stand_ins {
     value values[OP_MAX_PARAMS];
     size_t count;
 } stand_ins;
 
-// The shape rule has seen the module's own tensor, and the result is as large as it said.
+// The shape rule used the module's own tensor, so a replacement must have its shape and dtype.
 static bool is_alike(const value *made, const tare_tensor *own) {
     const tare_tensor *t = made->kind == VALUE_TENSOR ? made->as.tensor : NULL;
     return t != NULL && t->dtype == own->dtype && tare__same_shape(t, own);
@@ -190,7 +190,7 @@ tare_status tare__module_run_on(const op_call *like, const module *m, const valu
     return TARE_OK;
 }
 
-// A row as a call of its own, as the fused add and relu need it.
+// Runs an operator as a call of its own: the fused add and relu.
 static tare_status run_row(const op_call *like, const char *id, const value *args, size_t count,
                            bool shapes_only, value *out) {
     op_call call = *like;

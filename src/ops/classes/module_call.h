@@ -7,25 +7,26 @@
 
 #include "ops/call.h"
 
-/// Float classes; and reference classes, whose weights go through their quantization parameters.
+/// Float classes, and reference classes, whose weights are quantized and dequantized first.
 tare_status tare__operator_module_shape(op_call *call);
 tare_status tare__operator_module_forward(op_call *call);
-/// Fills call->param; nothing happens the second time.
+/// Fills call->param, unless it has been filled before.
 tare_status tare__operator_module_bind(op_call *call);
-/// A constructor value of QAT classes: the batch norm keeps its statistics, in train mode too.
+/// A constructor value of QAT classes: the batch norm does not update its statistics, even in train
+/// mode.
 #define QAT_FREEZE_BN "freeze_bn"
 /// QAT classes (classes/qat.c): the child weight_fake_quant quantizes the weight, after scaling by
 /// the batch norm; then the child bn and a relu, if the class has them.
 tare_status tare__qat_module_shape(op_call *call);
 tare_status tare__qat_module_forward(op_call *call);
 tare_status tare__qat_module_check(const module *m, tare_error *err);
-/// Containers and fused classes: the children "0", "1", .. in a row. A fused add takes the second
-/// argument.
+/// Containers and fused classes: the children "0", "1", .. run one after the other. A fused add
+/// takes the second argument.
 tare_status tare__sequence_module_shape(op_call *call);
 tare_status tare__sequence_module_forward(op_call *call);
 
-/// Runs call->module: its class's shape rule, allocation, its forward (only the first if
-/// shapes_only). On success call->result holds references; on failure none.
+/// Runs call->module: the shape rule of its class and, unless shapes_only, allocation and forward.
+/// On success call->result holds references; on failure none.
 tare_status tare__module_run(op_call *call, bool shapes_only);
 /// The call of another module with one argument, within the same run as `like`. input is lent.
 op_call tare__module_call_of(const op_call *like, const module *m, const value *input);

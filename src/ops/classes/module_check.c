@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The expected shapes of modules' tensors, as rows.
+// Checks the shapes of modules' tensors against a table of expected shapes.
 #include "ops/classes/module_check.h"
 
 #include <stdio.h>
 #include <string.h>
 
-// A tensor of an operator family. sizes: config keys, outermost dimension first, separated by '|';
-// a key may be divided by another, and represents as many sizes as its config has.
+// A tensor of an operator family. sizes: config keys, outermost dimension first, separated by '|'.
+// "a/b" is the value of a divided by that of b. A key whose value is a sequence stands for as many
+// dimensions.
 typedef struct tensor_rule {
     const char *op, *name, *sizes;
     bool is_required;
@@ -83,7 +84,7 @@ static bool fits(const tare_tensor *t, const expected_shape *e) {
     return true;
 }
 
-// Sizes that nothing promises read as -1.
+// Unknown sizes appear as -1 in messages.
 static tare_status check_tensor(const module *m, const char *name, const expected_shape *e,
                                 bool is_required, tare_error *err) {
     const tare_tensor *t = tare__module_tensor(m, name);
@@ -153,7 +154,8 @@ static const struct {
 
 // --- what torch's constructors refuse ---
 
-// References of transposed convolutions know no other padding, and kernels would.
+// The reference of transposed convolutions always pads with zeros, whereas kernels would apply
+// another mode.
 static tare_status check_padding_mode(const module *m, tare_error *err) {
     const value *mode = tare__module_config(m, "padding_mode");
     if (mode == NULL || (mode->kind == VALUE_STRING && strcmp(mode->as.text, "zeros") == 0))

@@ -7,10 +7,11 @@
 
 #include "ir/module.h"
 
-/// A weighted or normalizing module: tensors that must be there, and the shape of each. Values that
-/// are absent promise nothing. Errors name the tensor, the shape expected and the one found.
+/// Checks that a module with weights or normalization has its required tensors, and the shape of
+/// each. Sizes whose constructor value is absent are not checked. Errors name the tensor, the shape
+/// expected and the one found.
 tare_status tare__operator_module_check(const module *m, tare_error *err);
-/// A fused module: it has something to run.
+/// Checks that a fused module has children.
 tare_status tare__sequence_module_check(const module *m, tare_error *err);
 
 #endif

@@ -65,7 +65,7 @@ static void read_sizes(composer *c, attention *a) {
     if (q->ndim != 3 || k->ndim != 3 || v->ndim != 3 || q->shape[2] != a->embed)
         (void)tare__compose_fail(c, "query, key and value must be batches of sequences, the query "
                                     "of embed_dim features");
-    // A causal hint is accompanied by the corresponding mask.
+    // is_causal is only a hint; the mask itself must be given, as in torch.
     if (flag(a->given[IS_CAUSAL], false) && a->given[MASK].kind != VALUE_TENSOR)
         (void)tare__compose_fail(c, "is_causal needs an attn_mask");
     if (c->status != TARE_OK) return;
@@ -86,7 +86,7 @@ static value third(composer *c, value packed, int64_t i, int64_t embed) {
     return COMPOSE(c, "narrow", packed, integer(0), integer(i * embed), integer(embed));
 }
 
-// The float module keeps the three weights in one, or each by name if their widths differ.
+// The float module keeps the three weights in one tensor, or in one each if their widths differ.
 static value project_float(composer *c, const attention *a, int64_t i, value x) {
     static const char *const names[] = {"q_proj_weight", "k_proj_weight", "v_proj_weight"};
     const value packed = own_tensor(a, "in_proj_weight"), own = own_tensor(a, names[i]);
@@ -128,7 +128,7 @@ static value extend(composer *c, const attention *a, const char *bias, value x) 
     if (!tare__module_bool(a->m, "add_zero_attn", false) || c->status != TARE_OK) return x;
     const tare_tensor *t = tare__compose_tensor(c, x);
     if (t == NULL) return x;
-    // Zeros take the input's scale: it can hold them.
+    // Zeros get the quantization parameters of x, which represent 0 exactly.
     return append(c, x, tare__compose_zeros(c, t, 3, shape));
 }
 
@@ -139,7 +139,7 @@ static value by_head(composer *c, const attention *a, value x) {
     return COMPOSE(c, "transpose", split, integer(0), integer(1));
 }
 
-// --- the float middle ---
+// --- float attention ---
 
 static value mask(composer *c, value scores, value m) {
     const tare_tensor *t = tare__compose_tensor(c, m);
@@ -149,7 +149,7 @@ static value mask(composer *c, value scores, value m) {
     return COMPOSE(c, "add", scores, m);
 }
 
-// Masks do not speak of the rows that the module appended: those are seen.
+// Pads a mask for the rows that the module appended to key and value, which are never masked.
 static value widen(composer *c, const attention *a, value m) {
     const tare_tensor *t = c->status == TARE_OK ? tare__compose_tensor(c, m) : NULL;
     if (t == NULL || t->ndim < 1) return m;

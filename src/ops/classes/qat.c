@@ -25,8 +25,8 @@ static size_t param_of(const op_call *call, const char *name) {
 
 // --- a batch norm's factor ---
 
-// Per output channel: gamma / sqrt(running_var + eps), of the statistics before this batch. It
-// keeps the weight's grid still while the batch's statistics jitter.
+// Per output channel: gamma / sqrt(running_var + eps), with the running statistics before this
+// batch. They keep the weight's quantization grid stable, unlike statistics of the batch.
 static tare_status scale_factor(op_call *call, const module *bn, int64_t channels, float **out) {
     const tare_tensor *var = tare__module_tensor(bn, "running_var");
     const tare_tensor *gamma = tare__module_tensor(bn, "weight");
@@ -51,7 +51,7 @@ static tare_status scale_weight(op_call *call, const tare_tensor *weight, const 
     return TARE_OK;
 }
 
-// Takes the factor out again, and adds the bias that the convolution went without.
+// Divides by the factor again and adds the bias, which the convolution left out.
 static void unscale(const op_call *call, tare_tensor *y, const float *factor,
                     const tare_tensor *bias) {
     const int axis = y->ndim - 1 - call->module->class->dims;
@@ -98,7 +98,7 @@ static tare_status run_bn(op_call *call, const module *bn) {
     return TARE_OK;
 }
 
-// torch's _forward_approximate: one convolution, by the scaled weight.
+// torch's _forward_approximate: one convolution with the scaled weight.
 static tare_status compute_with_bn(op_call *call, size_t at, const tare_tensor *weight) {
     static const value none = {.kind = VALUE_NONE};
     const module *bn = tare__module_child(call->module, "bn");
@@ -122,7 +122,7 @@ tare_status tare__qat_module_shape(op_call *call) {
     return tare__operator_module_shape(call);
 }
 
-// Half-precision inputs give half-precision results.
+// ReLU in any float dtype: half-precision inputs give half-precision results.
 static void clamp_at_zero(tare_tensor *t) {
     for (int64_t i = 0; i < t->count; i++)
         if (tare__tensor_get(t, i) < 0) tare__tensor_set(t, i, 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An LSTM of separate operators: each product, sum and elementwise product of the gates is one.
+// An LSTM of separate operators: each product, sum and elementwise product of the gates is an
+// operator with its own observer or quantization parameters.
 #include <stdio.h>
 
 #include "ops/classes/quantizable.h"
@@ -15,7 +16,7 @@ typedef struct lstm_state {
     value h, c;
 } lstm_state;
 
-// Gates by name where torch keeps a linear layer for each of them.
+// The gates of modules that have a linear layer for each gate (torch's split_gates).
 static void split_gates(composer *c, const module *cell, value x, value h, value gates[4]) {
     static const char *const names[] = {"input", "forget", "cell", "output"};
     const module *ih = tare__module_child(cell, "igates"), *hh = tare__module_child(cell, "hgates");
@@ -128,8 +129,8 @@ static value run_layer(composer *c, const lstm_plan *p, size_t index, value x, v
     return COMPOSE(c, "cat", both, integer(2));
 }
 
-// Both directions of a layer are stacked before the layers are: with quantized states the first of
-// each stack lends its scale to the others.
+// Both directions of a layer are stacked first, then the layers are concatenated, as in torch: a
+// quantized result has the scale of its first input, so the order matters.
 static value stack_states(composer *c, const lstm_plan *p, const lstm_state *last, bool of_cell) {
     const size_t layers = p->layers->child_count, directions = (size_t)p->directions;
     const value all = tare__compose_list(c, layers);

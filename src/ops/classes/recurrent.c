@@ -21,8 +21,8 @@ typedef struct recurrent_plan {
     cell_kind kind;
     bool is_cell, batch_first;
     int64_t steps, batch, inner, hidden, layers, directions;
-    // For a function, which has no module: its weights, `weights_each` per layer and direction. The
-    // result is then flat: output, h, c.
+    // Only for functions, which have no module: their weights, `weights_each` per layer and
+    // direction. A function's result is flat: output, h, c.
     const tare_tensor **weights;
     size_t weights_each;
 } recurrent_plan;
@@ -173,7 +173,8 @@ tare_status tare__recurrent_shape(op_call *call) {
 
 // --- one step ---
 
-// gi, gh: the gates' products with input and hidden state; gh is worked in. h and c are replaced.
+// gi, gh: the gates' products with the input and the hidden state; gh is also work space. Updates h
+// and c.
 static void step_lstm(const element_loop *f, int64_t n, const float *gi, float *gh, float *h,
                       float *c) {
     for (int64_t k = 0; k < 4 * n; k++) gh[k] = gi[k] + gh[k];
@@ -205,7 +206,7 @@ static void step_plain(const element_loop *f, cell_kind kind, int64_t n, const f
 
 static void step_one(const element_loop *f, cell_kind kind, int64_t n, const float *gi, float *gh,
                      float *h, float *c) {
-    if (c != NULL) // LSTMs, and only they, have one
+    if (c != NULL) // only LSTMs have a cell state
         step_lstm(f, n, gi, gh, h, c);
     else if (kind == CELL_GRU)
         step_gru(f, n, gi, gh, h);
@@ -270,7 +271,7 @@ static void swap_first_two(const float *from, int64_t a, int64_t b, int64_t widt
 }
 
 typedef struct state {
-    float *h, *c; // [layers * directions][batch][hidden]; c is NULL but for LSTMs
+    float *h, *c; // [layers * directions][batch][hidden]; c is only used by LSTMs, else NULL
 } state;
 
 static void fill_state(float *to, const tare_tensor *from, size_t bytes) {
@@ -375,7 +376,8 @@ tare_status tare__recurrent_each_suffix(const module *m,
 
 // --- float and reference modules ---
 
-// The weights of one suffix, kept from step to step: a reference module's are made anew.
+// The weights of one layer and direction, kept across time steps, because those of a reference
+// module are quantized and dequantized when loaded.
 typedef struct float_gates {
     op_call *call;
     char suffix[SUFFIX_SIZE];
@@ -390,8 +392,8 @@ static void drop_weights(float_gates *g) {
     }
 }
 
-// The weights of a function are a list: of the input, of the hidden state, their biases, for every
-// layer and direction.
+// A function takes its weights as a list: for every layer and direction weight_ih, weight_hh and,
+// with biases, bias_ih, bias_hh.
 static tare_status load_listed(float_gates *g, const char *suffix) {
     recurrent_plan p;
     TARE_TRY(read_recurrent(g->call, &p));

@@ -34,7 +34,8 @@ tare_status tare__recurrent_run(op_call *call, const gate_source *gates);
 bool tare__recurrent_is_float(const op_call *call);
 /// The reference of such a call, with these functions (NULL: plain C).
 tare_status tare__recurrent_compute(op_call *call, const element_loop *functions);
-/// Every suffix that a module's config promises; stops at the first failure.
+/// Visits the suffix of every layer and direction in the module's config; stops at the first
+/// failure.
 tare_status tare__recurrent_each_suffix(const module *m,
                                         tare_status (*visit)(void *user, const char *suffix,
                                                              tare_error *err),

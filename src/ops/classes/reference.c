@@ -75,7 +75,7 @@ static tare_status per_channel(const module *m, const char *name, const tare_ten
                                       out, err);
 }
 
-// One after the other, in the order of the weight's elements.
+// Scales of groups are in the order of the weight's elements.
 static tare_status per_group(const module *m, const char *name, const tare_tensor *weight,
                              tare_dtype dtype, qparams **out, tare_error *err) {
     const tare_tensor *scale = tensor_of(m, name, "scale");
@@ -121,8 +121,8 @@ static tare_status read_qparams(const module *m, const char *name, const tare_te
     return TARE_OK;
 }
 
-// quantized_decomposed.quantize_per_channel rounds before it adds a zero point that need not be
-// whole, and cuts the sum off.
+// quantized_decomposed.quantize_per_channel rounds before it adds the zero point, which need not be
+// an integer, and truncates the sum.
 static tare_status cut_off_quantized(const tare_tensor *weight, const qparams *q, tare_tensor **out,
                                      tare_error *err) {
     TARE_TRY(tare__tensor_quantized(weight->ndim, weight->shape, q, out, err));

@@ -8,19 +8,19 @@
 #include "core/error.h"
 #include "ir/module.h"
 
-/// A weight's parameters; without any (q NULL) it only changes its dtype: float16.
+/// A weight's quantization parameters. q NULL: it is only converted to float16.
 typedef struct weight_qparams {
     const char *name; // of the module's tensor
     tare_dtype dtype;
     const qparams *q;
-    bool is_decomposed; // its integers keep within the observer's range, not the dtype's
+    bool is_decomposed; // integers have the observer's range, not the dtype's
 } weight_qparams;
 /// Adds the buffers and configs of one weight to a reference module.
 tare_status tare__reference_set_weight(module *m, const weight_qparams *w, tare_error *err);
 
-/// get_quantized_weight: integers of the dtype's full range (a decomposed module's: of
-/// NAME_quant_min to NAME_quant_max), or float16 values where that is the dtype and the scheme is
-/// None. The caller releases *out. An error where both are missing.
+/// get_quantized_weight: integers in the dtype's full range (in a decomposed module, from
+/// NAME_quant_min to NAME_quant_max), or float16 values if that is the dtype and the scheme is
+/// None. Fails without a dtype and scheme. The caller releases *out.
 tare_status tare__reference_quantized(const module *m, const char *name, tare_tensor **out,
                                       tare_error *err);
 /// The same for the tensor `weight`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the buffers and configs that a reference module has for a weight's parameters.
+// Stores a weight's quantization parameters in a reference module as buffers and configs.
 #include "core/memory/arena.h"
 #include "ops/classes/reference.h"
 
@@ -8,7 +8,7 @@ static const char *key_of(arena *memory, const char *name, const char *suffix) {
     return tare__arena_printf(memory, "%s_%s", name, suffix);
 }
 
-// One value of dtype [count], or 0-dim when there are no parameters.
+// A tensor of *count numbers, or of one number and without dimensions if count is NULL.
 static tare_status make_numbers(tare_dtype dtype, const double *numbers, const int64_t *count,
                                 tare_tensor **out, tare_error *err) {
     TARE_TRY(tare_tensor_create(dtype, count != NULL ? 1 : 0, count, out, err));
@@ -42,7 +42,7 @@ static tare_status set_buffers(module *m, const weight_qparams *w, arena *memory
     return set_numbers(m, key_of(memory, w->name, "axis"), TARE_INT32, &axis, NULL, err);
 }
 
-// A symmetric scheme is an affine one whose zero point happens to be fixed.
+// Symmetric schemes are stored as affine ones; their zero point is stored, too.
 static tare_qscheme affine(tare_qscheme scheme) {
     if (scheme == TARE_PER_GROUP_SYMMETRIC) return TARE_PER_GROUP_AFFINE;
     if (scheme == TARE_PER_TENSOR_SYMMETRIC) return TARE_PER_TENSOR_AFFINE;

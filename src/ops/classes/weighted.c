@@ -60,7 +60,7 @@ static const field rnn_cell_fields[] = {
     {FIELD_PLAIN, "input_size", "0"}, {FIELD_PLAIN, "hidden_size", "0"},
     {FIELD_UNLESS, "bias", "True"}, {FIELD_UNLESS, "nonlinearity", "tanh"}, {.form = FIELD_END}};
 
-// Packed weights have no public class in torch: the names are ours.
+// Packed weights have no public class in torch; tare names them.
 #define PACKED_CLASS(NAME, FAMILY, D)                                                              \
     CLASS("tare.", "Packed" NAME, "Packed" NAME, PACKED, FAMILY, D, NONE, NULL)
 

@@ -17,7 +17,7 @@
 
 typedef struct blocks {
     const tare_tensor *x;
-    int64_t size[TARE_MAX_DIMS], count[TARE_MAX_DIMS]; // of a block; blocks along a dimension
+    int64_t size[TARE_MAX_DIMS], count[TARE_MAX_DIMS]; // of a block; number of blocks per dimension
     int64_t total;
 } blocks;
 
@@ -41,7 +41,7 @@ static tare_status read_blocks(op_call *call, size_t index, blocks *b) {
     return TARE_OK;
 }
 
-// The block of each element in turn.
+// An iterator over the elements of x that returns the index of each element's block.
 typedef struct block_walk {
     const blocks *b;
     int64_t at[TARE_MAX_DIMS];
@@ -131,7 +131,7 @@ static tare_status read_choice(op_call *call, choice *c) {
     return tare__call_fail(call, "needs at least one element");
 }
 
-// Whole dimensions are reduced; those with blocks of one element are not.
+// Without keepdim, a dimension that is a single block is dropped, unless that block has size 1.
 static tare_status choose_shape(op_call *call) {
     choice c;
     int64_t shape[TARE_MAX_DIMS];
@@ -170,7 +170,7 @@ static void choose_one(const choice *c, float low, float high, double *scale, do
     *zero = fmin(fmax(q, (double)c->quant_min), (double)c->quant_max);
 }
 
-// lows, highs: [blocks], of the least and the greatest element.
+// Writes the minimum and maximum of each block to lows and highs, both of length b->total.
 static void find_extremes(const blocks *b, const float *x, float *lows, float *highs) {
     block_walk w = {.b = b};
     for (int64_t i = 0; i < b->total; i++) {

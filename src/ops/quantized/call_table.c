@@ -11,15 +11,16 @@ static bool is_number(const value *v) {
     return v->kind != VALUE_TENSOR || (v->as.tensor->count == 1 && v->as.tensor->data != NULL);
 }
 
-// A module with a tensor of several numbers, as PReLU with a slope for each channel, computes
-// another function for each of them.
+// True if every tensor of the module has one element. Otherwise, as in PReLU with a slope per
+// channel, the function of an element depends on its position.
 static bool has_numbers_alone(const module *m) {
     for (size_t i = 0; m != NULL && i < m->tensor_count; i++)
         if (m->tensors[i].tensor != NULL && m->tensors[i].tensor->count != 1) return false;
     return true;
 }
 
-// The index of the only tensor among the arguments: `0.5 * x` has it second; arg_count: none.
+// The index of the only tensor among the arguments (the second one in `0.5 * x`); arg_count: there
+// is not exactly one.
 static size_t find_tensor(const op_call *call) {
     size_t found = call->arg_count;
     for (size_t i = 0; i < call->arg_count; i++) {

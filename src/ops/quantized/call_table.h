@@ -5,14 +5,15 @@
 
 #include "ops/quantized/table.h"
 
-/// True if the result of a shaped call is a function of each quantized value of x, the only
-/// argument that is no number.
+/// True if a shaped call computes each element of its result from the element of x at the same
+/// index alone, and all other arguments are numbers.
 bool tare__is_function_of_one_value(const op_call *call, const tare_tensor *x);
-/// Runs a call that a shape rule has bound on x in place of that argument (the first one where
-/// there is none such), into y. In the call's memory.
+/// Runs a bound call with x in place of its only tensor argument (of the first argument if there is
+/// no such) and with y as its result. Allocates in the call's memory.
 tare_status tare__call_on(const op_call *call, op_compute compute, tare_tensor *x, tare_tensor *y);
-/// The table of a shaped call with reference `compute`: the result for each quantized value of x, a
-/// byte each. *known is false if its result is no such function. Allocated in the call's memory.
+/// The table of a shaped call with reference `compute`: the result for each of the 256 quantized
+/// values of x, as a byte. *known is false if the call is no function of one value, as above.
+/// Allocates in the call's memory.
 tare_status tare__quantized_table_of(const op_call *call, op_compute compute, const tare_tensor *x,
                                      uint8_t table[QUANTIZED_COUNT], bool *known);
 

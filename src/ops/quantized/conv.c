@@ -64,7 +64,7 @@ tare_status tare__quantized_conv_shape(op_call *call) {
     return status;
 }
 
-// --- where a product's factors lie ---
+// --- positions of the input elements ---
 
 // The input position for kernel element k of output position o along dimension d; -1: padding.
 static int64_t meets(const conv_run *run, int d, int64_t o, int64_t k) {
@@ -171,7 +171,7 @@ tare_status tare__quantized_conv_forward(op_call *call) {
     int64_t sizes[5];
     conv_run run = {.layer = &layer, .g = &layer.conv};
     if (!tare__conv_sizes(run.g, x, sizes) || !tare__conv_output_size(run.g, sizes + 2, run.out))
-        return tare__call_fail(call, "its input does not fit"); // the shape rule has seen it
+        return tare__call_fail(call, "its input does not fit"); // checked by the shape rule
     memcpy(run.in, sizes + 2, sizeof run.in);
     if (layer.adds) run.addend = tare__call_layer_addend(call);
     int16_t *xs = NULL, *ws = NULL;

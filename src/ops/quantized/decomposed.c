@@ -16,7 +16,7 @@ typedef struct parameters {
     double scale;
     int64_t zero_point, quant_min, quant_max;
     tare_dtype dtype; // of the quantized values
-    int64_t inner;    // elements between neighbours along the channel axis
+    int64_t inner;    // stride of the channel axis, in elements
 } parameters;
 
 // --- arguments ---
@@ -67,7 +67,7 @@ static tare_status quantize_shape(op_call *call, bool per_channel) {
     }
     TARE_TRY(tare__decomposed_check_float(call, p.x));
     if (per_channel) TARE_TRY(read_channels(call, &p));
-    // A range in tensors is known when it is computed.
+    // A range given as tensors is only known when the call runs.
     const size_t dtype_index = per_channel ? 6 : 5;
     if (tare__call_tensor(call, dtype_index - 1) != NULL)
         TARE_TRY(tare__call_dtype(call, dtype_index, TARE_DTYPE_UNSET, &p.dtype));
@@ -155,15 +155,14 @@ static double round_one(const parameters *p, int64_t c, float x) {
     return (double)(nearbyintf(x * inverse_of(p, c)) + (float)zero);
 }
 
-// A bound beyond the dtype's range counts as the end of it, which is where the quantized value
-// would end.
+// quant_min or quant_max, limited to the dtype's range.
 static float bound_of(const parameters *p, int64_t bound) {
     const dtype_info *info = tare__dtype(p->dtype);
     return (float)(bound < info->min ? info->min : bound > info->max ? info->max : bound);
 }
 
-// The same for many: 8-bit values with the scale of channel c. If the bounds cross, the upper one
-// applies.
+// Quantizes `count` elements to 8 bits with the parameters of channel c. If quant_min exceeds
+// quant_max, quant_max applies.
 static void round_bytes(const parameters *p, int64_t c, const float *x, int64_t count, uint8_t *y) {
     const float inverse = inverse_of(p, c), zero = (float)zero_of(p, c);
     const float least = bound_of(p, p->quant_min), most = bound_of(p, p->quant_max);
@@ -175,8 +174,9 @@ static void round_bytes(const parameters *p, int64_t c, const float *x, int64_t 
     }
 }
 
-// The same for 16 bits; int16 and uint16 share their bit patterns. Bounds are integers, so a value
-// may be clamped before it is rounded; it is then small enough to be rounded by an addition.
+// Quantizes to 16 bits, per tensor. int16 and uint16 share their bit patterns. Bounds are integers,
+// so a value may be clamped before it is rounded; it is then small enough to be rounded by adding
+// and subtracting 1.5 * 2^23.
 static void round_words(const parameters *p, const float *x, int64_t count, uint16_t *y) {
     static const float rounds = 0x1.8p23F;
     const float inverse = inverse_of(p, 0), zero = (float)zero_of(p, 0);
@@ -233,7 +233,7 @@ static tare_status quantize(op_call *call, bool per_channel) {
 
 // --- dequantize ---
 
-// Every step is rounded to the dtype that comes out.
+// Every intermediate result is rounded to the output dtype.
 static double tensor_wide_value(const parameters *p, tare_dtype out, double q) {
     const float real = tare__round_to(out, (float)q);
     const float shifted = tare__round_to(out, real - (float)p->zero_point);
@@ -303,7 +303,7 @@ static void look_up_channel(const parameters *p, tare_tensor *y, int64_t first) 
     const tare_dtype common = common_dtype(p);
     const int64_t c = channel_of(p, first);
     const double scale = scale_of(p, c), zero = zero_of(p, c);
-    const bool is_quick = p->x->dtype == TARE_INT8 && y->dtype == TARE_FLOAT32; // as weights are
+    const bool is_quick = p->x->dtype == TARE_INT8 && y->dtype == TARE_FLOAT32; // usual weights
     for (int64_t i = first; i < first + p->inner; i++) {
         const double q =
             is_quick ? (double)((const int8_t *)p->x->data)[i] : tare__tensor_get(p->x, i);
@@ -382,7 +382,7 @@ static tare_status read_extremes(op_call *call, const tare_tensor *x, float *low
     return TARE_OK;
 }
 
-// In the dtype of the input, which half precision rounds at every step.
+// Computes in the input's dtype: with half precision, intermediate results are rounded.
 static tare_status choose(op_call *call, bool symmetric) {
     const tare_tensor *x;
     int64_t quant_min, quant_max;
@@ -417,7 +417,7 @@ static tare_status choose_symmetric(op_call *call) {
 // --- rows ---
 
 #define NAMESPACE DECOMPOSED_NAMES
-// Without an overload it is the packet of them, as the reference representation prints it.
+// A name without an overload is the overload packet, which torch's reference representation prints.
 #define PER_TENSOR(name)                                                                           \
     NAMESPACE name ".default|" NAMESPACE name ".tensor|" NAMESPACE name ".tensor2|" NAMESPACE name
 #define PER_CHANNEL(name) NAMESPACE name ".default|" NAMESPACE name

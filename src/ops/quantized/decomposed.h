@@ -7,20 +7,21 @@
 
 #include "ops/op.h"
 
-/// The dtype can hold quantized values, and the range fits into it.
+/// Checks that the dtype can hold quantized values and that the range fits into it.
 tare_status tare__decomposed_check_range(op_call *call, tare_dtype dtype, int64_t quant_min,
                                          int64_t quant_max);
-/// Parameter `index` of the call is a dtype, those before it quant_min and quant_max.
+/// Reads the dtype from parameter `index` of the call, and quant_min and quant_max from the two
+/// before it.
 tare_status tare__decomposed_read_range(op_call *call, size_t index, tare_dtype *dtype,
                                         int64_t *quant_min, int64_t *quant_max);
-/// float32, or half precision, which is computed in float32.
+/// Checks that x is float32, float16 or bfloat16. Half precision is computed in float32.
 tare_status tare__decomposed_check_float(op_call *call, const tare_tensor *x);
-/// Axis is within x; negative ones count from the end.
+/// Reads an axis of x from parameter `index`; negative ones count from the end.
 tare_status tare__decomposed_check_axis(op_call *call, size_t index, const tare_tensor *x,
                                         int *axis);
-/// x as a float of this dtype holds it; dtypes that are no half precision leave it.
+/// x rounded to float16 or bfloat16; with any other dtype x itself.
 float tare__round_to(tare_dtype dtype, float x);
-/// clamp, with NaN passing as 0.
+/// q clamped to the range; NaN becomes 0.
 double tare__decomposed_clamp(double q, int64_t quant_min, int64_t quant_max);
 
 #define DECOMPOSED_NAMES "torch.ops.quantized_decomposed."

@@ -78,7 +78,7 @@ static tare_status choose(op_call *call,
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     TARE_TRY(tare_tensor_to_float(x, &real, call->err));
     const int64_t run = x->shape[x->ndim - 1], tokens = run > 0 ? x->count / run : 0;
-    // float16 was made wider before it is divided.
+    // As in torch, float16 is converted to float32 first, so only bfloat16 rounds every result.
     const tare_dtype dtype = x->dtype == TARE_BFLOAT16 ? TARE_BFLOAT16 : TARE_FLOAT32;
     for (int64_t i = 0; i < tokens; i++) {
         const token_choice c = f(dtype, tare__f32(real) + i * run, run);
@@ -96,14 +96,14 @@ static tare_status choose_asymmetric(op_call *call) {
     return choose(call, asymmetric_choice);
 }
 
-// --- runs that have their own parameters ---
+// --- runs of elements with common parameters ---
 
 typedef struct runs {
     const tare_tensor *x, *scales, *zero_points; // zero_points NULL: 0
     int64_t length;                              // elements that share parameters
 } runs;
 
-// In the dtype that the scales promote the quantized values to; zero points are added before
+// Computed in float64 if the scales are float64, else in float32. The zero point is added before
 // rounding.
 static double quantized(const runs *r, int64_t i, double x) {
     const int64_t at = i / r->length;

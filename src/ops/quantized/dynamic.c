@@ -68,7 +68,7 @@ void tare__dynamic_bounds(const dynamic_weights *w, int32_t *least, int32_t *mos
     *most = w->is_decomposed ? w->quant_max : 255;
 }
 
-// QNNPACK does not hear a wish for 7 bits.
+// QNNPACK ignores reduce_range.
 dynamic_qparams tare__dynamic_choose(const dynamic_weights *w, float min, float max) {
     dynamic_range range = {.min = min,
                            .max = max,
@@ -213,7 +213,7 @@ tare_status tare__dynamic_linear_forward(op_call *call) {
 
 enum { NAME_SIZE = 80 };
 
-// The operands of one suffix, kept from step to step.
+// The weights of one layer and direction, kept across time steps.
 typedef struct dynamic_gates {
     op_call *call;
     char suffix[NAME_SIZE / 2];

@@ -33,7 +33,8 @@ tare_status tare__dynamic_linear_read(op_call *call, dynamic_weights *out, bool 
 dynamic_qparams tare__dynamic_choose(const dynamic_weights *w, float min, float max);
 void tare__dynamic_bounds(const dynamic_weights *w, int32_t *least, int32_t *most);
 
-/// The weights as arithmetic needs them, for any number of products. Borrows the tensors.
+/// The weights, converted for the multiplication; usable for any number of products. Borrows the
+/// tensors.
 typedef struct dynamic_operand {
     dynamic_weights w;
     int16_t *quantized; // of a qint8 weight, minus the zero point

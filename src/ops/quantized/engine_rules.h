@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rule of core/math/requant.h an engine uses for which layer. Lowering stores the rule in the
-// model.
+// The rounding rule (core/math/requant.h) of a layer under an engine. Lowering stores the rule in
+// the model.
 #ifndef OPS_QUANTIZED_ENGINE_RULES_H
 #define OPS_QUANTIZED_ENGINE_RULES_H
 
@@ -11,8 +11,8 @@
 #include "core/tensor/tensor.h"
 #include "tare/quantize.h"
 
-/// What the rule depends on besides the engine. Never the CPU: torch's x86 engine depends on it,
-/// tare's result does not.
+/// The properties of a layer that its rule depends on, besides the engine. The CPU is not among
+/// them: results of torch's x86 engine depend on it, those of tare do not.
 typedef struct engine_query {
     bool is_conv;
     int64_t groups;

@@ -113,7 +113,8 @@ static tare_status per_channel(op_call *call) {
 
 enum { FUSED_OBSERVES = 1, FUSED_QUANTIZES, FUSED_SCALE = 5, FUSED_RANGE = 8, FUSED_AXIS = 10 };
 
-// Readers of models replace it by modules, which observe (model/operator_observers.h).
+// Only fake-quantizes. When a model is read, calls that observe, too, are replaced by modules
+// (model/operator_observers.h).
 static tare_status fused(op_call *call) {
     fake_quantizer f = {.axis = -1};
     const tare_tensor *observes, *quantizes, *x;

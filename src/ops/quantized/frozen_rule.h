@@ -6,12 +6,12 @@
 #include "ir/module.h"
 #include "tare/quantize.h"
 
-/// Stores in config `rule` how an integer layer with this weight rounds under an engine, so that
-/// results never depend on the machine. m: the module with the config.
+/// Stores the rounding rule of an integer layer with this weight under an engine as config `rule`
+/// of module m. With a stored rule, results do not depend on the machine.
 tare_status tare__module_set_rule(module *m, tare_engine engine, const tare_tensor *weight,
                                   tare_error *err);
-/// The same for every integer layer among the weighted ones that has no rule, as in files that are
-/// written from models of torch's; nothing for any other module.
+/// The same for an integer layer with weights that has no rule yet, as in files written from torch
+/// models. Does nothing for any other module.
 tare_status tare__module_complete_rule(module *m, tare_engine engine, tare_error *err);
 
 #endif

@@ -109,14 +109,14 @@ bool tare__grouped_takes(const tare_tensor *weight) {
            tare__qscheme_is_per_group(weight->q->scheme) && tare__group_size(weight) <= MOST_GROUP;
 }
 
-// Four bits where the range has no more values and pairs of them fill rows.
+// 4 bits if the range has at most 16 values and rows have an even length, else 8.
 static int bits_of(const tare_tensor *weight) {
     const qparams *q = weight->q;
     return q->quant_max - q->quant_min < 16 && weight->shape[1] % 2 == 0 ? 4 : 8;
 }
 
-// Added to quantized values and zero points, so that the range begins at 0. The middle of a signed
-// range becomes that of the unsigned one: -7 to 7 has 8, as -8 to 7.
+// The offset from the weight's quantized values and zero points to unsigned ones. A signed range is
+// shifted by half of the unsigned range, so -7 to 7 is shifted by 8, as -8 to 7 is.
 static int64_t shift_of(const tare_tensor *weight, int bits) {
     const qparams *q = weight->q;
     const int64_t half = bits == 4 ? 8 : 128;
@@ -193,7 +193,7 @@ tare_status tare__grouped_set_weight(module *m, const tare_tensor *weight, tare_
     return set_zero_points(m, weight, bits, shift, err);
 }
 
-// --- the meaning ---
+// --- the definition ---
 
 float tare__grouped_row_scale(const float *x, int64_t count) {
     float most = 1e-5F;

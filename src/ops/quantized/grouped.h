@@ -21,11 +21,11 @@ typedef struct grouped_weights {
 /// `weight_zero_point`, `bias`; configs `bits`, `group_size`, `activation_dtype` (torch.float32 or
 /// torch.int8).
 tare_status tare__grouped_read(const module *m, grouped_weights *out, tare_error *err);
-/// The value of output o and input k: of two in a byte the low half comes first.
+/// The quantized weight of output o and input k. With 4 bits, the low half of a byte comes first.
 uint8_t tare__grouped_value(const grouped_weights *w, int64_t o, int64_t k);
 int32_t tare__grouped_zero(const grouped_weights *w, int64_t o, int64_t g);
 
-/// The scale of a row that is quantized on the fly: max(|x|, 1e-5) / 127, where NaNs do not count.
+/// The scale of a dynamically quantized row: max(|x|, 1e-5) / 127; NaNs are ignored.
 /// Source: quantized_decomposed.choose_qparams_per_token, as torchao's dynamic layers use it.
 float tare__grouped_row_scale(const float *x, int64_t count);
 /// quantized[k] = clamp(rint(x[k] * (1 / scale)), -128, 127)
@@ -37,7 +37,7 @@ bool tare__grouped_takes(const tare_tensor *weight);
 /// Sets the tensors and configs of module m for such a weight [outs][ins].
 tare_status tare__grouped_set_weight(module *m, const tare_tensor *weight, tare_error *err);
 
-/// The meaning. With float inputs, in float32 and in this order:
+/// Shape rule, reference and check. The definition with float inputs, in float32 and in this order:
 ///   group_sum(g) = fma over k of the group, ascending: x[k] * (q - zero point) + group_sum
 ///   sum = fma over g, ascending: group_sum(g) * scale(g) + sum
 ///   y = sum + bias

@@ -76,8 +76,8 @@ static tare_status read_output(const module *m, const char *call_name, quantized
     return set_output(m, scale, zero_point, out, err);
 }
 
-// Sums are added before rounding, which fixed point does not do; other fused operators work on
-// oneDNN's float between accumulator and quantized value.
+// An addend is added before rounding, which the fixed-point rule does not support. Other fused
+// activations are applied to the float accumulator, which only rule O (oneDNN) has.
 static tare_status check_rule(const module *m, const quantized_layer *layer, tare_error *err) {
     if (layer->is_plain || layer->rule == REQUANT_O) return TARE_OK;
     if (layer->adds && layer->rule != REQUANT_FIXED_POINT) return TARE_OK;
@@ -135,7 +135,7 @@ static tare_status check_bias(const module *m, const quantized_layer *layer, tar
 
 // --- geometry ---
 
-// `dims` values of the config into the last of the three spatial dimensions.
+// Reads `dims` values of the config into the last of the three spatial dimensions.
 static bool read_spatial(const module *m, const char *key, int dims, int64_t otherwise,
                          int64_t least, int64_t out[SPATIAL]) {
     for (int d = 0; d < SPATIAL; d++) out[d] = otherwise;
@@ -163,7 +163,7 @@ static bool read_padding(const module *m, conv_geometry *g) {
     return true;
 }
 
-// Transposed convolutions know zeros alone, as torch's.
+// Transposed convolutions only support zero padding, as in torch.
 static bool read_padding_mode(const module *m, conv_geometry *g) {
     const value *mode = tare__module_config(m, "padding_mode");
     if (mode == NULL) return true;
@@ -232,7 +232,7 @@ bool tare__conv_sizes(const conv_geometry *g, const tare_tensor *x, int64_t size
 
 // --- reading ---
 
-// Everything but the output's parameters.
+// Reads everything except the output's parameters.
 tare_status tare__quantized_weights_read(const module *m, quantized_layer *out, tare_error *err) {
     const fused_with fused = m->class->fused;
     *out = (quantized_layer){

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads quantized linear and convolution modules into the form that arithmetic needs. References
-// and fast kernels both use it, so that they interpret a module equally.
+// Reads quantized linear and convolution modules into plain structs. References and fast kernels
+// both use them, so that they interpret a module equally.
 #ifndef OPS_QUANTIZED_LAYER_H
 #define OPS_QUANTIZED_LAYER_H
 
@@ -10,8 +10,8 @@
 
 enum { SPATIAL = 3 };
 
-/// Every convolution is seen as one over depth, height and width; missing dimensions have size 1,
-/// stride 1, no padding. Transposed ones have their weight as [I][O/groups][..].
+/// Every convolution is treated as one over depth, height and width; missing dimensions have size
+/// 1, stride 1 and no padding. Weights of transposed convolutions are [I][O/groups][..].
 typedef struct conv_geometry {
     int dims;
     bool is_transposed,
@@ -32,10 +32,10 @@ typedef struct quantized_layer {
     int64_t quantized_min,
         quantized_max; // of the output's quantized values, besides the dtype's range
     bool relu;
-    bool is_plain; // nothing but ReLU is fused
-    bool adds;     // a tensor of quantized values, before rounding and ReLU (tare__requantize_sum)
-    bool gives_floats; // f32(acc) * aw + bias, not quantized values; then scale and zero point mean
-                       // nothing
+    bool is_plain;      // nothing but ReLU is fused
+    bool adds;          // adds a quantized tensor before rounding and ReLU (tare__requantize_sum)
+    bool gives_floats;  // the output is float32, f32(acc) * aw + bias; scale and zero_point are
+                        // unused
     conv_geometry conv; // convolutions only
 } quantized_layer;
 
@@ -51,9 +51,10 @@ tare_status tare__quantized_weights_read(const module *m, quantized_layer *out, 
 tare_status tare__call_layer_read(op_call *call, quantized_layer *out);
 /// The module with the weights of such a call; NULL: it has none.
 const module *tare__call_layer_module(const op_call *call);
-/// The tensor that the layer is applied to; NULL if it is none.
+/// The tensor that the layer is applied to; NULL if that argument is missing or no tensor.
 const tare_tensor *tare__call_layer_input(const op_call *call);
-/// The addend of a layer that adds: quantized values of the result's shape; NULL: it is no tensor.
+/// The addend of a layer that adds; it must be quantized and have the result's shape. NULL if that
+/// argument is missing or no tensor.
 const tare_tensor *tare__call_layer_addend(const op_call *call);
 /// The number in a module's one-element tensor.
 tare_status tare__module_number(const module *m, const char *name, double *out, tare_error *err);
@@ -62,26 +63,27 @@ tare_status tare__module_number(const module *m, const char *name, double *out, 
 tare_status tare__module_output(const module *m, const char *call_name, double *scale,
                                 double *zero_point, tare_error *err);
 #define OUTPUT_NAME_JOINT "_of_"
-/// Output sizes of a convolution over an input of these sizes; false if none is left.
+/// Output sizes of a convolution over an input of these sizes; false if the output is empty or the
+/// sizes are not supported.
 bool tare__conv_output_size(const conv_geometry *g, const int64_t *in, int64_t *out);
 /// The sizes [N, C, D, H, W] of a convolution's input; without a batch N is 1. False if the rank is
 /// wrong.
 bool tare__conv_sizes(const conv_geometry *g, const tare_tensor *x, int64_t sizes[5]);
 
-/// The constants of this layer for such an input and output (NULL where it gives floats, which are
-/// the value of rule O). The caller destroys *out.
+/// The requantization constants of the layer for these parameters of its input and output. output
+/// is NULL if the layer gives floats, which are computed as in rule O. The caller destroys *out.
 tare_status tare__quantized_layer_requant(const quantized_layer *layer, const qparams *input,
                                           const qparams *output, requant **out, tare_error *err);
-/// Quantized values of a quint8 or qint8 tensor minus their zero point (per channel along the first
-/// axis `axis`). The caller frees *out with tare__free.
+/// Quantized values of a quint8 or qint8 tensor minus their zero point, which may differ per
+/// channel. The caller frees *out with tare__free.
 tare_status tare__centered_quantized(const tare_tensor *t, int16_t **out, tare_error *err);
 /// Sum of the products of `count` such quantized values, modulo 2^32 as machines add.
 int32_t tare__dot_quantized(const int16_t *x, const int16_t *w, int64_t count);
-/// A quantized value into the bytes of a quint8 or qint8 tensor.
+/// Stores a quantized value in a quint8 or qint8 tensor.
 static inline void tare__store_quantized(const tare_tensor *t, int64_t i, int32_t q) {
     ((uint8_t *)t->data)[i] = (uint8_t)q;
 }
-/// A quantized value from the bytes of a quint8 or qint8 tensor.
+/// Loads a quantized value from a quint8 or qint8 tensor.
 static inline int32_t tare__load_quantized(const tare_tensor *t, int64_t i) {
     return t->dtype == TARE_QINT8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
 }

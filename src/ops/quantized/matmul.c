@@ -68,7 +68,7 @@ static tare_status float_shape(op_call *call) {
     return tare__matmul_result(call, &m);
 }
 
-// tare's own: with a float result, for a float operator that follows.
+// A function of tare's own with a float result, for matmuls that a float operator follows.
 static const op_info rows[] = {
     {.id = "quantized.matmul_float",
      .functions = "torch.ops.tare.matmul_float",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of functions on packed weights, which compute the same as the quantized modules.
+// Operator rows of the functions that take packed weights. They compute the same as the quantized
+// modules.
 #include "ops/quantized/packed.h"
 
 #include "ops/families/families.h"
@@ -24,7 +25,7 @@
         .shape = tare__quantized_##family##_shape, .reference = tare__quantized_##family##_forward \
     }
 #define AND_RELU(row, name, family) row(name, family), row(name##_relu, family)
-// tare's own: with a float result, for a float operator that follows.
+// Functions of tare's own with a float result, for layers that a float operator follows.
 #define FLOATS(name, family)                                                                       \
     {                                                                                              \
         .id = "quantized." #name "_float", .functions = "torch.ops.tare." #name "_float",          \
@@ -32,7 +33,7 @@
         .traits = OP_WEIGHTED | OP_ANY_DTYPE | OP_BY_SAMPLE,                                       \
         .shape = tare__quantized_##family##_shape, .reference = tare__quantized_##family##_forward \
     }
-// Their input's range is that of all samples.
+// Not OP_BY_SAMPLE: the input's range is taken over all samples.
 #define DYNAMIC(name, function, parameters)                                                        \
     {                                                                                              \
         .id = "quantized." #name, .functions = "torch.ops." function, .params = parameters,        \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a call of a function on packed weights: its weights, and the properties that its row's name
-// implies.
+// Reads a call of a function with packed weights: its weights, and the properties that follow from
+// the operator's name.
 #include "ops/quantized/packed.h"
 
 #include <stdio.h>

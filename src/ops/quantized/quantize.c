@@ -42,7 +42,7 @@ static void quantize_near_zero(const float *x, int64_t count, float inverse, int
     }
 }
 
-// The usual cases: bytes, of which int8 quantized values keep the low one, with whole zero points.
+// 8-bit dtypes with integer zero points. The low byte of each quantized value is stored.
 static void quantize_bytes(const float *x, int64_t count, const qparams *q, int64_t c, uint8_t *y) {
     const float inverse = tare__inverse_scale(q->scale[c]);
     const int64_t zero_point = (int64_t)q->zero_point[c], min = q->quant_min, max = q->quant_max;
@@ -193,7 +193,7 @@ static tare_status per_channel_shape(op_call *call) {
     return qualified_result(call, q);
 }
 
-// The range of the data is the range of the quantized values, and needs the data: without it, scale
+// Scale and zero point follow from the range of the data. A meta tensor has no data and gets scale
 // 1.
 static tare_status dynamic_shape(op_call *call) {
     const tare_tensor *x;

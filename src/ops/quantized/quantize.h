@@ -11,7 +11,7 @@ void tare__quantize_into(const tare_tensor *x, tare_tensor *y);
 tare_status tare__quantize_tensor(const tare_tensor *x, const qparams *q, tare_tensor **out,
                                   tare_error *err);
 /// TARE_INVALID_ARGUMENT unless every scale is finite and not negative, and every zero point a
-/// whole number of the dtype (with float qparams: finite). What is quantized by others is
+/// whole number of the dtype (with float qparams: finite). Quantizing with other parameters is
 /// undefined.
 tare_status tare__qparams_check(const qparams *q, tare_error *err);
 /// Per-channel parameters from tensors of equal size; float zero points make them float qparams.

@@ -9,7 +9,7 @@
 #include "ops/op.h"
 #include "ops/quantized/grouped.h"
 
-// As the float module's.
+// The same as for the float module.
 static tare_status dynamic_recurrent_shape(op_call *call) {
     TARE_TRY(tare__call_bind(call, tare__op_by_id(call->module->class->op, 0)));
     return tare__recurrent_shape(call);

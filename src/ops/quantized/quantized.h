@@ -13,10 +13,11 @@ tare_status tare__quantized_module_shape(op_call *call);
 tare_status tare__quantized_module_forward(op_call *call);
 tare_status tare__quantized_module_check(const module *m, tare_error *err);
 
-/// Linear and its fused kin. Tensors `weight`, `bias`. Input [.., I], output of its dtype [.., O].
+/// Linear and its fused variants. Tensors `weight`, `bias`. Input [.., I], output of its dtype [..,
+/// O].
 tare_status tare__quantized_linear_shape(op_call *call);
 tare_status tare__quantized_linear_forward(op_call *call);
-/// Conv1d, .., ConvTranspose3d and their fused kin. Input [N, C, ..] or [C, ..]. ConvAdd2d and
+/// Conv1d, .., ConvTranspose3d and their fused variants. Input [N, C, ..] or [C, ..]. ConvAdd2d and
 /// ConvAddReLU2d take the addend as second argument.
 tare_status tare__quantized_conv_shape(op_call *call);
 tare_status tare__quantized_conv_forward(op_call *call);
@@ -28,12 +29,13 @@ tare_status tare__dynamic_linear_shape(op_call *call);
 tare_status tare__dynamic_linear_forward(op_call *call);
 tare_status tare__dynamic_linear_check(const module *m, tare_error *err);
 
-/// LSTM, GRU and single cells whose gates are such products; everything between them is float.
+/// LSTM, GRU and single cells. The gates' products are dynamically quantized, everything else is
+/// float.
 tare_status tare__dynamic_recurrent_forward(op_call *call);
 tare_status tare__dynamic_recurrent_check(const module *m, tare_error *err);
 
-/// Embedding and EmbeddingBag with quint8 or quint4x2 rows: indices in, float out. They run as the
-/// float modules do, whose operators take such tables.
+/// Embedding and EmbeddingBag with quint8 or quint4x2 rows: indices in, float out. They run like
+/// the float modules, because the operators accept quantized tables.
 tare_status tare__quantized_embedding_check(const module *m, tare_error *err);
 
 /// Every other quantized module with output parameters of its own (LeakyReLU, BatchNorm2d,

@@ -83,16 +83,16 @@ tare_status tare__rule_compute(op_call *call, const rule_call *rule) {
 
 // --- functions ---
 
-// False is what `training` means for every quantized operator.
+// `training` of every quantized operator: False.
 static const value not_training = {.kind = VALUE_BOOL};
 
-// Functions of ours are named after their float operator.
+// Prefix of tare's own functions, which are named after their float operator.
 #define OURS "tare."
 
 static tare_status function_reference(op_call *call);
 
-// The float operator that a row of this file is named after, as batch_norm of
-// quantized.batch_norm2d_relu; *relu: a ReLU follows it. NULL: another file's row.
+// The float operator that a row of this file is named after, e.g. batch_norm for
+// quantized.batch_norm2d_relu; *relu: a ReLU follows it. NULL: the row is not of this file.
 static const op_info *find_float_op(const op_info *op, bool *relu) {
     char id[64];
     const char *dot = strchr(op->id, '.');
@@ -113,7 +113,7 @@ const op_info *tare__quantized_rule_op(const op_info *op) {
     return find_float_op(op, &relu);
 }
 
-// The float operator's parameters out of this call's, by name.
+// Takes the float operator's parameters from this call's, by name.
 static tare_status bind_row(op_call *call, const op_info *op, bool relu, rule_call *rule) {
     *rule = (rule_call){.op = op, .relu = relu};
     char name[64];
@@ -158,7 +158,8 @@ static tare_status function_shape(op_call *call) {
     return status;
 }
 
-// Rounding elements before joining equals rounding the joined tensor.
+// True if the call concatenates 8-bit quantized tensors. Requantizing them before concatenation
+// gives the same result as after it.
 static bool joins_quantized(const op_call *call) {
     const value *list = call->param[0];
     if (strcmp(call->op->id, "quantized.cat") != 0 || !tare__value_has_items(list)) return false;
@@ -171,7 +172,7 @@ static bool joins_quantized(const op_call *call) {
     return true;
 }
 
-// Sums of integers are exact.
+// True if the call multiplies two 8-bit quantized tensors, which is done with exact integer sums.
 static bool multiplies_quantized(const op_call *call) {
     const value *a = call->param[0], *b = call->param[1];
     return tare__matmul_is_of_quantized(call) && a != NULL && b != NULL &&
@@ -235,7 +236,7 @@ tare_status tare__rule_bind(const op_call *call, module_rule *rule, op_call *bou
     return TARE_OK;
 }
 
-// torch's quantized Dropout keeps no parameters, and gives its input back.
+// torch's quantized Dropout has no output parameters and returns its input.
 static bool keeps_its_input(const module *m) {
     return strcmp(m->class->op, "dropout") == 0 && tare__module_tensor(m, "scale") == NULL &&
            tare__module_tensor(m, "zero_point") == NULL;
@@ -274,7 +275,8 @@ static bool has_rule(const op_call *call) {
            !joins_quantized(call) && !multiplies_quantized(call);
 }
 
-// Notes quantized tensors, and arguments that are neither quantized nor a list.
+// Stores each parameter that is a quantized tensor (NULL for others). False if there is a list of
+// tensors, or a quantized tensor that is not 8-bit per tensor.
 static bool note_quantized(const op_call *call, const tare_tensor **quantized) {
     for (size_t i = 0; i < call->param_count; i++) {
         const value *v = call->param[i];

@@ -20,33 +20,33 @@ typedef struct rule_call {
     const value *param[OP_MAX_PARAMS];
     bool relu;
 } rule_call;
-/// The same for a quantized module, whose tensors are in `tensors`, lent; and for a function of
-/// torch.ops.quantized with such a row. For code that runs or writes them in another way.
+/// The rule of a quantized module or of a function of torch.ops.quantized, for code that runs or
+/// exports them in another way. `tensors` holds values of the module's tensors, lent.
 typedef struct module_rule {
     rule_call rule;
     value tensors[OP_MAX_PARAMS];
 } module_rule;
 tare_status tare__module_rule_bind(op_call *call, module_rule *out);
-/// *known false: the row's function has no such rule.
+/// *known false: the function has no such rule.
 tare_status tare__function_rule_bind(op_call *call, rule_call *out, bool *known);
-/// The float operator's call, with the parameters that the module or the function has for it;
-/// *known false: it has no such rule. `bound` reads `rule`.
+/// The call of the float operator with the parameters of the module or function. `bound` points
+/// into `rule`. *known false: there is no such rule.
 tare_status tare__rule_bind(const op_call *call, module_rule *rule, op_call *bound, bool *known);
-/// The call of floats that the reference of a call on quantized values makes, on meta tensors, with
-/// its result.
+/// The float call that the reference of a call on quantized values makes. Its arguments and result
+/// are meta tensors.
 typedef struct through_float {
     float_call f;
     const tare_tensor
-        *quantized[OP_MAX_PARAMS]; // what parameter i is a float copy of; NULL: of none
+        *quantized[OP_MAX_PARAMS]; // the quantized original of parameter i; NULL: not quantized
 } through_float;
-/// *known false: it computes otherwise, or takes lists. A known one must be ended, by
-/// tare__float_call_end, after a failure too.
+/// *known false: the reference computes otherwise, or the call takes lists. If *known, the caller
+/// must call tare__float_call_end, also after a failure.
 tare_status tare__through_float_begin(const op_call *call, through_float *out, bool *known);
-/// The float operator of such a function; NULL: it is none.
+/// The float operator of a function with such a rule; NULL: it has none.
 const op_info *tare__quantized_rule_op(const op_info *op);
-/// Inside a shape rule; q: of the result.
+/// To be called in a shape rule; q: the result's parameters.
 tare_status tare__rule_shape(op_call *call, const rule_call *rule, const qparams *q);
-/// Inside a reference.
+/// To be called in a reference.
 tare_status tare__rule_compute(op_call *call, const rule_call *rule);
 
 #endif

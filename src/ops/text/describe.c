@@ -6,7 +6,7 @@
 
 #include "ops/text/print.h"
 
-// Prints strings without quotes, everything else as Python does; `usual` if it is absent.
+// Prints strings without quotes, everything else as Python does, and `usual` for an absent value.
 static void print_bare(const value *v, const char *usual, text *out) {
     if (!v)
         tare__text_append(out, usual);

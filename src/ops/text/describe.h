@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text in a module's parentheses as torch prints it, as a list of fields: a class's `kind`.
+// The text in a module's parentheses as torch prints it (extra_repr). A class lists its fields in
+// `kind`.
 #ifndef OPS_TEXT_DESCRIBE_H
 #define OPS_TEXT_DESCRIBE_H
 
@@ -24,7 +25,7 @@ typedef struct field {
     const char *usual; // what an absent value reads as
 } field;
 
-/// A class's describe: `kind` is an array of fields that FIELD_END ends.
+/// The `describe` function of classes whose `kind` is an array of fields, terminated by FIELD_END.
 tare_status tare__describe_fields(const module *m, text *out, tare_error *err);
 
 #endif

@@ -23,7 +23,7 @@ tare_status tare__token_fail(const token *t, tare_error *err, const char *format
     return tare__at(err, status, "line %zu, column %zu", t->line, t->column);
 }
 
-// Blanks, comments, and ends of lines that follow nothing.
+// Skips blanks, comments and empty lines.
 static void skip(lexer *l, bool at_line_start) {
     while (l->at < l->end) {
         if (*l->at == '#') {
@@ -61,7 +61,7 @@ static tare_status take_string(lexer *l, token *t, tare_error *err) {
     if (l->at == l->end || *l->at != quote)
         return tare__token_fail(t, err, "the string has no end on its line");
     l->at++;
-    // The closing quote ends a sequence that was cut.
+    // A truncated sequence at the end is invalid, too, because the closing quote follows it.
     for (const char *c = t->start; c < l->at; c += tare__utf8_length(c))
         if ((unsigned char)*c < 0x20 || tare__utf8_length(c) == 0)
             return tare__token_fail(t, err, "the string holds a control character or is not UTF-8");

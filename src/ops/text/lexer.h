@@ -31,7 +31,7 @@ typedef struct lexer {
 } lexer;
 
 /// The next token. Blanks, comments and empty lines are skipped. TARE_MALFORMED_FILE at a character
-/// that starts nothing, or a string without an end.
+/// that starts no token, or at an unterminated string.
 tare_status tare__lexer_next(lexer *l, token *out, tare_error *err);
 /// Skips the rest of the line, without its end, and returns it without blanks around it.
 void tare__lexer_rest_of_line(lexer *l, const char **start, size_t *length);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses generated code to a graph: a parameter list, assignments of one operation each, a return.
+// Parses generated code into a graph: a parameter list, assignments of one operation each, and a
+// return statement.
 #include <assert.h>
 #include <string.h>
 
@@ -9,8 +10,8 @@
 
 // --- parameters ---
 
-// A parameter becomes a node in its turn. `name_1 = name` further below gives it another name, and
-// then its turn comes there.
+// Placeholder nodes are made from parameters in order. If a line `name_1 = name` of the body
+// renames a parameter, its node and those of later parameters are made at that line.
 typedef struct parameter {
     const char *target, *annotation;
     value fallback;
@@ -52,7 +53,7 @@ static tare_status make_parameter(parser *p, parameters *all, const char *name, 
     return annotate(p, n, param->annotation);
 }
 
-// Makes the parameters whose turn it is: those up to the next one that waits for its alias.
+// Makes the nodes of the next parameters, up to one that is renamed further below.
 static tare_status make_parameters(parser *p, parameters *all) {
     while (all->made < all->count && !all->list[all->made].has_alias) {
         const char *target = all->list[all->made].target;
@@ -245,8 +246,8 @@ static tare_status parse_return(parser *p) {
                             .candidate = "output",
                             .args = &returned,
                             .arg_count = 1};
-    // Not add_node: where a value is called output, this node has a number, and its name is not
-    // printed.
+    // Not add_node, which requires the name: if a value is named output, this node's name gets a
+    // number; it is not printed.
     node *n = NULL;
     TARE_TRY(tare__graph_insert(p->g, &spec, NULL, &n, p->err));
     return annotate(p, n, p->returned);
@@ -283,7 +284,7 @@ static tare_status parse_body(parser *p, parameters *all) {
     return TARE_OK;
 }
 
-// --- the frame ---
+// --- the whole text ---
 
 static const char *line_end(const char *at, const char *end) {
     const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -332,8 +333,8 @@ static tare_status find_aliases(const parser *p, parameters *all, const char *at
     return has_memory ? TARE_OK : tare__out_of_memory(p->err);
 }
 
-// An exported program: the signature and the unpacking line are kept as they are, and the names
-// that the latter gives are the parameters.
+// The line of an exported program that unpacks the arguments. The names to the left of the '=' are
+// the parameters.
 static tare_status parse_unpacking(parser *p, parameters *all) {
     bool more = true;
     while (more && !tare__token_is(&p->now, "=")) {

@@ -231,8 +231,8 @@ static bool starts_unary(const parser *p) {
     return !is_negative_number && tare__python_symbol(PYTHON_UNARY, p->now.start, p->now.length);
 }
 
-// getattr(self.seq, "0") is a path, getattr(x, "a b") a call. Only the parser of paths reads the
-// nested opening, so the source is looked at instead of the tokens.
+// getattr(self.seq, "0") is a path, getattr(x, "a b") a call. Nested getattrs may need any number
+// of tokens of lookahead, so this looks at the source text.
 static bool starts_path(const parser *p) {
     if (tare__token_is(&p->now, "self")) return true;
     const char *at = p->now.start, *end = p->lexer.end;

@@ -9,7 +9,7 @@
 
 #include "core/memory/alloc.h"
 
-// Deeper nesting is refused: the reading of values is recursive.
+// Deeper nesting is refused, because values are parsed recursively.
 enum { MAX_DEPTH = 64 };
 
 tare_status tare__parse_advance(parser *p) {
@@ -138,7 +138,7 @@ static tare_status parse_int(parser *p, bool negative, value *out) {
     int64_t n = 0;
     for (size_t i = 0; i < p->now.length; i++) {
         const int digit = p->now.start[i] - '0';
-        // Downwards, where there is one more number than upwards.
+        // Accumulates the negative number, because -INT64_MIN does not fit.
         if (n < (INT64_MIN + digit) / 10)
             return tare__token_fail(&p->now, p->err, "the integer does not fit into 64 bits");
         n = n * 10 - digit;
@@ -299,7 +299,7 @@ static bool is_symbol_name(const token *t) {
     return true;
 }
 
-// NAME( .. ) of the three constructors that values are written with.
+// slice( .. ), device( .. ) or tensor( .. ).
 static tare_status parse_constructed(parser *p, value *out) {
     const token name = p->now;
     TARE_TRY(tare__parse_advance(p));

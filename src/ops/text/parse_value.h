@@ -29,13 +29,13 @@ typedef struct parser {
 tare_status tare__parse_advance(parser *p);
 /// Reads exactly this symbol or name.
 tare_status tare__parse_expect(parser *p, const char *symbol);
-/// Reads it if it is there.
+/// Reads this symbol or name if it comes next; *out: it did.
 tare_status tare__parse_accept(parser *p, const char *symbol, bool *out);
 /// A name, copied into the scratch arena.
 tare_status tare__parse_name(parser *p, const char **out);
 /// Appends "a.b.c", as far as it goes, to `out`.
 tare_status tare__parse_dotted(parser *p, text *out);
-/// The node of a name; an error at the current token if there is none.
+/// The node of this name; NULL if there is none.
 node *tare__parse_node(const parser *p, const token *t);
 /// One value. Lives in the scratch arena.
 tare_status tare__parse_value(parser *p, value *out);
@@ -45,7 +45,7 @@ tare_status tare__parse_string(parser *p, const char **out);
 tare_status tare__parse_items(parser *p, const char *close, value_kind kind, value *out,
                               bool *is_single);
 tare_status tare__parse_push(parser *p, const value *v);
-/// Takes everything above `mark` off the stack.
+/// Pops everything above `mark` off the stack, as a sequence of this kind.
 tare_status tare__parse_pop(parser *p, size_t mark, value_kind kind, value *out);
 
 #endif

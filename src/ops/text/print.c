@@ -169,8 +169,8 @@ static bool is_torch_function(const char *target) {
     return tare__starts_with(target, "torch.");
 }
 
-// Torch's functions by their qualified names; others become globals whose names are identifiers,
-// with the module of operator functions spelled as in C Python.
+// Torch's functions have their qualified names. The names of others become identifiers; `operator.`
+// becomes `_operator_`, after its C module.
 static void print_function_name(const char *target, text *out) {
     if (is_torch_function(target)) {
         tare__text_append(out, target);
@@ -251,7 +251,7 @@ static void print_statement(const node *n, const graph *g, text *out) {
     tare__free(left);
 }
 
-// `;  a = b = None` after the line of the last user of a and b.
+// Prints `;  a = b = None` after the line of the last user of a and b.
 typedef struct cleaning {
     const node *user;
     const node *const *last_users; // by id of the node used
@@ -277,8 +277,8 @@ static void print_cleaning(const node *n, const node *const *last_users, text *o
     if (c.any) tare__text_append(out, "None");
 }
 
-// Functions of Python's math module do not accept traced values: torch's tracer wraps them, and the
-// code states that, once for each.
+// Functions of Python's math module do not accept traced values, so torch's tracer wraps them.
+// Generated code begins with a wrap statement for each.
 static tare_status print_wraps(const graph *g, text *out, tare_error *err) {
     map seen = {0};
     for (node *n = g->first; n; n = n->next) {

@@ -22,8 +22,8 @@ void tare__print_value(const value *v, text *out);
 
 /// Reads the code (and skips the module tree in front, if any) back into a graph: the same
 /// operations, names, targets and arguments in the same order. Errors name line and column. `model`
-/// (may be NULL) resolves which `self.a.b` are modules and which are tensors when they are called
-/// or not.
+/// (may be NULL) is used to check targets: `self.a.b` must be a module if it is called, else a
+/// module or a tensor.
 tare_status tare__parse_code(const char *code, size_t size, const module *model, graph **out,
                              tare_error *err);
 

@@ -23,7 +23,7 @@ static void print_indented(const char *chars, size_t indent, text *out) {
     }
 }
 
-// Torch keeps packed weights as plain attributes, which a repr does not show.
+// Packed weights are plain attributes in torch, which a repr does not show.
 static bool is_hidden(const module *m) {
     return m->class->role == ROLE_PACKED;
 }
@@ -80,7 +80,8 @@ static tare_status print_list(const module *m, size_t indent, text *out, tare_er
     return status;
 }
 
-// A graph module remembers the class it was traced from, if torch shows that one.
+// A graph module is shown under the name of its config `class_name`, e.g. the class that was
+// traced.
 static const char *shown_name(const module *m) {
     const value *name =
         m->class == &tare__class_graph_module ? tare__module_config(m, "class_name") : NULL;

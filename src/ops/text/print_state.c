@@ -7,8 +7,9 @@
 #include "ops/quantized/layer.h"
 #include "ops/text/print.h"
 
-// Classes whose tensors torch keeps under other names than ours, by role and operator family, names
-// separated by '|'. A '*' counts the layers and directions of a recurrent network.
+// Torch's state dict names for classes whose tensors have other names in tare, by role and operator
+// family, separated by '|'. A '*' stands for the number of each layer and direction of a recurrent
+// network.
 #define PACKED_LINEAR    "scale|zero_point|_packed_params.dtype|_packed_params._packed_params"
 #define PACKED_EMBEDDING "_packed_params.dtype|_packed_params._packed_weight"
 #define PACKED_CONV      "weight|bias|scale|zero_point"
@@ -65,12 +66,12 @@ static void print_tensors(const module *m, const char *path, bool are_parameters
         const named_tensor *t = &m->tensors[i];
         if (t->is_parameter != are_parameters || t->tensor == NULL) continue;
         if (strstr(t->name, OUTPUT_NAME_JOINT) != NULL && m->class->role == ROLE_QUANTIZED)
-            continue; // of one call among several, which torch has not
+            continue; // output parameters of one of several calls, which torch does not have
         print_name(path, t->name, strlen(t->name), out);
     }
 }
 
-// Two constants that reference modules with one weight store with its parameters.
+// Two constants in torch's state dict of reference modules with one weight.
 static void print_reference(const module *m, const char *path, text *out) {
     if (m->class->role != ROLE_REFERENCE) return;
     if (tare__module_config(m, "weight_qscheme") == NULL) return;
@@ -90,7 +91,7 @@ static void print_own(const module *m, const char *path, text *out) {
 
 static tare_status print_module_state(void *user, const char *path, module *m, tare_error *err) {
     text names = {0};
-    // Weights of functions are written by a hook of the root, after all modules.
+    // Packed weights of functions come last: a hook of the root adds them to torch's state dict.
     if (m->class->role == ROLE_PACKED) return TARE_OK;
     print_own(m, path, user);
     if (m->class->name_state == NULL) return TARE_OK;

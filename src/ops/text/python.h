@@ -21,7 +21,7 @@ typedef struct python_operator {
     python_form form;
 } python_operator;
 
-const python_operator *tare__python_operator(const char *function); // NULL if it is none
+const python_operator *tare__python_operator(const char *function); // NULL if it is no operator
 /// Finds an operator of one form by its symbol; NULL if there is none.
 const python_operator *tare__python_symbol(python_form form, const char *symbol, size_t length);
 /// The number of operands of operators of this form.
