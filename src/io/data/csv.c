@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of text, possibly compressed: features and a label. Read as a stream, one batch at a time.
+// CSV files, possibly gzipped, with features and a label per row. Read as a stream, one batch at a
+// time.
 #define _XOPEN_SOURCE 700 // uselocale
 #include <errno.h>
 #include <inttypes.h>
@@ -18,12 +19,12 @@
 enum { DEFAULT_BATCH = 256, LONGEST_LINE = 1 << 24, FIRST_LINE = 1 << 12 };
 
 typedef struct csv {
-    gzFile file; // plain files come through as they are
+    gzFile file; // zlib reads uncompressed files, too
     locale_t c_locale;
     char *line;
     size_t capacity, line_number;
     size_t columns; // with the label; 0: not known yet
-    float *row;     // [columns - 1] features of the present row
+    float *row;     // [columns - 1] features of the current row
     int64_t label;
 } csv;
 
@@ -176,12 +177,13 @@ static tare_status begin_rows(const data_source *s, csv *c, tare_error *err) {
     return c->row != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
-// The first line decides on the columns. If its first field is no number it is a heading.
+// The number of columns is that of the first row. If the first field is not a number, the line is a
+// header.
 static tare_status read_first(data_source *s, csv *c, bool *end, tare_error *err) {
     TARE_TRY(read_line(s, c, end, err));
     const char *at = c->line;
     double number = 0;
-    if (!*end && tare__starts_with(at, "\xef\xbb\xbf")) // what some editors put before UTF-8
+    if (!*end && tare__starts_with(at, "\xef\xbb\xbf")) // a UTF-8 byte order mark
         memmove(c->line, at + 3, strlen(at + 3) + 1);
     if (!*end && !read_number(&at, &number)) TARE_TRY(read_line(s, c, end, err));
     if (*end)
@@ -226,7 +228,7 @@ static tare_status read_rows(data_source *s, csv *c, rows *r, tare_error *err) {
 static tare_status next(data_source *s, data_batch *out, bool *done, tare_error *err) {
     csv *c = s->state;
     rows r = {0};
-    // strtod follows the locale that the program has set; files do not.
+    // strtod depends on the program's locale, the file format does not.
     const locale_t before = uselocale(c->c_locale);
     tare_status status = read_rows(s, c, &r, err);
     uselocale(before);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the kind of data source from the spec, and does checks that all kinds share.
+// Chooses the kind of data source from the spec, and has the checks that all kinds share.
 #include "io/data/data.h"
 
 #include <inttypes.h>
@@ -196,6 +196,6 @@ tare_status tare__data_check(const data_source *s, size_t i, const tare_tensor *
     if (status == TARE_OK) status = check_shape(&s->inputs[i], t, array, err);
     if (status == TARE_OK) status = check_numbers(&s->inputs[i], t, array, err);
     if (status != TARE_OK) return tare__at(err, status, "%s", file);
-    tare__tensor_forget(t); // a file may hold more samples than memory does
+    tare__tensor_forget(t); // a file may be larger than memory
     return TARE_OK;
 }

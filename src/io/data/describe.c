@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph's description of its inputs.
+// Reads the description of an input from its placeholder's meta.
 #include <string.h>
 
 #include "core/json/json.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays from files: one file is open at a time, and batches are views of its arrays.
+// Reads arrays from files. One file is open at a time, and batches are views of its arrays.
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -20,12 +20,12 @@
 typedef struct files {
     const char **paths; // in the source's arena
     size_t count, capacity;
-    size_t next;      // the file to open after the present one
-    data_batch whole; // all samples of the present file
-    int64_t position; // samples of it that were handed out
+    size_t next;      // index of the next file to open
+    data_batch whole; // all samples of the current file
+    int64_t position; // number of its samples that were returned
 } files;
 
-// --- which files ---
+// --- finding files ---
 
 static const char *const endings[] = {".npz", ".npy", ".safetensors"};
 
@@ -105,7 +105,7 @@ static tare_status find_files(data_source *s, files *f, tare_error *err) {
     return unknown_kind(s, err);
 }
 
-// --- which array is which input ---
+// --- assigning arrays to inputs ---
 
 static const char *const label_names[] = {"labels", "label", "y"};
 static const char *const only_names[] = {"x", "input", "input.0", "arr_0"};
@@ -142,7 +142,7 @@ static bool find_input(const data_source *s, const char *array, size_t *out) {
            position_in_name(array, "arr_", s->input_count, out);
 }
 
-// The files of recorded cases also contain their outputs, by definition of the format.
+// Files of recorded test cases (with an array input.0) also contain outputs, which are ignored.
 static bool is_recorded_result(const map *arrays, const char *name) {
     static const char *const results[] = {"float", "prepared", "converted", "weights", "frozen"};
     if (!tare__map_has(arrays, "input.0")) return false;
@@ -223,7 +223,7 @@ static tare_status match_arrays(const data_source *s, const map *arrays, const c
 
 // --- reading ---
 
-// The one array of a .npy has no name; it takes the only input's.
+// The array of a .npy file has no name and belongs to the only input.
 static tare_status read_npy(const data_source *s, const char *path, map *arrays, tare_error *err) {
     tare_tensor *t = NULL;
     if (s->input_count != 1) {
@@ -302,7 +302,7 @@ static tare_status next(data_source *s, data_batch *out, bool *done, tare_error 
     return TARE_OK;
 }
 
-// A single file stays open: an epoch need not check it again.
+// A single file stays open, so that the next epoch need not read and check it again.
 static tare_status rewind_files(data_source *s, tare_error *err) {
     files *f = s->state;
     (void)err;
@@ -314,7 +314,7 @@ static tare_status rewind_files(data_source *s, tare_error *err) {
     return TARE_OK;
 }
 
-// Of several files, only the present one is known.
+// Unknown (0) if there are several files, because only the current one is open.
 static int64_t count_files(const data_source *s) {
     const files *f = s->state;
     return f->count == 1 ? f->whole.size : 0;

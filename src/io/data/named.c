@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data of each input by its name, `image=FOLDER,mask=FILE.npy,labels=FILE`: a source of its own
-// per input, read in step, and one array of labels.
+// Data of each input by name, `image=FOLDER,mask=FILE.npy,labels=FILE`: one source per input, read
+// in parallel, and one array of labels.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -10,23 +10,23 @@
 #include "core/text/text.h"
 #include "io/data/source.h"
 
-/// The source of an input, and its present batch.
+/// The source of an input, and its current batch.
 typedef struct entry {
-    data_source *source; // NULL: not named yet
+    data_source *source; // NULL: not opened yet
     data_batch batch;
-    int64_t position; // samples of the batch that were handed out
+    int64_t position; // number of the batch's samples that were returned
     bool is_done;
 } entry;
 
 typedef struct named {
     entry *entries; // one per input
     tare_tensor *labels;
-    int64_t position; // samples that were handed out
+    int64_t position; // number of samples that were returned
 } named;
 
 // --- the spec ---
 
-/// The length of a known name before a '=' at `at`; 0: there is none.
+/// The length of the name at `at`, if it is known and followed by '='; else 0.
 static size_t name_at(const data_source *s, const char *at) {
     const size_t length = strcspn(at, "=");
     if (at[length] != '=') return 0;
@@ -40,7 +40,7 @@ bool tare__data_is_named(const data_source *s) {
     return name_at(s, s->spec) > 0;
 }
 
-// A ',' ends an entry only where another name follows: paths may hold one.
+// A ',' ends an entry only if another known name and '=' follow, because paths may contain commas.
 static const char *end_of_entry(const data_source *s, const char *at) {
     for (at = strchr(at, ','); at != NULL; at = strchr(at + 1, ','))
         if (name_at(s, at + 1) > 0) return at;
@@ -174,7 +174,8 @@ static tare_status refill(entry *p, tare_error *err) {
     return tare__data_next(p->source, &p->batch, &p->is_done, err);
 }
 
-// All sources go on or all end.
+// Refills the entries' batches; *size: samples of the next batch. Fails unless all sources end at
+// the same sample.
 static tare_status advance(const data_source *s, named *n, int64_t *size, tare_error *err) {
     *size = s->batch_size > 0 ? s->batch_size : INT64_MAX;
     for (size_t i = 0; i < s->input_count; i++) {
@@ -261,7 +262,7 @@ static void close_named(data_source *s) {
     tare__free(n);
 }
 
-// Labels, which are small, have been read by then.
+// Not for labels, which are small and have been read already.
 static void limit_entries(data_source *s) {
     const named *n = s->state;
     for (size_t i = 0; i < s->input_count; i++)

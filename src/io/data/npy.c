@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header is a Python dict literal with three keys in any order, which a small parser reads.
+// Reads and writes .npy files. The header is a Python dict literal with three keys in any order.
 #include "io/data/npy.h"
 
 #include <inttypes.h>
@@ -188,7 +188,7 @@ static tare_status check_bools(const npy_header *h, const unsigned char *bytes, 
     return TARE_OK;
 }
 
-// Element i of a row-major walk is at the offset where the first index varies fastest.
+// Copies from Fortran order, in which the first index varies fastest, to row-major order.
 static void copy_from_fortran(const npy_header *h, const unsigned char *from, tare_tensor *to) {
     const size_t element = tare_dtype_size(h->dtype);
     unsigned char *out = to->data;

@@ -20,12 +20,12 @@ typedef struct npy_header {
 #define NPY_PREFIX 12u
 tare_status tare__npy_header_size(const unsigned char *bytes, size_t size, size_t *out,
                                   tare_error *err);
-/// bytes: at least the header. Big-endian data, structures, strings and objects are refused by
-/// name.
+/// bytes: at least the header. Big-endian data, structures, strings and objects are refused, with
+/// the dtype in the message.
 tare_status tare__npy_parse_header(const unsigned char *bytes, size_t size, npy_header *out,
                                    tare_error *err);
-/// The array in the `size` bytes at `data`, which belong to `store`. A view of them, unless they
-/// are not aligned or in Fortran order: then copied. The caller releases *out.
+/// The array in the `size` bytes at `data`, which belong to `store`. It is a view of them, or a
+/// copy if they are not aligned or in Fortran order. The caller releases *out.
 tare_status tare__npy_parse(storage *store, const unsigned char *data, size_t size,
                             tare_tensor **out, tare_error *err);
 /// Maps PATH; errors name it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Members are checked against three sizes that must agree: the directory's, the array header's, and
-// the largest that the compressed bytes can expand to.
+// Reads and writes .npz files. A member's size in the zip directory must equal that of the array's
+// header and must not exceed what its compressed bytes can expand to.
 #include "io/data/npz.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 
 enum { LONGEST_NAME = 1024 };
 
-// Deflate's best: 258 bytes in 2 bits, and blocks that cost a little. Nothing honest needs more.
+// The largest compression ratio of deflate: 258 bytes in 2 bits. A larger one indicates a zip bomb.
 static const uint64_t largest_ratio = 1032;
 
 typedef struct reader {
@@ -25,12 +25,12 @@ typedef struct reader {
     const unsigned char *data;
     size_t size;
     zip_directory directory;
-    uint64_t packed_bytes; // of all members so far: more than the file means that they overlap
+    uint64_t packed_bytes; // of all members so far; if they exceed the file, members overlap
     map *tensors;
     tare_error *err;
 } reader;
 
-// The present member.
+// The current member.
 typedef struct member {
     char file_name[LONGEST_NAME + 1], name[LONGEST_NAME + 1]; // name: without ".npy"
     zip_entry info;
@@ -81,8 +81,7 @@ static tare_status inflate_exactly(const reader *r, const member *m, inflater *f
     return status == TARE_MALFORMED_FILE ? broken(r, m, "is too short or damaged") : status;
 }
 
-// The header alone first: only when its array is as large as declared is memory taken for the
-// array.
+// Inflates only the header and checks the declared size, before memory for the array is allocated.
 static tare_status check_inflated_size(const reader *r, const member *m, inflater *f,
                                        text *header) {
     unsigned char prefix[NPY_PREFIX];
@@ -160,7 +159,7 @@ static tare_status read_member(reader *r, const zip_entry *entry) {
     return tare__out_of_memory(r->err);
 }
 
-// The sizes that the directory declares; a member is never inflated to more than its own.
+// Takes the declared size from the budget. A member is never inflated beyond its declared size.
 static tare_status count_member(const reader *r, const zip_entry *entry, memory_budget *budget) {
     char what[96];
     if (entry->method != ZIP_DEFLATED) return TARE_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds images: a file, a folder of files, a folder with one folder per class (torchvision's
-// ImageFolder), a list of lines, a table of rows.
+// ImageFolder), a text file of paths, or a CSV file.
 #include "io/data/picture_list.h"
 
 #include <dirent.h>
@@ -131,8 +131,8 @@ static bool is_picture_n(const char *chars, size_t length) {
     return tare__image_name(ending);
 }
 
-// The separator of a list is the last blank, unless the line ends as a picture does: paths may
-// hold blanks.
+// Splits PATH [LABEL] at the last blank, unless the line ends in an image's extension. Paths may
+// contain blanks.
 static line split_list(const char *chars, size_t length) {
     line l = {.path = chars, .path_length = length};
     if (is_picture_n(chars, length)) return l;
@@ -173,7 +173,7 @@ static tare_status parse_label(const line *l, int64_t *out, tare_error *err) {
     return TARE_OK;
 }
 
-// Said now, not when hours of calibration have come to it.
+// Checked when the list is opened, so that a missing file does not fail hours later.
 static tare_status check_there(const char *path, tare_error *err) {
     struct stat info;
     if (tare__system()->stat(path, &info) == 0) return TARE_OK;
@@ -184,7 +184,7 @@ static tare_status check_there(const char *path, tare_error *err) {
 static tare_status add_line(list_reader *r, const char *chars, size_t length, tare_error *err) {
     const line l = r->is_table ? split_table(chars, length) : split_list(chars, length);
     if (!is_picture_n(l.path, l.path_length)) {
-        if (r->is_table && r->number == 1) return TARE_OK; // a heading
+        if (r->is_table && r->number == 1) return TARE_OK; // a header
         return tare__fail(err, TARE_MALFORMED_FILE, "expected the path of a .png, .jpg or .jpeg%s",
                           r->is_table ? " in the first column" : ", then a label or nothing");
     }
@@ -201,9 +201,9 @@ static tare_status add_line(list_reader *r, const char *chars, size_t length, ta
     return add(r->list, path, label, err);
 }
 
-// The next line, without what ends it.
+// The next line, without its end and trailing blanks.
 static bool next_line(list_reader *r, const char **chars, size_t *length) {
-    static const char mark[] = "\xef\xbb\xbf"; // what some editors put before UTF-8
+    static const char mark[] = "\xef\xbb\xbf"; // a UTF-8 byte order mark
     if (r->number == 0 && r->end - r->at >= 3 && memcmp(r->at, mark, 3) == 0) r->at += 3;
     if (r->at == r->end) return false;
     const char *stop = memchr(r->at, '\n', (size_t)(r->end - r->at));
@@ -260,8 +260,8 @@ static tare_status find_in_list(data_source *s, picture_list *l, tare_error *err
 
 // --- entry points ---
 
-// True if one of the first two rows begins with an image's path. An unreadable file is reported by
-// its reader.
+// True if one of the first two rows begins with an image's path. If the file cannot be read, *out
+// is false, and opening the source reports the error.
 static tare_status is_table_of_pictures(const char *path, bool *out, tare_error *err) {
     storage *file = NULL;
     const unsigned char *bytes = NULL;
@@ -269,7 +269,7 @@ static tare_status is_table_of_pictures(const char *path, bool *out, tare_error 
     const char *chars = NULL;
     const tare_status status = tare__file_map(path, &file, &bytes, &size, err);
     if (status != TARE_OK) return status == TARE_OUT_OF_MEMORY ? status : TARE_OK;
-    // Two rows that name pictures end before that; others need not end at all.
+    // Two rows with paths of images are shorter; other files may have no line ends at all.
     if (size > TWO_LINES) size = TWO_LINES;
     list_reader r = {.at = (const char *)bytes, .end = (const char *)bytes + size};
     for (int i = 0; i < 2 && !*out && next_line(&r, &chars, &length); i++) {
@@ -283,7 +283,7 @@ static tare_status is_table_of_pictures(const char *path, bool *out, tare_error 
 static tare_status is_folder_of_pictures(const char *path, bool *out, tare_error *err) {
     DIR *folder = tare__system()->opendir(path);
     tare_status status = TARE_OK;
-    if (folder == NULL) return TARE_OK; // its reader complains
+    if (folder == NULL) return TARE_OK; // opening the source reports the error
     for (const char *name; !*out && (name = tare__folder_next(folder, &status, err)) != NULL;) {
         char whole[4096];
         const int length = snprintf(whole, sizeof whole, "%s/%s", path, name);

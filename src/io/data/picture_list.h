@@ -14,11 +14,11 @@ typedef struct listed_picture {
 typedef struct picture_list {
     listed_picture *items;
     size_t count, capacity;
-    size_t position; // the next one to hand out
+    size_t position; // the next one to be returned
     bool has_labels;
 } picture_list;
 
-/// Fills l from s->spec: a picture, a folder, a list. Never empty on success.
+/// Fills l from s->spec: an image, a folder or a list. Never empty on success.
 tare_status tare__picture_list_find(data_source *s, picture_list *l, tare_error *err);
 
 #endif

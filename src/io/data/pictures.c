@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of images: decoded and preprocessed one by one when their batch is requested.
+// Batches of images, which are decoded and preprocessed when their batch is requested.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -25,7 +25,7 @@ static tare_status make_room(const tare_tensor *sample, size_t count, tare_tenso
     return tare_tensor_create(sample->dtype, 4, shape, out, err);
 }
 
-// Pictures of one batch become one tensor, so they must be equal in size by then.
+// Copies a preprocessed image into the batch's tensor. All images of a batch must have equal sizes.
 static tare_status put(const tare_tensor *sample, const tare_tensor *batch, size_t at,
                        tare_error *err) {
     if (memcmp(sample->shape, batch->shape + 1, 3 * sizeof *sample->shape) != 0) {

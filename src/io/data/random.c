@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Standard-normal samples; for integers uniform ones below their bound. A sample depends only on
+// Random data: standard-normal floats, and uniform integers below a bound. A sample depends only on
 // the seed, its index and its input, not on the batch size.
 #include <inttypes.h>
 #include <math.h>
@@ -29,7 +29,7 @@ static double next_uniform(uint64_t *state) {
     return ((double)(next_random(state) >> 11) + 1) * 0x1p-53;
 }
 
-// Box and Muller's transform, of which the cosine half is used.
+// The Box-Muller transform, of which only the cosine part is used.
 static float next_normal(uint64_t *state) {
     const double radius = sqrt(-2 * tare__log(next_uniform(state)));
     return (float)(radius * tare__cos_of_turns(next_uniform(state)));

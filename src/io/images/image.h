@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures from PNG and JPEG files: 8 bits a sample, grey or RGB, as Pillow's convert("RGB") gives
-// them.
+// Images from PNG and JPEG files with 8 bits per sample, grey or RGB, equal to those of Pillow's
+// convert("RGB").
 //
-// Palettes become RGB; alpha and transparency are dropped, not blended; of 16 bits the upper 8
-// stay; bits 1, 2 and 4 are spread over 0..255; CMYK and YCCK are taken as Adobe writes them
-// (inverted). Colour profiles, gamma and the EXIF orientation are not applied, as torchvision's
-// loader does not apply them. JPEG: the accurate integer transform and smooth upsampling, libjpeg's
-// defaults.
+// Palettes become RGB; alpha and transparency are dropped, not blended; 16-bit samples keep their
+// upper 8 bits; samples of 1, 2 and 4 bits are scaled to 0..255; CMYK and YCCK are interpreted as
+// Adobe writes them (inverted). Colour profiles, gamma and the EXIF orientation are ignored, as by
+// torchvision's loader. JPEG: the accurate integer DCT and smooth upsampling, libjpeg's defaults.
 // Private to io/images.
 #ifndef IO_IMAGES_IMAGE_H
 #define IO_IMAGES_IMAGE_H
@@ -16,7 +15,7 @@
 
 #include "core/error.h"
 
-/// Pixels of the largest picture that files may hold: a quarter of a gigabyte of RGB.
+/// The most pixels of an image that is read from a file: 192 MiB of RGB.
 #define IMAGE_MOST_PIXELS (INT64_C(1) << 26)
 
 typedef struct image {

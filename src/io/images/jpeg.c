@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG through libjpeg-turbo. Errors of libjpeg leave by longjmp, so everything that changes after
-// setjmp is in a struct, not in local variables.
+// Decodes JPEG with libjpeg-turbo. libjpeg reports errors by longjmp, so everything that changes
+// after setjmp is in a struct, not in local variables.
 #include "io/images/codec.h"
 
 #ifdef TARE_HAVE_JPEG
 
 #include <setjmp.h>
-#include <stdio.h> // jpeglib.h wants FILE
+#include <stdio.h> // jpeglib.h needs FILE
 
 #include <jerror.h>
 #include <jpeglib.h>
 
 #include "core/memory/alloc.h"
 
-// Each scan of a progressive file visits the whole image: a short file could take hours.
+// Each scan of a progressive file processes the whole image, so a small file could take hours.
 enum { MOST_SCANS = 500 };
 
 typedef struct decoder {
-    struct jpeg_error_mgr errors; // first: libjpeg hands it back
+    struct jpeg_error_mgr errors;
     struct jpeg_progress_mgr progress;
     struct jpeg_decompress_struct jpeg;
     jmp_buf out_of_here;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG through libpng. Errors of libpng leave by longjmp, so everything that changes after setjmp is
-// in a struct, not in local variables.
+// Decodes PNG with libpng. libpng reports errors by longjmp, so everything that changes after
+// setjmp is in a struct, not in local variables.
 #include "io/images/codec.h"
 
 #ifdef TARE_HAVE_PNG
@@ -12,7 +12,7 @@
 
 #include "core/memory/alloc.h"
 
-// The largest expansion of deflate.
+// The largest compression ratio of deflate.
 enum { MOST_INFLATION = 1032 };
 
 typedef struct decoder {
@@ -21,10 +21,10 @@ typedef struct decoder {
     const unsigned char *bytes;
     size_t size, at;
     int64_t most_pixels;
-    int passes; // 7 of an interlaced picture
+    int passes; // 7 for interlaced images, else 1
     image made;
     bool is_out_of_memory;
-    tare_status status; // of what we found wrong ourselves
+    tare_status status; // of checks that are not libpng's
     char message[160];
     tare_error *err;
 } decoder;
@@ -59,7 +59,7 @@ static void read_bytes(png_structp png, png_bytep out, size_t size) {
     d->at += size;
 }
 
-// Grey or RGB, 8 bits, without alpha.
+// Requests grey or RGB with 8 bits and without alpha.
 static void ask_for_bytes(decoder *d) {
     png_set_strip_16(d->png);
     png_set_packing(d->png);
@@ -67,7 +67,7 @@ static void ask_for_bytes(decoder *d) {
         png_set_palette_to_rgb(d->png);
     else if (png_get_bit_depth(d->png, d->info) < 8)
         png_set_expand_gray_1_2_4_to_8(d->png);
-    png_set_strip_alpha(d->png); // palette_to_rgb brings one where there is transparency
+    png_set_strip_alpha(d->png); // palette_to_rgb adds alpha if there is transparency
 }
 
 static tare_status begin_picture(decoder *d) {
@@ -103,7 +103,7 @@ static bool run(decoder *d) {
     d->info = png_create_info_struct(d->png);
     if (d->info == NULL) return false;
     png_set_read_fn(d->png, d, read_bytes);
-    png_set_user_limits(d->png, 0x7fffffff, 0x7fffffff); // begin_picture has its own
+    png_set_user_limits(d->png, 0x7fffffff, 0x7fffffff); // begin_picture has its own limit
     png_set_keep_unknown_chunks(d->png, PNG_HANDLE_CHUNK_NEVER, NULL, 0);
     png_read_info(d->png, d->info);
     d->status = begin_picture(d);

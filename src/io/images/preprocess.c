@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preprocessing as text: JSON in and out, presets, and the short form of the command line.
+// Reads and writes preprocessing: JSON, presets, and the short form of the command line.
 #include "io/images/preprocess.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ static bool same_resize(const preprocess *a, const preprocess *b) {
            (a->antialias == b->antialias || a->interpolation == INTERPOLATION_NEAREST);
 }
 
-// Settings that a step ignores do not count.
+// Settings without effect are not compared.
 bool tare__preprocess_equal(const preprocess *a, const preprocess *b) {
     bool is_equal = same_resize(a, b) && a->crop_height == b->crop_height &&
                     a->crop_width == b->crop_width && a->color == b->color &&
@@ -58,7 +58,7 @@ bool tare__preprocess_equal(const preprocess *a, const preprocess *b) {
     return is_equal;
 }
 
-/// Flags for the given settings, besides their values: the others have defaults.
+/// The settings read so far, and flags for those that were given; the others have defaults.
 typedef struct draft {
     preprocess made;
     bool has_interpolation, has_antialias, has_scale, has_mean, has_std;
@@ -69,7 +69,7 @@ static draft defaults(void) {
     return (draft){.made = {.antialias = true, .scale = 1.0 / 255}};
 }
 
-// --- what holds for every form ---
+// --- checks for all forms ---
 
 static tare_status check_numbers(const double *numbers, size_t count, size_t channels,
                                  const char *what, tare_error *err) {
@@ -270,7 +270,7 @@ static bool take_integer(const char **at, int64_t *out) {
     return *at != begin;
 }
 
-/// "256" gives *width 0, "224x320" both.
+/// Parses "256", with *width 0, or "224x320".
 static tare_status parse_sides(const char *value, int64_t *height, int64_t *width,
                                tare_error *err) {
     const char *at = value;
@@ -392,7 +392,7 @@ static const struct setter {
 };
 enum { SETTER_COUNT = sizeof setters / sizeof *setters };
 
-// Named declarations, in the short form themselves.
+// Presets, in the short form.
 static const struct preset {
     const char *name, *steps;
 } presets[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The preprocessing of an image: declared once, stored in the model's file.
+// The preprocessing of images. It is declared once and stored in the model's file.
 #ifndef IO_IMAGES_PREPROCESS_H
 #define IO_IMAGES_PREPROCESS_H
 
@@ -29,9 +29,9 @@ typedef struct preprocess {
     bool is_uint8;          // bytes as they are; no scale, no mean
 } preprocess;
 
-/// From a JSON object, strictly; errors name the path.
+/// Reads a JSON object. Unknown keys are errors, which name the path.
 tare_status tare__preprocess_from_json(const json_at *at, preprocess *out, tare_error *err);
-/// A preset's name, `key=value,..`, or a JSON object's text.
+/// Reads a preset's name, `key=value,..`, or a JSON object as text.
 tare_status tare__preprocess_from_text(const char *spec, preprocess *out, tare_error *err);
 void tare__preprocess_to_json(const preprocess *p, text *out);
 bool tare__preprocess_equal(const preprocess *a, const preprocess *b);
@@ -42,7 +42,7 @@ int tare__preprocess_channels(const preprocess *p);   // 1 or 3
 tare_status tare__preprocess_apply(const preprocess *p, image *picture, tare_tensor **out,
                                    tare_error *err);
 
-/// Resamples each channel to height x width with Pillow's arithmetic; the bytes are Pillow's.
+/// Resamples each channel to height x width, with the same bytes as Pillow.
 tare_status tare__image_resize(const image *from, int64_t height, int64_t width, interpolation how,
                                bool antialias, image *out, tare_error *err);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of preprocessing an image. Sizes and rounding are torchvision's (0.29:
-// transforms/functional.py), pixels Pillow's, floats those of ToTensor and Normalize.
+// Preprocesses an image. Sizes and rounding follow torchvision (0.29: transforms/functional.py),
+// resampling follows Pillow, and the conversion to floats follows ToTensor and Normalize.
 #include <math.h>
 #include <string.h>
 
@@ -41,8 +41,8 @@ static tare_status resize(const preprocess *p, image *i, tare_error *err) {
         const bool is_wide = i->width > i->height;
         const int64_t shorter = is_wide ? i->height : i->width;
         const int64_t longer = is_wide ? i->width : i->height;
-        const int64_t scaled =
-            (int64_t)((double)(p->resize_shorter * longer) / (double)shorter); // cut, not rounded
+        const int64_t scaled = (int64_t)((double)(p->resize_shorter * longer) /
+                                         (double)shorter); // truncated, not rounded
         height = is_wide ? p->resize_shorter : scaled;
         width = is_wide ? scaled : p->resize_shorter;
     }
@@ -58,8 +58,9 @@ static tare_status resize(const preprocess *p, image *i, tare_error *err) {
     return TARE_OK;
 }
 
-// The begin of a crop of `size` in `whole`. Python rounds halves to even; a too small image gets
-// black on both sides, the odd row at the end.
+// The first position of a centered crop of `size` in `whole`. Halves are rounded to even, as in
+// Python. If the image is smaller, the result is negative: black is added on both sides, with the
+// odd row at the end.
 static int64_t crop_begin(int64_t whole, int64_t size) {
     if (size > whole) return -((size - whole) / 2);
     const int64_t twice = whole - size, half = twice / 2;
@@ -85,7 +86,7 @@ static tare_status crop(const preprocess *p, image *i, tare_error *err) {
 
 // --- numbers ---
 
-// The float for each byte in channel c.
+// Fills the table with the float of each byte in channel c.
 static void fill_table(const preprocess *p, int c, float table[256]) {
     for (int byte = 0; byte < 256; byte++) {
         table[byte] = (float)(byte * p->scale);
@@ -94,7 +95,7 @@ static void fill_table(const preprocess *p, int c, float table[256]) {
 }
 
 typedef struct strides {
-    int64_t pixel, channel; // steps in the tensor
+    int64_t pixel, channel; // of the tensor, in elements
 } strides;
 
 static void put_floats(const preprocess *p, const image *i, strides step, float *out) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resampling of 8-bit images with Pillow's arithmetic, so that calibration sees exactly the bytes
-// of training. Source: Pillow 13, src/libImaging/Resample.c and Geometry.c (ImagingScaleAffine): a
-// pass for rows and one for columns, each with weights of 22 fractional bits and a result rounded
+// Resamples 8-bit images with Pillow's arithmetic, so that calibration gets the same bytes as
+// training. Source: Pillow 13, src/libImaging/Resample.c and Geometry.c (ImagingScaleAffine): a
+// pass over rows and one over columns, each with weights of 22 fractional bits and results rounded
 // to 8 bits.
 #include <math.h>
 #include <string.h>
@@ -98,11 +98,11 @@ static tare_status make_weights(const filter *f, int64_t in_size, int64_t out_si
 }
 
 static uint8_t clamp_byte(int32_t sum) {
-    const int32_t value = sum >> WEIGHT_BITS; // arithmetic, as everywhere tare compiles
+    const int32_t value = sum >> WEIGHT_BITS; // an arithmetic shift with all supported compilers
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/// One result: a weighted sum of `count` bytes that are `step` apart.
+/// One result: the weighted sum of `count` bytes with stride `step`.
 static uint8_t weigh(const uint8_t *from, int64_t step, const int32_t *values, int64_t count) {
     int32_t sum = 1 << (WEIGHT_BITS - 1);
     for (int64_t i = 0; i < count; i++) sum += from[i * step] * values[i];
@@ -159,8 +159,8 @@ static tare_status resample(const image *from, int64_t height, int64_t width, co
         return run_pass(from, height, width, f, antialias, resize_rows, out, err);
     if (from->width == width)
         return run_pass(from, height, width, f, antialias, resize_columns, out, err);
-    // Rounded in between, the order shows. Rows first, unless the height shrinks by far the more
-    // (Pillow 12 and older: always rows first).
+    // The order of the passes matters, because the first one rounds. Rows come first, unless the
+    // height shrinks by more than twice as much (Pillow 12 and older: always rows first).
     const bool is_columns_first =
         height < from->height && from->height - height > 2 * (from->width - width);
     image half = {0};
@@ -175,7 +175,8 @@ static tare_status resample(const image *from, int64_t height, int64_t width, co
 
 // --- nearest ---
 
-// The source adds the step up, with its rounding, instead of multiplying.
+// The source index of each output index. As in Pillow, the step is accumulated, with its rounding,
+// instead of multiplied.
 static tare_status nearest_sources(int64_t in_size, int64_t out_size, int64_t **out,
                                    tare_error *err) {
     const double step = (double)in_size / (double)out_size;

@@ -8,7 +8,7 @@
 
 static const char key[] = "numeric_debug_handle";
 
-// *out: a new reference; NULL: no object.
+// *out: the object in `custom`, a new reference; NULL if it holds none.
 static tare_status parse(const json_t *custom, json_t **out, tare_error *err) {
     json_t *object = NULL;
     *out = NULL;
@@ -17,7 +17,7 @@ static tare_status parse(const json_t *custom, json_t **out, tare_error *err) {
     const char *chars = json_string_value(custom);
     const tare_status status = tare__json_parse(chars, strlen(chars), &object, NULL);
     if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(err);
-    // Exporters may store anything here; if it is no JSON there is no handle.
+    // Exporters may store anything here; text that is not JSON has no handle.
     if (status != TARE_OK) return TARE_OK;
     if (json_is_object(object))
         *out = object;

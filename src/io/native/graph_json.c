@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes are read in order into a scratch arena, inserted (the graph copies them), and found by name
-// later.
+// Reads and writes graphs. Nodes are read in order into a scratch arena and inserted into the
+// graph, which copies them. Later nodes refer to them by name.
 #include "io/native/graph_json.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@ typedef struct reader {
     graph *graph;
     module *owner;
     map nodes;     // name -> node *
-    arena scratch; // arguments of the present node
+    arena scratch; // arguments of the current node
     tare_error *err;
 } reader;
 
@@ -70,7 +70,7 @@ static bool tensor_exists(const module *m, const char *path) {
 
 static tare_status check_target(const reader *r, const json_at *at, const node_spec *spec) {
     if (spec->op != NODE_CALL_MODULE && spec->op != NODE_GET_ATTR) return TARE_OK;
-    // get_attr may also fetch a module: the graph of a branch, or packed weights.
+    // get_attr may also read a module: the graph of a branch, or packed weights.
     if (tare__module_find(r->owner, spec->target) != NULL) return TARE_OK;
     if (spec->op == NODE_GET_ATTR && tensor_exists(r->owner, spec->target)) return TARE_OK;
     return tare__json_fail(at, r->err, "node '%s' %s '%s', which is not in the model",
@@ -123,7 +123,7 @@ static tare_status read_meta(reader *r, const json_at *at, node *n) {
     return keep_json(r, at, &n->meta_json);
 }
 
-// The handle, as passes changed the exporter's.
+// The node's own handle, which differs from that in `meta` if passes have changed it.
 static tare_status read_handle(reader *r, const json_at *at, node *n) {
     const json_at handle = tare__json_get(at, "debug_handle");
     if (!tare__json_has(at, "debug_handle")) return TARE_OK;
@@ -232,7 +232,7 @@ static tare_status read_name_list(reader *r, const json_at *names, const char *k
     return TARE_OK;
 }
 
-// Names of an exported program follow from its file.
+// Without `names`, an exported program's names follow from what the exporter stored.
 static tare_status read_names(reader *r, const json_at *object) {
     static const char *const keys[] = {"inputs", "outputs", NULL};
     const json_at names = tare__json_get(object, "names");
@@ -263,7 +263,7 @@ static tare_status read_graph(reader *r, const json_at *object) {
         TARE_TRY(read_codegen(r, &codegen));
     }
     TARE_TRY(read_names(r, object));
-    // The verifier's complaint is about our file here, not about a pass.
+    // A graph that fails verification is an error of the file here, not of a pass.
     const tare_status status = tare__graph_verify(r->graph, r->err);
     return status == TARE_INTERNAL
                ? tare__json_fail(&nodes, r->err, "%s", tare_error_message(r->err))
@@ -338,7 +338,7 @@ tare_status tare__node_set_json(node *n, const char *arguments, tare_error *err)
 
 // --- writing ---
 
-// A node that a pass inserted has a scope but no recorded meta; the stack of one entry keeps it.
+// A node that a pass inserted has a scope but no meta; a module stack with one entry stores it.
 static void write_meta(const node *n, text *out) {
     if (n->meta_json != NULL) {
         tare__text_printf(out, ", \"meta\": %s", n->meta_json);
@@ -377,7 +377,7 @@ static tare_status write_node(const node *n, text *out, tare_error *err) {
         tare__text_append(out, ", \"origin\": ");
         tare__text_json_string(out, n->origin);
     }
-    // An exporter's handle that no longer holds is to be denied.
+    // Also writes 0 if `meta` still has a handle of the exporter's that the node has lost.
     if (n->debug_handle != 0 || (n->meta_json != NULL && strstr(n->meta_json, "_debug_handle")))
         tare__text_printf(out, ", \"debug_handle\": %" PRId64, n->debug_handle);
     write_meta(n, out);

@@ -7,9 +7,9 @@
 #include "core/json/json.h"
 #include "ir/module.h"
 
-/// The graph described by `object`, verified; `owner` is the module whose graph it shall be:
+/// The graph described by `object`, verified. `owner` is the module that the graph will belong to;
 /// targets of call_module and get_attr must exist in it. Function names may be any synonym; the
-/// graph holds the canonical one. The caller destroys *out.
+/// graph stores the canonical one. The caller destroys *out.
 tare_status tare__graph_from_json(const json_at *object, module *owner, graph **out,
                                   tare_error *err);
 /// Appends `"nodes": [..], "codegen": ..` (without braces).

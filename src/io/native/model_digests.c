@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All bytes of a file are read once, by several threads if there are many.
+// Computes and compares digests. All bytes of a file are read once, by several threads if the file
+// is large.
 #include "io/native/model_digests.h"
 
 #include <inttypes.h>
@@ -15,16 +16,16 @@
 #define ALGORITHM "xxh3-64"
 
 enum {
-    DIGEST_SIZE = 17, // 16 digits and the end
-    MOST_HELPERS = 3, // more would wait for the memory
+    DIGEST_SIZE = 17, // 16 digits and the NUL
+    MOST_HELPERS = 3, // more threads would be limited by memory bandwidth
     BYTES_PER_HELPER = 8 << 20
 };
 
 // --- digests ---
 
 struct model_digests {
-    const safetensors *file; // that is read
-    json_t *json;            // its digests
+    const safetensors *file; // the file to be checked
+    json_t *json;            // the digests stored in it
     const map *tensors;
     uint64_t *values;    // in the order of tensors
     _Atomic size_t next; // the next tensor to be computed
@@ -62,7 +63,7 @@ static size_t count_helpers(const map *tensors) {
     return bytes / BYTES_PER_HELPER < count ? bytes / BYTES_PER_HELPER : count;
 }
 
-// Without threads, the caller that needs the digests computes them all.
+// Starts threads. If there are none, finish() computes all digests.
 static tare_status begin(model_digests *d, tare_error *err) {
     d->values = tare__alloc_zeroed(d->tensors->count + 1, sizeof *d->values);
     if (d->values == NULL) return tare__out_of_memory(err);
@@ -102,7 +103,7 @@ static void write_digest(uint64_t value, char out[DIGEST_SIZE]) {
     snprintf(out, DIGEST_SIZE, "%016" PRIx64, value);
 }
 
-// Adds a tensor's digest to a combined one; false if there is no such tensor.
+// Appends a tensor's digest to the text of a combined digest; false if there is no such tensor.
 static bool join_digest(const model_digests *d, const char *name, text *joined) {
     const size_t index = (size_t)tare__map_get(&d->indexes, name);
     char chars[DIGEST_SIZE];
@@ -116,7 +117,7 @@ static uint64_t digest_of_text(const text *t) {
     return tare__checksum(tare__text_chars(t), t->length, 0);
 }
 
-// --- out ---
+// --- writing ---
 
 static void put_digest(uint64_t value, text *out) {
     char chars[DIGEST_SIZE];
@@ -184,7 +185,7 @@ tare_status tare__model_digests_to_json(const text *graph, const map *tensors,
     return status == TARE_OK ? tare__text_status(out, err) : status;
 }
 
-// --- in ---
+// --- checking ---
 
 typedef struct checker {
     const safetensors *file;

@@ -14,7 +14,7 @@
 #include "ops/quantized/frozen_rule.h"
 
 enum {
-    DEEPEST_PATH = 64,   // walks of the tree recurse
+    DEEPEST_PATH = 64,   // because walks of the module tree recurse
     SHARED_CHILDREN = 64 // see share_module
 };
 
@@ -25,7 +25,7 @@ typedef struct reader {
     const json_at *top;     // the JSON object
     const json_at *modules; // its `modules`
     module *root;
-    tare_engine engine; // of the record; TARE_ENGINE_DEFAULT: it names none
+    tare_engine engine; // named in the record; TARE_ENGINE_DEFAULT: none
     map entries;        // path -> index into modules + 1
     map used;           // tensors of the file that the model uses
     map made;           // tensors of the model by name; references owned
@@ -245,7 +245,8 @@ static tare_status find_suffix(reader *r, const char *name, const char **suffix)
     return TARE_OK;
 }
 
-// So that each name has one tensor, whatever the order in which they are read.
+// Checks that an alias names a tensor of the file and no other alias, and that the file has no
+// tensor under the alias: each name then has one tensor, in whatever order they are read.
 static tare_status check_alias(reader *r, const json_at *aliases, const char *name) {
     const json_at at = tare__json_get(aliases, name);
     const char *source = NULL;
@@ -320,8 +321,7 @@ static tare_status read_tensors(reader *r, const char *key, bool is_parameter) {
     return TARE_OK;
 }
 
-// When parameters and buffers are known. What an alias names but no module has would be a tensor
-// without a name.
+// Checks that both names of an alias are parameters or buffers. Called when these are known.
 static tare_status check_alias_used(reader *r, const json_at *aliases, const char *name) {
     const json_at at = tare__json_get(aliases, name);
     const char *const names[] = {name, json_string_value(at.value)};
@@ -351,7 +351,7 @@ static tare_status check_aliases_used(reader *r) {
     return TARE_OK;
 }
 
-// Each description must have found its tensor.
+// Checks that every entry of `quantized` belongs to a quantized tensor of the module.
 static tare_status check_quantized(const json_at *entry, const module *m, tare_error *err) {
     if (!tare__json_has(entry, "quantized")) return TARE_OK;
     const json_at quantized = tare__json_get(entry, "quantized");
@@ -396,8 +396,8 @@ static tare_status read_form(const json_at *at, derived_key *key, tare_error *er
     return TARE_OK;
 }
 
-// Only bytes in the weight's storage are offered: otherwise each storage would have to keep the
-// other.
+// Only bytes in the weight's own storage are used. Otherwise the weight's storage would have to
+// keep a reference to another one.
 static tare_status offer_packed(const json_at *bytes_at, const tare_tensor *weight,
                                 const tare_tensor *bytes, const derived_key *key, tare_error *err) {
     if (bytes->dtype != TARE_UINT8 || bytes->ndim != 1)
@@ -496,14 +496,14 @@ static tare_status read_graph(reader *r, const json_at *entry, const char *path,
     return tare__graph_from_json(&object, m, &m->graph, r->err);
 }
 
-// The record's reader checks whether it is an engine.
+// Ignores an unknown name; the code that reads the record reports it.
 static void find_engine(reader *r) {
     const json_at record = tare__json_get(r->top, "record");
     const json_t *name = json_object_get(record.value, "engine");
     if (json_is_string(name)) r->engine = tare_engine_from_name(json_string_value(name));
 }
 
-// Integer layers that torch lowered do not state their rounding.
+// Adds the rounding rule to integer layers that were lowered by torch, which has no such config.
 static tare_status complete_rule(const reader *r, module *m) {
     if (r->engine == TARE_ENGINE_DEFAULT) return TARE_OK;
     return tare__module_complete_rule(m, r->engine, r->err);
@@ -625,7 +625,7 @@ tare_status tare__model_from_file_unchecked(const safetensors *file, const regis
     return tare__hint(err, TARE_MALFORMED_FILE, "is it a file of weights or data only?");
 }
 
-// Errors of the format name their place, so that digests are checked last.
+// Digests are checked last, because errors of the format name their place.
 tare_status tare__model_from_file_counted(const safetensors *file, const registry *classes,
                                           const model_state_io *state, module **root,
                                           json_t **extra, size_t *digest_count, tare_error *err) {

@@ -13,7 +13,7 @@
 #include "io/native/value_json.h"
 #include "tare/version.h"
 
-// A module or tensor that was met, and the path under which.
+// A module or tensor that has been written, and its path.
 typedef struct seen {
     const void *what;
     const char *path;
@@ -254,7 +254,7 @@ static tare_status check_texts(const writer *w) {
     return TARE_OK;
 }
 
-// All that a file has of the weight.
+// The names of the tensors in the file that the weight consists of.
 static tare_status find_origin(writer *w, const model_packing *p, const char *name,
                                packed_origin *out) {
     static const char *const suffixes[MOST_ORIGINS] = {QUANTIZED_INTEGERS, QUANTIZED_SCALE,

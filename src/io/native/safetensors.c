@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading consists of checks and pointers into the mapping; writing of sorting and counting.
+// Reads and writes safetensors files. Tensors that are read point into the mapped file.
 #include "io/native/safetensors.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 static const char metadata_key[] = "__metadata__";
 
-// One row of the header, checked as far as one row can be.
+// One tensor's entry of the header, with all checks that need no other entry.
 typedef struct entry {
     const char *name; // the header's
     tare_dtype dtype;
@@ -163,8 +163,7 @@ static int by_offset(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-// Every byte of the data belongs to exactly one tensor, so that nothing can hide in a file and no
-// two tensors share bytes unseen.
+// Checks that every byte of the data belongs to exactly one tensor.
 static tare_status check_cover(const reader *r) {
     size_t end = 0;
     for (size_t i = 0; i < r->count; i++) {
@@ -287,7 +286,7 @@ static void describe_tensor(const map_entry *e, size_t offset, text *out) {
     tare__text_printf(out, "],\"data_offsets\":[%zu,%zu]}", offset, offset + tare__tensor_bytes(t));
 }
 
-// Data begin at a multiple of `alignment`.
+// The header is padded so that the data begin at a multiple of `alignment`.
 static tare_status make_header(const map_entry *sorted, size_t count, const json_t *metadata,
                                size_t alignment, text *out, tare_error *err) {
     tare__text_char(out, '{');

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // safetensors files: 8 bytes little-endian header length, a JSON header, row-major little-endian
-// data. Source: the format's reference implementation (huggingface/safetensors); what it refuses is
-// refused.
+// data. Source: the format's reference implementation (huggingface/safetensors); files that it
+// refuses are refused.
 #ifndef IO_NATIVE_SAFETENSORS_H
 #define IO_NATIVE_SAFETENSORS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that JSON has are written directly; all others are an object whose only key is a tag:
-// {"tuple": [..]}, {"dtype": ".."}. The tags are rows, used for reading and writing.
+// Values with a JSON equivalent are written as such. All others are objects with a tag as the only
+// key: {"tuple": [..]}, {"dtype": ".."}. A table of tags is used for reading and writing.
 #include "io/native/value_json.h"
 
 #include <inttypes.h>

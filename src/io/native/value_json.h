@@ -8,8 +8,8 @@
 #include "core/memory/map.h"
 #include "ir/value.h"
 
-/// nodes: name -> node *, what {"node": name} may refer to; NULL: nothing. Strings and items are
-/// copied into `memory`.
+/// nodes: name -> node *, the nodes that {"node": name} may refer to; NULL: none. Strings and items
+/// are copied into `memory`.
 tare_status tare__value_from_json(const json_at *at, arena *memory, const map *nodes, value *out,
                                   tare_error *err);
 /// Appends v. TARE_INTERNAL for a tensor, which has no form in JSON.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands beside the graph, kept with it as JSON and given back to the writer.
+// Stores the parts of a program that are not in its graph as JSON, for the writer.
 #include "io/pt2/about.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static tare_status keep_fields(const json_at *from, const char *const *keys, jso
     return TARE_OK;
 }
 
-// The path that a spec gives under `key`, where it is of that kind.
+// The path under `key` of a spec of this kind; NULL if the spec is of another kind.
 static const char *path_of(const json_t *spec, const char *kind, const char *key,
                            const json_t **body) {
     *body = json_object_get(spec, kind);
@@ -45,7 +45,7 @@ static tare_status note_kind(const json_t *spec, const json_t *tensors, json_t *
         path = path_of(spec, "parameter", "parameter_name", &body);
         if (path == NULL || !has_no_gradient(body, tensors)) return TARE_OK;
     }
-    // json_object_set_new releases what it cannot keep.
+    // json_object_set_new releases the value if it fails.
     return json_object_set_new(into, path, json_string(kind)) == 0 ? TARE_OK
                                                                    : tare__out_of_memory(err);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kind of argument is a row: how one element reads, and how many lists stand around it.
+// Reads arguments. A table has for every kind the reader of one element and the number of nested
+// lists around it.
 #include "io/pt2/argument.h"
 
 #include <inttypes.h>
@@ -57,7 +58,7 @@ static tare_status read_int(const pt2_names *names, const json_at *at, value *ou
     return TARE_OK;
 }
 
-// JSON has no infinity and no NaN: three strings stand for them.
+// JSON has no infinity and no NaN; they are three strings.
 static tare_status read_float(const pt2_names *names, const json_at *at, value *out) {
     static const struct {
         const char *name;

@@ -9,7 +9,7 @@
 #include "ir/value.h"
 
 typedef struct pt2_names {
-    const map *values; // name -> node * that gives it
+    const map *values; // name -> the node * whose result has this name
     arena *memory;     // of lists
     tare_error *err;
     /// Reads {"name": .., "graph": ..}; NULL: graphs are no arguments here.
@@ -17,11 +17,11 @@ typedef struct pt2_names {
     void *user;
 } pt2_names;
 
-/// The one key of a union and what it holds. Fails unless there is exactly one.
+/// The only key of a union (an object) and its value. Fails unless there is exactly one key.
 tare_status tare__pt2_union(const json_at *at, const char **key, json_at *body, tare_error *err);
-/// {"as_ints": [1, 2]} and its like. Texts are lent by the JSON.
+/// Reads {"as_ints": [1, 2]} and similar. Texts are lent by the JSON.
 tare_status tare__pt2_argument(const pt2_names *names, const json_at *at, value *out);
-/// {"name": ..} of a value that was given before.
+/// Reads {"name": ..}, which refers to the result of an earlier node.
 tare_status tare__pt2_value_named(const pt2_names *names, const json_at *at, value *out);
 
 #endif

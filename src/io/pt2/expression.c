@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A parser of size expressions by recursive descent, and their values.
+// Evaluates size expressions by recursive descent.
 #include "io/pt2/expression.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ typedef struct parser {
     int depth;
 } parser;
 
-// --- functions, folded over their arguments from the left ---
+// --- functions, applied to their arguments as a left fold ---
 
 static bool add(int64_t a, int64_t b, int64_t *out) {
     *out = a + b;

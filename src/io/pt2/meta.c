@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All of a node's metadata are strings: entries joined by ';', fields by ','.
+// Reads nodes' metadata, which are strings: entries are separated by ';', fields by ','.
 #include "io/pt2/meta.h"
 
 #include <inttypes.h>
@@ -49,8 +49,8 @@ static bool is_contiguous(const json_t *sizes, const json_t *strides) {
     return true;
 }
 
-// Do shape and dtype say all that there is to say? That parameters have gradients goes without
-// saying.
+// True if a tensor's shape and dtype describe it completely: contiguous, on the CPU, strided, and
+// without gradients unless it is a parameter.
 static bool is_plain(const json_t *meta, bool is_attribute) {
     json_int_t offset;
     const json_t *device = json_object_get(meta, "device"), *type = json_object_get(device, "type");
@@ -101,7 +101,7 @@ static void write_symbolic(const json_at *tables, const char *name, text *out) {
     }
 }
 
-// Numbers and unused results have no entry.
+// Writes nothing for results without an entry: numbers other than symbolic ones, unused results.
 static tare_status write_values(const node *n, const json_at *tables, const char *const *names,
                                 size_t count, text *out, tare_error *err) {
     const json_at tensors = tare__json_get(tables, "tensor_values");
@@ -122,7 +122,7 @@ static tare_status write_values(const node *n, const json_at *tables, const char
 
 // --- strings of entries ---
 
-// Where the character stands outside of brackets, or the end.
+// The first occurrence of the character outside brackets, or `end`.
 static const char *find_outside(const char *at, const char *end, char wanted) {
     int depth = 0;
     for (; at < end; at++) {
@@ -145,7 +145,7 @@ typedef struct entry {
     const char *field[3], *end[3];
 } entry;
 
-// "a,b,c" into `count` fields; the last one takes the rest.
+// Splits "a,b,c" into `count` fields; the last one is the rest.
 static bool split_entry(const char *at, const char *end, char separator, size_t count, entry *out) {
     for (size_t i = 0; i < count; i++) {
         out->field[i] = at;
@@ -181,7 +181,7 @@ static tare_status keep(graph *g, const char *chars, size_t length, const char *
     return *out != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
-// The innermost module gives the scope.
+// Sets the node's scope to the innermost module.
 static tare_status set_scope(node *n, const json_at *at, const entry *last, tare_error *err) {
     char class[512], public_name[512];
     const size_t length = (size_t)(last->end[2] - last->field[2]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A record is the whole storage behind a tensor: sizes, strides and offset say which of its
-// elements the tensor has.
+// Reads tensors. A record is a whole storage; a tensor is a view of it with sizes, strides and an
+// offset.
 #include "io/pt2/payload.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "core/tensor/map.h"
 #include "core/text/text.h"
 
-// Elements that a small record may stand for: zeros, and dimensions of stride 0.
+// Most elements of a tensor that is larger than its record (zeros, or dimensions with stride 0).
 enum { MOST_REPEATED = 1 << 24 };
 
 // --- codes ---
@@ -115,7 +115,7 @@ static tare_status read_placement(const json_at *meta, placement *p, tare_error 
                : tare__json_fail(&sizes, err, "the product of the sizes overflows");
 }
 
-// The greatest index that is used, or INT64_MAX where that overflows.
+// The largest index into the record that is used, or INT64_MAX if it overflows.
 static int64_t last_index(const placement *p) {
     int64_t last = p->offset;
     for (int d = 0; d < p->ndim; d++) {
@@ -165,7 +165,7 @@ static tare_status make_tensor(const json_at *at, const pt2_bytes *bytes, const 
                                "size %zu is not a multiple of element size %zu for dtype %s",
                                bytes->size, size, tare_dtype_name(p->dtype));
     const int64_t stored = (int64_t)(bytes->size / size);
-    // A record without data stands for zeros.
+    // A record without data means zeros.
     const bool is_empty = p->count == 0 || stored == 0;
     if (!is_empty && last_index(p) >= stored)
         return tare__json_fail(
@@ -195,7 +195,7 @@ typedef struct table {
     arena scratch;
 } table;
 
-// Names of one record, dtype, offset, shape and strides share a tensor.
+// Names with the same record, dtype, offset, shape and strides share a tensor.
 static const char *key_of(table *t, const char *record, const placement *p) {
     text key = {0};
     tare__text_printf(&key, "%s %d %" PRId64, record, (int)p->dtype, p->offset);
@@ -236,7 +236,7 @@ static tare_status read_entry(table *t, const json_at *at, const char *name) {
         const tare_status status = make_tensor(&path, &bytes, &p, &t->archive->budget, &made, err);
         tare__storage_release(bytes.store);
         TARE_TRY(status);
-        // Its checksum has been looked at; the next look may be far away.
+        // The checksum has read its pages, which may not be needed again soon.
         tare__tensor_forget(made);
         if (!tare__map_set(&t->first, key, made)) {
             tare_tensor_release(made);
@@ -262,7 +262,7 @@ static tare_status read_table(table *t, const json_at *top) {
     return TARE_OK;
 }
 
-// Before the tables there was one pickled file.
+// Older versions of torch stored all tensors in one pickle, without tables.
 static tare_status refuse_legacy(pt2_archive *a, const char *folder, const char *model,
                                  arena *scratch) {
     const char *old = tare__arena_printf(scratch, "%s%s.pt", folder, model);

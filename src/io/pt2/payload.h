@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of weights and constants, and what codes of dtypes and the like stand for.
+// The tables of weights and constants, and the archive's codes of dtypes, layouts and memory
+// formats.
 // Private to io/pt2.
 #ifndef IO_PT2_PAYLOAD_H
 #define IO_PT2_PAYLOAD_H
@@ -9,12 +10,13 @@
 #include "io/pt2/read/archive.h"
 
 /// The tensors of FOLDER ("data/weights/") of a model, by name; references owned by the map
-/// (tare__tensor_map_release). Names that share a record and a shape share the tensor. An absent
-/// table is an empty one.
+/// (tare__tensor_map_release). Names that share a record and a shape share the tensor. A missing
+/// table counts as empty.
 tare_status tare__pt2_read_payloads(pt2_archive *a, const char *folder, const char *model,
                                     map *tensors);
 
-/// The archive's own codes. Unset, or NULL: unknown, or of a dtype that tensors cannot have here.
+/// The meaning of the archive's codes. Unset or NULL: unknown, or a dtype that tare does not
+/// support.
 tare_dtype tare__pt2_dtype(int64_t code);
 int tare__pt2_dtype_code(tare_dtype dtype);        // 0: it has none
 const char *tare__pt2_layout(int64_t code);        // "torch.strided"

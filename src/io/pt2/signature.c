@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The in_spec and out_spec of a program's call, as lines of code.
+// Generates the two lines of code from a program's in_spec and argument names.
 #include "io/pt2/signature.h"
 
 #include <string.h>
@@ -29,7 +29,8 @@ static tare_status append_names(const call_tree *c, size_t from, size_t to, cons
     return TARE_OK;
 }
 
-// [1, node]: the arguments' tree stands in a string of JSON, and so do the keys of dicts in that.
+// Reads [1, tree], the JSON that in_spec has as a string. The keys of its dicts are such strings,
+// too.
 static tare_status read_tree(call_tree *c, const json_at *top) {
     const json_at pair = tare__json_item(top, 1), children = tare__json_get(&pair, "children_spec");
     const json_at positional = tare__json_item(&children, 0),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an exported program is called: its `def` line, and the line that flattens what came in.
+// The code lines that define an exported program's call: the `def` line, and the line that flattens
+// the arguments.
 // Private to io/pt2.
 #ifndef IO_PT2_SIGNATURE_H
 #define IO_PT2_SIGNATURE_H

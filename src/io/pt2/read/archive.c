@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes and checksums come from the archive's directory: torch leaves those in local headers empty.
+// Reads the zip archive. Sizes and checksums come from the central directory, because torch leaves
+// them empty in local headers.
 #include "io/pt2/read/archive.h"
 
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 
 enum { LONGEST_NAME = 1024, MOST_MEMBERS = 1 << 20 };
 
-// Deflate's best: 258 bytes in 2 bits, and blocks that cost a little. Nothing honest needs more.
+// The largest compression ratio of deflate: 258 bytes in 2 bits. A larger one indicates a zip bomb.
 static const uint64_t largest_ratio = 1032;
 
 static tare_status distrust(const pt2_archive *a, tare_status status) {
@@ -24,7 +25,7 @@ static tare_status is_damaged(const pt2_archive *a, tare_status status) {
 
 // --- the directory ---
 
-// "a/b/c": no empty segment, no "..", no ".", no drive.
+// True for relative paths like "a/b/c" without empty segments, ".", "..", or a drive.
 static bool stays_inside(const char *name) {
     for (;;) {
         const size_t length = strcspn(name, "/");
@@ -110,7 +111,7 @@ static tare_status take_memory(const pt2_archive *a, const pt2_member *m, memory
     return tare__budget_take(b, m->info.size, what, a->err);
 }
 
-// All that is packed, added up before any of it is inflated.
+// Checks the sizes of all compressed members against the memory budget before inflating any.
 static tare_status check_inflated_sizes(const pt2_archive *a) {
     memory_budget rest = a->budget;
     for (size_t i = 0; i < a->members.count; i++) {
@@ -198,7 +199,7 @@ static tare_status inflate_member(const pt2_archive *a, const pt2_member *m,
 static tare_status read_deflated(pt2_archive *a, const pt2_member *m, const unsigned char *packed,
                                  pt2_bytes *out) {
     const zip_entry *info = &m->info;
-    // A member that is read twice is inflated twice.
+    // Members are not cached: one that is read twice is inflated and counted twice.
     TARE_TRY(take_memory(a, m, &a->budget));
     storage *store = tare__storage_create((size_t)info->size);
     if (store == NULL) return tare__out_of_memory(a->err);

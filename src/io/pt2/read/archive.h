@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The zip archive of an exported program. Every name in it is checked once: it is under the
-// archive's root folder and does not lead out of it.
+// The zip archive of an exported program. When it is opened, every member's name is checked to lie
+// in the archive's root folder.
 #ifndef IO_PT2_READ_ARCHIVE_H
 #define IO_PT2_READ_ARCHIVE_H
 
@@ -33,8 +33,8 @@ tare_status tare__pt2_open(storage *store, const unsigned char *data, size_t siz
                            uint64_t memory_limit, tare_error *err, pt2_archive *out);
 void tare__pt2_close(pt2_archive *a);
 
-/// A member's bytes. store (a reference that the caller releases) is the archive's own for members
-/// that are stored, whose bytes are those of the mapped file; others are inflated.
+/// A member's bytes. Uncompressed members point into the mapped file, and store is the archive's;
+/// compressed ones are inflated into a new storage. The caller releases store.
 typedef struct pt2_bytes {
     storage *store;
     const unsigned char *data;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program's graphs: names of nodes, and their calls.
+// Reads a program's graphs: the names of nodes, and their calls.
 #include "io/pt2/read/graph.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static bool is_free(const pt2_reader *r, const char *name) {
            tare__module_child(r->root, name) == NULL;
 }
 
-// The name itself, or that with a number.
+// The name itself, or the name with a number if it is taken.
 tare_status tare__pt2_free_name(pt2_reader *r, const char *name, const char **out) {
     *out = tare__map_get(&r->renamed, name);
     if (*out != NULL) return TARE_OK;
@@ -67,7 +67,7 @@ tare_status tare__pt2_insert(pt2_reader *r, const json_at *at, const node_spec *
     return TARE_OK;
 }
 
-// Names of nodes and their items, which no tensor's node may take.
+// Collects the names of nodes and of their items, which get_attr nodes of tensors must not take.
 tare_status tare__pt2_note_names(pt2_reader *r, const json_at *nodes) {
     for (size_t i = 0; i < json_array_size(nodes->value); i++) {
         const json_t *n = json_array_get(nodes->value, i);
@@ -157,7 +157,7 @@ static tare_status read_target(pt2_reader *r, const json_at *at, const char **ou
     return TARE_OK;
 }
 
-// If a result has the node's own name, no getitem is needed.
+// Adds a getitem node for every result that is used.
 static tare_status add_items(pt2_reader *r, const json_at *at, node *n, const char *candidate,
                              const pt2_results *res, const json_at *metadata) {
     for (size_t i = 0; i < res->count; i++) {
@@ -196,7 +196,7 @@ static tare_status add_node(pt2_reader *r, const json_at *at) {
     r->is_in_context = tare__pt2_is_autocast(&target);
     TARE_TRY(read_arguments(r, &inputs, &spec));
     TARE_TRY(tare__pt2_read_results(r, &outputs, &res));
-    // A graph's only result is in a tuple, unless the node says otherwise.
+    // Even a single result of a graph is in a tuple, unless the node states otherwise.
     if (tare__starts_with(spec.target, higher_order) && json_is_false(single.value))
         res.are_items = true;
     if (json_is_string(name.value))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rebuilds the program's own graph as torch's `.module()` does: lifted inputs become tensors of
-// modules again, writes to them become copy_.
+// Reads the program's top graph and undoes lifting, as torch's `.module()` does: lifted inputs
+// become get_attr nodes of module tensors, and mutations of them become calls of copy_.
 #include <string.h>
 
 #include "io/pt2/argument.h"
@@ -73,7 +73,7 @@ static tare_status add_placeholder(pt2_reader *r, const json_at *at, const char 
                             .candidate = name,
                             .args = otherwise,
                             .arg_count = otherwise != NULL ? 1 : 0};
-    // A name that Python reserves, as `input`, becomes another: input_1.
+    // A name that is reserved in Python, like `input`, gets a number: input_1.
     TARE_TRY(tare__graph_insert(r->g, &spec, NULL, &n, r->err));
     TARE_TRY(tare__pt2_set_meta(n, &r->graph, &name, 1, &none, r->err));
     return tare__pt2_keep_value(r, at, name, n);
@@ -145,11 +145,11 @@ static tare_status add_guards(pt2_reader *r, const json_at *first) {
     TARE_TRY(tare__pt2_insert(r, &r->graph, &spec, &n));
     const json_at metadata = tare__json_get(first, "metadata"), none = {0};
     TARE_TRY(tare__pt2_set_meta(n, &none, NULL, 0, &metadata, r->err));
-    n->debug_handle = 0; // it gives no value
+    n->debug_handle = 0; // it has no result
     return TARE_OK;
 }
 
-// The last one, where torch adds it: graphs precede it.
+// Added last, after the modules of branches, as in torch.
 static tare_status add_guards_module(pt2_reader *r) {
     module *guards = NULL;
     TARE_TRY(tare__module_create(tare__class_find(r->classes, "torch.export.GuardsFn"), &guards,
@@ -249,7 +249,7 @@ tare_status tare__pt2_read_signed_graph(pt2_reader *r) {
     TARE_TRY(tare__pt2_read_nodes(r, &nodes));
     TARE_TRY(add_outputs(r));
     TARE_TRY(add_guards_module(r));
-    // Every module is as it was made, which is in training.
+    // torch creates all these modules in train mode.
     TARE_TRY(tare__module_walk(r->root, set_training, NULL, r->err));
     return tare__graph_verify(r->g, r->err);
 }

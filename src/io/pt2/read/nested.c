@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs inside nodes: branches and bodies become modules, contexts without effect are inlined.
+// Reads graphs that are arguments of nodes. Branches and loop bodies become modules; contexts
+// without effect are inlined.
 #include <string.h>
 
 #include "io/pt2/argument.h"
@@ -29,7 +30,7 @@ static tare_status add_branch_output(pt2_reader *r) {
     return tare__graph_insert(r->g, &spec, NULL, &n, r->err);
 }
 
-// A graph takes all that it needs as inputs; it reads no weights.
+// A branch has no lifted tensors; everything that it uses is an input.
 static tare_status read_branch(pt2_reader *r) {
     const json_at nodes = tare__json_get(&r->graph, "nodes");
     const json_at inputs = tare__json_get(&r->graph, "inputs");
@@ -111,13 +112,13 @@ bool tare__pt2_is_idle_context(const json_at *target, const json_at *inputs, siz
            (strcmp(device, "cpu") != 0 || json_is_false(enabled));
 }
 
-// {"as_tensor": {"name": "x"}}: a value of a node; NULL: anything else.
+// The name in {"as_tensor": {"name": "x"}}; NULL for any other argument.
 static const char *name_in(const json_t *argument) {
     const json_t *tensor = json_object_get(argument, "as_tensor");
     return json_string_value(json_object_get(tensor, "name"));
 }
 
-// The graph's inputs are the nodes of the call's arguments; false if one is no node.
+// Binds the graph's inputs to the nodes of the call's arguments. *fits false: one is no tensor.
 static tare_status bind_arguments(pt2_reader *r, pt2_reader *inner, const json_at *inputs,
                                   size_t first, bool *fits) {
     const json_at taken = tare__json_get(&inner->graph, "inputs");
@@ -134,7 +135,8 @@ static tare_status bind_arguments(pt2_reader *r, pt2_reader *inner, const json_a
     return TARE_OK;
 }
 
-// The first node that gives a result takes its name.
+// A node of the graph that computes a result of the call gets the name of the result, the first one
+// if it computes several.
 static tare_status rename_results(pt2_reader *r, pt2_reader *inner, const pt2_results *res,
                                   bool *fits) {
     const json_at outputs = tare__json_get(&inner->graph, "outputs");
@@ -178,7 +180,7 @@ static tare_status read_inlined(pt2_reader *r, pt2_reader *inner, const json_at 
     return keep_results(r, inner, at, &res);
 }
 
-// Not done where the graph takes or gives anything but tensors.
+// Nothing is done unless all inputs and outputs of the graph are tensors.
 tare_status tare__pt2_inline_graph(pt2_reader *r, const json_at *at, size_t graph_at, bool *done) {
     const json_at inputs = tare__json_get(at, "inputs");
     const json_at item = tare__json_item(&inputs, graph_at);

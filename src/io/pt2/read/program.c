@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program in an archive: its format and version, its tensors, and the contents besides its graph.
+// Reads a program: checks format and version, then reads its tensors, its graph and the rest.
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kind of a list follows from its items, tried in torch's order.
+// Writes arguments. The kind of a list is the first in torch's order that fits all of its items.
 #include "io/pt2/write/argument.h"
 
 #include <inttypes.h>
@@ -120,7 +120,7 @@ typedef struct list_kind {
     bool (*fits)(const pt2_scribe *w, const value *v);
     void (*write)(const pt2_scribe *w, const value *v);
     int lists; // around an element
-    char of;   // the schema's letter
+    char of;   // the letter of its elements in signatures; 0: none
 } list_kind;
 
 static const list_kind list_kinds[] = {
@@ -164,7 +164,7 @@ static void write_items(const pt2_scribe *w, const list_kind *kind, const value 
 }
 
 static bool write_list(const pt2_scribe *w, const value *v, char list_of) {
-    const char of = list_of != 0 ? list_of : 'T'; // torch's guess, too
+    const char of = list_of != 0 ? list_of : 'T'; // torch's default for an empty list
     for (size_t i = 0; i < sizeof list_kinds / sizeof *list_kinds; i++) {
         const list_kind *kind = &list_kinds[i];
         if (v->count == 0 ? kind->of != of : !all_fit(w, kind, v, kind->lists)) continue;

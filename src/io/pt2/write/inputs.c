@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of a program: parameters, buffers and constants, then the caller's.
+// Writes the inputs of a program: lifted parameters, buffers and constants, then user inputs.
 #include <string.h>
 
 #include "core/text/text.h"
@@ -39,7 +39,7 @@ static tare_status name_lifted(program_writer *w, lifted *l) {
     return take_name(w, name, &l->name);
 }
 
-// --- what get_attr reads ---
+// --- lifted tensors ---
 
 static const named_tensor *find_tensor(const module *root, const char *path) {
     for (;;) {
@@ -143,7 +143,7 @@ static tare_status lift_all(program_writer *w) {
         if (n->op != NODE_PLACEHOLDER && !tare__map_set(&w->taken, n->name, keeps))
             return tare__out_of_memory(w->err);
     }
-    // The names of the nodes that read are free: their inputs have names of their own.
+    // Names of get_attr nodes are free, because lifted inputs have their own names.
     tare__map_keep(&w->taken, is_kept_name, NULL);
     TARE_TRY(sort_lifted(w));
     number_all_records(w);
@@ -176,7 +176,7 @@ static tare_status write_lifted(program_writer *w, const lifted *l) {
     return tare__text_status(specs, w->err);
 }
 
-// --- what the caller gives ---
+// --- user inputs ---
 
 tare_status tare__pt2_note_value(program_writer *w, const node *n, int64_t item, pt2_given g) {
     text *const tables[] = {[PT2_TENSOR] = &w->tensor_values,

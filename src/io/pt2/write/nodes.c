@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes of a program. getitem nodes name an operator's results, and are no nodes of the program.
+// Writes the nodes of a program. getitem nodes are not written; they name the results of operators.
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ bool tare__pt2_is_mutation(const node *n) {
         n->arg_count != 2 || n->kwarg_count > 0 || tare__node_arg(n, 1) == NULL || into == NULL ||
         (into->op != NODE_GET_ATTR && into->op != NODE_PLACEHOLDER))
         return false;
-    // Nodes after it could read what was written.
+    // Nodes after it could read the new value.
     return n->next != NULL && (n->next->op == NODE_OUTPUT || tare__pt2_is_mutation(n->next));
 }
 
@@ -68,7 +68,7 @@ static void write_field(const char *key, const json_t *field, text *out) {
     tare__text_release(&chars);
 }
 
-// The exporter's `custom`, with the debugger's handle.
+// Writes the exporter's `custom` with the node's current debug handle.
 static tare_status write_custom(const json_t *meta, const node *n, text *out, tare_error *err) {
     text chars = {0};
     const tare_status status =
@@ -111,7 +111,7 @@ static const value *keyword_of(const node *n, const signature_param *p) {
     return NULL;
 }
 
-// In the order of the signature; defaults that were not given are not written.
+// Writes arguments in the order of the signature, without those that were not given.
 static tare_status write_arguments(const program_writer *w, const node *n, const signature *taken,
                                    text *out) {
     const pt2_scribe scribe = {w->given, out, w->err};
@@ -133,7 +133,7 @@ static tare_status write_arguments(const program_writer *w, const node *n, const
                       n->target, (int)taken->length, taken->params);
 }
 
-// Python's operators on sizes take everything by position.
+// Python's operators on sizes have only positional arguments.
 static tare_status write_operands(const program_writer *w, const node *n, text *out) {
     const pt2_scribe scribe = {w->given, out, w->err};
     static const char names[] = "abcdefgh";
@@ -166,7 +166,7 @@ static tare_status write_branch(void *user, const node *reader, text *out) {
     return status == TARE_OK ? TARE_OK : tare__at(w->err, status, "%s", reader->target);
 }
 
-// Operators on graphs have no signature.
+// Writes the arguments of a higher-order operator, which has no signature.
 static tare_status write_flow_arguments(const program_writer *w, const node *n, text *out) {
     const pt2_scribe scribe = {w->given, out, w->err, write_branch, (void *)w};
     for (size_t i = 0; i < n->arg_count; i++) {
@@ -189,7 +189,7 @@ static bool is_item(const node *n) {
            tare__node_arg(n, 0) != NULL && n->arg_count == 2 && n->args[1].kind == VALUE_INT;
 }
 
-// The first node that takes this item out gives it its name.
+// An item is named after the first getitem node that reads it.
 static tare_status name_item(program_writer *w, const node *n, size_t item, pt2_given *out) {
     out->name = NULL;
     for (size_t i = 0; i < n->user_count; i++) {
@@ -327,7 +327,7 @@ static const char *single_result(const program_writer *w, const node *n) {
 static tare_status write_node(program_writer *w, const node *n) {
     text *out = &w->nodes;
     tare__pt2_separate(out);
-    // Python's own name of the module of operators begins with a line.
+    // Python's module of operators is called _operator there.
     tare__text_printf(out, "{\"target\": \"%s%s\", \"inputs\": [",
                       tare__starts_with(n->target, "operator.") ? "_" : "", n->target);
     TARE_TRY(write_call(w, n, out));

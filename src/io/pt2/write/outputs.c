@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outputs of a program, and its call signature.
+// Writes the outputs of a program, and its call signature.
 #include <string.h>
 
 #include "core/json/write.h"
@@ -95,7 +95,7 @@ static void write_tree(const value *v, text *out) {
     tare__text_append(out, "]}");
 }
 
-// The keys are JSON in a string.
+// The keys of a dict are a JSON list in a string.
 static void write_dict(const value *v, text *out) {
     text keys = {0};
     tare__text_char(&keys, '[');
@@ -131,7 +131,8 @@ static void write_input_tree(const graph *g, text *out) {
                            "\"children_spec\": []}]}");
 }
 
-// Of an exported graph it is only known that its output was flattened: one value was one.
+// The output of an exported graph is flattened, and its original structure is unknown. A single
+// value is assumed to have been returned as such.
 static void write_output_tree(const graph *g, text *out) {
     const node *output = tare__graph_output(g);
     const value none = tare__none(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes with symbols, found by tracing the graph with two sizes of each open dimension.
+// Finds shapes with symbolic sizes by running the graph on shapes with two values of each symbol.
 #include "io/pt2/write/sizes.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 enum { MOST_SYMBOLS = 16, MOST_RUNS = MOST_SYMBOLS + 2, MOST_HINT = 1 << 16 };
 
-// The same number in every run: a size, as the runs saw it.
+// The value of one size in every run.
 typedef struct numbers {
     int64_t in[MOST_RUNS];
 } numbers;
@@ -40,12 +40,12 @@ struct pt2_sizes {
     traced *results[MOST_RUNS]; // by id
     known_size *sizes;
     size_t size_count, size_capacity;
-    tare_error *why; // the first run that did not get through
+    tare_error *why; // why a run failed
     arena memory;
     tare_error *err;
 };
 
-// --- what the file said ---
+// --- metadata from the file ---
 
 const json_t *tare__pt2_sizes_about(const pt2_sizes *s) {
     return s->about;
@@ -55,7 +55,7 @@ const json_t *tare__pt2_sizes_meta(const pt2_sizes *s, const node *n) {
     return s->metas[n->id];
 }
 
-// {"shape": .., "dtype": .., "tensor": ..} of n, or of one of its results.
+// The entry {"shape": .., "dtype": .., "tensor": ..} of n, or of one of its results.
 static const json_t *stored(const pt2_sizes *s, const node *n, int64_t item) {
     const json_t *meta = s->metas[n->id], *val = json_object_get(meta, "val");
     if (val == NULL) val = json_object_get(meta, "example");
@@ -108,7 +108,7 @@ static bool note_symbol(void *user, const char *name, size_t length) {
 
 typedef bool (*size_visitor)(pt2_sizes *s, const json_t *size);
 
-// Sizes of all inputs: of tensors, and numbers that are inputs themselves.
+// Visits the sizes of all input tensors, and input numbers.
 static bool each_input_size(pt2_sizes *s, size_visitor visit) {
     for (const node *n = s->g->first; n != NULL; n = n->next) {
         if (n->op != NODE_PLACEHOLDER) continue;
@@ -127,8 +127,8 @@ static bool note_symbols(pt2_sizes *s, const json_t *size) {
     return expression == NULL || tare__expression_symbols(expression, note_symbol, s);
 }
 
-// The hint of Mul(2, s0) is 6: s0 was 3. Where the hint is of another symbol too, that one comes
-// first in some other size.
+// Finds a symbol's value at export from a hint, e.g. 3 if the hint of Mul(2, s0) is 6. If several
+// symbols of the expression are unknown, the others must be found from other sizes first.
 static bool set_hint(pt2_sizes *s, const json_t *size) {
     const char *expression = expression_of(size);
     int64_t hint, now;
@@ -147,7 +147,7 @@ static bool set_hint(pt2_sizes *s, const json_t *size) {
     return true;
 }
 
-// A symbol's value in a run where it is to be another: `step` more, or less where its range ends.
+// Another value for a symbol: `step` more, or `step` less if that exceeds its range.
 static int64_t changed(const pt2_sizes *s, const char *name, int64_t from, int64_t step) {
     const json_t *range = json_object_get(json_object_get(s->about, "range_constraints"), name);
     const json_t *most = json_object_get(range, "max_val");
@@ -155,7 +155,8 @@ static int64_t changed(const pt2_sizes *s, const char *name, int64_t from, int64
     return from > step ? from - step : from;
 }
 
-// A symbol without a hint is as small as its range allows, but not 0 or 1, which are special.
+// Symbols without a hint get the least value of their range, but at least 2, because torch treats 0
+// and 1 specially.
 static bool set_other_hints(pt2_sizes *s) {
     for (size_t i = 0; i < s->symbols.count; i++) {
         const char *name = s->symbols.entries[i].key;
@@ -168,9 +169,9 @@ static bool set_other_hints(pt2_sizes *s) {
     return true;
 }
 
-// Run 0 has the hints; run k+1 another value of symbol k; the last one another of each.
+// Run 0 uses the hints, run k + 1 changes the value of symbol k, and the last run changes all.
 static tare_status choose_values(pt2_sizes *s) {
-    // A second time for those that need a hint which came later.
+    // set_hint twice, for symbols that depend on a hint of a later size.
     if (!each_input_size(s, note_symbols) || !each_input_size(s, set_hint) ||
         !each_input_size(s, set_hint) || !set_other_hints(s))
         return tare__out_of_memory(s->err);
@@ -242,7 +243,7 @@ static tare_status keep_result(void *user, const node *n, const value *result, t
     return TARE_OK;
 }
 
-// A run that fails is no error: the file may state the size.
+// A failure of the run is no error, because the file may state the sizes.
 static tare_status trace(pt2_sizes *s, size_t k, value *inputs) {
     tracing t = {s, k};
     const interpreter it = {
@@ -280,7 +281,7 @@ static const value *result_of(const pt2_sizes *s, size_t k, const node *n, int64
     return has_items && item < t->v.count ? &t->v.as.items[item] : NULL;
 }
 
-// The tensor of every run; false unless all runs came to it.
+// The result's tensor in every run; false if a run has none.
 static bool tensors_of(const pt2_sizes *s, const node *n, int64_t item,
                        const tare_tensor *out[MOST_RUNS]) {
     out[0] = NULL;
@@ -340,7 +341,8 @@ static tare_status keep_size(pt2_sizes *s, const numbers *n, const char *express
     return TARE_OK;
 }
 
-// Sizes of the inputs and of all that the file said: what passes insert mostly has one of these.
+// Collects the expressions of all sizes in the file. Sizes of nodes that passes inserted are mostly
+// among them.
 static tare_status keep_sizes_of(pt2_sizes *s, const json_t *tensor) {
     const json_t *sizes = json_object_get(tensor, "sizes");
     for (size_t d = 0; d < json_array_size(sizes); d++) {
@@ -368,8 +370,8 @@ static bool is_same_in_all(const pt2_sizes *s, const numbers *n) {
     return true;
 }
 
-// c0 + c1 s1 + c2 s2 ..: the runs with one symbol changed give the factors, the last one is the
-// proof.
+// Tries to write a size as c0 + c1 s1 + c2 s2 .. The factors follow from the runs with one changed
+// symbol; the last run verifies the result.
 static bool write_affine(const pt2_sizes *s, const numbers *n, text *out) {
     int64_t factors[MOST_SYMBOLS] = {0}, constant = n->in[0], proof;
     const size_t last = s->run_count - 1;
@@ -395,7 +397,7 @@ static bool write_affine(const pt2_sizes *s, const numbers *n, text *out) {
     return proof == n->in[last];
 }
 
-// The expression of a size, or false.
+// Writes the expression of a size; false if none was found.
 static bool find_expression(const pt2_sizes *s, const numbers *n, text *out) {
     if (is_same_in_all(s, n)) {
         tare__text_printf(out, "Integer(%" PRId64 ")", n->in[0]);
@@ -429,7 +431,8 @@ static tare_status no_expression(const pt2_sizes *s, const node *n) {
 
 // --- tensors ---
 
-// True if the file's sizes are still valid. Passes copy meta from one node to another.
+// True if the file's sizes agree with all runs. They may not, because passes copy meta between
+// nodes.
 static bool agrees(const pt2_sizes *s, const json_t *val, const tare_tensor *const *tensors) {
     const json_t *tensor = json_object_get(val, "tensor");
     const json_t *sizes = json_object_get(tensor, "sizes");
@@ -522,7 +525,7 @@ tare_status tare__pt2_sizes_data(const pt2_sizes *s, const node *n, const tare_t
     return write_tensor(s, n, tensors, requires_grad, out);
 }
 
-// If no run determined it, the file's text is kept.
+// If no run determined the shape, that of the file is written.
 static tare_status write_stored(const pt2_sizes *s, const node *n, const json_t *val, text *out) {
     const json_t *shape = json_object_get(val, "shape");
     const char *dtype = json_string_value(json_object_get(val, "dtype"));
@@ -545,7 +548,7 @@ static tare_status write_stored(const pt2_sizes *s, const node *n, const json_t 
     return status;
 }
 
-// An elementwise operator keeps its operand's memory order.
+// The strides of an elementwise operator's operand, which its result has, too; NULL: unknown.
 static const json_t *strides_like(const pt2_sizes *s, const node *n,
                                   const tare_tensor *const *tensors) {
     const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;

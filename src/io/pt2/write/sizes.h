@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kind and shape of every value of a program, for the writer; some sizes are open.
+// The kind and shape of every value of a program, for the writer. Sizes may be dynamic.
 // Private to io/pt2/write.
 #ifndef IO_PT2_WRITE_SIZES_H
 #define IO_PT2_WRITE_SIZES_H
@@ -8,9 +8,9 @@
 #include "core/text/text.h"
 #include "ir/module.h"
 
-/// The graph is run on shapes: once with the sizes that open dimensions had at export, then once
-/// with each symbol changed. What the file said of a node is kept where it agrees; what passes
-/// inserted since is described by the symbols that its sizes follow.
+/// The graph is run on shapes: with the sizes that dynamic dimensions had at export, then with each
+/// symbol changed. A node's shape from the file is kept if it agrees with the runs. For nodes that
+/// passes inserted, expressions of the symbols are derived from the runs.
 typedef struct pt2_sizes pt2_sizes;
 
 tare_status tare__pt2_sizes_create(const module *root, pt2_sizes **out, tare_error *err);
@@ -26,14 +26,14 @@ typedef enum pt2_kind {
     PT2_GRAPH, // of a branch or body
 } pt2_kind;
 
-/// The kind of n's result, or of item `item` of it (negative: the whole result). `otherwise`: that
-/// of its operator's signature, if nothing better is known.
+/// The kind of n's result, or of its item `item` (negative: the whole result). `otherwise`: the
+/// kind to be returned if it is unknown.
 pt2_kind tare__pt2_sizes_kind(const pt2_sizes *s, const node *n, int64_t item, pt2_kind otherwise);
 /// The number of n's results if there are several; 0 if unknown.
 size_t tare__pt2_sizes_count(const pt2_sizes *s, const node *n);
 /// Appends the tensor's entry of `tensor_values`.
 tare_status tare__pt2_sizes_tensor(const pt2_sizes *s, const node *n, int64_t item, text *out);
-/// The same for data that n reads, which is dense here, whatever it was in the file.
+/// The same for a tensor that n reads, which is always written contiguously.
 tare_status tare__pt2_sizes_data(const pt2_sizes *s, const node *n, const tare_tensor *t,
                                  bool requires_grad, text *out);
 /// Appends the number's entry of `sym_int_values` and the like.

@@ -12,11 +12,11 @@
 #include "io/zip/sink.h"
 
 enum { SCHEMA_MAJOR = 8, SCHEMA_MINOR = 20, ATEN_VERSION = 10 };
-static const char torch_version[] = "2.15.0"; // whose form this is
+static const char torch_version[] = "2.15.0"; // the version whose format is written
 
 // --- the program ---
 
-// A field as the file had it, or as a fresh export writes it.
+// Writes a field as it was read from a file, else as a new export has it.
 static void write_kept(const program_writer *w, const char *key, const char *otherwise, text *out) {
     const json_t *kept = json_object_get(tare__pt2_sizes_about(w->sizes), key);
     tare__text_printf(out, ", \"%s\": ", key);
@@ -162,7 +162,7 @@ static tare_status put_folder(const program_writer *w, zip_sink *sink, const fol
     return put_table(w, sink, f);
 }
 
-// 40 digits that two archives share only if their members do.
+// An ID of 40 digits, computed from the names and checksums of all members.
 static tare_status put_id(zip_sink *sink) {
     uint64_t names = 0, contents = 0;
     char digits[64];
@@ -195,7 +195,7 @@ static tare_status put_members(const program_writer *w, zip_sink *sink, const te
 
 enum { ALIGNMENT = 64, LONGEST_ROOT = 512 };
 
-// The file's name without its last ending.
+// The file's name without its extension.
 static char *root_of(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
     const char *dot = strrchr(name, '.');

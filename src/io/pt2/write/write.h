@@ -6,9 +6,9 @@
 #include "ir/module.h"
 
 /// Writes the model of `root` (with a graph of aten and quantized_decomposed operators) as an
-/// archive that torch.export.load reads: what is read by get_attr is lifted into inputs again.
-/// TARE_UNSUPPORTED, naming the node, for what no program can hold: calls of modules and methods,
-/// quantized tensors, values without a known shape. "-": standard output.
+/// archive for torch.export.load. Tensors read by get_attr are lifted into inputs.
+/// TARE_UNSUPPORTED, naming the node, for what programs cannot contain: calls of modules and
+/// methods, quantized tensors, values without a known shape. "-": standard output.
 tare_status tare__pt2_write(const char *path, const module *root, tare_error *err);
 
 #endif
