@@ -27,7 +27,7 @@ tare_status tare__fail(tare_error *err, tare_status status, const char *format, 
 /// TARE_OUT_OF_MEMORY with the standard sentence.
 tare_status tare__out_of_memory(tare_error *err);
 
-/// Adds an outer place in front of the present one ("model.safetensors" + "node 'conv1'" reads
+/// Adds an outer place in front of the current one ("model.safetensors" + "node 'conv1'" reads
 /// "model.safetensors: node 'conv1'"). Returns its status argument, so that it can end a function.
 tare_status tare__at(tare_error *err, tare_status status, const char *format, ...)
     TARE_PRINTF(3, 4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The version; the build file is the one place that states it.
+// The version, which the build file defines.
 #include "tare/version.h"
 
 const char *tare_version(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight bytes at a time: each is multiplied and shifted down, so that high bits reach low ones,
-// before it joins the sum. The constants are odd and have no other meaning.
+// Processes eight bytes at a time. Each word is mixed by multiplications and shifts, so that its
+// high bits affect low ones, and combined with the digest. The constants are arbitrary odd numbers.
 #include "core/hash/digest.h"
 
 static const uint64_t factor = 0x9e3779b97f4a7c15U, other_factor = 0xd6e8feb86659fd93U;

@@ -154,7 +154,8 @@ static double cheapest(const search *s, size_t item, bool is_float, const double
     return least;
 }
 
-// A power of two, so that whole numbers stay in proportion.
+// The factor from costs to integer capacities: a power of two, so that ratios of integer costs stay
+// exact.
 static double scale_for(const search *s, const double *weights) {
     double total = DBL_MIN;
     int exponent = 0;
@@ -210,7 +211,7 @@ static bool read_sides(search *s, const double *weights) {
     return is_allowed;
 }
 
-// The assignment of least weighted costs becomes `now`.
+// Sets `now` to the assignment with minimal weighted costs.
 static tare_status relax(search *s, const double *weights) {
     const double scale = scale_for(s, weights);
     size_t unused = 0;
@@ -248,7 +249,7 @@ static tare_status relax_at(search *s, relaxation *r) {
     return TARE_OK;
 }
 
-// The weighted costs but for those of a kind's multiplier.
+// The weighted costs without the multiplier of this kind.
 static double rest_of(const search *s, const relaxation *r, const assignment *a, int kind) {
     double weights[PROGRAM_KINDS];
     for (int k = 0; k < PROGRAM_KINDS; k++)
@@ -256,7 +257,7 @@ static double rest_of(const search *s, const relaxation *r, const assignment *a,
     return weighted(&a->sums, weights);
 }
 
-// The least sum of a kind, whatever the others are. Are there assignments within its limit?
+// Minimizes the sum of one kind alone. The program is infeasible if the minimum exceeds the limit.
 static tare_status least_of(search *s, relaxation *r, int kind) {
     double weights[PROGRAM_KINDS] = {0};
     weights[kind] = 1;
@@ -265,7 +266,7 @@ static tare_status least_of(search *s, relaxation *r, int kind) {
     return TARE_OK;
 }
 
-// The best multiplier of one kind, with those of the others as they are: the line through an
+// Finds the best multiplier of one kind, with the others fixed. Each step takes the line through an
 // assignment beyond the limit and one within it, until no assignment lies below the line.
 static tare_status search_line(search *s, relaxation *r, int kind) {
     r->multipliers[kind] = 0;
@@ -322,7 +323,8 @@ static bool is_open(const search *s, size_t item) {
     return (s->masks[item] & (s->masks[item] - 1)) != 0; // more than one choice
 }
 
-// Where the latest pair of assignments differs most in costs; else any open item; 0: there is none.
+// The item to branch on: the one for which `over` and `within` differ most in costs, else any item
+// with several choices; 0: there is none.
 static size_t choose_item(const search *s, const relaxation *r, uint8_t *choice) {
     size_t found = 0;
     double most = -1;

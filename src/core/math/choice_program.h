@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// An integer program: every item takes one of its choices, so that a weighted sum of costs is least
-// while other sums stay within limits.
+// An integer program: selects one choice of every item so that a weighted sum of costs is minimal
+// and other sums stay within limits.
 //
 // A choice is on one of two sides, integers or floats, and has costs of several kinds, such as an
-// error, a time and bytes. An edge between two items costs if its first item is on the side of the
-// integers and its second on that of the floats, as conversions between layers do.
+// error, a time and bytes. An edge between two items adds its costs if its first item is on the
+// integer side and its second on the float side, like a conversion between layers.
 //
-// Without limits the answer is a minimum cut. With limits the program is solved by branch and
-// bound: multipliers bring the limits into the costs, so that a bound is again a minimum cut, as
-// tight as that of the linear program (a cut's polytope has integer corners).
+// Without limits the solution is a minimum cut. With limits the program is solved by branch and
+// bound with Lagrangian relaxation: multipliers move the limits into the costs, so that a bound is
+// again a minimum cut, as tight as that of the linear program (a cut's polytope has integer
+// corners).
 #ifndef CORE_MATH_CHOICE_PROGRAM_H
 #define CORE_MATH_CHOICE_PROGRAM_H
 
@@ -54,9 +55,9 @@ typedef struct choice_program {
 #define PROGRAM_FLOATS 0
 
 tare_status tare__program_begin(choice_program *p, tare_error *err);
-/// Without choices; at least one must follow.
+/// Adds an item without choices; the caller must add at least one.
 tare_status tare__program_add_item(choice_program *p, size_t *out, tare_error *err);
-/// One that costs nothing on either side.
+/// Adds an item with a choice on each side, both without costs.
 tare_status tare__program_add_free_item(choice_program *p, size_t *out, tare_error *err);
 /// At most PROGRAM_MOST_CHOICES per item.
 void tare__program_add_choice(choice_program *p, size_t item, bool is_float,
@@ -69,22 +70,22 @@ void tare__program_release(choice_program *p);
 typedef struct program_goal {
     double weights[PROGRAM_KINDS]; // of the sum that is minimized; >= 0
     double limits[PROGRAM_KINDS];  // of each sum; INFINITY: none
-    double gap;        // a solution this much worse than the best one, as a fraction, will do
-    bool takes_first;  // every item that is not free takes its first choice
-    double work_limit; // visits of edges, about 10 to 50 ns each; 0: no limit
+    double gap;                    // accepted relative distance to the optimal value
+    bool takes_first;              // every item that is not free takes its first choice
+    double work_limit;             // visits of edges, about 10 to 50 ns each; 0: no limit
 } program_goal;
 
 /// choices and is_float are the caller's memory, of [item_count].
 typedef struct program_solution {
     uint8_t *choices;    // index into the item's
     bool *is_float;      // the side of each item
-    bool is_feasible;    // else the rest means nothing
+    bool is_feasible;    // else the other fields are undefined
     bool is_proven;      // within the gap; else the work limit ended the search
-    double value, bound; // of the weighted sum: found, and no solution has less
+    double value, bound; // the weighted sum found, and a lower bound of it
     program_costs sums;
 } program_solution;
 
-/// Always the same solution for the same program and goal.
+/// Deterministic: the same program and goal give the same solution.
 tare_status tare__program_solve(const choice_program *p, const program_goal *goal,
                                 program_solution *out, tare_error *err);
 /// The sums of an assignment.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops over the functions of core/math/elements.def and core/math/binary.def, and tables of these
-// loops. The including file has included a kind of vectors and defines ELEMENT_LOOPS and
-// BINARY_LOOPS, the names of the tables.
+// loops. The including file must include a kind of vectors first, and define the names of the
+// tables, ELEMENT_LOOPS and BINARY_LOOPS.
 #include "core/math/elements.h"
 #include "core/math/vector_functions.h"
 

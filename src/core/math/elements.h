@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of one float or of two in loops over many, with the same bits from every kind of
-// vectors.
+// Loops over functions of one or two floats. Every kind of vectors gives the same bits.
 #ifndef CORE_MATH_ELEMENTS_H
 #define CORE_MATH_ELEMENTS_H
 
@@ -15,9 +14,10 @@ typedef enum element_kind {
 #include "core/math/elements.def"
     ELEMENT_COUNT,
 } element_kind;
-enum { ELEMENT_MAX_PARAMETERS = 3 }; // that a function has
+enum { ELEMENT_MAX_PARAMETERS = 3 }; // of a function
 
-/// y[i] = f(a[i * a_step], b[i * b_step]); a step is 0 or 1. y may be an operand of step 1.
+/// y[i] = f(a[i * a_step], b[i * b_step]); steps are 0 or 1. y may be equal to an operand with step
+/// 1.
 typedef void (*binary_loop)(const float *a, int64_t a_step, const float *b, int64_t b_step,
                             float *y, int64_t count);
 

@@ -23,7 +23,7 @@ float tare__sigmoidf(float x) {
     return v_sigmoid(x);
 }
 
-// --- logarithms and what is made of them, in double ---
+// --- logarithms, exponentials and hyperbolic functions, in double ---
 
 float tare__logf(float x) {
     return (float)tare__log((double)x);

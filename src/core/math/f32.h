@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementary functions of float32 as fixed sequences of IEEE operations: every machine, C library
-// and instruction set gives the same bits (but for those of a NaN). Operators call these and never
-// libm, whose remaining functions here (sqrt, fma) are defined to the last bit.
+// and instruction set gives the same bits (except those of a NaN). Operators call these and never
+// libm, except for functions that IEEE 754 defines exactly (sqrt, fma).
 //
 // The errors stated are the largest ones over all floats, in ulp of the exact result where that is
 // a normal float. The first group is computed by vectors, in the same bits

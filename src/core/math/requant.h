@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one definition of integer arithmetic. Kernels of every instruction set, generated code and
-// the fake-quantized forward give the bits of these functions; the scalar references and the tests
+// The definition of quantized arithmetic. Kernels for every instruction set, generated code and the
+// fake-quantized forward give the same bits as these functions; the scalar references and the tests
 // call them directly.
 //
-// Conventions: every float operation is one IEEE single rounding, in the written order; nothing is
-// contracted but what says fmaf; rint is round half to even (the default rounding mode). f32(x)
-// below is a conversion to float. Quantized values are integers between quant_min and quant_max.
+// Conventions: every float operation is rounded to single precision, in the written order; only
+// fmaf is contracted; rint is round half to even (the default rounding mode). f32(x) below is a
+// conversion to float. Quantized values are integers between quant_min and quant_max.
 #ifndef CORE_MATH_REQUANT_H
 #define CORE_MATH_REQUANT_H
 
@@ -105,8 +105,8 @@ typedef struct fake_quantized {
                  // quant_max
 } fake_quantized;
 
-/// qi = f32(rint(x * inverse) + zero_point), where a large zero point costs bits; value =
-/// f32(clamp(qi) - zero_point) * scale. NaN becomes quant_min and passes no gradient.
+/// qi = f32(rint(x * inverse) + zero_point), which loses precision if the zero point is large;
+/// value = f32(clamp(qi) - zero_point) * scale. NaN becomes quant_min and passes no gradient.
 static inline fake_quantized tare__fake_quantize(float x, float scale, int64_t zero_point,
                                                  int64_t quant_min, int64_t quant_max) {
     const double qi = (double)(nearbyintf(x * (1.0F / scale)) + (float)zero_point);
@@ -326,12 +326,12 @@ typedef struct quantized_range {
     int32_t zero_point;
 } quantized_range;
 
-/// quantized::add and add_relu on the native engines (fbgemm, x86, onednn): the general rule.
+/// quantized::add and add_relu on the native engines (fbgemm, x86, onednn):
 ///   sum = f32(a - za) * sa + f32(b - zb) * sb (three roundings);
 ///   y = clamp(rint(sum * (1 / os)) + oz, lo, hi)
-/// torch's vector path fuses the first product with its zero point, its path for short tensors and
-/// tails does not; recorded results at ties are those of the latter, which has one meaning for
-/// every length and equals the reference model.
+/// torch's vector path fuses the first product with its zero point; its scalar path, for short
+/// tensors and tails, does not. At ties they differ. This is the scalar path, which does not depend
+/// on the length and agrees with the reference model.
 typedef struct native_add {
     float scale_a, scale_b, inverse;
     int32_t zero_a, zero_b, zero_point, lo, hi; // lo: with ReLU at least the zero point
@@ -418,7 +418,7 @@ typedef struct scalar_op {
     int64_t zero_point;
     enum { SCALAR_KEEP, SCALAR_REQUANTIZE, SCALAR_MIRROR, SCALAR_ZERO } effect;
     // For SCALAR_REQUANTIZE: y = rint((x - moved) * multiplier) + zero_point, where `moved` is the
-    // input's zero point less the addend in whole steps of the input, as torch's kernel takes it.
+    // input's zero point minus the addend in integer steps of the input, as in torch's kernel.
     double moved;
     float multiplier;
     int64_t quant_min, quant_max;

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of rows of floats with the same bits from every kind of vectors. Sums have a fixed
-// order: element i goes to sum i mod 64, in the order of elements; then sum j takes sum j + 32 for
-// j < 32, and so on by halves. Exponentials have 16 sums instead, and one if the row has fewer than
-// 16 elements.
+// Functions of rows of floats. Every kind of vectors gives the same bits, because sums have a fixed
+// order: element i is added to partial sum i mod 64, in the order of elements; then sum j + 32 is
+// added to sum j for j < 32, and so on by halves. Exponentials have 16 partial sums instead, and
+// one if the row has fewer than 16 elements.
 #ifndef CORE_MATH_ROWS_H
 #define CORE_MATH_ROWS_H
 
 #include <stddef.h>
 
 enum { ROW_LANES = 64, ROW_FEW_LANES = 16 };
-/// The columns of a panel of weights; a narrower panel has a multiple of PANEL_STEP; the rows that
-/// are multiplied with it at a time, at most.
+/// Columns of a panel of weights (a narrower panel has a multiple of PANEL_STEP columns), and the
+/// most rows that are multiplied with it at a time.
 enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 
 /// ROW_FUNCTIONS declares them for one kind of vectors. y may be x. count > 0.
 ///   add            y[i] += x[i]
 ///   sum            y[i] = a[i] + b[i]
 ///   max_into       y[i] = max(y[i], x[i]); NaN is greater than all
-///   greatest       max(x), of zeros either; NaN is passed over, -infinity if all are
-///   exponentials   y[i] = exp(x[i] - top), 0 where that is below exp(-87.3); and their sum. NaN
-///   and
-///                  infinities, which are no distance to `top`, make the sum NaN
-///   dots           y[r] = the sum of x[i] * w[r * stride + i] over i < count, each product rounded
-///                  with its sum once; y is none of the others
+///   greatest       max(x), where 0 and -0 count as equal; NaN is ignored, -infinity if all are NaN
+///   exponentials   y[i] = exp(x[i] - top), 0 where that is below exp(-87.3); and their sum, which
+///                  is NaN if a difference x[i] - top is NaN
+///   dots           y[r] = the sum of x[i] * w[r * stride + i] over i < count, by fma; y must not
+///                  overlap the others
 ///   divide         y[i] = x[i] / by
 ///   subtract       y[i] = (x[i] - a) - b
 ///   moments        the mean, and the mean square of the distances to it
@@ -32,19 +31,19 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 ///   panel          y[r][i] = (((0 + x[r][0] * w[0][i]) + x[r][1] * w[1][i]) + ..) + bias[i], two
 ///                  roundings each, of x [rows][inner] and w [inner][width]; rows: 1 to PANEL_ROWS;
 ///                  width: a multiple of PANEL_STEP, at most PANEL_COLUMNS; y [PANEL_ROWS]
-///                  [PANEL_COLUMNS] is none of the others, and what is beyond is undefined
+///                  [PANEL_COLUMNS] must not overlap the others; its other elements are undefined
 ///   normalize      y[i] = (x[i] - mean) * (1 / sqrt(variance + eps)) * weight[i] + bias[i], the
 ///                  last two in one rounding; weight and bias may be NULL
 ///   rms_normalize  y[i] = x[i] * (1 / sqrt(mean square + eps)) * weight[i]; weight may be NULL
 ///   columns        y[c] = the sum of x[i * stride + c] over i < count, for c < width; y is not x.
-///                  Each column as torch sums a row of count floats that lie side by side, so that
-///                  averages on a rounding boundary round as torch's do (PyTorch 2.15, whichever
-///                  the processor: four rows of eight lanes, carried over every sixteen rows).
+///                  A column is summed in the order of torch's sum over count contiguous floats, so
+///                  that averages near a rounding boundary round as in torch (PyTorch 2.15, on any
+///                  processor: four rows of eight lanes, carried over every sixteen rows).
 ///                  Source: aten/src/ATen/native/cpu/SumKernel.cpp, vectorized_inner_sum and
 ///                  scalar_inner_sum. count: >= 0
-///   total          the sum of x, as `columns` has of one column of stride 1. count: >= 0
-///   square_total   as total, of x[i] * x[i], each rounded by itself
-/// X(suffix, name, parameters) of each.
+///   total          the sum of x, equal to `columns` with one column of stride 1. count: >= 0
+///   square_total   as total, for x[i] * x[i], where each product is rounded
+/// ROW_FUNCTION_LIST expands X(suffix, name, parameters) for each.
 #define ROW_FUNCTION_LIST(X, suffix)                                                               \
     X(suffix, add, (const float *x, size_t count, float *y))                                       \
     X(suffix, sum, (const float *a, const float *b, size_t count, float *y))                       \

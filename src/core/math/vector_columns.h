@@ -110,7 +110,7 @@ void ROWS(f32_columns)(const float *x, size_t count, size_t stride, size_t width
     }
 }
 
-// --- one row that lies side by side: its slots are lanes ---
+// --- one contiguous row, whose slots are lanes ---
 
 enum { ROW_SLOTS = LANE_SLOTS * MOST_LANES, ROW_VECS = ROW_SLOTS / WIDTH };
 
@@ -119,7 +119,7 @@ typedef vec row_level[ROW_VECS];
 typedef struct row {
     const float *x;
     size_t count, rows; // rows: full ones of all slots
-    bool squares;       // its elements
+    bool squares;       // sum the squares of elements
 } row;
 
 COLUMNS_INLINE float element_of(row r, size_t i) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of vectors of float32: the definition of their bits, once for all widths.
-// The file that includes this has included a kind of vectors (core/math/vector_scalar.h says what
-// the operations mean).
+// Elementary functions of vectors of float32, defined once for all widths. The including file must
+// include a kind of vectors first (see core/math/vector_scalar.h for the operations).
 //
 // Largest errors in units of the last place (ulp) of the exact result, found over all 2^32 floats,
 // where results are normal floats; core/math/f32.h has the list. Polynomials are minimax fits.
@@ -128,7 +127,8 @@ static inline vec v_erf(vec x) {
     return v_with_sign(v_blend(v_less(size, v_set(0.9F)), below, above), x);
 }
 
-// x Phi(x), where Phi(-t) = 2^(t Q(t) - 1) is the normal distribution's, taken for 0 below -6.
+// x Phi(x), where Phi is the normal distribution function: Phi(-t) = 2^(t Q(t) - 1), and 0 below
+// -6.
 static inline vec v_gelu(vec x) {
     const vec end = v_set(6.0F), zero = v_set(0.0F);
     const vec size = v_abs(x), t = v_min(end, size);
@@ -158,7 +158,7 @@ static inline vec v_mish(vec x) {
     return v_mul(x, v_div(n, v_add(n, two)));
 }
 
-// For x <= 0, else x.
+// scale * x for x > 0, else scale * alpha * (exp(input_scale * x) - 1).
 static inline vec v_elu(vec x, vec alpha, vec scale, vec input_scale) {
     const vec below = v_mul(v_mul(v_expm1(v_mul(x, input_scale)), alpha), scale);
     return v_blend(v_less(v_set(0.0F), x), v_mul(x, scale), below);

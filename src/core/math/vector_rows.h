@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of rows of floats for all kinds of vectors, documented in core/math/rows.h. The
-// including file has included a kind of vectors and defines ROWS(name).
+// including file must include a kind of vectors first, and define ROWS(name).
 #include <math.h>
 
 #include "core/math/f32.h"
@@ -225,7 +225,7 @@ static inline vec unit_of(vec x, vec mean, vec scale) {
     return v_mul(v_sub(x, mean), scale);
 }
 
-// With a weight and a bias, which is the common case.
+// The common case, with weight and bias.
 static void affine_row(const float *x, size_t count, vec mean, vec scale, const float *weight,
                         const float *bias, float *y) {
     for (size_t i = 0; i < count; i += WIDTH) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of one float, in plain C: what the operations of wider vectors (runtime/kernels/
-// f32_ISA.h) mean. core/math/vector_functions.h and core/math/vector_rows.h are written in these
-// operations alone, each of which IEEE 754 defines to the last bit; a file includes one kind of
+// Vectors of one float, in plain C. They define the operations of wider vectors (runtime/kernels/
+// f32_ISA.h). core/math/vector_functions.h and core/math/vector_rows.h use only these operations,
+// whose results IEEE 754 defines exactly, except for the bits of a NaN. A file includes one kind of
 // vectors.
 //
-// A NaN is a NaN: which of its bits are set is the one thing that is left open.
 // Private to core/math.
 #ifndef CORE_MATH_VECTOR_SCALAR_H
 #define CORE_MATH_VECTOR_SCALAR_H

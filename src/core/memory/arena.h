@@ -11,12 +11,12 @@ typedef struct arena {
     arena_block *blocks; // newest first; zero-initialized is a valid empty arena
 } arena;
 
-/// Zeroed memory aligned for any type; NULL when memory is gone.
+/// Zeroed memory aligned for any type; NULL if memory ran out.
 void *tare__arena_alloc(arena *a, size_t size);
 void *tare__arena_array(arena *a, size_t count, size_t size);
 char *tare__arena_strdup(arena *a, const char *text);
 char *tare__arena_strndup(arena *a, const char *text, size_t length);
-/// *to becomes a copy of `from`, NULL where that is NULL. False when memory is gone.
+/// Sets *to to a copy of `from`, or to NULL if that is NULL. False if memory ran out.
 bool tare__arena_copy_text(arena *a, const char *from, const char **to);
 char *tare__arena_printf(arena *a, const char *format, ...)
 #if defined(__GNUC__) || defined(__clang__)

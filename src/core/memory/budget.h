@@ -11,8 +11,8 @@
 
 typedef struct memory_budget {
     uint64_t limit, used; // bytes
-    /// Sets `used` to the present use, if `used` also counts memory that was released. Called if
-    /// too little is left; NULL: `used` is exact.
+    /// Sets `used` to the current use, without memory that was released since. Called if too little
+    /// is left; NULL: `used` is exact.
     tare_status (*recount)(void *user, uint64_t *used, tare_error *err);
     void *user;
 } memory_budget;
@@ -26,7 +26,7 @@ memory_budget tare__file_budget(uint64_t limit, uint64_t file_bytes);
 /// The budget for results of a run. limit 0: the machine's memory.
 memory_budget tare__run_budget(uint64_t limit);
 
-/// Whether this many bytes are left.
+/// *out: this many bytes are left.
 tare_status tare__budget_has(memory_budget *b, uint64_t bytes, bool *out, tare_error *err);
 /// Takes bytes from the budget. TARE_LIMIT_EXCEEDED, with nothing taken, if fewer are left: the
 /// message states what they are for (`what`: "array 'x'"), how many, and the limit; the hint says

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes of a processor's caches, by sysconf.
+// The sizes of a processor's caches, from sysconf.
 #include "core/system/caches.h"
 
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 
 static const size_t usual_l1 = 32 << 10, usual_l2 = 1 << 20;
 
-// Asked once: in a virtual machine cpuid takes microseconds.
+// Queries the size once, because cpuid takes microseconds in a virtual machine.
 static size_t ask_once(atomic_size_t *kept, int name, size_t usual) {
     size_t bytes = atomic_load_explicit(kept, memory_order_relaxed);
     if (bytes != 0) return bytes;

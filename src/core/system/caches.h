@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/// Bytes of the first-level cache of data and of the second-level cache, as the C library has them
-/// from cpuid; 32 KiB and 1 MiB where it does not tell.
+/// Bytes of the first-level data cache and of the second-level cache, according to the C library;
+/// 32 KiB and 1 MiB if they are unknown.
 size_t tare__l1_bytes(void);
 size_t tare__l2_bytes(void);
 

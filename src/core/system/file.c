@@ -30,7 +30,7 @@ static tare_status fail_io(tare_error *err, const char *path, const char *verb) 
     return tare__at(err, status, "%s", path);
 }
 
-// --- in ---
+// --- reading ---
 
 typedef struct growing_bytes {
     unsigned char *data;
@@ -103,7 +103,8 @@ static tare_status load_regular(int file, const char *path, bool may_map, storag
     return is_mapped ? TARE_OK : read_descriptor(file, path, size, UINT64_MAX, out, err);
 }
 
-// A stream may never end, and growing needs twice the memory for a moment.
+// Limited, because a stream may never end. Half of the memory, because growing the buffer
+// temporarily needs twice its size.
 static tare_status load_standard_input(uint64_t limit, storage **out, tare_error *err) {
     const uint64_t most = limit != 0 ? limit : tare__machine_memory() / 2;
     return read_descriptor(STDIN_FILENO, "standard input", 0, most, out, err);
@@ -265,15 +266,15 @@ void tare__file_unlock_folder(int folder) {
     if (folder >= 0) tare__system()->close(folder);
 }
 
-// Without it a power failure may undo a rename. An unreadable folder cannot be flushed, and some
-// file systems have nothing to flush.
+// Without this, a power failure may undo a rename. A folder that cannot be opened cannot be
+// flushed, and some file systems do not support it.
 static tare_status flush_folder(int folder, const char *path, tare_error *err) {
     if (folder < 0 || tare__system()->fsync(folder) == 0 || errno == EINVAL || errno == ENOTSUP)
         return TARE_OK;
     return fail_io(err, path, "bring the finished file's name to the disk");
 }
 
-// --- out ---
+// --- writing ---
 
 static bool is_there_and_locked(int file) {
     struct stat info;

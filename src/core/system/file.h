@@ -29,7 +29,7 @@ tare_status tare__standard_input_read(uint64_t limit, storage **out, const unsig
 bool tare__file_exists(const char *path);
 void tare__file_remove(const char *path);
 /// The next name in a folder that does not begin with a dot, lent until the next call. NULL at the
-/// end, and on failure, which *status tells.
+/// end, and after a failure, which sets *status.
 const char *tare__folder_next(DIR *folder, tare_status *status, tare_error *err);
 
 /// A file being written: PATH.tmp-XXXXXXXXXXXXXXXX with sixteen random hexadecimal digits, which

@@ -15,7 +15,7 @@
 #endif
 #include <unistd.h>
 
-// Not by malloc, which from some size on keeps more memory than before.
+// Does not use malloc, which may keep the memory after free.
 static bool has_memory(size_t size) {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return memory != MAP_FAILED && munmap(memory, size) == 0;

@@ -127,7 +127,7 @@ qparams *tare__qparams_per_tensor(tare_dtype dtype, double scale, int64_t zero_p
     return tare__qparams_create(TARE_PER_TENSOR_AFFINE, dtype, 0, 1, &scale, &zero);
 }
 
-// Immutable except for the reference count, so the cast is safe.
+// Parameters are immutable except for the reference count, so the cast is safe.
 static _Atomic int *owners(const qparams *q) {
     return (_Atomic int *)&q->refcount;
 }

@@ -13,7 +13,7 @@
 typedef struct text {
     char *chars; // NUL-terminated once something was appended; see tare__text_chars
     size_t length, capacity;
-    bool failed; // memory ran out; the content is cut
+    bool failed; // memory ran out; the content is incomplete
 } text;
 
 void tare__text_append(text *t, const char *chars);

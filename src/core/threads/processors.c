@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of processors, by Linux's sched_getaffinity.
+// Sets of processors, with Linux's sched_getaffinity.
 #define _GNU_SOURCE // sets of processors
 #include "core/threads/processors.h"
 

@@ -19,7 +19,7 @@
 
 enum {
     LINE = 64, // bytes of a cache line
-    LOOKS = 8, // between two readings of the clock
+    LOOKS = 8, // checks between two readings of the clock
     // During a run: less than the time to wake a thread, and short enough not to matter for threads
     // that share a processor.
     EXPECTING_NS = 20000,
@@ -84,8 +84,8 @@ static bool take(thread_pool *pool, range *r, bool is_own, size_t *first, size_t
     }
 }
 
-// Tasks that were taken belong to the present job: the owner starts no other job before each thread
-// has reported once how many it has finished.
+// Tasks that were taken belong to the current job: the owner starts no other job before all threads
+// have reported their finished tasks.
 static void take_tasks(thread_pool *pool, size_t number) {
     const size_t threads = pool->thread_count;
     size_t done = 0, first, end;
