@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands whose first operand is a verb.
+// Commands with actions as first operands: "tare backend show NAME".
 #include "commands/actions.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands whose first operand is a verb: "tare backend show NAME".
+// Commands with actions as first operands: "tare backend show NAME".
 #ifndef CLI_ACTIONS_H
 #define CLI_ACTIONS_H
 

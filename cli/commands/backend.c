@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare backend: what backends support.
+// tare backend: lists, shows and checks backend configs.
 #include <stdio.h>
 #include <stdlib.h>
 

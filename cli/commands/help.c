@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare help: prints the rows of commands and options as text, as JSON, or as sections of the manual
+// tare help: describes commands and their options as text, as JSON, or as sections of the manual
 // page.
 #include "commands/help.h"
 

@@ -39,7 +39,8 @@ static tare_status print_svg(const tare_model *model, tare_error *err) {
     return status;
 }
 
-/// Prints what was verified; a mismatch is an error.
+/// Verifies the digests and packed weights of the file and prints their numbers. A mismatch is an
+/// error.
 static tare_status verify(const tare_model *model, tare_error *err) {
     tare_model_verified found = {.struct_size = sizeof found};
     TRY(tare_model_verify(model, &found, err));

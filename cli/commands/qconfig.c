@@ -58,7 +58,7 @@ static tare_status mapping_json(const char *name, char **out, tare_error *err) {
     return status;
 }
 
-/// Mappings and QConfigs in one list.
+/// Name `index` of a list: the default mappings, then the QConfigs. NULL at the end.
 static const char *name_at(const void *user, size_t index) {
     (void)user;
     size_t mapping_count = 0;

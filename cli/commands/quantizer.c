@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tare quantizer: what quantizers annotate.
+// tare quantizer: lists, shows and checks quantizers.
 #include <stdio.h>
 
 #include "commands/actions.h"

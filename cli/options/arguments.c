@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads arguments by the rows of a command's options.
+// Parses arguments according to a command's table of options.
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command and its options as rows. Parsing, checks, help, the manual page and completion derive
-// from these rows.
+// A command and its options as tables. The parser, the checks, help, the manual page and shell
+// completion read these tables.
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of options that several commands have. `type` is the command's struct of options.
+// Options that several commands share. `type` is the command's struct of option values.
 #ifndef CLI_COMMON_H
 #define CLI_COMMON_H
 

@@ -20,7 +20,7 @@ typedef struct files {
     size_t operand_count;
 } files;
 
-// --- what a path stands for ---
+// --- comparing paths ---
 
 static bool is_same(const struct stat *a, const struct stat *b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
@@ -41,7 +41,7 @@ static const char *split(const char *path, path_text folder) {
     return length >= 0 && length < PATH_SIZE ? name : NULL;
 }
 
-// The files need not exist.
+// True if both paths name the same file. The files need not exist.
 static bool is_same_path(const char *a, const char *b) {
     path_text x_folder, y_folder;
     struct stat x, y;
@@ -69,7 +69,7 @@ static bool lies_in(const char *path, const char *folder) {
     return false;
 }
 
-// --- outputs against one thing ---
+// --- one output against one input ---
 
 static bool refuse_same(const char *output, const char *other, const char *what) {
     wrong_usage(output, "name another file", what, other);
@@ -91,8 +91,8 @@ static bool is_name(const option *o, const char *value) {
     return o->choice_at(NULL, i) != NULL;
 }
 
-// The value as a whole, and as "INPUT=PATH,..", because file names may contain any of these
-// characters.
+// Checks the value as one path and as a list "INPUT=PATH,..", because a file name may contain '='
+// and ','.
 static bool check_input_list(const char *output, const char *value) {
     if (!check_input(output, value)) return false;
     for (const char *at = value; *at != '\0';) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The section of a command in man/tare.1, made of its rows.
+// The section of a command in man/tare.1, generated from its table of options.
 #ifndef CLI_MANUAL_H
 #define CLI_MANUAL_H
 

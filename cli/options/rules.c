@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which options require and exclude which.
+// Rules between options: which other options an option requires or excludes.
 #include "options/rules.h"
 
 #include <assert.h>

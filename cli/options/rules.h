@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which options require and exclude which: the terms of these lists, and their spelling in
-// messages.
+// Rules between options: which other options an option requires or excludes. Parses and checks the
+// rules, and spells them for messages.
 #ifndef CLI_RULES_H
 #define CLI_RULES_H
 
@@ -22,7 +22,7 @@ bool options_exclude(const command *c, const option *a, const option *b);
 /// The option that `o` requires for all values; NULL: there is none, or a choice.
 const option *required_option(const command *c, const option *o);
 
-/// "--name"; -o is written short, as compilers have it.
+/// "--name", or "-o" for the option with this letter, as compilers spell it.
 const char *spell_option(const option *o, char out[SPELLING_SIZE]);
 /// "--stop lower".
 const char *spell_term(const rule_term *term, char out[SPELLING_SIZE]);

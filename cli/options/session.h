@@ -23,7 +23,7 @@ bool read_session_settings(const char *where, const session_settings *given,
                            tare_session_options *out);
 /// Binds this thread to its processor. Threads that are created later would inherit the affinity.
 tare_status keep_thread(const session_settings *given, tare_error *err);
-/// The given settings of threads except their number.
+/// Prints the given thread settings, except the number of threads.
 void print_threads_json(const session_settings *given, json_out *json);
 const char *float_type_at(const void *user, size_t index);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The synopsis of a command, and its page of help.
+// The synopsis and the help text of a command.
 #include "options/usage.h"
 
 #include <string.h>
@@ -113,7 +113,7 @@ void write_synopsis(const command *c, wrapper *w) {
     put_options(&s, false);
 }
 
-// --- the page of help ---
+// --- the help text ---
 
 const char *shown_default(const option *o) {
     return o->default_value != NULL ? o->default_value : o->library_default;

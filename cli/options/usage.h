@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The synopsis of a command and its page of help, generated from its rows.
+// The synopsis and the help text of a command, generated from its table of options.
 #ifndef CLI_USAGE_H
 #define CLI_USAGE_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs of batches, put together.
+// Outputs of batches, concatenated into one array per output.
 #include "support/gather.h"
 
 #include <stdio.h>

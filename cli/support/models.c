@@ -59,7 +59,7 @@ static tare_status read_dims(sizes *s, const char *given) {
     return TARE_OK;
 }
 
-// "N" is an open batch, if that is allowed.
+// Reads a size. The first may be "N", a dynamic batch size (-1), if the list has a batch.
 static bool read_shape_size(const shape_list *list, const tare_input_shape *shape, char **at,
                             int64_t *out) {
     if (!list->has_batch || shape->ndim != 0 || **at != 'N') return read_size(at, out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the model of a command, with sizes for dimensions that its file leaves open.
+// Reads the model of a command, and sets the sizes of its dynamic dimensions.
 #ifndef CLI_MODELS_H
 #define CLI_MODELS_H
 
@@ -14,13 +14,13 @@ typedef struct size_options {
 } size_options;
 
 // clang-format off
-/// The row of --max-memory, for commands whose models have no open sizes.
+/// The option --max-memory, for commands whose models have no dynamic dimensions.
 #define MEMORY_OPTION(type, field)                                                                 \
     {.name = "max-memory", .value = "SIZE", .help = "most memory for tensors of files and runs",   \
      .library_default = "by the files' sizes and the machine",                                     \
      .details = "MODELS says what is counted.",                                                    \
      .kind = OPTION_BYTES, .offset = offsetof(type, field.max_memory)}
-/// The rows of all three options; `field` is the field of the command's struct.
+/// All three options; `field` is the size_options of the command's struct.
 #define SIZE_OPTIONS(type, field)                                                                  \
     {.name = "dim", .value = "NAME=N,..",                                                          \
      .help = "sizes of dimensions that an ONNX file leaves open",                                  \
@@ -32,7 +32,7 @@ typedef struct size_options {
 
 enum { MOST_NAMES = 32 };
 
-/// "INPUT=NxNxN,.." as the library takes it.
+/// A parsed "INPUT=NxNxN,..", as an array for the library.
 typedef struct shape_list {
     bool has_batch; // the first size may be "N"
     char *text;     // a copy that the names point into

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that a command writes itself.
+// Output files of commands.
 #include "support/output.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ tare_status output_open(output_file *out, const char *folder, const char *name) 
     return TARE_OUT_OF_MEMORY;
 }
 
-// Prints the library's error with fail_here.
+// Prints an I/O error of the library with fail_here. Returns `status`.
 static tare_status tell(const output_file *out, tare_status status, const tare_error *err) {
     const char *hint = tare_error_hint(err);
     if (status == TARE_IO)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that a command writes itself: built in memory and written at once (tare_file_write).
+// Output files of commands: collected in memory, written to a temporary file, then renamed.
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 

@@ -8,7 +8,7 @@
 
 #include "support/report.h"
 
-// Environment variables of launchers: Open MPI, and MPICH and related ones.
+// The number of ranks, in environment variables of Open MPI, and of MPICH and related launchers.
 static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
 
 static bool has_company(void) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text in lines of a given width.
+// Wraps text into lines of a given width.
 #include "support/wrap.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text in lines of a given width.
+// Wraps text into lines of a given width.
 #ifndef CLI_WRAP_H
 #define CLI_WRAP_H
 
