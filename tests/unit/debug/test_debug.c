@@ -474,8 +474,8 @@ static void other_shapes_are_refused(void **state) {
 // for each handle.
 static void many_handles_are_matched(void **state) {
     (void)state;
-    enum { PAIRS = 20000, LINE = 96 };
-    char *code = malloc(PAIRS * LINE), *at = code;
+    enum { PAIRS = 20000, PAIR_CHARS = 128 };
+    char *code = malloc(PAIRS * PAIR_CHARS), *at = code;
     assert_non_null(code);
     at += sprintf(at, "def forward(self, x):\n    a_0 = torch.relu(x)\n");
     for (int i = 1; i < 2 * PAIRS; i++)
