@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row per dtype. Sources: observer.py, utils.py, fx/prepare.py and fx/convert.py of
-// torch.ao.quantization (PyTorch 2.15), quantize_pt2e's convert.py of torchao 0.18, each of which
-// lists its dtypes.
+// The roles of each dtype. Sources: the lists of dtypes in observer.py, utils.py, fx/prepare.py and
+// fx/convert.py of torch.ao.quantization (PyTorch 2.15) and in quantize_pt2e's convert.py of
+// torchao 0.18.
 #include "observe/dtype_roles.h"
 
 #define M DTYPE_MEASURED

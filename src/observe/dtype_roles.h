@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How torch treats a dtype at each step of the flow. The steps do not agree, so each has its own
-// column.
+// How torch treats a dtype at each step of quantization. torch's steps do not agree, so each has a
+// role of its own.
 #ifndef OBSERVE_DTYPE_ROLES_H
 #define OBSERVE_DTYPE_ROLES_H
 
@@ -9,11 +9,11 @@
 #include "tare/dtype.h"
 
 typedef enum dtype_role {
-    DTYPE_MEASURED = 1 << 0,  // uniform observers propose parameters for it
+    DTYPE_MEASURED = 1 << 0,  // uniform observers compute parameters for it
     DTYPE_OBSERVED = 1 << 1,  // prepare inserts observers for it
     DTYPE_CONVERTED = 1 << 2, // convert replaces static observers of it
-    DTYPE_STATIC = 1 << 3,    // .. by torch.quantize_per_tensor; else they stay
-    DTYPE_WEIGHT = 1 << 4,    // convert makes reference modules of weights in it
+    DTYPE_STATIC = 1 << 3,    // .. by torch.quantize_per_tensor; other observers stay
+    DTYPE_WEIGHT = 1 << 4,    // convert makes reference modules for weights of this dtype
     DTYPE_EXPORTED = 1 << 5,  // convert_pt2e replaces static observers of it
 } dtype_role;
 

@@ -78,7 +78,7 @@ static tare_status begin_inner(const fake_quantize_kind *kind, const tare_observ
     return *out != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
-// The dtype that limits are checked against: the inner spec's own wins over the wrapper's.
+// The dtype whose limits apply: the inner spec's if it has one, else the outer's.
 static tare_dtype dtype_of(const tare_observer_spec *spec) {
     const observer_argument *a = tare__observer_spec_find(spec, "dtype");
     return a != NULL && a->kind == ARGUMENT_DTYPE ? a->as.dtype : TARE_QUINT8;
@@ -224,7 +224,7 @@ bool tare__fake_quantize_is_on(const module *m, const char *switch_name) {
     return t != NULL && t->count > 0 && tare__tensor_get(t, 0) == 1;
 }
 
-// A new tensor: copies of a model share the old one.
+// Sets a new tensor, because copies of a model share the old one.
 tare_status tare__fake_quantize_switch(module *m, const char *switch_name, bool on,
                                        tare_error *err) {
     const tare_tensor *was = tare__module_tensor(m, switch_name);
@@ -254,7 +254,7 @@ tare_status tare__fake_quantize_qparams(const module *m, const qparams **out, bo
     const module *observer = tare__fake_quantize_observer(m);
     const named_tensor *scale = tare__module_named_tensor(m, "scale");
     if (!scale->is_parameter) return tare__observer_qparams(observer, out, is_calibrated, err);
-    // Learned ones: at least eps, and whole numbers within the limits.
+    // Learned parameters: the scale at least eps, the zero point an integer within the limits.
     const tare_observer_info *info = tare__observer_info(observer);
     const tare_tensor *zero_point = tare__module_tensor(m, "zero_point");
     const double min = (double)tare__module_int(m, "quant_min", 0);
@@ -306,7 +306,8 @@ tare_status tare__fake_quantize_shape(op_call *call) {
     return TARE_OK;
 }
 
-// The learnable class keeps its zero point as a float that it adds a half to and cuts.
+// The learnable class stores its zero point as a float, which is rounded here: a half is added, the
+// sum is clamped and truncated.
 static tare_status cut_zero_point(const tare_tensor *zero_point, const fake_quantizer *f,
                                   tare_tensor **out, tare_error *err) {
     TARE_TRY(tare_tensor_create(TARE_INT32, zero_point->ndim, zero_point->shape, out, err));
@@ -346,7 +347,7 @@ static tare_status quantize(const module *m, const tare_tensor *x, tare_tensor *
     return quantize_with(&f, m, x, y, err);
 }
 
-// Halves and doubles are rounded as float32 and converted back.
+// Half and double inputs are computed in float32 and converted back.
 static tare_status quantize_any(op_call *call, const tare_tensor *floats) {
     tare_tensor *out = tare__call_out(call), *made = NULL;
     if (out->dtype == TARE_FLOAT32) return quantize(call->module, floats, out, call->err);
@@ -392,7 +393,8 @@ static tare_status check_tensor(const module *m, const char *name, bool may_be_m
                       m->class->print_name, name, may_be_many ? "one dimension" : "one value");
 }
 
-// Learned scales may stray below zero: they are raised to eps wherever they are used.
+// Checks scales and zero points. A learned scale may be negative: it is raised to eps wherever it
+// is used.
 static tare_status check_numbers(const module *m, tare_error *err) {
     const named_tensor *scale = tare__module_named_tensor(m, "scale");
     const tare_tensor *zero_point = tare__module_tensor(m, "zero_point");
@@ -426,7 +428,7 @@ static tare_status check_parameters(const module *m, tare_error *err) {
                       (long long)zero_point->count, tare_dtype_name(zero_point->dtype));
 }
 
-// The observer's own state is read after this.
+// Checks a module that was read from a file. The observer's state is read afterwards.
 tare_status tare__fake_quantize_module_check(const module *m, tare_error *err) {
     const module *observer = tare__fake_quantize_observer(m);
     if (observer == NULL || observer->class->role != ROLE_OBSERVER ||

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fake quantizers: modules with an observer inside, the child "activation_post_process", that round
-// their input to the values that integers will have. Their state (switches, scale, zero point)
-// consists of tensors of the module, so that copies and files need no special rules.
+// Fake quantizers: modules that round their input to the values that the quantized type can
+// represent. Each contains an observer, the child "activation_post_process". Their state (switches,
+// scale, zero point) consists of tensors of the module, so that copying and serialization need no
+// special rules.
 #ifndef OBSERVE_FAKE_QUANTIZE_H
 #define OBSERVE_FAKE_QUANTIZE_H
 
@@ -12,30 +13,30 @@
 typedef struct fake_quantize_kind {
     tare_dtype switch_dtype;      // of fake_quant_enabled and observer_enabled
     const char *observer_switch;  // the tensor that switches observing
-    const char *const *own;       // arguments that are not its observer's, NULL-terminated
+    const char *const *own;       // arguments that are not passed to its observer, NULL-terminated
     bool needs_observer;          // `observer` has no default
-    int64_t quant_min, quant_max; // the arguments' defaults; quant_max 0: they have none
-    bool limits_must_differ;      // one quantized value alone is refused
-    bool (*fits)(const tare_observer_class *inner); // may this observer be inside? NULL: any may
-    const char *misfit;                             // the message if it may not
-    /// Tensors and constructor values beyond the switches, scale 1 and zero point 0.
+    int64_t quant_min, quant_max; // defaults of the arguments; quant_max 0: no defaults
+    bool limits_must_differ;      // quant_min and quant_max must not be equal
+    bool (*fits)(const tare_observer_class *inner); // is this observer allowed inside? NULL: any is
+    const char *misfit;                             // the message if it is not
+    /// Adds the tensors and constructor values other than the switches, scale 1 and zero point 0.
     tare_status (*fill)(module *m, const tare_observer_spec *spec, tare_error *err);
-    /// Looks at x, of float32, and updates scale and zero point.
+    /// Observes x, of float32, and updates scale and zero point.
     tare_status (*step)(module *m, const tare_tensor *x, tare_error *err);
     void (*describe)(const module *m, text *out); // NULL: nothing
 } fake_quantize_kind;
 
-/// For a class or module; NULL: it is no fake quantizer.
+/// The kind of a class or module; NULL: it is not a fake quantizer.
 const fake_quantize_kind *tare__fake_quantize_kind(const tare_observer_class *class);
 const fake_quantize_kind *tare__fake_quantize_kind_of(const module *m);
-/// The observer inside; of a const module it is const, as in tare__module_child.
+/// The inner observer; const if the module is, as in tare__module_child.
 const module *tare__fake_quantize_observer_const(const module *m);
 module *tare__fake_quantize_observer_mutable(module *m);
 // NOLINTNEXTLINE(readability-identifier-naming)
 #define tare__fake_quantize_observer(m) MODULE_AS_CONST(m, tare__fake_quantize_observer)(m)
 
-/// The spec of the observer inside: the argument `observer` with all arguments that are not the
-/// fake quantizer's own. The caller releases *out.
+/// The spec of the inner observer: the argument `observer` with all arguments that are not the fake
+/// quantizer's own. The caller releases *out.
 tare_status tare__fake_quantize_inner(const tare_observer_class *class,
                                       const tare_observer_spec *spec, tare_observer_spec **out,
                                       tare_error *err);
@@ -47,28 +48,28 @@ tare_status tare__fake_quantize_create(const observer_classes *classes, const mo
                                        const tare_observer_spec *spec, module **out,
                                        tare_error *err);
 
-/// As the module's forward, without its result.
+/// The same as the module's forward, but computes no output.
 tare_status tare__fake_quantize_update(module *m, const tare_tensor *x, tare_error *err);
 /// The parameters for convert: the observer's, or the learned ones.
 tare_status tare__fake_quantize_qparams(const module *m, const qparams **out, bool *is_calibrated,
                                         tare_error *err);
 
-/// The functions of the class rows.
+/// The functions of the module classes.
 tare_status tare__fake_quantize_describe(const module *m, text *out, tare_error *err);
 tare_status tare__fake_quantize_shape(op_call *call);
 tare_status tare__fake_quantize_forward(op_call *call);
 tare_status tare__fake_quantize_module_check(const module *m, tare_error *err);
 
-/// An integer argument: *has tells whether it was given. Another type is an error.
+/// Reads an integer argument; *has: whether it was given. Another type is an error.
 tare_status tare__spec_int(const tare_observer_spec *spec, const char *name, bool *has,
                            int64_t *out, tare_error *err);
-/// A number; nothing happens when it was not given.
+/// Reads a number; *out is unchanged if it was not given.
 tare_status tare__spec_double(const tare_observer_spec *spec, const char *name, double *out,
                               tare_error *err);
-/// A buffer of one element.
+/// Sets a buffer of one element.
 tare_status tare__fake_quantize_set_buffer(module *m, const char *name, tare_dtype dtype, double v,
                                            tare_error *err);
-/// Replaces scale and zero point (of the dtype that they have) by `count` values.
+/// Replaces scale and zero point by `count` values; their dtypes stay.
 tare_status tare__fake_quantize_set(module *m, int64_t count, const double *scale,
                                     const double *zero_point, tare_error *err);
 tare_status tare__fake_quantize_switch(module *m, const char *switch_name, bool on,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observer modules: created from specs, run as modules, written to and read from model files.
+// Observer modules: created from specs, run like other modules, written to and read from model
+// files.
 #include "observe/observer.h"
 
 #include <assert.h>
@@ -13,9 +14,9 @@
 #include "observe/observer_spec.h"
 #include "ops/call.h"
 
-// A user's class as one of its modules holds it: copied, so that the module outlives the context.
+// A module's copy of a user's class, which allows the module to outlive the context.
 typedef struct user_class {
-    module_class row; // first: who owns the row owns the block
+    module_class row; // first member: freeing the row frees the block
     tare_observer_class class;
     atomic_size_t refcount;
 } user_class;
@@ -25,7 +26,7 @@ typedef struct instance {
     const tare_observer_class *class;
     tare_observer_info info;
     void *state;
-    user_class *own; // NULL: the class is built in
+    user_class *own; // NULL: a built-in class
 } instance;
 
 // --- classes ---
@@ -91,7 +92,7 @@ static tare_status check_known(const tare_observer_class *class, const tare_obse
     return TARE_OK;
 }
 
-// A setting is honoured or refused, never ignored.
+// Refuses arguments that the class did not read, so that no setting is silently ignored.
 static tare_status check_read(const tare_observer_class *class, const tare_observer_args *args,
                               tare_error *err) {
     for (size_t i = 0; i < args->spec->count; i++) {
@@ -131,7 +132,7 @@ static tare_status create_state(const tare_observer_class *class, const tare_obs
     return TARE_OK;
 }
 
-// Fills class, info and state.
+// Creates the state, and fills class and info.
 static tare_status make_instance(const tare_observer_class *class, const tare_observer_spec *spec,
                                  instance *out, tare_error *err) {
     TARE_TRY(tare__observer_spec_status(spec, err));
@@ -191,7 +192,7 @@ static tare_status name_state(const module *m, text *out, tare_error *err) {
     return status == TARE_OK ? tare__text_status(out, err) : status;
 }
 
-// An observer returns its input, so the result is the very same tensor.
+// An observer returns its input, so the result is the same tensor.
 static tare_status shape(op_call *call) {
     if (call->arg_count != 1 || call->args[0].kind != VALUE_TENSOR)
         return tare__call_fail(call, "an observer takes one tensor");
@@ -320,7 +321,7 @@ static tare_status make_module(const module_class *row, const tare_observer_spec
     return TARE_OK;
 }
 
-// Takes over what `made` holds.
+// Moves the contents of `made` to the module.
 static tare_status attach(module *m, const instance *made, tare_error *err) {
     instance *kept = tare__alloc_zeroed(1, sizeof *kept);
     if (kept == NULL) return tare__out_of_memory(err);
@@ -398,7 +399,7 @@ static instance *instance_of(const module *m) {
     return m->state;
 }
 
-// The observer whose statistics count: the one inside a fake quantizer, or the module itself.
+// The observer that collects statistics: the one inside a fake quantizer, or the module itself.
 static const module *watching(const module *m) {
     return tare__fake_quantize_kind_of(m) != NULL ? tare__fake_quantize_observer(m) : m;
 }
@@ -519,7 +520,7 @@ tare_status tare__observer_merge(module *into, const module *from, tare_error *e
 
 // --- files ---
 
-// Copied: the class lends its tensor for the call only.
+// Copies the tensor, which the class lends only for the call.
 static tare_status put_tensor(void *io, const char *name, const tare_tensor *t, tare_error *err) {
     tare_tensor *copy = NULL;
     TARE_TRY(tare__tensor_copy(t, &copy, err));
@@ -537,7 +538,7 @@ static const tare_tensor *get_tensor(void *io, const char *name) {
 static tare_status save_state(const module *m, map *tensors, tare_error *err) {
     if (m->class->role != ROLE_OBSERVER)
         return tare__fail(err, TARE_UNSUPPORTED, "only observers have a state to write");
-    if (tare__fake_quantize_kind_of(m) != NULL) return TARE_OK; // their tensors are the module's
+    if (tare__fake_quantize_kind_of(m) != NULL) return TARE_OK; // their tensors are of the module
     const instance *i = instance_of(m);
     if (i->class->save == NULL) return TARE_OK;
     const tare_status status = i->class->save(i->state, put_tensor, tensors, err);
@@ -581,7 +582,7 @@ tare_status tare__observer_spec_of(const module *m, tare_observer_spec **out, ta
     return TARE_OK;
 }
 
-// A file without tensors of the module gives an observer that has seen nothing.
+// Without tensors in the file the observer is as created, with no data.
 static tare_status restore(instance *i, const map *tensors, tare_error *err) {
     if (tensors->count == 0) return TARE_OK;
     if (i->class->load == NULL)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers inside the library: specs, the modules created from them, and their parameters.
+// Internal interface of observers: specs, the modules created from them, and their parameters.
 #ifndef OBSERVE_OBSERVER_H
 #define OBSERVE_OBSERVER_H
 
@@ -12,61 +12,61 @@
 
 /// Observer classes: the built-in ones, then the user's. A context holds them (model/model.h).
 typedef struct observer_classes {
-    const tare_observer_class **user; // complete ones
+    const tare_observer_class **user; // complete: without missing functions
     size_t user_count, user_capacity;
 } observer_classes;
 const tare_observer_class *tare__observer_class_find(const observer_classes *classes,
                                                      const char *name);
 const char *tare__observer_class_name_at(const void *classes, size_t index); // for suggestions
-/// True for a class that observes for input-weight equalization, in addition to the edge's
-/// observer. is_input: it observes the input, not the weight.
+/// True for a class that observes for input-weight equalization, in addition to the ordinary
+/// observer of the same tensor. is_input: it observes the input, not the weight.
 bool tare__observer_class_is_equalizer(const tare_observer_class *class, bool *is_input);
 bool tare__observer_class_is_fake_quantize(const tare_observer_class *class);
-/// Refuses the name of an argument that the class does not know, with the nearest it knows.
+/// Refuses the name of an argument that the class does not have; suggests the most similar one.
 tare_status tare__observer_class_check_argument(const tare_observer_class *class, const char *name,
                                                 tare_error *err);
 
-/// Module rows of the built-in classes ("torch.ao.quantization.HistogramObserver"), so that
+/// Module classes for the built-in observers ("torch.ao.quantization.HistogramObserver"), so that
 /// prepared models can be read.
 extern const class_table tare__observer_class_table;
-/// The row of a user's class, which must live as long as the row.
+/// The module class for a user's observer class, which must live as long.
 void tare__observer_module_class(const tare_observer_class *class, module_class *out);
-/// A copy of a user's class and its row in one block, which tare__free(row) frees. A class of
-/// struct_size 0 counts as complete. Errors: a function that every class needs is missing.
+/// Copies a user's class and its module class into one block, which tare__free(row) frees. A class
+/// with struct_size 0 is complete already. Errors: a required function is missing.
 tare_status tare__observer_class_copy(const tare_observer_class *user,
                                       const tare_observer_class **class, module_class **row,
                                       tare_error *err);
 /// Writes statistics to model files and reads them.
 extern const model_state_io tare__observer_state_io;
-/// Refuses invalid descriptions: an empty range, eps or a fixed scale that is not positive and
+/// Refuses invalid descriptions: an empty range, an eps or a fixed scale that is not positive and
 /// finite, a fixed zero point outside of the range. Called for every observer that is created.
 tare_status tare__observer_info_check(const tare_observer_info *info, tare_error *err);
-/// A module of the class's row: ROLE_OBSERVER, config = the spec's arguments; its forward updates
-/// the statistics and returns the input itself. A user's class is copied into the module. Errors:
-/// an unknown class; an argument that the class does not know, or of a type that it does not read.
+/// Creates a module: ROLE_OBSERVER, config = the spec's arguments. Its forward updates the
+/// statistics and returns its input. A user's class is copied into the module. Errors: an unknown
+/// class; an argument that the class does not know, or whose type it does not read.
 tare_status tare__observer_spec_instantiate(const observer_classes *classes,
                                             const tare_observer_spec *spec, module **out,
                                             tare_error *err);
-/// The description that an instance would have. Fails as instantiate does.
+/// The description of the observer that instantiate would create. Fails as instantiate does.
 tare_status tare__observer_spec_info(const observer_classes *classes,
                                      const tare_observer_spec *spec, tare_observer_info *out,
                                      tare_error *err);
 const char *tare__observer_spec_class(const tare_observer_spec *spec);
 bool tare__observer_spec_equal(const tare_observer_spec *a, const tare_observer_spec *b);
-/// `functools.partial(..)`-free short form for messages: "MinMaxObserver(quant_min=0,
+/// Short form for messages, without `functools.partial(..)`: "MinMaxObserver(quant_min=0,
 /// quant_max=127)".
 void tare__observer_spec_text(const tare_observer_spec *spec, text *out);
-/// Errors name the JSON path. Arguments of built-in classes are checked by name; classes that are
-/// not built in may come from a context later, so their arguments wait for instantiate.
+/// Errors name the JSON path. Argument names of built-in classes are checked. Other classes may
+/// come from a context later, so their arguments are checked by instantiate.
 tare_status tare__observer_spec_from_json(const json_at *at, tare_observer_spec **out,
                                           tare_error *err);
 void tare__observer_spec_to_json(const tare_observer_spec *spec, text *out);
 tare_status tare__observer_spec_status(const tare_observer_spec *spec, tare_error *err);
 
-/// Converts proposed parameters to those of an observer that `info` describes.
+/// Used to store proposed parameters as the qparams of an observer that `info` describes.
 typedef struct qparams_wish {
     const tare_observer_info *info;
-    qparams *made; // by the last proposal; the caller releases it
+    qparams *made; // from the last proposal; the caller releases it
 } qparams_wish;
 /// A tare_qparams_sink whose user is a qparams_wish.
 tare_status tare__take_qparams(void *wish, int64_t count, const double *scale,
@@ -75,30 +75,31 @@ tare_status tare__take_qparams(void *wish, int64_t count, const double *scale,
 /// For a module with ROLE_OBSERVER (asserted).
 const tare_observer_info *tare__observer_info(const module *m);
 const tare_observer_class *tare__observer_class_of(const module *m);
-void *tare__observer_state(const module *m); // the class's own; not of a fake quantizer (asserted)
+void *tare__observer_state(const module *m); // not for a fake quantizer (asserted)
 tare_status tare__observer_update(module *m, const tare_tensor *x, tare_error *err);
-/// The same by given loops and threads, with the same outcome.
+/// The same with the given kernels and threads; the result is the same.
 struct float_scan; // observe/classes/scan.h
 tare_status tare__observer_update_by(module *m, const tare_tensor *x, const struct float_scan *scan,
                                      tare_error *err);
-/// The proposed parameters as a new qparams (caller releases). quant_min/max are the observer's.
+/// The proposed parameters as new qparams (the caller releases them). quant_min and quant_max are
+/// the observer's.
 tare_status tare__observer_qparams(const module *m, const qparams **out, bool *is_calibrated,
                                    tare_error *err);
-/// The spec that would make an observer like m, which has seen nothing. The caller releases *out.
+/// The spec that creates an observer like m, without its data. The caller releases *out.
 tare_status tare__observer_spec_of(const module *m, tare_observer_spec **out, tare_error *err);
-/// Statistics from tensors under bare names, as tare__observer_state_io saves them, into an
-/// observer that has seen nothing; no tensors: nothing happens. Input is hostile.
+/// Loads statistics from tensors with bare names, as tare__observer_state_io saves them, into an
+/// observer without data; does nothing if there are no tensors. The input is untrusted.
 tare_status tare__observer_load(module *m, const map *tensors, tare_error *err);
 /// Exchanges the statistics of two observers with equal class and arguments.
 void tare__observer_swap(module *a, module *b);
-/// What can be skipped for it (see tare_observer_class); nothing for a fake quantizer.
+/// Properties that allow to skip work (see tare_observer_class); all false for a fake quantizer.
 bool tare__observer_watches(const module *m); // false: its update does nothing
 bool tare__observer_ignores_order(const module *m);
 bool tare__observer_is_idempotent(const module *m);
 /// True if tare__observer_merge supports it.
 bool tare__observer_is_mergeable(const module *m);
-/// The statistics of `from` join those of `into`; both are of one class and its arguments. Nothing
-/// happens for classes that watch nothing; TARE_UNSUPPORTED for those that cannot merge.
+/// Merges the statistics of `from` into `into`; both have the same class and arguments. Does
+/// nothing for classes that observe nothing; TARE_UNSUPPORTED for those that cannot be merged.
 tare_status tare__observer_merge(module *into, const module *from, tare_error *err);
 
 #endif

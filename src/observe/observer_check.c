@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks for all observers: the range is not empty, and scales are not zero.
+// Checks that apply to all observers: the range must not be empty, scales must be positive.
 #include <math.h>
 
 #include "observe/observer.h"

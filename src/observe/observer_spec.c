@@ -14,8 +14,8 @@ const char *tare__argument_kind_name(argument_kind kind) {
 
 // --- life ---
 
-// "torch.ao.quantization.observer.MinMaxObserver" is MinMaxObserver; names of other packages stay
-// whole.
+// Removes torch's packages: "torch.ao.quantization.observer.MinMaxObserver" becomes MinMaxObserver.
+// Names of other packages stay qualified.
 static const char *without_package(const char *name) {
     static const char *const packages[] = {"torch.ao.quantization.observer.",
                                            "torch.ao.quantization.fake_quantize.",
@@ -61,7 +61,7 @@ void tare_observer_spec_release(tare_observer_spec *spec) {
 
 // --- setters ---
 
-// The error to fill in; NULL when one is remembered already.
+// Creates the error to fill in; false if an earlier error is recorded.
 static bool begin_error(tare_observer_spec *spec) {
     if (spec->status != TARE_OK) return false;
     spec->first_error = tare_error_create();
@@ -204,7 +204,7 @@ static bool as_number(const observer_argument *a, double *out) {
     }
 }
 
-// Python's ==, by which 1, 1.0 and True are equal.
+// Compares like Python's ==: 1, 1.0 and True are equal.
 static bool argument_equal(const observer_argument *a, const observer_argument *b) {
     double left = 0, right = 0;
     if (a->kind == ARGUMENT_INT && b->kind == ARGUMENT_INT) return a->as.integer == b->as.integer;

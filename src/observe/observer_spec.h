@@ -8,7 +8,7 @@
 #include "observe/observer.h"
 
 typedef enum argument_kind {
-    ARGUMENT_NONE = 0, // Python's None: given, but the same as not given for the class
+    ARGUMENT_NONE = 0, // Python's None: the class treats it as not given
     ARGUMENT_INT,
     ARGUMENT_DOUBLE,
     ARGUMENT_BOOL,
@@ -36,27 +36,27 @@ typedef struct observer_argument {
 struct tare_observer_spec {
     atomic_size_t refcount;
     char *class_name;
-    observer_argument *arguments; // in order of setting
+    observer_argument *arguments; // in the order in which they were set
     size_t count, capacity;
     tare_status status;      // of the first setter that failed
-    tare_error *first_error; // its message; NULL if memory ran out
+    tare_error *first_error; // its message; NULL if out of memory
 };
 
 /// Sets an argument as the public setters do. The value's string is copied, its observer retained.
 void tare__observer_spec_set(tare_observer_spec *spec, const char *name,
                              const observer_argument *v);
-/// The argument of a name, lent; NULL if it was not given.
+/// The argument with this name, lent; NULL if it was not given.
 const observer_argument *tare__observer_spec_find(const tare_observer_spec *spec, const char *name);
 /// A copy that can be changed.
 tare_status tare__observer_spec_clone(const tare_observer_spec *spec, tare_observer_spec **out,
                                       tare_error *err);
 void tare__argument_text(const observer_argument *a, text *out); // as Python prints it
 
-/// The arguments passed to a class's create, with a flag for each that was read: arguments that are
+/// The arguments passed to a class's create. Each has a flag that it was read: arguments that are
 /// not read are refused.
 typedef struct argument_use {
     bool is_read;
-    argument_kind wanted; // by the last reader that did not get it
+    argument_kind wanted; // type that the last reader with another type expected
 } argument_use;
 struct tare_observer_args {
     const tare_observer_spec *spec;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs of observers as JSON.
+// Observer specs as JSON.
 #include "observe/observer_spec.h"
 
 static void argument_to_json(const observer_argument *a, text *out) {
@@ -44,7 +44,7 @@ void tare__observer_spec_to_json(const tare_observer_spec *spec, text *out) {
     tare__text_append(out, "}}");
 }
 
-// Types are written by their torch names; any other string is a string.
+// Dtypes and schemes are written by their torch names; any other string is a string.
 static observer_argument argument_of_string(const char *chars) {
     const bool is_torch = tare__starts_with(chars, "torch.");
     const bool is_name = is_torch || tare__starts_with(chars, "tare.");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters that follow from those of other observers: the bias of a layer, from its activation
-// and weight. It observes nothing; convert computes its parameters after all others.
+// The observer of derived quantization parameters: those of a bias are computed from the parameters
+// of the layer's activation and weight. It observes nothing; convert computes its parameters after
+// all others.
 #include "observe/classes/derived.h"
 
 #include <string.h>

@@ -6,12 +6,12 @@
 #include "tare/pt2e.h"
 
 typedef struct derived_state {
-    tare_derive_rule rule; // name owned; derive NULL until tare__derived_set
+    tare_derive_rule rule; // name owned; derive is NULL until tare__derived_set
     char **sources;        // names of the root's observers, in the rule's order
     size_t source_count;
 } derived_state;
 
-/// Fills a fresh state with copies.
+/// Stores copies of the rule and of the names in a new state.
 tare_status tare__derived_set(derived_state *s, const tare_derive_rule *rule,
                               const char *const *sources, size_t count, tare_error *err);
 

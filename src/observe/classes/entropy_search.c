@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The range with the least information loss: the relative entropy between the histogram, cut off at
-// a bound, and its quantized form with that bound. Source: S. Migacz, "8-bit inference with
-// TensorRT" (GTC 2017); MXNet and ONNX Runtime have the same search.
+// Chooses the clipping range with the least relative entropy between the histogram, clipped at a
+// bound, and its quantized form. Source: S. Migacz, "8-bit inference with TensorRT" (GTC 2017);
+// MXNet and ONNX Runtime have the same search.
 #include "observe/classes/range_search.h"
 
 #include <math.h>
@@ -10,12 +10,13 @@
 #include "core/memory/alloc.h"
 
 typedef struct entropy_search {
-    double *sizes; // [count]: values of each magnitude, in bins from zero
+    double *sizes; // [count]: number of values per magnitude bin; bin 0 begins at zero
     int64_t count;
-    int64_t levels; // of one sign
+    int64_t levels; // quantization levels of one sign
 } entropy_search;
 
-// The bins [from, to) in one level: its values are spread over the bins that have any.
+// The relative entropy of the bins [from, to), which one level represents: the level's count is
+// spread evenly over those of its bins that are not empty.
 static double level_entropy(const entropy_search *s, int64_t from, int64_t to, double extra) {
     double sum = 0, used = 0, loss = 0;
     for (int64_t i = from; i < to; i++) {
@@ -32,7 +33,7 @@ static double level_entropy(const entropy_search *s, int64_t from, int64_t to, d
     return loss;
 }
 
-// With the first `bins` bins kept.
+// The relative entropy when the first `bins` bins are kept and the rest is clipped.
 static double entropy_of(const entropy_search *s, int64_t bins, double total) {
     double inside = 0, loss = 0;
     for (int64_t i = 0; i < bins; i++) inside += s->sizes[i];
@@ -41,7 +42,7 @@ static double entropy_of(const entropy_search *s, int64_t bins, double total) {
         const bool is_last = level == s->levels - 1;
         loss += level_entropy(s, from, to, is_last ? total - inside : 0);
     }
-    // Both are distributions: q's values sum to `inside`, p's to `total`.
+    // Normalizes: the quantized counts sum to `inside`, the reference's to `total`.
     return loss / total - (inside > 0 ? tare__log(total) - tare__log(inside) : 0);
 }
 
@@ -73,9 +74,9 @@ tare_status tare__search_entropy(const centred_histogram *h, const uniform *u, f
     if (s.levels < 1) s.levels = 1;
     for (int64_t m = 0; m < middle; m++)
         s.sizes[m] = (double)h->counts[middle + m] + (double)h->counts[middle - 1 - m];
-    // Zeros, which a ReLU or padding gives in masses, are exact with any bound. Counted, they would
-    // make the search keep the first level narrow and clip what matters (NVIDIA's
-    // pytorch-quantization does the same).
+    // ReLU and padding produce many zeros, which any bound represents exactly. If they were
+    // counted, the search would keep the first level narrow and clip large values too early.
+    // (NVIDIA's pytorch-quantization replaces the first bin, too.)
     if (middle > 1) s.sizes[0] = s.sizes[1];
     const double bound = (double)best_bins(&s) * h->width;
     tare__free(s.sizes);

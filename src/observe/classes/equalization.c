@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The observers of input-weight equalization: the range of each input channel and of each column of
-// a weight, both along axis 1. They propose no parameters; convert reads their ranges.
+// The observers of input-weight equalization: they record the range of each input channel, and of
+// each input channel of a weight, both along axis 1. They propose no parameters; convert reads
+// their ranges.
 #include "core/tensor/tensor.h"
 #include "core/text/text.h"
 #include "observe/classes/builtin.h"
@@ -12,7 +13,7 @@ typedef struct equalization_kind {
     bool is_input;
 } equalization_kind;
 
-// For the observer inside; which of the two it is identifies a state's class.
+// Kinds of the inner observer. The address identifies which of the two classes a state belongs to.
 static const range_kind input_range = {
     .name = "PerChannelMinMaxObserver", .is_per_channel = true, .join = &tare__join_extremes};
 static const range_kind weight_range = {
@@ -23,7 +24,7 @@ static tare_qscheme per_channel(tare_qscheme scheme) {
     return scheme == TARE_PER_TENSOR_SYMMETRIC ? TARE_PER_CHANNEL_SYMMETRIC : scheme;
 }
 
-// The arguments of the observer inside, of those that were given.
+// Arguments for the inner observer, from those of the outer one.
 static tare_status inner_spec(const equalization_kind *kind, const tare_observer_args *args,
                               tare_observer_spec *spec, tare_error *err) {
     tare_dtype dtype = kind->is_input ? TARE_QUINT8 : TARE_QINT8;
@@ -66,7 +67,7 @@ static tare_status update(void *state, const tare_tensor *x, tare_error *err) {
     return tare__range_update(state, x, err);
 }
 
-// As a child that is printed on a line of its own.
+// Printed as torch prints a child module, on a line of its own.
 static tare_status describe(const void *state, tare_writer write, void *user, tare_error *err) {
     const bool is_input = ((const range_state *)state)->kind == &input_range;
     text line = {0};

@@ -10,7 +10,7 @@ void tare__extremes(const float *values, int64_t count, float *min, float *max) 
     tare__scan_extremes(&tare__scan_alone, values, count, min, max);
 }
 
-// Channels innermost: one row of all channels at a time.
+// For channels in the innermost dimension: one row of all channels at a time.
 static void update_row(const float *row, int64_t channels, float *min, float *max) {
     for (int64_t c = 0; c < channels; c++) {
         min[c] = tare__least(min[c], row[c]);

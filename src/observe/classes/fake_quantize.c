@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's four fake quantizers: what each observes, and how its parameters are computed.
+// torch's four fake quantizers: which observer each contains, and how it computes its parameters.
 #include "observe/fake_quantize.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static void append_scheme(const tare_observer_info *info, text *out) {
     tare__text_printf(out, ", qscheme=%s", tare_qscheme_name(info->qscheme));
 }
 
-// Everything that a fixed one prints, and the beginning of the fused one's text.
+// The complete text of FixedQParamsFakeQuantize, which also begins that of the fused class.
 static void describe_fixed(const module *m, text *out) {
     const tare_observer_info *info = tare__observer_info(m);
     append_switches(m, out);
@@ -55,7 +55,7 @@ static void describe_fixed(const module *m, text *out) {
 
 static tare_status take_proposal(module *m, const module *observer, tare_error *err) {
     const qparams *q = NULL;
-    bool is_calibrated = false; // before anything was seen, the parameters are torch's defaults
+    bool is_calibrated = false; // without observed data the parameters are torch's defaults
     TARE_TRY(tare__observer_qparams(observer, &q, &is_calibrated, err));
     const tare_status status = tare__fake_quantize_set(m, q->count, q->scale, q->zero_point, err);
     tare__qparams_release(q);
@@ -89,8 +89,8 @@ static const fake_quantize_kind plain_kind = {.switch_dtype = TARE_UINT8,
 
 // --- FusedMovingAvgObsFakeQuantize: the parameters of torch's fused operator ---
 
-// They come from the running range even while observing is off, and not by the observer's own
-// formula: fbgemm's, whose scale is a double before it is stored.
+// Computes the parameters from the running range, even while observing is switched off. Uses
+// fbgemm's formula, not the observer's: the scale is a double until it is stored.
 static tare_status choose_parameters(module *m, const range_state *range, tare_error *err) {
     const tare_observer_info *info = tare__observer_info(m);
     const bool is_symmetric =
@@ -218,7 +218,8 @@ static tare_status fill_learnable(module *m, const tare_observer_spec *spec, tar
     return tare__fake_quantize_set_buffer(m, "eps", TARE_FLOAT32, 0x1p-23, err);
 }
 
-// One proposal serves all channels, as torch's copy broadcasts.
+// Sets the proposed parameters. A single scale is repeated for all channels, as torch's copy_
+// broadcasts it.
 static tare_status spread_proposal(module *m, const qparams *q, tare_error *err) {
     const int64_t count = tare__module_tensor(m, "scale")->count;
     if (q->count != count && q->count != 1)
@@ -246,7 +247,7 @@ static tare_status follow_observer(module *m, const tare_tensor *x, tare_error *
     return status;
 }
 
-// A learned scale is kept at or above eps; a symmetric scheme has no zero point to learn.
+// Limits a learned scale to at least eps; is_symmetric: sets the zero point to 0.
 static tare_status tidy_parameters(module *m, bool is_learned, bool is_symmetric, tare_error *err) {
     const tare_tensor *scale = tare__module_tensor(m, "scale");
     const tare_tensor *zero_point = tare__module_tensor(m, "zero_point");
@@ -294,8 +295,8 @@ static const char *const arguments[] = {OBSERVER_ARGUMENTS, NULL};
 static const char *const learnable_arguments[] = {
     OBSERVER_ARGUMENTS, "scale", "zero_point", "channel_len", "use_grad_scaling", NULL};
 
-// They are modules of their own kind (observe/fake_quantize.c), so that the functions of observers
-// are none of theirs.
+// Fake quantizers are modules of their own kind (observe/fake_quantize.c), so that their
+// descriptors have none of an observer's functions.
 #define FAKE_QUANTIZE(descriptor, class_name, names, kind)                                         \
     const tare_observer_class descriptor = {.struct_size = sizeof(tare_observer_class),            \
                                             .name = class_name,                                    \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters that do not depend on data: sigmoid's output is always in [0, 1].
+// Constant parameters for outputs with a known range: sigmoid's is always in [0, 1].
 #include <math.h>
 
 #include "core/error.h"

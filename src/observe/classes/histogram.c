@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's histogram observer: fixed bins over a growing range; the subrange with the least squared
-// error wins. Growing spreads old counts over new bins, so that the result depends on the
-// order of the batches and two states cannot be merged exactly. Source:
-// torch/ao/quantization/observer.py, HistogramObserver (PyTorch 2.15).
+// torch's HistogramObserver: a fixed number of bins over a range that grows with the data. The
+// parameters come from the subrange with the least squared error. When the range grows, old counts
+// are redistributed over the new bins; therefore the result depends on the order of the batches,
+// and two states cannot be merged exactly. Source: torch/ao/quantization/observer.py,
+// HistogramObserver (PyTorch 2.15).
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 #include "observe/classes/uniform.h"
 
 enum { UPSAMPLE_RATE = 16 };
-static const int64_t most_bins = 1 << 24; // beyond it float32 indices stop being exact
+static const int64_t most_bins = 1 << 24; // float32 indices are not exact beyond this
 
 typedef struct state {
     uniform base;
@@ -107,7 +108,7 @@ static range_bins bins_of(int64_t bins, float min, float max) {
     return (range_bins){min, max - min, (float)bins, (float)(bins - 1)};
 }
 
-// torch.histc into out[bins]. All values are in [min, max].
+// Counts like torch.histc into out[bins]. All values are in [min, max].
 static tare_status count_values(const tare_tensor *x, const float_scan *scan, int64_t bins,
                                 float min, float max, float *out, tare_error *err) {
     const range_bins m = bins_of(bins, min, max);
@@ -115,7 +116,7 @@ static tare_status count_values(const tare_tensor *x, const float_scan *scan, in
     if (counts == NULL) return tare__out_of_memory(err);
     const tare_status status =
         tare__scan_range(scan, &m, tare__f32(x), x->count, bins, counts, err);
-    // Torch counts in float32, where 2^24 + 1 is 2^24 again.
+    // Torch counts in float32, where 2^24 + 1 rounds to 2^24.
     for (int64_t b = 0; b < bins; b++)
         out[b] = (float)(counts[b] < (1U << 24) ? counts[b] : (1U << 24));
     tare__free(counts);
@@ -124,14 +125,14 @@ static tare_status count_values(const tare_tensor *x, const float_scan *scan, in
 
 // --- growing ---
 
-// Element i of torch.linspace(a, b, n): each half is reckoned from its own end, in one rounding.
+// Element i of torch.linspace(a, b, n): each half is computed from its own end, with one rounding.
 static float linspace_at(float a, float b, int64_t n, int64_t i) {
     const float step = (b - a) / (float)(n - 1);
     return i < n / 2 ? fmaf(step, (float)i, a) : fmaf(-step, (float)(n - 1 - i), b);
 }
 
-// Spreads the old counts, each divided into 16 equal steps, over the bins of [min, max] and adds
-// them to `out`.
+// Divides each old bin into 16 equal parts, distributes their counts over the bins of [min, max],
+// and adds them to `out`.
 static void spread_counts(const state *s, float min, float max, float *out, float *spread) {
     const int64_t steps = s->bins * UPSAMPLE_RATE;
     const float half = 0.5F * ((s->max - s->min) / (float)steps);
@@ -146,13 +147,14 @@ static void spread_counts(const state *s, float min, float max, float *out, floa
     for (int64_t b = 0; b < s->bins; b++) out[b] += spread[b];
 }
 
-// All old counts were of one value: they fall into one bin.
+// If all old values were equal, their counts go to a single bin.
 static void move_counts(const state *s, float min, float max, float *out) {
     const range_bins m = bins_of(s->bins, min, max);
     out[tare__bin_in_range(&m, s->min)] += tare__torch_sum(s->counts, s->bins);
 }
 
-// `found` holds the new values' counts over [min, max]; it becomes the histogram.
+// Adds the old counts to `found`, the counts of the new values over [min, max]; the sum becomes the
+// histogram.
 static void join_counts(state *s, float min, float max, float *found, float *scratch) {
     const bool is_same_range = min == s->min && max == s->max;
     if (is_same_range)
@@ -188,7 +190,7 @@ static tare_status count_into(state *s, const tare_tensor *x, const float_scan *
 
 // --- update ---
 
-// A copy of x without its infinities; one dimension.
+// Copies x without its infinities into a tensor of one dimension.
 static tare_status drop_infinities(const tare_tensor *x, tare_tensor **out, tare_error *err) {
     const float *values = tare__f32(x);
     int64_t kept = 0;

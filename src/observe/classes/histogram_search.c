@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search for the best range of a histogram, rounded as in torch.
+// Searches the best clipping range of a histogram, with the same roundings as torch.
 #include "observe/classes/histogram_search.h"
 
 #include <math.h>
@@ -20,7 +20,8 @@ static void add_rows(float (*into)[LANES], const float *values) {
         for (int lane = 0; lane < LANES; lane++) into[k][lane] += values[k * LANES + lane];
 }
 
-// After a full run of blocks the lowest level moves up, and further as far as its run is full too.
+// After a full run of blocks adds the sums of the lowest level to the next level, and continues
+// upwards while the level's own run is full.
 static void carry(cascade *c, int64_t blocks_done, int64_t step, int step_bits) {
     for (int level = 1; level < LEVELS; level++) {
         add_rows(c->sum[level], c->sum[level - 1][0]);
@@ -64,8 +65,8 @@ typedef struct search {
     float *sums;    // [bins]: cumulated counts
 } search;
 
-// floor(a / b) clamped to [0, last]. A double holds the quotient of two floats so closely that its
-// floor is the exact one, which is what torch's floor division works out with fmod.
+// floor(a / b) clamped to [0, last]. The double quotient of two floats is exact enough that its
+// floor equals the result of torch's floor division, which uses fmod.
 static float level_of(float a, float b, double last) {
     const double quotient = (double)a / (double)b;
     if (!(quotient > 0)) return 0.0F;
@@ -78,7 +79,7 @@ static float squared_error(float density, float a, float b) {
     return density * ((b * b * b - a * a * a) / 3.0F);
 }
 
-// The squared error when the bins [start, end] are spread over the levels of the quantized type.
+// The squared quantization error when the levels of the quantized type cover the bins [start, end].
 static double range_error(const search *s, int64_t start, int64_t end) {
     const histogram_view *h = s->h;
     const double bin_width = ((double)h->max - (double)h->min) / (double)h->bins;
@@ -139,7 +140,7 @@ tare_status tare__histogram_search(const histogram_view *h, float *out_min, floa
     float *memory = tare__alloc_zeroed((size_t)h->bins, 2 * sizeof *memory);
     if (memory == NULL) return tare__out_of_memory(err);
     const search s = {.h = h, .scratch = memory, .sums = memory + h->bins};
-    double sum = 0; // each prefix is rounded to float, the sum itself is not
+    double sum = 0; // each prefix is rounded to float, the running sum is not
     for (int64_t i = 0; i < h->bins; i++) {
         sum += (double)h->counts[i];
         s.sums[i] = (float)sum;

@@ -16,14 +16,14 @@ typedef struct histogram_view {
         levels; // of the quantized type: 256 for eight bits, whatever quant_min and quant_max are
 } histogram_view;
 
-/// torch's HistogramObserver._non_linear_param_search: quantiles are cut off one step at a time, on
-/// the side where that skips more bins, until the error grows. Source:
-/// torch/ao/quantization/observer.py (PyTorch 2.15).
+/// torch's HistogramObserver._non_linear_param_search: removes quantiles step by step, at the end
+/// where a step skips more bins, until the error grows. Source: torch/ao/quantization/observer.py
+/// (PyTorch 2.15).
 tare_status tare__histogram_search(const histogram_view *h, float *out_min, float *out_max,
                                    tare_error *err);
 
-/// The sum of a contiguous float32 vector in the order in which torch's CPU kernel adds: four rows
-/// of eight lanes in a cascade of four levels.
+/// The sum of a contiguous float32 vector in the order of additions of torch's CPU kernel: four
+/// rows of eight lanes in a cascade of four levels.
 float tare__torch_sum(const float *values, int64_t count);
 
 #endif

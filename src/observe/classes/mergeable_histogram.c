@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A histogram whose state is the same for any order and any split of the data, and merges to the
-// bit. Its range is [-2^e, 2^e] with the least e that holds all values, its bins have equal
-// width, and its counts are whole numbers. When e grows by one, each pair of neighbours becomes one
-// bin: the bin of a value follows from the value and e alone, so that counting first and growing
-// later is the same as growing first. NaN is refused; infinities are counted by themselves.
+// A histogram whose state does not depend on the order of the data or on how it is split, so that
+// states merge bit-exactly. The range is [-2^e, 2^e] with the smallest e that includes all values;
+// bins have equal width, and counts are integers. When e grows by one, each pair of neighbouring
+// bins becomes one. A value's bin depends only on the value and e, so counting first and growing
+// later gives the same counts as growing first. NaN is refused; infinities are counted separately.
 #include <math.h>
 #include <string.h>
 
@@ -13,21 +13,21 @@
 #include "observe/classes/range_search.h"
 
 enum {
-    LEAST_EXPONENT = -100, // smaller values are as good as zero: no scale is below 2^-23
+    LEAST_EXPONENT = -100, // smaller values count as zero: no scale is below 2^-23
     MOST_EXPONENT = 128,
     LEAST_BINS = 16,
     MOST_BINS = 1 << 16,
-    CHUNK = 1 << 14, // values whose extremes are found before they are counted, while in cache
+    CHUNK = 1 << 14, // values per block: first their extremes, then counts, while in cache
 };
 
 typedef struct state {
     uniform base;
-    double percentile; // 0: the least squared error
-    bool by_entropy;   // the least relative entropy instead
+    double percentile; // 0: use the range with the least squared error
+    bool by_entropy;   // use the range with the least relative entropy instead
     int64_t bins;      // a power of two
     int64_t *counts;   // [bins], see centred_histogram
     int64_t infinities;
-    int exponent;   // LEAST_EXPONENT before anything was seen
+    int exponent;   // LEAST_EXPONENT before any data
     float min, max; // of the finite values; min > max: none
 } state;
 
@@ -110,14 +110,14 @@ static bool is_empty(const state *s) {
     return s->min > s->max;
 }
 
-// The least e with |x| < 2^e, as far as there are exponents.
+// The smallest e with |x| < 2^e, not less than LEAST_EXPONENT.
 static int exponent_of(float x) {
     int e = LEAST_EXPONENT;
     if (x != 0) (void)frexpf(x, &e);
     return e < LEAST_EXPONENT ? LEAST_EXPONENT : e;
 }
 
-// The new index of bin m, counted from the middle, when the range doubles `times` times.
+// The new index of bin m, relative to the middle, after the range has doubled `times` times.
 static int64_t bin_after(int64_t m, int times) {
     return times < 62 ? m >> times : 0;
 }
@@ -135,7 +135,7 @@ static void grow(state *s, int exponent) {
     s->exponent = exponent;
 }
 
-// A zero is +0, whatever its sign: the order of the data must not show.
+// Zeros become +0, because the result must not depend on the order of the data.
 static void widen(state *s, float min, float max) {
     s->min = tare__least(min, s->min) + 0.0F;
     s->max = tare__most(max, s->max) + 0.0F;
@@ -158,12 +158,13 @@ static void count_few(state *s, const float *values, int64_t count) {
     for (int64_t i = 0; i < count; i++) s->counts[tare__bin_about_zero(&bins, values[i])]++;
 }
 
-// Counters of one update, ahead of the state's: of 32 bits, and of the state's range.
+// 32-bit counters of one update. They hold counts for the state's present range that are not yet in
+// the state.
 typedef struct counting {
     state *s;
     const float_scan *scan;
-    uint32_t *counters; // [SCAN_SETS][bins]; NULL: there are few values
-    int64_t pending;    // values in them
+    uint32_t *counters; // [SCAN_SETS][bins]; NULL: too few values to need them
+    int64_t pending;    // number of values in them
 } counting;
 
 static void flush(counting *c) {
@@ -233,7 +234,7 @@ static tare_status observe(void *user_state, const tare_tensor *x, const float_s
     return status;
 }
 
-// Chunks are counted while they are in cache, which is what threads would wait for.
+// Runs on one thread: each block is counted while it is in that thread's cache.
 tare_status tare__mergeable_histogram_update(void *user_state, const tare_tensor *x,
                                              const float_scan *scan, tare_error *err) {
     const float_scan alone = {scan->kernels, NULL};
@@ -320,7 +321,8 @@ static tare_status load_extreme(tare_state_load load, void *io, const char *name
     return TARE_OK;
 }
 
-// Refuses impossible states: counts that overflow when added, or a range that does not fit.
+// Refuses impossible states: negative counts, counts whose sum overflows, or a range that does not
+// match the exponent.
 static tare_status check_state(const state *s, const int64_t *counts, int64_t exponent,
                                tare_error *err) {
     int64_t left = INT64_MAX;

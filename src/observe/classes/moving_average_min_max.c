@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A moving average of the batches' minimum and maximum. It depends on their order, so it cannot be
-// merged.
+// A moving average of the batches' minima and maxima. It depends on the order of the batches, so it
+// cannot be merged.
 #include "observe/classes/builtin.h"
 #include "observe/classes/range.h"
 

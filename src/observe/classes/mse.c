@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers of weights that choose the range with the least squared error: of the whole weight, of
-// each channel, or of each group (weight_range.h). A weight is observed as a whole, so one update
-// finds its ranges.
+// Weight observers that choose the range with the least squared error, for the whole weight, each
+// channel, or each group (weight_range.h). A weight is observed as a whole, so one update
+// determines its ranges.
 #include "observe/classes/builtin.h"
 #include "observe/classes/range.h"
 

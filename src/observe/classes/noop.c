@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observes nothing and proposes nothing; states the requested dtype.
+// Observes nothing and proposes no parameters; only carries the requested dtype.
 #include "observe/classes/builtin.h"
 
 static tare_status create(void *user, const tare_observer_args *args, void **state,

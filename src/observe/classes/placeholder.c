@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A placeholder where nothing is observed: dynamic quantization, which measures at run time, and
-// float16.
+// A placeholder for edges that are not observed: in dynamic quantization, which computes parameters
+// at run time, and in float16 quantization.
 #include "core/error.h"
 #include "core/memory/alloc.h"
 #include "observe/classes/builtin.h"

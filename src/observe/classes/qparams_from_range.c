@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scale and zero point from a range of values, in float32 and in the order of torch's
-// UniformQuantizationObserverBase._calculate_qparams (PyTorch 2.15): equal to the last bit.
+// Computes scale and zero point from a range of values in float32, with the operations of torch's
+// UniformQuantizationObserverBase._calculate_qparams (PyTorch 2.15) in their order, for bit-exact
+// results.
 #include <math.h>
 
 #include "core/memory/alloc.h"
@@ -8,7 +9,8 @@
 #include "observe/classes/extremes.h"
 #include "observe/classes/uniform.h"
 
-// torch's conversion to int32: numbers out of range become INT32_MIN, as with the x86 instruction.
+// Converts like torch's cast to int32: numbers out of range become INT32_MIN, as with the x86
+// instruction.
 static int32_t to_int32(float value) {
     return value >= -0x1p31F && value < 0x1p31F ? (int32_t)value : INT32_MIN;
 }
@@ -20,7 +22,7 @@ static double symmetric_zero_point(const uniform *u) {
     return (double)tare__floor_half(u->quant_min + u->quant_max); // the range includes 0
 }
 
-// torchao's: the quantized value in the middle, the upper one of two.
+// torchao's zero point: the middle of the quantized range, rounded up.
 static double middle_value(const uniform *u) {
     const int64_t q = (u->quant_min + u->quant_max + 1) / 2;
     return (double)q;
@@ -51,7 +53,7 @@ void tare__uniform_range(const uniform *u, float min, float max, double *out_sca
         *out_zero_point = middle_value(u);
         break;
     case TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS:
-        scale = (max - min) / (float)steps; // of the raw range, which need not contain 0
+        scale = (max - min) / (float)steps; // of the range as observed, which need not include 0
         if (!(scale > u->eps)) scale = 1.0F;
         *out_zero_point = (double)(-1.0F * min / scale);
         break;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers with one range per tensor, channel or group: state, parameters, text and files.
+// Observers with one range per tensor, channel or group: state, parameters, printing and
+// serialization.
 #include "observe/classes/range.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ static bool is_uninitialized(const range_state *s) {
 
 // --- creation ---
 
-// The runs of blanks are torch's: line continuations inside its string literals.
+// The runs of blanks in the messages are torch's: line continuations inside its string literals.
 static tare_status refuse_scheme(const range_kind *kind, tare_qscheme scheme, tare_error *err) {
     if (kind->is_per_group)
         return tare__fail(err, TARE_UNSUPPORTED,
@@ -165,7 +166,7 @@ static float join_most(const range_state *s, float kept, float found) {
 }
 const range_join tare__join_extremes = {.min = join_least, .max = join_most};
 
-// Three roundings: the difference, the product, the sum.
+// Rounds three times, as torch does: the difference, the product, the sum.
 static float join_average(const range_state *s, float kept, float found) {
     return kept + s->averaging_constant * (found - kept);
 }
@@ -182,7 +183,7 @@ static tare_status find_axis(const range_state *s, const tare_tensor *x, int *ou
     return TARE_OK;
 }
 
-// Groups are contiguous.
+// Finds the extremes of each group. Groups are contiguous.
 static tare_status find_groups(const range_state *s, const tare_tensor *x, range_state *found,
                                tare_error *err) {
     const int64_t row = x->ndim > 0 ? x->shape[x->ndim - 1] : 1;
@@ -220,7 +221,7 @@ static tare_status find_extremes(const range_state *s, const tare_tensor *x, con
     return TARE_OK;
 }
 
-// A slice of x that has a range of its own, one value after the other.
+// Copies the values of one channel to `out`, contiguously.
 static void take_channel(const tare_tensor *x, int axis, int64_t channel, float *out) {
     const int64_t inner = tare__inner_count(x, axis), channels = x->shape[axis];
     for (int64_t outer = 0; outer < x->count / (inner * channels); outer++)
@@ -228,7 +229,7 @@ static void take_channel(const tare_tensor *x, int axis, int64_t channel, float 
                (size_t)inner * sizeof *out);
 }
 
-// Ranges of extremes become those of least error.
+// Replaces the extremes in `found` by the ranges with the least squared error.
 static tare_status find_least_errors(const range_state *s, const tare_tensor *x, range_state *found,
                                      tare_error *err) {
     const int64_t size = found->count > 0 ? x->count / found->count : 0;
@@ -247,12 +248,12 @@ static tare_status find_least_errors(const range_state *s, const tare_tensor *x,
     return TARE_OK;
 }
 
-// The sign of a zero must not depend on the order of the data.
+// Makes zeros +0: their sign must not depend on the order of the data.
 static void drop_signs_of_zeros(range_state *s) {
     for (int64_t i = 0; i < 2 * s->count; i++) s->min[i] += 0.0F;
 }
 
-// Takes over the values of `found` when nothing was seen before.
+// Joins `found` to the state, or moves its values there if the state is new.
 static void join_ranges(range_state *s, range_state *found, const range_join *join) {
     drop_signs_of_zeros(found);
     if (is_uninitialized(s)) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of observers with one range per tensor, channel or group, and their common functions:
-// everything but the update.
+// The state of observers with one range per tensor, channel or group, and their common functions.
 // Private to observe/classes.
 #ifndef OBSERVE_CLASSES_RANGE_H
 #define OBSERVE_CLASSES_RANGE_H
@@ -10,12 +9,12 @@
 typedef struct range_state {
     uniform base;
     const struct range_kind *kind;
-    bool is_per_channel;      // or per group: many ranges
+    bool is_per_channel;      // or per group: several ranges
     float averaging_constant; // moving averages only
-    int64_t ch_axis;          // per-channel only; negative counts from the last
+    int64_t ch_axis;          // per-channel only; negative counts from the last dimension
     int64_t group_size;       // per-group only; 0: a whole row
-    int64_t count;            // ranges: 1 per tensor; channels, 0 before anything was seen
-    float *min, *max;         // one block of 2 * count at min
+    int64_t count;            // of ranges: 1 per tensor; else channels or groups, 0 before any data
+    float *min, *max;         // one block of 2 * count floats, which begins at min
 } range_state;
 
 /// How an update combines a new extreme with the stored one.
@@ -26,8 +25,9 @@ typedef struct range_join {
 /// The joins of plain and of moving-average observers.
 extern const range_join tare__join_extremes, tare__join_averages;
 
-/// The differences between them; a class's `user`. name: the class. is_per_group: the per-channel
-/// ranges are per group. is_least_error: for weights, with the range of least squared error.
+/// The differences between these classes; a class's `user`. name: the class. is_per_group: the
+/// ranges are per group (is_per_channel is true as well). is_least_error: for weights, with the
+/// range of least squared error.
 typedef struct range_kind {
     const char *name;
     bool is_per_channel, is_per_group, is_averaging, is_least_error;
@@ -35,13 +35,15 @@ typedef struct range_kind {
 } range_kind;
 tare_status tare__range_create(void *kind, const tare_observer_args *args, void **state,
                                tare_observer_info *info, tare_error *err);
-/// Extremes of x, taken as they are the first time, else joined.
+/// Finds the extremes of x and joins them to the stored ranges, or stores them if there are none
+/// yet.
 tare_status tare__range_update(void *state, const tare_tensor *x, tare_error *err);
 tare_status tare__range_update_by(void *state, const tare_tensor *x, const float_scan *scan,
                                   tare_error *err);
 
-/// As torch's fused operator does: channels count from the first batch on, and each end that is
-/// infinite takes the new value as it is. observes: false: only the channels are counted.
+/// Updates as torch's fused operator does: the first batch sets the number of channels, and an end
+/// that is still infinite is replaced by the new value. observes: false: only the channels are
+/// counted.
 tare_status tare__range_update_fused(range_state *s, const tare_tensor *x, bool observes,
                                      tare_error *err);
 
@@ -53,10 +55,12 @@ tare_status tare__range_describe(const void *state, tare_writer write, void *wri
                                  tare_error *err);
 tare_status tare__range_save(const void *state, tare_state_save save, void *io, tare_error *err);
 tare_status tare__range_load(void *state, tare_state_load load, void *io, tare_error *err);
-/// The smaller minimum and the greater maximum: the same for any split of the data.
+/// Takes the smaller minimum and the greater maximum: the result is the same for any split of the
+/// data.
 tare_status tare__range_merge(void *into, const void *from, tare_error *err);
 
-/// A class of this family: all but its name, arguments, kind, and whether it merges.
+/// The functions of these classes. A class adds its name, arguments, kind, and merge if it can be
+/// merged.
 #define RANGE_OBSERVER                                                                             \
     .struct_size = sizeof(tare_observer_class), .create = tare__range_create,                      \
     .destroy = tare__range_destroy, .clone = tare__range_clone, .update = tare__range_update,      \

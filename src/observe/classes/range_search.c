@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches ranges on a histogram. The expected squared error of a bin is an integral with a closed
-// form, so that a candidate costs one evaluation per bin edge, regardless of the number of levels.
+// Searches clipping ranges on a histogram. The expected squared error of a bin is an integral with
+// a closed form, so a candidate range costs one evaluation per bin edge, independent of the number
+// of levels.
 #include "observe/classes/range_search.h"
 
 #include <math.h>
 
 #include "core/memory/alloc.h"
 
-// The values of one or more bins; from == to: all of them are one value.
+// The values of one or more bins, assumed uniform in [from, to]; from == to: all values are equal.
 typedef struct segment {
     double from, to;
     double density; // count / (to - from), or the count
@@ -27,14 +28,14 @@ typedef struct levels {
     double scale, per_scale, least, most;
 } levels;
 
-// The index of the nearest level; a tie has the same error either way.
+// The index of the nearest level. The choice in a tie does not affect the error.
 static double nearest(const levels *q, double x) {
     const double position = x * q->per_scale;
     return (double)(int64_t)(position < 0 ? position - 0.5 : position + 0.5);
 }
 
-// The integral of (x - quantized x)^2 from 0 to x, x within the levels. Zero is a level: every
-// whole step from there adds scale^3 / 12.
+// The integral of (t - quantized t)^2 over t from 0 to x, where x is within the levels. Zero is a
+// level, so every whole step contributes scale^3 / 12.
 static double integral(const levels *q, double x) {
     const double step = nearest(q, x), rest = x - step * q->scale;
     return step * (q->scale * q->scale * q->scale / 12) + rest * rest * rest / 3;
@@ -46,7 +47,7 @@ static double inside_error(const levels *q, const segment *p) {
     return p->density * rest * rest;
 }
 
-// For a segment outside of `bound`: all its values become `bound`.
+// The error of a segment outside of `bound`: all its values are clipped to `bound`.
 static double outside_error(const segment *p, double bound) {
     const double from = p->from - bound, to = p->to - bound;
     if (p->from == p->to) return p->density * from * from;
@@ -96,7 +97,7 @@ static void add_bin(search *s, const centred_histogram *h, int64_t bin) {
     double from = (double)position * h->width, to = (double)(position + 1) * h->width;
     if (from < (double)h->min) from = (double)h->min;
     if (to > (double)h->max) to = (double)h->max;
-    if (from > to) from = to; // the greatest value is on an edge
+    if (from > to) from = to; // the greatest value is on the edge of a bin
     s->segments[s->count++] =
         (segment){from, to, from < to ? (double)count / (to - from) : (double)count};
 }
@@ -116,7 +117,7 @@ static tare_status collect(const centred_histogram *h, const uniform *u, search 
 
 typedef enum end { END_BOTH, END_MAX, END_MIN } end;
 
-// The best range so far, as factors of the values' extremes.
+// The best range so far, as factors applied to the extremes of the values.
 typedef struct best {
     double min_factor, max_factor, error;
 } best;
@@ -125,8 +126,9 @@ static float scaled_by(float extreme, double factor) {
     return (float)((double)extreme * factor);
 }
 
-// *is_hopeless: the values beyond the range alone cost more than the best range, as they will for
-// every smaller range.
+// Evaluates a factor for one end or both, and stores it if the error is smaller; returns true then.
+// *is_hopeless: the clipping error alone is not below the best error, so no smaller range can be
+// better.
 static bool try_factor(const search *s, end which, double factor, best *found, bool *is_hopeless) {
     const double min_factor = which != END_MAX ? factor : found->min_factor;
     const double max_factor = which != END_MIN ? factor : found->max_factor;
@@ -142,10 +144,11 @@ static bool try_factor(const search *s, end which, double factor, best *found, b
     return true;
 }
 
-// Products only: exp2 may differ between machines.
-static const double eighth = 0x1.d5818dcfba487p-1; // of an octave down: 2^(-1/8)
+// The factor is a constant and only multiplied, because exp2 may differ between machines.
+static const double eighth = 0x1.d5818dcfba487p-1; // 2^(-1/8): an eighth of an octave down
 
-// Inwards over eight octaves in eighths. Where errors are equal the wider range wins.
+// Coarse search: shrinks the range over eight octaves in steps of an eighth. Of equal errors the
+// wider range wins.
 static void search_wide(const search *s, end which, best *found) {
     bool is_hopeless = false;
     double factor = 1;
@@ -153,7 +156,7 @@ static void search_wide(const search *s, end which, best *found) {
         (void)try_factor(s, which, factor, found, &is_hopeless);
 }
 
-// In finer steps around the best, twice.
+// Fine search in smaller steps around the best factor, twice.
 static void search_near(const search *s, end which, best *found) {
     enum { STEPS = 6 };
     double at = which == END_MIN ? found->min_factor : found->max_factor, reach = at * (1 - eighth);
@@ -176,7 +179,8 @@ static bool has_one_end(const search *s) {
     return s->u->qscheme == TARE_PER_TENSOR_SYMMETRIC || s->min >= 0 || s->max <= 0;
 }
 
-// Both ends together, then each by itself, until nothing is won.
+// Searches a factor for both ends together, then for each end, and repeats until the error stops
+// decreasing.
 static best least_error(const search *s) {
     best found = {1, 1, INFINITY};
     search_end(s, END_BOTH, &found);
@@ -205,7 +209,7 @@ tare_status tare__search_least_error(const centred_histogram *h, const uniform *
 
 // --- shares of the values ---
 
-// The first bin, from `bin` on in the direction of `step`, at which more than `most` are passed.
+// The first bin, from `bin` in the direction of `step`, where the cumulative count exceeds `most`.
 static int64_t pass(const centred_histogram *h, int64_t bin, int step, double most) {
     double passed = 0;
     for (; bin >= 0 && bin < h->bins; bin += step) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a copy of every observed tensor for later inspection.
+// RecordingObserver: keeps a copy of every observed tensor.
 #include <stdio.h>
 
 #include "core/error.h"
@@ -34,7 +34,7 @@ static void destroy(void *state) {
     tare__free(state);
 }
 
-// Takes its own reference.
+// Adds a reference to the tensor.
 static tare_status keep(recording *s, tare_tensor *t, tare_error *err) {
     if (!tare__grow((void **)&s->tensors, &s->capacity, s->count, sizeof *s->tensors))
         return tare__out_of_memory(err);

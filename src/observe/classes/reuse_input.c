@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that the edge uses the observer of the operator's input (for reshape and similar).
+// Requests that an operator's output share the observer of its input (for reshape and similar).
 #include "observe/classes/builtin.h"
 
 static tare_status create(void *user, const tare_observer_args *args, void **state,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Scans in plain C, and scans divided among threads.
+// Scan kernels in plain C, and scans divided among threads.
 #include "observe/classes/scan.h"
 
 #include "core/memory/alloc.h"
@@ -20,14 +20,15 @@ const float_scan tare__scan_alone = {&tare__scan_plain, NULL};
 
 // --- threads ---
 
-// Fewer values are not worth waking a thread; more ranges have no use.
+// LEAST_GRAIN: with fewer values per thread, waking a thread costs more than it saves. MOST_RANGES:
+// the capacity of scan_run.
 enum { LEAST_GRAIN = 1 << 14, MOST_RANGES = 64 };
 
 typedef struct scan_run {
     const scan_kernels *kernels;
     const range_bins *bins;
     const float *x;
-    size_t grain; // floats of a range
+    size_t grain; // number of floats in a range
     size_t stride;
     uint32_t *counters; // [ranges][SCAN_SETS][stride]
     float min[MOST_RANGES], max[MOST_RANGES];

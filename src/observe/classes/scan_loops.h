@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of observers over floats for all instruction sets, vectorized by the compiler. A level's
-// file defines SCAN(name) and drop_common, and includes this file.
+// Kernels of observers over floats, for all instruction sets; the compiler vectorizes them. The
+// file of an instruction set defines SCAN(name) and drop_common, and includes this file.
 #include <math.h>
 
 #include "observe/classes/scan.h"
 
 enum { SCAN_LANES = 64, SCAN_BLOCK = 256 };
 
-/// Leaves out the bins that are `common`; returns how many are left at the beginning of `found`,
-/// which may be all of them. A level that cannot do so at a gain returns SCAN_BLOCK.
+/// Removes the bins that equal `common`; returns the number that remain at the beginning of
+/// `found`. May do nothing: an instruction set where this does not pay returns SCAN_BLOCK.
 static int drop_common(int32_t found[SCAN_BLOCK], int32_t common);
 
 void SCAN(f32_extremes)(const float *x, size_t count, float *min, float *max, bool *has_nan) {
@@ -43,8 +43,8 @@ void SCAN(f32_extremes)(const float *x, size_t count, float *min, float *max, bo
 
 // --- bins ---
 
-// Most tensors contain one value much more often than all others: zeros after a ReLU. Its bin is
-// counted as the rest.
+// Most tensors contain one value much more often than all others, such as the zeros after a ReLU.
+// Its bin gets the number of removed values at once.
 static void count_block(int32_t found[SCAN_BLOCK], int32_t common, size_t stride,
                         uint32_t *counters) {
     const int left = drop_common(found, common);
@@ -55,13 +55,14 @@ static void count_block(int32_t found[SCAN_BLOCK], int32_t common, size_t stride
     for (; i < left; i++) counters[found[i]]++;
 }
 
-// Counting keeps the processor from seeing far ahead.
+// Prefetches, because counting keeps out-of-order execution from loading far ahead.
 static inline void fetch_ahead(const float *x) {
     enum { AHEAD = 4 * SCAN_BLOCK, LINE = 16 };
     for (size_t k = 0; k < SCAN_BLOCK; k += LINE) __builtin_prefetch(x + AHEAD + k);
 }
 
-// Bins are found in blocks of constant length before they are counted, so that this vectorizes.
+// Bins are computed in blocks of constant length before they are counted, so that the computation
+// vectorizes.
 void SCAN(f32_count_range)(const range_bins *m, const float *x, size_t count, size_t stride,
                            uint32_t *counters) {
     const range_bins bins = *m;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The base of uniform observers: constructor arguments in torch's order of checks, and state as
-// tensors.
+// The common part of uniform observers: reads constructor arguments, checked in torch's order, and
+// saves and loads state tensors.
 #include "observe/classes/uniform.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "observe/dtype_roles.h"
 
-// A range of the user's own must fit the signed types; torch leaves the unsigned ones unchecked.
+// A user's range must fit the dtype if it is signed; torch does not check unsigned ones.
 static tare_status find_fault(const uniform *u, tare_error *err) {
     if (u->quant_min > 0 || u->quant_max < 0)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
@@ -30,7 +30,7 @@ static tare_status find_fault(const uniform *u, tare_error *err) {
     return TARE_OK;
 }
 
-// torch's messages do not include the value.
+// Adds the values as a hint, because torch's message does not include them.
 static tare_status check_custom_range(const uniform *u, tare_error *err) {
     const tare_status status = find_fault(u, err);
     if (status == TARE_OK) return TARE_OK;
@@ -55,7 +55,7 @@ static const range_row ranges[] = {
 
 static void use_dtype_range(uniform *u) {
     u->quant_min = 0;
-    u->quant_max = 15; // torch's answer for every other type
+    u->quant_max = 15; // torch's range for every other type
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         if (ranges[i].dtype != u->dtype) continue;
         u->quant_min = u->reduce_range ? ranges[i].reduced_min : ranges[i].min;
@@ -66,7 +66,7 @@ static void use_dtype_range(uniform *u) {
 static tare_status resolve_range(const tare_observer_args *args, uniform *u, tare_error *err) {
     const bool has_min = tare_observer_args_int(args, "quant_min", &u->quant_min);
     const bool has_max = tare_observer_args_int(args, "quant_max", &u->quant_max);
-    u->has_custom_range = has_min && has_max; // one of them alone counts as none, as in torch
+    u->has_custom_range = has_min && has_max; // if only one is given, both are ignored, as in torch
     if (!u->has_custom_range) {
         use_dtype_range(u);
         return TARE_OK;
@@ -152,7 +152,7 @@ tare_status tare__load_floats(tare_state_load load, void *io, const char *name,
 
 tare_status tare__load_eps(uniform *u, tare_state_load load, void *io, tare_error *err) {
     const tare_tensor *t = NULL;
-    if (load(io, "eps") == NULL) return TARE_OK; // states older than torch's version 2 have none
+    if (load(io, "eps") == NULL) return TARE_OK; // states older than torch's version 2 have no eps
     TARE_TRY(tare__load_floats(load, io, "eps", &t, err));
     if (t->count != 1)
         return tare__fail(err, TARE_MALFORMED_FILE, "'eps' must be one value, found %lld",
@@ -165,8 +165,8 @@ tare_status tare__load_eps(uniform *u, tare_state_load load, void *io, tare_erro
     return TARE_OK;
 }
 
-// A range from inf to -inf has seen nothing. One of NaNs is for convert to refuse, which names the
-// node: a file holds what calibration left.
+// A range from inf to -inf means that no data was observed. A range of NaNs is accepted here,
+// because a file holds whatever calibration left; convert refuses it with the node's name.
 tare_status tare__range_check(const float *min, const float *max, int64_t count, bool keeps_nan,
                               tare_error *err) {
     for (int64_t c = 0; c < count; c++) {
@@ -182,7 +182,7 @@ tare_status tare__range_check(const float *min, const float *max, int64_t count,
 
 tare_status tare__observed_floats(const tare_tensor *x, tare_tensor **out, tare_error *err) {
     if (x->dtype != TARE_FLOAT32 || x->data == NULL) return tare_tensor_to_float(x, out, err);
-    // Only the reference count changes.
+    // Casts away const only to change the reference count.
     *out = tare_tensor_retain((tare_tensor *)x);
     return TARE_OK;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clipping of weights by error: candidates are computed as they will be quantized, value by value.
-// Source of the idea: R. Banner et al., "Post training 4-bit quantization of convolutional
-// networks for rapid-deployment" (2019), section 2; here by search, as in OMSE (Y. Choukroun et
-// al., "Low-bit quantization of neural networks for efficient inference", 2019).
+// Clipping of weights by squared error: each candidate range is evaluated by quantizing every
+// value. Idea: R. Banner et al., "Post training 4-bit quantization of convolutional networks for
+// rapid-deployment" (2019), section 2; here by search, as in OMSE (Y. Choukroun et al., "Low-bit
+// quantization of neural networks for efficient inference", 2019).
 #include "observe/classes/weight_range.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ typedef struct grid {
     double scale, zero_point, least, most; // least, most: quantized values
 } grid;
 
-// false: the range has no scale.
+// False if the range gives no valid scale.
 static bool make_grid(const uniform *u, double min, double max, grid *out) {
     double scale = 0, zero_point = 0;
     tare__uniform_range(u, (float)min, (float)max, &scale, &zero_point);
@@ -41,15 +41,16 @@ static bool is_symmetric(const uniform *u) {
            u->qscheme == TARE_PER_GROUP_SYMMETRIC;
 }
 
-// The greatest number of steps between zero and the greatest magnitude (symmetric), or between
-// the two ends.
+// The greatest possible number of steps from zero to the greatest magnitude (symmetric schemes), or
+// between the two ends.
 static int64_t most_steps(const uniform *u) {
     const int64_t levels = u->quant_max - u->quant_min;
     return is_symmetric(u) ? (levels + 1) / 2 : levels;
 }
 
-// The range of which `steps` steps give what [min, max] has. Symmetric schemes put half of all
-// steps on the greatest magnitude, which is not a whole number.
+// The factor for [min, max] with which the extremes are `steps` quantization steps apart
+// (symmetric: the greatest magnitude is `steps` steps from zero). Symmetric schemes map the
+// greatest magnitude to half of all steps, which is not an integer.
 static double factor_of_steps(const uniform *u, int64_t steps) {
     const double all = (double)u->quant_max - (double)u->quant_min;
     return (is_symmetric(u) ? all / 2 : all) / (double)steps;
@@ -77,8 +78,8 @@ typedef struct search {
     const uniform *u;
     const float *values;
     int64_t count;
-    double min, max;           // extremes
-    double min_factor, max_factor; // the best so far
+    double min, max;           // extremes of the values
+    double min_factor, max_factor; // of the best range so far
     double error;
 } search;
 
@@ -101,7 +102,7 @@ static void try_factors(search *s, double min_factor, double max_factor) {
     s->max_factor = max_factor;
 }
 
-// From where nothing is cut off, inwards to a fifth.
+// Tries factors for both ends: from no clipping down to about a fifth of the range.
 static void search_both(search *s) {
     const int64_t most = s->u->quant_max - s->u->quant_min;
     double factor = is_symmetric(s->u) && most > 1 ? factor_of_steps(s->u, most / 2) : 1;
@@ -109,7 +110,7 @@ static void search_both(search *s) {
     for (int i = 0; i < 80; i++, factor *= 0.98) try_factors(s, factor, factor);
 }
 
-// One end by itself: affine schemes have two.
+// Tries factors for each end alone, which only affine schemes distinguish.
 static void search_ends(search *s) {
     const double min_factor = s->min_factor;
     for (int i = -8; i <= 8; i++) try_factors(s, min_factor * (1 + 0.02 * i), s->max_factor);
