@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's BackendConfig: pattern configs in order, each with its pattern in complex form; and the
-// lookups of passes.
+// torch's BackendConfig: an ordered list of pattern configs, keyed by their patterns in complex
+// form, and the lookups of passes.
 #include "config/backend_config.h"
 
 #include <string.h>
@@ -29,7 +29,8 @@ void tare_backend_config_destroy(tare_backend_config *b) {
     tare__free(b);
 }
 
-// Keeps the first failure of a builder. Takes err, which is NULL where no memory was left for it.
+// Records a failure unless one is recorded already. Takes ownership of err, which is NULL if there
+// was no memory for it.
 static void keep_first(tare_backend_config *b, tare_status status, tare_error *err) {
     if (status == TARE_OK || b->failed != TARE_OK) {
         tare_error_destroy(err);
@@ -65,7 +66,7 @@ const tare_pattern_config *tare_backend_config_at(const tare_backend_config *b, 
     return index < b->count ? b->configs[index] : NULL;
 }
 
-// Moves the error of a removed pattern config to the backend config, so that an error is never
+// Moves the error of a pattern config that is removed to the backend config, so that no error is
 // lost.
 static void inherit_error(tare_backend_config *b, tare_pattern_config *p) {
     keep_first(b, p->failed, p->first_error);
@@ -80,7 +81,7 @@ static size_t find_key(const tare_backend_config *b, const pattern *key) {
 
 tare_status tare__backend_config_store(tare_backend_config *b, tare_pattern_config *p,
                                        tare_error *err) {
-    if (p->is_stored) // owned already, so that it is not destroyed here
+    if (p->is_stored) // owned already, so it is not destroyed here
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "a pattern config was given to backend configs twice");
     if (!p->complex) {
@@ -105,7 +106,7 @@ tare_status tare__backend_config_store(tare_backend_config *b, tare_pattern_conf
     return TARE_OK;
 }
 
-// Consumes p; what fails is kept in b.
+// Takes ownership of p; a failure is recorded in b.
 static tare_status store_and_keep(tare_backend_config *b, tare_pattern_config *p) {
     tare_error *err = tare_error_create();
     const tare_status status = p ? tare__backend_config_store(b, p, err)
@@ -129,7 +130,8 @@ tare_pattern_config *tare_backend_config_add(tare_backend_config *config, const 
     return store_and_keep(config, p) == TARE_OK ? p : NULL;
 }
 
-// Reports the error that a builder recorded, or its status if there was no memory for a message.
+// Reports the error that a setter recorded, or only its status if there was no memory for a
+// message.
 static tare_status report(tare_status failed, const tare_error *kept, tare_error *err) {
     if (failed == TARE_OK) return TARE_OK;
     if (kept)
@@ -140,7 +142,7 @@ static tare_status report(tare_status failed, const tare_error *kept, tare_error
 }
 
 tare_status tare__backend_config_status(const tare_backend_config *b, tare_error *err) {
-    if (!b) return tare__out_of_memory(err); // the result of a failed create
+    if (!b) return tare__out_of_memory(err); // NULL is the result of a failed create
     tare_status status = report(b->failed, b->first_error, err);
     for (size_t i = 0; i < b->count && status == TARE_OK; i++) {
         status = report(b->configs[i]->failed, b->configs[i]->first_error, err);
@@ -258,7 +260,7 @@ bool tare__backend_config_is_fused_module(const tare_backend_config *b, const ch
     return false;
 }
 
-// Leaves of a tuple; single operators, which come last, count 0.
+// The number of operators in a tuple; 0 for a single operator, which sorts last.
 static size_t tuple_length(const tare_pattern_config *p) {
     return p->complex->kind == PATTERN_TUPLE ? tare__pattern_leaf_count(p->complex) : 0;
 }
@@ -271,7 +273,7 @@ tare_status tare__backend_config_sorted(const tare_backend_config *b, arena *a,
     if (!sorted || !lengths) return tare__out_of_memory(err);
     for (size_t i = 0; i < b->count; i++) {
         const size_t length = tuple_length(b->configs[i]);
-        size_t position = i; // insertion keeps the order of equals; the lists have some 200 entries
+        size_t position = i; // insertion sort is stable; the lists have some 200 entries
         for (; position > 0 && lengths[position - 1] < length; position--) {
             sorted[position] = sorted[position - 1];
             lengths[position] = lengths[position - 1];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backend configs inside the library: patterns in complex form, and lookups for passes.
+// Internal interface of backend configs: patterns in complex form, and lookups for passes.
 #ifndef CONFIG_BACKEND_CONFIG_H
 #define CONFIG_BACKEND_CONFIG_H
 
@@ -38,14 +38,14 @@ struct tare_pattern_config {
     const pattern
         *complex; // reverse nested form, canonical names; always present once the pattern is known
     bool is_complex_given; // set by set_pattern_complex
-    bool is_stored;        // in a backend config: the pattern is its key there and cannot change
+    bool is_stored; // in a backend config, keyed by the pattern, which cannot change any more
     tare_observation_type observation_type;
     dtype_config_list dtype_configs;
     const char *root_module, *qat_module, *reference_quantized_module,
         *fused_module;                              // public names; NULL: unset
     const char *spelled_modules[MODULE_SLOT_COUNT]; // the same as the user wrote them
     const char *fuser_method; // a built-in fuser's name, or that of `fuser`; NULL if it has none
-    tare_fuser fuser;         // the user's; NULL if none
+    tare_fuser fuser;         // name of a built-in fuser or of `fuser`; NULL if it has none
     void *fuser_user;
     const char *root_node_getter_name, *extra_inputs_getter_name; // NULL: callbacks without one
     tare_root_node_getter root_node_getter;
@@ -69,11 +69,12 @@ struct tare_backend_config {
     tare_error *first_error;
 };
 
-// The public setters with their error returned instead of recorded. On failure nothing changes.
+// Like the public setters, but they return their error instead of recording it. After a failure
+// nothing has changed.
 /// Operators in forward order; is_tuple: false for a single operator.
 tare_status tare__pattern_config_assign_simple(tare_pattern_config *p, const char *const *names,
                                                size_t count, bool is_tuple, tare_error *err);
-/// spelled: in any memory; copied.
+/// spelled: the pattern as the user wrote it; copied.
 tare_status tare__pattern_config_assign_complex(tare_pattern_config *p, const pattern *spelled,
                                                 tare_error *err);
 tare_status tare__pattern_config_assign_observation(tare_pattern_config *p,
@@ -100,33 +101,34 @@ tare_status tare__pattern_config_assign_index(tare_pattern_config *p, const char
                                               int64_t index, tare_error *err);
 tare_status tare__pattern_config_clone(const tare_pattern_config *p, tare_pattern_config **out,
                                        tare_error *err);
-/// Stores p (consumed, on failure too).
+/// Stores p and takes ownership of it, after a failure too.
 tare_status tare__backend_config_store(tare_backend_config *b, tare_pattern_config *p,
                                        tare_error *err);
 /// "OUTPUT_SHARE_OBSERVER_WITH_INPUT"; NULL past the end.
 const char *tare__observation_type_name(size_t type);
-/// The pattern as given: forward for simple ones, nested for complex ones.
+/// The pattern as the user gave it: in forward order if simple, nested if complex.
 static inline const pattern *tare__pattern_config_given(const tare_pattern_config *p) {
     return p->is_complex_given ? p->given_complex : p->simple;
 }
 
-/// True if the pattern config has a fuser of either kind.
+/// True if the pattern config has a built-in or a user's fuser.
 bool tare__pattern_config_has_fuser(const tare_pattern_config *p);
 /// The effective observation type for a root with this many tensor arguments; torch's
-/// AssertionError if unlisted.
+/// AssertionError if the number is not listed.
 tare_status tare__pattern_config_observation(const tare_pattern_config *p, int64_t tensor_arg_count,
                                              tare_observation_type *out, tare_error *err);
 /// Index of "weight" or "bias" among the positional arguments, -1 if unlisted.
 int64_t tare__pattern_config_input_index(const tare_pattern_config *p, const char *input);
-/// The config whose (complex) pattern is exactly this operator; NULL if none. For classes and
-/// functions.
+/// The config whose (complex) pattern is exactly this operator, a class or a function; NULL if
+/// there is none.
 const tare_pattern_config *tare__backend_config_for_operator(const tare_backend_config *b,
                                                              const char *operator_name);
-/// root module type -> reference module type, later configs win; NULL if none.
+/// The reference module class for a root module class; of several configs the last wins; NULL if
+/// there is none.
 const char *tare__backend_config_reference_module(const tare_backend_config *b, const char *root);
 bool tare__backend_config_is_qat_module(const tare_backend_config *b, const char *type);
 bool tare__backend_config_is_fused_module(const tare_backend_config *b, const char *type);
-/// The first error of any setter, if one failed. What can be written down is not judged.
+/// The first error of any setter, if one failed. Does not check whether the configs make sense.
 tare_status tare__backend_config_status(const tare_backend_config *b, tare_error *err);
 /// Configs in matching order (spec/fx_passes.md §3): longest tuples first, single operators last,
 /// stable. *out is an array of b->count pointers in `a`.

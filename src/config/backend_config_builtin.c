@@ -7,7 +7,7 @@
 #include "config/embedded.h"
 #include "core/text/text.h"
 
-// torch's own for tests and for another flow, which listings name last.
+// True for torch's internal configs (for tests and for another workflow); listings name them last.
 static bool is_internal(const char *name) {
     return name[0] == '_' || tare__starts_with(name, "test_only_");
 }
@@ -25,7 +25,7 @@ static const char *name_at(const void *unused, size_t index) {
     return tare_backend_config_builtin_name_at(index);
 }
 
-// A built-in config is the file of its name; folders hold other files.
+// The file of a built-in config is NAME.json; files in folders are not backend configs.
 static const embedded_file *find_file(const char *name) {
     char file_name[64];
     if (strchr(name, '/') != NULL) return NULL;

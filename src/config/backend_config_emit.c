@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backend configs to JSON: the keys and their order are those of torch's to_dict.
+// Writes backend configs as JSON, with the keys and their order from torch's to_dict.
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -10,14 +10,14 @@
 #include "config/pattern_form.h"
 #include "core/json/json.h"
 
-// Named definitions that entries may refer to: {name: dtype with constraints}, {name: dtype
-// config}. They belong to the file; written files have none.
+// Named definitions that entries of the file may refer to: {name: dtype with constraints} and
+// {name: dtype config}. Written files have none.
 typedef struct definitions {
     json_at dtypes, dtype_configs;
     const backend_functions *functions; // the user's; NULL: none
 } definitions;
 
-// Turns a setter's error into an error of the file at this place.
+// Adds the place in the JSON file to a setter's error.
 static tare_status placed(const json_at *at, tare_status status, tare_error *err) {
     if (status == TARE_OK || status == TARE_OUT_OF_MEMORY) return status;
     char hint[256];
@@ -36,7 +36,7 @@ static tare_status optional_string(const json_at *at, const char **out, tare_err
     return is_given(at) ? tare__json_string(at, out, err) : TARE_OK;
 }
 
-// As Python would name the type of a value in the wrong place.
+// The Python type of a value, for messages in torch's words.
 static const char *python_type(const json_t *found) {
     switch (json_typeof(found)) {
     case JSON_OBJECT:
@@ -97,14 +97,14 @@ static tare_status read_constraint_object(const json_at *at, tare_dtype_constrai
     return read_dtype(&dtype, &c->dtype, err);
 }
 
-// A definition by its name; its value is NULL if there is none.
+// The definition with this name; value NULL: there is none.
 static json_at find_definition(const json_at *table, const json_at *name) {
     const json_at none = {0};
     return json_is_object(table->value) ? tare__json_get(table, json_string_value(name->value))
                                         : none;
 }
 
-// A bare dtype is a dtype without constraints.
+// Reads a dtype with constraints, a name of one, or a bare dtype, which has no constraints.
 static tare_status read_constraints(const json_at *object, const char *key, const definitions *defs,
                                     tare_dtype_constraints *c, tare_error *err) {
     const json_at at = tare__json_get(object, key);
@@ -142,7 +142,7 @@ static tare_status read_dtype_config(const json_at *at, const definitions *defs,
     return TARE_OK;
 }
 
-// Of the first ones, which is enough for suggestions.
+// Lists the first names, which is enough for suggestions.
 static const char *definition_name_at(const void *user, size_t index) {
     const json_at *table = user;
     if (index >= 256) return NULL;
@@ -215,7 +215,7 @@ static tare_status read_complex(const json_at *at, tare_pattern_config *p, tare_
     return status;
 }
 
-// The complex form comes last, so that a file with both is refused there.
+// Reads the complex form second, so that a file with both forms is refused there.
 static tare_status read_pattern(const json_at *object, tare_pattern_config *p, tare_error *err) {
     const json_at simple = tare__json_get(object, "pattern");
     const json_at complex = tare__json_get(object, "pattern_complex_format");
@@ -242,8 +242,8 @@ static tare_status read_modules(const json_at *object, tare_pattern_config *p, t
     return TARE_OK;
 }
 
-// The user's functions of the name at `key`, if he has registered some; *name: NULL if there is
-// none.
+// Reads the function name at `key`, and looks up the user's functions of this name. *name, *own:
+// NULL if there is none.
 static tare_status read_function(const json_at *object, const char *key, const definitions *defs,
                                  json_at *at, const char **name, const tare_backend_function **own,
                                  tare_error *err) {
@@ -266,7 +266,7 @@ static tare_status read_functions(const json_at *object, const definitions *defs
     return placed(&at, tare__pattern_config_assign_extra_getter(p, name, own, err), err);
 }
 
-// "0", "1", ..: JSON has no integer keys.
+// Reads an integer ("0", "1", ..) from a string, because JSON has no integer keys.
 static bool read_count(const char *key, int64_t *out) {
     char *end = NULL;
     errno = 0;
@@ -309,8 +309,8 @@ static tare_status read_indexes(const json_at *object, tare_pattern_config *p, t
     return TARE_OK;
 }
 
-// torch's setter has this name, its dictionary another one, which is too different for a
-// suggestion.
+// Suggests the right key for the name of torch's setter, which differs too much from the key of
+// torch's dictionary to be found as similar.
 static tare_status refuse_setters_name(const json_at *object, tare_error *err) {
     if (!tare__json_has(object, "reference_quantized_module")) return TARE_OK;
     tare__json_fail(object, err, "unknown key 'reference_quantized_module'");
@@ -373,7 +373,7 @@ static tare_status read_configs(const json_at *root, const definitions *defs,
 
 // --- definitions ---
 
-// A name that is a dtype's, too, would leave open which of them is meant.
+// Refuses definitions with the name of a dtype, which would be ambiguous.
 static tare_status check_dtypes(const definitions *defs, tare_error *err) {
     const json_at *table = &defs->dtypes;
     const char *name = NULL;
@@ -408,8 +408,8 @@ static tare_status check_dtype_configs(const definitions *defs, tare_error *err)
 
 // --- the document ---
 
-// An empty config, or a copy of the built-in one that the file extends, whose patterns the file's
-// replace where they are equal.
+// Creates an empty config, or a copy of the built-in config that the file extends. Patterns of the
+// file replace equal patterns of that config.
 static tare_status begin_config(const json_at *root, tare_backend_config **out, tare_error *err) {
     const json_at name_at = tare__json_get(root, "name"), base = tare__json_get(root, "extends");
     const char *name = NULL, *extended = NULL;
@@ -445,7 +445,7 @@ static tare_status read_document(const json_at *root, const backend_functions *f
     return TARE_OK;
 }
 
-// Takes the document over.
+// Takes ownership of the document.
 static tare_status read_and_release(json_t *document, const backend_functions *functions,
                                     tare_backend_config **out, tare_error *err) {
     const json_at root = tare__json_root(document);

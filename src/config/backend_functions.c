@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom fusers and getters by name, so that files can refer to them.
+// A registry of custom fusers and getters by name, so that files can refer to them.
 #include "config/backend_functions.h"
 
 #include <string.h>

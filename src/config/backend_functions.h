@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom fusers and getters by name, and reading files that refer to them.
+// A registry of custom fusers and getters by name, and functions to read files that refer to them.
 #ifndef CONFIG_BACKEND_FUNCTIONS_H
 #define CONFIG_BACKEND_FUNCTIONS_H
 
@@ -13,10 +13,10 @@ typedef struct backend_functions {
 void tare__backend_functions_release(backend_functions *f);
 tare_status tare__backend_functions_add(backend_functions *f, const tare_backend_function *function,
                                         tare_error *err);
-/// The functions of a name; NULL if there are none. f may be NULL.
+/// The functions registered under a name; NULL if there are none. f may be NULL.
 const tare_backend_function *tare__backend_functions_find(const backend_functions *f,
                                                           const char *name);
-/// As the public functions, with the user's functions (NULL: none).
+/// The same as the public functions, with the user's functions (NULL: none).
 tare_status tare__backend_config_parse(const backend_functions *functions, const char *json,
                                        size_t size, tare_backend_config **out, tare_error *err);
 tare_status tare__backend_config_load(const backend_functions *functions, const char *path,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints a backend config: a block per pattern, a labelled line per property.
+// Prints a backend config: one block per pattern, with one labelled line per property.
 #include <string.h>
 
 #include "config/backend_config.h"
@@ -7,19 +7,19 @@
 #include "config/pattern_form.h"
 #include "core/text/text.h"
 
-// "quint8" instead of "torch.quint8".
+// Omits the package: "quint8" for "torch.quint8".
 static const char *short_dtype(tare_dtype dtype) {
     const char *name = tare_dtype_name(dtype);
     return tare__starts_with(name, "torch.") ? name + strlen("torch.") : name;
 }
 
-// "quint8[q >= 0, q <= 255, scale >= 0.000244140625]".
+// Example: "quint8[q >= 0, q <= 255, scale >= 0.000244140625]".
 static void tensor_to_text(const tare_dtype_constraints *c, text *t) {
     tare__text_append(t, c->dtype == TARE_DTYPE_UNSET ? "any" : short_dtype(c->dtype));
     tare__constraints_to_text(c, t);
 }
 
-// "quint8 * qint8 + float32 -> quint8", input * weight + bias -> output.
+// Example: "quint8 * qint8 + float32 -> quint8" for input * weight + bias -> output.
 static void dtypes_to_text(const tare_dtype_config *d, text *t) {
     tensor_to_text(&d->input, t);
     if (d->weight.dtype != TARE_DTYPE_UNSET) {
@@ -44,7 +44,7 @@ static const char *observation_word(tare_observation_type type) {
     return "";
 }
 
-// The label of the first of several lines, blanks in front of the others.
+// Writes the label before the first of several lines, and blanks before the others.
 static void label(text *t, const char *name, bool is_first) {
     tare__text_printf(t, "  %-11s  ", is_first ? name : "");
 }
@@ -101,7 +101,8 @@ tare_status tare_backend_config_show(const tare_backend_config *config, tare_wri
     return tare__text_write(&out, TARE_OK, write, user, err);
 }
 
-// The last word of "torch.ao.nn.intrinsic.ConvReLU2d", where the column implies the rest.
+// The last part of a name such as "torch.ao.nn.intrinsic.ConvReLU2d", for columns that imply the
+// package.
 static const char *last_word(const char *name) {
     const char *dot = name ? strrchr(name, '.') : NULL;
     return dot ? dot + 1 : name ? name : "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of tare_dtype_constraints as rows.
+// The fields of tare_dtype_constraints as a table.
 #include "config/constraints.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef enum field_kind {
-    FIELD_BOUND, // a double that bounds integers, and is written as one
+    FIELD_BOUND, // a double that limits integers, and is written like one
     FIELD_DOUBLE,
     FIELD_INT,
     FIELD_TRUE, // present and true, or absent
@@ -122,7 +122,7 @@ tare_status tare__constraints_from_json(const json_at *at, tare_dtype_constraint
     return TARE_OK;
 }
 
-// Bounds of integers are numbers in torch, written there without a fraction.
+// Writes a bound of integers as torch does, without a fraction.
 static void emit_bound(json_emitter *e, double bound) {
     if (bound == trunc(bound) && fabs(bound) < 0x1p53)
         tare__emit_int(e, (int64_t)bound);
@@ -161,7 +161,7 @@ void tare__qschemes_to_text(uint32_t qschemes, text *t) {
 }
 
 static void number_to_text(text *t, double number) {
-    // Bounds of integers are whole numbers, and read better so.
+    // Bounds of integers are doubles with integer values, printed without a fraction.
     if (number == trunc(number) && fabs(number) < 0x1p53)
         tare__text_printf(t, "%.0f", number);
     else

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom configs: their lists, and setters that record a failure until the config is used.
+// Custom configs: their lists, and setters. A setter's failure is recorded until the config is
+// used.
 #include "config/custom_config.h"
 
 #include <string.h>
@@ -24,7 +25,7 @@ tare_status tare__setter_status(const setter_failure *failure, tare_error *err) 
     return failure->status;
 }
 
-// Runs one setter with an error of its own.
+// Calls a setter's implementation and records its error.
 #define SET(config, call)                                                                          \
     do {                                                                                           \
         if ((config) == NULL) return;                                                              \
@@ -58,7 +59,7 @@ static tare_status add_name(name_list *list, const char *name, const char *what,
     return TARE_OK;
 }
 
-// A class under its public name.
+// The public name of a class.
 static const char *public_name(const char *name, char out[256]) {
     if (name == NULL) return NULL;
     tare__class_public_name(name, out, 256);

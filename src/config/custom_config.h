@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom configs inside the library.
+// Internal interface of custom configs.
 #ifndef CONFIG_CUSTOM_CONFIG_H
 #define CONFIG_CUSTOM_CONFIG_H
 
 #include "core/json/json.h"
 #include "tare/custom_config.h"
 
-/// The failure of a setter.
+/// The recorded failure of a setter.
 typedef struct setter_failure {
     tare_status status;
     tare_error *error; // its message; NULL if memory ran out
@@ -29,7 +29,7 @@ tare_status tare__index_list_from_json(const json_at *at, index_list *out, tare_
 void tare__index_list_to_json(const index_list *list, text *out);
 void tare__index_list_release(index_list *list);
 
-/// Pairs of class names, in order of setting.
+/// Pairs of class names, in the order in which they were set.
 typedef struct class_pair {
     char *from, *to;
 } class_pair;
@@ -67,7 +67,7 @@ struct tare_fuse_custom_config {
     name_list preserved_attributes;
     setter_failure failure;
 };
-/// The recorded failure of setters.
+/// Returns the recorded failure of a setter.
 tare_status tare__setter_status(const setter_failure *failure, tare_error *err);
 tare_status tare__prepare_custom_config_clone(const tare_prepare_custom_config *config,
                                               tare_prepare_custom_config **out, tare_error *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom configs as JSON, with the keys of torch's to_dict.
+// Reads and writes custom configs as JSON, with the keys of torch's to_dict.
 #include <string.h>
 
 #include "config/custom_config.h"
@@ -8,7 +8,7 @@
 
 // --- reading ---
 
-// The list's strings, lent by the JSON; the caller frees *out with tare__free.
+// The strings of a list, lent by the JSON; the caller frees *out with tare__free.
 static tare_status read_names(const json_at *at, const char ***out, size_t *count,
                               tare_error *err) {
     TARE_TRY(tare__json_expect(at, JSON_ARRAY, err));
@@ -27,7 +27,7 @@ static tare_status read_names(const json_at *at, const char ***out, size_t *coun
     return status;
 }
 
-// Turns the failure that a setter recorded into an error at this place.
+// Adds the place in the JSON to the error that a setter recorded.
 static tare_status check_setter(const json_at *at, const setter_failure *failure, tare_error *err) {
     if (failure->status == TARE_OUT_OF_MEMORY || failure->error == NULL)
         return tare__setter_status(failure, err);
@@ -70,7 +70,7 @@ static tare_status read_indexes(const json_at *root, const char *key, index_list
     return tare__json_has(root, key) ? tare__index_list_from_json(&at, out, err) : TARE_OK;
 }
 
-// {"static": {class: class}}
+// Reads {"static": {class: class}}.
 static tare_status read_pairs(const json_at *root, const char *key,
                               void (*set)(void *config, const char *from, const char *to),
                               void *config, const setter_failure *failure, tare_error *err) {
@@ -105,7 +105,7 @@ static void set_observed_to_quantized(void *config, const char *from, const char
     tare_convert_custom_config_set_observed_to_quantized(config, from, to);
 }
 
-// A config inside the config, read by its own reader.
+// Reads a nested config with its own reader; does nothing for null.
 static tare_status with_text(const json_at *at,
                              tare_status (*read)(const char *json, size_t size, void *out,
                                                  tare_error *err),
@@ -137,7 +137,7 @@ static tare_status read_backend(const json_at *at, tare_backend_config **out, ta
     return status == TARE_OK ? status : tare__json_place(at, status, err);
 }
 
-// The fields of an entry, owned while it is read.
+// The fields of an entry. They are owned until they are moved to the config.
 typedef struct entry_fields {
     const char *key;
     tare_qconfig_mapping *mapping;
@@ -145,7 +145,7 @@ typedef struct entry_fields {
     tare_backend_config *backend;
 } entry_fields;
 
-// [key, qconfig mapping, example inputs, prepare custom config, backend]
+// Reads [key, qconfig mapping, example inputs, prepare custom config, backend].
 static tare_status read_fields(const json_at *entry, entry_fields *out, tare_error *err) {
     TARE_TRY(tare__json_expect(entry, JSON_ARRAY, err));
     if (json_array_size(entry->value) != 5)
@@ -236,7 +236,7 @@ static tare_status fill_fuse(const json_at *root, void *into, tare_error *err) {
     return TARE_OK;
 }
 
-// Fills a config that was made, of JSON that is released here.
+// Fills a new config from JSON, and releases the JSON.
 static tare_status fill(json_t *json, void *made,
                         tare_status (*fill_from)(const json_at *root, void *into, tare_error *err),
                         tare_error *err) {
@@ -248,7 +248,7 @@ static tare_status fill(json_t *json, void *made,
     return status;
 }
 
-// The two readers of a config KIND.
+// Defines the two readers of a KIND of config.
 #define DEFINE_READERS(KIND)                                                                       \
     static tare_status KIND##_from(json_t *json, tare_##KIND##_custom_config **out,                \
                                    tare_error *err) {                                              \
@@ -321,7 +321,7 @@ static void pairs_to_json(const char *key, const class_pairs *pairs, text *out) 
     tare__text_append(out, "}}");
 }
 
-// The text of a config inside, or null. Takes the string over.
+// Appends the JSON text of a nested config, or null. Takes ownership of the string.
 static void append_inner(char *inner, text *out) {
     size_t length = inner != NULL ? strlen(inner) : 0;
     while (length > 0 && inner[length - 1] == '\n') length--;

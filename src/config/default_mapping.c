@@ -10,8 +10,9 @@
 
 static const char own_name[] = "tare";
 
-// The mapping's own range of weights per channel, in which the greatest weight is a level: with a
-// step of 1/127.5 of it, as torch has it, it is half a step off, in all channels alike.
+// The range of per-channel weights in mapping "tare". With -127 and 127 the greatest magnitude is
+// exactly a level. With torch's step of 1/127.5 of it, it would be half a step off in every
+// channel.
 enum { OWN_LOW = -127, OWN_HIGH = 127 };
 
 bool tare__qconfig_mapping_is_torch(const tare_qconfig_mapping *m) {
@@ -23,8 +24,8 @@ bool tare__qconfig_mapping_is_own(const tare_qconfig_mapping *m) {
     return m->default_name != NULL && strcmp(m->default_name, own_name) == 0;
 }
 
-// True if the requirements of mapping "tare" for activations are met: quint8, 0 to 255, and a least
-// scale not above torch's.
+// True if activations meet the requirements of mapping "tare": quint8 from 0 to 255, and a minimal
+// scale that is not above torch's.
 static bool takes_bytes(const tare_dtype_config *d) {
     const tare_dtype_constraints *c = &d->input;
     const uint32_t range = TARE_SET_QUANT_MIN | TARE_SET_QUANT_MAX;
@@ -83,7 +84,7 @@ static bool is_int8(const tare_observer_spec *spec) {
     return dtype != NULL && dtype->kind == ARGUMENT_DTYPE && dtype->as.dtype == TARE_QINT8;
 }
 
-// Replaces a qconfig of int8 weights by one whose weights stay within the bounds.
+// Replaces the qconfig, if its weights are int8, by one whose weights keep the bounds.
 static tare_status bind_weight(tare_qconfig **q, const weight_bounds *b, tare_error *err) {
     if (*q == NULL || !is_int8((*q)->weight)) return TARE_OK;
     tare_observer_spec *weight = NULL;
@@ -101,7 +102,7 @@ static tare_status bind_weight(tare_qconfig **q, const weight_bounds *b, tare_er
     return TARE_OK;
 }
 
-// Replaces a qconfig with a least scale of its own by one whose activations keep the backend's.
+// Replaces the qconfig, if its activations have a minimal scale (eps), by one with the backend's.
 static tare_status bind_activation(tare_qconfig **q, const weight_bounds *b, tare_error *err) {
     if (*q == NULL || b->activation_scale_min <= 0 || (*q)->activation == NULL ||
         tare__observer_spec_find((*q)->activation, "eps") == NULL)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are compiled in, by name.
+// Finds the files that are compiled into the library.
 #include "config/embedded.h"
 
 #include <string.h>

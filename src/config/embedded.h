@@ -7,8 +7,7 @@
 #include <stddef.h>
 
 /// name: the path under backends/, such as "x86.json" or "qconfigs/mapping_x86_ptq_v0.json". data:
-/// `size` bytes of UTF-8; a NUL that `size` does not count follows. All live as long as the
-/// program.
+/// `size` bytes of UTF-8, followed by a NUL that `size` does not count. Static storage.
 typedef struct embedded_file {
     const char *name;
     const unsigned char *data;
@@ -17,7 +16,7 @@ typedef struct embedded_file {
 
 extern const embedded_file tare__embedded_files[];
 extern const size_t tare__embedded_file_count;
-/// The backend configs among them, by their names: "x86" for "x86.json".
+/// The names of the backend configs among them: "x86" for "x86.json".
 extern const char *const tare__embedded_backends[];
 extern const size_t tare__embedded_backend_count;
 /// The file with this name; NULL if there is none.

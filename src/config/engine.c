@@ -11,7 +11,7 @@ static const char *const names[] = {[TARE_ENGINE_DEFAULT] = "x86",
                                     [TARE_ENGINE_ONEDNN] = "onednn"};
 
 const char *tare_engine_name(tare_engine engine) {
-    const size_t index = (size_t)engine; // whatever the caller's number
+    const size_t index = (size_t)engine; // may be any number
     return index < sizeof names / sizeof *names ? names[index] : "";
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's BackendPatternConfig: one row of a backend config. The assign functions report their
-// error at once (the JSON reader adds its place); pattern_setters.c keeps the first one for the
-// moment of use.
+// torch's BackendPatternConfig: one entry of a backend config. The assign functions return their
+// error (the JSON reader adds the place); pattern_setters.c records the first one until the config
+// is used.
 #include <string.h>
 
 #include "config/backend_config.h"
@@ -51,8 +51,7 @@ static tare_status only_one_pattern(tare_error *err) {
                       "Only one of 'pattern' or 'pattern_complex_format' can be set");
 }
 
-// All forms of the pattern live in the config's arena; what an earlier call left there stays
-// unused.
+// Stores all forms of the pattern in the config's arena. An earlier pattern there stays unused.
 static tare_status adopt(tare_pattern_config *p, const pattern *spelled, bool is_complex,
                          tare_error *err) {
     pattern *forms = tare__arena_array(&p->memory, 3, sizeof *forms);
@@ -259,7 +258,7 @@ tare_status tare__pattern_config_assign_count(tare_pattern_config *p, int64_t te
     return TARE_OK;
 }
 
-// "input" is written by torch's tensorrt config; nothing reads it.
+// torch's tensorrt config writes "input", which is never read.
 static const char *const input_types[] = {"weight", "bias", "input"};
 
 static const char *input_type_at(const void *unused, size_t i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns as users write them, and in the form that passes compare.
+// Converts patterns as users write them to the form that passes compare.
 #include "config/pattern_form.h"
 
 #include <ctype.h>
@@ -17,8 +17,8 @@ static const char *last_word(const char *name) {
     return dot ? dot + 1 : name;
 }
 
-// Class names are capitalized (after underscores, if private); names of functions and methods are
-// not, except for overloads (torch.ops.aten.add.Tensor).
+// True for a capitalized name (after underscores, if it is private), which is a class. Functions
+// and methods are not capitalized, except for overloads (torch.ops.aten.add.Tensor).
 static bool is_class_name(const char *name) {
     if (tare__starts_with(name, "torch.ops.")) return false;
     const char *word = last_word(name);
@@ -30,7 +30,7 @@ static bool is_word_char(unsigned char c) {
     return isalnum(c) || c == '_' || c == '<' || c == '>' || c >= 0x80; // <locals> of a function
 }
 
-// Words between single dots.
+// True for words separated by single dots.
 static bool is_qualified_name(const char *name) {
     bool at_start = true;
     for (; *name; name++) {
@@ -44,7 +44,7 @@ static bool is_qualified_name(const char *name) {
 static pattern_kind kind_of_name(const char *name) {
     if (strcmp(name, MATCH_ALL) == 0 || strcmp(name, last_word(MATCH_ALL)) == 0) return PATTERN_ANY;
     if (is_class_name(name)) return PATTERN_MODULE;
-    // Python's getattr is the one function in patterns that has a bare name.
+    // Of functions in patterns, only Python's getattr has a name without dots.
     if (strchr(name, '.') || strcmp(name, "getattr") == 0) return PATTERN_FUNCTION;
     return PATTERN_METHOD;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public setters of a pattern config: each records the first error until the config is used, so
+// The public setters of a pattern config. The first error is recorded until the config is used, so
 // that a sequence of calls needs no checks. A NULL config is the result of a failed create, which
-// is reported by the backend config to which it is added.
+// the backend config reports when it is added.
 #include "config/backend_config.h"
 #include "config/pattern_form.h"
 #include "core/json/json.h"
 
-// Takes err. Only a config that has failed keeps an error's memory.
+// Records a failure unless one is recorded already. Takes ownership of err, so that only failed
+// configs hold an error's memory.
 static void keep_first(tare_pattern_config *p, tare_status status, tare_error *err) {
     if (status == TARE_OK || p->failed != TARE_OK) {
         tare_error_destroy(err);
@@ -16,7 +17,7 @@ static void keep_first(tare_pattern_config *p, tare_status status, tare_error *e
     p->first_error = err;
 }
 
-// `call` may use p and err.
+// Evaluates `call`, which may use p and err, and records its failure.
 #define SETTER(call)                                                                               \
     do {                                                                                           \
         if (!p) return;                                                                            \
@@ -56,7 +57,8 @@ static tare_status assign_nested(tare_pattern_config *p, const json_t *brackets,
     return status;
 }
 
-// A pattern may be a bare string, which jansson does not take as a document: hence the brackets.
+// Adds brackets before parsing, because a pattern may be a bare string, which jansson does not
+// accept as a document.
 static tare_status assign_json(tare_pattern_config *p, const char *json, tare_error *err) {
     if (!json) return is_missing("a pattern", err);
     text document = {0};

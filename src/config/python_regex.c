@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Translates Python's regular expressions to POSIX extended ones. Both accept the same strings, but
-// may capture different groups; only acceptance matters here.
+// Translates Python's regular expressions to POSIX extended ones. Both match the same strings, but
+// may capture different groups, which does not matter here.
 #include "config/python_regex.h"
 
 #include <regex.h>
@@ -15,17 +15,17 @@ struct python_regex {
     regex_t compiled;
 };
 
-// POSIX libraries write repetitions out and recurse on groups, so that a short pattern could take
-// all memory or the stack.
+// Limits: POSIX libraries expand repetitions and recurse on groups, so a short pattern could use up
+// the memory or the stack.
 enum { LONGEST_PATTERN = 1000, DEEPEST_GROUP = 32, MOST_POSITIONS = 50000 };
 
 typedef struct translation {
     const char *pattern, *at;
     text out;
     int open_groups;
-    bool can_repeat;                 // the last thing written may be followed by a quantifier
-    size_t last_size;                // of it: positions when its repetitions are written out
-    size_t sizes[DEEPEST_GROUP + 1]; // of each open group so far; the whole pattern is the first
+    bool can_repeat;                 // the last item written may be followed by a quantifier
+    size_t last_size;                // its size: positions after repetitions are expanded
+    size_t sizes[DEEPEST_GROUP + 1]; // of each open group so far; the first is the whole pattern
     tare_error *err;
 } translation;
 
@@ -42,7 +42,7 @@ static void count_position(translation *t) {
 
 // --- character classes ---
 
-// Sets of bytes, so that neither collation nor POSIX's quoting rules inside brackets matter.
+// A set of bytes. Explicit sets avoid POSIX's collation and its quoting rules inside brackets.
 typedef struct byte_set {
     bool has[256];
 } byte_set;
@@ -55,7 +55,7 @@ static void invert(byte_set *s) {
     for (int c = 1; c < 256; c++) s->has[c] = !s->has[c];
 }
 
-// \d, \w, \s and their opposites; false if `letter` is none of them.
+// \d, \w, \s and their complements; false if `letter` is none of them.
 static bool class_of(char letter, byte_set *out) {
     byte_set s = {0};
     switch (letter | 0x20) {
@@ -84,8 +84,8 @@ static void join(byte_set *into, const byte_set *from) {
     for (int c = 0; c < 256; c++) into->has[c] |= from->has[c];
 }
 
-// Writes a bracket expression: `]` first, `-` last, `^` not first. A set of nearly all bytes is
-// written as its complement, because bytes beyond ASCII are no characters in some locales.
+// Writes a bracket expression: `]` first, `-` last, `^` not first. A set with the byte 255 is
+// written as its complement, because non-ASCII bytes are not characters in some locales.
 static tare_status write_set(translation *t, const byte_set *s) {
     const bool is_inverted = s->has[255];
     const char *const last = "[^-";
@@ -204,8 +204,9 @@ static tare_status translate_open(translation *t) {
     return TARE_OK;
 }
 
-// POSIX leaves an empty alternative undefined; a byte repeated zero times replaces it. Literal
-// parentheses and bars are written as sets, so the last byte is sufficient to recognize it.
+// Writes a byte repeated zero times for an empty alternative, which POSIX leaves undefined. Literal
+// parentheses and bars are written as sets, so the last byte written shows whether the alternative
+// is empty.
 static void end_alternative(translation *t) {
     const char last = t->out.length > 0 ? t->out.chars[t->out.length - 1] : '\0';
     if (last == '(' || last == '|') tare__text_append(&t->out, "x{0}");
@@ -222,7 +223,8 @@ static tare_status translate_close(translation *t) {
     return TARE_OK;
 }
 
-// The length of `{m}`, `{m,}`, `{,n}` or `{m,n}` at p; 0: a literal brace, as in Python.
+// The length of a quantifier `{m}`, `{m,}`, `{,n}` or `{m,n}` at p; 0: the brace is literal, as in
+// Python.
 static size_t bounds_length(const char *p) {
     const char *start = p++;
     const size_t first = strspn(p, "0123456789");
@@ -236,7 +238,7 @@ static size_t bounds_length(const char *p) {
     return *p == '}' ? (size_t)(p + 1 - start) : 0;
 }
 
-// How many copies of its operand a quantifier expands to.
+// The number of copies of its operand to which a quantifier expands.
 static size_t copies_of(const char *quantifier) {
     if (*quantifier != '{') return *quantifier == '+' ? 2 : 1;
     char *end = NULL;
@@ -259,7 +261,7 @@ static tare_status translate_quantifier(translation *t, size_t length) {
     tare__text_append_n(&t->out, t->at, length);
     t->at += length;
     if (*t->at == '+') return refuse(t, "a possessive quantifier, which is not supported,");
-    if (*t->at == '?') t->at++; // lazy: captures differ, acceptance does not
+    if (*t->at == '?') t->at++; // lazy: captures differ, but it matches the same
     t->can_repeat = false;
     return TARE_OK;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// QConfigs: pairs of observer specs. torch's named ones are in backends/qconfigs/qconfigs.json.
+// QConfigs: pairs of observer specs. torch's predefined ones are in
+// backends/qconfigs/qconfigs.json.
 #include "config/qconfig.h"
 
 #include <string.h>
@@ -140,7 +141,7 @@ tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out, tare_
     }
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(at, keys, err));
-    // An EqualizationQConfig calls it the input's.
+    // The key is "input_activation" in an EqualizationQConfig.
     const bool is_equalizer = tare__json_has(at, "input_activation");
     if (is_equalizer && tare__json_has(at, "activation"))
         return tare__json_fail(at, err, "'activation' and 'input_activation' exclude each other");
@@ -161,7 +162,7 @@ tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out, tare_
 
 // --- torch's named ones ---
 
-// The keys of qconfigs.json in its order; a test holds the two together.
+// The keys of qconfigs.json in the same order; a test checks that they agree.
 static const char *const names[] = {
     "default_qconfig",
     "default_debug_qconfig",

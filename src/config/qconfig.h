@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QConfigs and mappings inside the library.
+// Internal interface of qconfigs and mappings.
 #ifndef CONFIG_QCONFIG_H
 #define CONFIG_QCONFIG_H
 
@@ -17,14 +17,14 @@ struct tare_qconfig {
 tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out,
                                     tare_error *err); // null -> NULL
 void tare__qconfig_to_json(const tare_qconfig *q, text *out);
-/// A file of backends/ that is compiled in, parsed; the caller json_decref's *out.
+/// Parses a compiled-in file of backends/; the caller calls json_decref(*out).
 tare_status tare__embedded_json(const char *name, json_t **out, tare_error *err);
-/// True if the activation's observer keeps nothing from earlier batches (an averaging constant of
+/// True if the activation's observer does not remember earlier batches (its averaging constant is
 /// 1).
 bool tare__qconfig_is_memoryless(const tare_qconfig *q);
 void tare__qconfig_text(const tare_qconfig *q, text *out); // for messages and the record
 
-/// One selector of a mapping.
+/// One entry of a mapping.
 typedef struct qconfig_rule {
     char *key;             // type, regex, or module name
     char *object_type;     // module_name_object_type_order only
@@ -43,24 +43,24 @@ struct tare_qconfig_mapping {
     qconfig_rules module_name_regex, module_name, module_name_object_type_order;
     tare_status first_status; // of a setter
     tare_error *first_error;  // its message; NULL if memory ran out
-    char *default_name;       // "x86" when it came from {"default": "x86"}; NULL: written out
+    char *default_name;       // "x86" if it came from {"default": "x86"}; NULL: no default
 };
-/// The full form of a mapping, and any form back; errors name the place in the JSON.
+/// Writes a mapping in full, and reads any form; errors name the place in the JSON.
 void tare__qconfig_mapping_to_json(const tare_qconfig_mapping *mapping, text *out);
 tare_status tare__qconfig_mapping_from_json(const json_at *root, tare_qconfig_mapping **out,
                                             tare_error *err);
 tare_status tare__qconfig_mapping_status(const tare_qconfig_mapping *m, tare_error *err);
-/// Did it come from one of torch's default mappings, by name? Then torch's behaviour is asked for,
-/// also where ours is stricter on purpose.
+/// True if the mapping came by name from one of torch's defaults. Then torch's behaviour applies,
+/// even where tare is intentionally stricter.
 bool tare__qconfig_mapping_is_torch(const tare_qconfig_mapping *m);
-/// Did it come from "tare"?
+/// True if the mapping came from the default "tare".
 bool tare__qconfig_mapping_is_own(const tare_qconfig_mapping *m);
-/// True if the default mapping of this name quantizes weights group-wise, and nothing that needs
+/// True if the default mapping with this name quantizes weights group-wise and needs no calibration
 /// data.
 bool tare__default_mapping_is_of_weights(const char *name);
 
-/// Lookups as in spec/qconfig.md §5.1. *rule: the selector that decided, for the record (static or
-/// lent text; NULL: the fallback). Returned qconfigs are lent.
+/// Lookups as in spec/qconfig.md §5.1. section and key tell which entry of the mapping decided, for
+/// the record; they are static or lent. Returned qconfigs are lent.
 typedef struct qconfig_choice {
     tare_qconfig *qconfig;
     const char *section; // "global", "object_type", "module_name_regex", "module_name",
@@ -74,7 +74,7 @@ qconfig_choice tare__qconfig_by_type(const tare_qconfig_mapping *m, const char *
 /// type may be NULL.
 tare_status tare__qconfig_adjust(const tare_qconfig_mapping *m, const char *type, const char *path,
                                  qconfig_choice fallback, qconfig_choice *out, tare_error *err);
-/// The entry of exactly this module name.
+/// The entry with exactly this module name.
 qconfig_choice tare__qconfig_by_exact_name(const tare_qconfig_mapping *m, const char *path,
                                            qconfig_choice fallback);
 qconfig_choice tare__qconfig_by_order(const tare_qconfig_mapping *m, const char *path,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QConfig mappings as JSON; torch's default mappings are such files, compiled in.
+// Reads and writes qconfig mappings as JSON. The default mappings are such files, compiled in.
 #include <assert.h>
 #include <string.h>
 
@@ -25,7 +25,8 @@ typedef struct default_mapping {
 #define WEIGHTS(name)                                                                              \
     { name, MAPPING_FILE(name), {NULL, NULL}, true }
 static const default_mapping defaults[] = {
-    // Ours: x86's with all eight bits of activations, because our kernels cannot saturate.
+    // tare's own: like x86, but activations use all eight bits, because tare's kernels cannot
+    // saturate.
     {"tare", MAPPING_FILE("tare_ptq"), {NULL, MAPPING_FILE("tare_qat")}},
     VERSIONED("fbgemm"),
     VERSIONED("x86"),
@@ -34,7 +35,7 @@ static const default_mapping defaults[] = {
     {"symmetric_qnnpack",
      MAPPING_FILE("symmetric_qnnpack_ptq"),
      {NULL, MAPPING_FILE("symmetric_qnnpack_qat")}},
-    // Named as torchao's configs.
+    // Names of torchao's configs.
     WEIGHTS("int8_weight_only"),
     WEIGHTS("int4_weight_only_g32"),
     WEIGHTS("int4_weight_only_g64"),
@@ -103,7 +104,8 @@ static tare_status find_default(const char *name, bool is_qat, int version, cons
 
 // --- reading ---
 
-// The items before the qconfig in an entry of a section.
+// A section of a mapping. Each entry has one key, or path, type and index (has_order), then the
+// qconfig.
 typedef struct section {
     const char *name;
     bool has_order; // path, type, index; else one key
@@ -182,8 +184,8 @@ static tare_status read_full(tare_qconfig_mapping *m, const json_at *root, tare_
     return tare__qconfig_mapping_status(m, err);
 }
 
-// The mapping that {"default": ..} or {"default_qat": ..} names, or an empty one. Further sections
-// override it.
+// Creates the mapping that {"default": ..} or {"default_qat": ..} names, or an empty one. The other
+// sections override it.
 static tare_status begin_mapping(const json_at *root, tare_qconfig_mapping **out, tare_error *err) {
     const bool is_ptq = tare__json_has(root, "default"),
                is_qat = tare__json_has(root, "default_qat");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QConfig mappings: selectors in the order in which they were set, and the lookups of passes.
+// QConfig mappings: entries in the order in which they were set, and the lookups of passes.
 #include <string.h>
 
 #include "config/qconfig.h"
@@ -41,8 +41,8 @@ void tare_qconfig_mapping_destroy(tare_qconfig_mapping *mapping) {
 
 // --- setters ---
 
-// A class or function under its public name and the name that torch prints. Writes into buffer if
-// need be.
+// The canonical name of a class or function: public, and as torch prints it. Uses buffer if
+// necessary.
 typedef char type_name[256];
 static const char *canonical_type(const char *type, type_name buffer) {
     tare__class_public_name(type, buffer, sizeof(type_name));
@@ -72,7 +72,7 @@ static qconfig_rule *find_rule(const qconfig_rules *rules, const char *key, cons
     return NULL;
 }
 
-// Copies the texts of `like`, compiles its key if it is a regex.
+// Copies the strings of `like`, and compiles its key if it is a regex.
 static tare_status copy_rule(const qconfig_rule *like, bool is_regex, qconfig_rule *out,
                              tare_error *err) {
     qconfig_rule made = {.index = like->index};
@@ -272,7 +272,8 @@ qconfig_choice tare__qconfig_by_exact_name(const tare_qconfig_mapping *m, const 
     return choice_of(find_prefix(&m->module_name, path, strlen(path)), "module_name", fallback);
 }
 
-// The path itself, then its parents, nearest first. The root, "", has no entry of its own.
+// Looks up the path itself, then its parents from the nearest. The root, "", has no entry of its
+// own.
 static qconfig_choice by_name(const tare_qconfig_mapping *m, const char *path,
                               qconfig_choice fallback) {
     for (size_t length = strlen(path); length > 0;) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantization specs of pt2e: values that are checked when they are created and are immutable.
+// pt2e quantization specs: immutable, and checked when they are created.
 #include "config/qspec.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@
 
 // --- the bias rule ---
 
-// The bias of a layer is added to sums of products, so its step is the product of the steps.
+// The bias is added to sums of products, so its scale is the product of the activation's and the
+// weight's scales.
 static tare_status derive_bias(void *user, const tare_qparams_view *sources, size_t count,
                                tare_qparams_sink sink, void *sink_user, tare_error *err) {
     (void)user;
@@ -30,7 +31,7 @@ static tare_status derive_bias(void *user, const tare_qparams_view *sources, siz
     if (scale == NULL || zero_point == NULL) {
         status = tare__out_of_memory(err);
     } else {
-        // Observers propose float32, and torch multiplies in it.
+        // Multiplies in float32 as torch does; observers propose float32.
         for (int64_t c = 0; c < channels; c++)
             scale[c] = (double)((float)sources[0].scale[0] * (float)sources[1].scale[c]);
         status = sink(sink_user, channels, scale, zero_point, err);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs as JSON: {"spec": "QuantizationSpec", "dtype": "torch.int8", ..}.
+// Reads and writes quantization specs as JSON: {"spec": "QuantizationSpec", "dtype": "torch.int8",
+// ..}.
 #include <string.h>
 
 #include "config/qspec.h"

@@ -28,7 +28,7 @@ static void set_scheme(tare_observer_spec *spec, tare_qscheme scheme) {
     tare__observer_spec_set(spec, "qscheme", &a);
 }
 
-// The spec's fields override the constructor's arguments, also with None.
+// The spec's fields override the constructor's arguments, even if they are None.
 static void set_fields(tare_observer_spec *spec, const tare_qspec_fields *f) {
     tare_observer_spec_set_dtype(spec, "dtype", f->dtype);
     set_int(spec, "quant_min", f->has_quant_min, f->quant_min);
@@ -54,7 +54,7 @@ static tare_status plain_spec(const observer_classes *classes, const tare_qspec 
     if (takes(own, "quant_max")) set_int(spec, "quant_max", f->has_quant_max, f->quant_max);
     if (takes(own, "qscheme")) set_scheme(spec, f->qscheme);
     if (takes(own, "is_dynamic")) tare_observer_spec_set_bool(spec, "is_dynamic", f->is_dynamic);
-    // torch decides by the class's name which constructors take an axis.
+    // As in torch, the class's name decides which constructors take an axis.
     const bool has_axis = own != NULL
                               ? takes(own, "ch_axis")
                               : strstr(tare__observer_spec_class(spec), "PerChannel") != NULL;

@@ -6,7 +6,7 @@
 #include "observe/observer_spec.h"
 
 static void write_class(const char *name, text *out) {
-    // A class of a context carries its own module's name.
+    // A user's class has the name of its own module.
     const char *home = strchr(name, '.') != NULL ? ""
                        : strstr(name, "FakeQuantize") != NULL
                            ? "torchao.quantization.pt2e.fake_quantize."

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints quantization specs in readable form.
+// Prints quantization specs in short form.
 #include <string.h>
 
 #include "config/qspec.h"
