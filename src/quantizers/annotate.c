@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for annotating.
+// Helpers for annotators.
 #include "quantizers/annotate.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ bool tare__level_accepts(const node_sources *sources, const tare_quantizer_setti
 }
 
 bool tare__is_large_scalar(const annotating *a, const node *n) {
-    static const double largest = 3.4028235e15; // of torch's histogram
+    static const double largest = 3.4028235e15; // largest value that torch's histogram accepts
     const tare_tensor *t =
         n->op == NODE_GET_ATTR ? tare__module_find_tensor(a->model->root, n->target) : NULL;
     if (t == NULL || t->count != 1 || t->dtype != TARE_FLOAT32 || t->data == NULL) return false;

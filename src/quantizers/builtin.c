@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in quantizers as rows, and how one is made.
+// The table of built-in quantizers, and their creation.
 #include "quantizers/builtin.h"
 
 #include <string.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in quantizers, and the arguments for creating each.
+// The built-in quantizers and their functions.
 // Private to quantizers.
 #ifndef QUANTIZERS_BUILTIN_H
 #define QUANTIZERS_BUILTIN_H
 
 #include "quantizers/settings.h"
 
-/// Self of a built-in quantizer: its settings, and a recipe of its own kind.
+/// The `self` of a built-in quantizer.
 typedef struct builtin_quantizer {
     tare_quantizer_settings *settings;
     const struct builtin_row *row;
@@ -19,15 +19,16 @@ typedef struct builtin_row {
     const char *name;
     tare_status (*transform)(void *self, tare_model *model, tare_error *err); // NULL: nothing
     tare_status (*annotate)(void *self, tare_model *model, tare_error *err);
-    /// Refuses settings that it would not honour.
+    /// Refuses settings that the quantizer does not support.
     tare_status (*check)(const struct builtin_row *row, const tare_quantizer_settings *settings,
                          tare_error *err);
-    /// The rules in the order in which they are tried; operators that settings may name.
+    /// Lists the rules in the order in which they are tried, and the operators that settings may
+    /// name.
     void (*each_rule)(const struct builtin_row *row, name_visitor visit, void *user);
     void (*each_operator)(const struct builtin_row *row, name_visitor visit, void *user);
     const void *recipe;
 } builtin_row;
-/// The row of a built-in quantizer; NULL for others.
+/// The table entry of a built-in quantizer; NULL for others.
 const builtin_row *tare__builtin_row_of(const tare_quantizer *q);
 
 tare_status tare__xnnpack_transform(void *self, tare_model *model, tare_error *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ComposableQuantizer applies several quantizers in order. None may replace an annotation of an
-// earlier one; adding to an annotation in place is allowed, as in torchao.
+// ComposableQuantizer: applies several quantizers in order. None may replace an annotation of an
+// earlier one, but, as in torchao, it may add to one in place.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -21,7 +21,8 @@ static tare_status transform_all(void *self, tare_model *model, tare_error *err)
     return TARE_OK;
 }
 
-// known: node name -> serial number of the annotation that it had.
+// Checks that no annotation was replaced or removed. known: node name -> serial number of the
+// annotation before.
 static tare_status check_known(const tare_quantizer *q, const tare_model *model, const map *known,
                                tare_error *err) {
     for (size_t i = 0; i < known->count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A quantizer's settings, read with torchao's checks.
+// Reads a quantizer's config, with torchao's checks.
 #include "config/qspec.h"
 #include "core/error.h"
 #include "core/struct_size.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Default configs of the built-in quantizers: a row each. Source: torchao 0.18's get_*_config.
+// The default configs of the built-in quantizers as a table. Source: torchao 0.18's get_*_config.
 #include <string.h>
 
 #include "core/error.h"
@@ -12,8 +12,8 @@ typedef struct config_row {
     int64_t act_min, act_max;
     int64_t weight_min, weight_max;
     bool knows_per_channel, knows_modes, knows_reduce_range, knows_ranges;
-    bool is_per_channel; // when not asked
-    bool has_no_axis;    // a per-tensor weight's spec leaves ch_axis out
+    bool is_per_channel; // the default
+    bool has_no_axis;    // the spec of a per-tensor weight has no ch_axis
     bool keeps_output_when_dynamic;
 } config_row;
 
@@ -85,7 +85,8 @@ static tare_status check_options(const config_row *row, const tare_quantization_
                       row->quantizer, what);
 }
 
-// An observer class with eps 2^-12, and the observer inside a fake quantizer, if any.
+// An observer with eps 2^-12, or a fake quantizer with this eps around `inner`. Takes ownership of
+// `inner`.
 static tare_observer_spec *observer(const char *name, tare_observer_spec *inner) {
     tare_observer_spec *made = tare_observer_spec_create(name);
     tare_observer_spec_set_double(made, "eps", 0x1p-12);
@@ -113,7 +114,7 @@ static tare_observer_spec *weight_observer(bool is_qat, bool is_per_channel) {
     return observer(is_per_channel ? "PerChannelMinMaxObserver" : "MinMaxObserver", NULL);
 }
 
-// Takes the observer.
+// Creates a spec. Takes ownership of the observer.
 static tare_status make_spec(tare_qspec_fields *f, tare_qspec **out, tare_error *err) {
     f->struct_size = sizeof *f;
     const tare_status status =
@@ -155,7 +156,7 @@ static tare_status make_weight(const config_row *row, const tare_quantization_op
     return make_spec(&f, out, err);
 }
 
-// Rows of an embedding's table, each with its own float zero point.
+// The spec of an embedding's table: a scale and a float zero point for each row.
 static tare_status make_embedding(tare_qspec **out, tare_error *err) {
     tare_qspec_fields f = {.dtype = TARE_UINT8,
                            .observer = observer("PerChannelMinMaxObserver", NULL),

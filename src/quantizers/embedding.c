@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// EmbeddingQuantizer: tables of embeddings, with a scale and a float zero point per row.
+// EmbeddingQuantizer: embedding tables, with a scale and a float zero point per row.
 #include "ops/op.h"
 #include "quantizers/annotate.h"
 #include "quantizers/builtin.h"
@@ -15,7 +15,7 @@ tare_status tare__embedding_check(const struct builtin_row *row, const tare_quan
     return TARE_OK;
 }
 
-// Its name is the operator's.
+// The rule has the operator's name.
 static const char *rule_name(void) {
     return tare__op_row(TARE_OP_EMBEDDING)->id;
 }
@@ -25,7 +25,7 @@ void tare__embedding_each_rule(const struct builtin_row *row, name_visitor visit
     visit(user, rule_name());
 }
 
-// As torchao it leaves the mark unset, so that a later quantizer may annotate around it.
+// The node is not marked, as in torchao, so that a later quantizer may annotate its other edges.
 static tare_status annotate_table(annotating *a, const node *n, tare_qspec *spec) {
     const node *table = tare__node_arg(n, 0);
     tare_annotation *annotation = NULL;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers with the operators that follow them: each partition of a chain gives a node, the first of
-// which is the layer.
+// Annotates layers with the operators that follow them. Each partition of a chain has one output
+// node; the first is the layer.
 #include <string.h>
 
 #include "ops/op.h"
 #include "quantizers/inductor.h"
 
 typedef struct chain_nodes {
-    node *layer, *norm, *add, *unary; // NULL: not in this chain
+    node *layer, *norm, *add, *unary; // NULL: not part of this chain
     node *list[4];
     size_t count;
 } chain_nodes;
 
-// A module that is called several times is one partition with several outputs, so the chain's is
-// unknown. (torchao fails for convolutions.)
+// Finds the output node of each partition. A module that is called several times is one partition
+// with several outputs, so its chain is unknown: false. (torchao fails for convolutions.)
 static bool pick_nodes(const chain_row *row, const partition *const *partitions, size_t count,
                        chain_nodes *out) {
     *out = (chain_nodes){0};
@@ -33,15 +33,15 @@ static bool is_linear(const chain_row *row) {
     return strcmp(row->types[0], "torch.nn.Linear") == 0;
 }
 
-// A lone convolution in one dimension is not in the recipe, one with an activation is.
+// A one-dimensional convolution is supported only with an activation.
 static bool is_layer(const chain_row *row, const node *n) {
     if (is_linear(row)) return tare__calls_overload(n, TARE_OP_LINEAR, "default");
     return tare__calls_overload(n, TARE_OP_CONV2D, "default") ||
            (row->members == CHAIN_UNARY && tare__calls_overload(n, TARE_OP_CONV1D, "default"));
 }
 
-// What is added to the chain: the other operand, which must be a node. false: the chain does not
-// reach the addition, or adds a number.
+// Finds the other operand of the addition, which must be a node. False: the addition does not
+// follow the chain, or adds a number.
 static bool find_extra(const chain_nodes *c, node **extra) {
     const node *last = c->norm != NULL ? c->norm : c->layer;
     *extra = NULL;
@@ -54,7 +54,8 @@ static bool find_extra(const chain_nodes *c, node **extra) {
     return *extra != NULL;
 }
 
-// Batch norms are there in training only, where the last node's output is annotated, too.
+// Annotates a node of a chain that is not the layer. With a batch norm, that is in training, the
+// output of the last node is annotated, too.
 static tare_status annotate_plain(const inductor_level *l, const chain_nodes *c, node *n,
                                   node *extra) {
     const bool is_last = n == c->list[c->count - 1];
@@ -98,7 +99,7 @@ static tare_status try_chain(const inductor_level *l, const chain_row *row,
     return c.norm != NULL ? mark_partitions(l, partitions, count) : TARE_OK;
 }
 
-// A layer alone: every output of its partitions.
+// Annotates layers without following operators: every output of their partitions.
 static tare_status try_layers(const inductor_level *l, const chain_row *row) {
     const op_name function =
         tare__op_function_name(tare__op_row(is_linear(row) ? TARE_OP_LINEAR : TARE_OP_CONV2D));

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// X86InductorQuantizer: products, and operators that pass quantized values on if their input is
-// quantized.
+// X86InductorQuantizer: products, and operators that are quantized if their input is.
 #include <string.h>
 
 #include "ops/op.h"
 #include "quantizers/inductor.h"
 
-// Integers in, integers out.
+// Operators that compute integers from integers.
 static const op_overload hands_on[] = {
     OVERLOAD(MAX_POOL2D, "default"), OVERLOAD(CAT, "default"),
     OVERLOAD(AVG_POOL2D, "default"), OVERLOAD(ADAPTIVE_AVG_POOL2D, "default"),
     OVERLOAD(FLATTEN, "using_ints"), OVERLOADS_END};
 
-// torchao annotates integers too (positions that are computed), whose observers then fail.
+// Skips nodes with integer operands, such as computed positions: torchao annotates them, and the
+// observers fail.
 static tare_status annotate_operands(const inductor_level *l, node *n) {
     tare_annotation *annotation = NULL;
     for (size_t i = 0; i < n->input_count; i++)
@@ -66,7 +66,7 @@ static bool gives_quantized(const annotating *a, const node *n) {
     return n->id < a->sources.count && a->gives_quantized[n->id] && tare__is_marked(a, n);
 }
 
-// The first input like a layer's; the others share its observer.
+// The first input gets the config's input spec; the other inputs share its observer.
 static tare_status annotate_inputs(const inductor_level *l, node *n, size_t count) {
     tare_annotation *annotation = NULL;
     tare_qspec *shared = NULL;
@@ -80,7 +80,7 @@ static tare_status annotate_inputs(const inductor_level *l, node *n, size_t coun
     return status;
 }
 
-// A flatten between quantized layers is worth it, one before anything else is not.
+// True for a flatten that no quantizable operator reads; quantizing it would not pay.
 static bool leads_nowhere(const inductor_level *l, const node *n) {
     if (!tare__calls_overload(n, TARE_OP_FLATTEN, "using_ints") || n->user_count == 0) return false;
     for (size_t u = 0; u < n->user_count; u++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// X86InductorQuantizer, ArmInductorQuantizer and XPUInductorQuantizer: recipes, and how settings
-// select. Source: torchao 0.18.
+// X86InductorQuantizer, ArmInductorQuantizer and XPUInductorQuantizer: their patterns, and how
+// settings apply. Source: torchao 0.18.
 #include <string.h>
 
 #include "quantizers/builtin.h"
@@ -155,7 +155,7 @@ static tare_status accepts_default(const inductor_level *l, node *const *nodes, 
                        "default quantizable operations", out);
 }
 
-// "Conv2d, add, ReLU"
+// Example: "Conv2d, add, ReLU".
 static void chain_name(const chain_row *row, text *out) {
     for (size_t i = 0; i < 4 && row->types[i] != NULL; i++)
         tare__text_printf(out, "%s%s", i > 0 ? ", " : "", strrchr(row->types[i], '.') + 1);
@@ -206,7 +206,7 @@ static tare_status run_level(inductor_level *l) {
     return l->recipe->propagates ? tare__inductor_propagate(l) : TARE_OK;
 }
 
-// The operator that a setting by operator, module type or function means; NULL: none.
+// The operator to which a setting by operator, module type or function applies; NULL: none.
 static const char *operator_of(const inductor_recipe *recipe, const char *key) {
     if (tare__name_is_listed(key, recipe->operators)) return key;
     for (size_t i = 0; recipe->types[i] != NULL; i += 2)
@@ -228,7 +228,7 @@ static tare_status run_operators(annotating *a, const inductor_recipe *recipe,
     return TARE_OK;
 }
 
-// Settings by module type apply to the operator of such modules anywhere.
+// A setting by module type applies to the operator of such modules, wherever it is called.
 static tare_status run(annotating *a, const inductor_recipe *recipe,
                        const tare_quantizer_settings *s) {
     const tare_quantizer_settings names_only = {.module_names = s->module_names,
@@ -305,7 +305,7 @@ static const setting *setting_at(const tare_quantizer_settings *s, size_t i) {
                                      : &s->operators.items[i - s->module_types.count];
 }
 
-// With two settings for one operator, torchao would use the later one.
+// Refuses two settings for one operator. (torchao would use the later one.)
 static tare_status check_unique(const inductor_recipe *recipe, const tare_quantizer_settings *s,
                                 tare_error *err) {
     const size_t count = s->module_types.count + s->operators.count;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built-in quantizers with settings: called for each setting with the nodes that it applies to.
+// User-defined quantizers with settings: annotate_level is called for each setting, with a filter
+// for the nodes to which it applies.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -9,7 +10,7 @@
 #include "tare/quantizer.h"
 
 typedef struct leveled {
-    tare_quantizer_class class; // the user's
+    tare_quantizer_class class; // the user's class
     void *self;
     tare_level_annotator annotate_level;
     tare_quantizer_settings *settings;
@@ -44,7 +45,7 @@ static tare_status run_level(const leveled *q, annotating *a, const setting *s, 
     const tare_quantizer_level level = {
         .a = a, .settings = q->settings, .setting = s, .kind = kind};
     config_specs ignored;
-    TARE_TRY(tare__config_specs(s, &ignored, a->err)); // torchao's checks
+    TARE_TRY(tare__config_specs(s, &ignored, a->err)); // only for torchao's checks
     return q->annotate_level(q->self, a->model, &level, a->err);
 }
 

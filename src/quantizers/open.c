@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantizers by name: built-in ones, files of rules, and sequences of them.
+// Opens quantizers by name: built-in ones, rule files, and sequences of these.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -10,8 +10,8 @@
 typedef struct opening {
     tare_quantizer_open_options options;
     json_at settings;  // value NULL: none
-    bool is_composed;  // settings are by quantizer
-    size_t used_count; // members of "quantizers" that were taken
+    bool is_composed;  // settings are grouped by quantizer
+    size_t used_count; // members of "quantizers" that were used
     tare_error *err;
 } opening;
 
@@ -42,8 +42,8 @@ static tare_status check_training(const opening *o, const tare_quantizer_setting
 
 // --- settings ---
 
-// The settings object of one quantizer; value NULL: none. The frame `at` of composed settings must
-// stay with the caller.
+// Finds the settings object of one quantizer; value NULL: none. `all`, to which *out refers if
+// settings are grouped, belongs to the caller.
 static tare_status find_settings(opening *o, const char *name, json_at *all, json_at *out) {
     *out = o->settings;
     if (o->settings.value == NULL || !o->is_composed) return TARE_OK;
@@ -69,7 +69,7 @@ static tare_status default_settings(const opening *o, const char *name,
     return *out != NULL ? TARE_OK : tare__out_of_memory(o->err);
 }
 
-// *out: NULL where nothing is set.
+// *out: NULL if there are no settings.
 static tare_status read_settings(opening *o, const char *name, tare_quantizer_settings **out) {
     const settings_source source = {.quantizer = name, .is_qat = o->options.is_qat};
     json_at all = {0}, at = {0};
@@ -98,7 +98,7 @@ static bool is_builtin(const char *name) {
 
 static tare_status open_builtin(opening *o, const char *name, tare_quantizer **out) {
     tare_quantizer_settings *settings = NULL;
-    if (!is_builtin(name)) return tare_quantizer_builtin(name, NULL, out, o->err); // no such
+    if (!is_builtin(name)) return tare_quantizer_builtin(name, NULL, out, o->err); // unknown name
     tare_status status = at_settings(o, read_settings(o, name, &settings));
     if (status == TARE_OK && settings == NULL) status = default_settings(o, name, &settings);
     tare_quantizer_settings_set_lenient(settings, o->options.is_lenient);
@@ -112,7 +112,7 @@ static tare_status create(const opening *o, const char *path, const json_t *json
     return tare__at(o->err, tare__data_quantizer_create(json, settings, out, o->err), "%s", path);
 }
 
-// The file is read twice: first for its name, under which its settings are found.
+// Reads the file twice: first to get its name, which selects the settings.
 static tare_status open_rules(opening *o, const char *path, const json_t *json,
                               tare_quantizer **out) {
     tare_quantizer *plain = NULL;
@@ -162,7 +162,8 @@ static tare_status check_all_used(const opening *o) {
                        tare__json_fail(&all, o->err, "settings for a quantizer that is not used"));
 }
 
-// Settings are found by name, and of two equal quantizers one would have no effect.
+// Refuses two quantizers with one name: settings are found by name, and a repeated quantizer would
+// have no effect.
 static tare_status check_name(const opening *o, tare_quantizer *const *list, size_t index) {
     const char *name = list[index]->class.name;
     for (size_t i = 0; i < index; i++) {
@@ -173,7 +174,7 @@ static tare_status check_name(const opening *o, tare_quantizer *const *list, siz
     return TARE_OK;
 }
 
-// names: cut at its commas.
+// Opens each of the comma-separated names, which are cut in place.
 static tare_status open_several(opening *o, char *names, tare_quantizer **list, size_t count,
                                 tare_quantizer **out) {
     for (size_t i = 0; i < count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantizers: creating and destroying them, and the calls in prepare's order.
+// Quantizers: creation and destruction, and their calls in the order of prepare.
 #include "quantizers/quantizer.h"
 
 #include "core/error.h"

@@ -10,11 +10,11 @@ struct tare_quantizer {
     void *self;
     // The user's settings, lent by self; NULL: unknown.
     const struct tare_quantizer_settings *settings;
-    tare_quantizer *const *members; // of a composed one, lent by self
+    tare_quantizer *const *members; // of a composed quantizer, lent by self
     size_t member_count;
 };
 
-/// Refuses files of rules that have what tare_quantizer_lint calls an error.
+/// Refuses rule files with findings that tare_quantizer_lint reports as errors.
 tare_status tare__quantizer_check(const tare_quantizer *q, tare_error *err);
 
 #endif

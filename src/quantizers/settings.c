@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings: set one by one.
+// Setters of a quantizer's settings.
 #include "quantizers/settings.h"
 
 #include <string.h>

@@ -8,12 +8,12 @@
 
 typedef struct setting {
     char *key;
-    bool is_none; // the config is None: not to be quantized
+    bool is_none; // the config is None: do not quantize
     tare_quantization_config config;
 } setting;
 
 typedef struct setting_list {
-    setting *items; // in order of setting
+    setting *items; // in the order in which they were set
     size_t count, capacity;
 } setting_list;
 
@@ -25,16 +25,16 @@ struct tare_quantizer_settings {
     tare_status status; // of the first setter that failed
 };
 
-/// Retains the specs in the fields of `from` that this version knows.
+/// Copies the fields of `from` that this version knows, and retains their specs.
 tare_quantization_config tare__config_copy(const tare_quantization_config *from);
 tare_status tare__settings_clone(const tare_quantizer_settings *from, tare_quantizer_settings **out,
                                  tare_error *err);
-/// The quantizer whose settings are read.
+/// Context for reading settings: for which quantizer, and for training or not.
 typedef struct settings_source {
-    const char *quantizer; // "default" configs are its
-    bool is_qat;           // "default" configs without a mode are for training
+    const char *quantizer; // its "default" configs are used
+    bool is_qat;           // "default" configs are for training unless they say otherwise
 } settings_source;
-/// A settings object.
+/// Parses a settings object.
 tare_status tare__settings_from_json(const json_at *at, const settings_source *source,
                                      tare_quantizer_settings **out, tare_error *err);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings and configs of quantizers from JSON.
+// Parses settings and configs of quantizers from JSON.
 #include <string.h>
 
 #include "config/qspec.h"
@@ -7,7 +7,7 @@
 
 // --- a config ---
 
-// Two integers: [least, greatest].
+// Reads two integers: [minimum, maximum].
 static tare_status read_range(const json_at *object, const char *key, bool *has, int64_t *least,
                               int64_t *most, tare_error *err) {
     if (!tare__json_has(object, key)) return TARE_OK;
@@ -60,7 +60,7 @@ static tare_status read_fields(const json_at *at, tare_quantization_config *out,
     return tare__json_flag(at, "is_qat", &out->is_qat, err);
 }
 
-// *is_none for null.
+// null sets *is_none.
 static tare_status read_config(const json_at *at, const settings_source *source, bool *is_none,
                                tare_quantization_config *out, tare_error *err) {
     static const char *const default_only[] = {"default", NULL};
@@ -101,7 +101,7 @@ static tare_status read_pair(const json_at *pair, const settings_source *source,
     return s->status == TARE_OK ? TARE_OK : tare__out_of_memory(err);
 }
 
-// The later of two would replace the earlier one, which would have no effect.
+// Refuses a key that is set twice, because the first setting would have no effect.
 static tare_status check_once(const json_at *list, size_t index, tare_error *err) {
     const json_at pair = tare__json_item(list, index);
     const json_t *key = json_array_get(pair.value, 0);

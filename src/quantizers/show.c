@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Describes a quantizer as text and as JSON.
+// Prints a description of a quantizer as text or as JSON.
 #include <string.h>
 
 #include "config/qspec.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // XNNPACKQuantizer: convolutions and linear layers, alone, with ReLU, and in training with a batch
-// norm between.
+// norm between them.
 #include <string.h>
 
 #include "core/text/text.h"
@@ -13,7 +13,7 @@ static const op_overload relu_calls[] = {OVERLOAD(RELU, "default"),
 
 bool tare__xnnpack_is_free(const xnnpack_level *l, node *const *nodes, size_t count) {
     if (tare__is_any_marked(l->a, nodes, count)) return false;
-    // Tensors of the model belong to no module by their meta, and go with the layer that reads
+    // Tensors of the model have no module in their metadata; they belong to the layer that reads
     // them.
     for (size_t i = 0; i < count; i++)
         if (nodes[i] != NULL && nodes[i]->op != NODE_GET_ATTR &&
@@ -28,8 +28,8 @@ static tare_status mark_all(annotating *a, node *const *nodes, size_t count) {
     return TARE_OK;
 }
 
-// The layer's inputs are annotated on the layer, the output on `last`; with them weight and bias
-// are marked. Only while all of them are free.
+// Annotates the layer's inputs, and the output on `last`; marks weight and bias, too. Does nothing
+// unless all of these nodes are free.
 static tare_status annotate_layer(const xnnpack_level *l, node *layer, node *last) {
     node *const nodes[] = {layer, last, tare__node_arg(layer, 1), tare__node_arg(layer, 2)};
     tare_annotation *annotation = NULL;
@@ -41,7 +41,7 @@ static tare_status annotate_layer(const xnnpack_level *l, node *layer, node *las
     return mark_all(l->a, nodes, 4);
 }
 
-// The node that the pattern begins with; NULL: it does not end at n.
+// The first node of the pattern that ends at n; NULL: none ends there.
 static node *first_of(const xnnpack_annotator *row, node *n) {
     if (!row->has_relu) return tare__calls_one_of(n, row->calls) ? n : NULL;
     node *before = tare__calls_one_of(n, relu_calls) ? tare__node_arg(n, 0) : NULL;
@@ -62,7 +62,7 @@ tare_status tare__xnnpack_layer(const xnnpack_level *l, const xnnpack_annotator 
     return tare__xnnpack_each(l, row, annotate_layer);
 }
 
-// Only the node itself must be free and accepted; existing annotations stay.
+// Requires only that the node itself is free and accepted; an existing annotation is extended.
 static tare_status annotate_linear(const xnnpack_level *l, node *n) {
     node *const inputs[] = {tare__node_arg(n, 0), tare__node_arg(n, 1), tare__node_arg(n, 2)};
     tare_qspec *const specs[] = {l->specs.input, l->specs.weight, l->specs.bias};
@@ -125,14 +125,15 @@ static tare_status match_form(const xnnpack_level *l, op_overload conv, op_overl
     return status;
 }
 
-// torch collects the matches of all forms before it annotates: no form's match depends on that.
+// torch collects the matches of all forms before it annotates. The result is the same, because
+// annotations do not affect matching.
 tare_status tare__xnnpack_normed_layer(const xnnpack_level *l, const xnnpack_annotator *row) {
     static const op_overload relus[] = {IN_PLACE_OVERLOAD(RELU, "default"),
                                         OVERLOAD(RELU, "default")};
     static const op_overload no_relu[] = {OVERLOADS_END};
     const op_overload *relu = row->has_relu ? relus : no_relu;
     const size_t relu_count = row->has_relu ? 2 : 1;
-    // Nodes without users would count as users of their inputs.
+    // Unused nodes would count as users of their inputs.
     TARE_TRY(tare__graph_drop_unread(l->a->g, l->a->err));
     for (const op_overload *conv = row->calls; conv->op != TARE_OP_NONE; conv++)
         for (size_t r = 0; r < relu_count; r++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// XNNPACKQuantizer: operators without weights, and those that share their input's observer.
+// XNNPACKQuantizer: operators without weights, and operators that share their input's observer.
 #include <string.h>
 
 #include "core/tensor/tensor.h"
@@ -56,7 +56,7 @@ static tare_status each_partition(const xnnpack_level *l, const char *const *wan
     return TARE_OK;
 }
 
-// An entry with a spec that is made here, given back afterwards.
+// Sets a shared spec for the edge from `input` (unless NULL), and for the output if is_output_too.
 static tare_status set_shared(const xnnpack_level *l, tare_annotation *annotation,
                               const node *input, const node *from, const node *n,
                               bool is_output_too) {
@@ -127,9 +127,9 @@ static tare_status annotate_first_reader(const xnnpack_level *l, const node *inp
     return tare__annotate_edge(l->a, annotation, input, l->specs.input);
 }
 
-// Only the inputs and outputs of a GRU. If it is one node, both inputs have the same first user and
-// the second annotation replaces the first, as in torchao. A zero initial state is no input, and an
-// unused state no output.
+// Annotates only inputs and outputs of a GRU. If the GRU is one node, both inputs have the same
+// first user, and the second annotation replaces the first, as in torchao. A zero initial state is
+// not an input, and an unused state not an output.
 static tare_status annotate_gru(const xnnpack_level *l, const partition *p) {
     enum { MOST = 2 }; // the sequence, and the state
     if (tare__is_any_marked(l->a, p->inputs.items, p->inputs.count) ||
@@ -166,7 +166,7 @@ static const op_overload keeps_observer[] = {OVERLOAD(RELU, "default"),
                                              OVERLOAD(VIEW, "default"),
                                              OVERLOAD(FLATTEN, "using_ints"),
                                              OVERLOADS_END};
-// Functionalized views, which have no rows.
+// True for functionalized views, which are not in the operator table.
 static bool is_copy_of_view(const node *n) {
     static const char *const names[] = {"permute_copy.default", "squeeze_copy.dim",
                                         "view_copy.default", "slice_copy.Tensor"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XNNPACKQuantizer: the annotators, their order and the settings that apply to each. Source:
-// torchao 0.18; settings by operator as in ExecuTorch's version.
+// XNNPACKQuantizer: its annotators in order, and the settings that apply to each. Source: torchao
+// 0.18; settings by operator as in ExecuTorch's version.
 #include <string.h>
 
 #include "core/text/text.h"
@@ -89,7 +89,7 @@ void tare__xnnpack_each_rule(const struct builtin_row *row, name_visitor visit, 
 void tare__xnnpack_each_operator(const struct builtin_row *row, name_visitor visit, void *user) {
     (void)row;
     for (size_t i = 0; i < sizeof static_annotators / sizeof *static_annotators; i++) {
-        bool is_new = true; // annotators of one operator have one list
+        bool is_new = true; // annotators of one operator share its list
         for (size_t k = 0; k < i; k++)
             is_new = is_new && static_annotators[k].operators != static_annotators[i].operators;
         for (const op_overload *o = static_annotators[i].operators; is_new && o->op != TARE_OP_NONE;
@@ -98,7 +98,7 @@ void tare__xnnpack_each_operator(const struct builtin_row *row, name_visitor vis
     }
 }
 
-// target: settings by operator run the annotators of that operator only; NULL: all.
+// target: run only the annotators of this operator, for settings by operator; NULL: all.
 static tare_status run_level(const xnnpack_level *l, bool is_dynamic, const char *target) {
     const xnnpack_annotator *list = is_dynamic ? dynamic_annotators : static_annotators;
     const size_t count = is_dynamic ? sizeof dynamic_annotators / sizeof *list
@@ -142,10 +142,10 @@ static bool is_in_no_list(void *user, const node *n) {
 typedef struct xnnpack_run {
     annotating *a;
     const tare_quantizer_settings *settings;
-    bool is_dynamic; // by the global config, for all levels
+    bool is_dynamic; // from the global config, for all settings
 } xnnpack_run;
 
-// A mark without specs keeps every later level away.
+// Marks the operator's nodes without specs, so that no later setting applies to them.
 static tare_status leave_float(const xnnpack_level *l, const char *target) {
     const char *const targets[] = {target, NULL};
     l->a->rule = NULL;
@@ -161,7 +161,7 @@ static tare_status run_setting(const xnnpack_run *r, const setting *s, const cha
     key_filter filter = {.a = r->a, .settings = r->settings, .key = s->key};
     xnnpack_level l = {.a = r->a, .filter = {.accepts = accepts, .user = &filter}};
     tare__annotating_by(r->a, r->settings, s);
-    // For settings by module, it is sufficient that later levels skip such nodes.
+    // For settings by module nothing is marked: the later settings skip such nodes anyway.
     if (s->is_none) return target != NULL ? leave_float(&l, target) : TARE_OK;
     TARE_TRY(tare__config_specs(s, &l.specs, r->a->err));
     return run_level(&l, r->is_dynamic, target);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that a rule fits its pattern, in every form of it.
+// Checks that a rule is consistent with every form of its pattern.
 #include <string.h>
 
 #include "config/qspec.h"
@@ -39,7 +39,7 @@ static bool reads(const node *n, const node *input) {
     return false;
 }
 
-// The source of the spec for the input `from` of a node, or with from NULL for its output.
+// The spec source of the edge from `from` to the node, or if from is NULL of the node's output.
 static const spec_source *source_of(const data_rule *rule, const char *from, const char *name) {
     for (size_t r = 0; r < rule->node_count; r++) {
         const rule_node *n = &rule->nodes[r];
@@ -60,7 +60,7 @@ static tare_status refuse_target(const checking *c, const char *from, const char
                       t->from != NULL ? "' by " : "", t->node, why);
 }
 
-// The spec that others share or derive from must finally be one that does not.
+// True if following shared specs from t does not end at a spec of its own but returns to `start`.
 static bool comes_back(const data_rule *rule, const spec_source *start, const tare_edge_name *t) {
     const spec_source *at = source_of(rule, t->from, t->node);
     for (size_t steps = 0; at != NULL && at->otherwise == NULL && at->spec != NULL; steps++) {
@@ -79,7 +79,7 @@ static tare_status check_targets(const checking *c, const spec_source *source, c
         const node *input = NULL, *n = NULL;
         if (t->from != NULL) TARE_TRY(find_name(c, t->from, &input));
         TARE_TRY(find_name(c, t->node, &n));
-        if (source->otherwise != NULL) continue; // taken only where that is annotated
+        if (source->otherwise != NULL) continue; // used only if the target is annotated
         if (source_of(c->rule, t->from, t->node) == NULL)
             return refuse_target(c, from, name, t, "the rule does not annotate");
         if (comes_back(c->rule, source, t))

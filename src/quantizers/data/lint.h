@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lint of files of rules: the checks of specs, patterns and settings.
+// Lint for rule files: checks of specs, patterns and settings.
 // Private to quantizers/data.
 #ifndef QUANTIZERS_DATA_LINT_H
 #define QUANTIZERS_DATA_LINT_H
@@ -15,18 +15,18 @@ typedef struct lint {
     tare_error *err;
 } lint;
 
-// A path in the file, and the remedy.
+// The location of a finding in the file, and how to fix it.
 typedef struct advice {
     char path[160];
     const char *remedy;
 } advice;
 
-/// Reports something that cannot work.
+/// Reports an entry that cannot work.
 tare_status tare__lint_error(lint *l, const advice *at, const char *format, ...) TARE_PRINTF(3, 4);
-/// Reports something without effect, or with an unintended one.
+/// Reports an entry that has no effect, or an unintended one.
 tare_status tare__lint_warning(lint *l, const advice *at, const char *format, ...)
     TARE_PRINTF(3, 4);
-/// Specs and configs that cannot work.
+/// Checks the specs and configs for errors.
 tare_status tare__lint_specs(lint *l);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lint of files of rules: finds entries that are valid but probably mistakes.
+// Lint for rule files: finds valid entries that are probably mistakes.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static tare_status check_form(lint *l, const advice *at, const subgraph_pattern 
 
 // --- rules ---
 
-// True if `earlier` matches every form of the rule.
+// True if `earlier` matches every form of the rule, which therefore never applies.
 static tare_status takes_all(lint *l, const data_rule *earlier, const data_rule *rule, bool *out) {
     *out = earlier->origin_count == 0 && (!earlier->is_for_training || rule->is_for_training);
     for (size_t f = 0; f < rule->forms.count && *out; f++) {
@@ -145,7 +145,7 @@ static tare_status check_rule(lint *l, size_t index) {
 
 // --- lists against rules ---
 
-// The rule that is tried on every call of the operator by itself; NULL: none.
+// The rule that matches a single call of the operator; NULL: there is none.
 static const data_rule *rule_of(const data_quantizer *q, const char *target) {
     for (size_t i = 0; i < q->rule_count; i++) {
         const data_rule *rule = &q->rules[i];

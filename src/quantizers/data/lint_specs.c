@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds specs that are well formed but cannot work.
+// Lint for rule files: finds well-formed specs that cannot work.
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static tare_status check_range(const spec_location *s) {
         const advice both = at_key(s, f->has_quant_min ? "quant_max" : "quant_min", "give both");
         TARE_TRY(tare__lint_warning(s->l, &both, "the other end of the range is missing"));
     }
-    if (dtype->min >= dtype->max) return TARE_OK; // no integers
+    if (dtype->min >= dtype->max) return TARE_OK; // not an integer dtype
     if (f->has_quant_min && (f->quant_min < dtype->min || f->quant_min > dtype->max))
         TARE_TRY(tare__lint_error(s->l, &low, "%s does not hold %lld", tare_dtype_name(f->dtype),
                                   (long long)f->quant_min));
@@ -91,7 +91,7 @@ static tare_status check_observer(const spec_location *s) {
     return TARE_OK;
 }
 
-// The observer checks the rest: eps, averaging constants, valid schemes.
+// Creates the observer to check everything else: eps, averaging constants, allowed schemes.
 static tare_status check_made(const spec_location *s, tare_error *scratch) {
     const tare_qspec_fields *f = &s->spec->fields;
     const advice at = at_key(s, "observer_or_fake_quant_ctr", "give what the observer can be");
@@ -100,7 +100,7 @@ static tare_status check_made(const spec_location *s, tare_error *scratch) {
     tare_observer_info info;
     if (s->spec->kind == TARE_QSPEC_DERIVED) return TARE_OK;
     if (f->observer != NULL && !is_built_in(tare__observer_spec_class(f->observer)))
-        return TARE_OK; // of a context, which is not available here
+        return TARE_OK; // a class of a context, which is not available here
     tare_status status = tare__qspec_observer(NULL, s->spec, is_qat, &observer, scratch);
     if (status == TARE_OK) status = tare__observer_spec_info(NULL, observer, &info, scratch);
     tare_observer_spec_release(observer);

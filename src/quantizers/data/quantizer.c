@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applies a file of rules, level by level and rule by rule; nodes that are annotated already are
-// skipped.
+// Applies a rule file: settings in order of precedence, and for each the rules in order. Nodes that
+// are already annotated are skipped.
 #include <string.h>
 
 #include "config/qspec.h"
 #include "core/memory/alloc.h"
 #include "quantizers/data/rule.h"
 
-// cat: the first input like a layer's, the others and the output share its observer.
+// For cat and similar operators: the first input gets the config's input spec; the other inputs and
+// the output share its observer.
 static tare_status join_inputs(const data_level *l, const node *n) {
     tare_annotation *annotation = NULL;
     tare_qspec *shared = NULL;
@@ -28,7 +29,7 @@ static tare_status join_inputs(const data_level *l, const node *n) {
 static tare_status run_level(data_level *l) {
     tare__annotating_by(l->a, l->settings, l->setting);
     TARE_TRY(tare__config_specs(l->setting, &l->specs, l->a->err));
-    // In training, what nothing reads would count as a reader.
+    // In training, unused nodes would count as users of their inputs.
     if (l->specs.is_qat) TARE_TRY(tare__graph_drop_unread(l->a->g, l->a->err));
     for (size_t i = 0; i < l->q->rule_count; i++) TARE_TRY(tare__data_rule_run(l, &l->q->rules[i]));
     l->a->rule = "joins_inputs";
@@ -58,7 +59,7 @@ static tare_status run_list(annotating *a, const data_quantizer *q, const settin
     return TARE_OK;
 }
 
-// True if the user set that the node stays float.
+// True if a setting with config None applies to the node.
 static bool is_left_float(const annotating *a, const tare_quantizer_settings *s, const node *n) {
     for (size_t i = 0; i < s->module_names.count; i++)
         if (s->module_names.items[i].is_none &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A quantizer's JSON file. Reading is strict: everything that is read has an effect.
+// Parses a quantizer's JSON file. Parsing is strict: a key without effect is an error.
 #include <string.h>
 
 #include "config/qspec.h"
@@ -33,7 +33,7 @@ static spec_origin config_field(const char *name) {
     return SPEC_NONE;
 }
 
-// A name of "specs" or of a field of the config, or a spec.
+// A spec, the name of one in "specs", or the name of a config's field.
 tare_status tare__data_spec_parse(const data_quantizer *q, const json_at *at, bool may_be_config,
                                   spec_source *out, tare_error *err) {
     *out = (spec_source){.origin = SPEC_NONE};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applies a rule to its matches.
+// Applies a rule to all matches of its pattern.
 #include "quantizers/data/rule.h"
 
 #include <string.h>
@@ -25,8 +25,8 @@ static tare_qspec *config_spec(const data_level *l, spec_origin origin) {
     return NULL;
 }
 
-// The pattern's names become the graph's. check made sure that both are nodes wherever the spec is
-// used, but for a literal in place of a node, whose name stays.
+// Maps the pattern's node names in a target to the graph's. The check guarantees that both are
+// nodes wherever the spec is used, except a literal in place of a node, whose name is kept.
 static tare_edge_name in_graph(void *user, tare_edge_name target) {
     const subgraph_match *m = user;
     const node *from = target.from != NULL ? tare__subgraph_node(m, target.from) : NULL;
@@ -35,7 +35,7 @@ static tare_edge_name in_graph(void *user, tare_edge_name target) {
                             .node = to != NULL ? to->name : target.node};
 }
 
-// True if what the spec refers to is annotated by now.
+// True if all targets of the spec are annotated already.
 static bool is_possible(const data_level *l, const subgraph_match *m, const tare_qspec *spec) {
     for (size_t i = 0; i < spec->target_count; i++) {
         const tare_edge_name t = in_graph((void *)m, spec->targets[i]);
@@ -49,7 +49,7 @@ static bool is_possible(const data_level *l, const subgraph_match *m, const tare
     return true;
 }
 
-// *out has a reference of its own.
+// Chooses the spec; *out is a new reference.
 static tare_status resolve(const data_level *l, const subgraph_match *m, const spec_source *source,
                            tare_qspec **out) {
     *out = NULL;
@@ -69,13 +69,13 @@ static bool has_entry(const tare_annotation *a, const node *input) {
     return false;
 }
 
-// For a node that matches two names (x + x), the first name's spec is used.
+// If a node matched two names (x + x), the first name's spec is used.
 static tare_status annotate_inputs(const data_level *l, const subgraph_match *m, const rule_node *r,
                                    tare_annotation *annotation) {
     tare_qspec *spec = NULL;
     for (size_t i = 0; i < r->input_count; i++) {
         const node *input = tare__subgraph_node(m, r->inputs[i].input);
-        if (input == NULL || has_entry(annotation, input)) continue; // NULL: None
+        if (input == NULL || has_entry(annotation, input)) continue; // NULL: the argument is None
         TARE_TRY(resolve(l, m, &r->inputs[i].source, &spec));
         const tare_status status = tare__annotate_edge(l->a, annotation, input, spec);
         tare_qspec_release(spec);
@@ -84,7 +84,7 @@ static tare_status annotate_inputs(const data_level *l, const subgraph_match *m,
     return TARE_OK;
 }
 
-// True if the node occurred before under another name, so that annotations are combined.
+// True if an earlier entry of the rule matched the same node, so that the annotations are combined.
 static bool is_said(const data_rule *rule, const subgraph_match *m, size_t index, const node *n) {
     for (size_t i = 0; i < index; i++)
         if (tare__subgraph_node(m, rule->nodes[i].name) == n) return true;
@@ -114,7 +114,7 @@ static tare_status annotate_node(const data_level *l, const data_rule *rule,
 
 // --- matches ---
 
-// The node that one of the pattern's calls was matched to; NULL for parameters, tensors, results.
+// The node that a call of the pattern matched; NULL for parameters, tensors and results.
 static node *matched_call(const subgraph_match *m, const node *pn) {
     return tare__node_is_call(pn) && m->by_id[pn->id].v.kind == VALUE_NODE
                ? m->by_id[pn->id].v.as.node

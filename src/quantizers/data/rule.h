@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applying a rule of a file.
+// Applies a rule of a rule file.
 // Private to quantizers/data.
 #ifndef QUANTIZERS_DATA_RULE_H
 #define QUANTIZERS_DATA_RULE_H
@@ -7,7 +7,7 @@
 #include "quantizers/annotate.h"
 #include "quantizers/data/quantizer.h"
 
-/// The setting that is at work.
+/// The setting in use and its config.
 typedef struct data_level {
     annotating *a;
     const data_quantizer *q;
@@ -18,7 +18,7 @@ typedef struct data_level {
 } data_level;
 bool tare__data_level_accepts(const data_level *l, const node *n);
 
-/// Annotates every match of the rule that the level takes.
+/// Annotates every match of the rule to which the setting applies.
 tare_status tare__data_rule_run(const data_level *l, const data_rule *rule);
 
 #endif

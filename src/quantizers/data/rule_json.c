@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rule of a quantizer's JSON file.
+// Parses a rule of a quantizer's JSON file.
 #include <string.h>
 
 #include "config/qspec.h"
@@ -11,7 +11,7 @@
 
 typedef struct reading {
     data_quantizer *q;
-    arena scratch; // of examples
+    arena scratch; // memory of examples
     tare_error *err;
 } reading;
 
@@ -52,7 +52,7 @@ static tare_status read_constant(reading *r, const json_at *at, value *out) {
     return TARE_OK;
 }
 
-// A shape, {"shape": .., "dtype": ..}, or {"constant": ..}.
+// Parses a shape, {"shape": .., "dtype": ..}, or {"constant": ..}.
 static tare_status read_example_input(reading *r, const json_at *at, capture_input *out) {
     static const char *const keys[] = {"shape", "dtype", "constant", NULL};
     *out = (capture_input){.dtype = TARE_FLOAT32};
@@ -106,7 +106,7 @@ static tare_status read_examples(reading *r, const json_at *rule, capture_exampl
 typedef tare_status (*form_reader)(reading *r, const json_at *rule, const json_at *at,
                                    data_rule *out);
 
-// Code as one string, or as a list of its lines.
+// Reads code from a string or from a list of lines.
 static tare_status join_lines(reading *r, const json_at *at, text *out) {
     if (json_is_string(at->value)) {
         tare__text_append(out, json_string_value(at->value));
@@ -156,7 +156,7 @@ static tare_status read_matcher(reading *r, const json_at *rule, const json_at *
     return tare__json_place(at, tare__ready_pattern_forms(name, &out->forms, r->err), r->err);
 }
 
-// One form, or a list of them.
+// Reads one form, or a list of forms.
 static tare_status read_forms(reading *r, const json_at *rule, data_rule *out) {
     const bool has_code = tare__json_has(rule, "pattern");
     if (has_code == tare__json_has(rule, "matcher"))
@@ -175,7 +175,7 @@ static tare_status read_forms(reading *r, const json_at *rule, data_rule *out) {
 
 // --- specs ---
 
-// A spec, or a list of which the first holds whose targets are annotated.
+// Reads a spec, or a list of specs: the first one whose targets are annotated is used.
 static tare_status read_source(reading *r, const json_at *at, spec_source *out) {
     if (!json_is_array(at->value)) return tare__data_spec_parse(r->q, at, true, out, r->err);
     const size_t count = json_array_size(at->value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts code to aten operators, node by node: sizes become constants, subscripts and calls aten
-// operators.
+// Converts a pattern's code to aten operators, node by node: sizes become constants, and calls and
+// subscripts become aten operators.
 #include "quantizers/patterns/capture.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 
 // --- constants ---
 
-// The value of a node that returns no tensor, as a constant in a graph.
+// Converts the result of a node without tensors to a constant for the graph.
 static tare_status as_constant(capture *c, const value *fact, value *out) {
     *out = *fact;
     if (fact->kind == VALUE_INT && tare__capture_is_symbolic(fact->as.integer))
@@ -70,7 +70,7 @@ static bool is_shape(const node *n) {
            n->args[1].kind == VALUE_STRING && strcmp(n->args[1].as.text, "shape") == 0;
 }
 
-// Without an example: a size, or a value computed from sizes.
+// True, without an example, for a size or a value computed from sizes.
 static bool is_unknown_size(const capture *c, const node *n) {
     if (n->op == NODE_CALL_METHOD) return tare__node_op(n) == TARE_OP_SIZE && n->arg_count == 2;
     if (n->op != NODE_CALL_FUNCTION || !tare__starts_with(n->target, "operator.")) return false;
@@ -84,7 +84,7 @@ static bool is_unknown_size(const capture *c, const node *n) {
     return has_size;
 }
 
-// *is_done: the node is a number, which replaces its uses.
+// *is_done: the node is a number, which replaced all its uses.
 static tare_status fold_size(capture *c, node *n, bool *is_done) {
     value v;
     *is_done = false;
@@ -94,7 +94,7 @@ static tare_status fold_size(capture *c, node *n, bool *is_done) {
             return TARE_OK;
         TARE_TRY(as_constant(c, &c->facts.by_id[n->id], &v));
     } else {
-        if (is_shape(n)) { // its items are what counts
+        if (is_shape(n)) { // only its items are used
             *is_done = true;
             c->is_folded[n->id] = n->user_count == 0;
             return TARE_OK;
@@ -122,7 +122,7 @@ static bool is_full(const value *v) {
            v->as.items[1].kind == VALUE_NONE && v->as.items[2].kind == VALUE_NONE;
 }
 
-// One index of a subscript as a call; *dimension: the next one of the result.
+// Converts one index of a subscript to a call; *dimension: the next dimension of the result.
 static tare_status index_call(const value *index, int64_t *dimension, op_overload *aten,
                               value *args, size_t *count) {
     args[1] = tare__int(*dimension);
@@ -203,7 +203,7 @@ static tare_status capture_node(capture *c, node *n) {
     return capture_call(c, n);
 }
 
-// Parameters that an example makes constants.
+// Replaces parameters for which the example has constants.
 static void fold_parameters(capture *c, const capture_example *example) {
     size_t i = 0;
     for (const node *n = c->g->first; n != NULL && i < example->count; n = n->next) {
@@ -213,7 +213,7 @@ static void fold_parameters(capture *c, const capture_example *example) {
     }
 }
 
-// Names of folded nodes name the parameter instead, or nothing.
+// Redirects the names of folded nodes to the parameter that replaces them, or to nothing.
 static tare_status drop_folded(capture *c) {
     for (size_t i = 0; i < c->p->name_count; i++) {
         subgraph_name *name = &c->p->names[i];

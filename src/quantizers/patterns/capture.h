@@ -8,9 +8,9 @@
 /// The value of a pattern's parameter during capture.
 typedef struct capture_input {
     tare_dtype dtype;     // of a tensor
-    const int64_t *shape; // [rank]; negative: symbolic, equal numbers are equal sizes
+    const int64_t *shape; // [rank]; negative: symbolic, and equal numbers mean equal sizes
     int rank;
-    bool is_constant; // it is `constant`, and no parameter any more
+    bool is_constant; // `constant` replaces the parameter
     value constant;
 } capture_input;
 
@@ -19,9 +19,9 @@ typedef struct capture_example {
     size_t count;
 } capture_example;
 
-/// Calls of torch's functions, methods and Python's operators become calls of aten's, in torch's
-/// order of arguments. Sizes that the code asks for become numbers, or where they are symbolic or
-/// there is no example, parameters that match anything. example: NULL: none.
+/// Converts calls of torch's functions and methods and Python's operators to calls of aten
+/// operators, with arguments in aten's order. Sizes that the code reads become numbers, or, if
+/// symbolic or without an example, parameters that match anything. example: NULL: none.
 tare_status tare__capture(subgraph_pattern *p, const capture_example *example, tare_error *err);
 
 #endif

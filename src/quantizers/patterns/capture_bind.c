@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds calls by the rows of ops/export_rows.h: finds the row of a call, and orders its arguments
-// as in aten.
+// Converts calls with the table of ops/export_rows.h: finds the entry for a call, and orders its
+// arguments as in aten.
 #include <string.h>
 
 #include "core/text/text.h"
@@ -19,7 +19,7 @@ tare_status tare__capture_parameter(capture *c, value *out) {
 
 typedef struct bound_call {
     export_call call;
-    value given[MOST_ARGUMENTS]; // by Python's parameters
+    value given[MOST_ARGUMENTS]; // by the parameters in Python
     bool has[MOST_ARGUMENTS];
 } bound_call;
 
@@ -113,7 +113,7 @@ static tare_status check_keywords(const capture *c, const node *n) {
     return TARE_OK;
 }
 
-// *is_there false: no call of torch's.
+// *is_there false: not a call of a torch function.
 static tare_status find_row(capture *c, const node *n, bound_call *b, bool *is_there) {
     const int rank = rank_of(c, tare__node_arg(n, 0));
     bool is_known = false, lacks_rank = false;
@@ -152,7 +152,8 @@ static tare_status find_row(capture *c, const node *n, bound_call *b, bool *is_t
 
 // --- the call of aten ---
 
-// A number applies to each dimension, as the signature or the row's rank says; aten expects lists.
+// Repeats a number for each dimension, whose count comes from the signature or the entry's rank,
+// because aten expects a list.
 static bool spread(capture *c, const bound_call *b, const signature_param *p, value *v) {
     const int rank = b->call.row->rank, count = rank > 0 ? rank - 2 : p->list_size;
     if (v->kind == VALUE_TUPLE) v->kind = VALUE_LIST;
@@ -167,7 +168,8 @@ static bool spread(capture *c, const bound_call *b, const signature_param *p, va
 
 typedef enum argument_state { IS_THERE, IS_LEFT_OUT, IS_FILLER, IS_OUT_OF_MEMORY } argument_state;
 
-// Whether cuDNN is enabled depends on the exporting machine.
+// True for the flag that enables cuDNN, which matches any value because it depends on the exporting
+// machine.
 static bool is_any(const signature_param *p) {
     static const char cudnn[] = "cudnn_enable";
     return p->length >= strlen(cudnn) && memcmp(p->name, cudnn, strlen(cudnn)) == 0;
@@ -193,7 +195,7 @@ static argument_state read_argument(capture *c, const bound_call *b, const signa
     return spread(c, b, p, out) ? state : IS_OUT_OF_MEMORY;
 }
 
-// Default arguments are omitted unless others follow.
+// Omits default arguments, unless others follow.
 static tare_status order_arguments(capture *c, const node *n, const bound_call *b, aten_call *out) {
     signature_param p;
     size_t written = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A symbolic size is a prime that no model has, so that multiples of it are known to depend on it.
+// Runs a pattern on an example. A symbolic size is replaced by a large prime that models do not
+// use; results that are multiples of it depend on the size.
 #include "quantizers/patterns/capture_example.h"
 
 #include "core/tensor/tensor.h"
@@ -16,7 +17,7 @@ bool tare__capture_is_symbolic(int64_t size) {
     return false;
 }
 
-// Keeps numbers, and the rank of tensors; data in the run's memory is copied.
+// Keeps numbers, and the rank of tensors; copies what is in the run's memory.
 static tare_status keep_fact(arena *memory, const value *v, value *out, tare_error *err) {
     *out = *v;
     if (v->kind == VALUE_TENSOR) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pattern while it is captured.
+// State of capturing a pattern.
 // Private to quantizers/patterns.
 #ifndef QUANTIZERS_PATTERNS_CAPTURE_STATE_H
 #define QUANTIZERS_PATTERNS_CAPTURE_STATE_H
@@ -14,9 +14,9 @@ typedef struct capture {
     arena scratch;
     bool has_facts;
     capture_facts facts;
-    bool *is_folded; // by id: the node is the constant, or the parameter, `folded`
+    bool *is_folded; // by id: `folded`, a constant or a parameter, replaces the node
     value *folded;
-    size_t count; // ids below it are the pattern's own
+    size_t count; // the pattern's own nodes have smaller ids
     tare_error *err;
 } capture;
 
@@ -28,10 +28,10 @@ typedef struct aten_call {
     size_t kwarg_count;
 } aten_call;
 
-/// A parameter that matches anything.
+/// Adds a parameter that matches anything.
 tare_status tare__capture_parameter(capture *c, value *out);
-/// A call of torch's becomes one of aten's by the row that it fits; others stay. Errors name the
-/// node and the function.
+/// Converts a call of a torch function to aten with the table entry that fits; other calls stay.
+/// Errors name the node and the function.
 tare_status tare__capture_bind(capture *c, node *n);
 tare_status tare__capture_become(capture *c, node *n, const char *target, const aten_call *call);
 tare_status tare__capture_insert(capture *c, node *before, const char *target, const value *args,

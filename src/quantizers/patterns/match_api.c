@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public calls of partitions. A tare_node is a node under another name.
+// Public functions for partitions. tare_node is the public name of node.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -34,7 +34,7 @@ typedef struct search {
     const tare_model *model;
     const char *const *names;
     size_t name_count;
-    const equivalents *same; // NULL: partitions alone
+    const equivalents *same; // NULL: partitions, not chains of them
     public_filter filter;
 } search;
 
@@ -51,7 +51,7 @@ static tare_status run_search(const search *s, const node_sources *sources, tare
     return as_chains(&list, out, err);
 }
 
-// The names of sources stay the caller's in the search, so that the result gets its own.
+// Copies the names of sources: the search refers to the caller's, but the result needs its own.
 static tare_status copy_names(search *s, arena *memory, tare_error *err) {
     const char **names = tare__arena_array(memory, s->name_count + 1, sizeof *names);
     if (names == NULL) return tare__out_of_memory(err);

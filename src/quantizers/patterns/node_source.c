@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The origins of nodes: names are converted to one spelling, once for a graph.
+// Finds the origin of each node, with all names in canonical spelling.
 #include "quantizers/patterns/node_source.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "ops/op.h"
 
 const char *tare__source_name(arena *memory, const char *name) {
-    static const char in_c[] = "_operator."; // the module of Python's operators
+    static const char in_c[] = "_operator."; // the C module of Python's operators
     char public_name[512];
     if (tare__starts_with(name, in_c)) name++;
     const char *canonical = tare__function_canonical(name);
@@ -34,8 +34,8 @@ static tare_status keep_torch_function(arena *memory, const char *name, const ch
     return s->torch_function != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
-// torch_fn's "method_descriptor.add_" is a call of "add_". Without it the operator tells:
-// "torch.ops.aten.add_.Tensor".
+// torch_fn is "method_descriptor.add_" for a call of "add_". Without torch_fn, the operator's name
+// is used: "torch.ops.aten.add_.Tensor".
 static tare_status read_torch_function(arena *memory, const node *n, const tare_node_meta *meta,
                                        node_source *s, tare_error *err) {
     const char *dot = meta->torch_function != NULL ? strchr(meta->torch_function, '.') : NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Partitions are collected in one walk over the graph, then completed separately.
+// Collects partitions in one pass over the graph, then completes each of them.
 #include "quantizers/patterns/partitions.h"
 
 #include <string.h>
@@ -10,17 +10,17 @@
 
 typedef struct collector {
     const node_sources *sources;
-    const char **wanted; // in one spelling
+    const char **wanted; // in canonical spelling
     const char *const *given;
     size_t wanted_count;
     arena *memory;
     partition *items;
-    const char **calls; // the name of the call that each came from
+    const char **calls; // the name of the call of each partition
     size_t count, capacity;
     tare_error *err;
 } collector;
 
-// Grows an array in an arena; the old one stays there.
+// Grows an array in an arena; the old array stays allocated.
 static tare_status make_room(arena *memory, void **array, size_t *capacity, size_t count,
                              size_t element, tare_error *err) {
     if (count < *capacity) return TARE_OK;
@@ -104,7 +104,7 @@ static tare_status complete(arena *memory, partition *p, tare_error *err) {
 }
 
 static void sort_by_position(node_list *list, const size_t *position) {
-    for (size_t i = 1; i < list->count; i++) { // short lists
+    for (size_t i = 1; i < list->count; i++) { // lists are short
         node *n = list->items[i];
         size_t at = i;
         for (; at > 0 && position[list->items[at - 1]->id] > position[n->id]; at--)
@@ -120,7 +120,7 @@ static bool is_accepted(const partition *p, const node_filter *filter) {
     return true;
 }
 
-// torch groups by source first: in the order in which sources appear, each with its calls.
+// Groups by source as torch does: sources in the order of their first nodes, and the calls of each.
 static void group_by_source(const collector *c, const node_filter *filter, partition_list *out) {
     for (size_t i = 0; i < c->count; i++) {
         bool is_first = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that came from one call of a function or module (torch's get_source_partitions), and chains
-// of such (torchao's find_sequential_partitions).
+// Partitions: the nodes that came from one call of a function or module (torch's
+// get_source_partitions), and chains of partitions (torchao's find_sequential_partitions).
 #ifndef QUANTIZERS_PATTERNS_PARTITIONS_H
 #define QUANTIZERS_PATTERNS_PARTITIONS_H
 
@@ -13,11 +13,11 @@ typedef struct node_list {
 
 /// The nodes of one call, in graph order.
 typedef struct partition {
-    const char *source; // the wanted one that it came from
+    const char *source; // the requested source to which it belongs
     node_list nodes;
-    node_list inputs;  // arguments from outside that are no tensors of the model
-    node_list outputs; // members that are read outside
-    node_list params;  // members that read tensors of the model
+    node_list inputs;  // arguments from outside, except tensors of the model
+    node_list outputs; // nodes with users outside
+    node_list params;  // nodes that read tensors of the model
 } partition;
 
 typedef struct partition_list {
@@ -25,31 +25,31 @@ typedef struct partition_list {
     size_t count;
 } partition_list;
 
-/// True for nodes that a partition may hold; one that is refused drops the whole partition.
+/// Selects nodes; a partition with a refused node is dropped.
 typedef struct node_filter {
     bool (*accepts)(void *user, const node *n); // NULL: all
     void *user;
 } node_filter;
 
-/// Results live in `memory`.
+/// Finds the partitions of the `wanted` sources. Results live in `memory`.
 tare_status tare__source_partitions(const graph *g, const node_sources *sources,
                                     const char *const *wanted, size_t wanted_count,
                                     const node_filter *filter, arena *memory, partition_list *out,
                                     tare_error *err);
 
-/// Would a partition of one of these sources (NULL-terminated) hold the node?
+/// True if a partition of one of these sources (NULL-terminated) would contain the node.
 bool tare__node_is_from(const node_sources *sources, const node *n, const char *const *wanted);
 
 /// True if a node in `b` reads a node of `a`.
 bool tare__partitions_are_connected(const partition *a, const partition *b);
 
-/// Groups of names for one thing, NULL-terminated each.
+/// Groups of equivalent names, NULL-terminated each.
 typedef const char *const *equivalent_group;
 typedef struct equivalents {
     const equivalent_group *groups;
     size_t count;
 } equivalents;
-/// torchao's eight.
+/// torchao's eight groups.
 extern const equivalents tare__equivalents;
 
 typedef struct chain_list {
@@ -57,8 +57,9 @@ typedef struct chain_list {
     size_t count, width, capacity;
 } chain_list;
 
-/// Every row of partitions, one for each type in order, each read by the next. The first type
-/// varies slowest. TARE_INVALID_ARGUMENT for types that mean the same.
+/// Finds all chains of partitions: one partition for each type, in order, each read by the next.
+/// Chains are ordered by the partition of the first type, then the next. TARE_INVALID_ARGUMENT if
+/// two types are equivalent.
 tare_status tare__sequential_partitions(const graph *g, const node_sources *sources,
                                         const char *const *types, size_t type_count,
                                         const equivalents *same, const node_filter *filter,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public calls of patterns. A tare_node is a node under another name.
+// Public functions for patterns. tare_node is the public name of node.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -30,7 +30,7 @@ void tare_subgraph_pattern_destroy(tare_subgraph_pattern *p) {
 
 // --- examples ---
 
-// Parses a constant as the result of a function that returns it.
+// Parses a constant by parsing a function that returns it.
 static tare_status read_constant(arena *memory, const char *chars, value *out, tare_error *err) {
     text code = {0};
     graph *g = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ready-made pattern is a sequence of steps. A step has one form or several; the pattern's forms
-// are all combinations.
+// Predefined patterns. Each is a sequence of steps; each step has one or more forms. The forms of
+// the pattern are all combinations.
 #include "quantizers/patterns/ready_patterns.h"
 
 #include <stdio.h>
@@ -9,17 +9,17 @@
 #include "core/text/text.h"
 #include "tare/subgraph.h"
 
-/// One step. Its forms assign to its name; '%' is the result of the step before. An empty form
-/// leaves the step out.
+/// A step. Its forms assign to its name; '%' stands for the result of the previous step. An empty
+/// form omits the step.
 enum { MOST_FORMS = 12, MOST_STEPS = 8 };
 typedef struct ready_step {
     const char *name;
-    const char *forms[MOST_FORMS]; // lines, ended by NULL
+    const char *forms[MOST_FORMS]; // code lines, NULL-terminated
 } ready_step;
 
 typedef struct ready_row {
     const char *name, *what;
-    const char *params; // that match anything
+    const char *params; // parameters that match anything
     const ready_step *steps[MOST_STEPS];
 } ready_row;
 
@@ -42,7 +42,7 @@ typedef struct layer_row {
     const char *name, *what;
     const ready_step *layers[4];
 } layer_row;
-// Longer names before those that they begin with.
+// A name that begins with another one must come first.
 static const layer_row layers[] = {
     {"conv1d", "a convolution in one dimension", {&conv1d}},
     {"conv2d", "a convolution in two dimensions", {&conv2d}},
@@ -127,7 +127,7 @@ static const ready_step group_norm = {"norm", {"norm = " ATEN "group_norm.defaul
 static const ready_step batch_norm = {"norm", {"norm = " ATEN "batch_norm.default(x" NORM_PARAMS ")"}};
 static const ready_step embedding = {"embedding", {"embedding = " ATEN "embedding.default(weight, indices, padding, scaled, sparse)"}};
 
-// One direction has two weights a layer, four with biases.
+// One direction has two weights per layer, or four tensors with biases.
 #define W2 "a0, a1"
 #define W4 W2 ", a2, a3"
 #define W8 W4 ", a4, a5, a6, a7"
@@ -199,7 +199,7 @@ static const ready_row rows[] = {
 
 typedef struct composition {
     const ready_row *row;
-    size_t choice[MOST_STEPS]; // of each step, the form
+    size_t choice[MOST_STEPS]; // the form of each step
 } composition;
 
 static size_t form_count(const ready_step *step) {
@@ -208,7 +208,7 @@ static size_t form_count(const ready_step *step) {
     return count;
 }
 
-// Lines of a form, with the last result in place of '%'.
+// Writes the lines of a form; `last`, the previous result, replaces '%'.
 static void write_lines(text *code, const char *form, const char *last) {
     tare__text_append(code, "    ");
     for (; *form != '\0'; form++) {
@@ -224,7 +224,7 @@ static void write_lines(text *code, const char *form, const char *last) {
 static void write_names(text *code, const char *params) {
     for (const char *at = params; *at != '\0';) {
         const int length = (int)strcspn(at, ",");
-        if (length == 1 && *at == 'x') // "input" is a name of Python's
+        if (length == 1 && *at == 'x') // "input" is a Python builtin
             tare__text_append(code, "'input': x, ");
         else
             tare__text_printf(code, "'%.*s': %.*s, ", length, at, length, at);
@@ -251,7 +251,7 @@ static void write_quantized(const composition *c, text *code) {
     tare__text_printf(code, "'output': %s})\n", last);
 }
 
-// The next combination; false after the last.
+// Advances to the next combination; false after the last one.
 static bool advance(composition *c) {
     for (size_t i = 0; i < MOST_STEPS && c->row->steps[i] != NULL; i++) {
         if (++c->choice[i] < form_count(c->row->steps[i])) return true;
@@ -291,7 +291,7 @@ static bool take(const char **name, const char *word) {
     return true;
 }
 
-/// The segments of a name LAYER[_bn][_add][_ACTIVATION].
+/// The parts of a name LAYER[_bn][_add][_ACTIVATION].
 typedef struct layer_name {
     const layer_row *layer;
     bool has_norm, has_add;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces matches of a pattern, in torch's order, on which names depend.
+// Replaces matches of a pattern in torch's order, which determines the names of new nodes.
 #include "quantizers/patterns/replace.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct replacing {
     const char *name, *rule;
     const subgraph_pattern *pattern;
     const graph *replacement;
-    node **changed; // by id of a node that was replaced: its replacement
+    node **changed; // by id: the replacement of a replaced node
 } replacing;
 
 // --- one match ---
@@ -21,9 +21,9 @@ typedef struct replacing {
 typedef struct site {
     const replacing *r;
     const subgraph_match *match;
-    node *before;     // new nodes come here
-    node **made;      // by id of the replacement's node
-    const value **at; // by id of the replacement's placeholder: the matched value
+    node *before;     // new nodes are inserted before it
+    node **made;      // by node id in the replacement graph: the new node
+    const value **at; // by placeholder id in the replacement graph: the matched value
 } site;
 
 static graph *graph_of(const replacing *r) {
@@ -65,7 +65,7 @@ static tare_status copy_node(const site *s, const node *n) {
     return tare__graph_insert(graph_of(s->r), &spec, s->before, &s->made[n->id], err);
 }
 
-// Before the first user of the result; if there is none, right after it.
+// The first user of the result; if it has none, the node after it.
 static node *insertion_point(const node *returned) {
     for (node *n = returned->next; n != NULL; n = n->next)
         for (size_t i = 0; i < returned->user_count; i++)
@@ -101,7 +101,8 @@ static tare_status replace_one(const replacing *r, const subgraph_match *match) 
     for (const node *n = r->replacement->first; n != NULL; n = n->next)
         if (n->op != NODE_PLACEHOLDER && n->op != NODE_OUTPUT) TARE_TRY(copy_node(&s, n));
     node *result = s.made[tare__graph_output(r->replacement)->inputs[0]->id];
-    // The arithmetic that gives quantized values is not recognizable as a quantize any more.
+    // A quantization by plain arithmetic has no quantize node that could be recognized, so the
+    // debug handle is not passed on.
     if (!tare__gives_bare_integers(returned)) result->debug_handle = returned->debug_handle;
     TARE_TRY(tare__node_replace_uses(returned, result, NULL, r->p->err));
     r->changed[returned->id] = result;
@@ -111,7 +112,8 @@ static tare_status replace_one(const replacing *r, const subgraph_match *match) 
 
 // --- all matches ---
 
-// A layer without a bias matches a pattern with one by the default value.
+// False if a parameter is unbound or None: a layer without bias also matches a pattern with one,
+// because None is the default.
 static bool is_complete(const subgraph_match *m) {
     for (const node *pn = m->pattern->graph->first; pn != NULL; pn = pn->next) {
         const subgraph_binding *b = &m->by_id[pn->id];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matches backwards from the results, argument by argument, and tries every candidate for each
-// result.
+// Subgraph matching: backwards from the results, argument by argument, with every candidate for
+// each result.
 #include "quantizers/patterns/subgraph.h"
 
 #include <string.h>
@@ -20,7 +20,8 @@ typedef struct matcher {
 
 static bool match_nodes(matcher *m, node *pn, node *gn);
 
-// A node matches once; parameters may share a node if the options allow it.
+// True if a node of the pattern has matched gn already. Parameters may share a node if the options
+// allow it.
 static bool is_taken(const matcher *m, const node *pn, const node *gn) {
     const bool may_share = m->p->options.shares_parameters && pn->op == NODE_PLACEHOLDER;
     for (const node *other = m->p->graph->first; other != NULL; other = other->next) {
@@ -73,7 +74,7 @@ static bool have_equal_forms(const node *a, const node *b) {
     return true;
 }
 
-// The parameters of a call: torch's signature, or those of the row if there is none.
+// The parameters of a call: from torch's signature, or from the operator table if there is none.
 typedef struct callee {
     const op_info *op;
     signature overload;
@@ -97,7 +98,7 @@ static bool is_named(const callee *c, size_t i, const char *name) {
     return tare__signature_find(&c->overload, name, &index) && index == i;
 }
 
-// The i-th argument, given by position or by name; NULL: left out.
+// The i-th argument, by position or by name; NULL: omitted.
 static const value *argument(const node *n, const callee *c, size_t i) {
     if (i < n->arg_count) return &n->args[i];
     for (size_t k = 0; k < n->kwarg_count; k++)
@@ -105,7 +106,7 @@ static const value *argument(const node *n, const callee *c, size_t i) {
     return NULL;
 }
 
-// True if `v` equals a default. A list does if all its items do.
+// True if `v` equals the default. A list equals a number if all its items do.
 static bool says_the_same(const value *v, const value *fallback) {
     if (is_sequence(v)) {
         if (fallback->kind == VALUE_LIST) return v->count == 0;
@@ -153,7 +154,7 @@ static bool match_arguments(matcher *m, const node *pn, const node *gn) {
     return is_match;
 }
 
-// The caller, which tries candidates, undoes bindings after a failure.
+// After a failure the caller, which tries candidates, restores the bindings.
 static bool match_nodes(matcher *m, node *pn, node *gn) {
     subgraph_binding *b = &m->now[pn->id];
     if (b->is_bound) return b->v.kind == VALUE_NODE && b->v.as.node == gn;
@@ -170,7 +171,7 @@ static bool is_returned(const subgraph_pattern *p, const node *pn) {
     return false;
 }
 
-// The pattern's node that `gn` was matched to and computes; NULL if none.
+// The node of the pattern, except placeholders, that `gn` matched; NULL if none.
 static const node *computes(const subgraph_match *x, const node *gn) {
     for (const node *pn = x->pattern->graph->first; pn != NULL; pn = pn->next) {
         const subgraph_binding *b = &x->by_id[pn->id];
@@ -181,7 +182,7 @@ static const node *computes(const subgraph_match *x, const node *gn) {
     return NULL;
 }
 
-// Nothing within is read outside, but for results.
+// True if no node of the match except results has users outside.
 static bool is_contained(const subgraph_match *x) {
     for (const node *pn = x->pattern->graph->first; pn != NULL; pn = pn->next) {
         const subgraph_binding *b = &x->by_id[pn->id];
@@ -198,8 +199,8 @@ static bool in_match(const subgraph_match *x, const node *gn) {
     return pn != NULL && pn->op != NODE_OUTPUT;
 }
 
-// Fused to one node, the match would wait for itself: something outside reads it and is read by it.
-// Nodes outside that depend on the match are marked in graph order.
+// True in *out if fusing the match to one node would create a cycle: a node outside depends on the
+// match, and the match on it. Nodes outside that depend on the match are collected in graph order.
 static tare_status makes_cycle(matcher *m, const subgraph_match *x, bool *out) {
     *out = false;
     bool *depends = tare__alloc_zeroed(m->g->next_id + 1, sizeof *depends);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forms of a pattern: its code under every example, each once.
+// The forms of a pattern: its code captured with each example, without duplicates.
 #include <string.h>
 
 #include "core/memory/alloc.h"
 #include "quantizers/patterns/capture.h"
 
-// Nodes of two patterns are equal when they have the same position.
+// Compares values of two patterns; nodes are equal if they have the same position.
 static bool are_equal(const value *a, const value *b, const size_t *index_a,
                       const size_t *index_b) {
     if (a->kind != b->kind) return false;
@@ -63,7 +63,7 @@ static tare_status compare(const subgraph_pattern *a, const subgraph_pattern *b,
     return has_memory ? TARE_OK : tare__out_of_memory(err);
 }
 
-// Takes the form.
+// Takes ownership of the form; drops it if an equal one exists.
 static tare_status add_form(subgraph_forms *f, subgraph_pattern *form, tare_error *err) {
     bool is_known = false;
     tare_status status = TARE_OK;

@@ -23,7 +23,7 @@ static tare_status take_names(subgraph_pattern *p, const value *dict, tare_error
     return TARE_OK;
 }
 
-// (a, b, {..}) becomes (a, b).
+// Removes the dictionary: (a, b, {..}) becomes (a, b).
 static tare_status take_dictionary(subgraph_pattern *p, node *output, tare_error *err) {
     const value *result = &output->args[0];
     const bool is_list = result->kind == VALUE_TUPLE || result->kind == VALUE_LIST;
