@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Annotations of nodes, set by quantizers and stored with the model.
+// Annotations of nodes: set by quantizers and stored with the model.
 #include "model/annotation.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ void tare__annotations_release(annotation_book *book) {
     tare__map_release(&book->by_node);
 }
 
-// The entry `key` becomes the other book's `name`.
+// Moves the entry `key` to the other book under `name`.
 static tare_status move(annotation_book *from, const char *key, annotation_book *to,
                         const char *name, tare_error *err) {
     tare_annotation *a = tare__map_get(&from->by_node, key);
@@ -152,7 +152,7 @@ bool tare__annotation_has_specs(const tare_annotation *a) {
     return a->output != NULL;
 }
 
-// The node's first input that is computed.
+// The node's first input that is a call.
 static const node *computed_input(const node *n) {
     for (size_t i = 0; i < n->input_count; i++)
         if (tare__node_is_call(n->inputs[i])) return n->inputs[i];
@@ -164,7 +164,7 @@ bool tare__annotation_takes(const annotation_book *book, const node *n) {
     while (a != NULL && !tare__annotation_has_specs(a)) {
         n = a->is_marked ? computed_input(n) : NULL;
         a = n != NULL ? tare__annotation_find(book, n->name) : NULL;
-        if (a != NULL && a->output != NULL) return false; // its pattern ends there
+        if (a != NULL && a->output != NULL) return false; // the pattern of that node ends there
     }
     return a != NULL;
 }
@@ -335,9 +335,9 @@ tare_status tare_model_annotations_to_json(const tare_model *model, char **out, 
     return status;
 }
 
-// The context of reading, besides the JSON value.
+// State of reading annotations.
 typedef struct reading {
-    const graph *g; // with the node
+    const graph *g; // the graph of the node
     const tare_derive_rule *rules;
     size_t rule_count;
     annotation_book book;
@@ -350,7 +350,7 @@ static tare_status check_name(reading *r, const json_at *at, const char *name) {
         at, tare__fail(r->err, TARE_NOT_FOUND, "the model has no node '%s'", name), r->err);
 }
 
-// A target that is not in the model would never be observed.
+// Checks that a spec's targets exist: a target that is not in the graph would never be observed.
 static tare_status check_targets(reading *r, const json_at *at, const tare_qspec *spec) {
     for (size_t i = 0; spec != NULL && i < spec->target_count; i++) {
         if (spec->targets[i].from != NULL) TARE_TRY(check_name(r, at, spec->targets[i].from));
@@ -410,7 +410,7 @@ static tare_status read_annotation(reading *r, const json_at *at) {
     return TARE_OK;
 }
 
-// "GRAPH/NODE": the graph that a node reads as a module; NULL if there is none.
+// The graph for a key "GRAPH/NODE", where GRAPH is the module of a subgraph; NULL if there is none.
 static const graph *graph_of(const module *root, const char *key) {
     for (const char *slash = strchr(key, '/'); slash != NULL && root != NULL;
          slash = strchr(key, '/')) {

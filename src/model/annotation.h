@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Annotations of a model's nodes, by name: a graph never reuses a name, so annotations of erased
-// nodes cannot be mistaken for others.
+// Annotations of a model's nodes, by name. A graph never reuses a name, so an annotation of an
+// erased node cannot be taken for another node's.
 // Private to model.
 #ifndef MODEL_ANNOTATION_H
 #define MODEL_ANNOTATION_H
@@ -14,14 +14,14 @@ typedef struct input_qspec {
     tare_qspec *spec; // NULL: None
 } input_qspec;
 
-/// The origin of an annotation, for explain; NULL: unknown.
+/// The source of an annotation, for explain; fields are NULL if unknown.
 typedef struct annotation_origin {
     const char *quantizer, *rule; // "XNNPACKQuantizer", "conv_relu"
-    const char *section, *key;    // of the setting that was at work: "module_name", "layer1"
+    const char *section, *key;    // of the setting in use: "module_name", "layer1"
 } annotation_origin;
 
 struct tare_annotation {
-    input_qspec *inputs; // in order of setting
+    input_qspec *inputs; // in the order in which they were set
     size_t input_count, input_capacity;
     tare_qspec *output;
     bool allows_sharing, is_marked;
@@ -29,14 +29,16 @@ struct tare_annotation {
     annotation_origin origin; // owned
 };
 
-// Nodes of a graph that is an argument (of scan and while_loop) have the key "GRAPH/NODE".
+// Annotations by node name. Nodes of a subgraph that is an argument (of scan and while_loop) have
+// the key "GRAPH/NODE".
 typedef struct annotation_book { // zero-initialized is empty
     map by_node;                 // name -> tare_annotation
     size_t made_count;
 } annotation_book;
 
 void tare__annotations_release(annotation_book *book);
-/// Moves all of `from` into `to` under "PATH/"; and back. After a failure both are valid.
+/// Move all annotations of `from` to `to` under "PATH/", and back. After a failure both books are
+/// valid.
 tare_status tare__annotations_move_in(annotation_book *to, const char *path, annotation_book *from,
                                       tare_error *err);
 tare_status tare__annotations_move_out(annotation_book *from, const char *path, annotation_book *to,
@@ -44,29 +46,29 @@ tare_status tare__annotations_move_out(annotation_book *from, const char *path, 
 tare_status tare__annotations_copy(annotation_book *to, const annotation_book *from,
                                    tare_error *err);
 tare_annotation *tare__annotation_find(const annotation_book *book, const char *name);
-/// The annotation of a node, made if there is none.
+/// The annotation of a node; creates one if there is none.
 tare_status tare__annotation_get(annotation_book *book, const char *name, tare_annotation **out,
                                  tare_error *err);
 void tare__annotation_remove(annotation_book *book, const char *name);
-/// The spec is retained.
+/// Sets the spec for an input; the spec is retained.
 tare_status tare__annotation_set_input(tare_annotation *a, const char *input, tare_qspec *spec,
                                        tare_error *err);
 void tare__annotation_set_output(tare_annotation *a, tare_qspec *spec);
 /// The index of an input's entry; input_count if there is none.
 size_t tare__annotation_index(const tare_annotation *a, const char *input);
-/// The annotation of `from` (none: nothing happens) also becomes that of `to`.
+/// Copies the annotation of `from` to `to`; does nothing if there is none.
 tare_status tare__annotation_clone(annotation_book *book, const char *from, const char *to,
                                    tare_error *err);
-/// Copies the known fields of `from`.
+/// Sets the origin's fields to those of `from` that are not NULL.
 tare_status tare__annotation_note(tare_annotation *a, const annotation_origin *from,
                                   tare_error *err);
-/// Names the quantizer of all annotations that name none yet.
+/// Sets the quantizer of all annotations that have none yet.
 tare_status tare__annotations_note_quantizer(annotation_book *book, const char *quantizer,
                                              tare_error *err);
 /// True if an input or the output is to be quantized.
 bool tare__annotation_has_specs(const tare_annotation *a); // false for NULL
-/// True if the node is to be computed with integers: it has specs, or follows a node with specs in
-/// their pattern.
+/// True if the node is to be computed in integers: it has specs, or it belongs to the pattern of a
+/// node that has.
 bool tare__annotation_takes(const annotation_book *book, const node *n);
 
 void tare__annotation_to_json(const tare_annotation *a, text *out);
@@ -75,11 +77,11 @@ tare_status tare__annotations_from_json(tare_model *model, const json_at *at,
                                         const tare_derive_rule *rules, size_t rule_count,
                                         tare_error *err);
 
-/// Members of a model file's record: `annotations`, and `derived` for observers that compute their
-/// parameters from others', each with a comma before it. Nothing for models without annotations
-/// that were not prepared by any.
+/// Writes members of a model file's record, each after a comma: `annotations`, and `derived` for
+/// observers with derived parameters. Writes nothing for models without annotations that were not
+/// prepared by annotations either.
 tare_status tare__annotations_to_record(const tare_model *model, text *out, tare_error *err);
-/// Reads those members where there are any. Rules come from the model's context.
+/// Reads these members if present. Rules come from the model's context.
 tare_status tare__annotations_from_record(tare_model *model, const json_at *object,
                                           tare_error *err);
 

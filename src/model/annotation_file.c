@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Annotations in model files, and restoring the sources and rules of derived observers.
+// Writes annotations to model files and reads them; restores the sources and rules of derived
+// observers.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -7,7 +8,8 @@
 #include "observe/classes/builtin.h"
 #include "observe/classes/derived.h"
 
-// A converted model's annotations are not needed any more, and refer to nodes that were removed.
+// True if annotations are to be saved. Those of a converted model are obsolete, and refer to
+// removed nodes.
 static bool has_annotations(const tare_model *model) {
     if (model->stage == TARE_STAGE_PREPARED) return model->prepared == NULL;
     return model->stage < TARE_STAGE_PREPARED && model->annotations.by_node.count > 0;
@@ -95,7 +97,7 @@ static tare_status read_derived(tare_model *model, const json_at *at, tare_error
     if (observer == NULL || !is_derived(observer))
         return tare__json_fail(at, err, "the model has no derived observer '%s'", at->key);
     derived_state *state = tare__observer_state(observer);
-    if (state->rule.derive != NULL) return TARE_OK; // one observer under two names
+    if (state->rule.derive != NULL) return TARE_OK; // the observer has a second name
     const size_t count = json_array_size(sources.value);
     const char **names = tare__alloc_zeroed(count + 1, sizeof *names);
     if (names == NULL) return tare__out_of_memory(err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds mistakes in backend configs that are readable: errors, which nothing can satisfy, and
-// warnings about entries without effect or with an unintended one. torch accepts all of them.
-// Passes refuse errors; the lint lists both.
+// Lint for backend configs: errors, which no quantization can satisfy, and warnings about entries
+// without effect or with an unintended one. torch accepts all of them. Passes refuse errors; the
+// lint function reports both.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,16 +18,16 @@
 typedef struct lint {
     const tare_backend_config *backend;
     const tare_context *context;
-    size_t index;                      // of the pattern that is looked at
-    const tare_pattern_config *config; // the same
+    size_t index;                      // of the pattern that is being checked
+    const tare_pattern_config *config; // its config
     tare_backend_finding_visitor visit;
     void *user;
     size_t count;
-    tare_status status; // of the first failed call; nothing is checked after it
+    tare_status status; // of the first failed call, after which nothing is checked
     tare_error *err;
 } lint;
 
-// A path within the checked pattern's config, and the remedy.
+// A path within the pattern's config, and how to fix it.
 typedef struct advice {
     char path[96];
     const char *remedy;
@@ -142,7 +142,7 @@ static void check_range(lint *l, const advice *role, const tare_dtype_constraint
               c->quant_min_lower_bound, c->quant_max_upper_bound);
 }
 
-// The bounds that hold for a zero point: its own, and those of the integers.
+// Checks the exact zero point against the bounds of the integers.
 static void check_zero_point(lint *l, const advice *role, const tare_dtype_constraints *c) {
     double low = -INFINITY, high = INFINITY;
     if (is_set(c, TARE_SET_QUANT_MIN | TARE_SET_QUANT_MAX)) {
@@ -175,7 +175,8 @@ static void check_qschemes(lint *l, const advice *role, const tare_dtype_constra
     warning(l, &at, "channel_axis bounds per-channel schemes, and allowed_qschemes has none");
 }
 
-// Configs that were made in C: a file's keys set their bits.
+// Checks for values without their TARE_SET_ bits. Only configs created in C can have them, because
+// reading a file sets the bits.
 static void check_bits(lint *l, const advice *role, const tare_dtype_constraints *c) {
     const char *key = tare__constraints_without_bit(c);
     if (key == NULL) return;
@@ -251,7 +252,8 @@ static void check_modules(lint *l) {
                          .remedy = "name the reference module, or drop the root"};
     const advice reference = {.path = ".reference_quantized_module_for_root",
                               .remedy = "name the root_module"};
-    // A fusion pattern names its root without a reference; the fused module's own pattern has both.
+    // A fusion pattern has a root but no reference module; the pattern of the fused module has
+    // both.
     if (p->root_module && !p->reference_quantized_module && !tare__pattern_config_has_fuser(p))
         warning(l, &root, "root_module works only with reference_quantized_module_for_root");
     if (p->reference_quantized_module && !p->root_module)
@@ -296,7 +298,7 @@ static bool has_pattern_for(const lint *l, const char *name) {
     return false;
 }
 
-// A fusion makes a module that only a pattern of its own can quantize.
+// Warns about a fused module without a pattern of its own, which would never be quantized.
 static void check_fused_pattern(lint *l) {
     const tare_pattern_config *p = l->config;
     const advice at = {.path = ".fused_module", .remedy = "add a pattern with dtype_configs"};
@@ -321,7 +323,7 @@ static void check_dtype_name(lint *l, size_t i, const char *key, tare_dtype dtyp
     }
 }
 
-// Sizes and shapes are no tensors, so that there is nothing to observe in any case.
+// True if the operator outputs tensors; sizes and shapes are never observed.
 static bool gives_tensors(const pattern *p) {
     const op_info *op = p->kind == PATTERN_METHOD     ? tare__op_method(p->name)
                         : p->kind == PATTERN_FUNCTION ? tare__op_function(p->name)
@@ -358,7 +360,7 @@ static void check_use(lint *l) {
 
 // --- patterns ---
 
-// True if something can have this name.
+// True if the name is that of a known module class, function or method.
 static bool is_known(const lint *l, const pattern *p) {
     const registry *classes = &tare__context_or_builtin(l->context)->classes;
     switch (p->kind) {
@@ -388,7 +390,7 @@ static void check_names(lint *l, const pattern *p) {
                 : p->kind == PATTERN_FUNCTION ? "function"
                                               : "method");
     for (size_t i = 0; p->kind == PATTERN_TUPLE && i < p->item_count; i++)
-        // The arguments of an operator may be strings, which read as methods here.
+        // Strings among the arguments of an operator are parsed as methods here.
         if (i == 0 || p->items[i].kind != PATTERN_METHOD) check_names(l, &p->items[i]);
 }
 
@@ -401,8 +403,9 @@ static const op_info *row_of(const lint *l, const pattern *p) {
     return class != NULL ? tare__class_row(class) : NULL;
 }
 
-// torch's first patterns were in reverse order: (relu, conv) for a relu after a convolution.
-// Nothing is fused with an operator before a weighted one.
+// Warns about patterns in forward order in complex form: torch's first patterns were reversed, such
+// as (relu, conv) for a relu after a convolution. No operator before a weighted one is ever fused
+// with it.
 static void check_order(lint *l, const pattern *p) {
     const pattern *first = p;
     if (p->kind != PATTERN_TUPLE || p->item_count == 0) return;
@@ -429,7 +432,7 @@ static void check_reach(lint *l, const tare_pattern_config *const *sorted) {
     }
 }
 
-// Names and reach are matters of warnings only.
+// Checks a pattern config; names and matching can only give warnings.
 static void check_config(lint *l) {
     check_dtypes(l);
     check_fuser(l);

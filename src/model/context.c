@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts: the built-in classes plus custom ones. Also the module functions of the public API.
+// Contexts: the built-in classes and a user's. Also the public functions of modules.
 
 #include <string.h>
 
@@ -64,7 +64,7 @@ tare_status tare_context_add_observer_class(tare_context *context,
                                             tare_error *err) {
     observer_classes *o = &context->observers;
     const tare_observer_class *class = NULL;
-    module_class *row = NULL; // under which model files name the class
+    module_class *row = NULL; // the class in model files
     TARE_TRY(tare__observer_class_copy(observer_class, &class, &row, err));
     tare_status status = TARE_OK;
     if (tare__observer_class_find(o, class->name) != NULL)
@@ -120,7 +120,7 @@ tare_status tare_backend_config_read_with(const tare_context *context, const cha
     return tare__backend_config_load(context != NULL ? &context->functions : NULL, path, out, err);
 }
 
-// A tare_module is a module under another name, so that the public header needs no tree.
+// tare_module is the public name of module, so that the public header does not need its definition.
 static module *unwrap(const tare_module *m) {
     return (module *)m;
 }

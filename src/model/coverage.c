@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coverage: follows the operators of the float model through the passes by the origin of each node.
+// Coverage: tracks the operators of the float model through the passes. Every node stores its
+// origin.
 #include "model/coverage.h"
 #include "model/islands.h"
 
@@ -32,7 +33,7 @@ static tare_status add(tare_model *model, const char *name, const char *subject,
     return TARE_OK;
 }
 
-// Hands the last operator of `op` on to what computes it now.
+// Moves the last operator of `op` to the operator that computes it now.
 static void hand_last_on(tare_model *model, traced_op *op) {
     traced_op *carrier = &model->ops[tare__traced_carrier(model, op) - model->ops];
     if (carrier == op) return;
@@ -40,14 +41,13 @@ static void hand_last_on(tare_model *model, traced_op *op) {
     op->last = (size_t)(op - model->ops);
 }
 
-// For operators that are fused in another order than they are executed.
+// Recomputes all `last` indices, for operators that are not fused in the order of execution.
 static void find_last(tare_model *model) {
     for (size_t i = 0; i < model->op_count; i++) model->ops[i].last = i;
     for (size_t i = 0; i < model->op_count; i++) hand_last_on(model, &model->ops[i]);
 }
 
-// True for nodes that compute a scale and zero point at run time, and for the items of their
-// result.
+// True for a node that computes scale and zero point at run time.
 static bool is_choice(const node *n) {
     return n != NULL && n->op == NODE_CALL_FUNCTION && strstr(n->target, ".choose_qparams") != NULL;
 }
@@ -59,9 +59,9 @@ static bool is_item_of_choice(const node *n) {
 tare_status tare__coverage_begin(tare_model *model, tare_error *err) {
     if (model->op_count > 0) return TARE_OK;
     for (node *n = model->root->graph->first; n != NULL; n = n->next) {
-        // Nodes without users do not contribute to the result: guards, batch counters.
+        // Skips nodes without users, which do not contribute to the result: guards, batch counters.
         if (!tare__node_is_call(n) || n->user_count == 0) continue;
-        // Nor are conversions of a model that comes quantized operators of the network.
+        // Skips the conversions in a model that is quantized already.
         if (tare__coverage_is_conversion(n) || is_choice(n) || is_item_of_choice(n)) continue;
         if (tare__is_observer_node(model, n)) continue;
         n->origin = n->name;
@@ -81,7 +81,7 @@ tare_status tare__coverage_fused(tare_model *model, const char *origin, const ch
     if (copy == NULL) return tare__out_of_memory(err);
     tare__free(op->fused_into);
     op->fused_into = copy;
-    // The node that computed the last operator before may have had this origin.
+    // If the operator was fused before, the previous node's `last` may be wrong.
     if (is_first)
         hand_last_on(model, op);
     else
@@ -122,7 +122,7 @@ bool tare__coverage_is_arithmetic(const node *n) {
     return tare__node_op(sum) == TARE_OP_ADD && converts_to(tare__node_arg(sum, 0), TARE_INT32);
 }
 
-// A constant of bytes, or its transpose.
+// True for an int8 constant of two dimensions, or its transpose.
 static bool is_stored_in_bytes(const tare_model *model, const node *n) {
     if (OP_IS_ANY(tare__node_op(n), TARE_OP_T, TARE_OP_TRANSPOSE)) n = tare__node_arg(n, 0);
     const tare_tensor *t = n != NULL && n->op == NODE_GET_ATTR
@@ -143,7 +143,7 @@ static bool is_packed(const tare_model *model, const node *n) {
     return m != NULL && m->class->role == ROLE_PACKED;
 }
 
-// Dynamic layers compute in integers, but their results are floats.
+// True for nodes with float results. Dynamic layers compute in integers, but output floats.
 static bool gives_floats(const node *n, const module *called) {
     const bool is_dynamic_function =
         n->op == NODE_CALL_FUNCTION &&
@@ -153,15 +153,15 @@ static bool gives_floats(const node *n, const module *called) {
     return is_dequantize(n) || is_dynamic || is_dynamic_function;
 }
 
-// The nodes with integer results, by id.
+// State of finding the nodes with integer results. The arrays are by node id.
 typedef struct integer_walk {
     const tare_model *model;
     const prepared_state *prepared;
     bool *gives_integers;
     bool reads_integers;
-    bool *carries; // of annotated programs: values that were quantized just before
+    bool *carries; // for exported programs: values derived from integers
     bool reads_carried;
-    map left_float; // names of nodes; convert leaves some observed modules float
+    map left_float; // names of nodes: convert left some observed modules float
 } integer_walk;
 
 static void look_at_input(void *user, node *input) {
@@ -170,8 +170,8 @@ static void look_at_input(void *user, node *input) {
     if (w->carries[input->id]) w->reads_carried = true;
 }
 
-// True if the operator is computed with integers: in a lowered model, if it reads integers. A
-// reference model computes with floats, so there it counts if prepare observed it for that purpose.
+// True if a node of a reference model, which computes in floats, counts as computed in integers:
+// prepare observed it for that purpose, or it reads such values and is annotated.
 static bool stands_for_integers(const integer_walk *w, const node *n) {
     if (w->prepared == NULL)
         return w->reads_carried && tare__annotation_takes(&w->model->annotations, n);
@@ -179,7 +179,8 @@ static bool stands_for_integers(const integer_walk *w, const node *n) {
     return known != NULL && known->is_observed && tare__map_get(&w->left_float, n->name) == NULL;
 }
 
-// Weights of few bits make no integer operator where the input stays float.
+// True for a grouped layer with int8 activations. With float inputs, weights of few bits are not an
+// integer operator.
 static bool multiplies_integers(const module *m) {
     const value *dtype = tare__module_config(m, "activation_dtype");
     return m->class->role == ROLE_GROUPED && dtype != NULL && dtype->kind == VALUE_DTYPE &&
@@ -202,7 +203,7 @@ static void walk_node(integer_walk *w, const node *n) {
     const bool is_integer_module =
         m != NULL && (m->class->role == ROLE_QUANTIZED || m->class->role == ROLE_DYNAMIC ||
                       multiplies_integers(m));
-    // A shape is no integer of a network, whosever it is.
+    // Reading the shape of an integer tensor does not count.
     const bool is_shape = tare__op_has(tare__node_row(n), OP_NOT_ON_TENSORS);
     const bool in_integers = (w->reads_integers && !is_shape) || is_integer_module;
     w->gives_integers[n->id] = tare__coverage_is_quantize(n) || is_packed(w->model, n) ||
@@ -227,7 +228,7 @@ const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *
 const char *tare_model_float_node(const tare_model *model, const char *node_name) {
     const node *n = tare__graph_find(model->root->graph, node_name);
     if (n == NULL || !tare__node_is_call(n)) return NULL;
-    if (model->op_count == 0) return n->name; // no pass has seen it: it is the float model
+    if (model->op_count == 0) return n->name; // no pass has run: this is the float model
     const traced_op *carrier = tare__traced_op(model, n->origin);
     return carrier != NULL ? model->ops[carrier->last].name : NULL;
 }

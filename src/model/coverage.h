@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coverage: follows the operators of the float model through the passes.
+// Coverage: tracks the operators of the float model through the passes.
 #ifndef MODEL_COVERAGE_H
 #define MODEL_COVERAGE_H
 
 #include "model/model.h"
 
-/// Lists the calls of a float model, once; every node remembers its origin from here on.
+/// Lists the calls of a float model, unless that was done before. From here on every node stores
+/// its origin.
 tare_status tare__coverage_begin(tare_model *model, tare_error *err);
-/// The operator `origin` is computed by the node that computes `into` from now on.
+/// Records that the operator `origin` is now computed by the node that computes `into`.
 tare_status tare__coverage_fused(tare_model *model, const char *origin, const char *into,
                                  tare_error *err);
-/// Marks the operators that the converted graph computes with integers; `prepared` knows which were
-/// observed for that purpose.
+/// Marks the operators that the converted graph computes in integers. `prepared`: which of them
+/// were observed for that purpose.
 tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepared,
                                   tare_error *err);
-/// Multiply-accumulates of the node with this origin, seen during calibration.
+/// Sets the multiply-accumulates of the node with this origin, as counted in calibration.
 void tare__coverage_set_macs(tare_model *model, const char *origin, int64_t macs);
-/// True if a node quantizes, or dequantizes.
+/// True if the node is a quantize; or a quantize or dequantize.
 bool tare__coverage_is_quantize(const node *n);
 bool tare__coverage_is_conversion(const node *n);
-/// A constant matrix of int8 that is converted to floats for a product: torchao's weights alone.
+/// True for an int8 constant matrix that is converted to float for a product, as in torchao's
+/// weight-only quantization.
 bool tare__coverage_is_byte_weight(const tare_model *model, const node *n);
-/// True for a quantize in the arithmetic form of exported programs' reference representation:
-/// to(clamp(to(.., int32) + zero_point), int8).
+/// True for a quantize written as arithmetic, as in the reference representation of exported
+/// programs: to(clamp(to(.., int32) + zero_point), int8).
 bool tare__coverage_is_arithmetic(const node *n);
 traced_op *tare__traced_op(const tare_model *model, const char *name); // NULL if unknown
-/// The operator that computes this one now, at the end of the fusions.
+/// The operator into which this one is fused finally.
 const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *op);
 tare_status tare__coverage_copy(tare_model *to, const tare_model *from, tare_error *err);
 void tare__coverage_release(tare_model *model);

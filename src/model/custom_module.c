@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom modules: custom classes that are created from another module.
+// Custom modules: created from another module by a custom class.
 #include "model/custom_module.h"
 
 #include "model/user_class.h"
@@ -45,7 +45,7 @@ tare_status tare__custom_module_observe(const tare_context *context, const char 
     return swap(context, observed_class, float_module, NULL, out, err);
 }
 
-// The dtype and parameters of the results, which a run needs.
+// Stores the dtype and parameters of the results, which are needed to run the module.
 static tare_status set_output(module *m, const qparams *output, tare_error *err) {
     tare_tensor *scale = NULL, *zero_point = NULL;
     const value dtype = tare__dtype_value(output->dtype);

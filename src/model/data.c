@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data for a model: io's batches, with the model's description of its inputs; and writing arrays to
-// files.
+// Data for a model: io's batches, opened with the description of the model's inputs. Also writes
+// arrays to files.
 #include "model/data.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ struct tare_data {
     char *spec;
 };
 
-// A graph that was exported for one batch size states it in its inputs' shapes.
+// The batch size for which the graph was exported, from its inputs' shapes; 0: any.
 static int64_t fixed_batch(const data_input *inputs, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (!inputs[i].is_example && inputs[i].ndim > 0 && inputs[i].shape[0] > 0)
@@ -63,7 +63,7 @@ static int64_t rows_of(const module *root, const node *n) {
     return 0;
 }
 
-// True if it returns its input's numbers in another order or form.
+// True if the node only rearranges or converts its input's values.
 static bool passes_on(const module *root, const node *n) {
     const module *m = n->op == NODE_CALL_MODULE ? tare__module_find(root, n->target) : NULL;
     if (m != NULL) return m->class->role == ROLE_OBSERVER;
@@ -76,7 +76,8 @@ static bool reads_any(const node *n, const bool *carries) {
     return false;
 }
 
-// The smallest of all embeddings that read the input, directly or through such nodes.
+// The smallest number of rows of the embeddings that read the input, directly or through such
+// nodes.
 static tare_status find_bound(const module *root, const node *input, int64_t *bound,
                               tare_error *err) {
     bool *carries = tare__alloc_zeroed(root->graph->next_id + 1, sizeof *carries);
@@ -129,7 +130,7 @@ static tare_status open_source(tare_data *data, const tare_model *model, const c
 
 // --- samples that are held out ---
 
-// All samples, also where that takes reading on to the end; 0: there is no end to be known.
+// The number of all samples, even if that requires reading to the end; 0: unknown, for a stream.
 static tare_status count_all(const tare_data *data, int64_t *out, tare_error *err) {
     *out = tare__data_sample_count(data->source);
     if (*out > 0 || strcmp(data->spec, "-") == 0) return TARE_OK;
@@ -164,7 +165,7 @@ static tare_status hold_out(tare_data *data, int64_t wanted, tare_error *err) {
     return TARE_OK;
 }
 
-// Goes to the first held-out sample.
+// Skips to the first held-out sample.
 static tare_status go_to_first(tare_data *data, tare_error *err) {
     for (int64_t at = 0, samples = 1; at < data->first && samples > 0; at += samples)
         TARE_TRY(tare__data_skip(data->source, &samples, err));
@@ -246,7 +247,7 @@ void tare_data_close(tare_data *data) {
     tare__free(data);
 }
 
-// The first `count` of a tensor's samples, in place of it.
+// Keeps only the first `count` samples of a tensor.
 static tare_status cut_tensor(tare_tensor **t, int64_t count, tare_error *err) {
     tare_tensor *first = NULL;
     TARE_TRY(tare__tensor_rows(*t, 0, count, &first, err));
@@ -267,7 +268,7 @@ static int64_t samples_left(const tare_data *data) {
     return data->limit > 0 ? data->limit - data->passed : INT64_MAX;
 }
 
-// Goes past one batch; *samples are its, 0 at the end.
+// Skips one batch; *samples: its samples, 0 at the end.
 static tare_status skip_one(tare_data *data, int64_t *samples, tare_error *err) {
     *samples = 0;
     if (samples_left(data) > 0) TARE_TRY(tare__data_skip(data->source, samples, err));
@@ -277,7 +278,7 @@ static tare_status skip_one(tare_data *data, int64_t *samples, tare_error *err) 
     return TARE_OK;
 }
 
-// Goes past the batches of other shards.
+// Skips the batches of other shards.
 static tare_status skip_others(tare_data *data, bool *done, tare_error *err) {
     while (data->batch_index % data->shard_count != data->shard_index) {
         int64_t samples = 0;
@@ -338,7 +339,7 @@ int64_t tare_data_sample_count(const tare_data *data) {
     if (data->limit > 0 && (all == 0 || all > data->limit)) all = data->limit;
     if (data->shard_count == 1 || all == 0) return all;
     if (data->batch_size == 0) return 0;
-    // Whole rounds over all shards, then this shard's samples of the last round.
+    // Complete rounds over all shards, then this shard's samples of the last round.
     const int64_t round = data->batch_size * data->shard_count, rounds = all / round;
     int64_t rest = all % round - data->shard_index * data->batch_size;
     if (rest < 0) rest = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as a graphviz drawing: integer nodes, float nodes, conversions, observers. In converted
-// models connected groups of one kind are islands, each in a box.
+// Writes a model as a graphviz graph with integer nodes, float nodes, conversions and observers. In
+// converted models each island, a connected group of one kind, is a cluster.
 #include "model/dot.h"
 
 #include "core/memory/arena.h"
@@ -9,7 +9,7 @@
 
 static const struct {
     const char *attributes;
-    const char *island; // label of the box; NULL: this kind has none
+    const char *island; // label of its clusters; NULL: this kind has none
 } kinds[] = {
     [ISLAND_DATA] = {"shape=ellipse, fillcolor=gray92", NULL},
     [ISLAND_FLOAT] = {"fillcolor=lightsalmon", "float"},
@@ -25,7 +25,7 @@ typedef struct drawing {
     text *out;
 } drawing;
 
-// An edge to the node at this position.
+// The edge to the node at position `to`.
 typedef struct edge {
     const drawing *drawing;
     size_t to;
@@ -49,7 +49,7 @@ static void write_node(const drawing *d, size_t position, const char *indent) {
     text label = {0};
     tare__text_printf(&label, "%s\n%s", n->name, tare__node_subject(d->model, n));
     tare__text_printf(d->out, "%sn%zu [label=", indent, n->id);
-    tare__text_json_string(d->out, tare__text_chars(&label)); // DOT quotes strings as JSON does
+    tare__text_json_string(d->out, tare__text_chars(&label)); // DOT quotes strings like JSON
     tare__text_printf(d->out, ", %s];\n", kinds[d->islands.kinds[position]].attributes);
     if (label.failed) d->out->failed = true;
     tare__text_release(&label);

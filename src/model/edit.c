@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edits the graph of a float model through the public API.
+// Public functions that edit the graph of a float model.
 #include "tare/edit.h"
 
 #include "core/memory/alloc.h"
@@ -16,7 +16,8 @@ static tare_status check_model(const tare_model *model, tare_error *err) {
                       model != NULL ? "one of a later stage" : "NULL");
 }
 
-// Nodes are handed out as const; the model that they belong to is the caller's to change.
+// Checks that the node belongs to the model. Public nodes are const, but the caller may change the
+// model to which they belong.
 static tare_status own_node(const tare_model *model, const tare_node *given, node **out,
                             tare_error *err) {
     TARE_TRY(check_model(model, err));
@@ -28,7 +29,7 @@ static tare_status own_node(const tare_model *model, const tare_node *given, nod
     return TARE_OK;
 }
 
-// The position of a new node: before `before` (NULL: the output), but not among the inputs.
+// The position for a new node: before `before` (NULL: before the output), but not between inputs.
 static tare_status find_position(const tare_model *model, const tare_node *before, node **out,
                                  tare_error *err) {
     TARE_TRY(check_model(model, err));
@@ -87,7 +88,7 @@ static tare_status insert_tensor(tare_model *model, tare_tensor *tensor, node *b
     return tare__graph_insert(g, &spec, before, out, err);
 }
 
-// Stores the meta that exporters write for every value, because passes need it.
+// Stores the result's shape and dtype as meta, like exporters do, because passes need it.
 static tare_status note_value(node *n, const tare_tensor *t, tare_error *err) {
     text said = {0};
     tare__text_append(&said, "{\"val\": {\"shape\": [");

@@ -5,7 +5,7 @@
 #include "model/coverage.h"
 #include "model/pass.h"
 
-// A decision that settles nothing.
+// A decision about measured times only.
 #define MEASURED "measured"
 
 static bool is_one_of(const char *decision, const char *const *list) {
@@ -27,7 +27,7 @@ static const char *const settling[] = {"observed", "annotated", "left float",
                                        "lowered",  "fused",     NULL};
 static const char *const notes[] = {"folded", "rewritten", "dropped", NULL};
 
-// The measured times; "" if there are none.
+// The text about measured times; "" if there is none.
 static const char *measured(const tare_model *model, const char *name) {
     const char *words = "";
     for (size_t i = 0; i < model->decisions.count; i++) {
@@ -37,7 +37,7 @@ static const char *measured(const tare_model *model, const char *name) {
     return words;
 }
 
-// The last of these decisions. A pass may have replaced the operator by another node.
+// The last of these decisions about an operator, or about the node that replaced it.
 static const tare_decision *last_for(const tare_model *model, const char *name,
                                      const char *const *decisions) {
     const tare_decision *found = last_of(model, name, decisions);
@@ -47,8 +47,8 @@ static const tare_decision *last_for(const tare_model *model, const char *name,
     return found;
 }
 
-// The decision that determined where an operator is computed: the last such one, in the order of
-// passes. Notes on its weight only count without others.
+// The decision that determined how an operator is computed: the last one, in the order of passes.
+// Notes on its weight count only if there is no other.
 static const tare_decision *settled_for(const tare_model *model, const char *name) {
     const tare_decision *d = last_for(model, name, settling);
     return d != NULL ? d : last_for(model, name, notes);
@@ -60,20 +60,20 @@ static bool has_node(const tare_model *model, const char *origin) {
     return false;
 }
 
-// The outcome of an operator, in one word.
+// The outcome for an operator, in a few words.
 static const char *outcome(const tare_model *model, const traced_op *op) {
     if (model->stage < TARE_STAGE_REFERENCE) return "float so far";
     return op->is_quantized ? "quantized" : "left float";
 }
 
-// True if the decision contradicts the model.
+// True if the decision contradicts the final model.
 static bool is_contradicted(const tare_model *model, const traced_op *host,
                             const tare_decision *d) {
     return model->stage >= TARE_STAGE_REFERENCE && host->is_quantized &&
            strcmp(d->decision, "left float") == 0;
 }
 
-// The operator that this one was fused into.
+// Writes into which operator this one was fused.
 static void write_host(const tare_model *model, const traced_op *op, const traced_op *host,
                        text *out) {
     const tare_decision *own = settled_for(model, op->name);
@@ -83,7 +83,8 @@ static void write_host(const tare_model *model, const traced_op *op, const trace
         tare__text_printf(out, "fused into '%s'", host->name);
 }
 
-// The reason. An operator inside a fused one has the reason of that one, and the sentence says so.
+// Writes the reason. For a fused operator, the reason is that of the operator into which it was
+// fused, which the sentence names.
 static void write_reason(const tare_model *model, const traced_op *op, text *out) {
     const traced_op *host = tare__traced_carrier(model, op);
     const tare_decision *d = settled_for(model, host->name);
@@ -100,8 +101,8 @@ static void write_reason(const tare_model *model, const traced_op *op, text *out
     else if (host == op)
         tare__text_append(out, has_node(model, op->name) ? "no pass has decided about it"
                                                          : "a pass replaced it by others");
-    // A node can be observed and stay float: its neighbours do not pair up into an integer
-    // operator.
+    // A node may be observed and still stay float, if with its neighbours it does not form an
+    // integer operator.
     const bool is_watched = d != NULL && (strcmp(d->decision, "observed") == 0 ||
                                           strcmp(d->decision, "annotated") == 0);
     if (is_watched && !host->is_quantized && model->stage >= TARE_STAGE_REFERENCE)
@@ -207,7 +208,7 @@ static void explain_edges(const tare_model *model, const char *name, text *out) 
     }
 }
 
-// The quantizer's decision about the node.
+// Writes the quantizer's decision about the node.
 static void explain_annotation(const fact *about, text *out) {
     tare__text_printf(out, "  quantizer: %s", about->columns[NODE_QUANTIZER]);
     if (about->columns[NODE_PATTERN][0] != '\0')
@@ -286,14 +287,14 @@ static tare_status decisions_to_json(const tare_model *model, const char *name, 
     return status;
 }
 
-// One member of an object; nothing for "".
+// Writes one member of an object; nothing for "".
 static void member_to_json(const char *separator, const char *key, const char *member, text *out) {
     if (member[0] == '\0') return;
     tare__text_printf(out, "%s\"%s\":", separator, key);
     tare__text_json_string(out, member);
 }
 
-// The columns from `first` on as one object.
+// Writes the columns from `first` on as one object.
 static void row_to_json(const fact *row, fact_kind kind, size_t first, text *out) {
     const char *separator = "{";
     for (size_t c = first; tare__fact_column(kind, c) != NULL; c++) {
@@ -303,7 +304,7 @@ static void row_to_json(const fact *row, fact_kind kind, size_t first, text *out
     tare__text_append(out, separator[0] == '{' ? "{}" : "}");
 }
 
-// The rows of a table that are about one node, in an array.
+// Writes an array of the rows about one node.
 static void rows_to_json(const tare_model *model, fact_kind kind, const char *name, text *out) {
     const fact_table *t = &model->facts.tables[kind];
     const char *separator = "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts: tables of texts.
+// Facts: tables of strings.
 #include "model/facts.h"
 
 #include "core/memory/alloc.h"
@@ -7,7 +7,7 @@
 typedef struct schema {
     const char *name;                  // of the table in JSON
     const char *columns[FACT_COLUMNS]; // NULL past the last
-    size_t node_columns;               // so many at the front are names of nodes
+    size_t node_columns;               // the first columns are names of nodes
 } schema;
 
 static const schema schemas[FACT_KINDS] = {

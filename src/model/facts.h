@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts that prepare finds about every node and edge, for explain: rows of texts in named columns.
-// The decision record has the decisions as sentences; the facts are their causes.
+// Facts: what prepare found out about every node and edge, for explain, as tables of strings with
+// named columns. The decision record contains the resulting decisions as sentences.
 // Private to model.
 #ifndef MODEL_FACTS_H
 #define MODEL_FACTS_H
@@ -10,10 +10,10 @@
 #include "core/memory/map.h"
 
 typedef enum fact_kind {
-    FACT_NODE,    // each call of the graph, once
-    FACT_PATTERN, // a backend pattern that knows the node's operator and did not match
+    FACT_NODE,    // every call of the graph, once
+    FACT_PATTERN, // a backend pattern that contains the node's operator but did not match
     FACT_DTYPES,  // a dtype config of the matched pattern
-    FACT_EDGE,    // from one node to an argument of another, once
+    FACT_EDGE,    // from a node to an argument of another, once
     FACT_KINDS,
 } fact_kind;
 
@@ -21,12 +21,12 @@ typedef enum fact_kind {
 enum {
     NODE_NAME,
     NODE_OPERATOR,
-    NODE_PATTERN, // of the backend; or the quantizer's rule
+    NODE_PATTERN, // the backend's, or the quantizer's rule
     NODE_PLACE,
     NODE_QCONFIG,
     NODE_SECTION,
     NODE_KEY,
-    NODE_QUANTIZER,  // that annotated it
+    NODE_QUANTIZER,  // the quantizer that annotated it
     NODE_OUTPUT_SPEC // the spec of its output
 };
 enum { PATTERN_OF, PATTERN_TEXT, PATTERN_WHY };
@@ -45,7 +45,7 @@ enum {
     EDGE_ARGUMENT, // "args[0][1]", "kwargs.weight"
     EDGE_ROLE,     // "input", "weight", "bias"
     EDGE_OBSERVER, // the module's path
-    EDGE_CLASS,    // the observer's
+    EDGE_CLASS,    // class of the observer
     EDGE_RULE
 };
 enum { FACT_COLUMNS = 9 };
@@ -62,18 +62,18 @@ typedef struct fact_book {
     fact_table tables[FACT_KINDS];
 } fact_book;
 
-/// columns: as many as the kind has, copied; NULL counts as "".
+/// Adds a row. columns: all columns of the kind, copied; NULL counts as "".
 tare_status tare__facts_add(fact_book *f, fact_kind kind, const char *const *columns,
                             tare_error *err);
 #define TARE_FACT(f, kind, err, ...)                                                               \
     tare__facts_add((f), (kind), (const char *const[FACT_COLUMNS]){__VA_ARGS__}, (err))
 tare_status tare__facts_copy(fact_book *to, const fact_book *from, tare_error *err);
-/// Adds the facts of a module that was prepared by itself, its nodes under `path`.
+/// Adds the facts of a module that was prepared separately; its nodes are prefixed with `path`.
 tare_status tare__facts_append_inner(fact_book *to, const fact_book *from, const char *path,
                                      tare_error *err);
 void tare__facts_release(fact_book *f);
 bool tare__facts_are_empty(const fact_book *f);
-/// {"nodes": [..], "patterns": [..], ..}, empty columns left out.
+/// Writes {"nodes": [..], "patterns": [..], ..}; empty columns are omitted.
 void tare__facts_to_json(const fact_book *f, text *out);
 tare_status tare__facts_from_json(fact_book *f, const json_at *at, tare_error *err);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public view of a graph. A tare_node is a node under another name, as tare_match_node is.
+// The public view of a graph. tare_node and tare_match_node are public names of node.
 #include "tare/graph.h"
 
 #include <string.h>
@@ -125,7 +125,7 @@ const tare_tensor *tare_node_tensor(const tare_model *model, const tare_node *n)
                                         : NULL;
 }
 
-// Observers keep statistics in forms of their own.
+// Gets a tensor of an observer's statistics, which are not stored as module tensors.
 static tare_status copy_statistic(const module *root, const char *name, tare_tensor **out,
                                   tare_error *err) {
     const char *dot = strrchr(name, '.');

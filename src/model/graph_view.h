@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public view of a graph, for functions that return nodes or values of one.
+// Internal functions for public functions that return nodes or values.
 #ifndef MODEL_GRAPH_VIEW_H
 #define MODEL_GRAPH_VIEW_H
 

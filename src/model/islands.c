@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Islands: unions of adjacent nodes of one kind, looking through observers and conversions.
+// Islands: connected nodes of one kind. Observers and conversions between nodes do not separate
+// them.
 #include "model/islands.h"
 
 #include "core/memory/arena.h"
@@ -7,7 +8,7 @@
 #include "model/pass.h"
 #include "tare/record.h"
 
-// left_float: names of nodes.
+// The kind of a node. left_float: names of nodes that convert left float.
 static island_kind kind_of(const tare_model *model, const map *left_float, const node *n) {
     if (!tare__node_is_call(n) || n->user_count == 0) return ISLAND_DATA;
     if (tare__is_observer_node(model, n)) return ISLAND_OBSERVER;
@@ -52,7 +53,8 @@ static tare_status list_nodes(const tare_model *model, arena *memory, islands *x
     return status;
 }
 
-// The node whose value this one passes on: itself, or what an observer or a conversion reads.
+// The node that computed the value: n itself, or the source of the observer or conversion chain
+// that ends at n.
 static const node *source_of(const islands *x, const node *n) {
     for (;;) {
         const island_kind kind = x->kinds[x->positions[n->id]];
@@ -63,11 +65,11 @@ static const node *source_of(const islands *x, const node *n) {
     }
 }
 
-// One reader under a walk over its inputs.
+// State of visiting the inputs of one node.
 typedef struct reading {
     islands *islands;
     size_t to;
-    bool *is_quantized, *is_dequantized; // by position: counted already
+    bool *is_quantized, *is_dequantized; // by position: counted before
 } reading;
 
 static void count_once(bool *seen, size_t position, size_t *count) {
@@ -115,14 +117,15 @@ tare_status tare__islands_find(const tare_model *model, arena *memory, islands *
 
 // --- for callers of the library ---
 
-// One walk over the nodes. Operators of the float model are sorted by the one that carries them.
+// State of visiting the nodes. Operators of the float model are sorted by the operator that
+// computes them now, their carrier.
 typedef struct visiting {
     const tare_model *model;
     islands islands;
     const char **operators;
-    size_t *first; // [op_count + 1]: of a carrier by its index, the position in `operators`
+    size_t *first; // [op_count + 1]: by the carrier's index, the first position in `operators`
     size_t *inputs;
-    size_t input_count; // of the present node
+    size_t input_count; // of the current node
 } visiting;
 
 static void list_input(void *user, node *input) {
@@ -134,7 +137,7 @@ static size_t carrier_of(const tare_model *model, size_t op) {
     return (size_t)(tare__traced_carrier(model, &model->ops[op]) - model->ops);
 }
 
-// A stable sort by counting.
+// A stable counting sort.
 static void sort_operators(visiting *v, size_t *next) {
     const tare_model *m = v->model;
     for (size_t i = 0; i < m->op_count; i++) v->first[carrier_of(m, i) + 1]++;
@@ -161,7 +164,7 @@ static tare_status begin_visit(visiting *v, arena *memory, tare_error *err) {
 static void show_operators(const visiting *v, const node *n, tare_island_node *out) {
     const tare_model *m = v->model;
     const bool is_call = tare__node_is_call(n);
-    if (is_call && m->op_count == 0) { // no pass has seen it: it is the float model
+    if (is_call && m->op_count == 0) { // no pass has run: this is the float model
         out->operators = (const char *const *)&n->name;
         out->operator_count = 1;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models: creating, copying and inspecting them. model_io.c handles files.
+// Models: creation, copying and inspection. model_io.c handles files.
 #include "model/model.h"
 
 #include <string.h>
@@ -183,14 +183,16 @@ const char *tare_model_input_name(const tare_model *model, size_t index) {
     return NULL;
 }
 
-// Shared modules are counted once: a visit is skipped when the module was seen under another name.
+// State of counting. A shared module is counted once: a second visit, under another name, is
+// skipped.
 typedef struct fact_walk {
     tare_model_facts *facts;
     module **seen;
     size_t count, capacity;
 } fact_walk;
 
-// Quantized tensors, and the quantized values that exported programs hold as plain integers.
+// True for quantized tensors, and for quantized values that exported programs store as plain
+// integers.
 static bool is_quantized(const tare_tensor *t, bool is_parameter) {
     const bool is_byte = t->dtype == TARE_INT8 || t->dtype == TARE_UINT8;
     return tare__tensor_is_quantized(t) || (is_byte && !is_parameter);
@@ -209,7 +211,7 @@ static tare_status count_module(void *user, const char *path, module *m, tare_er
         if (t == NULL) continue;
         w->facts->weight_bytes += tare__tensor_bytes(t);
         const bool is_pair = m->class->role == ROLE_GROUPED && t->dtype == TARE_UINT8 &&
-                             tare__module_int(m, "bits", 8) == 4; // two parameters a byte
+                             tare__module_int(m, "bits", 8) == 4; // two parameters per byte
         if (m->tensors[i].is_parameter)
             w->facts->parameter_count += (uint64_t)t->count * (is_pair ? 2 : 1);
         // For group-wise quantization, the quantized values and their parameters.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model inside the library.
+// Internal definition of models.
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
@@ -21,7 +21,7 @@
 #include "tare/preprocess.h"
 #include "tare/quantize.h"
 
-/// The extensions of a job. The built-in context has none.
+/// User-defined extensions. The built-in context has none.
 struct tare_context {
     registry classes;
     observer_classes observers;
@@ -36,12 +36,12 @@ struct tare_preprocess {
     preprocess steps;
 };
 
-/// Facts from prepare that convert needs, by node name.
+/// What convert needs to know from prepare, by node name.
 typedef struct prepared_node {
     char *name;
-    tare_qconfig *qconfig;      // NULL: not to be quantized
+    tare_qconfig *qconfig;      // NULL: do not quantize
     bool is_observed;           // in a matched, supported pattern
-    tare_qconfig *equalization; // NULL: not to be equalized
+    tare_qconfig *equalization; // NULL: do not equalize
 } prepared_node;
 typedef struct prepared_state prepared_state;
 /// A module that was prepared separately, and its path.
@@ -50,36 +50,36 @@ typedef struct prepared_child {
     prepared_state *state;
 } prepared_child;
 struct prepared_state {
-    _Atomic int refcount; // models share it; nothing changes once a model has it
+    _Atomic int refcount; // shared by models; immutable once a model has it
     map by_name;          // -> prepared_node
     prepared_node *nodes;
     size_t node_count, capacity;
     index_list input_quantized, output_quantized; // of the custom config
-    tare_qconfig_mapping *mapping; // as prepare extended it; NULL in files that lack it
+    tare_qconfig_mapping *mapping; // as extended by prepare; NULL if it came from a file without it
     bool is_qat;
     prepared_child *children; // standalone modules
     size_t child_count, child_capacity;
 };
 tare_status tare__prepared_state_create(size_t capacity, prepared_state **out, tare_error *err);
-/// With one more reference; NULL is fine.
+/// Adds a reference; NULL is fine.
 prepared_state *tare__prepared_state_retain(prepared_state *s);
 void tare__prepared_state_release(prepared_state *s); // NULL is fine
-/// At most `capacity` nodes; the qconfig is retained.
+/// Adds a node, up to `capacity`; the qconfig is retained.
 tare_status tare__prepared_state_add(prepared_state *s, const char *name, tare_qconfig *qconfig,
                                      bool is_observed, tare_error *err);
-/// Takes `child` over, on failure too.
+/// Takes ownership of `child`, after a failure too.
 tare_status tare__prepared_state_add_child(prepared_state *s, const char *path,
                                            prepared_state *child, tare_error *err);
 const prepared_state *tare__prepared_child(const prepared_state *s, const char *path); // or NULL
-prepared_node *tare__prepared_node(const prepared_state *s, const char *name); // NULL if unlisted
+prepared_node *tare__prepared_node(const prepared_state *s, const char *name); // NULL if unknown
 
-/// An operator of the float model, followed through the passes for explain and coverage.
+/// An operator of the float model, which explain and coverage track through the passes.
 typedef struct traced_op {
     char *name, *subject; // node name in the float model; its operator
     bool is_quantized;    // computed in integers in this model
     int64_t macs;         // 0 until known
-    char *fused_into;     // node that computes it now, when another one does; NULL
-    size_t last;          // of a carrier: index of the last operator that it computes
+    char *fused_into;     // the node that computes it now, if that is another one; else NULL
+    size_t last;          // index of the last operator that is fused into this one
 } traced_op;
 
 struct tare_model {
@@ -90,22 +90,22 @@ struct tare_model {
     record decisions;
     fact_book facts;              // of prepare; empty before
     prepared_state *prepared;     // stage PREPARED only
-    struct float_kernels *floats; // of calibration, made when it begins; NULL before
-    map op_names;                 // name -> index + 1 into ops
+    struct float_kernels *floats; // for calibration, created when it begins; NULL before
+    map op_names;                 // name -> index + 1 in ops
     traced_op *ops;               // the float model's calls, in order
     size_t op_count, op_capacity;
     uint64_t float_island_count, conversion_count; // of converted models
     annotation_book annotations;                   // of pt2e's quantizers
-    tare_preprocess *preprocess;                   // of pictures; NULL: not declared
-    uint64_t digest_count;                         // tensors that were held against its file's
-    // The float model came from one of torch's ONNX exporters, which fold batch norms away: QAT
-    // would miss them. tools/tare_export.py keeps them.
+    tare_preprocess *preprocess;                   // for pictures; NULL: not declared
+    uint64_t digest_count; // number of tensors checked against the file's digests
+    // The float model came from one of torch's ONNX exporters, which fold batch norms, so QAT would
+    // train without them. tools/tare_export.py keeps them.
     bool norms_are_folded;
-    uint64_t memory_limit; // bytes that the caller allows for data and results; 0: the defaults
+    uint64_t memory_limit; // of bytes for data and results, set by the caller; 0: the defaults
 };
 
-/// A model over `root` (reference taken over on success), with the decisions of `from` (may be
-/// NULL).
+/// Creates a model with `root` (takes over the reference on success) and the decisions of `from`
+/// (may be NULL).
 tare_status tare__model_create(const tare_context *context, module *root, tare_model_stage stage,
                                const tare_model *from, tare_model **out, tare_error *err);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model files: io writes modules and graph; this file adds the data of the quantization flow.
+// Model files: io writes modules and graph; this file adds the data of quantization.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -34,7 +34,7 @@ static void indexes_to_json(const char *key, const index_list *list, text *out) 
     tare__index_list_to_json(list, out);
 }
 
-// Members of an object that has some already: the record's, or a standalone module's.
+// Writes further members of an object: the record, or a standalone module's.
 static void prepared_to_json(const prepared_state *s, text *out) {
     tare__text_append(out, ",\"prepared\":[");
     for (size_t i = 0; i < s->node_count; i++) {
@@ -65,7 +65,7 @@ static void prepared_to_json(const prepared_state *s, text *out) {
     }
 }
 
-// The contents of a file besides modules and graph.
+// Writes everything except modules and graph.
 static tare_status extra_to_json(const tare_model *model, text *out, tare_error *err) {
     tare__text_printf(out,
                       "{\"stage\":\"%s\",\"engine\":\"%s\",\"float_islands\":%llu,"
@@ -100,7 +100,8 @@ tare_status tare__model_extra(const tare_model *model, json_t **out, tare_error 
     return status;
 }
 
-// Programs hold no modules: fake quantizers leave as operators.
+// Writes a prepared model as an exported program. Programs contain no modules, so fake quantizers
+// are written as operators.
 static tare_status write_prepared(const tare_model *model, const char *path, tare_error *err) {
     module *root = NULL;
     TARE_TRY(tare__module_clone(model->root, &root, err));
@@ -201,7 +202,7 @@ static tare_status fill_prepared(const json_at *object, const json_at *nodes, pr
     return TARE_OK;
 }
 
-// From the members of an object that PREPARED_KEYS names.
+// Reads the members listed in PREPARED_KEYS.
 static tare_status read_prepared(const json_at *object, prepared_state **out, tare_error *err) {
     const json_at nodes = tare__json_get(object, "prepared");
     prepared_state *made = NULL;
@@ -257,7 +258,7 @@ static tare_status read_count(const json_at *root, const char *key, uint64_t *ou
     return TARE_OK;
 }
 
-// A model that torch prepared or lowered has no such list: it is derived from the graph.
+// A model prepared or lowered by torch has no list of operators: it is derived from the graph.
 static tare_status read_operators(tare_model *model, const json_at *root, tare_error *err) {
     const json_at at = tare__json_get(root, "operators");
     if (tare__json_has(root, "operators")) return tare__coverage_from_json(model, &at, err);
@@ -297,8 +298,8 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
     return tare__annotations_from_record(model, root, err);
 }
 
-// A file of a model that another tool quantized has no record: its nodes show it. A model with
-// quantize nodes is never quantized again.
+// Recognizes models that another tool quantized: the file has no record, but the graph contains
+// quantize nodes. Such models are not quantized again.
 static void recognize_quantized(tare_model *model) {
     if (model->stage != TARE_STAGE_FLOAT || model->root->graph == NULL) return;
     for (const node *n = model->root->graph->first; n != NULL; n = n->next)
@@ -317,7 +318,7 @@ static tare_status read_source(const model_source *from, const tare_context *con
     tare_read_limits limits = {0};
     if (options != NULL) tare__struct_copy(&given, sizeof given, options);
     if (given.limits != NULL) tare__struct_copy(&limits, sizeof limits, given.limits);
-    given.limits = &limits; // complete, for the readers
+    given.limits = &limits; // with all fields set
     TARE_TRY(
         tare__model_any_read(from, &known->classes, &tare__observer_state_io, &given, &found, err));
     tare_status status = tare__model_create(

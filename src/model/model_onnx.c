@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models as ONNX files: the model's description of its inputs, and the model in tare's own format.
+// Reads and writes models as ONNX files, with the description of the model's inputs.
 #include "tare/onnx.h"
 
 #include <string.h>
@@ -57,7 +57,7 @@ static tare_status describe_inputs(onnx_job *job) {
         if (!tare__node_is_input(n)) continue;
         data_input *in = &job->inputs[i++];
         TARE_TRY(tare__describe_input(n, in, job->err));
-        // An observed shape is that of one batch: its batch size is open.
+        // An observed shape has the example's batch size; any other is accepted, too.
         if (in->is_example && in->ndim > 0) in->shape[0] = -1;
     }
     for (size_t k = 0; k < job->options.shape_count; k++)
@@ -93,7 +93,7 @@ static tare_status write_image(onnx_job *job, const char *path) {
                                   .producer_version = tare_version()};
     onnx_image made;
     tare_status status = tare__onnx_image(&spec, &made, job->err);
-    // The report first: after the model, a failure would leave a file.
+    // The report comes first: if it failed after writing, a model file would remain.
     const tare_status told = hand_out(job, &made);
     if (status == TARE_OK && told != TARE_OK)
         status = tare__fail(job->err, told, "the report cannot be written");

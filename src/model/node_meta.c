@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exporter's metadata of a node: the modules and functions that ran, and the result.
+// The exporter's metadata of a node: the modules and functions in which it was traced, and its
+// result.
 #include <string.h>
 
 #include "core/json/json.h"
@@ -9,7 +10,7 @@
 #include "tare/pt2e.h"
 
 typedef struct node_meta {
-    tare_node_meta view; // first: what callers see
+    tare_node_meta view; // first member: the public part
     arena memory;
 } node_meta;
 
@@ -20,7 +21,7 @@ static tare_status keep_text(node_meta *m, const json_at *at, const char **out, 
     return *out != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
-// [[.., name, function], ..]: the last two items.
+// Reads [[.., name, function], ..]; only the last two items count.
 static tare_status read_stack(node_meta *m, const json_at *list, size_t width,
                               const tare_source_info **out, size_t *count, tare_error *err) {
     TARE_TRY(tare__json_expect(list, JSON_ARRAY, err));
@@ -43,7 +44,7 @@ static tare_status read_stack(node_meta *m, const json_at *list, size_t width,
 static tare_status read_value(node_meta *m, const json_at *at, tare_value_info *out,
                               tare_error *err) {
     *out = (tare_value_info){0};
-    if (!json_is_object(at->value) || !tare__json_has(at, "shape")) return TARE_OK; // no tensor
+    if (!json_is_object(at->value) || !tare__json_has(at, "shape")) return TARE_OK; // not a tensor
     const json_at shape = tare__json_get(at, "shape"), dtype = tare__json_get(at, "dtype");
     const char *dtype_name = NULL;
     TARE_TRY(tare__json_expect(&shape, JSON_ARRAY, err));
@@ -54,7 +55,7 @@ static tare_status read_value(node_meta *m, const json_at *at, tare_value_info *
     if (sizes == NULL) return tare__out_of_memory(err);
     for (size_t d = 0; d < out->rank; d++) {
         const json_at size = tare__json_item(&shape, d);
-        sizes[d] = -1; // symbolic
+        sizes[d] = -1; // a symbolic size
         if (json_is_integer(size.value)) TARE_TRY(tare__json_int(&size, &sizes[d], err));
     }
     out->shape = sizes;

@@ -45,7 +45,7 @@ typedef struct writing {
     tare_error *err;
 } writing;
 
-// Tensors that are the map's own.
+// Releases a map that owns its tensors.
 static void release_all(map *tensors) {
     for (size_t i = 0; i < tensors->count; i++) tare_tensor_release(tensors->entries[i].value);
     tare__map_release(tensors);
@@ -71,7 +71,7 @@ static tare_status become_call(const writing *w, const char *target, const value
     return TARE_OK;
 }
 
-// The number of channels of the first tensor behind the observer: a weight, possibly scaled.
+// The number of channels of the tensor that is observed: a weight, possibly scaled.
 static int64_t channels_of(const writing *w, int64_t axis) {
     const node *n = tare__node_arg(w->n, 0);
     while (n != NULL && n->op == NODE_CALL_FUNCTION) n = tare__node_arg(n, 0);
@@ -87,7 +87,8 @@ static tare_status fill_vector(int64_t count, float v, tare_tensor **out, tare_e
     return TARE_OK;
 }
 
-// torch's operator would resize empty statistics, but tensors of a file have fixed sizes.
+// Initializes empty per-channel statistics to the number of channels. torch's operator would resize
+// them, but tensors of a file have fixed sizes.
 static tare_status count_channels(const writing *w, int64_t axis) {
     const int64_t count = channels_of(w, axis);
     tare_tensor *least = NULL, *greatest = NULL;
@@ -180,7 +181,7 @@ static tare_status copy_statistics(const module *observer, module *to, tare_erro
     return status;
 }
 
-// A container with the fake quantizer's state, under torch's names.
+// Creates a container module with the fake quantizer's state, under torch's names.
 static tare_status make_container(const module *m, module **out, tare_error *err) {
     module *outer = NULL, *inner = NULL;
     TARE_TRY(tare__module_create(&tare__class_container, &outer, err));
@@ -197,7 +198,7 @@ static tare_status write_node(module *root, node *n, map *made, tare_error *err)
     module *m = n->op == NODE_CALL_MODULE ? tare__module_find(root, n->target) : NULL;
     if (m == NULL || m->class->role != ROLE_OBSERVER) return TARE_OK;
     writing w = {root, n, m, n->target, err};
-    // A module under several names is one.
+    // A module with several names is written under the first one.
     for (size_t i = 0; i < made->count; i++)
         if (made->entries[i].value == m) w.path = made->entries[i].key;
     TARE_TRY(tare__at(err, write_call(&w), "node '%s'", n->name));
@@ -270,7 +271,7 @@ static tare_status read_bounds(const reading *r, size_t i, int64_t *least, int64
     return TARE_OK;
 }
 
-// The observer's own arguments and the wrapper's.
+// Collects the arguments of the observer and of the fake quantizer.
 static tare_status fused_spec(const reading *r, tare_observer_spec **out) {
     const node *n = r->n;
     int64_t least = 0, most = 0;
@@ -303,7 +304,7 @@ static tare_status fused_spec(const reading *r, tare_observer_spec **out) {
     return TARE_OK;
 }
 
-// A number, or a buffer of one.
+// Reads a number, or a buffer with one element.
 static bool fixed_number(const reading *r, size_t i, double *out) {
     const tare_tensor *t = tensor_at(r, i);
     if (t == NULL) return tare__value_number(&r->n->args[i], out);
@@ -344,7 +345,7 @@ static tare_status fixed_spec(const reading *r, tare_observer_spec **out) {
     return TARE_OK;
 }
 
-// Moves the statistics that torch collected into a new module.
+// Moves the statistics that torch collected to a new module.
 static tare_status take_statistics(const reading *r, module *m) {
     const tare_tensor *least = tensor_at(r, LEAST), *greatest = tensor_at(r, GREATEST);
     const module *held = tare__module_find(r->model->root, r->path);
@@ -394,13 +395,14 @@ static tare_status make_module(const reading *r, module **out) {
     return tare__module_hand_out(m, status, out);
 }
 
-// The key of an observer: the path of its first statistic, or the node's own name.
+// Identifies an observer: by the path of its first statistic, or by the node's name.
 static const char *key_of(const node *n) {
     const node *named = tare__node_arg(n, is_fused(n) ? LEAST : 1);
     return named != NULL && named->op == NODE_GET_ATTR ? named->target : n->name;
 }
 
-// "observer.activation_post_process.min_val" is of "observer"; other buffers have no such module.
+// Finds the path of the module: "observer" for "observer.activation_post_process.min_val". For
+// other buffers, a new name.
 static tare_status find_path(reading *r, map *made) {
     arena *memory = &r->n->owner->memory;
     const char *key = key_of(r->n), *end = strstr(key, is_fused(r->n) ? inside : ".scale");
@@ -441,7 +443,7 @@ static bool is_fake_quantize(const node *n) {
     return n->op == NODE_CALL_FUNCTION && (is_fused(n) || tare__starts_with(n->target, fixed));
 }
 
-// Others' fake quantizers would pass for operators of a float model.
+// Refuses other fake quantize operators, which would otherwise count as operators of a float model.
 static tare_status refuse_others(const tare_model *model, const node *n, tare_error *err) {
     static const char *const names[] = {"torch.ops.aten.fake_quantize_per_channel_affine",
                                         "torch.ops.aten._fake_quantize_learnable_per",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the passes of FX mode.
+// Common functions of the passes in FX mode.
 #include "model/pass.h"
 
 #include <string.h>
@@ -109,7 +109,7 @@ tare_status tare__pass_preserve(pass *p, const name_list *names, const module *s
     return TARE_OK;
 }
 
-// The target of a node, which names a child of a module that is more than a container.
+// A node's target that is a child of a module which is not just a container.
 typedef struct called_child {
     const char *target;
     struct called_child *next;
@@ -127,8 +127,8 @@ static bool names_inner_child(const module *root, const char *path) {
     }
 }
 
-// There are few, mostly none: a scan of the graph for each child of each module that is put would
-// be quadratic.
+// Lists such targets once; there are few, mostly none. Scanning the graph for each child of each
+// new module would take quadratic time.
 static tare_status find_called_children(pass *p) {
     const module *root = p->source->root;
     if (p->has_called_children || root->graph == NULL) return TARE_OK;
@@ -152,8 +152,8 @@ static bool is_child_called(const pass *p, const module *outer, const char *path
            tare__graph_reads_path(p->model->root->graph, path);
 }
 
-// Children of the module at `path` that nodes call directly (an activation inside of a norm's
-// subclass) move to the module that replaces it.
+// Moves children that nodes call directly (an activation inside a subclass of a norm) from the
+// module at `path` to the module that replaces it.
 static tare_status keep_called_children(pass *p, const char *path, module *m) {
     const module *old = tare__module_find(p->model->root, path);
     if (old == NULL || old == m) return TARE_OK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preprocessing in the public API, and stored in models.
+// Public functions for preprocessing, which models may store.
 #include "tare/preprocess.h"
 
 #include "core/memory/alloc.h"
@@ -51,7 +51,7 @@ bool tare_preprocess_equal(const tare_preprocess *a, const tare_preprocess *b) {
     return tare__preprocess_equal(&a->steps, &b->steps);
 }
 
-// A batch of the one picture, whose pixels are used up.
+// Creates a batch of one picture. The picture's pixels are modified.
 static tare_status make_batch(const tare_preprocess *p, image *picture, tare_tensor **out,
                               tare_error *err) {
     tare_tensor *sample = NULL;
@@ -78,7 +78,7 @@ tare_status tare_preprocess_bytes(const tare_preprocess *p, const void *bytes, s
 
 // --- decoded pictures ---
 
-// The bytes of a pixel, and the positions of red, green and blue.
+// The bytes per pixel, and the positions of red, green and blue.
 typedef struct pixel_layout {
     int bytes, channels, at[3];
 } pixel_layout;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a prepared model will become: its islands, the conversions between them, and what stays
-// float and why. Also whether explicit requests were fulfilled.
+// Preview of a prepared model's conversion: its islands, the conversions between them, and which
+// operators stay float and why. Also checks whether explicit requests were fulfilled.
 #include <string.h>
 
 #include "model/coverage.h"
 #include "model/islands.h"
 #include "model/pass.h"
 
-// Members of an island on a line: "conv1 (torch.ao.nn.intrinsic.ConvReLU2d), ..".
+// Number of island members listed on a line: "conv1 (torch.ao.nn.intrinsic.ConvReLU2d), ..".
 enum { MOST_NAMES = 6 };
 
 static void write_members(const tare_model *model, const islands *x, size_t island, text *out) {
@@ -22,7 +22,7 @@ static void write_members(const tare_model *model, const islands *x, size_t isla
     tare__text_char(out, '\n');
 }
 
-// Why prepare left a node float; "" if it said nothing.
+// Why prepare left a node float; "" if there is no such decision.
 static const char *reason_of(const tare_model *model, const char *name) {
     const char *reason = "";
     for (size_t i = 0; i < model->decisions.count; i++) {
@@ -102,7 +102,7 @@ tare_status tare_model_preview(const tare_model *model, bool as_json, tare_write
 
 // --- requests ---
 
-// True if the node is computed with integers, or will be.
+// True if the node is, or will be, computed in integers.
 static bool is_honoured(const tare_model *model, const char *name) {
     if (model->stage == TARE_STAGE_PREPARED) {
         const node *n = tare__graph_find(model->root->graph, name);
@@ -121,13 +121,13 @@ static bool is_asked(const fact *about) {
                : about->columns[NODE_QCONFIG][0] != '\0';
 }
 
-// Did a selector ask for it, and not the mapping for all there is?
+// True if a specific selector requested it, not the global setting.
 static bool is_selected(const fact *about) {
     const char *section = about->columns[NODE_SECTION];
     return section[0] != '\0' && strcmp(section, "global") != 0;
 }
 
-// Requests that were not fulfilled.
+// Counts of requests, and the first ones that were not fulfilled.
 typedef struct requests {
     const fact *first, *first_selected;
     size_t count, selected_count, honoured_count;
@@ -143,7 +143,7 @@ static requests find_requests(const tare_model *model) {
             r.honoured_count++;
             continue;
         }
-        // Without a selector or global setting there is no request.
+        // Neither a selector nor the global setting: not a request.
         if (about->columns[NODE_SECTION][0] == '\0') continue;
         if (r.count++ == 0) r.first = about;
         if (is_selected(about) && r.selected_count++ == 0) r.first_selected = about;

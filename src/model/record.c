@@ -9,7 +9,7 @@
 #include "core/memory/alloc.h"
 #include "core/text/text.h"
 
-// The fields of a decision and their keys in JSON; one list for both directions.
+// The fields of a decision with their JSON keys, for both reading and writing.
 #define DECISION_FIELDS(X) X(pass) X(node) X(subject) X(decision) X(rule) X(reason)
 
 static tare_status keep(record *r, const tare_decision *d, tare_error *err) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decision record: a growing list of decisions, in order.
+// The decision record: an append-only list of decisions in order.
 // Private to model.
 #ifndef MODEL_RECORD_H
 #define MODEL_RECORD_H
@@ -16,18 +16,17 @@ typedef struct record {
     size_t count, capacity;
 } record;
 
-/// Strings are copied; NULL counts as "". The reason is a printf format.
+/// Adds a decision. Strings are copied; NULL counts as "". The reason is a printf format.
 tare_status tare__record_add(record *r, const tare_decision *d, tare_error *err, const char *reason,
                              ...) TARE_PRINTF(4, 5);
 tare_status tare__record_copy(record *to, const record *from, tare_error *err); // appends
-/// Appends the decisions about a module within the model: its nodes are named PATH.NODE.
+/// Appends the decisions about a submodule: its nodes are renamed to PATH.NODE.
 tare_status tare__record_append_inner(record *to, const record *from, const char *path,
                                       tare_error *err);
 void tare__record_release(record *r);
-/// Repeats the last decision on a node's annotation for its replacement.
+/// Repeats the last decision about a node's annotation for the node that replaces it.
 tare_status tare__record_inherit(record *r, const char *from, const char *to, tare_error *err);
-/// The nodes of which some decision is this one ("left float"), as keys with values that are not
-/// NULL.
+/// Collects the nodes with a given decision ("left float") as keys; their values are not NULL.
 tare_status tare__record_decided(const record *r, const char *decision, map *names,
                                  tare_error *err);
 tare_status tare__record_to_json(const record *r, text *out, tare_error *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes before a run: the shape rules run twice, with two sizes for each open one. Sizes that
-// differ are open, too.
+// Shape inference without a run: the shape rules are evaluated with two different sizes for each
+// open dimension. Result sizes that differ are open, too.
 #include "model/shapes.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "ops/interpret.h"
 #include "ops/op.h"
 
-// The tensors that a node gives.
+// The tensors that a node returns.
 typedef struct node_shapes {
     tare_tensor_info *items; // in the arena
     size_t count;
@@ -26,7 +26,7 @@ struct tare_shapes {
     node_shapes *nodes; // by node id
     call_names output_names;
     node_shapes outputs;
-    char *unknown; // NULL: all is known
+    char *unknown; // NULL: all are known
 };
 
 // --- inputs ---
@@ -100,7 +100,7 @@ tare_status tare__meta_input(const data_input *input, int64_t open, tare_tensor 
 
 typedef struct shape_run {
     tare_shapes *shapes;
-    bool is_second; // compares instead of noting
+    bool is_second; // compares with the shapes of the first run instead of recording
     tare_error *err;
 } shape_run;
 
@@ -144,7 +144,7 @@ static void visit_tensors(const value *v, bool is_second, const char *name, node
         visit_tensors(&v->as.items[i], is_second, name, out);
 }
 
-// Nodes that give another number of tensors for another size are not known.
+// Records a node's shapes. A node with a varying number of tensors counts as unknown.
 static tare_status note(void *user, const node *n, const value *result, tare_error *err) {
     shape_run *r = user;
     node_shapes *out = &r->shapes->nodes[n->id];
@@ -178,7 +178,8 @@ static tare_status run_on(shape_run *r, const tare_model *model, const value *in
     return status;
 }
 
-// For a graph that accepts no other sizes, those of the example.
+// The size for an open dimension; for a graph that accepts only one batch size, that of its
+// example.
 static int64_t stand_in(const data_input *in, int64_t open) {
     return open == 1 && in->is_example && in->ndim > 0 && in->shape[0] > 0 ? in->shape[0] : open;
 }
@@ -193,7 +194,8 @@ static tare_status make_input(const data_input *known, int64_t open, value *out,
     return TARE_OK;
 }
 
-// Inputs at the end that have defaults are left out if their shapes are not known.
+// The number of inputs to pass: the last inputs are omitted if they have defaults and unknown
+// shapes.
 static size_t fed_count(const tare_shapes *s) {
     size_t count = s->input_count;
     while (count > 0 && s->inputs[count - 1].ndim < 0 && s->input_nodes[count - 1]->arg_count > 0)
@@ -201,7 +203,7 @@ static size_t fed_count(const tare_shapes *s) {
     return count;
 }
 
-// Records all shapes with `open` for each open size, or compares them with the recorded ones.
+// Records all shapes with size `open` for open dimensions, or compares them with the recorded ones.
 static tare_status run_with(tare_shapes *s, const tare_model *model, int64_t open, bool is_second,
                             tare_error *err) {
     shape_run r = {.shapes = s, .is_second = is_second, .err = err};
@@ -228,7 +230,7 @@ static tare_status keep_reason(tare_shapes *s, const tare_error *why, tare_error
     return s->unknown != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
-// For dimensions that are no batch.
+// True if a dimension other than the batch is open.
 static bool has_open_size(const tare_shapes *s) {
     for (size_t i = 0; i < s->input_count; i++)
         for (int d = 1; d < s->inputs[i].ndim; d++)
@@ -242,8 +244,8 @@ static tare_status run_two(tare_shapes *s, const tare_model *model, const int64_
     return status == TARE_OK ? run_with(s, model, open[1], true, err) : status;
 }
 
-// Tries two sizes: small ones, those of images, those of sound; if none works, one size; if that
-// fails, keeps the shapes before the failure.
+// Tries pairs of sizes: small ones, then those of images, then those of sound. If all fail, tries
+// one size; if that fails, too, keeps the shapes up to the failure.
 static tare_status infer(tare_shapes *s, const tare_model *model, tare_error *err) {
     static const int64_t sizes[][2] = {{2, 3}, {224, 288}, {4800, 8000}};
     tare_error *why = tare_error_create(), *other = tare_error_create();
@@ -277,7 +279,7 @@ static const data_input *unknown_input(const tare_shapes *s) {
 
 // --- what a pass made ---
 
-// The outputs of a run of the shape rules; false: the model does not state its inputs' shapes.
+// Output values of the shape rules; is_known false: the model does not state its inputs' shapes.
 typedef struct output_dtypes {
     tare_shapes *shapes;
     bool is_known;
@@ -301,7 +303,7 @@ static tare_status run_inputs(output_dtypes *d, const tare_model *model, const v
     return tare__interpret(&it, inputs, count, &d->memory, &d->result, err);
 }
 
-// `open` as in make_input.
+// Evaluates the shape rules; `open` as in make_input.
 static tare_status find_dtypes(const tare_model *model, int64_t open, output_dtypes *out,
                                tare_error *err) {
     *out = (output_dtypes){.shapes = tare__alloc_zeroed(1, sizeof *out->shapes)};
@@ -321,7 +323,7 @@ static tare_status find_dtypes(const tare_model *model, int64_t open, output_dty
     return status;
 }
 
-// Outputs of integers and bools, which no quantization changes.
+// Checks that integer and bool outputs keep their dtypes, which no quantization changes.
 static tare_status compare_dtypes(const value *made, const value *source, tare_error *err) {
     if (made->kind == VALUE_TENSOR && source->kind == VALUE_TENSOR) {
         const tare_tensor *now = made->as.tensor, *before = source->as.tensor;
@@ -347,8 +349,8 @@ static tare_status verify_with(const tare_model *made, const output_dtypes *sour
     return status;
 }
 
-// A refusal that is another one for other sizes is none of dtypes: scales for each channel of what
-// depends on the input fit the calibrated batch only.
+// True if the refusal differs for other sizes and so is not about dtypes: per-channel scales of a
+// tensor whose channels depend on the input fit only the calibrated batch size.
 static bool follows_sizes(const tare_model *made, const output_dtypes *source,
                           const tare_error *refusal) {
     tare_error *again = tare_error_create();
@@ -360,7 +362,8 @@ static bool follows_sizes(const tare_model *made, const output_dtypes *source,
     return !same && status != TARE_OUT_OF_MEMORY;
 }
 
-// *is_said: the rules let the source pass on inputs of this size. A refusal is left in `refusal`.
+// Verifies with one size. *is_said: the rules accept the source with inputs of this size. An error
+// is left in `refusal`.
 static tare_status verify_at(const tare_model *made, const tare_model *source, int64_t open,
                              bool *is_said, tare_error *refusal) {
     output_dtypes before;
@@ -379,8 +382,7 @@ static tare_status verify_at(const tare_model *made, const tare_model *source, i
     return status;
 }
 
-// True if the caller quantizes an input. Its file does not state it, and dequantize also accepts
-// floats.
+// True if the caller quantizes an input. The file does not tell: dequantize also accepts floats.
 static bool takes_quantized(const tare_model *model) {
     for (const node *n = model->root->graph->first; n != NULL; n = n->next)
         if (tare__op_has(tare__node_row(n), OP_DEQUANTIZES) && n->arg_count > 0 &&
@@ -395,7 +397,7 @@ tare_status tare__verify_dtypes(const tare_model *made, const tare_model *source
     if (refusal == NULL) return tare__out_of_memory(err);
     bool is_said = false;
     tare_status status = verify_at(made, source, 2, &is_said, refusal);
-    // A graph that takes one batch only takes that of its example.
+    // A graph for a fixed batch size accepts only that of its example.
     if (status == TARE_OK && !is_said) status = verify_at(made, source, 1, &is_said, refusal);
     if (status == TARE_OUT_OF_MEMORY)
         (void)tare__out_of_memory(err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom module classes: a row whose functions call the user's.
+// Custom module classes: built-in functions that call the user's.
 #include "model/user_class.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define MAX_INPUTS 8
 
-// The row and its description, in one block.
+// The module class and the user's description in one block.
 typedef struct user_class {
     module_class class;
     tare_module_class user;
@@ -22,7 +22,7 @@ static const tare_module_class *user_of(const module *m) {
     return m->class->kind;
 }
 
-// The call's tensors, in order.
+// Collects the tensor arguments in order.
 static tare_status collect(op_call *call, const tare_tensor **inputs, size_t *count) {
     *count = 0;
     for (size_t i = 0; i < call->arg_count; i++) {
@@ -34,7 +34,7 @@ static tare_status collect(op_call *call, const tare_tensor **inputs, size_t *co
     return TARE_OK;
 }
 
-// A quantized custom module gives tensors of the parameters that convert left in it.
+// The result of a quantized custom module has the parameters that convert stored in the module.
 static tare_status give_result(op_call *call, int ndim, const int64_t *shape) {
     const module *m = call->module;
     const value *dtype = tare__module_config(m, CUSTOM_OUTPUT_DTYPE);
@@ -75,8 +75,8 @@ static tare_status user_forward(op_call *call) {
     TARE_TRY(collect(call, inputs, &count));
     const tare_module_class *user = user_of(call->module);
     tare_tensor *out = NULL;
-    // A session's results share a block that only the session may write: the user's function gets
-    // its own tensor over the same memory.
+    // The results of a session share a block that only the session may write, so the user's
+    // function gets another tensor for the same memory.
     TARE_TRY(tare__tensor_writable(tare__call_out(call), &out, call->err));
     const tare_status status =
         user->forward(user->user, (const tare_module *)call->module, inputs, count, out, call->err);
