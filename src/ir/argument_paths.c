@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks over arguments and tracks the path.
+// Visits the nodes among a node's arguments, and tracks their paths.
 #include "ir/argument_paths.h"
 
 #include "core/text/text.h"

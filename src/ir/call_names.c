@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of inputs and outputs, from paths of nested values.
+// Names of inputs and outputs, derived from their paths in nested values.
 #include "ir/call_names.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 enum { LONGEST_PATH = 240, LONGEST_NUMBER = 24 };
 
-// A path that is being made. If it gets too long, the value is named by its number instead.
+// A path under construction. If it gets too long, the value gets a number instead.
 typedef struct path {
     char chars[LONGEST_PATH + 1];
     size_t length;
@@ -52,7 +52,8 @@ static path extend_index(const naming *n, const path *p, uint64_t index) {
     return extend(n, p, digits, true);
 }
 
-// A key without characters would leave no trace in the path.
+// Extends by a key; by the index if the key is missing or empty, because an empty key would not
+// show in the path.
 static path extend_key(const naming *n, const path *p, const char *key, uint64_t index) {
     return key != NULL && *key != '\0' ? extend(n, p, key, false) : extend_index(n, p, index);
 }
@@ -71,14 +72,14 @@ static tare_status add(naming *n, const path *p) {
 
 // --- trees of torch.utils._pytree ---
 
-// {"type": null, "context": null, "children_spec": []} is a leaf.
+// A walk over the tree. A leaf is {"type": null, "context": null, "children_spec": []}.
 typedef struct tree_walk {
     naming naming;
     const json_t *fields; // of named tuples, by type
 } tree_walk;
 
-// The keys of `count` children: ["a", "b"]; of a dataclass [["a", "b"], [..]]; of a defaultdict
-// {"dict_context": ["a", "b"], ..}.
+// The keys of `count` children: ["a", "b"] in a dict, [["a", "b"], [..]] in a dataclass,
+// {"dict_context": ["a", "b"], ..} in a defaultdict.
 static const json_t *find_keys(const json_t *context, size_t count) {
     if (json_is_object(context)) context = json_object_get(context, "dict_context");
     const json_t *first = json_array_get(context, 0);
@@ -101,8 +102,8 @@ static tare_status walk_children(tree_walk *w, const json_at *children, const js
     return TARE_OK;
 }
 
-// The context of a mapping is JSON in a string; that of a named tuple is its type. Whatever else it
-// is, children are counted.
+// Walks a subtree. The context of a mapping is JSON in a string, that of a named tuple its type.
+// Children of any other container get their index.
 static tare_status walk_tree(tree_walk *w, const json_at *tree, const path *p) {
     const json_at type = tare__json_get(tree, "type"), context = tare__json_get(tree, "context");
     const json_at children = tare__json_get(tree, "children_spec");
@@ -121,8 +122,8 @@ static tare_status walk_tree(tree_walk *w, const json_at *tree, const path *p) {
     return status;
 }
 
-// The tree of ((positional, ..), {keyword: ..}), whose items the names of forward's arguments
-// follow.
+// Walks the tree of arguments, ((positional, ..), {keyword: ..}); `names` are those of forward's
+// arguments, in the same order.
 static tare_status walk_arguments(tree_walk *w, const json_at *tree, const json_at *names) {
     const json_at children = tare__json_get(tree, "children_spec");
     size_t next = 0;
@@ -141,7 +142,7 @@ static tare_status walk_arguments(tree_walk *w, const json_at *tree, const json_
     return TARE_OK;
 }
 
-// [1, tree] as JSON in a string. names: of arguments; NULL: it is the tree of results.
+// Reads [1, tree], JSON in a string. names: of arguments; NULL: it is the tree of results.
 static tare_status read_tree(tree_walk *w, const json_at *spec, const json_at *names) {
     const char *chars = json_string_value(spec->value);
     json_t *json = NULL;
@@ -201,7 +202,7 @@ const char *tare__input_name(const node *placeholder) {
 
 typedef struct output_walk {
     naming naming;
-    const call_names *names; // of the graph's result, item by item
+    const call_names *names; // of the graph's results, one per item
     size_t next;
 } output_walk;
 
@@ -221,7 +222,7 @@ static path extend_item(const naming *n, const path *p, const value *v, uint32_t
                : extend_key(n, p, key->kind == VALUE_STRING ? key->as.text : NULL, i / 2);
 }
 
-// Names the result of one node, usually a tensor.
+// Names the tensors in one node's result, which is usually a tensor.
 static tare_status name_result(naming *n, const value *result, const path *p) {
     if (result->kind == VALUE_TENSOR) return add(n, p);
     if (!tare__value_has_items(result) || result->kind == VALUE_SLICE) return TARE_OK;
@@ -233,7 +234,7 @@ static tare_status name_result(naming *n, const value *result, const path *p) {
     return TARE_OK;
 }
 
-// {"shape": ..} is a tensor, null a number.
+// Names the results that a node's meta describes: {"shape": ..} is a tensor, null a number.
 static tare_status name_described(naming *n, const json_t *val, const path *p) {
     if (json_is_object(val)) return add(n, p);
     for (size_t i = 0; i < json_array_size(val); i++) {

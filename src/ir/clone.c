@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cloning a graph. Unlike a copy node by node it keeps ids, the order of users and the name tables.
+// Clones a graph. Unlike copying node by node, cloning preserves ids, the order of users, and the
+// name tables.
 #include "core/memory/alloc.h"
 #include "ir/graph.h"
 
@@ -19,7 +20,7 @@ static tare_status clone_counts(const map *from, map *to, tare_error *err) {
     return TARE_OK;
 }
 
-// Nodes take their names when they are cloned.
+// Reserves all names; the entries are set when the nodes are cloned.
 static tare_status clone_names(const map *from, map *to, tare_error *err) {
     for (size_t i = 0; i < from->count; i++)
         if (!tare__map_set(to, from->entries[i].key, tare__map_int(1)))
@@ -27,7 +28,7 @@ static tare_status clone_names(const map *from, map *to, tare_error *err) {
     return TARE_OK;
 }
 
-// Only the node itself: nodes that it refers to may not be cloned yet.
+// Clones the node without its arguments, because nodes to which it refers may not be cloned yet.
 static tare_status clone_node(cloning *c, const node *from, tare_error *err) {
     arena *a = &c->to->memory;
     node *n = tare__arena_alloc(a, sizeof *n);
@@ -49,7 +50,7 @@ static tare_status clone_node(cloning *c, const node *from, tare_error *err) {
     c->to->last = n;
     c->to->node_count++;
     c->nodes[from->id] = n;
-    (void)tare__map_set(&c->to->used_names, n->name, n); // the name is there: nothing is allocated
+    (void)tare__map_set(&c->to->used_names, n->name, n); // replaces an entry, so this cannot fail
     return TARE_OK;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of nodes: creation, copies, order and removal. What nodes refer to is in node_args.c.
+// The list of nodes: creation, copying, order and removal. node_args.c handles the nodes'
+// arguments.
 #include "ir/graph.h"
 
 #include <assert.h>
@@ -84,7 +85,7 @@ tare_status tare__graph_insert(graph *g, const node_spec *spec, node *before, no
         tare__node_set_args(n, spec->args, spec->arg_count, spec->kwargs, spec->kwarg_count, err));
     n->id = g->next_id++;
     link_before(g, n, before);
-    (void)tare__map_set(&g->used_names, n->name, n); // the name is there: nothing is allocated
+    (void)tare__map_set(&g->used_names, n->name, n); // replaces an entry, so this cannot fail
     if (out) *out = n;
     return TARE_OK;
 }

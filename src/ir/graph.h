@@ -15,7 +15,7 @@ typedef enum node_op {
     NODE_CALL_MODULE,   // target: a module's path
     NODE_CALL_FUNCTION, // target: the function's qualified name, as torch prints it
     NODE_CALL_METHOD,   // target: the method's bare name; args[0] is self
-    NODE_OUTPUT,        // args[0] is what the graph returns
+    NODE_OUTPUT,        // args[0] is the result of the graph
 } node_op;
 const char *tare__node_op_name(node_op op); // "call_module"
 bool tare__node_op_from_name(const char *name, node_op *out);
@@ -37,27 +37,27 @@ struct node {
     size_t arg_count;
     keyword *kwargs;
     size_t kwarg_count;
-    node **inputs; // the distinct nodes in args, then kwargs, in order of first mention
+    node **inputs; // the distinct nodes in args, then kwargs, in order of their first occurrence
     size_t input_count;
     node **users; // each once, in order of registration
     size_t user_count, user_capacity;
-    // The innermost module being executed when the node was traced; a leaf module call's scope is
-    // that module itself. "" and NULL at top level.
+    // The innermost module in which the node was traced; for a call of a leaf module, that module.
+    // "" and NULL at top level.
     const char *scope_path, *scope_type;
     const char
         *origin; // the float model's node that this one computes; NULL: none (observers, quantize)
     const char *meta_json; // the file's `meta`, kept verbatim; NULL if none
-    // The numeric debugger's number of the value that this node gives; 0: none. Passes hand it on
-    // to what gives that value afterwards.
+    // The numeric debugger's number of the value that this node computes; 0: none. Passes move it
+    // to the node that computes the value afterwards.
     int64_t debug_handle;
-    size_t id; // unique in the graph, never reused: an index for a pass's own tables
+    size_t id; // unique in the graph and never reused, so passes can use it as an index
 };
 
 typedef struct call_names {
     const char **items;
     size_t count;
 } call_names;
-/// Copies into `a`; false when memory is short.
+/// Copies into `a`; false if out of memory.
 bool tare__call_names_copy(arena *a, const call_names *from, call_names *out);
 
 struct graph {
@@ -66,32 +66,34 @@ struct graph {
     size_t node_count, next_id;
     map used_names;  // -> the node of that name, or 1; names are never released, as in torch
     map base_counts; // base name -> last number given
-    // Exported programs print a `def` line and an unpacking line of their own; NULL for plain code.
+    // Additional lines of exported programs when printed: a `def` line and an unpacking line; NULL
+    // for plain code.
     const char *pytree_signature, *pytree_flatten;
-    // What a file of an exported program says beside its graph, kept so that it can be written
-    // again: a JSON object (io/pt2/about.h); NULL if none.
+    // The rest of an exported program's file, kept for writing it again: a JSON object
+    // (io/pt2/about.h); NULL if none.
     const char *export_json;
-    // What the file that the graph was read from calls its inputs, a name per placeholder, and its
-    // outputs, a name per item of what is returned (ir/call_names.h); empty where it names none.
+    // Names from the file from which the graph was read (ir/call_names.h): of inputs, one per
+    // placeholder, and of outputs, one per item that the graph returns; empty if the file has none.
     call_names input_names, output_names;
 };
 
 tare_status tare__graph_create(graph **out, tare_error *err);
 void tare__graph_destroy(graph *g); // NULL is fine
-/// A deep copy with equal names, ids, order of users, and name tables («a clone keeps the name
+/// A deep copy with equal names, ids, order of users and name tables («a clone keeps the name
 /// table»).
 tare_status tare__graph_clone(const graph *g, graph **out, tare_error *err);
 
-/// A name for a new node, by torch.fx's rules (spec: «create_name»). In the graph's arena.
+/// A name for a new node, by torch.fx's rules (spec: «create_name»), in the graph's arena.
 tare_status tare__graph_name(graph *g, const char *candidate, const char **out, tare_error *err);
-/// Forgets the names of nodes that are gone, as torch's copy of a graph does.
+/// Removes the names of erased nodes from the tables, as copying a graph in torch does.
 tare_status tare__graph_refresh_names(graph *g, tare_error *err);
-/// The candidate that torch derives from a target: a function's __name__ or the target, snake case.
+/// The name candidate that torch derives from a target: a function's __name__, or the target in
+/// snake case.
 tare_status tare__graph_candidate(graph *g, node_op op, const char *target, const char **out,
                                   tare_error *err);
 
-/// A node before `before` (NULL: at the end). args/kwargs are copied, strings too; users are
-/// registered. candidate NULL: derived from the target.
+/// A new node before `before` (NULL: at the end). args and kwargs are copied, including strings;
+/// users are registered. candidate NULL: derived from the target.
 typedef struct node_spec {
     node_op op;
     const char *target, *candidate;
@@ -104,7 +106,7 @@ typedef struct node_spec {
 } node_spec;
 tare_status tare__graph_insert(graph *g, const node_spec *spec, node *before, node **out,
                                tare_error *err);
-/// Copies a node of another graph (name as candidate, args mapped).
+/// Copies a node of another graph: its name is the candidate, and `map` translates its arguments.
 tare_status tare__graph_copy_node(graph *g, const node *from, node *(*map)(void *user, node *n),
                                   void *user, node **out, tare_error *err);
 /// Erases a node. TARE_INTERNAL if it still has users.
@@ -112,27 +114,27 @@ tare_status tare__graph_erase(graph *g, node *n, tare_error *err);
 void tare__graph_move_before(node *n, node *before); // NULL: to the end
 node *tare__graph_find(const graph *g, const char *name);
 node *tare__graph_output(const graph *g); // NULL if there is none
-/// Does a node call or read the module or tensor at `path`, or one inside it?
+/// True if a node calls or reads the module or tensor at `path`, or one inside it.
 bool tare__graph_reads_path(const graph *g, const char *path);
 
-/// Replaces the arguments; users lists follow (old uses dropped first, new ones appended, as torch
-/// does).
+/// Replaces the arguments and updates the lists of users (removes old uses first, then appends new
+/// ones, as torch does).
 tare_status tare__node_set_args(node *n, const value *args, size_t arg_count, const keyword *kwargs,
                                 size_t kwarg_count, tare_error *err);
-/// Every use of `old` inside n's arguments becomes `with`.
+/// Replaces every use of `old` in n's arguments by `with`.
 tare_status tare__node_replace_input(node *n, node *old, node *with, tare_error *err);
-/// Every user of `old` (but `except`, may be NULL) uses `with` instead.
+/// Replaces `old` by `with` in all its users except `except` (may be NULL).
 tare_status tare__node_replace_uses(node *old, node *with, const node *except, tare_error *err);
-/// Calls visit for every distinct node in args, then kwargs, each once, in order.
+/// Calls visit once for every distinct node in args, then kwargs, in order.
 void tare__node_each_input(const node *n, void (*visit)(void *user, node *input), void *user);
 /// args[i] as a node; NULL if it is not one or i is past the end.
 node *tare__node_arg(const node *n, size_t i);
-/// Does n call a module, a function or a method?
+/// True if n calls a module, a function or a method.
 static inline bool tare__node_is_call(const node *n) {
     return n->op == NODE_CALL_MODULE || n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD;
 }
-/// Is n an input, which whoever runs the graph fills? A placeholder is none where its argument was
-/// fixed when a program was exported: its default is its value.
+/// True if n is an input that the caller provides. A placeholder whose argument was fixed when the
+/// program was exported is not: its default is its value.
 static inline bool tare__node_is_input(const node *n) {
     const bool is_fixed = n->arg_count > 0 && n->meta_json == NULL && n->owner->export_json != NULL;
     return n->op == NODE_PLACEHOLDER && !is_fixed;
@@ -140,7 +142,8 @@ static inline bool tare__node_is_input(const node *n) {
 /// The value under a keyword, or NULL.
 const value *tare__node_kwarg(const node *n, const char *name);
 
-/// Erases nodes without users, backwards, but placeholders, the output and what is_impure says.
+/// Erases nodes without users, from the end, except placeholders, the output, and nodes for which
+/// is_impure returns true.
 tare_status tare__graph_eliminate_dead(graph *g, bool (*is_impure)(const void *user, const node *n),
                                        const void *user, tare_error *err);
 

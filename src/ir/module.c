@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One module: its constructor values, children and tensors. Trees are in module_tree.c.
+// A module's constructor values, children and tensors. module_tree.c handles trees.
 #include "ir/module.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ tare_status tare__module_create(const module_class *class, module **out, tare_er
     if (!m) return tare__out_of_memory(err);
     m->refcount = 1;
     m->class = class;
-    m->training = true; // as a new torch.nn.Module is
+    m->training = true; // like a new torch.nn.Module
     *out = m;
     return TARE_OK;
 }
@@ -157,7 +157,7 @@ tare_status tare__module_set_child(module *m, const char *name, module *child, t
     named_module *old = find_child(m, name, strlen(name));
     if (old) {
         module *dropped = old->module;
-        old->module = tare__module_retain(child); // before the release: it may be the same
+        old->module = tare__module_retain(child); // first: it may be the same one
         tare__module_release(dropped);
         return TARE_OK;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tree of modules: classes, constructor values, tensors, children. A module may stand under
-// several names (torch shares observers so), hence the reference count.
+// A tree of modules: classes, constructor values, tensors, children. A module may have several
+// names (torch shares observers like this), so modules are reference-counted.
 #ifndef IR_MODULE_H
 #define IR_MODULE_H
 
@@ -13,10 +13,10 @@
 #include "ir/value.h"
 
 typedef struct module module;
-struct op_call; // ops/call.h: a module's or function's arguments and result
+struct op_call; // ops/call.h: arguments and result of a module or function
 
-/// What a class of modules does in the flow; with op, dims and fused it makes the triple from which
-/// names, swaps and numerics follow, so that no pass lists classes.
+/// The role of a module class in quantization. Together with op, dims and fused it determines
+/// names, replacements and numerics, so that passes need no lists of classes.
 typedef enum module_role {
     ROLE_CONTAINER, // torch.nn.Module, Sequential, GraphModule
     ROLE_FLOAT,
@@ -25,13 +25,13 @@ typedef enum module_role {
     ROLE_REFERENCE, // torch.ao.nn.quantized.reference
     ROLE_QUANTIZED, // torch.ao.nn.quantized, .intrinsic.quantized
     ROLE_DYNAMIC,   // torch.ao.nn.quantized.dynamic
-    ROLE_GROUPED,   // float input and output, weights of a few bits with scales per group; ours
+    ROLE_GROUPED,   // tare's own: float input and output, low-bit weights with scales per group
     ROLE_PACKED,    // weights of a quantized function: read by get_attr, never called or printed
     ROLE_OBSERVED,  // torch.ao.nn.quantizable: a custom module split into submodules with observers
-    ROLE_OBSERVER,  // observers and fake quantizers: sit on an edge, return their input
+    ROLE_OBSERVER,  // observers and fake quantizers: return their input
 } module_role;
 
-/// Neighbours fused into a weighted module, in data-flow order.
+/// Operators fused into a module with weights, in data-flow order.
 typedef enum fused_with {
     FUSED_NONE = 0,
     FUSED_RELU,
@@ -43,46 +43,48 @@ typedef enum fused_with {
     FUSED_ADD_RELU,
 } fused_with;
 
-/// A class of modules: one constant row (or one registered at run time by a user).
+/// A class of modules: constant data, or registered at run time by a user.
 typedef struct module_class {
     const char *name;       // public qualified name: "torch.nn.Conv2d"
     const char *print_name; // "Conv2d", "QuantizedConv2d(Reference)"
     const char *op; // the operator family: "conv", "linear", "batch_norm", "relu"; NULL if none
     module_role role;
-    int dims; // spatial dimensions; 0 where it makes no sense
+    int dims; // number of spatial dimensions; 0 if not applicable
     fused_with fused;
-    bool is_variant;      // another class has the same triple; this one is found by its name
+    bool is_variant;      // another class has equal op, role, dims and fused; found by name only
     bool hides_children;  // printed without its children
     bool describes_items; // its description is a list of children, each on a line of its own
     /// What torch prints inside the parentheses (extra_repr). NULL: nothing.
     tare_status (*describe)(const module *m, text *out, tare_error *err);
-    /// Shape rule: fills call->result with meta tensors. Then forward fills their data. ops/call.h.
+    /// Shape rule: sets call->result to meta tensors, whose data forward computes then. See
+    /// ops/call.h.
     tare_status (*shape)(struct op_call *call);
     tare_status (*forward)(struct op_call *call);
-    /// Checks config and tensors of a module read from a file (shapes, missing keys). NULL: nothing
-    /// to check.
+    /// Checks config and tensors (shapes, missing keys) of a module that was read from a file.
+    /// NULL: no checks.
     tare_status (*check)(const module *m, tare_error *err);
-    /// `state` of a module, e.g. an observer's statistics. NULL: the class has none.
+    /// Functions for the `state` of a module, such as an observer's statistics. NULL: the class has
+    /// no state.
     tare_status (*clone_state)(const void *state, void **out, tare_error *err);
     void (*destroy_state)(void *state);
-    /// Names of the tensors that the state holds, '|' between. NULL: none.
+    /// Writes the names of the state's tensors, separated by '|'. NULL: none.
     tare_status (*name_state)(const module *m, text *out, tare_error *err);
-    const void *kind; // the class's own description, e.g. an observer_kind
+    const void *kind; // a description of the class's own, such as an observer class
 } module_class;
 
 typedef struct named_module {
-    char *name; // first, for name_index
+    char *name; // first member, for name_index
     module *module;
 } named_module;
 
 typedef struct named_tensor {
-    char *name;          // first, for name_index
+    char *name;          // first member, for name_index
     tare_tensor *tensor; // NULL: registered as None (a Linear without bias)
     bool is_parameter;
 } named_tensor;
 
 struct module {
-    size_t refcount; // trees belong to one thread at a time
+    size_t refcount; // not atomic: trees belong to one thread at a time
     const module_class *class;
     arena memory;    // of config
     keyword *config; // the constructor's values
@@ -101,7 +103,7 @@ struct module {
 tare_status tare__module_create(const module_class *class, module **out, tare_error *err);
 module *tare__module_retain(module *m);
 void tare__module_release(module *m); // NULL is fine
-/// The end of what makes a module: *out is m if the status is TARE_OK, else m is released. Returns
+/// Ends the creation of a module: sets *out to m if the status is TARE_OK, else releases m. Returns
 /// the status.
 tare_status tare__module_hand_out(module *m, tare_status status, module **out);
 /// A deep copy; modules shared inside the tree stay shared; tensors are shared by reference.
@@ -110,19 +112,20 @@ tare_status tare__module_clone(const module *m, module **out, tare_error *err);
 const value *tare__module_config(const module *m, const char *key); // NULL if absent
 /// Sets a constructor value (copied).
 tare_status tare__module_set_config(module *m, const char *key, const value *v, tare_error *err);
-/// Sets every constructor value, or every tensor, that `from` has.
+/// Sets all constructor values, or all tensors, of `from` in `to`.
 tare_status tare__module_copy_config(module *to, const module *from, tare_error *err);
 tare_status tare__module_copy_tensors(module *to, const module *from, tare_error *err);
-/// Typed reads with torch's defaults: the value, or `otherwise` when absent or of another kind.
+/// Typed access to constructor values: returns `otherwise` if the value is missing or of another
+/// kind.
 int64_t tare__module_int(const module *m, const char *key, int64_t otherwise);
 double tare__module_double(const module *m, const char *key, double otherwise);
 bool tare__module_bool(const module *m, const char *key, bool otherwise);
-/// An int, or a list/tuple of `count` ints, spread into out[count]; false if it is neither.
+/// Reads an int, which is repeated, or a list or tuple of `count` ints into out[count]; false for
+/// anything else.
 bool tare__module_ints(const module *m, const char *key, size_t count, int64_t *out);
 
-/// A direct child or NULL, and the module at a path "layer1.0.conv1" ("" is the module itself) or
-/// NULL. What is found in a const tree is const: who may not change a tree finds nothing in it that
-/// could be changed.
+/// A direct child, or the module at a path "layer1.0.conv1" ("" is the module itself); NULL if
+/// there is none. In a const tree the result is const.
 const module *tare__module_child_const(const module *m, const char *name);
 module *tare__module_child_mutable(module *m, const char *name);
 const module *tare__module_child_n_const(const module *m, const char *name, size_t length);
@@ -137,12 +140,13 @@ module *tare__module_find_mutable(module *m, const char *path);
     MODULE_AS_CONST(m, tare__module_child_n)(m, name, length)
 #define tare__module_find(m, path) MODULE_AS_CONST(m, tare__module_find)(m, path)
 // NOLINTEND(readability-identifier-naming)
-/// Binds a direct child (takes a new reference). An existing name keeps its position and drops its
-/// module.
+/// Sets a direct child (adds a reference). An existing name keeps its position, and its module is
+/// released.
 tare_status tare__module_set_child(module *m, const char *name, module *child, tare_error *err);
 void tare__module_remove_child(module *m, const char *name);
-/// Binds by path; missing parents become torch.nn.Module containers of class `container`. Paths of
-/// more than 64 components are refused, so that trees can be walked by recursion.
+/// Sets a module by path; missing parents are created as torch.nn.Module containers of class
+/// `container`. Refuses paths with more than 64 components, so that trees can be walked
+/// recursively.
 tare_status tare__module_set_path(module *root, const char *path, module *child,
                                   const module_class *container, tare_error *err);
 
@@ -151,37 +155,37 @@ tare_tensor *tare__module_tensor(const module *m, const char *name);
 bool tare__module_has_tensor(const module *m, const char *name); // registered, even as None
 /// The entry of a registered tensor, or NULL; lent until the module changes.
 const named_tensor *tare__module_named_tensor(const module *m, const char *name);
-/// Registers or replaces (takes a new reference; tensor NULL registers None).
+/// Registers or replaces a tensor (adds a reference; tensor NULL registers None).
 tare_status tare__module_set_tensor(module *m, const char *name, tare_tensor *tensor,
                                     bool is_parameter, tare_error *err);
 void tare__module_remove_tensor(module *m, const char *name);
-/// By path "layer1.0.conv1.weight", lent.
+/// A tensor by its path "layer1.0.conv1.weight", lent.
 tare_tensor *tare__module_find_tensor(const module *root, const char *path);
 const named_tensor *tare__module_find_named_tensor(const module *root, const char *path);
 tare_status tare__module_set_tensor_path(module *root, const char *path, tare_tensor *tensor,
                                          bool is_parameter, const module_class *container,
                                          tare_error *err);
 
-/// {prefix}{N}, which no tensor and no child of m has, in `memory`; NULL: out of memory. *number:
-/// the least N to try, then the one that was found.
+/// An unused name {prefix}{N} for a tensor or child of m, in `memory`; NULL: out of memory.
+/// *number: the smallest N to try; returns the N found.
 const char *tare__module_free_name(const module *m, arena *memory, const char *prefix,
                                    size_t *number);
 
-/// Replaces the tensor at this path. No effect if there is none.
+/// Replaces the tensor at this path; does nothing if there is none.
 tare_status tare__module_replace_tensor(module *root, const char *path, tare_tensor *tensor,
                                         tare_error *err);
 
-/// Visits the tree in registration order, parents first; path is "" at the root. A module under two
-/// names is visited twice. Stops at the first failure and returns it.
+/// Visits all modules in registration order, parents first; path is "" at the root. A module with
+/// two names is visited twice. Stops at the first failure and returns it.
 tare_status tare__module_walk(module *root,
                               tare_status (*visit)(void *user, const char *path, module *m,
                                                    tare_error *err),
                               void *user, tare_error *err);
 
-/// Rebuilds `root` as torch's GraphModule constructor does: only what the graph's call_module and
-/// get_attr targets reach, in order of first appearance, parents of dotted targets as plain
-/// containers, and shares these modules. Direct tensors come first as they appear. *out has its own
-/// reference to g's ownership: g moves into *out on success.
+/// Rebuilds `root` like torch's GraphModule constructor: copies only what the graph's call_module
+/// and get_attr targets refer to, in order of first occurrence, with plain containers as parents of
+/// dotted targets; the modules are shared. Direct tensors are in order of occurrence, too. *out
+/// owns g on success.
 tare_status tare__module_from_graph(module *root, graph *g, const module_class *container,
                                     const module_class *graph_module, module **out,
                                     tare_error *err);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trees of modules: paths, walks, clones, and the rebuilding that torch's GraphModule does.
+// Trees of modules: paths, walks, clones, and rebuilding like torch's GraphModule.
 #include <string.h>
 
 #include "core/memory/alloc.h"
 #include "ir/module.h"
 
-// Deeper trees are refused, so that a hostile path cannot exhaust the stack of a recursive walk.
+// Deeper trees are refused, so that an untrusted path cannot overflow the stack in a recursive
+// walk.
 enum { MAX_DEPTH = 64 };
 
-// The direct child named by the first `length` characters of path, made if there is none.
+// The direct child named by the first `length` characters of path; created if there is none.
 static tare_status make_child(module *m, const char *path, size_t length,
                               const module_class *container, module **out, tare_error *err) {
     module *child = tare__module_child_n(m, path, length);
@@ -17,7 +18,7 @@ static tare_status make_child(module *m, const char *path, size_t length,
         if (!name) return tare__out_of_memory(err);
         tare_status status = tare__module_create(container, &child, err);
         if (status == TARE_OK) status = tare__module_set_child(m, name, child, err);
-        tare__module_release(child); // its parent holds it now
+        tare__module_release(child); // its parent holds a reference now
         tare__free(name);
         TARE_TRY(status);
     }
@@ -25,7 +26,7 @@ static tare_status make_child(module *m, const char *path, size_t length,
     return TARE_OK;
 }
 
-// The parent of the last component of `path`; missing modules on the way become containers.
+// The parent of the last component of `path`; missing modules are created as containers.
 static tare_status make_parent(module *root, const char *path, const module_class *container,
                                module **parent, const char **last, tare_error *err) {
     module *at = root;
@@ -168,7 +169,7 @@ static tare_status clone_contents(cloning *c, const module *from, module *to, ta
 }
 
 static tare_status remember(cloning *c, const module *from, module *to, tare_error *err) {
-    if (from->refcount < 2) return TARE_OK; // cannot be met again
+    if (from->refcount < 2) return TARE_OK; // has only one parent, so it is not found again
     if (!tare__grow((void **)&c->shared, &c->capacity, c->count, sizeof *c->shared))
         return tare__out_of_memory(err);
     c->shared[c->count++] = (module_pair){from, to};
@@ -201,7 +202,7 @@ static tare_status missing(const node *n, tare_error *err) {
                       n->target);
 }
 
-// Copies what a target names: a tensor, or a module with everything under it.
+// Copies the target of a node: a tensor, or a module with everything in it.
 static tare_status copy_field(module *from, module *to, const char *name, const node *n,
                               tare_error *err) {
     const named_tensor *tensor = tare__module_named_tensor(from, name);
@@ -211,7 +212,7 @@ static tare_status copy_field(module *from, module *to, const char *name, const 
     return missing(n, err);
 }
 
-// torch's _copy_attr. Where a parent was installed whole already, there is nothing left to copy.
+// torch's _copy_attr. If a parent is shared already as a whole, copying has no effect.
 static tare_status copy_target(module *from, module *to, const node *n,
                                const module_class *container, tare_error *err) {
     const char *path = n->target;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names among the items of an array: few are compared one by one, many are hashed.
+// Finds names in an array of items: by comparison if there are few, else in a hash table.
 #include "ir/name_index.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "core/hash/hash.h"
 #include "core/memory/alloc.h"
 
-enum { FEW = 16 }; // up to so many, looking through them is quicker than hashing
+enum { FEW = 16 }; // up to so many items, a linear search is faster than hashing
 
 static const char *name_at(const named_items *in, size_t i) {
     const char *name = NULL;

@@ -9,7 +9,7 @@
 #include "core/text/text.h"
 #include "ir/graph.h"
 
-// Python's keywords and builtins, and what generated code uses itself; in the order of strcmp.
+// Python's keywords and builtins, and names that generated code uses, sorted by strcmp.
 // clang-format off
 static const char *const reserved[] = {
     "ArithmeticError", "AssertionError", "AttributeError", "BaseException",
@@ -54,7 +54,7 @@ bool tare__name_is_reserved(const char *name) {
                    compare_names) != NULL;
 }
 
-// Writes a Python identifier made of `candidate` to out: runs of other characters become one '_'.
+// Converts `candidate` to a Python identifier: runs of other characters become one '_'.
 static void sanitize(const char *candidate, text *out) {
     if (!*candidate) tare__text_append(out, "_unnamed");
     if (tare__is_digit(*candidate)) tare__text_char(out, '_');
@@ -68,8 +68,8 @@ static void sanitize(const char *candidate, text *out) {
     }
 }
 
-// Splits "relu_12" into a base of 4 characters and 12. A number that no count could reach (more
-// than 9 digits) is part of the base. False when there is no number.
+// Splits "relu_12" into a base of 4 characters and the number 12. A number with more than 9 digits
+// is part of the base. False if there is no number.
 static bool split_number(const char *name, size_t *base_length, size_t *number) {
     const size_t length = strlen(name);
     size_t start = length;
@@ -81,7 +81,7 @@ static bool split_number(const char *name, size_t *base_length, size_t *number) 
     return true;
 }
 
-// The search for a free name; `name` holds the candidate and ends as the name.
+// Finds an unused name. `name`: the candidate, replaced by the result.
 static tare_status choose(const map *used, map *base_counts, text *name, tare_error *err) {
     size_t base_length = 0, number = 0;
     const bool has_number = split_number(tare__text_chars(name), &base_length, &number);
@@ -131,8 +131,8 @@ tare_status tare__graph_refresh_names(graph *g, tare_error *err) {
     return TARE_OK;
 }
 
-// A function's __name__: what follows the last dot. An operator overload carries two names:
-// torch.ops.NAMESPACE.NAME.OVERLOAD is "NAME.OVERLOAD".
+// A function's __name__: the part after the last dot. For an operator overload,
+// torch.ops.NAMESPACE.NAME.OVERLOAD, it is "NAME.OVERLOAD".
 static const char *function_name(const char *target) {
     const char *last = strrchr(target, '.');
     if (!last) return target;
@@ -144,7 +144,8 @@ static const char *function_name(const char *target) {
     return name;
 }
 
-// "BatchNorm" -> "batch_norm": a '_' before each capital that follows a small letter.
+// Converts "BatchNorm" to "batch_norm": inserts '_' before each capital that follows a lower-case
+// letter.
 static char *snake_case(arena *a, const char *name, size_t length) {
     char *out = tare__arena_alloc(a, 2 * length + 1);
     if (!out) return NULL;

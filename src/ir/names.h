@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/// True for Python's keywords and builtins and for what torch's generated code reserves ("inf",
-/// "torch").
+/// True for Python's keywords and builtins, and for names reserved in torch's generated code
+/// ("inf", "torch").
 bool tare__name_is_reserved(const char *name);
 
 #endif

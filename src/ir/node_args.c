@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nodes refer to: arguments, and the lists of users that follow them.
+// Arguments of nodes, and the lists of users that depend on them.
 #include <string.h>
 
 #include "ir/graph.h"
 
-// Every mention of a node in these arguments, in order, repeated ones too.
+// Visits every occurrence of a node in these arguments, in order, including repeated ones.
 static void each_mention(const value *args, size_t arg_count, const keyword *kwargs,
                          size_t kwarg_count, void (*visit)(void *, node *), void *user) {
     for (size_t i = 0; i < arg_count; i++) tare__value_each_node(&args[i], visit, user);
@@ -32,8 +32,8 @@ typedef struct reserving {
     tare_error *err;
 } reserving;
 
-// Room for one more user, and a check that the input may be used at all. Doing this first makes the
-// change of arguments one that cannot fail halfway.
+// Makes room for one more user, and checks that the input belongs to the same graph. This is done
+// first, so that changing the arguments cannot fail halfway.
 static void reserve_user(void *user, node *input) {
     reserving *r = user;
     r->mention_count++;
@@ -65,7 +65,8 @@ static void drop_user(node *input, const node *user) {
     }
 }
 
-// Old uses are gone by now, so that a repeated mention can only be the last entry.
+// Adds n to the input's users. Old uses are removed already, so a repeated occurrence can only be
+// the last entry.
 static void add_input(void *user, node *input) {
     node *n = user;
     if (input->user_count && input->users[input->user_count - 1] == n) return;
@@ -83,7 +84,7 @@ static node *replace(void *user, node *n) {
     return n == r->old ? r->with : n;
 }
 
-// Copies arguments into the graph's arena and makes them the node's.
+// Copies arguments into the graph's arena and sets them as the node's.
 static tare_status take_args(node *n, const value *args, size_t arg_count, const keyword *kwargs,
                              size_t kwarg_count, replacing *r, tare_error *err) {
     arena *a = &n->owner->memory;
@@ -127,7 +128,7 @@ tare_status tare__node_replace_input(node *n, node *old, node *with, tare_error 
 
 tare_status tare__node_replace_uses(node *old, node *with, const node *except, tare_error *err) {
     if (old == with) return TARE_OK;
-    // Each step takes the user out of old's list, but for the one that stays.
+    // Each replacement removes a user from old's list, except the one to keep.
     for (size_t kept = 0; old->user_count > kept;) {
         node *user = old->users[kept];
         if (user == except)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's _is_match: a pattern is compared with a node and, argument by argument, with what feeds
-// it.
+// torch's _is_match: compares a pattern with a node and, recursively, with the nodes among its
+// arguments.
 #include "ir/pattern.h"
 
 #include <stdint.h>
@@ -29,7 +29,7 @@ bool tare__pattern_covers(const pattern *a, const pattern *b) {
     if (a->kind == PATTERN_ANY) return true;
     if (a->kind != PATTERN_TUPLE)
         return tare__pattern_equal(a, b->kind == PATTERN_TUPLE ? &b->items[0] : b);
-    // A tuple matches operators with as many arguments as it names.
+    // A tuple matches only operators with as many arguments as it has patterns.
     if (b->kind != PATTERN_TUPLE || a->item_count != b->item_count) return false;
     for (size_t i = 0; i < a->item_count; i++)
         if (!tare__pattern_covers(&a->items[i], &b->items[i])) return false;
@@ -64,15 +64,15 @@ const char *tare__node_operator(const node *n, const module *root, pattern_kind 
     return NULL;
 }
 
-// Python's ==: numbers compare across their types (0 == 0.0 == False).
+// Compares like Python's ==: numbers of different types may be equal (0 == 0.0 == False).
 static bool equals_constant(const value *literal, const value *v) {
     double a = 0, b = 0;
     if (tare__value_number(literal, &a) && tare__value_number(v, &b)) return a == b;
     return tare__value_equal(literal, v);
 }
 
-// What is not a node matches only an equal constant. A method's name in a pattern is a string, so
-// that it also equals a string among the arguments (interpolate's "nearest").
+// A value that is not a node matches only an equal constant. A method name in a pattern is a
+// string, so it also matches an equal string argument (interpolate's "nearest").
 static bool matches_constant(const pattern *p, const value *v) {
     if (p->kind == PATTERN_LITERAL) return equals_constant(&p->literal, v);
     return p->kind == PATTERN_METHOD && v->kind == VALUE_STRING && strcmp(p->name, v->as.text) == 0;
@@ -88,8 +88,8 @@ static bool is_getattr(const pattern *head) {
     return head->kind == PATTERN_FUNCTION && strcmp(head->name, "getattr") == 0;
 }
 
-// (getattr, "shape"): the second element is the attribute's name, not a pattern of the first
-// argument.
+// Matches (getattr, "shape"): the second element is the attribute's name, not a pattern for the
+// first argument.
 static bool matches_attribute(const pattern *p, const node *n, const module *root) {
     return p->item_count == 2 && tare__pattern_names_operator(&p->items[0], n, root) &&
            n->arg_count > 1 && matches_constant(&p->items[1], &n->args[1]);
@@ -102,7 +102,7 @@ static bool matches_tuple(const pattern *p, const node *n, const module *root) {
     if (p->items[0].kind == PATTERN_ANY) return true;
     if (!tare__pattern_names_operator(&p->items[0], n, root)) return false;
     if (p->item_count == 1) return true;
-    // Keyword arguments do not count, as in torch.
+    // As in torch, keyword arguments are not compared.
     if (p->item_count - 1 != n->arg_count) return false;
     for (size_t i = 0; i < n->arg_count; i++)
         if (!matches(&p->items[i + 1], &n->args[i], root, 1)) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns of operators, last executed first, and their matching against a graph (torch's
+// Operator patterns, in reverse order of execution, and matching them with a graph (torch's
 // _is_match).
 #ifndef IR_PATTERN_H
 #define IR_PATTERN_H
@@ -25,22 +25,22 @@ typedef struct pattern {
     size_t item_count;
 } pattern;
 
-/// Does `v` (a node, usually) match? Inner nodes must have one user; the outermost may have any
-/// number. root: the module tree that call_module targets refer to.
+/// True if `v` (usually a node) matches. Inner nodes must have exactly one user; the outermost may
+/// have several. root: the module tree of call_module targets.
 bool tare__pattern_matches(const pattern *p, const value *v, const module *root);
-/// The same for an element of a pattern; outermost: as tare__pattern_matches.
+/// The same for an element of a pattern; outermost: it may have several users.
 bool tare__pattern_matches_at(const pattern *p, const value *v, const module *root, bool outermost);
-/// Why no match of `p` holds n, in a sentence: the first difference. False, and nothing said, when
-/// p has no operator like n's, or does match.
+/// Writes into `why`, in a sentence, the first difference that prevents a match of `p` that
+/// contains n. False, without text, if p does not contain n's operator or if it matches.
 bool tare__pattern_why(const pattern *p, const node *n, const module *root, text *why);
-/// Does `a` match whatever `b` matches? False where that cannot be told from the patterns alone.
+/// True if `a` matches everything that `b` matches; false if the patterns alone do not tell.
 bool tare__pattern_covers(const pattern *a, const pattern *b);
 bool tare__pattern_equal(const pattern *a, const pattern *b);
 size_t tare__pattern_leaf_count(const pattern *p);
-/// The head operator of a node as a pattern name would spell it: class name, function or method;
-/// NULL for others.
+/// The operator of a node as it is named in patterns: class name, function or method; NULL for
+/// other nodes.
 const char *tare__node_operator(const node *n, const module *root, pattern_kind *kind);
-/// Is that the operator that the pattern, which is no tuple, names?
+/// True if the node's operator is the one that the pattern, which must not be a tuple, names.
 bool tare__pattern_names_operator(const pattern *p, const node *n, const module *root);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a pattern does not match a node: the first difference, in a sentence. Follows
-// pattern.c condition by condition; a test compares the two on every pattern and node.
+// Explains why a pattern does not match a node: the first difference, in a sentence. Checks the
+// same conditions as pattern.c; a test compares both for every pattern and node.
 #include <string.h>
 
 #include "ir/pattern.h"
@@ -20,8 +20,8 @@ static const char *operator_of(const node *n, const module *root) {
     return name != NULL ? name : tare__node_op_name(n->op);
 }
 
-// The element of a pattern that does not match, the value there, and the node whose argument that
-// is (NULL at the top).
+// An element of a pattern that does not match, the value compared with it, and the node whose
+// argument the value is (NULL for the outermost).
 typedef struct difference {
     const pattern *pattern;
     const value *value;
@@ -70,8 +70,8 @@ static bool holds(const pattern *p, const pattern *inner) {
     return false;
 }
 
-// The node that p would match if its element `inner` matched n; NULL, and why, when a user in
-// between does not fit.
+// The node that p would match if its element `inner` matched n; NULL, with the reason in `why`, if
+// a user on the way does not match.
 static const node *climb(const pattern *p, const pattern *inner, const node *n, const module *root,
                          text *why) {
     if (p == inner) return n;
@@ -97,7 +97,8 @@ static const node *climb(const pattern *p, const pattern *inner, const node *n, 
     return NULL;
 }
 
-// Tries the elements of `top` below p that are n's operator; true when one of them said why.
+// Tries all elements of `top`, from p on, that name n's operator; true if `why` was written for
+// one.
 static bool why_from(const pattern *top, const pattern *p, const node *n, const module *root,
                      text *why) {
     if (tare__pattern_names_operator(head_of(p), n, root)) {

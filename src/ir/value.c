@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on values that are the same for all kinds.
+// Operations on values of any kind.
 #include "ir/value.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ bool tare__value_equal(const value *a, const value *b) {
         return a->as.boolean == b->as.boolean;
     case VALUE_INT:
         return a->as.integer == b->as.integer;
-    // By bits: a nan in an argument list equals itself, and 0.0 is not -0.0.
+    // Bitwise, so a NaN in an argument list equals itself, and 0.0 is not -0.0.
     case VALUE_FLOAT:
         // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
         return memcmp(&a->as.real, &b->as.real, sizeof a->as.real) == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in an argument list: constants, nodes, and containers of them. At run time the same
-// type carries results (VALUE_TENSOR in place of VALUE_NODE).
+// Values in argument lists: constants, nodes, and containers of them. At run time the same type is
+// used for results (VALUE_TENSOR instead of VALUE_NODE).
 #ifndef IR_VALUE_H
 #define IR_VALUE_H
 
@@ -50,8 +50,8 @@ typedef struct value {
         struct value *items; // in the owner's arena
         tare_dtype dtype;
         tare_qscheme qscheme;
-        tare_tensor *tensor;         // a reference is held only where said so
-        const struct module *module; // lent by the tree that runs
+        tare_tensor *tensor;         // not reference-counted unless stated otherwise
+        const struct module *module; // lent by the module tree that is run
     } as;
 } value;
 
@@ -79,18 +79,18 @@ static inline value tare__dtype_value(tare_dtype d) {
 
 /// True for kinds whose `items` are values.
 bool tare__value_has_items(const value *v);
-/// True for kinds that `text` belongs to.
+/// True for kinds that use `text`.
 bool tare__value_has_text(const value *v);
 bool tare__value_equal(const value *a, const value *b); // 1 != 1.0 != True; nodes by identity
-/// A number from a bool, int, float or scalar; false for anything else.
+/// The number in a bool, int, float or scalar; false for other kinds.
 bool tare__value_number(const value *v, double *out);
 
-/// A deep copy into `a`; every node n is replaced by map(user, n). map may be NULL (nodes kept).
+/// A deep copy into `a`; map(user, n) replaces every node n, unless map is NULL.
 tare_status tare__value_copy(arena *a, const value *v, node *(*map)(void *user, node *n),
                              void *user, value *out, tare_error *err);
-/// Calls visit for every node inside v, left to right, containers descended.
+/// Calls visit for every node inside v, from left to right, including those in containers.
 void tare__value_each_node(const value *v, void (*visit)(void *user, node *n), void *user);
-/// A list or tuple of `count` items in `a`; items.items is NULL when memory is gone.
+/// A list or tuple of `count` items in `a`; items is NULL if out of memory.
 value tare__value_sequence(arena *a, value_kind kind, uint32_t count);
 
 #endif

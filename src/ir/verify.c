@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifier checks every invariant of graph.h. Readers call it on graphs that they built, passes
-// on graphs that they return.
+// Verifies all invariants of graph.h. Readers call it for the graphs that they built, passes for
+// the graphs that they return.
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -14,10 +14,10 @@ typedef struct verifying {
     map names;
     const node **by_id;   // nodes seen so far
     size_t *use_counts;   // distinct uses so far, by id of the node used
-    const node **marked;  // by id of a user: the last node whose list of users named it
-    const node **used_by; // by id of a node used: the last node that mentioned it
+    const node **marked;  // by id of a user: the last node whose list of users contained it
+    const node **used_by; // by id of an input: the last node that used it
     const node *at;
-    size_t input_index; // of the next first mention among `at`'s inputs
+    size_t input_index; // of the next first occurrence among `at`'s inputs
     tare_status status;
     tare_error *err;
 } verifying;
@@ -26,7 +26,7 @@ static tare_status broken(const verifying *v, const char *what) {
     return tare__fail(v->err, TARE_INTERNAL, "node '%s' %s", v->at->name, what);
 }
 
-// Every first mention must be the next of the node's inputs.
+// Checks that each first occurrence of a node is the next of `inputs`, and counts the use.
 static void check_input(void *user, node *input) {
     verifying *v = user;
     if (v->status != TARE_OK) return;
@@ -107,7 +107,8 @@ static bool uses(const node *user, const node *input) {
     return false;
 }
 
-// As many distinct users as uses, and each of them a user: then the lists are equal.
+// Compares the list of users with the uses: if their numbers are equal and each listed user is
+// distinct and uses the node, they are equal.
 static tare_status check_users(verifying *v) {
     const node *n = v->at;
     if (n->user_count != v->use_counts[n->id]) return broken(v, "has a wrong number of users");
