@@ -36,7 +36,7 @@ struct tare_pattern_config {
                            // complex was set
     const pattern *given_complex; // as the user wrote it, when the complex form was set; else NULL
     const pattern
-        *complex; // reverse nested form, canonical names; always present once the pattern is known
+        *complex; // reverse nested form with canonical names; NULL only before a pattern is set
     bool is_complex_given; // set by set_pattern_complex
     bool is_stored; // in a backend config, keyed by the pattern, which cannot change any more
     tare_observation_type observation_type;
@@ -47,7 +47,7 @@ struct tare_pattern_config {
     const char *fuser_method; // a built-in fuser's name, or that of `fuser`; NULL if it has none
     tare_fuser fuser;         // name of a built-in fuser or of `fuser`; NULL if it has none
     void *fuser_user;
-    const char *root_node_getter_name, *extra_inputs_getter_name; // NULL: callbacks without one
+    const char *root_node_getter_name, *extra_inputs_getter_name; // NULL: none, or unnamed
     tare_root_node_getter root_node_getter;
     void *root_node_getter_user;
     tare_extra_inputs_getter extra_inputs_getter;

@@ -146,7 +146,7 @@ static tare_status read_dtype_config(const json_at *at, const definitions *defs,
 static const char *definition_name_at(const void *user, size_t index) {
     const json_at *table = user;
     if (index >= 256) return NULL;
-    json_t *entries = (json_t *)table->value; // jansson's iterators only read it
+    json_t *entries = (json_t *)table->value; // jansson's iterators do not modify it
     void *i = json_object_iter(entries);
     for (; i != NULL && index > 0; index--) i = json_object_iter_next(entries, i);
     return i != NULL ? json_object_iter_key(i) : NULL;
@@ -279,7 +279,7 @@ static tare_status read_counts(const json_at *object, tare_pattern_config *p, ta
     const json_at table = tare__json_get(object, "num_tensor_args_to_observation_type");
     if (!is_given(&table)) return TARE_OK;
     TARE_TRY(tare__json_expect(&table, JSON_OBJECT, err));
-    json_t *entries = (json_t *)table.value; // jansson's iterators only read it
+    json_t *entries = (json_t *)table.value; // jansson's iterators do not modify it
     for (void *i = json_object_iter(entries); i; i = json_object_iter_next(entries, i)) {
         const char *key = json_object_iter_key(i);
         const json_at at = tare__json_get(&table, key);
@@ -298,7 +298,7 @@ static tare_status read_indexes(const json_at *object, tare_pattern_config *p, t
     const json_at table = tare__json_get(object, "input_type_to_index");
     if (!is_given(&table)) return TARE_OK;
     TARE_TRY(tare__json_expect(&table, JSON_OBJECT, err));
-    json_t *entries = (json_t *)table.value; // jansson's iterators only read it
+    json_t *entries = (json_t *)table.value; // jansson's iterators do not modify it
     for (void *i = json_object_iter(entries); i; i = json_object_iter_next(entries, i)) {
         const char *key = json_object_iter_key(i);
         const json_at at = tare__json_get(&table, key);
@@ -406,7 +406,7 @@ static tare_status check_dtype_configs(const definitions *defs, tare_error *err)
     return TARE_OK;
 }
 
-// --- the document ---
+// --- documents ---
 
 // Creates an empty config, or a copy of the built-in config that the file extends. Patterns of the
 // file replace equal patterns of that config.

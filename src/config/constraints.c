@@ -25,7 +25,7 @@ typedef struct field {
 #define FIELD(key, shown, bit, kind)                                                               \
     { #key, shown, TARE_SET_##bit, FIELD_##kind, offsetof(tare_dtype_constraints, key) }
 
-// torch's fields in its order, then ours.
+// torch's fields in torch's order, then tare's own.
 static const field fields[] = {
     FIELD(quant_min_lower_bound, "q >= ", QUANT_MIN, BOUND),
     FIELD(quant_max_upper_bound, "q <= ", QUANT_MAX, BOUND),
@@ -220,7 +220,7 @@ tare_status tare__constraints_check(const char *role, const tare_dtype_constrain
     if (c->set & ~known)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "%s sets unknown constraints (0x%x)", role,
                           c->set & ~known);
-    // torch loses such constraints in to_dict and never enforces them.
+    // torch drops such constraints in to_dict and never enforces them.
     if (c->dtype == TARE_DTYPE_UNSET && c->set)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "%s has constraints but no dtype, so that they would have no effect",

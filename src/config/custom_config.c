@@ -9,7 +9,7 @@
 #include "core/struct_size.h"
 #include "ops/classes/classes.h"
 
-// --- failures ---
+// --- recorded errors ---
 
 static void remember(setter_failure *failure, tare_status status, const tare_error *from) {
     if (status == TARE_OK || failure->status != TARE_OK) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines by name.
+// Names of engines.
 #include <string.h>
 
 #include "tare/quantize.h"

@@ -166,7 +166,7 @@ static tare_status translate_set(translation *t) {
     return write_set(t, &s);
 }
 
-// --- the rest ---
+// --- escapes, groups and quantifiers ---
 
 static tare_status translate_escape(translation *t) {
     byte_set class = {0};

@@ -160,7 +160,7 @@ tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out, tare_
     return status;
 }
 
-// --- torch's named ones ---
+// --- torch's predefined qconfigs ---
 
 // The keys of qconfigs.json in the same order; a test checks that they agree.
 static const char *const names[] = {

@@ -15,7 +15,7 @@ struct tare_qconfig {
     tare_observer_spec *activation, *weight; // weight may be NULL
 };
 tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out,
-                                    tare_error *err); // null -> NULL
+                                    tare_error *err); // null gives NULL
 void tare__qconfig_to_json(const tare_qconfig *q, text *out);
 /// Parses a compiled-in file of backends/; the caller calls json_decref(*out).
 tare_status tare__embedded_json(const char *name, json_t **out, tare_error *err);
@@ -28,7 +28,7 @@ void tare__qconfig_text(const tare_qconfig *q, text *out); // for messages and t
 typedef struct qconfig_rule {
     char *key;             // type, regex, or module name
     char *object_type;     // module_name_object_type_order only
-    int64_t index;         // idem
+    int64_t index;         // module_name_object_type_order only
     tare_qconfig *qconfig; // NULL: do not quantize
     python_regex *regex;   // of the key; module_name_regex only
 } qconfig_rule;
@@ -41,7 +41,7 @@ struct tare_qconfig_mapping {
     tare_qconfig *global;
     qconfig_rules object_type; // keys are canonical names (tare__function_canonical)
     qconfig_rules module_name_regex, module_name, module_name_object_type_order;
-    tare_status first_status; // of a setter
+    tare_status first_status; // of the first setter that failed
     tare_error *first_error;  // its message; NULL if memory ran out
     char *default_name;       // "x86" if it came from {"default": "x86"}; NULL: no default
 };

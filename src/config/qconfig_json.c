@@ -12,7 +12,7 @@ typedef struct default_mapping {
     const char *name;
     const char *ptq;    // its file
     const char *qat[2]; // by version; NULL: torch has none
-    bool is_of_weights; // ours: linear layers alone, with scales per group, without calibration
+    bool is_of_weights; // linear layers only, with weight scales per group; no calibration
 } default_mapping;
 
 #define MAPPING_FILE(name) "qconfigs/mapping_" name ".json"

@@ -7,7 +7,7 @@
 #include "ops/classes/classes.h"
 #include "ops/op.h"
 
-// --- life ---
+// --- creation and destruction ---
 
 tare_qconfig_mapping *tare_qconfig_mapping_create(void) {
     return tare__alloc_zeroed(1, sizeof(tare_qconfig_mapping));

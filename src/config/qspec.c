@@ -49,7 +49,7 @@ const tare_derive_rule *tare_derive_bias_rule(void) {
     return &rule;
 }
 
-// --- life ---
+// --- creation and destruction ---
 
 static void destroy(tare_qspec *spec) {
     tare_observer_spec_release(spec->fields.observer);
@@ -93,7 +93,7 @@ static tare_status copy_rule(tare_qspec *spec, const tare_derive_rule *rule, tar
     return spec->rule.name != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
-// --- checks, with torch's sentences ---
+// --- checks, with torch's messages ---
 
 static tare_status check_range(const tare_qspec_fields *f, tare_error *err) {
     if (f->has_quant_min && f->has_quant_max && f->quant_min > f->quant_max)

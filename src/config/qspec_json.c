@@ -14,7 +14,7 @@ static const char *const kind_names[] = {
     [TARE_QSPEC_DERIVED] = "DerivedQuantizationSpec",
 };
 
-// --- out ---
+// --- writing ---
 
 static void write_int(text *out, const char *key, bool has, int64_t v) {
     if (has)
@@ -84,7 +84,7 @@ void tare__qspec_to_json(const tare_qspec *spec, text *out) {
     tare__text_char(out, '}');
 }
 
-// --- in ---
+// --- reading ---
 
 static bool is_given(const json_at *object, const char *key) {
     return tare__json_has(object, key) && !json_is_null(tare__json_get(object, key).value);

@@ -177,7 +177,7 @@ tare_status tare__call_names_read(graph *g, const json_at *about, tare_error *er
     return status;
 }
 
-// --- names that a graph has ---
+// --- names of a graph ---
 
 tare_status tare__call_names_set(graph *g, const call_names *inputs, const call_names *outputs,
                                  tare_error *err) {

@@ -46,7 +46,7 @@ struct node {
     const char *scope_path, *scope_type;
     const char
         *origin; // the float model's node that this one computes; NULL: none (observers, quantize)
-    const char *meta_json; // the file's `meta`, kept verbatim; NULL if none
+    const char *meta_json; // `meta` as in the file; NULL if none
     // The numeric debugger's number of the value that this node computes; 0: none. Passes move it
     // to the node that computes the value afterwards.
     int64_t debug_handle;

@@ -13,7 +13,7 @@ typedef struct verifying {
     const graph *g;
     map names;
     const node **by_id;   // nodes seen so far
-    size_t *use_counts;   // distinct uses so far, by id of the node used
+    size_t *use_counts;   // by id: number of users so far
     const node **marked;  // by id of a user: the last node whose list of users contained it
     const node **used_by; // by id of an input: the last node that used it
     const node *at;

@@ -7,7 +7,7 @@
 #include "core/memory/alloc.h"
 #include "model/model.h"
 
-// --- the book ---
+// --- annotations by name ---
 
 static void destroy(tare_annotation *a) {
     if (a == NULL) return;
@@ -197,7 +197,7 @@ tare_status tare__annotation_clone(annotation_book *book, const char *from, cons
     return copy_into(book, to, found, err);
 }
 
-// --- the public calls ---
+// --- public functions ---
 
 static tare_status check_node(const tare_model *model, const tare_node *n, tare_error *err) {
     if (n != NULL && ((const node *)n)->owner == model->root->graph) return TARE_OK;

@@ -19,7 +19,7 @@ static bool is_derived(const module *m) {
     return m->class->role == ROLE_OBSERVER && tare__observer_class_of(m) == &tare__derived_observer;
 }
 
-// --- out ---
+// --- writing ---
 
 static void write_annotations(const tare_model *model, text *out) {
     const map *book = &model->annotations.by_node;
@@ -69,7 +69,7 @@ tare_status tare__annotations_to_record(const tare_model *model, text *out, tare
     return tare__text_status(out, err);
 }
 
-// --- in ---
+// --- reading ---
 
 static tare_status find_sources(const module *root, const json_at *list, const char **names,
                                 tare_error *err) {

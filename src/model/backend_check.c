@@ -204,7 +204,7 @@ static bool same_dtypes(const tare_dtype_config *a, const tare_dtype_config *b) 
 
 static void check_dtypes(lint *l) {
     const dtype_config_list *list = &l->config->dtype_configs;
-    // Without dtypes a pattern still makes sense where it only fuses.
+    // A pattern that is only fused needs no dtypes.
     if (list->count == 0 && !tare__pattern_config_has_fuser(l->config))
         warning(l, &(advice){.path = "", .remedy = "add dtype_configs, or drop the pattern"},
                 "without dtype_configs nothing is ever quantized");
@@ -273,7 +273,7 @@ static void check_class(lint *l, const char *key, const char *name, unsigned rol
         warning(l, &at, "%s %s is not a known module class", key, name);
         return;
     }
-    // A custom class has one role, whatever it replaces.
+    // A custom class has the same role in every position.
     if (tare__user_class(class) != NULL || (roles & 1u << class->role) != 0) return;
     at.remedy = "name a class of that kind";
     warning(l, &at, "%s %s is not %s", key, name, wanted);

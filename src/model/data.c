@@ -18,12 +18,12 @@
 
 struct tare_data {
     data_source *source;
-    data_batch batch; // the one that is lent
+    data_batch batch; // lent to the caller
     int64_t limit;    // 0: none
-    int64_t passed;   // samples so far, those of other shards too
+    int64_t passed;   // samples so far, including those of other shards
     int64_t shard_index, shard_count, batch_size;
     int64_t batch_index; // of the next batch, counted over all shards
-    int64_t fixed_batch; // the only one that the model takes; 0: any
+    int64_t fixed_batch; // the batch size that the model requires; 0: any
     int64_t held_out;    // samples that are held back, or that alone are read
     int64_t first;       // sample to read
     int64_t first_held;  // of those that are held out
@@ -45,7 +45,7 @@ static uint64_t memory_limit(const tare_read_limits *given, const tare_model *mo
     return limits.memory_bytes != 0 ? limits.memory_bytes : model->memory_limit;
 }
 
-// --- ranges of integers: the rows of the embeddings that read them ---
+// --- ranges of integer inputs: the rows of the embeddings that read them ---
 
 static int64_t rows_of(const module *root, const node *n) {
     const module *m = n->op == NODE_CALL_MODULE ? tare__module_find(root, n->target) : NULL;

@@ -145,7 +145,7 @@ static void explain_warnings(const tare_model *model, text *out) {
     }
 }
 
-// --- one node in full ---
+// --- all facts about one node ---
 
 static bool is_of(const fact *row, size_t column, const char *name) {
     return strcmp(row->columns[column], name) == 0;

@@ -115,7 +115,7 @@ tare_status tare__islands_find(const tare_model *model, arena *memory, islands *
     return TARE_OK;
 }
 
-// --- for callers of the library ---
+// --- public functions ---
 
 // State of visiting the nodes. Operators of the float model are sorted by the operator that
 // computes them now, their carrier.

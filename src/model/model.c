@@ -214,7 +214,7 @@ static tare_status count_module(void *user, const char *path, module *m, tare_er
                              tare__module_int(m, "bits", 8) == 4; // two parameters per byte
         if (m->tensors[i].is_parameter)
             w->facts->parameter_count += (uint64_t)t->count * (is_pair ? 2 : 1);
-        // For group-wise quantization, the quantized values and their parameters.
+        // Group-wise weights consist of the quantized values and their parameters.
         const bool is_grouped =
             m->class->role == ROLE_GROUPED && strncmp(m->tensors[i].name, "weight", 6) == 0;
         if (is_grouped || is_quantized(t, m->tensors[i].is_parameter))

@@ -40,7 +40,7 @@ struct tare_preprocess {
 typedef struct prepared_node {
     char *name;
     tare_qconfig *qconfig;      // NULL: do not quantize
-    bool is_observed;           // in a matched, supported pattern
+    bool is_observed;           // in a pattern that was matched and is supported
     tare_qconfig *equalization; // NULL: do not equalize
 } prepared_node;
 typedef struct prepared_state prepared_state;

@@ -65,7 +65,7 @@ static tare_status describe_inputs(onnx_job *job) {
     return TARE_OK;
 }
 
-// --- the whole ---
+// --- writing ---
 
 static tare_status make_json_and_tensors(onnx_job *job) {
     json_t *extra = NULL;

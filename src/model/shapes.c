@@ -96,7 +96,7 @@ tare_status tare__meta_input(const data_input *input, int64_t open, tare_tensor 
     return tare__tensor_meta(dtype, input->ndim, shape, NULL, out, err);
 }
 
-// --- what the shape rules give ---
+// --- shapes from the shape rules ---
 
 typedef struct shape_run {
     tare_shapes *shapes;
@@ -188,7 +188,7 @@ static tare_status make_input(const data_input *known, int64_t open, value *out,
     data_input in = *known;
     tare_tensor *t = NULL;
     const int64_t size = stand_in(known, open);
-    if (in.is_example && in.ndim > 0) in.shape[0] = -1; // its batch
+    if (in.is_example && in.ndim > 0) in.shape[0] = -1; // the batch is open
     TARE_TRY(tare__meta_input(&in, size, &t, err));
     *out = (value){.kind = VALUE_TENSOR, .as.tensor = t};
     return TARE_OK;
@@ -277,7 +277,7 @@ static const data_input *unknown_input(const tare_shapes *s) {
     return NULL;
 }
 
-// --- what a pass made ---
+// --- checking a pass's result ---
 
 // Output values of the shape rules; is_known false: the model does not state its inputs' shapes.
 typedef struct output_dtypes {
@@ -448,7 +448,7 @@ static tare_status fill(tare_shapes *s, const tare_model *model, const tare_inpu
     return name_outputs(s, err);
 }
 
-// --- the public view ---
+// --- public functions ---
 
 tare_status tare_shapes_infer(const tare_model *model, const tare_input_shape *given,
                               size_t given_count, tare_shapes **out, tare_error *err) {

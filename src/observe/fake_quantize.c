@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fake quantizers as modules: creating, running, printing and checking them.
+// Fake quantizer modules: creation, running, printing and checking.
 #include "observe/fake_quantize.h"
 
 #include <math.h>
@@ -143,7 +143,7 @@ tare_status tare__fake_quantize_inner(const tare_observer_class *class,
     return status;
 }
 
-// --- making ---
+// --- creation ---
 
 static tare_status check_fit(const fake_quantize_kind *kind, const tare_observer_class *inner,
                              tare_error *err) {
@@ -217,7 +217,7 @@ tare_status tare__fake_quantize_create(const observer_classes *classes, const mo
     return tare__module_hand_out(made, status, out);
 }
 
-// --- what they hold ---
+// --- switches and parameters ---
 
 bool tare__fake_quantize_is_on(const module *m, const char *switch_name) {
     const tare_tensor *t = tare__module_tensor(m, switch_name);

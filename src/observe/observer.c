@@ -173,7 +173,7 @@ static tare_status clone_instance(const void *state, void **out, tare_error *err
     return TARE_OK;
 }
 
-// --- as modules ---
+// --- functions of the module class ---
 
 static tare_status describe(const module *m, text *out, tare_error *err) {
     const instance *i = m->state;
@@ -302,7 +302,7 @@ static value config_value(const observer_argument *a) {
     case ARGUMENT_STRING:
         return tare__string(a->as.string);
     default:
-        return tare__none(); // create never reads an observer, so check_read refused it
+        return tare__none(); // no class reads an observer, so check_read refused it
     }
 }
 
@@ -392,7 +392,7 @@ tare_status tare__observer_spec_info(const observer_classes *classes,
     return TARE_OK;
 }
 
-// --- what they offer ---
+// --- statistics and parameters ---
 
 static instance *instance_of(const module *m) {
     assert(m->class->role == ROLE_OBSERVER && m->state != NULL);

@@ -12,7 +12,7 @@ const char *tare__argument_kind_name(argument_kind kind) {
     return names[kind];
 }
 
-// --- life ---
+// --- creation and destruction ---
 
 // Removes torch's packages: "torch.ao.quantization.observer.MinMaxObserver" becomes MinMaxObserver.
 // Names of other packages stay qualified.
@@ -276,7 +276,7 @@ void tare__observer_spec_text(const tare_observer_spec *spec, text *out) {
     tare__text_char(out, ')');
 }
 
-// --- what create reads ---
+// --- reading arguments in create ---
 
 static const observer_argument *read_argument(const tare_observer_args *args, const char *name,
                                               argument_kind kind) {

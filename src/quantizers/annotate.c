@@ -135,7 +135,7 @@ tare_status tare__share_with(annotating *a, const node *from, const node *n, tar
     return tare_qspec_create_shared(target, out, a->err);
 }
 
-// --- settings that fit nothing ---
+// --- settings that apply to nothing ---
 
 static tare_status refuse_key(annotating *a, const char *what, const char *key) {
     return tare__fail(a->err, TARE_NOT_FOUND, "the model has no %s '%s'", what, key);

@@ -66,7 +66,7 @@ static tare_status run(const leveled *q, annotating *a) {
     return s->has_global ? run_level(q, a, &s->global, LEVEL_GLOBAL) : TARE_OK;
 }
 
-// --- the class around the user's ---
+// --- functions of the class ---
 
 static tare_status transform(void *self, tare_model *model, tare_error *err) {
     const leveled *q = self;

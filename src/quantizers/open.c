@@ -15,7 +15,7 @@ typedef struct opening {
     tare_error *err;
 } opening;
 
-// --- configs of training ---
+// --- training and inference configs ---
 
 static tare_status check_config(const opening *o, const char *where, const setting *s) {
     if (s->is_none || s->config.is_qat == o->options.is_qat) return TARE_OK;
@@ -88,7 +88,7 @@ static tare_status at_settings(const opening *o, tare_status status) {
     return tare__at(o->err, status, "%s", o->options.settings_path);
 }
 
-// --- one ---
+// --- opening one quantizer ---
 
 static bool is_builtin(const char *name) {
     for (size_t i = 0; tare_quantizer_builtin_name_at(i) != NULL; i++)
@@ -146,7 +146,7 @@ static tare_status open_one(opening *o, const char *name, tare_quantizer **out) 
     return is_file ? open_file(o, name, out) : open_builtin(o, name, out);
 }
 
-// --- several ---
+// --- opening several quantizers ---
 
 static size_t count_names(const char *names) {
     size_t count = 1;

@@ -64,7 +64,7 @@ static void write_names(text *out, bool as_json, const char *key, const char *co
     end_list(&l);
 }
 
-// --- one quantizer ---
+// --- a single quantizer ---
 
 static void write_config(const tare_quantizer *q, bool as_json, text *out) {
     config_field fields[CONFIG_FIELDS];

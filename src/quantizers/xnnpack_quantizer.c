@@ -26,7 +26,7 @@ tare_status tare__xnnpack_transform(void *self, tare_model *model, tare_error *e
     return tare_model_lift_scalars(model, targets, err);
 }
 
-// --- which annotators ---
+// --- annotators ---
 
 enum { QAT_ONLY = 4 };
 
@@ -111,7 +111,7 @@ static tare_status run_level(const xnnpack_level *l, bool is_dynamic, const char
     return TARE_OK;
 }
 
-// --- for which nodes ---
+// --- nodes that a setting applies to ---
 
 typedef struct key_filter {
     const annotating *a;

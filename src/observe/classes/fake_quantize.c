@@ -286,7 +286,7 @@ static const fake_quantize_kind learnable_kind = {.switch_dtype = TARE_UINT8,
                                                   .fill = fill_learnable,
                                                   .step = learnable_step};
 
-// --- the rows ---
+// --- descriptors ---
 
 // Arguments other than these are passed to the observer.
 #define OBSERVER_ARGUMENTS "observer", "ch_axis", "averaging_constant", "bins", UNIFORM_ARGUMENTS

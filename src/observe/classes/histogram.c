@@ -170,7 +170,7 @@ static tare_status count_into(state *s, const tare_tensor *x, const float_scan *
     const bool is_first = s->min == INFINITY || s->max == -INFINITY;
     const float new_min = is_first ? min : tare__least(min, s->min);
     const float new_max = is_first ? max : tare__most(max, s->max);
-    if (!isfinite(new_min) || !isfinite(new_max)) // NaN; torch.histc refuses it too
+    if (!isfinite(new_min) || !isfinite(new_max)) // a NaN; torch.histc refuses it, too
         return tare__fail(err, TARE_INVALID_ARGUMENT, "range of [%g, %g] is not finite",
                           (double)new_min, (double)new_max);
     float *found = tare__alloc_zeroed((size_t)s->bins, sizeof *found);
@@ -230,7 +230,7 @@ static tare_status update(void *user_state, const tare_tensor *x, tare_error *er
     return tare__histogram_update(user_state, x, &tare__scan_alone, err);
 }
 
-// --- what comes out ---
+// --- parameters, text and files ---
 
 static tare_status qparams_of(const void *user_state, tare_qparams_sink sink, void *sink_user,
                               bool *is_calibrated, tare_error *err) {

@@ -12,8 +12,7 @@ typedef struct histogram_view {
     const float *counts; // [bins]
     int64_t bins;
     float min, max; // of the values counted
-    double
-        levels; // of the quantized type: 256 for eight bits, whatever quant_min and quant_max are
+    double levels;  // of the dtype, regardless of quant_min and quant_max: 256 for eight bits
 } histogram_view;
 
 /// torch's HistogramObserver._non_linear_param_search: removes quantiles step by step, at the end

@@ -245,7 +245,7 @@ static tare_status update(void *user_state, const tare_tensor *x, tare_error *er
     return tare__mergeable_histogram_update(user_state, x, &tare__scan_alone, err);
 }
 
-// --- what comes out ---
+// --- parameters, text and files ---
 
 static tare_status qparams_of(const void *user_state, tare_qparams_sink sink, void *sink_user,
                               bool *is_calibrated, tare_error *err) {

@@ -311,7 +311,7 @@ tare_status tare__range_update_fused(range_state *s, const tare_tensor *x, bool 
     return status;
 }
 
-// --- what comes out ---
+// --- parameters, text and files ---
 
 tare_status tare__range_qparams(const void *state, tare_qparams_sink sink, void *sink_user,
                                 bool *is_calibrated, tare_error *err) {

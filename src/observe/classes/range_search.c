@@ -88,7 +88,7 @@ static levels levels_of(const uniform *u, float min, float max) {
                     ((double)u->quant_max - zero_point) * scale};
 }
 
-// --- the segments ---
+// --- segments ---
 
 static void add_bin(search *s, const centred_histogram *h, int64_t bin) {
     const int64_t count = h->counts[bin];
@@ -207,7 +207,7 @@ tare_status tare__search_least_error(const centred_histogram *h, const uniform *
     return TARE_OK;
 }
 
-// --- shares of the values ---
+// --- percentiles ---
 
 // The first bin, from `bin` in the direction of `step`, where the cumulative count exceeds `most`.
 static int64_t pass(const centred_histogram *h, int64_t bin, int step, double most) {

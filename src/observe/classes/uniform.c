@@ -20,7 +20,7 @@ static tare_status find_fault(const uniform *u, tare_error *err) {
     const bool is_byte = u->dtype == TARE_QINT8 || u->dtype == TARE_INT8;
     const bool is_word = u->dtype == TARE_QINT32 || u->dtype == TARE_INT32;
     const int64_t most = is_byte ? 256 : is_word ? 4294967296 : 0;
-    // The unsigned difference cannot overflow, whatever the user gave.
+    // The unsigned difference cannot overflow for any values.
     const uint64_t length_minus_1 = (uint64_t)u->quant_max - (uint64_t)u->quant_min;
     if (most != 0 && length_minus_1 > (uint64_t)most - 1)
         return tare__fail(err, TARE_INVALID_ARGUMENT,

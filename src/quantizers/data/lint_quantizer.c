@@ -143,7 +143,7 @@ static tare_status check_rule(lint *l, size_t index) {
     return TARE_OK;
 }
 
-// --- lists against rules ---
+// --- overlaps of lists and rules ---
 
 // The rule that matches a single call of the operator; NULL: there is none.
 static const data_rule *rule_of(const data_quantizer *q, const char *target) {

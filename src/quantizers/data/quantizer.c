@@ -123,7 +123,7 @@ tare_status tare__data_annotate(void *self, tare_model *model, tare_error *err) 
     return status;
 }
 
-// --- life ---
+// --- creation and destruction ---
 
 static void release_source(spec_source *source) {
     tare_qspec_release(source->spec);

@@ -19,7 +19,7 @@ typedef enum spec_origin {
 
 typedef struct spec_source {
     spec_origin origin;
-    tare_qspec *spec;              // SPEC_OWN
+    tare_qspec *spec;              // only for SPEC_OWN
     struct spec_source *otherwise; // used if a target of the spec is not annotated; NULL: none
 } spec_source;
 

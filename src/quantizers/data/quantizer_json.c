@@ -73,7 +73,7 @@ static tare_status read_specs(reading *r, const json_at *root) {
     return TARE_OK;
 }
 
-// --- what is done where nobody asks for anything else ---
+// --- the default config ---
 
 static tare_status read_field(reading *r, const json_at *config, const char *key,
                               tare_qspec **out) {

@@ -253,7 +253,7 @@ static tare_status read_nodes(reading *r, const json_at *object, data_rule *rule
     return TARE_OK;
 }
 
-// --- which matches ---
+// --- marks and origins ---
 
 static tare_status read_marks(reading *r, const json_at *object, data_rule *rule) {
     const char **names = NULL;

@@ -7,7 +7,7 @@
 
 /// The value of a pattern's parameter during capture.
 typedef struct capture_input {
-    tare_dtype dtype;     // of a tensor
+    tare_dtype dtype;     // for a tensor
     const int64_t *shape; // [rank]; negative: symbolic, and equal numbers mean equal sizes
     int rank;
     bool is_constant; // `constant` replaces the parameter

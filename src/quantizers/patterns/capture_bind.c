@@ -150,7 +150,7 @@ static tare_status find_row(capture *c, const node *n, bound_call *b, bool *is_t
                       tare__export_target("", false).text);
 }
 
-// --- the call of aten ---
+// --- calls of aten ---
 
 // Repeats a number for each dimension, whose count comes from the signature or the entry's rank,
 // because aten expects a list.

@@ -94,7 +94,7 @@ static const act_row acts[] = {
     {"silu", &silu}, {"mish", &mish}, {"gelu", &gelu}, {"leaky_relu", &leaky_relu}, {"elu", &elu}, {"sigmoid", &sigmoid}, {"tanh", &tangent},
 };
 
-// --- the others ---
+// --- other steps ---
 
 static const ready_step start = {"x", {""}};
 static const ready_step any_layer = {"layer", {"layer = " ATEN "conv1d.default(" CONV_PARAMS ")", "layer = " ATEN "conv2d.default(" CONV_PARAMS ")",

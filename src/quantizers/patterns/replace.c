@@ -16,7 +16,7 @@ typedef struct replacing {
     node **changed; // by id: the replacement of a replaced node
 } replacing;
 
-// --- one match ---
+// --- replacing one match ---
 
 typedef struct site {
     const replacing *r;
@@ -110,7 +110,7 @@ static tare_status replace_one(const replacing *r, const subgraph_match *match) 
     return TARE_DECIDE(r->p, result, "rewritten", r->rule, "%s", r->name);
 }
 
-// --- all matches ---
+// --- replacing all matches ---
 
 // False if a parameter is unbound or None: a layer without bias also matches a pattern with one,
 // because None is the default.

@@ -163,7 +163,7 @@ static bool match_nodes(matcher *m, node *pn, node *gn) {
     return pn->op == NODE_PLACEHOLDER || match_arguments(m, pn, gn);
 }
 
-// --- what a match must be ---
+// --- conditions for a match ---
 
 static bool is_returned(const subgraph_pattern *p, const node *pn) {
     for (size_t i = 0; i < p->returned_count; i++)
@@ -246,7 +246,7 @@ static tare_status keep_match(matcher *m) {
     return TARE_OK;
 }
 
-// --- candidates ---
+// --- search ---
 
 static tare_status try_anchor(matcher *m, size_t anchor, size_t first_match) {
     if (anchor == m->p->anchor_count) {
@@ -282,7 +282,7 @@ tare_status tare__subgraph_find(const subgraph_pattern *p, const graph *g, arena
     return status;
 }
 
-// --- what a match says ---
+// --- access to a match ---
 
 static const node *named(const subgraph_match *m, const char *name) {
     for (size_t i = 0; i < m->pattern->name_count; i++)
