@@ -81,7 +81,7 @@ tare_status tare__coverage_fused(tare_model *model, const char *origin, const ch
     if (copy == NULL) return tare__out_of_memory(err);
     tare__free(op->fused_into);
     op->fused_into = copy;
-    // If the operator was fused before, the previous node's `last` may be wrong.
+    // If the operator was fused before, the previous carrier's `last` may be wrong.
     if (is_first)
         hand_last_on(model, op);
     else

@@ -127,7 +127,8 @@ static bool is_selected(const fact *about) {
     return section[0] != '\0' && strcmp(section, "global") != 0;
 }
 
-// Counts of requests, and the first ones that were not fulfilled.
+// Requests: the first ones that were not fulfilled, how many were not (count, selected_count), and
+// how many were (honoured_count).
 typedef struct requests {
     const fact *first, *first_selected;
     size_t count, selected_count, honoured_count;

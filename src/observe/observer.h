@@ -12,7 +12,7 @@
 
 /// Observer classes: the built-in ones, then the user's. A context holds them (model/model.h).
 typedef struct observer_classes {
-    const tare_observer_class **user; // complete: without missing functions
+    const tare_observer_class **user; // copies with all fields of this version
     size_t user_count, user_capacity;
 } observer_classes;
 const tare_observer_class *tare__observer_class_find(const observer_classes *classes,
@@ -31,8 +31,8 @@ tare_status tare__observer_class_check_argument(const tare_observer_class *class
 extern const class_table tare__observer_class_table;
 /// The module class for a user's observer class, which must live as long.
 void tare__observer_module_class(const tare_observer_class *class, module_class *out);
-/// Copies a user's class and its module class into one block, which tare__free(row) frees. A class
-/// with struct_size 0 is complete already. Errors: a required function is missing.
+/// Copies a user's class and its module class into one block, which tare__free(row) frees. A
+/// struct_size of 0 stands for the present size. Errors: a required function is missing.
 tare_status tare__observer_class_copy(const tare_observer_class *user,
                                       const tare_observer_class **class, module_class **row,
                                       tare_error *err);
@@ -92,7 +92,7 @@ tare_status tare__observer_spec_of(const module *m, tare_observer_spec **out, ta
 tare_status tare__observer_load(module *m, const map *tensors, tare_error *err);
 /// Exchanges the statistics of two observers with equal class and arguments.
 void tare__observer_swap(module *a, module *b);
-/// Properties that allow to skip work (see tare_observer_class); all false for a fake quantizer.
+/// Whether work may be skipped (see tare_observer_class); for a fake quantizer none may be.
 bool tare__observer_watches(const module *m); // false: its update does nothing
 bool tare__observer_ignores_order(const module *m);
 bool tare__observer_is_idempotent(const module *m);
