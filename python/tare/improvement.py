@@ -553,6 +553,16 @@ def widen_weights(prepared: Model, nodes: Sequence[str] | None = None) -> Model:
         Of either flow.
     nodes : sequence of str, optional
         Names of nodes whose weights change. Default: all.
+
+    Returns
+    -------
+    Model
+        Another prepared model; `prepared` stays as it is.
+
+    Raises
+    ------
+    TypeError
+        If `nodes` is one string.
     """
     if isinstance(nodes, str):
         raise TypeError("expected a sequence of names, found str")

@@ -202,7 +202,7 @@ static tare_status sampler_shape(op_call *call) {
 }
 
 // Maps a coordinate in [-1, 1] to an element index. -1 and 1 are the centres (aligns) or the outer
-// edges of the border elements.
+// edges of the outermost elements.
 static float unnormalized(const sampler *s, float v, int64_t size) {
     return s->aligns ? (v + 1) / 2 * (float)(size - 1) : ((v + 1) * (float)size - 1) / 2;
 }
