@@ -236,6 +236,7 @@ static void the_verdict_covers_what_fusing_changed(void **state) {
         tare_analysis_destroy(a);
     }
     tare_tensor_release(shift);
+    tare_tensor_release(wrong);
     tare_model_destroy(other);
 }
 
