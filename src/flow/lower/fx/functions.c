@@ -130,15 +130,11 @@ static bool reads_dequantized(const node *n) {
 
 // The quantized function of a function of the default group; NULL: there is none that takes its
 // arguments.
-static const op_info *default_form(const convert_pass *c, const node *reference,
-                                   function_call *call) {
+static const op_info *default_form(const convert_pass *c, node *reference, function_call *call) {
     const op_info *form = tare__op_form(tare__function_row(reference), FORM_QUANTIZED);
-    return form != NULL &&
-                   tare__function_bind(&c->base->scratch, (node *)reference,
-                                       call) && // NOLINT: it is only read
-                   tare__form_takes(call, form)
-               ? form
-               : NULL;
+    const bool fits = form != NULL && tare__function_bind(&c->base->scratch, reference, call) &&
+                      tare__form_takes(call, form);
+    return fits ? form : NULL;
 }
 
 // As the call gives them: by position as far as both functions agree on it, then by name.
@@ -172,8 +168,10 @@ static tare_status swap_function(convert_pass *c, node *reference, node *scale, 
     const op_info *form = default_form(c, reference, &call);
     if (form == NULL) return TARE_OK; // told when it was accepted
     const op_name target = tare__op_function_name(form);
-    keyword kwargs[OP_MAX_PARAMS + 2];
     size_t arg_count, count = 0;
+    keyword *kwargs = tare__arena_array(&c->base->scratch,
+                                        OP_MAX_PARAMS + reference->kwarg_count + 2, sizeof *kwargs);
+    if (kwargs == NULL) return tare__out_of_memory(c->base->err);
     TARE_TRY(form_arguments(c, &call, form, &arg_count, kwargs, &count));
     kwargs[count++] = (keyword){"output_scale", tare__node_value(scale)};
     kwargs[count++] = (keyword){"output_zero_point", tare__node_value(zero_point)};
