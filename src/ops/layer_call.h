@@ -182,6 +182,11 @@ typedef struct row_call {
     const float *weight, *bias; // [count] of a norm, or NULL
     float eps;
 } row_call;
+/// Computes rows that lie one behind the other.
+static inline void tare__row_call_run(const row_call *c, const row_functions *k, size_t rows,
+                                      const float *x, float *y) {
+    for (size_t i = 0; i < rows; i++, x += c->count, y += c->results) c->run(c, k, x, y);
+}
 static inline bool tare__row_call_is_in_place(const row_call *c) {
     return !c->reads_again && c->results == c->count;
 }

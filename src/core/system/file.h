@@ -32,9 +32,9 @@ void tare__file_remove(const char *path);
 /// end, and after a failure, which sets *status.
 const char *tare__folder_next(DIR *folder, tare_status *status, tare_error *err);
 
-/// A file being written: PATH.tmp-XXXXXXXXXXXXXXXX with sixteen random hexadecimal digits, which
-/// did not exist before and is locked while it is written. Unlocked files with such names were left
-/// by killed processes; the next writer of PATH removes them.
+/// A file being written: PATH.tmp- and sixteen random hexadecimal digits. It did not exist before
+/// and is locked while it is written. Unlocked files with such names were left by killed processes;
+/// the next writer of PATH removes them.
 typedef struct file_writer {
     char *path, *temporary; // temporary NULL: standard output or a device, written in place
     int file;

@@ -229,13 +229,15 @@ static tare_status read_rows(op_call *call, row_call *out) {
     return TARE_OK;
 }
 
+static void compute_rows(const row_call *c, tare_tensor *y) {
+    const int64_t rows = y->count > 0 ? y->count / c->results : 0;
+    tare__row_call_run(c, &tare__scalar_rows, (size_t)rows, tare__f32(c->x), tare__f32(y));
+}
+
 static tare_status rows_reference(op_call *call) {
     row_call c;
     TARE_TRY(read_rows(call, &c));
-    const float *from = tare__f32(c.x);
-    float *y = tare__f32(tare__call_out(call));
-    for (int64_t at = 0; at < c.x->count; at += c.count)
-        c.run(&c, &tare__scalar_rows, from + at, y + at);
+    compute_rows(&c, tare__call_out(call));
     return TARE_OK;
 }
 
@@ -277,11 +279,18 @@ static void run_normalize_line(const row_call *c, const row_functions *k, const 
     k->divide(x, (size_t)c->count, fmaxf(sqrtf(squares), c->eps), y);
 }
 
+static row_call rows_of_normalize(const normalize_call *n) {
+    return (row_call){.x = n->x,
+                      .count = n->count,
+                      .results = n->count,
+                      .eps = (float)n->eps,
+                      .run = n->p == 2 && n->inner == 1 ? run_normalize_line : NULL};
+}
+
 static tare_status read_normalize_rows(op_call *call, row_call *out) {
     normalize_call n;
     TARE_TRY(read_normalize(call, &n));
-    *out = (row_call){.x = n.x, .count = n.count, .results = n.count, .eps = (float)n.eps};
-    if (n.p == 2 && n.inner == 1) out->run = run_normalize_line;
+    *out = rows_of_normalize(&n);
     return TARE_OK;
 }
 
@@ -292,17 +301,15 @@ static void normalize_line(const normalize_call *n, const float *x, float *y) {
 
 static tare_status normalize_reference(op_call *call) {
     normalize_call n;
-    row_call rows;
     TARE_TRY(read_normalize(call, &n));
-    TARE_TRY(read_normalize_rows(call, &rows));
-    const float *x = tare__f32(n.x);
-    float *y = tare__f32(tare__call_out(call));
+    const row_call rows = rows_of_normalize(&n);
+    if (rows.run != NULL) {
+        compute_rows(&rows, tare__call_out(call));
+        return TARE_OK;
+    }
     for (int64_t i = 0; n.x->count > 0 && i < n.x->count / n.count; i++) {
         const int64_t at = i / n.inner * n.inner * n.count + i % n.inner;
-        if (rows.run != NULL)
-            rows.run(&rows, &tare__scalar_rows, x + at, y + at);
-        else
-            normalize_line(&n, x + at, y + at);
+        normalize_line(&n, tare__f32(n.x) + at, tare__f32(tare__call_out(call)) + at);
     }
     return TARE_OK;
 }

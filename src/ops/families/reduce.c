@@ -223,18 +223,17 @@ static tare_status read_mean_rows(op_call *call, row_call *out) {
     return TARE_OK;
 }
 
-static void reduce_rows(op_call *call, const row_call *rows) {
-    float *y = tare__f32(tare__call_out(call));
-    for (int64_t i = 0; i < tare__call_out(call)->count; i++)
-        rows->run(rows, &tare__scalar_rows, tare__f32(rows->x) + i * rows->count, &y[i]);
+static tare_status reduce_rows(op_call *call, const row_call *rows) {
+    tare_tensor *y = tare__call_out(call);
+    tare__row_call_run(rows, &tare__scalar_rows, (size_t)y->count, tare__f32(rows->x),
+                       tare__f32(y));
+    return TARE_OK;
 }
 
 static tare_status sum_or_mean(op_call *call, bool is_mean) {
     row_call rows;
     TARE_TRY(is_mean ? read_mean_rows(call, &rows) : read_sum_rows(call, &rows));
-    if (rows.run == NULL) return reduce(call, plus, 0, is_mean);
-    reduce_rows(call, &rows);
-    return TARE_OK;
+    return rows.run != NULL ? reduce_rows(call, &rows) : reduce(call, plus, 0, is_mean);
 }
 
 static tare_status mean_reference(op_call *call) {
@@ -360,29 +359,29 @@ static void run_norm(const row_call *c, const row_functions *k, const float *x, 
     *y = sqrtf(*y);
 }
 
+static row_call rows_of_norm(const reduce_plan *p, double order) {
+    const bool is_known = order == 2 && are_rows(p) && p->x->dtype == TARE_FLOAT32;
+    return (row_call){.x = p->x, .count = p->each, .results = 1, .run = is_known ? run_norm : NULL};
+}
+
 static tare_status read_norm_rows(op_call *call, row_call *out) {
     op_call reduction;
     reduce_plan p;
     double order;
     TARE_TRY(read_norm(call, &reduction, &order));
     TARE_TRY(read_reduce(&reduction, &p));
-    *out = (row_call){.x = p.x, .count = p.each, .results = 1};
-    if (order == 2 && are_rows(&p) && p.x->dtype == TARE_FLOAT32) out->run = run_norm;
+    *out = rows_of_norm(&p, order);
     return TARE_OK;
 }
 
 static tare_status norm_reference(op_call *call) {
     op_call reduction;
     reduce_plan p;
-    row_call rows;
     double order, *sums = NULL;
-    TARE_TRY(read_norm_rows(call, &rows));
-    if (rows.run != NULL) {
-        reduce_rows(call, &rows);
-        return TARE_OK;
-    }
     TARE_TRY(read_norm(call, &reduction, &order));
     TARE_TRY(read_reduce(&reduction, &p));
+    const row_call rows = rows_of_norm(&p, order);
+    if (rows.run != NULL) return reduce_rows(call, &rows);
     if (order != 0 && order != 1 && order != 2 && !isinf(order)) return power_norm(call, &p, order);
     const fold f = order == 0   ? plus_nonzero
                    : order == 1 ? plus_magnitude

@@ -8,7 +8,7 @@
 typedef struct row_step {
     row_call call; // x's address is set in every run
     size_t x, y;   // buffers
-    size_t rows, count, results;
+    size_t rows;
 } row_step;
 
 // --- running ---
@@ -26,16 +26,15 @@ static void run_some(void *user, size_t first, size_t end, size_t worker) {
     const float *x = tare__buffer_data(r->run, s->x);
     float *y = tare__buffer_data(r->run, s->y);
     (void)worker;
-    for (size_t row = first; row < end; row++)
-        s->call.run(&s->call, &r->run->kernels->rows->functions, x + row * s->count,
-                    y + row * s->results);
+    tare__row_call_run(&s->call, &r->run->kernels->rows->functions, end - first,
+                       x + first * (size_t)s->call.count, y + first * (size_t)s->call.results);
 }
 
 static tare_status run_rows(const plan_run_state *run, void *state) {
     const row_step *s = state;
     rows_run r = {run, s};
-    tare__parallel(tare__threads_for(run, (int64_t)(s->rows * s->count)), s->rows,
-                   tare__grain_of(GRAIN_ELEMENTS, s->count), run_some, &r);
+    tare__parallel(tare__threads_for(run, (int64_t)s->rows * s->call.count), s->rows,
+                   tare__grain_of(GRAIN_ELEMENTS, (size_t)s->call.count), run_some, &r);
     return TARE_OK;
 }
 
@@ -61,10 +60,7 @@ static tare_status plan_rows(plan_builder *b, size_t head, bool *done) {
     if (c.run == NULL || x == NOTHING || c.x->count == 0) return TARE_OK;
     row_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (row_step){.call = c,
-                    .count = (size_t)c.count,
-                    .results = (size_t)c.results,
-                    .rows = (size_t)(c.x->count / c.count)};
+    *s = (row_step){.call = c, .rows = (size_t)(c.x->count / c.count)};
     TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
     if (tare__row_call_is_in_place(&c))
         TARE_TRY(tare__plan_write_over(b, r->result, x, LAYOUT_PLAIN, &s->y, &unused));
