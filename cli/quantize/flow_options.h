@@ -83,6 +83,24 @@
      .offset = offsetof(type, field.preprocess)}
 
 #define LADDER_OPTIONS(type, field, needs)                                                      \
+    {.name = "max-slower",                                                                      \
+     .value = "PERCENT",                                                                        \
+     .help = "largest slowdown of a run that steps may cost",                                   \
+     .details = "Of the first model's time. Without this option up to 100 while the outputs "   \
+                "have less than 20 dB, since such a model is of no use.",                       \
+     .library_default = "10",                                                                   \
+     .kind = OPTION_NUMBER,                                                                     \
+     .requires = needs,                                                                         \
+     .offset = offsetof(type, field.max_slower)},                                               \
+    {.name = "max-larger",                                                                      \
+     .value = "PERCENT",                                                                        \
+     .help = "largest growth of the model's tensors that steps may cost",                       \
+     .details = "Of the first model's bytes. Without this option up to 100 while the outputs "  \
+                "have less than 20 dB.",                                                        \
+     .library_default = "25",                                                                   \
+     .kind = OPTION_NUMBER,                                                                     \
+     .requires = needs,                                                                         \
+     .offset = offsetof(type, field.max_larger)},                                               \
     {.name = "budget",                                                                          \
      .value = "S",                                                                              \
      .help = "seconds for the steps, the last of which is bias correction",                          \

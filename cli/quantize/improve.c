@@ -89,6 +89,8 @@ static tare_status improve_on(quantize_job *j, tare_data *calibration, tare_data
     const tare_improve_options options = {.struct_size = sizeof options,
                                           .seconds = (double)o->budget,
                                           .steps = o->steps,
+                                          .most_slower = (double)o->max_slower / 100,
+                                          .most_larger = (double)o->max_larger / 100,
                                           .state_path = o->ladder,
                                           .thread_count = (int)o->threads,
                                           .trials = note_trial,
@@ -137,6 +139,24 @@ tare_status quantize_improve(quantize_job *j, tare_model **out) {
 
 // --- what is said ---
 
+// The most accurate model that a limit of time or bytes refused; NULL: none beats the result.
+static const tare_improve_trial *best_refused(const quantize_improvement *m) {
+    const tare_improve_trial *best = NULL;
+    for (size_t i = 0; i < m->count; i++) {
+        const tare_improve_trial *t = &m->trials[i];
+        const bool is_refused =
+            strcmp(t->why, "it is too slow") == 0 || strcmp(t->why, "it is too large") == 0;
+        if (is_refused && t->after_db > m->result.after_db &&
+            (best == NULL || t->after_db > best->after_db))
+            best = t;
+    }
+    return best;
+}
+
+static double percent_more(double before, double after) {
+    return before > 0 ? 100 * (after / before - 1) : 0;
+}
+
 void print_improvement(const quantize_improvement *m, FILE *stream) {
     const tare_improve_result *r = &m->result;
     if (!m->is_done) return;
@@ -145,6 +165,13 @@ void print_improvement(const quantize_improvement *m, FILE *stream) {
         "improved from %.1f dB and %.3g ms to %.1f dB and %.3g ms; %zu of %zu trials kept%s\n",
         r->before_db, r->before_ms, r->after_db, r->after_ms, r->kept_count, r->trial_count,
         r->is_out_of_time ? ", out of time" : "");
+    const tare_improve_trial *t = best_refused(m);
+    if (t == NULL) return;
+    (void)fprintf(
+        stream,
+        "%s reached %.1f dB, but %s: %.3g ms (%+.0f %%); --max-slower and --max-larger set "
+        "the limits\n",
+        t->step, t->after_db, t->why, t->after_ms, percent_more(r->before_ms, t->after_ms));
 }
 
 static void write_trial(const tare_improve_trial *t, json_out *json) {
@@ -232,9 +259,11 @@ const command improve_command = {
         "after the other, each "
         "on the best model so far: the model is quantized with the step and measured on samples "
         "that were not used for calibration, and the step is kept if the outputs improve by at "
-        "least 0.2 dB. A step is not kept if a run gets more than 10 % slower "
-        "or the tensors more than 10 % larger than the first model's, "
-        "unless the outputs have less than 20 dB. OUT always holds the best model so far; with "
+        "least 0.2 dB, and gain on average over samples of the calibration, too. A step is not "
+        "kept if a run gets more than 10 % slower "
+        "or the tensors more than 25 % larger than the first model's (--max-slower, --max-larger), "
+        "or 100 % while the outputs have less than 20 dB. OUT always holds the best model so far; "
+        "with "
         "--ladder a killed job continues where it was. docs/accuracy.md explains the steps.",
     .example = "tare improve net.safetensors --backend x86 --calibrate train.npz --budget 120 -o "
                "int8.safetensors\n",

@@ -17,7 +17,7 @@ typedef struct quantize_options {
     verdict_limits limits;
     int64_t batch, limit, threads, run_threads, bias_samples;
     const char *steps, *ladder;
-    int64_t budget;
+    int64_t budget, max_slower, max_larger; // seconds, percent
     bool no_check, automatic;
     bool qat, bias_correction, never_slower, packed, print, debug_handles, lenient, strict, dry_run,
         quiet, as_json;

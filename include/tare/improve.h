@@ -139,7 +139,8 @@ typedef struct tare_improve_options {
     double seconds;
     double target_db; // no further trial once the outputs have this SQNR; 0: none
     /// The largest slowdown of a run that a step may cost, as a fraction of the first model's time;
-    /// 0: 0.1. It applies while the outputs have at least 20 dB; below that accuracy goes first.
+    /// 0: 0.1, but 1 while the outputs have less than 20 dB: such a model is of no use, however
+    /// fast.
     double most_slower;
     const char *steps; // names of steps, separated by ',', in the order of trial; NULL: all
     /// A file that keeps every outcome. If it exists, the trials in it are not made again. It is
@@ -151,7 +152,7 @@ typedef struct tare_improve_options {
     tare_model_watcher better;
     void *better_user;
     /// The largest growth of the model's tensors that a step may cost, as a fraction of the first
-    /// model's bytes; 0: 0.1. It applies as most_slower does.
+    /// model's bytes; 0: 0.25, but 1 while the outputs have less than 20 dB.
     double most_larger;
     /// The float model as it was given, whose outputs models are measured by. NULL: `prepared`, in
     /// floats.

@@ -36,6 +36,24 @@ expect 0 run "$work/c.safetensors" --input "$faults/test.npz"
 improve --budget 60 --ladder "$work/killed" --json -o "$work/c.safetensors" || fail 'the resumed run failed'
 says '"resumed": true'
 
+# The limits of time and bytes are options, also below 20 dB, and part of what a file of trials belongs to.
+improve --steps precision --max-larger 1 --max-slower 1 --json -o "$work/g.safetensors" || fail 'narrow limits'
+grown() { sed -n "s/^ *\"$1\": \([0-9]*\),*\$/\1/p" "$work/stdout"; }
+before=$(grown before_bytes | head -n 1)
+sed -n '/"before_bytes"/,/"kept"/p' "$work/stdout" | awk -v most="$before" '/"after_bytes"/ { gsub(/[^0-9]/, ""); bytes = $0 }
+    /"kept": true/ && bytes > most * 1.01 { exit 1 }' || fail 'a kept model is larger than the limit'
+refuses 1 'belongs to another model, other data, steps or limits' improve "$faults/model.safetensors" --backend qnnpack --qconfig qnnpack \
+    --calibrate "$faults/calibrate.npz" --check-data "$faults/test.npz" --max-slower 5 --ladder "$work/ladder" -q -o "$work/out"
+refuses 2 '--max-slower: expected a number from 1 up' improve "$digits" --backend x86 --calibrate data/digits/train.npz --max-slower no \
+    -o "$work/out"
+
+# What is better on the check samples alone is not kept: on pictures of half the brightness a narrower range is, on those
+# of the calibration it clips.
+gzip -dc data/digits/digits.csv.gz | head -n 8 | awk -F, -v OFS=, '{ for (i = 1; i < NF; i++) $i = $i / 32; print }' >"$work/faint.csv"
+expect 0 improve "$digits" --backend x86 --calibrate data/digits/train.npz --limit 64 --check-data "$work/faint.csv" --steps observers \
+    -o "$work/h.safetensors"
+complains 'percentile 99.9: 38.9 dB, not kept: it gains on few samples only'
+
 # Steps by name, in this order; a file of another job is refused; no time, and the first model.
 improve --steps observers,per-channel -o "$work/d.safetensors" || fail 'steps by name'
 ! grep -q '^  precision' "$work/stderr" || fail 'a step that was not asked for'

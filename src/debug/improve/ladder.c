@@ -14,10 +14,14 @@
 #include "debug/improve/ladder.h"
 #include "model/pass.h"
 
-#define LEAST_GAIN_DB   0.2 // smaller gains may be chance
+#define LEAST_GAIN_DB   0.2  // smaller gains may be chance
+#define MOST_SAMPLE_DB  60.0 // of a sample; more is of no use to anybody
+#define LEAST_SPEEDUP   0.05 // of a run, which may take the place of a gain
 #define DEFAULT_SECONDS 300.0
 #define DEFAULT_SLOWER  0.1
-#define DEFAULT_LARGER  0.1
+#define DEFAULT_LARGER  0.25
+#define BROKEN_SLOWER   1.0 // a model that is not sound is of no use, however fast
+#define BROKEN_LARGER   1.0
 
 double tare__ladder_seconds(const ladder *l) {
     return (double)(tare__now_ns() - l->begin_ns) * 1e-9;
@@ -57,8 +61,39 @@ static void release_recipe(const ladder *l, recipe *r) {
     *r = (recipe){0};
 }
 
+// The ratio over all samples follows the worst ones. A gain counts if the samples gain on average,
+// too, those of the calibration included, by more than the average's standard error.
+static bool gains_on_average(const ladder *l, const worth *w) {
+    double sum = 0, squares = 0;
+    const double count = (double)l->sample_count;
+    for (size_t i = 0; i < l->sample_count; i++) {
+        const double gain = fmin(w->sample_db[i], MOST_SAMPLE_DB) -
+                            fmin(l->best_worth.sample_db[i], MOST_SAMPLE_DB);
+        sum += gain;
+        squares += gain * gain;
+    }
+    const double mean = sum / count, variance = fmax(squares / count - mean * mean, 0);
+    return mean > 0 && (count < 2 || mean >= sqrt(variance / (count - 1)));
+}
+
 static bool gains(const ladder *l, const worth *w) {
-    return w->db >= l->best_worth.db + LEAST_GAIN_DB;
+    return w->db >= l->best_worth.db + LEAST_GAIN_DB && gains_on_average(l, w);
+}
+
+static bool loses_nothing(const ladder *l, const worth *w) {
+    return w->db >= l->best_worth.db;
+}
+
+worth_limits tare__ladder_limits(const ladder *l) {
+    const bool is_sound = l->best_worth.db >= SOUND_DB;
+    const double slower = l->options.most_slower > 0 ? l->options.most_slower
+                          : is_sound                 ? DEFAULT_SLOWER
+                                                     : BROKEN_SLOWER;
+    const double larger = l->options.most_larger > 0 ? l->options.most_larger
+                          : is_sound                 ? DEFAULT_LARGER
+                                                     : BROKEN_LARGER;
+    return (worth_limits){l->first_worth.ms * (1 + slower),
+                          (double)l->first_worth.bytes * (1 + larger)};
 }
 
 // Times the model and the best one alternately, so that changes of the machine's speed affect both.
@@ -75,12 +110,13 @@ static tare_status time_model(const ladder *l, const tare_model *model, double *
 }
 
 static const char *refusal(const ladder *l, const worth *w) {
-    if (!gains(l, w)) return "it does not gain";
-    const double most = l->first_worth.ms * (1 + l->options.most_slower);
-    const double most_bytes = (double)l->first_worth.bytes * (1 + l->options.most_larger);
-    if (l->best_worth.db < SOUND_DB) return "";
-    if (w->ms > most && w->ms > l->best_worth.ms) return "it is too slow";
-    if ((double)w->bytes > most_bytes && w->bytes > l->best_worth.bytes) return "it is too large";
+    const worth_limits most = tare__ladder_limits(l);
+    const bool is_faster = w->ms <= l->best_worth.ms * (1 - LEAST_SPEEDUP);
+    if (!gains(l, w) && !(is_faster && loses_nothing(l, w)))
+        return w->db >= l->best_worth.db + LEAST_GAIN_DB ? "it gains on few samples only"
+                                                         : "it does not gain";
+    if (w->ms > most.ms && w->ms > l->best_worth.ms) return "it is too slow";
+    if ((double)w->bytes > most.bytes && w->bytes > l->best_worth.bytes) return "it is too large";
     return "";
 }
 
@@ -107,13 +143,24 @@ static tare_status tell(ladder *l, const ladder_step *step, const char *what,
 }
 
 // The recipe and its model become the best ones.
-static void keep(ladder *l, recipe *r, tare_model *model, const trial_outcome *o) {
+static void keep(ladder *l, recipe *r, tare_model *model, const trial_outcome *o,
+                 const double *sample_db) {
     if (l->best.prepared != r->prepared) release_recipe(l, &l->best);
     l->best = *r;
     *r = (recipe){.prepared = (tare_model *)l->prepared}; // NOLINT: only read
     tare_model_destroy(l->best_model);
     l->best_model = model;
-    l->best_worth = (worth){o->db, o->ms, o->bytes};
+    l->best_worth = (worth){o->db, o->ms, o->bytes, sample_db};
+}
+
+// What an earlier run found has no figures of samples.
+static tare_status complete_best(ladder *l) {
+    worth w = {.db = 0};
+    if (l->best_worth.sample_db != NULL) return TARE_OK;
+    if (l->best_model == NULL) TARE_TRY(tare__ladder_make(l, &l->best, false, &l->best_model));
+    TARE_TRY(tare__ladder_measure(l, l->best_model, &w));
+    l->best_worth.sample_db = w.sample_db;
+    return TARE_OK;
 }
 
 tare_status tare__ladder_knows_useless(ladder *l, const ladder_step *step, const char *what,
@@ -136,7 +183,7 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
     if (known != NULL) {
         const trial_outcome o = *known;
         TARE_TRY(tell(l, step, what, &o, true, o.is_kept ? "" : "it did not gain"));
-        if (o.is_kept) keep(l, r, NULL, &o);
+        if (o.is_kept) keep(l, r, NULL, &o, NULL);
         *is_kept = o.is_kept;
         return TARE_OK;
     }
@@ -144,11 +191,13 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
     l->trial_begin_ns = 0;
     tare_model *model = NULL;
     worth w = {.db = -INFINITY};
+    TARE_TRY(complete_best(l));
     const double began = tare__ladder_seconds(l);
     TARE_TRY(tare__ladder_make(l, r, false, &model));
     tare_status status = tare__ladder_measure(l, model, &w);
     w.ms = l->best_worth.ms;
-    if (status == TARE_OK && step->may_slow && gains(l, &w)) status = time_model(l, model, &w.ms);
+    if (status == TARE_OK && step->may_slow && loses_nothing(l, &w))
+        status = time_model(l, model, &w.ms);
     l->try_seconds = fmax(l->try_seconds, tare__ladder_seconds(l) - began);
     const char *why = refusal(l, &w);
     const trial_outcome o = {.key = key,
@@ -163,7 +212,7 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
     if (status == TARE_OK) status = tare__trials_add(&l->book, &o, l->err);
     *is_kept = status == TARE_OK && o.is_kept;
     if (*is_kept)
-        keep(l, r, model, &o);
+        keep(l, r, model, &o, w.sample_db);
     else
         tare_model_destroy(model);
     return status;
@@ -246,7 +295,7 @@ static bool is_chosen(const ladder *l, const char *name) {
 // which runs two models on 8 samples and then tries a model.
 static void guess_times(ladder *l, double float_seconds) {
     enum { CORRECTION_RUNS = 16 };
-    const double batches = l->float_count > 0 ? (double)l->float_count : 1;
+    const double batches = l->check_floats.count > 0 ? (double)l->check_floats.count : 1;
     const double seen = (double)tare_data_sample_count(l->check);
     const double to_see = (double)tare_data_sample_count(l->calibration);
     const ladder_step *step = NULL;
@@ -280,7 +329,7 @@ static tare_status measure_first(ladder *l) {
     const trial_outcome *known = tare__trials_find(&l->book, "first model");
     l->best = (recipe){.prepared = (tare_model *)l->prepared}; // NOLINT: only read
     if (known != NULL) {
-        l->best_worth = l->first_worth = (worth){known->db, known->ms, known->bytes};
+        l->best_worth = l->first_worth = (worth){known->db, known->ms, known->bytes, NULL};
         return TARE_OK;
     }
     const double begin = tare__ladder_seconds(l);
@@ -312,11 +361,17 @@ static tare_status hash_module(void *user, const char *path, module *m, tare_err
     return TARE_OK;
 }
 
+static uint64_t hash_limit(uint64_t hash, double limit) {
+    return limit > 0 ? tare__hash_more(hash, tare__hash_bytes(&limit, sizeof limit)) : hash;
+}
+
 static tare_status identify(ladder *l) {
     const char *chosen = l->options.steps != NULL ? l->options.steps : "";
     uint64_t hash = tare__hash_bytes(chosen, strlen(chosen));
     hash = tare__hash_more(hash, (uint64_t)tare_data_sample_count(l->calibration));
     hash = tare__hash_more(hash, (uint64_t)tare_data_sample_count(l->check));
+    hash = hash_limit(hash, l->options.most_slower);
+    hash = hash_limit(hash, l->options.most_larger);
     if (l->options.exact != NULL) hash = tare__hash_more(hash, 1); // `prepared` tells which
     TARE_TRY(tare__module_walk(l->prepared->root, hash_module, &hash, l->err));
     l->book.identity = hash;
@@ -362,8 +417,6 @@ tare_status tare_improve(const tare_model *prepared, tare_data *calibration, tar
             err, TARE_INVALID_ARGUMENT,
             "improve: the model `exact` is neither a float model nor a reference form");
     if (!(l.options.seconds > 0)) l.options.seconds = DEFAULT_SECONDS;
-    if (!(l.options.most_slower > 0)) l.options.most_slower = DEFAULT_SLOWER;
-    if (!(l.options.most_larger > 0)) l.options.most_larger = DEFAULT_LARGER;
     l.book.path = l.options.state_path;
     l.result.struct_size = sizeof l.result;
     const tare_status status = run(&l);
@@ -378,8 +431,7 @@ tare_status tare_improve(const tare_model *prepared, tare_data *calibration, tar
         tare_model_destroy(l.best_model);
     }
     release_recipe(&l, &l.best);
-    for (size_t i = 0; i < l.float_count; i++) tare__probe_outputs_release(&l.floats[i]);
-    tare__free(l.floats);
+    tare__ladder_release_floats(&l);
     tare__trials_release(&l.book);
     tare__arena_release(&l.memory);
     return status;

@@ -16,7 +16,20 @@
 typedef struct worth {
     double db, ms;
     int64_t bytes;
+    const double
+        *sample_db; // [sample_count] of the ladder; NULL: known only from the file of trials
 } worth;
+
+// What a run and the tensors of a model may take.
+typedef struct worth_limits {
+    double ms, bytes;
+} worth_limits;
+
+// The float outputs for the first batches of some data.
+typedef struct float_outputs {
+    probe_outputs *batches;
+    size_t count, capacity;
+} float_outputs;
 
 // A prepared model, and those of its operators that stay float.
 typedef struct recipe {
@@ -35,8 +48,9 @@ typedef struct ladder {
     worth best_worth, first_worth;
     tare_model *best_model; // NULL: known only from the file of trials
     trial_book book;
-    probe_outputs *floats; // for each batch of `check`
-    size_t float_count, float_capacity;
+    float_outputs check_floats; // of all of `check`
+    float_outputs fit_floats;   // of the first samples of `calibration`
+    size_t sample_count;        // of both
     tare_improve_result result;
     uint64_t begin_ns;
     double try_seconds;       // making, measuring and timing a model, the longest so far
@@ -78,11 +92,14 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
 tare_status tare__ladder_try_prepared(ladder *l, const ladder_step *step, const char *what,
                                       tare_model *made, bool needs_data);
 
+/// What a step may cost: by the options, or more if the outputs of the best model are not sound.
+worth_limits tare__ladder_limits(const ladder *l);
 /// Keeps the float outputs of the given float model, or else of the first prepared one, once,
 /// because steps may change weights.
 tare_status tare__ladder_keep_floats(ladder *l);
+void tare__ladder_release_floats(ladder *l);
 /// Sets all members of *out except ms.
-tare_status tare__ladder_measure(const ladder *l, tare_model *model, worth *out);
+tare_status tare__ladder_measure(ladder *l, tare_model *model, worth *out);
 /// Times a run of each model in milliseconds, alternately.
 tare_status tare__ladder_time(const ladder *l, const tare_model *const *models, size_t count,
                               double *ms);

@@ -49,7 +49,8 @@ typedef struct chooser {
     double *values;       // errors.values
     double *alone_db;     // by layer; NaN: not measured
     layer_program program;
-    program_costs now; // of the best model, as the program sees it
+    program_costs now;    // of the best model, as the program sees it
+    double fastest_share; // of its time that the fastest choices take
     arena memory;
 } chooser;
 
@@ -432,8 +433,13 @@ static tare_status build(chooser *x) {
         x->layers[i].wide_error = x->layers[i].error * WIDER_ERROR;
     x->errors = (choice_errors){.layers = x->layers, .values = x->values};
     TARE_TRY(tare__layer_costs_program(&x->costs, &x->errors, &x->program, x->l->err));
+    const program_goal fastest = {.weights = {[COST_NS] = 1},
+                                  .limits = {(double)INFINITY, (double)INFINITY, (double)INFINITY}};
+    TARE_TRY(solve(x, &fastest));
+    const double least_ns = x->program.solution.sums.of[COST_NS];
     TARE_TRY(solve(x, &as_it_is));
     x->now = x->program.solution.sums;
+    x->fastest_share = x->now.of[COST_NS] > 0 ? fmin(least_ns / x->now.of[COST_NS], 1) : 1;
     return TARE_OK;
 }
 
@@ -443,16 +449,24 @@ static double limit_of(double now, double best, double most, double share) {
     return best > 0 ? now * (1 + (most / best - 1) * (most > best ? share : 1)) : (double)INFINITY;
 }
 
-static program_goal least_error(const chooser *x, double share) {
+static worth_limits room_left(const chooser *x, double share) {
     const ladder *l = x->l;
-    const double most_ms = l->first_worth.ms * (1 + l->options.most_slower);
-    const double most_bytes = (double)l->first_worth.bytes * (1 + l->options.most_larger);
-    const double more_bytes = (most_bytes - (double)l->best_worth.bytes) * share;
+    const worth_limits most = tare__ladder_limits(l);
+    // Where floats are faster, the fastest choice for each layer is what a run must not exceed by
+    // more.
+    const double ms = fmin(l->first_worth.ms, l->best_worth.ms * x->fastest_share);
+    const double most_ms = most.ms / fmax(l->first_worth.ms, 1e-9) * ms;
+    const double more_bytes = (most.bytes - (double)l->best_worth.bytes) * share;
+    return (worth_limits){limit_of(x->now.of[COST_NS], l->best_worth.ms, most_ms, share),
+                          x->now.of[COST_BYTES] + more_bytes};
+}
+
+static program_goal least_error(const chooser *x, double share) {
+    const worth_limits limits = room_left(x, share);
     return (program_goal){
         .weights = {[COST_ERROR] = 1},
-        .limits = {[COST_ERROR] = (double)INFINITY,
-                   [COST_NS] = limit_of(x->now.of[COST_NS], l->best_worth.ms, most_ms, share),
-                   [COST_BYTES] = x->now.of[COST_BYTES] + more_bytes},
+        .limits =
+            {[COST_ERROR] = (double)INFINITY, [COST_NS] = limits.ms, [COST_BYTES] = limits.bytes},
         .gap = GAP,
         .work_limit = WORK_LIMIT};
 }
@@ -461,11 +475,14 @@ static program_goal least_error(const chooser *x, double share) {
 static program_goal sound_at_least_cost(const chooser *x) {
     const double aim = pow(10, -(SOUND_DB + MARGIN_DB) / 10);
     const double found = pow(10, -x->l->best_worth.db / 10);
-    program_goal goal = {.weights = {[COST_NS] = 1 / fmax(x->now.of[COST_NS], 1),
-                                     [COST_BYTES] = 1 / fmax(x->now.of[COST_BYTES], 1)},
-                         .limits = {(double)INFINITY, (double)INFINITY, (double)INFINITY},
-                         .gap = GAP,
-                         .work_limit = WORK_LIMIT};
+    const worth_limits limits = room_left(x, 1);
+    program_goal goal = {
+        .weights = {[COST_NS] = 1 / fmax(x->now.of[COST_NS], 1),
+                    [COST_BYTES] = 1 / fmax(x->now.of[COST_BYTES], 1)},
+        .limits =
+            {[COST_ERROR] = (double)INFINITY, [COST_NS] = limits.ms, [COST_BYTES] = limits.bytes},
+        .gap = GAP,
+        .work_limit = WORK_LIMIT};
     if (found < MOST_ERROR) goal.limits[COST_ERROR] = x->now.of[COST_ERROR] * aim / found;
     return goal;
 }
@@ -515,12 +532,9 @@ static tare_status try_goal(chooser *x, const program_goal *goal, bool *is_kept)
 
 static tare_status try_goals(chooser *x, bool *is_kept) {
     static const double shares[SHARES] = {1, 0.5, 0.25, 0};
-    const program_goal any = {.weights = {[COST_ERROR] = 1},
-                              .limits = {(double)INFINITY, (double)INFINITY, (double)INFINITY}};
     if (!is_sound(x->l)) {
         const program_goal goal = sound_at_least_cost(x);
         TARE_TRY(try_goal(x, &goal, is_kept));
-        return *is_kept ? TARE_OK : try_goal(x, &any, is_kept);
     }
     for (int i = 0; i < SHARES && !*is_kept; i++) {
         const program_goal goal = least_error(x, shares[i]);

@@ -71,7 +71,7 @@ static tare_status read_lines(trial_book *b, char *all, tare_error *err) {
         } else if (strcmp(line, head) != 0) {
             return tare__hint(err,
                               tare__fail(err, TARE_INVALID_ARGUMENT,
-                                         "'%s' belongs to another model, other data or other steps",
+                                         "'%s' belongs to another model, other data, steps or limits",
                                          b->path),
                               "name another file, or remove this one");
         }

@@ -9,8 +9,13 @@
 #include "debug/improve/ladder.h"
 #include "runtime/tune/race.h"
 
-#define RACE_SECONDS 0.3
-enum { TIMED_RUNS = 5, MOST_RACERS = 2 };
+#define RACE_SECONDS    0.3
+#define LEAST_SAMPLE_DB 200.0 // what is not a number, or infinite, has -200 dB
+enum {
+    TIMED_RUNS = 5,
+    MOST_RACERS = 2,
+    FIT_SAMPLES = 16 // of the calibration, which measure besides the check samples
+};
 
 // --- time ---
 
@@ -90,22 +95,37 @@ static tare_status count_module(void *user, const char *path, module *m, tare_er
     return TARE_OK;
 }
 
+static tare_status keep_batch(ladder *l, const exact_model *exact, const tare_batch *batch,
+                              float_outputs *out) {
+    if (!tare__grow((void **)&out->batches, &out->capacity, out->count, sizeof *out->batches))
+        return tare__out_of_memory(l->err);
+    probe_outputs *floats = &out->batches[out->count++];
+    *floats = (probe_outputs){.count = 0};
+    l->sample_count += (size_t)batch->size;
+    return tare__exact_run(exact, batch, floats, l->err);
+}
+
+// Of whole batches, until there are so many samples.
+static tare_status keep_data(ladder *l, const exact_model *exact, tare_data *data, size_t most,
+                             float_outputs *out) {
+    const size_t before = l->sample_count;
+    bool done = false;
+    TARE_TRY(tare_data_rewind(data, l->err));
+    while (l->sample_count - before < most) {
+        tare_batch batch = {.struct_size = sizeof batch};
+        TARE_TRY(tare_data_next(data, &batch, &done, l->err));
+        if (done) break;
+        TARE_TRY(keep_batch(l, exact, &batch, out));
+    }
+    return TARE_OK;
+}
+
 static tare_status keep_floats_of(ladder *l, const tare_model *model) {
     exact_model exact;
-    bool done = false;
     tare_status status = tare__exact_begin(&exact, model, l->options.thread_count, l->err);
-    if (status == TARE_OK) status = tare_data_rewind(l->check, l->err);
-    while (status == TARE_OK) {
-        tare_batch batch = {.struct_size = sizeof batch};
-        status = tare_data_next(l->check, &batch, &done, l->err);
-        if (status != TARE_OK || done) break;
-        if (!tare__grow((void **)&l->floats, &l->float_capacity, l->float_count, sizeof *l->floats))
-            status = tare__out_of_memory(l->err);
-        if (status != TARE_OK) break;
-        probe_outputs *floats = &l->floats[l->float_count++];
-        *floats = (probe_outputs){.count = 0};
-        status = tare__exact_run(&exact, &batch, floats, l->err);
-    }
+    if (status == TARE_OK) status = keep_data(l, &exact, l->check, SIZE_MAX, &l->check_floats);
+    if (status == TARE_OK)
+        status = keep_data(l, &exact, l->calibration, FIT_SAMPLES, &l->fit_floats);
     tare__exact_end(&exact);
     return status;
 }
@@ -116,57 +136,108 @@ tare_status tare__ladder_keep_floats(ladder *l) {
     if (l->options.exact == NULL) TARE_TRY(tare__ladder_make(l, &first, true, &reference));
     const tare_status status = keep_floats_of(l, reference != NULL ? reference : l->options.exact);
     tare_model_destroy(reference);
-    if (status != TARE_OK || l->float_count > 0) return status;
+    if (status != TARE_OK || l->check_floats.count > 0) return status;
     return tare__fail(l->err, TARE_INVALID_ARGUMENT, "there are no samples to check with");
 }
 
-static tare_status add_output(const ladder *l, const tare_tensor *x, const tare_tensor *y,
-                              double *signal, double *noise) {
-    const bool is_alike = tare__same_shape(x, y);
-    for (int64_t i = 0; i < y->count && is_alike; i++) {
-        const double a = (double)tare__f32(x)[i], error = a - (double)tare__f32(y)[i];
-        *signal += a * a;
-        *noise += error * error;
-    }
-    return is_alike ? TARE_OK
-                    : tare__fail(l->err, TARE_INVALID_ARGUMENT,
-                                 "the quantized model has outputs of other shapes");
+static void release_floats(float_outputs *floats) {
+    for (size_t i = 0; i < floats->count; i++) tare__probe_outputs_release(&floats->batches[i]);
+    tare__free(floats->batches);
+    *floats = (float_outputs){.count = 0};
 }
 
-static tare_status compare_batch(const ladder *l, tare_session *session, const tare_batch *batch,
-                                 const probe_outputs *floats, double *signal, double *noise) {
-    probe_outputs given = {.count = 0};
-    tare_status status = tare__session_outputs(session, batch, &given, l->err);
-    for (size_t i = 0; status == TARE_OK && i < given.count && i < floats->count; i++)
-        status = add_output(l, floats->tensors[i], given.tensors[i], signal, noise);
-    tare__probe_outputs_release(&given);
-    return status;
+void tare__ladder_release_floats(ladder *l) {
+    release_floats(&l->check_floats);
+    release_floats(&l->fit_floats);
 }
 
-static tare_status run_checks(const ladder *l, tare_session *session, worth *out) {
-    double signal = 0, noise = 0;
-    TARE_TRY(tare_data_rewind(l->check, l->err));
-    for (size_t i = 0; i < l->float_count; i++) {
-        tare_batch batch = {.struct_size = sizeof batch};
-        bool done = false;
-        TARE_TRY(tare_data_next(l->check, &batch, &done, l->err));
-        if (done) break;
-        TARE_TRY(compare_batch(l, session, &batch, &l->floats[i], &signal, &noise));
+// --- signal and noise ---
+
+typedef struct power {
+    double signal, noise;
+} power;
+
+typedef struct comparison {
+    tare_session *session;
+    power all;         // of the check samples
+    double *sample_db; // of each sample so far, with room for all
+    size_t count;
+} comparison;
+
+static double ratio_db(const power *p) {
+    return isnan(p->noise) ? -INFINITY : p->noise > 0 ? 10 * log10(p->signal / p->noise) : 200;
+}
+
+// The samples of a batch lie one after the other in outputs of [size][..]; other outputs are all
+// the samples'.
+static void add_output(const tare_tensor *x, const tare_tensor *y, power *samples, int64_t size) {
+    const int64_t rows = y->ndim > 0 && y->shape[0] == size ? size : 1, row = y->count / rows;
+    for (int64_t k = 0; k < size; k++) {
+        const int64_t first = rows == size ? k * row : 0;
+        for (int64_t i = first; i < first + row; i++) {
+            const double a = (double)tare__f32(x)[i], error = a - (double)tare__f32(y)[i];
+            samples[k].signal += a * a;
+            samples[k].noise += error * error;
+        }
     }
-    out->db = isnan(noise) ? -INFINITY : noise > 0 ? 10 * log10(signal / noise) : 200;
+}
+
+static tare_status compare_outputs(const ladder *l, const probe_outputs *floats,
+                                   const probe_outputs *given, power *samples, int64_t size) {
+    for (size_t i = 0; i < given->count && i < floats->count; i++) {
+        if (!tare__same_shape(floats->tensors[i], given->tensors[i]))
+            return tare__fail(l->err, TARE_INVALID_ARGUMENT,
+                              "the quantized model has outputs of other shapes");
+        add_output(floats->tensors[i], given->tensors[i], samples, size);
+    }
     return TARE_OK;
 }
 
-tare_status tare__ladder_measure(const ladder *l, tare_model *model, worth *out) {
-    tare_session *session = NULL;
-    byte_count c = {0};
+static tare_status compare_batch(const ladder *l, comparison *c, const tare_batch *batch,
+                                 const probe_outputs *floats, bool is_check) {
+    probe_outputs given = {.count = 0};
+    power *samples = tare__alloc_zeroed((size_t)batch->size + 1, sizeof *samples);
+    if (samples == NULL) return tare__out_of_memory(l->err);
+    tare_status status = tare__session_outputs(c->session, batch, &given, l->err);
+    if (status == TARE_OK) status = compare_outputs(l, floats, &given, samples, batch->size);
+    for (int64_t k = 0; k < batch->size && status == TARE_OK; k++) {
+        c->sample_db[c->count++] = fmax(ratio_db(&samples[k]), -LEAST_SAMPLE_DB);
+        if (is_check) c->all.signal += samples[k].signal, c->all.noise += samples[k].noise;
+    }
+    tare__probe_outputs_release(&given);
+    tare__free(samples);
+    return status;
+}
+
+static tare_status compare_data(const ladder *l, comparison *c, tare_data *data,
+                                const float_outputs *floats) {
+    TARE_TRY(tare_data_rewind(data, l->err));
+    for (size_t i = 0; i < floats->count; i++) {
+        tare_batch batch = {.struct_size = sizeof batch};
+        bool done = false;
+        TARE_TRY(tare_data_next(data, &batch, &done, l->err));
+        if (done || c->count + (size_t)batch.size > l->sample_count)
+            return tare__fail(l->err, TARE_INVALID_ARGUMENT, "the data has changed on the way");
+        TARE_TRY(compare_batch(l, c, &batch, &floats->batches[i], data == l->check));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__ladder_measure(ladder *l, tare_model *model, worth *out) {
+    comparison c = {.count = 0};
+    byte_count b = {0};
     const tare_session_options options = {.struct_size = sizeof options,
                                           .thread_count = l->options.thread_count};
-    TARE_TRY(tare_session_create(model, &options, &session, l->err));
-    const tare_status status = run_checks(l, session, out);
-    tare_session_destroy(session);
+    c.sample_db = tare__arena_array(&l->memory, l->sample_count + 1, sizeof *c.sample_db);
+    if (c.sample_db == NULL) return tare__out_of_memory(l->err);
+    TARE_TRY(tare_session_create(model, &options, &c.session, l->err));
+    tare_status status = compare_data(l, &c, l->check, &l->check_floats);
+    if (status == TARE_OK) status = compare_data(l, &c, l->calibration, &l->fit_floats);
+    tare_session_destroy(c.session);
     TARE_TRY(status);
-    TARE_TRY(tare__module_walk(model->root, count_module, &c, l->err));
-    out->bytes = c.bytes;
+    TARE_TRY(tare__module_walk(model->root, count_module, &b, l->err));
+    out->db = ratio_db(&c.all);
+    out->bytes = b.bytes;
+    out->sample_db = c.sample_db;
     return TARE_OK;
 }
