@@ -314,8 +314,9 @@ def is_ahead(found):
 
 
 def row(name, found, folder, share):
+    tried = json.loads((folder / "peers.json").read_text())  # those that refused
     return [name, f"{found['float']['accuracy']:.2f} %" if "accuracy" in found["float"] else "", cell(found["plain"]), cell(found["auto"]),
-            cell(found["nncf"]), cell(found["nncf_transformer"], ""), cell(found["ort"]), cell(found["ort_dynamic"]),
+            cell(found["nncf"]), cell(found["nncf_transformer"], "refused" if "nncf_transformer" in tried else ""), cell(found["ort"]), cell(found["ort_dynamic"]),
             ", ".join(f"`{step}`" for step in kept_steps(folder)) or "none", f"{100 * share:+.0f} %" if share is not None else ""]
 
 
