@@ -218,7 +218,7 @@ static tare_status compare_data(const ladder *l, comparison *c, tare_data *data,
         TARE_TRY(tare_data_next(data, &batch, &done, l->err));
         if (done || c->count + (size_t)batch.size > l->sample_count)
             return tare__fail(l->err, TARE_INVALID_ARGUMENT, "the data has changed on the way");
-        TARE_TRY(compare_batch(l, c, &batch, &floats->batches[i], data == l->check));
+        TARE_TRY(compare_batch(l, c, &batch, &floats->batches[i], floats == &l->check_floats));
     }
     return TARE_OK;
 }
