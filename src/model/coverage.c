@@ -8,6 +8,7 @@
 
 #include "core/memory/alloc.h"
 #include "model/pass.h"
+#include "ops/numbers.h"
 #include "ops/op.h"
 
 traced_op *tare__traced_op(const tare_model *model, const char *name) {
@@ -56,11 +57,11 @@ static bool is_item_of_choice(const node *n) {
     return tare__function_op(n) == TARE_OP_GETITEM && is_choice(tare__node_arg(n, 0));
 }
 
-tare_status tare__coverage_begin(tare_model *model, tare_error *err) {
-    if (model->op_count > 0) return TARE_OK;
+// numbers: by node id, nodes that compute sizes and other numbers.
+static tare_status list_ops(tare_model *model, const bool *numbers, tare_error *err) {
     for (node *n = model->root->graph->first; n != NULL; n = n->next) {
         // Skips nodes without users, which do not contribute to the result: guards, batch counters.
-        if (!tare__node_is_call(n) || n->user_count == 0) continue;
+        if (!tare__node_is_call(n) || n->user_count == 0 || numbers[n->id]) continue;
         // Skips the conversions in a model that is quantized already.
         if (tare__coverage_is_conversion(n) || is_choice(n) || is_item_of_choice(n)) continue;
         if (tare__is_observer_node(model, n)) continue;
@@ -69,6 +70,17 @@ tare_status tare__coverage_begin(tare_model *model, tare_error *err) {
         TARE_TRY(add(model, n->name, tare__node_subject(model, n), &op, err));
     }
     return TARE_OK;
+}
+
+tare_status tare__coverage_begin(tare_model *model, tare_error *err) {
+    if (model->op_count > 0) return TARE_OK;
+    const graph *g = model->root->graph;
+    bool *numbers = tare__alloc_zeroed(g->next_id + 1, sizeof *numbers);
+    if (numbers == NULL) return tare__out_of_memory(err);
+    tare__find_number_nodes(g, numbers);
+    const tare_status status = list_ops(model, numbers, err);
+    tare__free(numbers);
+    return status;
 }
 
 tare_status tare__coverage_fused(tare_model *model, const char *origin, const char *into,

@@ -5,8 +5,8 @@
 
 #include "model/model.h"
 
-/// Lists the calls of a float model, unless that was done before. From here on every node stores
-/// its origin.
+/// Lists the operators of a float model, unless that was done before: calls, but not those that
+/// compute sizes and other numbers. From here on every node stores its origin.
 tare_status tare__coverage_begin(tare_model *model, tare_error *err);
 /// Records that the operator `origin` is now computed by the node that computes `into`.
 tare_status tare__coverage_fused(tare_model *model, const char *origin, const char *into,

@@ -113,6 +113,8 @@ static tare_status open_source(tare_data *data, const tare_model *model, const c
     for (const node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
         if (tare__node_is_input(n))
             status = describe_input(model->root, n, options->is_finite, &inputs[i++], err);
+    if (status == TARE_OK)
+        status = tare__choose_open_sizes(model->root->graph->first, inputs, count, err);
     if (status == TARE_OK && !options->as_is) data->fixed_batch = fixed_batch(inputs, count);
     if (data->fixed_batch > 0 &&
         (data->batch_size == 0 || options->is_held_out || data->batch_size > data->fixed_batch))

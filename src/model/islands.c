@@ -6,6 +6,7 @@
 #include "core/memory/arena.h"
 #include "model/coverage.h"
 #include "model/pass.h"
+#include "ops/numbers.h"
 #include "tare/record.h"
 
 // The kind of a node. left_float: names of nodes that convert left float.
@@ -39,14 +40,17 @@ static tare_status list_nodes(const tare_model *model, arena *memory, islands *x
     x->kinds = tare__arena_array(memory, g->node_count + 1, sizeof *x->kinds);
     x->parent = tare__arena_array(memory, g->node_count + 1, sizeof *x->parent);
     x->positions = tare__arena_array(memory, g->next_id + 1, sizeof *x->positions);
-    if (x->nodes == NULL || x->kinds == NULL || x->parent == NULL || x->positions == NULL)
+    bool *numbers = tare__arena_array(memory, g->next_id + 1, sizeof *numbers);
+    if (x->nodes == NULL || x->kinds == NULL || x->parent == NULL || x->positions == NULL ||
+        numbers == NULL)
         return tare__out_of_memory(err);
+    tare__find_number_nodes(g, numbers);
     map left_float = {0};
     const tare_status status =
         tare__record_decided(&model->decisions, "left float", &left_float, err);
     for (const node *n = g->first; n != NULL && status == TARE_OK; n = n->next, x->count++) {
         x->nodes[x->count] = n;
-        x->kinds[x->count] = kind_of(model, &left_float, n);
+        x->kinds[x->count] = numbers[n->id] ? ISLAND_DATA : kind_of(model, &left_float, n);
         x->parent[x->count] = x->positions[n->id] = x->count;
     }
     tare__map_release(&left_float);

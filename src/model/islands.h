@@ -7,7 +7,7 @@
 #include "model/model.h"
 
 typedef enum island_kind {
-    ISLAND_DATA, // inputs, attributes, the output
+    ISLAND_DATA, // inputs, attributes, numbers, the output
     ISLAND_FLOAT,
     ISLAND_INTEGER,
     ISLAND_CONVERSION, // quantize, dequantize

@@ -233,7 +233,7 @@ const op_info *tare__op_of_family(const op_table *family, const char *id) {
     return NULL;
 }
 
-const char *tare__op_overload(const op_info *op, const char *name) {
+static const char *remarks_on(const op_info *op, const char *name) {
     const size_t length = strlen(name);
     for (const char *at = op->overloads; at != NULL; at = strchr(at, ' ')) {
         at += *at == ' ' ? 1 : 0;
@@ -242,6 +242,13 @@ const char *tare__op_overload(const op_info *op, const char *name) {
         if (at[length] == ' ' || at[length] == '\0') return "";
     }
     return NULL;
+}
+
+const char *tare__op_overload(const op_info *op, const char *name) {
+    op_name usual;
+    const char *remarks = remarks_on(op, name);
+    return remarks == NULL && tare__overload_usual_name(name, &usual) ? remarks_on(op, usual.text)
+                                                                      : remarks;
 }
 
 tare_status tare__call_bind(op_call *call, const op_info *op) {

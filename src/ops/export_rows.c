@@ -109,7 +109,7 @@ bool tare__export_call_of(const export_row *row, const node *n, export_call *out
     *out = (export_call){.row = row};
     if (!calls_row(row, n, &out->is_in_place)) return false;
     out->target = tare__export_target(row->overload, out->is_in_place);
-    return tare__signature_of(out->target.text, &out->signature) &&
+    return tare__signature_listed(out->target.text, &out->signature) &&
            !(out->is_in_place && begins_with_constant(row));
 }
 

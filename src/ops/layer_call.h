@@ -24,7 +24,7 @@ typedef struct linear_call {
 } linear_call;
 tare_status tare__linear_read(op_call *call, linear_call *out);
 
-/// A bound call of matmul, of floats or of quantized bytes: a [batch..][rows][inner], b
+/// A bound call of matmul, of floats, integers or quantized bytes: a [batch..][rows][inner], b
 /// [batch..][inner] [columns], or one row or column without that dimension.
 typedef struct matmul_call {
     const tare_tensor *a, *b;
@@ -33,7 +33,8 @@ typedef struct matmul_call {
     int64_t batch[TARE_MAX_DIMS], a_stride[TARE_MAX_DIMS], b_stride[TARE_MAX_DIMS]; // in matrices
 } matmul_call;
 tare_status tare__matmul_read(op_call *call, matmul_call *out);
-/// Sets the call's result to a float tensor of the product's shape.
+/// Sets the call's result to a tensor of the product's shape and of the operands' dtype (float32
+/// for quantized ones).
 tare_status tare__matmul_result(op_call *call, const matmul_call *m);
 int64_t tare__matmul_macs(const op_call *call);
 /// True for a product of 8-bit quantized tensors, which is computed with integer sums.

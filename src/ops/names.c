@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Synonyms of functions: torch gives some functions several names and prints one of them.
+// Synonyms of functions: torch gives some functions several names and prints one of them. Other
+// names of overloads in torch.ops.aten are kept as they are, and looked up by the usual name.
+#include <stdio.h>
 #include <string.h>
 
 #include "core/text/text.h"
@@ -87,4 +89,47 @@ bool tare__is_in_place_overload(const char *function) {
 const char *tare__aten_name(const char *function) {
     static const char prefix[] = "torch.ops.aten.";
     return tare__starts_with(function, prefix) ? function + strlen(prefix) : NULL;
+}
+
+// Functions of aten with two names, which torch.export keeps apart.
+// clang-format off
+static const struct {
+    const char *name, *usual;
+} aten_names[] = {
+    {"absolute", "abs"}, {"arccos", "acos"}, {"arccosh", "acosh"}, {"arcsin", "asin"},
+    {"arcsinh", "asinh"}, {"arctan", "atan"}, {"arctan2", "atan2"}, {"arctanh", "atanh"},
+    {"clip", "clamp"}, {"divide", "div"}, {"fix", "trunc"}, {"ger", "outer"}, {"greater", "gt"},
+    {"greater_equal", "ge"}, {"less", "lt"}, {"less_equal", "le"}, {"linalg_matmul", "matmul"},
+    {"moveaxis", "movedim"}, {"multiply", "mul"}, {"native_channel_shuffle", "channel_shuffle"},
+    {"negative", "neg"}, {"not_equal", "ne"}, {"row_stack", "vstack"}, {"sgn", "sign"},
+    {"slice_copy", "slice"}, {"special_digamma", "digamma"}, {"special_erf", "erf"},
+    {"special_erfinv", "erfinv"}, {"special_exp2", "exp2"}, {"special_expit", "sigmoid"},
+    {"special_expm1", "expm1"}, {"special_gammaln", "lgamma"}, {"special_i0", "i0"},
+    {"special_log1p", "log1p"}, {"special_log_softmax", "log_softmax"}, {"special_logit", "logit"},
+    {"special_logsumexp", "logsumexp"}, {"special_modified_bessel_i0", "i0"},
+    {"special_modified_bessel_i1", "special_i1"}, {"special_polygamma", "polygamma"},
+    {"special_psi", "digamma"}, {"special_round", "round"}, {"special_sinc", "sinc"},
+    {"special_softmax", "softmax"}, {"special_xlogy", "xlogy"}, {"subtract", "sub"},
+    {"trapz", "trapezoid"}, {"true_divide", "div"},
+};
+// clang-format on
+
+static const char *usual_name(const char *chars, size_t length) {
+    for (size_t i = 0; i < sizeof aten_names / sizeof *aten_names; i++)
+        if (tare__is_word(chars, length, aten_names[i].name)) return aten_names[i].usual;
+    return NULL;
+}
+
+bool tare__overload_usual_name(const char *function, op_name *out) {
+    const char *name = tare__aten_name(function);
+    if (name == NULL) return false;
+    const size_t length = strcspn(name, "."), mark = tare__is_in_place_overload(function) ? 1 : 0;
+    const char *usual = usual_name(name, length - mark);
+    if (usual == NULL && mark == 0) return false;
+    const int written =
+        usual != NULL
+            ? snprintf(out->text, sizeof out->text, "torch.ops.aten.%s%s", usual, name + length)
+            : snprintf(out->text, sizeof out->text, "torch.ops.aten.%.*s%s", (int)(length - mark),
+                       name, name + length);
+    return written > 0 && (size_t)written < sizeof out->text;
 }

@@ -306,12 +306,25 @@ bool tare__op_goes_through_float(const op_call *call) {
 
 // --- steps ---
 
+// A tensor that is written in place keeps its dtype in torch.
+static tare_status check_written(op_call *call) {
+    if (call->function == NULL || call->param_count == 0 ||
+        !tare__is_in_place_overload(call->function))
+        return TARE_OK;
+    const tare_tensor *x = tare__call_tensor(call, 0);
+    const value *y = &call->result;
+    if (x == NULL || y->kind != VALUE_TENSOR || x->dtype == y->as.tensor->dtype) return TARE_OK;
+    return tare__call_fail(call, "cannot write a result of %s into a tensor of %s",
+                           tare_dtype_name(y->as.tensor->dtype), tare_dtype_name(x->dtype));
+}
+
 tare_status tare__op_shape(op_call *call) {
     const inputs in = find_inputs(call);
     run_path chosen;
     TARE_TRY(choose_path(call, &in, &chosen));
-    const tare_status status =
+    tare_status status =
         chosen == THROUGH_FLOAT ? shape_through_float(call, &in) : shape_of_row(call);
+    if (status == TARE_OK) status = check_written(call);
     if (status != TARE_OK) tare__value_release_tensors(&call->result);
     return status;
 }

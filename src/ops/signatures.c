@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/text/text.h"
+#include "ops/op.h"
 
 static const char *const rows[] = {
 #define SIGNATURE(row) row,
@@ -25,17 +26,27 @@ static int compare(const void *key, const void *row) {
     return (*name == '\0' ? '(' : *name) - *other;
 }
 
-bool tare__signature_of(const char *target, signature *out) {
+static const char *const *row_of(const char *target) {
     static const char prefix[] = "torch.ops.";
-    if (!tare__starts_with(target, prefix)) return false;
-    const char *const *row =
-        bsearch(target + strlen(prefix), rows, sizeof rows / sizeof *rows, sizeof *rows, compare);
+    if (!tare__starts_with(target, prefix)) return NULL;
+    return bsearch(target + strlen(prefix), rows, sizeof rows / sizeof *rows, sizeof *rows,
+                   compare);
+}
+
+bool tare__signature_listed(const char *target, signature *out) {
+    const char *const *row = row_of(target);
     if (row == NULL) return false;
     out->params = strchr(*row, '(') + 1;
     out->length = strcspn(out->params, ")");
     out->results = out->params + out->length + 1;
     out->results += *out->results == ' ' ? 1 : 0;
     return true;
+}
+
+bool tare__signature_of(const char *target, signature *out) {
+    op_name usual;
+    return tare__signature_listed(target, out) ||
+           (tare__overload_usual_name(target, &usual) && tare__signature_listed(usual.text, out));
 }
 
 bool tare__signature_gives_several(const signature *s) {

@@ -19,8 +19,10 @@ typedef struct signature {
 } signature;
 
 /// The signature of the overload that torch prints as "torch.ops.aten.relu.default"; false if there
-/// is no row.
+/// is no row, nor one under its usual name (op.h).
 bool tare__signature_of(const char *target, signature *out);
+/// The same, but only of a row under this very name.
+bool tare__signature_listed(const char *target, signature *out);
 
 /// The row with this index, for listings and tests; NULL past the end.
 const char *tare__signature_at(size_t index);

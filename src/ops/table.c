@@ -103,10 +103,19 @@ const op_info *tare__op_method(const char *name) {
     return find(&methods, name);
 }
 
+// By the usual name of an overload. In place, views change the shape of their base.
+static const op_info *by_usual_name(const char *name) {
+    op_name usual;
+    if (!tare__overload_usual_name(name, &usual)) return NULL;
+    const op_info *op = find(&functions, usual.text);
+    return tare__op_has(op, OP_MOVES_DATA) && tare__is_in_place_overload(name) ? NULL : op;
+}
+
 const op_info *tare__op_function(const char *name) {
     const char *canonical = tare__function_canonical(name);
     const op_info *op = find(&functions, canonical);
-    return op != NULL || canonical == name ? op : find(&functions, name);
+    if (op == NULL && canonical != name) op = find(&functions, name);
+    return op != NULL ? op : by_usual_name(name);
 }
 
 static const op_info *find_id(const char *id) {

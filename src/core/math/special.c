@@ -155,15 +155,105 @@ double tare__erfinv(double x) {
     return copysign(far * root_of_half, x);
 }
 
-// The sum of (x/2)^2k / k!^2, whose terms are all positive.
-double tare__i0(double x) {
-    const double square = x * x / 4;
+double tare__ndtri(double p) {
+    if (isnan(p) || p < 0 || p > 1) return (double)NAN;
+    if (p == 0 || p == 1) return p == 0 ? -(double)INFINITY : (double)INFINITY;
+    if (fabs(p - 0.5) <= 0.425) return quantile_in_the_middle(p - 0.5);
+    const double r = sqrt(-tare__log(p < 0.5 ? p : 1 - p));
+    return copysign(r <= 5 ? quantile_near_the_ends(r) : quantile_at_the_ends(r), p - 0.5);
+}
+
+// Hurwitz's zeta function: the sum of (q + k)^-s, k >= 0, for whole s > 1, by Euler's and
+// Maclaurin's formula for the terms from 10 on. (2k)! / B(2k) are its divisors.
+static double hurwitz_zeta(double s, double q) {
+    static const double divisors[] = {12.0,
+                                      -720.0,
+                                      30240.0,
+                                      -1209600.0,
+                                      47900160.0,
+                                      -1.8924375803183791606e9,
+                                      7.47242496e10,
+                                      -2.950130727918164224e12,
+                                      1.1646782814350067249e14,
+                                      -4.5979787224074726105e15,
+                                      1.8152105401943546773e17,
+                                      -7.1661652561756670113e18};
+    double sum = 0, at = q;
+    while (at < 10) sum += tare__pow(at++, -s);
+    const double first = tare__pow(at, -s);
+    sum += first * (at / (s - 1) + 0.5);
+    double factor = s, power = first / at;
+    for (size_t k = 0; k < sizeof divisors / sizeof *divisors; k++) {
+        sum += factor * power / divisors[k];
+        factor *= (s + 2.0 * (double)k + 1) * (s + 2.0 * (double)k + 2);
+        power /= at * at;
+    }
+    return sum;
+}
+
+// For x < 0, whose terms below 0 are added one by one.
+static double zeta_of_negative(double s, double x) {
+    double sum = 0;
+    if (x < -(1 << 20)) return (double)NAN;
+    while (x < 0) sum += tare__pow(x++, -s);
+    return sum + hurwitz_zeta(s, x);
+}
+
+double tare__polygamma(int n, double x) {
+    if (n == 0) return tare__digamma(x);
+    if (isnan(x) || n < 0) return (double)NAN;
+    if (isinf(x)) return x > 0 ? 0 : (double)NAN;
+    double factorial = n % 2 != 0 ? 1 : -1;
+    for (int k = 2; k <= n && isfinite(factorial); k++) factorial *= k;
+    if (x <= 0 && x == trunc(x)) return factorial * (double)INFINITY;
+    return factorial * (x < 0 ? zeta_of_negative(n + 1, x) : hurwitz_zeta(n + 1, x));
+}
+
+// e^-|x| times the modified Bessel function of order 0 or 1, for |x| >= 30: Hankel's expansion,
+// whose terms shrink until k = 2 |x|.
+static double scaled_bessel_of_large(int order, double size) {
     double term = 1, sum = 1;
-    if (isnan(x)) return x;
-    if (fabs(x) > 720) return (double)INFINITY;
-    for (int k = 1; k < 2048 && term > sum * 0x1p-60; k++) {
-        term *= square / ((double)k * k);
+    for (int k = 1; k < 40 && fabs(term) > 0x1p-60; k++) {
+        term *= ((2.0 * k - 1) * (2.0 * k - 1) - 4.0 * order) / (8 * size * k);
+        sum += term;
+    }
+    return sum / sqrt(2 * PI * size);
+}
+
+// The sum of (x/2)^(2k + order) / (k! (k + order)!), whose terms are all of one sign.
+static double bessel_sum(int order, double x) {
+    const double square = x * x / 4;
+    double term = order == 0 ? 1 : x / 2, sum = term;
+    for (int k = 1; k < 2048 && fabs(term) > fabs(sum) * 0x1p-60; k++) {
+        term *= square / ((double)k * (k + order));
         sum += term;
     }
     return sum;
+}
+
+static double bessel(int order, double x) {
+    if (isnan(x)) return x;
+    if (fabs(x) > 720) return order == 0 ? (double)INFINITY : copysign((double)INFINITY, x);
+    return bessel_sum(order, x);
+}
+
+static double scaled_bessel(int order, double x) {
+    const double size = fabs(x);
+    if (isnan(x)) return x;
+    if (size < 30) return bessel_sum(order, x) * tare__exp(-size);
+    const double scaled = isinf(x) ? 0 : scaled_bessel_of_large(order, size);
+    return order == 0 ? scaled : copysign(scaled, x);
+}
+
+double tare__i0(double x) {
+    return bessel(0, x);
+}
+double tare__i1(double x) {
+    return bessel(1, x);
+}
+double tare__i0e(double x) {
+    return scaled_bessel(0, x);
+}
+double tare__i1e(double x) {
+    return scaled_bessel(1, x);
 }

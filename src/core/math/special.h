@@ -12,7 +12,15 @@ double tare__lgamma(double x);
 double tare__digamma(double x);
 /// y with erf(y) = x; infinite at 1 and -1, NaN beyond.
 double tare__erfinv(double x);
-/// The modified Bessel function of the first kind of order 0.
+/// x with a normal distribution's probability p below it; infinite at 0 and 1, NaN beyond.
+double tare__ndtri(double p);
+/// The n-th derivative of digamma, n >= 0. As torch: infinite at 0 and negative whole numbers. NaN
+/// below -2^20 for n > 0, whose sum would be too long.
+double tare__polygamma(int n, double x);
+/// The modified Bessel functions of the first kind of order 0 and 1, and times exp(-|x|).
 double tare__i0(double x);
+double tare__i1(double x);
+double tare__i0e(double x);
+double tare__i1e(double x);
 
 #endif

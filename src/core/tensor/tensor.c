@@ -618,6 +618,14 @@ void tare__tensor_set(tare_tensor *t, int64_t i, double value) {
     }
 }
 
+int64_t tare__dtype_wrap(uint64_t bits, const dtype_info *info) {
+    const unsigned unused = 64 - 8u * info->size;
+    if (info->min == 0) return (int64_t)(bits << unused >> unused);
+    const uint64_t sign = UINT64_C(1) << (8u * info->size - 1);
+    const uint64_t kept = bits << unused >> unused;
+    return (int64_t)((kept ^ sign) - sign);
+}
+
 // Only int64 has integers that a double cannot represent.
 int64_t tare__tensor_get_int(const tare_tensor *t, int64_t i) {
     switch (tare__dtype(t->dtype)->storage) {

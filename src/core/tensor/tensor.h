@@ -19,6 +19,8 @@ typedef struct dtype_info {
     int64_t min, max; // of the integers; 0, 0 for floats
 } dtype_info;
 const dtype_info *tare__dtype(tare_dtype dtype); // never NULL; a row of zeros and "" for unset
+/// The integer whose lowest bits, as many as the dtype has, are those of `bits`.
+int64_t tare__dtype_wrap(uint64_t bits, const dtype_info *info);
 tare_dtype tare__dtype_from_file_name(const char *file_name); // plain types only
 
 /// Memory of tensors. Reference counted (atomically) and shared between tensors: an allocated

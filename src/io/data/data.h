@@ -32,6 +32,7 @@ typedef struct data_input {
     const char *argument;         // its name in the graph, which data may use, too; NULL: none
     int ndim;                     // -1: unknown
     int64_t shape[TARE_MAX_DIMS]; // -1: unknown; shape[0] is the batch and is ignored
+    int64_t usual[TARE_MAX_DIMS]; // random data's size where `shape` has none; 0: none
     tare_dtype dtype;             // unset: unknown
     bool is_example; // the shape is an example: random data and CSV rows use it, files may differ
     bool is_finite;  // infinities are refused like NaNs
@@ -45,6 +46,11 @@ struct node; // ir/graph.h
 /// The model's description of an input. Data must agree with `val` in the placeholder's meta;
 /// `example` is only what the exporter or calibration used.
 tare_status tare__describe_input(const struct node *placeholder, data_input *out, tare_error *err);
+/// Sets the usual sizes of open dimensions but the first: the size of the exporter's example;
+/// without one that of a dimension with the same name, else 224 for height and width and 32 for
+/// others. inputs: `count` described ones, in the order of the placeholders from `first` on.
+tare_status tare__choose_open_sizes(const struct node *first, data_input *inputs, size_t count,
+                                    tare_error *err);
 
 typedef struct data_batch {
     tare_tensor **inputs; // in the order of the model's inputs; references owned

@@ -56,6 +56,10 @@ static tare_dtype dtype_of(const data_input *input) {
     return input->bound > 0 ? TARE_INT64 : TARE_FLOAT32;
 }
 
+static int64_t size_of(const data_input *input, int d) {
+    return input->shape[d] < 0 && input->usual[d] > 0 ? input->usual[d] : input->shape[d];
+}
+
 static tare_status take_memory(const data_source *s, size_t i, const int64_t *shape,
                                memory_budget *budget, tare_error *err) {
     const data_input *input = &s->inputs[i];
@@ -72,7 +76,7 @@ static tare_status make_input(const data_source *s, size_t i, int64_t count, mem
                               tare_tensor **out, tare_error *err) {
     const random_state *r = s->state;
     int64_t shape[TARE_MAX_DIMS];
-    memcpy(shape, s->inputs[i].shape, sizeof shape);
+    for (int d = 0; d < s->inputs[i].ndim; d++) shape[d] = size_of(&s->inputs[i], d);
     shape[0] = count;
     TARE_TRY(take_memory(s, i, shape, budget, err));
     const data_input *input = &s->inputs[i];
@@ -173,7 +177,7 @@ static bool read_spec(data_source *s, random_state *r) {
 
 static tare_status check_input(const data_input *input, tare_error *err) {
     bool is_known = input->ndim > 0;
-    for (int d = 1; d < input->ndim; d++) is_known = is_known && input->shape[d] >= 0;
+    for (int d = 1; d < input->ndim; d++) is_known = is_known && size_of(input, d) >= 0;
     if (!is_known) {
         tare__fail(err, TARE_INVALID_ARGUMENT, "the model does not say the shape of input '%s'",
                    input->name);

@@ -22,13 +22,15 @@ typedef struct recurrent_plan {
     bool is_cell, batch_first;
     int64_t steps, batch, inner, hidden, layers, directions;
     // Only for functions, which have no module: their weights, `weights_each` per layer and
-    // direction. A function's result is flat: output, h, c.
+    // direction. The result of a function over sequences is flat: output, h, c.
     const tare_tensor **weights;
+    const tare_tensor *cell_weights[4]; // what `weights` is of the function of a cell
     size_t weights_each;
 } recurrent_plan;
 
-// Parameters of functions.
+// Parameters of functions over sequences, and of those of cells.
 enum { HX = 1, WEIGHTS, HAS_BIASES, NUM_LAYERS, DROPOUT, TRAIN, BIDIRECTIONAL, BATCH_FIRST };
+enum { CELL_WEIGHTS = 2, CELL_BIASES = 4 };
 
 static int64_t gate_count(cell_kind kind) {
     return kind == CELL_LSTM ? 4 : kind == CELL_GRU ? 3 : 1;
@@ -46,7 +48,7 @@ static tare_status read_kind(op_call *call, recurrent_plan *p) {
         p->kind = CELL_GRU;
     else if (strncmp(op, "rnn", 3) == 0) {
         const value *v = m != NULL ? tare__module_config(m, "nonlinearity") : NULL;
-        const bool relu = strcmp(op, "rnn_relu_function") == 0 ||
+        const bool relu = strncmp(op, "rnn_relu", 8) == 0 ||
                           (v != NULL && v->kind == VALUE_STRING && strcmp(v->as.text, "relu") == 0);
         p->kind = relu ? CELL_RELU : CELL_TANH;
     } else
@@ -86,6 +88,26 @@ static tare_status read_module(op_call *call, recurrent_plan *p) {
 }
 
 // The sizes follow from the first layer's weights.
+static tare_status read_sizes(op_call *call, recurrent_plan *p) {
+    if (p->weights[0]->ndim != 2 || p->weights[1]->ndim != 2)
+        return tare__call_fail(call, "the weights must have 2 dimensions");
+    p->inner = p->weights[0]->shape[1];
+    p->hidden = p->weights[1]->shape[1];
+    return TARE_OK;
+}
+
+// A cell has two weights and either two biases or none.
+static tare_status read_cell_function(op_call *call, recurrent_plan *p) {
+    const bool has_biases = tare__call_given(call, CELL_BIASES);
+    p->weights = p->cell_weights;
+    p->weights_each = has_biases ? 4 : 2;
+    if (has_biases != tare__call_given(call, CELL_BIASES + 1))
+        return tare__call_fail(call, "takes two biases or none");
+    for (size_t i = 0; i < p->weights_each; i++)
+        TARE_TRY(tare__call_need_tensor(call, CELL_WEIGHTS + i, &p->cell_weights[i]));
+    return read_sizes(call, p);
+}
+
 static tare_status read_function(op_call *call, recurrent_plan *p) {
     bool has_biases, bidirectional;
     size_t count;
@@ -101,11 +123,7 @@ static tare_status read_function(op_call *call, recurrent_plan *p) {
         return tare__call_fail(call,
                                "%zu weights do not fit %lld layers (proj_size is not supported)",
                                count, (long long)p->layers);
-    if (p->weights[0]->ndim != 2 || p->weights[1]->ndim != 2)
-        return tare__call_fail(call, "the weights must have 2 dimensions");
-    p->inner = p->weights[0]->shape[1];
-    p->hidden = p->weights[1]->shape[1];
-    return TARE_OK;
+    return read_sizes(call, p);
 }
 
 static tare_status read_recurrent(op_call *call, recurrent_plan *p) {
@@ -115,7 +133,9 @@ static tare_status read_recurrent(op_call *call, recurrent_plan *p) {
     if (p->x->ndim != (p->is_cell ? 2 : 3))
         return tare__call_fail(call, "input must have %d dimensions, found shape %s",
                                p->is_cell ? 2 : 3, tare__call_shape_text(call, p->x));
-    TARE_TRY(call->module != NULL ? read_module(call, p) : read_function(call, p));
+    TARE_TRY(call->module != NULL ? read_module(call, p)
+             : p->is_cell         ? read_cell_function(call, p)
+                                  : read_function(call, p));
     if (!p->is_cell) p->steps = p->x->shape[p->batch_first ? 1 : 0];
     p->batch = p->x->shape[p->is_cell || p->batch_first ? 0 : 1];
     if (p->hidden < 1 || p->hidden > INT32_MAX || p->layers < 1 || p->layers > INT16_MAX)
@@ -285,7 +305,8 @@ static void fill_state(float *to, const tare_tensor *from, size_t bytes) {
 static state begin_state(op_call *call, const recurrent_plan *p) {
     const value *v = p->is_cell ? &call->result : &call->result.as.items[1];
     const bool is_pair = p->kind == CELL_LSTM;
-    const value *pair = p->weights != NULL ? v : v->as.items; // flat: h and c follow each other
+    const bool is_flat = p->weights != NULL && !p->is_cell; // h and c follow each other
+    const value *pair = is_flat ? v : v->as.items;
     state s = {tare__f32(is_pair ? pair[0].as.tensor : v->as.tensor),
                is_pair ? tare__f32(pair[1].as.tensor) : NULL};
     const size_t bytes = (size_t)(p->layers * p->directions * p->batch * p->hidden) * sizeof(float);
@@ -399,8 +420,8 @@ static tare_status load_listed(float_gates *g, const char *suffix) {
     TARE_TRY(read_recurrent(g->call, &p));
     for (int64_t layer = 0; layer < p.layers; layer++)
         for (int64_t d = 0; d < p.directions; d++) {
-            char name[SUFFIX_SIZE];
-            suffix_of(layer, d > 0, name);
+            char name[SUFFIX_SIZE] = ""; // that of a cell
+            if (!p.is_cell) suffix_of(layer, d > 0, name);
             if (strcmp(name, suffix) != 0) continue;
             const tare_tensor **w = p.weights + (size_t)(layer * p.directions + d) * p.weights_each;
             for (size_t i = 0; i < 2; i++) {
@@ -488,11 +509,22 @@ static int64_t recurrent_macs(const op_call *call) {
         .macs = recurrent_macs                                                                     \
     }
 
+#define CELL(name)                                                                                 \
+    {                                                                                              \
+        .id = name "_function", .functions = "torch.ops.aten." name ".default|torch." name,        \
+        .params = "input|hx|w_ih|w_hh|b_ih|b_hh", .traits = OP_WEIGHTED,                           \
+        .shape = tare__recurrent_shape, .reference = recurrent_reference, .macs = recurrent_macs   \
+    }
+
 static const op_info rows[] = {
     FUNCTION("lstm", "lstm"),
     FUNCTION("gru", "gru"),
     FUNCTION("rnn_tanh", "rnn_tanh"),
     FUNCTION("rnn_relu", "rnn_relu"),
+    CELL("lstm_cell"),
+    CELL("gru_cell"),
+    CELL("rnn_tanh_cell"),
+    CELL("rnn_relu_cell"),
     RECURRENT("lstm"),
     RECURRENT("gru"),
     RECURRENT("lstm_cell"),

@@ -22,18 +22,9 @@ static int64_t bits_xor(int64_t a, int64_t b, const dtype_info *info) {
     return a ^ b;
 }
 
-// Discards bits beyond the dtype, and sign-extends if it is signed.
-static int64_t cut_to(uint64_t bits, const dtype_info *info) {
-    const unsigned unused = 64 - 8u * info->size;
-    if (info->min == 0) return (int64_t)(bits << unused >> unused);
-    const uint64_t sign = UINT64_C(1) << (8u * info->size - 1);
-    const uint64_t kept = bits << unused >> unused;
-    return (int64_t)((kept ^ sign) - sign);
-}
-
 static int64_t shift_left(int64_t a, int64_t b, const dtype_info *info) {
     if (b < 0 || b >= 8 * (int64_t)info->size) return 0;
-    return cut_to((uint64_t)a << b, info);
+    return tare__dtype_wrap((uint64_t)a << b, info);
 }
 
 static int64_t shift_right(int64_t a, int64_t b, const dtype_info *info) {
@@ -47,15 +38,16 @@ static int64_t shift_right(int64_t a, int64_t b, const dtype_info *info) {
 // again.
 static int64_t greatest_divisor(int64_t a, int64_t b, const dtype_info *info) {
     const uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
-    return cut_to(tare__greatest_divisor(x, y), info);
+    return tare__dtype_wrap(tare__greatest_divisor(x, y), info);
 }
 
 static int64_t least_multiple(int64_t a, int64_t b, const dtype_info *info) {
     const int64_t divisor = greatest_divisor(a, b, tare__dtype(TARE_INT64));
     if (divisor == 0) return 0;
     const uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
-    const int64_t multiple = cut_to(x / (uint64_t)divisor * y, info);
-    return multiple < 0 && multiple != INT64_MIN ? cut_to(-(uint64_t)multiple, info) : multiple;
+    const int64_t multiple = tare__dtype_wrap(x / (uint64_t)divisor * y, info);
+    return multiple < 0 && multiple != INT64_MIN ? tare__dtype_wrap(-(uint64_t)multiple, info)
+                                                 : multiple;
 }
 
 // --- two operands ---

@@ -63,17 +63,17 @@ static value addcdiv(composer *c) {
 
 // --- addmm, baddbmm, addmv: beta * input + alpha * (mat1 @ mat2) ---
 
-static value scaled(composer *c, value x, double factor) {
-    return factor == 1 ? x : COMPOSE(c, "mul", x, tare__float(factor));
+static value scaled(composer *c, value x, value factor) {
+    return is_one(factor) ? x : COMPOSE(c, "mul", x, factor);
 }
 
 // If beta is 0, torch does not read the input, which may contain NaN.
 static value addmm(composer *c) {
-    const double beta = tare__compose_double(c, 3, 1), alpha = tare__compose_double(c, 4, 1);
-    const value product = scaled(c, COMPOSE(c, "matmul", P(1), P(2)), alpha);
+    const double beta = tare__compose_double(c, 3, 1);
+    const value product = scaled(c, COMPOSE(c, "matmul", P(1), P(2)), P(4));
     const tare_tensor *input = tare__compose_need(c, 0), *y = tare__compose_tensor(c, product);
     if (c->status != TARE_OK || beta == 0) return product;
-    const value sum = COMPOSE(c, "add", scaled(c, P(0), beta), product);
+    const value sum = COMPOSE(c, "add", scaled(c, P(0), P(3)), product);
     const tare_tensor *all = tare__compose_tensor(c, sum);
     if (all != NULL && (all->ndim != y->ndim || all->count != y->count)) {
         op_call call = *c->call;

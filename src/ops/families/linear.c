@@ -70,10 +70,14 @@ static tare_tensor batch_of(const tare_tensor *t) {
 }
 
 static tare_status need_operand(op_call *call, size_t i, const tare_tensor **out) {
-    if (!tare__matmul_is_of_quantized(call)) return tare__need_float(call, i, out);
     TARE_TRY(tare__call_need_tensor(call, i, out));
-    if (tare__is_byte_quantized(*out)) return TARE_OK;
-    return tare__call_fail(call, "takes 8-bit quantized values with one scale, found %s",
+    const bool of_quantized = tare__matmul_is_of_quantized(call);
+    if (of_quantized ? tare__is_byte_quantized(*out)
+                     : (*out)->q == NULL && (*out)->dtype != TARE_BOOL)
+        return TARE_OK;
+    return tare__call_fail(call, "takes %s, found %s",
+                           of_quantized ? "8-bit quantized values with one scale"
+                                        : "floats or integers",
                            tare_dtype_name((*out)->dtype));
 }
 
@@ -82,6 +86,9 @@ tare_status tare__matmul_read(op_call *call, matmul_call *p) {
     TARE_TRY(need_operand(call, 0, &p->a));
     TARE_TRY(need_operand(call, 1, &p->b));
     const tare_tensor *a = p->a, *b = p->b;
+    if (a->dtype != b->dtype && a->q == NULL)
+        return tare__call_fail(call, "takes tensors of one dtype, found %s and %s",
+                               tare_dtype_name(a->dtype), tare_dtype_name(b->dtype));
     if (a->ndim == 0 || b->ndim == 0) return tare__call_fail(call, "needs at least one dimension");
     p->rows = a->ndim > 1 ? a->shape[a->ndim - 2] : 1;
     p->inner = a->shape[a->ndim - 1];
@@ -103,20 +110,49 @@ tare_status tare__matmul_result(op_call *call, const matmul_call *p) {
     memcpy(shape, p->batch, sizeof p->batch);
     if (p->a->ndim > 1) shape[ndim++] = p->rows;
     if (p->b->ndim > 1) shape[ndim++] = p->columns;
-    return tare__call_result(call, TARE_FLOAT32, ndim, shape, NULL);
+    return tare__call_result(call, p->a->q != NULL ? TARE_FLOAT32 : p->a->dtype, ndim, shape, NULL);
+}
+
+// The product of one matrix of doubles or integers; sums of integers wrap around, as torch's do.
+static void multiply_plain(const matmul_call *p, int64_t a, int64_t b, int64_t at,
+                           tare_tensor *out) {
+    const dtype_info *info = tare__dtype(out->dtype);
+    for (int64_t i = 0; i < p->rows * p->columns; i++) {
+        const int64_t row = a + i / p->columns * p->inner, column = b + i % p->columns;
+        double sum = 0;
+        uint64_t bits = 0;
+        for (int64_t k = 0; k < p->inner; k++) {
+            const int64_t other = column + k * p->columns;
+            if (info->is_float)
+                sum += tare__tensor_get(p->a, row + k) * tare__tensor_get(p->b, other);
+            else
+                bits += (uint64_t)tare__tensor_get_int(p->a, row + k) *
+                        (uint64_t)tare__tensor_get_int(p->b, other);
+        }
+        if (info->is_float)
+            tare__tensor_set(out, at + i, sum);
+        else
+            tare__tensor_set_int(out, at + i, tare__dtype_wrap(bits, info));
+    }
 }
 
 static tare_status matmul_compute(op_call *call, const matmul_call *p) {
     const float_product product = {.rows = p->rows, .inner = p->inner, .columns = p->columns};
-    float *y = tare__f32(tare__call_out(call));
+    tare_tensor *y = tare__call_out(call);
+    const int64_t each = p->rows * p->columns;
     int64_t count = 1;
     for (int d = 0; d < p->batch_ndim; d++) count *= p->batch[d];
-    for (int64_t i = 0; i < count; i++, y += p->rows * p->columns) {
-        const int64_t a = tare__strided_offset(p->batch_ndim, p->batch, p->a_stride, i);
-        const int64_t b = tare__strided_offset(p->batch_ndim, p->batch, p->b_stride, i);
-        TARE_TRY(
-            tare__float_multiply(call->kernels, &product, tare__f32(p->a) + a * p->rows * p->inner,
-                                 tare__f32(p->b) + b * p->inner * p->columns, NULL, y, call->err));
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t a =
+            p->rows * p->inner * tare__strided_offset(p->batch_ndim, p->batch, p->a_stride, i);
+        const int64_t b =
+            p->inner * p->columns * tare__strided_offset(p->batch_ndim, p->batch, p->b_stride, i);
+        if (y->dtype != TARE_FLOAT32)
+            multiply_plain(p, a, b, i * each, y);
+        else
+            TARE_TRY(tare__float_multiply(call->kernels, &product, tare__f32(p->a) + a,
+                                          tare__f32(p->b) + b, NULL, tare__f32(y) + i * each,
+                                          call->err));
     }
     return TARE_OK;
 }

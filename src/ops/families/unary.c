@@ -39,6 +39,10 @@ ELEMENT(lgamma, (float)tare__lgamma((double)v))
 ELEMENT(digamma, (float)tare__digamma((double)v))
 ELEMENT(erfinv, (float)tare__erfinv((double)v))
 ELEMENT(i0, (float)tare__i0((double)v))
+ELEMENT(special_i0e, (float)tare__i0e((double)v))
+ELEMENT(special_i1, (float)tare__i1((double)v))
+ELEMENT(special_i1e, (float)tare__i1e((double)v))
+ELEMENT(special_ndtri, (float)tare__ndtri((double)v))
 
 // --- sign: of tensors of every dtype, and of numbers ---
 
@@ -148,6 +152,26 @@ DOUBLE_OF(lgamma, tare__lgamma)
 DOUBLE_OF(digamma, tare__digamma)
 DOUBLE_OF(erfinv, tare__erfinv)
 DOUBLE_OF(i0, tare__i0)
+DOUBLE_OF(special_i0e, tare__i0e)
+DOUBLE_OF(special_i1, tare__i1)
+DOUBLE_OF(special_i1e, tare__i1e)
+DOUBLE_OF(special_ndtri, tare__ndtri)
+
+// --- polygamma(n, x) ---
+
+enum { POLYGAMMA_X, POLYGAMMA_N };
+
+static tare_status polygamma_reference(op_call *call) {
+    const tare_tensor *x;
+    int64_t n;
+    TARE_TRY(tare__call_need_tensor(call, POLYGAMMA_X, &x));
+    TARE_TRY(tare__call_int(call, POLYGAMMA_N, 0, &n));
+    if (n < 0 || n > INT16_MAX) return tare__call_fail(call, "n is out of range");
+    tare_tensor *y = tare__call_out(call);
+    for (int64_t i = 0; i < x->count; i++)
+        tare__tensor_set(y, i, tare__polygamma((int)n, tare__tensor_get(x, i)));
+    return TARE_OK;
+}
 
 // --- predicates ---
 
@@ -245,6 +269,16 @@ static tare_status masked_fill_reference(op_call *call) {
         .shape = tare__shape_same_float, .reference = function, .element = &name##_element         \
     }
 
+// Functions without a form in place.
+#define SPECIAL(name, aten)                                                                        \
+    {                                                                                              \
+        .id = #aten,                                                                               \
+        .functions =                                                                               \
+            "torch.special." name "|torch._C._special." #aten "|torch.ops.aten." #aten ".default", \
+        .params = "input/self", .traits = OP_ELEMENTWISE, .shape = tare__shape_same_float,         \
+        .reference = any_##aten##_reference, .element = &aten##_element                            \
+    }
+
 // Functions whose result is an integer for integers.
 #define SAME(name, function, names, method_names)                                                  \
     {                                                                                              \
@@ -293,6 +327,12 @@ static const op_info rows[] = {
     UNARY_BY(digamma, any_digamma_reference, "torch.digamma|torch.special.digamma|torch._C._special.special_digamma", "digamma"),
     UNARY_BY(erfinv, any_erfinv_reference, "torch.erfinv|torch.special.erfinv|torch._C._special.special_erfinv", "erfinv"),
     UNARY_BY(i0, any_i0_reference, "torch.i0|torch.special.i0|torch._C._special.special_i0", "i0"),
+    SPECIAL("i0e", special_i0e),
+    SPECIAL("i1", special_i1),
+    SPECIAL("i1e", special_i1e),
+    SPECIAL("ndtri", special_ndtri),
+    {.id = "polygamma", .methods = "polygamma", .overloads = "torch.ops.aten.polygamma.default torch.polygamma(n|input) torch.special.polygamma(n|input) torch._C._special.special_polygamma(n|input)",
+     .params = "input/self|n", .traits = OP_ELEMENTWISE, .shape = tare__shape_same_float, .reference = polygamma_reference},
     {.id = "neg", .functions = "torch.neg|operator.neg|torch.ops.aten.neg.default|torch.ops.aten.neg_.default", .methods = "neg", .params = "input/self",
      .traits = OP_ELEMENTWISE, .shape = neg_shape, .reference = neg_reference, .element = &neg_element},
     {.id = "abs", .functions = "torch.abs|operator.abs|torch.ops.aten.abs.default|torch.ops.aten.abs_.default", .methods = "abs", .params = "input/self",

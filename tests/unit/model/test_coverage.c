@@ -84,6 +84,30 @@ static void fused_operators_count_with_their_carrier(void **state) {
     tare_backend_config_destroy(backend);
 }
 
+static void sizes_and_arithmetic_on_them_do_not_count(void **state) {
+    (void)state;
+    tare_backend_config *backend = builtin_backend("x86");
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    tare_model *model = new_model(NULL, new_tree(),
+                                  "def forward(self, x):\n"
+                                  "    size = x.size(0)\n"
+                                  "    shape = getattr(x, 'shape')\n"
+                                  "    getitem = shape[1]\n"
+                                  "    mul = size * getitem\n"
+                                  "    transposed = getattr(x, 'T')\n"
+                                  "    relu = torch.nn.functional.relu(transposed)\n"
+                                  "    reshape = relu.reshape(mul)\n"
+                                  "    return reshape\n");
+    tare_model *p = prepared(model, backend, mapping);
+    assert_int_equal(coverage_of(p).op_count, 3); // getattr of 'T', relu, reshape
+    assert_null(tare__traced_op(p, "mul"));
+    assert_int_equal(coverage_of(p).float_island_count, 0);
+    tare_model_destroy(p);
+    tare_model_destroy(model);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+}
+
 // The backend wants qint8 weights; prepare does not look at a module's weight, convert does.
 static void a_module_whose_weight_stays_float_does_not_count(void **state) {
     (void)state;
@@ -244,6 +268,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operators_and_their_work_are_counted),
         cmocka_unit_test(fused_operators_count_with_their_carrier),
+        cmocka_unit_test(sizes_and_arithmetic_on_them_do_not_count),
         cmocka_unit_test(a_module_whose_weight_stays_float_does_not_count),
         cmocka_unit_test(a_convolution_counts_a_product_for_each_weight_and_output),
         cmocka_unit_test(functions_and_recurrent_layers_count_too),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data for a model: what the graph tells of its inputs.
 #include "core/tensor/tensor.h"
+#include "model/model.h"
 #include "support/models.h"
 #include "support/test.h"
 #include "tare/data.h"
@@ -45,6 +46,60 @@ static void random_integers_lie_below_the_rows_of_their_embedding(void **state) 
     }
     assert_int_equal(tare_tensor_dtype(batch.inputs[2]), TARE_FLOAT32);
     tare_data_close(data);
+    tare_model_destroy(m);
+}
+
+// Sizes of the exporter's example, or of earlier dimensions with the same name, or usual ones.
+static void random_data_choose_sizes_of_open_dimensions(void **state) {
+    (void)state;
+    static const struct {
+        const char *meta;
+        int ndim;
+        int64_t shape[4];
+    } inputs[] = {
+        {"{\"val\": {\"shape\": [null, null], \"dtype\": \"torch.float32\"}, \"tensor\": "
+         "{\"sizes\": "
+         "[{\"as_int\": 1}, {\"as_expr\": {\"expr_str\": \"s27\", \"hint\": {\"as_int\": 12}}}]}}",
+         2,
+         {3, 12}},
+        {"{\"val\": {\"shape\": [\"b\", \"n\", 5], \"dtype\": \"torch.float32\"}}", 3, {3, 32, 5}},
+        {"{\"val\": {\"shape\": [\"b\", 1, \"n\", \"h\"], \"dtype\": \"torch.float32\"}}",
+         4,
+         {3, 1, 32, 224}},
+        {"{\"val\": {\"shape\": [\"b\", 3, \"h\", null], \"dtype\": \"torch.float32\"}}",
+         4,
+         {3, 3, 224, 224}},
+    };
+    tare_model *m = new_model(NULL, new_tree(),
+                              "def forward(self, a, b, c, d):\n"
+                              "    return (a, b, c, d)\n");
+    node *n = m->root->graph->first;
+    for (size_t i = 0; i < 4; i++, n = n->next)
+        n->meta_json = tare__arena_strdup(&m->root->graph->memory, inputs[i].meta);
+    tare_data *data = NULL;
+    const tare_batch batch = first_batch(m, "random:3", &data);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(batch.inputs[i]->ndim, inputs[i].ndim);
+        for (int d = 0; d < inputs[i].ndim; d++)
+            assert_int_equal(batch.inputs[i]->shape[d], inputs[i].shape[d]);
+    }
+    tare_data_close(data);
+    tare_model_destroy(m);
+}
+
+// A size that is an expression of others must be given.
+static void sizes_that_are_expressions_are_not_chosen(void **state) {
+    (void)state;
+    tare_model *m = new_model(NULL, new_tree(),
+                              "def forward(self, a):\n"
+                              "    return a\n");
+    tare_data *data = NULL;
+    m->root->graph->first->meta_json =
+        tare__arena_strdup(&m->root->graph->memory, "{\"val\": {\"shape\": [\"b\", \"past + 1\"], "
+                                                    "\"dtype\": \"torch.float32\"}}");
+    assert_int_equal(tare_data_open("random:3", m, NULL, &data, job_error()),
+                     TARE_INVALID_ARGUMENT);
+    assert_non_null(strstr(tare_error_message(job_error()), "does not say the shape"));
     tare_model_destroy(m);
 }
 
@@ -100,6 +155,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(data_turns_to_what_it_held_out),
         cmocka_unit_test(random_integers_lie_below_the_rows_of_their_embedding),
+        cmocka_unit_test(random_data_choose_sizes_of_open_dimensions),
+        cmocka_unit_test(sizes_that_are_expressions_are_not_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

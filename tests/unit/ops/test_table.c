@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "ops/op.h"
+#include "ops/signatures.h"
 
 static bool lists(const char *list, const char *name) {
     const size_t length = strlen(name);
@@ -65,10 +66,33 @@ static void other_names_find_nothing(void **state) {
     }
 }
 
+// Overloads without a row of their own.
+static void overloads_have_usual_names(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"torch.ops.aten.cumsum_.default", "torch.ops.aten.cumsum.default"},
+        {"torch.ops.aten.greater.Tensor", "torch.ops.aten.gt.Tensor"},
+        {"torch.ops.aten.subtract_.Tensor", "torch.ops.aten.sub.Tensor"},
+        {"torch.ops.aten.special_psi.default", "torch.ops.aten.digamma.default"},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        signature s;
+        const op_info *op = tare__op_function(pairs[i][0]);
+        assert_non_null(op);
+        assert_ptr_equal(op, tare__op_function(pairs[i][1]));
+        assert_true(tare__signature_of(pairs[i][0], &s));
+    }
+    // Views in place change the shape of their base.
+    assert_null(tare__op_function("torch.ops.aten.transpose_.int"));
+    assert_null(tare__op_function("torch.ops.aten.greatest.Tensor"));
+    assert_null(tare__op_function("torch.ops.aten.greater"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_name_finds_its_row),
         cmocka_unit_test(other_names_find_nothing),
+        cmocka_unit_test(overloads_have_usual_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

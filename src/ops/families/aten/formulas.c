@@ -82,6 +82,40 @@ static value logspace(composer *c) {
     return COMPOSE(c, "pow", tare__float(tare__compose_double(c, 3, 10)), exponents);
 }
 
+// --- losses, which some models return beside their results: reduction 0 none, 1 mean, 2 sum ---
+
+static value reduced(composer *c, value x, size_t reduction) {
+    const int64_t how = tare__compose_int(c, reduction, 1);
+    if (how < 0 || how > 2) (void)tare__compose_fail(c, "reduction must be 0, 1 or 2");
+    return how == 0 ? x : COMPOSE(c, how == 1 ? "mean" : "sum", x);
+}
+
+static value l1_loss(composer *c) {
+    return reduced(c, COMPOSE(c, "abs", COMPOSE(c, "sub", P(0), P(1))), 2);
+}
+
+static value mse_loss(composer *c) {
+    return reduced(c, COMPOSE(c, "square", COMPOSE(c, "sub", P(0), P(1))), 2);
+}
+
+// d^2 / 2 up to `limit`, limit (d - limit / 2) beyond.
+static value huber(composer *c, double limit) {
+    const value d = COMPOSE(c, "abs", COMPOSE(c, "sub", P(0), P(1)));
+    const value far = times(c, COMPOSE(c, "sub", d, tare__float(limit / 2)), limit);
+    return COMPOSE(c, "where", COMPOSE(c, "lt", d, tare__float(limit)),
+                   times(c, COMPOSE(c, "square", d), 0.5), far);
+}
+
+static value huber_loss(composer *c) {
+    return reduced(c, huber(c, tare__compose_double(c, 3, 1)), 2);
+}
+
+static value smooth_l1_loss(composer *c) {
+    const double beta = tare__compose_double(c, 3, 1);
+    if (beta == 0) return l1_loss(c);
+    return reduced(c, times(c, huber(c, beta), 1 / beta), 2);
+}
+
 // --- along a dimension ---
 
 // Reads a dimension of x; negative ones count from the end.
@@ -176,6 +210,10 @@ static const op_info rows[] = {
     COMPOSED_ROW(logspace, "torch.logspace" ATEN("logspace.default"), NULL, "start|end|steps|base|dtype|layout|device|pin_memory"),
     {.id = "trapezoid", .functions = "torch.trapezoid|torch.trapz" ATEN("trapezoid.x"), .overloads = "torch.ops.aten.trapezoid.dx",
      .params = "input/y|x|dx|dim", .forward = trapezoid},
+    COMPOSED_ROW(l1_loss, "torch.ops.aten.l1_loss.default", NULL, "input/self|target|reduction"),
+    COMPOSED_ROW(mse_loss, "torch.ops.aten.mse_loss.default", NULL, "input/self|target|reduction"),
+    COMPOSED_ROW(huber_loss, "torch.ops.aten.huber_loss.default", NULL, "input/self|target|reduction|delta"),
+    COMPOSED_ROW(smooth_l1_loss, "torch.ops.aten.smooth_l1_loss.default", NULL, "input/self|target|reduction|beta"),
     COMPOSED_ROW(renorm, "torch.renorm" ATEN("renorm.default"), "renorm", "input/self|p|dim|maxnorm"),
     COMPOSED_ROW(dist, "torch.dist" ATEN("dist.default"), "dist", "input/self|other|p"),
 };

@@ -132,6 +132,13 @@ static void signs_of_zero_are_kept(void **state) {
     }
 }
 
+static double trigamma(double x) {
+    return tare__polygamma(1, x);
+}
+static double pentagamma(double x) {
+    return tare__polygamma(3, x);
+}
+
 // Exact values to 17 digits, found with 40.
 static void special_functions_are_near_the_exact_ones(void **state) {
     (void)state;
@@ -191,6 +198,35 @@ static void special_functions_are_near_the_exact_ones(void **state) {
         {tare__i0, 50.0, 2.9325537838493363e+20},
         {tare__i0, 91.5, 2.2842371529774558e+38},
         {tare__i0, -700.0, 1.5295933476718737e+302},
+        {tare__i1, 1e-10, 5.0000000000000002e-11},
+        {tare__i1, 0.5, 0.25789430539089632},
+        {tare__i1, -1.0, -0.56515910399248503},
+        {tare__i1, 3.75, 7.7800152298244159},
+        {tare__i1, 50.0, 2.9030785901035568e+20},
+        {tare__i1, -700.0, -1.5285003902339007e+302},
+        {tare__i0e, 0.5, 0.64503527044915007},
+        {tare__i0e, -29.5, 0.07376861727872859},
+        {tare__i0e, 30.5, 0.072538784070779077},
+        {tare__i0e, 10000.0, 0.0039894726746047321},
+        {tare__i1e, 0.5, 0.1564208031848717},
+        {tare__i1e, -29.5, -0.072507326157183725},
+        {tare__i1e, 30.5, 0.071339539285262004},
+        {tare__i1e, -10000.0, -0.0039892731959836623},
+        {tare__ndtri, 1e-05, -4.2648907939228246},
+        {tare__ndtri, 0.25, -0.67448975019608174},
+        {tare__ndtri, 0.5000001, 2.5066282733116483e-7},
+        {tare__ndtri, 0.93, 1.4757910281791711},
+        {tare__ndtri, 0.999, 3.0902323061678133},
+        {trigamma, 0.25, 17.197329154507111},
+        {trigamma, 3.5, 0.33035775610023486},
+        {trigamma, 9.75, 0.10800324333663185},
+        {trigamma, 100000.0, 1.0000050000166667e-5},
+        {trigamma, -0.25, 18.541879647671606},
+        {trigamma, -7.3, 14.951383181433921},
+        {pentagamma, 0.25, 1538.7821440091884},
+        {pentagamma, 3.5, 0.070305848817252051},
+        {pentagamma, 30.0, 7.7860036647361291e-5},
+        {pentagamma, -2.6, 283.53838059773574},
     };
     // clang-format on
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -210,7 +246,13 @@ static void special_functions_end_as_torchs(void **state) {
     assert_true(tare__erfinv(1) == infinite && tare__erfinv(-1) == -infinite);
     assert_true(isnan(tare__erfinv(1.5)) && tare__erfinv(0) == 0);
     assert_true(tare__i0(-infinite) == infinite && tare__i0(0) == 1);
-    double (*const all[])(double) = {tare__lgamma, tare__digamma, tare__erfinv, tare__i0};
+    assert_true(tare__i1(-infinite) == -infinite && tare__i1e(-infinite) == 0);
+    assert_true(tare__ndtri(0) == -infinite && tare__ndtri(1) == infinite);
+    assert_true(trigamma(-3) == infinite && tare__polygamma(2, 0) == -infinite);
+    assert_true(trigamma(infinite) == 0 && isnan(trigamma(-1e7 - 0.5)));
+    double (*const all[])(double) = {tare__lgamma, tare__digamma, tare__erfinv, tare__i0,
+                                     tare__i1,     tare__i0e,     tare__i1e,    tare__ndtri,
+                                     pentagamma,   trigamma};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) assert_true(isnan(all[i]((double)NAN)));
 }
 

@@ -6,7 +6,13 @@
 
 // clang-format off
 static const aten_case cases[] = {
-
+    {"t = @arange.default(6); a = @view.default(t, [2, 3]); b = @view.default(t, [3, 2]); @mm.default(a, b)", "2x2", VALUES(10, 13, 28, 40)},
+    {"t = @full.default([1, 2], 200, dtype = torch.uint8); s = @full.default([2, 2], 3, dtype = torch.uint8); @mm.default(t, s)", "1x2", VALUES(176, 176)},
+    {"t = @full.default([1, 2], 1073741824, dtype = torch.int32); s = @full.default([2, 1], 3, dtype = torch.int32); @matmul.default(t, s)", "1x1", VALUES(-2.14748365e+09)},
+    {"t = @arange.default(12); a = @view.default(t, [2, 2, 3]); b = @view.default(t, [2, 3, 2]); @bmm.default(a, b)", "2x2x2", VALUES(10, 13, 28, 40, 172, 193, 244, 274)},
+    {"t = @arange.default(4); a = @view.default(t, [2, 2]); @addmm.default(a, a, a, beta = 2, alpha = 3)", "2x2", VALUES(6, 11, 22, 39)},
+    {"a = @to.dtype(x, torch.float64); b = @transpose.int(a, 1, 2); @matmul.default(a, b)", "2x3x3", VALUES(6.96875, 4.34375, 1.71875, 4.34375, 2.71875, 1.09375, 1.71875, 1.09375, 0.46875, 0.21875, 0.59375, 0.96875, 0.59375, 1.96875, 3.34375, 0.96875, 3.34375, 5.71875)},
+    {"t = @arange.default(3); @dot.default(t, t)", "", VALUES(5)},
 };
 // clang-format on
 
@@ -17,6 +23,8 @@ static void matrices_compute_what_torch_computes(void **state) {
 
 static void wrong_calls_are_refused(void **state) {
     (void)state;
+    refuse_aten("t = @to.dtype(x, torch.int64); @mm.default(x, t)", "tensors of one dtype");
+    refuse_aten("t = @to.dtype(x, torch.bool); @mm.default(t, t)", "floats or integers");
     refuse_aten("t = @zeros.default([2, 2]); @linalg_inv.default(t)", "matrix 0 is singular");
     refuse_aten("@linalg_solve.default(x, x, left = False)", "transpose both sides");
     refuse_aten("t = @zeros.default([3]); @linalg_solve.default(x, t)", "do not fit");
