@@ -306,12 +306,17 @@ def make(name, generator):
 # --- the doors ---
 
 def write_onnx(module, inputs, path):
+    import onnx
     import torch
     names = list(inputs)
     try:
         torch.onnx.export(module, (), path, kwargs=inputs, input_names=names, dynamo=False, opset_version=17,
                           dynamic_axes={name: {0: "N"} for name in names})
-    except Exception:  # what the older exporter cannot trace, the newer one may
+        # It makes inputs of defaults that are numbers (logits_to_keep), and traces another branch for them.
+        is_whole = [i.name for i in onnx.load(path, load_external_data=False).graph.input] == names
+    except Exception:
+        is_whole = False
+    if not is_whole:  # the newer exporter may do better
         torch.onnx.export(module, (), path, kwargs=inputs, input_names=names, dynamo=True, opset_version=18,
                           external_data=False, verbose=False)
 

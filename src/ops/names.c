@@ -102,15 +102,9 @@ static const struct {
     {"greater_equal", "ge"}, {"less", "lt"}, {"less_equal", "le"}, {"linalg_matmul", "matmul"},
     {"moveaxis", "movedim"}, {"multiply", "mul"}, {"native_channel_shuffle", "channel_shuffle"},
     {"negative", "neg"}, {"not_equal", "ne"}, {"row_stack", "vstack"}, {"sgn", "sign"},
-    {"slice_copy", "slice"}, {"special_digamma", "digamma"}, {"special_erf", "erf"},
-    {"special_erfinv", "erfinv"}, {"special_exp2", "exp2"}, {"special_expit", "sigmoid"},
-    {"special_expm1", "expm1"}, {"special_gammaln", "lgamma"}, {"special_i0", "i0"},
-    {"special_log1p", "log1p"}, {"special_log_softmax", "log_softmax"}, {"special_logit", "logit"},
-    {"special_logsumexp", "logsumexp"}, {"special_modified_bessel_i0", "i0"},
-    {"special_modified_bessel_i1", "special_i1"}, {"special_polygamma", "polygamma"},
-    {"special_psi", "digamma"}, {"special_round", "round"}, {"special_sinc", "sinc"},
-    {"special_softmax", "softmax"}, {"special_xlogy", "xlogy"}, {"subtract", "sub"},
-    {"trapz", "trapezoid"}, {"true_divide", "div"},
+    {"slice_copy", "slice"}, {"special_expit", "sigmoid"}, {"special_gammaln", "lgamma"},
+    {"special_modified_bessel_i0", "i0"}, {"special_modified_bessel_i1", "special_i1"},
+    {"special_psi", "digamma"}, {"subtract", "sub"}, {"trapz", "trapezoid"}, {"true_divide", "div"},
 };
 // clang-format on
 
@@ -123,9 +117,16 @@ static const char *usual_name(const char *chars, size_t length) {
 bool tare__overload_usual_name(const char *function, op_name *out) {
     const char *name = tare__aten_name(function);
     if (name == NULL) return false;
-    const size_t length = strcspn(name, "."), mark = tare__is_in_place_overload(function) ? 1 : 0;
+    const size_t mark = tare__is_in_place_overload(function) ? 1 : 0;
+    size_t length = strcspn(name, ".");
+    static const char special[] = "special_"; // of torch.special, which has most names twice
     const char *usual = usual_name(name, length - mark);
-    if (usual == NULL && mark == 0) return false;
+    if (usual == NULL && tare__starts_with(name, special)) {
+        name += strlen(special);
+        length -= strlen(special);
+    } else if (usual == NULL && mark == 0) {
+        return false;
+    }
     const int written =
         usual != NULL
             ? snprintf(out->text, sizeof out->text, "torch.ops.aten.%s%s", usual, name + length)

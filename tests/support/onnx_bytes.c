@@ -57,6 +57,14 @@ void onnx_attr_int(text *node, const char *name, int64_t value) {
     pb_message(node, 5, attribute);
 }
 
+void onnx_attr_graph(text *node, const char *name, text graph) {
+    text attribute = {0};
+    pb_text(&attribute, 1, name);
+    pb_message(&attribute, 6, graph);
+    pb_int(&attribute, 20, 5);
+    pb_message(node, 5, attribute);
+}
+
 void onnx_attr_ints(text *node, const char *name, const int64_t *values, size_t count) {
     text attribute = {0};
     pb_text(&attribute, 1, name);

@@ -19,6 +19,8 @@ void onnx_attr_int(text *node, const char *name, int64_t value);
 void onnx_attr_ints(text *node, const char *name, const int64_t *values, size_t count);
 void onnx_attr_float(text *node, const char *name, float value);
 void onnx_attr_text(text *node, const char *name, const char *value);
+/// A branch or body. Takes the graph.
+void onnx_attr_graph(text *node, const char *name, text graph);
 /// An attribute with the value of an attribute of the function around the node.
 void onnx_attr_ref(text *node, const char *name, const char *of_function);
 /// dynamo's metadata: "['', 'fc', 'linear']" and the classes of the same.

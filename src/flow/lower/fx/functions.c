@@ -77,6 +77,30 @@ static tare_status lower_binary(convert_pass *c, const static_match *m) {
     return tare__graph_erase(g, m->reference, err);
 }
 
+// The node that joins n's value with others (cat, stack), reached through conversions and operators
+// that keep the parameters of their input; NULL: there is none.
+static const node *joined_by(const node *n, int depth) {
+    enum { DEEPEST = 32 };
+    for (size_t i = 0; depth < DEEPEST && i < n->user_count; i++) {
+        const node *user = n->users[i];
+        const value *first = user->arg_count > 0 ? &user->args[0] : NULL;
+        if (first != NULL && (first->kind == VALUE_LIST || first->kind == VALUE_TUPLE) &&
+            first->count > 1 && user->op != NODE_OUTPUT)
+            return user;
+        const bool keeps = tare__is_quantize_node(user) || tare__is_dequantize_node(user) ||
+                           tare__op_has(tare__node_row(user), OP_KEEPS_QPARAMS);
+        const node *found = keeps ? joined_by(user, depth + 1) : NULL;
+        if (found != NULL) return found;
+    }
+    return NULL;
+}
+
+static bool has_number(const convert_pass *c, const node *reference) {
+    value operands[2];
+    return find_operands(c, reference, operands) &&
+           (operands[0].kind != VALUE_NODE || operands[1].kind != VALUE_NODE);
+}
+
 tare_status tare__lower_binary(convert_pass *c) {
     for (node *n = c->base->model->root->graph->first, *next; n != NULL; n = next) {
         next = n->next;
@@ -84,6 +108,15 @@ tare_status tare__lower_binary(convert_pass *c) {
         if (!tare__match_static(c, n, accepts_binary, 0, &m)) continue;
         // torch has no fused matmul-relu, so the relu would be lost.
         if (m.relu != NULL && tare__function_op(m.reference) == TARE_OP_MATMUL) continue;
+        // What is joined must have the parameters that were observed for all.
+        const node *joined = has_number(c, m.reference) ? joined_by(m.quantize, 0) : NULL;
+        if (joined != NULL) {
+            TARE_TRY(TARE_DECIDE(c->base, m.reference, "left float", "parameters",
+                                 "with a number its result has parameters of its own, but '%s' "
+                                 "joins it with values of others",
+                                 joined->name));
+            continue;
+        }
         TARE_TRY(lower_binary(c, &m));
     }
     return TARE_OK;

@@ -38,6 +38,7 @@ typedef struct onnx_family {
     X(grouped)                                                                                     \
     X(quantize)                                                                                    \
     X(quantized)                                                                                   \
+    X(flow)                                                                                        \
     X(refused)
 
 #define DECLARE(name) extern const onnx_family tare__onnx_##name##_family;

@@ -5,16 +5,12 @@
 
 // --- reading ---
 
-static tare_status translate_control_flow(onnx_call *c) {
-    return tare__onnx_fail(c, "control flow is not supported: a model must run the same operators "
-                              "on every input");
-}
 static tare_status translate_quantized(onnx_call *c) {
     return tare__onnx_fail(c, "integer operators are not read: expected QuantizeLinear and "
                               "DequantizeLinear around float ones");
 }
 static tare_status translate_sequence(onnx_call *c) {
-    return tare__onnx_fail(c, "sequences and optional values are not supported");
+    return tare__onnx_fail(c, "optional values and functions of sequences are not supported");
 }
 static tare_status translate_text(onnx_call *c) {
     return tare__onnx_fail(c, "text is not supported");
@@ -39,25 +35,14 @@ static tare_status translate_missing(onnx_call *c) {
 }
 
 static const onnx_rule read_rows[] = {
-    {"If", .translate = translate_control_flow},
-    {"Loop", .translate = translate_control_flow},
-    {"Scan", .translate = translate_control_flow},
     {"ConvInteger", .translate = translate_quantized},
     {"MatMulInteger", .translate = translate_quantized},
     {"QLinearConv", .translate = translate_quantized},
     {"QLinearMatMul", .translate = translate_quantized},
-    {"ConcatFromSequence", .translate = translate_sequence},
     {"Optional", .translate = translate_sequence},
     {"OptionalGetElement", .translate = translate_sequence},
     {"OptionalHasElement", .translate = translate_sequence},
-    {"SequenceAt", .translate = translate_sequence},
-    {"SequenceConstruct", .translate = translate_sequence},
-    {"SequenceEmpty", .translate = translate_sequence},
-    {"SequenceErase", .translate = translate_sequence},
-    {"SequenceInsert", .translate = translate_sequence},
-    {"SequenceLength", .translate = translate_sequence},
     {"SequenceMap", .translate = translate_sequence},
-    {"SplitToSequence", .translate = translate_sequence},
     {"RegexFullMatch", .translate = translate_text},
     {"StringConcat", .translate = translate_text},
     {"StringNormalizer", .translate = translate_text},

@@ -71,6 +71,13 @@ tare_status tare__onnx_malformed(onnx_call *c, const char *format, ...) {
 
 // --- inputs ---
 
+tare_status tare__onnx_bind(onnx_import *in, const char *name, const value *v) {
+    onnx_binding *b = tare__arena_alloc(&in->memory, sizeof *b);
+    if (b == NULL) return tare__out_of_memory(in->err);
+    b->v = *v;
+    return tare__map_set(&in->values, name, b) ? TARE_OK : tare__out_of_memory(in->err);
+}
+
 size_t tare__onnx_input_count(const onnx_call *c) {
     return c->node->n_input;
 }

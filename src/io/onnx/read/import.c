@@ -25,13 +25,6 @@ enum {
     OTHER_BATCH = 1009
 };
 
-tare_status tare__onnx_bind(onnx_import *in, const char *name, const value *v) {
-    onnx_binding *b = tare__arena_alloc(&in->memory, sizeof *b);
-    if (b == NULL) return tare__out_of_memory(in->err);
-    b->v = *v;
-    return tare__map_set(&in->values, name, b) ? TARE_OK : tare__out_of_memory(in->err);
-}
-
 // --- initializers ---
 
 static tare_status add_initializer(onnx_import *in, const Onnx__TensorProto *t) {
@@ -314,6 +307,8 @@ static tare_status output_value(onnx_import *in, const Onnx__ValueInfoProto *inf
         return tare__fail(in->err, TARE_MALFORMED_FILE,
                           "no node, input or initializer produces the output '%s'", name);
     *out = b->v;
+    if (out->kind == VALUE_LIST)
+        return tare__fail(in->err, TARE_UNSUPPORTED, "the output '%s' is a sequence", name);
     if (out->kind != VALUE_TENSOR) return TARE_OK;
     node *n = NULL;
     TARE_TRY(tare__onnx_constant_node(in, out->as.tensor, NULL, &n));
@@ -461,6 +456,7 @@ static void release(onnx_import *in) {
     tare__map_release(&in->values);
     tare__map_release(&in->constants);
     tare__map_release(&in->initializer_names);
+    tare__map_release(&in->nested_initializers);
     tare__map_release(&in->scopes);
     tare__map_release(&in->sizes);
     tare__map_release(&in->numbers);
@@ -481,8 +477,11 @@ typedef struct import_job {
 } import_job;
 
 static tare_status import_file(import_job *job, module **root) {
-    onnx_import in = {
-        .file = job->file, .classes = job->classes, .open = job->open, .err = job->err};
+    onnx_import in = {.add_node = add_node,
+                      .file = job->file,
+                      .classes = job->classes,
+                      .open = job->open,
+                      .err = job->err};
     in.data_files.budget.limit = job->file->memory_limit;
     const tare_status status = import_graph(&in, job->options, root, job->origin);
     job->is_hopeless = in.is_hopeless || status == TARE_OUT_OF_MEMORY;

@@ -49,8 +49,11 @@ typedef struct onnx_binding {
     value v;
 } onnx_binding;
 
-typedef struct onnx_import {
+typedef struct onnx_import onnx_import;
+struct onnx_import {
     const onnx_file *file;
+    /// Translates a node of the file, the first member of an onnx_step, and binds its outputs.
+    tare_status (*add_node)(onnx_import *in, const Onnx__NodeProto *n);
     const registry *classes;
     onnx_data_files data_files;
     map values;    // name -> onnx_binding *
@@ -71,10 +74,13 @@ typedef struct onnx_import {
     int blamed_dim;
     bool is_hopeless; // no given size would help
     size_t module_count;
+    map nested_initializers; // "%p" of an initializer of a nested graph -> tensor, lent (nested.c)
+    size_t nested_nodes;     // translated so far from nested graphs
+    int nested_depth;
     map scopes; // known paths, to recognize renamed second calls
     arena memory;
     tare_error *err;
-} onnx_import;
+};
 
 struct onnx_call {
     onnx_import *in;

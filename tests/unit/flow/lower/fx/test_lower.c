@@ -114,6 +114,17 @@ static void a_number_leaves_no_parameters_behind(void **state) {
     tare_model_destroy(q);
 }
 
+// A sum with a number takes its parameters from its input; cat needs those of all its inputs.
+static void a_sum_with_a_number_is_not_lowered_before_a_join(void **state) {
+    (void)state;
+    tare_model *q = LOWERED(conv_then("    add = a + 4.0\n    reshape = add.reshape(1, 2, 2, 2)\n"
+                                      "    cat = torch.cat([a, reshape], 1)\n    return cat\n"),
+                            1, 2, 2, 2);
+    CHECK_LACKS(printed(q), "torch.ops.quantized.add(");
+    CHECK_HOLDS(decided(q, "add"), "'cat' joins it with values of others");
+    tare_model_destroy(q);
+}
+
 static void another_reader_in_between_keeps_the_operator_float(void **state) {
     (void)state;
     // Someone else needs the float sum: torch's pass fails there.
@@ -355,6 +366,7 @@ int main(void) {
         cmocka_unit_test(modules_become_quantized_ones),
         cmocka_unit_test(sums_and_products_are_lowered_with_their_relu),
         cmocka_unit_test(a_number_leaves_no_parameters_behind),
+        cmocka_unit_test(a_sum_with_a_number_is_not_lowered_before_a_join),
         cmocka_unit_test(another_reader_in_between_keeps_the_operator_float),
         cmocka_unit_test(shapes_are_read_from_quantized_tensors),
         cmocka_unit_test(operators_without_a_weight_go_the_special_way),
