@@ -9,7 +9,7 @@
 
 // True for an attribute that is a tensor.
 static bool reads_tensor(const node *n) {
-    static const char *const names[] = {"T", "mT", "data"};
+    static const char *const names[] = {"T", "mT", "data", "values", "indices"};
     const value *name = n->arg_count > 1 ? &n->args[1] : NULL;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (name != NULL && name->kind == VALUE_STRING && strcmp(name->as.text, names[i]) == 0)

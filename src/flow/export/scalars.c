@@ -44,8 +44,12 @@ static tare_status gives_integers(const node *n, bool *out, tare_error *err) {
 }
 
 static bool is_index_of(const node *n, const node *user) {
-    const op_id op = tare__function_op(user);
-    return (op == TARE_OP_EMBEDDING || op == TARE_OP_INDEX) && tare__node_arg(user, 0) != n;
+    return OP_IS_ANY(tare__function_op(user), TARE_OP_EMBEDDING, TARE_OP_EMBEDDING_BAG,
+                     TARE_OP_EMBEDDING_BAGS, TARE_OP_INDEX, TARE_OP_INDEX_SELECT, TARE_OP_INDEX_PUT,
+                     TARE_OP_INDEX_ADD, TARE_OP_INDEX_COPY, TARE_OP_GATHER, TARE_OP_SCATTER,
+                     TARE_OP_SCATTER_ADD, TARE_OP_SCATTER_REDUCE, TARE_OP_TAKE,
+                     TARE_OP_TAKE_ALONG_DIM) &&
+           tare__node_arg(user, 0) != n;
 }
 
 // Marks, by id, integers from which an index is computed. Users follow what they read.

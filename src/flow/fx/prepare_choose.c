@@ -29,13 +29,30 @@ static tare_status is_reuse_input(const prepare_pass *p, const tare_qconfig *q, 
     return TARE_OK;
 }
 
+// The observer of an operator's float input. A qconfig with fixed parameters states those of the
+// result (sigmoid: 0 to 255/256). torch observes a float input with them, too, and cuts off what
+// lies outside; tare's own mapping observes it as any other tensor.
+static tare_status choose_input_spec(const prepare_pass *p, const tare_qconfig *q,
+                                     const tare_observer_spec **out) {
+    const tare_qconfig *global = p->mapping->global;
+    tare_observer_info info, other;
+    *out = q->activation;
+    if (!tare__qconfig_mapping_is_own(p->mapping) || global == NULL) return TARE_OK;
+    TARE_TRY(tare__pass_spec_info(p->base, q->activation, &info));
+    if (!info.has_fixed_qparams) return TARE_OK;
+    TARE_TRY(tare__pass_spec_info(p->base, global->activation, &other));
+    if (!other.has_fixed_qparams && other.dtype == info.dtype) *out = global->activation;
+    return TARE_OK;
+}
+
 static tare_status info_from_qconfig(prepare_pass *p, const prepare_match *match, const node *n,
                                      const tare_qconfig *q, target_info *out) {
     *out = no_tensor_info();
     if (tare__has_no_tensor_args(p, n)) return TARE_OK;
     bool is_half = false;
     TARE_TRY(tare__qconfig_is_half(p, q, &is_half));
-    out->input = out->output = q->activation;
+    TARE_TRY(choose_input_spec(p, q, &out->input));
+    out->output = q->activation;
     out->weight = q->weight;
     out->bias = is_half ? p->half_spec : p->float_spec;
     out->shares = match->shares;

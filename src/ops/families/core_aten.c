@@ -711,7 +711,7 @@ static const op_info rows[] = {
     COMPOSED_ROW(column_stack, "torch.column_stack" ATEN("column_stack.default"), NULL, "tensors"),
     COMPOSED_ROW(broadcast_tensors, "torch.ops.aten.broadcast_tensors.default", NULL, "tensors"),
     COMPOSED_ROW(outer, "torch.outer" ATEN("outer.default"), "outer", "input/self|vec2"),
-    COMPOSED_ROW(meshgrid, "torch.ops.aten.meshgrid.default" ATEN("meshgrid.indexing"), NULL, "tensors|indexing"),
+    COMPOSED_ROW(meshgrid, "torch.functional.meshgrid|torch.meshgrid" ATEN("meshgrid.default") ATEN("meshgrid.indexing"), NULL, "*tensors|indexing"),
     {.id = "tensordot", .functions = "torch.ops.aten.tensordot.default", .params = "input/self|other|dims_self|dims_other",
      .forward = tensordot, .macs = tensordot_macs},
     {.id = "addmm", .functions = "torch.addmm|torch.ops.aten.addmm.default", .methods = "addmm", .params = "input/self|mat1|mat2|beta|alpha",

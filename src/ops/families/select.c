@@ -413,11 +413,22 @@ static tare_status plan_attribute(op_call *call, gather *g) {
     return TARE_OK;
 }
 
+// An item of a named tuple, as topk, sort, max and others give it.
+static tare_status item_by_name(op_call *call, const char *name) {
+    const value *from = call->param[0];
+    const uint32_t at = strcmp(name, "indices") == 0 ? 1 : 0;
+    if (from->count != 2 || (at == 0 && strcmp(name, "values") != 0))
+        return tare__call_fail(call, "a tuple of %u has no item '%s'", from->count, name);
+    return tare__value_share(call->memory, &from->as.items[at], &call->result, call->err);
+}
+
 static tare_status getattr_shape(op_call *call) {
     const tare_tensor *x;
     const char *name;
-    TARE_TRY(tare__call_need_tensor(call, 0, &x));
     TARE_TRY(tare__call_text(call, 1, "", &name));
+    if (call->param[0] != NULL && call->param[0]->kind == VALUE_TUPLE)
+        return item_by_name(call, name);
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
     if (strcmp(name, "shape") == 0) return shape_tuple(call, x);
     if (strcmp(name, "ndim") == 0) return dim_shape(call);
     if (strcmp(name, "T") == 0 || strcmp(name, "mT") == 0)

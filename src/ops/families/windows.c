@@ -162,12 +162,23 @@ typedef struct sampler {
     int64_t plane, points;
 } sampler;
 
+// A mode by its number, as aten has it, or by its name, as torch.nn.functional.grid_sample does.
+static tare_status read_mode(op_call *call, size_t i, const char *const names[3], int64_t *out) {
+    const value *v = call->param[i];
+    if (v == NULL || v->kind != VALUE_STRING) return tare__call_int(call, i, 0, out);
+    for (*out = 0; *out < 3; ++*out)
+        if (strcmp(v->as.text, names[*out]) == 0) return TARE_OK;
+    return tare__call_fail(call, "'%s' is not supported", v->as.text);
+}
+
 static tare_status read_sampler(op_call *call, sampler *s) {
+    static const char *const modes[] = {"bilinear", "nearest", "bicubic"};
+    static const char *const paddings[] = {"zeros", "border", "reflection"};
     *s = (sampler){.size = {1, 1, 1}, .plane = 1, .points = 1};
     TARE_TRY(tare__need_float(call, 0, &s->x));
     TARE_TRY(tare__need_float(call, 1, &s->grid));
-    TARE_TRY(tare__call_int(call, 2, 0, &s->mode));
-    TARE_TRY(tare__call_int(call, 3, 0, &s->outside));
+    TARE_TRY(read_mode(call, 2, modes, &s->mode));
+    TARE_TRY(read_mode(call, 3, paddings, &s->outside));
     TARE_TRY(tare__call_bool(call, 4, false, &s->aligns));
     s->dims = s->x->ndim - 2;
     const bool fits = (s->dims == 2 || s->dims == 3) && s->grid->ndim == s->x->ndim &&
@@ -324,8 +335,8 @@ static const op_info rows[] = {
      .shape = im2col_shape, .reference = im2col_reference},
     {.id = "col2im", .functions = "torch.nn.functional.fold|torch._C._nn.col2im|" ATEN("col2im.default"), .params = "input/self|output_size|kernel_size|dilation|padding|stride",
      .shape = col2im_shape, .reference = col2im_reference},
-    {.id = "grid_sampler", .functions = "torch.grid_sampler|" ATEN("grid_sampler.default") "|" ATEN("grid_sampler_2d.default") "|" ATEN("grid_sampler_3d.default"),
-     .params = "input|grid|interpolation_mode|padding_mode|align_corners", .shape = sampler_shape, .reference = sampler_reference},
+    {.id = "grid_sampler", .functions = "torch.grid_sampler|torch.nn.functional.grid_sample|" ATEN("grid_sampler.default") "|" ATEN("grid_sampler_2d.default") "|" ATEN("grid_sampler_3d.default"),
+     .params = "input|grid|interpolation_mode/mode|padding_mode|align_corners", .shape = sampler_shape, .reference = sampler_reference},
 };
 // clang-format on
 

@@ -81,18 +81,23 @@ static void integers_are_not_annotated(void **state) {
     (void)state;
     static const char *const names[] = {"XNNPACKQuantizer", "X86InductorQuantizer"};
     static const char *const integers[] = {"i", "add", "mul"};
-    for (size_t k = 0; k < 2; k++) {
-        tare_model *model =
-            new_exported(NULL, "def forward(self, i, w):\n"
-                               "    add = torch.ops.aten.add.Tensor(i, 8)\n"
-                               "    mul = torch.ops.aten.mul.Tensor(add, i)\n"
-                               "    cat = torch.ops.aten.cat.default([mul, add])\n"
-                               "    embedding = torch.ops.aten.embedding.default(w, mul)\n"
-                               "    return (embedding, cat)\n");
+    static const char *const look_ups[] = {"torch.ops.aten.embedding.default(w, mul)",
+                                           "torch.ops.aten.index_select.default(w, 0, mul)"};
+    for (size_t k = 0; k < 4; k++) {
+        char lines[512];
+        (void)snprintf(lines, sizeof lines,
+                       "def forward(self, i, w):\n"
+                       "    add = torch.ops.aten.add.Tensor(i, 8)\n"
+                       "    mul = torch.ops.aten.mul.Tensor(add, i)\n"
+                       "    cat = torch.ops.aten.cat.default([mul, add])\n"
+                       "    embedding = %s\n"
+                       "    return (embedding, cat)\n",
+                       look_ups[k / 2]);
+        tare_model *model = new_exported(NULL, lines);
         tare_quantizer *q = NULL;
         for (size_t i = 0; i < 3; i++) set_dtype(model, integers[i], TARE_INT64);
         set_source(model, "cat", "cat", "torch.cat");
-        CHECK_DONE(tare_quantizer_builtin(names[k], NULL, &q, job_error()));
+        CHECK_DONE(tare_quantizer_builtin(names[k % 2], NULL, &q, job_error()));
         apply(q, model);
         assert_string_equal(annotated(model), "");
         tare_tensor *eight = tare__module_find_tensor(model->root, "_tensor_constant_0");

@@ -142,8 +142,28 @@ static void constants_with_infinities_are_masks(void **state) {
     tare_model_destroy(p);
 }
 
+// The fixed parameters of sigmoid are those of its result.
+static void a_float_input_of_sigmoid_has_a_range_of_its_own(void **state) {
+    (void)state;
+    static const char code[] = "def forward(self, x):\n    a = self.a(x)\n"
+                               "    chunk = torch.chunk(a, 2, 1)\n    getitem = chunk[0]\n"
+                               "    sigmoid = torch.sigmoid(getitem)\n"
+                               "    cat = torch.cat([sigmoid, sigmoid], 1)\n    b = self.b(cat)\n"
+                               "    return b\n";
+    static const struct {
+        const char *mapping, *input;
+    } rows[] = {{"x86", "FixedQParamsObserver"}, {"tare", "HistogramObserver"}};
+    for (size_t i = 0; i < 2; i++) {
+        tare_model *p = prepared_by(rows[i].mapping, two_linears(), code);
+        CHECK_HOLDS(input_observer(p, "sigmoid")->class->name, rows[i].input);
+        CHECK_HOLDS(output_observer(p, "sigmoid")->class->name, "FixedQParamsObserver");
+        tare_model_destroy(p);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_float_input_of_sigmoid_has_a_range_of_its_own),
         cmocka_unit_test(observers_are_shared_along_operators_that_keep_values),
         cmocka_unit_test(sums_that_are_normalized_stay_float),
         cmocka_unit_test(a_selector_of_the_user_s_own_wins),

@@ -173,6 +173,16 @@ static void tensors_are_made(void **state) {
     CHECK(of_table("t1 = x.size(1); t2 = t1 & 6; torch.full((t2,), t2)"), 4, 4, 4, 4);
 }
 
+static void named_tuples_have_items(void **state) {
+    (void)state;
+    CHECK(run_expression("x", "t = torch.topk(x, 1); getattr(t, 'values')",
+                         INPUTS(COUNTING(1, 1, 3))),
+          3);
+    CHECK(run_expression("x", "t = torch.topk(x, 1); getattr(t, 'indices')",
+                         INPUTS(COUNTING(1, 1, 3))),
+          2);
+}
+
 static void elementary_functions_follow_torch(void **state) {
     (void)state;
     static const struct {
@@ -292,6 +302,7 @@ int main(void) {
         cmocka_unit_test(reductions_follow_torch),
         cmocka_unit_test(tensors_are_made),
         cmocka_unit_test(elementary_functions_follow_torch),
+        cmocka_unit_test(named_tuples_have_items),
         cmocka_unit_test(einsum_sums_products),
         cmocka_unit_test(bits_and_choices_broadcast),
         cmocka_unit_test(every_allocation_may_fail),

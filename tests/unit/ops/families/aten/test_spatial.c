@@ -15,6 +15,10 @@ static const aten_case cases[] = {
     {"@block_diag.default([v])", "1x2", VALUES(0.5, 0.75)},
     {"t = @arange.default(3); s = @mul.Scalar(t, 0.5); @cartesian_prod.default([v, s])", "6x2", VALUES(0.5, 0, 0.5, 0.5, 0.5, 1, 0.75, 0, 0.75, 0.5, 0.75, 1)},
     {"@cartesian_prod.default([v])", "2", VALUES(0.5, 0.75)},
+    {"t = @view.default(x, [1, 3, 4, 2]); torch.nn.functional.grid_sample(i, t, mode = 'nearest', padding_mode = 'border', align_corners = True)", "1x2x3x4", VALUES(-1.5, -1.5, -1.5, -0.5, -0.25, -0.25, 1, 1, 1, 2.25, 2.25, 2.25, 2.5, 2.5, 2.5, 3.5, 3.75, 3.75, 5, 5, 5, 6.25, 6.25, 6.25)},
+    {"t = @view.default(x, [1, 3, 4, 2]); torch.nn.functional.grid_sample(i, t, align_corners = False)", "1x2x3x4", VALUES(0, 0, -0.5625, -1.25, -0.625, 0, 0.625, 1.25, 1.875, 1.6875, 0.28125, 0, 0, 0, 0.9375, 2.75, 3.375, 4, 4.625, 5.25, 5.875, 4.6875, 0.78125, 0)},
+    {"s = @arange.start_step(0.5, 2, 0.5); r = torch.functional.meshgrid(v, s, indexing = 'xy'); r[0]", "3x2", VALUES(0.5, 0.75, 0.5, 0.75, 0.5, 0.75)},
+    {"s = @arange.start_step(0.5, 2, 0.5); r = torch.functional.meshgrid(v, s, indexing = 'ij'); r[1]", "2x3", VALUES(0.5, 1, 1.5, 0.5, 1, 1.5)},
 };
 // clang-format on
 
