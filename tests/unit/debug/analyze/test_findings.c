@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each detector finds the fault that a small network has, with a remedy. Those of the other kinds
+// are in tests/cli/test_analyze.sh.
+#include <string.h>
+
+#include "core/memory/map.h"
+#include "io/data/npz.h"
+#include "support/models.h"
+#include "support/temp.h"
+#include "support/test.h"
+#include "tare/analyze.h"
+
+enum { SAMPLES = 8, WIDTH = 16, TOKENS = 20 };
+static const size_t row_3 = (size_t)3 * WIDTH;
+
+typedef struct plant {
+    tare_model *floats;
+    tare_tensor *calibration, *check; // [SAMPLES, WIDTH]
+} plant;
+
+typedef struct fault {
+    const char *kind, *layer; // of the finding; layer: how its name begins
+    const char *code;         // after "def forward(self, x):\n"
+    void (*make)(plant *p);
+} fault;
+
+static const char two_layers[] = "    a = self.a(x)\n"
+                                 "    relu = torch.relu(a)\n"
+                                 "    b = self.b(relu)\n"
+                                 "    return b\n";
+
+static float *weights(const plant *p, const char *path) {
+    return tare__f32(tare__module_find_tensor(p->floats->root, path));
+}
+
+static void scale(float *values, int64_t count, int64_t stride, float by) {
+    for (int64_t i = 0; i < count; i++) values[i * stride] *= by;
+}
+
+// --- faults ---
+
+static void make_constant(plant *p) {
+    for (int64_t i = 0; i < p->check->count; i++)
+        tare__f32(p->check)[i] = tare__f32(p->calibration)[i] = 0.5F;
+}
+
+// The layer makes good for the channel, so that the others count as much.
+static void make_outlier_channel(plant *p) {
+    scale(tare__f32(p->calibration), SAMPLES, WIDTH, 300);
+    scale(tare__f32(p->check), SAMPLES, WIDTH, 300);
+    scale(weights(p, "a.weight"), WIDTH, WIDTH, 1 / 300.0F);
+}
+
+static void make_dead_channel(plant *p) {
+    scale(&weights(p, "a.weight")[row_3], WIDTH, 1, 0);
+    weights(p, "a.bias")[3] = -1;
+}
+
+static void make_saturation(plant *p) {
+    scale(tare__f32(p->calibration), p->calibration->count, 1, 0.2F);
+}
+
+static void make_large_bias(plant *p) {
+    weights(p, "a.bias")[2] = -1e7F;
+}
+
+// One weight of each channel is large, and reads next to nothing.
+static void make_coarse(plant *p) {
+    scale(&weights(p, "a.weight")[5], WIDTH, WIDTH, 200);
+    scale(&tare__f32(p->calibration)[5], SAMPLES, WIDTH, 1e-4F);
+    scale(&tare__f32(p->check)[5], SAMPLES, WIDTH, 1e-4F);
+}
+
+static void make_sharp(plant *p) {
+    scale(weights(p, "a.weight"), (int64_t)WIDTH * WIDTH, 1, 100);
+}
+
+// cat gives its inputs one observer; another layer reads the small one.
+static void make_shared(plant *p) {
+    scale(weights(p, "b.weight"), (int64_t)WIDTH * WIDTH, 1, 300);
+}
+
+static tare_tensor *new_tokens(int64_t left_out) {
+    tare_tensor *t = NULL;
+    const int64_t shape[] = {SAMPLES, WIDTH};
+    CHECK_DONE(tare_tensor_create(TARE_INT64, 2, shape, &t, job_error()));
+    for (int64_t i = 0; i < t->count; i++) {
+        const int64_t token = i * 7 % TOKENS;
+        ((int64_t *)t->data)[i] = token == left_out ? 0 : token;
+    }
+    return t;
+}
+
+static void make_token(plant *p) {
+    tare_tensor_release(p->calibration);
+    tare_tensor_release(p->check);
+    p->calibration = new_tokens(-1);
+    p->check = new_tokens(3);
+    tare_tensor *table = NEW_INPUT(TOKENS, WIDTH);
+    scale(&tare__f32(table)[row_3], WIDTH, 1, 300);
+    CHECK_DONE(tare__module_set_tensor(tare__module_find(p->floats->root, "words"), "weight", table,
+                                       true, job_error()));
+    tare_tensor_release(table);
+}
+
+// --- the network ---
+
+static tare_data *data_of(const tare_model *m, const char *name, tare_tensor *x) {
+    const char *path = temp_path(name);
+    tare_data *data = NULL;
+    map arrays = {0};
+    assert_true(tare__map_set(&arrays, "x", x));
+    CHECK_DONE(tare__npz_write(path, &arrays, job_error()));
+    tare__map_release(&arrays);
+    CHECK_DONE(tare_data_open(path, m, NULL, &data, job_error()));
+    return data;
+}
+
+static void make(const fault *f, bool is_planted, plant *p) {
+    char code[512] = "def forward(self, x):\n";
+    module *root = new_tree();
+    put_module(root, NULL, "words", "torch.nn.Embedding", "num_embeddings=20, embedding_dim=16");
+    put_module(root, NULL, "a", "torch.nn.Linear", "in_features=16, out_features=16");
+    put_module(root, NULL, "b", "torch.nn.Linear", "in_features=16, out_features=16");
+    put_module(root, NULL, "c", "torch.nn.Linear", "in_features=32, out_features=4");
+    put_module(root, NULL, "d", "torch.nn.Linear", "in_features=16, out_features=4");
+    strncat(code, f->code, sizeof code - strlen(code) - 1);
+    *p = (plant){new_model(NULL, root, code), NEW_INPUT(SAMPLES, WIDTH), NEW_INPUT(SAMPLES, WIDTH)};
+    if (is_planted) f->make(p);
+}
+
+static tare_model *calibrated_reference(const plant *p) {
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    const tare_prepare_options prepare = {.qconfig_mapping = mapping};
+    const tare_convert_options lenient = {.struct_size = sizeof lenient, .is_lenient = true};
+    tare_model *prepared = NULL, *made = NULL;
+    CHECK_DONE(tare_prepare_fx(p->floats, &prepare, &prepared, job_error()));
+    tare_data *data = data_of(p->floats, "calibration.npz", p->calibration);
+    CHECK_DONE(tare_calibrate_data(prepared, data, NULL, NULL, job_error()));
+    CHECK_DONE(tare_convert_to_reference_fx(prepared, &lenient, &made, job_error()));
+    tare_data_close(data);
+    tare_model_destroy(prepared);
+    tare_qconfig_mapping_destroy(mapping);
+    return made;
+}
+
+static void check_fault(const fault *f, bool is_planted) {
+    plant p;
+    tare_analysis *a = NULL;
+    tare_finding found;
+    bool is_found = false;
+    make(f, is_planted, &p);
+    tare_model *reference = calibrated_reference(&p);
+    tare_data *data = data_of(p.floats, "check.npz", p.check);
+    CHECK_DONE(tare_analyze(reference, data, NULL, &a, job_error()));
+    for (size_t i = 0; tare_analysis_get_finding(a, i, &found) && !is_found; i++)
+        is_found = strcmp(found.kind, f->kind) == 0 && found.remedy[0] != '\0' &&
+                   strncmp(found.layer, f->layer, strlen(f->layer)) == 0;
+    if (is_found != is_planted)
+        fail_msg("%s at %s: planted %d, found %d", f->kind, f->layer, is_planted, is_found);
+    tare_analysis_destroy(a);
+    tare_data_close(data);
+    tare_model_destroy(reference);
+    tare_model_destroy(p.floats);
+    tare_tensor_release(p.calibration);
+    tare_tensor_release(p.check);
+}
+
+static void planted_faults_are_found(void **state) {
+    static const fault faults[] = {
+        {"constant-input", "", two_layers, make_constant},
+        {"outlier-channel", "a", two_layers, make_outlier_channel},
+        {"dead-channels", "b", two_layers, make_dead_channel},
+        {"saturation", "a", two_layers, make_saturation},
+        {"bias-overflow", "", two_layers, make_large_bias},
+        {"resolution", "", two_layers, make_coarse},
+        {"sensitive-input", "softmax",
+         "    a = self.a(x)\n"
+         "    softmax = torch.softmax(a, dim=1)\n"
+         "    b = self.b(softmax)\n"
+         "    return b\n",
+         make_sharp},
+        {"shared-observer", "d",
+         "    a = self.a(x)\n"
+         "    b = self.b(x)\n"
+         "    cat = torch.cat([a, b], dim=1)\n"
+         "    c = self.c(cat)\n"
+         "    d = self.d(a)\n"
+         "    add = c + d\n"
+         "    return add\n",
+         make_shared},
+        {"embedding-token", "a",
+         "    words = self.words(x)\n"
+         "    a = self.a(words)\n"
+         "    return a\n",
+         make_token},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        check_fault(&faults[i], true);
+        if (faults[i].make != make_token) check_fault(&faults[i], false); // its input is its own
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(planted_faults_are_found, temp_make, temp_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
