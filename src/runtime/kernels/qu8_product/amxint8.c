@@ -2,22 +2,31 @@
 // build: -O3 -mprefer-vector-width=512
 // Products with AMX: up to 32 pixels by 32 channels, or 16 by 64, whose sums are four tiles. The
 // depth, all taps one behind the other, goes by in steps of 64 quantized values. Packed weights are
-// what tdpbusd takes: a word of 16 channels is a row of its tile. The rows of quantized values are
-// copied to lie below each other, because they come from anywhere and taps end anywhere; on the way
-// signed ones become unsigned. Where a step has fewer words than a tile has rows, its weights are
-// copied, too, above rows of zeros. The epilogue is that of AVX-512, from sums in memory.
+// what tdpbusd takes: a word of 16 channels is a row of its tile. Pixels at equal distances, whose
+// step lies in one tap, are loaded where they are. Others are copied to lie below each other; on
+// the way signed ones become unsigned. Copies take as long as the products, because a tile can be
+// loaded only when what it loads has been stored in the cache. Where a step has fewer words than a
+// tile has rows, its weights are copied, too, above rows of zeros. The epilogue is that of AVX-512,
+// from sums in memory.
 #include "runtime/kernels/qu8_product/avx512_epilogue.h"
 #include "runtime/kernels/scratch.h"
 #include "runtime/kernels/x86/tiles.h"
 
 enum { STEP_ROWS = 2 * TILE_ROWS, TILE_WORDS = TILE_ROWS * TILE_LANES };
 
+// Pixels of a step: rows of a tile.
+typedef struct step_rows {
+    const uint8_t *at;
+    size_t stride;
+} step_rows;
+
 // What is multiplied in a step.
 typedef struct depth_step {
-    _Alignas(64) uint8_t x[STEP_ROWS][TILE_LINE];
+    _Alignas(64) uint8_t copied[STEP_ROWS][TILE_LINE];
     uint32_t last[PRODUCT_VECTORS][TILE_WORDS]; // weights of few words
-    const uint32_t *w;                          // of the first vector
-    size_t w_stride, vector_words;              // bytes to the next word's; words to the next one's
+    step_rows rows[2];
+    const uint32_t *w;             // of the first vector
+    size_t w_stride, vector_words; // bytes to the next word's; words to the next one's
 } depth_step;
 
 // Where the next step begins, for some rows and vectors of channels of a tile.
@@ -25,9 +34,10 @@ typedef struct depth_walk {
     const product_tile *t;
     const uint8_t *const *x; // of the first row
     size_t rows, vectors;
-    size_t lanes;    // of a word of weights
-    size_t tap_size; // in whole words
-    size_t tap, at;  // quantized values of that tap lie before it
+    size_t lanes;       // of a word of weights
+    size_t tap_size;    // in whole words
+    size_t tap, at;     // quantized values of that tap lie before it
+    size_t distance[2]; // of the pixels of each tile in that tap; 0: they differ, or are copied
     const uint32_t *w;
 } depth_walk;
 
@@ -42,6 +52,41 @@ static bool is_at_end(const depth_walk *d) {
 
 static inline uint64_t first_bytes(size_t count) {
     return ~UINT64_C(0) >> (TILE_LINE - count);
+}
+
+static const uint8_t *const *pixels_of(const depth_walk *d) {
+    return d->t->offsets != NULL ? d->x : d->x + d->tap * d->t->rows;
+}
+
+static size_t offset_of(const depth_walk *d) {
+    return (d->t->offsets != NULL ? d->t->offsets[d->tap] : 0) + d->at;
+}
+
+// From each of a tile's pixels to the next; 0 if they differ.
+static size_t distance_of(const uint8_t *const *x) {
+    const ptrdiff_t distance = x[1] - x[0];
+    const __m512i all = _mm512_set1_epi64(distance);
+    const __m512i first = _mm512_sub_epi64(_mm512_loadu_si512(x + 1), _mm512_loadu_si512(x)),
+                  last = _mm512_sub_epi64(_mm512_loadu_si512(x + 8), _mm512_loadu_si512(x + 7));
+    const __mmask8 differ =
+        _mm512_cmpneq_epi64_mask(first, all) | _mm512_cmpneq_epi64_mask(last, all);
+    return differ == 0 && distance > 0 ? (size_t)distance : 0;
+}
+
+// With offsets the distances are the same in each tap. A tile of fewer pixels would be loaded from
+// behind the last one.
+static void measure_distances(depth_walk *d) {
+    if (d->t->flip != 0 || (d->t->offsets != NULL && d->tap > 0)) return;
+    for (size_t i = 0; (i + 1) * TILE_ROWS <= d->rows; i++)
+        d->distance[i] = distance_of(pixels_of(d) + i * TILE_ROWS);
+}
+
+static void copy_lines(size_t rows, const uint8_t *const *x, size_t offset, uint8_t flip,
+                       uint8_t *to) {
+    const __m512i flips = _mm512_set1_epi8((char)flip);
+    for (size_t r = 0; r < rows; r++)
+        _mm512_store_si512(to + r * TILE_LINE,
+                           _mm512_xor_si512(_mm512_loadu_si512(x[r] + offset), flips));
 }
 
 // `given` quantized values of each row, and zeros up to `count`. Registers are no wider than what
@@ -69,9 +114,8 @@ static void copy_rows(size_t rows, const uint8_t *const *x, size_t offset, size_
 
 static void copy_tap(const depth_walk *d, size_t count, uint8_t *to) {
     const product_tile *t = d->t;
-    const uint8_t *const *x = t->offsets != NULL ? d->x : d->x + d->tap * t->rows;
-    const size_t offset = (t->offsets != NULL ? t->offsets[d->tap] : 0) + d->at;
-    copy_rows(d->rows, x, offset, tare__least(count, t->tap_size - d->at), count, t->flip, to);
+    copy_rows(d->rows, pixels_of(d), offset_of(d), tare__least(count, t->tap_size - d->at), count,
+              t->flip, to);
 }
 
 static void copy_weights(const depth_walk *d, depth_step *s, size_t words) {
@@ -85,19 +129,54 @@ static void copy_weights(const depth_walk *d, depth_step *s, size_t words) {
     s->vector_words = TILE_WORDS;
 }
 
-// Up to where weights are left out, or to the end.
-static void fill_step(depth_walk *d, depth_step *s) {
+static void advance(depth_walk *d, size_t count) {
+    d->at += count;
+    if (d->at < d->tap_size) return;
+    d->at = 0;
+    d->tap++;
+}
+
+// Of one tap.
+static void fill_rows(depth_walk *d, depth_step *s) {
+    for (size_t i = 0; i * TILE_ROWS < d->rows; i++) {
+        const size_t first = i * TILE_ROWS;
+        const uint8_t *const *x = pixels_of(d) + first;
+        if (d->distance[i] != 0) {
+            s->rows[i] = (step_rows){x[0] + offset_of(d), d->distance[i]};
+            continue;
+        }
+        copy_lines(tare__least(d->rows - first, TILE_ROWS), x, offset_of(d), d->t->flip,
+                   s->copied[first]);
+        s->rows[i] = (step_rows){s->copied[first], TILE_LINE};
+    }
+    advance(d, TILE_LINE);
+}
+
+// Of ends of taps, up to where weights are left out, or to the end. Returns how many quantized
+// values of each row.
+static size_t join_taps(depth_walk *d, depth_step *s) {
     size_t count = 0;
-    if (d->at == 0) d->w += tare__product_gap(d->t, d->tap);
     do {
         const size_t more = tare__least(d->tap_size - d->at, TILE_LINE - count);
-        copy_tap(d, more, s->x[0] + count);
+        copy_tap(d, more, s->copied[0] + count);
         count += more;
-        d->at += more;
-        if (d->at < d->tap_size) break;
-        d->at = 0;
-        d->tap++;
-    } while (count < TILE_LINE && !is_at_end(d) && tare__product_gap(d->t, d->tap) == 0);
+        advance(d, more);
+    } while (d->at == 0 && count < TILE_LINE && !is_at_end(d) &&
+             tare__product_gap(d->t, d->tap) == 0);
+    for (size_t i = 0; i < 2; i++) s->rows[i] = (step_rows){s->copied[i * TILE_ROWS], TILE_LINE};
+    return count;
+}
+
+static void fill_step(depth_walk *d, depth_step *s) {
+    size_t count = TILE_LINE;
+    if (d->at == 0) {
+        d->w += tare__product_gap(d->t, d->tap);
+        measure_distances(d);
+    }
+    if (d->t->tap_size - d->at >= TILE_LINE)
+        fill_rows(d, s);
+    else
+        count = join_taps(d, s);
     if (count < TILE_LINE) {
         copy_weights(d, s, count / 4);
     } else {
@@ -115,14 +194,13 @@ static inline const uint32_t *weights_of(const depth_step *s, size_t vector) {
 }
 
 // Products take 16 cycles each, and sums wait 52 for the one before: four tiles of sums, 64 cycles.
-// Meanwhile 4 tiles are loaded and 32 lines copied: 96 loads of 2 a cycle, 32 stores of 1 a cycle,
-// about 300 instructions of 6 a cycle. Products have a unit of their own: the flip takes nothing
-// from them.
+// Meanwhile 4 tiles are loaded, 64 loads of 2 a cycle, and up to 32 lines copied. Products have a
+// unit of their own: the flip takes nothing from them.
 static inline void multiply_two(const depth_step *s, size_t vectors) {
-    LOAD_TILE(4, s->x, TILE_LINE);
+    LOAD_TILE(4, s->rows[0].at, s->rows[0].stride);
     LOAD_TILE(6, weights_of(s, 0), s->w_stride);
     MULTIPLY_TILES(0, 4, 6);
-    LOAD_TILE(5, s->x[TILE_ROWS], TILE_LINE);
+    LOAD_TILE(5, s->rows[1].at, s->rows[1].stride);
     MULTIPLY_TILES(2, 5, 6);
     if (vectors == 1) return;
     LOAD_TILE(7, weights_of(s, 1), s->w_stride);
@@ -133,7 +211,7 @@ static inline void multiply_two(const depth_step *s, size_t vectors) {
 // Rows of one tile: 5 tiles are loaded and 16 lines copied in the same time. A few rows take as
 // long as 16, but no longer than their weights take from the second-level cache.
 static inline void multiply_one(const depth_step *s, size_t vectors) {
-    LOAD_TILE(4, s->x, TILE_LINE);
+    LOAD_TILE(4, s->rows[0].at, s->rows[0].stride);
     LOAD_TILE(6, weights_of(s, 0), s->w_stride);
     MULTIPLY_TILES(0, 4, 6);
     if (vectors == 1) return;
@@ -199,8 +277,9 @@ static void run_rows(const product_tile *t, const block_epilogue *e, size_t firs
 }
 
 void qu8_product__amxint8(const product_tile *t) {
-    // So few rows wait for weights, which the other kernel fetches ahead.
-    if (t->rows <= 2 && t->flip == 0) {
+    // So few rows wait for weights, which the other kernel fetches ahead; of so little depth the
+    // copies take longer than its products.
+    if ((t->rows <= 2 || t->taps * t->tap_size < TILE_LINE) && t->flip == 0) {
         qu8_product__avx512vnni(t);
         return;
     }
@@ -209,8 +288,8 @@ void qu8_product__amxint8(const product_tile *t) {
     qu8_product_epilogue__avx512vnni(&e, t);
     // Tiles have rows that t may lack, and rows have places behind the last word of a step: sums of
     // the former are not read, and the latter meet weights of 0.
-    memset(own.steps[0].x, 0, sizeof own.steps[0].x);
-    memset(own.steps[1].x, 0, sizeof own.steps[1].x);
+    memset(own.steps[0].copied, 0, sizeof own.steps[0].copied);
+    memset(own.steps[1].copied, 0, sizeof own.steps[1].copied);
     TILES_BEGIN();
     for (size_t row = 0; row < t->rows; row += STEP_ROWS)
         run_rows(t, &e, row, tare__least(t->rows - row, STEP_ROWS), &own);
