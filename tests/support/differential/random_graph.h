@@ -100,5 +100,8 @@ bool random_recurrent(call_draft *d, module *m);
 /// The states and weights of a recurrent function of one layer.
 bool random_recurrent_states(call_draft *d, value *out);
 bool random_recurrent_weights(call_draft *d, value *out);
+bool random_cell_weight_ih(call_draft *d, value *out);
+bool random_cell_weight_hh(call_draft *d, value *out);
+bool random_cell_bias(call_draft *d, value *out);
 
 #endif

@@ -75,9 +75,13 @@ static bool give_list(call_draft *d, const value *items, uint32_t count, value *
 
 bool random_recurrent_states(call_draft *d, value *out) {
     value items[2];
-    if (d->x == NULL || d->x->ndim != 3) return false;
+    const bool is_cell = strstr(d->id, "_cell") != NULL;
+    if (d->x == NULL || d->x->ndim != (is_cell ? 2 : 3)) return false;
+    const int64_t batch = d->x->shape[0];
     for (int i = 0; i < 2; i++)
-        if (!constant(d, 3, 1, d->x->shape[0], HIDDEN, &items[i])) return false;
+        if (is_cell ? !constant(d, 2, batch, HIDDEN, 0, &items[i])
+                    : !constant(d, 3, 1, batch, HIDDEN, &items[i]))
+            return false;
     if (gates_of(d->id) == 4) return give_list(d, items, 2, out);
     *out = items[0];
     return true;
@@ -89,4 +93,17 @@ bool random_recurrent_weights(call_draft *d, value *out) {
     return d->x != NULL && d->x->ndim == 3 && constant(d, 2, rows, d->x->shape[2], 0, &items[0]) &&
            constant(d, 2, rows, HIDDEN, 0, &items[1]) && constant(d, 1, rows, 0, 0, &items[2]) &&
            constant(d, 1, rows, 0, 0, &items[3]) && give_list(d, items, 4, out);
+}
+
+bool random_cell_weight_ih(call_draft *d, value *out) {
+    return d->x != NULL && d->x->ndim == 2 &&
+           constant(d, 2, gates_of(d->id) * HIDDEN, d->x->shape[1], 0, out);
+}
+
+bool random_cell_weight_hh(call_draft *d, value *out) {
+    return constant(d, 2, gates_of(d->id) * HIDDEN, HIDDEN, 0, out);
+}
+
+bool random_cell_bias(call_draft *d, value *out) {
+    return constant(d, 1, gates_of(d->id) * HIDDEN, 0, 0, out);
 }
