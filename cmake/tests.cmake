@@ -6,7 +6,9 @@ if(TARE_TESTS OR TARE_FUZZ OR PROJECT_IS_TOP_LEVEL)
   enable_testing()
 endif()
 
-set(tare_test_environment "TARE_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+# Predicted times are those of a stored machine, so that the same layers stay float everywhere.
+set(tare_test_environment "TARE_SOURCE_DIR=${PROJECT_SOURCE_DIR}"
+  "TARE_MACHINE=${PROJECT_SOURCE_DIR}/tests/data/machine.json")
 if(TARGET tare_cli)
   list(APPEND tare_test_environment "TARE_CLI=$<TARGET_FILE:tare_cli>")
 endif()

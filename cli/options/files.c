@@ -200,3 +200,8 @@ bool check_files(const command *c, const void *values, const char *const *operan
     const files f = {c, values, operands, operand_count};
     return check_standard_input(&f) && check_outputs(&f);
 }
+
+bool path_exists(const char *path) {
+    struct stat found;
+    return stat(path, &found) == 0;
+}

@@ -11,4 +11,7 @@
 bool check_files(const command *c, const void *values, const char *const *operands,
                  size_t operand_count);
 
+/// Whether there is a file, or anything else, at this path.
+bool path_exists(const char *path);
+
 #endif

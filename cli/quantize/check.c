@@ -46,7 +46,8 @@ tare_status check_float_choices(const tare_model *made, const tare_model *prepar
         TRY(tare_model_decision_at(made, i, &d, err));
         const bool is_choice =
             strcmp(d.decision, "left float") == 0 &&
-            (strcmp(d.rule, "never slower") == 0 || strcmp(d.rule, "improve") == 0);
+            (strcmp(d.rule, "never slower") == 0 || strcmp(d.rule, "cost model") == 0 ||
+             strcmp(d.rule, "improve") == 0);
         if (is_choice && tare_model_find_node(prepared, d.node) != NULL)
             out->items[out->count++] =
                 (tare_float_choice){.node = d.node, .rule = d.rule, .reason = d.reason};
@@ -57,13 +58,13 @@ tare_status check_float_choices(const tare_model *made, const tare_model *prepar
 // The conversion may have left it, where nothing was chosen or changed afterwards.
 static tare_status make_reference(quantize_job *j, tare_model **out) {
     const quantize_options *o = j->options;
-    if (*out != NULL && !o->never_slower && !o->automatic) return TARE_OK;
+    const bool has_choices = o->never_slower || o->automatic || j->race.float_count > 0;
+    if (*out != NULL && !has_choices) return TARE_OK;
     tare_model_destroy(*out);
     *out = NULL;
     choice_list choices = {.items = NULL};
     tare_status status = TARE_OK;
-    if (j->options->never_slower || j->options->automatic)
-        status = check_float_choices(j->model, j->check.prepared, &choices, j->err);
+    if (has_choices) status = check_float_choices(j->model, j->check.prepared, &choices, j->err);
     if (status == TARE_OK)
         status = j->flow->open_up(j, j->check.prepared, choices.items, choices.count, out);
     tare_memory_release(choices.items);

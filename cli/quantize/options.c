@@ -119,6 +119,33 @@ const option quantize_option_rows[] = {
      .kind = OPTION_FLAG,
      .requires = "stop=lower",
      .offset = FIELD(never_slower)},
+    {.name = "predict",
+     .help = "leave layers float that are predicted to be slower in integers",
+     .details =
+         "Times are predicted from the machine's measured peaks and the plans of both forms, "
+         "without "
+         "a run; the choice and the times are stored in the model, and tare explain prints them. "
+         "The default with the mapping tare; with other mappings and quantizers the graph stays "
+         "torch's without this option.",
+     .kind = OPTION_FLAG,
+     .requires = "stop=lower",
+     .excludes = "never-slower|no-predict|auto",
+     .offset = FIELD(predict)},
+    {.name = "no-predict",
+     .help = "leave no layer float because of predicted times",
+     .kind = OPTION_FLAG,
+     .excludes = "never-slower",
+     .offset = FIELD(no_predict)},
+    {.name = "machine",
+     .value = "FILE",
+     .help = "peaks of the machine, for predictions",
+     .details = "Implies --predict. A file that does not exist is written, after measuring this "
+                "machine for half a second.",
+     .library_default = "TARE_MACHINE of the environment, or a short measurement",
+     .kind = OPTION_FILE,
+     .excludes = "never-slower|no-predict|auto|stop=fuse|stop=prepare|stop=reference",
+     .writes = "",
+     .offset = FIELD(machine)},
     {.name = "run-threads",
      .value = "N",
      .help = "number of threads of the timed runs",

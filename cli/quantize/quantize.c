@@ -65,6 +65,8 @@ static tare_status refuse_late_options(const quantize_job *j) {
                 {"state", o->state != NULL},
                 {"bias-correction", o->bias_correction},
                 {"never-slower", o->never_slower},
+                {"predict", o->predict},
+                {"machine", o->machine != NULL},
                 {"lenient", o->lenient},
                 {"debug-handles", o->debug_handles},
                 {"dry-run", o->dry_run}};
@@ -143,6 +145,7 @@ static tare_status quantize(quantize_job *j) {
     tare_model *converted = NULL;
     TRY(j->options->automatic      ? quantize_improve(j, &converted)
         : j->options->never_slower ? quantize_never_slower(j, &converted)
+        : quantize_predicts(j)     ? quantize_predicted(j, &converted)
                                    : quantize_convert(j, NULL, 0, &converted));
     TRY(check_keep_prepared(j));
     if (j->check.prepared != NULL) j->model = NULL;
@@ -175,6 +178,7 @@ static tare_status check_requests(const quantize_job *j) {
 static tare_status tell(const quantize_job *j, FILE *stream) {
     const quantize_options *o = j->options;
     const job_findings found = {.race = o->never_slower ? &j->race : NULL,
+                                .prediction = j->race.float_count > 0 ? &j->race : NULL,
                                 .biases = find_bias_report(j->biases, j->model),
                                 .check = &j->check,
                                 .improvement = &j->improvement};
@@ -191,6 +195,8 @@ static tare_status tell(const quantize_job *j, FILE *stream) {
         if (is_all_float) next = STOP_REFERENCE; // explain says why; there is nothing to compare
         if (found.biases != NULL) print_biases(found.biases, stream);
         if (found.race != NULL) print_race(found.race, stream);
+        if (found.race == NULL && found.prediction != NULL)
+            print_prediction(found.prediction, stream);
         print_improvement(found.improvement, stream);
         print_check(found.check, stream);
     }

@@ -18,7 +18,8 @@ typedef struct quantize_options {
     int64_t batch, limit, threads, run_threads, bias_samples;
     const char *steps, *ladder;
     int64_t budget, max_slower, max_larger; // seconds, percent
-    bool no_check, automatic;
+    const char *machine;
+    bool no_check, automatic, predict, no_predict;
     bool qat, bias_correction, never_slower, packed, print, debug_handles, lenient, strict, dry_run,
         quiet, as_json;
     size_options sizes;
@@ -61,7 +62,7 @@ typedef struct quantize_job {
     bool was_prepared;             // it was prepared when it was read
     bool was_quantized;            // its own quantize nodes were lowered
     bool is_wrong_usage;           // the failure is wrong usage
-    tare_never_slower_result race; // of --never-slower
+    tare_never_slower_result race; // of --never-slower, or predicted
     bias_report *biases;           // of --bias-correction, latest first
     quantize_check check;
     quantize_improvement improvement;
@@ -98,8 +99,11 @@ struct quantize_flow {
 /// Converts j->model to j->stop, after bias correction if requested.
 tare_status quantize_convert(quantize_job *j, const tare_float_choice *choices, size_t count,
                              tare_model **out);
-/// The same, leaving operators float that are slower with integers.
+/// The same, leaving operators float that are slower with integers, by measured or predicted times.
 tare_status quantize_never_slower(quantize_job *j, tare_model **out);
+tare_status quantize_predicted(quantize_job *j, tare_model **out);
+/// Whether times are to be predicted: by default with tare's own mapping.
+bool quantize_predicts(const quantize_job *j);
 
 extern const quantize_flow fx_flow, pt2e_flow;
 

@@ -96,8 +96,17 @@ void print_race(const tare_never_slower_result *race, FILE *stream) {
                       race->kept_count == 1 ? "it" : "them");
 }
 
-static void write_race(const tare_never_slower_result *race, json_out *json) {
-    json_out_open(json, "never_slower", '{');
+void print_prediction(const tare_never_slower_result *found, FILE *stream) {
+    (void)fprintf(
+        stream,
+        "%zu of %zu layers stay float, predicted to be slower in integers; predicted %.3f "
+        "ms, all in integers %.3f ms (--no-predict)\n",
+        found->float_count, found->layer_count, (double)found->chosen_ns * 1e-6,
+        (double)found->integer_ns * 1e-6);
+}
+
+static void write_race(const tare_never_slower_result *race, const char *key, json_out *json) {
+    json_out_open(json, key, '{');
     json_out_integer(json, "layers", race->layer_count);
     json_out_integer(json, "left_float", race->float_count);
     json_out_integer(json, "kept_in_integers", race->kept_count);
@@ -143,7 +152,9 @@ tare_status print_job_json(const tare_model *model, const char *stage, const cha
     json_out_string(&json, "stage", stage);
     if (tare_model_get_stage(model) >= TARE_STAGE_REFERENCE)
         TRY(write_coverage_to(model, &json, err));
-    if (found->race != NULL) write_race(found->race, &json);
+    if (found->race != NULL) write_race(found->race, "never_slower", &json);
+    if (found->race == NULL && found->prediction != NULL)
+        write_race(found->prediction, "predicted", &json);
     if (found->biases != NULL) write_biases(found->biases, &json);
     write_improvement(found->improvement, &json);
     write_check(found->check, &json);

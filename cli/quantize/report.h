@@ -50,6 +50,7 @@ tare_status prepare_report(const tare_model *model, const char *folder, report_f
 tare_status place_report(report_files *r, tare_status status);
 /// Prints the result of --never-slower in one line.
 void print_race(const tare_never_slower_result *race, FILE *stream);
+void print_prediction(const tare_never_slower_result *found, FILE *stream);
 /// Prints the result of --bias-correction in one line.
 void print_biases(const bias_report *biases, FILE *stream);
 /// The latest report for this model: a later model may have the address of a released one.
@@ -58,7 +59,7 @@ void release_bias_reports(bias_report *latest);
 
 /// Results of options; NULL: not given.
 typedef struct job_findings {
-    const tare_never_slower_result *race;
+    const tare_never_slower_result *race, *prediction; // prediction: that leaves layers float
     const bias_report *biases;
     const struct quantize_check *check;
     const struct quantize_improvement *improvement;

@@ -29,6 +29,13 @@ typedef struct tare_machine_peak {
 /// than 1024.
 TARE_API tare_status tare_machine_measure(int thread_count, tare_machine_peak *out,
                                           tare_error *err);
+/// Writes the peaks as JSON: {"format": "tare-machine-1", "int8_gops": .., ..}, with the names of
+/// the fields.
+TARE_API tare_status tare_machine_write(const tare_machine_peak *peak, const char *path,
+                                        tare_error *err);
+/// Reads such a file. TARE_MALFORMED_FILE for another kind of file, and for figures that are
+/// missing or not positive.
+TARE_API tare_status tare_machine_read(const char *path, tare_machine_peak *out, tare_error *err);
 
 #ifdef __cplusplus
 }

@@ -87,6 +87,9 @@ TARE_API tare_status tare_prepare_fx(const tare_model *model, const tare_prepare
 TARE_API tare_status tare_prepare_qat_fx(const tare_model *model,
                                          const tare_prepare_options *options, tare_model **out,
                                          tare_error *err);
+/// True for a model that tare_prepare_fx prepared with the mapping "tare" (the default of the
+/// command line), whose graph need not be torch's.
+TARE_API bool tare_model_is_prepared_own(const tare_model *model);
 /// Runs a prepared model once on one batch; its observers collect statistics. inputs: one tensor
 /// per model input; inputs at the end that have defaults may be left out. TARE_INVALID_ARGUMENT for
 /// another number of inputs and for NaNs, with the input and the index; no observer has then seen

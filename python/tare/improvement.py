@@ -461,7 +461,8 @@ def correct_biases(prepared: Model, dataset: Any, *, backend_config: Any = None,
 
 def never_slower(prepared: Model, *inputs: Any, backend_config: Any = None, engine: str | None = None,
                  quantize: Quantize | None = None, seconds: float = 0.0, threads: int = 0,
-                 progress: Progress | bool | None = None) -> tuple[Model, dict[str, int]]:
+                 progress: Progress | bool | None = None, predicts: bool = False,
+                 machine: str | os.PathLike[str] | None = None) -> tuple[Model, dict[str, int]]:
     """Quantizes, but leaves layers float that integers make slower on this machine.
 
     Parameters
@@ -481,6 +482,11 @@ def never_slower(prepared: Model, *inputs: Any, backend_config: Any = None, engi
     threads : int
     progress : callable or bool, optional
         As calibrate has it.
+    predicts : bool
+        Predict times from the machine's peaks instead of measuring them: nothing runs.
+    machine : str or path-like, optional
+        A file of peaks that `tare quantize --machine FILE` wrote, for predictions. Default: the peaks are measured, in
+        0.05 s.
 
     Returns
     -------
@@ -498,7 +504,11 @@ def never_slower(prepared: Model, *inputs: Any, backend_config: Any = None, engi
     result = filled("tare_never_slower_result")
     with reporter(progress, "never slower") as report, prepared._reading() as handle:
         options = filled("tare_never_slower_options", seconds=float(seconds), thread_count=integer(threads),
-                         input_count=len(tensors), progress=_progress(report))
+                         input_count=len(tensors), progress=_progress(report), predicts=predicts or machine is not None)
+        if machine is not None:
+            peaks = filled("tare_machine_peak")
+            call("machine_read", encode(os.fspath(machine)), ctypes.byref(peaks))
+            options.machine = ctypes.pointer(peaks)
         if tensors:
             options.inputs = ctypes.cast(handles(tensors), type(options.inputs))
         call("never_slower", handle, c.tare_quantize_without(guarded(4, convert, _ENDS)), None, ctypes.byref(options),

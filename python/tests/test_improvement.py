@@ -190,6 +190,13 @@ class NeverSlower(Case):
         self.assertGreater(times["layer_count"], 0)
         self.assertTrue(all(times[name] > 0 for name in ("float_ns", "integer_ns", "chosen_ns")))
 
+        slow = self.folder / "slow.json"
+        slow.write_text('{"format": "tare-machine-1", "int8_gops": 1, "float_gflops": 1e3, "l2_gbs": 9, "l3_gbs": 9, "memory_gbs": 9}')
+        for arguments, is_float in (({"predicts": True}, False), ({"machine": slow}, True)):
+            model, times = tare.never_slower(prepared, images[:1], backend_config="x86", **arguments)
+            self.assertEqual(model(images).shape, (64, 10))
+            self.assertEqual(times["float_count"] > 0, is_float)
+
         def lose(*_):
             raise Lost("time")
         for arguments in ({"quantize": lose}, {"progress": lose}):

@@ -226,3 +226,33 @@ refuses 2 '--never-slower has an effect with --stop lower only' \
     quantize "$digits" --backend x86 --never-slower --stop prepare -o "$work/fast"
 refuses 2 '--run-threads has no effect without --never-slower' \
     quantize "$digits" --backend x86 --calibrate "$train" --run-threads 2 -o "$work/fast"
+
+# What is predicted to be slower in integers stays float under tare's own mapping; the model says what was predicted.
+cat >"$work/slow.json" <<'END'
+{"format": "tare-machine-1", "int8_gops": 1, "float_gflops": 1000, "l2_gbs": 100, "l3_gbs": 90, "memory_gbs": 30}
+END
+predict="--calibrate $train --limit 8"
+expect 0 quantize "$digits" --backend x86 $predict --machine "$work/slow.json" -o "$work/fast"
+says 'layers stay float, predicted to be slower in integers'
+expect 0 explain "$work/fast"
+says 'left float: predicted '
+says '1 GOPS of int8, 1000 GFLOPS, 100 GB/s'
+export TARE_MACHINE="$work/slow.json"
+expect 0 quantize "$digits" --backend x86 $predict -o "$work/default"
+cmp "$work/fast" "$work/default"
+expect 0 quantize "$digits" --backend x86 $predict --no-predict -o "$work/integers"
+cmp "$work/plain" "$work/integers"
+# With torch's mapping the graph stays torch's unless the prediction is asked for.
+expect 0 quantize "$digits" --backend x86 --qconfig x86 $predict -o "$work/torch"
+expect 0 explain "$work/torch"
+! grep -q 'predicted' "$work/stdout" || fail "torch's mapping was predicted"
+expect 0 quantize "$digits" --backend x86 --qconfig x86 $predict --predict -o "$work/torch"
+expect 0 explain "$work/torch"
+says 'left float: predicted '
+# A machine without a file is measured once.
+expect 0 quantize "$digits" --backend x86 $predict --machine "$work/new.json" -o "$work/fast"
+grep -q '"int8_gops"' "$work/new.json" || fail 'the peaks of the machine were not written'
+echo '{}' >"$work/none.json"
+refuses 1 'format' quantize "$digits" --backend x86 $predict --machine "$work/none.json" -o "$work/fast"
+refuses 2 '--predict and --never-slower exclude each other' \
+    quantize "$digits" --backend x86 $predict --predict --never-slower -o "$work/fast"

@@ -85,6 +85,10 @@ fits quantize quantize "$program" --quantizer XNNPACKQuantizer --calibrate "$bat
 fits explain explain "$work/program" --json
 fits quantize quantize "$program" --quantizer XNNPACKQuantizer --calibrate "$batch" --never-slower --json \
     -o "$work/program"
+printf '{"format": "tare-machine-1", "int8_gops": 1, "float_gflops": 1e3, "l2_gbs": 100, "l3_gbs": 90, "memory_gbs": 30}' \
+    >"$work/slow.json"
+fits quantize quantize "$program" --quantizer XNNPACKQuantizer --calibrate "$batch" --machine "$work/slow.json" --json \
+    -o "$work/program"
 fits explain explain "$work/program" --json
 fits quantizer_list quantizer list --json
 for quantizer in $("$tare" quantizer list) EmbeddingQuantizer,XNNPACKQuantizer examples/data/toy_quantizer.json \

@@ -260,3 +260,9 @@ tare_status tare_prepare_qat_fx(const tare_model *model, const tare_prepare_opti
                           "prepare_qat: equalization is for quantization after training only");
     return prepare(model, options, true, out, err);
 }
+
+bool tare_model_is_prepared_own(const tare_model *model) {
+    const prepared_state *s = model != NULL ? model->prepared : NULL;
+    return s != NULL && !s->is_qat && s->mapping != NULL &&
+           tare__qconfig_mapping_is_own(s->mapping);
+}

@@ -498,6 +498,15 @@ static tare_status find_plan(tare_session *s, const tare_tensor *const *inputs, 
     return s->tuner != NULL ? tare__tuner_save(s->tuner, err) : TARE_OK;
 }
 
+tare_status tare__session_make_plan(tare_session *session, const tare_tensor *const *inputs,
+                                    size_t input_count, tare_error *err) {
+    plan *unused = NULL;
+    TARE_TRY(enter(session, err));
+    const tare_status status = find_plan(session, inputs, input_count, &unused, err);
+    tare__session_leave(session);
+    return status;
+}
+
 static tare_status run_plan(plan *p, const tare_tensor *const *inputs, tare_tensor **outputs,
                             size_t capacity, size_t *count, tare_error *err) {
     TARE_TRY(tare__plan_run(p, inputs, outputs, capacity, count, err));

@@ -17,6 +17,10 @@ void tare__session_leave(const tare_session *session);
 /// The plan that ran last; NULL: none, the interpreter ran.
 const struct plan *tare__session_plan(const tare_session *session);
 
+/// Makes the plan for inputs of these shapes, if the model can have one, without running it.
+tare_status tare__session_make_plan(tare_session *session, const tare_tensor *const *inputs,
+                                    size_t input_count, tare_error *err);
+
 /// The model that it runs.
 const tare_model *tare__session_model(const tare_session *session);
 /// As tare_session_run; also sets *count if the outputs do not fit into the capacity.

@@ -7,6 +7,7 @@
 
 #include "model/coverage.h"
 #include "model/pass.h"
+#include "ops/interpret.h"
 #include "ops/op.h"
 
 // The side of inputs and outputs, which belong to no layer.
@@ -14,8 +15,10 @@
 
 enum {
     STEP_NS = 300, // overhead of any step
-    // Integers are rejected only for a gain that exceeds noise: 2 % and a little.
+    // Integers are rejected only for a gain that exceeds noise, 2 % and a little, or the error of
+    // predicted times.
     NOISE_SHARE = 50,
+    ERROR_SHARE = 10,
     NOISE_NS = 200,
 };
 static const double least_rate = 0.02, usual_rate = 0.25; // ns per element
@@ -109,7 +112,8 @@ static void sum_floats(layer_costs *c, const racer *floats) {
     for (size_t i = 0; i < c->count; i++) c->items[i].float_ns = 0;
     for (size_t i = 0; tare_session_get_step(floats->session, i, &step); i++) {
         const size_t op = unite_step(c, floats->model, &step);
-        if (op != OUTSIDE) c->items[find(c, op)].float_ns += (int64_t)step.median_ns;
+        if (op != OUTSIDE)
+            c->items[find(c, op)].float_ns += (int64_t)tare__racer_step_ns(floats, &step);
     }
 }
 
@@ -148,9 +152,9 @@ typedef struct conversion_rate {
     double ns, elements;
 } conversion_rate;
 
-static void sum_rate(conversion_rate *rate, const tare_step *step) {
+static void sum_rate(conversion_rate *rate, const tare_step *step, uint64_t ns) {
     rate->elements += (double)count_of(step);
-    rate->ns += step->median_ns > STEP_NS ? (double)(step->median_ns - STEP_NS) : 0;
+    rate->ns += ns > STEP_NS ? (double)(ns - STEP_NS) : 0;
 }
 
 static double rate_of(const conversion_rate *own, const conversion_rate *other) {
@@ -165,13 +169,14 @@ static void sum_integers(layer_costs *c, const racer *r) {
     tare_step step;
     for (size_t i = 0; tare_session_get_step(r->session, i, &step); i++) {
         const size_t op = unite_step(c, r->model, &step);
+        const uint64_t ns = tare__racer_step_ns(r, &step);
         if (op != OUTSIDE) {
             layer_cost *layer = &c->items[find(c, op)];
-            if (!layer->is_float) layer->int_ns += (int64_t)step.median_ns;
+            if (!layer->is_float) layer->int_ns += (int64_t)ns;
         } else if (step.node_count > 0) {
             sum_rate(strcmp(step.op, tare__op_row(TARE_OP_DEQUANTIZE)->id) == 0 ? &dequantize
                                                                                 : &quantize,
-                     &step);
+                     &step, ns);
         }
     }
     c->quantize_ns = rate_of(&quantize, &dequantize);
@@ -193,32 +198,42 @@ tare_status tare__layer_costs_add(layer_costs *c, const racer *floats, const rac
 
 // --- sizes of values ---
 
-static tare_status note_size(void *user, const char *node_name, const tare_tensor *result,
-                             tare_error *err) {
+static tare_status note_size(void *user, const node *n, const value *result, tare_error *err) {
     layer_costs *c = user;
-    const node *n = tare__graph_find(c->floats->root->graph, node_name);
+    const value *v = result;
     (void)err;
-    if (n != NULL && result != NULL && result->dtype == TARE_FLOAT32)
-        c->elements[n->id] = result->count;
+    while (tare__value_has_items(v) && v->count > 0) v = &v->as.items[0];
+    if (n->owner == c->floats->root->graph && v->kind == VALUE_TENSOR &&
+        v->as.tensor->dtype == TARE_FLOAT32)
+        c->elements[n->id] = v->as.tensor->count;
     return TARE_OK;
 }
 
+// Runs shape rules only. Values whose shapes depend on data have no size.
 static tare_status find_sizes(layer_costs *c, const race_setting *s, tare_error *err) {
-    tare_tensor *outputs[RACE_OUTPUTS] = {NULL};
-    tare_session *session = NULL;
-    size_t count = 0;
-    TARE_TRY(tare_session_create(c->floats, NULL, &session, err));
-    tare_session_watch(session, note_size, c);
-    const tare_status status =
-        tare_session_run(session, s->inputs, s->input_count, outputs, RACE_OUTPUTS, &count, err);
-    for (size_t i = 0; i < count && status == TARE_OK; i++) tare_tensor_release(outputs[i]);
-    tare_session_destroy(session);
+    arena memory = {0};
+    value result = {0};
+    const interpreter it = {.root = c->floats->root,
+                            .thread_count = 1,
+                            .shapes_only = true,
+                            .passes_over = true,
+                            .after = note_size,
+                            .user = c};
+    value *inputs = tare__arena_array(&memory, s->input_count + 1, sizeof *inputs);
+    tare_status status = inputs != NULL ? TARE_OK : tare__out_of_memory(err);
+    for (size_t i = 0; i < s->input_count && status == TARE_OK; i++) // only read
+        inputs[i] = (value){.kind = VALUE_TENSOR, .as.tensor = (tare_tensor *)s->inputs[i]};
+    if (status == TARE_OK)
+        status = tare__interpret(&it, inputs, s->input_count, &memory, &result, err);
+    tare__value_release_tensors(&result);
+    tare__arena_release(&memory);
     return status;
 }
 
 tare_status tare__layer_costs_begin(layer_costs *c, const tare_model *floats, const race_setting *s,
                                     tare_error *err) {
-    *c = (layer_costs){.floats = floats, .count = floats->op_count};
+    *c = (layer_costs){
+        .floats = floats, .count = floats->op_count, .is_predicted = s->machine != NULL};
     c->parent = tare__arena_array(&c->memory, c->count + 1, sizeof *c->parent);
     c->items = tare__arena_array(&c->memory, c->count + 1, sizeof *c->items);
     c->elements =
@@ -287,15 +302,15 @@ static size_t item_of(const building *b, size_t layer) {
 }
 
 // An integer layer that is slower by less than the noise counts as equally fast.
-static int64_t handicapped(int64_t int_ns) {
-    const int64_t ns = int_ns - int_ns / NOISE_SHARE - NOISE_NS;
+static int64_t handicapped(const layer_costs *c, int64_t int_ns) {
+    const int64_t ns = int_ns - int_ns / (c->is_predicted ? ERROR_SHARE : NOISE_SHARE) - NOISE_NS;
     return ns > 0 ? ns : 0;
 }
 
 static void add_integers(const building *b, size_t i, size_t item) {
     const layer_cost *layer = &b->c->items[i];
     const choice_errors *e = b->errors;
-    const int64_t ns = e != NULL ? layer->int_ns : handicapped(layer->int_ns);
+    const int64_t ns = e != NULL ? layer->int_ns : handicapped(b->c, layer->int_ns);
     program_costs costs = {.of[COST_NS] = (double)ns};
     if (e != NULL) {
         costs.of[COST_ERROR] = e->layers[i].error;

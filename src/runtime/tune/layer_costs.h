@@ -32,10 +32,11 @@ typedef struct layer_costs {
     size_t *parent;    // [count] union-find
     layer_cost *items; // [count] by the operator that represents the layer
     int64_t *elements; // by node id of `floats`: elements of its float tensor; else 0
+    bool is_predicted; // the times
     double quantize_ns, dequantize_ns; // per element
 } layer_costs;
 
-/// Determines the sizes of values by a run. The caller releases *c, also on failure.
+/// Determines the sizes of values by shape rules. The caller releases *c, also on failure.
 tare_status tare__layer_costs_begin(layer_costs *c, const tare_model *floats, const race_setting *s,
                                     tare_error *err);
 /// Adds the times of both models' steps in their latest race. Several quantized models may be added

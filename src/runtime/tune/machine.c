@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the machine's peak performance: the best of short samples over half a second, because
 // other processes may take the processor for tens of milliseconds at a time.
-#include "tare/machine.h"
+#include "runtime/tune/machine.h"
 
 #include <string.h>
 
@@ -12,10 +12,11 @@
 #include "core/threads/threads.h"
 #include "runtime/kernels/peak.h"
 
-enum { LEAST_ROUNDS = 16, MOST_THREADS = 1024, CACHE_LINE = 64 };
+enum { LEAST_ROUNDS = 16, MOST_THREADS = 1024, CACHE_LINE = 64, BRIEF_FIGURES = 3 };
 // Short enough that some samples run undisturbed on a busy machine; with several threads long
 // enough that waking them does not matter.
-static const double sample_seconds = 0.25e-3, shared_sample_seconds = 2e-3, all_seconds = 0.5;
+static const double sample_seconds = 0.25e-3, shared_sample_seconds = 2e-3, all_seconds = 0.5,
+                    brief_seconds = 0.04;
 static const size_t memory_bytes = 256 << 20;
 
 /// The work of a thread, repeated `rounds` times. The result is stored in `results`, so that the
@@ -27,6 +28,7 @@ typedef struct machine_job {
     const peak_kernels *kernels;
     thread_pool *pool;
     size_t threads, rounds;
+    bool is_brief; // integers, floats and the L2 cache alone
     machine_work work;
     uint64_t *results; // [threads], each in a cache line of its own
     uint64_t *data;
@@ -122,11 +124,16 @@ static machine_figure reading_memory(const machine_job *job, double *best) {
     return f;
 }
 
+// Half of each thread's L2 cache.
+static size_t cached_bytes(const machine_job *job) {
+    const size_t bytes = tare__l2_bytes() / 2 * job->threads;
+    return bytes < memory_bytes ? bytes : memory_bytes;
+}
+
 static void measure_all(machine_job *job, tare_machine_peak *out) {
-    const size_t l2 = tare__l2_bytes();
-    size_t cached = l2 / 2 * job->threads;
-    if (cached > memory_bytes) cached = memory_bytes;
-    memset(job->data, 1, memory_bytes); // otherwise all pages would be the same page of zeros
+    const size_t l2 = tare__l2_bytes(), cached = cached_bytes(job);
+    // Otherwise all pages would be the same page of zeros.
+    memset(job->data, 1, job->is_brief ? cached : memory_bytes);
     *out = (tare_machine_peak){.struct_size = sizeof *out};
     const double integers = 2.0 * (double)job->kernels->integers;
     const double floats = 2.0 * (double)job->kernels->floats;
@@ -137,11 +144,12 @@ static void measure_all(machine_job *job, tare_machine_peak *out) {
         reading(job, l2 < memory_bytes / 8 ? 8 * l2 : memory_bytes, &out->l3_gbs),
         reading_memory(job, &out->memory_gbs),
     };
-    enum { COUNT = sizeof figures / sizeof *figures };
+    const size_t count = job->is_brief ? BRIEF_FIGURES : sizeof figures / sizeof *figures;
+    const double seconds = job->is_brief ? brief_seconds : all_seconds;
     const uint64_t begin = tare__now_ns();
-    for (int round = 0;
-         round < LEAST_ROUNDS || (double)(tare__now_ns() - begin) < all_seconds * 1e9; round++)
-        for (size_t i = 0; i < COUNT; i++) measure(job, &figures[i]);
+    for (int round = 0; round < LEAST_ROUNDS || (double)(tare__now_ns() - begin) < seconds * 1e9;
+         round++)
+        for (size_t i = 0; i < count; i++) measure(job, &figures[i]);
 }
 
 static tare_status run_job(machine_job *job, int threads, tare_machine_peak *out, tare_error *err) {
@@ -150,21 +158,30 @@ static tare_status run_job(machine_job *job, int threads, tare_machine_peak *out
     job->kernels = tare__peak_choose(isa);
     TARE_TRY(tare__thread_pool_create(threads, &job->pool, err));
     job->results = tare__alloc_zeroed(job->threads, CACHE_LINE);
-    job->data = tare__alloc_aligned(memory_bytes, CACHE_LINE);
+    job->data = tare__alloc_aligned(job->is_brief ? cached_bytes(job) : memory_bytes, CACHE_LINE);
     if (job->results == NULL || job->data == NULL) return tare__out_of_memory(err);
     measure_all(job, out);
     return TARE_OK;
 }
 
-tare_status tare_machine_measure(int thread_count, tare_machine_peak *out, tare_error *err) {
-    const int threads = thread_count > 0 ? thread_count : 1;
-    machine_job job = {.threads = (size_t)threads};
-    if (thread_count < 0 || threads > MOST_THREADS)
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "expected 0 to %d threads, found %d",
-                          MOST_THREADS, thread_count);
+static tare_status measure_with(int threads, bool is_brief, tare_machine_peak *out,
+                                tare_error *err) {
+    machine_job job = {.threads = (size_t)threads, .is_brief = is_brief};
     const tare_status status = run_job(&job, threads, out, err);
     tare__thread_pool_destroy(job.pool);
     tare__free(job.results);
     tare__free_aligned(job.data);
     return status;
+}
+
+tare_status tare__machine_measure_briefly(tare_machine_peak *out, tare_error *err) {
+    return measure_with(1, true, out, err);
+}
+
+tare_status tare_machine_measure(int thread_count, tare_machine_peak *out, tare_error *err) {
+    const int threads = thread_count > 0 ? thread_count : 1;
+    if (thread_count < 0 || threads > MOST_THREADS)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "expected 0 to %d threads, found %d",
+                          MOST_THREADS, thread_count);
+    return measure_with(threads, false, out, err);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flow of never-slower: the float model and the quantized model with all possible layers in
-// integers run alternately; the layers that the cheapest combination leaves float are left out of
-// the next quantized model, until nothing changes.
+// integers run alternately, or their times are predicted; the layers that the cheapest combination
+// leaves float are left out of the next quantized model, until nothing changes.
 #include "tare/never_slower.h"
 
 #include <stdio.h>
@@ -11,9 +11,10 @@
 #include "model/islands.h"
 #include "model/pass.h"
 #include "runtime/tune/layer_costs.h"
+#include "runtime/tune/machine.h"
 #include "tare/data.h"
 
-enum { MOST_ROUNDS = 4, REASON_SIZE = 256 };
+enum { MOST_ROUNDS = 4, REASON_SIZE = 256, LEAST_GAIN_SHARE = 33 };
 // The models: all layers float, all possible layers in integers, and the chosen combination.
 enum { FLOATS, INTEGERS, CHOSEN, RACERS };
 
@@ -22,6 +23,7 @@ typedef struct trial {
     tare_quantize_without quantize;
     void *user;
     tare_never_slower_options options;
+    tare_machine_peak machine; // of a prediction
     race_setting setting;
     tare_data *data;    // random inputs
     const char **names; // nodes of the prepared model that can stay float, in order
@@ -36,13 +38,27 @@ typedef struct trial {
 
 // --- inputs ---
 
+static tare_status choose_machine(trial *t) {
+    tare_machine_peak *m = &t->machine;
+    if (!t->options.predicts) return TARE_OK;
+    t->setting.machine = m;
+    if (t->options.machine == NULL) return tare__machine_measure_briefly(m, t->err);
+    tare__struct_copy(m, sizeof *m, t->options.machine);
+    if (m->int8_gops > 0 && m->float_gflops > 0 && m->l2_gbs > 0) return TARE_OK;
+    return tare__fail(
+        t->err, TARE_INVALID_ARGUMENT,
+        "expected positive peaks of the machine, found %g GOPS of int8, %g GFLOPS and "
+        "%g GB/s from the L2 cache",
+        m->int8_gops, m->float_gflops, m->l2_gbs);
+}
+
 static tare_status choose_inputs(trial *t) {
     tare_batch batch = {.struct_size = sizeof batch};
     bool done = false;
-    t->setting = (race_setting){.inputs = t->options.inputs,
-                                .input_count = t->options.input_count,
-                                .thread_count = t->options.thread_count,
-                                .seconds = t->options.seconds > 0 ? t->options.seconds : 1};
+    t->setting.inputs = t->options.inputs;
+    t->setting.input_count = t->options.input_count;
+    t->setting.thread_count = t->options.thread_count;
+    t->setting.seconds = t->options.seconds > 0 ? t->options.seconds : 1;
     if (t->setting.inputs != NULL) return TARE_OK;
     TARE_TRY(tare_data_open("random:1", t->prepared, NULL, &t->data, t->err));
     TARE_TRY(tare_data_next(t->data, &batch, &done, t->err));
@@ -81,11 +97,18 @@ static void say_times(const trial *t, const layer_cost *layer, char *out, size_t
     const int64_t more = layer->stays_float ? layer->boundary_ns - layer->other_ns
                                             : layer->other_ns - layer->boundary_ns;
     const int threads = t->setting.thread_count > 1 ? t->setting.thread_count : 1;
-    (void)snprintf(out, size,
-                   "%.1f us in integers, %.1f us in float, which takes %.1f us %s of conversions "
-                   "(%s, %d thread%s)",
-                   us(layer->int_ns), us(layer->float_ns), us(llabs(more)),
-                   more >= 0 ? "more" : "less", tare_isa_name(), threads, threads > 1 ? "s" : "");
+    const int written =
+        snprintf(out, size,
+                 "%s%.1f us in integers, %.1f us in float, which takes %.1f us %s of conversions (",
+                 t->options.predicts ? "predicted " : "", us(layer->int_ns), us(layer->float_ns),
+                 us(llabs(more)), more >= 0 ? "more" : "less");
+    const size_t used = written > 0 && (size_t)written < size ? (size_t)written : size;
+    if (t->options.predicts)
+        (void)snprintf(out + used, size - used, "%.0f GOPS of int8, %.0f GFLOPS, %.0f GB/s)",
+                       t->machine.int8_gops, t->machine.float_gflops, t->machine.l2_gbs);
+    else
+        (void)snprintf(out + used, size - used, "%s, %d thread%s)", tare_isa_name(), threads,
+                       threads > 1 ? "s" : "");
 }
 
 // --- making models ---
@@ -120,7 +143,9 @@ static tare_status make_chosen(trial *t, tare_model **out) {
         char *reason = tare__arena_strdup(&t->memory, words);
         if (reason == NULL) return tare__out_of_memory(t->err);
         choices[count++] =
-            (tare_float_choice){.node = t->names[i], .rule = "never slower", .reason = reason};
+            (tare_float_choice){.node = t->names[i],
+                                .rule = t->options.predicts ? "cost model" : "never slower",
+                                .reason = reason};
     }
     return make_without(t, choices, count, out);
 }
@@ -156,6 +181,11 @@ static void forget_choice(trial *t, const bool *before) {
     for (size_t i = 0; i < t->costs.count; i++) t->costs.items[i].stays_float = before[i];
 }
 
+// Predicted times do not tell smaller gains from errors.
+static bool is_faster(const trial *t, uint64_t ns, uint64_t than) {
+    return t->options.predicts ? ns + than / LEAST_GAIN_SHARE < than : ns < than;
+}
+
 // Whether the chosen model is faster than the best one. If so, it becomes the best one.
 static tare_status try_choice(trial *t, bool *is_better) {
     tare_model *made = NULL;
@@ -164,7 +194,7 @@ static tare_status try_choice(trial *t, bool *is_better) {
     TARE_TRY(make_chosen(t, &made));
     tare_status status = tare__racer_create(made, &t->setting, &r, t->err);
     if (status == TARE_OK) status = race(t, &r);
-    *is_better = status == TARE_OK && r.median_ns < current(t)->median_ns;
+    *is_better = status == TARE_OK && is_faster(t, r.median_ns, current(t)->median_ns);
     if (!*is_better) {
         tare__racer_release(&r);
         tare_model_destroy(made);
@@ -209,7 +239,7 @@ static tare_status run_rounds(trial *t) {
     for (int i = 0; i < MOST_ROUNDS && !is_done; i++) TARE_TRY(run_round(t, &is_done));
     if (t->models[CHOSEN] == NULL) return TARE_OK;
     TARE_TRY(race(t, &t->racers[INTEGERS]));
-    if (t->racers[CHOSEN].median_ns < t->racers[INTEGERS].median_ns) return TARE_OK;
+    if (is_faster(t, t->racers[CHOSEN].median_ns, t->racers[INTEGERS].median_ns)) return TARE_OK;
     drop(t, CHOSEN);
     for (size_t i = 0; i < t->costs.count; i++) t->costs.items[i].stays_float = false;
     return TARE_OK;
@@ -237,9 +267,11 @@ static void fill_result(trial *t, tare_never_slower_result *out) {
     }
 }
 
-// Records the times of layers that stay in integers; convert records those of the others.
+// Records the times of layers that stay in integers; convert records those of the others. Predicted
+// ones are left out: a model that is all in integers then has the same record on every machine.
 static tare_status record_times(trial *t) {
     tare_model *made = t->models[t->models[CHOSEN] != NULL ? CHOSEN : INTEGERS];
+    if (t->options.predicts) return TARE_OK;
     for (size_t i = 0; i < t->name_count; i++) {
         const node *n = tare__graph_find(t->prepared->root->graph, t->names[i]);
         const size_t layer = layer_of_name(t, t->names[i]);
@@ -263,10 +295,26 @@ static void release(trial *t) {
     tare__arena_release(&t->memory);
 }
 
-static tare_status run(trial *t) {
+static tare_status choose(trial *t) {
     TARE_TRY(choose_inputs(t));
     TARE_TRY(list_names(t));
-    TARE_TRY(run_rounds(t));
+    return run_rounds(t);
+}
+
+// What cannot be predicted is quantized all the same; the quantization's own failure is repeated.
+static tare_status quantize_without_choice(trial *t) {
+    tare_error_clear(t->err);
+    for (size_t i = 0; i < RACERS; i++) drop(t, i);
+    for (size_t i = 0; i < t->costs.count; i++) t->costs.items[i].exists = false;
+    return make_without(t, NULL, 0, &t->models[INTEGERS]);
+}
+
+static tare_status run(trial *t) {
+    TARE_TRY(choose_machine(t));
+    const tare_status status = choose(t);
+    if (t->options.predicts && (status == TARE_INVALID_ARGUMENT || status == TARE_UNSUPPORTED))
+        return quantize_without_choice(t);
+    TARE_TRY(status);
     tare__layer_costs_note_boundaries(&t->costs);
     return record_times(t);
 }

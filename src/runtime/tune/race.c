@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times several models on the same inputs, a run of each in turn.
+// Times several models on the same inputs, a run of each in turn, or predicts their times.
 #include "runtime/tune/race.h"
 
 #include <stdlib.h>
@@ -7,6 +7,8 @@
 #include "core/error.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
+#include "runtime/session/session.h"
+#include "runtime/tune/step_costs.h"
 
 enum { WARM_UP_RUNS = 3, LEAST_RUNS = 9, MOST_RUNS = 1001 };
 
@@ -21,9 +23,13 @@ static tare_status run_once(const racer *r, const race_setting *s, uint64_t *ns,
     return TARE_OK;
 }
 
+// A prediction needs the plan alone.
 static tare_status warm_up(const racer *r, const race_setting *s, tare_error *err) {
     uint64_t unused;
-    for (int i = 0; i < WARM_UP_RUNS; i++) TARE_TRY(run_once(r, s, &unused, err));
+    if (s->machine != NULL)
+        TARE_TRY(tare__session_make_plan(r->session, s->inputs, s->input_count, err));
+    for (int i = 0; i < WARM_UP_RUNS && s->machine == NULL; i++)
+        TARE_TRY(run_once(r, s, &unused, err));
     if (tare_session_step_count(r->session) > 0) return TARE_OK;
     return tare__fail(err, TARE_UNSUPPORTED, "the model has no plan whose steps could be timed");
 }
@@ -32,7 +38,7 @@ tare_status tare__racer_create(const tare_model *model, const race_setting *sett
                                tare_error *err) {
     const tare_session_options options = {.struct_size = sizeof options,
                                           .thread_count = setting->thread_count};
-    racer r = {.model = model};
+    racer r = {.model = model, .machine = setting->machine};
     TARE_TRY(tare_session_create(model, &options, &r.session, err));
     const tare_status status = warm_up(&r, setting, err);
     if (status == TARE_OK)
@@ -63,8 +69,19 @@ static tare_status run_turns(racer *const *racers, size_t count, const race_sett
     return TARE_OK;
 }
 
-tare_status tare__race(racer *const *racers, size_t count, const race_setting *setting,
-                       tare_error *err) {
+uint64_t tare__racer_step_ns(const racer *r, const tare_step *step) {
+    return r->machine != NULL ? tare__step_predict_ns(r->machine, step) : step->median_ns;
+}
+
+static void predict(racer *r) {
+    tare_step step;
+    r->median_ns = 0;
+    for (size_t i = 0; tare_session_get_step(r->session, i, &step); i++)
+        r->median_ns += tare__racer_step_ns(r, &step);
+}
+
+static tare_status time_all(racer *const *racers, size_t count, const race_setting *setting,
+                            tare_error *err) {
     size_t turns = 0;
     uint64_t *times = tare__alloc_zeroed(count * MOST_RUNS, sizeof *times);
     tare_status status = times != NULL ? TARE_OK : tare__out_of_memory(err);
@@ -78,4 +95,11 @@ tare_status tare__race(racer *const *racers, size_t count, const race_setting *s
     }
     tare__free(times);
     return status;
+}
+
+tare_status tare__race(racer *const *racers, size_t count, const race_setting *setting,
+                       tare_error *err) {
+    if (setting->machine == NULL) return time_all(racers, count, setting, err);
+    for (size_t i = 0; i < count; i++) predict(racers[i]);
+    return TARE_OK;
 }

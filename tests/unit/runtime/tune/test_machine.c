@@ -4,9 +4,13 @@
 #include "support/test.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/memory/alloc.h"
 #include "runtime/kernels/peak.h"
+#include "support/models.h"
+#include "support/temp.h"
+#include "tare/file.h"
 #include "tare/machine.h"
 
 // Sums of whole numbers are exact in any order, so every level must find the same.
@@ -64,6 +68,56 @@ static void a_measure_survives_every_failed_allocation(void **state) {
     EVERY_ALLOCATION_FAILS(status, status = tare_machine_measure(2, &peak, NULL), (void)0)
 }
 
+// --- the file ---
+
+static void peaks_come_back_from_a_file(void **state) {
+    const tare_machine_peak peak = {.int8_gops = 472.875,
+                                    .float_gflops = 118.2,
+                                    .l2_gbs = 113.5,
+                                    .l3_gbs = 96.4,
+                                    .memory_gbs = 1e-3};
+    tare_machine_peak found;
+    const char *path = temp_path("machine.json");
+    (void)state;
+    CHECK_OK(tare_machine_write(&peak, path, NULL));
+    CHECK_OK(tare_machine_read(path, &found, NULL));
+    assert_int_equal(found.struct_size, sizeof found);
+    found.struct_size = 0;
+    assert_memory_equal(&found, &peak, sizeof peak);
+}
+
+static void other_files_are_refused(void **state) {
+    static const char *const texts[][2] = {
+        {"[]", "expected an object"},
+        {"{\"format\": \"tare-tune-1\"}", "expected 'tare-machine-1'"},
+        {"{\"format\": \"tare-machine-1\", \"int8_gops\": 1}", "float_gflops"},
+        {"{\"format\": \"tare-machine-1\", \"int8_gops\": 0}", "expected a positive number"},
+        {"{\"format\": \"tare-machine-1\", \"int8_gops\": {\"float\": \"nan\"}}",
+         "expected a positive number"},
+        {"{\"format\": \"tare-machine-1\", \"int8_gops\": \"much\"}", "int8_gops"},
+        {"{\"format\": \"tare-machine-1\", \"int4_gops\": 1}", "int4_gops"},
+    };
+    tare_machine_peak found = {.int8_gops = 7};
+    const char *path = temp_path("machine.json");
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        CHECK_OK(tare_file_write(path, texts[i][0], strlen(texts[i][0]), NULL));
+        CHECK_REFUSED(tare_machine_read(path, &found, job_error()), TARE_MALFORMED_FILE,
+                      texts[i][1]);
+    }
+    assert_true(found.int8_gops == 7);
+    assert_int_equal(tare_machine_read(path, NULL, NULL), TARE_INVALID_ARGUMENT);
+    assert_int_equal(tare_machine_write(NULL, path, NULL), TARE_INVALID_ARGUMENT);
+}
+
+static void a_file_of_peaks_survives_every_failed_allocation(void **state) {
+    tare_machine_peak peak;
+    tare_status status;
+    (void)state;
+    EVERY_ALLOCATION_FAILS(
+        status, status = tare_machine_read("tests/data/machine.json", &peak, NULL), (void)0)
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_reads_all_words),
@@ -71,6 +125,9 @@ int main(void) {
         cmocka_unit_test(a_measure_is_of_this_world),
         cmocka_unit_test(wrong_thread_counts_are_refused),
         cmocka_unit_test(a_measure_survives_every_failed_allocation),
+        cmocka_unit_test(peaks_come_back_from_a_file),
+        cmocka_unit_test(other_files_are_refused),
+        cmocka_unit_test(a_file_of_peaks_survives_every_failed_allocation),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, temp_make, temp_remove);
 }

@@ -312,6 +312,119 @@ static void the_model_is_what_was_chosen(void **state) {
     tare_model_destroy(m);
 }
 
+// --- predicted times ---
+
+static const tare_machine_peak usual = {.int8_gops = 400, .float_gflops = 100, .l2_gbs = 100},
+                               slow_integers = {
+                                   .int8_gops = 1e-3, .float_gflops = 1e3, .l2_gbs = 100};
+
+static tare_status predict(const flow *f, const tare_machine_peak *machine,
+                           tare_never_slower_result *result, tare_model **out) {
+    const tare_tensor *x = f->x;
+    const tare_convert_options convert = {.struct_size = sizeof convert, .backend = f->backend};
+    const tare_never_slower_options options = {.struct_size = sizeof options,
+                                               .inputs = &x,
+                                               .input_count = 1,
+                                               .predicts = true,
+                                               .machine = machine};
+    *out = NULL;
+    return tare_convert_never_slower_fx(f->prepared, &convert, &options, result, out, job_error());
+}
+
+static char *record_of(const tare_model *m) {
+    char *copy = strdup(printed(m)); // the next call has the same memory
+    assert_non_null(copy);
+    return copy;
+}
+
+static void the_same_peaks_give_the_same_model(void **state) {
+    tare_never_slower_result first, second;
+    tare_model *a = NULL, *b = NULL;
+    CHECK_DONE(predict(*state, &usual, &first, &a));
+    CHECK_DONE(predict(*state, &usual, &second, &b));
+    char *expected = record_of(a);
+    assert_string_equal(printed(b), expected);
+    assert_true(first.layer_count > 0 && first.integer_ns > 0 && first.float_ns > 0);
+    assert_memory_equal(&first, &second, sizeof first);
+    assert_int_equal(tare_model_decision_count(a), tare_model_decision_count(b));
+    free(expected);
+    tare_model_destroy(a);
+    tare_model_destroy(b);
+}
+
+static void slow_integers_stay_float_and_say_why(void **state) {
+    tare_never_slower_result result;
+    tare_model *m = NULL;
+    CHECK_DONE(predict(*state, &slow_integers, &result, &m));
+    assert_true(result.float_count > 0 && result.chosen_ns < result.integer_ns);
+    assert_false(tare__traced_op(m, "b")->is_quantized);
+    const char *words = explained(m, "b");
+    CHECK_HOLDS(words, "left float: predicted ");
+    CHECK_HOLDS(words, " us in integers, ");
+    CHECK_HOLDS(words, "0 GOPS of int8, 1000 GFLOPS, 100 GB/s) [cost model]");
+    tare_model_destroy(m);
+}
+
+// Nothing is recorded of what is predicted to pay, so that the model is the same as without.
+static void what_pays_is_converted_as_ever(void **state) {
+    const tare_machine_peak fast = {.int8_gops = 1e6, .float_gflops = 1, .l2_gbs = 1e4};
+    tare_never_slower_result result;
+    tare_model *m = NULL, *plain = without(*state, NULL, 0);
+    CHECK_DONE(predict(*state, &fast, &result, &m));
+    assert_int_equal(result.float_count, 0);
+    assert_int_equal(tare_model_decision_count(m), tare_model_decision_count(plain));
+    char *expected = record_of(plain);
+    assert_string_equal(printed(m), expected);
+    free(expected);
+    tare_model_destroy(plain);
+    tare_model_destroy(m);
+}
+
+// Of a model that has no integers there is nothing to predict.
+static void what_cannot_be_predicted_is_converted_as_ever(void **state) {
+    const flow *f = *state;
+    tare_qconfig_mapping *none = tare_qconfig_mapping_create();
+    const tare_prepare_options options = {.qconfig_mapping = none};
+    tare_model *p = NULL, *m = NULL;
+    tare_never_slower_result result;
+    CHECK_DONE(tare_prepare_fx(f->model, &options, &p, job_error()));
+    const tare_tensor *x = f->x;
+    const tare_never_slower_options on_x = {
+        .inputs = &x, .input_count = 1, .predicts = true, .machine = &usual};
+    CHECK_DONE(tare_convert_never_slower_fx(p, NULL, &on_x, &result, &m, job_error()));
+    assert_int_equal(result.layer_count, 0);
+    assert_int_equal(tare_error_status(job_error()), TARE_OK);
+    tare_tensor *expected = result_of(f->model, &x, 1), *found = result_of(m, &x, 1);
+    check_same_tensor(expected, found);
+    tare_tensor_release(found);
+    tare_tensor_release(expected);
+    tare_model_destroy(m);
+    tare_model_destroy(p);
+    tare_qconfig_mapping_destroy(none);
+}
+
+static void peaks_of_nothing_are_refused(void **state) {
+    const tare_machine_peak none = {.int8_gops = 400, .float_gflops = 0, .l2_gbs = 100};
+    tare_model *m = NULL;
+    CHECK_REFUSED(predict(*state, &none, NULL, &m), TARE_INVALID_ARGUMENT, "positive peaks");
+    assert_null(m);
+}
+
+static void the_machine_is_measured_if_nothing_is_given(void **state) {
+    tare_never_slower_result result;
+    tare_model *m = NULL;
+    CHECK_DONE(predict(*state, NULL, &result, &m));
+    assert_true(result.float_ns > 0);
+    tare_model_destroy(m);
+}
+
+static void memory_may_be_short_while_predicting(void **state) {
+    tare_model *m = NULL;
+    tare_status status;
+    SOME_ALLOCATIONS_FAIL(53, status, status = predict(*state, &usual, NULL, &m),
+                          tare_model_destroy(m));
+}
+
 static void memory_may_be_short(void **state) {
     tare_model *m = NULL;
     tare_status status;
@@ -346,6 +459,13 @@ int main(void) {
         cmocka_unit_test(the_model_is_what_was_chosen),
         cmocka_unit_test(what_cannot_be_timed_is_refused),
         cmocka_unit_test(memory_may_be_short),
+        cmocka_unit_test(the_same_peaks_give_the_same_model),
+        cmocka_unit_test(slow_integers_stay_float_and_say_why),
+        cmocka_unit_test(what_pays_is_converted_as_ever),
+        cmocka_unit_test(what_cannot_be_predicted_is_converted_as_ever),
+        cmocka_unit_test(peaks_of_nothing_are_refused),
+        cmocka_unit_test(the_machine_is_measured_if_nothing_is_given),
+        cmocka_unit_test(memory_may_be_short_while_predicting),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of steps' costs, and the time that follows from a row.
+#include "runtime/tune/step_costs.h"
+
+#include <string.h>
+
+// What a row asks of the first tensor that a step reads.
+typedef enum cost_input { ANY, QUANTIZED, FLOATS } cost_input;
+
+typedef struct step_cost {
+    const char *kind, *kernel; // of the step: its kind ("": any); its first operator, or a part of
+                               // its kernel's name
+    cost_input input;
+    double start_ns, bytes, far_bytes, elements, macs, padded;
+} step_cost;
+
+static const step_cost rows[] = {
+#define STEP_COST(kind, kernel, ...) {#kind, #kernel, __VA_ARGS__},
+#include "runtime/tune/step_costs.def"
+#undef STEP_COST
+};
+
+enum {
+    ROWS = sizeof rows / sizeof *rows,
+    NEAR_BYTES = 1 << 19,
+    CHANNELS = 16,
+    PRODUCTS = 4,
+    OPERATIONS_OF_MAC = 2,
+};
+
+static bool is_of(const step_cost *row, const tare_step *step) {
+    return (row->kind[0] == '\0' || strcmp(row->kind, step->kind) == 0) &&
+           (strstr(step->kernel, row->kernel) != NULL || strcmp(step->op, row->kernel) == 0) &&
+           (row->input == ANY || (row->input == QUANTIZED) == step->multiplies_codes);
+}
+
+// The last row takes every step.
+static const step_cost *row_of(const tare_step *step) {
+    size_t i = 0;
+    while (i + 1 < ROWS && !is_of(&rows[i], step)) i++;
+    return &rows[i];
+}
+
+static int64_t count_outputs(const tare_step *step) {
+    int64_t count = 1;
+    for (int d = 0; d < step->output_ndim; d++) count *= step->output_shape[d];
+    return count;
+}
+
+static int64_t rounded_up(int64_t x, int64_t to) {
+    return (x + to - 1) / to * to;
+}
+
+static double padded_macs(const tare_step *step, int64_t outputs) {
+    const int d = step->output_ndim > 2 ? 1 : step->output_ndim - 1;
+    const int64_t channels = d >= 0 ? step->output_shape[d] : 1;
+    if (step->macs <= 0 || outputs <= 0 || channels <= 0) return 0;
+    const int64_t products = step->macs / outputs > 0 ? step->macs / outputs : 1;
+    return (double)outputs / (double)channels * (double)rounded_up(channels, CHANNELS) *
+           (double)rounded_up(products, PRODUCTS);
+}
+
+uint64_t tare__step_predict_ns(const tare_machine_peak *machine, const tare_step *step) {
+    const step_cost *row = row_of(step);
+    const int64_t outputs = count_outputs(step);
+    const double bytes = (double)(step->input_bytes + step->output_bytes + step->weight_bytes);
+    const double nodes = step->node_count > 1 ? (double)step->node_count : 1;
+    const double rate = step->multiplies_codes ? machine->int8_gops : machine->float_gflops;
+    const double far_bytes = bytes > NEAR_BYTES ? bytes - NEAR_BYTES : 0;
+    return (
+        uint64_t)(row->start_ns +
+                  (row->bytes * bytes + row->far_bytes * far_bytes) / machine->l2_gbs +
+                  row->elements * (double)outputs * nodes / machine->float_gflops +
+                  OPERATIONS_OF_MAC / rate *
+                      (row->macs * (double)step->macs + row->padded * padded_macs(step, outputs)));
+}

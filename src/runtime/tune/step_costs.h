@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicts the time of a plan's step from the machine's peaks, without running it.
+//
+// A row of step_costs.def has a kind of step: the nanoseconds that each call takes, and how many
+// times as long as the peaks allow its work takes: bytes read and written at the speed of the L2
+// cache, the same for those beyond half a megabyte, which may be in no near cache; a float
+// operation for each element of the result and each node, and multiply-accumulates at the peak of
+// the type that is multiplied, as counted, and with output channels rounded up to 16 and the
+// products of a channel to 4, as kernels compute them.
+#ifndef RUNTIME_TUNE_STEP_COSTS_H
+#define RUNTIME_TUNE_STEP_COSTS_H
+
+#include "tare/machine.h"
+#include "tare/session.h"
+
+/// machine: its int8_gops, float_gflops and l2_gbs are positive.
+uint64_t tare__step_predict_ns(const tare_machine_peak *machine, const tare_step *step);
+
+#endif

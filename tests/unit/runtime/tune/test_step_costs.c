@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicted times of steps: they follow the machine's peaks and the work, and every kind of step
+// has one.
+#include "support/test.h"
+
+#include "runtime/tune/step_costs.h"
+
+static const tare_machine_peak machine = {
+    .int8_gops = 400, .float_gflops = 100, .l2_gbs = 100, .l3_gbs = 80, .memory_gbs = 30};
+
+// A convolution of 64 channels on 56x56 pixels.
+static tare_step convolution(bool is_quantized) {
+    return (tare_step){.kind = is_quantized ? "quantized layer" : "layer",
+                       .kernel = is_quantized ? "qu8_product__avx512vnni" : "brgconv:avx512_core",
+                       .op = is_quantized ? "quantized.conv2d" : "conv2d",
+                       .node_count = 1,
+                       .output_ndim = 4,
+                       .output_shape = {1, 64, 56, 56},
+                       .input_bytes = 200704 * (is_quantized ? 1 : 4),
+                       .output_bytes = 200704 * (is_quantized ? 1 : 4),
+                       .weight_bytes = 36864 * (is_quantized ? 1 : 4),
+                       .macs = 115605504,
+                       .multiplies_codes = is_quantized};
+}
+
+static uint64_t predict(const tare_step *step) {
+    return tare__step_predict_ns(&machine, step);
+}
+
+// The products alone take 578 us of bytes, and 2312 us of floats.
+static void a_large_layer_takes_little_more_than_its_products(void **state) {
+    const tare_step integers = convolution(true), floats = convolution(false);
+    (void)state;
+    assert_in_range(predict(&integers), 520000, 700000);
+    assert_in_range(predict(&floats), 2080000, 2800000);
+}
+
+static void times_follow_the_peaks(void **state) {
+    tare_step step = convolution(true);
+    tare_machine_peak fast = machine;
+    (void)state;
+    const uint64_t usual = predict(&step);
+    fast.int8_gops *= 4;
+    const uint64_t faster = tare__step_predict_ns(&fast, &step);
+    assert_in_range(faster, usual / 5, usual / 2);
+    fast = machine;
+    fast.float_gflops *= 4; // of the epilogue alone
+    assert_in_range(tare__step_predict_ns(&fast, &step), usual / 2, usual - 1);
+    step.macs *= 2;
+    assert_in_range(predict(&step), usual * 3 / 2, usual * 2);
+}
+
+// Channels are rounded up to 16.
+static void few_channels_take_longer_than_their_products(void **state) {
+    tare_step few = convolution(true), many = few;
+    (void)state;
+    few.output_shape[1] = 2;
+    few.macs = many.macs / 32;
+    assert_true(predict(&few) > predict(&many) / 32 + predict(&many) / 100);
+}
+
+static void every_kind_has_a_time(void **state) {
+    static const char *const kinds[] = {
+#define STEP(name)         #name,
+#define STEP_OF_CALL(name) #name,
+#include "runtime/steps/steps.def"
+#undef STEP
+#undef STEP_OF_CALL
+        "call", "reorder", "something else"};
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (int quantized = 0; quantized < 2; quantized++) {
+            const tare_step small = {.kind = kinds[i],
+                                     .kernel = "",
+                                     .op = "",
+                                     .output_ndim = 2,
+                                     .output_shape = {4, 100},
+                                     .input_bytes = 400,
+                                     .output_bytes = 400,
+                                     .multiplies_codes = quantized != 0};
+            tare_step large = small;
+            large.output_shape[1] = 100000;
+            large.input_bytes = large.output_bytes = 400000;
+            assert_in_range(predict(&small), 1, 100000);
+            assert_true(predict(&large) > predict(&small));
+        }
+}
+
+// A scalar, and a result without elements.
+static void empty_results_are_no_trouble(void **state) {
+    tare_step step = {
+        .kind = "quantized layer", .kernel = "", .op = "", .macs = 10, .multiplies_codes = true};
+    (void)state;
+    assert_in_range(predict(&step), 1, 10000);
+    step.output_ndim = 2;
+    assert_in_range(predict(&step), 1, 10000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_large_layer_takes_little_more_than_its_products),
+        cmocka_unit_test(times_follow_the_peaks),
+        cmocka_unit_test(few_channels_take_longer_than_their_products),
+        cmocka_unit_test(every_kind_has_a_time),
+        cmocka_unit_test(empty_results_are_no_trouble),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
