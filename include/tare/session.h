@@ -124,6 +124,15 @@ TARE_API size_t tare_session_output_count(const tare_session *session);
 /// returns, made of keys of mappings, fields of named tuples, and positions: "logits", "both.0". A
 /// single tensor is "output", an item of a tuple "output.0". Lent until the next run.
 TARE_API const char *tare_session_output_name(const tare_session *session, size_t index);
+/// Writes how the outputs of the latest run nest in what the model returns (before the first run:
+/// as far as the graph tells), as JSON. A number is the output tensor at this position. A container
+/// is
+/// {"type": "tuple", "items": [..]}; its type is "tuple", "list", "dict", "namedtuple" or "object"
+/// (another class). A dict, a named tuple and most objects have "keys", one per item; the last two
+/// have the "name" of their class. {"value": ..} is a result that is not a tensor. Quantizing keeps
+/// the nesting. TARE_IO if the writer fails.
+TARE_API tare_status tare_session_write_nesting(const tare_session *session, tare_writer write,
+                                                void *user, tare_error *err);
 /// What tare_model_verify has checked.
 typedef struct tare_model_verified {
     uint32_t struct_size;

@@ -20,6 +20,8 @@ Metric = Callable[[Any, Any], dict[str, float]]
 
 def count_correct(outputs: Any, labels: Any) -> dict[str, float]:
     """The samples whose largest output [N, C] is at the label, and of those whose label is among the largest five."""
+    while isinstance(outputs, dict | list | tuple) and len(outputs) == 1:
+        (outputs,) = outputs.values() if isinstance(outputs, dict) else outputs
     scores, wanted = np.asarray(outputs), np.asarray(labels).reshape(-1)
     if scores.ndim != 2 or len(scores) != len(wanted):
         raise ValueError(f"expected outputs [N, C] and N labels, found shapes {scores.shape} and {wanted.shape}: pass a metric")

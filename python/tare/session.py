@@ -2,15 +2,18 @@
 """Sessions: the runs of a model."""
 from __future__ import annotations
 
+import collections
 import contextlib
 import ctypes
+import functools
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from . import _native
-from ._library import address, c, call, encode, encode_or_null, filled, guarded, lib, out, text
+from ._library import address, c, call, encode, encode_or_null, filled, guarded, lib, out, text, write_text
 from ._tensor import Tensor, adopt, as_tensor, handles, lend
 from .model import Model
 
@@ -76,10 +79,12 @@ class Session(_native.Session):
         self.model = None if _is_own else model
         self._lock = threading.Lock()
         self._watcher = None
+        self._nesting = None
         return self
 
     _lock: threading.Lock
     _watcher: Any
+    _nesting: Any  # how outputs nest: a position, or an object of tare_session_write_nesting; None: not known
 
     def __enter__(self) -> Session:
         return self
@@ -128,14 +133,25 @@ class Session(_native.Session):
 
         Returns
         -------
-        numpy.ndarray, Tensor or tuple of them
-            The one output, or all of them, nested ones flattened. Quantized outputs are Tensors. Arrays are
-            not copied: they hold the library's memory.
+        numpy.ndarray, Tensor, or tuples, lists, dicts and named tuples of them
+            What the model returns, nested as the model returns it. Objects of other classes are dicts of their
+            fields. Quantized outputs are Tensors. Arrays are not copied: they hold the library's memory.
         """
         if named and self.model is not None:
             inputs = self.model._in_order(inputs, named)
         outputs = self._run(*inputs)
-        return outputs[0] if len(outputs) == 1 else outputs
+        nesting = self._nesting
+        if nesting is None:
+            nesting = self._read_nesting()
+        return outputs[0] if nesting == 0 else _nested(nesting, outputs)
+
+    def _read_nesting(self) -> Any:
+        """How the outputs of the latest run nest; kept unless it says numbers, which may be of that run alone."""
+        told = write_text(lambda write: call("session_write_nesting", self._handle, write, None))
+        nesting = json.loads(told)
+        if '"value"' not in told:
+            self._nesting = nesting
+        return nesting
 
     __call__ = run
 
@@ -250,6 +266,29 @@ class Session(_native.Session):
             rows.append({name: getattr(place, name) for name, _ in place._fields_[1:]})
             index += 1
         return rows
+
+
+@functools.lru_cache(maxsize=64)
+def _tuple_class(name: str, fields: tuple[str, ...]) -> Any:
+    """A class as the model's own named tuple; names that Python does not take are replaced."""
+    return collections.namedtuple(name if name.isidentifier() else "Outputs", fields, rename=True)  # type: ignore[misc]
+
+
+def _nested(nesting: Any, outputs: tuple[Any, ...]) -> Any:
+    """The outputs in the containers that `nesting` describes."""
+    if isinstance(nesting, int):
+        return outputs[nesting]
+    if nesting is None or "value" in nesting:
+        return None if nesting is None else nesting["value"]
+    kind, keys = nesting["type"], nesting.get("keys")
+    items = [_nested(item, outputs) for item in nesting["items"]]
+    if kind == "list":
+        return items
+    if kind == "tuple" or keys is None:
+        return tuple(items)
+    if kind == "namedtuple":
+        return _tuple_class(nesting["name"].rpartition(".")[2], tuple(keys))(*items)
+    return dict(zip(keys, items, strict=True))
 
 
 def _step_row(step: Any) -> dict[str, Any]:

@@ -1,13 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions and tensors: arrays in and out without copies, errors as exceptions."""
 import gc
+import json
 import threading
 import unittest
+import zipfile
 
 import numpy as np
 
 import tare
-from support import Case, digits, main, quantized_digits
+from support import TOP, Case, digits, main, quantized_digits
+from tare.session import _nested
+
+
+def program(folder, name):
+    """A program that torch exported, with the tensors that it was recorded with."""
+    with zipfile.ZipFile(TOP / "tests/data/programs.zip") as recorded:
+        recorded.extractall(folder, [f"{name}.pt2", f"{name}.safetensors"])
+    chars = (folder / f"{name}.safetensors").read_bytes()
+    size = int.from_bytes(chars[:8], "little")
+    tensors = {}
+    for key, about in json.loads(chars[8:8 + size]).items():
+        kind = {"F32": np.float32, "I64": np.int64}[about["dtype"]]
+        begin, end = (8 + size + offset for offset in about["data_offsets"])
+        tensors[key] = np.frombuffer(chars[begin:end], kind).reshape(about["shape"])
+    inputs = [tensors[f"0.in.{i}"] for i in range(sum(key.startswith("0.in.") for key in tensors))]
+    return tare.load(folder / f"{name}.pt2"), inputs, tensors
+
+
+class Outputs(Case):
+    def test_outputs_nest_as_the_program_s(self):
+        model, inputs, tensors = program(self.folder, "containers")
+        first, second = model(*inputs)
+        self.assertEqual([*first], ["y", "parts", "top"])
+        self.assertEqual((type(first["parts"]), type(first["parts"][0]), len(first["parts"][0])), (list, tuple, 3))
+        self.assertIsNone(first["parts"][1])
+        flat = [first["y"], *first["parts"][0], *first["top"], second]
+        for i, found in enumerate(flat):
+            np.testing.assert_allclose(found, tensors[f"0.out.{i}"], rtol=1e-5, atol=1e-6)
+        with tare.Session(model) as session:
+            named = session.run_named({name: value for name, value in zip(model.input_names, inputs, strict=True)})
+            self.assertEqual([*named], ["output.0.y", *(f"output.0.parts.0.{i}" for i in range(3)),
+                                        "output.0.top.0", "output.0.top.1", "output.1"])
+            np.testing.assert_array_equal(named["output.0.parts.0.2"], first["parts"][0][2])
+
+    def test_quantizing_keeps_how_outputs_nest(self):
+        model, inputs, _ = program(self.folder, "encoder")
+        prepared = tare.prepare_pt2e(model, "XNNPACKQuantizer")
+        self.assertEqual([*prepared(*inputs)], ["last_hidden_state", "pooled"])
+        lowered = tare.lower_pt2e(tare.convert_pt2e(prepared))
+        lowered.save(self.folder / "int8.safetensors")
+        for made in (lowered, tare.load(self.folder / "int8.safetensors")):
+            found = made(*inputs)
+            self.assertEqual({key: value.shape for key, value in found.items()},
+                             {key: value.shape for key, value in model(*inputs).items()})
+
+    def test_other_containers(self):
+        described = {"type": "namedtuple", "name": "m.Pair", "keys": ["loc", "scale"],
+                     "items": [0, {"type": "object", "name": "m.Other", "items": [1], "keys": ["x"]}]}
+        found = _nested(described, ("a", "b"))
+        self.assertEqual((type(found).__name__, found.loc, found.scale), ("Pair", "a", {"x": "b"}))
+        self.assertIs(type(_nested(described, ("c", "d"))), type(found))
+        odd = {"type": "namedtuple", "name": "m.not a name", "keys": ["def", "_x"], "items": [0, {"value": 3}]}
+        self.assertEqual(_nested(odd, ("a",)), ("a", 3))
 
 
 class Runs(Case):

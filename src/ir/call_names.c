@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/output_tree.h"
+
 enum { LONGEST_PATH = 240, LONGEST_NUMBER = 24 };
 
 // A path under construction. If it gets too long, the value gets a number instead.
@@ -21,6 +23,7 @@ typedef struct naming {
     call_names list;
     size_t capacity;
     map taken;
+    text *tree; // where it writes how the values nest (ir/output_tree.h); NULL: nowhere
     tare_error *err;
 } naming;
 
@@ -52,6 +55,11 @@ static path extend_index(const naming *n, const path *p, uint64_t index) {
     return extend(n, p, digits, true);
 }
 
+// Between the items of a container.
+static void separate(naming *n, size_t index) {
+    if (n->tree != NULL && index > 0) tare__text_append(n->tree, ", ");
+}
+
 // Extends by a key; by the index if the key is missing or empty, because an empty key would not
 // show in the path.
 static path extend_key(const naming *n, const path *p, const char *key, uint64_t index) {
@@ -66,6 +74,7 @@ static tare_status add(naming *n, const path *p) {
         kept = tare__arena_printf(n->memory, "%s_%d", name, k);
     if (kept == NULL || !tare__map_set(&n->taken, kept, n)) return tare__out_of_memory(n->err);
     TARE_TRY(grow(n));
+    tare__tree_leaf(n->tree, n->list.count);
     n->list.items[n->list.count++] = kept;
     return TARE_OK;
 }
@@ -94,6 +103,7 @@ static tare_status walk_children(tree_walk *w, const json_at *children, const js
     for (size_t i = 0; i < json_array_size(children->value); i++) {
         const json_at child = tare__json_item(children, i);
         const json_t *key = json_array_get(keys, i);
+        separate(&w->naming, i);
         const path inner = json_is_integer(key)
                                ? extend_index(&w->naming, p, (uint64_t)json_integer_value(key))
                                : extend_key(&w->naming, p, json_string_value(key), i);
@@ -117,7 +127,9 @@ static tare_status walk_tree(tree_walk *w, const json_at *tree, const path *p) {
     const bool is_json = keys == NULL && chars != NULL;
     if (is_json && tare__json_parse(chars, strlen(chars), &parsed, NULL) == TARE_OK) keys = parsed;
     keys = find_keys(keys, json_array_size(children.value));
+    tare__tree_open_class(w->naming.tree, json_string_value(type.value), chars);
     const tare_status status = walk_children(w, &children, keys, p);
+    tare__tree_close_class(w->naming.tree, keys);
     json_decref(parsed);
     return status;
 }
@@ -165,14 +177,18 @@ tare_status tare__call_names_read(graph *g, const json_at *about, tare_error *er
     const json_at names = tare__json_get(&signature, "forward_arg_names");
     arena memory = {0};
     const json_t *fields = json_object_get(about->value, "treespec_namedtuple_fields");
+    text tree = {0};
     tree_walk inputs = {{.root = "input", .memory = &memory, .err = err}, fields};
-    tree_walk outputs = {{.root = "output", .memory = &memory, .err = err}, fields};
+    tree_walk outputs = {{.root = "output", .memory = &memory, .tree = &tree, .err = err}, fields};
     tare_status status = read_tree(&inputs, &in, &names);
     if (status == TARE_OK) status = read_tree(&outputs, &out, NULL);
+    if (status == TARE_OK) status = tare__text_status(&tree, err);
+    if (tree.length > 0) outputs.naming.list.tree = tree.chars;
     if (status == TARE_OK)
         status = tare__call_names_set(g, &inputs.naming.list, &outputs.naming.list, err);
     tare__map_release(&inputs.naming.taken);
     tare__map_release(&outputs.naming.taken);
+    tare__text_release(&tree);
     tare__arena_release(&memory);
     return status;
 }
@@ -204,10 +220,15 @@ typedef struct output_walk {
     naming naming;
     const call_names *names; // of the graph's results, one per item
     size_t next;
+    size_t *starts, *ends; // where each item stands in naming.tree
 } output_walk;
 
+static bool is_container(const value *v) {
+    return v->kind == VALUE_LIST || v->kind == VALUE_TUPLE || v->kind == VALUE_DICT;
+}
+
 static size_t count_leaves(const value *v) {
-    if (v->kind != VALUE_LIST && v->kind != VALUE_TUPLE && v->kind != VALUE_DICT) return 1;
+    if (!is_container(v)) return 1;
     const uint32_t step = v->kind == VALUE_DICT ? 2 : 1;
     size_t count = 0;
     for (uint32_t i = step - 1; i < v->count; i += step) count += count_leaves(&v->as.items[i]);
@@ -225,22 +246,36 @@ static path extend_item(const naming *n, const path *p, const value *v, uint32_t
 // Names the tensors in one node's result, which is usually a tensor.
 static tare_status name_result(naming *n, const value *result, const path *p) {
     if (result->kind == VALUE_TENSOR) return add(n, p);
-    if (!tare__value_has_items(result) || result->kind == VALUE_SLICE) return TARE_OK;
+    if (!is_container(result)) {
+        tare__tree_constant(n->tree, result);
+        return TARE_OK;
+    }
     const uint32_t step = result->kind == VALUE_DICT ? 2 : 1;
+    tare__tree_open(n->tree, result);
     for (uint32_t i = step - 1; i < result->count; i += step) {
         const path inner = extend_item(n, p, result, i);
+        separate(n, i / step);
         TARE_TRY(name_result(n, &result->as.items[i], &inner));
     }
+    tare__tree_close(n->tree, result);
     return TARE_OK;
 }
 
 // Names the results that a node's meta describes: {"shape": ..} is a tensor, null a number.
 static tare_status name_described(naming *n, const json_t *val, const path *p) {
+    const value tuple = {.kind = VALUE_TUPLE}, none = tare__none();
     if (json_is_object(val)) return add(n, p);
+    if (!json_is_array(val)) {
+        tare__tree_constant(n->tree, &none);
+        return TARE_OK;
+    }
+    tare__tree_open(n->tree, &tuple);
     for (size_t i = 0; i < json_array_size(val); i++) {
         const path inner = extend_index(n, p, i);
+        separate(n, i);
         TARE_TRY(name_described(n, json_array_get(val, i), &inner));
     }
+    tare__tree_close(n->tree, &tuple);
     return TARE_OK;
 }
 
@@ -254,34 +289,75 @@ static tare_status name_node(naming *n, const node *of, const path *p) {
     return status;
 }
 
+static tare_status name_item(output_walk *w, const value *v, const value *result, const path *p) {
+    if (result != NULL) return name_result(&w->naming, result, p);
+    if (v->kind == VALUE_NODE) return name_node(&w->naming, v->as.node, p);
+    if (v->kind == VALUE_TENSOR) return add(&w->naming, p);
+    tare__tree_constant(w->naming.tree, v);
+    return TARE_OK;
+}
+
 static tare_status name_leaf(output_walk *w, const value *v, const value *result, const path *p) {
     path named = *p;
-    if (w->names != NULL) named = extend_key(&w->naming, &(path){0}, w->names->items[w->next++], 0);
-    if (result != NULL) return name_result(&w->naming, result, &named);
-    if (v->kind == VALUE_NODE) return name_node(&w->naming, v->as.node, &named);
-    return v->kind == VALUE_TENSOR ? add(&w->naming, &named) : TARE_OK;
+    const size_t i = w->next++;
+    if (w->names != NULL) named = extend_key(&w->naming, &(path){0}, w->names->items[i], 0);
+    w->starts[i] = w->naming.tree->length;
+    const tare_status status = name_item(w, v, result, &named);
+    w->ends[i] = w->naming.tree->length;
+    return status;
 }
 
 static tare_status name_value(output_walk *w, const value *v, const value *result, const path *p) {
-    if (v->kind != VALUE_LIST && v->kind != VALUE_TUPLE && v->kind != VALUE_DICT)
-        return name_leaf(w, v, result, p);
+    if (!is_container(v)) return name_leaf(w, v, result, p);
     const bool is_alike = result != NULL && result->count == v->count;
     const uint32_t step = v->kind == VALUE_DICT ? 2 : 1;
+    tare__tree_open(w->naming.tree, v);
     for (uint32_t i = step - 1; i < v->count; i += step) {
         const path inner = extend_item(&w->naming, p, v, i);
+        separate(&w->naming, i / step);
         TARE_TRY(name_value(w, &v->as.items[i], is_alike ? &result->as.items[i] : NULL, &inner));
     }
+    tare__tree_close(w->naming.tree, v);
     return TARE_OK;
+}
+
+// Stores how the outputs nest: as the exporter said, if it did. The graph of a program has a tuple
+// of them all, also of a single one.
+static tare_status keep_tree(const graph *g, output_walk *w, tare_error *err) {
+    const bool is_single = w->names == NULL && g->pytree_signature != NULL && w->next == 1;
+    const char *nesting = w->names != NULL ? w->names->tree : is_single ? "0" : NULL;
+    const tree_leaves leaves = {.chars = tare__text_chars(w->naming.tree),
+                                .starts = w->starts,
+                                .ends = w->ends,
+                                .count = w->next};
+    text filled = {0};
+    const text *kept = nesting != NULL ? &filled : w->naming.tree;
+    tare_status status = tare__text_status(w->naming.tree, err);
+    if (status == TARE_OK && nesting != NULL)
+        status = tare__tree_fill(nesting, &leaves, &filled, err);
+    if (status == TARE_OK) {
+        w->naming.list.tree = tare__arena_strdup(w->naming.memory, tare__text_chars(kept));
+        if (w->naming.list.tree == NULL) status = tare__out_of_memory(err);
+    }
+    tare__text_release(&filled);
+    return status;
 }
 
 tare_status tare__output_names(const graph *g, const value *result, arena *memory, call_names *out,
                                tare_error *err) {
     const node *last = tare__graph_output(g);
-    output_walk w = {.naming = {.root = "output", .memory = memory, .err = err}};
+    text tree = {0};
+    output_walk w = {.naming = {.root = "output", .memory = memory, .tree = &tree, .err = err}};
     *out = (call_names){0};
     if (last == NULL || last->arg_count == 0) return TARE_OK;
-    if (g->output_names.count == count_leaves(&last->args[0])) w.names = &g->output_names;
-    const tare_status status = name_value(&w, &last->args[0], result, &(path){0});
+    const size_t count = count_leaves(&last->args[0]);
+    w.starts = tare__arena_array(memory, 2 * count, sizeof *w.starts);
+    if (w.starts == NULL && count > 0) return tare__out_of_memory(err);
+    w.ends = w.starts + count;
+    if (g->output_names.count == count) w.names = &g->output_names;
+    tare_status status = name_value(&w, &last->args[0], result, &(path){0});
+    if (status == TARE_OK) status = keep_tree(g, &w, err);
+    tare__text_release(&tree);
     tare__map_release(&w.naming.taken);
     if (status != TARE_OK) return status;
     *out = w.naming.list;

@@ -20,7 +20,7 @@ tare_status tare__call_names_set(graph *g, const call_names *inputs, const call_
 const char *tare__input_name(const node *placeholder);
 /// The names of the tensors that g returns, in order and unique. result: of a run or of shape
 /// inference; NULL: derived from the graph, where each node counts as one tensor unless its meta
-/// describes others. The names live in `memory`.
+/// describes others. The names live in `memory`, as does the tree of how they nest.
 tare_status tare__output_names(const graph *g, const value *result, arena *memory, call_names *out,
                                tare_error *err);
 

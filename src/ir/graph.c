@@ -142,6 +142,7 @@ bool tare__call_names_copy(arena *a, const call_names *from, call_names *out) {
         copy.items[copy.count] = tare__arena_strdup(a, from->items[copy.count]);
         if (copy.items[copy.count] == NULL) return false;
     }
+    if (!tare__arena_copy_text(a, from->tree, &copy.tree)) return false;
     *out = copy;
     return true;
 }

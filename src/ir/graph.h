@@ -56,6 +56,7 @@ struct node {
 typedef struct call_names {
     const char **items;
     size_t count;
+    const char *tree; // of outputs: how they nest (ir/output_tree.h); NULL: not known
 } call_names;
 /// Copies into `a`; false if out of memory.
 bool tare__call_names_copy(arena *a, const call_names *from, call_names *out);

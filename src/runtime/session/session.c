@@ -349,6 +349,16 @@ const char *tare_session_output_name(const tare_session *session, size_t index) 
     return index < names->count ? names->items[index] : NULL;
 }
 
+tare_status tare_session_write_nesting(const tare_session *session, tare_writer write, void *user,
+                                       tare_error *err) {
+    text out = {0};
+    if (session == NULL || write == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a session and a writer");
+    const char *tree = session->output_names->tree;
+    tare__text_append(&out, tree != NULL ? tree : "null");
+    return tare__text_write(&out, TARE_OK, write, user, err);
+}
+
 const plan *tare__session_plan(const tare_session *session) {
     return session->plans[0];
 }

@@ -64,6 +64,17 @@ static tare_status read_names(graph *g, const char *in, const char *out) {
 static const char plain_inputs[] =
     "[1, " TUPLE(TUPLE(LEAF ", " LEAF) ", " DICT("[`mask`]", LEAF)) "]";
 
+static void check_nesting(const graph *g, const value *result, const char *expected) {
+    arena memory = {0};
+    call_names names = {0};
+    CHECK_DONE(tare__output_names(g, result, &memory, &names, job_error()));
+    text wanted = {0};
+    append(&wanted, expected, false);
+    assert_string_equal(names.tree, tare__text_chars(&wanted));
+    tare__text_release(&wanted);
+    tare__arena_release(&memory);
+}
+
 // The names of what the graph returns, one after the other.
 static void check_outputs(const graph *g, const value *result, const char *expected) {
     arena memory = {0};
@@ -148,6 +159,46 @@ static void broken_trees_are_refused(void **state) {
     }
 }
 
+static void check_nesting_of(const char *tree, const char *expected) {
+    graph *g = three_inputs(), *copy = NULL;
+    CHECK_DONE(read_names(g, plain_inputs, tree));
+    CHECK_DONE(tare__graph_clone(g, &copy, job_error()));
+    check_nesting(copy, NULL, expected);
+    tare__graph_destroy(copy);
+    tare__graph_destroy(g);
+}
+
+static void nesting_is_the_exporter_s(void **state) {
+    (void)state;
+    check_nesting_of("[1, " DICT("[`sum`, `both`]", LEAF ", " TUPLE(LEAF)) "]",
+                     "{'type': 'dict', 'items': [0, {'type': 'tuple', 'items': [1]}], "
+                     "'keys': ['sum', 'both']}");
+    check_nesting_of("[1, " TREE("builtins.list", "null", LEAF ", " LEAF) "]",
+                     "{'type': 'list', 'items': [0, 1]}");
+    check_nesting_of("[1, " TREE("collections.namedtuple", "m.P", LEAF ", " LEAF) "]",
+                     "{'type': 'namedtuple', 'name': 'm.P', 'items': [0, 1], "
+                     "'keys': ['loc', 'scale']}");
+    check_nesting_of("[1, " TREE("m.Dataclass", "[[`p`, `q`], [`none`]]", LEAF ", " LEAF) "]",
+                     "{'type': 'object', 'name': 'm.Dataclass', 'items': [0, 1], "
+                     "'keys': ['p', 'q']}");
+    // A tree of another graph, or none: what the graph returns.
+    check_nesting_of("[1, " LEAF "]", "{'type': 'tuple', 'items': [0, 1]}");
+}
+
+// What a node gave, and what is no tensor, stands in the exporter's tree.
+static void nesting_has_what_a_run_gave(void **state) {
+    (void)state;
+    graph *g = three_inputs();
+    value pair[] = {{.kind = VALUE_TENSOR}, {.kind = VALUE_TENSOR}};
+    value items[] = {{.kind = VALUE_TUPLE, .count = 2, .as.items = pair}, tare__int(3)};
+    const value result = {.kind = VALUE_TUPLE, .count = 2, .as.items = items};
+    CHECK_DONE(read_names(g, plain_inputs, "[1, " DICT("[`a`, 7]", LEAF ", " LEAF) "]"));
+    check_nesting(g, &result,
+                  "{'type': 'dict', 'items': [{'type': 'tuple', 'items': [0, 1]}, {'value': 3}], "
+                  "'keys': ['a', 7]}");
+    tare__graph_destroy(g);
+}
+
 // What a run gave tells of nodes that give several tensors, and of those that give none.
 static void results_tell_what_a_node_gave(void **state) {
     (void)state;
@@ -168,6 +219,8 @@ int main(void) {
         cmocka_unit_test(trees_of_other_graphs_name_nothing),
         cmocka_unit_test(inputs_are_called_by_their_paths),
         cmocka_unit_test(broken_trees_are_refused),
+        cmocka_unit_test(nesting_is_the_exporter_s),
+        cmocka_unit_test(nesting_has_what_a_run_gave),
         cmocka_unit_test(results_tell_what_a_node_gave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
