@@ -26,9 +26,10 @@ void tare__qconfig_text(const tare_qconfig *q, text *out); // for messages and t
 
 /// One entry of a mapping.
 typedef struct qconfig_rule {
-    char *key;             // type, regex, or module name
-    char *object_type;     // module_name_object_type_order only
-    int64_t index;         // module_name_object_type_order only
+    char *key;         // type, regex, or module name
+    char *object_type; // module_name_object_type_order only
+    char *words;       // for the record: "TYPE INDEX in MODULE"; module_name_object_type_order only
+    int64_t index;     // module_name_object_type_order only
     tare_qconfig *qconfig; // NULL: do not quantize
     python_regex *regex;   // of the key; module_name_regex only
 } qconfig_rule;

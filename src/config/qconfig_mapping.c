@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // QConfig mappings: entries in the order in which they were set, and the lookups of passes.
+#include <inttypes.h>
 #include <string.h>
 
 #include "config/qconfig.h"
 #include "core/memory/alloc.h"
+#include "core/text/text.h"
 #include "ops/classes/classes.h"
 #include "ops/op.h"
 
@@ -16,6 +18,7 @@ tare_qconfig_mapping *tare_qconfig_mapping_create(void) {
 static void release_rule(qconfig_rule *rule) {
     tare__free(rule->key);
     tare__free(rule->object_type);
+    tare__free(rule->words);
     tare__python_regex_destroy(rule->regex);
     tare_qconfig_release(rule->qconfig);
     *rule = (qconfig_rule){0};
@@ -72,6 +75,17 @@ static qconfig_rule *find_rule(const qconfig_rules *rules, const char *key, cons
     return NULL;
 }
 
+// Writes which operator a rule of the section module_name_object_type_order is about.
+static tare_status describe_rule(qconfig_rule *rule, tare_error *err) {
+    text words = {0};
+    tare__text_printf(&words, "%s %" PRId64 " in %s", rule->object_type, rule->index,
+                      rule->key[0] != '\0' ? rule->key : "the model");
+    const tare_status status = tare__text_status(&words, err);
+    if (status == TARE_OK) rule->words = tare__text_take(&words);
+    tare__text_release(&words);
+    return status;
+}
+
 // Copies the strings of `like`, and compiles its key if it is a regex.
 static tare_status copy_rule(const qconfig_rule *like, bool is_regex, qconfig_rule *out,
                              tare_error *err) {
@@ -83,6 +97,7 @@ static tare_status copy_rule(const qconfig_rule *like, bool is_regex, qconfig_ru
         status = tare__out_of_memory(err);
     if (status == TARE_OK && is_regex)
         status = tare__python_regex_compile(made.key, &made.regex, err);
+    if (status == TARE_OK && made.object_type != NULL) status = describe_rule(&made, err);
     if (status != TARE_OK) {
         release_rule(&made);
         return status;
@@ -237,7 +252,9 @@ qconfig_choice tare__qconfig_global(const tare_qconfig_mapping *m) {
 static qconfig_choice choice_of(const qconfig_rule *rule, const char *section,
                                 qconfig_choice fallback) {
     if (rule == NULL) return fallback;
-    return (qconfig_choice){.qconfig = rule->qconfig, .section = section, .key = rule->key};
+    return (qconfig_choice){.qconfig = rule->qconfig,
+                            .section = section,
+                            .key = rule->words != NULL ? rule->words : rule->key};
 }
 
 qconfig_choice tare__qconfig_by_type(const tare_qconfig_mapping *m, const char *type,

@@ -150,19 +150,25 @@ bool tare__coverage_is_byte_weight(const tare_model *model, const node *n) {
            tare__node_arg(reader, 1) == n && is_stored_in_bytes(model, converted);
 }
 
+// True for packed weights, and for a table of integers.
 static bool is_packed(const tare_model *model, const node *n) {
-    const module *m = n->op == NODE_GET_ATTR ? tare__module_find(model->root, n->target) : NULL;
-    return m != NULL && m->class->role == ROLE_PACKED;
+    if (n->op != NODE_GET_ATTR) return false;
+    const module *m = tare__module_find(model->root, n->target);
+    const tare_tensor *t = m == NULL ? tare__module_find_tensor(model->root, n->target) : NULL;
+    return m != NULL ? m->class->role == ROLE_PACKED : t != NULL && tare__tensor_is_quantized(t);
 }
 
-// True for nodes with float results. Dynamic layers compute in integers, but output floats.
+// True for nodes with float results. Dynamic layers compute in integers, but output floats, as does
+// looking up rows of a table of integers.
 static bool gives_floats(const node *n, const module *called) {
     const bool is_dynamic_function =
         n->op == NODE_CALL_FUNCTION &&
         (tare__ends_with(n->target, "_dynamic") || tare__ends_with(n->target, "_float"));
     const bool is_dynamic = called != NULL && (called->class->role == ROLE_DYNAMIC ||
                                                called->class->role == ROLE_GROUPED);
-    return is_dequantize(n) || is_dynamic || is_dynamic_function;
+    const op_id op = called != NULL ? tare__class_op(called->class) : tare__node_op(n);
+    const bool is_lookup = OP_IS_ANY(op, TARE_OP_EMBEDDING, TARE_OP_EMBEDDING_BAG);
+    return is_dequantize(n) || is_dynamic || is_dynamic_function || is_lookup;
 }
 
 // State of finding the nodes with integer results. The arrays are by node id.

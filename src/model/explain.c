@@ -54,10 +54,20 @@ static const tare_decision *settled_for(const tare_model *model, const char *nam
     return d != NULL ? d : last_for(model, name, notes);
 }
 
-static bool has_node(const tare_model *model, const char *origin) {
+static const node *find_node(const tare_model *model, const char *origin) {
     for (const node *n = model->root->graph->first; n != NULL; n = n->next)
-        if (n->origin != NULL && strcmp(n->origin, origin) == 0) return true;
-    return false;
+        if (n->origin != NULL && strcmp(n->origin, origin) == 0) return n;
+    return NULL;
+}
+
+// Writes the reason of an operator in integers about which no pass decided: the model came with it.
+static void write_as_it_came(const tare_model *model, const traced_op *op, text *out) {
+    const node *n = find_node(model, op->name);
+    const module *m = n != NULL ? tare__called_module(model, n) : NULL;
+    const bool is_grouped = m != NULL && m->class->role == ROLE_GROUPED;
+    tare__text_append(out, is_grouped ? "its weights are integers, rows of its input are quantized "
+                                        "at run time"
+                                      : "it reads quantized values and gives such");
 }
 
 // The outcome for an operator, in a few words.
@@ -97,10 +107,11 @@ static void write_reason(const tare_model *model, const traced_op *op, text *out
     if (d != NULL && !is_contradicted(model, host, d))
         tare__text_append(out, d->reason);
     else if (host->is_quantized)
-        tare__text_append(out, "it reads quantized values and gives such");
+        write_as_it_came(model, host, out);
     else if (host == op)
-        tare__text_append(out, has_node(model, op->name) ? "no pass has decided about it"
-                                                         : "a pass replaced it by others");
+        tare__text_append(out, find_node(model, op->name) != NULL
+                                   ? "no pass has decided about it"
+                                   : "nothing in the converted model needs its result");
     // A node may be observed and still stay float, if with its neighbours it does not form an
     // integer operator.
     const bool is_watched = d != NULL && (strcmp(d->decision, "observed") == 0 ||

@@ -4,6 +4,7 @@
 #include "support/test.h"
 
 #include "replay/case.h"
+#include "replay/explained.h"
 #include "replay/run.h"
 #include "tare/tare.h"
 
@@ -66,6 +67,7 @@ static tare_status quantize(attention_case *a, const configs *c, const tare_mode
     tare_status status = tare_prepare_fx(model, &how, &prepared, a->err);
     if (status == TARE_OK) status = tare_calibrate(prepared, a->tensors, a->input_count, a->err);
     if (status == TARE_OK) status = tare_convert_fx(prepared, &options, out, a->err);
+    if (status == TARE_OK) status = compare_explained(*out, &a->found, a->err);
     tare_model_destroy(prepared);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "support/test.h"
 
 #include "replay/case.h"
+#include "replay/explained.h"
 #include "replay/run.h"
 #include "replay/text_compare.h"
 #include "tare/tare.h"
@@ -150,6 +151,7 @@ static void convert(example *e, convert_function function, const char *text_key,
     tare_model *converted = NULL;
     if (case_text(&e->recorded, text_key) == NULL) return;
     expect_ok(e, text_key, function(e->prepared, &options, &converted, e->err));
+    expect_ok(e, "explain", compare_explained(converted, &e->found, e->err));
     check_text(e, converted, TARE_PRINT_MODEL, text_key);
     if (state_key != NULL) check_text(e, converted, TARE_PRINT_STATE, state_key);
     tare_model_destroy(converted);

@@ -263,7 +263,9 @@ static tare_model *lowered_program(const form *f, const tare_model *program,
                *out = NULL;
     calibrate_network(p, inputs);
     CHECK_DONE(tare_convert_pt2e(p, NULL, &c, job_error()));
+    check_explained(c);
     CHECK_DONE(tare_lower_pt2e(c, NULL, &out, job_error()));
+    check_explained(out);
     tare_model_destroy(c);
     tare_model_destroy(p);
     return out;

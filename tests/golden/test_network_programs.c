@@ -140,6 +140,7 @@ static size_t check_form(const network *n, const form *f, const tare_model *mode
     const tare_convert_pt2e_options lenient = {.struct_size = sizeof lenient, .is_lenient = true};
     tare_model *p = prepare_program(model, f->quantizer, f->config, f->is_qat), *c = NULL;
     CHECK_DONE(tare_convert_pt2e(p, &lenient, &c, job_error()));
+    check_explained(c);
     const size_t count = check_text(n, f, "prepare", p) + check_text(n, f, "convert", c);
     tare_model_destroy(c);
     tare_model_destroy(p);
@@ -154,6 +155,7 @@ static void check_integers(const network *n, const form *f, const tare_model *mo
     calibrate_network(p, &inputs);
     CHECK_DONE(tare_convert_pt2e(p, NULL, &c, job_error()));
     CHECK_DONE(tare_lower_pt2e(c, NULL, &q, job_error()));
+    check_explained(q);
     tensors found = run_tensors(q, &inputs);
     const double db = sqnr_of(&outputs, &found);
     print_message("%s: %.1f dB by %s\n", n->name, db, f->quantizer);

@@ -89,8 +89,10 @@ static void check_form(network *n, const char *backend_name, const char *form) {
     tare_model *p = prepare_form(n, &to_prepare, form), *reference = NULL, *lower = NULL;
     check_text(n, backend_name, form, "prepare", p);
     CHECK_DONE(tare_convert_to_reference_fx(p, &to_convert, &reference, job_error()));
+    check_explained(reference);
     check_text(n, backend_name, form, "reference", reference);
     CHECK_DONE(tare_convert_fx(p, &to_convert, &lower, job_error()));
+    check_explained(lower);
     check_text(n, backend_name, form, "lower", lower);
     tare_model_destroy(lower);
     tare_model_destroy(reference);

@@ -153,7 +153,9 @@ static void check_program(void **state) {
         CHECK_DONE(tare_prepare_pt2e(model, q, &p, job_error()));
         CHECK_DONE(tare_calibrate(p, inputs.items, inputs.count, job_error()));
         CHECK_DONE(tare_convert_pt2e(p, NULL, &converted, job_error()));
+        check_explained(converted);
         CHECK_DONE(tare_lower_pt2e(converted, NULL, &integers, job_error()));
+        check_explained(integers);
         check_again(name, converted, 18, &inputs, false);
         check_again(name, integers, 21, &inputs, false);
         tare_model_destroy(integers);

@@ -43,6 +43,7 @@ static unsigned char *converted_bytes(const tare_model *prepared, size_t *size) 
     const tare_convert_pt2e_options lenient = {.struct_size = sizeof lenient, .is_lenient = true};
     tare_model *converted = NULL;
     CHECK_DONE(tare_convert_pt2e(prepared, &lenient, &converted, job_error()));
+    check_explained(converted);
     CHECK_DONE(tare_model_write(converted, temp_path("converted.safetensors"), job_error()));
     tare_model_destroy(converted);
     return temp_read(temp_path("converted.safetensors"), size);
@@ -128,6 +129,7 @@ static tare_model *converted_of(const tare_model *prepared) {
     const tare_convert_pt2e_options lenient = {.struct_size = sizeof lenient, .is_lenient = true};
     tare_model *converted = NULL;
     CHECK_DONE(tare_convert_pt2e(prepared, &lenient, &converted, job_error()));
+    check_explained(converted);
     return converted;
 }
 

@@ -380,6 +380,7 @@ static tare_model *quantize(const char *name) {
     CHECK_DONE(tare_prepare_pt2e(model, q, &prepared, job_error()));
     CHECK_DONE(tare_calibrate(prepared, inputs, count, job_error()));
     CHECK_DONE(tare_convert_pt2e(prepared, NULL, &converted, job_error()));
+    check_explained(converted);
     tare_quantizer_destroy(q);
     tare_model_destroy(model);
     tare_model_destroy(prepared);
@@ -431,6 +432,7 @@ static void open_sizes_stay_open_in_integers(void **state) {
         tare_model *converted = quantize(names[i]), *lowered = NULL;
         CHECK_DONE(tare__safetensors_parse(b.store, b.data, b.size, &s, job_error()));
         CHECK_DONE(tare_lower_pt2e(converted, NULL, &lowered, job_error()));
+        check_explained(lowered);
         assert_int_equal(count_calls(&s), 3);
         check_integers(lowered, &s, 3);
         tare_model_destroy(converted);

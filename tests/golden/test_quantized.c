@@ -120,6 +120,7 @@ static void convert(quantized_file *q) {
     assert_int_equal(tare_model_get_stage(q->model), TARE_STAGE_PREPARED);
     CHECK_DONE(tare_model_set_training(q->model, false, job_error()));
     CHECK_DONE(tare_convert_pt2e(q->model, NULL, &converted, job_error()));
+    check_explained(converted);
     tare_model_destroy(q->model);
     q->model = converted;
 }
@@ -145,6 +146,7 @@ static void check_groups(const tare_model *lowered) {
     CHECK_HOLDS(printed(lowered), "(f2): GroupedLinear(in_features=64, out_features=16");
     assert_null(strstr(printed(lowered), " Linear("));
     assert_null(strstr(printed(lowered), "(Reference)"));
+    CHECK_LACKS(explained(lowered, NULL), "GroupedLinear): quantized: it reads quantized values");
 }
 
 static void check_file(const char *name, const char *file) {
@@ -155,6 +157,7 @@ static void check_file(const char *name, const char *file) {
     assert_int_equal(tare_model_get_stage(q.model), TARE_STAGE_REFERENCE);
     check_result(name, &q, q.model);
     CHECK_DONE(tare_lower(q.model, NULL, &lowered, job_error()));
+    check_explained(lowered);
     CHECK_DONE(tare_model_coverage(lowered, &c, job_error()));
     if ((double)c.quantized_op_count < q.operators)
         fail_msg("%s: %llu operators in integers, expected %g", name,

@@ -4,6 +4,7 @@
 
 #include "model/pass.h"
 #include "ops/text/print.h"
+#include "replay/explained.h"
 #include "support/test.h"
 
 // --- errors and texts ---
@@ -262,10 +263,18 @@ void calibrated(tare_model *model, size_t ndim, const int64_t *shape) {
     tare_tensor_release(input);
 }
 
+void check_explained(const tare_model *model) {
+    findings found = {0};
+    CHECK_DONE(compare_explained(model, &found, job_error()));
+    if (findings_any(&found)) fail_msg("%s", tare__text_chars(&found.detail));
+    findings_release(&found);
+}
+
 tare_model *referenced(const tare_model *model, const tare_backend_config *backend) {
     tare_model *out = NULL;
     const tare_convert_options options = {.backend = backend};
     CHECK_DONE(tare_convert_to_reference_fx(model, &options, &out, job_error()));
+    check_explained(out);
     return out;
 }
 
@@ -273,6 +282,7 @@ tare_model *lowered(const tare_model *model, const tare_backend_config *backend)
     tare_model *out = NULL;
     const tare_convert_options options = {.backend = backend};
     CHECK_DONE(tare_convert_fx(model, &options, &out, job_error()));
+    check_explained(out);
     return out;
 }
 

@@ -70,6 +70,8 @@ tare_model *lowered(const tare_model *model, const tare_backend_config *backend)
 tare_model *digits_in_integers(void);
 /// Runs a model on tensors through its operators' references; the first output.
 tare_tensor *result_of(const tare_model *model, const tare_tensor *const *inputs, size_t count);
+/// What explain says of each operator has a reason that is about it (replay/explained.h).
+void check_explained(const tare_model *model);
 /// Equal dtype, shape and bytes.
 void check_same_tensor(const tare_tensor *a, const tare_tensor *b);
 

@@ -160,6 +160,7 @@ tare_model *checked(program *p, const char *returned, tare_tensor *const *inputs
     const tare_lower_pt2e_options options = {.struct_size = sizeof options, .engine = p->engine};
     state_dtypes(m, inputs, count);
     CHECK_DONE(tare_lower_pt2e(m, &options, &lowered_model, job_error()));
+    check_explained(lowered_model);
     tare_tensor *a = result_of(m, (const tare_tensor *const *)inputs, count);
     tare_tensor *b = result_of(lowered_model, (const tare_tensor *const *)inputs, count);
     check_same_integers(a, b, p->output_scale, p->has_ties);

@@ -247,6 +247,11 @@ static const tare_pattern_config *find_mention(const prepare_pass *p, const node
 static tare_status decide_unmatched(prepare_pass *p, const node *n) {
     const char *backend = tare_backend_config_name(p->base->backend);
     const tare_pattern_config *known = find_mention(p, n);
+    const module *m = tare__called_module(p->base->model, n);
+    if (known == NULL && m != NULL && m->class->role == ROLE_FUSED)
+        return TARE_DECIDE(p->base, n, "left float", "backend patterns",
+                           "the backend '%s' has no pattern for %s, into which it is fused",
+                           backend, m->class->name);
     if (known == NULL)
         return TARE_DECIDE(p->base, n, "left float", "backend patterns",
                            "the backend '%s' has no pattern for it", backend);

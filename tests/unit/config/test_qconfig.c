@@ -318,7 +318,7 @@ static void later_sections_win(void **state) {
     assert_choice(tare__qconfig_by_order(m, "head", "torch.nn.Linear", 0, by_name), q[3],
                   "module_name", "head.fc");
     assert_choice(tare__qconfig_by_order(m, "head", "torch.nn.Linear", 1, by_name), q[4],
-                  "module_name_object_type_order", "head");
+                  "module_name_object_type_order", "torch.nn.Linear 1 in head");
     for (int i = 0; i < 5; i++) tare_qconfig_release(q[i]);
     tare_qconfig_mapping_destroy(m);
 }

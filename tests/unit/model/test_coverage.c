@@ -264,6 +264,34 @@ static void the_order_of_fusions_does_not_matter(void **state) {
     tare_model_destroy(model);
 }
 
+// Rows of a table of integers are floats: what reads them computes in floats.
+static void what_reads_rows_of_a_table_is_float(void **state) {
+    (void)state;
+    module *root = new_tree();
+    module *table =
+        put_module(root, NULL, "table", NN "Embedding", "num_embeddings=7, embedding_dim=4");
+    tare_tensor *weight = NEW_INPUT(7, 4);
+    CHECK_DONE(tare__module_set_tensor(table, "weight", weight, true, job_error()));
+    tare_tensor_release(weight);
+    tare_model *model = new_model(NULL, root,
+                                  "def forward(self, x):\n    rows = self.table(x)\n"
+                                  "    neg = torch.neg(rows)\n    return neg\n");
+    tare_backend_config *backend = builtin_backend("native");
+    tare_qconfig_mapping *mapping = NULL;
+    static const char json[] = "{\"object_type\": [[\"torch.nn.Embedding\", "
+                               "\"float_qparams_weight_only_qconfig\"]]}";
+    CHECK_DONE(tare_qconfig_mapping_from_json(json, strlen(json), &mapping, job_error()));
+    tare_model *p = prepared(model, backend, mapping), *q = lowered(p, backend);
+    CHECK_HOLDS(explained(q, NULL), "rows (torch.nn.Embedding): quantized: ");
+    CHECK_HOLDS(explained(q, NULL), "neg (torch.neg): left float: ");
+    assert_int_equal(coverage_of(q).quantized_op_count, 1);
+    tare_model_destroy(q);
+    tare_model_destroy(p);
+    tare_model_destroy(model);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operators_and_their_work_are_counted),
@@ -275,6 +303,7 @@ int main(void) {
         cmocka_unit_test(shared_weights_are_counted_once),
         cmocka_unit_test(every_node_of_a_long_chain_knows_its_last_operator),
         cmocka_unit_test(the_order_of_fusions_does_not_matter),
+        cmocka_unit_test(what_reads_rows_of_a_table_is_float),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

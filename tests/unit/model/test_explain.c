@@ -85,6 +85,47 @@ static void broken_constraints_are_told(void **state) {
     drop(&f);
 }
 
+// Of a selector by order: which operator it names.
+static void a_selector_by_order_is_told_in_full(void **state) {
+    (void)state;
+    flow f = {.backend = my_backend(), .mapping = my_mapping(), .model = read_example("conv_relu")};
+    tare_qconfig_mapping_set_module_name_object_type_order(f.mapping, "", "torch.nn.Linear", 0,
+                                                           NULL);
+    f.prepared = prepared(f.model, f.backend, f.mapping);
+    CALIBRATED(f.prepared, 1, 3, 3, 10);
+    f.lowered = lowered(f.prepared, f.backend);
+    CHECK_HOLDS(
+        explained(f.lowered, NULL),
+        "linear (torch.nn.Linear): left float: the qconfig mapping asks for no quantization "
+        "(module_name_object_type_order: torch.nn.Linear 0 in the model)\n");
+    drop(&f);
+}
+
+// A backend that fuses a convolution with its relu, and quantizes only convolutions alone.
+static void a_fused_class_without_a_pattern_is_named(void **state) {
+    (void)state;
+    static const char json[] =
+        "{\"name\": \"b\", \"configs\": [{\"pattern\": [\"torch.nn.Conv2d\", \"torch.nn.ReLU\"], "
+        "\"dtype_configs\": [], \"fused_module\": \"torch.ao.nn.intrinsic.ConvReLU2d\", "
+        "\"fuser_method\": \"torch.ao.quantization.fuser_method_mappings._sequential_wrapper2("
+        "torch.ao.nn.intrinsic.ConvReLU2d)\"}, {\"pattern\": \"torch.nn.Conv2d\", "
+        "\"dtype_configs\": "
+        "[{\"input_dtype\": \"torch.quint8\", \"output_dtype\": \"torch.quint8\", "
+        "\"weight_dtype\": "
+        "\"torch.qint8\", \"bias_dtype\": \"torch.float32\"}], \"root_module\": "
+        "\"torch.nn.Conv2d\", "
+        "\"reference_quantized_module_for_root\": \"torch.ao.nn.quantized.reference.Conv2d\"}]}";
+    flow f = {.mapping = default_mapping("x86"), .model = read_example("conv_relu")};
+    CHECK_DONE(tare_backend_config_from_json(json, strlen(json), &f.backend, job_error()));
+    f.prepared = prepared(f.model, f.backend, f.mapping);
+    CALIBRATED(f.prepared, 1, 3, 3, 10);
+    f.lowered = lowered(f.prepared, f.backend);
+    CHECK_HOLDS(explained(f.lowered, NULL),
+                "conv (torch.nn.Conv2d): left float: the backend 'b' has no pattern for "
+                "torch.ao.nn.intrinsic.ConvReLU2d, into which it is fused\n");
+    drop(&f);
+}
+
 static void models_on_their_way_are_told_so_far(void **state) {
     (void)state;
     flow f = tutorial("conv_relu", false);
@@ -207,6 +248,8 @@ int main(void) {
         cmocka_unit_test(every_operator_has_its_sentence),
         cmocka_unit_test(a_batch_norm_in_between_is_told),
         cmocka_unit_test(broken_constraints_are_told),
+        cmocka_unit_test(a_selector_by_order_is_told_in_full),
+        cmocka_unit_test(a_fused_class_without_a_pattern_is_named),
         cmocka_unit_test(models_on_their_way_are_told_so_far),
         cmocka_unit_test(a_node_has_all_its_decisions),
         cmocka_unit_test(an_unknown_node_is_an_error_with_a_suggestion),

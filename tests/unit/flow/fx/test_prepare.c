@@ -228,7 +228,8 @@ static void later_selectors_win(void **state) {
     tare_qconfig_mapping_set_module_name(mapping, "block", NULL);
     REASON("left float: the qconfig mapping asks for no quantization (module_name: block)");
     tare_qconfig_mapping_set_module_name_object_type_order(mapping, "block", NN "Linear", 0, q);
-    REASON("observed: the module_name_object_type_order selector 'block' asks for");
+    REASON("observed: the module_name_object_type_order selector 'torch.nn.Linear 0 in "
+           "block' asks for");
     tare_model *p = prepared(model, backend, mapping);
     CHECK_HOLDS(decided(p, "block_second"), "(module_name: block)"); // it is number 1
     tare_model_destroy(p);
