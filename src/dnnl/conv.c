@@ -104,10 +104,12 @@ float_conv tare__float_conv_rows(const float_conv *c, int64_t first, int64_t las
     return rows;
 }
 
-// A convolution with one tap has no row windows: its image can be divided anywhere.
+// A convolution with one tap has no row windows: its image can be divided anywhere. Outputs beyond
+// the input are padding at the end.
 static bool is_pointwise(const float_conv *c) {
     for (int d = 0; d < 3; d++)
-        if (c->kernel[d] != 1 || c->stride[d] != 1 || c->pad[d] != 0) return false;
+        if (c->kernel[d] != 1 || c->stride[d] != 1 || c->pad[d] != 0 || c->in[d] != c->out[d])
+            return false;
     return true;
 }
 
@@ -136,7 +138,8 @@ static float_conv slice_pixels(const float_conv *c, size_t index, size_t count,
 // case.
 bool tare__float_conv_has_rows(const float_conv *c) {
     return c->in[0] == 1 && c->out[0] == 1 && c->kernel[0] == 1 &&
-           c->pad[1] < c->dilation[1] * (c->kernel[1] - 1) + 1;
+           c->pad[1] < c->dilation[1] * (c->kernel[1] - 1) + 1 &&
+           (c->out[1] - 1) * c->stride[1] - c->pad[1] < c->in[1];
 }
 
 // Costs in multiply-accumulates: reading or writing an element, reading a weight, and for shares of

@@ -26,6 +26,10 @@ static const form forms[] = {
      true}, // pixels that nothing reaches
     {2, "kernel_size=(2, 3), stride=(3, 2)", 16, true, 1, true},
     {2, "kernel_size=(3, 3), stride=(2, 2), dilation=(2, 3), groups=8", 8, false, 2, true},
+    // Subconvolutions without a tap, with more outputs than inputs.
+    {2, "kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), output_padding=(1, 1), dilation=(2, 2)",
+     8, false, 1, true},
+    {2, "kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), dilation=(2, 2)", 32, true, 2, true},
     {2, "kernel_size=(2, 2), stride=(1, 1), padding=(2, 2)", 8, true, 1, true}, // cut-off input
     {1, "kernel_size=(5,), stride=(3,), padding=(1,), bias=False", 10, true, 2},
     {3, "kernel_size=(3, 2, 2), stride=(2, 2, 2), padding=(1, 0, 0)", 8, true, 1},
