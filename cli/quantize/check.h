@@ -12,7 +12,8 @@ int64_t check_sample_count(const quantize_options *o);
 /// Keeps the calibrated model, from which the check makes the reference model to analyze.
 tare_status check_keep_prepared(quantize_job *j);
 /// Checks j->model. Fails if a given limit is violated. If the check is impossible, records why;
-/// that is a failure only if a limit was given, or memory or a file failed.
+/// that is a failure only if the quantized model does not run, a limit was given, or memory or a
+/// file failed.
 tare_status check_model_made(quantize_job *j);
 
 /// The operators that --never-slower and --auto left float, which stay float in the reference

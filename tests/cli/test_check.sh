@@ -62,6 +62,16 @@ says 'remedy: '
 refuses 1 'less than --min-sqnr 10' quantize "$model" --backend qnnpack --qconfig qnnpack \
     --calibrate "$faults/calibrate.npz" --check-data "$faults/test.npz" --min-sqnr 10 -o "$work/out"
 
-# Exported programs.
+# Exported programs, also of a fixed batch of two.
 expect 0 quantize tests/data/small_resnet18/model.pt2 --quantizer XNNPACKQuantizer --calibrate random:16 -o "$work/a.safetensors"
 says 'held-out sample'
+small="tests/fuzz/corpus/pt2/arguments --quantizer XNNPACKQuantizer --calibrate random:16"
+# shellcheck disable=SC2086 # Words.
+for more in '--check-data random:4' '--never-slower' '--limit 8'; do
+    expect 0 quantize $small $more -o "$work/a.safetensors"
+done
+
+# What fails in the check alone leaves a model that runs: there is no room for the values of two forms.
+expect 0 quantize "$digits" --backend x86 --calibrate random:16:1:1x8x8 --batch 1 --max-memory 30K -o "$work/a.safetensors"
+says 'not checked: its float form, or a comparison with it, failed'
+complains 'note: the model was not checked: a result torch.float32 [1, 64, 8, 8] would take 16 KiB'

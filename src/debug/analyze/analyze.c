@@ -455,7 +455,8 @@ static tare_status open(job *j, const tare_model *reference) {
     TARE_TRY(tare__value_cache_begin(&j->floats, a->probe.id_count, &j->budget, j->err));
     TARE_TRY(tare__value_cache_begin(&j->all, a->probe.id_count, &j->budget, j->err));
     if (j->options.exact != NULL)
-        TARE_TRY(tare__exact_begin(&j->exact, j->options.exact, j->options.thread_count, j->err));
+        TARE_TRY(tare__exact_begin(&j->exact, j->options.exact, j->options.is_brief,
+                                   j->options.thread_count, j->err));
     if (j->options.quantized == NULL) return TARE_OK;
     const tare_session_options options = {.struct_size = sizeof options,
                                           .thread_count = j->options.thread_count};

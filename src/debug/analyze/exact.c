@@ -2,14 +2,30 @@
 // The float outputs that a quantized model is held against.
 #include "debug/analyze/exact.h"
 
+#include "core/memory/alloc.h"
+#include "ops/run_changes.h"
+
 bool tare__exact_takes(const tare_model *model) {
     return model->stage == TARE_STAGE_FLOAT || model->stage == TARE_STAGE_REFERENCE;
 }
 
-tare_status tare__exact_begin(exact_model *e, const tare_model *model, int thread_count,
-                              tare_error *err) {
+// True if a run may write to the model, of which only a session makes a copy.
+static tare_status changes_in_runs(const module *root, bool *out, tare_error *err) {
+    TARE_TRY(tare__run_changes_modules(root, out, err));
+    if (*out || root->graph == NULL) return TARE_OK;
+    const char **paths = tare__alloc_zeroed(root->graph->node_count + 1, sizeof *paths);
+    if (paths == NULL) return tare__out_of_memory(err);
+    *out = tare__run_written_tensors(root, paths) > 0;
+    tare__free(paths);
+    return TARE_OK;
+}
+
+tare_status tare__exact_begin(exact_model *e, const tare_model *model, bool runs_once,
+                              int thread_count, tare_error *err) {
     *e = (exact_model){.session = NULL};
-    if (model->stage == TARE_STAGE_REFERENCE)
+    bool changes = false;
+    if (runs_once) TARE_TRY(changes_in_runs(model->root, &changes, err));
+    if (model->stage == TARE_STAGE_REFERENCE || (runs_once && !changes))
         return tare__probe_begin(&e->probe, model, thread_count, err);
     const tare_session_options options = {.struct_size = sizeof options,
                                           .thread_count = thread_count};

@@ -9,15 +9,16 @@
 #include "tare/session.h"
 
 typedef struct exact_model {
-    probe probe;           // of a reference form; else all zero
-    tare_session *session; // of a float model; else NULL
+    probe probe;           // without a session; else all zero
+    tare_session *session; // of a float model that runs often; else NULL
 } exact_model;
 
 /// False: no model whose floats are exact.
 bool tare__exact_takes(const tare_model *model);
-/// Begins runs of a float model, or of a reference form.
-tare_status tare__exact_begin(exact_model *e, const tare_model *model, int thread_count,
-                              tare_error *err);
+/// Begins runs of a float model, or of a reference form. runs_once: for a run or two, for which it
+/// does not pay to fold batch norms and to pack weights.
+tare_status tare__exact_begin(exact_model *e, const tare_model *model, bool runs_once,
+                              int thread_count, tare_error *err);
 tare_status tare__exact_run(const exact_model *e, const tare_batch *batch, probe_outputs *out,
                             tare_error *err);
 void tare__exact_end(exact_model *e);
