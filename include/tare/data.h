@@ -20,7 +20,7 @@ typedef struct tare_data tare_data;
 typedef struct tare_data_options {
     uint32_t struct_size;
     /// Samples per batch; the last batch of a file may have fewer. A model that was exported for a
-    /// fixed batch size gets no larger batches. 0: all samples of the file.
+    /// fixed batch size gets batches of that size, whatever this says. 0: all samples of the file.
     int64_t batch_size;
     int64_t sample_limit; // the data ends after this many samples; 0: no limit
     /// The preprocessing of pictures. NULL: the one that the model declares.

@@ -116,9 +116,7 @@ static tare_status open_source(tare_data *data, const tare_model *model, const c
     if (status == TARE_OK)
         status = tare__choose_open_sizes(model->root->graph->first, inputs, count, err);
     if (status == TARE_OK && !options->as_is) data->fixed_batch = fixed_batch(inputs, count);
-    if (data->fixed_batch > 0 &&
-        (data->batch_size == 0 || options->is_held_out || data->batch_size > data->fixed_batch))
-        data->batch_size = data->fixed_batch;
+    if (data->fixed_batch > 0) data->batch_size = data->fixed_batch; // it takes no others
     if (status == TARE_OK)
         status = tare__data_open(spec, inputs, count, data->batch_size,
                                  declared != NULL ? &declared->steps : NULL, &data->source, err);
