@@ -60,9 +60,11 @@ tare_status output_check(const char *path) {
 tare_status output_check_model(const char *path) {
     const char *ending = strrchr(path, '.');
     if (ending != NULL && (strcmp(ending, ".onnx") == 0 || strcmp(ending, ".pt2") == 0))
-        return fail_here(
-            path, "use the extension .safetensors; tare export --to onnx or --to pt2 converts it",
-            "the file is written in tare's own format");
+        return fail_here(path,
+                         "use the extension .safetensors, and tare export: --to onnx takes every "
+                         "model, --to pt2 "
+                         "programs up to --stop reference",
+                         "the file is written in tare's own format");
     return output_check(path);
 }
 

@@ -320,8 +320,8 @@ TARE_API tare_status tare_quantizer_annotate(const tare_quantizer *quantizer, ta
 
 // --- the flow ---
 
-/// Does the graph call aten operators, as programs of torch.export do? Quantizers annotate such
-/// models.
+/// Is the model a program of torch.export: was it read from one, or does its graph call aten
+/// operators? Quantizers annotate such models.
 TARE_API bool tare_model_is_exported(const tare_model *model);
 /// Was the model prepared by a quantizer? tare_convert_pt2e converts it.
 TARE_API bool tare_model_is_prepared_pt2e(const tare_model *model);

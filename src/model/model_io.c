@@ -112,8 +112,14 @@ static tare_status write_prepared(const tare_model *model, const char *path, tar
 }
 
 tare_status tare_model_write_pt2(const tare_model *model, const char *path, tare_error *err) {
-    return model->stage == TARE_STAGE_PREPARED ? write_prepared(model, path, err)
-                                               : tare__pt2_write(path, model->root, err);
+    if (model->stage == TARE_STAGE_PREPARED) return write_prepared(model, path, err);
+    const tare_status status = tare__pt2_write(path, model->root, err);
+    if (status != TARE_UNSUPPORTED || model->stage != TARE_STAGE_LOWERED) return status;
+    tare__fail(err, TARE_UNSUPPORTED,
+               "the model is lowered to integers, whose operators programs do not have");
+    return tare__hint(err, TARE_UNSUPPORTED,
+                      "quantize --stop reference writes the form that programs hold; export --to "
+                      "onnx takes this one");
 }
 
 tare_status tare__model_write_packed(const tare_model *model, const char *path,

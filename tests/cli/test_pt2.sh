@@ -35,9 +35,10 @@ for stage in prepare reference lower; do
         -o "$work/$stage.safetensors"
 done
 refuses 1 'prepare the model with --qat' export "$work/prepare.safetensors" --to pt2 -o "$work/out.pt2"
-refuses 1 'tare export --to onnx or --to pt2 converts it' quantize $small --quantizer XNNPACKQuantizer --calibrate random:2 \
+refuses 1 '--to pt2 programs up to --stop reference' quantize $small --quantizer XNNPACKQuantizer --calibrate random:2 \
     --stop reference -o "$work/refused.pt2"
-refuses 1 'stage `reference`' export "$work/lower.safetensors" --to pt2 -o "$work/out.pt2"
+refuses 1 'the model is lowered to integers' export "$work/lower.safetensors" --to pt2 -o "$work/out.pt2"
+complains 'quantize --stop reference writes the form that programs hold'
 expect 0 export "$work/reference.safetensors" --to pt2 -o "$work/own.pt2"
 expect 0 print "$work/own.pt2"
 says 'torch.ops.quantized_decomposed.quantize_per_tensor.default('

@@ -224,6 +224,23 @@ static void check_call_names(const tare_model *model) {
     tare_session_destroy(session);
 }
 
+// Also where aten operators are called in the graphs of its control flow alone.
+static void every_program_is_known_as_one(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        tare_model *model = NULL, *prepared = NULL;
+        tare_quantizer *q = NULL;
+        CHECK_DONE(tare_model_read(put_program(programs[i]), NULL, &model, job_error()));
+        assert_true(tare_model_is_exported(model));
+        CHECK_DONE(tare_quantizer_builtin("XNNPACKQuantizer", NULL, &q, job_error()));
+        if (tare_model_get_stage(model) == TARE_STAGE_FLOAT)
+            CHECK_DONE(tare_prepare_pt2e(model, q, &prepared, job_error()));
+        tare_quantizer_destroy(q);
+        tare_model_destroy(prepared);
+        tare_model_destroy(model);
+    }
+}
+
 static void nested_inputs_and_outputs_are_called_by_their_paths(void **state) {
     (void)state;
     const char *own = temp_path("own.safetensors");
@@ -493,6 +510,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_compute_what_torch_did),
         cmocka_unit_test(contexts_without_effect_are_gone),
+        cmocka_unit_test(every_program_is_known_as_one),
         cmocka_unit_test(nested_inputs_and_outputs_are_called_by_their_paths),
         cmocka_unit_test(written_programs_are_what_they_were),
         cmocka_unit_test(our_files_keep_what_programs_need),
