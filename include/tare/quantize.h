@@ -63,6 +63,10 @@ typedef struct tare_convert_options {
     /// that stays float anyway.
     const tare_float_choice *float_choices;
     size_t float_choice_count;
+    /// For equalization: where a layer multiplies its output by the next layer's scales, the
+    /// observer of that output keeps the range of values that are not multiplied. As in torch, so
+    /// that larger ones are cut off.
+    bool keeps_equalized_ranges;
 } tare_convert_options;
 
 /// Fuses modules by the fusing patterns of a backend (NULL: native); `model` is not changed. The

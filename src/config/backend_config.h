@@ -59,6 +59,9 @@ struct tare_pattern_config {
     tare_status failed;      // of the first setter that failed; TARE_OK if none
     tare_error *first_error; // its message; NULL if there is none, or memory ran out
     size_t order;            // position in the backend config
+    bool is_inherited;       // of the built-in config that a file extends
+    bool has_place;          // it was read from a file
+    size_t place;            // the position in the file's own list
 };
 
 struct tare_backend_config {

@@ -354,6 +354,8 @@ static tare_status read_config(const json_at *at, const definitions *defs, tare_
     tare_pattern_config *p = tare_pattern_config_create();
     if (!p) return tare__out_of_memory(err);
     const tare_status status = read_pattern_config(at, defs, p, err);
+    p->has_place = true;
+    p->place = at->index;
     if (status == TARE_OK) return tare__backend_config_store(b, p, err);
     tare_pattern_config_destroy(p);
     return status;
@@ -420,6 +422,7 @@ static tare_status begin_config(const json_at *root, tare_backend_config **out, 
         return *out != NULL ? TARE_OK : tare__out_of_memory(err);
     }
     TARE_TRY(placed(&base, tare_backend_config_builtin(extended, out, err), err));
+    for (size_t i = 0; i < (*out)->count; i++) (*out)->configs[i]->is_inherited = true;
     if (name != NULL) tare_backend_config_set_name(*out, name);
     return TARE_OK;
 }

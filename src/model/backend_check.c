@@ -439,6 +439,12 @@ static void check_config(lint *l) {
     check_modules(l);
 }
 
+// Where a pattern stands in the user's file.
+static size_t place_of(const tare_backend_config *config, size_t index) {
+    const tare_pattern_config *p = config->configs[index];
+    return p->has_place && !p->is_inherited ? p->place : index;
+}
+
 tare_status tare_backend_config_lint(const tare_backend_config *config, const tare_context *context,
                                      tare_backend_finding_visitor visit, void *user, size_t *count,
                                      tare_error *err) {
@@ -448,8 +454,9 @@ tare_status tare_backend_config_lint(const tare_backend_config *config, const ta
     lint l = {.backend = config, .context = context, .visit = visit, .user = user, .err = err};
     l.status = tare__backend_config_sorted(config, &memory, &sorted, err);
     for (size_t i = 0; i < config->count && l.status == TARE_OK; i++) {
-        l.index = i;
+        l.index = place_of(config, i);
         l.config = config->configs[i];
+        if (l.config->is_inherited) continue; // the user can change nothing there
         check_names(&l, l.config->complex);
         check_order(&l, l.config->complex);
         check_reach(&l, sorted);
@@ -475,7 +482,7 @@ tare_status tare_backend_config_check(const tare_backend_config *config, tare_er
     TARE_TRY(tare__backend_config_status(config, err));
     lint l = {.backend = config, .visit = refuse_error, .err = err};
     for (size_t i = 0; i < config->count && l.status == TARE_OK; i++) {
-        l.index = i;
+        l.index = place_of(config, i);
         l.config = config->configs[i];
         check_config(&l);
     }

@@ -42,6 +42,22 @@ complains 'finding'
 expect 1 backend check "$work/pointless.json" --json
 says '"remedy": "give a fuser_method, or drop it"'
 
+# What extends another config has findings in its own patterns alone, at their places in the file; quantize shows them.
+cat >"$work/mine.json" <<'END'
+{"name": "mine", "extends": "x86", "configs": [
+ {"pattern": "torch.nn.Conv1d", "dtype_configs": []},
+ {"pattern": "torch.nn.Linear", "dtype_configs": [{"input_dtype": "torch.int8", "output_dtype": "torch.int8",
+  "weight_dtype": "torch.int8", "bias_dtype": "torch.float32"}], "root_module": "torch.nn.Linear",
+  "reference_quantized_module_for_root": "torch.ao.nn.quantized.reference.Linear"}]}
+END
+expect 1 backend check "$work/mine.json"
+says '$.configs[1].dtype_configs[0].input_dtype: '
+says 'the observers of a qconfig give torch.qint8, not torch.int8'
+! grep -q hardsigmoid "$work/stdout" || fail 'findings of the config that is extended'
+expect 0 quantize "$digits" --backend "$work/mine.json" --calibrate data/digits/train.npz --limit 8 -o "$work/mine"
+complains 'warning: '
+complains '$.configs[1].dtype_configs[0].weight_dtype: pattern torch.nn.Linear: the observers of a qconfig give torch.qint8'
+
 expect 0 qconfig list
 says 'default_per_channel_qconfig'
 for name in x86 fbgemm qnnpack onednn symmetric_qnnpack; do

@@ -147,6 +147,9 @@ printf '{"global": "default_qconfig"}' >"$work/global.json"
 expect 0 quantize "$digits" --backend x86 --qconfig "$work/global.json" --calibrate "$train" --limit 8 \
     --equalize "$work/equalize.json" -o "$out" --print
 says '_equalization_scale0 = self.x_equalization_scale0'
+# It keeps what the network computes: behind a layer that is not equalized itself, and beside a shared observer.
+expect 0 quantize "$digits" --backend x86 --qconfig "$work/global.json" --calibrate "$train" --limit 64 \
+    --equalize "$work/equalize.json" --min-sqnr 30 -o "$out"
 
 # Before any data: what would become of it.
 rm -f "$work/out.safetensors"

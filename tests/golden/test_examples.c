@@ -147,7 +147,8 @@ static void convert(example *e, convert_function function, const char *text_key,
     const tare_convert_options options = {.struct_size = sizeof options,
                                           .backend = e->backend,
                                           .engine = tare_engine_from_name(engine),
-                                          .custom_config = e->convert_config};
+                                          .custom_config = e->convert_config,
+                                          .keeps_equalized_ranges = true};
     tare_model *converted = NULL;
     if (case_text(&e->recorded, text_key) == NULL) return;
     expect_ok(e, text_key, function(e->prepared, &options, &converted, e->err));

@@ -249,34 +249,26 @@ static tare_status scale_observer(const equalize_pass *p, const node *equalizer,
     return set_range(p, observer, least, most);
 }
 
-// torch decides by the node's name.
-static bool is_named_relu(const node *n) {
-    return strstr(n->name, tare__op_row(TARE_OP_RELU)->id) != NULL;
+// An observer that other nodes call, too, gets a copy for this one: their values are not scaled.
+static tare_status own_observer(const equalize_pass *p, node *observer) {
+    module *root = model_of(p)->root, *copy = NULL;
+    const module *m = tare__called_module(model_of(p), observer);
+    bool is_shared = false;
+    for (const node *n = observer->owner->first; n != NULL && !is_shared; n = n->next)
+        is_shared = n != observer && tare__called_module(model_of(p), n) == m;
+    if (!is_shared) return TARE_OK;
+    size_t number = 0;
+    const char *path =
+        tare__module_free_name(root, &observer->owner->memory, "activation_post_process_", &number);
+    if (path == NULL) return tare__out_of_memory(err_of(p));
+    TARE_TRY(tare__module_clone(m, &copy, err_of(p)));
+    const tare_status status = tare__module_set_child(root, path, copy, err_of(p));
+    tare__module_release(copy);
+    if (status == TARE_OK) observer->target = path;
+    return status;
 }
 
-// If a preceding layer can scale its output, the input needs no multiplication.
-static tare_status convert_input(const equalize_pass *p, node *equalizer) {
-    node *observer = tare__node_arg(equalizer, 0);
-    node *input = observer != NULL ? tare__node_arg(observer, 0) : NULL;
-    if (input == NULL || !tare__is_observer_node(model_of(p), observer))
-        return tare__fail(err_of(p), TARE_INVALID_ARGUMENT,
-                          "node '%s': an equalization observer watches no observed value",
-                          equalizer->name);
-    if (!tare__can_equalize(model_of(p), input) && !is_named_relu(input)) {
-        TARE_TRY(scale_observer(p, equalizer, tare__called_module(model_of(p), observer)));
-        TARE_TRY(insert_mul(p, input, observer, &p->scales[equalizer->id]));
-    }
-    return remove_node(p, equalizer, observer);
-}
-
-// --- weights ---
-
-static const node *find_user(const equalize_pass *p, const node *n,
-                             bool (*is_wanted)(const tare_model *model, const node *user)) {
-    for (size_t i = 0; i < n->user_count; i++)
-        if (is_wanted(model_of(p), n->users[i])) return n->users[i];
-    return NULL;
-}
+// --- layers in a row ---
 
 static bool is_relu(const tare_model *model, const node *n) {
     const module *m = tare__called_module(model, n);
@@ -289,29 +281,86 @@ static bool is_input_equalizer(const tare_model *model, const node *n) {
     return tare__is_equalizer_node(model, n, &is_input) && is_input;
 }
 
-// The scales of the next layer's input, if it reads this layer's output; NULL: none.
-static const channel_scales *next_scales(const equalize_pass *p, const node *op) {
-    const node *relu = find_user(p, op, is_relu);
-    const node *observer = find_user(p, relu != NULL ? relu : op, tare__is_observer_node);
-    const node *next = observer != NULL ? find_user(p, observer, is_input_equalizer) : NULL;
-    return next != NULL && next->id < p->first_new && p->scales[next->id].count > 0
-               ? &p->scales[next->id]
-               : NULL;
+static const node *only_user(const node *n) {
+    return n->user_count == 1 ? n->users[0] : NULL;
 }
+
+// The equalization node behind a layer, and its relu, if nothing else reads what the layer gives;
+// NULL: none.
+static const node *next_equalizer(const equalize_pass *p, const node *op) {
+    const node *n = only_user(op);
+    if (n != NULL && is_relu(model_of(p), n)) n = only_user(n);
+    if (n == NULL || !tare__is_observer_node(model_of(p), n)) return NULL;
+    const node *next = only_user(n);
+    return next != NULL && next->id < p->first_new && is_input_equalizer(model_of(p), next) ? next
+                                                                                            : NULL;
+}
+
+static bool fits_rows(const tare_tensor *t, const channel_scales *s) {
+    return t != NULL && t->dtype == TARE_FLOAT32 && t->shape[0] == s->count;
+}
+
+// Can a layer multiply its output by these scales? torch scales the layers alone that are equalized
+// themselves, and the weight of the next one all the same: the network computes something else.
+static bool can_multiply(const equalize_pass *p, const node *op, const channel_scales *s) {
+    if (op->op == NODE_CALL_FUNCTION) return p->is_equalized[op->id] && p->scales[op->id].count > 0;
+    const module *m = weighted_module(p, op);
+    const tare_tensor *weight = tare__module_tensor(m, "weight");
+    const tare_tensor *bias = tare__module_tensor(m, "bias");
+    return !tare__op_has(tare__class_row(m->class), OP_TRANSPOSED) && fits_rows(weight, s) &&
+           weight->ndim >= 2 && (bias == NULL || fits_rows(bias, s));
+}
+
+// The scales by which a layer multiplies its output for the next layer's input; NULL: none.
+static const channel_scales *next_scales(const equalize_pass *p, const node *op) {
+    const node *next = tare__can_equalize(model_of(p), op) ? next_equalizer(p, op) : NULL;
+    const channel_scales *s = next != NULL ? &p->scales[next->id] : NULL;
+    return s != NULL && s->count > 0 && can_multiply(p, op, s) ? s : NULL;
+}
+
+// Does the layer in front of an equalization node multiply by its scales?
+static bool is_scaled_before(const equalize_pass *p, const node *input, const node *equalizer) {
+    const node *op = is_relu(model_of(p), input) ? tare__node_arg(input, 0) : input;
+    if (op == NULL || op->id >= p->first_new || !tare__can_equalize(model_of(p), op)) return false;
+    return next_equalizer(p, op) == equalizer &&
+           (next_scales(p, op) != NULL || p->scales[equalizer->id].count == 0);
+}
+
+// If a preceding layer scales its output, the input needs no multiplication.
+static tare_status convert_input(const equalize_pass *p, node *equalizer) {
+    node *observer = tare__node_arg(equalizer, 0);
+    node *input = observer != NULL ? tare__node_arg(observer, 0) : NULL;
+    if (input == NULL || !tare__is_observer_node(model_of(p), observer))
+        return tare__fail(err_of(p), TARE_INVALID_ARGUMENT,
+                          "node '%s': an equalization observer watches no observed value",
+                          equalizer->name);
+    const bool is_scaled = is_scaled_before(p, input, equalizer);
+    if (!is_scaled || !p->convert->options->keeps_equalized_ranges) {
+        TARE_TRY(own_observer(p, observer));
+        TARE_TRY(scale_observer(p, equalizer, tare__called_module(model_of(p), observer)));
+    }
+    if (!is_scaled) TARE_TRY(insert_mul(p, input, observer, &p->scales[equalizer->id]));
+    return remove_node(p, equalizer, observer);
+}
+
+// --- weights ---
 
 static tare_status scaled_weight(const equalize_pass *p, const tare_tensor *weight,
                                  const channel_scales *s, const channel_scales *next,
                                  tare_tensor **out) {
     if (weight == NULL || weight->dtype != TARE_FLOAT32 || weight->ndim < 2 ||
-        weight->shape[1] != s->count || (next != NULL && weight->shape[0] != next->count))
+        (s->count > 0 && weight->shape[1] != s->count) ||
+        (next != NULL && weight->shape[0] != next->count))
         return tare__fail(err_of(p), TARE_INVALID_ARGUMENT,
                           "the weight does not fit %lld input channels", (long long)s->count);
     TARE_TRY(tare_tensor_create(TARE_FLOAT32, weight->ndim, weight->shape, out, err_of(p)));
+    const int64_t columns = weight->shape[1];
     int64_t inner = 1;
     for (int d = 2; d < weight->ndim; d++) inner *= weight->shape[d];
     for (int64_t i = 0; i < weight->count; i++) {
-        const int64_t row = i / inner / s->count, column = i / inner % s->count;
-        float w = tare__f32(weight)[i] * (1.0f / s->values[column]);
+        const int64_t row = i / inner / columns, column = i / inner % columns;
+        float w = tare__f32(weight)[i];
+        if (s->count > 0) w *= 1.0f / s->values[column];
         if (next != NULL) w *= next->values[row];
         tare__f32(*out)[i] = w;
     }
@@ -392,8 +441,9 @@ static tare_status convert_function(const equalize_pass *p, node *op, const chan
 
 static tare_status convert_operator(const equalize_pass *p, node *op) {
     const channel_scales *s = &p->scales[op->id], *next = next_scales(p, op);
-    if (op->op == NODE_CALL_FUNCTION) return convert_function(p, op, s, next);
-    return s->count > 0 ? scale_module(p, op, s, next) : TARE_OK;
+    if (op->op == NODE_CALL_FUNCTION)
+        return p->is_equalized[op->id] ? convert_function(p, op, s, next) : TARE_OK;
+    return s->count > 0 || next != NULL ? scale_module(p, op, s, next) : TARE_OK;
 }
 
 tare_status tare__convert_equalize(convert_pass *c) {
@@ -409,7 +459,7 @@ tare_status tare__convert_equalize(convert_pass *c) {
         if (n->id >= p.first_new) continue;
         if (is_input_equalizer(c->base->model, n))
             TARE_TRY(convert_input(&p, n));
-        else if (p.is_equalized[n->id])
+        else if (tare__can_equalize(c->base->model, n))
             TARE_TRY(tare__at(c->base->err, convert_operator(&p, n), "node '%s'", n->name));
     }
     return TARE_OK;
