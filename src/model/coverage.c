@@ -63,7 +63,7 @@ static tare_status list_ops(tare_model *model, const bool *numbers, tare_error *
         // Skips nodes without users, which do not contribute to the result: guards, batch counters.
         if (!tare__node_is_call(n) || n->user_count == 0 || numbers[n->id]) continue;
         // Skips the conversions in a model that is quantized already.
-        if (tare__coverage_is_conversion(n) || is_choice(n) || is_item_of_choice(n)) continue;
+        if (tare__coverage_is_conversion(n) || tare__coverage_is_choice(n)) continue;
         if (tare__is_observer_node(model, n)) continue;
         n->origin = n->name;
         traced_op *op = NULL;
@@ -116,6 +116,10 @@ bool tare__coverage_is_quantize(const node *n) {
     return n->op == NODE_CALL_FUNCTION && (tare__starts_with(n->target, "torch.quantize_per_") ||
                                            strstr(n->target, ".quantize_per_") != NULL ||
                                            strstr(n->target, ".quantize_affine.") != NULL);
+}
+
+bool tare__coverage_is_choice(const node *n) {
+    return is_choice(n) || is_item_of_choice(n);
 }
 
 bool tare__coverage_is_conversion(const node *n) {

@@ -20,6 +20,8 @@ void tare__coverage_set_macs(tare_model *model, const char *origin, int64_t macs
 /// True if the node is a quantize; or a quantize or dequantize.
 bool tare__coverage_is_quantize(const node *n);
 bool tare__coverage_is_conversion(const node *n);
+/// True if the node chooses the parameters of a quantize at run time, or takes one of them.
+bool tare__coverage_is_choice(const node *n);
 /// True for an int8 constant matrix that is converted to float for a product, as in torchao's
 /// weight-only quantization.
 bool tare__coverage_is_byte_weight(const tare_model *model, const node *n);

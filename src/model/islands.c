@@ -7,16 +7,27 @@
 #include "model/coverage.h"
 #include "model/pass.h"
 #include "ops/numbers.h"
+#include "ops/op.h"
 #include "tare/record.h"
+
+// True for what prepare inserts between a convolution and its batch norm for training, and that
+// batch norm: convert folds them.
+static bool is_of_training(const node *n) {
+    const node *from = tare__node_arg(n, 0);
+    const bool is_behind = from != NULL && from->op == NODE_CALL_FUNCTION && from->origin == NULL;
+    return n->origin == NULL || (is_behind && tare__node_op(n) == TARE_OP_BATCH_NORM);
+}
 
 // The kind of a node. left_float: names of nodes that convert left float.
 static island_kind kind_of(const tare_model *model, const map *left_float, const node *n) {
     if (!tare__node_is_call(n) || n->user_count == 0) return ISLAND_DATA;
     if (tare__is_observer_node(model, n)) return ISLAND_OBSERVER;
-    if (tare__coverage_is_conversion(n)) return ISLAND_CONVERSION;
+    if (tare__coverage_is_conversion(n) || tare__coverage_is_choice(n)) return ISLAND_CONVERSION;
     if (model->stage < TARE_STAGE_PREPARED) return ISLAND_PLAIN;
-    if (model->stage == TARE_STAGE_PREPARED && model->prepared == NULL)
-        return tare__annotation_takes(&model->annotations, n) ? ISLAND_INTEGER : ISLAND_FLOAT;
+    if (model->stage == TARE_STAGE_PREPARED && model->prepared == NULL) {
+        if (tare__annotation_takes(&model->annotations, n)) return ISLAND_INTEGER;
+        return is_of_training(n) ? ISLAND_OBSERVER : ISLAND_FLOAT;
+    }
     if (model->stage == TARE_STAGE_PREPARED) {
         const prepared_node *known = tare__prepared_node(model->prepared, n->name);
         const bool stays_float = tare__map_get(left_float, n->name) != NULL;
@@ -57,6 +68,45 @@ static tare_status list_nodes(const tare_model *model, arena *memory, islands *x
     return status;
 }
 
+// An annotated node that reads no quantized value, such as the item of a recurrent layer, stays
+// float.
+static bool reads_quantized(const islands *x, const node *n) {
+    for (size_t i = 0; i < n->input_count; i++) {
+        const island_kind kind = x->kinds[x->positions[n->inputs[i]->id]];
+        if (kind == ISLAND_OBSERVER || kind == ISLAND_INTEGER) return true;
+    }
+    return false;
+}
+
+static void leave_float(islands *x) {
+    for (size_t i = 0; i < x->count; i++)
+        if (x->kinds[i] == ISLAND_INTEGER && !reads_quantized(x, x->nodes[i]))
+            x->kinds[i] = ISLAND_FLOAT;
+}
+
+// Convert computes what it quantizes of constants: the nodes of a prepared program that compute
+// such a constant, and which nothing else reads, are data.
+static tare_status fold_constants(const tare_model *model, arena *memory, islands *x,
+                                  tare_error *err) {
+    bool *is_constant = tare__arena_array(memory, x->count + 1, sizeof *is_constant);
+    if (is_constant == NULL) return tare__out_of_memory(err);
+    for (size_t i = 0; i < x->count; i++) {
+        const node *n = x->nodes[i];
+        is_constant[i] = x->kinds[i] == ISLAND_FLOAT && n->input_count > 0;
+        for (size_t k = 0; k < n->input_count && is_constant[i]; k++)
+            is_constant[i] =
+                n->inputs[k]->op == NODE_GET_ATTR || is_constant[x->positions[n->inputs[k]->id]];
+    }
+    for (size_t i = x->count; i-- > 0;) {
+        const node *n = x->nodes[i];
+        for (size_t k = 0; k < n->user_count && is_constant[i]; k++)
+            is_constant[i] = tare__is_observer_node(model, n->users[k]) ||
+                             x->kinds[x->positions[n->users[k]->id]] == ISLAND_DATA;
+        if (is_constant[i]) x->kinds[i] = ISLAND_DATA;
+    }
+    return TARE_OK;
+}
+
 // The node that computed the value: n itself, or the source of the observer or conversion chain
 // that ends at n.
 static const node *source_of(const islands *x, const node *n) {
@@ -91,7 +141,8 @@ static void read_input(void *user, node *input) {
         const size_t a = tare__island_of(x, position), b = tare__island_of(x, r->to);
         x->parent[a > b ? a : b] = a < b ? a : b;
     }
-    const bool is_weight = from->op == NODE_GET_ATTR;
+    const bool is_folded = source == ISLAND_DATA && tare__node_is_call(from);
+    const bool is_weight = from->op == NODE_GET_ATTR || is_folded;
     if (source == ISLAND_INTEGER && (reader == ISLAND_FLOAT || reader == ISLAND_DATA))
         count_once(r->is_dequantized, position, &x->dequantize_count);
     if (reader == ISLAND_INTEGER && !is_weight && (source == ISLAND_FLOAT || source == ISLAND_DATA))
@@ -102,6 +153,10 @@ tare_status tare__islands_find(const tare_model *model, arena *memory, islands *
                                tare_error *err) {
     *out = (islands){0};
     TARE_TRY(list_nodes(model, memory, out, err));
+    if (model->stage == TARE_STAGE_PREPARED && model->prepared == NULL) {
+        leave_float(out);
+        TARE_TRY(fold_constants(model, memory, out, err));
+    }
     reading r = {.islands = out,
                  .is_quantized = tare__arena_array(memory, out->count + 1, sizeof(bool)),
                  .is_dequantized = tare__arena_array(memory, out->count + 1, sizeof(bool))};

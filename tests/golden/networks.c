@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/json/json.h"
 #include "core/text/text.h"
 #include "model/model.h"
 #include "support/models.h"
@@ -203,4 +204,22 @@ char *text_of_lines(const json_t *lines, const char *numbers) {
     char *taken = tare__text_take(&out);
     assert_non_null(taken);
     return taken;
+}
+
+void check_preview(const tare_model *prepared, const tare_model *reference) {
+    text said = {0};
+    json_t *json = NULL, *island = NULL;
+    size_t i = 0, floats = 0;
+    tare_coverage c = {.struct_size = sizeof c};
+    CHECK_DONE(tare_model_preview(prepared, true, tare__text_append_writer, &said, job_error()));
+    CHECK_DONE(tare__json_parse(said.chars, said.length, &json, job_error()));
+    json_array_foreach(json_object_get(json, "islands"), i, island) floats +=
+        strcmp(json_string_value(json_object_get(island, "kind")), "float") == 0;
+    const json_int_t conversions = json_integer_value(json_object_get(json, "quantized_tensors")) +
+                                   json_integer_value(json_object_get(json, "dequantized_tensors"));
+    CHECK_DONE(tare_model_coverage(reference, &c, job_error()));
+    assert_int_equal(floats, c.float_island_count);
+    assert_int_equal(conversions, c.conversion_count);
+    json_decref(json);
+    tare__text_release(&said);
 }

@@ -55,6 +55,10 @@ void check_near(const char *name, const tensors *expected, const tensors *found)
 /// Images and frames: standard normal, as the batch norms have seen. Words: the recorded ones.
 void calibrate_network(tare_model *prepared, const tensors *inputs);
 
+/// The preview of a prepared model tells the float islands and conversions of the reference form
+/// that convert makes of it.
+void check_preview(const tare_model *prepared, const tare_model *reference);
+
 /// "3-5 8": these of the lines, of case.json. The caller frees it with tare__free.
 char *text_of_lines(const json_t *lines, const char *numbers);
 

@@ -141,6 +141,7 @@ static size_t check_form(const network *n, const form *f, const tare_model *mode
     tare_model *p = prepare_program(model, f->quantizer, f->config, f->is_qat), *c = NULL;
     CHECK_DONE(tare_convert_pt2e(p, &lenient, &c, job_error()));
     check_explained(c);
+    check_preview(p, c);
     const size_t count = check_text(n, f, "prepare", p) + check_text(n, f, "convert", c);
     tare_model_destroy(c);
     tare_model_destroy(p);

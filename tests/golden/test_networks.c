@@ -29,6 +29,7 @@ static tare_model *quantized(const tare_model *model, const tensors *inputs, con
     tare_model *p = prepared(model, backend, mapping);
     calibrate_network(p, inputs);
     tare_model *reference = referenced(p, backend), *out = lowered(p, backend);
+    check_preview(p, reference);
     const double found_sqnr = sqnr_over_many(model, reference, inputs);
     if (!(found_sqnr >= n->least_sqnr))
         fail_msg("%s: the reference form has %.1f dB, expected %.1f", n->name, found_sqnr,

@@ -27,7 +27,9 @@ static tare_model *in_integers(const tare_model *model, const tensors *samples) 
     CHECK_DONE(tare_qconfig_mapping_for_backend(backend, false, &mapping, job_error()));
     tare_model *p = prepared(model, backend, mapping);
     CHECK_DONE(tare_calibrate(p, samples->items, samples->count, job_error()));
-    tare_model *out = lowered(p, backend);
+    tare_model *out = lowered(p, backend), *reference = referenced(p, backend);
+    check_preview(p, reference);
+    tare_model_destroy(reference);
     tare_model_destroy(p);
     tare_qconfig_mapping_destroy(mapping);
     tare_backend_config_destroy(backend);
