@@ -221,6 +221,13 @@ static void check_call_names(const tare_model *model) {
     for (size_t i = 0; i < 7; i++)
         assert_string_equal(tare_session_output_name(session, i), outputs[i]);
     assert_null(tare_session_output_name(session, 7));
+    text nesting = {0};
+    CHECK_DONE(
+        tare_session_write_nesting(session, tare__text_append_writer, &nesting, job_error()));
+    CHECK_HOLDS(tare__text_chars(&nesting), "\"keys\": [\"y\", \"parts\", \"top\"]}, 6]}");
+    tare__text_release(&nesting);
+    CHECK_REFUSED(tare_session_write_nesting(session, NULL, NULL, job_error()),
+                  TARE_INVALID_ARGUMENT, "expected a session and a writer");
     tare_session_destroy(session);
 }
 
