@@ -27,6 +27,7 @@ import compare_torch
 import tare
 import tare_export
 import zoo
+import zoo_networks
 
 TORCHVISION = """alexnet vgg11_bn squeezenet1_1 resnet18 resnext50_32x4d densenet121 googlenet inception_v3 mnasnet0_5 mobilenet_v2
 mobilenet_v3_small regnet_y_400mf regnet_x_400mf shufflenet_v2_x0_5 efficientnet_b0 convnext_tiny swin_t vit_b_32 fcn_resnet50
@@ -48,7 +49,7 @@ STAGES = ("prepare", "reference", "lower")
 def made(name):
     """(module, inputs by name), with small pictures where the architecture takes any."""
     torch.manual_seed(0)
-    zoo.PIXELS = 96 if "inception" in name else 64
+    zoo_networks.PIXELS = 96 if "inception" in name else 64
     module, inputs = zoo.make(name, torch.Generator().manual_seed(0))
     return module, inputs(2)
 

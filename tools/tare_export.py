@@ -374,6 +374,7 @@ _FACTS = ("ndim", "dtype", "device", "layout", "is_cuda", "is_nested", "is_quant
 # So do methods of a tensor that the trace does not see.
 _SIZED = ("expand", "view", "reshape", "repeat", "narrow", "new_zeros", "new_ones", "new_full", "new_empty")
 _NEW = ("new_zeros", "new_ones", "new_full", "new_empty")
+_JOINS = ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack")  # functions of torch that take several tensors
 _TRACERS_OWN = (os.sep + os.path.join("torch", "fx") + os.sep, os.path.abspath(__file__))
 
 
@@ -412,6 +413,45 @@ def _promise_sizes(graph, examples):
     graph.erase_node(anchor)
 
 
+def _places(x, index):
+    """An index as one slice or integer for each dimension that it names; TypeError for other kinds."""
+    index = index if isinstance(index, tuple) else (index,)
+    at = next((i for i, v in enumerate(index) if v is Ellipsis), len(index))
+    index = (*index[:at], *[slice(None)] * (x.dim() - len(index) + (at < len(index))), *index[at + 1:])
+    if not all(isinstance(v, (int, slice)) and not isinstance(v, bool) for v in index):
+        raise TypeError("values are assigned at slices, integers and masks only")
+    return index
+
+
+def _put(x, places, d, value):
+    """A copy of x with value at the places of the dimensions from d on."""
+    if places and places[0] == slice(None):
+        return _put(x, places[1:], d + 1, value)
+    if not places:
+        if not isinstance(value, (fx.Proxy, torch.Tensor)):
+            return torch.full_like(x, value)
+        tracer = x.tracer
+        same = tracer.shape_of(x) == tracer.shape_of(value)
+        return value if same else value.expand(*(x.size(i) for i in range(x.dim())))
+    place = places[0]
+    if isinstance(place, int):
+        return torch.select_scatter(x, _put(x.select(d, place), places[1:], d, value), d, place)
+    part = _put(x[(slice(None),) * d + (place,)], places[1:], d + 1, value)
+    return torch.slice_scatter(x, part, d, place.start, place.stop, 1 if place.step is None else place.step)
+
+
+def _assigned(x, index, value):
+    """What x is after x[index] = value, without a change of x."""
+    if isinstance(index, (fx.Proxy, torch.Tensor)) and index.dtype == torch.bool:
+        for _ in range(x.dim() - index.dim()):
+            index = index.unsqueeze(-1)
+        is_number = not isinstance(value, (fx.Proxy, torch.Tensor))
+        if not is_number and value.dim() > 0:
+            raise TypeError("a mask selects the places of several values")
+        return x.masked_fill(index, value) if is_number else torch.where(index, value, x)
+    return _put(x, _places(x, index), 0, value)
+
+
 def _make_proxy_class():
     class Proxy(fx.Proxy):
         """A traced value that knows what it is for the example inputs."""
@@ -429,6 +469,13 @@ def _make_proxy_class():
 
         __int__ = __index__
 
+        def __setitem__(self, index, value):
+            """Later uses of this object see the new tensor. Views of it do not, which the check of the outputs finds; modules in
+            train mode are not checked."""
+            if self.tracer.root.training:
+                raise TypeError("assignments to parts of tensors are traced in eval mode only")
+            self.node = _assigned(self, index, value).node
+
         def __float__(self):
             return self.tracer.decide(self, float, "the number")
 
@@ -436,7 +483,9 @@ def _make_proxy_class():
 
 
 def _plain_operator(kind, target, args):
-    """x.__and__(y), which torch calls where x is no traced value, as x & y."""
+    """x.__and__(y), which torch calls where x is no traced value, as x & y; x.where(mask, y) as torch.where(mask, x, y)."""
+    if kind == "call_method" and target == "where" and len(args) == 3:
+        return "call_function", torch.where, (args[1], args[0], args[2])
     if kind != "call_method" or not re.fullmatch(r"__\w+__", target) or not hasattr(operator, target.replace("__r", "__")):
         return kind, target, args
     if hasattr(operator, target):
@@ -481,6 +530,10 @@ def _make_tracer_class():
         def proxy(self, node):
             return proxy_class(node, self)
 
+        def create_arg(self, a):
+            is_numpys = type(a).__module__ == "numpy" and getattr(a, "ndim", 1) == 0
+            return super().create_arg(a.item() if is_numpys else a)  # torch.fx would print it as code that names numpy
+
         def create_proxy(self, kind, target, args, kwargs, *rest, **more):
             known = self.known_call(kind, target, args, kwargs)
             if known is not _UNKNOWN:
@@ -488,6 +541,8 @@ def _make_tracer_class():
             if target is math.prod:
                 return functools.reduce(operator.mul, args[0], *args[1:])
             kind, target, args = _plain_operator(kind, target, args)
+            if kind == "call_function" and target in [getattr(torch, name) for name in _JOINS]:
+                args = (self.items_of(args[0]), *args[1:])
             made = super().create_proxy(kind, target, args, kwargs, *rest, **more)
             self.is_computing = True
             try:
@@ -515,6 +570,14 @@ def _make_tracer_class():
                     self.leaf_inputs[target] = args, kwargs
                     return _run(self.root.get_submodule(target), args, kwargs)
             return functools.reduce(getattr, target.split("."), self.root) if kind == "get_attr" else None
+
+        def items_of(self, v):
+            """The items of a traced tuple (torch.cat(x.chunk(2))), which an observer cannot take as a whole."""
+            example = self.examples.get(v.node) if isinstance(v, fx.Proxy) else None
+            return [v[i] for i in range(len(example))] if isinstance(example, (tuple, list)) else v
+
+        def shape_of(self, v):
+            return (self.example_of(v) if isinstance(v, fx.Proxy) else v).shape
 
         def example_or_itself(self, a):
             return self.example_of(a) if isinstance(a, fx.Proxy) else a
@@ -588,10 +651,11 @@ def _is_same(a, b):
 def _run(module, args, kwargs):
     """Runs a module without a trace left in its buffers. Outputs that depend on earlier runs are refused."""
     kept = [(name, b, b.clone()) for name, b in module.named_buffers()]
+    kwargs, again = _own_caches(kwargs), _own_caches(kwargs)
     try:
-        y = module(*args, **kwargs)
+        y = module(*_own_caches(args), **kwargs)
         changed = [name for name, b, before in kept if not b.is_meta and not _is_same(b, before)]
-        if changed and not module.training and not all(map(_is_same, flatten(y), flatten(module(*args, **kwargs)))):
+        if changed and not module.training and not all(map(_is_same, flatten(y), flatten(module(*_own_caches(args), **again)))):
             raise ExportError(f"the module changes its buffer '{changed[0]}' and gives other outputs when it runs again: a model has "
                               "no state; make the buffer an input and an output")
     finally:
@@ -686,6 +750,71 @@ def _trace(module, tracer):
         raise ExportError(f"{message}\n    {hint}") from e
 
 
+# --- caches of keys and values ---
+
+def _is_cache(v):
+    """An object of transformers that keeps keys and values of earlier tokens."""
+    return type(v).__module__ == "transformers.cache_utils"
+
+
+def _cache_tensors(v, path=()):
+    """(path of attributes and indices, tensor) for each tensor of a cache."""
+    if isinstance(v, (torch.Tensor, fx.Proxy)):
+        yield path, v
+    elif isinstance(v, (tuple, list)):
+        for i, x in enumerate(v):
+            yield from _cache_tensors(x, (*path, i))
+    elif _is_cache(v):
+        for name, x in vars(v).items():
+            yield from _cache_tensors(x, (*path, name))
+
+
+def _words(path):
+    """A path as names of inputs and outputs have it: layers[0].keys is 0, keys."""
+    return [str(step) for step in path if step != "layers"]
+
+
+def _cache_inputs(name, cache):
+    return {"_".join([name, *_words(path)]): t for path, t in _cache_tensors(cache)}
+
+
+def _filled(name, cache, tensors):
+    """A copy of the cache with the tensors of these inputs."""
+    made = copy.deepcopy(cache)
+    for path, _ in _cache_tensors(cache):
+        owner = made
+        for step in path[:-1]:
+            owner = owner[step] if isinstance(step, int) else getattr(owner, step)
+        setattr(owner, path[-1], tensors["_".join([name, *_words(path)])])
+    return made
+
+
+def _plain_cache(cache):
+    """As nested dicts."""
+    made = {}
+    for path, t in _cache_tensors(cache):
+        *outer, last = _words(path)
+        owner = made
+        for word in outer:
+            owner = owner.setdefault(word, {})
+        owner[last] = t
+    return made
+
+
+def _own_caches(v):
+    """Arguments with caches of their own: a module adds to those that it is given."""
+    if isinstance(v, dict):
+        return {name: _own_caches(x) for name, x in v.items()}
+    return tuple(map(_own_caches, v)) if type(v) is tuple else copy.deepcopy(v) if _is_cache(v) else v
+
+
+def _register_caches(arguments):
+    """torch.export takes caches apart only when they are registered."""
+    if any(map(_is_cache, arguments)):
+        from transformers.integrations.executorch import register_dynamic_cache_export_support
+        register_dynamic_cache_export_support()
+
+
 def _bind(module, inputs, kwargs):
     """forward's signature, what it is called with, and of that the tensors by name, in order."""
     signature = inspect.signature(module.forward)
@@ -699,7 +828,10 @@ def _bind(module, inputs, kwargs):
         if kind == inspect.Parameter.VAR_POSITIONAL:
             raise ExportError("forward takes *args: give it named arguments, or wrap the module in one that does")
         given.update(v if kind == inspect.Parameter.VAR_KEYWORD else {name: v})
-    return signature, bound, {name: v for name, v in given.items() if _holds_tensor(v)}
+    examples = {}
+    for name, v in given.items():
+        examples.update(_cache_inputs(name, v) if _is_cache(v) else {name: v} if _holds_tensor(v) else {})
+    return signature, bound, examples
 
 
 def _fields_of(v):
@@ -707,17 +839,23 @@ def _fields_of(v):
     return {field.name: getattr(v, field.name) for field in dataclasses.fields(v)} if dataclasses.is_dataclass(type(v)) else {}
 
 
-def _plain(v):
-    """An output as tuples, lists and dicts; what holds no tensors in them (None, a cache) is left out of dicts."""
+def _plain(v, with_caches=False):
+    """An output as tuples, lists and dicts; what holds no tensors in them (None), and a cache that was not asked for, is left
+    out of dicts."""
     if isinstance(v, dict):
         known = (fx.Proxy, torch.Tensor, dict, tuple, list, bool, int, float, str)
+        if with_caches:
+            v = {name: _plain_cache(x) if _is_cache(x) else x for name, x in v.items()}
         for name, x in v.items():
             if x is not None and not isinstance(x, known):
                 warnings.warn(f"output '{name}' is a {type(x).__name__}, which no file holds: it is left out", stacklevel=2)
-        return {name: _plain(x) for name, x in v.items() if isinstance(x, known)}
+        return {name: _plain(x, with_caches) for name, x in v.items() if isinstance(x, known)}
     if isinstance(v, (tuple, list)):  # a named tuple is a tuple
-        return list(map(_plain, v)) if isinstance(v, list) else tuple(map(_plain, v))
-    return _plain(fields) if (fields := _fields_of(v)) else v
+        made = [_plain(x, with_caches) for x in v]
+        return made if isinstance(v, list) else tuple(made)
+    if with_caches and _is_cache(v):
+        return _plain_cache(v)
+    return _plain(fields, with_caches) if (fields := _fields_of(v)) else v
 
 
 @contextlib.contextmanager
@@ -726,13 +864,20 @@ def _taking(module, signature, bound, names):
     kind, forward = type(module), type(module).forward
     variadic = next((n for n, p in signature.parameters.items() if p.kind == inspect.Parameter.VAR_KEYWORD), None)
 
+    given = {**bound.arguments, **bound.arguments.get(variadic, {})}
+    caches = {name: v for name, v in given.items() if _is_cache(v)}
+
     def call(self, **tensors):
+        for name, cache in caches.items():
+            filled = _filled(name, cache, tensors)
+            tensors = {n: v for n, v in tensors.items() if n not in _cache_inputs(name, cache)}
+            tensors[name] = filled
         arguments = {**bound.arguments, **{n: v for n, v in tensors.items() if n in signature.parameters}}
         more = {n: v for n, v in tensors.items() if n not in signature.parameters}
         if variadic is not None:
             arguments[variadic] = {**arguments.get(variadic, {}), **more}
         whole = inspect.BoundArguments(signature, arguments)
-        return _plain(forward(self, *whole.args, **whole.kwargs))
+        return _plain(forward(self, *whole.args, **whole.kwargs), bool(caches))
 
     # torch.fx reads the code of forward for its arguments, and its globals for functions to wrap.
     scope = {}
@@ -740,8 +885,9 @@ def _taking(module, signature, bound, names):
          f"  return call(self, {', '.join(f'{n}={n}' for n in names)})\n return forward", scope)
     made = scope["make"](call)
     made = types.FunctionType(made.__code__, inspect.unwrap(forward).__globals__, "forward", None, made.__closure__)
-    known = [signature.parameters[n] if n in signature.parameters else inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY)
-             for n in names]
+    has_default = any(p.default is not inspect.Parameter.empty for p in signature.parameters.values())
+    other = {"kind": inspect.Parameter.KEYWORD_ONLY, "default": None if has_default else inspect.Parameter.empty}
+    known = [signature.parameters[n] if n in signature.parameters else inspect.Parameter(n, **other) for n in names]
     made.__annotations__ = {p.name: p.annotation for p in known if p.annotation is not inspect.Parameter.empty}
     made.__signature__ = inspect.Signature(
         [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
@@ -1092,13 +1238,15 @@ def graph_of(traced, examples=None):
 
 # --- the whole ---
 
-def flatten(v):
+def flatten(v, with_caches=False):
     """The tensors inside an output, left to right."""
     if isinstance(v, torch.Tensor):
         return [v]
+    if with_caches and _is_cache(v):
+        return [t for _, t in _cache_tensors(v)]
     if isinstance(v, dict) or _fields_of(v):
         v = list((v if isinstance(v, dict) else _fields_of(v)).values())
-    return [t for x in v for t in flatten(x)] if isinstance(v, (tuple, list)) else []
+    return [t for x in v for t in flatten(x, with_caches)] if isinstance(v, (tuple, list)) else []
 
 
 def _check_same(expected, found):
@@ -1168,9 +1316,10 @@ def _write_program(module, inputs, kwargs, path, reason):
     shapes = {name: {0: torch.export.Dim.AUTO} if isinstance(v, torch.Tensor) else None
               for name, v in bound.arguments.items()}
     failed = None
+    _register_caches([*inputs, *kwargs.values()])
     for dynamic_shapes in (shapes, None):
         try:
-            program = torch.export.export(module, inputs, kwargs, dynamic_shapes=dynamic_shapes)
+            program = torch.export.export(module, _own_caches(inputs), _own_caches(kwargs), dynamic_shapes=dynamic_shapes)
             torch.export.save(program, path)
         except Exception as e:  # torch.export lets through whatever the user's code raises
             failed = e
@@ -1199,7 +1348,7 @@ def export(module, inputs, path, kwargs=None, leaves=(), by_example=None, keep_d
     module, is_program = _converted(module)
     try:
         with torch.no_grad(), _without_shortcuts():
-            expected = flatten(_run(module, inputs, kwargs))
+            expected = flatten(_run(module, inputs, kwargs), any(map(_is_cache, [*inputs, *kwargs.values()])))
     except ExportError:
         raise
     except Exception as e:

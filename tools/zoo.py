@@ -4,8 +4,12 @@
 
     pip install torch torchvision timm transformers onnx onnxruntime onnxscript numpy
     make build
+    python tools/zoo.py run build/zoo --peer --jobs 2 --missing --table --tare build/bin/tare
     python tools/zoo.py run build/zoo [NAME ..] [--door trace|pt2|onnx ..] [--peer] --tare build/bin/tare
     python tools/zoo.py table build/zoo
+
+The first command runs all of them (zoo_networks.py), two at a time, goes on where an earlier run ended, and writes the table.
+--minutes 60 begins none later.
 
 The networks are torchvision's, timm's and transformers', with random weights whose batch norms are settled
 (export_models.py). The doors: `trace` by tare_export.py, `pt2` by torch.export, `onnx` by torch's exporter. Through each, a
@@ -16,7 +20,6 @@ was found is added to FOLDER/results.json, from which `table` writes the table o
 process and a time limit of its own, forked from one that has loaded torch.
 """
 import argparse
-import inspect
 import json
 import logging
 import os
@@ -29,296 +32,69 @@ import tempfile
 import time
 import warnings
 
+from zoo_networks import TRANSFORMERS, inputs_of, make, networks  # noqa: F401
+
 DOORS = {"trace": ".safetensors", "pt2": ".pt2", "onnx": ".onnx"}
 QUANTIZE = {"trace": ["--backend", "x86"], "onnx": ["--backend", "x86"], "pt2": ["--quantizer", "X86InductorQuantizer"]}
 EXAMPLES, CALIBRATION, TESTS = 2, 8, 16  # samples: of a batch, to calibrate with, to measure with
-PIXELS = 160  # of pictures, where an architecture takes any size
 SECONDS_OF_A_NETWORK = 900
-
-# --- the networks ---
-
-TORCHVISION = """alexnet vgg11_bn squeezenet1_1 resnet18 resnext50_32x4d wide_resnet50_2 densenet121 googlenet inception_v3
-mnasnet0_5 mobilenet_v2 mobilenet_v3_small regnet_y_400mf regnet_x_400mf shufflenet_v2_x0_5 efficientnet_b0
-efficientnet_v2_s convnext_tiny maxvit_t swin_t swin_v2_t vit_b_32
-fcn_resnet50 lraspp_mobilenet_v3_large deeplabv3_mobilenet_v3_large retinanet_resnet50_fpn.backbone r2plus1d_18 swin3d_t
-fasterrcnn_mobilenet_v3_large_320_fpn.backbone ssdlite320_mobilenet_v3_large.backbone"""
-
-SEGMENTATION = ("fcn_resnet50", "lraspp_mobilenet_v3_large", "deeplabv3_mobilenet_v3_large")
-VIDEO = ("r2plus1d_18", "mvit_v2_s", "swin3d_t")
-
-TIMM = """beit_base_patch16_224 botnet26t_256 cait_xxs24_224 coat_tiny coatnet_nano_rw_224 convit_tiny convmixer_768_32
-convnextv2_atto crossvit_tiny_240 cspresnet50 darknet53 davit_tiny deit_tiny_patch16_224 dla46_c dm_nfnet_f0 dpn48b
-eca_resnet33ts edgenext_xx_small efficientformer_l1 efficientformerv2_s0 efficientnet_b0 efficientvit_b0 efficientvit_m0
-ese_vovnet19b_dw eva02_tiny_patch14_224 fasternet_t0 fastvit_t8 fbnetc_100 focalnet_tiny_srf gcvit_xxtiny gernet_s
-ghostnetv2_100 gmlp_s16_224 halonet26t hardcorenas_a hgnetv2_b0 hiera_tiny_224 hrnet_w18_small inception_next_tiny
-lambda_resnet26t lcnet_050 levit_128s mambaout_femto maxvit_nano_rw_256 caformer_s18 mixer_s32_224 mixnet_s mnasnet_100
-mobilenetv4_conv_small mobilenetv4_hybrid_medium mobileone_s0 mobilevit_xxs mobilevitv2_050 mvitv2_tiny nest_tiny nfnet_l0
-pit_ti_224 poolformerv2_s12 pvt_v2_b0 rdnet_tiny regnety_002 repghostnet_050 repvgg_a0 repvit_m0_9 res2net50_14w_8s
-resmlp_12_224 resnest14d resnetv2_50 rexnet_100 selecsls42b sequencer2d_s shvit_s1 skresnet18 spnasnet_100 starnet_s1
-swiftformer_xs swin_tiny_patch4_window7_224 swinv2_tiny_window8_256 tf_efficientnet_lite0 tf_efficientnetv2_b0
-tf_mixnet_s tiny_vit_5m_224 tinynet_e tresnet_m twins_svt_small vgg11 visformer_tiny vit_tiny_patch16_224 vitamin_small_224
-volo_d1_224 vovnet39a xception41 xcit_nano_12_p16_224
-deit3_small_patch16_224 regnetz_b16 bat_resnext26ts gcresnet33ts sebotnet33ts_256 semnasnet_075 legacy_seresnet18 ghostnetv3_050
-nextvit_small tnt_s_legacy_patch16_224 convformer_s18 vit_tiny_r_s16_p8_224 mobilenetv3_small_050 eca_nfnet_l0 resnet26t hgnet_tiny
-efficientvit_l1 csatv2 mobilenet_edgetpu_v2_xs tf_efficientnet_es resnet18d densenetblur121d"""
-
-# A transformer: model's class, configuration's, its sizes (small: these are shapes, not sizes, that are tried), inputs.
-_WIDE = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
-_TEXT = {"vocab_size": 1000, **_WIDE}
-_GROUPED = {**_TEXT, "num_key_value_heads": 2}
-_PICTURE = {**_WIDE, "image_size": 64}
-_SPEECH = {"d_model": 64, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
-           "encoder_ffn_dim": 128, "decoder_ffn_dim": 128}
-_PAIRS = {"vocab_size": 1000, **_SPEECH}
-_DETR = {**_SPEECH, "num_queries": 10, "use_timm_backbone": True, "backbone": "resnet18", "use_pretrained_backbone": False,
-         "backbone_config": None}
-_STAGES = {"hidden_sizes": [16, 32, 64, 128], "depths": [1, 1, 2, 1]}
-TRANSFORMERS = {
-    "albert": ("AlbertModel", "AlbertConfig", {**_TEXT, "embedding_size": 32}, "words"),
-    "bert": ("BertModel", "BertConfig", _TEXT, "words"),
-    "bert_masked": ("BertModel", "BertConfig", _TEXT, "masked words"),
-    "bert_classifier": ("BertForSequenceClassification", "BertConfig", _TEXT, "words"),
-    "bloom": ("BloomForCausalLM", "BloomConfig", {"vocab_size": 1000, "hidden_size": 64, "n_layer": 2, "n_head": 4}, "words"),
-    "camembert": ("CamembertModel", "CamembertConfig", _TEXT, "words"),
-    "clip_text": ("CLIPTextModel", "CLIPTextConfig", _TEXT, "words"),
-    "clip_vision": ("CLIPVisionModel", "CLIPVisionConfig", _PICTURE, "picture"),
-    "convbert": ("ConvBertModel", "ConvBertConfig", {**_TEXT, "embedding_size": 64}, "words"),
-    "convnext": ("ConvNextModel", "ConvNextConfig", _STAGES, "picture"),
-    "cvt": ("CvtModel", "CvtConfig", {"embed_dim": [16, 32, 64], "num_heads": [1, 2, 4], "depth": [1, 2, 3]}, "picture"),
-    "data2vec": ("Data2VecVisionModel", "Data2VecVisionConfig", _PICTURE, "picture"),
-    "deberta": ("DebertaModel", "DebertaConfig", _TEXT, "words"),
-    "deberta_v2": ("DebertaV2Model", "DebertaV2Config", _TEXT, "words"),
-    "deit": ("DeiTModel", "DeiTConfig", _PICTURE, "picture"),
-    "dinov2": ("Dinov2Model", "Dinov2Config", {**_WIDE, "image_size": 70}, "picture of 70"),
-    "distilbert": ("DistilBertModel", "DistilBertConfig",
-                   {"vocab_size": 1000, "dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128}, "words"),
-    "dpt": ("DPTForDepthEstimation", "DPTConfig", {**_PICTURE, "num_hidden_layers": 4, "backbone_out_indices": [0, 1, 2, 3],
-            "neck_hidden_sizes": [16, 16, 32, 32], "fusion_hidden_size": 32}, "picture"),
-    "electra": ("ElectraModel", "ElectraConfig", {**_TEXT, "embedding_size": 32}, "words"),
-    "ernie": ("ErnieModel", "ErnieConfig", _TEXT, "words"),
-    "falcon": ("FalconForCausalLM", "FalconConfig", _TEXT, "words"),
-    "funnel": ("FunnelBaseModel", "FunnelConfig",
-               {"vocab_size": 1000, "d_model": 64, "n_head": 4, "d_head": 16, "d_inner": 128, "block_sizes": [1, 1]}, "words"),
-    "gemma": ("GemmaForCausalLM", "GemmaConfig", {**_GROUPED, "head_dim": 16}, "words"),
-    "glpn": ("GLPNModel", "GLPNConfig", {"hidden_sizes": [16, 32, 80, 128], "depths": [1, 1, 1, 1]}, "picture"),
-    "gpt2": ("GPT2LMHeadModel", "GPT2Config", {"vocab_size": 1000, "n_embd": 64, "n_layer": 2, "n_head": 4}, "words"),
-    "gpt_neox": ("GPTNeoXForCausalLM", "GPTNeoXConfig", _TEXT, "words"),
-    "hubert": ("HubertModel", "HubertConfig", _WIDE, "sound"),
-    "ibert": ("IBertModel", "IBertConfig", _TEXT, "words"),
-    "layoutlm": ("LayoutLMModel", "LayoutLMConfig", _TEXT, "words"),
-    "levit": ("LevitModel", "LevitConfig", {"image_size": 64, "hidden_sizes": [32, 64, 96], "depths": [1, 1, 1]}, "picture"),
-    "llama": ("LlamaForCausalLM", "LlamaConfig", _GROUPED, "words"),
-    "mistral": ("MistralForCausalLM", "MistralConfig", _GROUPED, "words"),
-    "mobilebert": ("MobileBertModel", "MobileBertConfig",
-                   {**_TEXT, "embedding_size": 32, "intra_bottleneck_size": 32, "true_hidden_size": 32}, "words"),
-    "mobilenet_v1": ("MobileNetV1Model", "MobileNetV1Config", {"depth_multiplier": 0.25}, "picture"),
-    "mobilevit": ("MobileViTModel", "MobileViTConfig", {}, "picture"),
-    "mpnet": ("MPNetModel", "MPNetConfig", _TEXT, "words"),
-    "nystromformer": ("NystromformerModel", "NystromformerConfig", {**_TEXT, "segment_means_seq_len": 32, "num_landmarks": 8}, "words"),
-    "opt": ("OPTForCausalLM", "OPTConfig", {"vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2,
-            "num_attention_heads": 4, "ffn_dim": 128, "word_embed_proj_dim": 64}, "words"),
-    "phi": ("PhiForCausalLM", "PhiConfig", _TEXT, "words"),
-    "poolformer": ("PoolFormerModel", "PoolFormerConfig", _STAGES, "picture"),
-    "pvt": ("PvtModel", "PvtConfig", {"image_size": 64, "hidden_sizes": [16, 32, 80, 128], "depths": [1, 1, 1, 1]}, "picture"),
-    "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", _GROUPED, "words"),
-    "regnet": ("RegNetModel", "RegNetConfig", {"embedding_size": 16, **_STAGES}, "picture"),
-    "rembert": ("RemBertModel", "RemBertConfig", {**_TEXT, "input_embedding_size": 32}, "words"),
-    "resnet": ("ResNetModel", "ResNetConfig", {"embedding_size": 16, **_STAGES}, "picture"),
-    "roberta": ("RobertaModel", "RobertaConfig", _TEXT, "words"),
-    "roformer": ("RoFormerModel", "RoFormerConfig", _TEXT, "words"),
-    "segformer": ("SegformerForSemanticSegmentation", "SegformerConfig", {"hidden_sizes": [16, 32, 64, 128]}, "picture"),
-    "sew": ("SEWModel", "SEWConfig", _WIDE, "sound"),
-    "squeezebert": ("SqueezeBertModel", "SqueezeBertConfig", {**_TEXT, "embedding_size": 64}, "words"),
-    "swin": ("SwinModel", "SwinConfig", {"image_size": 64, "embed_dim": 32, "depths": [1, 1], "num_heads": [2, 4]}, "picture"),
-    "t5_encoder": ("T5EncoderModel", "T5Config",
-                   {"vocab_size": 1000, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4}, "words"),
-    "upernet": ("UperNetForSemanticSegmentation", "UperNetConfig", {"hidden_size": 32, "auxiliary_channels": 16}, "picture"),
-    "vit": ("ViTForImageClassification", "ViTConfig", _PICTURE, "picture"),
-    "vit_mae": ("ViTMAEModel", "ViTMAEConfig", {**_PICTURE, "mask_ratio": 0.0}, "picture"),
-    "wav2vec2": ("Wav2Vec2Model", "Wav2Vec2Config", _WIDE, "sound"),
-    "whisper_encoder": ("WhisperModel", "WhisperConfig", {**_SPEECH, "max_source_positions": 100}, "spectrogram"),
-    "audio_transformer": ("ASTModel", "ASTConfig", {**_WIDE, "max_length": 64, "num_mel_bins": 32}, "frames"),
-    "bart": ("BartModel", "BartConfig", _PAIRS, "pairs"),
-    "marian": ("MarianMTModel", "MarianConfig", {**_PAIRS, "pad_token_id": 0}, "pairs"),
-    "t5": ("T5ForConditionalGeneration", "T5Config",
-                {"vocab_size": 1000, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4}, "pairs"),
-    "beit": ("BeitForSemanticSegmentation", "BeitConfig",
-                {**_PICTURE, "num_hidden_layers": 4, "out_indices": [1, 2, 3, 4]}, "picture"),
-    "bigbird": ("BigBirdModel", "BigBirdConfig", {**_TEXT, "attention_type": "original_full"}, "words"),
-    "clip": ("CLIPModel", "CLIPConfig", {"text_config": {**_TEXT}, "vision_config": {**_PICTURE}}, "words and picture"),
-    "siglip": ("SiglipVisionModel", "SiglipVisionConfig", _PICTURE, "picture"),
-    "codegen": ("CodeGenForCausalLM", "CodeGenConfig",
-                {"vocab_size": 1000, "n_embd": 64, "n_layer": 2, "n_head": 4, "rotary_dim": 8}, "words"),
-    "gptj": ("GPTJForCausalLM", "GPTJConfig",
-                {"vocab_size": 1000, "n_embd": 64, "n_layer": 2, "n_head": 4, "rotary_dim": 8}, "words"),
-    "gpt_neo": ("GPTNeoForCausalLM", "GPTNeoConfig",
-                {"vocab_size": 1000, "hidden_size": 64, "num_layers": 2, "num_heads": 4,
-                 "attention_types": [[["global", "local"], 1]], "window_size": 8}, "words"),
-    "detr": ("DetrForObjectDetection", "DetrConfig",
-                _DETR, "picture"),
-    "rt_detr": ("RTDetrForObjectDetection", "RTDetrConfig",
-                {"d_model": 64, "encoder_hidden_dim": 64, "encoder_attention_heads": 4, "encoder_ffn_dim": 128,
-                 "decoder_attention_heads": 4, "decoder_ffn_dim": 128, "decoder_layers": 2, "num_queries": 10, "encoder_in_channels": [64, 96, 128], "decoder_in_channels": [64, 64, 64], "num_denoising": 0}, "picture"),
-    "deformable_detr": ("DeformableDetrForObjectDetection", "DeformableDetrConfig",
-                _DETR, "picture"),
-    "maskformer_swin": ("MaskFormerSwinModel", "MaskFormerSwinConfig",
-                {"image_size": 64, "embed_dim": 32, "depths": [1, 1], "num_heads": [2, 4]}, "picture"),
-    "efficientnet": ("EfficientNetModel", "EfficientNetConfig",
-                {"width_coefficient": .5, "depth_coefficient": .3, "hidden_dim": 1280//2}, "picture"),
-    "focalnet": ("FocalNetModel", "FocalNetConfig",
-                {"image_size": 64, "embed_dim": 32, "depths": [1, 1], "focal_levels": [2, 2], "focal_windows": [3,
-                 3]}, "picture"),
-    "mamba": ("MambaForCausalLM", "MambaConfig",
-                {"vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2, "state_size": 8}, "words"),
-    "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", {**_GROUPED, "head_dim": 16}, "words"),
-    "gemma3": ("Gemma3ForCausalLM", "Gemma3TextConfig", {**_GROUPED, "head_dim": 16}, "words"),
-    "qwen3": ("Qwen3ForCausalLM", "Qwen3Config", {**_GROUPED, "head_dim": 16}, "words"),
-    "mixtral": ("MixtralForCausalLM", "MixtralConfig", {**_GROUPED, "num_local_experts": 4}, "words"),
-    "olmo": ("OlmoForCausalLM", "OlmoConfig", _GROUPED, "words"),
-    "stablelm": ("StableLmForCausalLM", "StableLmConfig", _GROUPED, "words"),
-    "starcoder2": ("Starcoder2ForCausalLM", "Starcoder2Config", _GROUPED, "words"),
-    "cohere": ("CohereForCausalLM", "CohereConfig", _GROUPED, "words"),
-    "phi3": ("Phi3ForCausalLM", "Phi3Config", {**_GROUPED, "pad_token_id": 0}, "words"),
-    "modernbert": ("ModernBertModel", "ModernBertConfig", _TEXT, "words"),
-    "xlnet": ("XLNetModel", "XLNetConfig", {"vocab_size": 1000, "d_model": 64, "n_layer": 2, "n_head": 4, "d_inner": 128}, "words"),
-    "xlm": ("XLMModel", "XLMConfig", {"vocab_size": 1000, "emb_dim": 64, "n_layers": 2, "n_heads": 4}, "words"),
-    "mpt": ("MptForCausalLM", "MptConfig", {"vocab_size": 1000, "d_model": 64, "n_layers": 2, "n_heads": 4}, "words"),
-    "esm": ("EsmModel", "EsmConfig",
-                {**_TEXT, "position_embedding_type": "rotary", "mask_token_id": 4, "pad_token_id": 0}, "words"),
-    "perceiver": ("PerceiverModel", "PerceiverConfig",
-                {"num_latents": 16, "d_latents": 64, "d_model": 64, "num_blocks": 1, "num_self_attends_per_block": 2,
-                 "num_self_attention_heads": 4, "num_cross_attention_heads": 4}, "values"),
-    "patchtst": ("PatchTSTModel", "PatchTSTConfig",
-                {"context_length": 64, "d_model": 32, "ffn_dim": 64, "num_attention_heads": 4,
-                 "num_input_channels": 3, "patch_length": 8, "patch_stride": 8}, "series"),
-    "videomae": ("VideoMAEModel", "VideoMAEConfig", {**_WIDE, "image_size": 32, "num_frames": 4}, "film"),
-    "timesformer": ("TimesformerModel", "TimesformerConfig", {**_WIDE, "image_size": 32, "num_frames": 4}, "film"),
-    "vivit": ("VivitModel", "VivitConfig", {**_WIDE, "image_size": 32, "num_frames": 4}, "film"),
-    "wavlm": ("WavLMModel", "WavLMConfig", _WIDE, "sound"),
-    "unispeech_sat": ("UniSpeechSatModel", "UniSpeechSatConfig", _WIDE, "sound"),
-    "data2vec_audio": ("Data2VecAudioModel", "Data2VecAudioConfig", _WIDE, "sound"),
-    "whisper": ("WhisperModel", "WhisperConfig",
-                {**_SPEECH, "vocab_size": 1000, "max_source_positions": 100, "pad_token_id": 0, "bos_token_id": 1,
-                 "eos_token_id": 2, "decoder_start_token_id": 1}, "spectrogram and words"),
-    "moonshine": ("MoonshineModel", "MoonshineConfig",
-                {"vocab_size": 1000, "hidden_size": 64, "intermediate_size": 128, "encoder_num_hidden_layers": 2,
-                 "decoder_num_hidden_layers": 2, "encoder_num_attention_heads": 4, "decoder_num_attention_heads": 4}, "sound and words"),
-    "layoutlmv3": ("LayoutLMv3Model", "LayoutLMv3Config",
-                {**_TEXT, "input_size": 64, "visual_embed": False, "coordinate_size": 10, "shape_size": 12}, "words"),
-    "swin2sr": ("Swin2SRForImageSuperResolution", "Swin2SRConfig",
-                {"image_size": 32, "embed_dim": 32, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4}, "picture of 32"),
-    "hiera": ("HieraModel", "HieraConfig", {"embed_dim": 32, "image_size": [64, 64], "depths": [1, 1, 1, 1]}, "picture"),
-    "swinv2": ("Swinv2Model", "Swinv2Config",
-                {"image_size": 64, "embed_dim": 32, "depths": [1, 1], "num_heads": [2, 4], "window_size": 4}, "picture"),
-    "yolos": ("YolosModel", "YolosConfig", {**_WIDE, "image_size": [64, 64]}, "picture"),
-}
-
-
-def inputs_of(kind, count, generator):
-    import torch
-
-    def words(length):
-        return torch.randint(5, 1000, (count, length), generator=generator)
-
-    def values(*shape):
-        return torch.randn(count, *shape, generator=generator)
-
-    if kind.endswith("words") and " and " not in kind:
-        made = {"input_ids": words(32)}
-        if kind.startswith("masked"):
-            mask = torch.ones(count, 32, dtype=torch.int64)
-            mask[:, 24:] = 0
-            made["attention_mask"] = mask
-        return made
-    if kind.startswith("picture"):
-        size = int(kind.rpartition(" ")[2]) if " " in kind else 64
-        return {"pixel_values": values(3, size, size)}
-    makers = {
-        "sound": lambda: {"input_values": values(4000)},
-        "spectrogram": lambda: {"input_features": values(80, 200)},
-        "frames": lambda: {"input_values": values(64, 32)},
-        "series": lambda: {"past_values": values(64, 3)},
-        "values": lambda: {"inputs": values(24, 64)},
-        "film": lambda: {"pixel_values": values(4, 3, 32, 32)},
-        "pairs": lambda: {"input_ids": words(32), "decoder_input_ids": words(16)},
-        "words and picture": lambda: {"input_ids": words(16), "pixel_values": values(3, 64, 64)},
-        "spectrogram and words": lambda: {"input_features": values(80, 200), "decoder_input_ids": words(16)},
-        "sound and words": lambda: {"input_values": values(8000), "decoder_input_ids": words(16)},
-    }
-    return makers[kind]()
-
-
-def networks():
-    """name -> what makes (module in eval mode, count -> inputs by name)."""
-    found = {f"torchvision/{name}": name for name in TORCHVISION.split()}
-    found.update({f"timm/{name}": name for name in TIMM.split()})
-    found.update({f"transformers/{name}": name for name in TRANSFORMERS})
-    return found
-
-
-def make_torchvision(name):
-    """A network, or the backbone of a detector: NAME.backbone."""
-    import torchvision
-    own, _, part = name.partition(".")
-    more = {"aux_logits": False, "init_weights": False} if own in ("googlenet", "inception_v3") else {}
-    if part or own in SEGMENTATION:
-        more = {"weights_backbone": None}
-    module = torchvision.models.get_model(own, num_classes=100, **more)
-    size = 224 if own in ("maxvit_t", "vit_b_32", "mvit_v2_s") else PIXELS
-    shape = (3, size, size) if own not in VIDEO else (3, 16, size, size) if "mvit" in own else (3, 8, 64, 64)
-    return (getattr(module, part) if part else module), shape
-
-
-def takes(module, shape):
-    """Windows of some networks divide only some sizes."""
-    import torch
-    try:
-        with torch.no_grad():
-            module.eval()(torch.zeros(1, *shape))
-    except (AssertionError, RuntimeError):
-        return False
-    return True
-
-
-def make(name, generator):
-    import torch
-    source, _, own = name.partition("/")
-    if source == "transformers":
-        import transformers
-        kind, config, sizes, inputs = TRANSFORMERS[own]
-        made = getattr(transformers, config)(**sizes)
-        made.use_cache = False  # what a cache holds is no output of a file
-        module = getattr(transformers, kind)(made)
-        module = module.encoder if own == "whisper_encoder" else module
-        return module.eval(), lambda count: inputs_of(inputs, count, generator)
-    if source == "timm":
-        import timm
-        module = timm.create_model(own, num_classes=100)
-        shape = module.default_cfg["input_size"]
-        if not module.default_cfg.get("fixed_input_size", False) and takes(module, (3, PIXELS, PIXELS)):
-            shape = (3, PIXELS, PIXELS)
-    else:
-        module, shape = make_torchvision(own)
-    picture = next(iter(inspect.signature(module.forward).parameters))
-    return module.eval(), lambda count: {picture: torch.randn(count, *shape, generator=generator)}
-
 
 # --- the doors ---
 
-def write_onnx(module, inputs, path):
-    import onnx
+def write_by_tracing(module, inputs, path):
+    """torch's older exporter, with an open batch."""
     import torch
     names = list(inputs)
+    torch.onnx.export(module, (), path, kwargs=inputs, input_names=names, dynamo=False, opset_version=17,
+                      dynamic_axes={name: {0: "N"} for name in names})
+
+
+def write_by_program(module, inputs, path):
+    """torch's newer exporter, by torch.export. Arguments that are numbers become inputs that nothing reads."""
+    import onnx
+    import torch
+    torch.onnx.export(module, (), path, kwargs=inputs, input_names=list(inputs), dynamo=True, opset_version=18, external_data=False,
+                      verbose=False)
+    model = onnx.load(path)
+    unread = [made for made in model.graph.input if made.name not in inputs]
+    for made in unread:
+        model.graph.input.remove(made)
+    if unread:
+        onnx.save(model, path)
+
+
+def is_right(module, inputs, path):
+    """Whether ONNX Runtime computes what torch does: some files of the exporters are not what they should be."""
+    import torch
     try:
-        torch.onnx.export(module, (), path, kwargs=inputs, input_names=names, dynamo=False, opset_version=17,
-                          dynamic_axes={name: {0: "N"} for name in names})
-        # It makes inputs of defaults that are numbers (logits_to_keep), and traces another branch for them.
-        is_whole = [i.name for i in onnx.load(path, load_external_data=False).graph.input] == names
-    except Exception:
-        is_whole = False
-    if not is_whole:  # the newer exporter may do better
-        torch.onnx.export(module, (), path, kwargs=inputs, input_names=names, dynamo=True, opset_version=18,
-                          external_data=False, verbose=False)
+        import onnxruntime as ort
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 1
+        session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        with torch.no_grad():
+            expected = first_tensor(module(**inputs)).numpy()
+        return quality(expected, session.run(None, {name: x.numpy() for name, x in inputs.items()}))[0] < 1e-4
+    except Exception:  # what does not load, or run
+        return False
+
+
+def write_onnx(module, inputs, path):
+    """By the older exporter, or the newer one if the older one fails or its file is not right."""
+    failed = None
+    for write in (write_by_tracing, write_by_program):
+        made = f"{path}.made"
+        try:
+            write(module, inputs, made)
+        except Exception as e:  # exporters let through whatever they meet
+            failed = failed or e
+            continue
+        known = is_right(module, inputs, made)
+        if known or not os.path.exists(path):
+            os.replace(made, path)
+        if known:
+            return
+    if not os.path.exists(path):
+        raise failed
 
 
 def write_program(module, inputs, path):
@@ -575,35 +351,50 @@ def load():
     logging.disable(logging.WARNING)
 
 
-def in_own_process(options, name, log):
-    """one_network in a fork of this process, which is ended when its time is up."""
-    with tempfile.NamedTemporaryFile() as answer:
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                os.setsid()  # with what it starts
-                os.dup2(log.fileno(), 1)
-                os.dup2(log.fileno(), 2)
-                pathlib.Path(answer.name).write_text(json.dumps(one_network(options, name)))
-                status = 0
-            except BaseException as e:
-                pathlib.Path(answer.name).write_text(json.dumps({door: {"not_written": said_by(e)} for door in options.door}))
-            finally:
-                os._exit(status)
-        end = time.monotonic() + SECONDS_OF_A_NETWORK
-        while os.waitpid(child, os.WNOHANG)[0] == 0:
-            if time.monotonic() > end:
-                os.killpg(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                break
-            time.sleep(0.1)
-        text = pathlib.Path(answer.name).read_text()
-    if text:
-        return json.loads(text)
-    late = time.monotonic() > end
-    said = f"took more than {SECONDS_OF_A_NETWORK} s" if late else "the exporter's process ended early"
-    return {door: {"refused" if late else "not_written": said} for door in options.door}
+class Worker:
+    """one_network in a fork of this process, on a CPU of its own, which is ended when its time is up."""
+
+    def __init__(self, options, name, log, cpu):
+        self.options, self.name, self.cpu = options, name, cpu
+        self.begin = time.monotonic()
+        self.answer = tempfile.NamedTemporaryFile()
+        self.child = os.fork()
+        if self.child == 0:
+            self._answer(log)
+
+    def _answer(self, log):
+        """The child's part."""
+        status = 1
+        try:
+            os.setsid()  # with what it starts
+            if self.cpu is not None:
+                os.sched_setaffinity(0, [self.cpu])
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+            pathlib.Path(self.answer.name).write_text(json.dumps(one_network(self.options, self.name)))
+            status = 0
+        except BaseException as e:
+            doors = {door: {"not_written": said_by(e)} for door in self.options.door}
+            pathlib.Path(self.answer.name).write_text(json.dumps(doors))
+        finally:
+            os._exit(status)
+
+    def seconds(self):
+        return time.monotonic() - self.begin
+
+    def found(self):
+        """What became of the network, None while it runs."""
+        late = self.seconds() > SECONDS_OF_A_NETWORK
+        if late:
+            os.killpg(self.child, signal.SIGKILL)
+        if os.waitpid(self.child, 0 if late else os.WNOHANG)[0] == 0:
+            return None
+        text = pathlib.Path(self.answer.name).read_text()
+        self.answer.close()
+        if text:
+            return json.loads(text)
+        said = f"took more than {SECONDS_OF_A_NETWORK} s" if late else "the exporter's process ended early"
+        return {door: {"refused" if late else "not_written": said} for door in self.options.door}
 
 
 # --- all of them ---
@@ -630,6 +421,21 @@ def in_turns(known):
     return [name for first in range(4) for name in spread[first::4]]
 
 
+def keep(options, kept, results, worker, found):
+    """Writes what was found of a network, and says it."""
+    name = worker.name
+    results[name] = {**results.get(name, {}), **found}
+    written = kept.with_suffix(".new")
+    written.write_text(json.dumps(results, indent=1) + "\n")
+    written.replace(kept)
+    for door in options.door:
+        print(line(name, door, found[door]), flush=True)
+    for peer in ("peer", "torch"):
+        if peer in found:
+            print(f"{name} {peer}: {found[peer]}", flush=True)
+    print(f"{name} took {worker.seconds():.0f} s", flush=True)
+
+
 def run_all(options):
     folder = pathlib.Path(options.folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -641,25 +447,30 @@ def run_all(options):
         sys.exit(f"no such network: {', '.join(unknown)}; see {sys.argv[0]} list")
     load()
     options.tare = str(pathlib.Path(options.tare).resolve())
-    for name in options.names or in_turns(known):
-        if options.missing and all(door in results.get(name, {}) for door in options.door):
-            continue
-        begin = time.monotonic()
-        with open(folder / "log.txt", "a", encoding="utf-8") as log:
-            found = in_own_process(options, name, log)
-        results[name] = {**results.get(name, {}), **found}
-        kept.write_text(json.dumps(results, indent=1) + "\n")
-        for door in options.door:
-            print(line(name, door, found[door]), flush=True)
-        for peer in ("peer", "torch"):
-            if peer in found:
-                print(f"{name} {peer}: {found[peer]}", flush=True)
-        print(f"{name} took {time.monotonic() - begin:.0f} s", flush=True)
+    waiting = [name for name in options.names or in_turns(known)
+               if not (options.missing and all(door in results.get(name, {}) for door in options.door))]
+    cpus = sorted(os.sched_getaffinity(0))
+    free = [cpus[job % len(cpus)] if options.jobs > 1 else None for job in range(options.jobs)]
+    end = time.monotonic() + 60 * options.minutes
+    running = []
+    with open(folder / "log.txt", "a", encoding="utf-8") as log:
+        while running or (waiting and time.monotonic() < end):
+            while free and waiting and time.monotonic() < end:
+                running.append(Worker(options, waiting.pop(0), log, free.pop()))
+            for worker in list(running):
+                found = worker.found()
+                if found is not None:
+                    running.remove(worker)
+                    free.append(worker.cpu)
+                    keep(options, kept, results, worker, found)
+            time.sleep(0.05)
+    print(f"{len(waiting)} networks are left" if waiting else "all networks are done", flush=True)
+    if options.table:
+        write_table(options)
 
 
 # --- the table ---
 
-EARLIER = " (earlier)"  # a row of a run before the one that the results are of
 BEGIN, END = "<!-- zoo: begin, written by tools/zoo.py -->", "<!-- zoo: end -->"
 
 
@@ -693,13 +504,6 @@ def peer_cells(m):
     return [f"{m['sqnr']:.1f}" if m["sqnr"] is not None else "equal", f"{m['float_ms'] / m['int8_ms']:.2f}"]
 
 
-def earlier_rows(table):
-    """name -> its row of a table that was written before, marked."""
-    cells = [line.strip()[2:-2].split(" | ") for line in table.splitlines() if line.startswith("| ") and "/" in line.split("|")[1]]
-    names = [row[0].removesuffix(EARLIER) for row in cells]
-    return {name: [name + EARLIER, *row[1:]] for name, row in zip(names, cells)}
-
-
 def write_table(options):
     results = json.loads((pathlib.Path(options.folder) / "results.json").read_text())
     head = ["network"]
@@ -707,8 +511,7 @@ def write_table(options):
         head += [f"{door}: float error", "SQNR", "in integers, islands", "int8 over float"]
     head += ["time in references: float, int8", "ONNX Runtime: SQNR", "int8 over float", "torch: SQNR", "int8 over float"]
     before, rest = options.docs.read_text().split(BEGIN)
-    table, after = rest.split(END)
-    rows = earlier_rows(table)
+    rows = {}
     for name in results:
         found = [name]
         for door in DOORS:
@@ -717,11 +520,21 @@ def write_table(options):
         rows[name] = found
     lines = [" | ".join(row) for row in (head, ["---"] * len(head), *(rows[name] for name in sorted(rows)))]
     lines = "\n".join(f"| {line} |" for line in lines)
-    options.docs.write_text(f"{before}{BEGIN}\n{summary(results)}\n\n{lines}\n{END}{after}")
+    options.docs.write_text(f"{before}{BEGIN}\n{summary(results)}\n\n{lines}\n{END}{rest.split(END)[1]}")
+
+
+def machine():
+    """What the results are of: packages and the CPU."""
+    import importlib.metadata
+    names = ("torch", "torchvision", "timm", "transformers", "onnxruntime")
+    packages = ", ".join(f"{name} {importlib.metadata.version(name).partition('+')[0]}" for name in names)
+    info = pathlib.Path("/proc/cpuinfo")
+    cpu = re.search(r"model name\s*: (.*)", info.read_text()) if info.exists() else None
+    return f"{packages}; {cpu[1] if cpu else 'an unknown CPU'}"
 
 
 def summary(results):
-    said = []
+    said = [f"- {len(results)} networks with {machine()}, {len(os.sched_getaffinity(0))} CPUs."]
     for door in DOORS:
         tried = [r[door] for r in results.values() if door in r]
         runs = [m for m in tried if "error" in m]
@@ -755,6 +568,9 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
     parser.add_argument("--door", nargs="+", choices=DOORS, default=list(DOORS))
     parser.add_argument("--missing", action="store_true", help="only networks that results.json does not have")
+    parser.add_argument("--jobs", type=int, default=1, help="networks at a time, each on a CPU of its own")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="no network is begun later; --missing goes on")
+    parser.add_argument("--table", action="store_true", help="write the table when the run is done")
     parser.add_argument("--peer", action="store_true", help="ONNX Runtime beside it")
     parser.add_argument("--tare", default="build/bin/tare", help="the program")
     parser.add_argument("--seconds", type=int, default=1, help="for each pair of times; 0: none are taken")

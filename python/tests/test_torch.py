@@ -168,6 +168,78 @@ class Torch(Case):
         np.testing.assert_array_equal(tare.from_torch(other, (x,))(x), x + 1)
         self.assertEqual(other.count.tolist(), [0])
 
+    def test_assignments_to_parts_of_tensors_are_traced(self):
+        class Parts(torch.nn.Module):
+            def forward(self, x):
+                y = x * np.float64(2)  # numpy's numbers are numbers
+                y[:, 1:, 0] = x[:, :-1, 1]
+                y[..., -1] = 3.0
+                y[:, 0, :2] = 0
+                y[x > 1] = -1.0
+                y[:, :2] = torch.full_like(y[:, :2], 0.5).where(x[:, :2] < 0, y[:, :2])
+                z = torch.zeros_like(x)
+                z[:, ::2] = y[:, ::2]
+                return y + 0, z
+
+        class Views(torch.nn.Module):
+            def forward(self, x):
+                y = x * 2
+                row = y[:, 0]
+                row[:] = 1.0  # changes y, which a trace does not see
+                return y
+
+        module, x = Parts().eval(), torch.randn(2, 4, 5)
+        for ours, theirs in zip(tare.from_torch(module, (x,))(x), module(x)):
+            np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(tare.from_torch(Views().eval(), (x,))(x), Views()(x))  # by torch.export
+
+    def test_tuples_that_are_joined_are_taken_apart(self):
+        class Joins(torch.nn.Module):
+            def forward(self, x):
+                return torch.cat(x.chunk(3, 1), -1) + torch.stack(x.unbind(1)).sum()
+
+        x = torch.randn(2, 3, 4)
+        model = tare.from_torch(Joins().eval(), (x,))
+        np.testing.assert_allclose(model(x), Joins()(x), rtol=1e-6)
+        prepared = tare.prepare_fx(model, "x86")
+        prepared(x)
+        self.assertEqual(tare.convert_fx(prepared).stage, "lowered")
+
+    def test_caches_are_inputs_and_outputs(self):
+        class Layer:
+            def __init__(self, keys, values):
+                self.keys, self.values, self.is_sliding = keys, values, False
+
+        class Cache:
+            def __init__(self, layers):
+                self.layers = layers
+
+            def update(self, i, keys, values):
+                layer = self.layers[i]
+                layer.keys, layer.values = torch.cat([layer.keys, keys], -2), torch.cat([layer.values, values], -2)
+                return layer.keys, layer.values
+
+        Layer.__module__ = Cache.__module__ = "transformers.cache_utils"
+
+        class Decoder(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.project = torch.nn.Linear(4, 12)
+
+            def forward(self, x, past=None, scale=1.0):
+                q, k, v = self.project(x).chunk(3, -1)
+                k, v = past.update(0, k, v)
+                y = torch.softmax(q @ k.mT * scale, -1) @ v
+                return {"y": y, "past": past}
+
+        module, x = Decoder().eval(), torch.randn(2, 1, 4)
+        keys, values = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
+        model = tare.from_torch(module, (x,), kwargs={"past": Cache([Layer(keys, values)])})
+        expected = module(x, Cache([Layer(keys, values)]))
+        ours = model(x, past_0_keys=keys, past_0_values=values)
+        np.testing.assert_allclose(ours[0], expected["y"].detach(), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(ours[1], expected["past"].layers[0].keys.detach(), rtol=1e-5, atol=1e-6)
+
     def test_what_is_no_plain_module_is_taken_out_or_refused(self):
         module, x = network(), torch.randn(2, 3, 8, 8)
         expected = str(tare.from_torch(module, (x,)))

@@ -357,6 +357,14 @@ static tare_status put_back(run *r, const op_info *op, const node *view, const v
     return TARE_OK;
 }
 
+// transpose_, unsqueeze_: they write no values, so that what the tensor is a view of stays as it
+// is.
+static bool turns_in_place(run *r, const node *n) {
+    const op_info *op = n->op == NODE_CALL_MODULE ? NULL : row_of(r, n);
+    return op != NULL && (op->put_back != NULL || OP_IS_ANY(tare__op_id(op), TARE_OP_TRANSPOSE,
+                                                            TARE_OP_SWAPAXES, TARE_OP_T));
+}
+
 // last: the node that created the overwritten tensor.
 static tare_status tell_write(run *r, const node *last, const value *now) {
     if (r->it->writes == NULL || last == NULL || last->op != NODE_GET_ATTR) return TARE_OK;
@@ -374,6 +382,7 @@ static tare_status replace_input(run *r, const node *n, const value *result) {
     if (tensor_of(r, tare__node_arg(n, 0)) == result->as.tensor) return TARE_OK;
     TARE_TRY(replace_names(r, tare__node_arg(n, 0), result, &last));
     TARE_TRY(tell_write(r, last, result));
+    if (turns_in_place(r, n)) return TARE_OK;
     TARE_TRY(tare__value_share(r->memory, result, &now, r->err));
     tare_status status = TARE_OK;
     // The written tensor may be a view of another one, and that of a third.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prepare under tare's own mapping: leaves values float that one scale cannot represent. A norm
 // divides each row by its own standard deviation, so that small rows of a quantized sum lose all
-// precision; and the -inf or -3.4e38 of a mask leaves no steps for the scores. torch quantizes
-// both.
+// precision; the -inf or -3.4e38 of a mask leaves no steps for the scores; and a size that is
+// rounded gives another shape. torch quantizes all of them.
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +18,7 @@ typedef struct range_walk {
     prepare_pass *pass;
     const node **norms; // by id: the norm that reads the value; NULL: none
     bool *is_mask;      // by id: contains numbers of a mask
+    bool *is_of_sizes;  // by id: computed from sizes and integers alone
     bool *is_kept;      // by id: stays float because of a norm
 } range_walk;
 
@@ -96,6 +97,24 @@ static bool gives_mask(const range_walk *w, const node *n) {
     return keeps_masks(w, n, op) && reads_mask(w, n);
 }
 
+// --- sizes ---
+
+// Constant integers, sizes of tensors, and what is computed from nothing else: lengths, positions.
+static bool is_of_sizes(const range_walk *w, const node *n) {
+    const prepare_pass *p = w->pass;
+    if (n->op == NODE_GET_ATTR) {
+        const tare_tensor *t = tare__module_find_tensor(p->base->model->root, n->target);
+        return t != NULL && !tare__dtype(t->dtype)->is_float;
+    }
+    if (n->op != NODE_CALL_FUNCTION && n->op != NODE_CALL_METHOD) return false;
+    if (tare__op_has(tare__called_row(p->base->model, n), OP_NOT_ON_TENSORS) &&
+        !tare__op_has(tare__called_row(p->base->model, n), OP_SHAPED_BY_DATA))
+        return true;
+    for (size_t i = 0; i < n->input_count; i++)
+        if (!w->is_of_sizes[n->inputs[i]->id]) return false;
+    return n->input_count > 0;
+}
+
 // --- what stays float ---
 
 // A selector that the user wrote takes precedence.
@@ -124,6 +143,9 @@ static tare_status keep_node(const range_walk *w, const node *n) {
             p, n, "masks",
             "%s the numbers of a mask, whose range makes the scale too large for other values",
             w->is_mask[n->id] ? "it holds" : "it reads");
+    if (w->is_of_sizes[n->id])
+        return keep_float(p, n, "sizes", "%s from sizes and integers, and has to be exact",
+                          "it is computed");
     const node *norm = w->norms[n->id];
     const node *input = tare__node_arg(n, 0);
     const bool follows = passes_on(p, n) && input != NULL && w->is_kept[input->id];
@@ -142,10 +164,13 @@ tare_status tare__prepare_keep_ranges(prepare_pass *p) {
     w.norms = tare__arena_array(&p->base->scratch, g->next_id + 1, sizeof *w.norms);
     w.is_mask = tare__arena_array(&p->base->scratch, g->next_id + 1, sizeof *w.is_mask);
     w.is_kept = tare__arena_array(&p->base->scratch, g->next_id + 1, sizeof *w.is_kept);
-    if (w.norms == NULL || w.is_mask == NULL || w.is_kept == NULL)
+    w.is_of_sizes = tare__arena_array(&p->base->scratch, g->next_id + 1, sizeof *w.is_of_sizes);
+    if (w.norms == NULL || w.is_mask == NULL || w.is_kept == NULL || w.is_of_sizes == NULL)
         return tare__out_of_memory(p->base->err);
     for (const node *n = g->last; n != NULL; n = n->prev) w.norms[n->id] = find_norm(&w, n);
     for (const node *n = g->first; n != NULL; n = n->next) w.is_mask[n->id] = gives_mask(&w, n);
+    for (const node *n = g->first; n != NULL; n = n->next)
+        w.is_of_sizes[n->id] = is_of_sizes(&w, n);
     tare_status status = TARE_OK;
     for (const node *n = g->first; n != NULL && status == TARE_OK; n = n->next)
         status = keep_node(&w, n);

@@ -250,6 +250,7 @@ static const op_info rows[] = {
      .box = linalg_diagonal_box},
     {.id = "as_strided",
      .functions = "torch.ops.aten.as_strided.default|torch.as_strided",
+     .methods = "as_strided",
      .params = "input/self|size|stride|storage_offset",
      .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS,
      .shape = as_strided_shape,

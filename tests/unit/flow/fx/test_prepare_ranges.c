@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "model/pass.h"
+#include "observe/observer.h"
 #include "support/models.h"
 #include "support/test.h"
 
@@ -78,6 +79,20 @@ static void sums_that_are_normalized_stay_float(void **state) {
     tare_model_destroy(p);
     p = prepared_by("x86", two_linears(), code);
     CHECK_HOLDS(decided(p, "add"), "observed");
+    tare_model_destroy(p);
+}
+
+static void what_is_computed_from_sizes_stays_float(void **state) {
+    (void)state;
+    // The number of steps of a padded convolution, as EnCodec computes it.
+    static const char code[] = "def forward(self, x):\n    a = self.a(x)\n    size = a.size(0)\n"
+                               "    truediv = size / 3\n    add = truediv + 1\n"
+                               "    tensor = torch.tensor(size)\n    true_divide = tensor / 3\n"
+                               "    add_1 = true_divide + 1\n    add_2 = a + add_1\n"
+                               "    b = self.b(add_2)\n    return (b, add)\n";
+    tare_model *p = prepared_by("tare", two_linears(), code);
+    CHECK_HOLDS(decided(p, "add_1"), "left float: it is computed from sizes and integers");
+    CHECK_HOLDS(decided(p, "add_2"), "observed");
     tare_model_destroy(p);
 }
 
@@ -166,6 +181,7 @@ int main(void) {
         cmocka_unit_test(a_float_input_of_sigmoid_has_a_range_of_its_own),
         cmocka_unit_test(observers_are_shared_along_operators_that_keep_values),
         cmocka_unit_test(sums_that_are_normalized_stay_float),
+        cmocka_unit_test(what_is_computed_from_sizes_stays_float),
         cmocka_unit_test(a_selector_of_the_user_s_own_wins),
         cmocka_unit_test(sums_with_masks_stay_float),
         cmocka_unit_test(constants_with_infinities_are_masks),

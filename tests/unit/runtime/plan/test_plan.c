@@ -403,6 +403,26 @@ static void tensors_of_the_model_that_turn_in_place_turn_in_every_run(void **sta
     tare_tensor_release(x);
 }
 
+// Programs call the overloads; a view that is turned leaves its base as it was.
+static void overloads_that_turn_in_place_leave_the_base_as_it_is(void **state) {
+    static const char *const turns[] = {"unsqueeze_.default(v, 0)", "transpose_.int(v, 0, 1)",
+                                        "squeeze_.dim(v, 0)", "t_.default(v)"};
+    (void)state;
+    tare_tensor *x = NEW_INPUT(3, 2);
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+        char code[256];
+        snprintf(code, sizeof code,
+                 "def forward(self, x):\n    v = torch.ops.aten.slice.Tensor(x, 0, 0, 1)\n"
+                 "    w = torch.ops.aten.%s\n    y = w + 1\n    z = x * 2\n"
+                 "    return (y, z)\n",
+                 turns[i]);
+        tare_model *model = new_model(NULL, new_tree(), code);
+        check_model(model, x, code);
+        tare_model_destroy(model);
+    }
+    tare_tensor_release(x);
+}
+
 static long count_references(const tare_session *s) {
     const plan *p = tare__session_plan(s);
     long sum = 0;
@@ -690,6 +710,7 @@ int main(void) {
         cmocka_unit_test(a_residual_block_is_two_layers),
         cmocka_unit_test(views_of_constants_leave_them_as_they_are),
         cmocka_unit_test(tensors_of_the_model_that_turn_in_place_turn_in_every_run),
+        cmocka_unit_test(overloads_that_turn_in_place_leave_the_base_as_it_is),
         cmocka_unit_test(runs_keep_no_references_on_results_of_several_parts),
         cmocka_unit_test(functions_between_integers_are_one_table),
         cmocka_unit_test(pictures_are_quantized_into_pixels),
