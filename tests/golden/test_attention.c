@@ -66,9 +66,14 @@ static tare_status quantize(attention_case *a, const configs *c, const tare_mode
     tare_model *prepared = NULL;
     tare_status status = tare_prepare_fx(model, &how, &prepared, a->err);
     if (status == TARE_OK) status = tare_calibrate(prepared, a->tensors, a->input_count, a->err);
-    if (status == TARE_OK) status = tare_convert_fx(prepared, &options, out, a->err);
-    if (status == TARE_OK) status = compare_explained(*out, &a->found, a->err);
+    tare_model *converted = NULL;
+    if (status == TARE_OK) status = tare_convert_fx(prepared, &options, &converted, a->err);
+    if (status == TARE_OK) status = compare_explained(converted, &a->found, a->err);
     tare_model_destroy(prepared);
+    if (status == TARE_OK)
+        *out = converted;
+    else
+        tare_model_destroy(converted);
     return status;
 }
 
