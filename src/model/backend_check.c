@@ -323,6 +323,15 @@ static void check_dtype_name(lint *l, size_t i, const char *key, tare_dtype dtyp
     }
 }
 
+// No observer of these dtypes is replaced, and no engine has kernels for them.
+static void check_width(lint *l, size_t i, const char *key, tare_dtype dtype) {
+    advice at = {.remedy = "name torch.quint8 or torch.qint8"};
+    if (dtype != TARE_INT16 && dtype != TARE_UINT16) return;
+    (void)snprintf(at.path, sizeof at.path, ".dtype_configs[%zu].%s", i, key);
+    warning(l, &at, "FX graph mode has no quantize operator for %s: the values stay float",
+            tare_dtype_name(dtype));
+}
+
 // True if the operator outputs tensors; sizes and shapes are never observed.
 static bool gives_tensors(const pattern *p) {
     const op_info *op = p->kind == PATTERN_METHOD     ? tare__op_method(p->name)
@@ -354,6 +363,8 @@ static void check_use(lint *l) {
         check_dtype_name(l, i, "input_dtype", d->input.dtype);
         check_dtype_name(l, i, "output_dtype", d->output.dtype);
         check_dtype_name(l, i, "weight_dtype", d->weight.dtype);
+        check_width(l, i, "input_dtype", d->input.dtype);
+        check_width(l, i, "output_dtype", d->output.dtype);
         check_meaning(l, i, d);
     }
 }

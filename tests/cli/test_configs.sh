@@ -33,6 +33,11 @@ complains "(did you mean 'observation_type'?)"
 head -c 700 examples/my_backend.json >"$work/cut.json"
 refuses 1 'cut.json' backend check "$work/cut.json"
 complains 'line '
+# Nothing converts values of 16 bits.
+sed 's/torch.quint8/torch.int16/' examples/my_backend.json >"$work/words.json"
+expect 1 backend check "$work/words.json"
+says '$.configs[0].dtype_configs[0].input_dtype: pattern'
+says 'no quantize operator for torch.int16: the values stay float (name torch.quint8 or torch.qint8)'
 # A fused module that no fuser makes is allowed, and pointless.
 sed '/"fuser_method"/d; s/\("fused_module": .*\),$/\1/' examples/my_backend.json >"$work/pointless.json"
 expect 1 backend check "$work/pointless.json"

@@ -391,7 +391,7 @@ static tare_status find_sensitive(const subject *s) {
     words w = {.kind = "sensitive-input", .step = "precision"};
     w.cause = SAY("'%s' (%s) amplifies the rounding errors of %s", layer_of(s)->float_node,
                   layer_of(s)->op, name_of(s));
-    w.remedy = SAY("leave '%s' float, or give its input 16 bits", layer_of(s)->float_node);
+    w.remedy = SAY("leave '%s' float", layer_of(s)->float_node);
     return add(s, cost_db(s), &w);
 }
 

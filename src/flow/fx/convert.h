@@ -32,10 +32,11 @@ typedef struct convert_pass {
     bool *gives_quantized; // by id below that: calls of custom modules with a quantized result
     convert_limit *limits; // in base->scratch
     size_t limit_count, limit_capacity;
-    bool *switched_off; // by index in prepared->nodes: by convert's mapping or choices; NULL:
-                        // none are
-    map left_float;     // for a model that was read converted, without `prepared`: names of nodes
-    map call_counts;    // while lowering: path of a module -> number of calls
+    bool *switched_off;      // by index in prepared->nodes: by convert's mapping or choices; NULL:
+                             // none are
+    bool has_kept_observers; // some are left in the graph, because nothing can replace them
+    map left_float;  // for a model that was read converted, without `prepared`: names of nodes
+    map call_counts; // while lowering: path of a module -> number of calls
 } convert_pass;
 
 /// Step, before observers are removed: finds which constraints on scales and zero points

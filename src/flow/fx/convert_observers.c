@@ -195,9 +195,12 @@ static tare_status replace(replacement *r) {
     }
     if (r->site.info->is_dynamic) return replace_dynamic(r);
     if (is_half) return replace_half(r);
+    const dtype_role role = r->convert->form == CONVERT_DECOMPOSED ? DTYPE_CONVERTED : DTYPE_STATIC;
+    if (tare__dtype_has_role(r->site.info->dtype, role)) return replace_static(r);
     // Other integer dtypes pass torch's support check, but stay observed (verified with torch
     // 2.15).
-    return tare__dtype_has_role(r->site.info->dtype, DTYPE_STATIC) ? replace_static(r) : TARE_OK;
+    r->convert->has_kept_observers = true;
+    return TARE_OK;
 }
 
 // The weights of dynamic and weight-only functions may not have been observed during calibration.
@@ -265,6 +268,43 @@ static tare_status convert_node(convert_pass *c, node *n, int64_t *input_count) 
     return TARE_OK;
 }
 
+// --- what stays observed ---
+
+// A search among the neighbours of a node.
+typedef struct kept_search {
+    const tare_model *model;
+    const node *observer; // NULL: none found
+} kept_search;
+
+static void look_for_observer(void *user, node *neighbour) {
+    kept_search *s = user;
+    if (s->observer == NULL && tare__is_observer_node(s->model, neighbour)) s->observer = neighbour;
+}
+
+// An operator computes in float if its inputs or its result are still observed.
+static tare_status explain_kept(const convert_pass *c, const node *n) {
+    const prepared_node *known = tare__prepared_node(c->prepared, n->name);
+    kept_search s = {.model = c->base->model};
+    if (known == NULL || !known->is_observed) return TARE_OK;
+    tare__node_each_input(n, look_for_observer, &s);
+    for (size_t i = 0; i < n->user_count; i++) look_for_observer(&s, n->users[i]);
+    if (s.observer == NULL) return TARE_OK;
+    const module *m = tare__called_module(s.model, s.observer);
+    return TARE_DECIDE(c->base, n, "left float", "dtype",
+                       "FX graph mode has no quantize operator for %s: '%s' stays in the graph, "
+                       "and its values stay float",
+                       tare_dtype_name(tare__observer_info(m)->dtype), s.observer->name);
+}
+
+static tare_status explain_all_kept(const convert_pass *c) {
+    if (!c->has_kept_observers) return TARE_OK;
+    for (const node *n = c->base->model->root->graph->first; n != NULL; n = n->next)
+        TARE_TRY(explain_kept(c, n));
+    return TARE_OK;
+}
+
+// --- all nodes ---
+
 tare_status tare__convert_nodes(convert_pass *c) {
     // As in torch, the walk covers only the nodes that existed before.
     const graph *g = c->base->model->root->graph;
@@ -277,5 +317,5 @@ tare_status tare__convert_nodes(convert_pass *c) {
         next = n->next;
         if (n->id < first_new) TARE_TRY(convert_node(c, n, &input_count));
     }
-    return TARE_OK;
+    return explain_all_kept(c);
 }

@@ -245,6 +245,58 @@ static void a_root_without_a_reference_class_is_left_alone(void **state) {
     tare_backend_config_destroy(backend);
 }
 
+static tare_qconfig_mapping *words_mapping(void) {
+    tare_observer_spec *activation = tare_observer_spec_create("MinMaxObserver");
+    tare_observer_spec_set_dtype(activation, "dtype", TARE_INT16);
+    tare_observer_spec *weight = tare_observer_spec_create("MinMaxObserver");
+    tare_observer_spec_set_dtype(weight, "dtype", TARE_QINT8);
+    tare_qconfig *q = tare_qconfig_create(activation, weight);
+    tare_qconfig_mapping *mapping = tare_qconfig_mapping_create();
+    tare_qconfig_mapping_set_global(mapping, q);
+    tare_qconfig_release(q);
+    tare_observer_spec_release(weight);
+    tare_observer_spec_release(activation);
+    return mapping;
+}
+
+// As in torch 2.15, torch.quantize_per_tensor does not know int16, but the decomposed form does.
+static void observers_of_16_bits_stay_and_their_operators_count_as_float(void **state) {
+    (void)state;
+    tare_backend_config *backend = tare_backend_config_create("words");
+    tare_pattern_config *linear = tare_backend_config_add(backend, NN "Linear", NULL, NULL);
+    tare_dtype_config d = tare_dtype_config_init();
+    d.input.dtype = d.output.dtype = TARE_INT16;
+    d.weight.dtype = TARE_QINT8;
+    tare_pattern_config_add_dtype_config(linear, &d);
+    tare_pattern_config_set_root_module(linear, NN "Linear");
+    tare_pattern_config_set_reference_quantized_module(linear, NNQR "Linear");
+    tare_qconfig_mapping *mapping = words_mapping();
+    tare_model *model = nested_linear(), *p = prepared(model, backend, mapping);
+    CALIBRATED(p, 4, 3);
+    tare_model *const made[] = {referenced(p, backend), lowered(p, backend)};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        tare_coverage c = {.struct_size = sizeof c};
+        CHECK_OK(tare_model_coverage(made[i], &c, NULL));
+        assert_int_equal(c.op_count, 1);
+        assert_int_equal(c.quantized_op_count, 0);
+        assert_int_equal(c.conversion_count, 0);
+        CHECK_HOLDS(printed(made[i]),
+                    "activation_post_process_0 = self.activation_post_process_0(x)");
+        CHECK_HOLDS(decided(made[i], "block_fc"),
+                    "convert: left float: FX graph mode has no quantize operator for torch.int16");
+        tare_model_destroy(made[i]);
+    }
+    tare_model *decomposed = NULL;
+    const tare_convert_options options = {.struct_size = sizeof options, .backend = backend};
+    CHECK_OK(tare_convert_to_reference_decomposed_fx(p, &options, &decomposed, NULL));
+    CHECK_HOLDS(printed(decomposed), "-32768, 32767, torch.int16)");
+    tare_model_destroy(decomposed);
+    tare_model_destroy(p);
+    tare_model_destroy(model);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(observers_become_quantize_and_dequantize_with_buffers),
@@ -256,6 +308,7 @@ int main(void) {
         cmocka_unit_test(dead_integer_goes_but_what_acts_stays),
         cmocka_unit_test(weights_that_the_backend_refuses_stay_float),
         cmocka_unit_test(a_root_without_a_reference_class_is_left_alone),
+        cmocka_unit_test(observers_of_16_bits_stay_and_their_operators_count_as_float),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
