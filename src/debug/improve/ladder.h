@@ -46,6 +46,7 @@ typedef struct ladder {
     tare_improve_options options;
     recipe best;
     worth best_worth, first_worth;
+    double fastest_ms;      // of a run with the fastest choice for each layer; 0: not known
     tare_model *best_model; // NULL: known only from the file of trials
     trial_book book;
     float_outputs check_floats; // of all of `check`
@@ -100,10 +101,12 @@ tare_status tare__ladder_keep_floats(ladder *l);
 void tare__ladder_release_floats(ladder *l);
 /// Sets all members of *out except ms.
 tare_status tare__ladder_measure(ladder *l, tare_model *model, worth *out);
-/// Times a run of each model in milliseconds, alternately.
+/// Times a run of each model in milliseconds, alternately, for about so many seconds.
 tare_status tare__ladder_time(const ladder *l, const tare_model *const *models, size_t count,
-                              double *ms);
+                              double seconds, double *ms);
 
+/// Times a run of a model against the best one.
+tare_status tare__ladder_time_model(const ladder *l, const tare_model *model, double *ms);
 const ladder_step *tare__ladder_step_at(size_t index); // NULL past the end
 /// Chooses the precision of each layer (precision.c).
 tare_status tare__step_precision(ladder *l, const ladder_step *self);

@@ -17,12 +17,13 @@
 
 #define MOST_ERROR  1e6  // of a layer, relative to the outputs: more is broken all the same
 #define MARGIN_DB   2.0  // errors do not add up exactly
+#define TIME_MARGIN 0.02 // of a run; neither do times
 #define RACE_SHARE  0.05 // of the time left
 #define GAP         1e-3
 #define WORK_LIMIT  2e7                             // about a second
 #define WIDER_ERROR (15.0 * 15.0 / (255.0 * 255.0)) // of 8 bits instead of 4, by their steps
 #define WIDE_MARK   "8 bits: "
-enum { SHARES = 4, ROUNDS = 3, MADE_MODELS = 3 }; // models that the measurements make
+enum { SHARES = 6, ROUNDS = 3, MADE_MODELS = 4 }; // models that the measurements make
 
 // A layer to be left float, or widened; the state file has the same numbers as the reason.
 typedef struct named_layer {
@@ -49,8 +50,7 @@ typedef struct chooser {
     double *values;       // errors.values
     double *alone_db;     // by layer; NaN: not measured
     layer_program program;
-    program_costs now;    // of the best model, as the program sees it
-    double fastest_share; // of its time that the fastest choices take
+    program_costs now; // of the best model, as the program sees it
     arena memory;
 } chooser;
 
@@ -433,13 +433,8 @@ static tare_status build(chooser *x) {
         x->layers[i].wide_error = x->layers[i].error * WIDER_ERROR;
     x->errors = (choice_errors){.layers = x->layers, .values = x->values};
     TARE_TRY(tare__layer_costs_program(&x->costs, &x->errors, &x->program, x->l->err));
-    const program_goal fastest = {.weights = {[COST_NS] = 1},
-                                  .limits = {(double)INFINITY, (double)INFINITY, (double)INFINITY}};
-    TARE_TRY(solve(x, &fastest));
-    const double least_ns = x->program.solution.sums.of[COST_NS];
     TARE_TRY(solve(x, &as_it_is));
     x->now = x->program.solution.sums;
-    x->fastest_share = x->now.of[COST_NS] > 0 ? fmin(least_ns / x->now.of[COST_NS], 1) : 1;
     return TARE_OK;
 }
 
@@ -449,13 +444,12 @@ static double limit_of(double now, double best, double most, double share) {
     return best > 0 ? now * (1 + (most / best - 1) * (most > best ? share : 1)) : (double)INFINITY;
 }
 
+// A run takes more or less time than the sum of its layers, so the program does not use all that a
+// run may take.
 static worth_limits room_left(const chooser *x, double share) {
     const ladder *l = x->l;
     const worth_limits most = tare__ladder_limits(l);
-    // Where floats are faster, the fastest choice for each layer is what a run must not exceed by
-    // more.
-    const double ms = fmin(l->first_worth.ms, l->best_worth.ms * x->fastest_share);
-    const double most_ms = most.ms / fmax(l->first_worth.ms, 1e-9) * ms;
+    const double most_ms = fmax(l->fastest_ms, most.ms - TIME_MARGIN * l->fastest_ms);
     const double more_bytes = (most.bytes - (double)l->best_worth.bytes) * share;
     return (worth_limits){limit_of(x->now.of[COST_NS], l->best_worth.ms, most_ms, share),
                           x->now.of[COST_BYTES] + more_bytes};
@@ -511,17 +505,56 @@ static tare_status add_float(const chooser *x, const node *n, names *floats) {
     return made->name != NULL ? TARE_OK : tare__out_of_memory(x->l->err);
 }
 
-static tare_status try_solution(chooser *x, bool *is_kept) {
+static tare_status list_solution(const chooser *x, names *floats, names *wide) {
     ladder *l = x->l;
-    names floats = {.count = 0}, wide = {.count = 0};
-    floats.items = tare__arena_array(&l->memory, x->found.count + 1, sizeof *floats.items);
-    wide.items = tare__arena_array(&l->memory, x->widened.count + 1, sizeof *wide.items);
-    if (floats.items == NULL || wide.items == NULL) return tare__out_of_memory(l->err);
+    *floats = *wide = (names){.count = 0};
+    floats->items = tare__arena_array(&l->memory, x->found.count + 1, sizeof *floats->items);
+    wide->items = tare__arena_array(&l->memory, x->widened.count + 1, sizeof *wide->items);
+    if (floats->items == NULL || wide->items == NULL) return tare__out_of_memory(l->err);
     for (size_t i = 0; i < x->found.count; i++)
-        if (x->found.kinds[i] == ISLAND_INTEGER) TARE_TRY(add_float(x, x->found.nodes[i], &floats));
+        if (x->found.kinds[i] == ISLAND_INTEGER) TARE_TRY(add_float(x, x->found.nodes[i], floats));
     for (size_t i = 0; i < x->widened.count; i++)
-        if (is_widened(x, x->widened.items[i].name)) wide.items[wide.count++] = x->widened.items[i];
-    return floats.count + wide.count > 0 ? try_names(l, x->step, &floats, &wide, is_kept) : TARE_OK;
+        if (is_widened(x, x->widened.items[i].name))
+            wide->items[wide->count++] = x->widened.items[i];
+    return TARE_OK;
+}
+
+static tare_status try_solution(const chooser *x, bool *is_kept) {
+    names floats, wide;
+    TARE_TRY(list_solution(x, &floats, &wide));
+    if (floats.count + wide.count == 0) return TARE_OK;
+    return try_names(x->l, x->step, &floats, &wide, is_kept);
+}
+
+static tare_status time_solution(const chooser *x, double *ms) {
+    ladder *l = x->l;
+    recipe r = l->best;
+    tare_model *prepared = NULL, *made = NULL;
+    names floats, wide;
+    TARE_TRY(list_solution(x, &floats, &wide));
+    *ms = l->best_worth.ms;
+    if (floats.count + wide.count == 0) return TARE_OK;
+    TARE_TRY(add_floats(l, &floats, &r));
+    if (wide.count > 0) TARE_TRY(widen(l, &wide, &prepared));
+    if (prepared != NULL) r.prepared = prepared;
+    tare_status status = tare__ladder_make(l, &r, false, &made);
+    if (status == TARE_OK) status = tare__ladder_time_model(l, made, ms);
+    tare_model_destroy(made);
+    tare_model_destroy(prepared);
+    return status;
+}
+
+// The fastest choice for each layer, which other choices must not exceed by too much, is run:
+// predicted times would make the limit too strict.
+static tare_status time_fastest(chooser *x) {
+    ladder *l = x->l;
+    double ms = l->best_worth.ms;
+    const program_goal fastest = {.weights = {[COST_NS] = 1},
+                                  .limits = {(double)INFINITY, (double)INFINITY, (double)INFINITY}};
+    TARE_TRY(solve(x, &fastest));
+    TARE_TRY(time_solution(x, &ms));
+    l->fastest_ms = fmin(l->first_worth.ms, fmin(l->best_worth.ms, ms));
+    return TARE_OK;
 }
 
 static tare_status try_goal(chooser *x, const program_goal *goal, bool *is_kept) {
@@ -530,17 +563,39 @@ static tare_status try_goal(chooser *x, const program_goal *goal, bool *is_kept)
     return x->program.solution.is_feasible ? try_solution(x, is_kept) : TARE_OK;
 }
 
+// True if the last solution was refused for its time. trials: how many there were before it; if it
+// led to no new one, the solutions that were refused tell.
+static bool is_too_slow(const chooser *x, size_t trials, double *slow_ns) {
+    const trial_book *book = &x->l->book;
+    const double ns = x->program.solution.sums.of[COST_NS];
+    const bool is_slow = book->count > trials
+                             ? book->items[book->count - 1].ms > tare__ladder_limits(x->l).ms
+                             : ns >= *slow_ns;
+    if (is_slow) *slow_ns = fmin(*slow_ns, ns);
+    return is_slow;
+}
+
+// The largest share of the allowed growth that a run keeps, by bisection, and then none of it.
+static tare_status try_shares(chooser *x, bool *is_kept) {
+    double low = 0, high = 1, share = 1, slow_ns = (double)INFINITY;
+    for (int i = 0; i < SHARES && !*is_kept && high > low; i++) {
+        const program_goal goal = least_error(x, share);
+        const size_t trials = x->l->book.count;
+        TARE_TRY(try_goal(x, &goal, is_kept));
+        *(is_too_slow(x, trials, &slow_ns) ? &high : &low) = share;
+        share = (low + high) / 2;
+    }
+    if (*is_kept) return TARE_OK;
+    const program_goal goal = least_error(x, 0);
+    return try_goal(x, &goal, is_kept);
+}
+
 static tare_status try_goals(chooser *x, bool *is_kept) {
-    static const double shares[SHARES] = {1, 0.5, 0.25, 0};
     if (!is_sound(x->l)) {
         const program_goal goal = sound_at_least_cost(x);
         TARE_TRY(try_goal(x, &goal, is_kept));
     }
-    for (int i = 0; i < SHARES && !*is_kept; i++) {
-        const program_goal goal = least_error(x, shares[i]);
-        TARE_TRY(try_goal(x, &goal, is_kept));
-    }
-    return TARE_OK;
+    return *is_kept ? TARE_OK : try_shares(x, is_kept);
 }
 
 // --- the step ---
@@ -564,6 +619,7 @@ static tare_status run_round(ladder *l, const ladder_step *self, bool *is_kept) 
     if (status == TARE_OK) status = note_bytes(&x);
     if (status == TARE_OK) status = measure_errors(&x);
     if (status == TARE_OK) status = build(&x);
+    if (status == TARE_OK) status = time_fastest(&x);
     if (status == TARE_OK) status = try_goals(&x, is_kept);
     release(&x);
     l->trial_begin_ns = 0;

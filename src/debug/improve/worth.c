@@ -9,7 +9,6 @@
 #include "debug/improve/ladder.h"
 #include "runtime/tune/race.h"
 
-#define RACE_SECONDS    0.3
 #define LEAST_SAMPLE_DB 200.0 // what is not a number, or infinite, has -200 dB
 enum {
     TIMED_RUNS = 5,
@@ -67,13 +66,13 @@ static tare_status race(const ladder *l, const tare_model *const *models, size_t
 
 // Models without a plan are timed separately.
 tare_status tare__ladder_time(const ladder *l, const tare_model *const *models, size_t count,
-                              double *ms) {
+                              double seconds, double *ms) {
     tare_batch batch = {.struct_size = sizeof batch};
     bool done = false;
     TARE_TRY(tare_data_rewind(l->check, l->err));
     TARE_TRY(tare_data_next(l->check, &batch, &done, l->err));
     const race_setting setting = {batch.inputs, batch.input_count, l->options.thread_count,
-                                  RACE_SECONDS};
+                                  seconds};
     const tare_status status = race(l, models, count, &setting, ms);
     if (status != TARE_UNSUPPORTED) return status;
     for (size_t i = 0; i < count; i++) TARE_TRY(time_alone(l, models[i], &batch, &ms[i]));
