@@ -124,12 +124,11 @@ void print_verdict(const tare_verdict *v, const metric *m, const char *samples, 
     (void)fputc('\n', stream);
 }
 
-void print_preparation(double db, FILE *stream) {
+void print_preparation(double db, const char *by, FILE *stream) {
     if (!(db < LEAST_PREPARATION_DB)) return;
     (void)fprintf(
         stream,
-        "before anything was quantized, fusing and preparing kept only %.1f dB of the float "
-        "model's outputs\n",
+        "before anything was quantized, %s kept only %.1f dB of the float model's outputs\n", by,
         db);
 }
 

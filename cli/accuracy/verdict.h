@@ -20,8 +20,9 @@ int check_limits(const char *where, const verdict_limits *limits);
 /// "accuracy on 8 held-out samples: 31.2 dB, cosine 0.9996, ..".
 void print_verdict(const tare_verdict *v, const metric *m, const char *samples, FILE *stream);
 void write_verdict(const tare_verdict *v, const metric *m, json_out *json);
-/// Of tare_analysis_preparation_db: says so where more than roundings of floats were lost.
-void print_preparation(double db, FILE *stream);
+/// Of tare_analysis_preparation_db: says so where more than roundings of floats were lost. by: what
+/// changed the float model, "fusing and preparing".
+void print_preparation(double db, const char *by, FILE *stream);
 
 /// Prints the worst `count` layers with their causes.
 void print_worst_layers(const tare_analysis *a, size_t count, FILE *stream);

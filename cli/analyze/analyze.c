@@ -119,7 +119,7 @@ static tare_status run_job(analyze_job *j) {
         return TARE_OK;
     }
     print_verdict(&j->verdict, &j->metric, "", stdout);
-    print_preparation(tare_analysis_preparation_db(j->analysis), stdout);
+    print_preparation(tare_analysis_preparation_db(j->analysis), "fusing and preparing", stdout);
     print_findings(j->analysis, (size_t)o->worst);
     print_layers(j->analysis, (size_t)o->worst);
     return TARE_OK;

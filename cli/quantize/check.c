@@ -9,7 +9,8 @@
 #include "support/report.h"
 
 #define LEAST_SECONDS 0.01 // the least time that counts, for very short jobs
-#define TIME_SHARE    0.09 // of the whole job's time, for the whole check: a tenth with what exceeds it
+#define TIME_SHARE                                                                                 \
+    0.09 // of the whole job's time, for the whole check: a tenth with what exceeds it
 #define CLOSING_SHARE 0.15 // of the check's time, for findings and for freeing memory
 enum { HELD_OUT = 8, WORST_LAYERS = 5 };
 
@@ -121,6 +122,7 @@ static tare_status analyze(quantize_job *j, tare_data *data, predictions *p) {
     TRY(status);
     tare_analysis_get_verdict(c->analysis, &c->verdict);
     c->preparation_db = tare_analysis_preparation_db(c->analysis);
+    c->is_improved = j->improvement.result.kept_count > 0;
     return measure_metric(j->options->metric, p, &c->metric, j->err);
 }
 
@@ -216,7 +218,9 @@ void print_check(const quantize_check *c, FILE *stream) {
     if (c->why_not != NULL) (void)fprintf(stream, "not checked: %s\n", c->why_not);
     if (c->analysis == NULL) return;
     print_verdict(&c->verdict, &c->metric, "held-out ", stream);
-    print_preparation(c->preparation_db, stream);
+    print_preparation(c->preparation_db,
+                      c->is_improved ? "fusing, preparing and improving" : "fusing and preparing",
+                      stream);
     print_worst_layers(c->analysis, WORST_LAYERS, stream);
 }
 

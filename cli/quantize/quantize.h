@@ -43,6 +43,7 @@ typedef struct quantize_check {
                                       // NULL: none, or the float model is kept
     tare_analysis *analysis;          // NULL: not checked
     double preparation_db;            // as of tare_analysis_preparation_db
+    bool is_improved;                 // steps may have changed float weights
     tare_verdict verdict;
     metric metric;
     double begin, seconds; // when it began, and what it took

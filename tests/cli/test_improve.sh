@@ -75,6 +75,22 @@ alone() { expect 0 improve "$digits" --backend x86 --qconfig "$work/coarse.json"
 alone weight-clipping 'the range of its weight is the one of least squared error'
 alone gptq 'its weight is rounded to suit its input'
 
+# Weights of 3 bits in groups: rounding to suit the input is far better than to the nearest, and the check says who changed
+# the float weights.
+cat >"$work/groups.json" <<'EOF3'
+{"global": {"activation": {"class": "PlaceholderObserver", "kwargs": {}},
+            "weight": {"class": "tare.PerGroupMinMaxObserver", "kwargs": {"dtype": "torch.qint8", "qscheme": "tare.per_group_affine",
+                       "quant_min": -4, "quant_max": 3, "group_size": 32}}}}
+EOF3
+expect 0 improve "$digits" --backend tare --qconfig "$work/groups.json" --calibrate data/digits/train.npz --limit 64 --steps gptq --json \
+    -o "$work/i.safetensors"
+before=$(number before_db "$work/stdout") after=$(number after_db "$work/stdout")
+awk "BEGIN { exit !($after >= $before + 6) }" || fail "weights of 3 bits: from $before to $after dB only"
+expect 0 quantize "$digits" --backend tare --qconfig "$work/groups.json" --calibrate data/digits/train.npz --limit 64 --auto --steps gptq \
+    -o "$work/j.safetensors"
+says 'before anything was quantized, fusing, preparing and improving kept only'
+cmp "$work/i.safetensors" "$work/j.safetensors"
+
 # --auto is the same within quantize.
 expect 0 quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --auto --budget 5 --steps observers,bias-correction \
     -o "$work/e.safetensors"
