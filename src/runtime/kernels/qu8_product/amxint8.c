@@ -73,10 +73,9 @@ static size_t distance_of(const uint8_t *const *x) {
     return differ == 0 && distance > 0 ? (size_t)distance : 0;
 }
 
-// With offsets the distances are the same in each tap. A tile of fewer pixels would be loaded from
-// behind the last one.
+// A tile of fewer pixels would be loaded from behind the last one.
 static void measure_distances(depth_walk *d) {
-    if (d->t->flip != 0 || (d->t->offsets != NULL && d->tap > 0)) return;
+    if (d->t->flip != 0) return;
     for (size_t i = 0; (i + 1) * TILE_ROWS <= d->rows; i++)
         d->distance[i] = distance_of(pixels_of(d) + i * TILE_ROWS);
 }
@@ -138,6 +137,7 @@ static void advance(depth_walk *d, size_t count) {
 
 // Of one tap.
 static void fill_rows(depth_walk *d, depth_step *s) {
+    if (d->t->offsets == NULL) measure_distances(d); // of this tap
     for (size_t i = 0; i * TILE_ROWS < d->rows; i++) {
         const size_t first = i * TILE_ROWS;
         const uint8_t *const *x = pixels_of(d) + first;
@@ -169,10 +169,7 @@ static size_t join_taps(depth_walk *d, depth_step *s) {
 
 static void fill_step(depth_walk *d, depth_step *s) {
     size_t count = TILE_LINE;
-    if (d->at == 0) {
-        d->w += tare__product_gap(d->t, d->tap);
-        measure_distances(d);
-    }
+    if (d->at == 0) d->w += tare__product_gap(d->t, d->tap);
     if (d->t->tap_size - d->at >= TILE_LINE)
         fill_rows(d, s);
     else
@@ -231,6 +228,7 @@ static void add_taps(depth_walk *d, depth_step steps[2]) {
     ZERO_TILE(2);
     ZERO_TILE(3);
     if (is_at_end(d)) return;
+    if (d->t->offsets != NULL) measure_distances(d); // the same in each tap
     fill_step(d, &steps[0]);
     for (size_t i = 0;; i ^= 1) {
         const bool is_last = is_at_end(d);

@@ -10,8 +10,8 @@
 #include "support/emulated.h"
 
 enum {
-    MOST_TAPS = 7, // as many as rows that take turns have places, and one more
-    MOST_QUANTIZED = 70,
+    MOST_TAPS = 7,        // as many as rows that take turns have places, and one more
+    MOST_QUANTIZED = 100, // more than one and a half steps of AMX
     FEW_INTEGERS = 24,
     MOST_WORDS = MOST_TAPS * (MOST_QUANTIZED + 3) / 4,
     MOST_GAP = 20,   // words that are left out behind a row of taps
@@ -41,7 +41,7 @@ static int8_t weight_of(uint64_t *state, weight_kind kind, size_t code, int8_t b
 typedef struct tile_case {
     product_tile tile;
     weight_kind kind;
-    uint8_t x[MOST_ROWS][MOST_TAPS][MOST_QUANTIZED];
+    uint8_t x[MOST_ROWS][MOST_TAPS][MOST_QUANTIZED], padding[MOST_QUANTIZED];
     const uint8_t *addresses[MOST_TAPS * MOST_ROWS];
     size_t offsets[MOST_TAPS];
     int8_t w[PRODUCT_BLOCK][MOST_TAPS][MOST_QUANTIZED];
@@ -54,6 +54,22 @@ typedef struct tile_case {
     requant *r;
 } tile_case;
 
+// Of some taps, the first or the last rows lie in the padding, as at the edges of an image: their
+// addresses differ from the others'.
+static void pad(tile_case *c, uint64_t *state) {
+    const product_tile *t = &c->tile;
+    for (size_t k = 0; k < t->tap_size; k++) c->padding[k] = (uint8_t)next(state);
+    for (size_t tap = 0; tap < t->taps; tap++) {
+        if (next(state) % 2) continue;
+        const size_t rows = 1 + next(state) % 3, first = next(state) % 2 ? 0 : t->rows - 1;
+        for (size_t r = 0; r < t->rows; r++) {
+            if (r > first ? r - first >= rows : first - r >= rows) continue;
+            memcpy(c->x[r][tap], c->padding, t->tap_size);
+            c->addresses[tap * t->rows + r] = c->padding;
+        }
+    }
+}
+
 static void fill_quantized(tile_case *c, uint64_t *state) {
     product_tile *t = &c->tile;
     for (size_t r = 0; r < t->rows; r++)
@@ -65,7 +81,10 @@ static void fill_quantized(tile_case *c, uint64_t *state) {
             c->addresses[tap * t->rows + r] = c->x[r][tap];
         }
     t->x = c->addresses;
-    if (next(state) % 2) return;
+    if (next(state) % 2) {
+        pad(c, state);
+        return;
+    }
     // The same once more: of each row the first tap, and where others lie.
     for (size_t r = 0; r < t->rows; r++) c->addresses[r] = c->x[r][0];
     for (size_t tap = 0; tap < t->taps; tap++) c->offsets[tap] = tap * sizeof c->x[0][0];
