@@ -25,9 +25,9 @@ typedef struct tare_never_slower_options {
     tare_progress progress; // called for each comparison; NULL: none
     void *progress_user;
     /// Predicts times instead of measuring them: from the plans, and from the machine's peaks.
-    /// Nothing runs, and the same peaks give the same model. Predicted times of products and of
-    /// conversions are within 15 % of measured ones for about half of the layers; those of
-    /// depthwise layers, copies and pools may differ by a factor of two.
+    /// Nothing runs, and the same peaks, build and instruction set give the same model. Predicted
+    /// times of products and of conversions are within 15 % of measured ones for about half of the
+    /// layers; those of depthwise layers, copies and pools may differ by a factor of two.
     bool predicts;
     /// With `predicts`: the peaks; those on integers, floats and the L2 cache are used. NULL: they
     /// are measured, which takes about 0.05 s.

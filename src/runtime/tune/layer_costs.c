@@ -9,6 +9,7 @@
 #include "model/pass.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
+#include "runtime/tune/step_costs.h"
 
 // The side of inputs and outputs, which belong to no layer.
 #define OUTSIDE SIZE_MAX
@@ -142,18 +143,12 @@ static void mark_integers(layer_costs *c, const racer *r) {
     }
 }
 
-static int64_t count_of(const tare_step *step) {
-    int64_t count = 1;
-    for (int d = 0; d < step->output_ndim; d++) count *= step->output_shape[d];
-    return count;
-}
-
 typedef struct conversion_rate {
     double ns, elements;
 } conversion_rate;
 
 static void sum_rate(conversion_rate *rate, const tare_step *step, uint64_t ns) {
-    rate->elements += (double)count_of(step);
+    rate->elements += (double)tare__step_elements(step);
     rate->ns += ns > STEP_NS ? (double)(ns - STEP_NS) : 0;
 }
 

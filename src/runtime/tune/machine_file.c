@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads and writes a machine's peaks, so that they are measured once.
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "core/json/emit.h"
 #include "core/json/json.h"
+#include "runtime/tune/machine.h"
 #include "tare/file.h"
-#include "tare/machine.h"
 
 #define FORMAT "tare-machine-1"
 
@@ -49,8 +48,8 @@ static tare_status read_figure(const json_at *root, size_t i, tare_machine_peak 
     double value = 0;
     const json_at at = tare__json_get(root, figures[i].name);
     TARE_TRY(tare__json_double(&at, &value, err));
-    if (!isfinite(value) || value <= 0)
-        return tare__json_fail(&at, err, "expected a positive number, found %g", value);
+    if (!tare__is_peak(value))
+        return tare__json_fail(&at, err, "expected a number from 0.001 to 1e9, found %g", value);
     *(double *)(void *)((char *)out + figures[i].offset) = value;
     return TARE_OK;
 }

@@ -44,10 +44,11 @@ static tare_status choose_machine(trial *t) {
     t->setting.machine = m;
     if (t->options.machine == NULL) return tare__machine_measure_briefly(m, t->err);
     tare__struct_copy(m, sizeof *m, t->options.machine);
-    if (m->int8_gops > 0 && m->float_gflops > 0 && m->l2_gbs > 0) return TARE_OK;
+    if (tare__is_peak(m->int8_gops) && tare__is_peak(m->float_gflops) && tare__is_peak(m->l2_gbs))
+        return TARE_OK;
     return tare__fail(
         t->err, TARE_INVALID_ARGUMENT,
-        "expected positive peaks of the machine, found %g GOPS of int8, %g GFLOPS and "
+        "expected peaks of the machine from 0.001 to 1e9, found %g GOPS of int8, %g GFLOPS and "
         "%g GB/s from the L2 cache",
         m->int8_gops, m->float_gflops, m->l2_gbs);
 }

@@ -37,7 +37,9 @@ static tare_status warm_up(const racer *r, const race_setting *s, tare_error *er
 tare_status tare__racer_create(const tare_model *model, const race_setting *setting, racer *out,
                                tare_error *err) {
     const tare_session_options options = {.struct_size = sizeof options,
-                                          .thread_count = setting->thread_count};
+                                          .thread_count = setting->thread_count,
+                                          // A prediction times no kernels.
+                                          .tune_cache = setting->machine != NULL ? "" : NULL};
     racer r = {.model = model, .machine = setting->machine};
     TARE_TRY(tare_session_create(model, &options, &r.session, err));
     const tare_status status = warm_up(&r, setting, err);

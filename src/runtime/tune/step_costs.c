@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// What a row asks of the first tensor that a step reads.
+// What a row asks of a step: that it multiplies integers, or floats.
 typedef enum cost_input { ANY, QUANTIZED, FLOATS } cost_input;
 
 typedef struct step_cost {
@@ -27,6 +27,7 @@ enum {
     PRODUCTS = 4,
     OPERATIONS_OF_MAC = 2,
 };
+static const double most_ns = 1e12; // sums of a plan's steps are far below 2^63
 
 static bool is_of(const step_cost *row, const tare_step *step) {
     return (row->kind[0] == '\0' || strcmp(row->kind, step->kind) == 0) &&
@@ -41,14 +42,15 @@ static const step_cost *row_of(const tare_step *step) {
     return &rows[i];
 }
 
-static int64_t count_outputs(const tare_step *step) {
+int64_t tare__step_elements(const tare_step *step) {
     int64_t count = 1;
     for (int d = 0; d < step->output_ndim; d++) count *= step->output_shape[d];
     return count;
 }
 
-static int64_t rounded_up(int64_t x, int64_t to) {
-    return (x + to - 1) / to * to;
+static double rounded_up(int64_t x, int64_t to) {
+    const int64_t count = x / to + (x % to != 0);
+    return (double)count * (double)to;
 }
 
 static double padded_macs(const tare_step *step, int64_t outputs) {
@@ -56,21 +58,21 @@ static double padded_macs(const tare_step *step, int64_t outputs) {
     const int64_t channels = d >= 0 ? step->output_shape[d] : 1;
     if (step->macs <= 0 || outputs <= 0 || channels <= 0) return 0;
     const int64_t products = step->macs / outputs > 0 ? step->macs / outputs : 1;
-    return (double)outputs / (double)channels * (double)rounded_up(channels, CHANNELS) *
-           (double)rounded_up(products, PRODUCTS);
+    return (double)outputs / (double)channels * rounded_up(channels, CHANNELS) *
+           rounded_up(products, PRODUCTS);
 }
 
 uint64_t tare__step_predict_ns(const tare_machine_peak *machine, const tare_step *step) {
     const step_cost *row = row_of(step);
-    const int64_t outputs = count_outputs(step);
+    const int64_t outputs = tare__step_elements(step);
     const double bytes = (double)(step->input_bytes + step->output_bytes + step->weight_bytes);
     const double nodes = step->node_count > 1 ? (double)step->node_count : 1;
     const double rate = step->multiplies_codes ? machine->int8_gops : machine->float_gflops;
     const double far_bytes = bytes > NEAR_BYTES ? bytes - NEAR_BYTES : 0;
-    return (
-        uint64_t)(row->start_ns +
-                  (row->bytes * bytes + row->far_bytes * far_bytes) / machine->l2_gbs +
-                  row->elements * (double)outputs * nodes / machine->float_gflops +
-                  OPERATIONS_OF_MAC / rate *
-                      (row->macs * (double)step->macs + row->padded * padded_macs(step, outputs)));
+    const double ns =
+        row->start_ns + (row->bytes * bytes + row->far_bytes * far_bytes) / machine->l2_gbs +
+        row->elements * (double)outputs * nodes / machine->float_gflops +
+        OPERATIONS_OF_MAC / rate *
+            (row->macs * (double)step->macs + row->padded * padded_macs(step, outputs));
+    return ns < most_ns ? (uint64_t)ns : (uint64_t)most_ns;
 }

@@ -13,7 +13,10 @@
 #include "tare/machine.h"
 #include "tare/session.h"
 
-/// machine: its int8_gops, float_gflops and l2_gbs are positive.
+/// machine: its int8_gops, float_gflops and l2_gbs are sensible (tare__is_peak). At most 1,000 s.
 uint64_t tare__step_predict_ns(const tare_machine_peak *machine, const tare_step *step);
+
+/// The elements of a step's result.
+int64_t tare__step_elements(const tare_step *step);
 
 #endif

@@ -91,9 +91,10 @@ static void other_files_are_refused(void **state) {
         {"[]", "expected an object"},
         {"{\"format\": \"tare-tune-1\"}", "expected 'tare-machine-1'"},
         {"{\"format\": \"tare-machine-1\", \"int8_gops\": 1}", "float_gflops"},
-        {"{\"format\": \"tare-machine-1\", \"int8_gops\": 0}", "expected a positive number"},
+        {"{\"format\": \"tare-machine-1\", \"int8_gops\": 0}", "expected a number from 0.001"},
         {"{\"format\": \"tare-machine-1\", \"int8_gops\": {\"float\": \"nan\"}}",
-         "expected a positive number"},
+         "expected a number from 0.001"},
+        {"{\"format\": \"tare-machine-1\", \"int8_gops\": 1e-300}", "found 1e-300"},
         {"{\"format\": \"tare-machine-1\", \"int8_gops\": \"much\"}", "int8_gops"},
         {"{\"format\": \"tare-machine-1\", \"int4_gops\": 1}", "int4_gops"},
     };

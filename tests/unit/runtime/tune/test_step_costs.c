@@ -35,6 +35,16 @@ static void a_large_layer_takes_little_more_than_its_products(void **state) {
     assert_in_range(predict(&floats), 2080000, 2800000);
 }
 
+// Times are sums of numbers that a plan may have.
+static void a_time_is_at_most_a_thousand_seconds(void **state) {
+    tare_step step = convolution(true);
+    (void)state;
+    step.macs = INT64_MAX;
+    step.output_ndim = 1;
+    step.output_shape[0] = 1;
+    assert_true(predict(&step) == 1000000000000u);
+}
+
 static void times_follow_the_peaks(void **state) {
     tare_step step = convolution(true);
     tare_machine_peak fast = machine;
@@ -99,6 +109,7 @@ static void empty_results_are_no_trouble(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_large_layer_takes_little_more_than_its_products),
+        cmocka_unit_test(a_time_is_at_most_a_thousand_seconds),
         cmocka_unit_test(times_follow_the_peaks),
         cmocka_unit_test(few_channels_take_longer_than_their_products),
         cmocka_unit_test(every_kind_has_a_time),
