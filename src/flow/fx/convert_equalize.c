@@ -117,6 +117,14 @@ static node *find_weight_equalizer(const equalize_pass *p, const node *op) {
     return NULL;
 }
 
+// Does another node call the same module?
+static bool is_called_elsewhere(const equalize_pass *p, const node *caller) {
+    const module *m = tare__called_module(model_of(p), caller);
+    for (const node *n = caller->owner->first; n != NULL && m != NULL; n = n->next)
+        if (n != caller && tare__called_module(model_of(p), n) == m) return true;
+    return false;
+}
+
 static module *weighted_module(const equalize_pass *p, const node *op) {
     module *m = tare__called_module(model_of(p), op);
     return m != NULL && m->class->role == ROLE_FUSED ? m->children[0].module : m;
@@ -165,6 +173,9 @@ static tare_status find_scales(equalize_pass *p, const node *equalizer) {
                       op->name));
     TARE_TRY(read_range(p, tare__called_module(model_of(p), equalizer), &xmin, &xmax, &count));
     p->is_equalized[op->id] = true;
+    if (is_called_elsewhere(p, op))
+        return TARE_DECIDE(p->convert->base, op, "warning", "equalization",
+                           "other nodes call its module, too: it is not scaled");
     if (count == 0 || weight_count == 0)
         return TARE_DECIDE(p->convert->base, op, "warning", "equalization",
                            "its equalization observers have seen no data: it is not scaled");
@@ -253,10 +264,7 @@ static tare_status scale_observer(const equalize_pass *p, const node *equalizer,
 static tare_status own_observer(const equalize_pass *p, node *observer) {
     module *root = model_of(p)->root, *copy = NULL;
     const module *m = tare__called_module(model_of(p), observer);
-    bool is_shared = false;
-    for (const node *n = observer->owner->first; n != NULL && !is_shared; n = n->next)
-        is_shared = n != observer && tare__called_module(model_of(p), n) == m;
-    if (!is_shared) return TARE_OK;
+    if (!is_called_elsewhere(p, observer)) return TARE_OK;
     size_t number = 0;
     const char *path =
         tare__module_free_name(root, &observer->owner->memory, "activation_post_process_", &number);
@@ -301,9 +309,11 @@ static bool fits_rows(const tare_tensor *t, const channel_scales *s) {
 }
 
 // Can a layer multiply its output by these scales? torch scales the layers alone that are equalized
-// themselves, and the weight of the next one all the same: the network computes something else.
+// themselves, and the weight of the next one all the same: the network computes something else. So
+// it would where another node calls the layer.
 static bool can_multiply(const equalize_pass *p, const node *op, const channel_scales *s) {
     if (op->op == NODE_CALL_FUNCTION) return p->is_equalized[op->id] && p->scales[op->id].count > 0;
+    if (is_called_elsewhere(p, op)) return false;
     const module *m = weighted_module(p, op);
     const tare_tensor *weight = tare__module_tensor(m, "weight");
     const tare_tensor *bias = tare__module_tensor(m, "bias");

@@ -33,6 +33,44 @@ static tare_model *nested_linear(void) {
                      "    return block_fc\n");
 }
 
+// b reads what a gives; a is called behind b, too, where nothing may change what it computes.
+static void equalization_leaves_a_layer_that_is_called_twice(void **state) {
+    (void)state;
+    static const char per_tensor[] = "{\"global\": \"default_qconfig\"}";
+    static const char *const mappings[] = {
+        "{\"module_name\": [[\"b\", \"default_equalization_qconfig\"]]}",
+        "{\"global\": \"default_equalization_qconfig\"}"};
+    for (size_t i = 0; i < sizeof mappings / sizeof *mappings; i++) {
+        module *root = new_tree();
+        put_module(root, NULL, "a", NN "Linear", "in_features=3, out_features=3");
+        put_module(root, NULL, "b", NN "Linear", "in_features=3, out_features=3");
+        flow f = {.backend = builtin_backend("x86")};
+        CHECK_DONE(tare_qconfig_mapping_from_json(per_tensor, strlen(per_tensor), &f.mapping,
+                                                  job_error()));
+        f.model = new_model(NULL, root,
+                            "def forward(self, x):\n    a = self.a(x)\n    b = self.b(a)\n"
+                            "    a_1 = self.a(b)\n    return a_1\n");
+        tare_qconfig_mapping *equalization = NULL;
+        CHECK_DONE(tare_qconfig_mapping_from_json(mappings[i], strlen(mappings[i]), &equalization,
+                                                  job_error()));
+        const tare_prepare_options options = {.struct_size = sizeof options,
+                                              .backend = f.backend,
+                                              .qconfig_mapping = f.mapping,
+                                              .equalization = equalization};
+        CHECK_DONE(tare_prepare_fx(f.model, &options, &f.prepared, job_error()));
+        CALIBRATED(f.prepared, 4, 3);
+        tare_model *q = referenced(f.prepared, f.backend);
+        CHECK_HOLDS(printed(q), "_equalization_scale0 = self.");
+        const tare_tensor *given = tare__module_find_tensor(f.model->root, "a.weight");
+        const tare_tensor *found = tare__module_find_tensor(q->root, "a.weight");
+        for (int64_t k = 0; k < given->count; k++)
+            assert_float_equal(tare__f32(found)[k], tare__f32(given)[k], 0.0f);
+        tare_model_destroy(q);
+        tare_qconfig_mapping_destroy(equalization);
+        drop(&f);
+    }
+}
+
 // A norm's subclass that activates by itself: what is called inside stays when the norm is
 // replaced.
 static void called_parts_outlive_the_module_around_them(void **state) {
@@ -299,6 +337,7 @@ static void observers_of_16_bits_stay_and_their_operators_count_as_float(void **
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equalization_leaves_a_layer_that_is_called_twice),
         cmocka_unit_test(observers_become_quantize_and_dequantize_with_buffers),
         cmocka_unit_test(called_parts_outlive_the_module_around_them),
         cmocka_unit_test(reference_modules_hold_the_weight_s_parameters),
