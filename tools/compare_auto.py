@@ -321,7 +321,7 @@ def row(name, found, folder, share):
 
 
 def write_table(options):
-    head = ["network", "float", "default", "`--auto`", "NNCF", "its transformer type", "ONNX Runtime static", "dynamic", "steps kept",
+    head = ["network", "float", "default", "`--auto`", "NNCF", "NNCF, transformer", "ONNX Runtime static", "dynamic", "steps kept",
             "time of a run"]
     lines, ahead, shares = [head, ["---"] * len(head)], [], []
     for name, folder in prepared(options):

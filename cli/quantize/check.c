@@ -139,16 +139,19 @@ static tare_status open_data(quantize_job *j, tare_data **out) {
 }
 
 static tare_status run_session(const quantize_job *j, const tare_batch *batch) {
-    enum { MOST_OUTPUTS = 256 };
     const tare_session_options options = {.struct_size = sizeof options,
                                           .thread_count = (int)j->options->threads};
     tare_session *session = NULL;
-    tare_tensor *outputs[MOST_OUTPUTS];
     size_t count = 0;
     TRY(tare_session_create(j->model, &options, &session, j->err));
-    const tare_status status = tare_session_run(session, batch->inputs, batch->input_count, outputs,
-                                                MOST_OUTPUTS, &count, j->err);
+    const size_t room = tare_session_output_count(session);
+    tare_tensor **outputs = tare_memory_allocate(room + 1, sizeof(tare_tensor *));
+    tare_status status = TARE_OUT_OF_MEMORY;
+    if (outputs != NULL)
+        status = tare_session_run(session, batch->inputs, batch->input_count, outputs, room, &count,
+                                  j->err);
     for (size_t i = 0; i < count && status == TARE_OK; i++) tare_tensor_release(outputs[i]);
+    tare_memory_release(outputs);
     tare_session_destroy(session);
     return status;
 }

@@ -86,8 +86,10 @@
     {.name = "max-slower",                                                                      \
      .value = "PERCENT",                                                                        \
      .help = "largest slowdown of a run that steps may cost",                                   \
-     .details = "Of the first model's time. Without this option up to 100 while the outputs "   \
-                "have less than 20 dB, since such a model is of no use.",                       \
+     .details = "Of the first model's time, or, where some layers are faster in float and "     \
+                "the fastest choice for each saves 5 % or more, of that choice's time. Steps "  \
+                "get nine tenths of it, as times have errors. Without this option up to 100 "   \
+                "while the outputs have less than 20 dB, since such a model is of no use.",     \
      .library_default = "10",                                                                   \
      .kind = OPTION_NUMBER,                                                                     \
      .requires = needs,                                                                         \

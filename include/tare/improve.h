@@ -138,9 +138,10 @@ typedef struct tare_improve_options {
     /// long ones are cut short. Time for bias correction, which comes last, is set aside.
     double seconds;
     double target_db; // no further trial once the outputs have this SQNR; 0: none
-    /// The largest slowdown of a run that a step may cost, as a fraction of the first model's time;
-    /// 0: 0.1, but 1 while the outputs have less than 20 dB: such a model is of no use, however
-    /// fast.
+    /// The largest slowdown of a run that a step may cost, as a fraction of the first model's time,
+    /// or, where some layers are faster in float and the fastest choice for each saves 5 % or more,
+    /// of that choice's time. Steps get nine tenths of it, as times have errors. 0: 0.1, but 1
+    /// while the outputs have less than 20 dB: such a model is of no use, however fast.
     double most_slower;
     const char *steps; // names of steps, separated by ',', in the order of trial; NULL: all
     /// A file that keeps every outcome. If it exists, the trials in it are not made again. It is

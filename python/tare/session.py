@@ -135,7 +135,8 @@ class Session(_native.Session):
         -------
         numpy.ndarray, Tensor, or tuples, lists, dicts and named tuples of them
             What the model returns, nested as the model returns it. Objects of other classes are dicts of their
-            fields. Quantized outputs are Tensors. Arrays are not copied: they hold the library's memory.
+            fields, or tuples, where the fields are not known; where the program does not say how it nests, a tuple of
+            all. Quantized outputs are Tensors. Arrays are not copied: they hold the library's memory.
         """
         if named and self.model is not None:
             inputs = self.model._in_order(inputs, named)
@@ -143,6 +144,8 @@ class Session(_native.Session):
         nesting = self._nesting
         if nesting is None:
             nesting = self._read_nesting()
+        if nesting is None:
+            return outputs
         return outputs[0] if nesting == 0 else _nested(nesting, outputs)
 
     def _read_nesting(self) -> Any:
@@ -278,8 +281,8 @@ def _nested(nesting: Any, outputs: tuple[Any, ...]) -> Any:
     """The outputs in the containers that `nesting` describes."""
     if isinstance(nesting, int):
         return outputs[nesting]
-    if nesting is None or "value" in nesting:
-        return None if nesting is None else nesting["value"]
+    if "value" in nesting:
+        return nesting["value"]
     kind, keys = nesting["type"], nesting.get("keys")
     items = [_nested(item, outputs) for item in nesting["items"]]
     if kind == "list":
@@ -287,7 +290,7 @@ def _nested(nesting: Any, outputs: tuple[Any, ...]) -> Any:
     if kind == "tuple" or keys is None:
         return tuple(items)
     if kind == "namedtuple":
-        return _tuple_class(nesting["name"].rpartition(".")[2], tuple(keys))(*items)
+        return _tuple_class(nesting.get("name", "").rpartition(".")[2], tuple(keys))(*items)
     return dict(zip(keys, items, strict=True))
 
 

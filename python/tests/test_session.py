@@ -63,6 +63,14 @@ class Outputs(Case):
         self.assertIs(type(_nested(described, ("c", "d"))), type(found))
         odd = {"type": "namedtuple", "name": "m.not a name", "keys": ["def", "_x"], "items": [0, {"value": 3}]}
         self.assertEqual(_nested(odd, ("a",)), ("a", 3))
+        unnamed = {"type": "namedtuple", "keys": ["x"], "items": [0]}
+        self.assertEqual(type(_nested(unnamed, ("a",))).__name__, "Outputs")
+
+    def test_without_nesting_outputs_are_a_tuple(self):
+        model, inputs, _ = program(self.folder, "containers")
+        with tare.Session(model) as session:
+            session._read_nesting = lambda: None
+            self.assertEqual([type(output) for output in session.run(*inputs)], [np.ndarray] * 7)
 
 
 class Runs(Case):
