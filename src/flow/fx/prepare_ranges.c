@@ -144,8 +144,8 @@ static tare_status keep_node(const range_walk *w, const node *n) {
             "%s the numbers of a mask, whose range makes the scale too large for other values",
             w->is_mask[n->id] ? "it holds" : "it reads");
     if (w->is_of_sizes[n->id])
-        return keep_float(p, n, "sizes", "%s from sizes and integers, and has to be exact",
-                          "it is computed");
+        return keep_float(p, n, "sizes", "%s",
+                          "it is computed from sizes and integers, and has to be exact");
     const node *norm = w->norms[n->id];
     const node *input = tare__node_arg(n, 0);
     const bool follows = passes_on(p, n) && input != NULL && w->is_kept[input->id];
