@@ -530,6 +530,8 @@ def onnx_attr(name, value):
         return pb(1, name) + pb(4, value) + pb(20, 3)
     if isinstance(value, bytes):  # a tensor
         return pb(1, name) + pb(5, value) + pb(20, 4)
+    if isinstance(value, tuple):  # a graph: its parts
+        return pb(1, name) + pb(6, b"".join(value)) + pb(20, 5)
     return pb(1, name) + pbs(8, value) + pb(20, 7)
 
 
@@ -630,6 +632,21 @@ def write_onnx():
         "function_bomb": onnx_model(onnx_node("F0", "", "x", "y", domain="own"), x, y, more=b"".join(
             onnx_function("F%d" % i, "a", "b", *[onnx_node("F%d" % (i + 1), "", "a", "b", domain="own")] * 9)
             for i in range(9))),
+        "loop_items": onnx_model(
+            onnx_ints("rounds", (1 << 63) - 1), onnx_ints("goes_on", 1), x, y,
+            onnx_node("Loop", "", "rounds goes_on x", "y " + " ".join("i%d" % i for i in range(400)),
+                      body=(onnx_input("i"), onnx_input("before"), onnx_input("h", "N", 2, 4, 4),
+                            onnx_node("Neg", "", "h", "item"), pbs(12, [pb(1, "before")] + [pb(1, "item")] * 401)))),
+        "loop_branch_not_taken": onnx_model(
+            onnx_ints("rounds", 4000), onnx_ints("no", 0), x, y,
+            onnx_node("Loop", "", "rounds rounds x", "y",
+                      body=(onnx_input("i"), onnx_input("before"), onnx_input("h", "N", 2, 4, 4),
+                            onnx_node("If", "", "no", "n", then_branch=(onnx_node("Neg", "", "h", "a"),) * 400 + (pb(12, pb(1, "a")),),
+                                      else_branch=(onnx_node("Abs", "", "h", "b"), pb(12, pb(1, "b")))),
+                            pbs(12, [pb(1, "before"), pb(1, "n")])))),
+        "split_to_sequence": onnx_model(
+            pb(5, onnx_tensor("size", [], 7, fields=pb(7, (1 << 63) - 1))), onnx_ints("first", 0), x, y,
+            onnx_node("SplitToSequence", "", "x size", "s", axis=1), onnx_node("SequenceAt", "", "s first", "y")),
         "external": onnx_model(onnx_node("Add", "a", "x w", "y"), x, y, external),
         "bomb": onnx_model(bomb),
         "open_size": onnx_model(onnx_node("Relu", "a", "x", "y"), onnx_input("x", "N", "M"), y),

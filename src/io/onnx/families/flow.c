@@ -2,6 +2,7 @@
 // Branches, loops and sequences, in ONNX. A branch that a constant decides is read alone; otherwise
 // both run, and their results are chosen. Loops with a known number of iterations are unrolled.
 #include <math.h>
+#include <string.h>
 
 #include "io/onnx/families/families.h"
 #include "io/onnx/read/nested.h"
@@ -35,9 +36,12 @@ static tare_status choose(onnx_call *c, const value *condition, const value *a, 
     const tare_tensor *t = tare__onnx_meta(c, condition);
     if (t == NULL || t->count != 1)
         return refuse(c, "its condition is not one value computed from the inputs");
+    if (a->kind == VALUE_LIST || b->kind == VALUE_LIST)
+        return refuse(c, "a condition of the data chooses between sequences");
     if (!are_alike(tare__onnx_meta(c, a), tare__onnx_meta(c, b)))
         return refuse(c, "a condition of the data chooses between results of different shapes or "
                          "dtypes");
+    TARE_TRY(tare__onnx_count_unrolled(c, t->ndim > 0 ? 2 : 1));
     if (t->ndim > 0) TARE_TRY(tare__onnx_reshape(c, condition, NULL, 0, &holds));
     return ONNX_CALL(c, out, "torch.where", holds, *a, *b);
 }
@@ -83,12 +87,24 @@ typedef struct unrolled {
     onnx_nested body;
     size_t carried_count, given_count; // given: outputs with an item for each iteration
     value *inputs, *outputs;           // of the body
-    value *items;                      // [given][MOST_ROUNDS]
+    value *items;                      // [capacity][given]
+    size_t capacity;                   // iterations that `items` has room for
     int64_t rounds;
 } unrolled;
 
-static tare_status begin(onnx_call *c, size_t inputs, size_t outputs, size_t given, int64_t rounds,
-                         unrolled *out) {
+// Room for twice as many iterations, or for `rounds`. A loop's items grow with the iterations that
+// it runs, which are counted: their number in the file may be far larger.
+static tare_status grow_items(onnx_call *c, unrolled *u, size_t rounds) {
+    const size_t wanted = rounds > 2 * u->capacity ? rounds : 2 * u->capacity;
+    value *grown = new_values(c, u->given_count * wanted);
+    if (grown == NULL) return tare__out_of_memory(tare__onnx_error(c));
+    if (u->capacity > 0) memcpy(grown, u->items, u->given_count * u->capacity * sizeof *grown);
+    u->items = grown;
+    u->capacity = wanted;
+    return TARE_OK;
+}
+
+static tare_status begin(onnx_call *c, size_t inputs, size_t outputs, size_t given, unrolled *out) {
     if (out->body.input_count != inputs || out->body.output_count != outputs)
         return tare__onnx_malformed(c,
                                     "its body has %zu inputs and %zu outputs, expected %zu and "
@@ -97,17 +113,17 @@ static tare_status begin(onnx_call *c, size_t inputs, size_t outputs, size_t giv
     out->given_count = given;
     out->inputs = new_values(c, inputs);
     out->outputs = new_values(c, outputs);
-    out->items = new_values(c, given * (size_t)rounds);
-    return out->inputs != NULL && out->outputs != NULL && out->items != NULL
-               ? TARE_OK
-               : tare__out_of_memory(tare__onnx_error(c));
+    return out->inputs != NULL && out->outputs != NULL ? TARE_OK
+                                                       : tare__out_of_memory(tare__onnx_error(c));
 }
 
-// Joins an output's items along a new dimension.
-static tare_status join_items(onnx_call *c, const value *items, int64_t count, int64_t axis,
-                              value *out) {
-    value list;
-    TARE_TRY(tare__onnx_list(c, items, (size_t)count, &list));
+// Joins the items of given output i along a new dimension.
+static tare_status join_items(onnx_call *c, const unrolled *u, size_t i, int64_t axis, value *out) {
+    const size_t count = (size_t)u->rounds;
+    value list, *items = new_values(c, count);
+    if (items == NULL) return tare__out_of_memory(tare__onnx_error(c));
+    for (size_t k = 0; k < count; k++) items[k] = u->items[k * u->given_count + i];
+    TARE_TRY(tare__onnx_list(c, items, count, &list));
     return ONNX_CALL(c, out, "torch.stack", list, tare__int(axis));
 }
 
@@ -120,6 +136,9 @@ static tare_status read_rounds(onnx_call *c, int64_t *out) {
     if (!is_known)
         return refuse(c, "the number of iterations depends on the data or on an open "
                          "dimension");
+    if (given.kind != VALUE_NONE && given.as.tensor->dtype != TARE_INT64)
+        return tare__onnx_malformed(c, "the number of iterations is of %s, expected torch.int64",
+                                    tare_dtype_name(given.as.tensor->dtype));
     *out = number > MOST_ROUNDS ? MOST_ROUNDS + 1 : number < 0 ? 0 : (int64_t)number;
     return TARE_OK;
 }
@@ -133,8 +152,10 @@ static tare_status carry(onnx_call *c, unrolled *u, const value *condition) {
         else
             TARE_TRY(choose(c, condition, &u->outputs[1 + i], kept, kept));
     }
+    const size_t round = (size_t)u->rounds;
+    if (round == u->capacity) TARE_TRY(grow_items(c, u, round + 1));
     for (size_t i = 0; i < u->given_count; i++)
-        u->items[i * MOST_ROUNDS + (size_t)u->rounds] = u->outputs[1 + u->carried_count + i];
+        u->items[round * u->given_count + i] = u->outputs[1 + u->carried_count + i];
     return TARE_OK;
 }
 
@@ -197,8 +218,7 @@ static tare_status translate_loop(onnx_call *c) {
         return tare__onnx_malformed(c, "its body has %zu outputs, expected %zu",
                                     u.body.output_count, outputs + 1);
     TARE_TRY(read_rounds(c, &rounds));
-    TARE_TRY(
-        begin(c, 2 + u.carried_count, outputs + 1, outputs - u.carried_count, MOST_ROUNDS, &u));
+    TARE_TRY(begin(c, 2 + u.carried_count, outputs + 1, outputs - u.carried_count, &u));
     for (size_t i = 0; i < u.carried_count; i++)
         TARE_TRY(tare__onnx_need_input(c, 2 + i, "v_initial", &u.inputs[2 + i]));
     TARE_TRY(unroll(c, &u, rounds));
@@ -209,8 +229,7 @@ static tare_status translate_loop(onnx_call *c) {
         if (i < u.carried_count)
             made = u.inputs[2 + i];
         else
-            TARE_TRY(
-                join_items(c, &u.items[(i - u.carried_count) * MOST_ROUNDS], u.rounds, 0, &made));
+            TARE_TRY(join_items(c, &u, i - u.carried_count, 0, &made));
         tare__onnx_set_output(c, i, &made);
     }
     return TARE_OK;
@@ -279,10 +298,13 @@ static tare_status read_scan(onnx_call *c, unrolled *u, scanned *s) {
     TARE_TRY(read_each(c, "scan_output_axes", s->given_count, s->given_axes));
     TARE_TRY(read_each(c, "scan_output_directions", s->given_count, s->given_backwards));
     for (size_t i = 0; i < s->input_count; i++) TARE_TRY(split_scanned(c, s, i));
-    return begin(c, inputs, outputs, s->given_count, s->rounds, u);
+    TARE_TRY(begin(c, inputs, outputs, s->given_count, u));
+    u->rounds = s->rounds;
+    return grow_items(c, u, (size_t)s->rounds);
 }
 
 static tare_status scan_round(onnx_call *c, unrolled *u, const scanned *s, int64_t round) {
+    TARE_TRY(tare__onnx_count_unrolled(c, s->input_count)); // squeezed; the run counts the slices
     for (size_t i = 0; i < s->input_count; i++) {
         value slice;
         const int64_t at = s->backwards[i] != 0 ? s->rounds - 1 - round : round;
@@ -294,7 +316,7 @@ static tare_status scan_round(onnx_call *c, unrolled *u, const scanned *s, int64
     for (size_t i = 0; i < s->state_count; i++) u->inputs[i] = u->outputs[i];
     for (size_t i = 0; i < s->given_count; i++) {
         const int64_t at = s->given_backwards[i] != 0 ? s->rounds - 1 - round : round;
-        u->items[i * (size_t)s->rounds + (size_t)at] = u->outputs[s->state_count + i];
+        u->items[(size_t)at * s->given_count + i] = u->outputs[s->state_count + i];
     }
     return TARE_OK;
 }
@@ -309,7 +331,7 @@ static tare_status translate_scan(onnx_call *c) {
     for (size_t i = 0; i < s.state_count; i++) tare__onnx_set_output(c, i, &u.inputs[i]);
     for (size_t i = 0; i < s.given_count; i++) {
         value made;
-        TARE_TRY(join_items(c, &u.items[i * (size_t)s.rounds], s.rounds, s.given_axes[i], &made));
+        TARE_TRY(join_items(c, &u, i, s.given_axes[i], &made));
         tare__onnx_set_output(c, s.state_count + i, &made);
     }
     return TARE_OK;
@@ -424,7 +446,7 @@ static tare_status read_slices(onnx_call *c, int64_t total, int64_t *sizes, size
     const tare_tensor *t = tare__onnx_meta(c, &split);
     if (*given && t != NULL && t->ndim > 0) return TARE_OK;
     if (*given) each = sizes[0];
-    if (each < 1 || (total + each - 1) / each > MOST_ROUNDS)
+    if (each < 1 || total / each + (total % each != 0) > MOST_ROUNDS)
         return tare__onnx_malformed(c, "slices of %lld of a size of %lld", (long long)each,
                                     (long long)total);
     for (*count = 0; total > 0; total -= each) sizes[(*count)++] = total < each ? total : each;
@@ -446,6 +468,7 @@ static tare_status translate_split_to_sequence(onnx_call *c) {
     value *items = new_values(c, MOST_ROUNDS);
     if (sizes == NULL || items == NULL) return tare__out_of_memory(tare__onnx_error(c));
     TARE_TRY(read_slices(c, t->shape[axis], sizes, &count, &given));
+    TARE_TRY(tare__onnx_count_unrolled(c, !given && keeps == 0 ? 2 * count : count));
     TARE_TRY(tare__onnx_ints(c, sizes, count, &list));
     TARE_TRY(ONNX_CALL(c, &slices, "torch.split", x, list, tare__int(axis)));
     for (size_t i = 0; i < count; i++) {

@@ -100,15 +100,32 @@ static size_t most_names(const Onnx__GraphProto *g) {
     return count;
 }
 
+tare_status tare__onnx_count_unrolled(onnx_call *c, size_t count) {
+    onnx_import *in = c->in;
+    in->nested_nodes = count <= MOST_NODES ? in->nested_nodes + count : MOST_NODES + 1;
+    if (in->nested_nodes <= MOST_NODES) return TARE_OK;
+    in->nested_nodes = MOST_NODES + 1; // so that no sum of them overflows
+    return tare__onnx_fail(c, "branches and loops come to more than %d nodes and names",
+                           MOST_NODES);
+}
+
+// What a run takes work or memory for: nodes, names, and the nodes of graphs inside, whose needs
+// are looked at in each run even if they are never run.
+static size_t cost(const Onnx__GraphProto *g) {
+    size_t sum = 1 + g->n_node + g->n_input + g->n_initializer + g->n_output;
+    for (size_t i = 0; i < g->n_node; i++)
+        for (size_t k = 0; k < g->node[i]->n_attribute; k++)
+            if (g->node[i]->attribute[k]->g != NULL) sum += cost(g->node[i]->attribute[k]->g);
+    return sum;
+}
+
 static tare_status check_limits(onnx_call *c, const Onnx__GraphProto *g) {
     onnx_import *in = c->in;
     if (g->n_sparse_initializer > 0)
         return tare__onnx_fail(c, "sparse initializers cannot be read");
     if (in->nested_depth == DEEPEST)
         return tare__onnx_fail(c, "graphs are nested more than %d deep", DEEPEST);
-    in->nested_nodes += g->n_node + 1;
-    if (in->nested_nodes <= MOST_NODES) return TARE_OK;
-    return tare__onnx_fail(c, "branches and loops come to more than %d nodes", MOST_NODES);
+    return tare__onnx_count_unrolled(c, cost(g));
 }
 
 static tare_status run(onnx_call *c, inner_names *names, const Onnx__GraphProto *g,

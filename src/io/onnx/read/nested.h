@@ -20,6 +20,9 @@ tare_status tare__onnx_attr_graph(onnx_call *c, const char *name, onnx_nested *o
 /// graphs around it are known inside; its own are forgotten afterwards.
 tare_status tare__onnx_run_nested(onnx_call *c, const onnx_nested *g, const value *inputs,
                                   value *outputs);
+/// Counts nodes that are made beside those of the graphs; fails if they come to more than the
+/// limit.
+tare_status tare__onnx_count_unrolled(onnx_call *c, size_t count);
 /// The number in v, if it is a constant of one element that is the same for all open sizes and
 /// batches. *is_known: whether it is.
 void tare__onnx_decided(const onnx_call *c, const value *v, double *out, bool *is_known);

@@ -75,7 +75,7 @@ struct onnx_import {
     bool is_hopeless; // no given size would help
     size_t module_count;
     map nested_initializers; // "%p" of an initializer of a nested graph -> tensor, lent (nested.c)
-    size_t nested_nodes;     // translated so far from nested graphs
+    size_t nested_nodes;     // and names that nested graphs came to so far
     int nested_depth;
     map scopes; // known paths, to recognize renamed second calls
     arena memory;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Branches, loops and sequences of ONNX files: what they compute, and what is refused.
+#include <math.h>
+
 #include "support/test.h"
 
 #ifdef TARE_HAVE_ONNX
@@ -105,6 +107,21 @@ static void branches_of_different_shapes_need_a_constant(void **state) {
     refuses(g, "results of different shapes");
 }
 
+static void sequences_need_a_constant(void **state) {
+    (void)state;
+    text g = graph_of_x();
+    onnx_number(&g, "zero", 0);
+    onnx_call(&g, "ReduceMax", "", "x", "most");
+    onnx_call(&g, "Greater", "", "most zero", "holds");
+    text n = onnx_node("If", "", "holds", "s");
+    onnx_attr_graph(&n, "then_branch", branch("SequenceConstruct", "a"));
+    onnx_attr_graph(&n, "else_branch", branch("SequenceConstruct", "b"));
+    onnx_add_node(&g, n);
+    onnx_call(&g, "SequenceLength", "", "s", "y");
+    onnx_output(&g, "y");
+    refuses(g, "chooses between sequences");
+}
+
 // --- Loop ---
 
 // Adds the number of the iteration to h; gives each sum, too.
@@ -142,6 +159,70 @@ static void loops_are_unrolled(void **state) {
     RUNS(counting_loop(0, "y"), positive, 1, 2, 3);
     refuses(counting_loop(INT64_MAX, "y"), "more than 16384 nodes");
     refuses(counting_loop(0, "items"), "produces the output 'items'");
+}
+
+static void a_number_of_iterations_is_int64(void **state) {
+    (void)state;
+    static const float numbers[] = {2, NAN};
+    for (int i = 0; i < 2; i++) {
+        text g = graph_of_x();
+        onnx_number(&g, "rounds", numbers[i]);
+        text n = onnx_node("Loop", "", "rounds - x", "y items");
+        onnx_attr_graph(&n, "body", counting_body());
+        onnx_add_node(&g, n);
+        onnx_output(&g, "y");
+        refuses(g, "the number of iterations is of torch.float32, expected torch.int64");
+    }
+}
+
+// A loop that changes nothing, whose body has further parts.
+static text idle_loop(int64_t rounds, text body, const char *results) {
+    text g = graph_of_x();
+    onnx_int64s(&g, "rounds", &rounds, 1);
+    onnx_number(&g, "one", 1);
+    onnx_number(&g, "zero", 0);
+    onnx_call(&g, "Greater", "", "zero one", "no");
+    onnx_input(&body, "i", "1");
+    onnx_input(&body, "before", "1");
+    onnx_input(&body, "h", "N,3");
+    text n = onnx_node("Loop", "", "rounds - x", results);
+    onnx_attr_graph(&n, "body", body);
+    onnx_add_node(&g, n);
+    onnx_output(&g, "y");
+    return g;
+}
+
+static text idle_body(void) {
+    text body = {0};
+    onnx_output(&body, "before");
+    onnx_output(&body, "h");
+    return body;
+}
+
+// What a body holds beside its nodes is work in each iteration, too.
+static void all_that_a_body_holds_is_counted(void **state) {
+    (void)state;
+    char name[16];
+    text items = idle_body(), constants = idle_body(), branches = idle_body(), large = {0};
+    text results = {0};
+    tare__text_printf(&results, "y");
+    for (int i = 0; i < 400; i++) {
+        tare__text_printf(&results, " i%d", i);
+        onnx_output(&items, "i");
+        (void)snprintf(name, sizeof name, "c%d", i);
+        onnx_number(&constants, name, 1);
+        onnx_call(&large, "Neg", "", "h", name);
+    }
+    RUNS(idle_loop(100, idle_body(), "y"), positive, 1, 2, 3);
+    refuses(idle_loop(INT64_MAX, items, tare__text_chars(&results)), "more than 16384 nodes");
+    tare__text_release(&results);
+    refuses(idle_loop(100, constants, "y"), "more than 16384 nodes");
+    onnx_output(&large, "c0");
+    text n = onnx_node("If", "", "no", "chosen");
+    onnx_attr_graph(&n, "then_branch", large);
+    onnx_attr_graph(&n, "else_branch", branch("Abs", "b"));
+    onnx_add_node(&branches, n);
+    refuses(idle_loop(100, branches, "y"), "more than 16384 nodes");
 }
 
 // Doubles h while its maximum is below 10.
@@ -223,6 +304,22 @@ static void sequences_are_lists_of_values(void **state) {
     RUNS(g, positive, 1, 2, 3, -2);
 }
 
+// The file chooses the size of a slice.
+static void slices_may_be_larger_than_the_input(void **state) {
+    (void)state;
+    text g = graph_of_x();
+    text size = onnx_node("Constant", "", "", "size");
+    onnx_attr_int(&size, "value_int", INT64_MAX);
+    onnx_add_node(&g, size);
+    onnx_int64s(&g, "first", (const int64_t[]){0}, 1);
+    text split = onnx_node("SplitToSequence", "", "x size", "a");
+    onnx_attr_int(&split, "axis", 1);
+    onnx_add_node(&g, split);
+    onnx_call(&g, "SequenceAt", "", "a first", "y");
+    onnx_output(&g, "y");
+    RUNS(g, positive, 1, 2, 3);
+}
+
 static void a_sequence_is_no_output(void **state) {
     (void)state;
     text g = graph_of_x();
@@ -285,10 +382,14 @@ int main(void) {
         cmocka_unit_test(a_constant_chooses_a_branch),
         cmocka_unit_test(data_choose_a_branch),
         cmocka_unit_test(branches_of_different_shapes_need_a_constant),
+        cmocka_unit_test(sequences_need_a_constant),
         cmocka_unit_test(loops_are_unrolled),
+        cmocka_unit_test(a_number_of_iterations_is_int64),
+        cmocka_unit_test(all_that_a_body_holds_is_counted),
         cmocka_unit_test(data_end_a_loop),
         cmocka_unit_test(scans_are_unrolled),
         cmocka_unit_test(sequences_are_lists_of_values),
+        cmocka_unit_test(slices_may_be_larger_than_the_input),
         cmocka_unit_test(a_sequence_is_no_output),
         cmocka_unit_test(limits_hold),
     };
