@@ -274,7 +274,7 @@ class Session(_native.Session):
 @functools.lru_cache(maxsize=64)
 def _tuple_class(name: str, fields: tuple[str, ...]) -> Any:
     """A class as the model's own named tuple; names that Python does not take are replaced."""
-    return collections.namedtuple(name if name.isidentifier() else "Outputs", fields, rename=True)  # type: ignore[misc]
+    return collections.namedtuple(name if name.isidentifier() else "Outputs", fields, rename=True)
 
 
 def _nested(nesting: Any, outputs: tuple[Any, ...]) -> Any:
