@@ -345,7 +345,9 @@ static void the_same_peaks_give_the_same_model(void **state) {
     char *expected = record_of(a);
     assert_string_equal(printed(b), expected);
     assert_true(first.layer_count > 0 && first.integer_ns > 0 && first.float_ns > 0);
-    assert_memory_equal(&first, &second, sizeof first);
+    assert_true(first.layer_count == second.layer_count && first.float_count == second.float_count);
+    assert_true(first.kept_count == second.kept_count && first.float_ns == second.float_ns);
+    assert_true(first.integer_ns == second.integer_ns && first.chosen_ns == second.chosen_ns);
     assert_int_equal(tare_model_decision_count(a), tare_model_decision_count(b));
     free(expected);
     tare_model_destroy(a);
