@@ -82,8 +82,9 @@ static void peaks_come_back_from_a_file(void **state) {
     CHECK_OK(tare_machine_write(&peak, path, NULL));
     CHECK_OK(tare_machine_read(path, &found, NULL));
     assert_int_equal(found.struct_size, sizeof found);
-    found.struct_size = 0;
-    assert_memory_equal(&found, &peak, sizeof peak);
+    assert_true(found.int8_gops == peak.int8_gops && found.float_gflops == peak.float_gflops);
+    assert_true(found.l2_gbs == peak.l2_gbs && found.l3_gbs == peak.l3_gbs);
+    assert_true(found.memory_gbs == peak.memory_gbs);
 }
 
 static void other_files_are_refused(void **state) {
