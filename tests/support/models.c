@@ -2,9 +2,12 @@
 // Small models and the flow over them, in few words.
 #include "support/models.h"
 
+#include "core/memory/map.h"
+#include "io/data/npz.h"
 #include "model/pass.h"
 #include "ops/text/print.h"
 #include "replay/explained.h"
+#include "support/temp.h"
 #include "support/test.h"
 
 // --- errors and texts ---
@@ -284,6 +287,17 @@ tare_model *lowered(const tare_model *model, const tare_backend_config *backend)
     CHECK_DONE(tare_convert_fx(model, &options, &out, job_error()));
     check_explained(out);
     return out;
+}
+
+tare_data *data_in_file(const tare_model *model, const char *name, tare_tensor *x) {
+    const char *path = temp_path(name);
+    tare_data *data = NULL;
+    map arrays = {0};
+    assert_true(tare__map_set(&arrays, "x", x));
+    CHECK_DONE(tare__npz_write(path, &arrays, job_error()));
+    tare__map_release(&arrays);
+    CHECK_DONE(tare_data_open(path, model, NULL, &data, job_error()));
+    return data;
 }
 
 tare_tensor *result_of(const tare_model *model, const tare_tensor *const *inputs, size_t count) {

@@ -68,6 +68,8 @@ tare_model *referenced(const tare_model *model, const tare_backend_config *backe
 tare_model *lowered(const tare_model *model, const tare_backend_config *backend);
 /// data/digits, calibrated on random numbers and lowered for x86.
 tare_model *digits_in_integers(void);
+/// The batch x as data for a model, from a temporary file of that name (.npz).
+tare_data *data_in_file(const tare_model *model, const char *name, tare_tensor *x);
 /// Runs a model on tensors through its operators' references; the first output.
 tare_tensor *result_of(const tare_model *model, const tare_tensor *const *inputs, size_t count);
 /// What explain says of each operator has a reason that is about it (replay/explained.h).

@@ -365,6 +365,11 @@ static tare_status translate_sequence_construct(onnx_call *c) {
     return give_sequence(c, items, count);
 }
 
+static tare_status need_items(onnx_call *c, value *out) {
+    TARE_TRY(need_sequence(c, 0, out));
+    return out->count > 0 ? TARE_OK : tare__onnx_malformed(c, "the sequence is empty");
+}
+
 // A position from an optional input: from 0 to `most`; absent: `most`.
 static tare_status read_position(onnx_call *c, size_t i, size_t count, size_t most, size_t *out) {
     const value given = tare__onnx_input(c, i);
@@ -377,6 +382,12 @@ static tare_status read_position(onnx_call *c, size_t i, size_t count, size_t mo
         return tare__onnx_malformed(c, "position %g in a sequence of %zu", at, count);
     *out = (size_t)at;
     return TARE_OK;
+}
+
+// A sequence and the position of one of its items.
+static tare_status need_item_at(onnx_call *c, value *sequence, size_t *at) {
+    TARE_TRY(need_items(c, sequence));
+    return read_position(c, 1, sequence->count, sequence->count - 1, at);
 }
 
 static tare_status translate_sequence_insert(onnx_call *c) {
@@ -395,18 +406,14 @@ static tare_status translate_sequence_insert(onnx_call *c) {
 static tare_status translate_sequence_at(onnx_call *c) {
     value sequence;
     size_t at = 0;
-    TARE_TRY(need_sequence(c, 0, &sequence));
-    if (sequence.count == 0) return tare__onnx_malformed(c, "the sequence is empty");
-    TARE_TRY(read_position(c, 1, sequence.count, sequence.count - 1, &at));
+    TARE_TRY(need_item_at(c, &sequence, &at));
     return tare__onnx_give(c, &sequence.as.items[at]);
 }
 
 static tare_status translate_sequence_erase(onnx_call *c) {
     value sequence;
     size_t at = 0;
-    TARE_TRY(need_sequence(c, 0, &sequence));
-    if (sequence.count == 0) return tare__onnx_malformed(c, "the sequence is empty");
-    TARE_TRY(read_position(c, 1, sequence.count, sequence.count - 1, &at));
+    TARE_TRY(need_item_at(c, &sequence, &at));
     value *items = new_values(c, sequence.count);
     if (items == NULL) return tare__out_of_memory(tare__onnx_error(c));
     for (size_t i = 0, k = 0; i < sequence.count; i++)
@@ -428,10 +435,9 @@ static tare_status translate_concat_from_sequence(onnx_call *c) {
     value sequence, list, made;
     int64_t axis = 0;
     bool is_new = false;
-    TARE_TRY(need_sequence(c, 0, &sequence));
+    TARE_TRY(need_items(c, &sequence));
     TARE_TRY(tare__onnx_attr_int(c, "axis", 0, &axis));
     TARE_TRY(tare__onnx_attr_bool(c, "new_axis", false, &is_new));
-    if (sequence.count == 0) return tare__onnx_malformed(c, "the sequence is empty");
     TARE_TRY(tare__onnx_list(c, sequence.as.items, sequence.count, &list));
     TARE_TRY(ONNX_CALL(c, &made, is_new ? "torch.stack" : "torch.cat", list, tare__int(axis)));
     return tare__onnx_give(c, &made);

@@ -3,8 +3,6 @@
 // are in tests/cli/test_analyze.sh.
 #include <string.h>
 
-#include "core/memory/map.h"
-#include "io/data/npz.h"
 #include "support/models.h"
 #include "support/temp.h"
 #include "support/test.h"
@@ -105,17 +103,6 @@ static void make_token(plant *p) {
 
 // --- the network ---
 
-static tare_data *data_of(const tare_model *m, const char *name, tare_tensor *x) {
-    const char *path = temp_path(name);
-    tare_data *data = NULL;
-    map arrays = {0};
-    assert_true(tare__map_set(&arrays, "x", x));
-    CHECK_DONE(tare__npz_write(path, &arrays, job_error()));
-    tare__map_release(&arrays);
-    CHECK_DONE(tare_data_open(path, m, NULL, &data, job_error()));
-    return data;
-}
-
 static void make(const fault *f, bool is_planted, plant *p) {
     char code[512] = "def forward(self, x):\n";
     module *root = new_tree();
@@ -135,7 +122,7 @@ static tare_model *calibrated_reference(const plant *p) {
     const tare_convert_options lenient = {.struct_size = sizeof lenient, .is_lenient = true};
     tare_model *prepared = NULL, *made = NULL;
     CHECK_DONE(tare_prepare_fx(p->floats, &prepare, &prepared, job_error()));
-    tare_data *data = data_of(p->floats, "calibration.npz", p->calibration);
+    tare_data *data = data_in_file(p->floats, "calibration.npz", p->calibration);
     CHECK_DONE(tare_calibrate_data(prepared, data, NULL, NULL, job_error()));
     CHECK_DONE(tare_convert_to_reference_fx(prepared, &lenient, &made, job_error()));
     tare_data_close(data);
@@ -151,7 +138,7 @@ static void check_fault(const fault *f, bool is_planted) {
     bool is_found = false;
     make(f, is_planted, &p);
     tare_model *reference = calibrated_reference(&p);
-    tare_data *data = data_of(p.floats, "check.npz", p.check);
+    tare_data *data = data_in_file(p.floats, "check.npz", p.check);
     CHECK_DONE(tare_analyze(reference, data, NULL, &a, job_error()));
     for (size_t i = 0; tare_analysis_get_finding(a, i, &found) && !is_found; i++)
         is_found = strcmp(found.kind, f->kind) == 0 && found.remedy[0] != '\0' &&

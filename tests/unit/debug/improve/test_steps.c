@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/memory/map.h"
-#include "io/data/npz.h"
 #include "support/models.h"
 #include "support/temp.h"
 #include "support/test.h"
@@ -38,18 +36,6 @@ static void scale_values(const tare_model *m, const char *path, int64_t first, i
                          float by) {
     float *values = tare__f32(tare__module_find_tensor(m->root, path));
     for (int64_t i = 0; i < count; i++) values[first + i] *= by;
-}
-
-// Inputs of the data that a step reads: one batch in a file.
-static tare_data *data_of(const tare_model *m, tare_tensor *x) {
-    const char *path = temp_path("x.npz");
-    tare_data *data = NULL;
-    map arrays = {0};
-    assert_true(tare__map_set(&arrays, "x", x));
-    CHECK_DONE(tare__npz_write(path, &arrays, job_error()));
-    tare__map_release(&arrays);
-    CHECK_DONE(tare_data_open(path, m, NULL, &data, job_error()));
-    return data;
 }
 
 // --- cross-layer equalization ---
@@ -255,7 +241,7 @@ static void check_scaling(bool has_residual, tare_scale_method method) {
     tare_model *model = block(has_residual);
     tare_model *first = prepare(model), *made = NULL;
     tare_tensor *x = NEW_INPUT(4, 5, 8);
-    tare_data *data = data_of(model, x);
+    tare_data *data = data_in_file(model, "x.npz", x);
     size_t count = 0;
     const tare_scale_options options = {.struct_size = sizeof options, .method = method};
     CHECK_DONE(tare_scale_inputs(first, data, &options, &count, &made, job_error()));

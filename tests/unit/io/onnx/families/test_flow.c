@@ -66,16 +66,22 @@ static text branch(const char *op, const char *y) {
     return g;
 }
 
-static text choice(const char *sum_of) {
+// y = then(x) if `of` has a number above zero, else otherwise(x).
+static text choice_of(const char *of, const char *then, const char *otherwise, const char *y) {
     text g = graph_of_x();
     onnx_number(&g, "zero", 0);
     onnx_number(&g, "one", 1);
-    onnx_call(&g, "ReduceMax", "", sum_of, "most");
+    onnx_call(&g, "ReduceMax", "", of, "most");
     onnx_call(&g, "Greater", "", "most zero", "holds");
-    text n = onnx_node("If", "", "holds", "y");
-    onnx_attr_graph(&n, "then_branch", branch("Neg", "a"));
-    onnx_attr_graph(&n, "else_branch", branch("Abs", "b"));
+    text n = onnx_node("If", "", "holds", y);
+    onnx_attr_graph(&n, "then_branch", branch(then, "a"));
+    onnx_attr_graph(&n, "else_branch", branch(otherwise, "b"));
     onnx_add_node(&g, n);
+    return g;
+}
+
+static text choice(const char *of) {
+    text g = choice_of(of, "Neg", "Abs", "y");
     onnx_output(&g, "y");
     return g;
 }
@@ -95,28 +101,14 @@ static void data_choose_a_branch(void **state) {
 
 static void branches_of_different_shapes_need_a_constant(void **state) {
     (void)state;
-    text g = graph_of_x();
-    onnx_number(&g, "zero", 0);
-    onnx_call(&g, "ReduceMax", "", "x", "most");
-    onnx_call(&g, "Greater", "", "most zero", "holds");
-    text n = onnx_node("If", "", "holds", "y");
-    onnx_attr_graph(&n, "then_branch", branch("Neg", "a"));
-    onnx_attr_graph(&n, "else_branch", branch("ReduceSum", "b"));
-    onnx_add_node(&g, n);
+    text g = choice_of("x", "Neg", "ReduceSum", "y");
     onnx_output(&g, "y");
     refuses(g, "results of different shapes");
 }
 
 static void sequences_need_a_constant(void **state) {
     (void)state;
-    text g = graph_of_x();
-    onnx_number(&g, "zero", 0);
-    onnx_call(&g, "ReduceMax", "", "x", "most");
-    onnx_call(&g, "Greater", "", "most zero", "holds");
-    text n = onnx_node("If", "", "holds", "s");
-    onnx_attr_graph(&n, "then_branch", branch("SequenceConstruct", "a"));
-    onnx_attr_graph(&n, "else_branch", branch("SequenceConstruct", "b"));
-    onnx_add_node(&g, n);
+    text g = choice_of("x", "SequenceConstruct", "SequenceConstruct", "s");
     onnx_call(&g, "SequenceLength", "", "s", "y");
     onnx_output(&g, "y");
     refuses(g, "chooses between sequences");
