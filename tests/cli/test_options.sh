@@ -46,6 +46,13 @@ usable() {
     done
 }
 
+# What help says of each command is asked once, not once for each of its options.
+mkdir "$work/help" "$work/man"
+for command in $(cut -d' ' -f1 "$work/rows" | sort -u); do
+    "$tare" help "$command" >"$work/help/$command"
+    "$tare" help "$command" --man | sed 's/\\-/-/g' >"$work/man/$command"
+done
+
 while read -r command option letter kind value requires excludes; do
     # shellcheck disable=SC2046,SC2086 # The arguments are words.
     refuses 2 "no option '--no-such-option'" "$command" $(given "$command" "$option") --no-such-option
@@ -54,11 +61,11 @@ while read -r command option letter kind value requires excludes; do
         [ "$value" = - ] || set -- "$@" "$value"
         refuses 2 "no option '--no-such-option'" "$command" "$@" --no-such-option
     fi
-    "$tare" help "$command" >"$work/help"
-    grep -qE -- "^ +(-$letter, )? *--$option( |\$)" "$work/help" || fail "tare help $command lacks --$option"
-    sed '/^$/{x;s/^/x/;x};x;/^xx/{x;q};x' "$work/help" | grep -qE -- "[[(| ]$(spelled "$option")([] )|]|\$)" ||
+    help=$work/help/$command
+    grep -qE -- "^ +(-$letter, )? *--$option( |\$)" "$help" || fail "tare help $command lacks --$option"
+    sed '/^$/{x;s/^/x/;x};x;/^xx/{x;q};x' "$help" | grep -qE -- "[[(| ]$(spelled "$option")([] )|]|\$)" ||
         fail "the usage of $command lacks --$option"
-    "$tare" help "$command" --man | sed 's/\\-/-/g' | grep -qE "^(\\\\fB-$letter\\\\fR, )?\\\\fB--$option\\\\fR" ||
+    grep -qE "^(\\\\fB-$letter\\\\fR, )?\\\\fB--$option\\\\fR" "$work/man/$command" ||
         fail "the manual page of $command lacks --$option"
 
     case $command in
