@@ -98,4 +98,6 @@ endfunction()
 if(TARE_EXAMPLES)
   tare_add_programs(examples tare tare_example_targets)
   tare_add_programs(bench tare_static tare_bench_targets)
+  # What bench/step_costs.py fits constants to: features of steps that the library computes.
+  tare_add_inner_program(step_features "${PROJECT_BINARY_DIR}/bench" "${PROJECT_SOURCE_DIR}/tools/step_features.c")
 endif()

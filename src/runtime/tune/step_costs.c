@@ -11,11 +11,11 @@ typedef struct step_cost {
     const char *kind, *kernel; // of the step: its kind ("": any); its first operator, or a part of
                                // its kernel's name
     cost_input input;
-    double start_ns, bytes, far_bytes, elements, macs, padded;
+    double constants[STEP_FEATURES];
 } step_cost;
 
 static const step_cost rows[] = {
-#define STEP_COST(kind, kernel, ...) {#kind, #kernel, __VA_ARGS__},
+#define STEP_COST(kind, kernel, input, ...) {#kind, #kernel, input, {__VA_ARGS__}},
 #include "runtime/tune/step_costs.def"
 #undef STEP_COST
 };
@@ -36,10 +36,10 @@ static bool is_of(const step_cost *row, const tare_step *step) {
 }
 
 // The last row takes every step.
-static const step_cost *row_of(const tare_step *step) {
+size_t tare__step_cost_row(const tare_step *step) {
     size_t i = 0;
     while (i + 1 < ROWS && !is_of(&rows[i], step)) i++;
-    return &rows[i];
+    return i;
 }
 
 int64_t tare__step_elements(const tare_step *step) {
@@ -62,17 +62,28 @@ static double padded_macs(const tare_step *step, int64_t outputs) {
            rounded_up(products, PRODUCTS);
 }
 
-uint64_t tare__step_predict_ns(const tare_machine_peak *machine, const tare_step *step) {
-    const step_cost *row = row_of(step);
+void tare__step_features(const tare_machine_peak *machine, const tare_step *step,
+                         double out[STEP_FEATURES]) {
     const int64_t outputs = tare__step_elements(step);
     const double bytes = (double)(step->input_bytes + step->output_bytes + step->weight_bytes);
     const double nodes = step->node_count > 1 ? (double)step->node_count : 1;
     const double rate = step->multiplies_codes ? machine->int8_gops : machine->float_gflops;
     const double far_bytes = bytes > NEAR_BYTES ? bytes - NEAR_BYTES : 0;
-    const double ns =
-        row->start_ns + (row->bytes * bytes + row->far_bytes * far_bytes) / machine->l2_gbs +
-        row->elements * (double)outputs * nodes / machine->float_gflops +
-        OPERATIONS_OF_MAC / rate *
-            (row->macs * (double)step->macs + row->padded * padded_macs(step, outputs));
+    const double features[STEP_FEATURES] = {
+        1,
+        bytes / machine->l2_gbs,
+        far_bytes / machine->l2_gbs,
+        (double)outputs * nodes / machine->float_gflops,
+        OPERATIONS_OF_MAC * (double)step->macs / rate,
+        OPERATIONS_OF_MAC * padded_macs(step, outputs) / rate,
+    };
+    memcpy(out, features, sizeof features);
+}
+
+uint64_t tare__step_predict_ns(const tare_machine_peak *machine, const tare_step *step) {
+    const double *constants = rows[tare__step_cost_row(step)].constants;
+    double features[STEP_FEATURES], ns = 0;
+    tare__step_features(machine, step, features);
+    for (size_t i = 0; i < STEP_FEATURES; i++) ns += constants[i] * features[i];
     return ns < most_ns ? (uint64_t)ns : (uint64_t)most_ns;
 }

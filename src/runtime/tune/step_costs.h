@@ -16,6 +16,14 @@
 /// machine: its int8_gops, float_gflops and l2_gbs are sensible (tare__is_peak). At most 1,000 s.
 uint64_t tare__step_predict_ns(const tare_machine_peak *machine, const tare_step *step);
 
+/// The constants of a row, in its order, and what they are multiplied with for a step: 1, and the
+/// nanoseconds that its work takes at the peaks. The predicted time is the sum of the products.
+enum { STEP_FEATURES = 6 };
+void tare__step_features(const tare_machine_peak *machine, const tare_step *step,
+                         double out[STEP_FEATURES]);
+/// The row of step_costs.def that fits a step, counted from 0.
+size_t tare__step_cost_row(const tare_step *step);
+
 /// The elements of a step's result.
 int64_t tare__step_elements(const tare_step *step);
 

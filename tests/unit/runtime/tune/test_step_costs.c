@@ -69,6 +69,23 @@ static void few_channels_take_longer_than_their_products(void **state) {
     assert_true(predict(&few) > predict(&many) / 32 + predict(&many) / 100);
 }
 
+// What constants are fitted to is what times are predicted from: of two steps of a row, times
+// differ as features do.
+static void features_tell_the_work(void **state) {
+    const tare_step step = convolution(true);
+    double features[STEP_FEATURES];
+    (void)state;
+    tare__step_features(&machine, &step, features);
+    assert_true(features[0] == 1);
+    assert_true(features[1] == (200704 + 200704 + 36864) / 100.0);
+    assert_true(features[2] == 0); // half a megabyte is near
+    assert_true(features[3] == 200704 / 100.0);
+    assert_true(features[4] == 2.0 * 115605504 / 400);
+    assert_true(features[5] == features[4]); // 64 channels of 576 products are whole
+    assert_true(tare__step_cost_row(&step) <
+                tare__step_cost_row(&(tare_step){.kind = "", .op = "", .kernel = ""}));
+}
+
 static void every_kind_has_a_time(void **state) {
     static const char *const kinds[] = {
 #define STEP(name)         #name,
@@ -112,6 +129,7 @@ int main(void) {
         cmocka_unit_test(a_time_is_at_most_a_thousand_seconds),
         cmocka_unit_test(times_follow_the_peaks),
         cmocka_unit_test(few_channels_take_longer_than_their_products),
+        cmocka_unit_test(features_tell_the_work),
         cmocka_unit_test(every_kind_has_a_time),
         cmocka_unit_test(empty_results_are_no_trouble),
     };
