@@ -49,6 +49,16 @@ typedef struct quantized_matmul {
 quantized_matmul tare__quantized_matmul_of(const matmul_call *m);
 tare_status tare__quantized_matmul_compute(op_call *call);
 
+/// A bound call of grouped_mm: rows of x [rows][inner] in groups, which end at `ends` [groups],
+/// times w [groups][inner][columns]. Rows after the last group become 0.
+typedef struct grouped_mm_call {
+    const tare_tensor *x, *w, *ends;
+} grouped_mm_call;
+tare_status tare__grouped_mm_read(op_call *call, grouped_mm_call *out);
+/// The row at which group e ends that begins at row `from`; fails if there is none.
+tare_status tare__grouped_mm_end(op_call *call, const grouped_mm_call *g, int64_t e, int64_t from,
+                                 int64_t *end);
+
 /// A bound call of a pooling row. Unused dimensions of the three have size 1 and one window.
 typedef struct pool_call {
     const tare_tensor *x;

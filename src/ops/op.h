@@ -11,6 +11,7 @@
 struct gather;
 struct composer;
 struct row_call;
+struct call_parts;
 
 /// Properties of operators, which passes test instead of names.
 typedef enum op_trait {
@@ -96,9 +97,14 @@ typedef struct op_info {
     /// The function of the reference if it computes rows along the last dimensions independently
     /// (layer_call.h). NULL: none.
     tare_status (*row_function)(op_call *call, struct row_call *out);
+    /// The parts of the reference's work that do not depend on each other (parts.h). NULL: none.
+    tare_status (*parts)(op_call *call, struct call_parts *out);
     /// For operators that only move elements: describes where the elements of result `index` come
     /// from (gather.h). out->x is NULL if this call cannot be described so. NULL: no call can.
     tare_status (*box)(op_call *call, size_t index, struct gather *out);
+    /// For operators whose result is the first parameter with a part of it replaced by the second:
+    /// describes which elements of the first one these are. NULL: no call does.
+    tare_status (*place)(op_call *call, struct gather *out);
 } op_info;
 
 /// One family's rows; families.h lists the tables.

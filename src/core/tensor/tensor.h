@@ -141,7 +141,11 @@ bool tare__shape_count(int ndim, const int64_t *shape, int64_t *out);
 /// The element at flat index i as a double (a quantized tensor's integer, not dequantized).
 double tare__tensor_get(const tare_tensor *t, int64_t i);
 void tare__tensor_set(tare_tensor *t, int64_t i, double value);
-/// The same for integers and bools, exactly; floats are truncated.
+/// The same for `count` elements: first, first + step, ..; and first, first + 1, ..
+void tare__tensor_load(const tare_tensor *t, int64_t first, int64_t step, int64_t count,
+                       double *out);
+void tare__tensor_store(tare_tensor *t, int64_t first, int64_t count, const double *values);
+/// As tare__tensor_get and tare__tensor_set, for integers and bools, exactly; floats are truncated.
 int64_t tare__tensor_get_int(const tare_tensor *t, int64_t i);
 void tare__tensor_set_int(tare_tensor *t, int64_t i, int64_t value);
 bool tare__tensor_is_quantized(const tare_tensor *t);

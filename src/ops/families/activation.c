@@ -11,6 +11,7 @@
 #include "ops/families/element.h"
 #include "ops/families/families.h"
 #include "ops/layer_call.h"
+#include "ops/parts.h"
 
 VECTOR_ELEMENT(relu, RELU)
 VECTOR_ELEMENT(relu6, RELU6)
@@ -154,9 +155,14 @@ static void softmax_row(const tare_tensor *x, tare_tensor *y, int64_t at, int64_
     }
 }
 
-static tare_status softmax_of(op_call *call, bool logarithm) {
+typedef struct softmax_rows {
     const tare_tensor *x;
-    tare_tensor *out = tare__call_out(call);
+    int64_t count, inner, rows; // elements of a row, which are `inner` apart
+    bool is_float;
+} softmax_rows;
+
+static tare_status read_softmax(op_call *call, softmax_rows *s) {
+    const tare_tensor *x, *out = tare__call_out(call);
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     const bool is_float = x->dtype == TARE_FLOAT32 && out->dtype == TARE_FLOAT32;
     if (!is_float && !tare__call_given(call, 3)) return tare__need_float(call, 0, &x);
@@ -164,30 +170,93 @@ static tare_status softmax_of(op_call *call, bool logarithm) {
     const int64_t implicit = x->ndim == 0 || x->ndim == 1 || x->ndim == 3 ? 0 : 1;
     int dim;
     TARE_TRY(tare__call_dim(call, 1, implicit, x->ndim, &dim));
-    const int64_t inner = tare__inner_count(x, dim);
-    const int64_t count = x->ndim == 0 ? 1 : x->shape[dim];
-    const int64_t outer = x->count == 0 ? 0 : x->count / (count * inner);
-    for (int64_t row = 0; !is_float && row < outer * inner; row++)
-        softmax_row(x, out, row / inner * count * inner + row % inner, count, inner, logarithm);
-    if (!is_float) return TARE_OK;
-    dimension_rows s = {.call = {.count = count, .run = logarithm ? run_log_softmax : run_softmax},
-                        .x = tare__f32(x),
-                        .y = tare__f32(out),
-                        .step = inner};
-    s.from = tare__arena_array(call->memory, (size_t)count + 1, 2 * sizeof *s.from);
-    if (s.from == NULL) return tare__out_of_memory(call->err);
-    s.to = s.from + count;
-    for (int64_t o = 0; o < outer; o++)
-        for (int64_t i = 0; i < inner; i++) run_along(&s, o * count * inner + i);
+    *s = (softmax_rows){.x = x,
+                        .count = x->ndim == 0 ? 1 : x->shape[dim],
+                        .inner = tare__inner_count(x, dim),
+                        .is_float = is_float};
+    s->rows = x->count == 0 ? 0 : x->count / s->count;
     return TARE_OK;
 }
 
-static tare_status softmax_reference(op_call *call) {
-    return softmax_of(call, false);
+// Rows of few elements that lie side by side: their elements are computed together, in the order of
+// run_softmax and run_log_softmax.
+static void run_beside(const softmax_rows *s, const float *x, float *y, int64_t width,
+                       bool logarithm) {
+    float top[PART_BLOCK], sum[PART_BLOCK], distance[PART_BLOCK], unused;
+    for (int64_t k = 0; k < width; k++) top[k] = -INFINITY;
+    for (int64_t i = 0; i < s->count; i++)
+        for (int64_t k = 0; k < width; k++) {
+            const float v = x[i * s->inner + k];
+            top[k] = v > top[k] ? v : top[k];
+        }
+    for (int64_t i = 0; i < s->count; i++) {
+        float *to = y + i * s->inner;
+        for (int64_t k = 0; k < width; k++) distance[k] = x[i * s->inner + k] - top[k];
+        tare__scalar_rows.exponentials(distance, (size_t)width, 0, to, &unused);
+        for (int64_t k = 0; k < width; k++) sum[k] = i == 0 ? to[k] : sum[k] + to[k];
+    }
+    for (int64_t k = 0; k < width && logarithm; k++) sum[k] = tare__logf(sum[k]);
+    for (int64_t i = 0; i < s->count; i++) {
+        const float *from = x + i * s->inner;
+        float *to = y + i * s->inner;
+        for (int64_t k = 0; k < width; k++)
+            to[k] = logarithm ? (from[k] - top[k]) - sum[k] : to[k] / sum[k];
+    }
 }
-static tare_status log_softmax_reference(op_call *call) {
-    return softmax_of(call, true);
+
+static tare_status softmax_some(op_call *call, bool logarithm, int64_t first, int64_t end) {
+    softmax_rows s;
+    TARE_TRY(read_softmax(call, &s));
+    float *y = tare__f32(tare__call_out(call));
+    dimension_rows d = {
+        .call = {.count = s.count, .run = logarithm ? run_log_softmax : run_softmax},
+        .x = tare__f32(s.x),
+        .y = y,
+        .step = s.inner};
+    d.from = tare__arena_array(call->memory, (size_t)s.count + 1, 2 * sizeof *d.from);
+    if (d.from == NULL) return tare__out_of_memory(call->err);
+    d.to = d.from + s.count;
+    for (int64_t row = first, width; row < end; row += width) {
+        const int64_t at = row / s.inner * s.count * s.inner + row % s.inner;
+        const int64_t beside = s.inner - row % s.inner, left = end - row;
+        width = beside < left ? beside : left;
+        if (width > PART_BLOCK) width = PART_BLOCK;
+        if (s.count >= ROW_FEW_LANES || width == 1) {
+            width = 1;
+            run_along(&d, at);
+        } else {
+            run_beside(&s, d.x + at, y + at, width, logarithm);
+        }
+    }
+    return TARE_OK;
 }
+
+static tare_status softmax_of(op_call *call, bool logarithm) {
+    softmax_rows s;
+    tare_tensor *out = tare__call_out(call);
+    TARE_TRY(read_softmax(call, &s));
+    if (s.is_float) return softmax_some(call, logarithm, 0, s.rows);
+    for (int64_t row = 0; row < s.rows; row++)
+        softmax_row(s.x, out, row / s.inner * s.count * s.inner + row % s.inner, s.count, s.inner,
+                    logarithm);
+    return TARE_OK;
+}
+
+#define SOFTMAX(name, logarithm)                                                                   \
+    static tare_status name##_part(op_call *call, int64_t first, int64_t end) {                    \
+        return softmax_some(call, logarithm, first, end);                                          \
+    }                                                                                              \
+    static tare_status name##_parts(op_call *call, call_parts *out) {                              \
+        softmax_rows s;                                                                            \
+        TARE_TRY(read_softmax(call, &s));                                                          \
+        if (s.is_float) *out = (call_parts){.count = s.rows, .work = s.count, .run = name##_part}; \
+        return TARE_OK;                                                                            \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return softmax_of(call, logarithm);                                                        \
+    }
+SOFTMAX(softmax, false)
+SOFTMAX(log_softmax, true)
 
 // out->run is set only for a softmax over the last dimension, which must be given, with a `dtype`
 // that is absent or float32.
@@ -280,10 +349,10 @@ static const op_info rows[] = {
     COMPOSED_ROW(safe_softmax, "torch.ops.aten._safe_softmax.default", NULL, "input/self|dim|dtype"),
     {.id = "softmax", .functions = "torch.nn.functional.softmax|torch.softmax", .methods = "softmax",
      .overloads = "torch.ops.aten.softmax.int torch.ops.aten._softmax.default(-half_to_float)",
-     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM | OP_AMPLIFIES, .shape = softmax_shape, .reference = softmax_reference, .row_function = read_rows},
+     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM | OP_AMPLIFIES, .shape = softmax_shape, .reference = softmax_reference, .row_function = read_rows, .parts = softmax_parts},
     {.id = "log_softmax", .functions = "torch.nn.functional.log_softmax|torch.log_softmax", .methods = "log_softmax",
      .overloads = "torch.ops.aten.log_softmax.int torch.ops.aten._log_softmax.default(-half_to_float)",
-     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM, .shape = softmax_shape, .reference = log_softmax_reference, .row_function = read_log_rows},
+     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_ALONG_DIM, .shape = softmax_shape, .reference = log_softmax_reference, .row_function = read_log_rows, .parts = log_softmax_parts},
 };
 // clang-format on
 

@@ -9,6 +9,7 @@
 #include "core/math/f64.h"
 #include "ops/families/element.h"
 #include "ops/families/families.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 // --- operands ---
@@ -86,11 +87,17 @@ static bool makes_tensor(const op_call *call) {
            tare__ends_with(call->function, ".Tensor");
 }
 
+static double exact_of(const op_binary *op, double a, double b) {
+    double y;
+    op->exact(&a, &b, &y, 1);
+    return y;
+}
+
 static tare_status tensor_of_numbers(op_call *call, const op_binary *op, const operands *o,
                                      bool floats) {
     double side[2] = {o->side[0].number, o->side[1].number};
     for (int i = 0; i < 2 && floats; i++) side[i] = (double)(float)side[i];
-    const double r = op->exact(side[0], side[1] * o->alpha);
+    const double r = exact_of(op, side[0], side[1] * o->alpha);
     tare_tensor *t = NULL;
     TARE_TRY(floats ? tare__tensor_scalar_float((float)r, &t, call->err)
                     : tare__tensor_scalar_int((int64_t)r, &t, call->err));
@@ -99,7 +106,7 @@ static tare_status tensor_of_numbers(op_call *call, const op_binary *op, const o
 }
 
 static tare_status number_result(op_call *call, const op_binary *op, const operands *o) {
-    const double r = op->exact(o->side[0].number, o->side[1].number * o->alpha);
+    const double r = exact_of(op, o->side[0].number, o->side[1].number * o->alpha);
     const bool floats = op->kind == RESULT_FLOAT || o->side[0].is_float || o->side[1].is_float;
     if (op->kind != RESULT_BOOL && fabs(r) < 0x1p53 && makes_tensor(call))
         return tensor_of_numbers(call, op, o, floats);
@@ -167,29 +174,55 @@ static bool is_float_work(const op_binary *op, const operands *o, const tare_ten
     return true;
 }
 
-static tare_status binary_reference(op_call *call, const op_binary *op) {
-    const binary_loop loop = tare__binary_loop(op);
+static void load_operand(const operand *side, int64_t first, int64_t step, int64_t count,
+                         double *out) {
+    if (side->t != NULL)
+        tare__tensor_load(side->t, first, step, count, out);
+    else
+        for (int64_t i = 0; i < count; i++) out[i] = side->number;
+}
+
+// Elements of any dtype, in double. from: the offsets in the operands.
+static void compute_exactly(const op_binary *op, const operands *o, const walk *w,
+                            const int64_t *from, tare_tensor *y, int64_t at, int64_t count) {
+    double a[PART_BLOCK], b[PART_BLOCK];
+    for (int64_t done = 0, n; done < count; done += n) {
+        n = count - done < PART_BLOCK ? count - done : PART_BLOCK;
+        load_operand(&o->side[0], from[0] + done * w->step[0], w->step[0], n, a);
+        load_operand(&o->side[1], from[1] + done * w->step[1], w->step[1], n, b);
+        for (int64_t i = 0; o->alpha != 1 && i < n; i++) b[i] *= o->alpha;
+        op->exact(a, b, a, n);
+        tare__tensor_store(y, at + done, n, a);
+    }
+}
+
+static void compute_floats(const op_binary *op, const operands *o, const walk *w,
+                           const int64_t *offset, float *y, int64_t count) {
+    const float numbers[] = {(float)o->side[0].number, (float)o->side[1].number};
+    const float *from[2];
+    for (int i = 0; i < 2; i++)
+        from[i] = o->side[i].t != NULL ? tare__f32(o->side[i].t) + offset[i] : &numbers[i];
+    tare__binary_loop(op)(from[0], w->step[0], from[1], w->step[1], y, count);
+}
+
+// Computes elements [first, end) of the result.
+static tare_status binary_part(op_call *call, const op_binary *op, int64_t first, int64_t end) {
     operands o;
     TARE_TRY(read_operands(call, &o));
     tare_tensor *y = tare__call_out(call);
     const walk w =
         tare__walk((const tare_tensor *[]){o.side[0].t, o.side[1].t}, 2, o.ndim, o.shape);
     const bool floats = is_float_work(op, &o, y);
-    const float numbers[] = {(float)o.side[0].number, (float)o.side[1].number};
-    for (int64_t at = 0; at < y->count; at += w.run) {
+    for (int64_t at = first, count; at < end; at += count) {
         int64_t offset[2] = {0};
+        const int64_t within = at % w.run, left = w.run - within;
+        count = left < end - at ? left : end - at;
         tare__walk_at(&w, at, offset);
-        const float *from[2];
-        for (int i = 0; i < 2 && floats; i++)
-            from[i] = o.side[i].t != NULL ? tare__f32(o.side[i].t) + offset[i] : &numbers[i];
+        for (int i = 0; i < 2; i++) offset[i] += within * w.step[i];
         if (floats)
-            loop(from[0], w.step[0], from[1], w.step[1], tare__f32(y) + at, w.run);
+            compute_floats(op, &o, &w, offset, tare__f32(y) + at, count);
         else
-            for (int64_t k = 0; k < w.run; k++)
-                tare__tensor_set(
-                    y, at + k,
-                    op->exact(tare__operand_at(&o.side[0], offset[0] + k * w.step[0]),
-                              o.alpha * tare__operand_at(&o.side[1], offset[1] + k * w.step[1])));
+            compute_exactly(op, &o, &w, offset, y, at, count);
     }
     return TARE_OK;
 }
@@ -201,13 +234,24 @@ static tare_status binary_reference(op_call *call, const op_binary *op) {
     static tare_status name##_shape(op_call *call) {                                               \
         return binary_shape(call, &name##_op);                                                     \
     }                                                                                              \
+    static tare_status name##_part(op_call *call, int64_t first, int64_t end) {                    \
+        return binary_part(call, &name##_op, first, end);                                          \
+    }                                                                                              \
+    static tare_status name##_parts(op_call *call, call_parts *out) {                              \
+        return tare__element_parts(call, name##_part, out);                                        \
+    }                                                                                              \
     static tare_status name##_reference(op_call *call) {                                           \
-        return binary_reference(call, &name##_op);                                                 \
+        return tare__run_parts(call, name##_parts);                                                \
+    }
+#define EXACT_LOOP(name, expression)                                                               \
+    static void name##_exact(const double *p, const double *q, double *y, int64_t count) {         \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const double a = p[i], b = q[i];                                                       \
+            y[i] = (expression);                                                                   \
+        }                                                                                          \
     }
 #define EXACT_AND(name, kind, loop_or_null, result, expression)                                    \
-    static double name##_exact(double a, double b) {                                               \
-        return (expression);                                                                       \
-    }                                                                                              \
+    EXACT_LOOP(name, expression)                                                                   \
     OPERATOR(name, kind, loop_or_null, result)
 // Computed in double only: rarely hot, or no float result.
 #define EXACT(name, result, expression) EXACT_AND(name, BINARY_OTHER, NULL, result, expression)
@@ -303,9 +347,7 @@ static void pow_loop(const float *p, int64_t p_step, const float *q, int64_t q_s
     for (int64_t i = 0; i < count; i++) y[i] = power_of(p[i * p_step], q[i * q_step]);
 }
 
-static double pow_exact(double a, double b) {
-    return tare__pow(a, b);
-}
+EXACT_LOOP(pow, tare__pow(a, b))
 OPERATOR(pow, BINARY_OTHER, pow_loop, RESULT_COMMON)
 
 // Computes other - alpha * input.
@@ -330,12 +372,14 @@ typedef struct division {
     const char *mode;
     tare_status (*shape)(op_call *call);
     tare_status (*reference)(op_call *call);
+    tare_status (*parts)(op_call *call, call_parts *out);
 } division;
 
 static tare_status choose_division(op_call *call, const division **out) {
-    static const division divisions[] = {{"", div_shape, div_reference},
-                                         {"floor", floor_divide_shape, floor_divide_reference},
-                                         {"trunc", trunc_divide_shape, trunc_divide_reference}};
+    static const division divisions[] = {
+        {"", div_shape, div_reference, div_parts},
+        {"floor", floor_divide_shape, floor_divide_reference, floor_divide_parts},
+        {"trunc", trunc_divide_shape, trunc_divide_reference, trunc_divide_parts}};
     const char *mode;
     TARE_TRY(tare__call_text(call, 2, "", &mode));
     for (size_t i = 0; i < sizeof divisions / sizeof *divisions; i++)
@@ -350,6 +394,12 @@ static tare_status div_mode_shape(op_call *call) {
     const division *d = NULL;
     TARE_TRY(choose_division(call, &d));
     return d->shape(call);
+}
+
+static tare_status div_mode_parts(op_call *call, call_parts *out) {
+    const division *d = NULL;
+    TARE_TRY(choose_division(call, &d));
+    return d->parts(call, out);
 }
 
 static tare_status div_mode_reference(op_call *call) {
@@ -431,7 +481,7 @@ static tare_status any_mul_shape(op_call *call) {
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
         .traits = OP_ELEMENTWISE, .shape = rule, .reference = name##_reference,                    \
-        .binary = &name##_op                                                                       \
+        .parts = name##_parts, .binary = &name##_op                                                \
     }
 #define BINARY(name, names, method_names, parameters)                                              \
     BINARY_BY(name, name##_shape, names, method_names, parameters)
@@ -441,7 +491,7 @@ static tare_status any_mul_shape(op_call *call) {
         .functions =                                                                               \
             "operator." #name "|torch." #name ATEN(#name ".Scalar") ATEN(#name ".Tensor"),         \
         .methods = #name, .params = "input/self|other", .traits = OP_ELEMENTWISE,                  \
-        .shape = shape_rule, .reference = name##_reference                                         \
+        .shape = shape_rule, .reference = name##_reference, .parts = name##_parts                  \
     }
 #define OTHER "input/self|other"
 
@@ -453,7 +503,7 @@ static const op_info rows[] = {
      .shape = any_rsub_shape, .reference = any_rsub_reference, .binary = &rsub_op},
     BINARY_BY(mul, any_mul_shape, "torch.mul|operator.mul|operator.imul|torch.multiply" ATEN("mul.Tensor") ATEN("mul_.Tensor") ATEN("mul.Scalar") ATEN("mul_.Scalar") ATEN("multiply.Tensor") ATEN("multiply_.Tensor") ATEN("multiply.Scalar"), "mul|mul_|multiply", OTHER),
     {.id = "div", .functions = "torch.div|operator.truediv|operator.itruediv|torch.true_divide|torch.divide" ATEN("div.Tensor") ATEN("div_.Tensor") ATEN("div.Scalar") ATEN("div.Tensor_mode") ATEN("div.Scalar_mode") ATEN("div_.Scalar") ATEN("div_.Tensor_mode") ATEN("divide.Tensor") ATEN("divide.Scalar") ATEN("divide.Tensor_mode") ATEN("true_divide.Tensor") ATEN("true_divide.Scalar"),
-     .methods = "div|div_|divide|true_divide", .params = "input/self|other|rounding_mode", .traits = OP_ELEMENTWISE, .shape = div_mode_shape, .reference = div_mode_reference, .binary = &div_op},
+     .methods = "div|div_|divide|true_divide", .params = "input/self|other|rounding_mode", .traits = OP_ELEMENTWISE, .shape = div_mode_shape, .reference = div_mode_reference, .parts = div_mode_parts, .binary = &div_op},
     BINARY(floor_divide, "torch.floor_divide|operator.floordiv" ATEN("floor_divide.default") ATEN("floor_divide.Scalar"), "floor_divide", OTHER),
     BINARY(remainder, "torch.remainder|operator.mod|operator.imod" ATEN("remainder.Scalar") ATEN("remainder.Tensor"), "remainder", OTHER),
     BINARY(fmod, "torch.fmod" ATEN("fmod.Scalar") ATEN("fmod.Tensor"), "fmod", OTHER),

@@ -5,6 +5,7 @@
 #include "core/math/float_to_int.h"
 #include "ops/families/arithmetic.h"
 #include "ops/families/families.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 typedef int64_t (*bit_function)(int64_t a, int64_t b, const dtype_info *info);
@@ -116,7 +117,8 @@ static bool has_runs(bit_function f, const bit_operands *o, const tare_tensor *y
     return true;
 }
 
-static tare_status bits_reference(op_call *call, bit_function f) {
+// Computes elements [first, end) of the result.
+static tare_status bits_part(op_call *call, bit_function f, int64_t first, int64_t end) {
     bit_operands o;
     TARE_TRY(read_bits(call, &o));
     tare_tensor *y = tare__call_out(call);
@@ -124,17 +126,20 @@ static tare_status bits_reference(op_call *call, bit_function f) {
     const walk w =
         tare__walk((const tare_tensor *[]){o.side[0].t, o.side[1].t}, 2, o.ndim, o.shape);
     const bool runs = has_runs(f, &o, y);
-    for (int64_t at = 0; at < y->count; at += w.run) {
+    for (int64_t at = first, count; at < end; at += count) {
         int64_t offset[2] = {0};
         const void *from[2] = {NULL, NULL};
+        const int64_t within = at % w.run, left = w.run - within;
+        count = left < end - at ? left : end - at;
         tare__walk_at(&w, at, offset);
+        for (int i = 0; i < 2; i++) offset[i] += within * w.step[i];
         for (int i = 0; i < 2 && runs; i++)
             from[i] = (const char *)o.side[i].t->data + (size_t)offset[i] * info->size;
         if (runs)
-            whole_run(f, info->size, from, w.step, w.run,
+            whole_run(f, info->size, from, w.step, count,
                       (char *)y->data + (size_t)at * info->size);
         else
-            for (int64_t k = 0; k < w.run; k++)
+            for (int64_t k = 0; k < count; k++)
                 tare__tensor_set_int(y, at + k,
                                      f(bits_at(&o.side[0], offset[0] + k * w.step[0]),
                                        bits_at(&o.side[1], offset[1] + k * w.step[1]), info));
@@ -146,8 +151,14 @@ static tare_status bits_reference(op_call *call, bit_function f) {
     static tare_status name##_shape(op_call *call) {                                               \
         return bits_shape(call, function);                                                         \
     }                                                                                              \
+    static tare_status name##_part(op_call *call, int64_t first, int64_t end) {                    \
+        return bits_part(call, function, first, end);                                              \
+    }                                                                                              \
+    static tare_status name##_parts(op_call *call, call_parts *out) {                              \
+        return tare__element_parts(call, name##_part, out);                                        \
+    }                                                                                              \
     static tare_status name##_reference(op_call *call) {                                           \
-        return bits_reference(call, function);                                                     \
+        return tare__run_parts(call, name##_parts);                                                \
     }
 BITS(bitwise_and, bits_and)
 BITS(bitwise_or, bits_or)
@@ -166,15 +177,23 @@ static tare_status bitwise_not_shape(op_call *call) {
     return tare__call_fail(call, "has no form for %s", tare_dtype_name(x->dtype));
 }
 
-static tare_status bitwise_not_reference(op_call *call) {
+static tare_status bitwise_not_part(op_call *call, int64_t first, int64_t end) {
     const tare_tensor *x;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
-    const size_t bytes = tare__tensor_bytes(x);
+    const size_t size = tare_dtype_size(x->dtype);
     const uint8_t *from = x->data;
     uint8_t *to = tare__call_out(call)->data;
-    for (size_t i = 0; i < bytes; i++)
+    for (size_t i = (size_t)first * size; i < (size_t)end * size; i++)
         to[i] = x->dtype == TARE_BOOL ? from[i] == 0 : (uint8_t)~from[i];
     return TARE_OK;
+}
+
+static tare_status bitwise_not_parts(op_call *call, call_parts *out) {
+    return tare__element_parts(call, bitwise_not_part, out);
+}
+
+static tare_status bitwise_not_reference(op_call *call) {
+    return tare__run_parts(call, bitwise_not_parts);
 }
 
 // --- rows ---
@@ -188,14 +207,14 @@ static tare_status bitwise_not_reference(op_call *call) {
         .functions = "torch." #name "|" names "|" ATEN(#name ".Tensor") "|" ATEN(                  \
             #name scalar) "|" ATEN(dunder ".Tensor") "|" ATEN(dunder ".Scalar"),                   \
         .methods = #name, .params = "input/self|other", .traits = OP_ELEMENTWISE,                  \
-        .shape = name##_shape, .reference = name##_reference                                       \
+        .shape = name##_shape, .reference = name##_reference, .parts = name##_parts                \
     }
 
 #define DIVISOR(name)                                                                              \
     {                                                                                              \
         .id = #name, .functions = "torch." #name "|" ATEN(#name ".default"), .methods = #name,     \
         .params = "input/self|other", .traits = OP_ELEMENTWISE, .shape = name##_shape,             \
-        .reference = name##_reference                                                              \
+        .reference = name##_reference, .parts = name##_parts                                       \
     }
 
 static const op_info rows[] = {
@@ -212,7 +231,8 @@ static const op_info rows[] = {
      .params = "input/self",
      .traits = OP_ELEMENTWISE,
      .shape = bitwise_not_shape,
-     .reference = bitwise_not_reference},
+     .reference = bitwise_not_reference,
+     .parts = bitwise_not_parts},
 };
 
 const op_table tare__bitwise_ops = OP_TABLE(rows);

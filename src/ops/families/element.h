@@ -26,10 +26,13 @@ typedef enum result_kind {
     RESULT_BOOL,
 } result_kind;
 
+/// y[i] = f(a[i], b[i]). y may be a.
+typedef void (*double_loop)(const double *a, const double *b, double *y, int64_t count);
+
 typedef struct op_binary {
     binary_kind binary; // of float32 tensors
     binary_loop loop;   // of BINARY_OTHER; NULL: `exact` computes each element
-    double (*exact)(double a, double b);
+    double_loop exact;  // of all dtypes
     result_kind kind;
 } op_binary;
 

@@ -7,7 +7,10 @@
 
 #include "ops/families/families.h"
 #include "ops/layer_call.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
+
+enum { INDEX_WORK = 8 }; // finding an element takes as long as copying so many
 
 static tare_status need_indices(op_call *call, const tare_tensor *t) {
     if (t->dtype == TARE_INT64 || t->dtype == TARE_INT32) return TARE_OK;
@@ -28,6 +31,10 @@ static tare_status index_at(op_call *call, const tare_tensor *indices, int64_t i
 static void copy_elements(const tare_tensor *from, int64_t i, tare_tensor *to, int64_t k,
                           int64_t count) {
     const size_t size = tare_dtype_size(to->dtype);
+    if (count == 1 && size == sizeof(uint32_t)) { // a fixed size becomes one move
+        memcpy((uint32_t *)to->data + k, (const uint32_t *)from->data + i, sizeof(uint32_t));
+        return;
+    }
     memcpy((char *)to->data + (size_t)k * size, (const char *)from->data + (size_t)i * size,
            (size_t)count * size);
 }
@@ -114,15 +121,47 @@ static tare_status gather_shape(op_call *call) {
     return tare__call_result(call, s.x->dtype, s.indices->ndim, s.indices->shape, s.x->q);
 }
 
-static tare_status gather_reference(op_call *call) {
-    line_indices s;
-    TARE_TRY(read_line(call, &s));
-    for (int64_t i = 0; i < s.indices->count; i++) {
-        int64_t from, unused;
-        TARE_TRY(partner_of(call, &s, i, &from, NULL, &unused));
-        copy_elements(s.x, from, tare__call_out(call), i, 1);
+// Elements [first, end) of a row of the indices along their last dimension, which begins at `row`.
+static tare_status gather_row(op_call *call, const line_indices *s, int64_t row, int64_t first,
+                              int64_t end) {
+    const tare_tensor *x = s->x, *indices = s->indices;
+    const int last = x->ndim - 1;
+    const int64_t size = x->ndim > 0 ? x->shape[s->dim] : 1;
+    const int64_t step = x->ndim > 0 ? tare__inner_count(x, s->dim) : 1;
+    int64_t from = 0, x_step = x->ndim > 0 ? x->shape[last] : 1, rest = row;
+    if (x->ndim > 0) rest /= indices->shape[last];
+    for (int d = last - 1; d >= 0; d--) {
+        if (d != s->dim) from += rest % indices->shape[d] * x_step;
+        rest /= indices->shape[d];
+        x_step *= x->shape[d];
+    }
+    for (int64_t k = first; k < end; k++) {
+        int64_t at;
+        TARE_TRY(index_at(call, indices, row + k, size, &at));
+        copy_elements(x, from + at * step + (s->dim == last || x->ndim == 0 ? 0 : k),
+                      tare__call_out(call), row + k, 1);
     }
     return TARE_OK;
+}
+
+static tare_status gather_part(op_call *call, int64_t first, int64_t end) {
+    line_indices s;
+    TARE_TRY(read_line(call, &s));
+    const int64_t length = s.indices->ndim > 0 ? s.indices->shape[s.indices->ndim - 1] : 1;
+    for (int64_t i = first; i < end;) {
+        const int64_t row = i / length * length, next = row + length < end ? row + length : end;
+        TARE_TRY(gather_row(call, &s, row, i - row, next - row));
+        i = next;
+    }
+    return TARE_OK;
+}
+
+static tare_status gather_parts(op_call *call, call_parts *out) {
+    return tare__element_parts(call, gather_part, out);
+}
+
+static tare_status gather_reference(op_call *call) {
+    return tare__run_parts(call, gather_parts);
 }
 
 typedef double (*combine)(double old, double x);
@@ -247,7 +286,8 @@ static tare_status scatter_add_reference(op_call *call) {
 
 // How one dimension of x is indexed: by a tensor, an int or a slice.
 typedef struct indexed_dim {
-    const tare_tensor *index; // NULL: an int or a slice
+    const tare_tensor *index;      // NULL: an int or a slice
+    int64_t stride[TARE_MAX_DIMS]; // of the index in the indices' broadcast shape
     bool is_slice;
     int64_t start, step, count; // of a slice; start: also the index if it is an int
 } indexed_dim;
@@ -388,6 +428,9 @@ static tare_status broadcast_indices(op_call *call, index_plan *p) {
             so_far.ndim = p->many_ndim;
             memcpy(so_far.shape, p->many, sizeof p->many);
         }
+    for (int d = 0; d < p->x->ndim; d++)
+        if (p->dim[d].index != NULL)
+            tare__broadcast_strides(p->dim[d].index, p->many_ndim, p->many, p->dim[d].stride);
     return TARE_OK;
 }
 
@@ -452,9 +495,8 @@ static tare_status element_of(op_call *call, const index_plan *p, int64_t i, int
             at += position[kept < p->many_at ? kept : kept + p->many_ndim] * in->step;
             kept++;
         } else if (in->index != NULL) {
-            int64_t stride[TARE_MAX_DIMS], from = 0;
-            tare__broadcast_strides(in->index, p->many_ndim, p->many, stride);
-            for (int k = 0; k < p->many_ndim; k++) from += position[p->many_at + k] * stride[k];
+            int64_t from = 0;
+            for (int k = 0; k < p->many_ndim; k++) from += position[p->many_at + k] * in->stride[k];
             TARE_TRY(index_at(call, in->index, from, p->x->shape[d], &at));
         }
         *out = *out * p->x->shape[d] + at;
@@ -481,17 +523,31 @@ tare_status tare__index_shape(op_call *call) {
     return tare__call_result(call, p.x->dtype, p.ndim, p.shape, p.x->q);
 }
 
-tare_status tare__index_reference(op_call *call) {
+// A part is a run of contiguous elements.
+static tare_status index_part(op_call *call, int64_t first, int64_t end) {
     index_plan p;
     TARE_TRY(plan_index(call, call->param[1], &p));
     tare_tensor *y = tare__call_out(call);
     const int64_t run = run_of(&p);
-    for (int64_t i = 0; i < y->count; i += run) {
+    for (int64_t i = first * run; i < end * run; i += run) {
         int64_t from;
         TARE_TRY(element_of(call, &p, i, &from));
         copy_elements(p.x, from, y, i, run);
     }
     return TARE_OK;
+}
+
+tare_status tare__index_parts(op_call *call, call_parts *out) {
+    index_plan p;
+    TARE_TRY(plan_index(call, call->param[1], &p));
+    const int64_t run = run_of(&p);
+    *out = (call_parts){
+        .count = tare__call_out(call)->count / run, .work = run + INDEX_WORK, .run = index_part};
+    return TARE_OK;
+}
+
+tare_status tare__index_reference(op_call *call) {
+    return tare__run_parts(call, tare__index_parts);
 }
 
 // In aten's lists of indices None stands for a whole dimension, while in getitem it adds one. So
@@ -777,7 +833,7 @@ static const op_info rows[] = {
     {.id = "index_select", .functions = "torch.index_select" ATEN("index_select.default"), .methods = "index_select",
      .params = "input/self|dim|index", .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = index_select_shape, .reference = index_select_reference},
     {.id = "gather", .functions = "torch.gather" ATEN("gather.default"), .methods = "gather", .params = "input/self|dim|index|sparse_grad",
-     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = gather_shape, .reference = gather_reference},
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = gather_shape, .reference = gather_reference, .parts = gather_parts},
     {.id = "scatter", .functions = "torch.scatter" ATEN("scatter.src") ATEN("scatter.value") ATEN("scatter.reduce") ATEN("scatter.value_reduce") ATEN("scatter_.src") ATEN("scatter_.value"), .methods = "scatter|scatter_",
      .params = "input/self|dim|index|src/value|reduce", .shape = scatter_shape, .reference = scatter_reference},
     {.id = "scatter_add", .functions = "torch.scatter_add" ATEN("scatter_add.default") ATEN("scatter_add_.default"), .methods = "scatter_add|scatter_add_",
@@ -791,7 +847,7 @@ static const op_info rows[] = {
     {.id = "index_copy", .functions = "torch.index_copy" ATEN("index_copy.default") ATEN("index_copy_.default"), .methods = "index_copy|index_copy_",
      .params = "input/self|dim|index|source", .shape = index_slices_shape, .reference = index_copy_reference},
     {.id = "index", .functions = "torch.ops.aten.index.Tensor", .params = "input/self|indices", .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS,
-     .shape = index_list_shape, .reference = tare__index_reference},
+     .shape = index_list_shape, .reference = tare__index_reference, .parts = tare__index_parts},
     {.id = "index_put", .functions = "torch.index_put" ATEN("index_put.default") ATEN("index_put_.default"), .methods = "index_put|index_put_",
      .params = "input/self|indices|values|accumulate", .shape = index_put_shape, .reference = index_put_reference},
     {.id = "nonzero", .functions = "torch.nonzero" ATEN("nonzero.default") "|torch.argwhere" ATEN("argwhere.default"), .methods = "nonzero|argwhere", .params = "input/self", .shape = nonzero_shape, .reference = nonzero_reference},

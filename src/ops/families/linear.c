@@ -178,11 +178,7 @@ int64_t tare__matmul_macs(const op_call *call) {
 
 // --- grouped_mm: x [S][K], in groups of rows that end at offs [E], times w [E][K][N] ---
 
-typedef struct grouped_call {
-    const tare_tensor *x, *w, *ends;
-} grouped_call;
-
-static tare_status read_grouped(op_call *call, grouped_call *g) {
+tare_status tare__grouped_mm_read(op_call *call, grouped_mm_call *g) {
     TARE_TRY(tare__need_float(call, 0, &g->x));
     TARE_TRY(tare__need_float(call, 1, &g->w));
     TARE_TRY(tare__call_need_tensor(call, 2, &g->ends));
@@ -199,31 +195,35 @@ static tare_status read_grouped(op_call *call, grouped_call *g) {
 }
 
 static tare_status grouped_mm_shape(op_call *call) {
-    grouped_call g;
-    TARE_TRY(read_grouped(call, &g));
+    grouped_mm_call g;
+    TARE_TRY(tare__grouped_mm_read(call, &g));
     const int64_t shape[] = {g.x->shape[0], g.w->shape[2]};
     return tare__call_result(call, TARE_FLOAT32, 2, shape, NULL);
 }
 
+tare_status tare__grouped_mm_end(op_call *call, const grouped_mm_call *g, int64_t e, int64_t from,
+                                 int64_t *end) {
+    *end = tare__tensor_get_int(g->ends, e);
+    if (*end >= from && *end <= g->x->shape[0]) return TARE_OK;
+    return tare__call_fail(call, "group %lld ends at row %lld of %lld, expected %lld or more",
+                           (long long)e, (long long)*end, (long long)g->x->shape[0],
+                           (long long)from);
+}
+
 // Rows after the last group are set to 0.
 static tare_status grouped_mm_reference(op_call *call) {
-    grouped_call g;
-    TARE_TRY(read_grouped(call, &g));
+    grouped_mm_call g;
+    TARE_TRY(tare__grouped_mm_read(call, &g));
     const int64_t inner = g.x->shape[1], columns = g.w->shape[2];
     float *y = tare__f32(tare__call_out(call));
     memset(y, 0, (size_t)tare__call_out(call)->count * sizeof *y);
-    for (int64_t e = 0, from = 0; e < g.ends->count; e++) {
-        const int64_t end = tare__tensor_get_int(g.ends, e);
-        if (end < from || end > g.x->shape[0])
-            return tare__call_fail(
-                call, "group %lld ends at row %lld of %lld, expected %lld or more", (long long)e,
-                (long long)end, (long long)g.x->shape[0], (long long)from);
+    for (int64_t e = 0, from = 0, end; e < g.ends->count; e++, from = end) {
+        TARE_TRY(tare__grouped_mm_end(call, &g, e, from, &end));
         const float_product p = {.rows = end - from, .inner = inner, .columns = columns};
         if (end > from)
             TARE_TRY(tare__float_multiply(call->kernels, &p, tare__f32(g.x) + from * inner,
                                           tare__f32(g.w) + e * inner * columns, NULL,
                                           y + from * columns, call->err));
-        from = end;
     }
     return TARE_OK;
 }

@@ -7,6 +7,7 @@
 
 #include "ops/families/arithmetic.h"
 #include "ops/families/families.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 // Reads the rows along a dimension. Without one (dim < 0) the tensor is a single row.
@@ -28,14 +29,23 @@ static bool is_greater(double a, double b) {
     return a > b || (isnan(a) && !isnan(b));
 }
 
-// The index of the first maximum (or minimum) of a row.
-static int64_t find_extreme(const rows_along *l, int64_t start, bool largest) {
+static bool is_better(double a, double b, bool largest) {
+    return isnan(a) || isnan(b) ? is_greater(a, b) : largest ? a > b : a < b;
+}
+
+// The first maximum (or minimum) of a row, and its index.
+static int64_t find_extreme(const rows_along *l, int64_t start, bool largest, double *found) {
+    double block[PART_BLOCK];
     int64_t best = 0;
-    for (int64_t i = 1; i < l->length; i++) {
-        const double a = tare__tensor_get(l->x, start + i * l->inner);
-        const double b = tare__tensor_get(l->x, start + best * l->inner);
-        const bool better = isnan(a) || isnan(b) ? is_greater(a, b) : largest ? a > b : a < b;
-        if (better) best = i;
+    for (int64_t at = 0, count; at < l->length; at += count) {
+        count = l->length - at < PART_BLOCK ? l->length - at : PART_BLOCK;
+        tare__tensor_load(l->x, start + at * l->inner, l->inner, count, block);
+        if (at == 0) *found = block[0];
+        for (int64_t i = 0; i < count; i++)
+            if (is_better(block[i], *found, largest)) {
+                *found = block[i];
+                best = at + i;
+            }
     }
     return best;
 }
@@ -63,33 +73,48 @@ static tare_status arg_shape(op_call *call) {
     return tare__call_result(call, TARE_INT64, ndim, shape, NULL);
 }
 
-static tare_status arg_reference(op_call *call, bool largest) {
+// A part is a row.
+static tare_status arg_part(op_call *call, bool largest, int64_t first, int64_t end) {
     rows_along l;
     bool keeps;
+    double unused;
     TARE_TRY(read_arg(call, &l, &keeps));
-    tare_tensor *y = tare__call_out(call);
-    for (int64_t i = 0; i < y->count; i++)
-        tare__tensor_set_int(y, i, find_extreme(&l, tare__row_start(&l, i), largest));
+    for (int64_t i = first; i < end; i++)
+        tare__tensor_set_int(tare__call_out(call), i,
+                             find_extreme(&l, tare__row_start(&l, i), largest, &unused));
     return TARE_OK;
 }
 
-static tare_status argmax_reference(op_call *call) {
-    return arg_reference(call, true);
+static tare_status parts_of_rows(const rows_along *l,
+                                 tare_status (*run)(op_call *, int64_t, int64_t), call_parts *out) {
+    *out = (call_parts){.count = l->x->count / l->length, .work = l->length, .run = run};
+    return TARE_OK;
 }
-static tare_status argmin_reference(op_call *call) {
-    return arg_reference(call, false);
-}
+
+#define ARG(name, largest)                                                                         \
+    static tare_status name##_part(op_call *call, int64_t first, int64_t end) {                    \
+        return arg_part(call, largest, first, end);                                                \
+    }                                                                                              \
+    static tare_status name##_parts(op_call *call, call_parts *out) {                              \
+        rows_along l;                                                                              \
+        bool keeps;                                                                                \
+        TARE_TRY(read_arg(call, &l, &keeps));                                                      \
+        return parts_of_rows(&l, name##_part, out);                                                \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return tare__run_parts(call, name##_parts);                                                \
+    }
+ARG(argmax, true)
+ARG(argmin, false)
 
 // --- max, min: of all elements; along a dimension, with its index; of two tensors ---
 
-// Runs torch.max(x, other), a binary function: the row of arithmetic with this id.
-static tare_status as_row(op_call *call, const char *id, bool compute) {
+// torch.max(x, other), a binary function: the row of arithmetic with this id.
+static op_call as_row(const op_call *call, const char *id) {
     op_call other = *call;
     other.op = tare__op_of_family(&tare__arithmetic_ops, id);
     other.param_count = 2;
-    const tare_status status = compute ? other.op->reference(&other) : other.op->shape(&other);
-    call->result = other.result;
-    return status;
+    return other;
 }
 
 static bool is_of_two(const op_call *call) {
@@ -100,39 +125,59 @@ static tare_status extreme_shape(op_call *call, const char *of_two) {
     rows_along l;
     bool keeps;
     int64_t shape[TARE_MAX_DIMS];
-    if (is_of_two(call)) return as_row(call, of_two, false);
+    if (is_of_two(call)) {
+        op_call other = as_row(call, of_two);
+        TARE_TRY(other.op->shape(&other));
+        call->result = other.result;
+        return TARE_OK;
+    }
     TARE_TRY(read_arg(call, &l, &keeps));
     if (l.dim < 0) return tare__call_result(call, l.x->dtype, 0, shape, NULL);
     return pair_result(call, l.x, tare__row_shape(&l, keeps, shape), shape);
 }
 
-static tare_status extreme_reference(op_call *call, const char *of_two, bool largest) {
+static tare_status extreme_part(op_call *call, bool largest, int64_t first, int64_t end) {
     rows_along l;
     bool keeps;
-    if (is_of_two(call)) return as_row(call, of_two, true);
     TARE_TRY(read_arg(call, &l, &keeps));
     const bool is_pair = l.dim >= 0;
     tare_tensor *y = is_pair ? call->result.as.items[0].as.tensor : tare__call_out(call);
-    for (int64_t i = 0; i < y->count; i++) {
-        const int64_t start = tare__row_start(&l, i), best = find_extreme(&l, start, largest);
-        tare__tensor_set(y, i, tare__tensor_get(l.x, start + best * l.inner));
+    for (int64_t i = first; i < end; i++) {
+        double found = 0;
+        const int64_t best = find_extreme(&l, tare__row_start(&l, i), largest, &found);
+        tare__tensor_set(y, i, found);
         if (is_pair) tare__tensor_set_int(call->result.as.items[1].as.tensor, i, best);
     }
     return TARE_OK;
 }
 
-static tare_status max_shape(op_call *call) {
-    return extreme_shape(call, "maximum");
+static tare_status extreme_parts(op_call *call, const char *of_two,
+                                 tare_status (*run)(op_call *, int64_t, int64_t), call_parts *out) {
+    rows_along l;
+    bool keeps;
+    if (is_of_two(call)) {
+        op_call other = as_row(call, of_two);
+        return other.op->parts(&other, out);
+    }
+    TARE_TRY(read_arg(call, &l, &keeps));
+    return parts_of_rows(&l, run, out);
 }
-static tare_status max_reference(op_call *call) {
-    return extreme_reference(call, "maximum", true);
-}
-static tare_status min_shape(op_call *call) {
-    return extreme_shape(call, "minimum");
-}
-static tare_status min_reference(op_call *call) {
-    return extreme_reference(call, "minimum", false);
-}
+
+#define EXTREME(name, of_two, largest)                                                             \
+    static tare_status name##_shape(op_call *call) {                                               \
+        return extreme_shape(call, of_two);                                                        \
+    }                                                                                              \
+    static tare_status name##_part(op_call *call, int64_t first, int64_t end) {                    \
+        return extreme_part(call, largest, first, end);                                            \
+    }                                                                                              \
+    static tare_status name##_parts(op_call *call, call_parts *out) {                              \
+        return extreme_parts(call, of_two, name##_part, out);                                      \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return tare__run_parts(call, name##_parts);                                                \
+    }
+EXTREME(max, "maximum", true)
+EXTREME(min, "minimum", false)
 
 // --- sorting: topk, sort, argsort; equal elements keep their order ---
 
@@ -155,12 +200,14 @@ static int falling(const void *left, const void *right) {
     return (a->index > b->index) - (a->index < b->index);
 }
 
-// Sorts every row and writes its first `count` elements and their indices (NULL: not needed).
-static tare_status sort_rows(op_call *call, const rows_along *l, int64_t count, bool descending,
-                             tare_tensor *values, tare_tensor *indices) {
+// Sorts rows [first, end) and writes the first `count` elements of each and their indices (NULL:
+// not needed).
+static tare_status sort_rows(op_call *call, const rows_along *l, int64_t first, int64_t end,
+                             int64_t count, bool descending, tare_tensor *values,
+                             tare_tensor *indices) {
     ranked *row = tare__arena_array(call->memory, (size_t)l->length + 1, sizeof *row);
     if (row == NULL) return tare__out_of_memory(call->err);
-    for (int64_t i = 0; i < l->x->count / l->length; i++) {
+    for (int64_t i = first; i < end; i++) {
         const int64_t start = tare__row_start(l, i);
         for (int64_t k = 0; k < l->length; k++)
             row[k] = (ranked){tare__tensor_get(l->x, start + k * l->inner), k};
@@ -191,14 +238,25 @@ static tare_status topk_shape(op_call *call) {
     return pair_result(call, l.x, l.x->ndim, shape);
 }
 
-static tare_status topk_reference(op_call *call) {
+static tare_status topk_part(op_call *call, int64_t first, int64_t end) {
     rows_along l;
     int64_t k;
     bool largest;
     TARE_TRY(read_topk(call, &l, &k));
     TARE_TRY(tare__call_bool(call, 3, true, &largest));
-    return sort_rows(call, &l, k, largest, call->result.as.items[0].as.tensor,
+    return sort_rows(call, &l, first, end, k, largest, call->result.as.items[0].as.tensor,
                      call->result.as.items[1].as.tensor);
+}
+
+static tare_status topk_parts(op_call *call, call_parts *out) {
+    rows_along l;
+    int64_t k;
+    TARE_TRY(read_topk(call, &l, &k));
+    return l.length > 0 ? parts_of_rows(&l, topk_part, out) : TARE_OK;
+}
+
+static tare_status topk_reference(op_call *call) {
+    return tare__run_parts(call, topk_parts);
 }
 
 static tare_status sort_shape(op_call *call) {
@@ -207,27 +265,32 @@ static tare_status sort_shape(op_call *call) {
     return pair_result(call, l.x, l.x->ndim, l.x->shape);
 }
 
-static tare_status sort_reference(op_call *call) {
-    rows_along l;
-    bool descending;
-    TARE_TRY(read_rows(call, 1, -1, &l));
-    TARE_TRY(tare__call_bool(call, 2, false, &descending));
-    return sort_rows(call, &l, l.length, descending, call->result.as.items[0].as.tensor,
-                     call->result.as.items[1].as.tensor);
-}
-
 static tare_status argsort_shape(op_call *call) {
     rows_along l;
     TARE_TRY(read_rows(call, 1, -1, &l));
     return tare__call_result(call, TARE_INT64, l.x->ndim, l.x->shape, NULL);
 }
 
-static tare_status argsort_reference(op_call *call) {
+static tare_status sort_part(op_call *call, int64_t first, int64_t end) {
+    const value *made = &call->result;
+    const bool is_pair = made->kind != VALUE_TENSOR;
     rows_along l;
     bool descending;
     TARE_TRY(read_rows(call, 1, -1, &l));
     TARE_TRY(tare__call_bool(call, 2, false, &descending));
-    return sort_rows(call, &l, l.length, descending, NULL, tare__call_out(call));
+    return sort_rows(call, &l, first, end, l.length, descending,
+                     is_pair ? made->as.items[0].as.tensor : NULL,
+                     is_pair ? made->as.items[1].as.tensor : made->as.tensor);
+}
+
+static tare_status sort_parts(op_call *call, call_parts *out) {
+    rows_along l;
+    TARE_TRY(read_rows(call, 1, -1, &l));
+    return l.length > 0 ? parts_of_rows(&l, sort_part, out) : TARE_OK;
+}
+
+static tare_status sort_reference(op_call *call) {
+    return tare__run_parts(call, sort_parts);
 }
 
 // --- isin ---
@@ -409,7 +472,7 @@ static tare_status histc_reference(op_call *call) {
 #define ROW(name, names, parameters, rule)                                                         \
     {                                                                                              \
         .id = #name, .functions = "torch." #name names, .methods = #name, .params = parameters,    \
-        .shape = rule, .reference = name##_reference                                               \
+        .shape = rule, .reference = name##_reference, .parts = name##_parts                        \
     }
 
 static const op_info rows[] = {
@@ -451,7 +514,8 @@ static const op_info rows[] = {
      .methods = "argsort",
      .params = "input/self|dim|descending|stable",
      .shape = argsort_shape,
-     .reference = argsort_reference},
+     .reference = sort_reference,
+     .parts = sort_parts},
 };
 
 const op_table tare__order_ops = OP_TABLE(rows);

@@ -4,10 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/math/f32.h"
 #include "core/math/f64.h"
 #include "core/math/rows.h"
 #include "ops/families/families.h"
 #include "ops/layer_call.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 typedef struct reduce_plan {
@@ -159,14 +161,17 @@ FOLD(smaller_magnitude, fabs(b) < a || b != b ? fabs(b) : a)
 FOLD(either, a != 0 || b != 0)
 FOLD(both, a != 0 && b != 0)
 
+// torch converts to the result's dtype first.
+static bool cuts_fractions(const reduce_plan *p, const tare_tensor *y) {
+    return tare__dtype(p->x->dtype)->is_float && !tare__dtype(y->dtype)->is_float &&
+           y->dtype != TARE_BOOL;
+}
+
 // Accumulates in double, so that the order of a long sum hardly matters.
 static tare_status fold_all(op_call *call, const reduce_plan *p, fold f, double start,
                             double **out) {
     const int64_t count = tare__call_out(call)->count;
-    // torch converts to the result's dtype first.
-    const bool cuts = tare__dtype(p->x->dtype)->is_float &&
-                      !tare__dtype(tare__call_out(call)->dtype)->is_float &&
-                      tare__call_out(call)->dtype != TARE_BOOL;
+    const bool cuts = cuts_fractions(p, tare__call_out(call));
     double *sums = tare__arena_array(call->memory, (size_t)count + 1, sizeof *sums);
     if (sums == NULL) return tare__out_of_memory(call->err);
     for (int64_t i = 0; i < count; i++) sums[i] = start;
@@ -178,14 +183,106 @@ static tare_status fold_all(op_call *call, const reduce_plan *p, fold f, double 
     return TARE_OK;
 }
 
-static tare_status reduce(op_call *call, fold f, double start, bool divides) {
+// What is folded, and from what value on; divides: by the number of elements, at last.
+typedef struct folding {
+    fold f;
+    double start;
+    bool divides;
+} folding;
+
+// True if the reduced dimensions follow each other, so that x is [outer][each][inner] and the
+// result [outer][inner].
+static bool lie_together(const reduce_plan *p, int64_t *inner) {
+    int d = p->x->ndim - 1;
+    *inner = 1;
+    for (; d >= 0 && !p->reduced[d]; d--) *inner *= p->x->shape[d];
+    while (d >= 0 && p->reduced[d]) d--;
+    while (d >= 0 && !p->reduced[d]) d--;
+    return d < 0;
+}
+
+// Folds `count` neighbouring elements of the result; first: the offset in x of their first element.
+static void fold_columns(const reduce_plan *p, const folding *r, bool cuts, int64_t first,
+                         int64_t inner, int64_t count, double *sums) {
+    double x[BLOCK];
+    const int64_t steps = inner == 1 ? p->each : count; // contiguous elements
+    for (int64_t k = 0; k < count; k++) sums[k] = r->start;
+    for (int64_t i = 0; i < (inner == 1 ? 1 : p->each); i++)
+        for (int64_t at = 0, n; at < steps; at += n) {
+            n = steps - at < BLOCK ? steps - at : BLOCK;
+            tare__tensor_load(p->x, first + i * inner + at, 1, n, x);
+            for (int64_t k = 0; k < n && cuts; k++) x[k] = trunc(x[k]);
+            r->f(inner == 1 ? sums : sums + at, inner == 1 ? 0 : 1, x, n);
+        }
+}
+
+// Extremes of floats, and sums of two, which are rounded to the same float in either precision.
+static bool folds_floats(const reduce_plan *p, const folding *r, const tare_tensor *y,
+                         int64_t inner) {
+    const bool is_float = p->x->dtype == TARE_FLOAT32 && y->dtype == TARE_FLOAT32;
+    return is_float && inner > 1 && p->each > 0 &&
+           (r->f == larger || r->f == smaller || (r->f == plus && !r->divides && p->each == 2));
+}
+
+static void fold_floats(const folding *r, const float *x, int64_t each, int64_t inner,
+                        int64_t count, float *restrict y) {
+    for (int64_t k = 0; k < count; k++) y[k] = r->f == plus ? 0.0F + x[k] : x[k]; // 0 + -0 is 0
+    for (int64_t i = 1; i < each; i++) {
+        const float *restrict from = x + i * inner;
+        if (r->f == plus)
+            for (int64_t k = 0; k < count; k++) y[k] += from[k];
+        else if (r->f == larger)
+            for (int64_t k = 0; k < count; k++)
+                y[k] = from[k] > y[k] || from[k] != from[k] ? from[k] : y[k];
+        else
+            for (int64_t k = 0; k < count; k++)
+                y[k] = from[k] < y[k] || from[k] != from[k] ? from[k] : y[k];
+    }
+}
+
+static tare_status reduce_part(op_call *call, const folding *r, int64_t first, int64_t end) {
     reduce_plan p;
-    double *sums = NULL;
+    int64_t inner;
     TARE_TRY(read_reduce(call, &p));
-    TARE_TRY(fold_all(call, &p, f, start, &sums));
     tare_tensor *y = tare__call_out(call);
-    for (int64_t i = 0; i < y->count; i++)
-        tare__tensor_set(y, i, divides ? sums[i] / (double)p.each : sums[i]);
+    (void)lie_together(&p, &inner);
+    const bool cuts = cuts_fractions(&p, y), is_of_floats = folds_floats(&p, r, y, inner);
+    for (int64_t at = first, count; at < end; at += count) {
+        const int64_t within = at % inner, from = at / inner * p.each * inner + within;
+        double sums[BLOCK];
+        count = end - at < inner - within ? end - at : inner - within;
+        if (count > BLOCK) count = BLOCK;
+        if (is_of_floats) {
+            fold_floats(r, tare__f32(p.x) + from, p.each, inner, count, tare__f32(y) + at);
+            continue;
+        }
+        fold_columns(&p, r, cuts, from, inner, count, sums);
+        for (int64_t k = 0; k < count && r->divides; k++) sums[k] /= (double)p.each;
+        tare__tensor_store(y, at, count, sums);
+    }
+    return TARE_OK;
+}
+
+static tare_status reduce_parts(op_call *call, tare_status (*run)(op_call *, int64_t, int64_t),
+                                call_parts *out) {
+    reduce_plan p;
+    int64_t inner;
+    TARE_TRY(read_reduce(call, &p));
+    if (!lie_together(&p, &inner)) return TARE_OK;
+    *out = (call_parts){.count = tare__call_out(call)->count, .work = p.each, .run = run};
+    return TARE_OK;
+}
+
+static tare_status reduce(op_call *call, const folding *r) {
+    reduce_plan p;
+    int64_t inner;
+    double *sums = NULL;
+    tare_tensor *y = tare__call_out(call);
+    TARE_TRY(read_reduce(call, &p));
+    if (lie_together(&p, &inner)) return reduce_part(call, r, 0, y->count);
+    TARE_TRY(fold_all(call, &p, r->f, r->start, &sums));
+    for (int64_t i = 0; i < y->count && r->divides; i++) sums[i] /= (double)p.each;
+    tare__tensor_store(y, 0, y->count, sums);
     return TARE_OK;
 }
 
@@ -230,38 +327,71 @@ static tare_status reduce_rows(op_call *call, const row_call *rows) {
     return TARE_OK;
 }
 
-static tare_status sum_or_mean(op_call *call, bool is_mean) {
-    row_call rows;
-    TARE_TRY(is_mean ? read_mean_rows(call, &rows) : read_sum_rows(call, &rows));
-    return rows.run != NULL ? reduce_rows(call, &rows) : reduce(call, plus, 0, is_mean);
-}
+#define REDUCTION(name, f, start, divides)                                                         \
+    static const folding name##_folding = {f, start, divides};                                     \
+    static tare_status name##_part(op_call *call, int64_t first, int64_t end) {                    \
+        return reduce_part(call, &name##_folding, first, end);                                     \
+    }                                                                                              \
+    static tare_status name##_parts(op_call *call, call_parts *out) {                              \
+        return reduce_parts(call, name##_part, out);                                               \
+    }
+#define FOLDED(name, f, start)                                                                     \
+    REDUCTION(name, f, start, false)                                                               \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return reduce(call, &name##_folding);                                                      \
+    }
+FOLDED(amax, larger, (double)-INFINITY)
+FOLDED(amin, smaller, (double)INFINITY)
+FOLDED(prod, times, 1)
+FOLDED(any, either, 0)
+FOLDED(all, both, 1)
 
-static tare_status mean_reference(op_call *call) {
-    return sum_or_mean(call, true);
-}
-static tare_status sum_reference(op_call *call) {
-    return sum_or_mean(call, false);
-}
-static tare_status amax_reference(op_call *call) {
-    return reduce(call, larger, (double)-INFINITY, false);
-}
-static tare_status amin_reference(op_call *call) {
-    return reduce(call, smaller, (double)INFINITY, false);
-}
-
-static tare_status prod_reference(op_call *call) {
-    return reduce(call, times, 1, false);
-}
-static tare_status any_reference(op_call *call) {
-    return reduce(call, either, 0, false);
-}
-static tare_status all_reference(op_call *call) {
-    return reduce(call, both, 1, false);
-}
+// Rows of floats have a sum of their own.
+#define SUMMED(name, divides)                                                                      \
+    REDUCTION(name, plus, 0, divides)                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        row_call rows;                                                                             \
+        TARE_TRY(read_##name##_rows(call, &rows));                                                 \
+        return rows.run != NULL ? reduce_rows(call, &rows) : reduce(call, &name##_folding);        \
+    }
+SUMMED(sum, false)
+SUMMED(mean, true)
 
 // --- logsumexp: relative to the maximum, so that nothing overflows ---
 
+static float infinite_or_nan(const float *x, int64_t count, float infinite) {
+    for (int64_t i = 0; i < count; i++)
+        if (isnan(x[i])) return x[i];
+    return infinite;
+}
+
+// Rows of floats, in blocks whose sums are added in order.
+static void run_logsumexp(const row_call *c, const row_functions *k, const float *x, float *y) {
+    float exponentials[BLOCK], top, sum = 0;
+    k->greatest(x, (size_t)c->count, &top);
+    if (isinf(top)) {
+        *y = infinite_or_nan(x, c->count, top);
+        return;
+    }
+    for (int64_t at = 0, count; at < c->count; at += count) {
+        float more;
+        count = c->count - at < BLOCK ? c->count - at : BLOCK;
+        k->exponentials(x + at, (size_t)count, top, exponentials, &more);
+        sum += more;
+    }
+    *y = tare__logf(sum) + top;
+}
+
+static tare_status read_logsumexp_rows(op_call *call, row_call *out) {
+    TARE_TRY(read_sum_rows(call, out));
+    if (out->run != NULL) out->run = out->count > 0 ? run_logsumexp : NULL;
+    return TARE_OK;
+}
+
 static tare_status logsumexp_reference(op_call *call) {
+    row_call rows;
+    TARE_TRY(read_logsumexp_rows(call, &rows));
+    if (rows.run != NULL) return reduce_rows(call, &rows);
     reduce_plan p;
     double *top = NULL;
     TARE_TRY(read_reduce(call, &p));
@@ -288,35 +418,99 @@ static tare_status spread_shape(op_call *call) {
 }
 
 // As torch, divides by the count minus `correction`, or by the count if unbiased=False.
-static tare_status spread(op_call *call, bool takes_root) {
-    reduce_plan p;
-    double *mean = NULL, correction;
+static tare_status read_spread(op_call *call, reduce_plan *p, double *divisor) {
+    double correction;
     bool unbiased;
-    TARE_TRY(read_reduce(call, &p));
+    TARE_TRY(read_reduce(call, p));
     TARE_TRY(tare__call_bool(call, 3, true, &unbiased));
     TARE_TRY(tare__call_double(call, 4, unbiased ? 1 : 0, &correction));
-    TARE_TRY(fold_all(call, &p, plus, 0, &mean));
-    tare_tensor *y = tare__call_out(call);
-    double *squares = tare__arena_array(call->memory, (size_t)y->count + 1, sizeof *squares);
-    if (squares == NULL) return tare__out_of_memory(call->err);
-    for (int64_t i = 0; i < y->count; i++) mean[i] /= (double)p.each;
-    for (block b = {0}; next_block(&p, &b);)
-        for (int64_t k = 0, to = b.to; k < b.count; k++, to += b.step)
-            squares[to] += (b.x[k] - mean[to]) * (b.x[k] - mean[to]);
-    const double count = (double)p.each - correction;
-    for (int64_t i = 0; i < y->count; i++) {
-        const double variance = squares[i] / (count > 0 ? count : 0);
-        tare__tensor_set(y, i, takes_root ? sqrt(variance) : variance);
+    const double count = (double)p->each - correction;
+    *divisor = count > 0 ? count : 0;
+    return TARE_OK;
+}
+
+// Adds the squares of the distances to the means to `squares`, which are `step` (0 or 1) apart.
+static void add_squares(const double *x, int64_t count, const double *means, int64_t step,
+                        double *squares) {
+    for (int64_t k = 0; k < count; k++) {
+        const double distance = x[k] - means[k * step];
+        squares[k * step] += distance * distance;
+    }
+}
+
+static void end_spread(bool takes_root, double divisor, int64_t count, double *squares) {
+    for (int64_t k = 0; k < count; k++) squares[k] /= divisor;
+    for (int64_t k = 0; k < count && takes_root; k++) squares[k] = sqrt(squares[k]);
+}
+
+// `count` neighbouring elements of the result; first: the offset in x of their first element.
+static void spread_columns(const reduce_plan *p, int64_t first, int64_t inner, int64_t count,
+                           double *squares) {
+    static const folding sum = {plus, 0, false};
+    double means[BLOCK], x[BLOCK];
+    const int64_t steps = inner == 1 ? p->each : count; // contiguous elements
+    fold_columns(p, &sum, false, first, inner, count, means);
+    for (int64_t k = 0; k < count; k++) {
+        means[k] /= (double)p->each;
+        squares[k] = 0;
+    }
+    for (int64_t i = 0; i < (inner == 1 ? 1 : p->each); i++)
+        for (int64_t at = 0, n; at < steps; at += n) {
+            n = steps - at < BLOCK ? steps - at : BLOCK;
+            tare__tensor_load(p->x, first + i * inner + at, 1, n, x);
+            add_squares(x, n, inner == 1 ? means : means + at, inner == 1 ? 0 : 1,
+                        inner == 1 ? squares : squares + at);
+        }
+}
+
+static tare_status spread_part(op_call *call, bool takes_root, int64_t first, int64_t end) {
+    reduce_plan p;
+    int64_t inner;
+    double divisor;
+    TARE_TRY(read_spread(call, &p, &divisor));
+    (void)lie_together(&p, &inner);
+    for (int64_t at = first, count; at < end; at += count) {
+        const int64_t within = at % inner, from = at / inner * p.each * inner + within;
+        double squares[BLOCK];
+        count = end - at < inner - within ? end - at : inner - within;
+        if (count > BLOCK) count = BLOCK;
+        spread_columns(&p, from, inner, count, squares);
+        end_spread(takes_root, divisor, count, squares);
+        tare__tensor_store(tare__call_out(call), at, count, squares);
     }
     return TARE_OK;
 }
 
-static tare_status var_reference(op_call *call) {
-    return spread(call, false);
+static tare_status spread(op_call *call, bool takes_root) {
+    reduce_plan p;
+    int64_t inner;
+    double *mean = NULL, divisor;
+    tare_tensor *y = tare__call_out(call);
+    TARE_TRY(read_spread(call, &p, &divisor));
+    if (lie_together(&p, &inner)) return spread_part(call, takes_root, 0, y->count);
+    TARE_TRY(fold_all(call, &p, plus, 0, &mean));
+    double *squares = tare__arena_array(call->memory, (size_t)y->count + 1, sizeof *squares);
+    if (squares == NULL) return tare__out_of_memory(call->err);
+    for (int64_t i = 0; i < y->count; i++) mean[i] /= (double)p.each;
+    for (block b = {0}; next_block(&p, &b);)
+        add_squares(b.x, b.count, mean + b.to, b.step, squares + b.to);
+    end_spread(takes_root, divisor, y->count, squares);
+    tare__tensor_store(y, 0, y->count, squares);
+    return TARE_OK;
 }
-static tare_status std_reference(op_call *call) {
-    return spread(call, true);
-}
+
+#define SPREAD_BY(name, takes_root)                                                                \
+    static tare_status name##_part(op_call *call, int64_t first, int64_t end) {                    \
+        return spread_part(call, takes_root, first, end);                                          \
+    }                                                                                              \
+    static tare_status name##_parts(op_call *call, call_parts *out) {                              \
+        return reduce_parts(call, name##_part, out);                                               \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return spread(call, takes_root);                                                           \
+    }
+SPREAD_BY(var, false)
+SPREAD_BY(std, true)
 
 // --- vector_norm(x, ord, dim, keepdim) ---
 
@@ -397,11 +591,11 @@ static tare_status norm_reference(op_call *call) {
 
 // --- rows ---
 
-#define REDUCE(name, names, method_names, more, rule, by_rows)                                     \
+#define REDUCE(name, names, method_names, more, rule, by_rows, by_parts)                           \
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names,                                  \
         .params = "input/self|dim/axis|keepdim|dtype", .traits = more, .shape = rule,              \
-        .reference = name##_reference, .row_function = by_rows                                     \
+        .reference = name##_reference, .row_function = by_rows, .parts = by_parts                  \
     }
 
 #define SPREAD "input/self|dim/axis|keepdim|unbiased|correction"
@@ -411,16 +605,16 @@ static tare_status norm_reference(op_call *call) {
 
 // clang-format off
 static const op_info rows[] = {
-    REDUCE(mean, "torch.mean|torch.ops.aten.mean.default|torch.ops.aten.mean.dim", "mean", OP_KEEPS_QPARAMS | OP_ON_QUANTIZED | OP_BY_SAMPLE, reduce_shape, read_mean_rows),
-    REDUCE(sum, "torch.sum|torch.ops.aten.sum.default|torch.ops.aten.sum.dim_IntList", "sum", 0, sum_shape, read_sum_rows),
-    REDUCE(amax, "torch.amax|torch.ops.aten.amax.default", "amax", OP_KEEPS_QPARAMS, reduce_shape, NULL),
-    REDUCE(amin, "torch.amin|torch.ops.aten.amin.default", "amin", OP_KEEPS_QPARAMS, reduce_shape, NULL),
-    REDUCE(prod, "torch.prod|torch.ops.aten.prod.default|torch.ops.aten.prod.dim_int", "prod", 0, sum_shape, NULL),
-    REDUCE(any, "torch.any|torch.ops.aten.any.default|torch.ops.aten.any.dim|torch.ops.aten.any.dims", "any", 0, any_shape, NULL),
-    REDUCE(all, "torch.all|torch.ops.aten.all.default|torch.ops.aten.all.dim|torch.ops.aten.all.dims", "all", 0, any_shape, NULL),
-    REDUCE(logsumexp, "torch.logsumexp|torch.ops.aten.logsumexp.default", "logsumexp", 0, spread_shape, NULL),
-    {.id = "var", .functions = "torch.var|torch.ops.aten.var.correction", .overloads = SPREAD_OVERLOADS("var"), .methods = "var", .params = SPREAD, .shape = spread_shape, .reference = var_reference},
-    {.id = "std", .functions = "torch.std|torch.ops.aten.std.correction", .overloads = SPREAD_OVERLOADS("std"), .methods = "std", .params = SPREAD, .shape = spread_shape, .reference = std_reference},
+    REDUCE(mean, "torch.mean|torch.ops.aten.mean.default|torch.ops.aten.mean.dim", "mean", OP_KEEPS_QPARAMS | OP_ON_QUANTIZED | OP_BY_SAMPLE, reduce_shape, read_mean_rows, mean_parts),
+    REDUCE(sum, "torch.sum|torch.ops.aten.sum.default|torch.ops.aten.sum.dim_IntList", "sum", 0, sum_shape, read_sum_rows, sum_parts),
+    REDUCE(amax, "torch.amax|torch.ops.aten.amax.default", "amax", OP_KEEPS_QPARAMS, reduce_shape, NULL, amax_parts),
+    REDUCE(amin, "torch.amin|torch.ops.aten.amin.default", "amin", OP_KEEPS_QPARAMS, reduce_shape, NULL, amin_parts),
+    REDUCE(prod, "torch.prod|torch.ops.aten.prod.default|torch.ops.aten.prod.dim_int", "prod", 0, sum_shape, NULL, prod_parts),
+    REDUCE(any, "torch.any|torch.ops.aten.any.default|torch.ops.aten.any.dim|torch.ops.aten.any.dims", "any", 0, any_shape, NULL, any_parts),
+    REDUCE(all, "torch.all|torch.ops.aten.all.default|torch.ops.aten.all.dim|torch.ops.aten.all.dims", "all", 0, any_shape, NULL, all_parts),
+    REDUCE(logsumexp, "torch.logsumexp|torch.ops.aten.logsumexp.default", "logsumexp", 0, spread_shape, read_logsumexp_rows, NULL),
+    {.id = "var", .functions = "torch.var|torch.ops.aten.var.correction", .overloads = SPREAD_OVERLOADS("var"), .methods = "var", .params = SPREAD, .shape = spread_shape, .reference = var_reference, .parts = var_parts},
+    {.id = "std", .functions = "torch.std|torch.ops.aten.std.correction", .overloads = SPREAD_OVERLOADS("std"), .methods = "std", .params = SPREAD, .shape = spread_shape, .reference = std_reference, .parts = std_parts},
     {.id = "vector_norm", .functions = "torch.linalg.vector_norm|torch._C._linalg.linalg_vector_norm|torch.norm|torch.functional.norm|torch.ops.aten.linalg_vector_norm.default",
      .methods = "norm", .params = "input/x/self/A|ord/p|dim/axis|keepdim|dtype|out", .shape = norm_shape, .reference = norm_reference, .row_function = read_norm_rows},
 };

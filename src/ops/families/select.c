@@ -172,6 +172,10 @@ static tare_status getitem_reference(op_call *call) {
     return tare__gather_reference(call, plan_index);
 }
 
+static tare_status getitem_parts(op_call *call, call_parts *out) {
+    return tare__index_has_tensor(call->param[1]) ? tare__index_parts(call, out) : TARE_OK;
+}
+
 static tare_status getitem_box(op_call *call, size_t index, gather *out) {
     (void)index;
     *out = (gather){0};
@@ -484,7 +488,8 @@ static tare_status assert_shape(op_call *call) {
 // clang-format off
 static const op_info rows[] = {
     {.id = "tuple", .functions = "tuple", .params = "iterable", .traits = OP_MOVES_DATA, .shape = tuple_shape},
-    SELECT_ROW(getitem, OP_PICKS_ITEM, "operator.getitem", NULL, "input|index"),
+    {.id = "getitem", .functions = "operator.getitem", .params = "input|index", .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS | OP_PICKS_ITEM,
+     .shape = getitem_shape, .reference = getitem_reference, .parts = getitem_parts, .box = getitem_box},
     SLICE_ROW(narrow, "torch.narrow|" ATEN("narrow.default") "|" ATEN("narrow_copy.default"), "narrow", "input/self|dim|start|length"),
     {.id = "select", .functions = "torch.select|" ATEN("select.int") "|" ATEN("select_copy.int"), .methods = "select", .params = "input/self|dim|index",
      .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .put_back = "select_scatter", .shape = select_shape, .reference = select_reference, .box = select_box},

@@ -211,7 +211,7 @@ static tare_status view_back_shape(op_call *call) {
     {                                                                                              \
         .id = #name, .functions = "torch.ops.aten." #name more, .params = parameters,              \
         .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = name##_shape,                         \
-        .reference = name##_reference                                                              \
+        .reference = name##_reference, .place = plan_##name                                        \
     }
 
 static const op_info rows[] = {

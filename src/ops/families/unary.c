@@ -5,6 +5,7 @@
 #include "core/math/special.h"
 #include "ops/families/element.h"
 #include "ops/families/families.h"
+#include "ops/parts.h"
 
 #define TWO_PI 0x1.921fb54442d18p+2
 
@@ -68,29 +69,51 @@ static tare_status number_or_same(op_call *call, double (*f)(double x)) {
     return TARE_OK;
 }
 
-static tare_status map_all(op_call *call, double (*f)(double x)) {
+// Computes elements [first, end) of the result, of any dtype.
+static tare_status map_part(op_call *call, double (*f)(double x), int64_t first, int64_t end) {
     const tare_tensor *x;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
-    tare_tensor *y = tare__call_out(call);
-    for (int64_t i = 0; i < x->count; i++) tare__tensor_set(y, i, f(tare__tensor_get(x, i)));
+    double block[PART_BLOCK];
+    for (int64_t at = first, count; at < end; at += count) {
+        count = end - at < PART_BLOCK ? end - at : PART_BLOCK;
+        tare__tensor_load(x, at, 1, count, block);
+        for (int64_t i = 0; i < count; i++) block[i] = f(block[i]);
+        tare__tensor_store(tare__call_out(call), at, count, block);
+    }
     return TARE_OK;
 }
 
-static double negative(double x) {
+static tare_status map_all(op_call *call, double (*f)(double x)) {
+    return map_part(call, f, 0, tare__call_out(call)->count);
+}
+
+// The parts of an operator that maps all elements by NAME_of.
+#define PARTS_OF(name)                                                                             \
+    static tare_status name##_part(op_call *call, int64_t first, int64_t end) {                    \
+        return map_part(call, name##_of, first, end);                                              \
+    }                                                                                              \
+    static tare_status name##_parts(op_call *call, call_parts *out) {                              \
+        return tare__element_parts(call, name##_part, out);                                        \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return tare__run_parts(call, name##_parts);                                                \
+    }
+
+static double neg_of(double x) {
     return -x;
 }
 static tare_status neg_shape(op_call *call) {
-    return number_or_same(call, negative);
+    return number_or_same(call, neg_of);
 }
-static tare_status neg_reference(op_call *call) {
-    return map_all(call, negative);
+PARTS_OF(neg)
+
+static double abs_of(double x) {
+    return fabs(x);
 }
 static tare_status abs_shape(op_call *call) {
-    return number_or_same(call, fabs);
+    return number_or_same(call, abs_of);
 }
-static tare_status abs_reference(op_call *call) {
-    return map_all(call, fabs);
-}
+PARTS_OF(abs)
 
 static double sign_of(double x) {
     return isnan(x) ? x : (double)((x > 0) - (x < 0));
@@ -98,9 +121,7 @@ static double sign_of(double x) {
 static tare_status sign_shape(op_call *call) {
     return number_or_same(call, sign_of);
 }
-static tare_status sign_reference(op_call *call) {
-    return map_all(call, sign_of);
-}
+PARTS_OF(sign)
 
 // Functions that are computed in double for dtypes other than float32; rounding keeps integers
 // unchanged.
@@ -186,13 +207,7 @@ static tare_status question_shape(op_call *call) {
     static double name##_of(double x) {                                                            \
         return (expression) ? 1 : 0;                                                               \
     }                                                                                              \
-    static tare_status name##_reference(op_call *call) {                                           \
-        const tare_tensor *x = tare__call_tensor(call, 0);                                         \
-        if (x == NULL || x->dtype != TARE_FLOAT32) return map_all(call, name##_of);                \
-        uint8_t *y = tare__call_out(call)->data;                                                   \
-        for (int64_t i = 0; i < x->count; i++) y[i] = name##_of((double)tare__f32(x)[i]) != 0;     \
-        return TARE_OK;                                                                            \
-    }
+    PARTS_OF(name)
 QUESTION_OF(isnan, isnan(x))
 QUESTION_OF(isinf, isinf(x))
 QUESTION_OF(isfinite, isfinite(x))
@@ -291,7 +306,7 @@ static tare_status masked_fill_reference(op_call *call) {
     {                                                                                              \
         .id = #name, .functions = names "|torch.ops.aten." #name ".default",                       \
         .methods = method_names, .params = "input/self", .traits = OP_ELEMENTWISE,                 \
-        .shape = question_shape, .reference = name##_reference                                     \
+        .shape = question_shape, .reference = name##_reference, .parts = name##_parts              \
     }
 
 // clang-format off
@@ -334,11 +349,11 @@ static const op_info rows[] = {
     {.id = "polygamma", .methods = "polygamma", .overloads = "torch.ops.aten.polygamma.default torch.polygamma(n|input) torch.special.polygamma(n|input) torch._C._special.special_polygamma(n|input)",
      .params = "input/self|n", .traits = OP_ELEMENTWISE, .shape = tare__shape_same_float, .reference = polygamma_reference},
     {.id = "neg", .functions = "torch.neg|operator.neg|torch.ops.aten.neg.default|torch.ops.aten.neg_.default", .methods = "neg", .params = "input/self",
-     .traits = OP_ELEMENTWISE, .shape = neg_shape, .reference = neg_reference, .element = &neg_element},
+     .traits = OP_ELEMENTWISE, .shape = neg_shape, .reference = neg_reference, .parts = neg_parts, .element = &neg_element},
     {.id = "abs", .functions = "torch.abs|operator.abs|torch.ops.aten.abs.default|torch.ops.aten.abs_.default", .methods = "abs", .params = "input/self",
-     .traits = OP_ELEMENTWISE, .shape = abs_shape, .reference = abs_reference, .element = &abs_element},
+     .traits = OP_ELEMENTWISE, .shape = abs_shape, .reference = abs_reference, .parts = abs_parts, .element = &abs_element},
     {.id = "sign", .functions = "torch.sign|torch.sgn|torch.ops.aten.sign.default|torch.ops.aten.sgn.default", .methods = "sign", .params = "input/self",
-     .traits = OP_ELEMENTWISE, .shape = sign_shape, .reference = sign_reference, .element = &sign_element},
+     .traits = OP_ELEMENTWISE, .shape = sign_shape, .reference = sign_reference, .parts = sign_parts, .element = &sign_element},
     ASKED(isnan, "torch.isnan", "isnan"),
     ASKED(isinf, "torch.isinf", "isinf"),
     ASKED(isfinite, "torch.isfinite", "isfinite"),

@@ -3,6 +3,7 @@
 // torch.where: selects elements of one tensor or another by a condition.
 #include "ops/families/arithmetic.h"
 #include "ops/families/families.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 typedef struct choice {
@@ -74,7 +75,8 @@ static tare_status side_of(op_call *call, const operand *side, const tare_tensor
     return TARE_OK;
 }
 
-static tare_status where_reference(op_call *call) {
+// Computes elements [first, end) of the result.
+static tare_status where_part(op_call *call, int64_t first, int64_t end) {
     choice c;
     const char *side[2];
     TARE_TRY(read_choice(call, &c));
@@ -83,15 +85,35 @@ static tare_status where_reference(op_call *call) {
     const walk w = tare__walk((const tare_tensor *[]){c.side[0].t, c.side[1].t, c.condition}, 3,
                               c.ndim, c.shape);
     const size_t size = tare_dtype_size(y->dtype);
-    for (int64_t at = 0; at < y->count; at += w.run) {
+    for (int64_t at = first, count; at < end; at += count) {
         int64_t offset[3] = {0};
+        const int64_t within = at % w.run, left = w.run - within;
+        count = left < end - at ? left : end - at;
         tare__walk_at(&w, at, offset);
+        for (int i = 0; i < 3; i++) offset[i] += within * w.step[i];
         choose(size, (const uint8_t *)c.condition->data + offset[2],
                (const void *[]){side[0] + (size_t)offset[0] * size,
                                 side[1] + (size_t)offset[1] * size},
-               w.step, w.run, (char *)y->data + (size_t)at * size);
+               w.step, count, (char *)y->data + (size_t)at * size);
     }
     return TARE_OK;
+}
+
+static bool needs_conversion(const operand *side, const tare_tensor *y) {
+    return side->t != NULL && side->t->dtype != y->dtype;
+}
+
+// A tensor of another dtype is converted as a whole.
+static tare_status where_parts(op_call *call, call_parts *out) {
+    choice c;
+    const tare_tensor *y = tare__call_out(call);
+    TARE_TRY(read_choice(call, &c));
+    if (needs_conversion(&c.side[0], y) || needs_conversion(&c.side[1], y)) return TARE_OK;
+    return tare__element_parts(call, where_part, out);
+}
+
+static tare_status where_reference(op_call *call) {
+    return where_part(call, 0, tare__call_out(call)->count);
 }
 
 static const op_info rows[] = {
@@ -100,7 +122,8 @@ static const op_info rows[] = {
      .params = "condition|input/self|other",
      .traits = OP_ELEMENTWISE,
      .shape = where_shape,
-     .reference = where_reference},
+     .reference = where_reference,
+     .parts = where_parts},
 };
 
 const op_table tare__where_ops = OP_TABLE(rows);

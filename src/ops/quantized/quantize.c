@@ -10,6 +10,7 @@
 #include "core/math/requant.h"
 #include "core/memory/alloc.h"
 #include "ops/families/families.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 // --- whole tensors ---
@@ -226,6 +227,27 @@ static tare_status convert_shape(op_call *call, tare_dtype dtype) {
     return tare__call_result(call, dtype, x->ndim, x->shape, NULL);
 }
 
+// Converts elements [first, end).
+static void convert_elements(const tare_tensor *x, tare_tensor *y, int64_t first, int64_t end) {
+    double block[PART_BLOCK];
+    for (int64_t at = first, count; at < end; at += count) {
+        count = end - at < PART_BLOCK ? end - at : PART_BLOCK;
+        tare__tensor_load(x, at, 1, count, block);
+        tare__tensor_store(y, at, count, block);
+    }
+}
+
+static tare_status convert_part(op_call *call, int64_t first, int64_t end) {
+    convert_elements(tare__call_tensor(call, 0), tare__call_out(call), first, end);
+    return TARE_OK;
+}
+
+static tare_status convert_parts(op_call *call, call_parts *out) {
+    const tare_tensor *x = tare__call_tensor(call, 0), *y = tare__call_out(call);
+    if (x == NULL || x->q != NULL || x->dtype == y->dtype) return TARE_OK;
+    return tare__element_parts(call, convert_part, out);
+}
+
 static tare_status convert_reference(op_call *call) {
     const tare_tensor *x;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
@@ -235,7 +257,7 @@ static tare_status convert_reference(op_call *call) {
     if (from->dtype == y->dtype)
         memcpy(y->data, from->data, tare__tensor_bytes(y));
     else
-        for (int64_t i = 0; i < y->count; i++) tare__tensor_set(y, i, tare__tensor_get(from, i));
+        convert_elements(from, y, 0, y->count);
     tare_tensor_release(real);
     return TARE_OK;
 }
@@ -290,7 +312,7 @@ static tare_status int_repr_shape(op_call *call) {
     {                                                                                              \
         .id = name, .functions = names, .methods = method_names, .params = parameters,             \
         .traits = OP_ELEMENTWISE | OP_ANY_DTYPE | (more), .shape = rule,                           \
-        .reference = convert_reference                                                             \
+        .reference = convert_reference, .parts = convert_parts                                     \
     }
 
 // clang-format off
@@ -304,7 +326,7 @@ static const op_info rows[] = {
                   "torch.ops.aten.to.dtype_layout(-layout|-pin_memory) "
                   "torch.ops.aten.to.device",
      .methods = "to|type|type_as", .params = "input/self|dtype/other|non_blocking|copy|memory_format|device",
-     .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = to_shape, .reference = convert_reference},
+     .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = to_shape, .reference = convert_reference, .parts = convert_parts},
     CONVERSION("decomposed.convert_element_type",
                "torch.ops.quantized_decomposed.convert_element_type.no_fuse", 0, NULL, "input|dtype", to_shape),
     CONVERSION("float", NULL, 0, "float", "input/self", float_shape),

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step of calls that no other step computes: it runs the reference of an operator or module,
-// which was bound and shaped once.
+// Steps of calls that no other step computes. If an operator's result consists of independent parts
+// (ops/parts.h), threads take parts; else the reference of the operator or module runs, which was
+// bound and shaped once.
 #include "runtime/steps/call.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
+#include "ops/classes/module_call.h"
+#include "ops/parts.h"
 #include "ops/quantized/dynamic.h"
 #include "ops/quantized/layer.h"
 #include "ops/rules.h"
@@ -196,4 +200,94 @@ const step_class tare__call_step = {
     .plan = plan_reference,
     .run = run_reference,
     .describe = describe,
+};
+
+// --- parts ---
+
+typedef struct parts_step {
+    call_step base;
+    call_parts parts;
+} parts_step;
+
+enum { GRAIN_ELEMENTS = 1 << 12 };
+
+typedef struct parts_run {
+    const op_call *call;
+    const call_parts *parts;
+    atomic_int status;
+} parts_run;
+
+// The call's copy has memory of its own, because other threads use the plan's.
+static void run_some(void *user, size_t first, size_t end, size_t worker) {
+    parts_run *r = user;
+    arena memory = {0};
+    op_call call = *r->call;
+    (void)worker;
+    call.memory = &memory;
+    call.err = NULL;
+    const tare_status status = r->parts->run(&call, (int64_t)first, (int64_t)end);
+    if (status != TARE_OK) atomic_store(&r->status, (int)status);
+    tare__arena_release(&memory);
+}
+
+static tare_status compute_parts(const plan_run_state *run, call_step *base, op_call *call) {
+    const call_parts *parts = &((const parts_step *)base)->parts;
+    parts_run r = {.call = call, .parts = parts, .status = TARE_OK};
+    tare__parallel(tare__threads_for(run, tare__size_product(parts->count, parts->work)),
+                   (size_t)parts->count, tare__grain_of(GRAIN_ELEMENTS, (size_t)parts->work),
+                   run_some, &r);
+    const tare_status status = (tare_status)atomic_load(&r.status);
+    // Once more in order, to say what failed.
+    return status == TARE_OK ? TARE_OK : parts->run(call, 0, parts->count);
+}
+
+static tare_status run_parts(const plan_run_state *run, void *state) {
+    return tare__call_step_run(run, state, compute_parts);
+}
+
+static void describe_parts(const plan *p, const void *state, step_note *out) {
+    const parts_step *s = state;
+    (void)p;
+    tare__step_say(out, "%lld independent parts of %lld element%s", (long long)s->parts.count,
+                   (long long)s->parts.work, s->parts.work == 1 ? "" : "s");
+}
+
+// Half-precision inputs would first become floats.
+static bool is_plain(const tare_tensor *t, const op_info *op) {
+    const bool is_half = t->dtype == TARE_FLOAT16 || t->dtype == TARE_BFLOAT16;
+    return t->q == NULL && (!is_half || tare__op_has(op, OP_ANY_DTYPE | OP_MOVES_DATA));
+}
+
+static bool heads_parts(const plan_builder *b, const plan_record *r) {
+    const op_info *op = r->call.op;
+    const bool is_op = r->compute == tare__op_compute ||
+                       (r->compute == tare__operator_module_forward && r->call.is_bound);
+    if (op == NULL || op->parts == NULL || !is_op || r->is_observer || r->is_view ||
+        r->next != NOTHING)
+        return false;
+    for (size_t i = 0; i < r->input_count; i++)
+        if (!is_plain(b->values[r->inputs[i]].tensor, op)) return false;
+    return !tare__value_is_empty(&r->call.result);
+}
+
+static tare_status plan_parts(plan_builder *b, size_t head, bool *done) {
+    op_call call = b->records[head].call;
+    call_parts parts = {0};
+    call.err = b->err;
+    call.memory = &b->scratch;
+    TARE_TRY(call.op->parts(&call, &parts));
+    if (parts.count == 0) return tare__plan_decline_operator(b);
+    parts_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    s->parts = parts;
+    *done = true;
+    return tare__plan_call_step(b, head, &tare__parts_step, &s->base);
+}
+
+const step_class tare__parts_step = {
+    .name = "parts",
+    .heads = heads_parts,
+    .plan = plan_parts,
+    .run = run_parts,
+    .describe = describe_parts,
 };

@@ -39,10 +39,11 @@ typedef struct element_step {
                        // else the second
     float p[ELEMENT_MAX_PARAMETERS];
     operand other, mask;
+    operand first; // instead of the chain's value, where no input has the result's shape
 } element_step;
 
 typedef struct elements {
-    source x;
+    source x; // unset if the first step has operands only
     size_t y; // buffer
     int64_t count;
     size_t step_count, quantized_count; // quantized_count: operands that are quantized
@@ -97,11 +98,13 @@ static void run_two(const element_step *s, const plan_run_state *run, int64_t be
     float room[BLOCK];
     for (int64_t done = 0, n; done < count; done += n) {
         n = count - done;
-        const span self = {x + done, 1};
+        const float *from = x != NULL ? x + done : NULL;
+        span self = {from, 1};
         span mask = {0}; // first, because dequantizes no more than the mask's span
-        if (s->two == NULL) mask = operand_at(&s->mask, run, 1, begin + done, x + done, &n, room);
-        const span other =
-            operand_at(&s->other, run, sizeof(float), begin + done, x + done, &n, room);
+        if (s->two == NULL) mask = operand_at(&s->mask, run, 1, begin + done, from, &n, room);
+        if (s->first.kind != OPERAND_NONE)
+            self = operand_at(&s->first, run, sizeof(float), begin + done, from, &n, room);
+        const span other = operand_at(&s->other, run, sizeof(float), begin + done, from, &n, room);
         const span a = s->other.is_first ? other : self, b = s->other.is_first ? self : other;
         if (s->two != NULL)
             s->two(a.data, a.step, b.data, b.step, y + done, n);
@@ -120,7 +123,8 @@ static void run_block(void *user, size_t first, size_t end, size_t worker) {
     const elements *e = r->e;
     const int64_t at = (int64_t)first, count = (int64_t)(end - first);
     float *y = (float *)tare__buffer_data(r->run, e->y) + at;
-    const float *from = floats_at(&e->x, r->run, at, count, y);
+    const float *from =
+        e->steps->first.kind == OPERAND_NONE ? floats_at(&e->x, r->run, at, count, y) : NULL;
     (void)worker;
     for (size_t i = 0; i < e->step_count; i++, from = y) {
         const element_step *s = &e->steps[i];
@@ -309,6 +313,16 @@ static size_t choose_input(const plan_builder *b, const plan_record *r) {
     return found;
 }
 
+// A chain may start with two tensors of which each is repeated along other dimensions: then the
+// result is plain.
+static bool read_two(const plan_builder *b, const plan_record *r, element_step *s) {
+    if (!tare__plan_is_binary(r)) return false;
+    s->two = pair_loop(b, r->call.op->binary);
+    return read_operand(b, r->call.param[0], NOTHING, &s->first) &&
+           read_operand(b, r->call.param[1], NOTHING, &s->other) &&
+           s->first.kind == OPERAND_TENSOR && s->other.kind == OPERAND_TENSOR;
+}
+
 static bool check_operand(const plan_builder *b, const element_chain *c, const operand *o) {
     return o->kind != OPERAND_TENSOR ||
            fits_layout(b->values[o->value].tensor, b->values[c->result].tensor, c->layout);
@@ -324,13 +338,13 @@ static bool check_operands(const plan_builder *b, const element_chain *c) {
 
 static bool read_chain(plan_builder *b, size_t head, element_chain *c) {
     size_t self = c->x = choose_input(b, &b->records[head]);
-    if (self == NOTHING) return false;
     for (size_t i = head; i != NOTHING; i = b->records[i].next) {
         const plan_record *r = &b->records[i];
-        if (!read_step(b, r, self, &c->steps[c->count++])) return false;
+        element_step *s = &c->steps[c->count++];
+        if (!(self != NOTHING ? read_step(b, r, self, s) : read_two(b, r, s))) return false;
         self = c->result = r->result;
     }
-    c->layout = tare__plan_layout(b, c->x);
+    c->layout = c->x != NOTHING ? tare__plan_layout(b, c->x) : LAYOUT_PLAIN;
     if (!check_operands(b, c)) c->layout = LAYOUT_PLAIN;
     return true;
 }
@@ -358,14 +372,15 @@ static tare_status place_operand(plan_builder *b, const element_chain *c, operan
 
 static tare_status assign_buffers(plan_builder *b, const element_chain *c, elements *e) {
     bool unused;
-    TARE_TRY(read_source(b, c->x, c->layout, &e->x));
+    if (c->x != NOTHING) TARE_TRY(read_source(b, c->x, c->layout, &e->x));
     e->quantized_count = e->x.scheme != NULL ? 1 : 0;
     for (size_t i = 0; i < c->count; i++) {
+        TARE_TRY(place_operand(b, c, &c->steps[i].first));
         TARE_TRY(place_operand(b, c, &c->steps[i].other));
         TARE_TRY(place_operand(b, c, &c->steps[i].mask));
         if (c->steps[i].other.from.scheme != NULL) e->quantized_count++;
     }
-    TARE_TRY(e->x.scheme != NULL
+    TARE_TRY(c->x == NOTHING || e->x.scheme != NULL
                  ? tare__plan_write(b, c->result, c->layout, &e->y)
                  : tare__plan_write_over(b, c->result, c->x, c->layout, &e->y, &unused));
     e->count = b->values[c->result].tensor->count;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of two float tensors by a library's kernels. Threads divide the matrices, or row blocks
-// if there are few.
+// Products of float tensors by a library's kernels. Of two tensors: threads divide the matrices, or
+// row blocks if there are few. Of groups of rows with a matrix each, as in a mixture of experts:
+// threads take groups.
 #include <stdatomic.h>
+#include <string.h>
 
 #include "dnnl/float_layers.h"
 #include "ops/layer_call.h"
@@ -110,5 +112,123 @@ const step_class tare__matmul_step = {
     .plan = plan_chain,
     .run = run_matmul,
     .describe = describe_matmul,
+    .replicate = tare__step_share,
+};
+
+// --- groups of rows ---
+
+typedef struct groups_step {
+    op_call call; // for error messages
+    grouped_mm_call groups;
+    size_t x, w, ends, y; // buffers
+} groups_step;
+
+typedef struct groups_run {
+    const plan_run_state *run;
+    const groups_step *s;
+    const tare_tensor *ends; // with the data of this run
+    atomic_int status;
+} groups_run;
+
+static int64_t begin_of(const groups_run *r, size_t e) {
+    return e > 0 ? tare__tensor_get_int(r->ends, (int64_t)e - 1) : 0;
+}
+
+static void multiply_some(void *user, size_t first, size_t end, size_t worker) {
+    groups_run *r = user;
+    const groups_step *s = r->s;
+    const int64_t inner = s->groups.w->shape[1], columns = s->groups.w->shape[2];
+    (void)worker;
+    for (size_t e = first; e < end; e++) {
+        const int64_t from = begin_of(r, e), rows = begin_of(r, e + 1) - from;
+        const float_block block = {.rows = rows,
+                                   .inner = inner,
+                                   .columns = columns,
+                                   .x_step = inner,
+                                   .w_step = columns,
+                                   .y_step = columns,
+                                   .scale = 1.0F};
+        if (rows == 0) continue;
+        const tare_status status = tare__float_layers_multiply(
+            r->run->plan->setting.layers, &block,
+            (const float *)tare__buffer_data(r->run, s->x) + from * inner,
+            (const float *)tare__buffer_data(r->run, s->w) + (int64_t)e * inner * columns,
+            (float *)tare__buffer_data(r->run, s->y) + from * columns, NULL);
+        if (status != TARE_OK) atomic_store(&r->status, (int)status);
+    }
+}
+
+// Rows after the last group are set to 0.
+static void clear_rest(const groups_run *r, size_t groups) {
+    const int64_t columns = r->s->groups.w->shape[2], from = begin_of(r, groups);
+    float *y = tare__buffer_data(r->run, r->s->y);
+    memset(y + from * columns, 0,
+           (size_t)((r->s->groups.x->shape[0] - from) * columns) * sizeof *y);
+}
+
+static tare_status run_groups(const plan_run_state *run, void *state) {
+    const groups_step *s = state;
+    const grouped_mm_call *g = &s->groups;
+    const size_t count = (size_t)g->ends->count;
+    tare_tensor ends = *g->ends;
+    grouped_mm_call now = *g;
+    op_call call = s->call;
+    call.err = run->err;
+    ends.data = tare__buffer_data(run, s->ends);
+    now.ends = &ends;
+    for (int64_t e = 0, from = 0, end; e < g->ends->count; e++, from = end)
+        TARE_TRY(tare__grouped_mm_end(&call, &now, e, from, &end));
+    groups_run r = {.run = run, .s = s, .ends = &ends, .status = TARE_OK};
+    tare__parallel(tare__threads_for(run, g->x->count * g->w->shape[2]), count, 1, multiply_some,
+                   &r);
+    clear_rest(&r, count);
+    const tare_status status = (tare_status)atomic_load(&r.status);
+    return status == TARE_OK ? TARE_OK : tare__fail(run->err, status, "a product of floats failed");
+}
+
+static void describe_groups(const plan *p, const void *state, step_note *out) {
+    const groups_step *s = state;
+    (void)p;
+    out->kernel = "sgemm";
+    out->bits_may_differ = true;
+    tare__step_say(out, "float: oneDNN, %lld groups of rows; bits may differ between machines",
+                   (long long)s->groups.ends->count);
+}
+
+static bool heads_groups(const plan_builder *b, const plan_record *r) {
+    (void)b;
+    return tare__record_is(r, TARE_OP_GROUPED_MM) && r->result != NOTHING && !r->is_observer;
+}
+
+static tare_status plan_groups(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    op_call call = r->call;
+    if (b->setting->layers == NULL)
+        return tare__plan_decline(b, "float: no library computes products here");
+    groups_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    call.err = b->err;
+    call.memory = &b->scratch;
+    TARE_TRY(tare__grouped_mm_read(&call, &s->groups));
+    const grouped_mm_call *g = &s->groups;
+    const size_t x = tare__plan_find_value(b, g->x), w = tare__plan_find_value(b, g->w);
+    const size_t ends = tare__plan_find_value(b, g->ends);
+    if (x == NOTHING || w == NOTHING || ends == NOTHING || g->x->count == 0 || g->w->count == 0)
+        return tare__plan_decline_operator(b);
+    s->call = r->call;
+    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
+    TARE_TRY(tare__plan_read(b, w, LAYOUT_PLAIN, &s->w));
+    TARE_TRY(tare__plan_read(b, ends, LAYOUT_PLAIN, &s->ends));
+    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
+    *done = true;
+    return tare__plan_add_step(b, &tare__matmul_groups_step, s, r->node);
+}
+
+const step_class tare__matmul_groups_step = {
+    .name = "matmul groups",
+    .heads = heads_groups,
+    .plan = plan_groups,
+    .run = run_groups,
+    .describe = describe_groups,
     .replicate = tare__step_share,
 };

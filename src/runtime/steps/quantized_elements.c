@@ -38,7 +38,8 @@ struct quantized_step {
     size_t channels;                  // of pixels with gaps between them; 0: contiguous
     size_t a_pitch, b_pitch, y_pitch; // bytes from a pixel to the next
     const char *slice_of;             // as in plan_pixels
-    size_t row, image; // if b has one row of channels per image: elements of a row and of an image
+    size_t row, image;    // if b has rows of channels: elements of a row and of an image
+    size_t next;          // from an image's row to the next: `row`, or 0 if all have the same
     size_t planes, plane; // for images converted to channels last: planes per image, and their
                           // elements; 0: none
     quantized_scheme scheme;
@@ -67,7 +68,7 @@ static void combine(const quantized_step *s, const elementwise_kernels *k,
                                at->y + at->first);
 }
 
-// b has one row of channels for each image.
+// b has a row of channels for each image, or for all.
 static void combine_channels(const quantized_step *s, const elementwise_kernels *k,
                              const quantized_span *at) {
     const size_t last = at->first + at->count;
@@ -75,7 +76,7 @@ static void combine_channels(const quantized_step *s, const elementwise_kernels 
         const size_t channel = i % s->row;
         count = s->row - channel < last - i ? s->row - channel : last - i;
         tare__quantized_binary_run(&s->binary, k, at->a + i,
-                                   at->b + i / s->image * s->row + channel, count, at->y + i);
+                                   at->b + i / s->image * s->next + channel, count, at->y + i);
     }
 }
 
@@ -227,10 +228,10 @@ static bool have_result_shape(const quantized_call *c) {
     return tare__same_shape(c->a, c->y) && tare__same_shape(c->b, c->y);
 }
 
-// True if b is [N, C, 1, ..]: one row of channels for all pixels of an image.
+// True if b is [N, C, 1, ..] or [1, C, 1, ..]: one row of channels for all pixels of an image.
 static bool is_per_channel(const tare_tensor *b, const tare_tensor *y) {
-    return b->ndim == y->ndim && y->ndim >= 3 && b->shape[0] == y->shape[0] &&
-           b->shape[1] == y->shape[1] && b->count == y->shape[0] * y->shape[1];
+    return b->ndim == y->ndim && y->ndim >= 3 && (b->shape[0] == y->shape[0] || b->shape[0] == 1) &&
+           b->shape[1] == y->shape[1] && b->count == b->shape[0] * b->shape[1];
 }
 
 // Finds rows along which both operands are contiguous, or one has a single element.
@@ -258,6 +259,7 @@ static tare_status set_binary(plan_builder *b, quantized_call *c, quantized_step
     if (!have_result_shape(c) && tare__same_shape(c->a, c->y) && is_per_channel(c->b, c->y)) {
         s->loop = combine_channels;
         s->row = (size_t)c->y->shape[1];
+        s->next = c->b->shape[0] > 1 ? s->row : 0;
         s->image = (size_t)(c->y->count / c->y->shape[0]);
     } else if (!have_result_shape(c) && !set_broadcast(c, b->values[c->record->result].tensor, s)) {
         return TARE_OK;

@@ -68,6 +68,12 @@ static const char *const lines[] = {
     MASK("x", "0.1") "a = x * 2" THEN "b = x - 1" THEN "y = torch.where(m, a, b)",
     "a = torch.amax(x, (2, 3), True)" THEN
     "b = torch.amax(x, 1, True)" THEN MASK("a", "0.9") "y = torch.where(m, x, b)",
+    "a = torch.amax(x, (2, 3), True)" THEN "b = torch.amax(x, 1, True)" THEN "y = a * b",
+    "a = torch.amax(x, (2, 3), True)" THEN "b = torch.amax(x, 1, True)" THEN "f = a - b" THEN
+    "y = torch.exp(f)",
+    "a = torch.amax(x, (0, 1, 2))" THEN
+    "b = torch.amax(x, (1, 3), True)" THEN MASK("a", "0.9") "f = b / a" THEN
+                                                            "y = torch.masked_fill(f, m, 7)",
 };
 
 static void check_all(const tare_tensor *x) {

@@ -128,6 +128,32 @@ static void numbers_stand_on_either_side(void **state) {
     tare_tensor_release(x);
 }
 
+static void check_channels(const tare_session *s, size_t which) {
+    (void)which;
+    assert_int_equal(count_steps(s, "quantized elements", "one of them per channel"), 2);
+}
+
+// As in a frozen batch norm.
+static void a_row_of_channels_serves_all_images(void **state) {
+    (void)state;
+    tare_model *model = new_model(NULL, new_tree(),
+                                  "def forward(self, x):\n"
+                                  "    a = torch.amax(x, (2, 3), True)\n"
+                                  "    b = torch.amax(a, 0, True)\n"
+                                  "    q = torch.quantize_per_tensor(x, 0.01, 110, torch.quint8)\n"
+                                  "    r = torch.quantize_per_tensor(b, 0.01, 120, torch.quint8)\n"
+                                  "    s = torch.ops.quantized.mul(q, r, 0.02, 100)\n"
+                                  "    t = torch.ops.quantized.add(s, r, 0.02, 90)\n"
+                                  "    y = t.dequantize()\n"
+                                  "    return y\n");
+    for (int64_t size = 1; size <= 3; size++) {
+        tare_tensor *x = NEW_INPUT(3, 19, size, size);
+        check_plans(model, x, check_channels, 0);
+        tare_tensor_release(x);
+    }
+    tare_model_destroy(model);
+}
+
 static void every_allocation_may_fail(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(1, 2, 3, 2);
@@ -141,6 +167,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_become_floats_where_they_are_read),
         cmocka_unit_test(numbers_stand_on_either_side),
+        cmocka_unit_test(a_row_of_channels_serves_all_images),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,49 @@ static void own_slices_change_places(void **state) {
     }
 }
 
+// What y becomes, and whether it is written into the memory of the old tensor.
+static const struct place {
+    const char *line;
+    bool is_in_place;
+} places[] = {
+    {"b = torch.narrow(a, 1, 1, 2)\n    c = torch.relu(b)\n    y = torch.slice_scatter(a, c, 1, 1, "
+     "3, 1)",
+     true},
+    {"b = torch.narrow(a, 2, 1, 2)\n    c = b * 3\n    y = torch.slice_scatter(a, c, 2, 0, 4, 2)",
+     true},
+    {"b = torch.amax(a, 3)\n    y = torch.select_scatter(a, b, 3, -1)", true},
+    {"b = torch.amax(a, 0)\n    c = torch.select_scatter(a, b, 0, 1)\n    y = c + a", false},
+    {"b = torch.amax(a, (0, 1))\n    c = torch.amax(b, 1)\n    d = torch.narrow(c, 0, 0, 4)\n"
+     "    y = torch.diagonal_scatter(b, d, 0, 0, 1)",
+     true},
+    {"y = torch.slice_scatter(a, a, 0, 0, 3, 1)", false},
+};
+
+static void check_step(const tare_session *s, size_t which) {
+    assert_int_equal(count_steps(s, "place", places[which].is_in_place ? "in place" : "after"), 1);
+    assert_int_equal(count_steps(s, "call", NULL), 0);
+}
+
+static void boxes_are_replaced(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(3, 6, 4, 5);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char code[512];
+        (void)snprintf(code, sizeof code,
+                       "def forward(self, x):\n    a = x * 2\n    %s\n    return y\n",
+                       places[i].line);
+        tare_model *m = new_model(NULL, new_tree(), code);
+        check_plans(m, x, check_step, i);
+        check_run_without_memory(m, NULL, (const tare_tensor *const[]){x}, 1);
+        tare_model_destroy(m);
+    }
+    tare_tensor_release(x);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(own_slices_change_places)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(own_slices_change_places),
+        cmocka_unit_test(boxes_are_replaced),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
