@@ -7,6 +7,7 @@
 #define CORE_MATH_ROWS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { ROW_LANES = 64, ROW_FEW_LANES = 16 };
 /// Columns of a panel of weights (a narrower panel has a multiple of PANEL_STEP columns), and the
@@ -26,6 +27,7 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 ///   subtract       y[i] = (x[i] - a) - b
 ///   moments        the mean, and the mean square of the distances to it
 ///   scale_shift    y[i] = fma(x[i], scale, shift)
+///   from_int8      y[i] = x[i] * scale, of int8
 ///   affine         y[i] = x[i] * scale[i] + shift[i], two roundings
 ///   blend          y[i] = ((0 + share[0] * x[0][i]) + share[1] * x[1][i]) + .. of `rows` rows
 ///   panel          y[r][i] = (((0 + x[r][0] * w[0][i]) + x[r][1] * w[1][i]) + ..) + bias[i], two
@@ -56,6 +58,7 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
     X(suffix, subtract, (const float *x, size_t count, float a, float b, float *y))                \
     X(suffix, moments, (const float *x, size_t count, float *mean, float *variance))               \
     X(suffix, scale_shift, (const float *x, size_t count, float scale, float shift, float *y))     \
+    X(suffix, from_int8, (const int8_t *x, size_t count, float scale, float *y))                   \
     X(suffix, affine,                                                                              \
       (const float *x, size_t count, const float *scale, const float *shift, float *y))            \
     X(suffix, blend,                                                                               \

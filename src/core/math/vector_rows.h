@@ -156,6 +156,11 @@ void ROWS(f32_scale_shift)(const float *x, size_t count, float scale, float shif
         give(y + i, v_fma(take(x + i, count - i), a, b), count - i);
 }
 
+// Compilers have vectors for this.
+void ROWS(f32_from_int8)(const int8_t *x, size_t count, float scale, float *y) {
+    for (size_t i = 0; i < count; i++) y[i] = (float)x[i] * scale;
+}
+
 void ROWS(f32_affine)(const float *x, size_t count, const float *scale, const float *shift,
                       float *y) {
     for (size_t i = 0; i < count; i += WIDTH) {
@@ -227,7 +232,7 @@ static inline vec unit_of(vec x, vec mean, vec scale) {
 
 // The common case, with weight and bias.
 static void affine_row(const float *x, size_t count, vec mean, vec scale, const float *weight,
-                        const float *bias, float *y) {
+                       const float *bias, float *y) {
     for (size_t i = 0; i < count; i += WIDTH) {
         const size_t left = count - i;
         const vec unit = unit_of(take(x + i, left), mean, scale);

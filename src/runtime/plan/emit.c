@@ -32,8 +32,12 @@ static bool defer(plan_builder *b, size_t record) {
     if (class == NULL || class->defer == NULL) return false;
     const int kind = class->defer(b, r);
     if (kind == SOURCE_NONE) return false;
-    b->values[r->result].source = (plan_source){(enum plan_source_kind)kind, r->inputs[0], record};
-    tare__plan_count_uses(b, r->inputs[0], (ptrdiff_t)b->values[r->result].uses_left);
+    const ptrdiff_t uses = (ptrdiff_t)b->values[r->result].uses_left;
+    b->values[r->result].source = (plan_source){.kind = (enum plan_source_kind)kind,
+                                                .value = r->inputs[0],
+                                                .also = r->input_count > 1 ? r->inputs[1] : NOTHING,
+                                                .record = record};
+    for (size_t i = 0; i < r->input_count; i++) tare__plan_count_uses(b, r->inputs[i], uses);
     return true;
 }
 

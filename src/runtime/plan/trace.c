@@ -46,7 +46,7 @@ tare_status tare__plan_add_value(plan_builder *b, tare_tensor *t, size_t *out) {
     b->values[*out] = (plan_value){.tensor = t,
                                    .base = base != NOTHING ? base : *out,
                                    .placement = {nowhere, nowhere},
-                                   .source.value = NOTHING,
+                                   .source = {.value = NOTHING, .also = NOTHING},
                                    .consumer = NOTHING,
                                    .is_constant = t->data != NULL};
     return TARE_OK;

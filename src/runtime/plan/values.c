@@ -201,9 +201,13 @@ size_t tare__plan_quantized_of(const plan_builder *b, size_t v) {
     return tare__plan_has_buffer(b, v) ? NOTHING : tare__plan_source(b, v, SOURCE_QUANTIZED);
 }
 
-// Using a value also uses its source, and the source of that.
+// Using a value also uses its sources, and the sources of these.
 void tare__plan_count_uses(plan_builder *b, size_t v, ptrdiff_t more) {
-    for (; v != NOTHING; v = b->values[v].source.value) b->values[v].uses_left += (size_t)more;
+    for (; v != NOTHING; v = b->values[v].source.value) {
+        b->values[v].uses_left += (size_t)more;
+        const size_t also = b->values[v].source.also;
+        if (also != NOTHING) b->values[also].uses_left += (size_t)more; // has no source itself
+    }
 }
 
 // Adds a view that is needed after all, with its elements in plain order. The buffers noted for the
@@ -215,7 +219,7 @@ static tare_status place_view(plan_builder *b, size_t v) {
         tare__plan_read(b, source, LAYOUT_PLAIN, &b->values[v].placement[LAYOUT_PLAIN].buffer));
     b->facts = facts;
     tare__plan_count_uses(b, source, -(ptrdiff_t)b->values[v].uses_left);
-    b->values[v].source = (plan_source){.value = NOTHING};
+    b->values[v].source = (plan_source){.value = NOTHING, .also = NOTHING};
     return TARE_OK;
 }
 
@@ -378,7 +382,8 @@ bool tare__plan_defer_view(plan_builder *b, size_t v, size_t of) {
         from->placement[LAYOUT_CHANNELS_LAST].buffer == NOTHING ||
         tare__plan_layouts_agree(from->tensor))
         return false;
-    b->values[v].source = (plan_source){.kind = SOURCE_VIEW, .value = source, .record = NOTHING};
+    b->values[v].source =
+        (plan_source){.kind = SOURCE_VIEW, .value = source, .also = NOTHING, .record = NOTHING};
     tare__plan_count_uses(b, source, (ptrdiff_t)b->values[v].uses_left);
     return true;
 }
@@ -386,7 +391,8 @@ bool tare__plan_defer_view(plan_builder *b, size_t v, size_t of) {
 bool tare__plan_view_repeated(plan_builder *b, size_t v, size_t of) {
     if (tare__plan_has_buffer(b, of) || tare__plan_source(b, of, SOURCE_REPEATED) == NOTHING)
         return false;
-    b->values[v].source = (plan_source){.kind = SOURCE_VIEW, .value = of, .record = NOTHING};
+    b->values[v].source =
+        (plan_source){.kind = SOURCE_VIEW, .value = of, .also = NOTHING, .record = NOTHING};
     tare__plan_count_uses(b, of, (ptrdiff_t)b->values[v].uses_left);
     return true;
 }

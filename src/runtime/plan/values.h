@@ -30,8 +30,11 @@ typedef struct plan_source {
         SOURCE_SWAPPED,   // a transposition of dimensions 1 and 2 of 4
         SOURCE_REPEATED,  // matrices of keys or values that are repeated for heads of queries
         SOURCE_QUANTIZED, // floats of quantized values, for elementwise operators only
+        SOURCE_INT8,      // floats of plain int8 values
+        SOURCE_SCALED,    // such floats times `also`, a scale for each row: a cache of attention
     } kind;
     size_t value;
+    size_t also;   // the record's second input; NOTHING: it has none
     size_t record; // that computes it; NOTHING for a view
 } plan_source;
 

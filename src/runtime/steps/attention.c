@@ -17,6 +17,8 @@
 typedef struct attention_step {
     attention_call call; // its tensors are the plan's; the mask's address is set in every run
     matrices q, k, v, y;
+    size_t k_scales,
+        v_scales;  // buffers, if k and v are int8 times a scale for each row; else NOTHING
     size_t mask;   // buffer, if there is a mask
     size_t scores; // buffer for each thread: the scores of a matrix, or what quantized values need
     int64_t count; // number of q's matrices
@@ -80,25 +82,78 @@ static tare_status attend(const plan_run_state *run, const attention_step *s, in
 
 // With one query the products are of single rows, for which a library call costs more than the
 // product.
+static bool takes_one_query(const attention_call *a) {
+    return a->queries == 1 && a->value_width <= PANEL_COLUMNS && a->value_width % PANEL_STEP == 0;
+}
 static bool is_one_query(const attention_step *s) {
-    const attention_call *a = &s->call;
-    return a->queries == 1 && a->value_width <= PANEL_COLUMNS && a->value_width % PANEL_STEP == 0 &&
-           s->v.row_step == a->value_width;
+    return takes_one_query(&s->call) && s->v.row_step == s->call.value_width;
 }
 
-static void attend_row(const plan_run_state *run, const attention_step *s, int64_t i,
-                       float *scores) {
+// Queries of one row that share a matrix of keys: those of up to PANEL_ROWS heads.
+static int64_t heads_of(const attention_step *s) {
+    const int64_t group = s->call.group;
+    return group < PANEL_ROWS ? group : PANEL_ROWS;
+}
+
+static int64_t units_of(const attention_step *s) {
+    const int64_t group = s->call.group, heads = heads_of(s);
+    return s->count / group * ((group + heads - 1) / heads);
+}
+
+// The floats of a matrix of keys or values. int8 values are multiplied by their rows' scales.
+static const float *floats_of(const plan_run_state *run, const matrices *m, size_t scales,
+                              int64_t matrix, int64_t width, int64_t rows, float *room) {
+    if (scales == NOTHING) return tare__matrix_at(run, m, matrix);
+    const int8_t *x = (const int8_t *)tare__buffer_data(run, m->buffer);
+    const float *scale = (const float *)tare__buffer_data(run, scales) + matrix * rows;
+    x += tare__matrix_offset(m, matrix);
+    for (int64_t r = 0; r < rows; r++)
+        run->kernels->rows->functions.from_int8(x + r * width, (size_t)width, scale[r],
+                                                room + r * width);
+    return room;
+}
+
+// The scores of a unit's rows, and behind them a matrix of int8 values as floats.
+static size_t floats_of_unit(const attention_step *s) {
+    const attention_call *a = &s->call;
+    const int64_t width = a->width > a->value_width ? a->width : a->value_width;
+    return (size_t)(a->keys * (heads_of(s) + (s->k_scales != NOTHING ? width : 0)));
+}
+
+// Computes queries [first, first + count), of one row each, which share keys and values.
+static void attend_rows(const plan_run_state *run, const attention_step *s, int64_t first,
+                        int64_t count, float *scores) {
     static const float no_bias[PANEL_COLUMNS];
     const attention_call *a = &s->call;
     const row_functions *k = &run->kernels->rows->functions;
-    const attention_offsets at = tare__attention_offsets_of(a, i);
-    float mixed[PANEL_ROWS * PANEL_COLUMNS];
-    k->dots(tare__matrix_at(run, &s->q, i), tare__matrix_at(run, &s->k, at.k), (size_t)a->width,
-            (size_t)a->keys, (size_t)s->k.row_step, scores);
-    tare__attention_weigh(a, &at, false, k, scores);
-    k->panel(scores, 1, (size_t)a->keys, tare__matrix_at(run, &s->v, at.v), (size_t)a->value_width,
-             no_bias, mixed);
-    memcpy(tare__matrix_at(run, &s->y, i), mixed, (size_t)a->value_width * sizeof *mixed);
+    const attention_offsets shared = tare__attention_offsets_of(a, first);
+    float mixed[PANEL_ROWS * PANEL_COLUMNS], *room = scores + heads_of(s) * a->keys;
+    const float *keys = floats_of(run, &s->k, s->k_scales, shared.k, a->width, a->keys, room);
+    for (int64_t r = 0; r < count; r++) {
+        const attention_offsets at = tare__attention_offsets_of(a, first + r);
+        k->dots(tare__matrix_at(run, &s->q, first + r), keys, (size_t)a->width, (size_t)a->keys,
+                (size_t)s->k.row_step, scores + r * a->keys);
+        tare__attention_weigh(a, &at, false, k, scores + r * a->keys);
+    }
+    const float *values =
+        floats_of(run, &s->v, s->v_scales, shared.v, a->value_width, a->keys, room);
+    k->panel(scores, (size_t)count, (size_t)a->keys, values, (size_t)a->value_width, no_bias,
+             mixed);
+    for (int64_t r = 0; r < count; r++)
+        memcpy(tare__matrix_at(run, &s->y, first + r), mixed + r * PANEL_COLUMNS,
+               (size_t)a->value_width * sizeof *mixed);
+}
+
+static void attend_some_rows(void *user, size_t first, size_t end, size_t worker) {
+    attention_run *r = user;
+    const int64_t group = r->s.call.group, heads = heads_of(&r->s);
+    const int64_t units = (group + heads - 1) / heads; // of a group
+    float *scores = tare__buffer_data(r->run, r->s.scores);
+    scores += worker * floats_of_unit(&r->s);
+    for (int64_t i = (int64_t)first; i < (int64_t)end; i++) {
+        const int64_t within = i % units * heads, left = group - within;
+        attend_rows(r->run, &r->s, i / units * group + within, left < heads ? left : heads, scores);
+    }
 }
 
 static void attend_some(void *user, size_t first, size_t end, size_t worker) {
@@ -107,10 +162,7 @@ static void attend_some(void *user, size_t first, size_t end, size_t worker) {
     float *scores = tare__buffer_data(r->run, r->s.scores);
     scores += (int64_t)worker * a->queries * a->keys;
     for (size_t i = first; i < end; i++)
-        if (is_one_query(&r->s))
-            attend_row(r->run, &r->s, (int64_t)i, scores);
-        else if (attend(r->run, &r->s, (int64_t)i, scores) != TARE_OK)
-            r->failed = true;
+        if (attend(r->run, &r->s, (int64_t)i, scores) != TARE_OK) r->failed = true;
 }
 
 static tare_status run_attention(const plan_run_state *run, void *state) {
@@ -118,9 +170,10 @@ static tare_status run_attention(const plan_run_state *run, void *state) {
     attention_run r;
     begin_run(&r, run, s);
     // With one query each score takes as long as many elements.
-    const int64_t weight = is_one_query(s) ? 8 : 1;
-    const int64_t work = s->count * s->call.queries * s->call.keys * weight;
-    tare__parallel(tare__threads_for(run, work), (size_t)s->count, 1, attend_some, &r);
+    const bool is_of_rows = is_one_query(s);
+    const int64_t work = s->count * s->call.queries * s->call.keys * (is_of_rows ? 8 : 1);
+    tare__parallel(tare__threads_for(run, work), (size_t)(is_of_rows ? units_of(s) : s->count), 1,
+                   is_of_rows ? attend_some_rows : attend_some, &r);
     return r.failed ? tare__out_of_memory(run->err) : TARE_OK;
 }
 
@@ -133,6 +186,7 @@ static void describe_step(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, is_one_query(s)
                             ? "float: one query"
                             : "float: oneDNN's products; bits may differ between machines");
+    if (s->k_scales != NOTHING) tare__step_say(out, ", keys and values of int8");
 }
 
 // --- of quantized values ---
@@ -206,13 +260,14 @@ static bool is_sane(const attention_call *a) {
 
 // The rest of the chain: the result is quantized, and heads and length are swapped.
 typedef struct attention_epilogue {
-    size_t result; // the value that the step computes
-    bool is_swapped;
-    const tare_tensor *quantized; // NULL: floats
+    size_t result;                // the value that the step computes
+    bool is_swapped, of_floats;   // of_floats: the inputs are
+    const tare_tensor *quantized; // NULL: the result is floats
 } attention_epilogue;
 
 static attention_epilogue read_epilogue(const plan_builder *b, const plan_record *r) {
-    attention_epilogue epilogue = {.result = r->result};
+    attention_epilogue epilogue = {.result = r->result,
+                                   .of_floats = !tare__attention_is_of_quantized(&r->call)};
     for (size_t i = r->next; i != NOTHING; i = b->records[i].next) {
         epilogue.result = b->records[i].result;
         if (tare__plan_swaps_heads(b, &b->records[i]))
@@ -248,11 +303,75 @@ static void share_heads(attention_call *a, int64_t times) {
     }
 }
 
+// --- a cache of int8: keys or values are int8 numbers times a scale for each row ---
+
+// The only reader of a record's result; NULL: there is none, or several.
+static const plan_record *reader_of(const plan_builder *b, const plan_record *r) {
+    const plan_value *v = &b->values[r->result];
+    return v->uses_left == 1 && v->consumer != NOTHING ? &b->records[v->consumer] : NULL;
+}
+
+// True if attention with one query reads this record's result as its keys or values.
+static bool is_read_by_query(const plan_builder *b, const plan_record *r) {
+    const plan_record *reader = reader_of(b, r);
+    if (reader == NULL || !tare__record_is(reader, TARE_OP_SCALED_DOT_PRODUCT_ATTENTION))
+        return false;
+    const tare_tensor *q = tare__call_tensor(&reader->call, 0), *t = b->values[r->result].tensor;
+    return q != NULL && q->ndim >= 2 && q->shape[q->ndim - 2] == 1 &&
+           (tare__call_tensor(&reader->call, 1) == t || tare__call_tensor(&reader->call, 2) == t);
+}
+
+// True for int8 numbers as floats, which come first, times scales [..][rows][1], for one query.
+static bool scales_rows(const plan_builder *b, const plan_record *r, size_t numbers) {
+    if (!tare__record_is(r, TARE_OP_MUL) || r->result == NOTHING || r->input_count != 2 ||
+        r->inputs[0] != numbers || !tare__plan_is_float(b, r) || !is_read_by_query(b, r))
+        return false;
+    const tare_tensor *y = b->values[r->result].tensor, *scales = b->values[r->inputs[1]].tensor;
+    return tare__same_shape(y, b->values[numbers].tensor) && scales->ndim == y->ndim &&
+           memcmp(scales->shape, y->shape, (size_t)(y->ndim - 1) * sizeof *y->shape) == 0 &&
+           scales->shape[y->ndim - 1] == 1;
+}
+
+int tare__attention_defers(const plan_builder *b, const plan_record *r) {
+    if (r->result == NOTHING || r->input_count == 0) return SOURCE_NONE;
+    const size_t x = r->inputs[0];
+    if (tare__plan_source(b, x, SOURCE_INT8) != NOTHING)
+        return !tare__plan_has_buffer(b, x) && scales_rows(b, r, x) ? SOURCE_SCALED : SOURCE_NONE;
+    const tare_tensor *from = b->values[x].tensor, *y = b->values[r->result].tensor;
+    const plan_record *reader = reader_of(b, r);
+    const bool converts = tare__op_has(r->call.op, OP_ANY_DTYPE) && r->input_count == 1 &&
+                          from->dtype == TARE_INT8 && from->q == NULL && y->dtype == TARE_FLOAT32 &&
+                          tare__same_shape(from, y);
+    return converts && reader != NULL && scales_rows(b, reader, r->result) ? SOURCE_INT8
+                                                                           : SOURCE_NONE;
+}
+
+static bool is_cached(const plan_builder *b, const tare_tensor *t) {
+    const size_t v = tare__plan_find_value(b, t);
+    return tare__plan_source(b, v, SOURCE_SCALED) != NOTHING && !tare__plan_has_buffer(b, v);
+}
+
+static tare_status read_cached(plan_builder *b, const tare_tensor *t, matrices *out,
+                               size_t *scales) {
+    const plan_source *scaled = &b->values[tare__plan_find_value(b, t)].source;
+    const size_t numbers = b->values[scaled->value].source.value, also = scaled->also;
+    *out = tare__plan_describe_matrices(t, false);
+    TARE_TRY(tare__plan_read(b, numbers, LAYOUT_PLAIN, &out->buffer));
+    return tare__plan_read(b, also, LAYOUT_PLAIN, scales);
+}
+
+static tare_status read_caches(plan_builder *b, attention_step *s) {
+    TARE_TRY(read_cached(b, s->call.k, &s->k, &s->k_scales));
+    return read_cached(b, s->call.v, &s->v, &s->v_scales);
+}
+
 static tare_status read_keys(plan_builder *b, attention_step *s) {
     int64_t times = 1, also = 1;
     const size_t k = repeated(b, s->call.k, &times), v = repeated(b, s->call.v, &also);
     const attention_call *a = &s->call;
     if (k == NOTHING || v == NOTHING || times != also || a->group != 1 || a->batch_ndim < 1) {
+        if (takes_one_query(a) && is_cached(b, a->k) && is_cached(b, a->v))
+            return read_caches(b, s);
         TARE_TRY(tare__plan_read_matrices(b, a->k, &s->k));
         return tare__plan_read_matrices(b, a->v, &s->v);
     }
@@ -270,7 +389,8 @@ static tare_status assign_buffers(plan_builder *b, const attention_epilogue *epi
     TARE_TRY(read_keys(b, s));
     if (a->mask != NULL)
         TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, a->mask), LAYOUT_PLAIN, &s->mask));
-    TARE_TRY(take_scratch(b, s, bytes));
+    const bool is_of_rows = epilogue->of_floats && is_one_query(s);
+    TARE_TRY(take_scratch(b, s, is_of_rows ? floats_of_unit(s) * sizeof(float) : bytes));
     return tare__plan_write(b, epilogue->result, LAYOUT_PLAIN, &s->y.buffer);
 }
 
@@ -317,6 +437,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     if (s == NULL) return tare__out_of_memory(b->err);
     call.err = b->err;
     TARE_TRY(tare__attention_read(&call, &s->call));
+    s->k_scales = s->v_scales = NOTHING;
     const attention_call *a = &s->call;
     const bool of_quantized = tare__attention_is_of_quantized(&call);
     if ((!of_quantized && b->setting->layers == NULL) || !is_sane(a) ||

@@ -14,6 +14,7 @@
 #include "ops/rules.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/dynamic.h"
+#include "runtime/steps/matrices.h"
 #include "runtime/steps/steps.h"
 
 typedef struct reference_step {
@@ -287,6 +288,7 @@ static tare_status plan_parts(plan_builder *b, size_t head, bool *done) {
 const step_class tare__parts_step = {
     .name = "parts",
     .heads = heads_parts,
+    .defer = tare__attention_defers,
     .plan = plan_parts,
     .run = run_parts,
     .describe = describe_parts,

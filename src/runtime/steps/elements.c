@@ -7,6 +7,7 @@
 #include "ops/rules.h"
 #include "runtime/kernels/schemes.h"
 #include "runtime/plan/records.h"
+#include "runtime/steps/matrices.h"
 #include "runtime/steps/steps.h"
 
 enum {
@@ -423,6 +424,7 @@ const step_class tare__elements_step = {
     .name = "elements",
     .heads = heads,
     .extend = extend,
+    .defer = tare__attention_defers,
     .plan = plan_chain,
     .reads_quantized = true,
     .run = run_elements,

@@ -21,6 +21,11 @@ matrices tare__plan_describe_matrices(const tare_tensor *t, bool is_swapped);
 /// transposition.
 tare_status tare__plan_read_matrices(plan_builder *b, const tare_tensor *t, matrices *out);
 
+/// The kind of deferral (step_class.defer) of the records that make keys or values of int8 numbers
+/// and a scale for each row, where attention with one query reads these as they are: the conversion
+/// and the product.
+int tare__attention_defers(const plan_builder *b, const plan_record *r);
+
 static inline int64_t tare__matrix_offset(const matrices *m, int64_t i) {
     return i / m->group * m->outer_step + i % m->group * m->step;
 }

@@ -79,6 +79,12 @@ static void moments(const row_kernels *k, const float *x, size_t count, float *y
 static void scale_shift(const row_kernels *k, const float *x, size_t count, float *y) {
     k->functions.scale_shift(x, count, 1.7F, -0.3F, y);
 }
+// The bytes of a row of floats.
+static void from_int8(const row_kernels *k, const float *x, size_t count, float *y) {
+    int8_t numbers[MOST];
+    memcpy(numbers, x, count);
+    k->functions.from_int8(numbers, count, 0.37F, y);
+}
 static void normalize(const row_kernels *k, const float *x, size_t count, float *y) {
     float weight[MOST], bias[MOST];
     fill(weight, MOST, 5, 2);
@@ -131,6 +137,7 @@ static void every_level_gives_the_same_bits(void **state) {
     check_levels(log_softmax, 9);
     check_levels(moments, 3);
     check_levels(scale_shift, 3);
+    check_levels(from_int8, 3);
     check_levels(normalize, 3);
     check_levels(rms_normalize, 3);
 }
