@@ -139,15 +139,13 @@ tare_status quantize_improve(quantize_job *j, tare_model **out) {
 
 // --- what is said ---
 
-static const char too_large[] = "it is too large";
-
 // The most accurate model that a limit of time or bytes refused; NULL: none beats the result.
 static const tare_improve_trial *best_refused(const quantize_improvement *m) {
     const tare_improve_trial *best = NULL;
     for (size_t i = 0; i < m->count; i++) {
         const tare_improve_trial *t = &m->trials[i];
         const bool is_refused =
-            strcmp(t->why, "it is too slow") == 0 || strcmp(t->why, too_large) == 0;
+            t->refusal == TARE_REFUSED_TOO_SLOW || t->refusal == TARE_REFUSED_TOO_LARGE;
         if (is_refused && t->after_db > m->result.after_db &&
             (best == NULL || t->after_db > best->after_db))
             best = t;
@@ -170,7 +168,7 @@ void print_improvement(const quantize_improvement *m, FILE *stream) {
     const tare_improve_trial *t = best_refused(m);
     if (t == NULL) return;
     (void)fprintf(stream, "%s reached %.1f dB, but %s: ", t->step, t->after_db, t->why);
-    if (strcmp(t->why, too_large) == 0)
+    if (t->refusal == TARE_REFUSED_TOO_LARGE)
         (void)fprintf(stream, "%lld bytes (%+.0f %%)", (long long)t->after_bytes,
                       percent_more((double)m->trials[0].before_bytes, (double)t->after_bytes));
     else

@@ -111,6 +111,15 @@ typedef tare_status (*tare_quantize_prepared)(void *user, const tare_model *prep
                                               bool as_reference, const tare_float_choice *choices,
                                               size_t count, tare_model **out, tare_error *err);
 
+/// Why a trial was not kept.
+typedef enum tare_improve_refusal {
+    TARE_REFUSED_NOT = 0,         // it was kept
+    TARE_REFUSED_NO_GAIN = 1,     // the outputs do not improve enough
+    TARE_REFUSED_FEW_SAMPLES = 2, // they improve over all samples, but not on average of a sample
+    TARE_REFUSED_TOO_SLOW = 3,    // more than `most_slower` allows
+    TARE_REFUSED_TOO_LARGE = 4,   // more than `most_larger` allows
+} tare_improve_refusal;
+
 /// The outcome of one trial of a step. Strings are lent for the call.
 typedef struct tare_improve_trial {
     uint32_t struct_size;
@@ -121,8 +130,9 @@ typedef struct tare_improve_trial {
     int64_t before_bytes, after_bytes; // of the model's tensors
     double seconds;                    // the trial's duration
     bool is_kept;
-    bool is_resumed; // read from state_path, not measured again
-    const char *why; // a phrase, why it was not kept; "" if it was
+    bool is_resumed;              // read from state_path, not measured again
+    const char *why;              // a phrase, why it was not kept; "" if it was
+    tare_improve_refusal refusal; // the same for programs
 } tare_improve_trial;
 /// Receives each trial. A failure ends the work.
 typedef tare_status (*tare_improve_watcher)(void *user, const tare_improve_trial *trial,

@@ -134,19 +134,27 @@ tare_status tare__ladder_time_model(const ladder *l, const tare_model *model, do
                                   : TARE_OK;
 }
 
-static const char *refusal(const ladder *l, const worth *w) {
+static tare_improve_refusal judge(const ladder *l, const worth *w) {
     const worth_limits most = tare__ladder_limits(l);
     const bool is_faster = w->ms <= l->best_worth.ms * (1 - LEAST_SPEEDUP);
     if (!gains(l, w) && !(is_faster && loses_nothing(l, w)))
-        return w->db >= l->best_worth.db + LEAST_GAIN_DB ? "it gains on few samples only"
-                                                         : "it does not gain";
-    if (w->ms > most.ms && w->ms > l->best_worth.ms) return "it is too slow";
-    if ((double)w->bytes > most.bytes && w->bytes > l->best_worth.bytes) return "it is too large";
-    return "";
+        return w->db >= l->best_worth.db + LEAST_GAIN_DB ? TARE_REFUSED_FEW_SAMPLES
+                                                         : TARE_REFUSED_NO_GAIN;
+    if (w->ms > most.ms && w->ms > l->best_worth.ms) return TARE_REFUSED_TOO_SLOW;
+    if ((double)w->bytes > most.bytes && w->bytes > l->best_worth.bytes)
+        return TARE_REFUSED_TOO_LARGE;
+    return TARE_REFUSED_NOT;
 }
 
+static const char *const refusals[] = {[TARE_REFUSED_NOT] = "",
+                                       [TARE_REFUSED_NO_GAIN] = "it does not gain",
+                                       [TARE_REFUSED_FEW_SAMPLES] = "it gains on few samples only",
+                                       [TARE_REFUSED_TOO_SLOW] = "it is too slow",
+                                       [TARE_REFUSED_TOO_LARGE] = "it is too large"};
+
 static tare_status tell(ladder *l, const ladder_step *step, const char *what,
-                        const trial_outcome *o, bool is_resumed, const char *why) {
+                        const trial_outcome *o, bool is_resumed) {
+    const bool is_kept = o->refusal == TARE_REFUSED_NOT;
     const tare_improve_trial t = {.struct_size = sizeof t,
                                   .step = step->name,
                                   .what = what,
@@ -157,11 +165,12 @@ static tare_status tell(ladder *l, const ladder_step *step, const char *what,
                                   .before_bytes = l->best_worth.bytes,
                                   .after_bytes = o->bytes,
                                   .seconds = o->seconds,
-                                  .is_kept = o->is_kept,
+                                  .is_kept = is_kept,
                                   .is_resumed = is_resumed,
-                                  .why = why};
+                                  .why = refusals[o->refusal],
+                                  .refusal = o->refusal};
     l->result.trial_count++;
-    l->result.kept_count += o->is_kept;
+    l->result.kept_count += is_kept;
     l->result.resumed_count += is_resumed;
     return l->options.trials != NULL ? l->options.trials(l->options.trials_user, &t, l->err)
                                      : TARE_OK;
@@ -193,10 +202,10 @@ tare_status tare__ladder_knows_useless(ladder *l, const ladder_step *step, const
     char *key = tare__arena_printf(&l->memory, "%s %s", step->name, what);
     if (key == NULL) return tare__out_of_memory(l->err);
     const trial_outcome *known = tare__trials_find(&l->book, key);
-    *out = known != NULL && !known->is_kept;
+    *out = known != NULL && known->refusal != TARE_REFUSED_NOT;
     if (!*out || known->is_new) return TARE_OK;
     const trial_outcome o = *known;
-    return tell(l, step, what, &o, true, "it did not gain");
+    return tell(l, step, what, &o, true);
 }
 
 tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *what, recipe *r,
@@ -207,9 +216,9 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
     if (known != NULL && known->is_new) return TARE_OK; // another layer led to the same recipe
     if (known != NULL) {
         const trial_outcome o = *known;
-        TARE_TRY(tell(l, step, what, &o, true, o.is_kept ? "" : "it did not gain"));
-        if (o.is_kept) keep(l, r, NULL, &o, NULL);
-        *is_kept = o.is_kept;
+        TARE_TRY(tell(l, step, what, &o, true));
+        *is_kept = o.refusal == TARE_REFUSED_NOT;
+        if (*is_kept) keep(l, r, NULL, &o, NULL);
         return TARE_OK;
     }
     const uint64_t begin = l->trial_begin_ns > 0 ? l->trial_begin_ns : tare__now_ns();
@@ -224,18 +233,18 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
     if (status == TARE_OK && step->may_slow && loses_nothing(l, &w))
         status = tare__ladder_time_model(l, model, &w.ms);
     l->try_seconds = fmax(l->try_seconds, tare__ladder_seconds(l) - began);
-    const char *why = refusal(l, &w);
     const trial_outcome o = {.key = key,
                              .db = w.db,
                              .ms = w.ms,
                              .bytes = w.bytes,
                              .seconds = (double)(tare__now_ns() - begin) * 1e-9,
-                             .is_kept = why[0] == '\0'};
-    if (status == TARE_OK) status = tell(l, step, what, &o, false, why);
-    if (status == TARE_OK && o.is_kept && l->options.better != NULL)
+                             .refusal = judge(l, &w)};
+    const bool is_good = o.refusal == TARE_REFUSED_NOT;
+    if (status == TARE_OK) status = tell(l, step, what, &o, false);
+    if (status == TARE_OK && is_good && l->options.better != NULL)
         status = l->options.better(l->options.better_user, model, l->err);
     if (status == TARE_OK) status = tare__trials_add(&l->book, &o, l->err);
-    *is_kept = status == TARE_OK && o.is_kept;
+    *is_kept = status == TARE_OK && is_good;
     if (*is_kept)
         keep(l, r, model, &o, w.sample_db);
     else

@@ -13,7 +13,7 @@
 #include "core/text/text.h"
 #include "tare/file.h"
 
-#define HEAD "tare improve 1 "
+#define HEAD "tare improve 2 "
 
 static tare_status bad(const trial_book *b, int line, tare_error *err) {
     return tare__at(
@@ -45,13 +45,14 @@ static tare_status read_line(trial_book *b, char *line, int number, tare_error *
     double fields[5];
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (!read_number(&line, &fields[i])) return bad(b, number, err);
-    if (isnan(fields[0]) || !(fields[3] >= 0 && fields[3] < 1e18) || *line == '\0')
+    if (isnan(fields[0]) || !(fields[3] >= 0 && fields[3] < 1e18) || *line == '\0' ||
+        !(fields[4] >= TARE_REFUSED_NOT && fields[4] <= TARE_REFUSED_TOO_LARGE))
         return bad(b, number, err);
     const trial_outcome outcome = {.db = fields[0],
                                    .ms = fields[1],
                                    .seconds = fields[2],
                                    .bytes = (int64_t)fields[3],
-                                   .is_kept = fields[4] != 0};
+                                   .refusal = (tare_improve_refusal)fields[4]};
     return append(b, &outcome, line, strlen(line), err);
 }
 
@@ -69,11 +70,11 @@ static tare_status read_lines(trial_book *b, char *all, tare_error *err) {
         } else if (strncmp(line, HEAD, sizeof HEAD - 1) != 0) {
             return bad(b, number, err);
         } else if (strcmp(line, head) != 0) {
-            return tare__hint(err,
-                              tare__fail(err, TARE_INVALID_ARGUMENT,
-                                         "'%s' belongs to another model, other data, steps or limits",
-                                         b->path),
-                              "name another file, or remove this one");
+            return tare__hint(
+                err,
+                tare__fail(err, TARE_INVALID_ARGUMENT,
+                           "'%s' belongs to another model, other data, steps or limits", b->path),
+                "name another file, or remove this one");
         }
     }
     return TARE_OK;
@@ -105,7 +106,7 @@ static tare_status write_all(const trial_book *b, tare_error *err) {
     for (size_t i = 0; i < b->count; i++) {
         const trial_outcome *o = &b->items[i];
         tare__text_printf(&out, "%.17g %.17g %.17g %" PRId64 " %d %s\n", o->db, o->ms, o->seconds,
-                          o->bytes, o->is_kept, o->key);
+                          o->bytes, (int)o->refusal, o->key);
     }
     const tare_status status = out.failed ? tare__out_of_memory(err)
                                           : tare_file_write(b->path, tare__text_chars(&out),

@@ -8,12 +8,13 @@
 #include <stdint.h>
 
 #include "core/error.h"
+#include "tare/improve.h"
 
 typedef struct trial_outcome {
     char *key; // the step and its change
     double db, ms, seconds;
     int64_t bytes;
-    bool is_kept;
+    tare_improve_refusal refusal;
     bool is_new; // from this run, not from the file
 } trial_outcome;
 
