@@ -86,10 +86,10 @@
     {.name = "max-slower",                                                                      \
      .value = "PERCENT",                                                                        \
      .help = "largest slowdown of a run that steps may cost",                                   \
-     .details = "Of the first model's time, or, where some layers are faster in float and "     \
-                "the fastest choice for each saves 5 % or more, of that choice's time. Steps "  \
-                "get nine tenths of it, as times have errors. Without this option up to 100 "   \
-                "while the outputs have less than 20 dB, since such a model is of no use.",     \
+     .details = "Of the first model's time, or, where some layers are faster in float, "        \
+                "of that of the fastest choice for each. Steps get nine tenths of it, as times " \
+                "have errors. Without this option up to 100 if the outputs of all models "      \
+                "within it have less than 5 dB, since such a model is of no use.",             \
      .library_default = "10",                                                                   \
      .kind = OPTION_NUMBER,                                                                     \
      .requires = needs,                                                                         \
@@ -97,8 +97,8 @@
     {.name = "max-larger",                                                                      \
      .value = "PERCENT",                                                                        \
      .help = "largest growth of the model's tensors that steps may cost",                       \
-     .details = "Of the first model's bytes. Without this option up to 100 while the outputs "  \
-                "have less than 20 dB.",                                                        \
+     .details = "Of the first model's bytes. Without this option up to 100 where --max-slower " \
+                "is 100.",                                                                      \
      .library_default = "25",                                                                   \
      .kind = OPTION_NUMBER,                                                                     \
      .requires = needs,                                                                         \
@@ -113,8 +113,8 @@
     {.name = "steps",                                                                           \
      .value = "NAME,..",                                                                        \
      .help = "steps to try, in this order",                                                     \
-     .details = "per-channel, equalization, smoothing, rotation, observers, precision, awq, "\
-                "weight-clipping, gptq, adaround, bias-correction.",                       \
+     .details = "per-channel, equalization, smoothing, rotation, observers, dynamic, "         \
+                "precision, awq, weight-clipping, gptq, adaround, bias-correction.",           \
      .library_default = "all",                                                                  \
      .kind = OPTION_TEXT,                                                                       \
      .requires = needs,                                                                         \

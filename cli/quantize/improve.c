@@ -265,8 +265,8 @@ const command improve_command = {
         "least 0.2 dB, and gain on average over samples of the calibration, too. A step is not "
         "kept if a run gets more than 10 % slower "
         "or the tensors more than 25 % larger than the first model's (--max-slower, --max-larger), "
-        "or 100 % while the outputs have less than 20 dB. OUT always holds the best model so far; "
-        "with "
+        "or 100 % if the outputs of all models within that have less than 5 dB. OUT always holds "
+        "the best model so far; with "
         "--ladder a killed job continues where it was. docs/accuracy.md explains the steps.",
     .example = "tare improve net.safetensors --backend x86 --calibrate train.npz --budget 120 -o "
                "int8.safetensors\n",

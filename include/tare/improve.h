@@ -102,6 +102,19 @@ TARE_API tare_status tare_round_weights(const tare_model *prepared, tare_data *d
                                         const tare_round_options *options, size_t *count,
                                         tare_model **out, tare_error *err);
 
+typedef enum tare_dynamic_form {
+    TARE_DYNAMIC_ROWS = 0,    // a scale for each row (token), symmetric int8
+    TARE_DYNAMIC_TENSORS = 1, // a scale and zero point for all of an input, uint8
+} tare_dynamic_form;
+/// Has the inputs of linear modules with 8-bit weights quantized in each run, by the range that
+/// they have then, instead of by that of the calibration. Their results are floats. For models of
+/// FX mode. nodes: the layers (NULL: all). The calibration is kept. Converting leaves layers float
+/// that the backend does not take in this form. Otherwise as tare_weights_per_channel (rule
+/// "dynamic"); *count becomes the number of changed layers.
+TARE_API tare_status tare_quantize_dynamically(const tare_model *prepared, tare_dynamic_form form,
+                                               const char *const *nodes, size_t node_count,
+                                               size_t *count, tare_model **out, tare_error *err);
+
 // --- trying the steps ---
 
 /// Converts a calibrated prepared model with these nodes left float: to the model that is going to
@@ -149,9 +162,9 @@ typedef struct tare_improve_options {
     double seconds;
     double target_db; // no further trial once the outputs have this SQNR; 0: none
     /// The largest slowdown of a run that a step may cost, as a fraction of the first model's time,
-    /// or, where some layers are faster in float and the fastest choice for each saves 5 % or more,
-    /// of that choice's time. Steps get nine tenths of it, as times have errors. 0: 0.1, but 1
-    /// while the outputs have less than 20 dB: such a model is of no use, however fast.
+    /// or, where some layers are faster in float, of that of the fastest choice for each. Steps get
+    /// nine tenths of it, as times have errors. 0: 0.1, but 1 if the outputs of all models within
+    /// it have less than 5 dB: such a model is of no use, however fast.
     double most_slower;
     const char *steps; // names of steps, separated by ',', in the order of trial; NULL: all
     /// A file that keeps every outcome. If it exists, the trials in it are not made again. It is
@@ -163,7 +176,7 @@ typedef struct tare_improve_options {
     tare_model_watcher better;
     void *better_user;
     /// The largest growth of the model's tensors that a step may cost, as a fraction of the first
-    /// model's bytes; 0: 0.25, but 1 while the outputs have less than 20 dB.
+    /// model's bytes; 0: 0.25, but 1 where `most_slower` is 1.
     double most_larger;
     /// The float model as it was given, whose outputs models are measured by. NULL: `prepared`, in
     /// floats.

@@ -20,7 +20,7 @@
 #define DEFAULT_SECONDS 300.0
 #define DEFAULT_SLOWER  0.1
 #define DEFAULT_LARGER  0.25
-#define BROKEN_SLOWER   1.0 // a model that is not sound is of no use, however fast
+#define BROKEN_SLOWER   1.0 // a model that is useless is so however fast it is
 #define BROKEN_LARGER   1.0
 #define RACE_SECONDS    0.3
 #define SURE_SHARE      0.9 // of the time that is allowed: the rest is for the error of races
@@ -67,9 +67,13 @@ static void release_recipe(const ladder *l, recipe *r) {
     *r = (recipe){0};
 }
 
-// The ratio over all samples follows the worst ones. A gain counts if the samples gain on average,
-// too, those of the calibration included, by more than the average's standard error.
-static bool gains_on_average(const ladder *l, const worth *w) {
+// What a sample gains on average, those of the calibration included, and the average's standard
+// error.
+typedef struct sample_gain {
+    double mean, error;
+} sample_gain;
+
+static sample_gain gain_of_samples(const ladder *l, const worth *w) {
     double sum = 0, squares = 0;
     const double count = (double)l->sample_count;
     for (size_t i = 0; i < l->sample_count; i++) {
@@ -79,7 +83,14 @@ static bool gains_on_average(const ladder *l, const worth *w) {
         squares += gain * gain;
     }
     const double mean = sum / count, variance = fmax(squares / count - mean * mean, 0);
-    return mean > 0 && (count < 2 || mean >= sqrt(variance / (count - 1)));
+    return (sample_gain){mean, count < 2 ? 0 : sqrt(variance / (count - 1))};
+}
+
+// The ratio over all samples follows the worst ones. A gain counts if the samples gain on average,
+// too, by more than chance.
+static bool gains_on_average(const ladder *l, const worth *w) {
+    const sample_gain gain = gain_of_samples(l, w);
+    return gain.mean > 0 && gain.mean >= gain.error;
 }
 
 static bool gains(const ladder *l, const worth *w) {
@@ -90,31 +101,27 @@ static bool loses_nothing(const ladder *l, const worth *w) {
     return w->db >= l->best_worth.db;
 }
 
-worth_limits tare__ladder_limits(const ladder *l) {
-    const bool is_sound = l->best_worth.db >= SOUND_DB;
+worth_limits tare__ladder_limits(const ladder *l, bool costs_more) {
     const double slower = l->options.most_slower > 0 ? l->options.most_slower
-                          : is_sound                 ? DEFAULT_SLOWER
-                                                     : BROKEN_SLOWER;
+                          : costs_more               ? BROKEN_SLOWER
+                                                     : DEFAULT_SLOWER;
     const double larger = l->options.most_larger > 0 ? l->options.most_larger
-                          : is_sound                 ? DEFAULT_LARGER
-                                                     : BROKEN_LARGER;
-    // Where floats are noticeably faster, the fastest choice for each layer is what counts.
-    const bool is_slow =
-        l->fastest_ms > 0 && l->fastest_ms <= l->first_worth.ms * (1 - LEAST_SPEEDUP);
-    const double ms = is_slow ? l->fastest_ms : l->first_worth.ms;
+                          : costs_more               ? BROKEN_LARGER
+                                                     : DEFAULT_LARGER;
+    const double ms = l->fastest_ms > 0 ? l->fastest_ms : l->first_worth.ms;
     return (worth_limits){ms * (1 + SURE_SHARE * slower),
                           (double)l->first_worth.bytes * (1 + larger)};
 }
 
 // Times the model and one that takes known_ms alternately, so that changes of the machine's speed
-// affect both.
-static tare_status time_against(const ladder *l, const recipe *other, double known_ms,
-                                const tare_model *model, double seconds, double *ms) {
+// affect both. other NULL: the one of the recipe r.
+static tare_status time_against(const ladder *l, const tare_model *other, const recipe *r,
+                                double known_ms, const tare_model *model, double seconds,
+                                double *ms) {
     tare_model *made = NULL;
     double times[2] = {0};
-    const bool is_best = other == &l->best && l->best_model != NULL;
-    if (!is_best) TARE_TRY(tare__ladder_make(l, other, false, &made));
-    const tare_model *const models[] = {is_best ? l->best_model : made, model};
+    if (other == NULL) TARE_TRY(tare__ladder_make(l, r, false, &made));
+    const tare_model *const models[] = {other != NULL ? other : made, model};
     const tare_status status = tare__ladder_time(l, models, 2, seconds, times);
     tare_model_destroy(made);
     TARE_TRY(status);
@@ -122,22 +129,33 @@ static tare_status time_against(const ladder *l, const recipe *other, double kno
     return TARE_OK;
 }
 
-// A model near the limit runs against the first one, too, and for longer: the errors of short races
-// add up over the steps.
+// A model near the limit runs against the one that the limit refers to, too, and for longer: the
+// errors of short races add up over the steps.
 tare_status tare__ladder_time_model(const ladder *l, const tare_model *model, double *ms) {
     const recipe first = {.prepared = (tare_model *)l->prepared}; // NOLINT: only read
-    const double most = tare__ladder_limits(l).ms;
-    TARE_TRY(time_against(l, &l->best, l->best_worth.ms, model, RACE_SECONDS, ms));
+    const double most = tare__ladder_limits(l, l->may_cost_more).ms;
+    TARE_TRY(time_against(l, l->best_model, &l->best, l->best_worth.ms, model, RACE_SECONDS, ms));
     if (fabs(*ms - most) > NEAR_LIMIT * most) return TARE_OK;
     const double seconds = fmin(LONG_RACE_SECONDS, RACE_SHARE * tare__ladder_seconds_for(l, false));
-    return seconds > RACE_SECONDS ? time_against(l, &first, l->first_worth.ms, model, seconds, ms)
-                                  : TARE_OK;
+    const double known_ms = l->fastest_model != NULL ? l->fastest_ms : l->first_worth.ms;
+    return seconds > RACE_SECONDS
+               ? time_against(l, l->fastest_model, &first, known_ms, model, seconds, ms)
+               : TARE_OK;
+}
+
+// The best model itself takes longer than the limit allows, and this one is not less exact, but by
+// chance.
+static bool may_stand_in(const ladder *l, const worth *w) {
+    const sample_gain gain = gain_of_samples(l, w);
+    return l->best_worth.ms > tare__ladder_limits(l, l->may_cost_more).ms &&
+           gain.mean + gain.error >= 0;
 }
 
 static tare_improve_refusal judge(const ladder *l, const worth *w) {
-    const worth_limits most = tare__ladder_limits(l);
+    const worth_limits most = tare__ladder_limits(l, l->may_cost_more);
     const bool is_faster = w->ms <= l->best_worth.ms * (1 - LEAST_SPEEDUP);
-    if (!gains(l, w) && !(is_faster && loses_nothing(l, w)))
+    const bool is_needed = w->ms <= most.ms && may_stand_in(l, w);
+    if (!gains(l, w) && !(is_faster && loses_nothing(l, w)) && !is_needed)
         return w->db >= l->best_worth.db + LEAST_GAIN_DB ? TARE_REFUSED_FEW_SAMPLES
                                                          : TARE_REFUSED_NO_GAIN;
     if (w->ms > most.ms && w->ms > l->best_worth.ms) return TARE_REFUSED_TOO_SLOW;
@@ -197,9 +215,14 @@ static tare_status complete_best(ladder *l) {
     return TARE_OK;
 }
 
+char *tare__ladder_key(ladder *l, const ladder_step *step, const char *what) {
+    return tare__arena_printf(&l->memory, "%s%s %s", l->may_cost_more ? "again " : "", step->name,
+                              what);
+}
+
 tare_status tare__ladder_knows_useless(ladder *l, const ladder_step *step, const char *what,
                                        bool *out) {
-    char *key = tare__arena_printf(&l->memory, "%s %s", step->name, what);
+    char *key = tare__ladder_key(l, step, what);
     if (key == NULL) return tare__out_of_memory(l->err);
     const trial_outcome *known = tare__trials_find(&l->book, key);
     *out = known != NULL && known->refusal != TARE_REFUSED_NOT;
@@ -210,7 +233,7 @@ tare_status tare__ladder_knows_useless(ladder *l, const ladder_step *step, const
 
 tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *what, recipe *r,
                              bool *is_kept) {
-    char *key = tare__arena_printf(&l->memory, "%s %s", step->name, what);
+    char *key = tare__ladder_key(l, step, what);
     if (key == NULL) return tare__out_of_memory(l->err);
     const trial_outcome *known = tare__trials_find(&l->book, key);
     if (known != NULL && known->is_new) return TARE_OK; // another layer led to the same recipe
@@ -230,7 +253,7 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
     TARE_TRY(tare__ladder_make(l, r, false, &model));
     tare_status status = tare__ladder_measure(l, model, &w);
     w.ms = l->best_worth.ms;
-    if (status == TARE_OK && step->may_slow && loses_nothing(l, &w))
+    if (status == TARE_OK && step->may_slow && (loses_nothing(l, &w) || may_stand_in(l, &w)))
         status = tare__ladder_time_model(l, model, &w.ms);
     l->try_seconds = fmax(l->try_seconds, tare__ladder_seconds(l) - began);
     const trial_outcome o = {.key = key,
@@ -339,7 +362,9 @@ static void guess_times(ladder *l, double float_seconds) {
             l->last_seconds = CORRECTION_RUNS * float_seconds / batches + l->try_seconds;
 }
 
-static bool has_time(ladder *l, const ladder_step *step) {
+// Steps that a limit has refused are tried again if it widens, and the last one after them.
+static bool is_due(ladder *l, const ladder_step *step) {
+    if (l->may_cost_more && !step->may_slow && !step->is_last_word) return false;
     return !tare__ladder_is_over(l) || (step->is_last_word && !has_reached_target(l));
 }
 
@@ -347,16 +372,24 @@ static tare_status run_steps(ladder *l) {
     const ladder_step *step = NULL;
     if (l->options.steps == NULL) {
         for (size_t i = 0; (step = tare__ladder_step_at(i)) != NULL; i++)
-            if (has_time(l, step)) TARE_TRY(step->run(l, step));
+            if (is_due(l, step)) TARE_TRY(step->run(l, step));
         return TARE_OK;
     }
     for (const char *at = l->options.steps; *at != '\0';) {
         const size_t length = strcspn(at, ",");
         step = find_step(at, length);
-        if (step != NULL && has_time(l, step)) TARE_TRY(step->run(l, step));
+        if (step != NULL && is_due(l, step)) TARE_TRY(step->run(l, step));
         at += length + (at[length] == ',');
     }
     return TARE_OK;
+}
+
+static tare_status run_all_steps(ladder *l) {
+    const bool has_limits = l->options.most_slower > 0 && l->options.most_larger > 0;
+    TARE_TRY(run_steps(l));
+    if (l->best_worth.db >= USELESS_DB || has_limits || tare__ladder_is_over(l)) return TARE_OK;
+    l->may_cost_more = true;
+    return run_steps(l);
 }
 
 static tare_status measure_first(ladder *l) {
@@ -420,7 +453,7 @@ static tare_status run(ladder *l) {
     const double float_seconds = tare__ladder_seconds(l) - begin;
     TARE_TRY(measure_first(l));
     guess_times(l, float_seconds);
-    TARE_TRY(run_steps(l));
+    TARE_TRY(run_all_steps(l));
     if (l->best_model == NULL) TARE_TRY(tare__ladder_make(l, &l->best, false, &l->best_model));
     l->result.before_db = l->first_worth.db;
     l->result.before_ms = l->first_worth.ms;
@@ -464,6 +497,7 @@ tare_status tare_improve(const tare_model *prepared, tare_data *calibration, tar
     } else {
         tare_model_destroy(l.best_model);
     }
+    tare_model_destroy(l.fastest_model);
     release_recipe(&l, &l.best);
     tare__ladder_release_floats(&l);
     tare__trials_release(&l.book);

@@ -10,7 +10,8 @@
 #include "model/model.h"
 #include "tare/improve.h"
 
-#define SOUND_DB 20.0 // below this, accuracy takes precedence over speed
+#define SOUND_DB   20.0 // what a model that begins below it aims at
+#define USELESS_DB 5.0  // below this the noise has more than half the signal's size
 
 // The quality of a quantized model.
 typedef struct worth {
@@ -46,8 +47,10 @@ typedef struct ladder {
     tare_improve_options options;
     recipe best;
     worth best_worth, first_worth;
-    double fastest_ms;      // of a run with the fastest choice for each layer; 0: not known
-    tare_model *best_model; // NULL: known only from the file of trials
+    double fastest_ms;         // of a run with the fastest choice for each layer; 0: not known
+    tare_model *fastest_model; // NULL: the first one
+    bool may_cost_more;        // the best model within the usual limits is of no use
+    tare_model *best_model;    // NULL: known only from the file of trials
     trial_book book;
     float_outputs check_floats; // of all of `check`
     float_outputs fit_floats;   // of the first samples of `calibration`
@@ -82,6 +85,8 @@ tare_status tare__ladder_make(const ladder *l, const recipe *r, bool as_referenc
 /// Calibrates the prepared model.
 tare_status tare__ladder_calibrate(const ladder *l, tare_model *prepared);
 
+/// The key of a trial in the file, in the ladder's memory; NULL: no memory.
+char *tare__ladder_key(ladder *l, const ladder_step *step, const char *what);
 /// If an earlier run tried this and did not keep it, reports it and sets *out.
 tare_status tare__ladder_knows_useless(ladder *l, const ladder_step *step, const char *what,
                                        bool *out);
@@ -93,8 +98,9 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
 tare_status tare__ladder_try_prepared(ladder *l, const ladder_step *step, const char *what,
                                       tare_model *made, bool needs_data);
 
-/// What a step may cost: by the options, or more if the outputs of the best model are not sound.
-worth_limits tare__ladder_limits(const ladder *l);
+/// What a step may cost: by the options. costs_more: without options, what a model of no use may
+/// cost.
+worth_limits tare__ladder_limits(const ladder *l, bool costs_more);
 /// Keeps the float outputs of the given float model, or else of the first prepared one, once,
 /// because steps may change weights.
 tare_status tare__ladder_keep_floats(ladder *l);
@@ -105,10 +111,12 @@ tare_status tare__ladder_measure(ladder *l, tare_model *model, worth *out);
 tare_status tare__ladder_time(const ladder *l, const tare_model *const *models, size_t count,
                               double seconds, double *ms);
 
-/// Times a run of a model against the best one.
+/// Times a run of a model against the best one, and near the limit of time against the fastest.
 tare_status tare__ladder_time_model(const ladder *l, const tare_model *model, double *ms);
 const ladder_step *tare__ladder_step_at(size_t index); // NULL past the end
 /// Chooses the precision of each layer (precision.c).
 tare_status tare__step_precision(ladder *l, const ladder_step *self);
+/// Has inputs of linear layers quantized in each run (dynamic_inputs.c).
+tare_status tare__step_dynamic(ladder *l, const ladder_step *self);
 
 #endif

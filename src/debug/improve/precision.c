@@ -171,12 +171,13 @@ static tare_status replay_one(ladder *l, const ladder_step *step, const char *wh
 
 // The times that led to the choice are not measured again.
 static tare_status replay(ladder *l, const ladder_step *step) {
-    const size_t length = strlen(step->name), count = l->book.count;
+    const char *begin = tare__ladder_key(l, step, "");
+    if (begin == NULL) return tare__out_of_memory(l->err);
+    const size_t length = strlen(begin), count = l->book.count;
     for (size_t i = 0; i < count; i++) {
         const char *key = l->book.items[i].key;
-        if (l->book.items[i].is_new || strncmp(key, step->name, length) != 0 || key[length] != ' ')
-            continue;
-        TARE_TRY(replay_one(l, step, key + length + 1));
+        if (!l->book.items[i].is_new && strncmp(key, begin, length) == 0)
+            TARE_TRY(replay_one(l, step, key + length));
     }
     return TARE_OK;
 }
@@ -446,9 +447,9 @@ static double limit_of(double now, double best, double most, double share) {
 
 // A run takes more or less time than the sum of its layers, so the program does not use all that a
 // run may take.
-static worth_limits room_left(const chooser *x, double share) {
+static worth_limits room_left(const chooser *x, double share, bool costs_more) {
     const ladder *l = x->l;
-    const worth_limits most = tare__ladder_limits(l);
+    const worth_limits most = tare__ladder_limits(l, costs_more);
     const double most_ms = fmax(l->fastest_ms, most.ms - TIME_MARGIN * l->fastest_ms);
     const double more_bytes = (most.bytes - (double)l->best_worth.bytes) * share;
     return (worth_limits){limit_of(x->now.of[COST_NS], l->best_worth.ms, most_ms, share),
@@ -456,7 +457,7 @@ static worth_limits room_left(const chooser *x, double share) {
 }
 
 static program_goal least_error(const chooser *x, double share) {
-    const worth_limits limits = room_left(x, share);
+    const worth_limits limits = room_left(x, share, x->l->may_cost_more);
     return (program_goal){
         .weights = {[COST_ERROR] = 1},
         .limits =
@@ -465,11 +466,11 @@ static program_goal least_error(const chooser *x, double share) {
         .work_limit = WORK_LIMIT};
 }
 
-// What makes a broken model sound at the least cost.
-static program_goal sound_at_least_cost(const chooser *x) {
+// What makes a model sound at the least cost.
+static program_goal sound_at_least_cost(const chooser *x, bool costs_more) {
     const double aim = pow(10, -(SOUND_DB + MARGIN_DB) / 10);
     const double found = pow(10, -x->l->best_worth.db / 10);
-    const worth_limits limits = room_left(x, 1);
+    const worth_limits limits = room_left(x, 1, costs_more);
     program_goal goal = {
         .weights = {[COST_NS] = 1 / fmax(x->now.of[COST_NS], 1),
                     [COST_BYTES] = 1 / fmax(x->now.of[COST_BYTES], 1)},
@@ -526,20 +527,18 @@ static tare_status try_solution(const chooser *x, bool *is_kept) {
     return try_names(x->l, x->step, &floats, &wide, is_kept);
 }
 
-static tare_status time_solution(const chooser *x, double *ms) {
+// *out stays NULL if the solution is the best model.
+static tare_status make_solution(const chooser *x, tare_model **out) {
     ladder *l = x->l;
     recipe r = l->best;
-    tare_model *prepared = NULL, *made = NULL;
+    tare_model *prepared = NULL;
     names floats, wide;
     TARE_TRY(list_solution(x, &floats, &wide));
-    *ms = l->best_worth.ms;
     if (floats.count + wide.count == 0) return TARE_OK;
     TARE_TRY(add_floats(l, &floats, &r));
     if (wide.count > 0) TARE_TRY(widen(l, &wide, &prepared));
     if (prepared != NULL) r.prepared = prepared;
-    tare_status status = tare__ladder_make(l, &r, false, &made);
-    if (status == TARE_OK) status = tare__ladder_time_model(l, made, ms);
-    tare_model_destroy(made);
+    const tare_status status = tare__ladder_make(l, &r, false, out);
     tare_model_destroy(prepared);
     return status;
 }
@@ -548,13 +547,23 @@ static tare_status time_solution(const chooser *x, double *ms) {
 // predicted times would make the limit too strict.
 static tare_status time_fastest(chooser *x) {
     ladder *l = x->l;
-    double ms = l->best_worth.ms;
+    double ms = (double)INFINITY;
+    tare_model *made = NULL;
     const program_goal fastest = {.weights = {[COST_NS] = 1},
                                   .limits = {(double)INFINITY, (double)INFINITY, (double)INFINITY}};
     TARE_TRY(solve(x, &fastest));
-    TARE_TRY(time_solution(x, &ms));
-    l->fastest_ms = fmin(l->first_worth.ms, fmin(l->best_worth.ms, ms));
-    return TARE_OK;
+    TARE_TRY(make_solution(x, &made));
+    const tare_status status = made != NULL ? tare__ladder_time_model(l, made, &ms) : TARE_OK;
+    const double known_ms =
+        l->fastest_ms > 0 ? l->fastest_ms : fmin(l->first_worth.ms, l->best_worth.ms);
+    l->fastest_ms = fmin(known_ms, ms);
+    if (status == TARE_OK && ms < known_ms) {
+        tare_model_destroy(l->fastest_model);
+        l->fastest_model = made;
+        made = NULL;
+    }
+    tare_model_destroy(made);
+    return status;
 }
 
 static tare_status try_goal(chooser *x, const program_goal *goal, bool *is_kept) {
@@ -568,9 +577,9 @@ static tare_status try_goal(chooser *x, const program_goal *goal, bool *is_kept)
 static bool is_too_slow(const chooser *x, size_t trials, double *slow_ns) {
     const trial_book *book = &x->l->book;
     const double ns = x->program.solution.sums.of[COST_NS];
-    const bool is_slow = book->count > trials
-                             ? book->items[book->count - 1].ms > tare__ladder_limits(x->l).ms
-                             : ns >= *slow_ns;
+    const double most = tare__ladder_limits(x->l, x->l->may_cost_more).ms;
+    const bool is_slow =
+        book->count > trials ? book->items[book->count - 1].ms > most : ns >= *slow_ns;
     if (is_slow) *slow_ns = fmin(*slow_ns, ns);
     return is_slow;
 }
@@ -590,12 +599,19 @@ static tare_status try_shares(chooser *x, bool *is_kept) {
     return try_goal(x, &goal, is_kept);
 }
 
+// A model that the limits keep below what is sound: the last trial, which is going to be refused,
+// tells the price of a sound one.
 static tare_status try_goals(chooser *x, bool *is_kept) {
+    const bool costs_more = x->l->may_cost_more;
     if (!is_sound(x->l)) {
-        const program_goal goal = sound_at_least_cost(x);
+        const program_goal goal = sound_at_least_cost(x, costs_more);
         TARE_TRY(try_goal(x, &goal, is_kept));
     }
-    return *is_kept ? TARE_OK : try_shares(x, is_kept);
+    if (!*is_kept) TARE_TRY(try_shares(x, is_kept));
+    const bool is_useful = x->l->best_worth.db >= USELESS_DB;
+    if (*is_kept || is_sound(x->l) || costs_more || !is_useful) return TARE_OK;
+    const program_goal price = sound_at_least_cost(x, true);
+    return try_goal(x, &price, is_kept);
 }
 
 // --- the step ---
@@ -642,7 +658,9 @@ static tare_status run_rounds(ladder *l, const ladder_step *self) {
 }
 
 tare_status tare__step_precision(ladder *l, const ladder_step *self) {
-    static char ended[] = "end of precision";
+    const char *key = tare__ladder_key(l, self, "");
+    char *ended = key != NULL ? tare__arena_printf(&l->memory, "end of %s", key) : NULL;
+    if (ended == NULL) return tare__out_of_memory(l->err);
     TARE_TRY(replay(l, self));
     if (tare__trials_find(&l->book, ended) != NULL) return TARE_OK;
     TARE_TRY(run_rounds(l, self));
