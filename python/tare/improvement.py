@@ -20,8 +20,8 @@ from .flow import convert_fx, convert_pt2e, convert_to_reference_fx, lower_pt2e
 from .model import Model
 
 __all__ = ["Analysis", "Improvement", "analyze", "clip_weights", "correct_biases", "equalize_layers", "improve",
-           "improvement_steps", "never_slower", "replace_observers", "rotate_layers", "round_weights", "scale_inputs",
-           "weights_per_channel", "widen_weights"]
+           "improvement_steps", "never_slower", "quantize_dynamically", "replace_observers", "rotate_layers", "round_weights",
+           "scale_inputs", "weights_per_channel", "widen_weights"]
 
 # A trial of the ladder that is refused (UNSUPPORTED, INVALID_ARGUMENT) is one that is not kept; a callback that
 # raises something else ends the whole.
@@ -273,7 +273,8 @@ class Improvement:
     prepared : Model or None
         The prepared model that it was made from; None where it is the given one.
     trials : list of dict
-        step, what, before_db, after_db, before_ms, after_ms, before_bytes, after_bytes, seconds, is_kept, is_resumed, why.
+        step, what, before_db, after_db, before_ms, after_ms, before_bytes, after_bytes, seconds, is_kept, is_resumed, why,
+        refusal (of tare_improve_refusal).
     figures : dict
         before_db, after_db, before_ms, after_ms, trial_count, kept_count, resumed_count, is_out_of_time.
     """
@@ -347,10 +348,10 @@ def improve(prepared: Model, calibration: Any, check: Any, *, backend_config: An
         At which the work ends. 0: none.
     most_slower : float
         Of a run, by steps that change operators, as a fraction of the first model's time, or, where some layers are
-        faster in float and the fastest choice for each saves 5 % or more, of that choice's time. Steps get nine tenths
-        of it, as times have errors. 0: 0.1, but 1 while the outputs have less than 20 dB.
+        faster in float, of that of the fastest choice for each. Steps get nine tenths of it, as times have errors. 0: 0.1,
+        but 1 if the outputs of all models within it have less than 5 dB.
     most_larger : float
-        Of the tensors, in bytes, as a fraction. 0: 0.25, but 1 while the outputs have less than 20 dB.
+        Of the tensors, in bytes, as a fraction. 0: 0.25, but 1 where `most_slower` is 1.
     steps : sequence of str, optional
         Of `improvement_steps`, in the order of trial. Default: all.
     state : path-like, optional
@@ -576,10 +577,42 @@ def widen_weights(prepared: Model, nodes: Sequence[str] | None = None) -> Model:
     TypeError
         If `nodes` is one string.
     """
+    return _step("widen_weights", prepared, *_names(nodes))
+
+
+def _names(nodes: Sequence[str] | None) -> tuple[Any, int]:
     if isinstance(nodes, str):
         raise TypeError("expected a sequence of names, found str")
-    names = None if nodes is None else (ctypes.c_char_p * len(nodes))(*[encode(n, "a node") for n in nodes])
-    return _step("widen_weights", prepared, names, 0 if nodes is None else len(nodes))
+    return (None, 0) if nodes is None else ((ctypes.c_char_p * len(nodes))(*[encode(n, "a node") for n in nodes]), len(nodes))
+
+
+def quantize_dynamically(prepared: Model, form: str = "rows", nodes: Sequence[str] | None = None) -> Model:
+    """A prepared model whose linear layers' inputs are quantized in each run; its calibration is kept.
+
+    Parameters
+    ----------
+    prepared : Model
+        Of FX mode.
+    form : str
+        "rows": a scale for each row (token), symmetric int8; "tensors": one for all of an input, uint8. Converting leaves
+        layers float that the backend does not take in this form.
+    nodes : sequence of str, optional
+        Names of the layers. Default: all linear modules with 8-bit weights and static inputs.
+
+    Returns
+    -------
+    Model
+        Another prepared model; `prepared` stays as it is.
+
+    Raises
+    ------
+    TypeError
+        If `nodes` is one string.
+    ValueError
+        For another form.
+    """
+    forms = {"rows": c.TARE_DYNAMIC_ROWS, "tensors": c.TARE_DYNAMIC_TENSORS}
+    return _step("quantize_dynamically", prepared, _method(form, forms), *_names(nodes))
 
 
 def equalize_layers(prepared: Model) -> Model:

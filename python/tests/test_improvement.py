@@ -139,6 +139,7 @@ class Steps(Case):
         prepared, images = calibrated()
         before = noise(quantized(prepared), images)
         for made in (tare.weights_per_channel(prepared), tare.clip_weights(prepared), tare.widen_weights(prepared, ["conv1"]),
+                     tare.quantize_dynamically(prepared, "tensors"), tare.quantize_dynamically(prepared, "tensors", ["fc"]),
                      tare.round_weights(prepared, [images]), tare.round_weights(prepared, [images], "adaround", sample_limit=8),
                      tare.correct_biases(prepared, [images], backend_config="x86")):
             self.assertEqual(made.stage, "prepared")
@@ -174,6 +175,10 @@ class Steps(Case):
             tare.replace_observers(prepared, "NobodysObserver")
         with self.assertRaisesRegex(ValueError, "smooth, awq"):
             tare.scale_inputs(prepared, [images], "harsh")
+        with self.assertRaisesRegex(ValueError, "rows, tensors"):
+            tare.quantize_dynamically(prepared, "columns")
+        with self.assertRaises(TypeError):
+            tare.quantize_dynamically(prepared, "rows", "fc")
         with self.assertRaises(tare.InvalidArgumentError):
             tare.correct_biases(prepared_digits()[0], [images], backend_config="x86")
         closed = prepared_digits()[0]

@@ -22,6 +22,14 @@ improve --budget 60 --ladder "$work/ladder" --json -o "$work/b.safetensors" || f
 ! grep -q '"resumed": false' "$work/stdout" || fail 'what was known is tried again'
 cmp "$work/a.safetensors" "$work/b.safetensors" || fail 'resumed, the model is another one'
 
+# And why a trial was not kept; a number for no reason is an error.
+awk '$5 == 1 && !done { $5 = 3; done = 1 } { print }' "$work/ladder" >"$work/slow"
+improve --budget 60 --ladder "$work/slow" -o "$work/b.safetensors" || fail 'a trial refused for its time'
+grep -q '^  per-channel .* not kept: it is too slow, from the state' "$work/stderr" || fail 'the reason of a trial is not kept'
+awk 'NR == 3 { $5 = 9 } { print }' "$work/ladder" >"$work/wrong"
+! improve --ladder "$work/wrong" -q -o "$work/out" || fail 'a reason that there is not'
+complains 'line 3 is not the outcome of a trial'
+
 # Killed on the way: the best model so far is there and whole, and the rest follows.
 as_job=exec improve --budget 60 --ladder "$work/killed" -o "$work/c.safetensors" & # the job is the program itself
 job=$!
@@ -77,19 +85,21 @@ alone gptq 'its weight is rounded to suit its input'
 
 # Weights of 3 bits in groups: rounding to suit the input is far better than to the nearest, and the check says who changed
 # the float weights.
-cat >"$work/groups.json" <<'EOF3'
-{"global": {"activation": {"class": "PlaceholderObserver", "kwargs": {}},
-            "weight": {"class": "tare.PerGroupMinMaxObserver", "kwargs": {"dtype": "torch.qint8", "qscheme": "tare.per_group_affine",
-                       "quant_min": -4, "quant_max": 3, "group_size": 32}}}}
-EOF3
-expect 0 improve "$digits" --backend tare --qconfig "$work/groups.json" --calibrate data/digits/train.npz --limit 64 --steps gptq --json \
+expect 0 improve "$digits" --backend tare --qconfig tests/data/weights_3_bits_groups.json --calibrate data/digits/train.npz --limit 64 --steps gptq --json \
     -o "$work/i.safetensors"
 before=$(number before_db "$work/stdout") after=$(number after_db "$work/stdout")
 awk "BEGIN { exit !($after >= $before + 6) }" || fail "weights of 3 bits: from $before to $after dB only"
-expect 0 quantize "$digits" --backend tare --qconfig "$work/groups.json" --calibrate data/digits/train.npz --limit 64 --auto --steps gptq \
+expect 0 quantize "$digits" --backend tare --qconfig tests/data/weights_3_bits_groups.json --calibrate data/digits/train.npz --limit 64 --auto --steps gptq \
     -o "$work/j.safetensors"
 says 'before anything was quantized, fusing, preparing and improving kept only'
 cmp "$work/i.safetensors" "$work/j.safetensors"
+
+# Inputs of linear layers quantized in each run: by row where the backend takes that, else as a whole.
+expect 0 improve "$digits" --backend tare --calibrate data/digits/train.npz --limit 64 --steps dynamic -o "$work/k.safetensors"
+complains "dynamic          rows of linear layers' inputs"
+expect 0 improve "$digits" --backend x86 --calibrate data/digits/train.npz --limit 64 --steps dynamic -o "$work/l.safetensors"
+complains "dynamic          linear layers' inputs"
+! grep -q "rows of linear layers" "$work/stderr" || fail 'x86 has no form for rows'
 
 # --auto is the same within quantize.
 expect 0 quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 32 --auto --budget 5 --steps observers,bias-correction \

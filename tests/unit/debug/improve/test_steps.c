@@ -32,6 +32,15 @@ static double distance(const tare_model *a, const tare_model *b, const tare_tens
     return largest / size;
 }
 
+// Of the integer model.
+static tare_tensor *quantized_result(const tare_model *prepared, const tare_backend_config *backend,
+                                     const tare_tensor *x) {
+    tare_model *integers = lowered(prepared, backend);
+    tare_tensor *y = result_of(integers, &x, 1);
+    tare_model_destroy(integers);
+    return y;
+}
+
 static void scale_values(const tare_model *m, const char *path, int64_t first, int64_t count,
                          float by) {
     float *values = tare__f32(tare__module_find_tensor(m->root, path));
@@ -330,14 +339,6 @@ static double squared(const tare_tensor *a, const tare_tensor *b) {
     return sum;
 }
 
-static tare_tensor *quantized_result(const tare_model *m, const tare_tensor *x) {
-    tare_model *integers = NULL;
-    CHECK_DONE(tare_convert_fx(m, NULL, &integers, job_error()));
-    tare_tensor *y = result_of(integers, &x, 1);
-    tare_model_destroy(integers);
-    return y;
-}
-
 // Weights of 3 bits, activations of 8, on the digits: each way loses less than nearest levels.
 static void rounding_by_inputs_loses_less(void **state) {
     (void)state;
@@ -358,7 +359,7 @@ static void rounding_by_inputs_loses_less(void **state) {
     tare_tensor *x = NULL;
     CHECK_DONE(tare__tensor_copy(batch.inputs[0], &x, job_error()));
     tare_tensor *exact = result_of(model, (const tare_tensor *const *)&x, 1);
-    tare_tensor *plain = quantized_result(first, x);
+    tare_tensor *plain = quantized_result(first, NULL, x);
     const double before = squared(exact, plain);
     for (int method = TARE_ROUND_GPTQ; method <= TARE_ROUND_ADAROUND; method++) {
         const tare_round_options o = {.struct_size = sizeof o, .method = (tare_round_method)method};
@@ -367,7 +368,7 @@ static void rounding_by_inputs_loses_less(void **state) {
         CHECK_DONE(tare_round_weights(first, data, &o, &count, &made, job_error()));
         assert_true(count >= 4);
         CHECK_HOLDS(explained(made, "conv2"), "its weight is rounded to suit its input");
-        tare_tensor *y = quantized_result(made, x);
+        tare_tensor *y = quantized_result(made, NULL, x);
         assert_true(squared(exact, y) < (method == TARE_ROUND_GPTQ ? 0.3 : 0.6) * before);
         tare_tensor_release(y);
         tare_model_destroy(made);
@@ -386,6 +387,136 @@ static void rounding_by_inputs_loses_less(void **state) {
     tare_qconfig_mapping_destroy(mapping);
     tare_model_destroy(first);
     tare_model_destroy(model);
+}
+
+// --- inputs quantized in each run ---
+
+static tare_model *two_linears(void) {
+    module *root = new_tree();
+    put_module(root, NULL, "a", "torch.nn.Linear", "in_features=32, out_features=32");
+    put_module(root, NULL, "b", "torch.nn.Linear", "in_features=32, out_features=8");
+    return new_model(NULL, root,
+                     "def forward(self, x):\n"
+                     "    a = self.a(x)\n"
+                     "    relu = torch.relu(a)\n"
+                     "    b = self.b(relu)\n"
+                     "    return b\n");
+}
+
+static double squared_of_row(const tare_tensor *a, const tare_tensor *b, int64_t row) {
+    const int64_t size = a->shape[1];
+    double sum = 0;
+    for (int64_t i = row * size; i < (row + 1) * size; i++) {
+        const double rest = (double)tare__f32(a)[i] - (double)tare__f32(b)[i];
+        sum += rest * rest;
+    }
+    return sum;
+}
+
+// One row is 100 times as large as the others, which static ranges round to nothing.
+static void rows_get_scales_of_their_own(void **state) {
+    (void)state;
+    tare_backend_config *backend = builtin_backend("tare");
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    tare_model *model = two_linears(), *first = prepared(model, backend, mapping), *made = NULL;
+    tare_tensor *x = NEW_INPUT(4, 32);
+    for (int i = 0; i < 32; i++) tare__f32(x)[i] *= 100;
+    tare_data *data = data_in_file(model, "x.npz", x);
+    CHECK_DONE(tare_calibrate_data(first, data, NULL, NULL, job_error()));
+    tare_tensor *exact = result_of(model, (const tare_tensor *const *)&x, 1);
+    tare_tensor *fixed = quantized_result(first, backend, x);
+    size_t count = 0;
+    CHECK_DONE(
+        tare_quantize_dynamically(first, TARE_DYNAMIC_ROWS, NULL, 0, &count, &made, job_error()));
+    assert_int_equal(count, 2);
+    assert_true(distance(first, made, x) < 1e-6);
+    CHECK_HOLDS(decided(made, "a"), "each row of its input is quantized in each run");
+    tare_tensor *rows = quantized_result(made, backend, x);
+    assert_true(squared_of_row(exact, rows, 2) < 1e-3 * squared_of_row(exact, fixed, 2));
+    tare_tensor_release(rows);
+    tare_tensor_release(fixed);
+    tare_tensor_release(exact);
+    tare_model_destroy(made);
+    tare_data_close(data);
+    tare_tensor_release(x);
+    tare_model_destroy(first);
+    tare_model_destroy(model);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+}
+
+// Named layers alone; x86 takes a scale for the whole input, and none for rows.
+static void layers_become_dynamic_where_the_backend_takes_it(void **state) {
+    (void)state;
+    static const char *const nodes[] = {"b", "relu", "nobody"};
+    tare_backend_config *backend = builtin_backend("x86");
+    tare_model *model = two_linears(), *first = prepare(model), *made = NULL;
+    CALIBRATED(first, 4, 32);
+    size_t count = 0;
+    CHECK_DONE(tare_quantize_dynamically(first, TARE_DYNAMIC_TENSORS, nodes, 3, &count, &made,
+                                         job_error()));
+    assert_int_equal(count, 1);
+    tare_model *integers = lowered(made, backend);
+    assert_string_equal(tare__module_find(integers->root, "b")->class->name,
+                        "torch.ao.nn.quantized.dynamic.Linear");
+    tare_model_destroy(integers);
+    tare_model_destroy(made);
+    CHECK_DONE(
+        tare_quantize_dynamically(first, TARE_DYNAMIC_ROWS, NULL, 0, &count, &made, job_error()));
+    integers = lowered(made, backend);
+    assert_string_equal(tare__module_find(integers->root, "b")->class->name, "torch.nn.Linear");
+    tare_model_destroy(integers);
+    tare_model_destroy(made);
+    CHECK_REFUSED(
+        tare_quantize_dynamically(first, (tare_dynamic_form)2, NULL, 0, NULL, &made, job_error()),
+        TARE_INVALID_ARGUMENT, "no such form");
+    tare_model_destroy(first);
+    tare_model_destroy(model);
+    tare_backend_config_destroy(backend);
+}
+
+// --- weights of few bits for large inputs ---
+
+// A norm makes a channel of each group 500 times as large as the others: its weights get the levels
+// of the group.
+static void awq_suits_weights_of_3_bits(void **state) {
+    (void)state;
+    module *root = new_tree();
+    module *norm = put_module(root, NULL, "norm", "torch.nn.LayerNorm", "normalized_shape=(64,)");
+    tare_tensor *t = NEW_INPUT(64), *x = NEW_INPUT(16, 64);
+    for (int k = 0; k < 64; k++) tare__f32(t)[k] = k % 32 == 3 ? 500 : 1;
+    CHECK_DONE(tare__module_set_tensor(norm, "weight", t, true, job_error()));
+    put_module(root, NULL, "up", "torch.nn.Linear", "in_features=64, out_features=32");
+    tare_model *model = new_model(NULL, root,
+                                  "def forward(self, x):\n"
+                                  "    norm = self.norm(x)\n"
+                                  "    up = self.up(norm)\n"
+                                  "    return up\n");
+    tare_qconfig_mapping *mapping = NULL;
+    CHECK_DONE(
+        tare_qconfig_mapping_read("tests/data/weights_3_bits_groups.json", &mapping, job_error()));
+    tare_backend_config *backend = builtin_backend("tare");
+    tare_model *first = prepared(model, backend, mapping), *made = NULL;
+    tare_data *data = data_in_file(model, "x.npz", x);
+    const tare_scale_options options = {.struct_size = sizeof options, .method = TARE_SCALE_AWQ};
+    size_t count = 0;
+    CHECK_DONE(tare_scale_inputs(first, data, &options, &count, &made, job_error()));
+    assert_int_equal(count, 1);
+    tare_tensor *exact = result_of(model, (const tare_tensor *const *)&x, 1);
+    tare_tensor *plain = quantized_result(first, backend, x);
+    tare_tensor *scaled = quantized_result(made, backend, x);
+    assert_true(squared(exact, scaled) < 0.1 * squared(exact, plain));
+    tare_tensor_release(scaled);
+    tare_tensor_release(plain);
+    tare_tensor_release(exact);
+    tare_data_close(data);
+    tare_model_destroy(made);
+    tare_model_destroy(first);
+    tare_backend_config_destroy(backend);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+    tare_tensor_release(t);
 }
 
 // --- what is refused ---
@@ -417,6 +548,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(scales_move_into_weights, temp_make, temp_remove),
         cmocka_unit_test(weights_of_few_bits_get_more),
         cmocka_unit_test(rounding_by_inputs_loses_less),
+        cmocka_unit_test_setup_teardown(rows_get_scales_of_their_own, temp_make, temp_remove),
+        cmocka_unit_test(layers_become_dynamic_where_the_backend_takes_it),
+        cmocka_unit_test_setup_teardown(awq_suits_weights_of_3_bits, temp_make, temp_remove),
         cmocka_unit_test(what_steps_cannot_work_on_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
