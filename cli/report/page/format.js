@@ -15,7 +15,9 @@ const format = (() => {
     return size >= 100 ? x.toFixed(0) : size >= 10 ? x.toFixed(1) : size >= 1 ? x.toFixed(2) : x.toPrecision(3);
   }
 
-  const db = (x) => (isNumber(x) ? x.toFixed(1) + ' dB' : NONE);
+  // Floats are not as exact as that: single values, such as a mask of -3e38, outweigh all others.
+  const MOST_DB = 200;
+  const db = (x) => (!isNumber(x) ? NONE : x > MOST_DB ? `over ${MOST_DB} dB` : x.toFixed(1) + ' dB');
   const percent = (x, decimals = 1) => (isNumber(x) ? (100 * x).toFixed(decimals) + ' %' : NONE);
   const times = (x) => (isNumber(x) ? x.toFixed(2) + '\u00d7' : NONE);
 

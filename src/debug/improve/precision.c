@@ -19,6 +19,7 @@
 #define MARGIN_DB   2.0  // errors do not add up exactly
 #define TIME_MARGIN 0.02 // of a run; neither do times
 #define RACE_SHARE  0.05 // of the time left
+#define LEAST_SHARE 0.25
 #define GAP         1e-3
 #define WORK_LIMIT  2e7                             // about a second
 #define WIDER_ERROR (15.0 * 15.0 / (255.0 * 255.0)) // of 8 bits instead of 4, by their steps
@@ -433,6 +434,8 @@ static tare_status build(chooser *x) {
     for (size_t i = 0; i < x->costs.count; i++)
         x->layers[i].wide_error = x->layers[i].error * WIDER_ERROR;
     x->errors = (choice_errors){.layers = x->layers, .values = x->values};
+    tare__program_release(&x->program.program);
+    x->program = (layer_program){.own = NULL};
     TARE_TRY(tare__layer_costs_program(&x->costs, &x->errors, &x->program, x->l->err));
     TARE_TRY(solve(x, &as_it_is));
     x->now = x->program.solution.sums;
@@ -584,6 +587,28 @@ static bool is_too_slow(const chooser *x, size_t trials, double *slow_ns) {
     return is_slow;
 }
 
+// Times of a layer in float are those between neighbours in float: a view costs nothing there, but
+// a copy between integers. If the program counted on such a gain and the model was too slow, it
+// chooses once more as if no layer were faster in float.
+static tare_status try_doubting(chooser *x, bool *is_kept) {
+    const size_t count = x->costs.count;
+    int64_t *measured = tare__arena_array(&x->memory, count + 1, sizeof *measured);
+    if (measured == NULL) return tare__out_of_memory(x->l->err);
+    for (size_t i = 0; i < count; i++) {
+        layer_cost *c = &x->costs.items[i];
+        measured[i] = c->float_ns;
+        if (c->may_be_int && c->float_ns < c->int_ns) c->float_ns = c->int_ns;
+    }
+    tare_status status = build(x);
+    for (size_t i = 0; i < count; i++) x->costs.items[i].float_ns = measured[i];
+    TARE_TRY(status);
+    for (double share = 1; share >= LEAST_SHARE && !*is_kept; share /= 2) {
+        const program_goal goal = least_error(x, share);
+        TARE_TRY(try_goal(x, &goal, is_kept));
+    }
+    return *is_kept ? TARE_OK : build(x);
+}
+
 // The largest share of the allowed growth that a run keeps, by bisection, and then none of it.
 static tare_status try_shares(chooser *x, bool *is_kept) {
     double low = 0, high = 1, share = 1, slow_ns = (double)INFINITY;
@@ -591,8 +616,10 @@ static tare_status try_shares(chooser *x, bool *is_kept) {
         const program_goal goal = least_error(x, share);
         const size_t trials = x->l->book.count;
         TARE_TRY(try_goal(x, &goal, is_kept));
-        *(is_too_slow(x, trials, &slow_ns) ? &high : &low) = share;
+        const bool is_slow = is_too_slow(x, trials, &slow_ns);
+        *(is_slow ? &high : &low) = share;
         share = (low + high) / 2;
+        if (i == 0 && is_slow) TARE_TRY(try_doubting(x, is_kept));
     }
     if (*is_kept) return TARE_OK;
     const program_goal goal = least_error(x, 0);
