@@ -109,8 +109,11 @@ worth_limits tare__ladder_limits(const ladder *l, bool costs_more) {
                           : costs_more               ? BROKEN_LARGER
                                                      : DEFAULT_LARGER;
     const double ms = l->fastest_ms > 0 ? l->fastest_ms : l->first_worth.ms;
+    // The fastest choice for each layer may take more bytes; it is a model that users can ask for.
+    const double bytes = (double)l->first_worth.bytes * (1 + larger);
     return (worth_limits){ms * (1 + SURE_SHARE * slower),
-                          (double)l->first_worth.bytes * (1 + larger)};
+                          l->options.most_larger > 0 ? bytes
+                                                     : fmax(bytes, (double)l->fastest_bytes)};
 }
 
 // Times the model and one that takes known_ms alternately, so that changes of the machine's speed

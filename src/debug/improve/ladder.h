@@ -49,6 +49,7 @@ typedef struct ladder {
     worth best_worth, first_worth;
     double fastest_ms;         // of a run with the fastest choice for each layer; 0: not known
     tare_model *fastest_model; // NULL: the first one
+    int64_t fastest_bytes;     // of its tensors; 0: not known
     bool may_cost_more;        // the best model within the usual limits is of no use
     tare_model *best_model;    // NULL: known only from the file of trials
     trial_book book;
@@ -105,6 +106,8 @@ worth_limits tare__ladder_limits(const ladder *l, bool costs_more);
 /// because steps may change weights.
 tare_status tare__ladder_keep_floats(ladder *l);
 void tare__ladder_release_floats(ladder *l);
+/// The bytes of the model's tensors.
+tare_status tare__ladder_bytes(const ladder *l, const tare_model *model, int64_t *out);
 /// Sets all members of *out except ms.
 tare_status tare__ladder_measure(ladder *l, tare_model *model, worth *out);
 /// Times a run of each model in milliseconds, alternately, for about so many seconds.

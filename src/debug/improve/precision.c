@@ -556,11 +556,12 @@ static tare_status time_fastest(chooser *x) {
                                   .limits = {(double)INFINITY, (double)INFINITY, (double)INFINITY}};
     TARE_TRY(solve(x, &fastest));
     TARE_TRY(make_solution(x, &made));
-    const tare_status status = made != NULL ? tare__ladder_time_model(l, made, &ms) : TARE_OK;
+    tare_status status = made != NULL ? tare__ladder_time_model(l, made, &ms) : TARE_OK;
     const double known_ms =
         l->fastest_ms > 0 ? l->fastest_ms : fmin(l->first_worth.ms, l->best_worth.ms);
     l->fastest_ms = fmin(known_ms, ms);
     if (status == TARE_OK && ms < known_ms) {
+        status = tare__ladder_bytes(l, made, &l->fastest_bytes);
         tare_model_destroy(l->fastest_model);
         l->fastest_model = made;
         made = NULL;

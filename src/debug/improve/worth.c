@@ -222,9 +222,15 @@ static tare_status compare_data(const ladder *l, comparison *c, tare_data *data,
     return TARE_OK;
 }
 
+tare_status tare__ladder_bytes(const ladder *l, const tare_model *model, int64_t *out) {
+    byte_count b = {0};
+    TARE_TRY(tare__module_walk(model->root, count_module, &b, l->err));
+    *out = b.bytes;
+    return TARE_OK;
+}
+
 tare_status tare__ladder_measure(ladder *l, tare_model *model, worth *out) {
     comparison c = {.count = 0};
-    byte_count b = {0};
     const tare_session_options options = {.struct_size = sizeof options,
                                           .thread_count = l->options.thread_count};
     c.sample_db = tare__arena_array(&l->memory, l->sample_count + 1, sizeof *c.sample_db);
@@ -234,9 +240,8 @@ tare_status tare__ladder_measure(ladder *l, tare_model *model, worth *out) {
     if (status == TARE_OK) status = compare_data(l, &c, l->calibration, &l->fit_floats);
     tare_session_destroy(c.session);
     TARE_TRY(status);
-    TARE_TRY(tare__module_walk(model->root, count_module, &b, l->err));
+    TARE_TRY(tare__ladder_bytes(l, model, &out->bytes));
     out->db = ratio_db(&c.all);
-    out->bytes = b.bytes;
     out->sample_db = c.sample_db;
     return TARE_OK;
 }
