@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/families/families.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 // --- im2col(input, kernel_size, dilation, padding, stride) and col2im ---
@@ -309,20 +310,43 @@ static float sample(const sample_point *p, const float *plane) {
     return sum;
 }
 
-static tare_status sampler_reference(op_call *call) {
+enum { POINTS = 16 }; // whose elements are found before the channels are gone through
+
+// `count` points of a batch from point `at` on, in all channels.
+static void sample_points(const sampler *s, int64_t batch, int64_t at, int64_t count, float *y) {
+    const int64_t channels = s->x->shape[1], first = batch * s->points + at;
+    sample_point points[POINTS];
+    for (int64_t i = 0; i < count; i++)
+        read_point(s, tare__f32(s->grid) + (first + i) * s->dims, &points[i]);
+    for (int64_t c = batch * channels; c < (batch + 1) * channels; c++)
+        for (int64_t i = 0; i < count; i++)
+            y[c * s->points + at + i] = sample(&points[i], tare__f32(s->x) + c * s->plane);
+}
+
+// A part is a point.
+static tare_status sampler_part(op_call *call, int64_t first, int64_t end) {
     sampler s;
     TARE_TRY(read_sampler(call, &s));
-    const int64_t channels = s.x->shape[1];
-    float *y = tare__f32(tare__call_out(call));
-    for (int64_t b = 0; b < s.x->shape[0]; b++)
-        for (int64_t i = 0; i < s.points; i++) {
-            sample_point point;
-            read_point(&s, tare__f32(s.grid) + (b * s.points + i) * s.dims, &point);
-            for (int64_t c = 0; c < channels; c++)
-                y[(b * channels + c) * s.points + i] =
-                    sample(&point, tare__f32(s.x) + (b * channels + c) * s.plane);
-        }
+    for (int64_t i = first, count; i < end; i += count) {
+        const int64_t at = i % s.points, left = s.points - at;
+        count = end - i < left ? end - i : left;
+        if (count > POINTS) count = POINTS;
+        sample_points(&s, i / s.points, at, count, tare__f32(tare__call_out(call)));
+    }
     return TARE_OK;
+}
+
+static tare_status sampler_parts(op_call *call, call_parts *out) {
+    sampler s;
+    TARE_TRY(read_sampler(call, &s));
+    *out = (call_parts){.count = s.x->shape[0] * s.points,
+                        .work = tare__size_product(s.x->shape[1], MOST_TAPS),
+                        .run = sampler_part};
+    return TARE_OK;
+}
+
+static tare_status sampler_reference(op_call *call) {
+    return tare__run_parts(call, sampler_parts);
 }
 
 // --- rows ---
@@ -336,7 +360,7 @@ static const op_info rows[] = {
     {.id = "col2im", .functions = "torch.nn.functional.fold|torch._C._nn.col2im|" ATEN("col2im.default"), .params = "input/self|output_size|kernel_size|dilation|padding|stride",
      .shape = col2im_shape, .reference = col2im_reference},
     {.id = "grid_sampler", .functions = "torch.grid_sampler|torch.nn.functional.grid_sample|" ATEN("grid_sampler.default") "|" ATEN("grid_sampler_2d.default") "|" ATEN("grid_sampler_3d.default"),
-     .params = "input|grid|interpolation_mode/mode|padding_mode|align_corners", .shape = sampler_shape, .reference = sampler_reference},
+     .params = "input|grid|interpolation_mode/mode|padding_mode|align_corners", .shape = sampler_shape, .reference = sampler_reference, .parts = sampler_parts},
 };
 // clang-format on
 

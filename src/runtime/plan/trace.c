@@ -331,6 +331,13 @@ static tare_status note_composed(plan_builder *b, const node *n, const op_call *
     return status;
 }
 
+// A function, or a module that is a bound call of one.
+static bool is_composed(const op_call *call, op_compute compute) {
+    const bool is_function =
+        compute == tare__op_compute || (compute == tare__operator_module_forward && call->is_bound);
+    return is_function && call->op != NULL && call->op->forward != NULL;
+}
+
 static tare_status note(plan_builder *b, const node *n, const op_call *call, op_compute compute) {
     reading r = {.b = b};
     const bool is_observer = call->module != NULL && call->module->class->role == ROLE_OBSERVER;
@@ -352,8 +359,7 @@ static tare_status note(plan_builder *b, const node *n, const op_call *call, op_
         TARE_TRY(fold_constant(b, call, compute));
         return note_results(b, &call->result);
     }
-    if (compute == tare__op_compute && call->op->forward != NULL && !is_of_quantized(b, &r))
-        return note_composed(b, n, call);
+    if (is_composed(call, compute) && !is_of_quantized(b, &r)) return note_composed(b, n, call);
     TARE_TRY(note_results(b, &call->result));
     return add_record(b, n, call, compute, &r);
 }

@@ -73,6 +73,10 @@ static const char *const lines[] = {
     "g = torch.amax(x, (0, 1, 2))" THEN "j = torch.argsort(g)" THEN
     "y = i[(0, slice(None, None, None), None, slice(None, None, None), j)]",
     "y = torch.logsumexp(x, 3)",
+    "z = torch.narrow(x, 3, 0, 2)" THEN
+    "y = torch.nn.functional.grid_sample(x, z, 'bilinear', 'zeros', False)",
+    "z = torch.narrow(x, 3, 0, 2)" THEN
+    "y = torch.nn.functional.grid_sample(x, z, 'bicubic', 'reflection', True)",
     "y = torch.softmax(x, 1)",
     "y = torch.softmax(x, 2)",
     "y = torch.log_softmax(x, 1)",
