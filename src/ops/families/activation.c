@@ -163,9 +163,10 @@ typedef struct softmax_rows {
 
 static tare_status read_softmax(op_call *call, softmax_rows *s) {
     const tare_tensor *x, *out = tare__call_out(call);
+    *s = (softmax_rows){0};
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     const bool is_float = x->dtype == TARE_FLOAT32 && out->dtype == TARE_FLOAT32;
-    if (!is_float && !tare__call_given(call, 3)) return tare__need_float(call, 0, &x);
+    if (!is_float && !tare__call_given(call, 3)) TARE_TRY(tare__need_float(call, 0, &x));
     // Without a dimension torch takes 0 for 0, 1 and 3 dimensions, else 1.
     const int64_t implicit = x->ndim == 0 || x->ndim == 1 || x->ndim == 3 ? 0 : 1;
     int dim;
@@ -183,7 +184,10 @@ static tare_status read_softmax(op_call *call, softmax_rows *s) {
 static void run_beside(const softmax_rows *s, const float *x, float *y, int64_t width,
                        bool logarithm) {
     float top[PART_BLOCK], sum[PART_BLOCK], distance[PART_BLOCK], unused;
-    for (int64_t k = 0; k < width; k++) top[k] = -INFINITY;
+    for (int64_t k = 0; k < width; k++) {
+        top[k] = -INFINITY;
+        sum[k] = 0;
+    }
     for (int64_t i = 0; i < s->count; i++)
         for (int64_t k = 0; k < width; k++) {
             const float v = x[i * s->inner + k];
@@ -193,7 +197,7 @@ static void run_beside(const softmax_rows *s, const float *x, float *y, int64_t 
         float *to = y + i * s->inner;
         for (int64_t k = 0; k < width; k++) distance[k] = x[i * s->inner + k] - top[k];
         tare__scalar_rows.exponentials(distance, (size_t)width, 0, to, &unused);
-        for (int64_t k = 0; k < width; k++) sum[k] = i == 0 ? to[k] : sum[k] + to[k];
+        for (int64_t k = 0; k < width; k++) sum[k] += to[k];
     }
     for (int64_t k = 0; k < width && logarithm; k++) sum[k] = tare__logf(sum[k]);
     for (int64_t i = 0; i < s->count; i++) {
