@@ -264,6 +264,10 @@ def check_looks(browser, path):
     page.frame()
     same(page.run("document.documentElement.scrollWidth"), 360, "width on a phone")
     check(page.run("document.querySelector('#tiles').getBoundingClientRect().bottom") < 800, "the verdict is not in sight on a phone")
+    page.run("document.getElementById('decisions').scrollIntoView()")
+    page.frame()
+    left, right = page.run("(({left, right}) => [left, right])(document.querySelector('#sections [aria-current]').getBoundingClientRect())")
+    check(0 <= left and right <= 360, "the link of the section in sight is not in sight on a phone:", left, right)
 
 
 def check_hostile(browser, path):

@@ -41,7 +41,7 @@ const accuracy = (() => {
     const rows = facts.data.analyze.findings;
     if (rows.length === 0) return el('p', {class: 'note'}, 'No detector found anything that costs accuracy.');
     const columns = [
-      {label: 'Finding', value: (r) => r.kind, cell: (r) => el('code', null, r.kind)},
+      {label: 'Finding', value: (r) => r.kind, cell: (r) => el('code', {class: 'whole'}, r.kind)},
       {label: 'Layer', kind: 'name', value: (r) => r.layer, cell: (r) => name(r.layer, facts.findLayer(r.layer))},
       decibels('dB', 'db', 'what the layer loses'),
       {label: 'Cause', kind: 'words', value: (r) => r.cause}, {label: 'Remedy', kind: 'words', value: (r) => r.remedy},

@@ -106,9 +106,9 @@ const charts = (() => {
     });
     const roof = (gops, kind, name) => [svg('path', {class: `roof ${kind}`, d: `M${LEFT} ${y(gops)}H${W - RIGHT}`}),
       svg('text', {x: W - RIGHT + 8, y: y(gops) + 4}, `${name}, ${format.number(gops)}`)];
-    const names = [];
+    const names = [], nameOf = format.apart(dots.map((d) => d.step.node), 24);
     const marks = dots.map((d) => {
-      const s = d.step, r = 3.5 + 30 * Math.sqrt(s.share / Math.PI), cx = x(d.x), cy = y(d.y), label = format.shorten(s.node, 22);
+      const s = d.step, r = 3.5 + 30 * Math.sqrt(s.share / Math.PI), cx = x(d.x), cy = y(d.y), label = nameOf(s.node);
       const width = 6 * label.length;
       const isFree = d.kind === 'integers' && names.every((n) => Math.abs(n.y - cy) > 12 || cx > n.x + n.width || n.x > cx + width);
       if (isFree) names.push({x: cx, y: cy, width, label});

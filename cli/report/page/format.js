@@ -55,5 +55,18 @@ const format = (() => {
     return text.slice(0, most - 1 - half) + '\u2026' + text.slice(text.length - half);
   }
 
-  return {NONE, isNumber, fixed, number, db, percent, times, ms, bytes, count, shape, operator, plural, shorten};
+  // Names without the words that all of them end in; of long ones the end, which tells layers apart.
+  function apart(names, most) {
+    const words = names.map((name) => name.split('_'));
+    const last = (list, i) => list[list.length - 1 - i];
+    let same = 0;
+    while (words.length > 1 && words.every((w) => w.length > same + 1 && last(w, same) === last(words[0], same))) same++;
+    return (name) => {
+      const list = name.split('_');
+      const text = dom.visible(list.slice(0, list.length - same).join('_'));
+      return text.length <= most ? text : '\u2026' + text.slice(text.length - most + 1);
+    };
+  }
+
+  return {NONE, isNumber, fixed, number, db, percent, times, ms, bytes, count, shape, operator, plural, shorten, apart};
 })();

@@ -24,11 +24,18 @@
     const sections = [...document.querySelectorAll('main > section')].filter((s) => !s.classList.contains('hidden'));
     const links = new Map(sections.map((s) => [s, el('a', {href: `#${s.id}`}, s.querySelector('h2').textContent)]));
     dom.fill('sections', [...links.values()].map((a) => el('li', null, a)));
+    // On a phone the row of links is longer than the screen.
+    const show = (a) => {
+      const list = dom.id('sections'), link = a.getBoundingClientRect(), row = list.getBoundingClientRect();
+      if (link.left < row.left) list.scrollLeft += link.left - row.left;
+      else if (link.right > row.right) list.scrollLeft += link.right - row.right;
+    };
     const mark = () => {
       const current = sections.filter((s) => s.getBoundingClientRect().top < innerHeight / 3).pop() || sections[0];
       for (const [section, a] of links) {
-        if (section === current) a.setAttribute('aria-current', 'true');
-        else a.removeAttribute('aria-current');
+        const was = a.hasAttribute('aria-current');
+        if (section !== current) a.removeAttribute('aria-current');
+        else if (!was) a.setAttribute('aria-current', 'true'), show(a);
       }
     };
     addEventListener('scroll', mark, {passive: true});
