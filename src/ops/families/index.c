@@ -478,13 +478,22 @@ static tare_status plan_index(op_call *call, const value *index, index_plan *p) 
     return index_result(call, p);
 }
 
-// Finds the offset in x of element i of the result.
-static tare_status element_of(op_call *call, const index_plan *p, int64_t i, int64_t *out) {
-    int64_t position[2 * TARE_MAX_DIMS];
+// The position in the result of its element i.
+static void position_of(const index_plan *p, int64_t i, int64_t position[2 * TARE_MAX_DIMS]) {
     for (int d = p->ndim - 1; d >= 0; d--) {
         position[d] = i % p->shape[d];
         i /= p->shape[d];
     }
+}
+
+// Goes to the next element.
+static void advance(const index_plan *p, int64_t position[2 * TARE_MAX_DIMS]) {
+    for (int d = p->ndim - 1; d >= 0 && ++position[d] == p->shape[d]; d--) position[d] = 0;
+}
+
+// Finds the offset in x of the element at a position in the result.
+static tare_status element_at(op_call *call, const index_plan *p,
+                              const int64_t position[2 * TARE_MAX_DIMS], int64_t *out) {
     int kept = 0; // dimensions of the result that do not come from indices
     *out = 0;
     for (int d = 0; d < p->x->ndim; d++) {
@@ -502,6 +511,12 @@ static tare_status element_of(op_call *call, const index_plan *p, int64_t i, int
         *out = *out * p->x->shape[d] + at;
     }
     return TARE_OK;
+}
+
+static tare_status element_of(op_call *call, const index_plan *p, int64_t i, int64_t *out) {
+    int64_t position[2 * TARE_MAX_DIMS];
+    position_of(p, i, position);
+    return element_at(call, p, position, out);
 }
 
 // The number of elements that are contiguous in both x and the result: the last dimensions that are
@@ -526,13 +541,18 @@ tare_status tare__index_shape(op_call *call) {
 // A part is a run of contiguous elements.
 static tare_status index_part(op_call *call, int64_t first, int64_t end) {
     index_plan p;
+    int64_t position[2 * TARE_MAX_DIMS] = {0};
     TARE_TRY(plan_index(call, call->param[1], &p));
-    tare_tensor *y = tare__call_out(call);
     const int64_t run = run_of(&p);
-    for (int64_t i = first * run; i < end * run; i += run) {
+    position_of(&p, first * run, position);
+    for (int64_t i = first; i < end; i++) {
         int64_t from;
-        TARE_TRY(element_of(call, &p, i, &from));
-        copy_elements(p.x, from, y, i, run);
+        TARE_TRY(element_at(call, &p, position, &from));
+        copy_elements(p.x, from, tare__call_out(call), i * run, run);
+        if (run == 1)
+            advance(&p, position);
+        else
+            position_of(&p, (i + 1) * run, position);
     }
     return TARE_OK;
 }
