@@ -4,12 +4,14 @@
 
     python3 bench/decode.py products [--rows 1,2,4,8] [--threads 1,2] [--seconds 2]
     python3 bench/decode.py tokens [--threads 1,2] [--count 32] [--cache float,int8]
+    python3 bench/decode.py gguf    (then, for each file: llama-bench -m FILE -p 0 -n 32 -t 1,2)
 
 products: the linear layers of a network of Qwen2's shape with 0.5 billion parameters (24 blocks of 896 and 4864, a head of
 151936; random weights), as MatMulNBits in one ONNX file, which tare and ONNX Runtime run in turns: milliseconds a pass, bytes
 of weights a second, and the share of what a loop that only reads reaches (`tare bench`). Needs onnx, onnxruntime and numpy.
 tokens: the same decoder with attention, norms and a cache, made by tools/build_decoder.py, quantized by `tare quantize` and run by
-examples/generate.c. Needs torch. Programs are those of build/release; files stay in --folder (3 GB).
+examples/generate.c. Needs torch.
+gguf: files of the same decoder for llama.cpp, in its types Q8_0 and Q4_0. Needs gguf and numpy. Programs are those of build/release; files stay in --folder (3 GB).
 """
 import argparse
 import json
@@ -140,9 +142,61 @@ def measure_tokens(o):
                 print(f"| {mapping} | {cache} | {threads} | {done.stderr.split()[0]} |", flush=True)
 
 
+def write_gguf(path, kind):
+    """Random numbers of groups of 32 with a scale of float16 each, so that values are about 0.02."""
+    import gguf
+    import numpy as np
+
+    bits, quantized = {"q8_0": (8, gguf.GGMLQuantizationType.Q8_0), "q4_0": (4, gguf.GGMLQuantizationType.Q4_0)}[kind]
+    random, group_bytes = np.random.default_rng(0), 2 + 32 * bits // 8
+    out = gguf.GGUFWriter(path, "qwen2")
+    out.add_block_count(LAYERS)
+    out.add_context_length(512)
+    out.add_embedding_length(HIDDEN)
+    out.add_feed_forward_length(FFN)
+    out.add_head_count(HIDDEN // 64)
+    out.add_head_count_kv(KEYS // 64)
+    out.add_layer_norm_rms_eps(1e-6)
+    out.add_rope_freq_base(1e6)
+    out.add_vocab_size(VOCAB)
+    out.add_tokenizer_model("no_vocab")
+
+    def matrix(name, n, k):
+        groups = random.integers(0, 256, (n * k // 32, group_bytes), dtype=np.uint8)
+        groups[:, :2] = np.array([0.02 / (1 << bits - 1)], dtype=np.float16).view(np.uint8)
+        out.add_tensor(name + ".weight", groups.reshape(n, k // 32 * group_bytes), raw_dtype=quantized)
+
+    def vector(name, n, number):
+        out.add_tensor(name, np.full(n, number, dtype=np.float32))
+
+    matrix("token_embd", VOCAB, HIDDEN)
+    matrix("output", VOCAB, HIDDEN)
+    vector("output_norm.weight", HIDDEN, 1)
+    for i in range(LAYERS):
+        block = f"blk.{i}."
+        for norm in ("attn_norm", "ffn_norm"):
+            vector(block + norm + ".weight", HIDDEN, 1)
+        for name, n in (("attn_q", HIDDEN), ("attn_k", KEYS), ("attn_v", KEYS)):
+            matrix(block + name, n, HIDDEN)
+            vector(block + name + ".bias", n, 0)
+        for name, n, k in (("attn_output", HIDDEN, HIDDEN), ("ffn_gate", FFN, HIDDEN), ("ffn_up", FFN, HIDDEN), ("ffn_down", HIDDEN, FFN)):
+            matrix(block + name, n, k)
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+
+
+def write_all_gguf(o):
+    for kind in ("q8_0", "q4_0"):
+        path = o.folder / f"decoder_{kind}.gguf"
+        write_gguf(path, kind)
+        print(path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("products", "tokens"))
+    parser.add_argument("what", choices=("products", "tokens", "gguf"))
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/decode")
     parser.add_argument("--only", default="", help="forms whose name holds this")
     parser.add_argument("--seconds", type=int, default=2)
@@ -152,7 +206,7 @@ def main():
     parser.add_argument("--cache", type=lambda s: s.split(","), default="float")
     o = parser.parse_args()
     o.folder.mkdir(parents=True, exist_ok=True)
-    (measure_products if o.what == "products" else measure_tokens)(o)
+    {"products": measure_products, "tokens": measure_tokens, "gguf": write_all_gguf}[o.what](o)
 
 
 if __name__ == "__main__":
