@@ -21,7 +21,8 @@ static tare_status need_indices(op_call *call, const tare_tensor *t) {
 // Reads index i for a dimension of `size` elements; negative indices count from its end.
 static tare_status index_at(op_call *call, const tare_tensor *indices, int64_t i, int64_t size,
                             int64_t *out) {
-    const int64_t index = tare__tensor_get_int(indices, i);
+    const int64_t index = indices->dtype == TARE_INT64 ? ((const int64_t *)indices->data)[i]
+                                                       : tare__tensor_get_int(indices, i);
     *out = index < 0 ? index + size : index;
     if (*out >= 0 && *out < size) return TARE_OK;
     return tare__call_fail(call, "index %lld is outside of a dimension of %lld", (long long)index,
@@ -486,9 +487,16 @@ static void position_of(const index_plan *p, int64_t i, int64_t position[2 * TAR
     }
 }
 
-// Goes to the next element.
-static void advance(const index_plan *p, int64_t position[2 * TARE_MAX_DIMS]) {
-    for (int d = p->ndim - 1; d >= 0 && ++position[d] == p->shape[d]; d--) position[d] = 0;
+// The dimensions of the result before those that a run of elements covers.
+static int dims_before(const index_plan *p, int64_t run) {
+    int d = p->ndim;
+    for (int64_t covered = 1; d > 0 && covered < run; d--) covered *= p->shape[d - 1];
+    return d;
+}
+
+// Goes to the next run.
+static void advance(const index_plan *p, int dims, int64_t position[2 * TARE_MAX_DIMS]) {
+    for (int d = dims - 1; d >= 0 && ++position[d] == p->shape[d]; d--) position[d] = 0;
 }
 
 // Finds the offset in x of the element at a position in the result.
@@ -511,12 +519,6 @@ static tare_status element_at(op_call *call, const index_plan *p,
         *out = *out * p->x->shape[d] + at;
     }
     return TARE_OK;
-}
-
-static tare_status element_of(op_call *call, const index_plan *p, int64_t i, int64_t *out) {
-    int64_t position[2 * TARE_MAX_DIMS];
-    position_of(p, i, position);
-    return element_at(call, p, position, out);
 }
 
 // The number of elements that are contiguous in both x and the result: the last dimensions that are
@@ -544,15 +546,13 @@ static tare_status index_part(op_call *call, int64_t first, int64_t end) {
     int64_t position[2 * TARE_MAX_DIMS] = {0};
     TARE_TRY(plan_index(call, call->param[1], &p));
     const int64_t run = run_of(&p);
+    const int dims = dims_before(&p, run);
     position_of(&p, first * run, position);
     for (int64_t i = first; i < end; i++) {
         int64_t from;
         TARE_TRY(element_at(call, &p, position, &from));
         copy_elements(p.x, from, tare__call_out(call), i * run, run);
-        if (run == 1)
-            advance(&p, position);
-        else
-            position_of(&p, (i + 1) * run, position);
+        advance(&p, dims, position);
     }
     return TARE_OK;
 }
@@ -625,10 +625,11 @@ static tare_status index_put_shape(op_call *call) {
     return tare__shape_same(call);
 }
 
+// Values of the result's shape lie in its order, so that runs of them are copied.
 static tare_status index_put_reference(op_call *call) {
     index_plan p;
     const tare_tensor *values;
-    int64_t stride[TARE_MAX_DIMS], count;
+    int64_t stride[TARE_MAX_DIMS], position[2 * TARE_MAX_DIMS] = {0}, count;
     bool accumulates;
     TARE_TRY(plan_put(call, &p, &values));
     TARE_TRY(tare__call_bool(call, 3, false, &accumulates));
@@ -637,14 +638,18 @@ static tare_status index_put_reference(op_call *call) {
     tare__broadcast_strides(values, p.ndim, p.shape, stride);
     if (!tare__shape_count(p.ndim, p.shape, &count))
         return tare__call_fail(call, "the indices are too many");
-    for (int64_t i = 0; i < count; i++) {
+    const bool is_whole = values->count == count;
+    const int64_t run = is_whole && !accumulates ? run_of(&p) : 1;
+    const int dims = dims_before(&p, run);
+    for (int64_t i = 0; i < count; i += run) {
         int64_t to;
-        const int64_t from = tare__strided_offset(p.ndim, p.shape, stride, i);
-        TARE_TRY(element_of(call, &p, i, &to));
+        const int64_t from = is_whole ? i : tare__strided_offset(p.ndim, p.shape, stride, i);
+        TARE_TRY(element_at(call, &p, position, &to));
         if (accumulates)
             tare__tensor_set(y, to, tare__tensor_get(y, to) + tare__tensor_get(values, from));
         else
-            copy_elements(values, from, y, to, 1);
+            copy_elements(values, from, y, to, run);
+        advance(&p, dims, position);
     }
     return TARE_OK;
 }

@@ -92,6 +92,8 @@ static tare_status map_all(op_call *call, double (*f)(double x)) {
     static tare_status name##_part(op_call *call, int64_t first, int64_t end) {                    \
         return map_part(call, name##_of, first, end);                                              \
     }                                                                                              \
+    PARTS(name)
+#define PARTS(name)                                                                                \
     static tare_status name##_parts(op_call *call, call_parts *out) {                              \
         return tare__element_parts(call, name##_part, out);                                        \
     }                                                                                              \
@@ -207,7 +209,19 @@ static tare_status question_shape(op_call *call) {
     static double name##_of(double x) {                                                            \
         return (expression) ? 1 : 0;                                                               \
     }                                                                                              \
-    PARTS_OF(name)
+    static tare_status name##_part(op_call *call, int64_t first, int64_t end) {                    \
+        const tare_tensor *given = tare__call_tensor(call, 0);                                     \
+        uint8_t *y = tare__call_out(call)->data;                                                   \
+        if (given == NULL || given->dtype != TARE_FLOAT32)                                         \
+            return map_part(call, name##_of, first, end);                                          \
+        for (int64_t i = first; i < end; i++) {                                                    \
+            const float x = tare__f32(given)[i];                                                   \
+            const bool is_so = (expression);                                                       \
+            y[i] = is_so;                                                                          \
+        }                                                                                          \
+        return TARE_OK;                                                                            \
+    }                                                                                              \
+    PARTS(name)
 QUESTION_OF(isnan, isnan(x))
 QUESTION_OF(isinf, isinf(x))
 QUESTION_OF(isfinite, isfinite(x))
