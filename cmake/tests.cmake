@@ -238,7 +238,7 @@ endfunction()
 # among them: its least signal-to-noise ratios are those of float layers that a library calibrated.
 function(tare_label_tests_of_bits)
   get_property(tests DIRECTORY PROPERTY TESTS)
-  set(runtime "kernels\\..*|gemm\\.(qlayer|quantized_attention)|steps\\.quantized_matmul|plan\\.plan|fast\\.pool")
+  set(runtime "kernels\\..*|gemm\\.(qlayer|quantized_attention|floats\\..*)|steps\\.quantized_matmul|plan\\.plan|fast\\.pool")
   list(FILTER tests INCLUDE REGEX
        "^(unit\\.core\\.math\\.math|unit\\.runtime\\.(${runtime})|replay_numerics)$")
   set_tests_properties(${tests} PROPERTIES LABELS bits)

@@ -28,6 +28,22 @@ typedef struct float_product {
     bool transposed;
 } float_product;
 
+/// The same for rows that are `*_step` floats apart, without a bias. All sizes are above 0.
+typedef struct float_block {
+    int64_t rows, inner, columns;
+    int64_t x_step, w_step, y_step;
+    bool transposed;
+} float_block;
+
+/// True for products of two tensors of a graph that are computed by tare's own functions, in the
+/// order of the portable implementation, even where there is a library: a call of it would cost
+/// more than it gains.
+static inline bool tare__float_product_is_small(int64_t rows, int64_t inner, int64_t columns) {
+    enum { MOST = 1 << 19 }; // multiply-accumulates
+    return rows <= MOST && inner <= MOST && columns <= MOST && rows * inner <= MOST &&
+           rows * inner * columns <= MOST;
+}
+
 /// The functions of a provider; `state` is its cache of compiled primitives, one per session.
 typedef struct float_provider {
     const char *name;
@@ -51,6 +67,11 @@ typedef struct float_kernels float_kernels;
 tare_status tare__float_kernels_create(const float_provider *provider, float_kernels **out,
                                        tare_error *err);
 void tare__float_kernels_destroy(float_kernels *k); // NULL is fine
+
+/// What multiplies two tensors of a graph: NULL for small products.
+static inline float_kernels *tare__float_kernels_for(float_kernels *k, const float_product *p) {
+    return tare__float_product_is_small(p->rows, p->inner, p->columns) ? NULL : k;
+}
 
 /// k NULL: the portable implementation.
 tare_status tare__float_convolve(float_kernels *k, const float_conv *c, const float *x,

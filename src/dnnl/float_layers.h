@@ -75,16 +75,9 @@ tare_status tare__float_layer_replica(const float_layer *of, float_layers *in, f
 const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes);
 void tare__float_layer_destroy(float_layer *layer); // NULL is fine
 
-/// y [rows][columns] = scale * x [rows][inner] * w, all with the given steps between rows; w is
-/// [inner][columns], or [columns][inner] if transposed. On the calling thread alone; other threads
-/// may do so at the same time.
-typedef struct float_block {
-    int64_t rows, inner, columns;
-    int64_t x_step, w_step, y_step;
-    bool transposed;
-    float scale;
-} float_block;
-tare_status tare__float_layers_multiply(float_layers *l, const float_block *p, const float *x,
+/// Computes a part of a product. On the calling thread alone; other threads may do so at the same
+/// time.
+tare_status tare__float_layers_multiply(float_layers *l, const float_block *b, const float *x,
                                         const float *w, float *y, tare_error *err);
 
 #endif

@@ -268,13 +268,13 @@ void tare__float_layer_destroy(float_layer *layer) {
     tare__free(layer);
 }
 
-tare_status tare__float_layers_multiply(float_layers *l, const float_block *p, const float *x,
+tare_status tare__float_layers_multiply(float_layers *l, const float_block *b, const float *x,
                                         const float *w, float *y, tare_error *err) {
     (void)l;
     TARE_TRY(tare__dnnl_expect(DNNL_MULTIPLY_BYTES, err));
     tare__use_one_thread();
-    DNNL_TRY(dnnl_sgemm('N', p->transposed ? 'T' : 'N', p->rows, p->columns, p->inner, p->scale, x,
-                        p->x_step, w, p->w_step, 0.0F, y, p->y_step));
+    DNNL_TRY(dnnl_sgemm('N', b->transposed ? 'T' : 'N', b->rows, b->columns, b->inner, 1.0F, x,
+                        b->x_step, w, b->w_step, 0.0F, y, b->y_step));
     return TARE_OK;
 }
 #else
@@ -345,9 +345,9 @@ const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_by
 void tare__float_layer_destroy(float_layer *layer) {
     (void)layer;
 }
-tare_status tare__float_layers_multiply(float_layers *l, const float_block *p, const float *x,
+tare_status tare__float_layers_multiply(float_layers *l, const float_block *b, const float *x,
                                         const float *w, float *y, tare_error *err) {
-    (void)l, (void)p, (void)x, (void)w, (void)y;
+    (void)l, (void)b, (void)x, (void)w, (void)y;
     return tare__fail(err, TARE_INTERNAL, "there are no float layers in this build");
 }
 #endif

@@ -268,10 +268,10 @@ quantized_attention tare__quantized_attention_of(const attention_call *a);
 /// Adds a query's row of the mask to its scores.
 void tare__quantized_attention_mask(const attention_call *a, const attention_offsets *offsets,
                                     int64_t query, float *scores);
-/// Computes the weights from scores [queries][keys], the product of matrices of q and k: scales the
-/// scores, adds the mask and applies softmax to each row. is_scaled: they are scaled already, and
-/// there is no mask.
-void tare__attention_weigh(const attention_call *a, const attention_offsets *offsets,
-                           bool is_scaled, const row_functions *k, float *scores);
+/// Computes the weights of queries [first, end) from scores [end - first][keys], their rows of the
+/// product of matrices of q and k: scales the scores, adds the mask and applies softmax to each
+/// row.
+void tare__attention_weigh(const attention_call *a, const attention_offsets *offsets, int64_t first,
+                           int64_t end, const row_functions *k, float *scores);
 
 #endif

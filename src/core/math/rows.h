@@ -6,13 +6,27 @@
 #ifndef CORE_MATH_ROWS_H
 #define CORE_MATH_ROWS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum { ROW_LANES = 64, ROW_FEW_LANES = 16 };
-/// Columns of a panel of weights (a narrower panel has a multiple of PANEL_STEP columns), and the
-/// most rows that are multiplied with it at a time.
-enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
+/// Columns of a panel of weights; a narrower panel has a multiple of PANEL_STEP columns.
+enum { PANEL_COLUMNS = 64, PANEL_STEP = 16 };
+
+/// A part of a matrix product: y[r][i] = (x[r][0] * w[0][i] + x[r][1] * w[1][i]) + .., two
+/// roundings each, in this order, from 0, or from what y holds if `adds`. x [rows][inner], y
+/// [rows][columns]; w [inner][columns], of which columns up to a multiple of PANEL_STEP must be
+/// readable. Rows are
+/// `*_step` floats apart. columns: 1 to PANEL_COLUMNS. inner may be 0. y must not overlap the
+/// others. These are the sums of the portable kernels (dnnl/float_kernels.c), hence the same bits.
+typedef struct float_tile {
+    const float *x, *w;
+    float *y;
+    size_t rows, inner, columns;
+    size_t x_step, w_step, y_step;
+    bool adds;
+} float_tile;
 
 /// ROW_FUNCTIONS declares them for one kind of vectors. y may be x. count > 0.
 ///   add            y[i] += x[i]
@@ -30,10 +44,7 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 ///   from_int8      y[i] = x[i] * scale, of int8
 ///   affine         y[i] = x[i] * scale[i] + shift[i], two roundings
 ///   blend          y[i] = ((0 + share[0] * x[0][i]) + share[1] * x[1][i]) + .. of `rows` rows
-///   panel          y[r][i] = (((0 + x[r][0] * w[0][i]) + x[r][1] * w[1][i]) + ..) + bias[i], two
-///                  roundings each, of x [rows][inner] and w [inner][width]; rows: 1 to PANEL_ROWS;
-///                  width: a multiple of PANEL_STEP, at most PANEL_COLUMNS; y [PANEL_ROWS]
-///                  [PANEL_COLUMNS] must not overlap the others; its other elements are undefined
+///   tile           see float_tile
 ///   normalize      y[i] = (x[i] - mean) * (1 / sqrt(variance + eps)) * weight[i] + bias[i], the
 ///                  last two in one rounding; weight and bias may be NULL
 ///   rms_normalize  y[i] = x[i] * (1 / sqrt(mean square + eps)) * weight[i]; weight may be NULL
@@ -63,9 +74,7 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
       (const float *x, size_t count, const float *scale, const float *shift, float *y))            \
     X(suffix, blend,                                                                               \
       (const float *const x[], const float *share, size_t rows, size_t count, float *y))           \
-    X(suffix, panel,                                                                               \
-      (const float *x, size_t rows, size_t inner, const float *w, size_t width, const float *bias, \
-       float *y))                                                                                  \
+    X(suffix, tile, (const float_tile *t))                                                         \
     X(suffix, normalize,                                                                           \
       (const float *x, size_t count, const float *weight, const float *bias, float eps, float *y)) \
     X(suffix, rms_normalize,                                                                       \

@@ -180,50 +180,80 @@ void ROWS(f32_blend)(const float *const x[], const float *share, size_t rows, si
     }
 }
 
-enum { PANEL_VECTORS = PANEL_COLUMNS / WIDTH, STEP_VECTORS = PANEL_STEP / WIDTH };
+// --- parts of matrix products ---
 
-// The number of sums is a compile-time constant here and below, so that they stay in registers.
-static inline __attribute__((always_inline)) void one_row(const float *x, size_t inner,
-                                                          const float *w, size_t width,
-                                                          size_t vectors, const float *bias,
-                                                          float *y) {
-    vec sums[PANEL_VECTORS];
-    clear(sums, vectors);
-    for (size_t i = 0; i < inner; i++, w += width)
+// A tile has as many vectors as leave registers for weights: four rows of 64 columns with AVX-512,
+// of 16 with others.
+enum {
+    TILE_ROWS = 4,
+    TILE_VECTORS = ((int)WIDTH >= (int)PANEL_STEP ? PANEL_COLUMNS : PANEL_STEP) / (int)WIDTH,
+};
+
+static inline vec load_part(const float *y, size_t left) {
+    return left >= WIDTH ? v_load(y) : v_load_first(y, left);
+}
+
+// Of the `most` rows of a tile, and its columns, `rows` and `columns` exist. Missing rows repeat
+// the last one, and are not stored. `most` and vectors are constants, so that sums stay in
+// registers.
+static inline __attribute__((always_inline)) void tile_of(const float_tile *t, size_t row,
+                                                          size_t column, const size_t most,
+                                                          const size_t vectors, size_t rows,
+                                                          size_t columns) {
+    const float *x[TILE_ROWS], *w = t->w + column;
+    float *y = t->y + row * t->y_step + column;
+    vec sums[TILE_ROWS][TILE_VECTORS];
+    for (size_t r = 0; r < most; r++) x[r] = t->x + (row + (r < rows ? r : rows - 1)) * t->x_step;
+    for (size_t r = 0; r < most; r++)
         for (size_t k = 0; k < vectors; k++)
-            sums[k] = v_add(sums[k], v_mul(v_set(x[i]), v_load(w + k * WIDTH)));
-    for (size_t k = 0; k < vectors; k++)
-        v_store(y + k * WIDTH, v_add(sums[k], v_load(bias + k * WIDTH)));
-}
-
-static void four_rows_step(const float *const x[PANEL_ROWS], size_t inner, const float *w,
-                           size_t width, const float *bias, float *y) {
-    vec sums[PANEL_ROWS][STEP_VECTORS];
-    for (size_t r = 0; r < PANEL_ROWS; r++) clear(sums[r], STEP_VECTORS);
-    for (size_t i = 0; i < inner; i++, w += width)
-        for (size_t k = 0; k < STEP_VECTORS; k++) {
-            const vec weights = v_load(w + k * WIDTH);
-            for (size_t r = 0; r < PANEL_ROWS; r++)
-                sums[r][k] = v_add(sums[r][k], v_mul(v_set(x[r][i]), weights));
+            sums[r][k] = t->adds && r < rows && k * WIDTH < columns
+                             ? load_part(y + r * t->y_step + k * WIDTH, columns - k * WIDTH)
+                             : v_set(0.0F);
+    for (size_t i = 0; i < t->inner; i++, w += t->w_step) {
+        vec weights[TILE_VECTORS];
+        for (size_t k = 0; k < vectors; k++) weights[k] = v_load(w + k * WIDTH);
+        for (size_t r = 0; r < most; r++) {
+            const vec a = v_set(x[r][i]);
+            for (size_t k = 0; k < vectors; k++)
+                sums[r][k] = v_add(sums[r][k], v_mul(a, weights[k]));
         }
-    for (size_t r = 0; r < PANEL_ROWS; r++)
-        for (size_t k = 0; k < STEP_VECTORS; k++)
-            v_store(y + r * PANEL_COLUMNS + k * WIDTH, v_add(sums[r][k], v_load(bias + k * WIDTH)));
+    }
+    for (size_t r = 0; r < rows; r++)
+        for (size_t k = 0; k < vectors && k * WIDTH < columns; k++)
+            give(y + r * t->y_step + k * WIDTH, sums[r][k], columns - k * WIDTH);
 }
 
-void ROWS(f32_panel)(const float *x, size_t rows, size_t inner, const float *w, size_t width,
-                     const float *bias, float *y) {
-    const float *x_rows[PANEL_ROWS]; // missing rows repeat the last one
-    for (size_t r = 0; r < PANEL_ROWS; r++) x_rows[r] = x + (r < rows ? r : rows - 1) * inner;
-    if (rows == 1 && width == PANEL_COLUMNS) {
-        one_row(x, inner, w, PANEL_COLUMNS, PANEL_VECTORS, bias, y);
+// Full tiles are compiled on their own, and single rows, which are limited by reading the weights.
+static inline __attribute__((always_inline)) void tiles_of(const float_tile *t, size_t column,
+                                                           const size_t vectors) {
+    const size_t columns = t->columns - column;
+    const bool is_full = columns >= vectors * WIDTH;
+    size_t row = 0;
+    if (t->rows == 1 && is_full) {
+        tile_of(t, 0, column, 1, vectors, 1, vectors * WIDTH);
         return;
     }
-    for (size_t at = 0; at < width; at += PANEL_STEP)
-        if (rows == 1)
-            one_row(x, inner, w + at, width, STEP_VECTORS, bias + at, y + at);
+    if (is_full)
+        for (; row + TILE_ROWS <= t->rows; row += TILE_ROWS)
+            tile_of(t, row, column, TILE_ROWS, vectors, TILE_ROWS, vectors * WIDTH);
+    for (; row < t->rows; row += TILE_ROWS)
+        tile_of(t, row, column, TILE_ROWS, vectors,
+                t->rows - row < TILE_ROWS ? t->rows - row : TILE_ROWS, columns);
+}
+
+void ROWS(f32_tile)(const float_tile *t) {
+    const size_t step = (size_t)TILE_VECTORS * WIDTH;
+    for (size_t column = 0; column < t->columns; column += step) {
+        const size_t vectors = (t->columns - column + WIDTH - 1) / WIDTH;
+        if (TILE_VECTORS > 1 && vectors == 1)
+            tiles_of(t, column, 1);
+        else if (TILE_VECTORS > 2 && vectors == 2)
+            tiles_of(t, column, 2);
+        else if (TILE_VECTORS > 3 && vectors == 3)
+            tiles_of(t, column, 3);
         else
-            four_rows_step(x_rows, inner, w + at, width, bias + at, y + at);
+            tiles_of(t, column, TILE_VECTORS);
+    }
 }
 
 static inline vec unit_of(vec x, vec mean, vec scale) {

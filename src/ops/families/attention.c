@@ -133,18 +133,28 @@ static tare_status attention_shape(op_call *call) {
     return tare__call_result(call, TARE_FLOAT32, a.q->ndim, shape, NULL);
 }
 
-// Scales the scores of one query and adds its row of the mask, which begins at element `at`.
-static void mask_scores(const attention_call *a, int64_t at, int64_t query, float *scores) {
-    const int64_t step = a->mask != NULL ? a->mask_stride[a->batch_ndim + 1] : 0;
-    for (int64_t s = 0; s < a->keys; s++) {
-        scores[s] *= a->scale;
-        if (a->is_causal && s > query) scores[s] = -INFINITY;
-        if (a->mask == NULL) continue;
-        if (a->mask->dtype == TARE_FLOAT32)
+// Adds the row of a mask that begins at element `at`.
+static void add_mask(const attention_call *a, int64_t at, const row_functions *k, float *scores) {
+    const int64_t step = a->mask_stride[a->batch_ndim + 1];
+    const bool is_float = a->mask->dtype == TARE_FLOAT32;
+    if (is_float && step == 1) {
+        k->add(tare__f32(a->mask) + at, (size_t)a->keys, scores);
+        return;
+    }
+    for (int64_t s = 0; s < a->keys; s++)
+        if (is_float)
             scores[s] += tare__f32(a->mask)[at + s * step];
         else if (((const uint8_t *)a->mask->data)[at + s * step] == 0)
             scores[s] = -INFINITY;
-    }
+}
+
+// Scales the scores of one query, and masks them.
+static void scale_scores(const attention_call *a, int64_t mask_at, int64_t query,
+                         const row_functions *k, float *scores) {
+    k->scale_shift(scores, (size_t)a->keys, a->scale, 0.0F, scores);
+    if (a->is_causal)
+        for (int64_t s = query + 1; s < a->keys; s++) scores[s] = -INFINITY;
+    if (a->mask != NULL) add_mask(a, mask_at, k, scores);
 }
 
 static bool sees_nothing(const float *scores, int64_t count) {
@@ -165,11 +175,11 @@ static void weigh(const row_functions *k, float *scores, int64_t count) {
     k->divide(scores, (size_t)count, sum, scores);
 }
 
-void tare__attention_weigh(const attention_call *a, const attention_offsets *offsets,
-                           bool is_scaled, const row_functions *k, float *scores) {
+void tare__attention_weigh(const attention_call *a, const attention_offsets *offsets, int64_t first,
+                           int64_t end, const row_functions *k, float *scores) {
     const int64_t step = a->mask != NULL ? a->mask_stride[a->batch_ndim] : 0;
-    for (int64_t i = 0; i < a->queries; i++, scores += a->keys) {
-        if (!is_scaled) mask_scores(a, offsets->mask + i * step, i, scores);
+    for (int64_t i = first; i < end; i++, scores += a->keys) {
+        scale_scores(a, offsets->mask + i * step, i, k, scores);
         weigh(k, scores, a->keys);
     }
 }
@@ -188,21 +198,30 @@ attention_offsets tare__attention_offsets_of(const attention_call *a, int64_t i)
     return offsets;
 }
 
+static tare_status multiply(op_call *call, const float_product *p, const float *x, const float *w,
+                            float *y) {
+    return tare__float_multiply(tare__float_kernels_for(call->kernels, p), p, x, w, NULL, y,
+                                call->err);
+}
+
 static tare_status attend(op_call *call, const attention_call *a, float *scores) {
     const float_product qk = {
         .rows = a->queries, .inner = a->width, .columns = a->keys, .transposed = true};
     const float_product pv = {.rows = a->queries, .inner = a->keys, .columns = a->value_width};
+    const row_functions *k = &tare__scalar_rows;
     float *y = tare__f32(tare__call_out(call));
     const int64_t count = tare__call_out(call)->count / (a->queries * a->value_width);
     for (int64_t i = 0; i < count; i++, y += a->queries * a->value_width) {
         const attention_offsets offsets = tare__attention_offsets_of(a, i);
-        TARE_TRY(tare__float_multiply(
-            call->kernels, &qk, tare__f32(a->q) + i * a->queries * a->width,
-            tare__f32(a->k) + offsets.k * a->keys * a->width, NULL, scores, call->err));
-        tare__attention_weigh(a, &offsets, false, &tare__scalar_rows, scores);
-        TARE_TRY(tare__float_multiply(call->kernels, &pv, scores,
-                                      tare__f32(a->v) + offsets.v * a->keys * a->value_width, NULL,
-                                      y, call->err));
+        const float *queries = tare__f32(a->q) + i * a->queries * a->width;
+        const float *keys = tare__f32(a->k) + offsets.k * a->keys * a->width;
+        if (a->queries == 1)
+            k->dots(queries, keys, (size_t)a->width, (size_t)a->keys, (size_t)a->width, scores);
+        else
+            TARE_TRY(multiply(call, &qk, queries, keys, scores));
+        tare__attention_weigh(a, &offsets, 0, a->queries, k, scores);
+        TARE_TRY(
+            multiply(call, &pv, scores, tare__f32(a->v) + offsets.v * a->keys * a->value_width, y));
     }
     return TARE_OK;
 }

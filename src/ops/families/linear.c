@@ -140,6 +140,7 @@ static tare_status matmul_compute(op_call *call, const matmul_call *p) {
     const float_product product = {.rows = p->rows, .inner = p->inner, .columns = p->columns};
     tare_tensor *y = tare__call_out(call);
     const int64_t each = p->rows * p->columns;
+    float_kernels *kernels = tare__float_kernels_for(call->kernels, &product);
     int64_t count = 1;
     for (int d = 0; d < p->batch_ndim; d++) count *= p->batch[d];
     for (int64_t i = 0; i < count; i++) {
@@ -150,7 +151,7 @@ static tare_status matmul_compute(op_call *call, const matmul_call *p) {
         if (y->dtype != TARE_FLOAT32)
             multiply_plain(p, a, b, i * each, y);
         else
-            TARE_TRY(tare__float_multiply(call->kernels, &product, tare__f32(p->a) + a,
+            TARE_TRY(tare__float_multiply(kernels, &product, tare__f32(p->a) + a,
                                           tare__f32(p->b) + b, NULL, tare__f32(y) + i * each,
                                           call->err));
     }
@@ -221,9 +222,9 @@ static tare_status grouped_mm_reference(op_call *call) {
         TARE_TRY(tare__grouped_mm_end(call, &g, e, from, &end));
         const float_product p = {.rows = end - from, .inner = inner, .columns = columns};
         if (end > from)
-            TARE_TRY(tare__float_multiply(call->kernels, &p, tare__f32(g.x) + from * inner,
-                                          tare__f32(g.w) + e * inner * columns, NULL,
-                                          y + from * columns, call->err));
+            TARE_TRY(tare__float_multiply(
+                tare__float_kernels_for(call->kernels, &p), &p, tare__f32(g.x) + from * inner,
+                tare__f32(g.w) + e * inner * columns, NULL, y + from * columns, call->err));
     }
     return TARE_OK;
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention: of floats by a library's matrix products, of quantized values by tare's. Queries, keys
-// and values are mostly projections [batch][length][heads][width] that the graph transposes to put
-// heads before length, and so is the result: these transpositions are not copied, but read and
-// written in place.
+// Attention of floats and of quantized values. Queries, keys and values are mostly projections
+// [batch][length][heads][width] that the graph transposes to put heads before length, and so is the
+// result: these transpositions are not copied, but read and written in place.
 #include <string.h>
 
-#include "dnnl/float_layers.h"
 #include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
 #include "runtime/gemm/quantized_attention.h"
@@ -18,12 +16,13 @@ typedef struct attention_step {
     attention_call call; // its tensors are the plan's; the mask's address is set in every run
     matrices q, k, v, y;
     size_t k_scales,
-        v_scales;  // buffers, if k and v are int8 times a scale for each row; else NOTHING
-    size_t mask;   // buffer, if there is a mask
-    size_t scores; // buffer for each thread: the scores of a matrix, or what quantized values need
-    int64_t count; // number of q's matrices
+        v_scales;        // buffers, if k and v are int8 times a scale for each row; else NOTHING
+    size_t mask;         // buffer, if there is a mask
+    size_t scratch;      // buffer: memory of each thread
+    size_t thread_bytes; // of it
+    int64_t count;       // number of q's matrices
+    attention_products products; // of floats
     attention_quantized quantized;
-    size_t thread_bytes; // scratch of a thread for quantized values
 } attention_step;
 
 static uint8_t *quantized_at(const plan_run_state *run, const matrices *m, int64_t i) {
@@ -49,39 +48,45 @@ static void begin_run(attention_run *r, const plan_run_state *run, const attenti
     r->s.call.mask = &r->mask;
 }
 
-// Computes one of q's matrices. Each worker has its own scores.
+static unsigned char *scratch_of(const attention_run *r, size_t worker) {
+    return (unsigned char *)tare__buffer_data(r->run, r->s.scratch) + worker * r->s.thread_bytes;
+}
 
-static tare_status attend(const plan_run_state *run, const attention_step *s, int64_t i,
-                          float *scores) {
+// Computes queries [first, end) of one of q's matrices.
+static tare_status attend(const attention_run *r, int64_t i, int64_t first, int64_t end,
+                          float *memory) {
+    const attention_step *s = &r->s;
     const attention_call *a = &s->call;
-    float_layers *layers = run->plan->setting.layers;
-    const bool is_plain =
-        a->mask == NULL && !a->is_causal; // otherwise the scores are scaled afterwards
-    const float_block qk = {.rows = a->queries,
+    const row_functions *k = &r->run->kernels->rows->functions;
+    const attention_offsets at = tare__attention_offsets_of(a, i);
+    const float_multiplier score = tare__multiplier_of(r->run, s->products.library_scores, memory);
+    const float_multiplier mix = tare__multiplier_of(r->run, s->products.library_mixes, memory);
+    float *scores = memory + FLOAT_BLOCK_MEMORY;
+    const float_block qk = {.rows = end - first,
                             .inner = a->width,
                             .columns = a->keys,
                             .x_step = s->q.row_step,
                             .w_step = s->k.row_step,
                             .y_step = a->keys,
-                            .transposed = true,
-                            .scale = is_plain ? a->scale : 1.0F};
-    const float_block pv = {.rows = a->queries,
+                            .transposed = true};
+    const float_block pv = {.rows = end - first,
                             .inner = a->keys,
                             .columns = a->value_width,
                             .x_step = a->keys,
                             .w_step = s->v.row_step,
-                            .y_step = s->y.row_step,
-                            .scale = 1.0F};
-    const attention_offsets at = tare__attention_offsets_of(a, i);
-    TARE_TRY(tare__float_layers_multiply(layers, &qk, tare__matrix_at(run, &s->q, i),
-                                         tare__matrix_at(run, &s->k, at.k), scores, NULL));
-    tare__attention_weigh(a, &at, is_plain, &run->kernels->rows->functions, scores);
-    return tare__float_layers_multiply(layers, &pv, scores, tare__matrix_at(run, &s->v, at.v),
-                                       tare__matrix_at(run, &s->y, i), NULL);
+                            .y_step = s->y.row_step};
+    const float *queries = tare__matrix_at(r->run, &s->q, i) + first * s->q.row_step;
+    const float *keys = tare__matrix_at(r->run, &s->k, at.k);
+    if (a->queries == 1) // as the reference does
+        k->dots(queries, keys, (size_t)a->width, (size_t)a->keys, (size_t)s->k.row_step, scores);
+    else
+        TARE_TRY(tare__float_block_multiply(&score, &qk, queries, keys, scores));
+    tare__attention_weigh(a, &at, first, end, k, scores);
+    return tare__float_block_multiply(&mix, &pv, scores, tare__matrix_at(r->run, &s->v, at.v),
+                                      tare__matrix_at(r->run, &s->y, i) + first * s->y.row_step);
 }
 
-// With one query the products are of single rows, for which a library call costs more than the
-// product.
+// With one query the products are of single rows, whose keys need no transposition.
 static bool takes_one_query(const attention_call *a) {
     return a->queries == 1 && a->value_width <= PANEL_COLUMNS && a->value_width % PANEL_STEP == 0;
 }
@@ -89,10 +94,11 @@ static bool is_one_query(const attention_step *s) {
     return takes_one_query(&s->call) && s->v.row_step == s->call.value_width;
 }
 
-// Queries of one row that share a matrix of keys: those of up to PANEL_ROWS heads.
+// Queries of one row that share a matrix of keys: those of up to MOST_HEADS heads.
+enum { MOST_HEADS = 4 };
 static int64_t heads_of(const attention_step *s) {
     const int64_t group = s->call.group;
-    return group < PANEL_ROWS ? group : PANEL_ROWS;
+    return group < MOST_HEADS ? group : MOST_HEADS;
 }
 
 static int64_t units_of(const attention_step *s) {
@@ -123,69 +129,81 @@ static size_t floats_of_unit(const attention_step *s) {
 // Computes queries [first, first + count), of one row each, which share keys and values.
 static void attend_rows(const plan_run_state *run, const attention_step *s, int64_t first,
                         int64_t count, float *scores) {
-    static const float no_bias[PANEL_COLUMNS];
     const attention_call *a = &s->call;
     const row_functions *k = &run->kernels->rows->functions;
     const attention_offsets shared = tare__attention_offsets_of(a, first);
-    float mixed[PANEL_ROWS * PANEL_COLUMNS], *room = scores + heads_of(s) * a->keys;
+    float mixed[MOST_HEADS][PANEL_COLUMNS], *room = scores + heads_of(s) * a->keys;
     const float *keys = floats_of(run, &s->k, s->k_scales, shared.k, a->width, a->keys, room);
     for (int64_t r = 0; r < count; r++) {
         const attention_offsets at = tare__attention_offsets_of(a, first + r);
         k->dots(tare__matrix_at(run, &s->q, first + r), keys, (size_t)a->width, (size_t)a->keys,
                 (size_t)s->k.row_step, scores + r * a->keys);
-        tare__attention_weigh(a, &at, false, k, scores + r * a->keys);
+        tare__attention_weigh(a, &at, 0, 1, k, scores + r * a->keys);
     }
-    const float *values =
-        floats_of(run, &s->v, s->v_scales, shared.v, a->value_width, a->keys, room);
-    k->panel(scores, (size_t)count, (size_t)a->keys, values, (size_t)a->value_width, no_bias,
-             mixed);
+    const float_tile mixture = {
+        .x = scores,
+        .w = floats_of(run, &s->v, s->v_scales, shared.v, a->value_width, a->keys, room),
+        .y = mixed[0],
+        .rows = (size_t)count,
+        .inner = (size_t)a->keys,
+        .columns = (size_t)a->value_width,
+        .x_step = (size_t)a->keys,
+        .w_step = (size_t)a->value_width,
+        .y_step = PANEL_COLUMNS};
+    k->tile(&mixture);
     for (int64_t r = 0; r < count; r++)
-        memcpy(tare__matrix_at(run, &s->y, first + r), mixed + r * PANEL_COLUMNS,
-               (size_t)a->value_width * sizeof *mixed);
+        memcpy(tare__matrix_at(run, &s->y, first + r), mixed[r],
+               (size_t)a->value_width * sizeof **mixed);
 }
 
 static void attend_some_rows(void *user, size_t first, size_t end, size_t worker) {
     attention_run *r = user;
     const int64_t group = r->s.call.group, heads = heads_of(&r->s);
     const int64_t units = (group + heads - 1) / heads; // of a group
-    float *scores = tare__buffer_data(r->run, r->s.scores);
-    scores += worker * floats_of_unit(&r->s);
+    float *scores = (float *)(void *)scratch_of(r, worker);
     for (int64_t i = (int64_t)first; i < (int64_t)end; i++) {
         const int64_t within = i % units * heads, left = group - within;
         attend_rows(r->run, &r->s, i / units * group + within, left < heads ? left : heads, scores);
     }
 }
 
-static void attend_some(void *user, size_t first, size_t end, size_t worker) {
+static void attend_some(void *user, size_t i, size_t first, size_t end, size_t worker) {
     attention_run *r = user;
-    const attention_call *a = &r->s.call;
-    float *scores = tare__buffer_data(r->run, r->s.scores);
-    scores += (int64_t)worker * a->queries * a->keys;
-    for (size_t i = first; i < end; i++)
-        if (attend(r->run, &r->s, (int64_t)i, scores) != TARE_OK) r->failed = true;
+    float *memory = (float *)(void *)scratch_of(r, worker);
+    if (attend(r, (int64_t)i, (int64_t)first, (int64_t)end, memory) != TARE_OK) r->failed = true;
 }
 
 static tare_status run_attention(const plan_run_state *run, void *state) {
     const attention_step *s = state;
+    const attention_call *a = &s->call;
+    // With one query each score takes as long as many elements.
+    const int64_t work = s->count * a->queries * a->keys * (a->queries == 1 ? 8 : 1);
+    thread_pool *pool = tare__threads_for(run, work);
     attention_run r;
     begin_run(&r, run, s);
-    // With one query each score takes as long as many elements.
-    const bool is_of_rows = is_one_query(s);
-    const int64_t work = s->count * s->call.queries * s->call.keys * (is_of_rows ? 8 : 1);
-    tare__parallel(tare__threads_for(run, work), (size_t)(is_of_rows ? units_of(s) : s->count), 1,
-                   is_of_rows ? attend_some_rows : attend_some, &r);
+    if (is_one_query(s))
+        tare__parallel(pool, (size_t)units_of(s), 1, attend_some_rows, &r);
+    else
+        tare__parallel_nest(pool, (size_t)s->count, (size_t)a->queries, s->products.query_block,
+                            attend_some, &r);
     return r.failed ? tare__out_of_memory(run->err) : TARE_OK;
+}
+
+void tare__describe_float_products(const plan *p, bool calls_library, const char *what,
+                                   step_note *out) {
+    out->kernel = calls_library ? "sgemm" : p->setting.kernels->rows->name;
+    out->bits_may_differ = calls_library;
+    tare__step_say(out, "float");
+    if (what != NULL) tare__step_say(out, "%s", what);
+    if (calls_library) tare__step_say(out, ": oneDNN's products; bits may differ between machines");
 }
 
 static void describe_step(const plan *p, const void *state, step_note *out) {
     const attention_step *s = state;
     const attention_call *a = &s->call;
-    out->kernel = is_one_query(s) ? p->setting.kernels->rows->name : "sgemm";
+    const bool calls_library = !is_one_query(s) && tare__products_call_library(&s->products);
     out->macs = s->count * a->queries * a->keys * (a->width + a->value_width);
-    out->bits_may_differ = !is_one_query(s);
-    tare__step_say(out, is_one_query(s)
-                            ? "float: one query"
-                            : "float: oneDNN's products; bits may differ between machines");
+    tare__describe_float_products(p, calls_library, a->queries == 1 ? ": one query" : NULL, out);
     if (s->k_scales != NOTHING) tare__step_say(out, ", keys and values of int8");
 }
 
@@ -211,8 +229,7 @@ static void attend_quantized(const attention_run *r, size_t i, unsigned char *me
 
 static void attend_some_quantized(void *user, size_t first, size_t end, size_t worker) {
     const attention_run *r = user;
-    unsigned char *memory = tare__buffer_data(r->run, r->s.scores);
-    memory += worker * r->s.thread_bytes;
+    unsigned char *memory = scratch_of(r, worker);
     for (size_t i = first; i < end; i++) attend_quantized(r, i, memory);
 }
 
@@ -254,6 +271,28 @@ tare_status tare__plan_read_matrices(plan_builder *b, const tare_tensor *t, matr
     return tare__plan_read(b, from != NOTHING ? from : v, LAYOUT_PLAIN, &out->buffer);
 }
 
+bool tare__attention_products_init(attention_products *p, bool has_library, int64_t queries,
+                                   int64_t keys, int64_t width, int64_t value_width) {
+    enum { LINE = 64, QUERY_BLOCK = 128 };
+    size_t floats;
+    p->library_scores = has_library && !tare__float_product_is_small(queries, width, keys);
+    p->library_mixes = has_library && !tare__float_product_is_small(queries, keys, value_width);
+    p->query_block = (size_t)queries; // the library gets whole matrices, as from the references
+    if (!tare__products_call_library(p)) p->query_block = tare__least(p->query_block, QUERY_BLOCK);
+    if (!tare__mul_size(p->query_block, (size_t)keys, &floats) ||
+        !tare__add_size(floats, FLOAT_BLOCK_MEMORY + LINE / sizeof(float), &floats) ||
+        !tare__mul_size(floats, sizeof(float), &p->thread_bytes))
+        return false;
+    p->thread_bytes -= p->thread_bytes % LINE;
+    return true;
+}
+
+tare_status tare__plan_thread_scratch(plan_builder *b, size_t bytes, size_t *out) {
+    if (!tare__mul_size(bytes, tare__thread_count(b->setting->kernels->space.pool), &bytes))
+        return tare__out_of_memory(b->err);
+    return tare__plan_new_scratch(b, bytes, out);
+}
+
 static bool is_sane(const attention_call *a) {
     return a->queries > 0 && a->keys > 0 && a->width > 0 && a->value_width > 0;
 }
@@ -276,13 +315,6 @@ static attention_epilogue read_epilogue(const plan_builder *b, const plan_record
             epilogue.quantized = b->values[epilogue.result].tensor;
     }
     return epilogue;
-}
-
-// Reserves scratch memory for every thread.
-static tare_status take_scratch(plan_builder *b, attention_step *s, size_t bytes) {
-    if (!tare__mul_size(bytes, tare__thread_count(b->setting->kernels->space.pool), &bytes))
-        return tare__out_of_memory(b->err);
-    return tare__plan_new_scratch(b, bytes, &s->scores);
 }
 
 // The unrepeated matrices of keys or values that the graph repeats for several heads of queries;
@@ -383,14 +415,14 @@ static tare_status read_keys(plan_builder *b, attention_step *s) {
 }
 
 static tare_status assign_buffers(plan_builder *b, const attention_epilogue *epilogue,
-                                  attention_step *s, size_t bytes) {
+                                  attention_step *s) {
     const attention_call *a = &s->call;
     TARE_TRY(tare__plan_read_matrices(b, a->q, &s->q));
     TARE_TRY(read_keys(b, s));
     if (a->mask != NULL)
         TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, a->mask), LAYOUT_PLAIN, &s->mask));
-    const bool is_of_rows = epilogue->of_floats && is_one_query(s);
-    TARE_TRY(take_scratch(b, s, is_of_rows ? floats_of_unit(s) * sizeof(float) : bytes));
+    if (epilogue->of_floats && is_one_query(s)) s->thread_bytes = floats_of_unit(s) * sizeof(float);
+    TARE_TRY(tare__plan_thread_scratch(b, s->thread_bytes, &s->scratch));
     return tare__plan_write(b, epilogue->result, LAYOUT_PLAIN, &s->y.buffer);
 }
 
@@ -431,7 +463,6 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     const tare_tensor *y = b->values[r->result].tensor;
     const attention_epilogue epilogue = read_epilogue(b, r);
-    size_t bytes;
     op_call call = r->call;
     attention_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
@@ -440,13 +471,15 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     s->k_scales = s->v_scales = NOTHING;
     const attention_call *a = &s->call;
     const bool of_quantized = tare__attention_is_of_quantized(&call);
-    if ((!of_quantized && b->setting->layers == NULL) || !is_sane(a) ||
-        !tare__mul_size((size_t)a->queries * sizeof(float), (size_t)a->keys, &bytes))
+    if (!is_sane(a) ||
+        !tare__attention_products_init(&s->products, b->setting->layers != NULL, a->queries,
+                                       a->keys, a->width, a->value_width))
         return TARE_OK;
+    s->thread_bytes = s->products.thread_bytes;
     s->count = y->count / (a->queries * a->value_width);
     s->y = tare__plan_describe_matrices(y, epilogue.is_swapped);
     if (of_quantized) use_quantized(b, &epilogue, s);
-    TARE_TRY(assign_buffers(b, &epilogue, s, of_quantized ? s->thread_bytes : bytes));
+    TARE_TRY(assign_buffers(b, &epilogue, s));
     *done = true;
     return tare__plan_add_step(
         b, of_quantized ? &tare__quantized_attention_step : &tare__attention_step, s, r->node);

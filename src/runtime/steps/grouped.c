@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers with group-wise weights of 4 or 8 bits (gemm/grouped_product.h).
 #include "ops/quantized/layer.h"
-#include "runtime/gemm/grouped_product.h"
+#include "runtime/gemm/floats/grouped_product.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
 

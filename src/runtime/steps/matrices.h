@@ -4,6 +4,7 @@
 #ifndef RUNTIME_STEPS_MATRICES_H
 #define RUNTIME_STEPS_MATRICES_H
 
+#include "runtime/gemm/floats/blocks.h"
 #include "runtime/plan/values.h"
 
 /// The layout of the matrices of [..][rows][columns]: plain, or with the dimensions of rows and
@@ -25,6 +26,31 @@ tare_status tare__plan_read_matrices(plan_builder *b, const tare_tensor *t, matr
 /// and a scale for each row, where attention with one query reads these as they are: the conversion
 /// and the product.
 int tare__attention_defers(const plan_builder *b, const plan_record *r);
+
+/// Products that follow each other in attention: scores of queries and keys, and their mixture of
+/// values. Each is computed by the library, if there is one and the product is not small.
+typedef struct attention_products {
+    bool library_scores, library_mixes;
+    size_t query_block;  // queries that are computed at a time, so that scores stay in the cache
+    size_t thread_bytes; // memory of a thread: FLOAT_BLOCK_MEMORY floats, then scores
+} attention_products;
+/// False if the memory cannot be counted.
+bool tare__attention_products_init(attention_products *p, bool has_library, int64_t queries,
+                                   int64_t keys, int64_t width, int64_t value_width);
+static inline bool tare__products_call_library(const attention_products *p) {
+    return p->library_scores || p->library_mixes;
+}
+/// Names the kernel of a step's float products. what: says more of the step; NULL: nothing.
+void tare__describe_float_products(const plan *p, bool calls_library, const char *what,
+                                   step_note *out);
+/// What multiplies in a run.
+static inline float_multiplier tare__multiplier_of(const plan_run_state *run, bool by_library,
+                                                   float *memory) {
+    return (float_multiplier){by_library ? run->plan->setting.layers : NULL,
+                              &run->kernels->rows->functions, memory};
+}
+/// Scratch memory of `bytes` for each thread, one after another.
+tare_status tare__plan_thread_scratch(plan_builder *b, size_t bytes, size_t *out);
 
 static inline int64_t tare__matrix_offset(const matrices *m, int64_t i) {
     return i / m->group * m->outer_step + i % m->group * m->step;

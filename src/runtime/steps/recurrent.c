@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recurrent modules and functions: gate functions are vectorized, and weights are packed once.
 // Dynamically quantized products use the packed layers of linear layers. Float products have one
-// row per sample and use gemm/panels.h, which threads share.
+// row per sample and use gemm/floats/panels.h, which threads share.
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "ops/classes/recurrent.h"
 #include "ops/quantized/engine_rules.h"
 #include "runtime/gemm/dynamic_product.h"
-#include "runtime/gemm/panels.h"
+#include "runtime/gemm/floats/panels.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/call.h"
 #include "runtime/steps/steps.h"

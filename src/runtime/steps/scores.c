@@ -4,7 +4,6 @@
 // the cache of their thread.
 #include <string.h>
 
-#include "dnnl/float_layers.h"
 #include "ops/layer_call.h"
 #include "ops/rules.h"
 #include "runtime/plan/records.h"
@@ -16,12 +15,19 @@ typedef struct written {
     size_t qk, scale, mask, weights, pv, swap;
 } written;
 
+// A product with, or a quotient by, a number.
+typedef struct score_scale {
+    float number;
+    bool divides;
+} score_scale;
+
 typedef struct scores_step {
     matrices q, k, v, y;
     int64_t count, queries, keys, width, value_width;
-    float scale;
-    size_t scores; // buffer of each thread: the scores of a matrix
-    size_t mask;   // buffer; NOTHING: none
+    score_scale scale;
+    size_t scratch; // buffer: memory of each thread
+    size_t mask;    // buffer; NOTHING: none
+    attention_products products;
     row_call weights;
     int batch_ndim;
     int64_t batch[TARE_MAX_DIMS], mask_stride[TARE_MAX_DIMS]; // over the dimensions of the scores
@@ -44,8 +50,7 @@ static bool is_product(const plan_builder *b, const plan_record *r) {
            memcmp(x->shape, w->shape, (size_t)(x->ndim - 2) * sizeof *x->shape) == 0;
 }
 
-// A product with, or quotient by, a number.
-static bool read_scale(const plan_record *r, float *out) {
+static bool read_scale(const plan_record *r, score_scale *out) {
     op_call call = r->call;
     double number = 0;
     call.err = NULL;
@@ -53,7 +58,7 @@ static bool read_scale(const plan_record *r, float *out) {
         !tare__plan_is_binary(r) || r->input_count != 1 || operand(r, 0) == NULL ||
         operand(r, 1) != NULL || tare__call_double(&call, 1, 1, &number) != TARE_OK || number == 0)
         return false;
-    *out = (float)(tare__record_is(r, TARE_OP_MUL) ? number : 1 / number);
+    *out = (score_scale){(float)number, tare__record_is(r, TARE_OP_DIV)};
     return true;
 }
 
@@ -83,7 +88,7 @@ static bool read_weights(const plan_record *r, const tare_tensor *scores, row_ca
 
 static bool read_written(const plan_builder *b, size_t head, written *out) {
     written w = {head, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING};
-    float unused;
+    score_scale unused;
     row_call weights;
     size_t last = head, next = tare__plan_only_reader(b, head);
     if (next != NOTHING && read_scale(&b->records[next], &unused)) {
@@ -108,7 +113,7 @@ static bool read_written(const plan_builder *b, size_t head, written *out) {
 }
 
 static bool heads(const plan_builder *b, const plan_record *r) {
-    return b->setting->layers != NULL && is_product(b, r);
+    return is_product(b, r);
 }
 
 static bool extend(plan_builder *b, size_t head) {
@@ -159,58 +164,68 @@ static void add_mask(const plan_run_state *run, const scores_step *s, int64_t ma
         for (int64_t i = 0; i < s->keys; i++) row[i] += *mask;
 }
 
-static tare_status attend(const plan_run_state *run, const scores_step *s, int64_t i,
-                          float *scores) {
-    float_layers *layers = run->plan->setting.layers;
-    const float_block qk = {.rows = s->queries,
+// Computes the weights of queries [first, end) from their scores.
+static void weigh(const scores_run *r, int64_t i, int64_t first, int64_t end, float *scores) {
+    const scores_step *s = r->s;
+    const row_functions *k = &r->run->kernels->rows->functions;
+    for (int64_t q = first; q < end; q++, scores += s->keys) {
+        if (s->scale.divides)
+            k->divide(scores, (size_t)s->keys, s->scale.number, scores);
+        else if (s->scale.number != 1)
+            k->scale_shift(scores, (size_t)s->keys, s->scale.number, 0.0F, scores);
+        if (s->mask != NOTHING) add_mask(r->run, s, i, q, scores);
+        s->weights.run(&s->weights, k, scores, scores);
+    }
+}
+
+// Computes queries [first, end) of one of q's matrices.
+static tare_status attend(const scores_run *r, int64_t i, int64_t first, int64_t end,
+                          float *memory) {
+    const scores_step *s = r->s;
+    const float_multiplier score = tare__multiplier_of(r->run, s->products.library_scores, memory);
+    const float_multiplier mix = tare__multiplier_of(r->run, s->products.library_mixes, memory);
+    float *scores = memory + FLOAT_BLOCK_MEMORY;
+    const float_block qk = {.rows = end - first,
                             .inner = s->width,
                             .columns = s->keys,
                             .x_step = s->q.row_step,
                             .w_step = s->k.row_step,
-                            .y_step = s->keys,
-                            .scale = s->scale};
-    const float_block pv = {.rows = s->queries,
+                            .y_step = s->keys};
+    const float_block pv = {.rows = end - first,
                             .inner = s->keys,
                             .columns = s->value_width,
                             .x_step = s->keys,
                             .w_step = s->v.row_step,
-                            .y_step = s->y.row_step,
-                            .scale = 1.0F};
-    TARE_TRY(tare__float_layers_multiply(layers, &qk, tare__matrix_at(run, &s->q, i),
-                                         tare__matrix_at(run, &s->k, i), scores, NULL));
-    for (int64_t q = 0; q < s->queries; q++) {
-        float *row = scores + q * s->keys;
-        if (s->mask != NOTHING) add_mask(run, s, i, q, row);
-        s->weights.run(&s->weights, &run->kernels->rows->functions, row, row);
-    }
-    return tare__float_layers_multiply(layers, &pv, scores, tare__matrix_at(run, &s->v, i),
-                                       tare__matrix_at(run, &s->y, i), NULL);
+                            .y_step = s->y.row_step};
+    TARE_TRY(tare__float_block_multiply(&score, &qk,
+                                        tare__matrix_at(r->run, &s->q, i) + first * s->q.row_step,
+                                        tare__matrix_at(r->run, &s->k, i), scores));
+    weigh(r, i, first, end, scores);
+    return tare__float_block_multiply(&mix, &pv, scores, tare__matrix_at(r->run, &s->v, i),
+                                      tare__matrix_at(r->run, &s->y, i) + first * s->y.row_step);
 }
 
-static void attend_some(void *user, size_t first, size_t end, size_t worker) {
+static void attend_some(void *user, size_t i, size_t first, size_t end, size_t worker) {
     scores_run *r = user;
-    float *scores = tare__buffer_data(r->run, r->s->scores);
-    scores += (int64_t)worker * r->s->queries * r->s->keys;
-    for (size_t i = first; i < end; i++)
-        if (attend(r->run, r->s, (int64_t)i, scores) != TARE_OK) r->failed = true;
+    unsigned char *memory = tare__buffer_data(r->run, r->s->scratch);
+    memory += worker * r->s->products.thread_bytes;
+    if (attend(r, (int64_t)i, (int64_t)first, (int64_t)end, (float *)(void *)memory) != TARE_OK)
+        r->failed = true;
 }
 
 static tare_status run_scores(const plan_run_state *run, void *state) {
     const scores_step *s = state;
     scores_run r = {.run = run, .s = s};
-    tare__parallel(tare__threads_for(run, s->count * s->queries * s->keys), (size_t)s->count, 1,
-                   attend_some, &r);
+    tare__parallel_nest(tare__threads_for(run, s->count * s->queries * s->keys), (size_t)s->count,
+                        (size_t)s->queries, s->products.query_block, attend_some, &r);
     return r.failed ? tare__out_of_memory(run->err) : TARE_OK;
 }
 
 static void describe(const plan *p, const void *state, step_note *out) {
     const scores_step *s = state;
-    (void)p;
-    out->kernel = "sgemm";
     out->macs = s->count * s->queries * s->keys * (s->width + s->value_width);
-    out->bits_may_differ = true;
-    tare__step_say(out, "float: attention as it is written out, by oneDNN's products; bits may "
-                        "differ between machines");
+    tare__describe_float_products(p, tare__products_call_library(&s->products),
+                                  ": attention as it is written out", out);
 }
 
 // --- planning ---
@@ -223,14 +238,6 @@ static tare_status place_mask(plan_builder *b, const written *w, scores_step *s)
     const tare_tensor *mask = mask_of(&b->records[w->mask], scores);
     tare__broadcast_strides(mask, scores->ndim, scores->shape, s->mask_stride);
     return tare__plan_read(b, tare__plan_find_value(b, mask), LAYOUT_PLAIN, &s->mask);
-}
-
-static tare_status take_scratch(plan_builder *b, scores_step *s) {
-    size_t bytes;
-    if (!tare__mul_size((size_t)s->queries * sizeof(float), (size_t)s->keys, &bytes) ||
-        !tare__mul_size(bytes, tare__thread_count(b->setting->kernels->space.pool), &bytes))
-        return tare__out_of_memory(b->err);
-    return tare__plan_new_scratch(b, bytes, &s->scores);
 }
 
 static void read_sizes(const tare_tensor *q, const tare_tensor *k, const tare_tensor *y,
@@ -253,7 +260,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const size_t result = w.swap != NOTHING ? b->records[w.swap].result : pv->result;
     scores_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (scores_step){.scale = 1};
+    *s = (scores_step){.scale = {.number = 1}};
     read_sizes(operand(qk, 0), operand(qk, 1), y, s);
     if (w.scale != NOTHING) (void)read_scale(&b->records[w.scale], &s->scale);
     const size_t scored = w.mask != NOTHING ? w.mask : w.scale != NOTHING ? w.scale : w.qk;
@@ -262,7 +269,10 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(tare__plan_read_matrices(b, operand(qk, 1), &s->k));
     TARE_TRY(tare__plan_read_matrices(b, operand(pv, 1), &s->v));
     TARE_TRY(place_mask(b, &w, s));
-    TARE_TRY(take_scratch(b, s));
+    if (!tare__attention_products_init(&s->products, b->setting->layers != NULL, s->queries,
+                                       s->keys, s->width, s->value_width))
+        return tare__out_of_memory(b->err);
+    TARE_TRY(tare__plan_thread_scratch(b, s->products.thread_bytes, &s->scratch));
     s->y = tare__plan_describe_matrices(y, w.swap != NOTHING);
     *done = true;
     TARE_TRY(tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.buffer));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers with a single row: a linear layer of one sample, a convolution with one pixel, by tare's
-// kernels with fixed bits (gemm/panels.h). Convolutions with one pixel use these kernels for
+// kernels with fixed bits (gemm/floats/panels.h). Convolutions with one pixel use these kernels for
 // batches, too, so that an image gives the same result alone and in a batch.
 #include <string.h>
 
-#include "runtime/gemm/panels.h"
+#include "runtime/gemm/floats/panels.h"
 #include "runtime/steps/layer.h"
 #include "runtime/steps/steps.h"
 

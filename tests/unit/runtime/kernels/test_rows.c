@@ -293,52 +293,6 @@ static void the_greatest_is_nan_if_one_is(void **state) {
     assert_true(isnan(y[2]));
 }
 
-// --- panels of weights ---
-
-enum { MOST_INNER = 37 };
-
-static void multiply_by_definition(const float *x, size_t inner, const float *w, size_t width,
-                                   const float *bias, float *y) {
-    for (size_t c = 0; c < width; c++) {
-        y[c] = 0;
-        for (size_t i = 0; i < inner; i++) {
-            const float product = x[i] * w[i * width + c];
-            y[c] += product;
-        }
-        y[c] += bias[c];
-    }
-}
-
-static void check_panel(const row_kernels *level, size_t rows, size_t inner, size_t width,
-                        bool is_extreme) {
-    float x[PANEL_ROWS * MOST_INNER], w[MOST_INNER * PANEL_COLUMNS], bias[PANEL_COLUMNS];
-    float expected[PANEL_COLUMNS], found[PANEL_ROWS * PANEL_COLUMNS + 1] = {0};
-    fill(x, PANEL_ROWS * MOST_INNER, inner, 3);
-    fill(w, MOST_INNER * PANEL_COLUMNS, width, 2);
-    fill(bias, PANEL_COLUMNS, 3, 2);
-    if (is_extreme) add_extremes(w, MOST_INNER * PANEL_COLUMNS, inner);
-    level->functions.panel(x, rows, inner, w, width, bias, found);
-    for (size_t r = 0; r < rows; r++) {
-        multiply_by_definition(x + r * inner, inner, w, width, bias, expected);
-        assert_same_bits(found + r * PANEL_COLUMNS, expected, width);
-    }
-    assert_true(found[PANEL_ROWS * PANEL_COLUMNS] == 0);
-}
-
-static void panels_are_multiplied_in_order(void **state) {
-    (void)state;
-    for (size_t k = 0; k < tare__row_kernel_count; k++) {
-        const row_kernels *level = &tare__row_kernels[k];
-        if (!tare__kernel_suits(&level->needs, tare__isa_detect())) continue;
-        for (size_t width = PANEL_STEP; width <= PANEL_COLUMNS; width += PANEL_STEP)
-            for (size_t inner = 0; inner <= MOST_INNER; inner++)
-                for (size_t rows = 1; rows <= PANEL_ROWS; rows++) {
-                    check_panel(level, rows, inner, width, false);
-                    check_panel(level, rows, inner, width, true);
-                }
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_gives_the_same_bits),
@@ -348,7 +302,6 @@ int main(void) {
         cmocka_unit_test(softmax_follows_its_definition),
         cmocka_unit_test(normalized_lines_have_mean_0_and_variance_1),
         cmocka_unit_test(the_greatest_is_nan_if_one_is),
-        cmocka_unit_test(panels_are_multiplied_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

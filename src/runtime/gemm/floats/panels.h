@@ -2,8 +2,8 @@
 // Float products with few rows. They are limited by reading the weights, so these are packed into
 // panels of columns in the order in which they are read. Sums have the order of the portable
 // kernels (dnnl/float_kernels.c), hence the same bits.
-#ifndef RUNTIME_GEMM_PANELS_H
-#define RUNTIME_GEMM_PANELS_H
+#ifndef RUNTIME_GEMM_FLOATS_PANELS_H
+#define RUNTIME_GEMM_FLOATS_PANELS_H
 
 #include "core/tensor/derived.h"
 #include "runtime/kernels/rows.h"

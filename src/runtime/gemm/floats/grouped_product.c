@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
 // Packs weights in groups into panels, and multiplies rows with them.
-#include "runtime/gemm/grouped_product.h"
+#include "runtime/gemm/floats/grouped_product.h"
 
 #include <string.h>
 

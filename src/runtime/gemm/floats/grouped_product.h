@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers with group-wise weights (ops/quantized/grouped.h): weights are packed once and
 // shared, threads divide the products.
-#ifndef RUNTIME_GEMM_GROUPED_PRODUCT_H
-#define RUNTIME_GEMM_GROUPED_PRODUCT_H
+#ifndef RUNTIME_GEMM_FLOATS_GROUPED_PRODUCT_H
+#define RUNTIME_GEMM_FLOATS_GROUPED_PRODUCT_H
 
 #include "ops/quantized/grouped.h"
 #include "runtime/gemm/packed_weights.h"

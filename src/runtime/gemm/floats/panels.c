@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs weights of floats into panels of columns, and multiplies a few rows with them.
-#include "runtime/gemm/panels.h"
+#include "runtime/gemm/floats/panels.h"
 
 #include <string.h>
 
@@ -89,16 +89,27 @@ void tare__panel_weights_release(panel_weights *w) {
 
 // --- products ---
 
+enum { ROW_BLOCK = 4 };
+
+// Sums are finished before they are stored, because y may be what `finish` adds.
 static void multiply_panel(const panel_product *p, size_t panel) {
     const panel_weights *w = p->weights;
     const size_t first = panel * PANEL_COLUMNS, columns = columns_of(w, panel);
-    float sums[PANEL_ROWS][PANEL_COLUMNS];
-    for (size_t row = 0; row < p->rows; row += PANEL_ROWS) {
-        const size_t rows = tare__remaining(p->rows, row, PANEL_ROWS);
-        p->functions->panel(p->x + row * w->inner, rows, w->inner, w->panels + first * w->inner,
-                            width_of(w, panel), p->bias + first, sums[0]);
-        for (size_t i = 0; i < rows; i++) {
+    float sums[ROW_BLOCK][PANEL_COLUMNS];
+    for (size_t row = 0; row < p->rows; row += ROW_BLOCK) {
+        const float_tile tile = {.x = p->x + row * w->inner,
+                                 .w = w->panels + first * w->inner,
+                                 .y = sums[0],
+                                 .rows = tare__remaining(p->rows, row, ROW_BLOCK),
+                                 .inner = w->inner,
+                                 .columns = width_of(w, panel),
+                                 .x_step = w->inner,
+                                 .w_step = width_of(w, panel),
+                                 .y_step = PANEL_COLUMNS};
+        p->functions->tile(&tile);
+        for (size_t i = 0; i < tile.rows; i++) {
             const size_t at = (row + i) * w->columns + first;
+            p->functions->add(p->bias + first, columns, sums[i]);
             if (p->finish != NULL) p->finish(p->user, at, columns, sums[i]);
             memcpy(p->y + at, sums[i], columns * sizeof **sums);
         }
