@@ -39,6 +39,7 @@ static tare_status run(pass *p, const tare_quantizer *quantizer, bool is_qat,
                        const pt2e_given *given) {
     TARE_TRY(tare__quantizer_check(quantizer, p->err));
     TARE_TRY(tare__coverage_begin(p->model, p->err));
+    TARE_TRY(tare__pt2e_replace_writes(p));
     if (!is_qat) TARE_TRY(tare__pt2e_fuse(p));
     TARE_TRY(tare_quantizer_transform(quantizer, p->model, p->err));
     TARE_TRY(tare_quantizer_annotate(quantizer, p->model, p->err));

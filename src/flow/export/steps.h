@@ -7,6 +7,9 @@
 #include "model/pass.h"
 #include "quantizers/quantizer.h"
 
+/// Step: replaces operators that write tensors in place by those that return what is written, where
+/// the tensor is read later.
+tare_status tare__pt2e_replace_writes(pass *p);
 /// Step: folds batch norms into the convolutions (then linear functions) before them.
 tare_status tare__pt2e_fuse(pass *p);
 /// Folds a batch norm call into a layer call and redirects its users; the unused batch norm stays.
