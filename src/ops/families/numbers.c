@@ -66,6 +66,24 @@ static tare_status sym_min_shape(op_call *call) {
     return give_one_of(call, false);
 }
 
+// sym_ite(condition, a, b): one of two numbers.
+static tare_status sym_ite_shape(op_call *call) {
+    double condition, number;
+    TARE_TRY(read_number(call, &condition));
+    const value *taken = call->param[condition != 0 ? 1 : 2];
+    if (taken == NULL || taken->kind == VALUE_TENSOR || !tare__value_number(taken, &number))
+        return tare__call_fail(call, "expected two numbers");
+    call->result = *taken;
+    return TARE_OK;
+}
+
+static tare_status sym_not_shape(op_call *call) {
+    double x;
+    TARE_TRY(read_number(call, &x));
+    call->result = tare__bool(x == 0);
+    return TARE_OK;
+}
+
 #define NUMBER(name, names)                                                                        \
     {                                                                                              \
         .id = #name, .functions = names, .params = "x", .traits = OP_NOT_ON_TENSORS,               \
@@ -87,6 +105,12 @@ static const op_info rows[] = {
     NUMBER(math_ceil, "math.ceil"),
     NUMBER(math_trunc, "math.trunc|torch.sym_int"),
     NUMBER(sym_float, "torch.sym_float"),
+    NUMBER(sym_not, "torch.sym_not"),
+    {.id = "sym_ite",
+     .functions = "torch.sym_ite",
+     .params = "b|t|f",
+     .traits = OP_NOT_ON_TENSORS,
+     .shape = sym_ite_shape},
     TWO_NUMBERS(sym_max, "torch.sym_max"),
     TWO_NUMBERS(sym_min, "torch.sym_min"),
 };

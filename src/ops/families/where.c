@@ -118,7 +118,8 @@ static tare_status where_reference(op_call *call) {
 
 static const op_info rows[] = {
     {.id = "where",
-     .functions = "torch.where|torch.ops.aten.where.self|torch.ops.aten.where.ScalarOther",
+     .functions = "torch.where|torch.ops.aten.where.self|torch.ops.aten.where.ScalarOther|"
+                  "torch.ops.aten.where.ScalarSelf|torch.ops.aten.where.Scalar",
      .params = "condition|input/self|other",
      .traits = OP_ELEMENTWISE,
      .shape = where_shape,
