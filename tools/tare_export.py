@@ -482,6 +482,25 @@ def _make_proxy_class():
     return Proxy
 
 
+# Methods in place that torch's backend configs name in patterns; others are traced as what they compute.
+_PATTERNS_IN_PLACE = ("detach_", "hardsigmoid_", "relu_", "resize_", "sigmoid_", "squeeze_", "tanh_", "unsqueeze_")
+
+
+def _is_in_place(kind, target, args):
+    return (kind == "call_method" and re.fullmatch(r"[a-z]\w*[a-z0-9]_", target) is not None and hasattr(torch.Tensor, target)
+            and args and isinstance(args[0], (fx.Proxy, torch.Tensor)))
+
+
+def _out_of_place(target, args):
+    """The call that gives what x.add_(y) leaves in x: kind, target, arguments."""
+    if target in _PATTERNS_IN_PLACE:
+        return "call_method", target, args
+    likes = {"zero_": torch.zeros_like, "fill_": torch.full_like}
+    if target in likes:
+        return "call_function", likes[target], args
+    return "call_method", target[:-1] if hasattr(torch.Tensor, target[:-1]) else target, args
+
+
 def _plain_operator(kind, target, args):
     """x.__and__(y), which torch calls where x is no traced value, as x & y; x.where(mask, y) as torch.where(mask, x, y)."""
     if kind == "call_method" and target == "where" and len(args) == 3:
@@ -506,6 +525,7 @@ def _make_tracer_class():
             self.given, self.leaves, self.by_example = examples, leaves, by_example
             self.examples, self.notes, self.is_computing, self.has_taken_sizes = {}, {}, False, False
             self.leaf_inputs = {}  # path of a module kept whole -> what it was called with
+            self.stand_ins = {}  # id of a tensor into which a traced value was written -> the tensor, what stands for it
 
         def is_leaf_module(self, m, path):
             if path in self.leaves or type(m).__name__ in self.leaves:
@@ -531,6 +551,8 @@ def _make_tracer_class():
             return proxy_class(node, self)
 
         def create_arg(self, a):
+            if id(a) in self.stand_ins:
+                return self.stand_ins[id(a)][1].node
             is_numpys = type(a).__module__ == "numpy" and getattr(a, "ndim", 1) == 0
             return super().create_arg(a.item() if is_numpys else a)  # torch.fx would print it as code that names numpy
 
@@ -543,6 +565,42 @@ def _make_tracer_class():
             kind, target, args = _plain_operator(kind, target, args)
             if kind == "call_function" and target in [getattr(torch, name) for name in _JOINS]:
                 args = (self.items_of(args[0]), *args[1:])
+            if target is operator.setitem:
+                return operator.setitem(self.stand_in(args[0]), *args[1:])
+            if _is_in_place(kind, target, args):
+                return self.changed(target, (self.stand_in(args[0]), *args[1:]), kwargs)
+            return self.record(kind, target, args, kwargs, *rest, **more)
+
+        def stand_in(self, x):
+            """A traced value for a tensor that the code made of numbers, from where it writes a traced value into it."""
+            if isinstance(x, fx.Proxy):
+                return x
+            if id(x) not in self.stand_ins:
+                value = x.detach().clone()
+                node = super().create_arg(value)
+                self.examples[node] = value
+                self.stand_ins[id(x)] = x, self.proxy(node)
+            return self.stand_ins[id(x)][1]
+
+        def known_stand_in(self, a):
+            return self.stand_ins[id(a)][1] if id(a) in self.stand_ins else a
+
+        def changed(self, target, args, kwargs):
+            """x after x.add_(y): later uses of this object see it. Views of it do not, which the check of the outputs finds."""
+            x = args[0]
+            dtype = self.example_of(x).dtype
+            if target == "copy_":
+                made = self.record("call_function", torch.zeros_like, (x,), {}) + args[1]
+            else:
+                made = self.record(*_out_of_place(target, args), kwargs)
+            if self.example_of(made).dtype != dtype:
+                made = made.to(dtype)
+            if isinstance(x, fx.proxy.Attribute):  # of an object that is no name in the code
+                return made
+            x.node = made.node
+            return x
+
+        def record(self, kind, target, args, kwargs, *rest, **more):
             made = super().create_proxy(kind, target, args, kwargs, *rest, **more)
             self.is_computing = True
             try:
@@ -565,7 +623,8 @@ def _make_tracer_class():
                 if kind == "call_function":
                     return target(*args, **kwargs)
                 if kind == "call_method":
-                    return getattr(args[0], target)(*args[1:], **kwargs)
+                    x = args[0].clone() if target in _PATTERNS_IN_PLACE else args[0]
+                    return getattr(x, target)(*args[1:], **kwargs)
                 if kind == "call_module":
                     self.leaf_inputs[target] = args, kwargs
                     return _run(self.root.get_submodule(target), args, kwargs)
@@ -736,9 +795,28 @@ def _tracing():
         wrapped.update(kept)
 
 
+class _StandIns(torch.overrides.TorchFunctionMode if torch is not None else object):
+    """Functions of torch see what stands for a tensor into which a traced value was written."""
+
+    def __init__(self, tracer):
+        super().__init__()
+        self.tracer = tracer
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if self.tracer.is_computing or not self.tracer.stand_ins:
+            return function(*args, **(kwargs or {}))
+        args = fx.node.map_aggregate(args, self.tracer.known_stand_in)
+        kwargs = fx.node.map_aggregate(kwargs or {}, self.tracer.known_stand_in)
+        if not list(_proxies_in([args, kwargs])):
+            return function(*args, **kwargs)
+        if getattr(function, "__name__", "") == "__get__":  # of a property, such as shape
+            return getattr(args[0], function.__self__.__name__)
+        return fx.Proxy.__torch_function__(function, types, args, kwargs)
+
+
 def _trace(module, tracer):
     try:
-        with _tracing():
+        with _tracing(), _StandIns(tracer):
             return tracer.trace(module)
     except ExportError:
         raise
@@ -1273,8 +1351,12 @@ def _trace_checked(module, inputs, kwargs, expected, options):
     if problems:
         raise ExportError("\n".join(problems))
     if not module.training:
-        with torch.no_grad():
-            _check_same(expected, flatten(traced(*examples.values())))
+        try:
+            with torch.no_grad():
+                found = flatten(traced(*examples.values()))
+        except Exception as e:  # what the user's code does to a tensor that the trace holds elsewhere
+            raise ExportError(f"the trace does not run on the example inputs: {type(e).__name__}: {e}") from e
+        _check_same(expected, found)
     return traced, examples
 
 

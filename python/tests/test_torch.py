@@ -140,7 +140,8 @@ class Torch(Case):
             expected = expected[0] if low is None else low
             for found in (model(x, scale, shift), model(x, shift=shift, scale=scale), model(shift=shift, x=x, scale=scale)):
                 self.assertEqual(len(found), 2)
-                np.testing.assert_allclose(found[0], expected.detach(), rtol=0, atol=1e-6)
+                first = next(iter(found.values())) if isinstance(found, dict) else found[0]
+                np.testing.assert_allclose(first, expected.detach(), rtol=0, atol=1e-6)
         with tare.Session(model) as session:
             np.testing.assert_array_equal(session.run(x, shift=shift, scale=scale)[0], found[0])
         prepared = tare.prepare_fx(model, backend_config="x86")
@@ -192,6 +193,50 @@ class Torch(Case):
         for ours, theirs in zip(tare.from_torch(module, (x,))(x), module(x)):
             np.testing.assert_array_equal(ours, theirs)
         np.testing.assert_array_equal(tare.from_torch(Views().eval(), (x,))(x), Views()(x))  # by torch.export
+
+    def test_methods_that_change_tensors_are_traced(self):
+        class Changes(torch.nn.Module):
+            def forward(self, x):
+                y = x + 0
+                y.mul_(2).add_(1)
+                y.unsqueeze_(1)
+                y.clamp_(min=0.5)
+                y.masked_fill_(y > 2, -1.0)
+                z, w = torch.zeros_like(x), x * 1
+                z.copy_(y[:, 0])
+                w.zero_()
+                w.sub_(x + 1)
+                return y, z.relu_(), w
+
+        class Views(torch.nn.Module):
+            def forward(self, x):
+                y = x * 2
+                y[:, 0].unsqueeze_(1).add_(1)  # changes y, which a trace does not see
+                return y.view(2, 2, -1) + y[:, :1]
+
+        x = torch.randn(2, 4, 5)
+        ours = tare.from_torch(Changes().eval(), (x.clone(),))
+        self.assertNotIn("aten", str(ours))  # a trace
+        for found, expected in zip(ours(x), Changes()(x.clone())):
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+        np.testing.assert_allclose(tare.from_torch(Views().eval(), (x[..., :1],))(x[..., :1]), Views()(x[..., :1]), rtol=1e-6)
+
+    def test_traced_values_are_written_into_tensors_of_numbers(self):
+        class Positions(torch.nn.Module):
+            def forward(self, x):
+                table = torch.zeros(4, 6)
+                table[:, :3] = torch.arange(3).type_as(x) * x[0, 0, 0]
+                table[1:, 3:] = table[1:, :3] + 1
+                count = torch.ones(2, 1)
+                count.add_(x[0, :2, :1])
+                return x + table[None], table, count
+
+        x = torch.randn(2, 4, 6)
+        ours = tare.from_torch(Positions().eval(), (x,))
+        self.assertNotIn("setitem", str(ours))
+        other = torch.randn(2, 4, 6)  # the values are not those of the example
+        for found, expected in zip(ours(other), Positions()(other)):
+            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
     def test_tuples_that_are_joined_are_taken_apart(self):
         class Joins(torch.nn.Module):
