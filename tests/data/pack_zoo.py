@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packs twelve small networks of tools/zoo.py into tests/data/zoo.zip, for the test golden.zoo: model, samples to
+"""Packs thirteen small networks of tools/zoo.py into tests/data/zoo.zip, for the test golden.zoo: model, samples to
 calibrate and to measure with, torch's outputs, and the signal-to-noise ratio that ONNX Runtime's static int8 (QDQ, per
 channel) keeps of them with the same samples.
 
@@ -48,10 +48,24 @@ NETWORKS = {
                  {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
                   "conv_dim": [8, 8, 8, 8, 8, 8, 8], "num_conv_pos_embeddings": 8, "num_conv_pos_embedding_groups": 2}, "sound"),
     "edgenext": None,
+    "cait": None,
 }
 
 
+def make_cait(generator):
+    """A class token that attends to the patches, in front of norms and layer scales whose gains differ from channel to channel."""
+    from timm.models.cait import Cait
+    module = Cait(img_size=32, patch_size=8, embed_dim=24, depth=2, depth_token_only=1, num_heads=2, num_classes=10)
+    with torch.no_grad():
+        for name, x in module.named_parameters():
+            if "gamma" in name or ("norm" in name and name.endswith("weight")):
+                x.copy_(torch.exp(0.5 * torch.randn(x.shape, generator=generator)))
+    return module.eval(), lambda count: {"x": zoo.inputs_of("picture of 32", count, generator)["pixel_values"]}
+
+
 def make(name, generator):
+    if name == "cait":
+        return make_cait(generator)
     if name == "edgenext":
         from timm.models.edgenext import EdgeNeXt
         module = EdgeNeXt(num_classes=10, depths=(1, 1, 2, 1), dims=(8, 16, 24, 32), heads=(2, 2, 2, 2), d2_scales=(2, 2, 2, 2))

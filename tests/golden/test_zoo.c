@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Twelve small networks of architectures that nobody here wrote (tools/zoo.py): each computes in
+// Thirteen small networks of architectures that nobody here wrote (tools/zoo.py): each computes in
 // float what torch computed, and keeps in integers, under tare's own mapping, what ONNX Runtime's
 // static int8 keeps with the same samples, less 1 dB. Data: tests/data/zoo.zip, made by
 // tests/data/pack_zoo.py.
@@ -10,9 +10,9 @@
 #include "replay/case.h"
 #include "support/models.h"
 
-static const char *const names[] = {"bert_masked", "albert",       "bart",     "gpt2",
-                                    "llama",       "gemma2",       "bloom",    "vit",
-                                    "segformer",   "mobilenet_v1", "wav2vec2", "edgenext"};
+static const char *const names[] = {"bert_masked", "albert",   "bart", "gpt2",      "llama",
+                                    "gemma2",      "bloom",    "vit",  "segformer", "mobilenet_v1",
+                                    "wav2vec2",    "edgenext", "cait"};
 
 // The output that the peer's ratio is of: the first of torch's.
 static double first_sqnr(const tensors *expected, const tensors *found) {
