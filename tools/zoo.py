@@ -78,10 +78,22 @@ def is_right(module, inputs, path):
         return False
 
 
+def write_with_batched_experts(module, inputs, path):
+    """Experts of transformers by batched products: neither exporter knows the grouped ones, which are the default."""
+    if not hasattr(module, "set_experts_implementation"):
+        raise ValueError("the module has no experts")
+    before = module.config._experts_implementation
+    module.set_experts_implementation("batched_mm")
+    try:
+        write_by_program(module, inputs, path)
+    finally:
+        module.set_experts_implementation(before)
+
+
 def write_onnx(module, inputs, path):
     """By the older exporter, or the newer one if the older one fails or its file is not right."""
     failed = None
-    for write in (write_by_tracing, write_by_program):
+    for write in (write_by_tracing, write_by_program, write_with_batched_experts):
         made = f"{path}.made"
         try:
             write(module, inputs, made)
@@ -98,13 +110,19 @@ def write_onnx(module, inputs, path):
 
 
 def write_program(module, inputs, path):
+    """With an open batch; of one batch, if the network takes no other; or with branches as the example's values decide them."""
     import torch
     shapes = {name: {0: torch.export.Dim.AUTO} for name in inputs}
-    try:
-        program = torch.export.export(module, (), inputs, dynamic_shapes=shapes)
-    except Exception:  # a network that takes one batch only
-        program = torch.export.export(module, (), inputs)
-    torch.export.save(program, path)
+    failed = None
+    for export, dynamic_shapes in ((torch.export.export, shapes), (torch.export.export, None), (torch.export.draft_export, None)):
+        try:
+            program = export(module, (), inputs, dynamic_shapes=dynamic_shapes)
+            torch.export.save(program, path)
+        except Exception as e:  # exporters let through whatever they meet
+            failed = failed or e
+            continue
+        return
+    raise failed
 
 
 def write_trace(module, inputs, path):

@@ -160,7 +160,7 @@ TRANSFORMERS = {
     "starcoder2": ("Starcoder2ForCausalLM", "Starcoder2Config", _GROUPED, "words"),
     "cohere": ("CohereForCausalLM", "CohereConfig", _GROUPED, "words"),
     "phi3": ("Phi3ForCausalLM", "Phi3Config", {**_GROUPED, "pad_token_id": 0}, "words"),
-    "modernbert": ("ModernBertModel", "ModernBertConfig", _TEXT, "words"),
+    "modernbert": ("ModernBertModel", "ModernBertConfig", {**_TEXT, "pad_token_id": 0}, "words"),
     "xlnet": ("XLNetModel", "XLNetConfig", {"vocab_size": 1000, "d_model": 64, "n_layer": 2, "n_head": 4, "d_inner": 128}, "words"),
     "xlm": ("XLMModel", "XLMConfig", {"vocab_size": 1000, "emb_dim": 64, "n_layers": 2, "n_heads": 4}, "words"),
     "mpt": ("MptForCausalLM", "MptConfig", {"vocab_size": 1000, "d_model": 64, "n_layers": 2, "n_heads": 4}, "words"),
