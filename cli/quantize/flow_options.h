@@ -87,7 +87,7 @@
      .value = "PERCENT",                                                                        \
      .help = "largest slowdown of a run that steps may cost",                                   \
      .details = "Of the first model's time, or, where some layers are faster in float, "        \
-                "of that of the fastest choice for each. Steps get nine tenths of it, as times " \
+                "of that of the fastest choice for each. Steps get 95 % of it, as times " \
                 "have errors. Without this option up to 100 if the outputs of all models "      \
                 "within it have less than 5 dB, since such a model is of no use.",             \
      .library_default = "10",                                                                   \

@@ -163,7 +163,7 @@ typedef struct tare_improve_options {
     double target_db; // no further trial once the outputs have this SQNR; 0: none
     /// The largest slowdown of a run that a step may cost, as a fraction of the first model's time,
     /// or, where some layers are faster in float, of that of the fastest choice for each. Steps get
-    /// nine tenths of it, as times have errors. 0: 0.1, but 1 if the outputs of all models within
+    /// 95 % of it, as times have errors. 0: 0.1, but 1 if the outputs of all models within
     /// it have less than 5 dB: such a model is of no use, however fast.
     double most_slower;
     const char *steps; // names of steps, separated by ',', in the order of trial; NULL: all

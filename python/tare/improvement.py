@@ -348,7 +348,7 @@ def improve(prepared: Model, calibration: Any, check: Any, *, backend_config: An
         At which the work ends. 0: none.
     most_slower : float
         Of a run, by steps that change operators, as a fraction of the first model's time, or, where some layers are
-        faster in float, of that of the fastest choice for each. Steps get nine tenths of it, as times have errors. 0: 0.1,
+        faster in float, of that of the fastest choice for each. Steps get 95 % of it, as times have errors. 0: 0.1,
         but 1 if the outputs of all models within it have less than 5 dB.
     most_larger : float
         Of the tensors, in bytes, as a fraction. 0: 0.25, but 1 where `most_slower` is 1.

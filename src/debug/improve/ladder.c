@@ -23,7 +23,7 @@
 #define BROKEN_SLOWER   1.0 // a model that is useless is so however fast it is
 #define BROKEN_LARGER   1.0
 #define RACE_SECONDS    0.3
-#define SURE_SHARE      0.9 // of the time that is allowed: the rest is for the error of races
+#define SURE_SHARE      0.95 // of the time that is allowed: the rest is for the error of races
 // of a model whose time differs from the limit by at most this share of it
 #define LONG_RACE_SECONDS 2.0
 #define NEAR_LIMIT        0.06
