@@ -176,8 +176,8 @@ typedef struct tare_improve_options {
     tare_model_watcher better;
     void *better_user;
     /// The largest growth of the model's tensors that a step may cost, as a fraction of the first
-    /// model's bytes; 0: 0.25, but at least what the fastest choice for each layer takes, and 1
-    /// where `most_slower` is 1.
+    /// model's bytes; 0: 0.25, but of those of the fastest choice for each layer if that takes
+    /// more, and 1 where `most_slower` is 1.
     double most_larger;
     /// The float model as it was given, whose outputs models are measured by. NULL: `prepared`, in
     /// floats.

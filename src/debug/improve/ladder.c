@@ -110,10 +110,10 @@ worth_limits tare__ladder_limits(const ladder *l, bool costs_more) {
                                                      : DEFAULT_LARGER;
     const double ms = l->fastest_ms > 0 ? l->fastest_ms : l->first_worth.ms;
     // The fastest choice for each layer may take more bytes; it is a model that users can ask for.
-    const double bytes = (double)l->first_worth.bytes * (1 + larger);
+    const double bytes = (double)l->first_worth.bytes, fastest = (double)l->fastest_bytes;
+    const bool has_limit = l->options.most_larger > 0;
     return (worth_limits){ms * (1 + SURE_SHARE * slower),
-                          l->options.most_larger > 0 ? bytes
-                                                     : fmax(bytes, (double)l->fastest_bytes)};
+                          (has_limit ? bytes : fmax(bytes, fastest)) * (1 + larger)};
 }
 
 // Times the model and one that takes known_ms alternately, so that changes of the machine's speed

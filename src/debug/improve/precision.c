@@ -51,7 +51,8 @@ typedef struct chooser {
     double *values;       // errors.values
     double *alone_db;     // by layer; NaN: not measured
     layer_program program;
-    program_costs now; // of the best model, as the program sees it
+    program_costs now;     // of the best model, as the program sees it
+    program_costs fastest; // of the fastest choice
     arena memory;
 } chooser;
 
@@ -455,8 +456,13 @@ static worth_limits room_left(const chooser *x, double share, bool costs_more) {
     const worth_limits most = tare__ladder_limits(l, costs_more);
     const double most_ms = fmax(l->fastest_ms, most.ms - TIME_MARGIN * l->fastest_ms);
     const double more_bytes = (most.bytes - (double)l->best_worth.bytes) * share;
-    return (worth_limits){limit_of(x->now.of[COST_NS], l->best_worth.ms, most_ms, share),
-                          x->now.of[COST_BYTES] + more_bytes};
+    const double ns = limit_of(x->now.of[COST_NS], l->best_worth.ms, most_ms, share);
+    const double bytes = x->now.of[COST_BYTES] + more_bytes;
+    // Measured, the fastest choice may gain more than the program expects of it.
+    const bool is_far = l->best_worth.ms > most.ms;
+    const bool has_limit = l->options.most_larger > 0;
+    return (worth_limits){is_far ? fmax(ns, x->fastest.of[COST_NS] * (1 + TIME_MARGIN)) : ns,
+                          is_far && !has_limit ? fmax(bytes, x->fastest.of[COST_BYTES]) : bytes};
 }
 
 static program_goal least_error(const chooser *x, double share) {
@@ -555,6 +561,7 @@ static tare_status time_fastest(chooser *x) {
     const program_goal fastest = {.weights = {[COST_NS] = 1},
                                   .limits = {(double)INFINITY, (double)INFINITY, (double)INFINITY}};
     TARE_TRY(solve(x, &fastest));
+    x->fastest = x->program.solution.sums;
     TARE_TRY(make_solution(x, &made));
     tare_status status = made != NULL ? tare__ladder_time_model(l, made, &ms) : TARE_OK;
     const double known_ms =
