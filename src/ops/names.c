@@ -114,9 +114,19 @@ static const char *usual_name(const char *chars, size_t length) {
     return NULL;
 }
 
+// "torch.gt" for "torch.greater".
+static bool find_usual_function(const char *function, op_name *out) {
+    static const char prefix[] = "torch.";
+    const size_t length = strlen(prefix);
+    const char *usual = tare__starts_with(function, prefix)
+                            ? usual_name(function + length, strlen(function) - length)
+                            : NULL;
+    return usual != NULL && snprintf(out->text, sizeof out->text, "torch.%s", usual) > 0;
+}
+
 bool tare__overload_usual_name(const char *function, op_name *out) {
     const char *name = tare__aten_name(function);
-    if (name == NULL) return false;
+    if (name == NULL) return find_usual_function(function, out);
     const size_t mark = tare__is_in_place_overload(function) ? 1 : 0;
     size_t length = strcspn(name, ".");
     static const char special[] = "special_"; // of torch.special, which has most names twice

@@ -226,7 +226,8 @@ bool tare__is_overload(const char *function);
 bool tare__is_in_place_overload(const char *function);
 /// The usual name of an overload of aten without a row of its own: that of the function which an
 /// overload in place computes ("torch.ops.aten.cumsum_.default": "..cumsum.default"), or another
-/// name of the same function ("..greater.Tensor": "..gt.Tensor"). False: there is none.
+/// name of the same function ("..greater.Tensor": "..gt.Tensor"; "torch.greater": "torch.gt").
+/// False: there is none.
 bool tare__overload_usual_name(const char *function, op_name *out);
 /// "add.Tensor" of "torch.ops.aten.add.Tensor"; NULL: it is no such name.
 const char *tare__aten_name(const char *function);

@@ -221,6 +221,7 @@ static const aten_case cases[] = {
     {"t0 = @ge.Scalar(v, 0.6); @_is_any_true.default(t0)", "", VALUES(1)},
     {"t0 = @ge.Scalar(v, 0.6); t1 = @_is_any_true.default(t0); t2 = @item.default(t1); t3 = torch.sym_ite(t2, 1, 0); @add.Tensor(v, t3)", "2", VALUES(1.5, 1.75)},
     {"t0 = @ge.Scalar(v, 0.6); t1 = @_is_all_true.default(t0); t2 = @item.default(t1); t3 = torch.sym_not(t2); @add.Tensor(v, t3)", "2", VALUES(1.5, 1.75)},
+    {"t0 = torch.greater(v, 0.6); t1 = torch.subtract(v, 0.25); t2 = torch.multiply(t1, t0); @add.Tensor(t2, 1)", "2", VALUES(1, 1.5)},
     {"t0 = @ge.Scalar(v, 0.6); @where.ScalarSelf(t0, 2.0, v)", "2", VALUES(0.5, 2)},
     {"t0 = @ge.Scalar(v, 0.6); @where.Scalar(t0, 2.0, 0.25)", "2", VALUES(0.25, 2)},
     {"r = @native_group_norm.default(i, v, v, 1, 2, 16, 2, 1e-05); r[0]", "1x2x4x4", VALUES(-0.313486159, -0.205021337, -0.0965565145, 0.0119083077, 0.12037313, 0.228837952, 0.337302774, 0.445767581, 0.554232419, 0.662697256, 0.771162033, 0.87962687, 0.988091707, 1.09655654, 1.20502138, 1.31348622, -0.470229089, -0.307531863, -0.144834638, 0.0178625882, 0.180559814, 0.34325704, 0.505954266, 0.668651462, 0.831348717, 0.994045973, 1.15674317, 1.31944036, 1.48213768, 1.64483488, 1.80753207, 1.97022927)},
