@@ -10,7 +10,7 @@
 #include "io/onnx/read/sizes.h"
 #include "io/onnx/read/state.h"
 
-enum { DEEPEST = 16, MOST_NODES = 1 << 14 };
+enum { DEEPEST = 16, MOST_NODES = 1 << 14, MOST_ITEMS = 1 << 21 };
 
 tare_status tare__onnx_attr_graph(onnx_call *c, const char *name, onnx_nested *out) {
     const Onnx__GraphProto *g = NULL;
@@ -164,7 +164,10 @@ void tare__onnx_decided(const onnx_call *c, const value *v, double *out, bool *i
 }
 
 tare_status tare__onnx_sequence(onnx_call *c, const value *items, size_t count, value *out) {
-    if (count > UINT32_MAX) return tare__onnx_fail(c, "a sequence of %zu items is too long", count);
+    // Each operator on a sequence makes a new one, so that a loop copies its items in every round.
+    if (count > MOST_ITEMS - c->in->sequence_items)
+        return tare__onnx_fail(c, "sequences come to more than %d items", MOST_ITEMS);
+    c->in->sequence_items += count;
     *out = tare__value_sequence(&c->in->memory, VALUE_LIST, (uint32_t)count);
     if (out->as.items == NULL && count > 0) return tare__out_of_memory(c->in->err);
     if (count > 0) memcpy(out->as.items, items, count * sizeof *items);

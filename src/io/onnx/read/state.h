@@ -76,6 +76,7 @@ struct onnx_import {
     size_t module_count;
     map nested_initializers; // "%p" of an initializer of a nested graph -> tensor, lent (nested.c)
     size_t nested_nodes;     // and names that nested graphs came to so far
+    size_t sequence_items;   // of all sequences that were made so far
     int nested_depth;
     map scopes; // known paths, to recognize renamed second calls
     arena memory;

@@ -296,6 +296,25 @@ static void sequences_are_lists_of_values(void **state) {
     RUNS(g, positive, 1, 2, 3, -2);
 }
 
+// Each insertion copies the sequence.
+static void copies_of_sequences_are_limited(void **state) {
+    (void)state;
+    enum { ITEMS = 3000, INSERTIONS = 1000 };
+    text g = graph_of_x(), inputs = {0};
+    for (int i = 0; i < ITEMS; i++) tare__text_append(&inputs, i > 0 ? " x" : "x");
+    onnx_call(&g, "SequenceConstruct", "", tare__text_chars(&inputs), "s0");
+    tare__text_release(&inputs);
+    for (int i = 0; i < INSERTIONS; i++) {
+        char in[32], out[32];
+        (void)snprintf(in, sizeof in, "s%d x", i);
+        (void)snprintf(out, sizeof out, "s%d", i + 1);
+        onnx_call(&g, "SequenceInsert", "", in, out);
+    }
+    onnx_call(&g, "ConcatFromSequence", "", "s1000", "y");
+    onnx_output(&g, "y");
+    refuses(g, "sequences come to more than 2097152 items");
+}
+
 // The file chooses the size of a slice.
 static void slices_may_be_larger_than_the_input(void **state) {
     (void)state;
@@ -381,6 +400,7 @@ int main(void) {
         cmocka_unit_test(data_end_a_loop),
         cmocka_unit_test(scans_are_unrolled),
         cmocka_unit_test(sequences_are_lists_of_values),
+        cmocka_unit_test(copies_of_sequences_are_limited),
         cmocka_unit_test(slices_may_be_larger_than_the_input),
         cmocka_unit_test(a_sequence_is_no_output),
         cmocka_unit_test(limits_hold),
