@@ -143,6 +143,52 @@ class Map(Flow):
         return map_op(lambda x, y: self.linear(x) * y, xs, y)
 
 
+class Choice(nn.Module):
+    """A network with a choice of two networks in it, one with layers of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.first, self.norm = nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.second = nn.Conv2d(8, 8, 1)
+        self.head = nn.Linear(8, 5)
+
+    def bright(self, x):
+        return self.second(self.norm(self.first(x)).relu()) + x
+
+    def dark(self, x):
+        return F.max_pool2d(self.second(x).relu(), 3, stride=1, padding=1)
+
+    def forward(self, x):
+        y = self.stem(x).relu()
+        y = torch.cond(x.mean() > 0, self.bright, self.dark, (y,))
+        return self.head(y.mean((2, 3)))
+
+
+class Rounds(nn.Module):
+    """Layers in the rounds of a scan, a map and a loop, one after another."""
+
+    def __init__(self):
+        super().__init__()
+        self.read, self.keep = nn.Linear(4, 8), nn.Linear(8, 8)
+        self.each = nn.Linear(8, 8)
+        self.refine = nn.Linear(8, 8)
+
+    def forward(self, state, steps, count):
+        from torch._higher_order_ops.map import map as map_op
+        from torch._higher_order_ops.scan import scan
+        from torch._higher_order_ops.while_loop import while_loop
+
+        def step(carry, x):
+            y = (self.read(x) + self.keep(carry)).relu()
+            return y, y * 1
+
+        last, all = scan(step, state, steps)
+        all = map_op(lambda y, s: self.each(y).relu() + s, all, state)
+        _, last = while_loop(lambda i, y: i > 0, lambda i, y: (i - 1, self.refine(y).relu() + y), (count, last))
+        return last, all
+
+
 class Contexts(nn.Module):
     """Layers within torch.no_grad() and autocasts that do nothing on a CPU."""
 
@@ -281,6 +327,17 @@ def record_flow(files):
     keep(files, "map", export(Map().eval(), (xs, x)), ((xs, x), {}), ((-xs, y), {}))
 
 
+def record_nested(files):
+    torch.manual_seed(1)
+    model = Choice().eval()
+    model.norm.running_mean.uniform_(-0.5, 0.5)
+    model.norm.running_var.uniform_(0.5, 2)
+    pictures = [torch.randn(2, 3, 10, 10) + shift for shift in (0.5, -0.5)]
+    keep(files, "choice", export(model, (pictures[0],)), *(((x,), {}) for x in pictures))
+    calls = [((torch.randn(3, 8), torch.randn(n, 3, 4), torch.tensor(rounds)), {}) for n, rounds in ((6, 2), (6, 0))]
+    keep(files, "rounds", export(Rounds().eval(), calls[0][0]), *calls)
+
+
 def record_open(files):
     n = Dim("n", min=1, max=64)
     x = torch.randn(2, 4)
@@ -315,6 +372,7 @@ def main():
         record_flow(files)
         record_quantized(files)
         record_open(files)
+        record_nested(files)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(files):
             member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))

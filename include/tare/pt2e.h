@@ -346,7 +346,8 @@ typedef struct tare_convert_pt2e_options {
     /// Writes int8 operators as arithmetic on integers, as backends compute them, so that a backend
     /// can be compared with the program.
     bool use_reference_representation;
-    /// Nodes to leave float; observers that stand only between such nodes are removed.
+    /// Nodes to leave float, in a graph that an operator of control flow runs as GRAPH/NODE;
+    /// observers that stand only between such nodes are removed.
     /// TARE_NOT_FOUND for a name that the program does not have, TARE_INVALID_ARGUMENT for a node
     /// that stays float anyway.
     const tare_float_choice *float_choices;
@@ -355,7 +356,8 @@ typedef struct tare_convert_pt2e_options {
 /// Replaces observers by quantize and dequantize operators with literal parameters, and weights by
 /// quantized constants; `prepared` is not changed. Observers of weights need no calibration.
 /// options may be NULL. TARE_INVALID_ARGUMENT for observers that have seen no data, unless
-/// is_lenient. The caller destroys *out.
+/// is_lenient; but a graph of control flow that calibration did not run stays float, with a warning
+/// in the record. The caller destroys *out.
 TARE_API tare_status tare_convert_pt2e(const tare_model *prepared,
                                        const tare_convert_pt2e_options *options, tare_model **out,
                                        tare_error *err);

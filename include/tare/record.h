@@ -30,7 +30,8 @@ TARE_API tare_status tare_model_decision_at(const tare_model *model, size_t inde
                                             tare_decision *out, tare_error *err);
 
 /// The share of a model that is computed in integers, counted over the operators of the float
-/// model.
+/// model and those of the graphs that operators of control flow run, whose names are GRAPH/NODE;
+/// each counts once, however often its graph runs.
 typedef struct tare_coverage {
     uint32_t struct_size;
     uint64_t op_count, quantized_op_count;

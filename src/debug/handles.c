@@ -6,6 +6,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/map.h"
 #include "model/model.h"
+#include "ops/flow_op.h"
 #include "tare/debug.h"
 
 // The graphs of a model, breadth first; one that two nodes refer to occurs twice.
@@ -21,27 +22,14 @@ static tare_status append(graph_queue *q, module *m, tare_error *err) {
     return TARE_OK;
 }
 
-// The arguments whose graphs torch's walk visits, which do not include a loop's condition.
-static const struct {
-    const char *target;
-    size_t first, count;
-} flows[] = {
-    {"torch.ops.higher_order.cond", 1, 2},
-    {"torch.ops.higher_order.map_impl", 0, 1},
-    {"torch.ops.higher_order.scan", 0, 1},
-    {"torch.ops.higher_order.while_loop", 1, 1},
-};
-
+// torch's walk visits the graphs that operators of control flow run, without a loop's condition and
+// the graphs of contexts.
 static tare_status append_branches(graph_queue *q, module *owner, const node *n, tare_error *err) {
-    for (size_t i = 0; i < sizeof flows / sizeof *flows; i++) {
-        if (n->op != NODE_CALL_FUNCTION || strcmp(n->target, flows[i].target) != 0) continue;
-        for (size_t k = 0; k < flows[i].count; k++) {
-            const node *reader = tare__node_arg(n, flows[i].first + k);
-            module *branch = reader != NULL && reader->op == NODE_GET_ATTR
-                                 ? tare__module_find(owner, reader->target)
-                                 : NULL;
-            if (branch != NULL && branch->graph != NULL) TARE_TRY(append(q, branch, err));
-        }
+    const flow_op *f = tare__flow_op(n);
+    if (f == NULL || f->last_list == 0) return TARE_OK;
+    for (size_t k = f->deciding_count; k < f->graph_count; k++) {
+        module *branch = tare__read_graph(owner, tare__flow_reader(n, f, k));
+        if (branch != NULL) TARE_TRY(append(q, branch, err));
     }
     return TARE_OK;
 }

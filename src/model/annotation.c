@@ -6,6 +6,7 @@
 
 #include "core/memory/alloc.h"
 #include "model/model.h"
+#include "model/nested/nested.h"
 
 // --- annotations by name ---
 
@@ -55,11 +56,10 @@ tare_status tare__annotations_move_in(annotation_book *to, const char *path, ann
 
 tare_status tare__annotations_move_out(annotation_book *from, const char *path, annotation_book *to,
                                        tare_error *err) {
-    const size_t length = strlen(path);
     for (size_t i = 0; i < from->by_node.count;) {
-        const char *key = from->by_node.entries[i].key;
-        if (strncmp(key, path, length) == 0 && key[length] == '/')
-            TARE_TRY(move(from, key, to, key + length + 1, err));
+        const char *key = from->by_node.entries[i].key, *name = tare__nested_name(key, path);
+        if (name != NULL)
+            TARE_TRY(move(from, key, to, name, err));
         else
             i++;
     }
@@ -186,6 +186,15 @@ tare_status tare__annotations_copy(annotation_book *to, const annotation_book *f
                                    tare_error *err) {
     for (size_t i = 0; i < from->by_node.count; i++)
         TARE_TRY(copy_into(to, from->by_node.entries[i].key, from->by_node.entries[i].value, err));
+    return TARE_OK;
+}
+
+tare_status tare__annotations_copy_inner(annotation_book *to, const annotation_book *from,
+                                         const char *path, tare_error *err) {
+    for (size_t i = 0; i < from->by_node.count; i++) {
+        const char *name = tare__nested_name(from->by_node.entries[i].key, path);
+        if (name != NULL) TARE_TRY(copy_into(to, name, from->by_node.entries[i].value, err));
+    }
     return TARE_OK;
 }
 

@@ -29,8 +29,8 @@ struct tare_annotation {
     annotation_origin origin; // owned
 };
 
-// Annotations by node name. Nodes of a subgraph that is an argument (of scan and while_loop) have
-// the key "GRAPH/NODE".
+// Annotations by node name. Nodes of a graph inside (model/nested/nested.h) have the key
+// "PATH/NODE".
 typedef struct annotation_book { // zero-initialized is empty
     map by_node;                 // name -> tare_annotation
     size_t made_count;
@@ -45,6 +45,9 @@ tare_status tare__annotations_move_out(annotation_book *from, const char *path, 
                                        tare_error *err);
 tare_status tare__annotations_copy(annotation_book *to, const annotation_book *from,
                                    tare_error *err);
+/// Copies the annotations under "PATH/", as those of its nodes.
+tare_status tare__annotations_copy_inner(annotation_book *to, const annotation_book *from,
+                                         const char *path, tare_error *err);
 tare_annotation *tare__annotation_find(const annotation_book *book, const char *name);
 /// The annotation of a node; creates one if there is none.
 tare_status tare__annotation_get(annotation_book *book, const char *name, tare_annotation **out,

@@ -3,11 +3,13 @@
 // origin.
 #include "model/coverage.h"
 #include "model/islands.h"
+#include "model/nested/nested.h"
 
 #include <string.h>
 
 #include "core/memory/alloc.h"
 #include "model/pass.h"
+#include "ops/flow_op.h"
 #include "ops/numbers.h"
 #include "ops/op.h"
 
@@ -255,16 +257,37 @@ const char *tare_model_float_node(const tare_model *model, const char *node_name
     return carrier != NULL ? model->ops[carrier->last].name : NULL;
 }
 
-static tare_status count_islands(tare_model *model, tare_error *err) {
+static tare_status add_islands(tare_model *model, module *root, tare_error *err);
+
+static tare_status add_inner_islands(tare_model *model, module *root, tare_error *err) {
+    for (const node *n = root->graph->first; n != NULL; n = n->next)
+        if (tare__reads_inner_graph(root, n))
+            TARE_TRY(add_islands(model, tare__read_graph(root, n), err));
+    return TARE_OK;
+}
+
+// Of a graph of the model and those inside it. In converted models the operators tell the islands.
+static tare_status add_islands(tare_model *model, module *root, tare_error *err) {
+    const tare_model of = {.context = model->context,
+                           .root = root,
+                           .stage = model->stage,
+                           .op_names = model->op_names,
+                           .ops = model->ops,
+                           .op_count = model->op_count};
     arena memory = {0};
     islands found;
-    const tare_status status = tare__islands_find(model, &memory, &found, err);
+    const tare_status status = tare__islands_find(&of, &memory, &found, err);
     if (status == TARE_OK) {
-        model->float_island_count = found.float_count;
-        model->conversion_count = found.quantize_count + found.dequantize_count;
+        model->float_island_count += found.float_count;
+        model->conversion_count += found.quantize_count + found.dequantize_count;
     }
     tare__arena_release(&memory);
-    return status;
+    return status == TARE_OK ? add_inner_islands(model, root, err) : status;
+}
+
+static tare_status count_islands(tare_model *model, tare_error *err) {
+    model->float_island_count = model->conversion_count = 0;
+    return add_islands(model, model->root, err);
 }
 
 tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepared,
@@ -301,7 +324,78 @@ tare_status tare__coverage_copy(tare_model *to, const tare_model *from, tare_err
     return TARE_OK;
 }
 
-void tare__coverage_release(tare_model *model) {
+// --- graphs inside ---
+
+// Adds a copy of an operator under other names; those in which an operator is fused have one, too.
+static tare_status add_renamed(tare_model *to, const traced_op *op, const char *name,
+                               const char *into, tare_error *err) {
+    traced_op *made = NULL;
+    TARE_TRY(add(to, name, op->subject, &made, err));
+    made->is_quantized = op->is_quantized;
+    made->macs = op->macs;
+    if (into != NULL && (made->fused_into = tare__strdup(into)) == NULL)
+        return tare__out_of_memory(err);
+    return TARE_OK;
+}
+
+tare_status tare__coverage_copy_inner(tare_model *to, const tare_model *from, const char *path,
+                                      tare_error *err) {
+    for (size_t i = 0; i < from->op_count; i++) {
+        const traced_op *op = &from->ops[i];
+        const char *name = tare__nested_name(op->name, path);
+        const char *into = op->fused_into != NULL ? tare__nested_name(op->fused_into, path) : NULL;
+        if (name != NULL) TARE_TRY(add_renamed(to, op, name, into, err));
+    }
+    find_last(to);
+    return TARE_OK;
+}
+
+static tare_status add_inner(tare_model *to, const tare_model *from, const char *path,
+                             tare_error *err) {
+    tare_status status = TARE_OK;
+    text name = {0}, into = {0};
+    for (size_t i = 0; i < from->op_count && status == TARE_OK; i++) {
+        const traced_op *op = &from->ops[i];
+        tare__text_clear(&name);
+        tare__text_clear(&into);
+        tare__text_printf(&name, "%s/%s", path, op->name);
+        if (op->fused_into != NULL) tare__text_printf(&into, "%s/%s", path, op->fused_into);
+        status = name.failed || into.failed ? tare__out_of_memory(err) : TARE_OK;
+        if (status == TARE_OK)
+            status = add_renamed(to, op, tare__text_chars(&name),
+                                 op->fused_into != NULL ? tare__text_chars(&into) : NULL, err);
+    }
+    tare__text_release(&name);
+    tare__text_release(&into);
+    return status;
+}
+
+// The position where operators of the graph at `path` begin.
+static size_t place_of(const tare_model *model, const char *path, const char *after) {
+    for (size_t i = 0; i < model->op_count; i++)
+        if (tare__nested_name(model->ops[i].name, path) != NULL) return i;
+    const traced_op *op = tare__traced_op(model, after);
+    size_t place = op != NULL ? (size_t)(op - model->ops) + 1 : model->op_count;
+    // Behind those of the graphs before it.
+    while (op != NULL && place < model->op_count && strchr(model->ops[place].name, '/') != NULL)
+        place++;
+    return place;
+}
+
+// Builds the list anew in `made`, which has nothing else.
+static tare_status merge_inner(tare_model *made, const tare_model *to, const tare_model *from,
+                               const char *path, const char *after, tare_error *err) {
+    const size_t place = place_of(to, path, after);
+    for (size_t i = 0; i <= to->op_count; i++) {
+        if (i == place) TARE_TRY(add_inner(made, from, path, err));
+        if (i == to->op_count || tare__nested_name(to->ops[i].name, path) != NULL) continue;
+        TARE_TRY(add_renamed(made, &to->ops[i], to->ops[i].name, to->ops[i].fused_into, err));
+    }
+    find_last(made);
+    return TARE_OK;
+}
+
+static void release_ops(tare_model *model) {
     for (size_t i = 0; i < model->op_count; i++) {
         tare__free(model->ops[i].name);
         tare__free(model->ops[i].subject);
@@ -309,6 +403,26 @@ void tare__coverage_release(tare_model *model) {
     }
     tare__free(model->ops);
     tare__map_release(&model->op_names);
+}
+
+tare_status tare__coverage_put_inner(tare_model *to, const tare_model *from, const char *path,
+                                     const char *after, tare_error *err) {
+    tare_model made = {0};
+    const tare_status status = merge_inner(&made, to, from, path, after, err);
+    if (status != TARE_OK) {
+        release_ops(&made);
+        return status;
+    }
+    release_ops(to);
+    to->ops = made.ops;
+    to->op_names = made.op_names;
+    to->op_count = made.op_count;
+    to->op_capacity = made.op_capacity;
+    return TARE_OK;
+}
+
+void tare__coverage_release(tare_model *model) {
+    release_ops(model);
 }
 
 tare_status tare__coverage_to_json(const tare_model *model, text *out, tare_error *err) {

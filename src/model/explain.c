@@ -4,6 +4,7 @@
 
 #include "model/coverage.h"
 #include "model/pass.h"
+#include "ops/flow_op.h"
 
 // A decision about measured times only.
 #define MEASURED "measured"
@@ -13,12 +14,22 @@ static bool is_one_of(const char *decision, const char *const *list) {
     return *list != NULL;
 }
 
-static const tare_decision *last_of(const tare_model *model, const char *name,
+// "PATH/" in the name of an operator of a graph inside; empty for the others.
+static size_t prefix_length(const char *name) {
+    const char *slash = strrchr(name, '/');
+    return slash != NULL ? (size_t)(slash - name) + 1 : 0;
+}
+
+// The last of these decisions about the node `name` of the graph that `like` is of.
+static const tare_decision *last_of(const tare_model *model, const char *like, const char *name,
                                     const char *const *decisions) {
     const tare_decision *last = NULL;
+    const size_t length = prefix_length(like);
     for (size_t i = 0; i < model->decisions.count; i++) {
         const tare_decision *d = &model->decisions.items[i];
-        if (strcmp(d->node, name) == 0 && is_one_of(d->decision, decisions)) last = d;
+        if (strncmp(d->node, like, length) == 0 && strcmp(d->node + length, name) == 0 &&
+            is_one_of(d->decision, decisions))
+            last = d;
     }
     return last;
 }
@@ -37,13 +48,34 @@ static const char *measured(const tare_model *model, const char *name) {
     return words;
 }
 
+// The first node with an origin, and the module whose graph it is of.
+typedef struct place {
+    const module *root;
+    const node *found;
+} place;
+
+static bool find_in(const module *root, const char *origin, place *at) {
+    for (const node *n = root->graph->first; n != NULL; n = n->next)
+        if (n->origin != NULL && strcmp(n->origin, origin) == 0) {
+            *at = (place){root, n};
+            return true;
+        }
+    for (const node *n = root->graph->first; n != NULL; n = n->next)
+        if (tare__reads_inner_graph(root, n) &&
+            find_in(tare__read_graph_const(root, n), origin, at))
+            return true;
+    return false;
+}
+
 // The last of these decisions about an operator, or about the node that replaced it.
 static const tare_decision *last_for(const tare_model *model, const char *name,
                                      const char *const *decisions) {
-    const tare_decision *found = last_of(model, name, decisions);
-    for (const node *n = model->root->graph->first; n != NULL && found == NULL; n = n->next)
+    place at;
+    const tare_decision *found = last_of(model, name, name + prefix_length(name), decisions);
+    if (found != NULL || !find_in(model->root, name, &at)) return found;
+    for (const node *n = at.found; n != NULL && found == NULL; n = n->next)
         if (n->origin != NULL && strcmp(n->origin, name) == 0)
-            found = last_of(model, n->name, decisions);
+            found = last_of(model, name, n->name, decisions);
     return found;
 }
 
@@ -54,16 +86,12 @@ static const tare_decision *settled_for(const tare_model *model, const char *nam
     return d != NULL ? d : last_for(model, name, notes);
 }
 
-static const node *find_node(const tare_model *model, const char *origin) {
-    for (const node *n = model->root->graph->first; n != NULL; n = n->next)
-        if (n->origin != NULL && strcmp(n->origin, origin) == 0) return n;
-    return NULL;
-}
-
 // Writes the reason of an operator in integers about which no pass decided: the model came with it.
 static void write_as_it_came(const tare_model *model, const traced_op *op, text *out) {
-    const node *n = find_node(model, op->name);
-    const module *m = n != NULL ? tare__called_module(model, n) : NULL;
+    place at;
+    const module *m = find_in(model->root, op->name, &at) && at.found->op == NODE_CALL_MODULE
+                          ? tare__module_find(at.root, at.found->target)
+                          : NULL;
     const bool is_grouped = m != NULL && m->class->role == ROLE_GROUPED;
     tare__text_append(out, is_grouped ? "its weights are integers, rows of its input are quantized "
                                         "at run time"
@@ -98,6 +126,7 @@ static void write_host(const tare_model *model, const traced_op *op, const trace
 static void write_reason(const tare_model *model, const traced_op *op, text *out) {
     const traced_op *host = tare__traced_carrier(model, op);
     const tare_decision *d = settled_for(model, host->name);
+    place at;
     if (host != op) {
         const tare_decision *own = settled_for(model, op->name);
         write_host(model, op, host, out);
@@ -109,7 +138,7 @@ static void write_reason(const tare_model *model, const traced_op *op, text *out
     else if (host->is_quantized)
         write_as_it_came(model, host, out);
     else if (host == op)
-        tare__text_append(out, find_node(model, op->name) != NULL
+        tare__text_append(out, find_in(model->root, op->name, &at)
                                    ? "no pass has decided about it"
                                    : "nothing in the converted model needs its result");
     // A node may be observed and still stay float, if with its neighbours it does not form an

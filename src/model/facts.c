@@ -50,12 +50,13 @@ tare_status tare__facts_copy(fact_book *to, const fact_book *from, tare_error *e
 }
 
 tare_status tare__facts_append_inner(fact_book *to, const fact_book *from, const char *path,
-                                     tare_error *err) {
+                                     char separator, tare_error *err) {
     for (int k = 0; k < FACT_KINDS; k++)
         for (size_t i = 0; i < from->tables[k].count; i++) {
             fact row = from->tables[k].rows[i];
             for (size_t c = 0; c < schemas[k].node_columns; c++) {
-                row.columns[c] = tare__arena_printf(&to->memory, "%s.%s", path, row.columns[c]);
+                row.columns[c] =
+                    tare__arena_printf(&to->memory, "%s%c%s", path, separator, row.columns[c]);
                 if (row.columns[c] == NULL) return tare__out_of_memory(err);
             }
             TARE_TRY(tare__facts_add(to, (fact_kind)k, row.columns, err));

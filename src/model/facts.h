@@ -68,9 +68,10 @@ tare_status tare__facts_add(fact_book *f, fact_kind kind, const char *const *col
 #define TARE_FACT(f, kind, err, ...)                                                               \
     tare__facts_add((f), (kind), (const char *const[FACT_COLUMNS]){__VA_ARGS__}, (err))
 tare_status tare__facts_copy(fact_book *to, const fact_book *from, tare_error *err);
-/// Adds the facts of a module that was prepared separately; its nodes are prefixed with `path`.
+/// Adds the facts of a part of the model that was prepared separately; its nodes are renamed to
+/// PATH, separator, NODE.
 tare_status tare__facts_append_inner(fact_book *to, const fact_book *from, const char *path,
-                                     tare_error *err);
+                                     char separator, tare_error *err);
 void tare__facts_release(fact_book *f);
 bool tare__facts_are_empty(const fact_book *f);
 /// Writes {"nodes": [..], "patterns": [..], ..}; empty columns are omitted.

@@ -105,6 +105,7 @@ tare_status tare__model_create(const tare_context *context, module *root, tare_m
         made->conversion_count = from->conversion_count;
         made->norms_are_folded = from->norms_are_folded;
         made->memory_limit = from->memory_limit;
+        made->is_inner = from->is_inner;
         status = tare__record_copy(&made->decisions, &from->decisions, err);
         if (status == TARE_OK) status = tare__facts_copy(&made->facts, &from->facts, err);
         if (status == TARE_OK) status = tare__coverage_copy(made, from, err);

@@ -102,6 +102,7 @@ struct tare_model {
     // train without them. tools/tare_export.py keeps them.
     bool norms_are_folded;
     uint64_t memory_limit; // of bytes for data and results, set by the caller; 0: the defaults
+    bool is_inner; // the graph is inside of another one (model/nested/nested.h), for a pass only
 };
 
 /// Creates a model with `root` (takes over the reference on success) and the decisions of `from`

@@ -9,6 +9,7 @@
 #include "model/coverage.h"
 #include "model/model.h"
 #include "model/model_io.h"
+#include "model/nested/nested.h"
 #include "model/operator_observers.h"
 #include "observe/observer.h"
 
@@ -304,14 +305,25 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
     return tare__annotations_from_record(model, root, err);
 }
 
-// Recognizes models that another tool quantized: the file has no record, but the graph contains
-// quantize nodes. Such models are not quantized again.
-static void recognize_quantized(tare_model *model) {
-    if (model->stage != TARE_STAGE_FLOAT || model->root->graph == NULL) return;
-    for (const node *n = model->root->graph->first; n != NULL; n = n->next)
-        if (tare__coverage_is_conversion(n) || tare__coverage_is_arithmetic(n) ||
-            tare__coverage_is_byte_weight(model, n))
-            model->stage = TARE_STAGE_REFERENCE;
+static tare_status look_for_quantize(void *user, const tare_model *of, const char *prefix,
+                                     tare_error *err) {
+    bool *found = user;
+    (void)prefix, (void)err;
+    for (const node *n = of->root->graph->first; n != NULL && !*found; n = n->next)
+        *found = tare__coverage_is_conversion(n) || tare__coverage_is_arithmetic(n) ||
+                 tare__coverage_is_byte_weight(of, n);
+    return TARE_OK;
+}
+
+// Recognizes models that another tool quantized: the file has no record, but the graph, or one
+// inside it, contains quantize nodes. Such models are not quantized again.
+static tare_status recognize_quantized(tare_model *model, tare_error *err) {
+    bool found = false;
+    if (model->stage != TARE_STAGE_FLOAT || model->root->graph == NULL) return TARE_OK;
+    TARE_TRY(look_for_quantize(&found, model, "", err));
+    TARE_TRY(tare__nested_visit(model, look_for_quantize, &found, err));
+    if (found) model->stage = TARE_STAGE_REFERENCE;
+    return TARE_OK;
 }
 
 static tare_status read_source(const model_source *from, const tare_context *context,
@@ -342,7 +354,7 @@ static tare_status read_source(const model_source *from, const tare_context *con
     }
     const bool has_record = found.extra != NULL;
     json_decref(found.extra);
-    if (status == TARE_OK) recognize_quantized(model);
+    if (status == TARE_OK) status = recognize_quantized(model, err);
     if (status == TARE_OK && model->stage == TARE_STAGE_FLOAT && !has_record)
         status = tare__at(err, tare__observers_from_operators(model, err), "%s", from->path);
     if (status == TARE_OK)

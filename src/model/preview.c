@@ -5,17 +5,26 @@
 
 #include "model/coverage.h"
 #include "model/islands.h"
+#include "model/nested/nested.h"
 #include "model/pass.h"
 
 // Number of island members listed on a line: "conv1 (torch.ao.nn.intrinsic.ConvReLU2d), ..".
 enum { MOST_NAMES = 6 };
 
-static void write_members(const tare_model *model, const islands *x, size_t island, text *out) {
+// The islands of the graph, then those of the graphs inside, as they are written.
+typedef struct listing {
+    text *out;
+    size_t number, quantize_count, dequantize_count;
+    const char *separator; // JSON: before the next item
+} listing;
+
+static void write_members(const tare_model *model, const islands *x, size_t island,
+                          const char *prefix, text *out) {
     size_t count = 0;
     for (size_t i = island; i < x->count; i++) {
         if (x->kinds[i] != x->kinds[island] || tare__island_of(x, i) != island) continue;
         if (count++ >= MOST_NAMES) continue;
-        tare__text_printf(out, "%s%s (%s)", count > 1 ? ", " : "", x->nodes[i]->name,
+        tare__text_printf(out, "%s%s%s (%s)", count > 1 ? ", " : "", prefix, x->nodes[i]->name,
                           tare__node_subject(model, x->nodes[i]));
     }
     if (count > MOST_NAMES) tare__text_printf(out, " and %zu more", count - MOST_NAMES);
@@ -37,73 +46,136 @@ static bool is_member(const islands *x, size_t i, island_kind kind) {
     return x->kinds[i] == kind && tare__island_of(x, i) == i;
 }
 
-static void write_islands(const tare_model *model, const islands *x, text *out) {
-    size_t number = 0;
+static void write_islands(listing *l, const tare_model *model, const islands *x,
+                          const char *prefix) {
     for (size_t i = 0; i < x->count; i++) {
         if (!is_member(x, i, ISLAND_FLOAT) && !is_member(x, i, ISLAND_INTEGER)) continue;
-        tare__text_printf(out, "island %zu, %s: ", ++number,
+        tare__text_printf(l->out, "island %zu, %s: ", ++l->number,
                           x->kinds[i] == ISLAND_INTEGER ? "integers" : "float");
-        write_members(model, x, i, out);
+        write_members(model, x, i, prefix, l->out);
     }
-    tare__text_printf(out, "conversions: %zu tensors quantized, %zu dequantized\n",
-                      x->quantize_count, x->dequantize_count);
+}
+
+static void write_floats(listing *l, const tare_model *model, const islands *x,
+                         const char *prefix) {
     for (size_t i = 0; i < x->count; i++)
         if (x->kinds[i] == ISLAND_FLOAT)
-            tare__text_printf(out, "float: %s (%s): %s\n", x->nodes[i]->name,
+            tare__text_printf(l->out, "float: %s%s (%s): %s\n", prefix, x->nodes[i]->name,
                               tare__node_subject(model, x->nodes[i]),
                               reason_of(model, x->nodes[i]->name));
 }
 
-static void islands_to_json(const tare_model *model, const islands *x, text *out) {
-    const char *separator = "";
-    tare__text_append(out, "{\"islands\":[");
+static void name_to_json(const char *prefix, const node *n, text *out) {
+    text name = {0};
+    tare__text_printf(&name, "%s%s", prefix, n->name);
+    tare__text_json_string(out, tare__text_chars(&name));
+    if (name.failed) out->failed = true;
+    tare__text_release(&name);
+}
+
+static void islands_to_json(listing *l, const tare_model *model, const islands *x,
+                            const char *prefix) {
+    (void)model;
     for (size_t i = 0; i < x->count; i++) {
         if (!is_member(x, i, ISLAND_FLOAT) && !is_member(x, i, ISLAND_INTEGER)) continue;
-        tare__text_printf(out, "%s{\"kind\":\"%s\",\"nodes\":[", separator,
+        tare__text_printf(l->out, "%s{\"kind\":\"%s\",\"nodes\":[", l->separator,
                           x->kinds[i] == ISLAND_INTEGER ? "integers" : "float");
         for (size_t k = i; k < x->count; k++) {
             if (x->kinds[k] != x->kinds[i] || tare__island_of(x, k) != i) continue;
-            tare__text_append(out, k == i ? "" : ",");
-            tare__text_json_string(out, x->nodes[k]->name);
+            tare__text_append(l->out, k == i ? "" : ",");
+            name_to_json(prefix, x->nodes[k], l->out);
         }
-        tare__text_append(out, "]}");
-        separator = ",";
+        tare__text_append(l->out, "]}");
+        l->separator = ",";
     }
-    tare__text_printf(out, "],\"quantized_tensors\":%zu,\"dequantized_tensors\":%zu,\"float\":[",
-                      x->quantize_count, x->dequantize_count);
-    separator = "";
+}
+
+static void floats_to_json(listing *l, const tare_model *model, const islands *x,
+                           const char *prefix) {
     for (size_t i = 0; i < x->count; i++) {
         if (x->kinds[i] != ISLAND_FLOAT) continue;
-        tare__text_printf(out, "%s{\"name\":", separator);
-        tare__text_json_string(out, x->nodes[i]->name);
-        tare__text_append(out, ",\"operator\":");
-        tare__text_json_string(out, tare__node_subject(model, x->nodes[i]));
-        tare__text_append(out, ",\"reason\":");
-        tare__text_json_string(out, reason_of(model, x->nodes[i]->name));
-        tare__text_char(out, '}');
-        separator = ",";
+        tare__text_printf(l->out, "%s{\"name\":", l->separator);
+        name_to_json(prefix, x->nodes[i], l->out);
+        tare__text_append(l->out, ",\"operator\":");
+        tare__text_json_string(l->out, tare__node_subject(model, x->nodes[i]));
+        tare__text_append(l->out, ",\"reason\":");
+        tare__text_json_string(l->out, reason_of(model, x->nodes[i]->name));
+        tare__text_char(l->out, '}');
+        l->separator = ",";
     }
-    tare__text_append(out, "]}\n");
+}
+
+// --- of all graphs ---
+
+typedef void (*graph_lister)(listing *l, const tare_model *model, const islands *x,
+                             const char *prefix);
+typedef struct all_graphs {
+    listing *list;
+    graph_lister lister; // NULL: counts the conversions
+} all_graphs;
+
+static tare_status list_graph(void *user, const tare_model *model, const char *prefix,
+                              tare_error *err) {
+    const all_graphs *a = user;
+    arena memory = {0};
+    islands found;
+    const tare_status status = tare__islands_find(model, &memory, &found, err);
+    if (status == TARE_OK && a->lister != NULL) a->lister(a->list, model, &found, prefix);
+    if (status == TARE_OK && a->lister == NULL) {
+        a->list->quantize_count += found.quantize_count;
+        a->list->dequantize_count += found.dequantize_count;
+    }
+    tare__arena_release(&memory);
+    return status;
+}
+
+static tare_status list_all(const tare_model *model, listing *l, graph_lister lister,
+                            tare_error *err) {
+    all_graphs a = {l, lister};
+    l->separator = "";
+    TARE_TRY(list_graph(&a, model, "", err));
+    return tare__nested_visit(model, list_graph, &a, err);
+}
+
+static tare_status write_preview(const tare_model *model, listing *l, tare_error *err) {
+    TARE_TRY(list_all(model, l, write_islands, err));
+    TARE_TRY(list_all(model, l, NULL, err));
+    tare__text_printf(l->out, "conversions: %zu tensors quantized, %zu dequantized\n",
+                      l->quantize_count, l->dequantize_count);
+    return list_all(model, l, write_floats, err);
+}
+
+static tare_status preview_to_json(const tare_model *model, listing *l, tare_error *err) {
+    tare__text_append(l->out, "{\"islands\":[");
+    TARE_TRY(list_all(model, l, islands_to_json, err));
+    TARE_TRY(list_all(model, l, NULL, err));
+    tare__text_printf(l->out, "],\"quantized_tensors\":%zu,\"dequantized_tensors\":%zu,\"float\":[",
+                      l->quantize_count, l->dequantize_count);
+    TARE_TRY(list_all(model, l, floats_to_json, err));
+    tare__text_append(l->out, "]}\n");
+    return TARE_OK;
 }
 
 tare_status tare_model_preview(const tare_model *model, bool as_json, tare_writer write, void *user,
                                tare_error *err) {
-    arena memory = {0};
-    islands found;
     text out = {0};
+    listing l = {.out = &out};
     if (model->stage < TARE_STAGE_PREPARED)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "preview: expected a prepared model, found one that is not");
-    const tare_status status = tare__islands_find(model, &memory, &found, err);
-    if (status == TARE_OK) (as_json ? islands_to_json : write_islands)(model, &found, &out);
-    tare__arena_release(&memory);
+    const tare_status status = (as_json ? preview_to_json : write_preview)(model, &l, err);
     return tare__text_write(&out, status, write, user, err);
 }
 
 // --- requests ---
 
 // True if the node is, or will be, computed in integers.
-static bool is_honoured(const tare_model *model, const char *name) {
+static bool is_honoured(const tare_model *model, const fact *about) {
+    const char *name = about->columns[NODE_NAME];
+    if (model->stage == TARE_STAGE_PREPARED && strchr(name, '/') != NULL) { // of a graph inside
+        const char *place = about->columns[NODE_PLACE];
+        return strcmp(place, "annotated") == 0 || strcmp(place, "inside") == 0;
+    }
     if (model->stage == TARE_STAGE_PREPARED) {
         const node *n = tare__graph_find(model->root->graph, name);
         if (model->prepared == NULL)
@@ -140,7 +212,7 @@ static requests find_requests(const tare_model *model) {
     for (size_t i = 0; i < nodes->count; i++) {
         const fact *about = &nodes->rows[i];
         if (!is_asked(about)) continue;
-        if (is_honoured(model, about->columns[NODE_NAME])) {
+        if (is_honoured(model, about)) {
             r.honoured_count++;
             continue;
         }

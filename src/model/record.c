@@ -8,6 +8,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/text/text.h"
+#include "model/nested/nested.h"
 
 // The fields of a decision with their JSON keys, for both reading and writing.
 #define DECISION_FIELDS(X) X(pass) X(node) X(subject) X(decision) X(rule) X(reason)
@@ -42,13 +43,24 @@ tare_status tare__record_copy(record *to, const record *from, tare_error *err) {
     return TARE_OK;
 }
 
-tare_status tare__record_append_inner(record *to, const record *from, const char *path,
-                                      tare_error *err) {
-    for (size_t i = 0; i < from->count; i++) {
+tare_status tare__record_append_inner(record *to, const record *from, size_t first,
+                                      const char *path, char separator, tare_error *err) {
+    for (size_t i = first; i < from->count; i++) {
         tare_decision d = from->items[i];
-        if (d.node[0] != '\0') d.node = tare__arena_printf(&to->memory, "%s.%s", path, d.node);
+        if (d.node[0] != '\0')
+            d.node = tare__arena_printf(&to->memory, "%s%c%s", path, separator, d.node);
         if (d.node == NULL) return tare__out_of_memory(err);
         TARE_TRY(keep(to, &d, err));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__record_copy_inner(record *to, const record *from, const char *path,
+                                    tare_error *err) {
+    for (size_t i = 0; i < from->count; i++) {
+        tare_decision d = from->items[i];
+        d.node = tare__nested_name(d.node, path);
+        if (d.node != NULL) TARE_TRY(keep(to, &d, err));
     }
     return TARE_OK;
 }

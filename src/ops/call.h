@@ -15,6 +15,7 @@
 
 struct op_info;
 struct float_kernels;
+struct interpreter;
 
 typedef struct op_call {
     const struct op_info *op; // NULL for modules without an operator row
@@ -36,6 +37,9 @@ typedef struct op_call {
     arena *memory;         // scratch; lives until the graph's run ends; list results live here
     enum requant_rule linear_rule,
         conv_rule; // for quantized functions without a module of their own
+    // How the graph of the call is run, for graphs that it runs itself; NULL: by references. Valid
+    // during the call only.
+    const struct interpreter *it;
     int thread_count;
     struct float_kernels
         *kernels; // float convolution and matrix products (float_kernels.h); NULL: portable

@@ -243,6 +243,7 @@ static tare_status make_call(run *r, const node *n, op_call *out) {
                      .thread_count = r->it->thread_count,
                      .kernels = r->it->kernels,
                      // Recorded calls outlive the run and its budget.
+                     .it = r->it->shaped == NULL || r->it->sees_inside ? r->it : NULL,
                      .budget = r->it->shaped == NULL ? &r->budget : NULL,
                      .own = r->it->own,
                      .err = r->err};

@@ -26,6 +26,14 @@ typedef struct interpreter {
     /// Called before the row's reference, which is skipped if it sets *handled (faster executors).
     /// May be NULL.
     tare_status (*execute)(void *user, const node *n, op_call *call, bool *handled);
+    /// Called before the graph of an operator of control flow (ops/flow_op.h) is run as `it`. The
+    /// graph is not interpreted if it sets *handled and *out, the results as a tuple with
+    /// references for the caller. May be NULL.
+    tare_status (*run_graph)(void *user, const struct interpreter *it, const value *inputs,
+                             size_t count, arena *memory, value *out, bool *handled,
+                             tare_error *err);
+    /// Whether `shaped` and `after` are called for the nodes of such graphs, too.
+    bool sees_inside;
     /// Returns where the row of a node is cached between runs, so that names are looked up once;
     /// the cached row is NULL at first. May be NULL, and may return NULL.
     const struct op_info **(*remember)(void *user, const node *n);

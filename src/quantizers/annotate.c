@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "flow/layer_calls.h"
+#include "model/nested/nested.h"
 
 tare_status tare__annotating_begin(annotating *a, tare_model *model, tare_error *err) {
     *a = (annotating){.model = model, .g = model->root->graph, .err = err};
@@ -141,27 +142,57 @@ static tare_status refuse_key(annotating *a, const char *what, const char *key) 
     return tare__fail(a->err, TARE_NOT_FOUND, "the model has no %s '%s'", what, key);
 }
 
+// A key of a setting, sought in a graph and those inside it.
+typedef struct key_search {
+    const char *key;
+    bool (*holds)(const node_sources *sources, const node *n, const char *key);
+    bool found;
+} key_search;
+
+static bool calls_operator(const node_sources *sources, const node *n, const char *key) {
+    const char *const targets[] = {key, NULL};
+    (void)sources;
+    return tare__calls(n, targets);
+}
+
+static void look_in(key_search *s, const graph *g, const node_sources *sources) {
+    for (const node *n = g->first; n != NULL && !s->found; n = n->next)
+        s->found = s->holds(sources, n, s->key);
+}
+
+static tare_status look_inside(void *user, const tare_model *inner, const char *prefix,
+                               tare_error *err) {
+    node_sources sources;
+    (void)prefix;
+    const tare_status status = tare__node_sources_read(inner->root->graph, &sources, err);
+    if (status == TARE_OK) look_in(user, inner->root->graph, &sources);
+    tare__node_sources_release(&sources);
+    return status;
+}
+
+// Settings hold for the whole model, of which a graph inside is a part.
+static tare_status check_key(annotating *a, key_search s, const char *what) {
+    if (a->model->is_inner) return TARE_OK;
+    look_in(&s, a->g, &a->sources);
+    if (!s.found) TARE_TRY(tare__nested_visit(a->model, look_inside, &s, a->err));
+    return s.found ? TARE_OK : refuse_key(a, what, s.key);
+}
+
 tare_status tare__check_modules(annotating *a, const tare_quantizer_settings *s) {
     const setting_list *names = &s->module_names, *types = &s->module_types;
     for (size_t i = 0; !s->is_lenient && i < names->count; i++) {
-        const node *n = a->g->first;
-        while (n != NULL && !tare__node_is_in_module(&a->sources, n, names->items[i].key))
-            n = n->next;
-        if (n == NULL) return refuse_key(a, "module", names->items[i].key);
+        const key_search name = {.key = names->items[i].key, .holds = tare__node_is_in_module};
+        TARE_TRY(check_key(a, name, "module"));
     }
     for (size_t i = 0; !s->is_lenient && i < types->count; i++) {
-        const node *n = a->g->first;
-        while (n != NULL && !tare__node_is_in_class(&a->sources, n, types->items[i].key))
-            n = n->next;
-        if (n == NULL) return refuse_key(a, "module of type", types->items[i].key);
+        const key_search type = {.key = types->items[i].key, .holds = tare__node_is_in_class};
+        TARE_TRY(check_key(a, type, "module of type"));
     }
     return TARE_OK;
 }
 
 tare_status tare__check_operator(annotating *a, const tare_quantizer_settings *s,
                                  const char *target) {
-    const char *const targets[] = {target, NULL};
-    const node *n = a->g->first;
-    while (n != NULL && !tare__calls(n, targets)) n = n->next;
-    return n != NULL || s->is_lenient ? TARE_OK : refuse_key(a, "operator", target);
+    const key_search call = {.key = target, .holds = calls_operator};
+    return s->is_lenient ? TARE_OK : check_key(a, call, "operator");
 }

@@ -17,8 +17,8 @@
 #include "ops/op.h"
 #include "replay/zip_memory.h"
 
-static const char *const programs[] = {"arguments", "cond",   "containers", "dynamic",
-                                       "encoder",   "map",    "open",       "pictures",
+static const char *const programs[] = {"arguments", "choice", "cond",       "containers", "dynamic",
+                                       "encoder",   "map",    "open",       "pictures",   "rounds",
                                        "scan",      "static", "while_loop", "writes"};
 
 // What may differ, and why: an id is of its archive's bytes; example inputs, a pickle, are left
@@ -391,18 +391,21 @@ static void our_files_keep_what_programs_need(void **state) {
     }
 }
 
-static tare_model *quantize(const char *name) {
+// Calibrated with the inputs of the first calls.
+static tare_model *quantize(const char *name, int calls) {
     const bytes b = recorded(name, "safetensors");
     safetensors s = {0};
     tare_model *model = NULL, *prepared = NULL, *converted = NULL;
     tare_quantizer *q = NULL;
     CHECK_DONE(tare__safetensors_parse(b.store, b.data, b.size, &s, job_error()));
-    const tare_tensor *inputs[8];
-    const size_t count = inputs_of(&s, 0, inputs);
     CHECK_DONE(tare_model_read(put_program(name), NULL, &model, job_error()));
     CHECK_DONE(tare_quantizer_builtin("XNNPACKQuantizer", NULL, &q, job_error()));
     CHECK_DONE(tare_prepare_pt2e(model, q, &prepared, job_error()));
-    CHECK_DONE(tare_calibrate(prepared, inputs, count, job_error()));
+    for (int call = 0; call < calls; call++) {
+        const tare_tensor *inputs[8];
+        const size_t count = inputs_of(&s, call, inputs);
+        CHECK_DONE(tare_calibrate(prepared, inputs, count, job_error()));
+    }
     CHECK_DONE(tare_convert_pt2e(prepared, NULL, &converted, job_error()));
     check_explained(converted);
     tare_quantizer_destroy(q);
@@ -453,7 +456,7 @@ static void open_sizes_stay_open_in_integers(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const bytes b = recorded(names[i], "safetensors");
         safetensors s = {0};
-        tare_model *converted = quantize(names[i]), *lowered = NULL;
+        tare_model *converted = quantize(names[i], 1), *lowered = NULL;
         CHECK_DONE(tare__safetensors_parse(b.store, b.data, b.size, &s, job_error()));
         CHECK_DONE(tare_lower_pt2e(converted, NULL, &lowered, job_error()));
         check_explained(lowered);
@@ -466,6 +469,81 @@ static void open_sizes_stay_open_in_integers(void **state) {
     }
 }
 
+// The outputs of all calls, one after another.
+static size_t run_all(const tare_model *lowered, const safetensors *s, tare_tensor **outputs) {
+    tare_session *session = NULL;
+    size_t found = 0, made = 0;
+    CHECK_DONE(tare_session_create(lowered, NULL, &session, job_error()));
+    for (int call = 0; call < count_calls(s); call++, found += made) {
+        const tare_tensor *inputs[8];
+        const size_t count = inputs_of(s, call, inputs);
+        CHECK_DONE(
+            tare_session_run(session, inputs, count, outputs + found, 4, &made, job_error()));
+    }
+    tare_session_destroy(session);
+    return found;
+}
+
+// Networks with layers in branches and rounds: as good in integers as others, also after torch's
+// file, to which integers and scales of graphs inside go as arguments.
+static void graphs_inside_run_in_integers(void **state) {
+    (void)state;
+    static const char *const names[] = {"choice", "rounds"};
+    for (size_t i = 0; i < 2; i++) {
+        const bytes b = recorded(names[i], "safetensors");
+        safetensors s = {0};
+        tare_model *converted = quantize(names[i], 2), *lowered = NULL, *again = NULL,
+                   *other = NULL;
+        tare_tensor *ours[8], *theirs[8];
+        tare_coverage c = {.struct_size = sizeof c};
+        CHECK_DONE(tare__safetensors_parse(b.store, b.data, b.size, &s, job_error()));
+        CHECK_DONE(tare_lower_pt2e(converted, NULL, &lowered, job_error()));
+        check_explained(lowered);
+        CHECK_DONE(tare_model_coverage(lowered, &c, job_error()));
+        assert_int_equal(c.quantized_macs, c.macs);
+        CHECK_DONE(tare_model_write_pt2(converted, temp_path("converted.pt2"), job_error()));
+        CHECK_DONE(tare_model_read(temp_path("converted.pt2"), NULL, &again, job_error()));
+        CHECK_DONE(tare_lower(again, NULL, &other, job_error()));
+        const size_t count = run_all(lowered, &s, ours);
+        assert_int_equal(run_all(other, &s, theirs), count);
+        for (size_t k = 0; k < count; k++) {
+            char name[32];
+            (void)snprintf(name, sizeof name, "%zu.out.%zu", k / (count / 2), k % (count / 2));
+            const double decibels = signal_to_noise(tare__safetensors_get(&s, name), ours[k]);
+            if (!(decibels > 20)) fail_msg("%s %s: %.1f dB", names[i], name, decibels);
+            check_same_tensor(ours[k], theirs[k]);
+            tare_tensor_release(ours[k]);
+            tare_tensor_release(theirs[k]);
+        }
+        tare_model *const models[] = {converted, lowered, again, other};
+        for (size_t k = 0; k < 4; k++) tare_model_destroy(models[k]);
+        tare__safetensors_release(&s);
+        tare__storage_release(b.store);
+    }
+}
+
+// A module that is in one graph only, and an operator that only a graph inside calls.
+static void settings_hold_for_all_graphs(void **state) {
+    (void)state;
+    static const char json[] = "{\"global\": {\"default\": {}}, \"module_name\": [[\"head\", "
+                               "{\"default\": {}}]], \"operator\": "
+                               "[[\"torch.ops.aten.add.Tensor\", null]]}";
+    tare_quantizer_settings *settings = NULL;
+    tare_quantizer *q = NULL;
+    tare_model *model = NULL, *prepared = NULL;
+    CHECK_DONE(tare_quantizer_settings_from_json(json, sizeof json - 1, "XNNPACKQuantizer",
+                                                 &settings, job_error()));
+    CHECK_DONE(tare_quantizer_builtin("XNNPACKQuantizer", settings, &q, job_error()));
+    CHECK_DONE(tare_model_read(put_program("choice"), NULL, &model, job_error()));
+    CHECK_DONE(tare_prepare_pt2e(model, q, &prepared, job_error()));
+    CHECK_HOLDS(explained(prepared, "true_graph_0/add"), "is not to quantize it");
+    CHECK_HOLDS(explained(prepared, "true_graph_0/conv2d"), "annotates 3 inputs");
+    tare_model_destroy(model);
+    tare_model_destroy(prepared);
+    tare_quantizer_destroy(q);
+    tare_quantizer_settings_destroy(settings);
+}
+
 static const char *first_tensor(const json_t *list) {
     const json_t *first = json_array_get(list, 0), *arg = json_object_get(first, "arg");
     const json_t *tensor = json_object_get(arg != NULL ? arg : first, "as_tensor");
@@ -475,7 +553,7 @@ static const char *first_tensor(const json_t *list) {
 // What convert inserts has the sizes of what it quantizes, also those that are open.
 static void inserted_nodes_follow_open_sizes(void **state) {
     (void)state;
-    tare_model *model = quantize("open");
+    tare_model *model = quantize("open", 1);
     const char *path = temp_path("quantized.pt2");
     opened made;
     json_t *json = NULL;
@@ -523,6 +601,8 @@ int main(void) {
         cmocka_unit_test(our_files_keep_what_programs_need),
         cmocka_unit_test(inserted_nodes_follow_open_sizes),
         cmocka_unit_test(open_sizes_stay_open_in_integers),
+        cmocka_unit_test(graphs_inside_run_in_integers),
+        cmocka_unit_test(settings_hold_for_all_graphs),
         cmocka_unit_test(every_allocation_of_writing_may_fail),
     };
     return cmocka_run_group_tests(tests, temp_make, temp_remove);

@@ -124,6 +124,7 @@ tare_status tare__calibrate_shapes(tare_model *prepared, const tare_tensor *cons
                             .shapes_only = true,
                             .after = count_fused,
                             .shaped = note_call,
+                            .sees_inside = true,
                             .writes = note_write,
                             .user = &count};
     value *values = share_inputs(inputs, input_count, memory);
@@ -149,6 +150,7 @@ static tare_status watch(tare_model *prepared, const tare_tensor *const *inputs,
                             .thread_count = 1,
                             .after = count_fused,
                             .execute = count_call,
+                            .sees_inside = true,
                             .kernels = prepared->floats,
                             .memory_limit = prepared->memory_limit,
                             .user = &count};

@@ -12,6 +12,11 @@ tare_status tare__pt2e_apply_choices(pass *p, const tare_float_choice *list, siz
 bool tare__pt2e_stays_float(const pass *p, const node *n);
 /// Step: replaces observers by quantize and dequantize operators.
 tare_status tare__pt2e_replace_observers(pass *p, bool is_lenient);
+/// True if an observer of the model, or of a graph inside, has seen data.
+tare_status tare__pt2e_was_calibrated(const tare_model *model, bool *out, tare_error *err);
+/// Step of a graph inside of a calibrated model: leaves it float if its observers have seen
+/// nothing, as calibration did not run it.
+tare_status tare__pt2e_leave_unseen(pass *p);
 /// Step: folds torch's training pattern of a convolution and its batch norm into a convolution.
 tare_status tare__pt2e_fold_training(pass *p);
 /// Step: gives every annotated reader a dequantize of its own.

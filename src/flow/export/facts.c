@@ -5,6 +5,7 @@
 #include "flow/edge_facts.h"
 #include "flow/export/observers.h"
 #include "flow/export/steps.h"
+#include "ops/flow_op.h"
 #include "quantizers/patterns/node_source.h"
 #include "quantizers/settings.h"
 
@@ -85,6 +86,8 @@ static void tell_annotated(noting *w, const tare_annotation *a) {
 static tare_status decide(noting *w, const node *n) {
     const tare_annotation *a = tare__annotation_find(&w->p->model->annotations, n->name);
     const char *quantizer = tare_quantizer_name(w->quantizer);
+    if (tare__flow_op(n) != NULL)
+        return TARE_DECIDE(w->p, n, "left float", "control flow", FLOW_REASON);
     if (a == NULL)
         return TARE_DECIDE(w->p, n, "left float", quantizer, "no rule of %s annotates it",
                            quantizer);

@@ -29,15 +29,17 @@ typedef struct branch_job {
     bool is_qat;
 } branch_job;
 
-static tare_status prepare_branch(void *user, const tare_model *branch, tare_model **out,
-                                  tare_error *err) {
+static tare_status prepare_branch(void *user, const tare_model *branch, const char *path,
+                                  tare_model **out, tare_error *err) {
     const branch_job *job = user;
+    (void)path;
     return tare__pt2e_prepare(branch, job->quantizer, job->is_qat, NULL, out, err);
 }
 
 static tare_status run(pass *p, const tare_quantizer *quantizer, bool is_qat,
                        const pt2e_given *given) {
     TARE_TRY(tare__quantizer_check(quantizer, p->err));
+    TARE_TRY(tare__pt2e_bind_constants(p, false));
     TARE_TRY(tare__coverage_begin(p->model, p->err));
     TARE_TRY(tare__pt2e_replace_writes(p));
     if (!is_qat) TARE_TRY(tare__pt2e_fuse(p));

@@ -42,10 +42,17 @@ tare_status tare__pt2e_prepare(const tare_model *model, const tare_quantizer *qu
                                bool is_qat, const pt2e_given *given, tare_model **out,
                                tare_error *err);
 
-/// Applies a pass to graphs that are arguments: torch prepares and converts those of scan and
-/// while_loop as models of their own. run creates the model that replaces `branch`.
-typedef tare_status (*branch_pass)(void *user, const tare_model *branch, tare_model **out,
-                                   tare_error *err);
+/// Applies a pass to the graphs that operators of control flow run (model/nested/nested.h). run
+/// makes the model that replaces `branch`, the graph at `path`, which is of this stage.
+typedef tare_status (*branch_pass)(void *user, const tare_model *branch, const char *path,
+                                   tare_model **out, tare_error *err);
 tare_status tare__pt2e_each_branch(pass *p, tare_model_stage stage, branch_pass run, void *user);
+/// Why an operator of control flow is not in integers itself.
+#define FLOW_REASON                                                                                \
+    "it only runs graphs, whose operators are listed as GRAPH/NODE; values go in and out in float"
+/// Step: parameters and constants that such graphs take as arguments become tensors that they read,
+/// so that weights are constants for them, too. Without `all`: not of operators whose graphs torch
+/// prepares, which shall be torch's until they are lowered.
+tare_status tare__pt2e_bind_constants(pass *p, bool all);
 
 #endif

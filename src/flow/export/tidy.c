@@ -175,7 +175,7 @@ static tare_status remove_unused(pass *p, module *m, const char *path) {
         if (name == NULL) return tare__out_of_memory(p->err);
         if (!tare__graph_reads_path(root->graph, name))
             tare__module_remove_child(m, child->name);
-        else if (child->module->class->role == ROLE_CONTAINER)
+        else if (child->module->class->role == ROLE_CONTAINER && child->module->graph == NULL)
             TARE_TRY(remove_unused(p, child->module, name));
     }
     return TARE_OK;

@@ -137,7 +137,8 @@ tare_status tare__convert_standalone(convert_pass *c, const module *observed,
     prepared->prepared = NULL;
     tare_model_destroy(prepared);
     TARE_TRY(status);
-    status = tare__record_append_inner(&c->base->model->decisions, &made->decisions, path, err);
+    status =
+        tare__record_append_inner(&c->base->model->decisions, &made->decisions, 0, path, '.', err);
     if (status == TARE_OK) *out = tare__module_retain(made->root);
     tare_model_destroy(made);
     return status;

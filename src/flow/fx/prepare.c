@@ -221,9 +221,10 @@ tare_status tare__prepare_standalone(prepare_pass *p, const module *m, const cha
     status = prepare_model(model, options, p->is_qat, &prepared, err);
     tare_model_destroy(model);
     TARE_TRY(status);
-    status = tare__record_append_inner(&p->base->model->decisions, &prepared->decisions, path, err);
+    status = tare__record_append_inner(&p->base->model->decisions, &prepared->decisions, 0, path,
+                                       '.', err);
     if (status == TARE_OK)
-        status = tare__facts_append_inner(&p->base->model->facts, &prepared->facts, path, err);
+        status = tare__facts_append_inner(&p->base->model->facts, &prepared->facts, path, '.', err);
     if (status == TARE_OK) {
         *out = tare__module_retain(prepared->root);
         *state = prepared->prepared;

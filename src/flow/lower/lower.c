@@ -6,6 +6,7 @@
 #include "core/text/text.h"
 #include "flow/lower/fx/lower.h"
 #include "model/coverage.h"
+#include "model/nested/nested.h"
 #include "ops/op.h"
 #include "tare/pt2e.h"
 
@@ -25,25 +26,30 @@ static bool is_of_fx(const tare_model *model) {
     return found;
 }
 
-static tare_status refuse_arithmetic(const tare_model *model, tare_error *err) {
+static tare_status refuse_arithmetic(void *unused, const tare_model *model, const char *prefix,
+                                     tare_error *err) {
+    (void)unused;
     for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
         if (!tare__coverage_is_arithmetic(n)) continue;
-        tare__fail(err, TARE_UNSUPPORTED,
-                   "node '%s': the program is in reference representation, and no integer operator "
-                   "gives the bits of its arithmetic",
-                   n->name);
+        tare__fail(
+            err, TARE_UNSUPPORTED,
+            "node '%s%s': the program is in reference representation, and no integer operator "
+            "gives the bits of its arithmetic",
+            prefix, n->name);
         return tare__hint(err, TARE_UNSUPPORTED, "convert it without use_reference_representation");
     }
     return TARE_OK;
 }
 
 // A model that cannot run cannot be lowered: torchao's integer products (_int_mm).
-static tare_status refuse_unknown(const tare_model *model, tare_error *err) {
+static tare_status refuse_unknown(void *unused, const tare_model *model, const char *prefix,
+                                  tare_error *err) {
+    (void)unused;
     for (const node *n = model->root->graph->first; n != NULL; n = n->next)
         if (n->op == NODE_CALL_FUNCTION && tare__aten_name(n->target) != NULL &&
             tare__function_row(n) == NULL)
-            return tare__fail(err, TARE_UNSUPPORTED, "node '%s': function '%s' is not known",
-                              n->name, n->target);
+            return tare__fail(err, TARE_UNSUPPORTED, "node '%s%s': function '%s' is not known",
+                              prefix, n->name, n->target);
     return TARE_OK;
 }
 
@@ -54,8 +60,10 @@ tare_status tare_lower(const tare_model *reference, const tare_lower_options *op
     if (reference == NULL || reference->stage != TARE_STAGE_REFERENCE)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "lower: expected a model that holds quantize and dequantize");
-    TARE_TRY(refuse_arithmetic(reference, err));
-    TARE_TRY(refuse_unknown(reference, err));
+    TARE_TRY(refuse_arithmetic(NULL, reference, "", err));
+    TARE_TRY(tare__nested_visit(reference, refuse_arithmetic, NULL, err));
+    TARE_TRY(refuse_unknown(NULL, reference, "", err));
+    TARE_TRY(tare__nested_visit(reference, refuse_unknown, NULL, err));
     if (is_of_fx(reference)) return tare__lower_fx(reference, known.engine, out, err);
     const tare_lower_pt2e_options same = {.struct_size = sizeof same, .engine = known.engine};
     return tare_lower_pt2e(reference, &same, out, err);

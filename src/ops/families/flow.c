@@ -47,6 +47,25 @@ static tare_status find_graph(op_call *call, size_t param, const module **out) {
     return TARE_OK;
 }
 
+// The interpreter of a graph of the call. Observers inside may change, as in the model itself.
+static interpreter inside(const op_call *call, const module *m, bool shapes_only) {
+    interpreter it = call->it != NULL ? *call->it : (interpreter){.root = m};
+    it.root = m;
+    it.own = tare__call_own(call, m);
+    it.linear_rule = call->linear_rule;
+    it.conv_rule = call->conv_rule;
+    it.thread_count = call->thread_count;
+    it.kernels = call->kernels;
+    it.memory_limit = tare__call_memory_left(call);
+    it.shapes_only = shapes_only;
+    it.passes_over = false;
+    it.stand_in = NULL; // paths of another tree
+    it.writes = NULL;
+    if (!it.sees_inside) it.after = NULL;
+    if (!it.sees_inside || !shapes_only) it.shaped = NULL;
+    return it;
+}
+
 // Runs a graph. *out: its results as a sequence, even if there is one tensor only; the caller owns
 // the references.
 static tare_status run_graph(op_call *call, size_t param, const row *args, bool shapes_only,
@@ -54,15 +73,12 @@ static tare_status run_graph(op_call *call, size_t param, const row *args, bool 
     const module *m = NULL;
     value made;
     TARE_TRY(find_graph(call, param, &m));
-    // Observers inside may change, as in the model itself.
-    const interpreter it = {.root = m,
-                            .own = tare__call_own(call, m),
-                            .linear_rule = call->linear_rule,
-                            .conv_rule = call->conv_rule,
-                            .thread_count = call->thread_count,
-                            .kernels = call->kernels,
-                            .memory_limit = tare__call_memory_left(call),
-                            .shapes_only = shapes_only};
+    const interpreter it = inside(call, m, shapes_only);
+    bool handled = false;
+    if (it.run_graph != NULL && !shapes_only)
+        TARE_TRY(
+            it.run_graph(it.user, &it, args->items, args->count, memory, out, &handled, call->err));
+    if (handled) return TARE_OK;
     TARE_TRY(tare__interpret(&it, args->items, args->count, memory, &made, call->err));
     if (made.kind == VALUE_LIST || made.kind == VALUE_TUPLE) {
         *out = made;
@@ -146,7 +162,11 @@ static tare_status cond_shape(op_call *call) {
     TARE_TRY(run_graph(call, TRUE_GRAPH, &args, true, call->memory, &made));
     const tare_status status = result_like(call, &made, made.count, -1);
     tare__value_release_tensors(&made);
-    return status;
+    // Both give the same shapes; the other one runs for who looks inside.
+    if (status != TARE_OK || call->it == NULL || !call->it->sees_inside) return status;
+    TARE_TRY(run_graph(call, FALSE_GRAPH, &args, true, call->memory, &made));
+    tare__value_release_tensors(&made);
+    return TARE_OK;
 }
 
 static tare_status copy_results(op_call *call, value *made) {

@@ -21,6 +21,7 @@
 #include "ops/run_changes.h"
 #include "runtime/plan/call_plan.h"
 #include "runtime/plan/profile.h"
+#include "runtime/session/graph_plans.h"
 #include "runtime/session/inputs.h"
 #include "runtime/session/threads.h"
 #include "runtime/tune/tuner.h"
@@ -40,10 +41,12 @@ typedef struct node_entry {
     call_plans plans;
 } node_entry;
 
-// The entries of a graph by node id. A model has one graph, and one for each standalone module.
+// The entries of a graph by node id. A model has one graph, one for each standalone module, and
+// those that operators of control flow run.
 typedef struct graph_entries {
     struct graph_entries *next;
     const graph *graph;
+    graph_plans plans; // of a graph that an operator of control flow runs
     size_t count;
     node_entry nodes[];
 } graph_entries;
@@ -102,6 +105,7 @@ static void destroy_entries(graph_entries *entries) {
         graph_entries *next = entries->next;
         for (size_t i = 0; i < entries->count; i++)
             tare__call_plans_destroy(&entries->nodes[i].plans);
+        tare__graph_plans_destroy(&entries->plans);
         tare__free(entries);
         entries = next;
     }
@@ -120,6 +124,16 @@ static tare_status execute(void *user, const node *n, op_call *call, bool *handl
     if (e == NULL) return tare__out_of_memory(call->err);
     const plan_setting setting = {.it = &s->calls, .kernels = &s->kernels, .layers = s->layers};
     return tare__call_plans_run(&e->plans, &setting, &s->call_block, n, call, handled);
+}
+
+static tare_status run_graph(void *user, const interpreter *it, const value *inputs, size_t count,
+                             arena *memory, value *out, bool *handled, tare_error *err) {
+    tare_session *s = user;
+    graph_entries *entries = entries_of(s, it->root->graph);
+    if (entries == NULL) return tare__out_of_memory(err);
+    const plan_setting setting = {.kernels = &s->kernels, .layers = s->layers, .tuner = s->tuner};
+    return tare__graph_plans_run(&entries->plans, &setting, it, inputs, count, memory, out, handled,
+                                 err);
 }
 
 static const tare_tensor *first_tensor(const value *v) {
@@ -151,6 +165,7 @@ static interpreter interpreter_of(tare_session *s) {
         .after = s->watcher != NULL ? after : NULL,
         .execute = s->reference ? NULL : execute,
         .remember = s->reference ? NULL : remember,
+        .run_graph = s->reference || s->watcher != NULL ? NULL : run_graph,
         .user = s,
     };
 }

@@ -6,6 +6,7 @@
 #include "flow/export/convert.h"
 #include "flow/lower/export/lower.h"
 #include "model/coverage.h"
+#include "ops/flow_op.h"
 
 static bool was_lowered(const lowering *l, const node *n) {
     const record *r = &l->p->model->decisions;
@@ -97,6 +98,7 @@ static tare_status explain_table(const lowering *l, const node *n) {
 static tare_status explain(lowering *l, node *n) {
     function_call w;
     inputs in = {.l = l};
+    if (tare__flow_op(n) != NULL) return say(l, n, "control flow", FLOW_REASON "%s", "");
     if (tare__weighted_bind(&l->p->scratch, n, &w)) return explain_layer(l, &w);
     if (OP_IS_ANY(tare__function_op(n), TARE_OP_EMBEDDING, TARE_OP_EMBEDDING_BAG) ||
         n->op == NODE_CALL_MODULE)

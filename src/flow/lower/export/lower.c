@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/struct_size.h"
+#include "flow/export/convert.h"
 #include "model/coverage.h"
 
 // --- quantized values ---
@@ -121,11 +122,24 @@ tare_status tare__read_quantized(lowering *l, node *n) {
 
 // --- the pass ---
 
+static tare_status lower(const tare_model *converted, tare_engine engine, tare_model **out,
+                         tare_error *err);
+
+static tare_status lower_branch(void *user, const tare_model *branch, const char *path,
+                                tare_model **out, tare_error *err) {
+    const lowering *l = user;
+    (void)path;
+    return lower(branch, l->engine, out, err);
+}
+
 static tare_status run(lowering *l) {
     pass *p = l->p;
     p->model->engine = l->engine;
     TARE_TRY(tare__pt2e_join_chosen(l));
     TARE_TRY(tare__coverage_begin(p->model, p->err)); // of a program that was converted before
+    TARE_TRY(tare__pt2e_bind_constants(p, true));
+    if (p->model->is_inner) TARE_TRY(tare__pt2e_fold_quantize(p)); // of weights that were bound
+    TARE_TRY(tare__pt2e_each_branch(p, TARE_STAGE_REFERENCE, lower_branch, l));
     TARE_TRY(tare__pt2e_lower_modules(l));
     TARE_TRY(tare__pt2e_lower_grouped(l));
     TARE_TRY(tare__pt2e_lower_channels(l));
@@ -149,6 +163,15 @@ static tare_status run(lowering *l) {
     return tare__coverage_finish(p->model, NULL, p->err);
 }
 
+static tare_status lower(const tare_model *converted, tare_engine engine, tare_model **out,
+                         tare_error *err) {
+    pass p;
+    lowering l = {.p = &p, .engine = engine};
+    tare_status status = tare__pass_begin(&p, "lower", converted, NULL, err);
+    if (status == TARE_OK) status = run(&l);
+    return tare__pass_end(&p, status, out);
+}
+
 tare_status tare_lower_pt2e(const tare_model *converted, const tare_lower_pt2e_options *options,
                             tare_model **out, tare_error *err) {
     tare_lower_pt2e_options known = {0};
@@ -156,9 +179,5 @@ tare_status tare_lower_pt2e(const tare_model *converted, const tare_lower_pt2e_o
     if (converted == NULL || converted->stage != TARE_STAGE_REFERENCE)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "lower: expected a model that tare_convert_pt2e made");
-    pass p;
-    lowering l = {.p = &p, .engine = known.engine};
-    tare_status status = tare__pass_begin(&p, "lower", converted, NULL, err);
-    if (status == TARE_OK) status = run(&l);
-    return tare__pass_end(&p, status, out);
+    return lower(converted, known.engine, out, err);
 }

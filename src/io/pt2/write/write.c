@@ -8,6 +8,7 @@
 
 #include "core/json/write.h"
 #include "core/memory/alloc.h"
+#include "io/pt2/write/hoist.h"
 #include "io/pt2/write/program.h"
 #include "io/zip/sink.h"
 
@@ -219,15 +220,25 @@ static tare_status write_archive(const program_writer *w, const char *path, cons
     return status;
 }
 
-tare_status tare__pt2_write(const char *path, const module *root, tare_error *err) {
+static tare_status write_root(const char *path, const module *root, tare_error *err) {
     program_writer w = {.root = root, .g = root->graph, .err = err};
     text program = {0};
-    if (w.g == NULL)
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "a model without a graph cannot be written");
     tare_status status = tare__pt2_write_fields(&w);
     if (status == TARE_OK) status = write_program(&w, &program);
     if (status == TARE_OK) status = write_archive(&w, path, &program);
     tare__text_release(&program);
     tare__pt2_release_fields(&w);
+    return status;
+}
+
+tare_status tare__pt2_write(const char *path, const module *root, tare_error *err) {
+    module *own = NULL;
+    if (root->graph == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a model without a graph cannot be written");
+    if (!tare__pt2_needs_hoist(root)) return write_root(path, root, err);
+    TARE_TRY(tare__module_clone(root, &own, err));
+    tare_status status = tare__pt2_hoist(own, err);
+    if (status == TARE_OK) status = write_root(path, own, err);
+    tare__module_release(own);
     return status;
 }

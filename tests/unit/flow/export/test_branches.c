@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of scan and while_loop are prepared, calibrated and converted with the model that they
-// stand in; branches of cond stay float.
+// Graphs that operators of control flow run are prepared, calibrated and converted with the model
+// that they stand in; the condition of a loop stays float.
 #include "support/models.h"
 #include "support/temp.h"
 #include "support/test.h"
@@ -20,8 +20,8 @@ static const flow flows[] = {
     {"scan", "scan_combine_graph_0", true},
     {"while_loop", "while_loop_body_graph_0", true},
     {"while_loop", "while_loop_cond_graph_0", false},
-    {"cond", "true_graph_0", false},
-    {"map", "body_graph_0", false},
+    {"cond", "true_graph_0", true},
+    {"map", "body_graph_0", true},
 };
 
 static tare_model *read_program(const char *name) {

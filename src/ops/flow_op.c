@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arguments of operators of control flow.
+#include "ops/flow_op.h"
+
+#include <string.h>
+
+#include "ops/op.h"
+
+static const flow_op flow_ops[] = {
+    {1, 2, 0, 3, 3, TARE_OP_HIGHER_ORDER_COND, false},
+    {0, 2, 1, 2, 3, TARE_OP_HIGHER_ORDER_WHILE_LOOP, true},
+    {0, 1, 0, 1, 3, TARE_OP_HIGHER_ORDER_SCAN, true},
+    {0, 1, 0, 1, 2, TARE_OP_HIGHER_ORDER_MAP_IMPL, false},
+    {1, 1, 0, 0, 0, TARE_OP_HIGHER_ORDER_WRAP_WITH_SET_GRAD_ENABLED, false},
+    {4, 1, 0, 0, 0, TARE_OP_HIGHER_ORDER_WRAP_WITH_AUTOCAST, false},
+};
+
+const flow_op *tare__flow_op(const node *n) {
+    const op_id id = tare__function_op(n);
+    for (size_t i = 0; id != TARE_OP_NONE && i < sizeof flow_ops / sizeof *flow_ops; i++)
+        if (flow_ops[i].op == id) return &flow_ops[i];
+    return NULL;
+}
+
+node *tare__flow_reader(const node *n, const flow_op *f, size_t index) {
+    node *reader = index < f->graph_count ? tare__node_arg(n, f->first_graph + index) : NULL;
+    return reader != NULL && reader->op == NODE_GET_ATTR ? reader : NULL;
+}
+
+const module *tare__read_graph_const(const module *root, const node *reader) {
+    const module *m = reader != NULL && reader->op == NODE_GET_ATTR
+                          ? tare__module_find(root, reader->target)
+                          : NULL;
+    return m != NULL && m->graph != NULL ? m : NULL;
+}
+
+module *tare__read_graph(module *root, const node *reader) {
+    module *m = reader != NULL && reader->op == NODE_GET_ATTR
+                    ? tare__module_find(root, reader->target)
+                    : NULL;
+    return m != NULL && m->graph != NULL ? m : NULL;
+}
+
+static bool is_run(const node *reader) {
+    for (size_t i = 0; i < reader->user_count; i++) {
+        const flow_op *f = tare__flow_op(reader->users[i]);
+        for (size_t k = f != NULL ? f->deciding_count : 0; f != NULL && k < f->graph_count; k++)
+            if (tare__flow_reader(reader->users[i], f, k) == reader) return true;
+    }
+    return false;
+}
+
+bool tare__reads_inner_graph(const module *root, const node *reader) {
+    if (tare__read_graph_const(root, reader) == NULL || !is_run(reader)) return false;
+    for (const node *n = reader->prev; n != NULL; n = n->prev)
+        if (n->op == NODE_GET_ATTR && strcmp(n->target, reader->target) == 0 && is_run(n))
+            return false;
+    return true;
+}
+
+bool tare__is_run_once(const node *reader) {
+    for (const node *n = reader->owner->first; n != NULL; n = n->next)
+        if (n != reader && n->op == NODE_GET_ATTR && strcmp(n->target, reader->target) == 0)
+            return false;
+    return reader->user_count == 1;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators of control flow: which of their arguments are graphs, and which values these take. A
+// graph is a module of the root that holds the operator's graph; a get_attr node reads it.
+#ifndef OPS_FLOW_OP_H
+#define OPS_FLOW_OP_H
+
+#include "ir/module.h"
+#include "ops/ids.h"
+
+typedef struct flow_op {
+    size_t first_graph, graph_count;
+    size_t deciding_count; // of its graphs, the first ones only decide whether another one runs
+    // Positions of the lists of values that each graph takes, one after another. Those of the last
+    // list are the same in every round. `last_list` 0: the values follow the graph singly.
+    size_t first_list, last_list;
+    op_id op;
+    bool is_torchs; // torch's flow prepares and converts its graphs, too
+} flow_op;
+
+/// The description of the operator that a node calls; NULL for all other nodes.
+const flow_op *tare__flow_op(const node *n);
+/// The get_attr node of an operator's graph, by its index among the graphs; NULL: there is none.
+node *tare__flow_reader(const node *n, const flow_op *f, size_t index);
+/// The module whose graph a node reads; NULL for all other nodes. In a const tree it is const.
+module *tare__read_graph(module *root, const node *reader);
+const module *tare__read_graph_const(const module *root, const node *reader);
+/// True for the first node that reads a graph which an operator runs, except graphs that only
+/// decide: the graphs inside that passes process like the graph itself.
+bool tare__reads_inner_graph(const module *root, const node *reader);
+/// True if no other node reads the graph, and one operator runs it.
+bool tare__is_run_once(const node *reader);
+
+#endif
