@@ -34,7 +34,7 @@ for archive in networks network_programs programs quantized zoo; do
 done
 
 for stage in prepare reference lower; do
-    for program in choice rounds cond map scan while_loop pictures; do
+    for program in choice cond pictures; do
         "$TARE_CLI" quantize "$work/programs/$program.pt2" --quantizer XNNPACKQuantizer --calibrate random:2 --stop $stage \
             --lenient --no-check -q -o "$work/stage.safetensors" >/dev/null
         walk "$work/stage.safetensors"

@@ -3,7 +3,6 @@
 // each as a model of its own. In the records of the model around it, its nodes and operators are
 // called PATH/NODE, where PATH is that of the module that has the graph; nodes inside keep such
 // names as their origin.
-// Private to model and flow.
 #ifndef MODEL_NESTED_H
 #define MODEL_NESTED_H
 
