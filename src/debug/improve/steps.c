@@ -58,9 +58,13 @@ static tare_status make_observers(const ladder *l, int choice, size_t *count, ta
                                   observer_choices[choice].percentile, count, out, l->err);
 }
 
-// Calibrating again for each choice takes long on large data; later steps gain more.
+// Of the time left, what a step may take that is long on large data: later steps gain more.
+static double share_of_time(const ladder *l) {
+    return tare__ladder_seconds_for(l, true) / 3;
+}
+
 static tare_status step_observers(ladder *l, const ladder_step *self) {
-    const double end = tare__ladder_seconds(l) + tare__ladder_seconds_for(l, true) / 3;
+    const double end = tare__ladder_seconds(l) + share_of_time(l);
     for (int i = 0; i < (int)(sizeof observer_choices / sizeof *observer_choices); i++) {
         if (i > 0 && tare__ladder_seconds(l) > end) {
             l->result.is_out_of_time = true;
@@ -113,7 +117,7 @@ static tare_status make_scaled(const ladder *l, int choice, size_t *count, tare_
     const tare_scale_options options = {.struct_size = sizeof options,
                                         .method = (tare_scale_method)choice,
                                         .thread_count = l->options.thread_count,
-                                        .seconds = tare__ladder_seconds_for(l, true)};
+                                        .seconds = share_of_time(l)};
     return tare_scale_inputs(l->best.prepared, l->calibration, &options, count, out, l->err);
 }
 
