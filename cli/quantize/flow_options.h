@@ -97,8 +97,9 @@
     {.name = "max-larger",                                                                      \
      .value = "PERCENT",                                                                        \
      .help = "largest growth of the model's tensors that steps may cost",                       \
-     .details = "Of the first model's bytes. Without this option up to 100 where --max-slower " \
-                "is 100.",                                                                      \
+     .details = "Of the first model's bytes. Without this option those of the fastest choice " \
+                "for each layer, if they are more, and up to 100 if the outputs of all models " \
+                "within the limits have less than 5 dB.",                                       \
      .library_default = "25",                                                                   \
      .kind = OPTION_NUMBER,                                                                     \
      .requires = needs,                                                                         \

@@ -177,7 +177,7 @@ typedef struct tare_improve_options {
     void *better_user;
     /// The largest growth of the model's tensors that a step may cost, as a fraction of the first
     /// model's bytes; 0: 0.25, but of those of the fastest choice for each layer if that takes
-    /// more, and 1 where `most_slower` is 1.
+    /// more, and 1 if the outputs of all models within the limits have less than 5 dB.
     double most_larger;
     /// The float model as it was given, whose outputs models are measured by. NULL: `prepared`, in
     /// floats.

@@ -351,7 +351,8 @@ def improve(prepared: Model, calibration: Any, check: Any, *, backend_config: An
         faster in float, of that of the fastest choice for each. Steps get 95 % of it, as times have errors. 0: 0.1,
         but 1 if the outputs of all models within it have less than 5 dB.
     most_larger : float
-        Of the tensors, in bytes, as a fraction. 0: 0.25, but 1 where `most_slower` is 1.
+        Of the tensors, in bytes, as a fraction. 0: 0.25, but of those of the fastest choice for each layer if that
+        takes more, and 1 if the outputs of all models within the limits have less than 5 dB.
     steps : sequence of str, optional
         Of `improvement_steps`, in the order of trial. Default: all.
     state : path-like, optional

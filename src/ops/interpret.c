@@ -278,9 +278,11 @@ static bool is_true(const value *v) {
     return v != NULL && v->kind == VALUE_BOOL && v->as.boolean;
 }
 
-// True for relu_, torch.ops.aten.relu_.default and so on, but not for names like __add__.
+// True for relu_, torch.ops.aten.relu_.default and so on, but not for names like __add__, nor for
+// operator.and_, whose underscore tells it from a keyword of Python.
 static bool has_mark(const char *name) {
     const char *end = name + strlen(name);
+    if (tare__starts_with(name, "operator.")) return false;
     if (tare__starts_with(name, "torch.ops.")) end = strrchr(name, '.'); // before the overload
     return end - name > 1 && end[-1] == '_' && end[-2] != '_';
 }

@@ -8,7 +8,7 @@
 
 typedef struct call_parts {
     int64_t count; // 0: only the reference computes this call
-    int64_t work;  // about how many elements a part reads or writes
+    int64_t work;  // about how many elements a part reads or writes; 0: none, as in an empty sum
     /// Computes parts [first, end). Threads run it at the same time, each with a copy of the call
     /// that has memory of its own and no place for an error's message.
     tare_status (*run)(op_call *call, int64_t first, int64_t end);

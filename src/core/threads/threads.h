@@ -41,9 +41,10 @@ static inline share_range tare__share_range(int64_t n, size_t share_count, size_
                          (int64_t)tare__share_begin((size_t)n, share_count, index + 1)};
 }
 
-/// The number of items, of `each` elements, that have at most `most` elements; at least 1.
+/// The number of items, of `each` elements (which may be 0), that have at most `most` elements; at
+/// least 1.
 static inline size_t tare__grain_of(size_t most, size_t each) {
-    return each < most ? most / each : 1;
+    return each < most ? most / (each > 0 ? each : 1) : 1;
 }
 
 /// The default time that idle threads spin before they sleep: steps follow each other faster than a

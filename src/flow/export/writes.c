@@ -10,6 +10,7 @@
 
 typedef struct tensor_state {
     node *base;     // the node whose tensor it shares; NULL: it made its own
+    node *maker;    // the node that made the tensor; NULL: itself
     bool is_view;   // of the base's tensor; false: it holds the same
     size_t writes;  // for a node that made a tensor
     node *now;      // holds its values now; NULL: itself
@@ -17,17 +18,37 @@ typedef struct tensor_state {
     bool is_erased; // a write that was replaced
     bool varies;    // depends on an input of the model
     size_t order;   // in the graph
+    size_t last;    // for a node that made a tensor: the order of the last node that reads it
 } tensor_state;
+
+// Views of before a write are made again for each read behind it. A file with many of both would
+// take a graph beyond all measure.
+enum { MOST_MADE = 1 << 18 };
 
 typedef struct write_walk {
     pass *p;
     tensor_state *states; // by id
     size_t count;         // ids before the walk
+    size_t made;          // nodes
 } write_walk;
 
 static node *maker_of(const write_walk *w, node *n) {
-    while (w->states[n->id].base != NULL) n = w->states[n->id].base;
-    return n;
+    return w->states[n->id].maker != NULL ? w->states[n->id].maker : n;
+}
+
+// Keeps the last reader of n, which is a reader of the tensor.
+static void note_readers(write_walk *w, node *n) {
+    tensor_state *made = &w->states[maker_of(w, n)->id];
+    for (size_t i = 0; i < n->user_count; i++)
+        if (n->users[i]->id < w->count && w->states[n->users[i]->id].order > made->last)
+            made->last = w->states[n->users[i]->id].order;
+}
+
+// n has the tensor of `base`, or is a view of it.
+static void share_tensor(write_walk *w, node *n, node *base) {
+    w->states[n->id].base = base;
+    w->states[n->id].maker = maker_of(w, base);
+    note_readers(w, n);
 }
 
 // The row of the operator that puts a view back; NULL: n is no view.
@@ -39,10 +60,15 @@ static const op_info *put_back_of(const node *n) {
 // --- present values ---
 
 // view(base, ..), or with a part: put_back(base, part, ..).
-static tare_status call_like(const write_walk *w, const node *view, const char *target, node *base,
+static tare_status call_like(write_walk *w, const node *view, const char *target, node *base,
                              node *part, const node *like, node *before, node **out) {
     value *args = tare__arena_array(&w->p->scratch, view->arg_count + 1, sizeof *args);
     if (args == NULL) return tare__out_of_memory(w->p->err);
+    if (++w->made > MOST_MADE)
+        return tare__fail(w->p->err, TARE_UNSUPPORTED,
+                          "node '%s': views of tensors that are written in place, made again "
+                          "behind each write, are more than %d nodes",
+                          before->name, MOST_MADE);
     size_t count = 0;
     args[count++] = tare__node_value(base);
     if (part != NULL) args[count++] = tare__node_value(part);
@@ -57,20 +83,27 @@ static tare_status call_like(const write_walk *w, const node *view, const char *
     return tare__graph_insert(w->p->model->root->graph, &made, before, out, w->p->err);
 }
 
-// *out: the node that has n's values in front of a node: views of before a write are made again.
-static tare_status find_present(const write_walk *w, node *n, node *before, node **out) {
+// *out: the node that has n's values in front of a node: views of before a write are made again,
+// from the first that is not up to date.
+static tare_status find_present(write_walk *w, node *n, node *before, node **out) {
     *out = n;
     if (n->id >= w->count) return TARE_OK;
-    tensor_state *s = &w->states[n->id];
     const size_t writes = w->states[maker_of(w, n)->id].writes;
-    if (s->seen != writes) {
-        node *base;
-        TARE_TRY(find_present(w, s->base, before, &base));
-        if (s->is_view) TARE_TRY(call_like(w, n, n->target, base, NULL, n, before, &base));
-        s->now = base;
+    size_t depth = 0;
+    for (const node *v = n; w->states[v->id].seen != writes; v = w->states[v->id].base) depth++;
+    if (depth == 0 && w->states[n->id].now == NULL) return TARE_OK;
+    node **views = tare__arena_array(&w->p->scratch, depth + 1, sizeof(node *));
+    if (views == NULL) return tare__out_of_memory(w->p->err);
+    for (size_t i = depth + 1; i-- > 0; n = w->states[n->id].base) views[i] = n;
+    node *now = w->states[views[0]->id].now != NULL ? w->states[views[0]->id].now : views[0];
+    for (size_t i = 1; i <= depth; i++) {
+        tensor_state *s = &w->states[views[i]->id];
+        if (s->is_view)
+            TARE_TRY(call_like(w, views[i], views[i]->target, now, NULL, views[i], before, &now));
+        s->now = now;
         s->seen = writes;
     }
-    if (s->now != NULL) *out = s->now;
+    *out = now;
     return TARE_OK;
 }
 
@@ -119,20 +152,9 @@ static tare_status find_plain_name(const write_walk *w, const node *n, const cha
     return TARE_OK;
 }
 
-// True if a node behind `write` reads the tensor, apart from what the write itself returns.
-static bool is_read_later(const write_walk *w, const node *write, const node *maker) {
-    const size_t at = w->states[write->id].order;
-    for (node *n = w->p->model->root->graph->first; n != write; n = n->next) {
-        if (n->id >= w->count || maker_of(w, n) != maker) continue;
-        for (size_t i = 0; i < n->user_count; i++)
-            if (n->users[i]->id < w->count && w->states[n->users[i]->id].order > at) return true;
-    }
-    return false;
-}
-
 // Puts what was written to a view into the tensor that it is a view of, and so on to the first.
 // *made: in, what was written; out, the whole tensor.
-static tare_status put_back(const write_walk *w, node *view, node *before, node **made) {
+static tare_status put_back(write_walk *w, node *view, node *before, node **made) {
     for (node *n = view; w->states[n->id].base != NULL; n = w->states[n->id].base) {
         node *base = w->states[n->id].base, *whole;
         if (!w->states[n->id].is_view) continue;
@@ -162,12 +184,14 @@ static bool varies(const write_walk *w, const node *n) {
 }
 
 // n writes `written`. A write of a parameter or buffer stays, for it is the model's state, and so
-// does one of constants, which nothing has to observe.
-static tare_status replace_write(const write_walk *w, node *n, node *written) {
+// does one of constants, which nothing has to observe, or of what nothing reads later, apart from
+// what the write itself returns.
+static tare_status replace_write(write_walk *w, node *n, node *written) {
     node *maker = maker_of(w, written);
     const char *name = NULL;
     if (maker->op != NODE_GET_ATTR) TARE_TRY(find_plain_name(w, n, &name));
-    if (name == NULL || !w->states[maker->id].varies || !is_read_later(w, n, maker)) return TARE_OK;
+    const tensor_state *made = &w->states[maker->id];
+    if (name == NULL || !made->varies || made->last <= w->states[n->id].order) return TARE_OK;
     const node_spec spec = {.op = NODE_CALL_FUNCTION,
                             .target = name,
                             .args = n->args,
@@ -183,7 +207,7 @@ static tare_status replace_write(const write_walk *w, node *n, node *written) {
     tensor_state *first = &w->states[maker->id];
     first->seen = ++first->writes;
     first->now = whole;
-    w->states[n->id].base = written;
+    share_tensor(w, n, written);
     w->states[n->id].is_erased = true;
     for (const node *same = n; same != NULL && same != maker; same = w->states[same->id].base) {
         w->states[same->id].now = part;
@@ -199,10 +223,11 @@ static tare_status visit(write_walk *w, node *n) {
     node *first = tare__node_arg(n, 0);
     tensor_state *s = &w->states[n->id];
     if (first != NULL && put_back_of(n) != NULL && !tare__writes_first_argument(n)) {
-        s->base = first;
+        share_tensor(w, n, first);
         s->is_view = true;
         s->seen = w->states[maker_of(w, n)->id].writes;
     }
+    if (s->base == NULL) note_readers(w, n);
     s->varies = varies(w, n);
     if (first != NULL && s->varies && tare__writes_first_argument(n))
         w->states[maker_of(w, first)->id].varies = true;

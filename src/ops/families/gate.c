@@ -9,8 +9,12 @@ static value glu(composer *c) {
     const int64_t given = tare__compose_int(c, 1, -1);
     if (x == NULL) return tare__none();
     const int64_t dim = given < 0 ? given + x->ndim : given;
-    if (dim < 0 || dim >= x->ndim || x->shape[dim] % 2 != 0 || x->dtype != TARE_FLOAT32) {
-        (void)tare__compose_fail(c, "the input has no halves of floats along this dimension");
+    const char *wrong = x->dtype != TARE_FLOAT32    ? "expected an input of float32"
+                        : dim < 0 || dim >= x->ndim ? "the input has no such dimension"
+                        : x->shape[dim] % 2 != 0    ? "the dimension has an odd size"
+                                                    : NULL;
+    if (wrong != NULL) {
+        (void)tare__compose_fail(c, wrong);
         return tare__none();
     }
     const value halves =

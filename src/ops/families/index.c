@@ -557,9 +557,28 @@ static tare_status index_part(op_call *call, int64_t first, int64_t end) {
     return TARE_OK;
 }
 
+// All runs of a call.
+static tare_status index_all(op_call *call, int64_t first, int64_t end) {
+    index_plan p;
+    if (first == end) return TARE_OK;
+    TARE_TRY(plan_index(call, call->param[1], &p));
+    return index_part(call, 0, tare__call_out(call)->count / run_of(&p));
+}
+
+// Each thread reads the indices again, which takes as long as the mask is large: with one the call
+// is a single part.
 tare_status tare__index_parts(op_call *call, call_parts *out) {
     index_plan p;
-    TARE_TRY(plan_index(call, call->param[1], &p));
+    const value *index = call->param[1];
+    bool has_mask = is_mask(index);
+    TARE_TRY(plan_index(call, index, &p));
+    if (index->kind == VALUE_TUPLE || index->kind == VALUE_LIST)
+        for (uint32_t i = 0; i < index->count; i++) has_mask |= is_mask(&index->as.items[i]);
+    if (has_mask) {
+        *out = (call_parts){
+            .count = 1, .work = tare__call_out(call)->count + INDEX_WORK, .run = index_all};
+        return TARE_OK;
+    }
     const int64_t run = run_of(&p);
     *out = (call_parts){
         .count = tare__call_out(call)->count / run, .work = run + INDEX_WORK, .run = index_part};

@@ -2,6 +2,7 @@
 // Operators by number: the enum against the rows, and what nodes call.
 #include "support/test.h"
 
+#include "ops/interpret.h"
 #include "ops/op.h"
 
 static void every_id_has_a_row_that_leads_back(void **state) {
@@ -40,6 +41,21 @@ static void a_node_says_its_operator_in_every_spelling(void **state) {
     assert_int_equal(tare__node_op(&unknown), TARE_OP_NONE);
     assert_int_equal(tare__node_op(&module_call), TARE_OP_NONE);
     assert_int_equal(tare__node_op(NULL), TARE_OP_NONE);
+}
+
+static void underscores_mark_writes_but_not_of_operator(void **state) {
+    static const char *const writes[] = {"torch.relu_", "torch.ops.aten.add_.Tensor"};
+    static const char *const reads[] = {"operator.and_", "operator.or_", "torch.relu",
+                                        "torch.ops.aten.add.Tensor"};
+    (void)state;
+    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++) {
+        const node n = {.op = NODE_CALL_FUNCTION, .target = writes[i]};
+        assert_true(tare__node_writes_in_place(NULL, &n));
+    }
+    for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
+        const node n = {.op = NODE_CALL_FUNCTION, .target = reads[i]};
+        assert_false(tare__node_writes_in_place(NULL, &n));
+    }
 }
 
 static void functions_and_methods_are_told_apart(void **state) {
@@ -126,6 +142,7 @@ int main(void) {
         cmocka_unit_test(every_id_has_a_row_that_leads_back),
         cmocka_unit_test(every_row_has_an_id),
         cmocka_unit_test(a_node_says_its_operator_in_every_spelling),
+        cmocka_unit_test(underscores_mark_writes_but_not_of_operator),
         cmocka_unit_test(functions_and_methods_are_told_apart),
         cmocka_unit_test(a_class_names_its_row),
         cmocka_unit_test(a_quantized_form_is_found_by_its_id),

@@ -97,10 +97,39 @@ static void a_write_that_nothing_else_reads_stays(void **state) {
     check_outcome(m, p);
 }
 
+// Each read behind a write would make all views again.
+static void views_beyond_all_measure_are_refused(void **state) {
+    enum { VIEWS = 1500, WRITES = 300, LINE_BYTES = 96 };
+    (void)state;
+    const size_t room = (size_t)(VIEWS + 2 * WRITES + 8) * LINE_BYTES;
+    char *code = malloc(room);
+    assert_non_null(code);
+    size_t at = (size_t)snprintf(code, room,
+                                 "def forward(self, x):" LINE "v0 = " ATEN "zeros_like.default(x)");
+    for (int i = 1; i <= VIEWS; i++)
+        at += (size_t)snprintf(code + at, room - at, LINE "v%d = " ATEN "view.default(v%d, [24])",
+                               i, i - 1);
+    for (int i = 1; i <= WRITES; i++)
+        at += (size_t)snprintf(code + at, room - at,
+                               LINE "w%d = " ATEN "add_.Tensor(v0, x)" LINE "r%d = " ATEN
+                                    "neg.default(v%d)",
+                               i, i, VIEWS);
+    (void)snprintf(code + at, room - at, LINE "return r%d\n", WRITES);
+    tare_model *m = program(code), *p = NULL;
+    tare_quantizer *q = NULL;
+    CHECK_DONE(tare_quantizer_builtin("XNNPACKQuantizer", NULL, &q, job_error()));
+    assert_int_equal(tare_prepare_pt2e(m, q, &p, job_error()), TARE_UNSUPPORTED);
+    assert_non_null(strstr(tare_error_message(job_error()), "are more than"));
+    tare_quantizer_destroy(q);
+    tare_model_destroy(m);
+    free(code);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_through_views_is_observed),
         cmocka_unit_test(views_of_before_a_write_are_made_again),
+        cmocka_unit_test(views_beyond_all_measure_are_refused),
         cmocka_unit_test(a_write_that_nothing_else_reads_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

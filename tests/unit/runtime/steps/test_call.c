@@ -138,6 +138,30 @@ static void threads_share_parts(void **state) {
     tare_tensor_release(x);
 }
 
+// A part may have no elements.
+static void sums_of_nothing_are_computed(void **state) {
+    static const char *const of_nothing[] = {"torch.sum(x, 1)", "torch.prod(x, 1)",
+                                             "torch.mean(x, 1)", "torch.any(x, 1)",
+                                             "torch.var(x, 1)"};
+    (void)state;
+    tare_tensor *x = NEW_INPUT(3, 0, 2);
+    for (size_t i = 0; i < sizeof of_nothing / sizeof *of_nothing; i++) {
+        char code[96];
+        (void)snprintf(code, sizeof code, "def forward(self, x):\n    y = %s\n    return y\n",
+                       of_nothing[i]);
+        tare_model *model = new_model(NULL, new_tree(), code);
+        tare_session *reference = session_with(model, &portable_reference);
+        tare_session *planned = session_on(model, 2);
+        run_outputs expected = outputs_of(reference, (const tare_tensor *const[]){x}, 1);
+        check_same_outputs(planned, x, &expected);
+        release_outputs(&expected);
+        tare_session_destroy(planned);
+        tare_session_destroy(reference);
+        tare_model_destroy(model);
+    }
+    tare_tensor_release(x);
+}
+
 // What is wrong is said as the reference says it, whichever thread finds it.
 static void a_wrong_index_is_named(void **state) {
     (void)state;
@@ -169,6 +193,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_have_the_references_bits),
         cmocka_unit_test(threads_share_parts),
+        cmocka_unit_test(sums_of_nothing_are_computed),
         cmocka_unit_test(a_wrong_index_is_named),
         cmocka_unit_test(a_failed_allocation_is_an_error),
     };
