@@ -507,7 +507,7 @@ static void graphs_inside_run_in_integers(void **state) {
         const size_t count = run_all(lowered, &s, ours);
         assert_int_equal(run_all(other, &s, theirs), count);
         for (size_t k = 0; k < count; k++) {
-            char name[32];
+            char name[64];
             (void)snprintf(name, sizeof name, "%zu.out.%zu", k / (count / 2), k % (count / 2));
             const double decibels = signal_to_noise(tare__safetensors_get(&s, name), ours[k]);
             if (!(decibels > 20)) fail_msg("%s %s: %.1f dB", names[i], name, decibels);
