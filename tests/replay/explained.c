@@ -53,6 +53,8 @@ static void look_at(char *line, const traced_op *op, findings *out) {
 tare_status compare_explained(const tare_model *converted, findings *out, tare_error *err) {
     text said = {0};
     tare_status status = tare_model_explain(converted, NULL, tare__text_append_writer, &said, err);
+    if (said.failed)
+        status = TARE_OUT_OF_MEMORY; // no fault of writing, as tare_model_explain sees it
     char *line = status == TARE_OK ? tare__text_take(&said) : NULL, *whole = line;
     for (size_t i = 0; i < converted->op_count && line != NULL; i++) {
         char *end = strchr(line, '\n');
