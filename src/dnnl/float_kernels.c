@@ -77,11 +77,17 @@ static void gather_columns(const float_product *p, const float *b, int64_t from,
             panel[k * TILE_COLUMNS + j] = b[k * along_k + (from + j) * along_j];
 }
 
+// Products of a short inner dimension ask for no memory: operators of a plan compute small ones.
+enum { SHORT_INNER = 1024 };
+
 static tare_status portable_product(void *state, const float_product *p, const float *a,
                                     const float *b, const float *bias, float *y, tare_error *err) {
     (void)state;
-    float *panel = panel_create(p->inner);
+    float short_panel[SHORT_INNER * TILE_COLUMNS];
+    const bool is_short = p->inner <= SHORT_INNER;
+    float *panel = is_short ? short_panel : panel_create(p->inner);
     if (panel == NULL) return tare__out_of_memory(err);
+    if (is_short) memset(panel, 0, (size_t)p->inner * TILE_COLUMNS * sizeof *panel);
     for (int64_t from = 0; from < p->columns; from += TILE_COLUMNS) {
         const int64_t left = p->columns - from, columns = left < TILE_COLUMNS ? left : TILE_COLUMNS;
         gather_columns(p, b, from, columns, panel);
@@ -94,7 +100,7 @@ static tare_status portable_product(void *state, const float_product *p, const f
                                         .column_bias = bias != NULL ? bias + from : NULL,
                                         .y = y + from});
     }
-    tare__free(panel);
+    if (!is_short) tare__free(panel);
     return TARE_OK;
 }
 

@@ -69,6 +69,16 @@ static bool is_listed(const char *const *paths, size_t count, const char *path) 
     return false;
 }
 
+bool tare__may_write(const module *root) {
+    for (const node *n = root->graph->first; n != NULL; n = n->next)
+        if (may_train(root, n) || tare__node_writes_in_place(root, n)) return true;
+    for (size_t i = 0; i < root->child_count; i++) {
+        const module *child = root->children[i].module;
+        if (child->graph != NULL && tare__may_write(child)) return true;
+    }
+    return false;
+}
+
 size_t tare__run_written_tensors(const module *root, const char **paths) {
     size_t count = 0;
     for (const node *n = root->graph->first; n != NULL; n = n->next) {

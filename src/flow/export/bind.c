@@ -32,15 +32,30 @@ static node *input_at(const graph *g, size_t index) {
 
 static size_t count_inputs(const graph *g) {
     size_t count = 0;
-    while (input_at(g, count) != NULL) count++;
+    for (const node *n = g->first; n != NULL; n = n->next) count += n->op == NODE_PLACEHOLDER;
     return count;
+}
+
+// Longer lists stay: no such operator runs.
+enum { MOST_VALUES = 256 };
+
+// The module may have several paths.
+static bool is_read_once(const module *root, const node *reader, const module *m) {
+    for (const node *n = reader->owner->first; n != NULL; n = n->next)
+        if (n != reader && tare__read_graph_const(root, n) == m) return false;
+    return reader->user_count == 1;
 }
 
 // Other operators that run the graph may pass other values.
 static bool takes_the_values(const binding *b, const node *reader) {
     const module *m = tare__read_graph(b->p->model->root, reader);
-    return m != NULL && tare__is_run_once(reader) && m->graph->input_names.count == 0 &&
+    return m != NULL && is_read_once(b->p->model->root, reader, m) &&
+           m->graph->input_names.count == 0 && !tare__may_write(m) &&
            count_inputs(m->graph) == b->first + b->list->count;
+}
+
+static module *graph_of(const binding *b, size_t index) {
+    return tare__read_graph(b->p->model->root, tare__flow_reader(b->n, b->f, index));
 }
 
 static bool find_list(binding *b) {
@@ -54,8 +69,10 @@ static bool find_list(binding *b) {
     for (size_t i = 0; i < b->f->graph_count && is_list(b->list); i++) {
         const node *reader = tare__flow_reader(b->n, b->f, i);
         if (reader == NULL || !takes_the_values(b, reader)) return false;
+        for (size_t k = 0; k < i; k++) // one graph twice: its inputs would be taken twice
+            if (graph_of(b, k) == graph_of(b, i)) return false;
     }
-    return is_list(b->list);
+    return is_list(b->list) && b->list->count <= MOST_VALUES;
 }
 
 // --- one value ---
@@ -66,28 +83,11 @@ static bool is_written(const binding *b, const char *path) {
     return false;
 }
 
-// A graph that writes to its argument would change the model.
-static bool is_written_inside(const module *m, const node *input) {
-    for (size_t i = 0; i < input->user_count; i++)
-        if (tare__node_arg(input->users[i], 0) == input &&
-            tare__node_writes_in_place(m, input->users[i]))
-            return true;
-    return false;
-}
-
-static module *graph_of(const binding *b, size_t index) {
-    return tare__read_graph(b->p->model->root, tare__flow_reader(b->n, b->f, index));
-}
-
 // The tensor of the model that value `at` of the list always is; NULL: it is none.
 static const named_tensor *constant_at(const binding *b, size_t at) {
     const value *v = &b->list->as.items[at];
     const node *read = v->kind == VALUE_NODE ? v->as.node : NULL;
     if (read == NULL || read->op != NODE_GET_ATTR || is_written(b, read->target)) return NULL;
-    for (size_t i = 0; i < b->f->graph_count; i++) {
-        const module *m = graph_of(b, i);
-        if (is_written_inside(m, input_at(m->graph, b->first + at))) return NULL;
-    }
     const named_tensor *t = tare__module_find_named_tensor(b->p->model->root, read->target);
     return t != NULL && t->tensor != NULL ? t : NULL;
 }

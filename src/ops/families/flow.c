@@ -162,8 +162,14 @@ static tare_status cond_shape(op_call *call) {
     TARE_TRY(run_graph(call, TRUE_GRAPH, &args, true, call->memory, &made));
     const tare_status status = result_like(call, &made, made.count, -1);
     tare__value_release_tensors(&made);
-    // Both give the same shapes; the other one runs for who looks inside.
-    if (status != TARE_OK || call->it == NULL || !call->it->sees_inside) return status;
+    // Both give the same shapes; the other one runs for who looks inside at shapes alone. (With
+    // data the graph that is taken is seen when it runs.)
+    const module *taken = NULL, *other = NULL;
+    if (status != TARE_OK || call->it == NULL || !call->it->sees_inside || call->it->shaped == NULL)
+        return status;
+    TARE_TRY(find_graph(call, TRUE_GRAPH, &taken));
+    TARE_TRY(find_graph(call, FALSE_GRAPH, &other));
+    if (taken == other) return TARE_OK;
     TARE_TRY(run_graph(call, FALSE_GRAPH, &args, true, call->memory, &made));
     tare__value_release_tensors(&made);
     return TARE_OK;

@@ -56,6 +56,7 @@ static tare_status find(graph_plans *g, const plan_setting *shared, const interp
     if (*out != NULL || g->refusal_count == MOST_GRAPH_REFUSALS) return TARE_OK;
     if (!g->has_interpreter) g->it = *it; // plans refer to it
     g->has_interpreter = true;
+    g->it.memory_limit = it->memory_limit; // what is left now
     setting.it = &g->it;
     const tare_status status = tare__plan_create(&setting, inputs, count, out, NULL);
     if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(err);

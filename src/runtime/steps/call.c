@@ -234,8 +234,10 @@ static void run_some(void *user, size_t first, size_t end, size_t worker) {
 static tare_status compute_parts(const plan_run_state *run, call_step *base, op_call *call) {
     const call_parts *parts = &((const parts_step *)base)->parts;
     parts_run r = {.call = call, .parts = parts, .status = TARE_OK};
-    tare__parallel(tare__threads_for(run, tare__size_product(parts->count, parts->work)),
-                   (size_t)parts->count, tare__grain_of(GRAIN_ELEMENTS, (size_t)parts->work),
+    thread_pool *pool = tare__threads_for(run, tare__size_product(parts->count, parts->work));
+    // A single thread has the memory of the call, which is kept from run to run.
+    if (pool == NULL) return parts->run(call, 0, parts->count);
+    tare__parallel(pool, (size_t)parts->count, tare__grain_of(GRAIN_ELEMENTS, (size_t)parts->work),
                    run_some, &r);
     const tare_status status = (tare_status)atomic_load(&r.status);
     // Once more in order, to say what failed.

@@ -134,8 +134,16 @@ static tare_status hoist_graph(const hoisting *h, const node *reader) {
 tare_status tare__pt2_hoist(module *root, tare_error *err) {
     for (node *n = root->graph->first; n != NULL; n = n->next) {
         const hoisting h = {root, n, tare__flow_op(n), err};
-        for (size_t i = 0; h.f != NULL && i < h.f->graph_count; i++)
-            TARE_TRY(hoist_graph(&h, tare__flow_reader(n, h.f, i)));
+        for (size_t i = 0; h.f != NULL && i < h.f->graph_count; i++) {
+            const node *reader = tare__flow_reader(n, h.f, i);
+            for (size_t k = 0; k < i && reader != NULL; k++)
+                if (tare__flow_reader(n, h.f, k) == reader)
+                    return tare__fail(err, TARE_UNSUPPORTED,
+                                      "node '%s': takes the graph '%s' twice, which .pt2 files "
+                                      "cannot say (give each its own)",
+                                      n->name, reader->target);
+            TARE_TRY(hoist_graph(&h, reader));
+        }
     }
     return TARE_OK;
 }

@@ -457,6 +457,49 @@ static void every_allocation_may_fail(void **state) {
     tare_model_destroy(converted);
 }
 
+// --- arguments that become a graph's own ---
+
+#define PASSED(graphs)                                                                             \
+    "def forward(self, p, x):\n    first = self.first\n    second = self.second\n    w = self.w\n" \
+    "    r = torch.ops.higher_order.cond(p, " graphs ", [x, w])\n    i = r[0]\n    return (i,)\n"
+#define TAKES(line)                                                                                \
+    "def forward(self, x, w):\n" line "    y = torch.ops.aten.linear.default(x, w)\n"              \
+    "    return (y,)\n"
+
+// The values that cond passes in the prepared model.
+static uint32_t passed_values(const char *graphs, const char *inner) {
+    enum { OPERANDS = 3 };
+    module *root = new_tree();
+    const char *const names[] = {"first", "second"};
+    tare_tensor *w = RANDOM(9, WIDTH, WIDTH);
+    uint32_t count = 0;
+    for (int i = 0; i < 2; i++) {
+        tare_model *taker = new_model(NULL, new_tree(), inner);
+        CHECK_DONE(tare__module_set_child(root, names[i], taker->root, job_error()));
+        tare_model_destroy(taker);
+    }
+    CHECK_DONE(tare__module_set_tensor(root, "w", w, true, job_error()));
+    tare_model *model = new_model(NULL, root, graphs);
+    tare_model *made = prepare(model);
+    for (const node *n = made->root->graph->first; n != NULL; n = n->next)
+        if (n->op == NODE_CALL_FUNCTION && strstr(n->target, "cond") != NULL)
+            count = n->args[OPERANDS].count;
+    tare_tensor_release(w);
+    tare_model_destroy(made);
+    tare_model_destroy(model);
+    return count;
+}
+
+static void weights_become_a_graphs_own_unless_others_see_them(void **state) {
+    (void)state;
+    assert_int_equal(passed_values(PASSED("first, second"), TAKES("")), 1);
+    assert_int_equal(passed_values(PASSED("first, first"), TAKES("")), 2); // one graph twice
+    assert_int_equal(passed_values(PASSED("first, second"),
+                                   TAKES("    v = torch.ops.aten.view.default(w, [36])\n"
+                                         "    u = torch.ops.aten.add_.Tensor(v, 1.0)\n")),
+                     2); // written through a view
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_branch_in_integers_is_that_branch_alone),
@@ -469,6 +512,7 @@ int main(void) {
         cmocka_unit_test(previews_name_nodes_of_graphs_inside),
         cmocka_unit_test(files_keep_graphs_inside),
         cmocka_unit_test(chosen_nodes_inside_stay_float),
+        cmocka_unit_test(weights_become_a_graphs_own_unless_others_see_them),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, temp_make, temp_remove);

@@ -70,6 +70,7 @@ static const struct {
     {"grouped_mm", "no input has the ends of groups: unit.ops.families.core_aten"},
     {"fused_moving_avg", "observes, as modules do: golden.prepared_files"},
     {"sym_m", "takes two numbers, no tensor: unit.ops.families.core_aten"},
+    {"sym_ite", "takes numbers, no tensor: unit.ops.families.core_aten"},
     {"addr", "no input has fitting vectors: unit.ops.families.aten.matrix"},
     {"bilinear", "no input has the weight's sizes: unit.ops.families.aten.matrix"},
     {"tril_indices", "takes numbers, no tensor: unit.ops.families.aten.matrix"},
