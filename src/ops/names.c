@@ -118,9 +118,8 @@ static const char *usual_name(const char *chars, size_t length) {
 static bool find_usual_function(const char *function, op_name *out) {
     static const char prefix[] = "torch.";
     const size_t length = strlen(prefix);
-    const char *usual = tare__starts_with(function, prefix)
-                            ? usual_name(function + length, strlen(function) - length)
-                            : NULL;
+    if (function == NULL || !tare__starts_with(function, prefix)) return false;
+    const char *usual = usual_name(function + length, strlen(function) - length);
     return usual != NULL && snprintf(out->text, sizeof out->text, "torch.%s", usual) > 0;
 }
 
