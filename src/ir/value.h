@@ -79,6 +79,9 @@ static inline value tare__dtype_value(tare_dtype d) {
 
 /// True for kinds whose `items` are values.
 bool tare__value_has_items(const value *v);
+static inline bool tare__value_is_list(const value *v) { // or a tuple
+    return v->kind == VALUE_LIST || v->kind == VALUE_TUPLE;
+}
 /// True for kinds that use `text`.
 bool tare__value_has_text(const value *v);
 bool tare__value_equal(const value *a, const value *b); // 1 != 1.0 != True; nodes by identity

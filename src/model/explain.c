@@ -62,7 +62,7 @@ static bool find_in(const module *root, const char *origin, place *at) {
         }
     for (const node *n = root->graph->first; n != NULL; n = n->next)
         if (tare__reads_inner_graph(root, n) &&
-            find_in(tare__read_graph_const(root, n), origin, at))
+            find_in(tare__read_graph(root, n), origin, at))
             return true;
     return false;
 }

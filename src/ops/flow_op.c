@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "ops/classes/classes.h"
 #include "ops/op.h"
 
 static const flow_op flow_ops[] = {
@@ -34,11 +35,8 @@ const module *tare__read_graph_const(const module *root, const node *reader) {
     return m != NULL && m->graph != NULL ? m : NULL;
 }
 
-module *tare__read_graph(module *root, const node *reader) {
-    module *m = reader != NULL && reader->op == NODE_GET_ATTR
-                    ? tare__module_find(root, reader->target)
-                    : NULL;
-    return m != NULL && m->graph != NULL ? m : NULL;
+module *tare__read_graph_mutable(module *root, const node *reader) {
+    return (module *)tare__read_graph_const(root, reader); // NOLINT: of a tree that may be changed
 }
 
 static bool is_run(const node *reader) {
@@ -58,9 +56,32 @@ bool tare__reads_inner_graph(const module *root, const node *reader) {
     return true;
 }
 
-bool tare__is_run_once(const node *reader) {
+// How often a node takes the graph that a node reads.
+static size_t times_taken(const node *n, const node *reader) {
+    const flow_op *f = tare__flow_op(n);
+    size_t count = 0;
+    for (size_t i = 0; f != NULL && i < f->graph_count; i++)
+        count += tare__flow_reader(n, f, i) == reader;
+    return count;
+}
+
+bool tare__is_run_once(const module *root, const node *reader) {
+    const module *m = tare__read_graph(root, reader);
     for (const node *n = reader->owner->first; n != NULL; n = n->next)
-        if (n != reader && n->op == NODE_GET_ATTR && strcmp(n->target, reader->target) == 0)
-            return false;
-    return reader->user_count == 1;
+        if (n != reader && n->op == NODE_GET_ATTR && tare__read_graph(root, n) == m) return false;
+    return reader->user_count == 1 && times_taken(reader->users[0], reader) == 1;
+}
+
+tare_status tare__flow_put_tensor(module *root, const named_tensor *t, const char *path,
+                                  const char **name, tare_error *err) {
+    arena *memory = &root->graph->memory;
+    size_t number = 0;
+    const tare_tensor *other = tare__module_find_tensor(root, path);
+    const bool is_free = other == NULL && tare__module_find(root, path) == NULL;
+    *name = is_free || other == t->tensor
+                ? tare__arena_strdup(memory, path)
+                : tare__module_free_name(root, memory, "_constant", &number);
+    if (*name == NULL) return tare__out_of_memory(err);
+    return tare__module_set_tensor_path(root, *name, t->tensor, t->is_parameter,
+                                        &tare__class_container, err);
 }

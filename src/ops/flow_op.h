@@ -7,6 +7,9 @@
 #include "ir/module.h"
 #include "ops/ids.h"
 
+/// The values that a graph takes, at most.
+enum { FLOW_MOST_VALUES = 256 };
+
 typedef struct flow_op {
     size_t first_graph, graph_count;
     size_t deciding_count; // of its graphs, the first ones only decide whether another one runs
@@ -21,13 +24,20 @@ typedef struct flow_op {
 const flow_op *tare__flow_op(const node *n);
 /// The get_attr node of an operator's graph, by its index among the graphs; NULL: there is none.
 node *tare__flow_reader(const node *n, const flow_op *f, size_t index);
-/// The module whose graph a node reads; NULL for all other nodes. In a const tree it is const.
-module *tare__read_graph(module *root, const node *reader);
+/// The module whose graph a node reads; NULL for all other nodes. Of a const tree a const module.
 const module *tare__read_graph_const(const module *root, const node *reader);
+module *tare__read_graph_mutable(module *root, const node *reader);
+// NOLINTNEXTLINE(readability-identifier-naming)
+#define tare__read_graph(root, reader) MODULE_AS_CONST(root, tare__read_graph)(root, reader)
 /// True for the first node that reads a graph which an operator runs, except graphs that only
 /// decide: the graphs inside that passes process like the graph itself.
 bool tare__reads_inner_graph(const module *root, const node *reader);
-/// True if no other node reads the graph, and one operator runs it.
-bool tare__is_run_once(const node *reader);
+/// True if no other node reads the graph, under another path either, and one operator takes it,
+/// once.
+bool tare__is_run_once(const module *root, const node *reader);
+/// Gives `root` a tensor of a graph around it or inside it, under this path if that is free or has
+/// the same tensor. *name: in the memory of the graph.
+tare_status tare__flow_put_tensor(module *root, const named_tensor *t, const char *path,
+                                  const char **name, tare_error *err);
 
 #endif

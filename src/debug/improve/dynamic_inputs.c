@@ -3,7 +3,6 @@
 // then. A scale for each row (token) suits inputs whose rows differ; none is clipped.
 #include <string.h>
 
-#include "core/system/clock.h"
 #include "debug/improve/ladder.h"
 #include "debug/improve/weight_observers.h"
 #include "flow/insert.h"
@@ -192,11 +191,6 @@ tare_status tare_quantize_dynamically(const tare_model *prepared, tare_dynamic_f
 
 // --- the step ---
 
-typedef struct form_trial {
-    tare_dynamic_form form;
-    const char *what;
-} form_trial;
-
 // The layers that converting does not leave float.
 static tare_status list_taken(ladder *l, tare_model *changed, const char **names, size_t *count) {
     recipe r = l->best;
@@ -218,44 +212,31 @@ static tare_status list_taken(ladder *l, tare_model *changed, const char **names
     return TARE_OK;
 }
 
-// *out stays NULL if the backend takes no layer in this form.
-static tare_status make_form(ladder *l, tare_dynamic_form form, tare_model **out) {
+// *count 0: the backend takes no layer in this form.
+static tare_status make_form(ladder *l, int form, size_t *count, tare_model **out) {
     tare_model *all = NULL;
-    size_t count = 0, taken = 0;
-    TARE_TRY(tare_quantize_dynamically(l->best.prepared, form, NULL, 0, &count, &all, l->err));
+    size_t taken = 0;
+    TARE_TRY(tare_quantize_dynamically(l->best.prepared, (tare_dynamic_form)form, NULL, 0, count,
+                                       &all, l->err));
     const char **names =
         tare__arena_array(&l->memory, all->root->graph->next_id + 1, sizeof *names);
     tare_status status = names == NULL ? tare__out_of_memory(l->err) : TARE_OK;
-    if (status == TARE_OK && count > 0) status = list_taken(l, all, names, &taken);
-    if (status == TARE_OK && taken == count && count > 0) {
+    if (status == TARE_OK && *count > 0) status = list_taken(l, all, names, &taken);
+    if (status == TARE_OK && taken == *count && taken > 0) {
         *out = all;
         return TARE_OK;
     }
+    *count = 0;
     if (status == TARE_OK && taken > 0)
-        status =
-            tare_quantize_dynamically(l->best.prepared, form, names, taken, &count, out, l->err);
-    tare_model_destroy(all);
+        status = tare_quantize_dynamically(l->best.prepared, (tare_dynamic_form)form, names, taken,
+                                           count, out, l->err);
+    tare_model_destroy(all); // which has the names
     return status;
 }
 
-static tare_status try_form(ladder *l, const ladder_step *self, const form_trial *t) {
-    tare_model *made = NULL;
-    bool is_known = false;
-    if (tare__ladder_is_over(l)) return TARE_OK;
-    TARE_TRY(tare__ladder_knows_useless(l, self, t->what, &is_known));
-    if (is_known) return TARE_OK;
-    l->trial_begin_ns = tare__now_ns();
-    const tare_status status = make_form(l, t->form, &made);
-    if (status != TARE_OK || made == NULL) l->trial_begin_ns = 0;
-    if (status == TARE_UNSUPPORTED) return TARE_OK; // nothing for such models
-    TARE_TRY(status);
-    return made != NULL ? tare__ladder_try_prepared(l, self, t->what, made, false) : TARE_OK;
-}
-
 tare_status tare__step_dynamic(ladder *l, const ladder_step *self) {
-    static const form_trial forms[] = {{TARE_DYNAMIC_ROWS, "rows of linear layers' inputs"},
-                                       {TARE_DYNAMIC_TENSORS, "linear layers' inputs"}};
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        TARE_TRY(try_form(l, self, &forms[i]));
-    return TARE_OK;
+    TARE_TRY(tare__ladder_try_made(l, self, "rows of linear layers' inputs", make_form,
+                                   TARE_DYNAMIC_ROWS, false));
+    return tare__ladder_try_made(l, self, "linear layers' inputs", make_form, TARE_DYNAMIC_TENSORS,
+                                 false);
 }

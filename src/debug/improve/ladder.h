@@ -119,6 +119,12 @@ tare_status tare__ladder_time_model(const ladder *l, const tare_model *model, do
 const ladder_step *tare__ladder_step_at(size_t index); // NULL past the end
 /// Chooses the precision of each layer (precision.c).
 tare_status tare__step_precision(ladder *l, const ladder_step *self);
+/// Makes a prepared model from the best one's. *count 0: nothing to change.
+typedef tare_status (*prepared_maker)(ladder *l, int choice, size_t *count, tare_model **out);
+/// Tries what a step makes, unless there is no time or its outcome is known. A maker that refuses
+/// does not apply to the model.
+tare_status tare__ladder_try_made(ladder *l, const ladder_step *step, const char *what,
+                                  prepared_maker make, int choice, bool needs_data);
 /// Has inputs of linear layers quantized in each run (dynamic_inputs.c).
 tare_status tare__step_dynamic(ladder *l, const ladder_step *self);
 

@@ -12,9 +12,6 @@ static bool is_refused(tare_status status) {
     return status == TARE_UNSUPPORTED || status == TARE_INVALID_ARGUMENT;
 }
 
-// Makes a prepared model from the best one's. *count 0: nothing to change.
-typedef tare_status (*prepared_maker)(const ladder *l, int choice, size_t *count, tare_model **out);
-
 static bool has_time(ladder *l, bool needs_data) {
     if (tare__ladder_is_over(l)) return false;
     if (tare__ladder_seconds_for(l, needs_data) > 0) return true;
@@ -22,8 +19,8 @@ static bool has_time(ladder *l, bool needs_data) {
     return false;
 }
 
-static tare_status try_made(ladder *l, const ladder_step *step, const char *what,
-                            prepared_maker make, int choice, bool needs_data) {
+tare_status tare__ladder_try_made(ladder *l, const ladder_step *step, const char *what,
+                                  prepared_maker make, int choice, bool needs_data) {
     tare_model *made = NULL;
     size_t count = 0;
     bool is_known = false;
@@ -53,7 +50,7 @@ static const struct {
                         {"MinMaxObserver", 0, "minimum and maximum"},
                         {"HistogramObserver", 0, "torch's histogram"}};
 
-static tare_status make_observers(const ladder *l, int choice, size_t *count, tare_model **out) {
+static tare_status make_observers(ladder *l, int choice, size_t *count, tare_model **out) {
     return tare_replace_observers(l->best.prepared, observer_choices[choice].class_name,
                                   observer_choices[choice].percentile, count, out, l->err);
 }
@@ -70,50 +67,50 @@ static tare_status step_observers(ladder *l, const ladder_step *self) {
             l->result.is_out_of_time = true;
             return TARE_OK;
         }
-        TARE_TRY(try_made(l, self, observer_choices[i].what, make_observers, i, true));
+        TARE_TRY(tare__ladder_try_made(l, self, observer_choices[i].what, make_observers, i, true));
     }
     return TARE_OK;
 }
 
 // --- weights ---
 
-static tare_status make_per_channel(const ladder *l, int choice, size_t *count, tare_model **out) {
+static tare_status make_per_channel(ladder *l, int choice, size_t *count, tare_model **out) {
     (void)choice;
     return tare_weights_per_channel(l->best.prepared, count, out, l->err);
 }
 
 static tare_status step_per_channel(ladder *l, const ladder_step *self) {
-    return try_made(l, self, "weights", make_per_channel, 0, false);
+    return tare__ladder_try_made(l, self, "weights", make_per_channel, 0, false);
 }
 
-static tare_status make_clipped(const ladder *l, int choice, size_t *count, tare_model **out) {
+static tare_status make_clipped(ladder *l, int choice, size_t *count, tare_model **out) {
     (void)choice;
     return tare_clip_weights(l->best.prepared, count, out, l->err);
 }
 
 static tare_status step_clipping(ladder *l, const ladder_step *self) {
-    return try_made(l, self, "weights", make_clipped, 0, false);
+    return tare__ladder_try_made(l, self, "weights", make_clipped, 0, false);
 }
 
-static tare_status make_equalized(const ladder *l, int choice, size_t *count, tare_model **out) {
+static tare_status make_equalized(ladder *l, int choice, size_t *count, tare_model **out) {
     (void)choice;
     return tare_equalize_layers(l->best.prepared, count, out, l->err);
 }
 
 static tare_status step_equalization(ladder *l, const ladder_step *self) {
-    return try_made(l, self, "layers", make_equalized, 0, true);
+    return tare__ladder_try_made(l, self, "layers", make_equalized, 0, true);
 }
 
-static tare_status make_rotated(const ladder *l, int choice, size_t *count, tare_model **out) {
+static tare_status make_rotated(ladder *l, int choice, size_t *count, tare_model **out) {
     (void)choice;
     return tare_rotate_layers(l->best.prepared, count, out, l->err);
 }
 
 static tare_status step_rotation(ladder *l, const ladder_step *self) {
-    return try_made(l, self, "linear layers", make_rotated, 0, true);
+    return tare__ladder_try_made(l, self, "linear layers", make_rotated, 0, true);
 }
 
-static tare_status make_scaled(const ladder *l, int choice, size_t *count, tare_model **out) {
+static tare_status make_scaled(ladder *l, int choice, size_t *count, tare_model **out) {
     const tare_scale_options options = {.struct_size = sizeof options,
                                         .method = (tare_scale_method)choice,
                                         .thread_count = l->options.thread_count,
@@ -122,14 +119,14 @@ static tare_status make_scaled(const ladder *l, int choice, size_t *count, tare_
 }
 
 static tare_status step_smoothing(ladder *l, const ladder_step *self) {
-    return try_made(l, self, "linear layers", make_scaled, TARE_SCALE_SMOOTH, true);
+    return tare__ladder_try_made(l, self, "linear layers", make_scaled, TARE_SCALE_SMOOTH, true);
 }
 
 static tare_status step_awq(ladder *l, const ladder_step *self) {
-    return try_made(l, self, "linear layers", make_scaled, TARE_SCALE_AWQ, true);
+    return tare__ladder_try_made(l, self, "linear layers", make_scaled, TARE_SCALE_AWQ, true);
 }
 
-static tare_status make_rounded(const ladder *l, int choice, size_t *count, tare_model **out) {
+static tare_status make_rounded(ladder *l, int choice, size_t *count, tare_model **out) {
     const tare_round_options options = {.struct_size = sizeof options,
                                         .method = (tare_round_method)choice,
                                         .thread_count = l->options.thread_count,
@@ -138,11 +135,11 @@ static tare_status make_rounded(const ladder *l, int choice, size_t *count, tare
 }
 
 static tare_status step_gptq(ladder *l, const ladder_step *self) {
-    return try_made(l, self, "weights", make_rounded, TARE_ROUND_GPTQ, false);
+    return tare__ladder_try_made(l, self, "weights", make_rounded, TARE_ROUND_GPTQ, false);
 }
 
 static tare_status step_adaround(ladder *l, const ladder_step *self) {
-    return try_made(l, self, "weights", make_rounded, TARE_ROUND_ADAROUND, false);
+    return tare__ladder_try_made(l, self, "weights", make_rounded, TARE_ROUND_ADAROUND, false);
 }
 
 // --- biases ---
@@ -156,7 +153,7 @@ static tare_status quantize_reference(void *user, const tare_model *prepared, ta
     return tare__ladder_make(l, &r, true, out);
 }
 
-static tare_status make_corrected(const ladder *l, int choice, size_t *count, tare_model **out) {
+static tare_status make_corrected(ladder *l, int choice, size_t *count, tare_model **out) {
     tare_bias_correction_result result = {.struct_size = sizeof result};
     // The mean of a channel over positions needs few samples.
     const tare_bias_correction_options options = {
@@ -171,7 +168,7 @@ static tare_status make_corrected(const ladder *l, int choice, size_t *count, ta
 }
 
 static tare_status step_bias_correction(ladder *l, const ladder_step *self) {
-    return try_made(l, self, "biases", make_corrected, 0, false);
+    return tare__ladder_try_made(l, self, "biases", make_corrected, 0, false);
 }
 
 // --- all ---

@@ -20,10 +20,6 @@ typedef struct binding {
     size_t written_count;
 } binding;
 
-static bool is_list(const value *v) {
-    return v->kind == VALUE_LIST || v->kind == VALUE_TUPLE;
-}
-
 static node *input_at(const graph *g, size_t index) {
     for (node *n = g->first; n != NULL; n = n->next)
         if (n->op == NODE_PLACEHOLDER && index-- == 0) return n;
@@ -36,43 +32,28 @@ static size_t count_inputs(const graph *g) {
     return count;
 }
 
-// Longer lists stay: no such operator runs.
-enum { MOST_VALUES = 256 };
-
-// The module may have several paths.
-static bool is_read_once(const module *root, const node *reader, const module *m) {
-    for (const node *n = reader->owner->first; n != NULL; n = n->next)
-        if (n != reader && tare__read_graph_const(root, n) == m) return false;
-    return reader->user_count == 1;
-}
-
 // Other operators that run the graph may pass other values.
 static bool takes_the_values(const binding *b, const node *reader) {
     const module *m = tare__read_graph(b->p->model->root, reader);
-    return m != NULL && is_read_once(b->p->model->root, reader, m) &&
+    return m != NULL && tare__is_run_once(b->p->model->root, reader) &&
            m->graph->input_names.count == 0 && !tare__may_write(m) &&
            count_inputs(m->graph) == b->first + b->list->count;
-}
-
-static module *graph_of(const binding *b, size_t index) {
-    return tare__read_graph(b->p->model->root, tare__flow_reader(b->n, b->f, index));
 }
 
 static bool find_list(binding *b) {
     if (b->f->last_list == 0 || b->n->arg_count <= b->f->last_list || b->n->kwarg_count > 0)
         return false;
     for (size_t i = b->f->first_list; i < b->f->last_list; i++) {
-        if (!is_list(&b->n->args[i])) return false;
+        if (!tare__value_is_list(&b->n->args[i])) return false;
         b->first += b->n->args[i].count;
     }
     b->list = &b->n->args[b->f->last_list];
-    for (size_t i = 0; i < b->f->graph_count && is_list(b->list); i++) {
+    for (size_t i = 0; i < b->f->graph_count && tare__value_is_list(b->list); i++) {
         const node *reader = tare__flow_reader(b->n, b->f, i);
         if (reader == NULL || !takes_the_values(b, reader)) return false;
-        for (size_t k = 0; k < i; k++) // one graph twice: its inputs would be taken twice
-            if (graph_of(b, k) == graph_of(b, i)) return false;
     }
-    return is_list(b->list) && b->list->count <= MOST_VALUES;
+    // Longer lists stay: no such operator runs.
+    return tare__value_is_list(b->list) && b->list->count <= FLOW_MOST_VALUES;
 }
 
 // --- one value ---
@@ -92,25 +73,15 @@ static const named_tensor *constant_at(const binding *b, size_t at) {
     return t != NULL && t->tensor != NULL ? t : NULL;
 }
 
-// Under its name in the model, if that is free.
-static tare_status put_tensor(const binding *b, module *m, const named_tensor *t, const char *path,
-                              const char **name) {
-    size_t number = 0;
-    const tare_tensor *other = tare__module_find_tensor(m, path);
-    const bool is_free = other == NULL && tare__module_find(m, path) == NULL;
-    *name = is_free || other == t->tensor
-                ? tare__arena_strdup(&m->graph->memory, path)
-                : tare__module_free_name(m, &m->graph->memory, "_constant", &number);
-    if (*name == NULL) return tare__out_of_memory(b->p->err);
-    return tare__module_set_tensor_path(m, *name, t->tensor, t->is_parameter,
-                                        &tare__class_container, b->p->err);
+static module *graph_of(const binding *b, size_t index) {
+    return tare__read_graph(b->p->model->root, tare__flow_reader(b->n, b->f, index));
 }
 
 static tare_status put_constant(const binding *b, module *m, const named_tensor *t,
                                 const char *path, node *input) {
     node *read = NULL, *before = input;
     const char *name = NULL;
-    TARE_TRY(put_tensor(b, m, t, path, &name));
+    TARE_TRY(tare__flow_put_tensor(m, t, path, &name, b->p->err));
     while (before->op == NODE_PLACEHOLDER) before = before->next;
     const node_spec spec = {.op = NODE_GET_ATTR, .target = name, .like = input};
     TARE_TRY(tare__graph_insert(m->graph, &spec, before, &read, b->p->err));

@@ -158,9 +158,12 @@ walk tare__walk(const tare_tensor *const *tensors, size_t count, int ndim, const
     return w;
 }
 
-void tare__walk_at(const walk *w, int64_t at, int64_t *offset) {
+int64_t tare__walk_at(const walk *w, int64_t at, int64_t end, int64_t *offset) {
+    const int64_t within = at % w->run, left = w->run - within;
     for (size_t i = 0; i < w->count; i++)
-        offset[i] = tare__strided_offset(w->outer_ndim, w->shape, w->stride[i], at / w->run);
+        offset[i] = tare__strided_offset(w->outer_ndim, w->shape, w->stride[i], at / w->run) +
+                    within * w->step[i];
+    return left < end - at ? left : end - at;
 }
 
 double tare__operand_at(const operand *side, int64_t i) {
@@ -215,10 +218,7 @@ static tare_status binary_part(op_call *call, const op_binary *op, int64_t first
     const bool floats = is_float_work(op, &o, y);
     for (int64_t at = first, count; at < end; at += count) {
         int64_t offset[2] = {0};
-        const int64_t within = at % w.run, left = w.run - within;
-        count = left < end - at ? left : end - at;
-        tare__walk_at(&w, at, offset);
-        for (int i = 0; i < 2; i++) offset[i] += within * w.step[i];
+        count = tare__walk_at(&w, at, end, offset);
         if (floats)
             compute_floats(op, &o, &w, offset, tare__f32(y) + at, count);
         else

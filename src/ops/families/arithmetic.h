@@ -33,7 +33,8 @@ typedef struct walk {
 
 /// tensors: NULL for a number.
 walk tare__walk(const tare_tensor *const *tensors, size_t count, int ndim, const int64_t *shape);
-/// The offset in each operand of the run that begins at element `at` of the result.
-void tare__walk_at(const walk *w, int64_t at, int64_t *offset);
+/// The offset in each operand of element `at` < end of the result. Returns how many elements from
+/// there to `end` are in its run.
+int64_t tare__walk_at(const walk *w, int64_t at, int64_t end, int64_t *offset);
 
 #endif

@@ -129,10 +129,7 @@ static tare_status bits_part(op_call *call, bit_function f, int64_t first, int64
     for (int64_t at = first, count; at < end; at += count) {
         int64_t offset[2] = {0};
         const void *from[2] = {NULL, NULL};
-        const int64_t within = at % w.run, left = w.run - within;
-        count = left < end - at ? left : end - at;
-        tare__walk_at(&w, at, offset);
-        for (int i = 0; i < 2; i++) offset[i] += within * w.step[i];
+        count = tare__walk_at(&w, at, end, offset);
         for (int i = 0; i < 2 && runs; i++)
             from[i] = (const char *)o.side[i].t->data + (size_t)offset[i] * info->size;
         if (runs)

@@ -4,20 +4,21 @@
 #include <string.h>
 
 #include "ops/families/families.h"
+#include "ops/flow_op.h"
 #include "ops/interpret.h"
 
-enum { MOST_ROUNDS = 1 << 18, MOST_VALUES = 256 };
+enum { MOST_ROUNDS = 1 << 18 };
 
 // --- arguments of graphs ---
 
 typedef struct row {
-    value items[MOST_VALUES];
+    value items[FLOW_MOST_VALUES];
     size_t count;
 } row;
 
 static tare_status add(op_call *call, row *r, const value *v) {
-    if (r->count == MOST_VALUES)
-        return tare__call_fail(call, "more than %d values for a graph", MOST_VALUES);
+    if (r->count == FLOW_MOST_VALUES)
+        return tare__call_fail(call, "more than %d values for a graph", FLOW_MOST_VALUES);
     r->items[r->count++] = *v;
     return TARE_OK;
 }
@@ -26,7 +27,7 @@ static tare_status add(op_call *call, row *r, const value *v) {
 static tare_status add_list(op_call *call, row *r, size_t param) {
     const value *v = param < call->param_count ? call->param[param] : NULL;
     if (v == NULL || v->kind == VALUE_NONE) return TARE_OK;
-    if (v->kind != VALUE_LIST && v->kind != VALUE_TUPLE)
+    if (!tare__value_is_list(v))
         return tare__call_fail(call, "expected a list of values for a graph");
     for (uint32_t i = 0; i < v->count; i++) TARE_TRY(add(call, r, &v->as.items[i]));
     return TARE_OK;
@@ -34,7 +35,7 @@ static tare_status add_list(op_call *call, row *r, size_t param) {
 
 static size_t list_count(const op_call *call, size_t param) {
     const value *v = call->param[param];
-    return v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE) ? v->count : 0;
+    return v != NULL && tare__value_is_list(v) ? v->count : 0;
 }
 
 // --- graphs ---
@@ -80,7 +81,7 @@ static tare_status run_graph(op_call *call, size_t param, const row *args, bool 
             it.run_graph(it.user, &it, args->items, args->count, memory, out, &handled, call->err));
     if (handled) return TARE_OK;
     TARE_TRY(tare__interpret(&it, args->items, args->count, memory, &made, call->err));
-    if (made.kind == VALUE_LIST || made.kind == VALUE_TUPLE) {
+    if (tare__value_is_list(&made)) {
         *out = made;
         return TARE_OK;
     }

@@ -572,7 +572,7 @@ tare_status tare__index_parts(op_call *call, call_parts *out) {
     const value *index = call->param[1];
     bool has_mask = is_mask(index);
     TARE_TRY(plan_index(call, index, &p));
-    if (index->kind == VALUE_TUPLE || index->kind == VALUE_LIST)
+    if (tare__value_is_list(index))
         for (uint32_t i = 0; i < index->count; i++) has_mask |= is_mask(&index->as.items[i]);
     if (has_mask) {
         *out = (call_parts){

@@ -80,15 +80,13 @@ static tare_status any_shape(op_call *call) {
 
 // --- iterating over the input ---
 
-enum { BLOCK = 256 };
-
 // Contiguous elements of the input, and their positions in the result: element k belongs to `to` +
 // k * `step`.
 typedef struct block {
     int64_t first, count;
     int64_t to;
     int64_t step; // 0: all belong to one element; 1: contiguous, too
-    double x[BLOCK];
+    double x[PART_BLOCK];
 } block;
 
 // The position in the result of element i of the input.
@@ -114,13 +112,6 @@ static int64_t alike(const reduce_plan *p, int64_t *step) {
     return count;
 }
 
-static void load(const tare_tensor *t, block *b) {
-    if (t->dtype == TARE_FLOAT32)
-        for (int64_t k = 0; k < b->count; k++) b->x[k] = tare__f32(t)[b->first + k];
-    else
-        for (int64_t k = 0; k < b->count; k++) b->x[k] = tare__tensor_get(t, b->first + k);
-}
-
 // Loads the next contiguous elements of the input; false at the end. b is zero before the first
 // call.
 static bool next_block(const reduce_plan *p, block *b) {
@@ -128,8 +119,8 @@ static bool next_block(const reduce_plan *p, block *b) {
     if (b->first >= p->x->count) return false;
     const int64_t count = alike(p, &b->step), left = count - b->first % count;
     b->to = index_of(p, b->first);
-    b->count = left < BLOCK ? left : BLOCK;
-    load(p->x, b);
+    b->count = left < PART_BLOCK ? left : PART_BLOCK;
+    tare__tensor_load(p->x, b->first, 1, b->count, b->x);
     return true;
 }
 
@@ -201,15 +192,24 @@ static bool lie_together(const reduce_plan *p, int64_t *inner) {
     return d < 0;
 }
 
+// Neighbouring elements of the result from `at` to at most `end`; returns their number. *from: the
+// offset in x of their first element.
+static int64_t next_columns(const reduce_plan *p, int64_t inner, int64_t at, int64_t end,
+                            int64_t *from) {
+    const int64_t within = at % inner, left = end - at < inner - within ? end - at : inner - within;
+    *from = at / inner * p->each * inner + within;
+    return left < PART_BLOCK ? left : PART_BLOCK;
+}
+
 // Folds `count` neighbouring elements of the result; first: the offset in x of their first element.
 static void fold_columns(const reduce_plan *p, const folding *r, bool cuts, int64_t first,
                          int64_t inner, int64_t count, double *sums) {
-    double x[BLOCK];
+    double x[PART_BLOCK];
     const int64_t steps = inner == 1 ? p->each : count; // contiguous elements
     for (int64_t k = 0; k < count; k++) sums[k] = r->start;
     for (int64_t i = 0; i < (inner == 1 ? 1 : p->each); i++)
         for (int64_t at = 0, n; at < steps; at += n) {
-            n = steps - at < BLOCK ? steps - at : BLOCK;
+            n = steps - at < PART_BLOCK ? steps - at : PART_BLOCK;
             tare__tensor_load(p->x, first + i * inner + at, 1, n, x);
             for (int64_t k = 0; k < n && cuts; k++) x[k] = trunc(x[k]);
             r->f(inner == 1 ? sums : sums + at, inner == 1 ? 0 : 1, x, n);
@@ -248,10 +248,9 @@ static tare_status reduce_part(op_call *call, const folding *r, int64_t first, i
     (void)lie_together(&p, &inner);
     const bool cuts = cuts_fractions(&p, y), is_of_floats = folds_floats(&p, r, y, inner);
     for (int64_t at = first, count; at < end; at += count) {
-        const int64_t within = at % inner, from = at / inner * p.each * inner + within;
-        double sums[BLOCK];
-        count = end - at < inner - within ? end - at : inner - within;
-        if (count > BLOCK) count = BLOCK;
+        int64_t from;
+        double sums[PART_BLOCK];
+        count = next_columns(&p, inner, at, end, &from);
         if (is_of_floats) {
             fold_floats(r, tare__f32(p.x) + from, p.each, inner, count, tare__f32(y) + at);
             continue;
@@ -367,7 +366,7 @@ static float infinite_or_nan(const float *x, int64_t count, float infinite) {
 
 // Rows of floats, in blocks whose sums are added in order.
 static void run_logsumexp(const row_call *c, const row_functions *k, const float *x, float *y) {
-    float exponentials[BLOCK], top, sum = 0;
+    float exponentials[PART_BLOCK], top, sum = 0;
     k->greatest(x, (size_t)c->count, &top);
     if (isinf(top)) {
         *y = infinite_or_nan(x, c->count, top);
@@ -375,7 +374,7 @@ static void run_logsumexp(const row_call *c, const row_functions *k, const float
     }
     for (int64_t at = 0, count; at < c->count; at += count) {
         float more;
-        count = c->count - at < BLOCK ? c->count - at : BLOCK;
+        count = c->count - at < PART_BLOCK ? c->count - at : PART_BLOCK;
         k->exponentials(x + at, (size_t)count, top, exponentials, &more);
         sum += more;
     }
@@ -447,7 +446,7 @@ static void end_spread(bool takes_root, double divisor, int64_t count, double *s
 static void spread_columns(const reduce_plan *p, int64_t first, int64_t inner, int64_t count,
                            double *squares) {
     static const folding sum = {plus, 0, false};
-    double means[BLOCK], x[BLOCK];
+    double means[PART_BLOCK], x[PART_BLOCK];
     const int64_t steps = inner == 1 ? p->each : count; // contiguous elements
     fold_columns(p, &sum, false, first, inner, count, means);
     for (int64_t k = 0; k < count; k++) {
@@ -456,7 +455,7 @@ static void spread_columns(const reduce_plan *p, int64_t first, int64_t inner, i
     }
     for (int64_t i = 0; i < (inner == 1 ? 1 : p->each); i++)
         for (int64_t at = 0, n; at < steps; at += n) {
-            n = steps - at < BLOCK ? steps - at : BLOCK;
+            n = steps - at < PART_BLOCK ? steps - at : PART_BLOCK;
             tare__tensor_load(p->x, first + i * inner + at, 1, n, x);
             add_squares(x, n, inner == 1 ? means : means + at, inner == 1 ? 0 : 1,
                         inner == 1 ? squares : squares + at);
@@ -470,10 +469,9 @@ static tare_status spread_part(op_call *call, bool takes_root, int64_t first, in
     TARE_TRY(read_spread(call, &p, &divisor));
     (void)lie_together(&p, &inner);
     for (int64_t at = first, count; at < end; at += count) {
-        const int64_t within = at % inner, from = at / inner * p.each * inner + within;
-        double squares[BLOCK];
-        count = end - at < inner - within ? end - at : inner - within;
-        if (count > BLOCK) count = BLOCK;
+        int64_t from;
+        double squares[PART_BLOCK];
+        count = next_columns(&p, inner, at, end, &from);
         spread_columns(&p, from, inner, count, squares);
         end_spread(takes_root, divisor, count, squares);
         tare__tensor_store(tare__call_out(call), at, count, squares);

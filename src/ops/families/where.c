@@ -87,10 +87,7 @@ static tare_status where_part(op_call *call, int64_t first, int64_t end) {
     const size_t size = tare_dtype_size(y->dtype);
     for (int64_t at = first, count; at < end; at += count) {
         int64_t offset[3] = {0};
-        const int64_t within = at % w.run, left = w.run - within;
-        count = left < end - at ? left : end - at;
-        tare__walk_at(&w, at, offset);
-        for (int i = 0; i < 3; i++) offset[i] += within * w.step[i];
+        count = tare__walk_at(&w, at, end, offset);
         choose(size, (const uint8_t *)c.condition->data + offset[2],
                (const void *[]){side[0] + (size_t)offset[0] * size,
                                 side[1] + (size_t)offset[1] * size},

@@ -206,8 +206,7 @@ void tare__plan_count_uses(plan_builder *b, size_t v, ptrdiff_t more) {
     for (; v != NOTHING; v = b->values[v].source.value) {
         b->values[v].uses_left += (size_t)more;
         const size_t also = b->values[v].source.also;
-        // A source of `also` keeps a use too many, which costs it no more than a place.
-        if (also != NOTHING) b->values[also].uses_left += (size_t)more;
+        if (also != NOTHING) tare__plan_count_uses(b, also, more);
     }
 }
 

@@ -138,13 +138,9 @@ static const list_kind list_kinds[] = {
     {"as_float_lists", is_float, write_plain, 2, 0},
 };
 
-static bool is_list(const value *v) {
-    return v->kind == VALUE_LIST || v->kind == VALUE_TUPLE;
-}
-
 static bool all_fit(const pt2_scribe *w, const list_kind *kind, const value *v, int lists) {
     if (lists == 0) return kind->fits(w, v);
-    if (!is_list(v)) return false;
+    if (!tare__value_is_list(v)) return false;
     for (uint32_t i = 0; i < v->count; i++)
         if (!all_fit(w, kind, &v->as.items[i], lists - 1)) return false;
     return true;

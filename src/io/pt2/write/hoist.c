@@ -6,7 +6,6 @@
 #include <inttypes.h>
 
 #include "core/text/text.h"
-#include "ops/classes/classes.h"
 #include "ops/flow_op.h"
 
 typedef struct hoisting {
@@ -22,7 +21,7 @@ static bool reads_tensor(const module *m, const node *n) {
 
 bool tare__pt2_needs_hoist(const module *root) {
     for (const node *n = root->graph->first; n != NULL; n = n->next) {
-        const module *m = tare__read_graph_const(root, n);
+        const module *m = tare__read_graph(root, n);
         for (const node *k = m != NULL ? m->graph->first : NULL; k != NULL; k = k->next)
             if (reads_tensor(m, k)) return true;
         if (m != NULL && tare__pt2_needs_hoist(m)) return true;
@@ -32,22 +31,12 @@ bool tare__pt2_needs_hoist(const module *root) {
 
 // --- one tensor ---
 
-// Under its name in the graph inside, if that is free or names the same tensor.
 static tare_status put_tensor(const hoisting *h, const named_tensor *t, const char *path,
                               node **out) {
-    module *root = h->root;
-    size_t number = 0;
-    const tare_tensor *other = tare__module_find_tensor(root, path);
-    const bool is_free = other == NULL && tare__module_find(root, path) == NULL;
-    const char *name =
-        is_free || other == t->tensor
-            ? path
-            : tare__module_free_name(root, &root->graph->memory, "_constant", &number);
-    if (name == NULL) return tare__out_of_memory(h->err);
-    TARE_TRY(tare__module_set_tensor_path(root, name, t->tensor, t->is_parameter,
-                                          &tare__class_container, h->err));
+    const char *name = NULL;
+    TARE_TRY(tare__flow_put_tensor(h->root, t, path, &name, h->err));
     const node_spec spec = {.op = NODE_GET_ATTR, .target = name};
-    return tare__graph_insert(root->graph, &spec, h->n, out, h->err);
+    return tare__graph_insert(h->root->graph, &spec, h->n, out, h->err);
 }
 
 // The lists of an operator end with that of the values that are the same in every round.
@@ -122,7 +111,7 @@ static tare_status hoist(const hoisting *h, node *inside) {
 // A graph that several operators run is left as it is: the writer refuses what it reads.
 static tare_status hoist_graph(const hoisting *h, const node *reader) {
     module *m = reader != NULL ? tare__read_graph(h->root, reader) : NULL;
-    if (m == NULL || !tare__is_run_once(reader)) return TARE_OK;
+    if (m == NULL || !tare__is_run_once(h->root, reader)) return TARE_OK;
     TARE_TRY(tare__pt2_hoist(m, h->err));
     for (node *n = m->graph->first, *next; n != NULL; n = next) {
         next = n->next;
