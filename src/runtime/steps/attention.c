@@ -52,38 +52,21 @@ static unsigned char *scratch_of(const attention_run *r, size_t worker) {
     return (unsigned char *)tare__buffer_data(r->run, r->s.scratch) + worker * r->s.thread_bytes;
 }
 
-// Computes queries [first, end) of one of q's matrices.
 static tare_status attend(const attention_run *r, int64_t i, int64_t first, int64_t end,
                           float *memory) {
     const attention_step *s = &r->s;
     const attention_call *a = &s->call;
     const row_functions *k = &r->run->kernels->rows->functions;
     const attention_offsets at = tare__attention_offsets_of(a, i);
-    const float_multiplier score = tare__multiplier_of(r->run, s->products.library_scores, memory);
-    const float_multiplier mix = tare__multiplier_of(r->run, s->products.library_mixes, memory);
-    float *scores = memory + FLOAT_BLOCK_MEMORY;
-    const float_block qk = {.rows = end - first,
-                            .inner = a->width,
-                            .columns = a->keys,
-                            .x_step = s->q.row_step,
-                            .w_step = s->k.row_step,
-                            .y_step = a->keys,
-                            .transposed = true};
-    const float_block pv = {.rows = end - first,
-                            .inner = a->keys,
-                            .columns = a->value_width,
-                            .x_step = a->keys,
-                            .w_step = s->v.row_step,
-                            .y_step = s->y.row_step};
-    const float *queries = tare__matrix_at(r->run, &s->q, i) + first * s->q.row_step;
-    const float *keys = tare__matrix_at(r->run, &s->k, at.k);
+    const query_block block = {.q = i, .k = at.k, .v = at.v, .first = first, .end = end};
+    float *scores = tare__scores_in(memory);
     if (a->queries == 1) // as the reference does
-        k->dots(queries, keys, (size_t)a->width, (size_t)a->keys, (size_t)s->k.row_step, scores);
+        k->dots(tare__matrix_at(r->run, &s->q, i), tare__matrix_at(r->run, &s->k, at.k),
+                (size_t)a->width, (size_t)a->keys, (size_t)s->k.row_step, scores);
     else
-        TARE_TRY(tare__float_block_multiply(&score, &qk, queries, keys, scores));
+        TARE_TRY(tare__attention_score(r->run, &s->products, &s->q, &s->k, &block, memory));
     tare__attention_weigh(a, &at, first, end, k, scores);
-    return tare__float_block_multiply(&mix, &pv, scores, tare__matrix_at(r->run, &s->v, at.v),
-                                      tare__matrix_at(r->run, &s->y, i) + first * s->y.row_step);
+    return tare__attention_mix(r->run, &s->products, &s->v, &s->y, &block, memory);
 }
 
 // With one query the products are of single rows, whose keys need no transposition.
@@ -271,12 +254,12 @@ tare_status tare__plan_read_matrices(plan_builder *b, const tare_tensor *t, matr
     return tare__plan_read(b, from != NOTHING ? from : v, LAYOUT_PLAIN, &out->buffer);
 }
 
-bool tare__attention_products_init(attention_products *p, bool has_library, int64_t queries,
-                                   int64_t keys, int64_t width, int64_t value_width) {
+bool tare__attention_products_init(attention_products *p, bool has_library) {
     enum { LINE = 64, QUERY_BLOCK = 128 };
+    const int64_t queries = p->queries, keys = p->keys;
     size_t floats;
-    p->library_scores = has_library && !tare__float_product_is_small(queries, width, keys);
-    p->library_mixes = has_library && !tare__float_product_is_small(queries, keys, value_width);
+    p->library_scores = has_library && !tare__float_product_is_small(queries, p->width, keys);
+    p->library_mixes = has_library && !tare__float_product_is_small(queries, keys, p->value_width);
     p->query_block = (size_t)queries; // the library gets whole matrices, as from the references
     if (!tare__products_call_library(p)) p->query_block = tare__least(p->query_block, QUERY_BLOCK);
     if (!tare__mul_size(p->query_block, (size_t)keys, &floats) ||
@@ -285,6 +268,37 @@ bool tare__attention_products_init(attention_products *p, bool has_library, int6
         return false;
     p->thread_bytes -= p->thread_bytes % LINE;
     return true;
+}
+
+tare_status tare__attention_score(const plan_run_state *run, const attention_products *p,
+                                  const matrices *q, const matrices *k, const query_block *b,
+                                  float *memory) {
+    const float_multiplier by = tare__multiplier_of(run, p->library_scores, memory);
+    const float_block block = {.rows = b->end - b->first,
+                               .inner = p->width,
+                               .columns = p->keys,
+                               .x_step = q->row_step,
+                               .w_step = k->row_step,
+                               .y_step = p->keys,
+                               .transposed = p->keys_are_rows};
+    return tare__float_block_multiply(&by, &block,
+                                      tare__matrix_at(run, q, b->q) + b->first * q->row_step,
+                                      tare__matrix_at(run, k, b->k), tare__scores_in(memory));
+}
+
+tare_status tare__attention_mix(const plan_run_state *run, const attention_products *p,
+                                const matrices *v, const matrices *y, const query_block *b,
+                                float *memory) {
+    const float_multiplier by = tare__multiplier_of(run, p->library_mixes, memory);
+    const float_block block = {.rows = b->end - b->first,
+                               .inner = p->keys,
+                               .columns = p->value_width,
+                               .x_step = p->keys,
+                               .w_step = v->row_step,
+                               .y_step = y->row_step};
+    return tare__float_block_multiply(&by, &block, tare__scores_in(memory),
+                                      tare__matrix_at(run, v, b->v),
+                                      tare__matrix_at(run, y, b->q) + b->first * y->row_step);
 }
 
 tare_status tare__plan_thread_scratch(plan_builder *b, size_t bytes, size_t *out) {
@@ -471,9 +485,12 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     s->k_scales = s->v_scales = NOTHING;
     const attention_call *a = &s->call;
     const bool of_quantized = tare__attention_is_of_quantized(&call);
-    if (!is_sane(a) ||
-        !tare__attention_products_init(&s->products, b->setting->layers != NULL, a->queries,
-                                       a->keys, a->width, a->value_width))
+    s->products = (attention_products){.queries = a->queries,
+                                       .keys = a->keys,
+                                       .width = a->width,
+                                       .value_width = a->value_width,
+                                       .keys_are_rows = true};
+    if (!is_sane(a) || !tare__attention_products_init(&s->products, b->setting->layers != NULL))
         return TARE_OK;
     s->thread_bytes = s->products.thread_bytes;
     s->count = y->count / (a->queries * a->value_width);

@@ -30,13 +30,29 @@ int tare__attention_defers(const plan_builder *b, const plan_record *r);
 /// Products that follow each other in attention: scores of queries and keys, and their mixture of
 /// values. Each is computed by the library, if there is one and the product is not small.
 typedef struct attention_products {
+    int64_t queries, keys, width, value_width; // above 0
+    bool keys_are_rows;                        // [keys][width]; else [width][keys]
     bool library_scores, library_mixes;
     size_t query_block;  // queries that are computed at a time, so that scores stay in the cache
     size_t thread_bytes; // memory of a thread: FLOAT_BLOCK_MEMORY floats, then scores
 } attention_products;
-/// False if the memory cannot be counted.
-bool tare__attention_products_init(attention_products *p, bool has_library, int64_t queries,
-                                   int64_t keys, int64_t width, int64_t value_width);
+/// Chooses the rest for the sizes that *p has. False if the memory cannot be counted.
+bool tare__attention_products_init(attention_products *p, bool has_library);
+/// Queries [first, end) of matrix q, with keys and values of the matrices k and v.
+typedef struct query_block {
+    int64_t q, k, v, first, end;
+} query_block;
+/// The scores of a block in the memory of its thread: [end - first][keys].
+static inline float *tare__scores_in(float *memory) {
+    return memory + FLOAT_BLOCK_MEMORY;
+}
+tare_status tare__attention_score(const plan_run_state *run, const attention_products *p,
+                                  const matrices *q, const matrices *k, const query_block *b,
+                                  float *memory);
+/// y: laid out as matrices like q's.
+tare_status tare__attention_mix(const plan_run_state *run, const attention_products *p,
+                                const matrices *v, const matrices *y, const query_block *b,
+                                float *memory);
 static inline bool tare__products_call_library(const attention_products *p) {
     return p->library_scores || p->library_mixes;
 }

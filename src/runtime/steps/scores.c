@@ -23,7 +23,7 @@ typedef struct score_scale {
 
 typedef struct scores_step {
     matrices q, k, v, y;
-    int64_t count, queries, keys, width, value_width;
+    int64_t count;
     score_scale scale;
     size_t scratch; // buffer: memory of each thread
     size_t mask;    // buffer; NOTHING: none
@@ -159,50 +159,32 @@ static void add_mask(const plan_run_state *run, const scores_step *s, int64_t ma
     const float *mask = tare__buffer_data(run, s->mask);
     mask += tare__strided_offset(n, s->batch, s->mask_stride, matrix) + query * s->mask_stride[n];
     if (s->mask_stride[n + 1] != 0)
-        run->kernels->rows->functions.add(mask, (size_t)s->keys, row);
+        run->kernels->rows->functions.add(mask, (size_t)s->products.keys, row);
     else
-        for (int64_t i = 0; i < s->keys; i++) row[i] += *mask;
+        for (int64_t i = 0; i < s->products.keys; i++) row[i] += *mask;
 }
 
 // Computes the weights of queries [first, end) from their scores.
 static void weigh(const scores_run *r, int64_t i, int64_t first, int64_t end, float *scores) {
     const scores_step *s = r->s;
     const row_functions *k = &r->run->kernels->rows->functions;
-    for (int64_t q = first; q < end; q++, scores += s->keys) {
+    for (int64_t q = first; q < end; q++, scores += s->products.keys) {
         if (s->scale.divides)
-            k->divide(scores, (size_t)s->keys, s->scale.number, scores);
+            k->divide(scores, (size_t)s->products.keys, s->scale.number, scores);
         else if (s->scale.number != 1)
-            k->scale_shift(scores, (size_t)s->keys, s->scale.number, 0.0F, scores);
+            k->scale_shift(scores, (size_t)s->products.keys, s->scale.number, 0.0F, scores);
         if (s->mask != NOTHING) add_mask(r->run, s, i, q, scores);
         s->weights.run(&s->weights, k, scores, scores);
     }
 }
 
-// Computes queries [first, end) of one of q's matrices.
 static tare_status attend(const scores_run *r, int64_t i, int64_t first, int64_t end,
                           float *memory) {
     const scores_step *s = r->s;
-    const float_multiplier score = tare__multiplier_of(r->run, s->products.library_scores, memory);
-    const float_multiplier mix = tare__multiplier_of(r->run, s->products.library_mixes, memory);
-    float *scores = memory + FLOAT_BLOCK_MEMORY;
-    const float_block qk = {.rows = end - first,
-                            .inner = s->width,
-                            .columns = s->keys,
-                            .x_step = s->q.row_step,
-                            .w_step = s->k.row_step,
-                            .y_step = s->keys};
-    const float_block pv = {.rows = end - first,
-                            .inner = s->keys,
-                            .columns = s->value_width,
-                            .x_step = s->keys,
-                            .w_step = s->v.row_step,
-                            .y_step = s->y.row_step};
-    TARE_TRY(tare__float_block_multiply(&score, &qk,
-                                        tare__matrix_at(r->run, &s->q, i) + first * s->q.row_step,
-                                        tare__matrix_at(r->run, &s->k, i), scores));
-    weigh(r, i, first, end, scores);
-    return tare__float_block_multiply(&mix, &pv, scores, tare__matrix_at(r->run, &s->v, i),
-                                      tare__matrix_at(r->run, &s->y, i) + first * s->y.row_step);
+    const query_block block = {.q = i, .k = i, .v = i, .first = first, .end = end};
+    TARE_TRY(tare__attention_score(r->run, &s->products, &s->q, &s->k, &block, memory));
+    weigh(r, i, first, end, tare__scores_in(memory));
+    return tare__attention_mix(r->run, &s->products, &s->v, &s->y, &block, memory);
 }
 
 static void attend_some(void *user, size_t i, size_t first, size_t end, size_t worker) {
@@ -216,14 +198,16 @@ static void attend_some(void *user, size_t i, size_t first, size_t end, size_t w
 static tare_status run_scores(const plan_run_state *run, void *state) {
     const scores_step *s = state;
     scores_run r = {.run = run, .s = s};
-    tare__parallel_nest(tare__threads_for(run, s->count * s->queries * s->keys), (size_t)s->count,
-                        (size_t)s->queries, s->products.query_block, attend_some, &r);
+    tare__parallel_nest(tare__threads_for(run, s->count * s->products.queries * s->products.keys),
+                        (size_t)s->count, (size_t)s->products.queries, s->products.query_block,
+                        attend_some, &r);
     return r.failed ? tare__out_of_memory(run->err) : TARE_OK;
 }
 
 static void describe(const plan *p, const void *state, step_note *out) {
     const scores_step *s = state;
-    out->macs = s->count * s->queries * s->keys * (s->width + s->value_width);
+    out->macs = s->count * s->products.queries * s->products.keys *
+                (s->products.width + s->products.value_width);
     tare__describe_float_products(p, tare__products_call_library(&s->products),
                                   ": attention as it is written out", out);
 }
@@ -244,11 +228,11 @@ static void read_sizes(const tare_tensor *q, const tare_tensor *k, const tare_te
                        scores_step *s) {
     s->batch_ndim = q->ndim - 2;
     memcpy(s->batch, q->shape, sizeof s->batch);
-    s->queries = q->shape[q->ndim - 2];
-    s->width = q->shape[q->ndim - 1];
-    s->keys = k->shape[k->ndim - 1];
-    s->value_width = y->shape[y->ndim - 1];
-    s->count = q->count / (s->queries * s->width);
+    s->products.queries = q->shape[q->ndim - 2];
+    s->products.width = q->shape[q->ndim - 1];
+    s->products.keys = k->shape[k->ndim - 1];
+    s->products.value_width = y->shape[y->ndim - 1];
+    s->count = q->count / (s->products.queries * s->products.width);
 }
 
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
@@ -269,8 +253,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(tare__plan_read_matrices(b, operand(qk, 1), &s->k));
     TARE_TRY(tare__plan_read_matrices(b, operand(pv, 1), &s->v));
     TARE_TRY(place_mask(b, &w, s));
-    if (!tare__attention_products_init(&s->products, b->setting->layers != NULL, s->queries,
-                                       s->keys, s->width, s->value_width))
+    if (!tare__attention_products_init(&s->products, b->setting->layers != NULL))
         return tare__out_of_memory(b->err);
     TARE_TRY(tare__plan_thread_scratch(b, s->products.thread_bytes, &s->scratch));
     s->y = tare__plan_describe_matrices(y, w.swap != NOTHING);
