@@ -35,6 +35,7 @@
     X(formulas)                                                                                    \
     X(spatial)                                                                                     \
     X(index)                                                                                       \
+    X(scatter)                                                                                     \
     X(join)                                                                                        \
     X(pad)                                                                                         \
     X(resize)                                                                                      \

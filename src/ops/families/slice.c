@@ -5,7 +5,7 @@
 
 #include "ops/families/families.h"
 #include "ops/families/gather.h"
-#include "ops/families/index.h"
+#include "ops/families/index/index.h"
 #include "ops/rules.h"
 
 // --- the slice ---

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Indexing by slices and by tensors of indices.
 // Private to ops/families.
-#ifndef OPS_FAMILIES_INDEX_H
-#define OPS_FAMILIES_INDEX_H
+#ifndef OPS_FAMILIES_INDEX_INDEX_H
+#define OPS_FAMILIES_INDEX_INDEX_H
 
 #include "ops/parts.h"
 
