@@ -334,3 +334,12 @@ tare_model *digits_in_integers(void) {
     tare_model_destroy(model);
     return out;
 }
+
+tare_model *prepared_program(const tare_model *program) {
+    tare_quantizer *q = NULL;
+    tare_model *made = NULL;
+    CHECK_DONE(tare_quantizer_builtin("XNNPACKQuantizer", NULL, &q, job_error()));
+    CHECK_DONE(tare_prepare_pt2e(program, q, &made, job_error()));
+    tare_quantizer_destroy(q);
+    return made;
+}

@@ -66,6 +66,8 @@ void calibrated(tare_model *model, size_t ndim, const int64_t *shape);
                (const int64_t[]){__VA_ARGS__})
 tare_model *referenced(const tare_model *model, const tare_backend_config *backend);
 tare_model *lowered(const tare_model *model, const tare_backend_config *backend);
+/// A program prepared by XNNPACKQuantizer with its defaults.
+tare_model *prepared_program(const tare_model *program);
 /// data/digits, calibrated on random numbers and lowered for x86.
 tare_model *digits_in_integers(void);
 /// The batch x as data for a model, from a temporary file of that name (.npz).

@@ -32,15 +32,6 @@ static tare_model *read_program(const char *name) {
     return model;
 }
 
-static tare_model *prepare(const tare_model *model) {
-    tare_quantizer *q = NULL;
-    tare_model *made = NULL;
-    CHECK_DONE(tare_quantizer_builtin("XNNPACKQuantizer", NULL, &q, job_error()));
-    CHECK_DONE(tare_prepare_pt2e(model, q, &made, job_error()));
-    tare_quantizer_destroy(q);
-    return made;
-}
-
 // Of every input as its meta says: small numbers, and three rounds of a loop.
 static size_t make_inputs(const tare_model *model, value inputs[8]) {
     size_t count = 0;
@@ -87,7 +78,7 @@ static const char *body_text(const tare_model *model, const char *body, text *ou
 
 static void check_flow(const flow *f, bool goes_through_a_file) {
     tare_model *model = read_program(f->name), *converted = NULL;
-    tare_model *prepared = prepare(model);
+    tare_model *prepared = prepared_program(model);
     text printed = {0};
     arena memory = {0};
     check_holds(body_text(prepared, f->body, &printed), "activation_post_process_0",
@@ -125,7 +116,7 @@ static void bodies_are_quantized_with_the_model(void **state) {
 // As torchao 0.18 prints it.
 static void a_prepared_body_is_what_torchao_makes(void **state) {
     (void)state;
-    tare_model *model = read_program("scan"), *made = prepare(model);
+    tare_model *model = read_program("scan"), *made = prepared_program(model);
     text printed = {0};
     assert_string_equal(
         body_text(made, "scan_combine_graph_0", &printed),
@@ -166,7 +157,8 @@ static void bodies_go_through_files(void **state) {
 // A dequantize that two annotated nodes read is there twice: convert knows the body's annotations.
 static void annotations_of_a_body_are_its_own(void **state) {
     (void)state;
-    tare_model *model = read_program("scan"), *converted = NULL, *prepared = prepare(model);
+    tare_model *model = read_program("scan"), *converted = NULL,
+               *prepared = prepared_program(model);
     text printed = {0};
     arena memory = {0};
     value seen = run(prepared, &memory);

@@ -86,15 +86,6 @@ static tare_model *flow_model(const char *code, const char *first, const char *s
     return new_model(NULL, root, code);
 }
 
-static tare_model *prepare(tare_model *model) {
-    tare_quantizer *q = NULL;
-    tare_model *made = NULL;
-    CHECK_DONE(tare_quantizer_builtin("XNNPACKQuantizer", NULL, &q, job_error()));
-    CHECK_DONE(tare_prepare_pt2e(model, q, &made, job_error()));
-    tare_quantizer_destroy(q);
-    return made;
-}
-
 static tare_model *lower(tare_model *prepared) {
     tare_model *converted = NULL, *made = NULL;
     CHECK_DONE(tare_convert_pt2e(prepared, NULL, &converted, job_error()));
@@ -182,7 +173,7 @@ static tare_tensor *keep(job *j, tare_tensor *t) {
 
 static void begin(job *j, const char *code, const char *first, const char *second, unsigned seed) {
     tare_model *model = flow_model(code, first, second, seed), *single = graph_model(first, seed);
-    *j = (job){.whole = prepare(model), .alone = prepare(single)};
+    *j = (job){.whole = prepared_program(model), .alone = prepared_program(single)};
     tare_model_destroy(model);
     tare_model_destroy(single);
 }
@@ -363,7 +354,8 @@ static void a_branch_that_calibration_never_took_stays_float(void **state) {
 
 static void a_model_without_calibration_is_refused(void **state) {
     (void)state;
-    tare_model *model = flow_model(COND, CHOSEN, OTHER, 110), *prepared = prepare(model), *made;
+    tare_model *model = flow_model(COND, CHOSEN, OTHER, 110), *prepared = prepared_program(model),
+               *made;
     CHECK_REFUSED(tare_convert_pt2e(prepared, NULL, &made, job_error()), TARE_INVALID_ARGUMENT,
                   "has seen no data");
     tare_model_destroy(model);
@@ -378,7 +370,7 @@ static const char *preview(const tare_model *model, bool as_json, text *out) {
 
 static void previews_name_nodes_of_graphs_inside(void **state) {
     (void)state;
-    tare_model *model = flow_model(COND, CHOSEN, OTHER, 120), *prepared = prepare(model);
+    tare_model *model = flow_model(COND, CHOSEN, OTHER, 120), *prepared = prepared_program(model);
     text out = {0};
     CHECK_HOLDS(preview(prepared, false, &out),
                 "integers: first/y (torch.ops.aten.linear.default), first/z");
@@ -419,7 +411,7 @@ static void files_keep_graphs_inside(void **state) {
 
 static void chosen_nodes_inside_stay_float(void **state) {
     (void)state;
-    tare_model *model = flow_model(COND, CHOSEN, OTHER, 140), *prepared = prepare(model);
+    tare_model *model = flow_model(COND, CHOSEN, OTHER, 140), *prepared = prepared_program(model);
     tare_model *converted = NULL;
     const tare_float_choice choice = {.node = "first/y", .rule = "test", .reason = "as was chosen"};
     const tare_convert_pt2e_options options = {
@@ -440,7 +432,7 @@ static void chosen_nodes_inside_stay_float(void **state) {
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
-    tare_model *model = flow_model(COND, CHOSEN, OTHER, 150), *prepared = prepare(model);
+    tare_model *model = flow_model(COND, CHOSEN, OTHER, 150), *prepared = prepared_program(model);
     tare_model *converted = NULL, *made = NULL;
     tare_tensor *x = RANDOM(151, 4, WIDTH), *yes = number(1);
     tare_status status;
@@ -480,7 +472,7 @@ static uint32_t passed_values(const char *graphs, const char *inner) {
     }
     CHECK_DONE(tare__module_set_tensor(root, "w", w, true, job_error()));
     tare_model *model = new_model(NULL, root, graphs);
-    tare_model *made = prepare(model);
+    tare_model *made = prepared_program(model);
     for (const node *n = made->root->graph->first; n != NULL; n = n->next)
         if (n->op == NODE_CALL_FUNCTION && strstr(n->target, "cond") != NULL)
             count = n->args[OPERANDS].count;

@@ -14,16 +14,6 @@ static tare_model *program(const char *code) {
     return new_model(NULL, new_tree(), code);
 }
 
-// Prepared by a quantizer that annotates products.
-static tare_model *prepare(const tare_model *m) {
-    tare_quantizer *q = NULL;
-    tare_model *p = NULL;
-    CHECK_DONE(tare_quantizer_builtin("XNNPACKQuantizer", NULL, &q, job_error()));
-    CHECK_DONE(tare_prepare_pt2e(m, q, &p, job_error()));
-    tare_quantizer_destroy(q);
-    return p;
-}
-
 // The prepared program computes what the program computes; so does what convert makes, nearly.
 static void check_outcome(tare_model *m, tare_model *p) {
     const int64_t shape[] = {2, 3, 4};
@@ -57,7 +47,7 @@ static void what_is_written_through_views_is_observed(void **state) {
         "copy_.default(row, last)" LINE "part = " ATEN "view.default(y, [2, 12])" LINE "end = " ATEN
         "slice.Tensor(part, 1, 8, 12)" LINE "fill_ = " ATEN "fill_.Scalar(end, 0.5)" LINE
         "mul = " ATEN "mul.Tensor(y, x)" LINE "return mul\n");
-    tare_model *p = prepare(m);
+    tare_model *p = prepared_program(m);
     CHECK_HOLDS(printed(p), "= " ATEN "select_scatter.default(");
     CHECK_HOLDS(printed(p), "= " ATEN "view_as.default(");
     CHECK_LACKS(printed(p), "copy_.default");
@@ -72,7 +62,7 @@ static void views_of_before_a_write_are_made_again(void **state) {
                 "select.int(y, 1, 0)" LINE "add_ = " ATEN "add_.Tensor(y, x)" LINE "sub_ = " ATEN
                 "sub_.Tensor(add_, 0.25)" LINE "unsqueeze = " ATEN "unsqueeze.default(row, 1)" LINE
                 "mul = " ATEN "mul.Tensor(y, unsqueeze)" LINE "return mul\n");
-    tare_model *p = prepare(m);
+    tare_model *p = prepared_program(m);
     const int64_t shape[] = {2, 3, 4};
     tare_tensor *x = new_input(3, shape);
     tare_tensor *found = result_of(p, (const tare_tensor *[]){x}, 1);
@@ -92,7 +82,7 @@ static void a_write_that_nothing_else_reads_stays(void **state) {
     tare_model *m =
         program("def forward(self, x):" LINE "y = " ATEN "mul.Tensor(x, x)" LINE "relu_ = " ATEN
                 "relu_.default(y)" LINE "mul = " ATEN "mul.Tensor(relu_, x)" LINE "return mul\n");
-    tare_model *p = prepare(m);
+    tare_model *p = prepared_program(m);
     CHECK_HOLDS(printed(p), ATEN "relu_.default(");
     check_outcome(m, p);
 }
