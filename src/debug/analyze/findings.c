@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
+#include "flow/function_call.h"
 #include "flow/layer_bias.h"
 #include "model/pass.h"
 #include "ops/op.h"
@@ -21,6 +22,7 @@
 #define GOOD_DB         30.0 // a layer with less noise gets no findings
 #define SATURATED_SHARE 2e-3 // of elements
 #define SHARED_RATIO    4.0  // of two ranges with a common scale
+#define FIXED_RATIO     2.0  // of a range that an operator fixes to its values: a bit is unused
 #define LOST_SHARE      0.25 // of a weight's energy
 #define LEAST_SCALE     (1.2 / (1 << 23)) // about torch's eps, the least scale of observers
 
@@ -254,6 +256,48 @@ static tare_status find_constant(const subject *s) {
             name_of(s), r->seen_low);
     w.remedy = SAY("calibrate with data in which it changes, or remove it from the model");
     return add(s, INFINITY, &w);
+}
+
+static bool fixes_scale(const subject *s, const node *n) {
+    const op_info *row = n != NULL ? tare__called_row(s->list->probe->model, n) : NULL;
+    return row != NULL && row->fixed_scale != 0 &&
+           (double)row->fixed_scale == s->entry->shown.scale;
+}
+
+// True if it returns its input unchanged, but for rounding.
+static bool keeps_values(const subject *s, const node *n) {
+    const probe *p = s->list->probe;
+    const probe_kind kind = p->facts[n->id].kind;
+    return kind == PROBE_QUANTIZE || kind == PROBE_DEQUANTIZE ||
+           (tare__node_is_call(n) && tare__passes_on(tare__called_row(p->model, n)));
+}
+
+// The operator whose row fixes the tensor's scale: it returns the tensor, or reads it (torch
+// observes the input of sigmoid with the range of its result). NULL: none.
+static const node *find_fixing(const subject *s) {
+    const node *n = tare__node_arg(s->entry->node, 0);
+    while (n != NULL && keeps_values(s, n)) n = tare__node_arg(n, 0);
+    if (fixes_scale(s, n)) return n;
+    return fixes_scale(s, layer_of(s)->node) ? layer_of(s)->node : NULL;
+}
+
+static tare_status find_fixed_range(const subject *s, bool *found) {
+    finding_list *f = s->list;
+    const range_entry *e = s->entry;
+    const double seen = width_of(e);
+    const double range = fmax(fabs(e->shown.low), fabs(e->shown.high));
+    const bool is_wide = e->shown.has_qparams && e->shown.seen_low <= e->shown.seen_high &&
+                         range > FIXED_RATIO * seen && own_db(s) < GOOD_DB;
+    const node *fixing = is_wide ? find_fixing(s) : NULL;
+    if (fixing == NULL) return TARE_OK;
+    *found = true;
+    words w = {.kind = "fixed-range", .step = "precision"};
+    w.cause = SAY("'%s' fixes the range of %s at %.3g to %.3g, but it reaches %.3g at most",
+                  fixing->name, name_of(s), e->shown.low, e->shown.high, seen);
+    w.remedy = SAY("leave '%s' float (tare's own mapping does where only the model's output reads "
+                   "its result)",
+                   fixing->name);
+    return add(s, cost_db(s), &w);
 }
 
 static tare_status find_outlier_sample(const subject *s, bool *found) {
@@ -533,6 +577,7 @@ static tare_status look_at_activation(const subject *s) {
     TARE_TRY(find_uncalibrated(s));
     TARE_TRY(find_constant(s));
     TARE_TRY(find_shared(s, &found));
+    if (!found) TARE_TRY(find_fixed_range(s, &found));
     if (!found) TARE_TRY(find_outlier_sample(s, &found));
     if (!found) TARE_TRY(find_outlier_channel(s, &found));
     TARE_TRY(find_dead_channels(s));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prepare under tare's own mapping: leaves values float that one scale cannot represent. A norm
 // divides each row by its own standard deviation, so that small rows of a quantized sum lose all
-// precision; the -inf or -3.4e38 of a mask leaves no steps for the scores; and a size that is
-// rounded gives another shape. torch quantizes all of them.
+// precision; the -inf or -3.4e38 of a mask leaves no steps for the scores; a size that is rounded
+// gives another shape; and the fixed range of tanh has few steps for small results, which only pays
+// where integers read them. torch quantizes all of them.
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ typedef struct range_walk {
     bool *is_mask;      // by id: contains numbers of a mask
     bool *is_of_sizes;  // by id: computed from sizes and integers alone
     bool *is_kept;      // by id: stays float because of a norm
+    bool *is_result;    // by id: read by nothing but the graph's output
 } range_walk;
 
 static op_id op_of(const prepare_pass *p, const node *n) {
@@ -115,6 +117,30 @@ static bool is_of_sizes(const range_walk *w, const node *n) {
     return n->input_count > 0;
 }
 
+// --- results ---
+
+// Its value leaves the graph, possibly through operators that return it unchanged, and nothing else
+// reads it.
+static bool is_result(const range_walk *w, const node *n) {
+    for (size_t i = 0; i < n->user_count; i++) {
+        const node *user = n->users[i];
+        if (user->op != NODE_OUTPUT && !(passes_on(w->pass, user) && w->is_result[user->id]))
+            return false;
+    }
+    return n->user_count > 0 && w->pass->custom->output_quantized.count == 0;
+}
+
+// A result whose qconfig fixes its range is as exact as the operator's input if it stays float.
+static tare_status is_fixed_result(const range_walk *w, const node *n, bool *out) {
+    const prepare_node *entry = tare__prepare_node(w->pass, n);
+    tare_observer_info info;
+    *out = false;
+    if (!w->is_result[n->id] || entry->match->nodes.count != 1) return TARE_OK;
+    TARE_TRY(tare__pass_spec_info(w->pass->base, entry->qconfig.qconfig->activation, &info));
+    *out = info.has_fixed_qparams;
+    return TARE_OK;
+}
+
 // --- what stays float ---
 
 // A selector that the user wrote takes precedence.
@@ -146,6 +172,12 @@ static tare_status keep_node(const range_walk *w, const node *n) {
     if (w->is_of_sizes[n->id])
         return keep_float(p, n, "sizes", "%s",
                           "it is computed from sizes and integers, and has to be exact");
+    bool is_fixed = false;
+    TARE_TRY(is_fixed_result(w, n, &is_fixed));
+    if (is_fixed)
+        return keep_float(p, n, "results", "%s",
+                          "its result is the model's: the fixed range of a quantized one would "
+                          "only make it less exact");
     const node *norm = w->norms[n->id];
     const node *input = tare__node_arg(n, 0);
     const bool follows = passes_on(p, n) && input != NULL && w->is_kept[input->id];
@@ -165,9 +197,14 @@ tare_status tare__prepare_keep_ranges(prepare_pass *p) {
     w.is_mask = tare__arena_array(&p->base->scratch, g->next_id + 1, sizeof *w.is_mask);
     w.is_kept = tare__arena_array(&p->base->scratch, g->next_id + 1, sizeof *w.is_kept);
     w.is_of_sizes = tare__arena_array(&p->base->scratch, g->next_id + 1, sizeof *w.is_of_sizes);
-    if (w.norms == NULL || w.is_mask == NULL || w.is_kept == NULL || w.is_of_sizes == NULL)
+    w.is_result = tare__arena_array(&p->base->scratch, g->next_id + 1, sizeof *w.is_result);
+    if (w.norms == NULL || w.is_mask == NULL || w.is_kept == NULL || w.is_of_sizes == NULL ||
+        w.is_result == NULL)
         return tare__out_of_memory(p->base->err);
-    for (const node *n = g->last; n != NULL; n = n->prev) w.norms[n->id] = find_norm(&w, n);
+    for (const node *n = g->last; n != NULL; n = n->prev) {
+        w.norms[n->id] = find_norm(&w, n);
+        w.is_result[n->id] = is_result(&w, n);
+    }
     for (const node *n = g->first; n != NULL; n = n->next) w.is_mask[n->id] = gives_mask(&w, n);
     for (const node *n = g->first; n != NULL; n = n->next)
         w.is_of_sizes[n->id] = is_of_sizes(&w, n);

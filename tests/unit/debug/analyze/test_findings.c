@@ -20,6 +20,7 @@ typedef struct fault {
     const char *kind, *layer; // of the finding; layer: how its name begins
     const char *code;         // after "def forward(self, x):\n"
     void (*make)(plant *p);
+    const char *wrong; // a kind that is not to be found; NULL: none
 } fault;
 
 static const char two_layers[] = "    a = self.a(x)\n"
@@ -71,6 +72,12 @@ static void make_coarse(plant *p) {
 
 static void make_sharp(plant *p) {
     scale(weights(p, "a.weight"), (int64_t)WIDTH * WIDTH, 1, 100);
+}
+
+// Far below the fixed range of tanh.
+static void make_small(plant *p) {
+    scale(weights(p, "a.weight"), (int64_t)WIDTH * WIDTH, 1, 1e-3F);
+    scale(weights(p, "a.bias"), WIDTH, 1, 1e-3F);
 }
 
 // cat gives its inputs one observer; another layer reads the small one.
@@ -135,16 +142,19 @@ static void check_fault(const fault *f, bool is_planted) {
     plant p;
     tare_analysis *a = NULL;
     tare_finding found;
-    bool is_found = false;
+    bool is_found = false, is_wrong = false;
     make(f, is_planted, &p);
     tare_model *reference = calibrated_reference(&p);
     tare_data *data = data_in_file(p.floats, "check.npz", p.check);
     CHECK_DONE(tare_analyze(reference, data, NULL, &a, job_error()));
-    for (size_t i = 0; tare_analysis_get_finding(a, i, &found) && !is_found; i++)
-        is_found = strcmp(found.kind, f->kind) == 0 && found.remedy[0] != '\0' &&
-                   strncmp(found.layer, f->layer, strlen(f->layer)) == 0;
+    for (size_t i = 0; tare_analysis_get_finding(a, i, &found); i++) {
+        is_found |= strcmp(found.kind, f->kind) == 0 && found.remedy[0] != '\0' &&
+                    strncmp(found.layer, f->layer, strlen(f->layer)) == 0;
+        is_wrong |= f->wrong != NULL && strcmp(found.kind, f->wrong) == 0;
+    }
     if (is_found != is_planted)
         fail_msg("%s at %s: planted %d, found %d", f->kind, f->layer, is_planted, is_found);
+    if (is_wrong) fail_msg("%s: %s found", f->kind, f->wrong);
     tare_analysis_destroy(a);
     tare_data_close(data);
     tare_model_destroy(reference);
@@ -167,6 +177,12 @@ static void planted_faults_are_found(void **state) {
          "    b = self.b(softmax)\n"
          "    return b\n",
          make_sharp},
+        {"fixed-range", "output",
+         "    a = self.a(x)\n"
+         "    tanh = torch.tanh(a)\n"
+         "    reshape = tanh.reshape(-1, 16)\n"
+         "    return reshape\n",
+         make_small, "outlier-sample"},
         {"shared-observer", "d",
          "    a = self.a(x)\n"
          "    b = self.b(x)\n"

@@ -191,7 +191,8 @@ static void islands_without_a_product_stay_float(void **state) {
     // Beside a layer, or at the model's input, they stay in integers.
     f = begin("tare", two(NN "Linear", LINEAR),
               "def forward(self, x):\n    tanh = torch.tanh(x)\n    a = self.a(x)\n"
-              "    tanh_1 = torch.tanh(a)\n    return (tanh, tanh_1)\n");
+              "    tanh_1 = torch.tanh(a)\n    cos = torch.cos(tanh)\n"
+              "    sin = torch.sin(tanh_1)\n    return (cos, sin)\n");
     CHECK_HOLDS(decided(f.prepared, "tanh"), "observed");
     CHECK_HOLDS(decided(f.prepared, "tanh_1"), "observed");
     end(&f);

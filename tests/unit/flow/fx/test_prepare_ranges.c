@@ -176,11 +176,55 @@ static void a_float_input_of_sigmoid_has_a_range_of_its_own(void **state) {
     }
 }
 
+// The fixed range of tanh is coarser than small results; nothing quantized reads them.
+static void results_with_a_fixed_range_stay_float(void **state) {
+    (void)state;
+    static const char code[] =
+        "def forward(self, x):\n    a = self.a(x)\n    tanh = torch.tanh(a)\n"
+        "    reshape = tanh.reshape(-1, 4)\n    sigmoid = torch.sigmoid(a)\n"
+        "    b = self.b(sigmoid)\n    return (reshape, b, sigmoid)\n";
+    tare_model *p = prepared_by("tare", two_linears(), code);
+    CHECK_HOLDS(decided(p, "tanh"), "left float: its result is the model's");
+    CHECK_HOLDS(decided(p, "reshape"), "left float: it would share the observer of its input");
+    assert_null(output_observer(p, "tanh"));
+    CHECK_HOLDS(decided(p, "a"), "observed");
+    assert_non_null(output_observer(p, "a"));
+    CHECK_HOLDS(decided(p, "sigmoid"), "observed"); // 'b' reads it, too
+    tare_model_destroy(p);
+    p = prepared_by("x86", two_linears(), code);
+    CHECK_HOLDS(decided(p, "tanh"), "observed");
+    tare_model_destroy(p);
+}
+
+// .. unless the caller wants the output quantized.
+static void results_that_leave_quantized_are_observed(void **state) {
+    (void)state;
+    tare_backend_config *backend = builtin_backend("x86");
+    tare_qconfig_mapping *mapping = default_mapping("tare");
+    tare_prepare_custom_config *custom = tare_prepare_custom_config_create();
+    tare_prepare_custom_config_set_output_quantized_indexes(custom, (const int64_t[]){0}, 1);
+    tare_model *model = new_model(NULL, two_linears(),
+                                  "def forward(self, x):\n    a = self.a(x)\n"
+                                  "    tanh = torch.tanh(a)\n    return tanh\n");
+    const tare_prepare_options options = {
+        .backend = backend, .qconfig_mapping = mapping, .custom_config = custom};
+    tare_model *p = NULL;
+    CHECK_DONE(tare_prepare_fx(model, &options, &p, job_error()));
+    CHECK_HOLDS(decided(p, "tanh"), "observed");
+    tare_model_destroy(p);
+    tare_model_destroy(model);
+    tare_prepare_custom_config_destroy(custom);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_float_input_of_sigmoid_has_a_range_of_its_own),
         cmocka_unit_test(observers_are_shared_along_operators_that_keep_values),
         cmocka_unit_test(sums_that_are_normalized_stay_float),
+        cmocka_unit_test(results_with_a_fixed_range_stay_float),
+        cmocka_unit_test(results_that_leave_quantized_are_observed),
         cmocka_unit_test(what_is_computed_from_sizes_stays_float),
         cmocka_unit_test(a_selector_of_the_user_s_own_wins),
         cmocka_unit_test(sums_with_masks_stay_float),
