@@ -158,7 +158,8 @@ typedef tare_status (*tare_model_watcher)(void *user, const tare_model *model, t
 typedef struct tare_improve_options {
     uint32_t struct_size;
     /// Time limit; 0: 300. A step begins only if there is time for it, by what earlier ones took;
-    /// long ones are cut short. Time for bias correction, which comes last, is set aside.
+    /// long ones are cut short. Time for bias correction, which comes last, is set aside, and a
+    /// third of it for `precision`, which finds the fast models; both run even if it is over.
     double seconds;
     double target_db; // no further trial once the outputs have this SQNR; 0: none
     /// The largest slowdown of a run that a step may cost, as a fraction of the first model's time,

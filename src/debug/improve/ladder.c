@@ -27,7 +27,8 @@
 // of a model whose time differs from the limit by at most this share of it
 #define LONG_RACE_SECONDS 2.0
 #define NEAR_LIMIT        0.06
-#define RACE_SHARE        0.05 // of the time left
+#define RACE_SHARE        0.05      // of the time left
+#define CHOICE_SHARE      (1.0 / 3) // of the time left, for the step that chooses_speed
 
 double tare__ladder_seconds(const ladder *l) {
     return (double)(tare__now_ns() - l->begin_ns) * 1e-9;
@@ -35,7 +36,7 @@ double tare__ladder_seconds(const ladder *l) {
 
 double tare__ladder_seconds_for(const ladder *l, bool needs_data) {
     return l->options.seconds - tare__ladder_seconds(l) - l->try_seconds - l->last_seconds -
-           (needs_data ? l->calibrate_seconds : 0);
+           l->choice_seconds - (needs_data ? l->calibrate_seconds : 0);
 }
 
 static bool has_reached_target(const ladder *l) {
@@ -367,21 +368,40 @@ static void guess_times(ladder *l, double float_seconds) {
 
 // Steps that a limit has refused are tried again if it widens, and the last one after them.
 static bool is_due(ladder *l, const ladder_step *step) {
+    const bool runs_late = step->is_last_word || (step->chooses_speed && !l->may_cost_more);
     if (l->may_cost_more && !step->may_slow && !step->is_last_word) return false;
-    return !tare__ladder_is_over(l) || (step->is_last_word && !has_reached_target(l));
+    return !tare__ladder_is_over(l) || (runs_late && !has_reached_target(l));
+}
+
+static tare_status run_step(ladder *l, const ladder_step *step) {
+    if (step->chooses_speed) l->choice_seconds = 0;
+    return is_due(l, step) ? step->run(l, step) : TARE_OK;
+}
+
+// Without its share of the time, the step that chooses_speed would leave a slow model where there
+// is a fast one.
+static void set_choice_aside(ladder *l) {
+    const ladder_step *step = NULL;
+    l->choice_seconds = 0;
+    const double left = tare__ladder_seconds_for(l, false);
+    const double least = (CHOICE_MODELS + 1) * l->try_seconds;
+    for (size_t i = 0; (step = tare__ladder_step_at(i)) != NULL; i++)
+        if (step->chooses_speed && is_chosen(l, step->name))
+            l->choice_seconds = fmax(fmin(fmax(CHOICE_SHARE * left, least), left), 0);
 }
 
 static tare_status run_steps(ladder *l) {
     const ladder_step *step = NULL;
+    set_choice_aside(l);
     if (l->options.steps == NULL) {
         for (size_t i = 0; (step = tare__ladder_step_at(i)) != NULL; i++)
-            if (is_due(l, step)) TARE_TRY(step->run(l, step));
+            TARE_TRY(run_step(l, step));
         return TARE_OK;
     }
     for (const char *at = l->options.steps; *at != '\0';) {
         const size_t length = strcspn(at, ",");
         step = find_step(at, length);
-        if (step != NULL && is_due(l, step)) TARE_TRY(step->run(l, step));
+        if (step != NULL) TARE_TRY(run_step(l, step));
         at += length + (at[length] == ',');
     }
     return TARE_OK;
@@ -400,6 +420,9 @@ static tare_status measure_first(ladder *l) {
     l->best = (recipe){.prepared = (tare_model *)l->prepared}; // NOLINT: only read
     if (known != NULL) {
         l->best_worth = l->first_worth = (worth){known->db, known->ms, known->bytes, NULL};
+        const trial_outcome *fastest = tare__trials_find(&l->book, FASTEST_KEY);
+        l->fastest_ms = fastest != NULL ? fastest->ms : 0;
+        l->fastest_bytes = fastest != NULL ? fastest->bytes : 0;
         return TARE_OK;
     }
     const double begin = tare__ladder_seconds(l);

@@ -10,8 +10,10 @@
 #include "model/model.h"
 #include "tare/improve.h"
 
-#define SOUND_DB   20.0 // what a model that begins below it aims at
-#define USELESS_DB 5.0  // below this the noise has more than half the signal's size
+#define SOUND_DB   20.0     // what a model that begins below it aims at
+#define USELESS_DB 5.0      // below this the noise has more than half the signal's size
+enum { CHOICE_MODELS = 4 }; // that the step which chooses_speed makes before its first trial
+#define FASTEST_KEY "fastest choice" // in the file of trials: fastest_ms and fastest_bytes
 
 // The quality of a quantized model.
 typedef struct worth {
@@ -61,6 +63,7 @@ typedef struct ladder {
     double try_seconds;       // making, measuring and timing a model, the longest so far
     double calibrate_seconds; // the longest so far, at first by a guess
     double last_seconds;      // set aside for the step that is_last_word
+    double choice_seconds;    // set aside for the step that chooses_speed, until it begins
     uint64_t trial_begin_ns;  // when the step began to make the model to be tried; 0: not set
     arena memory;
     tare_error *err;
@@ -70,13 +73,14 @@ typedef struct ladder {
 typedef struct ladder_step {
     const char *name, *what;
     tare_status (*run)(ladder *l, const struct ladder_step *self);
-    bool is_last_word; // fast, so it is tried even if the budget is used up
-    bool may_slow;     // changes which operators run; otherwise the model is as fast as before
+    bool is_last_word;  // fast, so it is tried even if the budget is used up
+    bool chooses_speed; // time is set aside for it, and it runs, briefly, even if that is used up
+    bool may_slow;      // changes which operators run; otherwise the model is as fast as before
 } ladder_step;
 
 double tare__ladder_seconds(const ladder *l); // since the ladder began
 /// What is left for making a prepared model, if it is to be calibrated (needs_data), tried, and
-/// followed by the last step within the time limit.
+/// followed by the steps for which time is set aside within the time limit.
 double tare__ladder_seconds_for(const ladder *l, bool needs_data);
 /// True if the time is used up or the target is reached.
 bool tare__ladder_is_over(ladder *l);

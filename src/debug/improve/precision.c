@@ -24,7 +24,7 @@
 #define WORK_LIMIT  2e7                             // about a second
 #define WIDER_ERROR (15.0 * 15.0 / (255.0 * 255.0)) // of 8 bits instead of 4, by their steps
 #define WIDE_MARK   "8 bits: "
-enum { SHARES = 6, ROUNDS = 3, MADE_MODELS = 4 }; // models that the measurements make
+enum { SHARES = 6, ROUNDS = 3 };
 
 // A layer to be left float, or widened; the state file has the same numbers as the reason.
 typedef struct named_layer {
@@ -108,8 +108,9 @@ static const char *join(ladder *l, const names *floats, const names *wide) {
 
 static const char *reason_of(ladder *l, const named_layer *layer) {
     return isnan(layer->alone_db)
-               ? tare__arena_printf(&l->memory,
-                                    "its neighbours stay float; %.1f us in float for %.1f us",
+               ? tare__arena_printf(&l->memory, "%s; %.1f us in float for %.1f us",
+                                    layer->float_us < layer->int_us ? "it is faster in float"
+                                                                    : "its neighbours stay float",
                                     layer->float_us, layer->int_us)
                : tare__arena_printf(&l->memory,
                                     "quantized by itself it leaves %.1f dB of the outputs; %.1f us "
@@ -402,6 +403,15 @@ static tare_status measure_times(chooser *x) {
     return status;
 }
 
+static tare_status begin_errors(chooser *x) {
+    const size_t nodes = x->floats->root->graph->next_id;
+    x->values = tare__arena_array(&x->memory, nodes + 1, sizeof *x->values);
+    x->alone_db = tare__arena_array(&x->memory, x->costs.count + 1, sizeof *x->alone_db);
+    if (x->values == NULL || x->alone_db == NULL) return tare__out_of_memory(x->l->err);
+    for (size_t i = 0; i < x->costs.count; i++) x->alone_db[i] = (double)NAN;
+    return TARE_OK;
+}
+
 static tare_status measure_errors(chooser *x) {
     ladder *l = x->l;
     const double left = tare__ladder_seconds_for(l, false);
@@ -410,14 +420,9 @@ static tare_status measure_errors(chooser *x) {
                                           .seconds = left > 4 ? left / 4 : 1,
                                           .thread_count = l->options.thread_count};
     tare_layer_error e;
-    const size_t nodes = x->floats->root->graph->next_id;
     TARE_TRY(tare__ladder_make(l, &l->best, true, &x->reference));
     TARE_TRY(tare_data_rewind(l->check, l->err));
     TARE_TRY(tare_analyze(x->reference, l->check, &options, &x->analysis, l->err));
-    x->values = tare__arena_array(&x->memory, nodes + 1, sizeof *x->values);
-    x->alone_db = tare__arena_array(&x->memory, x->costs.count + 1, sizeof *x->alone_db);
-    if (x->values == NULL || x->alone_db == NULL) return tare__out_of_memory(l->err);
-    for (size_t i = 0; i < x->costs.count; i++) x->alone_db[i] = (double)NAN;
     for (size_t i = 0; tare_analysis_get_layer(x->analysis, i, &e); i++) share_error(x, &e);
     return TARE_OK;
 }
@@ -552,14 +557,22 @@ static tare_status make_solution(const chooser *x, tare_model **out) {
     return status;
 }
 
+static const program_goal fastest = {
+    .weights = {[COST_NS] = 1}, .limits = {(double)INFINITY, (double)INFINITY, (double)INFINITY}};
+
+// For a run that continues this one.
+static tare_status write_fastest(ladder *l) {
+    const trial_outcome o = {
+        .key = (char[]){FASTEST_KEY}, .ms = l->fastest_ms, .bytes = l->fastest_bytes};
+    return tare__trials_add(&l->book, &o, l->err);
+}
+
 // The fastest choice for each layer, which other choices must not exceed by too much, is run:
 // predicted times would make the limit too strict.
 static tare_status time_fastest(chooser *x) {
     ladder *l = x->l;
     double ms = (double)INFINITY;
     tare_model *made = NULL;
-    const program_goal fastest = {.weights = {[COST_NS] = 1},
-                                  .limits = {(double)INFINITY, (double)INFINITY, (double)INFINITY}};
     TARE_TRY(solve(x, &fastest));
     x->fastest = x->program.solution.sums;
     TARE_TRY(make_solution(x, &made));
@@ -574,7 +587,7 @@ static tare_status time_fastest(chooser *x) {
         made = NULL;
     }
     tare_model_destroy(made);
-    return status;
+    return status == TARE_OK ? write_fastest(l) : status;
 }
 
 static tare_status try_goal(chooser *x, const program_goal *goal, bool *is_kept) {
@@ -634,6 +647,14 @@ static tare_status try_shares(chooser *x, bool *is_kept) {
     return try_goal(x, &goal, is_kept);
 }
 
+// If the best model takes longer than the limit still, also after the time is over.
+static tare_status try_fastest(chooser *x, bool *is_kept) {
+    const ladder *l = x->l;
+    if (*is_kept || l->best_worth.ms <= tare__ladder_limits(l, l->may_cost_more).ms) return TARE_OK;
+    TARE_TRY(solve(x, &fastest));
+    return try_solution(x, is_kept);
+}
+
 // A model that the limits keep below what is sound: the last trial, which is going to be refused,
 // tells the price of a sound one.
 static tare_status try_goals(chooser *x, bool *is_kept) {
@@ -662,16 +683,19 @@ static void release(chooser *x) {
     tare__arena_release(&x->memory);
 }
 
-static tare_status run_round(ladder *l, const ladder_step *self, bool *is_kept) {
+// is_brief: errors are not measured, and only the fastest choice is tried.
+static tare_status run_round(ladder *l, const ladder_step *self, bool is_brief, bool *is_kept) {
     chooser x = {.l = l, .step = self};
     l->trial_begin_ns = tare__now_ns();
     tare_status status = measure_times(&x);
     if (status == TARE_OK) status = list_widened(&x);
     if (status == TARE_OK) status = note_bytes(&x);
-    if (status == TARE_OK) status = measure_errors(&x);
+    if (status == TARE_OK) status = begin_errors(&x);
+    if (status == TARE_OK && !is_brief) status = measure_errors(&x);
     if (status == TARE_OK) status = build(&x);
     if (status == TARE_OK) status = time_fastest(&x);
-    if (status == TARE_OK) status = try_goals(&x, is_kept);
+    if (status == TARE_OK && !is_brief) status = try_goals(&x, is_kept);
+    if (status == TARE_OK) status = try_fastest(&x, is_kept);
     release(&x);
     l->trial_begin_ns = 0;
     return status;
@@ -680,14 +704,14 @@ static tare_status run_round(ladder *l, const ladder_step *self, bool *is_kept) 
 // A model that was not sound before has other errors afterwards; else the program chose for good.
 static tare_status run_rounds(ladder *l, const ladder_step *self) {
     bool is_kept = true, was_sound = false;
-    for (int i = 0; i < ROUNDS && is_kept && !was_sound && !tare__ladder_is_over(l); i++) {
+    for (int i = 0; i < ROUNDS && is_kept && !was_sound; i++) {
+        const bool is_brief = tare__ladder_seconds_for(l, false) < CHOICE_MODELS * l->try_seconds;
         was_sound = is_sound(l);
         is_kept = false;
-        if (tare__ladder_seconds_for(l, false) < MADE_MODELS * l->try_seconds) {
-            l->result.is_out_of_time = true;
-            return TARE_OK;
-        }
-        TARE_TRY(run_round(l, self, &is_kept));
+        l->result.is_out_of_time |= is_brief;
+        if (is_brief && (i > 0 || l->may_cost_more)) return TARE_OK;
+        TARE_TRY(run_round(l, self, is_brief, &is_kept));
+        if (is_brief || tare__ladder_is_over(l)) return TARE_OK;
     }
     return TARE_OK;
 }
@@ -696,10 +720,14 @@ tare_status tare__step_precision(ladder *l, const ladder_step *self) {
     const char *key = tare__ladder_key(l, self, "");
     char *ended = key != NULL ? tare__arena_printf(&l->memory, "end of %s", key) : NULL;
     if (ended == NULL) return tare__out_of_memory(l->err);
+    const bool was_out_of_time = l->result.is_out_of_time;
     TARE_TRY(replay(l, self));
     if (tare__trials_find(&l->book, ended) != NULL) return TARE_OK;
+    l->result.is_out_of_time = false;
     TARE_TRY(run_rounds(l, self));
-    if (tare__ladder_is_over(l) || l->result.is_out_of_time) return TARE_OK;
+    const bool is_cut = l->result.is_out_of_time;
+    l->result.is_out_of_time |= was_out_of_time;
+    if (is_cut) return TARE_OK;
     const trial_outcome o = {.key = ended, .db = l->best_worth.db, .bytes = l->best_worth.bytes};
     return tare__trials_add(&l->book, &o, l->err);
 }

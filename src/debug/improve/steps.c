@@ -187,7 +187,7 @@ const ladder_step *tare__ladder_step_at(size_t index) {
          tare__step_dynamic, .may_slow = true},
         {"precision",
          "float or more bits for the layers that gain most by it, within limits of time and bytes",
-         tare__step_precision, .may_slow = true},
+         tare__step_precision, .may_slow = true, .chooses_speed = true},
         {"awq", "weights of large inputs rounded more finely", step_awq, .may_slow = true},
         {"weight-clipping", "ranges of weights by squared error", step_clipping},
         {"gptq", "rounding of weights that makes good what other columns lose", step_gptq},

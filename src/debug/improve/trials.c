@@ -94,10 +94,14 @@ tare_status tare__trials_read(trial_book *b, tare_error *err) {
     return status;
 }
 
-const trial_outcome *tare__trials_find(const trial_book *b, const char *key) {
+static trial_outcome *find(const trial_book *b, const char *key) {
     for (size_t i = 0; i < b->count; i++)
         if (strcmp(b->items[i].key, key) == 0) return &b->items[i];
     return NULL;
+}
+
+const trial_outcome *tare__trials_find(const trial_book *b, const char *key) {
+    return find(b, key);
 }
 
 static tare_status write_all(const trial_book *b, tare_error *err) {
@@ -116,8 +120,15 @@ static tare_status write_all(const trial_book *b, tare_error *err) {
 }
 
 tare_status tare__trials_add(trial_book *b, const trial_outcome *outcome, tare_error *err) {
-    TARE_TRY(append(b, outcome, outcome->key, strlen(outcome->key), err));
-    b->items[b->count - 1].is_new = true;
+    trial_outcome *known = find(b, outcome->key);
+    if (known == NULL) {
+        TARE_TRY(append(b, outcome, outcome->key, strlen(outcome->key), err));
+        known = &b->items[b->count - 1];
+    }
+    char *key = known->key;
+    *known = *outcome;
+    known->key = key;
+    known->is_new = true;
     return b->path != NULL ? write_all(b, err) : TARE_OK;
 }
 

@@ -28,7 +28,7 @@ typedef struct trial_book {
 /// Reads the file if it exists. TARE_INVALID_ARGUMENT if it belongs to another job.
 tare_status tare__trials_read(trial_book *b, tare_error *err);
 const trial_outcome *tare__trials_find(const trial_book *b, const char *key); // NULL: not tried
-/// Adds a result (the key is copied) and rewrites the file.
+/// Adds a result (the key is copied), or replaces the one of the same key, and rewrites the file.
 tare_status tare__trials_add(trial_book *b, const trial_outcome *outcome, tare_error *err);
 void tare__trials_release(trial_book *b);
 

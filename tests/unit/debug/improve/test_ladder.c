@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ladder as a whole: what it does when its time is over, and when it goes on after an end.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "support/models.h"
+#include "support/temp.h"
+#include "support/test.h"
+#include "tare/improve.h"
+
+// --- helpers ---
+
+static tare_status quantize(void *user, const tare_model *prepared, bool as_reference,
+                            const tare_float_choice *choices, size_t count, tare_model **out,
+                            tare_error *err) {
+    const tare_convert_options options = {.struct_size = sizeof options,
+                                          .backend = user,
+                                          .float_choices = choices,
+                                          .float_choice_count = count};
+    return as_reference ? tare_convert_to_reference_fx(prepared, &options, out, err)
+                        : tare_convert_fx(prepared, &options, out, err);
+}
+
+// The steps of trials, each with a blank behind it and with "kept " if it was kept.
+typedef struct watched {
+    char steps[512];
+    double pause; // seconds that the first trial takes longer
+} watched;
+
+static tare_status watch(void *user, const tare_improve_trial *trial, tare_error *err) {
+    watched *w = user;
+    (void)err;
+    const size_t used = strlen(w->steps);
+    const struct timespec pause = {.tv_sec = (time_t)w->pause,
+                                   .tv_nsec = (long)(1e9 * (w->pause - (double)(long)w->pause))};
+    (void)snprintf(w->steps + used, sizeof w->steps - used, "%s %s", trial->step,
+                   trial->is_kept ? "kept " : "");
+    if (used == 0) (void)nanosleep(&pause, NULL);
+    return TARE_OK;
+}
+
+// A channel that a norm makes large: one scale for all channels leaves the others nothing, and they
+// are what counts in the end.
+static tare_model *uneven_block(void) {
+    module *root = new_tree();
+    module *norm = put_module(root, NULL, "norm", "torch.nn.LayerNorm", "normalized_shape=(8,)");
+    tare_tensor *t = NEW_INPUT(8);
+    for (int k = 0; k < 8; k++) tare__f32(t)[k] = k == 3 ? 100.0F : 0.5F;
+    CHECK_DONE(tare__module_set_tensor(norm, "weight", t, true, job_error()));
+    tare_tensor_release(t);
+    put_module(root, NULL, "up", "torch.nn.Linear", "in_features=8, out_features=16");
+    tare_tensor *w = tare__module_find_tensor(root, "up.weight");
+    for (int k = 0; k < 16; k++) tare__f32(w)[8 * k + 3] *= 0.001F;
+    put_module(root, NULL, "down", "torch.nn.Linear", "in_features=16, out_features=8");
+    return new_model(NULL, root,
+                     "def forward(self, x):\n"
+                     "    norm = self.norm(x)\n"
+                     "    up = self.up(norm)\n"
+                     "    gelu = torch.nn.functional.gelu(up)\n"
+                     "    down = self.down(gelu)\n"
+                     "    add = down + norm\n"
+                     "    last = self.down(gelu)\n"
+                     "    return last\n");
+}
+
+static void improve(const tare_improve_options *options, watched *w) {
+    tare_backend_config *backend = builtin_backend("x86");
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    tare_model *model = uneven_block(), *first = prepared(model, backend, mapping), *out = NULL;
+    tare_tensor *x = NEW_INPUT(12, 5, 8), *y = NEW_INPUT(4, 5, 8);
+    for (int i = 0; i < 12 * 5 * 8; i++) tare__f32(x)[i] += (float)(i % 7) * 0.1F;
+    tare_data *data = data_in_file(model, "x.npz", x), *check = data_in_file(model, "y.npz", y);
+    CHECK_DONE(tare_calibrate_data(first, data, NULL, NULL, job_error()));
+    tare_improve_options o = *options;
+    o.struct_size = sizeof o;
+    o.state_path = temp_path("ladder");
+    o.trials = watch;
+    o.trials_user = w;
+    CHECK_DONE(
+        tare_improve(first, data, check, quantize, backend, &o, NULL, NULL, &out, job_error()));
+    tare_model_destroy(out);
+    tare_data_close(check);
+    tare_data_close(data);
+    tare_tensor_release(y);
+    tare_tensor_release(x);
+    tare_model_destroy(first);
+    tare_model_destroy(model);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+}
+
+static char *state(void) {
+    size_t size = 0;
+    unsigned char *bytes = temp_read(temp_path("ladder"), &size);
+    char *made = malloc(size + 1);
+    assert_non_null(made);
+    memcpy(made, bytes, size);
+    made[size] = '\0';
+    free(bytes);
+    return made;
+}
+
+static bool state_has(const char *key) {
+    char *all = state();
+    const bool has = strstr(all, key) != NULL;
+    free(all);
+    return has;
+}
+
+// --- the time ---
+
+// Other steps do not run when the time is over; this one looks for a faster model all the same.
+static void without_time_the_fastest_choice_is_still_found(void **unused) {
+    (void)unused;
+    watched w = {.pause = 0};
+    improve(&(tare_improve_options){.seconds = 1e-6}, &w);
+    assert_null(strstr(w.steps, "observers"));
+    assert_true(state_has("fastest choice"));
+    assert_false(state_has("end of precision"));
+}
+
+// Three quarters of the time are gone: what is left belongs to `precision`.
+static void other_steps_leave_the_choice_its_time(void **unused) {
+    (void)unused;
+    watched w = {.pause = 2.3};
+    improve(&(tare_improve_options){.seconds = 3, .steps = "observers,weight-clipping,precision"},
+            &w);
+    assert_null(strstr(w.steps, "weight-clipping"));
+    assert_true(state_has("fastest choice"));
+}
+
+// --- going on ---
+
+// The limits refer to the fastest choice, which the file has, where an earlier run has ended
+// `precision`. The first model's bytes here would refuse everything.
+static void a_resumed_ladder_knows_the_fastest_choice(void **unused) {
+    (void)unused;
+    watched w = {.pause = 0};
+    const tare_improve_options options = {.seconds = 60, .steps = "precision,smoothing"};
+    improve(&options, &w);
+    assert_true(state_has("fastest choice"));
+    assert_true(state_has("end of precision"));
+    assert_non_null(strstr(w.steps, "smoothing kept"));
+
+    char *all = state(), *first = strstr(all, "first model");
+    char made[512];
+    assert_non_null(first);
+    (void)snprintf(made, sizeof made,
+                   "%.*s0 1 0 8 0 first model\n0 1000 0 1000000 0 fastest choice\n"
+                   "0 0 0 0 0 end of precision \n",
+                   (int)strcspn(all, "\n") + 1, all);
+    free(all);
+    temp_write(temp_path("ladder"), made, strlen(made));
+    w = (watched){.pause = 0};
+    improve(&options, &w);
+    assert_non_null(strstr(w.steps, "smoothing kept"));
+    assert_null(strstr(w.steps, "precision"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(without_time_the_fastest_choice_is_still_found, temp_make,
+                                        temp_remove),
+        cmocka_unit_test_setup_teardown(other_steps_leave_the_choice_its_time, temp_make,
+                                        temp_remove),
+        cmocka_unit_test_setup_teardown(a_resumed_ladder_knows_the_fastest_choice, temp_make,
+                                        temp_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
