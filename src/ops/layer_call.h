@@ -81,6 +81,11 @@ typedef struct pool_window {
 tare_status tare__pool_read(op_call *call, pool_call *out, bool *known);
 pool_window tare__pool_window_at(const pool_call *p, const int64_t at[3]);
 double tare__pool_divisor(const pool_call *p, const pool_window *w);
+/// True if every window has one element along the last dimension: its pixels may be channels.
+bool tare__pool_keeps_last(const pool_call *p);
+/// For pixels that are rows of `channels`: makes dimensions that the windows keep part of the
+/// channels, from the last one on. Each element is computed as before.
+void tare__pool_join_channels(pool_call *p, size_t *channels);
 
 /// A bound call of index_copy, or of index_put with one index vector after whole dimensions: slices
 /// of `source` [outer][count][inner] are written to indices along a dimension of x

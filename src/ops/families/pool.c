@@ -251,6 +251,22 @@ double tare__pool_divisor(const pool_call *p, const pool_window *w) {
     return p->count_pad ? w->area : (double)count;
 }
 
+static bool keeps(const pool_call *p, int d) {
+    return p->in[d] == p->out[d] &&
+           (p->is_adaptive || (p->kernel[d] == 1 && p->stride[d] == 1 && p->pad[d] == 0));
+}
+
+bool tare__pool_keeps_last(const pool_call *p) {
+    return keeps(p, 2);
+}
+
+void tare__pool_join_channels(pool_call *p, size_t *channels) {
+    for (int d = 2; d > 0 && keeps(p, d); d--) {
+        *channels *= (size_t)p->in[d];
+        p->in[d] = p->out[d] = p->kernel[d] = p->stride[d] = p->dilation[d] = 1;
+    }
+}
+
 // --- rows ---
 
 // Defines KIND##n##d_shape and KIND##n##d from a reader of the parameters, a function that returns

@@ -253,8 +253,10 @@ tare_status tare__quantized_rule_shape(op_call *call) {
     double scale, zero_point;
     const qparams *q;
     TARE_TRY(tare__module_rule_bind(call, &rule));
-    if (keeps_its_input(call->module))
-        return tare__rule_shape(call, &rule.rule, call->args[0].as.tensor->q);
+    if (keeps_its_input(call->module)) {
+        tare__call_result_tensor(call, call->args[0].as.tensor);
+        return TARE_OK;
+    }
     TARE_TRY(tare__module_output(call->module, call->node_name, &scale, &zero_point, call->err));
     TARE_TRY(
         tare__make_output_qparams(call, call->args[0].as.tensor->dtype, scale, zero_point, &q));

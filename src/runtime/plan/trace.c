@@ -133,9 +133,17 @@ static tare_status fold_constant(plan_builder *b, const op_call *call, op_comput
     return tare__value_is_empty(&own.result) ? TARE_OK : compute(&own);
 }
 
+// A module of a built-in class whose result depends on its input and tensors alone.
+static bool is_pure_module(const module *m) {
+    const module_role role = m->class->role;
+    return m->class->op != NULL &&
+           (role == ROLE_FLOAT || role == ROLE_REFERENCE || role == ROLE_QUANTIZED);
+}
+
 static bool can_fold(const op_call *call) {
     const bool is_impure = call->op != NULL && (call->op->traits & OP_IMPURE) != 0;
-    return call->module == NULL && !is_impure && call->result.kind == VALUE_TENSOR;
+    return (call->module == NULL || is_pure_module(call->module)) && !is_impure &&
+           call->result.kind == VALUE_TENSOR;
 }
 
 static bool is_true(const op_call *call, const char *param) {

@@ -50,6 +50,7 @@ typedef struct pool_step {
     size_t x, y; // buffers
     size_t channels;
     int64_t batch;
+    bool is_mean; // one window over all pixels
 } pool_step;
 
 // Divides as the reference does.
@@ -111,7 +112,7 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     const int64_t in = pixels_of(p->in), out = pixels_of(p->out);
     pool_run r = {s, &run->kernels->rows->functions, tare__buffer_data(run, s->x),
                   tare__buffer_data(run, s->y)};
-    if (p->is_adaptive && !p->is_max && out == 1) {
+    if (s->is_mean) {
         mean_job job = {
             .x = r.x, .y = r.y, .batch = s->batch, .pixels = in, .channels = s->channels};
         return mean_of_pixels(run, &job);
@@ -141,10 +142,15 @@ static tare_status plan_pool(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(tare__pool_read(&call, &s->call, &known));
     const tare_tensor *x = s->call.x;
     if (!known || x->ndim != s->call.dims + 2) return TARE_OK;
-    s->batch = x->shape[0];
-    s->channels = (size_t)x->shape[1];
-    TARE_TRY(tare__plan_read(b, r->inputs[0], LAYOUT_CHANNELS_LAST, &s->x));
-    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_CHANNELS_LAST, &s->y));
+    // In the plain layout the last dimension may stand for the channels of an image with one.
+    const bool is_plain = tare__pool_keeps_last(&s->call) && !is_channels_last(b, r->inputs[0]);
+    const plan_layout layout = is_plain ? LAYOUT_PLAIN : LAYOUT_CHANNELS_LAST;
+    s->batch = is_plain ? s->call.planes : x->shape[0];
+    s->channels = is_plain ? 1 : (size_t)x->shape[1];
+    s->is_mean = s->call.is_adaptive && !s->call.is_max && pixels_of(s->call.out) == 1;
+    tare__pool_join_channels(&s->call, &s->channels);
+    TARE_TRY(tare__plan_read(b, r->inputs[0], layout, &s->x));
+    TARE_TRY(tare__plan_write(b, r->result, layout, &s->y));
     *done = true;
     return tare__plan_add_step(b, &tare__pool_step, s, r->node);
 }

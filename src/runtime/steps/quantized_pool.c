@@ -328,11 +328,12 @@ static bool is_known(const quantized_pool *s, const tare_tensor *y) {
            (p->is_max || (divides_once && is_exact(p)));
 }
 
-// Small windows over many planes are averaged faster channels last.
+// Small windows over many planes are averaged faster channels last, unless rows of a plane may
+// stand for channels.
 static bool pools_planes(const plan_builder *b, const pool_call *p, size_t v) {
     const bool has_channels = p->x->ndim == p->dims + 2;
-    return !has_channels ||
-           (tare__plan_layout(b, v) == LAYOUT_PLAIN && (p->is_max || p->is_adaptive));
+    return !has_channels || (tare__plan_layout(b, v) == LAYOUT_PLAIN &&
+                             (p->is_max || p->is_adaptive || tare__pool_keeps_last(p)));
 }
 
 // Adaptive windows have different sizes.
@@ -360,6 +361,14 @@ static tare_status place_pixels(plan_builder *b, size_t x, size_t y, quantized_p
     return tare__plan_write_pixels(b, y, &s->y);
 }
 
+// Not where a pixel is a part of a wider one.
+static void join_channels(quantized_pool *s) {
+    if (s->x.pitch != s->channels || s->y.pitch != s->channels) return;
+    tare__pool_join_channels(&s->call, &s->channels);
+    s->x.pitch = s->y.pitch = s->channels;
+    if (s->channels > 1) s->is_of_planes = false;
+}
+
 static tare_status add_pool(plan_builder *b, const plan_record *r, quantized_pool *s) {
     const tare_tensor *x = s->call.x;
     const size_t v = tare__plan_find_value(b, x);
@@ -369,8 +378,9 @@ static tare_status add_pool(plan_builder *b, const plan_record *r, quantized_poo
                        .least = x->q->quant_min,
                        .most = x->q->quant_max,
                        .rounds_with_zero_point = tare__rounds_with_zero_point(&r->call, x)};
-    find_inner(s);
     TARE_TRY(s->is_of_planes ? place_planes(b, v, r->result, s) : place_pixels(b, v, r->result, s));
+    join_channels(s);
+    find_inner(s);
     s->row_bytes =
         s->call.is_max ? (size_t)s->call.in[2] * s->channels : AVERAGED_CHANNELS * sizeof(int32_t);
     s->row_bytes = tare__round_up(s->row_bytes, SCRATCH_STEP);

@@ -375,6 +375,42 @@ static void views_of_constants_leave_them_as_they_are(void **state) {
     tare_tensor_release(x);
 }
 
+// A call of a module on a constant is computed with the plan, as one of a function is. A dropout
+// returns its input, also a quantized one.
+static void modules_on_constants_are_constants(void **state) {
+    static const struct {
+        const char *code, *steps;
+    } rows[] = {
+        {"    a = self.drop(w)\n    b = self.fc(a)\n    c = torch.relu(b)\n    y = c + x\n"
+         "    return y\n",
+         "elements"},
+        {"    q = torch.quantize_per_tensor(w, 0.1, 3, torch.quint8)\n"
+         "    a = self.quantized_drop(q)\n    b = a.dequantize()\n    y = b + x\n    return y\n",
+         "elements"},
+        {"    q = torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)\n"
+         "    a = self.quantized_drop(q)\n    y = a.dequantize()\n    return y\n",
+         "quantized elements quantized elements"},
+    };
+    (void)state;
+    tare_tensor *x = NEW_INPUT(2, 3), *w = NEW_INPUT(2, 3);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char code[512];
+        module *root = new_tree();
+        put_module(root, NULL, "fc", NN "Linear", "in_features=3, out_features=3");
+        put_module(root, NULL, "drop", NN "Dropout", "p=0.1");
+        put_module(root, NULL, "quantized_drop", "torch.ao.nn.quantized.Dropout", "p=0.1");
+        CHECK_DONE(tare__module_set_tensor(root, "w", w, false, job_error()));
+        (void)snprintf(code, sizeof code, "def forward(self, x):\n    w = self.w\n%s",
+                       rows[i].code);
+        tare_model *model = new_model(NULL, root, code);
+        assert_string_equal(steps_of(model, x), rows[i].steps);
+        check_model(model, x, code);
+        tare_model_destroy(model);
+    }
+    tare_tensor_release(w);
+    tare_tensor_release(x);
+}
+
 // What stays with the session is turned again by the next run.
 static void tensors_of_the_model_that_turn_in_place_turn_in_every_run(void **state) {
     static const char *const turns[] = {"w.transpose_(0, 1)", "w.t_()", "w.unsqueeze_(0)"};
@@ -681,8 +717,7 @@ static void attention_reads_projections_where_they_lie(void **state) {
         char attend[256];
         (void)snprintf(attend, sizeof attend, SDPA "%s", rest[i]);
         tare_model *model = attention_block(attend);
-        assert_string_equal(steps_of(model, x),
-                            "layer layer layer attention layer rows rows");
+        assert_string_equal(steps_of(model, x), "layer layer layer attention layer rows rows");
         check_model(model, x, attend);
         tare_model_destroy(model);
     }
@@ -709,6 +744,7 @@ int main(void) {
         cmocka_unit_test(random_graphs_give_the_interpreters_results),
         cmocka_unit_test(a_residual_block_is_two_layers),
         cmocka_unit_test(views_of_constants_leave_them_as_they_are),
+        cmocka_unit_test(modules_on_constants_are_constants),
         cmocka_unit_test(tensors_of_the_model_that_turn_in_place_turn_in_every_run),
         cmocka_unit_test(overloads_that_turn_in_place_leave_the_base_as_it_is),
         cmocka_unit_test(runs_keep_no_references_on_results_of_several_parts),

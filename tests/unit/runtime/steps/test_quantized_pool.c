@@ -227,6 +227,39 @@ static void adaptive_average_equals_the_reference(void **state) {
     tare_tensor_release(x);
 }
 
+// Windows of columns: the last dimensions, which they keep, are channels of wider pixels.
+static void windows_of_columns_equal_the_reference(void **state) {
+    static const char *const before[] = {
+        "", "    q = torch.nn.functional.interpolate(p, scale_factor=1)\n", // channels last
+        "    q = torch.cat([p, p], 1)\n"};
+    static const char *const calls[] = {
+        "torch.nn.functional.avg_pool2d(q, (2, 1), stride=(2, 1))",
+        "torch.nn.functional.avg_pool2d(q, (3, 1), stride=(1, 1), padding=(1, 0))",
+        "torch.nn.functional.max_pool2d(q, (3, 1), stride=(2, 1), padding=(1, 0))",
+        "torch.nn.functional.max_pool2d(q, (2, 1), stride=(1, 1), dilation=(2, 3))",
+        "torch.nn.functional.adaptive_avg_pool2d(q, (3, None))",
+        "torch.nn.functional.adaptive_avg_pool2d(q, (1, None))",
+        "torch.nn.functional.adaptive_max_pool2d(q, (2, None))",
+        "torch.nn.functional.avg_pool2d(q, 1, 1)",
+    };
+    static const int64_t shapes[][4] = {{2, 1, 32, 64}, {1, 3, 9, 5}, {2, 20, 7, 3}, {3, 1, 6, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        tare_tensor *x = new_input(4, shapes[i]);
+        for (size_t k = 0; k < sizeof before / sizeof *before; k++)
+            for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
+                check_lines(x, "quint8", before[k], calls[c], 2);
+                check_lines(x, "qint8", before[k], calls[c], 2);
+            }
+        tare_tensor_release(x);
+    }
+    tare_tensor *x = NEW_INPUT(2, 3, 5, 4, 6);
+    check_pool(x, "quint8", "torch.nn.functional.avg_pool3d(q, (2, 1, 1), stride=(2, 1, 1))");
+    check_pool(x, "qint8", "torch.nn.functional.max_pool3d(q, (2, 2, 1), stride=(1, 2, 1))");
+    check_pool(x, "qint8", "torch.nn.functional.max_pool3d(q, (1, 2, 1), stride=(1, 2, 1))");
+    tare_tensor_release(x);
+}
+
 // More threads than windows, windows of few channels and many, in one task and in several.
 static void threads_share_a_window(void **state) {
     (void)state;
@@ -255,6 +288,7 @@ int main(void) {
         cmocka_unit_test(windows_between_pixels_give_the_least_integer),
         cmocka_unit_test(windows_without_pixels_give_the_parameters_least_integer),
         cmocka_unit_test(adaptive_average_equals_the_reference),
+        cmocka_unit_test(windows_of_columns_equal_the_reference),
         cmocka_unit_test(threads_share_a_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
