@@ -44,3 +44,7 @@ node *tare__only_reader(const node *n) {
 bool tare__passes_on(const op_info *op) {
     return tare__op_has(op, OP_MOVES_DATA) || tare__op_id(op) == TARE_OP_DROPOUT;
 }
+
+bool tare__moves_quantized(const op_info *op) {
+    return tare__op_has(op, OP_MOVES_DATA) && tare__op_has(op, OP_KEEPS_QPARAMS);
+}

@@ -2,6 +2,12 @@
 // Prepare: matches backend patterns. Nodes are visited in reverse; the longest pattern wins.
 #include "flow/fx/prepare.h"
 
+#include "config/qconfig.h"
+#include "flow/function_call.h"
+#include "model/model.h"
+#include "ops/classes/classes.h"
+#include "ops/op.h"
+
 // Appends the items of the pattern: the head, then for one argument its nested match, for several
 // their items.
 static tare_status record_items(prepare_pass *p, const pattern *pat, const value *v,
@@ -67,20 +73,78 @@ static tare_status complete(prepare_pass *p, prepare_match *match) {
     return TARE_OK;
 }
 
+// The match of a node by this config. items: those of the config's pattern.
+static tare_status take(prepare_pass *p, const tare_pattern_config *config, node *n,
+                        const match_list *items) {
+    prepare_match *match = tare__arena_alloc(&p->base->scratch, sizeof *match);
+    if (match == NULL) return tare__out_of_memory(p->base->err);
+    *match = (prepare_match){.config = config, .last = n};
+    TARE_TRY(tare__prepare_take(p, match, items));
+    return complete(p, match);
+}
+
 static tare_status match_node(prepare_pass *p, const tare_pattern_config *const *configs, node *n) {
     const value v = tare__node_value(n);
     for (size_t i = 0; i < p->base->backend->count; i++) {
         const pattern *pat = configs[i]->complex;
         if (!tare__pattern_matches(pat, &v, p->base->model->root)) continue;
-        prepare_match *match = tare__arena_alloc(&p->base->scratch, sizeof *match);
-        if (match == NULL) return tare__out_of_memory(p->base->err);
-        *match = (prepare_match){.config = configs[i], .last = n};
         match_list items = {0};
         TARE_TRY(tare__match_list_create(&p->base->scratch, tare__pattern_leaf_count(pat), &items,
                                          p->base->err));
         TARE_TRY(record_items(p, pat, &v, &items));
-        TARE_TRY(tare__prepare_take(p, match, &items));
-        return complete(p, match);
+        return take(p, configs[i], n, &items);
+    }
+    return TARE_OK;
+}
+
+// --- other names of an operator ---
+
+// The row of the operator that a pattern names; NULL: it names several, or none that is known.
+static const op_info *named_row(const prepare_pass *p, const pattern *pat) {
+    switch (pat->kind) {
+    case PATTERN_FUNCTION:
+        return tare__op_function(pat->name);
+    case PATTERN_METHOD:
+        return tare__op_method(pat->name);
+    case PATTERN_MODULE: {
+        const module_class *class = tare__class_find(
+            &tare__context_or_builtin(p->base->model->context)->classes, pat->name);
+        return class != NULL ? tare__class_row(class) : NULL;
+    }
+    default:
+        return NULL;
+    }
+}
+
+// The config for this operator under another name, if its values keep their observer.
+static const tare_pattern_config *find_synonym(const prepare_pass *p,
+                                               const tare_pattern_config *const *configs,
+                                               const op_info *const *rows, const op_info *row) {
+    for (size_t i = 0; i < p->base->backend->count; i++)
+        if (rows[i] == row && configs[i]->observation_type == TARE_OUTPUT_SHARE_OBSERVER_WITH_INPUT)
+            return configs[i];
+    return NULL;
+}
+
+// Under tare's own mapping: an operator that only moves values is matched by a pattern for it under
+// any name. torch has patterns for torch.flatten, but none for torch.nn.Flatten and x.flatten().
+static tare_status match_synonyms(prepare_pass *p, const tare_pattern_config *const *configs) {
+    if (!tare__qconfig_mapping_is_own(p->mapping)) return TARE_OK;
+    const op_info **rows =
+        tare__arena_array(&p->base->scratch, p->base->backend->count + 1, sizeof *rows);
+    if (rows == NULL) return tare__out_of_memory(p->base->err);
+    for (size_t i = 0; i < p->base->backend->count; i++)
+        rows[i] = named_row(p, configs[i]->complex);
+    for (node *n = p->base->model->root->graph->last; n != NULL; n = n->prev) {
+        const op_info *row = tare__called_row(p->base->model, n);
+        if (p->nodes[n->id].match != NULL || !tare__moves_quantized(row)) continue;
+        const tare_pattern_config *config = find_synonym(p, configs, rows, row);
+        if (config == NULL) continue;
+        const value v = tare__node_value(n);
+        match_list items = {0};
+        TARE_TRY(tare__match_list_create(&p->base->scratch, 1, &items, p->base->err));
+        items.items[items.count++] = tare__match_leaf(&v);
+        TARE_TRY(take(p, config, n, &items));
     }
     return TARE_OK;
 }
@@ -91,5 +155,5 @@ tare_status tare__prepare_match(prepare_pass *p) {
         tare__backend_config_sorted(p->base->backend, &p->base->scratch, &configs, p->base->err));
     for (node *n = p->base->model->root->graph->last; n != NULL; n = n->prev)
         if (p->nodes[n->id].match == NULL) TARE_TRY(match_node(p, configs, n));
-    return TARE_OK;
+    return match_synonyms(p, configs);
 }

@@ -2,6 +2,7 @@
 // Lowering of binary functions, shape queries, and operators without a weight.
 #include <string.h>
 
+#include "config/qconfig.h"
 #include "flow/lower/fx/lower.h"
 #include "ops/text/python.h"
 
@@ -136,7 +137,7 @@ tare_status tare__lower_shapes(convert_pass *c) {
     return TARE_OK;
 }
 
-static special_group group_of(const convert_pass *c, const node *n) {
+static special_group group_by_name(const convert_pass *c, const node *n) {
     if (n->op == NODE_CALL_FUNCTION) return tare__special_function(n->target);
     if (n->op == NODE_CALL_METHOD) return tare__special_method(n->target);
     const module *m = tare__called_module(c->base->model, n);
@@ -144,6 +145,20 @@ static special_group group_of(const convert_pass *c, const node *n) {
     // A module that an earlier call replaced: all its calls are lowered.
     if (m->class->role == ROLE_QUANTIZED) return SPECIAL_DEFAULT;
     return tare__special_module(m->class);
+}
+
+// Under tare's own mapping: it was observed under another name than torch lowers it by.
+static bool moves_values(const convert_pass *c, const node *n) {
+    const prepared_node *known =
+        c->prepared != NULL ? tare__prepared_node(c->prepared, n->name) : NULL;
+    return known != NULL && known->is_observed && !tare__convert_has_no_qconfig(c, n) &&
+           c->prepared->mapping != NULL && tare__qconfig_mapping_is_own(c->prepared->mapping) &&
+           tare__moves_quantized(tare__called_row(c->base->model, n));
+}
+
+static special_group group_of(const convert_pass *c, const node *n) {
+    const special_group group = group_by_name(c, n);
+    return group == SPECIAL_NONE && moves_values(c, n) ? SPECIAL_SHAPE : group;
 }
 
 // True if the first argument is dequantized, or a list of dequantized values.

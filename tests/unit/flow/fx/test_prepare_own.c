@@ -198,6 +198,42 @@ static void islands_without_a_product_stay_float(void **state) {
     end(&f);
 }
 
+// --- names ---
+
+// torch's backends have patterns for torch.flatten and the method permute alone.
+static void operators_that_move_values_are_known_by_any_name(void **state) {
+    static const char *const calls[] = {"self.flat(a)", "a.flatten(0)", "torch.permute(a, (1, 0))",
+                                        "torch.reshape(a, (-1,))"};
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        char code[256];
+        module *root = two(NN "Linear", LINEAR);
+        put_module(root, NULL, "flat", NN "Flatten", "start_dim=0, end_dim=-1");
+        (void)snprintf(code, sizeof code,
+                       "def forward(self, x):\n    a = self.a(x)\n    moved = %s\n"
+                       "    view = moved.view(4, 4)\n    b = self.b(view)\n    return b\n",
+                       calls[i]);
+        flow f = begin("tare", root, code);
+        CHECK_HOLDS(decided(f.prepared, "moved"), "observed");
+        CALIBRATED(f.prepared, 4, 4);
+        f.lowered = lowered(f.prepared, f.backend);
+        const char *first = strstr(printed(f.lowered), ".dequantize()"); // of the result
+        assert_non_null(first);
+        assert_null(strstr(first + 1, ".dequantize()"));
+        tare_tensor *x = NEW_INPUT(4, 4);
+        assert_true(error_of(&f, x) < 0.05);
+        tare_tensor_release(x);
+        end(&f);
+    }
+    module *root = two(NN "Linear", LINEAR);
+    put_module(root, NULL, "flat", NN "Flatten", "start_dim=0, end_dim=-1");
+    flow f = begin("x86", root,
+                   "def forward(self, x):\n    a = self.a(x)\n    moved = self.flat(a)\n"
+                   "    view = moved.view(4, 4)\n    b = self.b(view)\n    return b\n");
+    CHECK_HOLDS(decided(f.prepared, "moved"), "left float: the backend 'x86' has no pattern");
+    end(&f);
+}
+
 // --- weights ---
 
 static void the_greatest_weight_of_a_channel_is_a_level(void **state) {
@@ -228,6 +264,7 @@ int main(void) {
         cmocka_unit_test(averages_have_a_range_of_their_own),
         cmocka_unit_test(a_product_with_a_number_has_a_range_of_its_own),
         cmocka_unit_test(islands_without_a_product_stay_float),
+        cmocka_unit_test(operators_that_move_values_are_known_by_any_name),
         cmocka_unit_test(the_greatest_weight_of_a_channel_is_a_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
