@@ -8,9 +8,9 @@
 
 #include "support/report.h"
 
-#define LEAST_SECONDS 0.01 // the least time that counts, for very short jobs
-#define TIME_SHARE    0.08 // of the whole job's time, for the whole check: under a tenth
-#define CLOSING_SHARE 0.15 // of the check's time, for findings and for freeing memory
+#define LEAST_SECONDS 0.003 // the least time that counts, for very short jobs
+#define TIME_SHARE    0.08  // of the whole job's time, for the whole check: under a tenth
+#define CLOSING_SHARE 0.15  // of the check's time, for findings and for freeing memory
 enum { HELD_OUT = 8, WORST_LAYERS = 5 };
 
 double seconds_now(void) {

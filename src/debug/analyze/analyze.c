@@ -446,7 +446,7 @@ static tare_status test_layers(job *j) {
 
 static tare_status open(job *j, const tare_model *reference) {
     tare_analysis *a = j->a;
-    TARE_TRY(tare__probe_begin(&a->probe, reference, j->options.thread_count, j->err));
+    TARE_TRY(tare__probe_begin(&a->probe, reference, NULL, j->options.thread_count, j->err));
     TARE_TRY(tare__ranges_begin(&a->ranges, &a->probe, j->options.is_brief, j->err));
     const size_t count = a->probe.layer_count;
     a->measures = tare__alloc_zeroed(count + 1, sizeof *a->measures);
@@ -455,7 +455,8 @@ static tare_status open(job *j, const tare_model *reference) {
     TARE_TRY(tare__value_cache_begin(&j->floats, a->probe.id_count, &j->budget, j->err));
     TARE_TRY(tare__value_cache_begin(&j->all, a->probe.id_count, &j->budget, j->err));
     if (j->options.exact != NULL)
-        TARE_TRY(tare__exact_begin(&j->exact, j->options.exact, j->options.is_brief,
+        TARE_TRY(tare__exact_begin(&j->exact, j->options.exact,
+                                   j->options.is_brief ? a->probe.kernels : NULL,
                                    j->options.thread_count, j->err));
     if (j->options.quantized == NULL) return TARE_OK;
     const tare_session_options options = {.struct_size = sizeof options,

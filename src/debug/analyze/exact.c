@@ -20,13 +20,13 @@ static tare_status changes_in_runs(const module *root, bool *out, tare_error *er
     return TARE_OK;
 }
 
-tare_status tare__exact_begin(exact_model *e, const tare_model *model, bool runs_once,
+tare_status tare__exact_begin(exact_model *e, const tare_model *model, float_kernels *kernels,
                               int thread_count, tare_error *err) {
     *e = (exact_model){.session = NULL};
     bool changes = false;
-    if (runs_once) TARE_TRY(changes_in_runs(model->root, &changes, err));
-    if (model->stage == TARE_STAGE_REFERENCE || (runs_once && !changes))
-        return tare__probe_begin(&e->probe, model, thread_count, err);
+    if (kernels != NULL) TARE_TRY(changes_in_runs(model->root, &changes, err));
+    if (model->stage == TARE_STAGE_REFERENCE || (kernels != NULL && !changes))
+        return tare__probe_begin(&e->probe, model, kernels, thread_count, err);
     const tare_session_options options = {.struct_size = sizeof options,
                                           .thread_count = thread_count};
     return tare_session_create(model, &options, &e->session, err);

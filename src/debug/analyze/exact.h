@@ -15,9 +15,10 @@ typedef struct exact_model {
 
 /// False: no model whose floats are exact.
 bool tare__exact_takes(const tare_model *model);
-/// Begins runs of a float model, or of a reference form. runs_once: for a run or two, for which it
-/// does not pay to fold batch norms and to pack weights.
-tare_status tare__exact_begin(exact_model *e, const tare_model *model, bool runs_once,
+/// Begins runs of a float model, or of a reference form. kernels: those of a probe that ends later,
+/// for a run or two, for which it does not pay to fold batch norms and to pack weights; NULL: for
+/// more.
+tare_status tare__exact_begin(exact_model *e, const tare_model *model, float_kernels *kernels,
                               int thread_count, tare_error *err);
 tare_status tare__exact_run(const exact_model *e, const tare_batch *batch, probe_outputs *out,
                             tare_error *err);

@@ -183,18 +183,20 @@ static tare_status find_layers(probe *p, tare_error *err) {
     return sort_layers(p, err);
 }
 
-tare_status tare__probe_begin(probe *p, const tare_model *reference, int thread_count,
-                              tare_error *err) {
+tare_status tare__probe_begin(probe *p, const tare_model *reference, float_kernels *kernels,
+                              int thread_count, tare_error *err) {
     *p = (probe){.model = reference,
                  .g = reference->root->graph,
                  .id_count = reference->root->graph->next_id,
+                 .kernels = kernels,
+                 .lends_kernels = kernels != NULL,
                  .thread_count = thread_count > 0 ? thread_count : 1};
     p->facts = tare__alloc_zeroed(p->id_count + 1, sizeof *p->facts);
     if (p->facts == NULL) return tare__out_of_memory(err);
     for (size_t i = 0; i < p->id_count; i++)
         p->facts[i] = (probe_fact){.layer = PROBE_NONE, .source = PROBE_NONE};
     TARE_TRY(find_layers(p, err));
-    return tare__float_kernels_create(NULL, &p->kernels, err);
+    return kernels == NULL ? tare__float_kernels_create(NULL, &p->kernels, err) : TARE_OK;
 }
 
 void tare__probe_end(probe *p) {
@@ -202,7 +204,7 @@ void tare__probe_end(probe *p) {
         tare__module_release(p->layers[i].with_floats);
         tare__module_release(p->layers[i].rounded);
     }
-    tare__float_kernels_destroy(p->kernels);
+    if (!p->lends_kernels) tare__float_kernels_destroy(p->kernels);
     tare__free(p->layers);
     tare__free(p->facts);
     *p = (probe){0};

@@ -48,11 +48,13 @@ typedef struct probe {
     probe_layer *layers; // in the order of the graph
     size_t layer_count, layer_capacity;
     float_kernels *kernels;
+    bool lends_kernels; // `kernels` is another probe's
     int thread_count;
 } probe;
 
-tare_status tare__probe_begin(probe *p, const tare_model *reference, int thread_count,
-                              tare_error *err);
+/// kernels: those of a probe that ends later and runs at other times; NULL: its own.
+tare_status tare__probe_begin(probe *p, const tare_model *reference, float_kernels *kernels,
+                              int thread_count, tare_error *err);
 void tare__probe_end(probe *p);
 /// Creates the layer's `rounded`, if it has one and that does not exist yet.
 tare_status tare__probe_round(const probe *p, size_t layer, tare_error *err);

@@ -121,7 +121,7 @@ static tare_status keep_data(ladder *l, const exact_model *exact, tare_data *dat
 
 static tare_status keep_floats_of(ladder *l, const tare_model *model) {
     exact_model exact;
-    tare_status status = tare__exact_begin(&exact, model, false, l->options.thread_count, l->err);
+    tare_status status = tare__exact_begin(&exact, model, NULL, l->options.thread_count, l->err);
     if (status == TARE_OK) status = keep_data(l, &exact, l->check, SIZE_MAX, &l->check_floats);
     if (status == TARE_OK)
         status = keep_data(l, &exact, l->calibration, FIT_SAMPLES, &l->fit_floats);

@@ -81,7 +81,7 @@ static void check_run(probe_run r, const fixture *f, const tare_model *like, dou
 static void nothing_quantized_is_the_float_model_and_all_the_reference(void **state) {
     const fixture *f = *state;
     probe p;
-    CHECK_DONE(tare__probe_begin(&p, f->reference, 1, job_error()));
+    CHECK_DONE(tare__probe_begin(&p, f->reference, NULL, 1, job_error()));
     check_run((probe_run){.probe = &p, .mode = PROBE_FLOATS}, f, f->floats, 1e-4);
     check_run((probe_run){.probe = &p, .mode = PROBE_ALL}, f, f->reference, 1e-4);
     tare__probe_end(&p);
@@ -91,7 +91,7 @@ static void nothing_quantized_is_the_float_model_and_all_the_reference(void **st
 static void single_layers_need_no_more_than_what_depends_on_them(void **state) {
     const fixture *f = *state;
     probe p;
-    CHECK_DONE(tare__probe_begin(&p, f->reference, 1, job_error()));
+    CHECK_DONE(tare__probe_begin(&p, f->reference, NULL, 1, job_error()));
     for (uint64_t memory = 0; memory <= 1 << 20; memory += 1 << 19) {
         cache_budget budget = {memory, 1 << 20};
         value_cache floats;
