@@ -104,6 +104,10 @@ static void stage_row(const staging *g, const row_position *at, uint8_t *to) {
         stage_quantized(g, from, to);
 }
 
+void tare__conv_stage_row(const staging *g, size_t image, size_t row, uint8_t *to) {
+    stage_row(g, &(row_position){image, 0, row}, to);
+}
+
 void tare__conv_stage_image(const staging *g, size_t image, uint8_t *to) {
     const conv_stage *s = g->stage;
     const unsigned char *end = to + tare__conv_stage_bytes(s);

@@ -31,6 +31,8 @@ conv_stage tare__conv_stage_of_rows(const conv_windows *from);
 /// The bytes of a staged image, including a word beyond its end that may be read.
 size_t tare__conv_stage_bytes(const conv_stage *s);
 void tare__conv_stage_image(const staging *g, size_t image, uint8_t *to);
+/// One row of an image of one plane, counted from the first row of padding.
+void tare__conv_stage_row(const staging *g, size_t image, size_t row, uint8_t *to);
 
 // --- rows of windows, for windows that are one tap as a whole ---
 

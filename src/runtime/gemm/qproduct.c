@@ -4,7 +4,8 @@
 // pixels that each tap of a window reads; a tap in the padding reads a row of zero points. Where a
 // pixel has few channels (the first layer), a tap is a whole row of the window, and the image is
 // first copied with its padding, so that the pixels of a row follow each other. Or a tap is the
-// whole window, and each thread stages the windows that it reads (conv_stage.h).
+// whole window, and each thread stages the windows that it reads (conv_stage.h). Kernels that load
+// many pixels at once get rows with their padding (padded_rows.h).
 #include "runtime/gemm/qproduct.h"
 
 #include <assert.h>
@@ -14,6 +15,7 @@
 #include "core/system/caches.h"
 #include "runtime/gemm/conv_ranges.h"
 #include "runtime/gemm/conv_stage.h"
+#include "runtime/gemm/padded_rows.h"
 #include "runtime/gemm/product_weights.h"
 #include "runtime/gemm/qconstants.h"
 #include "runtime/gemm/qlayer.h"
@@ -35,10 +37,12 @@ struct qproduct {
     bool needs_unsigned;  // signed inputs are converted before a run
     bool is_staged;       // taps are rows of windows in a copy of the image with its padding
     bool stages_windows;  // taps are whole windows, which each thread copies
+    bool is_padded;       // each thread copies image rows with their padding
     bool is_flat;         // windows are consecutive single pixels
     bool is_scattered;    // the subconvolution's pixels are not contiguous in the output
     conv_windows windows; // in the images, or in staged ones
     conv_stage stage;
+    padded_form padded;
     conv_ranges ranges;       // of pixels that cover the same taps
     size_t groups, ins, outs; // channels: per group
     size_t all_ins, all_outs;
@@ -51,7 +55,7 @@ struct qproduct {
     size_t shared_rows;         // unit that threads divide: rows of a tile, or image rows of ranges
     size_t address_count;       // addresses of the pixels in a run of rows
     size_t address_bytes;       // of a thread: addresses, and offsets of taps
-    size_t thread_bytes;        // of a thread: these, and staged windows
+    size_t thread_bytes;        // of a thread: these, and staged windows or rows
     size_t blocks;
     size_t cached_blocks; // blocks that stay in the cache beside quantized values
     packed_weights *weights;
@@ -88,8 +92,18 @@ static size_t listed_taps(const qproduct *p) {
     return p->ranges.is_inside ? 1 : p->taps;
 }
 
+// Padded rows of a run stay in the second-level cache.
+static size_t padded_run_rows(const qproduct *p, size_t rows) {
+    const size_t most = tare__l2_bytes() / 4;
+    while (rows > p->tile_rows && tare__padded_rows_bytes(&p->padded, rows) > most)
+        rows = tare__round_up(rows / 2, p->tile_rows);
+    return rows;
+}
+
 static size_t run_rows_of(const qproduct *p, size_t block) {
-    return tare__product_run_rows(p->kernel, block_vectors(p, block), listed_taps(p), p->rows);
+    const size_t rows =
+        tare__product_run_rows(p->kernel, block_vectors(p, block), listed_taps(p), p->rows);
+    return p->is_padded ? padded_run_rows(p, rows) : rows;
 }
 
 // Bytes that stay in the second-level cache beside quantized values: 384 KiB of 1 MiB. Larger ones
@@ -109,7 +123,24 @@ static void choose_runs(qproduct *p) {
         tare__round_up(p->address_count * sizeof(uint8_t *) + p->taps * sizeof(size_t), ALIGNMENT);
     p->thread_bytes = p->address_bytes;
     if (p->stages_windows) p->thread_bytes += tare__staged_rows_bytes(&p->stage, p->address_count);
+    if (p->is_padded) p->thread_bytes += tare__padded_rows_bytes(&p->padded, p->address_count);
     p->cached_blocks = cached < 1 ? 1 : tare__least(cached, MOST_BLOCKS);
+}
+
+static bool may_pad(const qproduct *p) {
+    const conv_windows *w = &p->windows;
+    return p->kernel->wants_padding && !p->is_flat && w->addends * w->planes * w->depth == 1 &&
+           w->out_depth == 1 && w->front == 0;
+}
+
+// Pixels of a window's row become one tap where that changes no word of the weights.
+static void pad_rows(qproduct *p) {
+    const bool joins = p->groups == 1 && p->ins % 4 == 0 && p->windows.step[W] == 1;
+    p->padded = tare__padded_form_of(&p->windows, joins);
+    p->windows = p->padded.stage.to;
+    if (!joins) return;
+    p->tap_size *= p->form.width;
+    p->taps /= p->form.width;
 }
 
 static void choose_taps(qproduct *p, const tare_tensor *y) {
@@ -124,6 +155,8 @@ static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->rows = p->is_staged || p->is_scattered ? p->pixels : (size_t)y->count / p->all_outs;
     p->windows = p->sub.windows;
     p->is_flat = tare__conv_windows_are_flat(&p->windows);
+    p->is_padded = p->form.tap == TAP_IS_PIXEL && may_pad(p);
+    if (p->is_padded) pad_rows(p);
     if (p->form.tap == TAP_IS_PIXEL) return;
     // Words are read whole: values beyond a tap are multiplied by weights of 0.
     p->tap_size = tare__round_up(p->tap_size, 4);
@@ -217,8 +250,8 @@ qlayer_form tare__qproduct_form(const qproduct *p) {
                          .tile_rows = p->tile_rows,
                          .tile_channels = tare__product_block_channels(&p->form, 0),
                          .weight_bytes = p->group_words * p->groups * sizeof(uint32_t),
-                         .macs =
-                             p->pixels * p->all_outs * p->taps * tare__product_tap_size(&p->form)};
+                         .macs = p->pixels * p->all_outs * tare__product_taps(&p->form) *
+                                 tare__product_tap_size(&p->form)};
 }
 
 bool tare__qproduct_needs_unsigned(const qproduct *p) {
@@ -248,7 +281,7 @@ typedef struct product_job {
     const qlayer_run *run;
     const uint8_t *image; // of the first image
     conv_windows windows; // in images whose pixels may have gaps between them
-    staging staging;      // if images are staged
+    staging staging;      // if images, windows or rows are staged
     size_t y_stride;
     size_t first_row, row_count;  // rows are output pixels over all images
     const uint8_t *padding;       // a row of zero points
@@ -299,6 +332,7 @@ typedef struct block_run {
     const uint8_t **addresses;
     size_t *offsets;     // offsets of the taps, for ranges inside the image
     staged_rows *staged; // if windows are staged
+    padded_rows *padded; // if rows are padded
     product_tile tiles[MOST_BLOCKS];
     size_t count, vectors; // number of blocks; vectors of channels of each
     size_t group, channel; // first channel of the first block
@@ -311,6 +345,11 @@ static void list_tile(const product_job *job, block_run *b, const conv_range *ra
     const uint8_t **to = b->addresses;
     if (p->stages_windows) {
         tare__staged_rows_list(b->staged, row, rows, to);
+        return;
+    }
+    if (p->is_padded) {
+        tare__padded_rows_list(b->padded, row, rows, to);
+        for (size_t r = 0; b->group > 0 && r < rows; r++) to[r] += b->group * p->ins;
         return;
     }
     const uint8_t *images = job->image + b->group * p->ins;
@@ -372,7 +411,10 @@ static void multiply_range(const product_job *job, block_run *b, size_t block,
     // With few tiles it would wait for these instead of its own weights.
     const bool looks_ahead =
         taps == p->taps && range->image_rows * range->count >= LEAST_TILES * b->tile_rows;
-    if (range->is_inside) tare__conv_range_offsets(&job->windows, range, b->offsets);
+    if (p->is_padded)
+        tare__padded_rows_offsets(b->padded, b->offsets);
+    else if (range->is_inside)
+        tare__conv_range_offsets(&job->windows, range, b->offsets);
     for (size_t i = 0; i < b->count; i++) {
         product_tile *tile = &b->tiles[i];
         begin_tile(job, b->group, block + i, tile);
@@ -398,7 +440,9 @@ static void multiply_rows(const product_job *job, unsigned char *memory, size_t 
     block_run b; // initialized lazily, because most of its arrays stay unused
     b.addresses = (const uint8_t **)(void *)memory;
     b.offsets = (size_t *)(void *)(b.addresses + p->address_count);
-    b.staged = p->stages_windows ? (staged_rows *)(void *)(memory + p->address_bytes) : NULL;
+    void *staged = memory + p->address_bytes;
+    b.staged = p->stages_windows ? staged : NULL;
+    b.padded = p->is_padded ? staged : NULL;
     b.count = block_count;
     b.vectors = block_vectors(p, block);
     b.group = first_block / p->blocks;
@@ -478,12 +522,16 @@ static thread_grain grain_of(const product_job *job) {
     return (thread_grain){tare__least(least, most), most};
 }
 
-// Threads usually continue where they were, with windows that they have staged already.
+// Threads usually continue where they were, with what they have staged already.
 static void begin_staging(const product_job *job, size_t threads) {
     const qproduct *p = job->p;
-    for (size_t i = 0; i < threads && p->stages_windows; i++)
-        (void)tare__staged_rows_begin(&job->staging, p->address_count,
-                                      job->thread_memory + i * p->thread_bytes + p->address_bytes);
+    for (size_t i = 0; i < threads; i++) {
+        void *memory = job->thread_memory + i * p->thread_bytes + p->address_bytes;
+        if (p->stages_windows)
+            (void)tare__staged_rows_begin(&job->staging, p->address_count, memory);
+        if (p->is_padded)
+            (void)tare__padded_rows_begin(&p->padded, &job->staging, p->address_count, memory);
+    }
 }
 
 static void multiply_images(product_job *job, thread_pool *pool) {
@@ -503,14 +551,15 @@ void tare__qproduct_run(const qproduct *p, const qlayer_run *run) {
                        .run = run,
                        .image = run->x,
                        .windows = p->windows,
-                       .staging = {&p->stage, run->x, x_stride, padding_value(p)},
+                       .staging = {p->is_padded ? &p->padded.stage : &p->stage, run->x, x_stride,
+                                   padding_value(p)},
                        .y_stride = run->y_stride != 0 ? run->y_stride : p->all_outs,
                        .row_count = run->batch * p->pixels,
                        .padding = memory,
                        .thread_memory = staged + stage_bytes(p)};
     memset(memory, padding_value(p), line_bytes(p));
     if (!p->is_staged) {
-        job.windows.channels = x_stride;
+        if (!p->is_padded) job.windows.channels = x_stride;
         multiply_images(&job, pool);
         return;
     }

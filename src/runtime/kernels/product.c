@@ -7,14 +7,14 @@
 #include "runtime/kernels/scratch.h"
 
 const product_kernel tare__product_kernels[] = {
-#define KERNEL(name, level, has, asks_saturation, takes_signed, tiles, ...)                        \
-    {{level, has}, name, #name, asks_saturation, takes_signed, tiles, {__VA_ARGS__}},
+#define KERNEL(name, level, has, asks_saturation, takes_signed, wants_padding, tiles, ...)         \
+    {{level, has}, name, #name, asks_saturation, takes_signed, wants_padding, tiles, {__VA_ARGS__}},
 #include "runtime/kernels/qu8_product/kernels.def"
 #undef KERNEL
 };
 
 // Of a run, for those who list it on the stack.
-#define KERNEL(name, level, has, asks_saturation, takes_signed, tiles, ...)                        \
+#define KERNEL(name, level, has, asks_saturation, takes_signed, wants_padding, tiles, ...)         \
     _Static_assert((tiles)*PRODUCT_ROWS <= PRODUCT_RUN_ROWS, "too many rows at once");
 #include "runtime/kernels/qu8_product/kernels.def"
 #undef KERNEL

@@ -88,6 +88,7 @@ typedef struct product_kernel {
     const char *name;
     bool asks_saturation;         // faster if it is known that 16-bit sums do not saturate
     bool takes_signed;            // by product_tile.flip; other kernels need converted values
+    bool wants_padding;           // faster if windows lie inside their images, at equal distances
     size_t tiles;                 // preferred number per call, at most
     size_t rows[PRODUCT_VECTORS]; // of the best tile, by the number of vectors of a block, 1 first
 } product_kernel;

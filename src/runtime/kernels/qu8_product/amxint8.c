@@ -1,68 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// build: -O3 -mprefer-vector-width=512
-// Products with AMX: up to 32 pixels by 32 channels, or 16 by 64, whose sums are four tiles. The
-// depth, all taps one behind the other, goes by in steps of 64 quantized values. Packed weights are
-// what tdpbusd takes: a word of 16 channels is a row of its tile. Pixels at equal distances, whose
-// step lies in one tap, are loaded where they are. Others are copied to lie below each other; on
-// the way signed ones become unsigned. Copies take as long as the products, because a tile can be
-// loaded only when what it loads has been stored in the cache. Where a step has fewer words than a
-// tile has rows, its weights are copied, too, above rows of zeros. The epilogue is that of AVX-512,
-// from sums in memory.
+// build: -O3 -fno-tree-slp-vectorize -mprefer-vector-width=512
+// Products with AMX: up to 32 pixels by 32 channels, or 16 by 64, whose sums are four tiles. Packed
+// weights are what tdpbusd takes: a word of 16 channels is a row of its tile. Pixels are loaded
+// where they are, if they are at equal distances: a tile may also have rows between them, whose
+// sums nobody reads. Other pixels are copied to lie below each other. The epilogue is that of
+// AVX-512, from sums in memory.
+//
+// Numbers that were just written are read one by one, hence the flag above: a load of several that
+// were stored one by one waits until all stores before have reached the cache, those of tiles that
+// are not multiplied yet among them. Tried and slower: the epilogue of some pixels between the
+// products of the next ones, tiles loaded a step ahead, and weights fetched for the next block.
 #include "runtime/kernels/qu8_product/avx512_epilogue.h"
 #include "runtime/kernels/scratch.h"
 #include "runtime/kernels/x86/tiles.h"
 
-enum { STEP_ROWS = 2 * TILE_ROWS, TILE_WORDS = TILE_ROWS * TILE_LANES };
+enum {
+    CHUNK_ROWS = 2 * TILE_ROWS, // of two tiles
+    TILE_WORDS = TILE_ROWS * TILE_LANES,
+    WORD = 4, // quantized values
+};
 
-// Pixels of a step: rows of a tile.
-typedef struct step_rows {
-    const uint8_t *at;
-    size_t stride;
-} step_rows;
+// Rows of a tile: some pixels of the product.
+typedef struct row_tile {
+    const uint8_t *at;       // of the tile's first row, without the offset of a tap
+    size_t distance;         // from each row to the next; 0: pixels are copied
+    const uint8_t *const *x; // of the first pixel
+    size_t first, count;     // pixels
+    uint32_t places;         // bit i: row i is the next one of them
+} row_tile;
+
+// Pixels whose sums are computed together.
+typedef struct chunk {
+    row_tile tiles[2];
+    size_t tile_count, rows; // rows: pixels
+} chunk;
 
 // What is multiplied in a step.
 typedef struct depth_step {
-    _Alignas(64) uint8_t copied[STEP_ROWS][TILE_LINE];
-    uint32_t last[PRODUCT_VECTORS][TILE_WORDS]; // weights of few words
-    step_rows rows[2];
+    _Alignas(64) uint8_t copied[CHUNK_ROWS][TILE_LINE];
+    uint32_t last[PRODUCT_VECTORS][TILE_WORDS]; // weights of few words, above rows of zeros
+    const uint8_t *x[2];
+    size_t x_stride[2];
     const uint32_t *w;             // of the first vector
     size_t w_stride, vector_words; // bytes to the next word's; words to the next one's
 } depth_step;
 
-// Where the next step begins, for some rows and vectors of channels of a tile.
-typedef struct depth_walk {
-    const product_tile *t;
-    const uint8_t *const *x; // of the first row
-    size_t rows, vectors;
-    size_t lanes;       // of a word of weights
-    size_t tap_size;    // in whole words
-    size_t tap, at;     // quantized values of that tap lie before it
-    size_t distance[2]; // of the pixels of each tile in that tap; 0: they differ, or are copied
-    const uint32_t *w;
-} depth_walk;
-
 typedef struct workplace {
     depth_step steps[2]; // one is filled while the other is multiplied
-    _Alignas(64) int32_t sums[STEP_ROWS][PRODUCT_BLOCK];
+    _Alignas(64) int32_t sums[CHUNK_ROWS][PRODUCT_BLOCK];
+    _Alignas(64) uint32_t last[PRODUCT_VECTORS][TILE_WORDS]; // of the only tap
 } workplace;
 
-static bool is_at_end(const depth_walk *d) {
-    return d->tap == d->t->taps;
+typedef struct amx_product {
+    const product_tile *t;
+    const block_epilogue *e;
+    workplace *own;
+    size_t vectors, lanes; // of a word of weights
+    size_t tile_rows;
+    size_t tap_size, step_size; // quantized values, in whole words
+    size_t tail;                // of a tap: what is left of whole steps
+} amx_product;
+
+// --- rows ---
+
+static inline uint32_t first_places(size_t count) {
+    return (1U << count) - 1;
 }
 
-static inline uint64_t first_bytes(size_t count) {
-    return ~UINT64_C(0) >> (TILE_LINE - count);
-}
-
-static const uint8_t *const *pixels_of(const depth_walk *d) {
-    return d->t->offsets != NULL ? d->x : d->x + d->tap * d->t->rows;
-}
-
-static size_t offset_of(const depth_walk *d) {
-    return (d->t->offsets != NULL ? d->t->offsets[d->tap] : 0) + d->at;
-}
-
-// From each of a tile's pixels to the next; 0 if they differ.
+// From each of TILE_ROWS pixels to the next; 0 if they differ.
 static size_t distance_of(const uint8_t *const *x) {
     const ptrdiff_t distance = x[1] - x[0];
     const __m512i all = _mm512_set1_epi64(distance);
@@ -73,115 +78,166 @@ static size_t distance_of(const uint8_t *const *x) {
     return differ == 0 && distance > 0 ? (size_t)distance : 0;
 }
 
-// A tile of fewer pixels would be loaded from behind the last one.
-static void measure_distances(depth_walk *d) {
-    if (d->t->flip != 0) return;
-    for (size_t i = 0; (i + 1) * TILE_ROWS <= d->rows; i++)
-        d->distance[i] = distance_of(pixels_of(d) + i * TILE_ROWS);
+// Pixels from `first` on whose distances are multiples of that of the first two, as far as they fit
+// a tile: count, places and distance; 0 if there are none.
+static void find_places(const amx_product *p, row_tile *r) {
+    const size_t left = p->t->rows - r->first;
+    const ptrdiff_t distance = left > 1 ? r->x[1] - r->x[0] : 0;
+    size_t place = 0;
+    if (distance <= 0) return;
+    r->count = 1;
+    r->places = 1;
+    r->distance = (size_t)distance;
+    for (; r->count < left; r->count++) {
+        const ptrdiff_t step = r->x[r->count] - r->x[r->count - 1];
+        if (step != distance && (step <= 0 || step % distance != 0)) break;
+        place += step == distance ? 1 : (size_t)(step / distance);
+        if (place >= p->tile_rows) break;
+        r->places |= 1U << place;
+    }
 }
 
-static void copy_lines(size_t rows, const uint8_t *const *x, size_t offset, uint8_t flip,
-                       uint8_t *to) {
-    const __m512i flips = _mm512_set1_epi8((char)flip);
-    for (size_t r = 0; r < rows; r++)
-        _mm512_store_si512(to + r * TILE_LINE,
-                           _mm512_xor_si512(_mm512_loadu_si512(x[r] + offset), flips));
+static size_t last_place(const row_tile *r) {
+    return 31 - (size_t)__builtin_clz(r->places);
 }
 
-// `given` quantized values of each row, and zeros up to `count`. Registers are no wider than what
-// is written, which then seldom crosses a line.
-static void copy_rows(size_t rows, const uint8_t *const *x, size_t offset, size_t given,
-                      size_t count, uint8_t flip, uint8_t *to) {
-    const uint64_t reads = first_bytes(given), writes = first_bytes(count);
-    const __m512i flips = _mm512_set1_epi8((char)flip);
-    for (size_t r = 0; r < rows; r++, to += TILE_LINE) {
-        const uint8_t *from = x[r] + offset;
-        if (count <= sizeof(__m128i)) {
-            const __m128i v = _mm_maskz_loadu_epi8((__mmask16)reads, from);
-            _mm_mask_storeu_epi8(to, (__mmask16)writes,
-                                 _mm_xor_si128(v, _mm512_castsi512_si128(flips)));
-        } else if (count <= sizeof(__m256i)) {
-            const __m256i v = _mm256_maskz_loadu_epi8((__mmask32)reads, from);
-            _mm256_mask_storeu_epi8(to, (__mmask32)writes,
-                                    _mm256_xor_si256(v, _mm512_castsi512_si256(flips)));
-        } else {
-            const __m512i v = _mm512_maskz_loadu_epi8(reads, from);
-            _mm512_mask_storeu_epi8(to, writes, _mm512_xor_si512(v, flips));
+// The rows of a tile lie between the first and the last pixel, all of which are in one image, or in
+// images of which one follows the other: a tile that would go on behind the last begins earlier.
+static bool reach_last(const amx_product *p, row_tile *r) {
+    const size_t left = p->t->rows - r->first, missing = p->tile_rows - 1 - last_place(r);
+    const uint8_t *const last = r->x[left - 1];
+    if (missing == 0) return true;
+    if (last > r->at && (size_t)(last - r->at) >= (p->tile_rows - 1) * r->distance) return true;
+    if (r->at < p->t->x[0] || (size_t)(r->at - p->t->x[0]) < missing * r->distance) return false;
+    r->at -= missing * r->distance;
+    r->places <<= missing;
+    return true;
+}
+
+// Where less than half of a tile would be pixels, copies take less time.
+static bool is_dense(const amx_product *p, const row_tile *r) {
+    return 2 * r->count >= tare__least(p->tile_rows, p->t->rows - r->first);
+}
+
+static void place_rows(const amx_product *p, row_tile *r, size_t first) {
+    const product_tile *t = p->t;
+    const size_t left = t->rows - first;
+    r->at = t->x[first];
+    r->distance = 0;
+    r->x = t->x + first;
+    r->first = first;
+    if (t->offsets != NULL && left >= TILE_ROWS) r->distance = distance_of(r->x);
+    if (r->distance != 0) {
+        r->count = TILE_ROWS;
+        r->places = first_places(TILE_ROWS);
+        return;
+    }
+    if (t->offsets != NULL) find_places(p, r);
+    if (r->distance != 0 && is_dense(p, r) && reach_last(p, r)) return;
+    r->distance = 0;
+    r->count = tare__least(left, p->tile_rows);
+    r->places = first_places(r->count);
+}
+
+static void begin_chunk(const amx_product *p, size_t first, chunk *c) {
+    c->tile_count = c->rows = 0;
+    while (c->tile_count < 2 && first < p->t->rows) {
+        row_tile *r = &c->tiles[c->tile_count++];
+        place_rows(p, r, first);
+        first += r->count;
+        c->rows += r->count;
+    }
+}
+
+// --- epilogue ---
+
+static void finish_chunk(const amx_product *p, const chunk *c) {
+    for (size_t i = 0; i < c->tile_count; i++) {
+        uint32_t places = c->tiles[i].places;
+        for (size_t first = c->tiles[i].first; places != 0;) {
+            const size_t place = (size_t)__builtin_ctz(places);
+            const size_t count = (size_t)__builtin_ctz(~(places >> place));
+            const kept_sums kept = {.at = p->own->sums[i * TILE_ROWS + place],
+                                    .stride = PRODUCT_BLOCK,
+                                    .first = first,
+                                    .rows = count,
+                                    .starts = true};
+            qu8_product_kept__avx512vnni(p->t, p->e, &kept);
+            places &= ~(first_places(count) << place);
+            first += count;
         }
     }
 }
 
-static void copy_tap(const depth_walk *d, size_t count, uint8_t *to) {
-    const product_tile *t = d->t;
-    copy_rows(d->rows, pixels_of(d), offset_of(d), tare__least(count, t->tap_size - d->at), count,
-              t->flip, to);
+// --- steps of the depth ---
+
+// Where the next step begins, for a chunk and some vectors of channels.
+typedef struct depth_walk {
+    const amx_product *p;
+    const chunk *c;
+    size_t vectors;
+    size_t tap, at; // quantized values of that tap lie before it
+    const uint32_t *w;
+} depth_walk;
+
+static inline bool is_at_end(const depth_walk *d) {
+    return d->tap == d->p->t->taps;
 }
 
-static void copy_weights(const depth_walk *d, depth_step *s, size_t words) {
-    for (size_t v = 0; v < d->vectors; v++) {
-        memset(s->last[v], 0, sizeof s->last[v]);
+// `count` quantized values of each pixel, to its row.
+static void copy_pixels(const depth_walk *d, const row_tile *r, size_t count, uint8_t *to) {
+    const product_tile *t = d->p->t;
+    const __mmask64 mask = ~UINT64_C(0) >> (TILE_LINE - tare__least(count, t->tap_size - d->at));
+    const __mmask64 whole = ~UINT64_C(0) >> (TILE_LINE - count);
+    uint32_t places = r->places;
+    for (size_t i = 0; i < r->count; i++, places &= places - 1) {
+        const uint8_t *x = tare__product_values_at(t, r->x + i, d->tap) + d->at;
+        _mm512_mask_storeu_epi8(to + (size_t)__builtin_ctz(places) * TILE_LINE, whole,
+                                _mm512_maskz_loadu_epi8(mask, x));
+    }
+}
+
+static void copy_weights(const amx_product *p, const uint32_t *w, size_t vectors, size_t words,
+                         uint32_t to[][TILE_WORDS]) {
+    for (size_t v = 0; v < vectors; v++) {
+        memset(to[v], 0, sizeof to[v]);
         for (size_t k = 0; k < words; k++)
-            memcpy(s->last[v] + k * TILE_LANES, d->w + k * d->lanes + v * TILE_LANES, TILE_LINE);
+            memcpy(to[v] + k * TILE_LANES, w + k * p->lanes + v * TILE_LANES, TILE_LINE);
     }
-    s->w = s->last[0];
-    s->w_stride = TILE_LINE;
-    s->vector_words = TILE_WORDS;
-}
-
-static void advance(depth_walk *d, size_t count) {
-    d->at += count;
-    if (d->at < d->tap_size) return;
-    d->at = 0;
-    d->tap++;
-}
-
-// Of one tap.
-static void fill_rows(depth_walk *d, depth_step *s) {
-    if (d->t->offsets == NULL) measure_distances(d); // of this tap
-    for (size_t i = 0; i * TILE_ROWS < d->rows; i++) {
-        const size_t first = i * TILE_ROWS;
-        const uint8_t *const *x = pixels_of(d) + first;
-        if (d->distance[i] != 0) {
-            s->rows[i] = (step_rows){x[0] + offset_of(d), d->distance[i]};
-            continue;
-        }
-        copy_lines(tare__least(d->rows - first, TILE_ROWS), x, offset_of(d), d->t->flip,
-                   s->copied[first]);
-        s->rows[i] = (step_rows){s->copied[first], TILE_LINE};
-    }
-    advance(d, TILE_LINE);
-}
-
-// Of ends of taps, up to where weights are left out, or to the end. Returns how many quantized
-// values of each row.
-static size_t join_taps(depth_walk *d, depth_step *s) {
-    size_t count = 0;
-    do {
-        const size_t more = tare__least(d->tap_size - d->at, TILE_LINE - count);
-        copy_tap(d, more, s->copied[0] + count);
-        count += more;
-        advance(d, more);
-    } while (d->at == 0 && count < TILE_LINE && !is_at_end(d) &&
-             tare__product_gap(d->t, d->tap) == 0);
-    for (size_t i = 0; i < 2; i++) s->rows[i] = (step_rows){s->copied[i * TILE_ROWS], TILE_LINE};
-    return count;
 }
 
 static void fill_step(depth_walk *d, depth_step *s) {
-    size_t count = TILE_LINE;
-    if (d->at == 0) d->w += tare__product_gap(d->t, d->tap);
-    if (d->t->tap_size - d->at >= TILE_LINE)
-        fill_rows(d, s);
-    else
-        count = join_taps(d, s);
-    if (count < TILE_LINE) {
-        copy_weights(d, s, count / 4);
+    const amx_product *p = d->p;
+    const size_t count = tare__least(p->step_size, p->tap_size - d->at);
+    const size_t offset = (p->t->offsets != NULL ? p->t->offsets[d->tap] : 0) + d->at;
+    if (d->at == 0) d->w += tare__product_gap(p->t, d->tap);
+    for (size_t i = 0; i < d->c->tile_count; i++) {
+        const row_tile *r = &d->c->tiles[i];
+        uint8_t *copied = s->copied[i * TILE_ROWS];
+        if (r->distance != 0 && count == p->step_size) {
+            s->x[i] = r->at + offset;
+            s->x_stride[i] = r->distance;
+            continue;
+        }
+        copy_pixels(d, r, count, copied);
+        s->x[i] = copied;
+        s->x_stride[i] = TILE_LINE;
+    }
+    if (count < p->step_size) {
+        copy_weights(p, d->w, d->vectors, count / WORD, s->last);
+        s->w = s->last[0];
+        s->w_stride = TILE_LINE;
+        s->vector_words = TILE_WORDS;
     } else {
         s->w = d->w;
-        s->w_stride = d->lanes * sizeof *d->w;
+        s->w_stride = p->lanes * sizeof *d->w;
         s->vector_words = TILE_LANES;
     }
-    d->w += count / 4 * d->lanes;
+    d->w += count / WORD * p->lanes;
+    d->at += count;
+    if (d->at < p->tap_size) return;
+    d->at = 0;
+    d->tap++;
 }
 
 // --- products ---
@@ -191,105 +247,240 @@ static inline const uint32_t *weights_of(const depth_step *s, size_t vector) {
 }
 
 // Products take 16 cycles each, and sums wait 52 for the one before: four tiles of sums, 64 cycles.
-// Meanwhile 4 tiles are loaded, 64 loads of 2 a cycle, and up to 32 lines copied. Products have a
-// unit of their own: the flip takes nothing from them.
-static inline void multiply_two(const depth_step *s, size_t vectors) {
-    LOAD_TILE(4, s->rows[0].at, s->rows[0].stride);
-    LOAD_TILE(6, weights_of(s, 0), s->w_stride);
-    MULTIPLY_TILES(0, 4, 6);
-    LOAD_TILE(5, s->rows[1].at, s->rows[1].stride);
-    MULTIPLY_TILES(2, 5, 6);
-    if (vectors == 1) return;
-    LOAD_TILE(7, weights_of(s, 1), s->w_stride);
-    MULTIPLY_TILES(1, 4, 7);
-    MULTIPLY_TILES(3, 5, 7);
-}
+// Meanwhile 4 tiles are loaded, 64 loads of 2 a cycle.
+#define MULTIPLY_TWO_BY_TWO(multiply, x0, stride0, x1, stride1, w0, w1, w_stride)                  \
+    do {                                                                                           \
+        LOAD_TILE(4, x0, stride0);                                                                 \
+        LOAD_TILE(6, w0, w_stride);                                                                \
+        multiply(0, 4, 6);                                                                         \
+        LOAD_TILE(5, x1, stride1);                                                                 \
+        multiply(2, 5, 6);                                                                         \
+        LOAD_TILE(7, w1, w_stride);                                                                \
+        multiply(1, 4, 7);                                                                         \
+        multiply(3, 5, 7);                                                                         \
+    } while (0)
 
-// Rows of one tile: 5 tiles are loaded and 16 lines copied in the same time. A few rows take as
-// long as 16, but no longer than their weights take from the second-level cache.
-static inline void multiply_one(const depth_step *s, size_t vectors) {
-    LOAD_TILE(4, s->rows[0].at, s->rows[0].stride);
-    LOAD_TILE(6, weights_of(s, 0), s->w_stride);
-    MULTIPLY_TILES(0, 4, 6);
-    if (vectors == 1) return;
-    LOAD_TILE(7, weights_of(s, 1), s->w_stride);
-    MULTIPLY_TILES(1, 4, 7);
-    if (vectors == 2) return;
-    LOAD_TILE(6, weights_of(s, 2), s->w_stride);
-    MULTIPLY_TILES(2, 4, 6);
-    if (vectors == 3) return;
-    LOAD_TILE(7, weights_of(s, 3), s->w_stride);
-    MULTIPLY_TILES(3, 4, 7);
-}
+#define MULTIPLY_TWO_BY_ONE(multiply, s)                                                           \
+    do {                                                                                           \
+        LOAD_TILE(4, (s)->x[0], (s)->x_stride[0]);                                                 \
+        LOAD_TILE(6, (s)->w, (s)->w_stride);                                                       \
+        multiply(0, 4, 6);                                                                         \
+        LOAD_TILE(5, (s)->x[1], (s)->x_stride[1]);                                                 \
+        multiply(2, 5, 6);                                                                         \
+    } while (0)
 
-static void add_taps(depth_walk *d, depth_step steps[2]) {
-    ZERO_TILE(0);
-    ZERO_TILE(1);
-    ZERO_TILE(2);
-    ZERO_TILE(3);
+// Rows of one tile: 5 tiles are loaded in the same time. A few rows take as long as 16, but no
+// longer than their weights take from the second-level cache.
+#define MULTIPLY_ONE(multiply, s, vectors)                                                         \
+    do {                                                                                           \
+        LOAD_TILE(4, (s)->x[0], (s)->x_stride[0]);                                                 \
+        LOAD_TILE(6, weights_of(s, 0), (s)->w_stride);                                             \
+        multiply(0, 4, 6);                                                                         \
+        if ((vectors) == 1) break;                                                                 \
+        LOAD_TILE(7, weights_of(s, 1), (s)->w_stride);                                             \
+        multiply(1, 4, 7);                                                                         \
+        if ((vectors) == 2) break;                                                                 \
+        LOAD_TILE(6, weights_of(s, 2), (s)->w_stride);                                             \
+        multiply(2, 4, 6);                                                                         \
+        if ((vectors) == 3) break;                                                                 \
+        LOAD_TILE(7, weights_of(s, 3), (s)->w_stride);                                             \
+        multiply(3, 4, 7);                                                                         \
+    } while (0)
+
+#define MULTIPLY_STEP(multiply, s, tiles, vectors)                                                 \
+    do {                                                                                           \
+        if ((tiles) == 1)                                                                          \
+            MULTIPLY_ONE(multiply, s, vectors);                                                    \
+        else if ((vectors) == 1)                                                                   \
+            MULTIPLY_TWO_BY_ONE(multiply, s);                                                      \
+        else                                                                                       \
+            MULTIPLY_TWO_BY_TWO(multiply, (s)->x[0], (s)->x_stride[0], (s)->x[1],                  \
+                                (s)->x_stride[1], weights_of(s, 0), weights_of(s, 1),              \
+                                (s)->w_stride);                                                    \
+    } while (0)
+
+// Any pixels and weights.
+static void add_steps(depth_walk *d) {
+    depth_step *steps = d->p->own->steps;
+    const bool is_signed = d->p->t->flip != 0;
+    const size_t tiles = d->c->tile_count, vectors = d->vectors;
     if (is_at_end(d)) return;
-    if (d->t->offsets != NULL) measure_distances(d); // the same in each tap
     fill_step(d, &steps[0]);
     for (size_t i = 0;; i ^= 1) {
         const bool is_last = is_at_end(d);
         // Early enough that stores have reached the cache when a tile loads what they wrote.
         if (!is_last) fill_step(d, &steps[i ^ 1]);
-        if (d->rows > TILE_ROWS)
-            multiply_two(&steps[i], d->vectors);
+        if (is_signed)
+            MULTIPLY_STEP(MULTIPLY_SIGNED_TILES, &steps[i], tiles, vectors);
         else
-            multiply_one(&steps[i], d->vectors);
+            MULTIPLY_STEP(MULTIPLY_TILES, &steps[i], tiles, vectors);
         if (is_last) return;
     }
 }
 
-static void keep_sums(const depth_walk *d, int32_t *to) {
-    enum { ROW_BYTES = PRODUCT_BLOCK * sizeof(int32_t) };
-    const bool is_two = d->rows > TILE_ROWS;
-    STORE_TILE(0, to, ROW_BYTES);
-    if (d->vectors > 1) STORE_TILE(1, to + TILE_LANES, ROW_BYTES);
-    if (is_two) to += (size_t)TILE_ROWS * PRODUCT_BLOCK;
-    if (is_two) STORE_TILE(2, to, ROW_BYTES);
-    if (is_two && d->vectors > 1) STORE_TILE(3, to + TILE_LANES, ROW_BYTES);
-    if (!is_two && d->vectors > 2) STORE_TILE(2, to + (size_t)2 * TILE_LANES, ROW_BYTES);
-    if (!is_two && d->vectors > 3) STORE_TILE(3, to + (size_t)3 * TILE_LANES, ROW_BYTES);
+// Where a tap ends within a step, a tile reads what follows, and multiplies it by weights of 0: as
+// long as that lies before the end of the last pixel.
+static bool may_read_behind(const amx_product *p, const row_tile *r) {
+    const uint8_t *const last = p->t->x[p->t->rows - 1];
+    const size_t end = (p->tile_rows - 1) * r->distance + p->step_size - p->tail;
+    return last >= r->at && (size_t)(last - r->at) >= end;
 }
 
-static void run_rows(const product_tile *t, const block_epilogue *e, size_t first, size_t rows,
-                     workplace *own) {
-    const size_t vectors = tare__product_vectors(t->channels);
-    const size_t most = rows > TILE_ROWS ? 2 : PRODUCT_VECTORS;
-    for (size_t v = 0; v < vectors; v += most) {
-        depth_walk d = {.t = t,
-                        .x = t->x + first,
-                        .rows = rows,
-                        .vectors = tare__least(vectors - v, most),
-                        .lanes = vectors * PRODUCT_LANES,
-                        .tap_size = tare__round_up(t->tap_size, 4),
-                        .w = t->w + v * PRODUCT_LANES};
-        add_taps(&d, own->steps);
-        keep_sums(&d, own->sums[0] + v * PRODUCT_LANES);
+// Pixels that are loaded where they are, with two vectors of channels.
+static bool is_direct(const amx_product *p, const chunk *c, size_t vectors) {
+    if (c->tile_count < 2 || vectors != 2 || c->tiles[0].distance == 0 || c->tiles[1].distance == 0)
+        return false;
+    return p->tail == 0 || (p->t->taps == 1 && may_read_behind(p, &c->tiles[0]) &&
+                            may_read_behind(p, &c->tiles[1]));
+}
+
+#define ADD_DIRECTLY(multiply)                                                                     \
+    for (size_t tap = 0; tap < t->taps; tap++) {                                                   \
+        const size_t offset = t->offsets[tap];                                                     \
+        w += tare__product_gap(t, tap);                                                            \
+        for (size_t at = offset; at < offset + whole; at += step, w += step_words)                 \
+            MULTIPLY_TWO_BY_TWO(multiply, x0 + at, stride0, x1 + at, stride1, w, w + TILE_LANES,   \
+                                w_stride);                                                         \
+        if (p->tail > 0)                                                                           \
+            MULTIPLY_TWO_BY_TWO(multiply, x0 + offset + whole, stride0, x1 + offset + whole,       \
+                                stride1, p->own->last[vector], p->own->last[vector + 1],           \
+                                TILE_LINE);                                                        \
     }
-    const kept_sums kept = {
-        .at = own->sums[0], .stride = PRODUCT_BLOCK, .first = first, .rows = rows, .starts = true};
-    qu8_product_kept__avx512vnni(t, e, &kept);
+
+static void add_directly(const amx_product *p, const chunk *c, size_t vector) {
+    const product_tile *t = p->t;
+    const uint8_t *x0 = c->tiles[0].at, *x1 = c->tiles[1].at;
+    const size_t stride0 = c->tiles[0].distance, stride1 = c->tiles[1].distance;
+    const size_t step = p->step_size, step_words = step / WORD * p->lanes;
+    const size_t whole = p->tap_size - p->tail, w_stride = p->lanes * sizeof *t->w;
+    const uint32_t *w = t->w + vector * PRODUCT_LANES;
+    if (t->flip != 0)
+        ADD_DIRECTLY(MULTIPLY_SIGNED_TILES)
+    else
+        ADD_DIRECTLY(MULTIPLY_TILES)
 }
 
-void qu8_product__amxint8(const product_tile *t) {
-    // So few rows wait for weights, which the other kernel fetches ahead; of so little depth the
-    // copies take longer than its products.
-    if ((t->rows <= 2 || t->taps * t->tap_size < TILE_LINE) && t->flip == 0) {
-        qu8_product__avx512vnni(t);
+static void keep_sums(size_t tiles, size_t vectors, int32_t *to) {
+    enum { ROW_BYTES = PRODUCT_BLOCK * sizeof(int32_t) };
+    STORE_TILE(0, to, ROW_BYTES);
+    if (vectors > 1) STORE_TILE(1, to + TILE_LANES, ROW_BYTES);
+    if (tiles == 2) {
+        int32_t *second = to + (size_t)TILE_ROWS * PRODUCT_BLOCK;
+        STORE_TILE(2, second, ROW_BYTES);
+        if (vectors > 1) STORE_TILE(3, second + TILE_LANES, ROW_BYTES);
+    } else {
+        if (vectors > 2) STORE_TILE(2, to + (size_t)2 * TILE_LANES, ROW_BYTES);
+        if (vectors > 3) STORE_TILE(3, to + (size_t)3 * TILE_LANES, ROW_BYTES);
+    }
+}
+
+static void multiply_chunk(const amx_product *p, const chunk *c) {
+    const size_t most = c->tile_count == 2 ? 2 : PRODUCT_VECTORS;
+    for (size_t v = 0; v < p->vectors; v += most) {
+        const size_t vectors = tare__least(p->vectors - v, most);
+        ZERO_TILE(0);
+        ZERO_TILE(1);
+        ZERO_TILE(2);
+        ZERO_TILE(3);
+        if (is_direct(p, c, vectors)) {
+            add_directly(p, c, v);
+        } else {
+            depth_walk d = {.p = p, .c = c, .vectors = vectors, .w = p->t->w + v * PRODUCT_LANES};
+            add_steps(&d);
+        }
+        keep_sums(c->tile_count, vectors, p->own->sums[0] + v * PRODUCT_LANES);
+    }
+    finish_chunk(p, c);
+}
+
+// --- the product ---
+
+// Of all vectors of channels; what was left out does not count.
+static void sum_weights(const amx_product *p, int32_t sums[PRODUCT_BLOCK]) {
+    const product_tile *t = p->t;
+    const __m512i ones = _mm512_set1_epi8(1);
+    for (size_t v = 0; v < p->vectors; v++) {
+        const uint32_t *w = t->w + v * PRODUCT_LANES;
+        __m512i acc = _mm512_setzero_si512();
+        for (size_t tap = 0; tap < t->taps; tap++) {
+            w += tare__product_gap(t, tap);
+            for (size_t k = 0; k < p->tap_size / WORD; k++, w += p->lanes)
+                acc = _mm512_dpbusd_epi32(acc, ones, _mm512_loadu_si512(w));
+        }
+        _mm512_storeu_si512(sums + v * PRODUCT_LANES, acc);
+    }
+}
+
+// Signed quantized values are multiplied as they are: each is 128 less than the one that is meant.
+static void move_starts(const amx_product *p, int32_t start[PRODUCT_BLOCK]) {
+    const tile_epilogue *e = &p->t->epilogue;
+    int32_t counted[PRODUCT_BLOCK];
+    const int32_t *sums = e->weight_sums;
+    if (sums == NULL) {
+        sum_weights(p, counted);
+        sums = counted;
+    }
+    for (size_t c = 0; c < p->t->channels; c++)
+        start[c] = tare__wrap_int32(e->start[c] + (int64_t)PRODUCT_SIGN_BIT * sums[c]);
+}
+
+// The words of a step: all of a tap in as few steps as possible, if they can be equal ones.
+static size_t step_words(size_t words) {
+    const size_t least = tare__ceil_div(words, TILE_ROWS);
+    for (size_t steps = least; steps <= least + least / 2; steps++)
+        if (words % steps == 0) return words / steps;
+    return TILE_ROWS;
+}
+
+static void begin_tiles(const amx_product *p) {
+    tile_shapes shapes = whole_tiles;
+    for (size_t i = 0; i < 6; i++) shapes.rows[i] = (uint8_t)p->tile_rows;
+    for (size_t i = 4; i < 6; i++) shapes.line_bytes[i] = (uint16_t)p->step_size;
+    for (size_t i = 6; i < 8; i++) shapes.rows[i] = (uint8_t)(p->step_size / WORD);
+    CONFIGURE_TILES(&shapes);
+}
+
+static bool is_for_vectors(const product_tile *t) {
+    return (t->rows <= 2 || t->taps * t->tap_size < TILE_LINE) && t->flip == 0;
+}
+
+void qu8_product__amxint8(const product_tile *given) {
+    // So few rows wait for weights, which the other kernel fetches ahead.
+    if (is_for_vectors(given)) {
+        qu8_product__avx512vnni(given);
         return;
     }
     block_epilogue e;
     workplace own;
-    qu8_product_epilogue__avx512vnni(&e, t);
-    // Tiles have rows that t may lack, and rows have places behind the last word of a step: sums of
-    // the former are not read, and the latter meet weights of 0.
+    product_tile t = *given;
+    int32_t start[PRODUCT_BLOCK] = {0};
+    amx_product p = {.t = &t,
+                     .e = &e,
+                     .own = &own,
+                     .vectors = tare__product_vectors(t.channels),
+                     .tile_rows = tare__least(t.rows, TILE_ROWS),
+                     .tap_size = tare__round_up(t.tap_size, WORD)};
+    p.lanes = p.vectors * PRODUCT_LANES;
+    p.step_size = step_words(p.tap_size / WORD) * WORD;
+    p.tail = p.tap_size % p.step_size;
+    if (t.flip != 0) {
+        move_starts(&p, start);
+        t.epilogue.start = start;
+    }
+    qu8_product_epilogue__avx512vnni(&e, &t);
+    // Tiles have rows that a product may lack, and rows have places behind the last word of a step:
+    // sums of the former are not read, and the latter meet weights of 0.
     memset(own.steps[0].copied, 0, sizeof own.steps[0].copied);
     memset(own.steps[1].copied, 0, sizeof own.steps[1].copied);
-    TILES_BEGIN();
-    for (size_t row = 0; row < t->rows; row += STEP_ROWS)
-        run_rows(t, &e, row, tare__least(t->rows - row, STEP_ROWS), &own);
+    if (p.tail > 0 && t.taps == 1)
+        copy_weights(&p, t.w + (p.tap_size - p.tail) / WORD * p.lanes, p.vectors, p.tail / WORD,
+                     own.last);
+    begin_tiles(&p);
+    for (size_t row = 0; row < t.rows;) {
+        chunk c;
+        begin_chunk(&p, row, &c);
+        multiply_chunk(&p, &c);
+        row += c.rows;
+    }
     TILES_END();
 }

@@ -190,11 +190,9 @@ UNROLLED void store_rows(const product_tile *t, size_t row, size_t rows, __m512i
         store_channels(t, t->channels, row, rows, quantized, vectors);
 }
 
-UNROLLED void store_values(const product_tile *t, const block_epilogue *e, __m512i sums, size_t row,
-                           size_t vector, size_t vectors) {
+UNROLLED void store_values(const product_tile *t, const block_epilogue *e, __m512i sums,
+                           vector_constants v, size_t row, size_t vector, size_t vectors) {
     const __mmask16 mask = mask_of(e, vector, vectors);
-    const epilogue_constants constants = epilogue_constants_of(t, false, row);
-    const vector_constants v = constants_of(&constants, vector);
     const __m512 value = t->fuses ? _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums), v.multiplier, v.bias)
                                   : value_lanes(sums, v.multiplier, v.bias);
     _mm512_mask_storeu_ps(t->real + row * t->y_stride + vector * PRODUCT_LANES, mask, value);

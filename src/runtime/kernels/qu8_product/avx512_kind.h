@@ -11,11 +11,11 @@
 // True if the layer's quantized values are the result.
 #define IS_ALONE(t) (KIND <= EPILOGUE_OF_O || (KIND == EPILOGUE_OF_OTHERS && (t)->addend == NULL))
 
-// Converts sums to rounded lanes. `mask`: the channels of the vector that the addend has.
-UNROLLED __m512i OF_KIND(epilogue_of_lanes)(const product_tile *t, const block_epilogue *e,
-                                            __m512i sums, const epilogue_constants *constants,
-                                            size_t vector, __mmask16 mask) {
-    const vector_constants v = constants_of(constants, vector);
+// Converts sums to rounded lanes. `added`: the row of the addend; `mask`: the channels of the
+// vector that it has.
+UNROLLED __m512i OF_KIND(epilogue_of_sums)(const product_tile *t, const block_epilogue *e,
+                                           __m512i sums, vector_constants v, const uint8_t *added,
+                                           size_t vector, __mmask16 mask) {
     pack_constants own = pack_constants_of(&e->own);
     if (KIND <= EPILOGUE_WITH_O) {
         own.is_small = true;
@@ -26,7 +26,7 @@ UNROLLED __m512i OF_KIND(epilogue_of_lanes)(const product_tile *t, const block_e
     pack_constants sum = pack_constants_of(&e->sum);
     if (KIND <= EPILOGUE_WITH_O) sum.is_small = true;
     const bool is_signed = KIND > EPILOGUE_WITH_O && t->addend->is_signed;
-    const __m512 other = centered_quantized(e, is_signed, constants->added, vector, mask);
+    const __m512 other = centered_quantized(e, is_signed, added, vector, mask);
     const __m512 factor = _mm512_set1_ps(e->factor);
     if (KIND != EPILOGUE_WITH_QUANTIZED && own.is_o) {
         const __m512 value = value_lanes(sums, v.multiplier, v.bias);
@@ -37,6 +37,13 @@ UNROLLED __m512i OF_KIND(epilogue_of_lanes)(const product_tile *t, const block_e
     if (KIND == EPILOGUE_WITH_QUANTIZED)
         return round_lanes(&sum, add_to_quantized(e, &own, scaled, _mm512_mul_ps(other, factor)));
     return round_lanes(&sum, _mm512_fmadd_ps(other, factor, scaled));
+}
+
+UNROLLED __m512i OF_KIND(epilogue_of_lanes)(const product_tile *t, const block_epilogue *e,
+                                            __m512i sums, const epilogue_constants *constants,
+                                            size_t vector, __mmask16 mask) {
+    return OF_KIND(epilogue_of_sums)(t, e, sums, constants_of(constants, vector), constants->added,
+                                     vector, mask);
 }
 
 // Packs rows that fill a register.
@@ -63,7 +70,8 @@ UNROLLED void OF_KIND(epilogue_of_rows)(const product_tile *t, const block_epilo
     }                                                                                              \
     if (adds && (i) > 0 && vector == 0) constants.added += t->addend->stride;                      \
     if (KIND == EPILOGUE_AS_VALUES)                                                                \
-        store_values(t, e, sums[i], row + (i) / VECTORS, vector, VECTORS);                         \
+        store_values(t, e, sums[i], constants_of(&constants, vector), row + (i) / VECTORS, vector, \
+                     VECTORS);                                                                     \
     else                                                                                           \
         sums[i] = OF_KIND(epilogue_of_lanes)(t, e, sums[i], &constants, vector,                    \
                                              vector + 1 < VECTORS ? 0xFFFF : last)
@@ -81,7 +89,8 @@ static void OF_KIND(epilogue_of_few)(const product_tile *t, const block_epilogue
         const size_t row = s->first + first + i / VECTORS, vector = i % VECTORS;
         const __m512i sums = sums_at(t, e, s, first + i / VECTORS, vector, VECTORS);
         if (KIND == EPILOGUE_AS_VALUES) {
-            store_values(t, e, sums, row, vector, VECTORS);
+            const epilogue_constants own = epilogue_constants_of(t, false, row);
+            store_values(t, e, sums, constants_of(&own, vector), row, vector, VECTORS);
             continue;
         }
         const epilogue_constants constants = epilogue_constants_of(t, !IS_ALONE(t), row);
@@ -93,20 +102,43 @@ static void OF_KIND(epilogue_of_few)(const product_tile *t, const block_epilogue
                OF_KIND(pack_rows)(t, e, lanes, PACKED_REGISTERS), VECTORS);
 }
 
-static void OF_KIND(epilogue_kept)(const product_tile *t, const block_epilogue *e,
-                                   const kept_sums *s) {
+// Works with copies, which no store of quantized values can change: constants stay in registers.
+// What the caller has just written is read number by number: a wider load would wait until all
+// stores before it have reached the cache, even those of tiles that are not multiplied yet.
+static void OF_KIND(epilogue_kept)(const product_tile *tile, const block_epilogue *epilogue,
+                                   const kept_sums *kept) {
+    const product_tile t = *tile;
+    const block_epilogue e = *epilogue;
+    const kept_sums s = {kept->at, kept->stride, kept->first, kept->rows, kept->starts};
+    const bool adds = !IS_ALONE(&t) && KIND != EPILOGUE_AS_VALUES;
+    const epilogue_constants constants = epilogue_constants_of(&t, adds, s.first);
+    const size_t stride = adds ? t.addend->stride : 0;
+    const uint8_t *added = constants.added;
+    vector_constants v[VECTORS];
     size_t first = 0;
-    for (; first + STEP <= s->rows; first += STEP) {
-        __m512i sums[PACKED_REGISTERS];
-#define READ(i)                                                                                    \
-    if ((i) < STEP * VECTORS)                                                                      \
-    sums[i] = sums_at(t, e, s, first + (i) / VECTORS, (i) % VECTORS, VECTORS)
-        EACH_VECTOR(PACKED_REGISTERS, READ);
-#undef READ
-        OF_KIND(epilogue_of_rows)
-        (t, e, (epilogue_form){0}, sums, s->first + first, STEP, e->last);
+#define READ_CONSTANTS(i) v[i] = constants_of(&constants, i)
+    EACH_VECTOR(VECTORS, READ_CONSTANTS);
+#undef READ_CONSTANTS
+    for (; first + STEP <= s.rows; first += STEP) {
+        __m512i lanes[PACKED_REGISTERS];
+#define EPILOGUE_OF(i)                                                                             \
+    if ((i) < STEP * VECTORS) {                                                                    \
+        const size_t row = first + (i) / VECTORS, vector = (i) % VECTORS;                          \
+        const __m512i sums = sums_at(&t, &e, &s, row, vector, VECTORS);                            \
+        if (KIND == EPILOGUE_AS_VALUES)                                                            \
+            store_values(&t, &e, sums, v[vector], s.first + row, vector, VECTORS);                 \
+        else                                                                                       \
+            lanes[i] = OF_KIND(epilogue_of_sums)(&t, &e, sums, v[vector], added, vector,           \
+                                                 mask_of(&e, vector, VECTORS));                    \
+        if (adds && vector + 1 == VECTORS) added += stride;                                        \
     }
-    if (first < s->rows) OF_KIND(epilogue_of_few)(t, e, s, first);
+        EACH_VECTOR(PACKED_REGISTERS, EPILOGUE_OF);
+#undef EPILOGUE_OF
+        if (KIND == EPILOGUE_AS_VALUES) continue;
+        store_rows(&t, s.first + first, STEP,
+                   OF_KIND(pack_rows)(&t, &e, lanes, (size_t)STEP * VECTORS), VECTORS);
+    }
+    if (first < s.rows) OF_KIND(epilogue_of_few)(tile, epilogue, kept, first);
 }
 
 #if HAS_TILE

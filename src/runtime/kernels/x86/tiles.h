@@ -47,6 +47,9 @@ static const tile_shapes whole_tiles = {
 /// modulo 2^32, without saturation.
 #define MULTIPLY_TILES(sums, x, w)                                                                 \
     __asm__ volatile("tdpbusd %%tmm" #w ", %%tmm" #x ", %%tmm" #sums:)
+/// The same for signed x.
+#define MULTIPLY_SIGNED_TILES(sums, x, w)                                                          \
+    __asm__ volatile("tdpbssd %%tmm" #w ", %%tmm" #x ", %%tmm" #sums:)
 #endif
 
 #define TILES_BEGIN() CONFIGURE_TILES(&whole_tiles)

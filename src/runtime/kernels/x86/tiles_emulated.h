@@ -69,12 +69,14 @@ static inline void store_tile(size_t tile, void *to, size_t stride) {
         memcpy((uint8_t *)to + row * stride, tile_state.data[tile][row], s->line_bytes[tile]);
 }
 
-static inline uint32_t add_products_of_bytes(uint32_t sum, const uint8_t *x, const uint8_t *w) {
-    for (size_t i = 0; i < 4; i++) sum += (uint32_t)((int32_t)x[i] * (int8_t)w[i]);
+static inline uint32_t add_products_of_bytes(uint32_t sum, const uint8_t *x, bool is_signed,
+                                             const uint8_t *w) {
+    for (size_t i = 0; i < 4; i++)
+        sum += (uint32_t)((is_signed ? (int8_t)x[i] : (int32_t)x[i]) * (int8_t)w[i]);
     return sum;
 }
 
-static inline void multiply_tiles(size_t sums, size_t x, size_t w) {
+static inline void multiply_tiles(size_t sums, size_t x, bool is_signed, size_t w) {
     const tile_shapes *s = &tile_state.shapes;
     require_tile(sums), require_tile(x), require_tile(w);
     require_of_tiles(sums != x && sums != w && x != w);
@@ -87,17 +89,18 @@ static inline void multiply_tiles(size_t sums, size_t x, size_t w) {
         memcpy(row, tile_state.data[sums][m], sizeof row);
         for (size_t k = 0; k < s->line_bytes[x] / 4; k++)
             for (size_t n = 0; n < s->line_bytes[sums] / 4; n++)
-                row[n] = add_products_of_bytes(row[n], tile_state.data[x][m] + 4 * k,
+                row[n] = add_products_of_bytes(row[n], tile_state.data[x][m] + 4 * k, is_signed,
                                                tile_state.data[w][k] + 4 * n);
         memcpy(tile_state.data[sums][m], row, sizeof row);
     }
 }
 
-#define CONFIGURE_TILES(shapes)       configure_tiles(shapes)
-#define RELEASE_TILES()               release_tiles()
-#define ZERO_TILE(tile)               zero_tile(tile)
-#define LOAD_TILE(tile, from, stride) load_tile(tile, from, stride)
-#define STORE_TILE(tile, to, stride)  store_tile(tile, to, stride)
-#define MULTIPLY_TILES(sums, x, w)    multiply_tiles(sums, x, w)
+#define CONFIGURE_TILES(shapes)           configure_tiles(shapes)
+#define RELEASE_TILES()                   release_tiles()
+#define ZERO_TILE(tile)                   zero_tile(tile)
+#define LOAD_TILE(tile, from, stride)     load_tile(tile, from, stride)
+#define STORE_TILE(tile, to, stride)      store_tile(tile, to, stride)
+#define MULTIPLY_TILES(sums, x, w)        multiply_tiles(sums, x, false, w)
+#define MULTIPLY_SIGNED_TILES(sums, x, w) multiply_tiles(sums, x, true, w)
 
 #endif

@@ -11,7 +11,7 @@
 
 enum {
     MOST_TAPS = 7,        // as many as rows that take turns have places, and one more
-    MOST_QUANTIZED = 100, // more than one and a half steps of AMX
+    MOST_QUANTIZED = 156, // more than two steps of AMX
     FEW_INTEGERS = 24,
     MOST_WORDS = MOST_TAPS * (MOST_QUANTIZED + 3) / 4,
     MOST_GAP = 20,   // words that are left out behind a row of taps
@@ -42,6 +42,7 @@ typedef struct tile_case {
     product_tile tile;
     weight_kind kind;
     uint8_t x[MOST_ROWS][MOST_TAPS][MOST_QUANTIZED], padding[MOST_QUANTIZED];
+    size_t places[MOST_ROWS]; // of the rows in x
     const uint8_t *addresses[MOST_TAPS * MOST_ROWS];
     size_t offsets[MOST_TAPS];
     int8_t w[PRODUCT_BLOCK][MOST_TAPS][MOST_QUANTIZED];
@@ -64,21 +65,36 @@ static void pad(tile_case *c, uint64_t *state) {
         const size_t rows = 1 + next(state) % 3, first = next(state) % 2 ? 0 : t->rows - 1;
         for (size_t r = 0; r < t->rows; r++) {
             if (r > first ? r - first >= rows : first - r >= rows) continue;
-            memcpy(c->x[r][tap], c->padding, t->tap_size);
+            memcpy(c->x[c->places[r]][tap], c->padding, t->tap_size);
             c->addresses[tap * t->rows + r] = c->padding;
         }
     }
 }
 
+// Rows follow each other, or there are gaps of some rows behind as many rows each, as between the
+// rows of an image with its padding; or the last comes first.
+static void place_rows(tile_case *c, uint64_t *state) {
+    const size_t rows = c->tile.rows, length = 1 + next(state) % 20, kind = next(state) % 4;
+    const size_t gaps = (rows - 1) / length;
+    size_t gap = 1 + next(state) % 5;
+    if (gap * gaps > MOST_ROWS - rows) gap = 0;
+    for (size_t r = 0; r < rows; r++) {
+        c->places[r] = kind == 0 ? rows - 1 - r : r;
+        if (kind == 1) c->places[r] += r / length * gap;
+    }
+}
+
 static void fill_quantized(tile_case *c, uint64_t *state) {
     product_tile *t = &c->tile;
+    place_rows(c, state);
+    memset(c->x, 0x5A, sizeof c->x);
     for (size_t r = 0; r < t->rows; r++)
         for (size_t tap = 0; tap < t->taps; tap++) {
             for (size_t k = 0; k < t->tap_size; k++) {
                 const uint32_t pick = next(state) % 4;
-                c->x[r][tap][k] = (uint8_t)(pick < 2 ? 0xFF ^ t->flip : next(state));
+                c->x[c->places[r]][tap][k] = (uint8_t)(pick < 2 ? 0xFF ^ t->flip : next(state));
             }
-            c->addresses[tap * t->rows + r] = c->x[r][tap];
+            c->addresses[tap * t->rows + r] = c->x[c->places[r]][tap];
         }
     t->x = c->addresses;
     if (next(state) % 2) {
@@ -86,7 +102,7 @@ static void fill_quantized(tile_case *c, uint64_t *state) {
         return;
     }
     // The same once more: of each row the first tap, and where others lie.
-    for (size_t r = 0; r < t->rows; r++) c->addresses[r] = c->x[r][0];
+    for (size_t r = 0; r < t->rows; r++) c->addresses[r] = c->x[c->places[r]][0];
     for (size_t tap = 0; tap < t->taps; tap++) c->offsets[tap] = tap * sizeof c->x[0][0];
     t->offsets = c->offsets;
 }
@@ -210,7 +226,7 @@ static int32_t sum_of(const tile_case *c, size_t row, size_t channel) {
     int64_t sum = c->start[channel];
     for (size_t tap = 0; tap < c->tile.taps; tap++)
         for (size_t k = 0; k < c->tile.tap_size; k++)
-            sum += (c->x[row][tap][k] ^ c->tile.flip) * c->w[channel][tap][k];
+            sum += (c->x[c->places[row]][tap][k] ^ c->tile.flip) * c->w[channel][tap][k];
     return tare__wrap_int32(sum);
 }
 
