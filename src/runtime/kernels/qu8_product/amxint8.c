@@ -414,7 +414,7 @@ static void sum_weights(const amx_product *p, int32_t sums[PRODUCT_BLOCK]) {
 // Signed quantized values are multiplied as they are: each is 128 less than the one that is meant.
 static void move_starts(const amx_product *p, int32_t start[PRODUCT_BLOCK]) {
     const tile_epilogue *e = &p->t->epilogue;
-    int32_t counted[PRODUCT_BLOCK];
+    int32_t counted[PRODUCT_BLOCK] = {0};
     const int32_t *sums = e->weight_sums;
     if (sums == NULL) {
         sum_weights(p, counted);

@@ -107,12 +107,12 @@ static void OF_KIND(epilogue_of_few)(const product_tile *t, const block_epilogue
 // stores before it have reached the cache, even those of tiles that are not multiplied yet.
 static void OF_KIND(epilogue_kept)(const product_tile *tile, const block_epilogue *epilogue,
                                    const kept_sums *kept) {
-    const product_tile t = *tile;
-    const block_epilogue e = *epilogue;
+    const product_tile own_tile = *tile, *const t = &own_tile;
+    const block_epilogue own_epilogue = *epilogue, *const e = &own_epilogue;
     const kept_sums s = {kept->at, kept->stride, kept->first, kept->rows, kept->starts};
-    const bool adds = !IS_ALONE(&t) && KIND != EPILOGUE_AS_VALUES;
-    const epilogue_constants constants = epilogue_constants_of(&t, adds, s.first);
-    const size_t stride = adds ? t.addend->stride : 0;
+    const bool adds = !IS_ALONE(t) && KIND != EPILOGUE_AS_VALUES;
+    const epilogue_constants constants = epilogue_constants_of(t, adds, s.first);
+    const size_t stride = adds ? t->addend->stride : 0;
     const uint8_t *added = constants.added;
     vector_constants v[VECTORS];
     size_t first = 0;
@@ -124,19 +124,19 @@ static void OF_KIND(epilogue_kept)(const product_tile *tile, const block_epilogu
 #define EPILOGUE_OF(i)                                                                             \
     if ((i) < STEP * VECTORS) {                                                                    \
         const size_t row = first + (i) / VECTORS, vector = (i) % VECTORS;                          \
-        const __m512i sums = sums_at(&t, &e, &s, row, vector, VECTORS);                            \
+        const __m512i sums = sums_at(t, e, &s, row, vector, VECTORS);                              \
         if (KIND == EPILOGUE_AS_VALUES)                                                            \
-            store_values(&t, &e, sums, v[vector], s.first + row, vector, VECTORS);                 \
+            store_values(t, e, sums, v[vector], s.first + row, vector, VECTORS);                   \
         else                                                                                       \
-            lanes[i] = OF_KIND(epilogue_of_sums)(&t, &e, sums, v[vector], added, vector,           \
-                                                 mask_of(&e, vector, VECTORS));                    \
+            lanes[i] = OF_KIND(epilogue_of_sums)(t, e, sums, v[vector], added, vector,             \
+                                                 mask_of(e, vector, VECTORS));                     \
         if (adds && vector + 1 == VECTORS) added += stride;                                        \
     }
         EACH_VECTOR(PACKED_REGISTERS, EPILOGUE_OF);
 #undef EPILOGUE_OF
         if (KIND == EPILOGUE_AS_VALUES) continue;
-        store_rows(&t, s.first + first, STEP,
-                   OF_KIND(pack_rows)(&t, &e, lanes, (size_t)STEP * VECTORS), VECTORS);
+        store_rows(t, s.first + first, STEP,
+                   OF_KIND(pack_rows)(t, e, lanes, (size_t)STEP * VECTORS), VECTORS);
     }
     if (first < s.rows) OF_KIND(epilogue_of_few)(tile, epilogue, kept, first);
 }
