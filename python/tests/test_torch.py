@@ -282,8 +282,10 @@ class Torch(Case):
         model = tare.from_torch(module, (x,), kwargs={"past": Cache([Layer(keys, values)])})
         expected = module(x, Cache([Layer(keys, values)]))
         ours = model(x, past_0_keys=keys, past_0_values=values)
-        np.testing.assert_allclose(ours[0], expected["y"].detach(), rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(ours[1], expected["past"].layers[0].keys.detach(), rtol=1e-5, atol=1e-6)
+        self.assertEqual(list(ours), ["y", "past"])
+        past = expected["past"].layers[0]
+        for found, wanted in ((ours["y"], expected["y"]), (ours["past"]["0"]["keys"], past.keys), (ours["past"]["0"]["values"], past.values)):
+            np.testing.assert_allclose(found, wanted.detach(), rtol=1e-5, atol=1e-6)
 
     def test_what_is_no_plain_module_is_taken_out_or_refused(self):
         module, x = network(), torch.randn(2, 3, 8, 8)
