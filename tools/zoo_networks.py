@@ -95,7 +95,7 @@ TRANSFORMERS = {
     "mobilenet_v1": ("MobileNetV1Model", "MobileNetV1Config", {"depth_multiplier": 0.25}, "picture"),
     "mobilevit": ("MobileViTModel", "MobileViTConfig", {}, "picture"),
     "mpnet": ("MPNetModel", "MPNetConfig", _TEXT, "words"),
-    "nystromformer": ("NystromformerModel", "NystromformerConfig", {**_TEXT, "segment_means_seq_len": 32, "num_landmarks": 8}, "words"),
+    "nystromformer": ("NystromformerModel", "NystromformerConfig", {**_TEXT, "segment_means_seq_len": 32, "num_landmarks": 32}, "words"),
     "opt": ("OPTForCausalLM", "OPTConfig", {"vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2,
             "num_attention_heads": 4, "ffn_dim": 128, "word_embed_proj_dim": 64}, "words"),
     "phi": ("PhiForCausalLM", "PhiConfig", _TEXT, "words"),
