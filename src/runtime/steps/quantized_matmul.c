@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of two quantized tensors, with a quantized or float result. The second operand is packed
-// during the run; threads divide row blocks of the first.
+// during the run; threads divide row blocks of the first. If the second operand is a vector, rows
+// of the first are packed as the channels of a product with it instead.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -27,7 +28,7 @@ typedef struct matmul_step {
     // values.
     size_t ones_bytes, column_bytes, quantized_bytes, matrix_bytes, float_bytes, sum_bytes,
         thread_bytes;
-    bool gives_quantized;
+    bool gives_quantized, is_by_vector; // is_by_vector: b has one column
     quantized_scheme scheme;
 } matmul_step;
 
@@ -158,6 +159,87 @@ static void run_row_block(void *user, size_t matrix, size_t first, size_t end, s
                                                (uint8_t *)tare__buffer_data(r->run, s->y) + at);
 }
 
+// --- products with a vector ---
+
+// Rows of a as the channels of a product with the row b^T, at most a block of them.
+typedef struct vector_block {
+    const uint8_t *x, *vector;
+    size_t rows;
+    uint32_t *w;                 // of the worker: packed rows
+    int32_t sums[PRODUCT_BLOCK]; // of rows, of values as int8
+    float y[PRODUCT_BLOCK];
+} vector_block;
+
+static int64_t sum_of_vector(const matmul_step *s, const uint8_t *x) {
+    const uint8_t flip = (uint8_t)tare__signed_shift(s->call.b);
+    int64_t sum = 0;
+    for (int64_t i = 0; i < s->call.inner; i++) sum += (int8_t)(x[i] ^ flip);
+    return sum;
+}
+
+// The same sums, and the same operations on floats, as those of a row block.
+static void multiply_vector(const matmul_step *s, vector_block *v, uint8_t *as_unsigned) {
+    const size_t inner = (size_t)s->call.inner, lanes = tare__quantized_product_lanes(v->rows);
+    const quantized_matrix m = {.x = v->x,
+                                .step = inner,
+                                .rows = v->rows,
+                                .columns = inner,
+                                .flip = (uint8_t)tare__signed_shift(s->call.a)};
+    const int64_t of_vector = s->numbers.a_zero * sum_of_vector(s, v->vector);
+    int32_t starts[PRODUCT_BLOCK] = {0};
+    s->kernels->pack_rows(&m, lanes, v->w, v->sums);
+    for (size_t i = 0; i < v->rows; i++)
+        starts[i] = tare__wrap_int32(-128 * (int64_t)v->sums[i] - of_vector);
+    const quantized_product p = {.kernel = s->product,
+                                 .x = v->vector,
+                                 .x_step = inner,
+                                 .rows = 1,
+                                 .tap_size = inner,
+                                 .flip = (uint8_t)tare__signed_shift(s->call.b) ^ PRODUCT_SIGN_BIT,
+                                 .as_unsigned = as_unsigned,
+                                 .w = v->w,
+                                 .channels = v->rows,
+                                 .starts = starts,
+                                 .multiplier = s->numbers.factor,
+                                 .y = v->y,
+                                 .y_step = v->rows};
+    tare__quantized_product_run(&p);
+    for (size_t i = 0; i < v->rows && s->numbers.b_zero != 0; i++) {
+        const int64_t own = v->sums[i] - (int64_t)s->numbers.a_zero * s->call.inner;
+        v->y[i] -= (float)tare__wrap_int32(s->numbers.b_zero * own) * s->numbers.factor;
+    }
+}
+
+static void run_vector_block(void *user, size_t matrix, size_t first, size_t end, size_t worker) {
+    const matmul_run *r = user;
+    const matmul_step *s = r->s;
+    const matmul_call *c = &s->call;
+    const size_t inner = (size_t)c->inner, all = (size_t)c->rows;
+    const int64_t i = (int64_t)matrix;
+    const size_t a = (size_t)tare__strided_offset(c->batch_ndim, c->batch, c->a_stride, i);
+    const size_t b = (size_t)tare__strided_offset(c->batch_ndim, c->batch, c->b_stride, i);
+    unsigned char *own = r->threads + worker * s->thread_bytes;
+    vector_block v = {.x = (uint8_t *)tare__buffer_data(r->run, s->a) + (a * all + first) * inner,
+                      .vector = (uint8_t *)tare__buffer_data(r->run, s->b) + b * inner,
+                      .rows = end - first,
+                      .w = (uint32_t *)(void *)own};
+    multiply_vector(s, &v, own + s->quantized_bytes);
+    const size_t at = (size_t)i * all + first;
+    if (s->gives_quantized)
+        r->run->kernels->elementwise->quantize(&s->scheme, v.y, v.rows,
+                                               (uint8_t *)tare__buffer_data(r->run, s->y) + at);
+    else
+        memcpy((float *)tare__buffer_data(r->run, s->y) + at, v.y, v.rows * sizeof *v.y);
+}
+
+static void run_vectors(matmul_run *r, unsigned char *memory, thread_pool *pool) {
+    r->threads = memory;
+    tare__parallel_nest(pool, r->s->count, (size_t)r->s->call.rows, PRODUCT_BLOCK, run_vector_block,
+                        r);
+}
+
+// --- runs ---
+
 static tare_status run_matmul(const plan_run_state *run, void *state) {
     const matmul_step *s = state;
     unsigned char *memory = tare__buffer_data(run, s->scratch);
@@ -166,10 +248,14 @@ static tare_status run_matmul(const plan_run_state *run, void *state) {
                     .ones = memory,
                     .column = (uint32_t *)(void *)(memory + s->ones_bytes),
                     .matrices = memory + s->ones_bytes + s->column_bytes};
-    r.threads = r.matrices + s->matrices * s->matrix_bytes;
     thread_pool *pool = tare__workspace_pool(&run->kernels->space, s->count * (size_t)s->call.rows *
                                                                        (size_t)s->call.inner *
                                                                        (size_t)s->call.columns);
+    if (s->is_by_vector) {
+        run_vectors(&r, memory, pool);
+        return TARE_OK;
+    }
+    r.threads = r.matrices + s->matrices * s->matrix_bytes;
     fill_ones(&r);
     tare__parallel(pool, s->matrices, 1, pack_some, &r);
     tare__parallel_nest(pool, s->count, (size_t)s->call.rows, QUANTIZED_ROW_BLOCK, run_row_block,
@@ -181,14 +267,30 @@ static void describe(const plan *p, const void *state, step_note *out) {
     const matmul_step *s = state;
     (void)p;
     out->kernel = s->product->name;
-    tare__step_say(out, "integers: product of two tensors, one packed in the run");
+    tare__step_say(out, s->is_by_vector
+                            ? "integers: rows of the first tensor times a vector of the second"
+                            : "integers: product of two tensors, one packed in the run");
     if (!s->gives_quantized) tare__step_say(out, ", to floats");
 }
 
 // --- planning ---
 
+// With a vector: only memory of each thread, for a block of packed rows and the vector as unsigned
+// values.
+static void lay_out_vectors(matmul_step *s) {
+    const size_t inner = (size_t)s->call.inner, most = (size_t)s->call.rows;
+    const size_t rows = most < PRODUCT_BLOCK ? most : PRODUCT_BLOCK;
+    s->quantized_bytes =
+        tare__round_up(tare__quantized_product_bytes(inner, rows), BUFFER_ALIGNMENT);
+    s->thread_bytes = s->quantized_bytes + tare__round_up(inner, BUFFER_ALIGNMENT);
+}
+
 static void lay_out(matmul_step *s) {
     const size_t inner = (size_t)s->call.inner, columns = (size_t)s->call.columns;
+    if (s->is_by_vector) {
+        lay_out_vectors(s);
+        return;
+    }
     s->ones_bytes = tare__round_up(inner, BUFFER_ALIGNMENT);
     s->column_bytes = tare__round_up(tare__quantized_product_bytes(inner, 1), BUFFER_ALIGNMENT);
     s->quantized_bytes =
@@ -204,8 +306,9 @@ static void lay_out(matmul_step *s) {
 
 static tare_status assign_buffers(plan_builder *b, const plan_record *r, matmul_step *s) {
     const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
-    const size_t bytes =
-        s->ones_bytes + s->column_bytes + s->matrices * s->matrix_bytes + threads * s->thread_bytes;
+    const size_t bytes = s->ones_bytes + s->column_bytes +
+                         (s->is_by_vector ? 0 : s->matrices * s->matrix_bytes) +
+                         threads * s->thread_bytes;
     TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, s->call.a), LAYOUT_PLAIN, &s->a));
     TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, s->call.b), LAYOUT_PLAIN, &s->b));
     TARE_TRY(tare__plan_new_scratch(b, bytes, &s->scratch));
@@ -244,6 +347,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     if (s->gives_quantized) s->scheme = tare__quantized_scheme_of(y);
     s->count = (size_t)(y->count / c->rows / c->columns);
     s->matrices = (size_t)(c->b->count / c->inner / c->columns);
+    s->is_by_vector = c->columns == 1;
     lay_out(s);
     TARE_TRY(assign_buffers(b, r, s));
     *done = true;

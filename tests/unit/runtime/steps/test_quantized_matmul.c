@@ -62,10 +62,17 @@ static void check_case(const matmul_case *c, const char *dtype, int a_zero, int 
 static void sessions_give_the_references_bits(void **state) {
     (void)state;
     static const matmul_case cases[] = {
-        {2, 2, {1, 1}, {1, 1}},        {2, 2, {25, 7}, {7, 65}},
-        {2, 2, {49, 130}, {130, 17}},  {4, 4, {2, 3, 5, 33}, {2, 3, 33, 40}},
-        {4, 2, {2, 3, 5, 8}, {8, 16}}, {3, 4, {3, 6, 9}, {2, 1, 9, 4}},
-        {1, 2, {9}, {9, 5}},           {2, 1, {4, 9}, {9}},
+        {2, 2, {1, 1}, {1, 1}},
+        {2, 2, {25, 7}, {7, 65}},
+        {2, 2, {49, 130}, {130, 17}},
+        {4, 4, {2, 3, 5, 33}, {2, 3, 33, 40}},
+        {4, 2, {2, 3, 5, 8}, {8, 16}},
+        {3, 4, {3, 6, 9}, {2, 1, 9, 4}},
+        {1, 2, {9}, {9, 5}},
+        {2, 1, {4, 9}, {9}},
+        {3, 3, {5, 150, 67}, {5, 67, 1}},
+        {3, 2, {3, 64, 256}, {256, 1}},
+        {4, 4, {2, 3, 1, 16}, {2, 1, 16, 1}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int gives_quantized = 0; gives_quantized < 2; gives_quantized++) {
