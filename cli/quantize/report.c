@@ -29,6 +29,11 @@ tare_status print_coverage(const tare_model *model, FILE *stream, bool *is_all_f
         percent(c.quantized_weight_bytes, c.weight_bytes), c.float_island_count,
         c.float_island_count == 1 ? "" : "s", c.conversion_count,
         c.conversion_count == 1 ? "" : "s");
+    if (c.open_loop_count > 0 && c.macs > 0)
+        (void)fprintf(stream,
+                      "of %" PRIu64 " loop%s one round is counted: how many there are depends on "
+                      "the data\n",
+                      c.open_loop_count, c.open_loop_count == 1 ? "" : "s");
     *is_all_float = c.quantized_op_count == 0 && c.quantized_weight_bytes == 0;
     return TARE_OK;
 }
@@ -72,6 +77,7 @@ tare_status write_coverage_to(const tare_model *model, json_out *json, tare_erro
     json_out_integer(json, "quantized_weight_bytes", c.quantized_weight_bytes);
     json_out_integer(json, "float_islands", c.float_island_count);
     json_out_integer(json, "conversions", c.conversion_count);
+    json_out_integer(json, "open_loops", c.open_loop_count);
     return TARE_OK;
 }
 

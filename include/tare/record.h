@@ -31,7 +31,7 @@ TARE_API tare_status tare_model_decision_at(const tare_model *model, size_t inde
 
 /// The share of a model that is computed in integers, counted over the operators of the float
 /// model and those of the graphs that operators of control flow run, whose names are GRAPH/NODE;
-/// each counts once, however often its graph runs.
+/// each counts once, however often its graph runs. Multiply-accumulates are those of all rounds.
 typedef struct tare_coverage {
     uint32_t struct_size;
     uint64_t op_count, quantized_op_count;
@@ -39,6 +39,8 @@ typedef struct tare_coverage {
     uint64_t weight_bytes, quantized_weight_bytes;
     uint64_t float_island_count; // maximal connected groups of float operators
     uint64_t conversion_count;   // tensors quantized or dequantized between islands
+    /// while_loops: their rounds depend on the data, and one is counted.
+    uint64_t open_loop_count;
 } tare_coverage;
 /// Computes the coverage of the model. TARE_OUT_OF_MEMORY is the only error.
 TARE_API tare_status tare_model_coverage(const tare_model *model, tare_coverage *out,

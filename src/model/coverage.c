@@ -478,6 +478,17 @@ tare_status tare__coverage_from_json(tare_model *model, const json_at *at, tare_
     return TARE_OK;
 }
 
+// Loops whose number of rounds depends on data, in a graph and those inside it.
+static uint64_t count_open_loops(const module *root) {
+    uint64_t count = 0;
+    for (const node *n = root->graph->first; n != NULL; n = n->next) {
+        const flow_op *f = tare__flow_op(n);
+        count += f != NULL && f->op == TARE_OP_HIGHER_ORDER_WHILE_LOOP;
+        if (tare__reads_inner_graph(root, n)) count += count_open_loops(tare__read_graph(root, n));
+    }
+    return count;
+}
+
 tare_status tare_model_coverage(const tare_model *model, tare_coverage *out, tare_error *err) {
     tare_coverage c = {.struct_size = sizeof c};
     for (size_t i = 0; i < model->op_count; i++) {
@@ -494,6 +505,7 @@ tare_status tare_model_coverage(const tare_model *model, tare_coverage *out, tar
     c.quantized_weight_bytes = facts.quantized_weight_bytes;
     c.float_island_count = model->float_island_count;
     c.conversion_count = model->conversion_count;
+    c.open_loop_count = count_open_loops(model->root);
     *out = c;
     return TARE_OK;
 }

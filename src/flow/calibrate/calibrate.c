@@ -20,10 +20,16 @@ static void set_macs(const counting *c, const node *n, int64_t macs) {
         tare__coverage_set_macs(c->model, n->origin, macs / (c->batch > 0 ? c->batch : 1));
 }
 
-// The multiply-accumulates of an operator, from its row.
+// The multiply-accumulates of an operator, from its row, in all rounds of its graph.
+static void count_row(const counting *c, const node *n, const op_call *call) {
+    const int64_t rounds = call->it != NULL && call->it->rounds > 0 ? call->it->rounds : 1;
+    if (call->op != NULL && call->op->macs != NULL)
+        set_macs(c, n, tare__size_product(call->op->macs(call), rounds));
+}
+
 static tare_status count_call(void *user, const node *n, op_call *call, bool *handled) {
     *handled = false;
-    if (call->op != NULL && call->op->macs != NULL) set_macs(user, n, call->op->macs(call));
+    count_row(user, n, call);
     return TARE_OK;
 }
 
@@ -96,7 +102,7 @@ static tare_status note_call(void *user, const node *n, const op_call *call, op_
     counting *c = user;
     const module *m = call->module;
     (void)compute;
-    if (call->op != NULL && call->op->macs != NULL) set_macs(c, n, call->op->macs(call));
+    count_row(c, n, call);
     if (m != NULL && m->training && m->class->role != ROLE_OBSERVER) c->is_stateful = true;
     return TARE_OK;
 }

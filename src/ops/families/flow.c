@@ -6,6 +6,7 @@
 #include "ops/families/families.h"
 #include "ops/flow_op.h"
 #include "ops/interpret.h"
+#include "ops/rules.h"
 
 enum { MOST_ROUNDS = 1 << 18 };
 
@@ -48,8 +49,15 @@ static tare_status find_graph(op_call *call, size_t param, const module **out) {
     return TARE_OK;
 }
 
-// The interpreter of a graph of the call. Observers inside may change, as in the model itself.
-static interpreter inside(const op_call *call, const module *m, bool shapes_only) {
+// A graph of the call, run `rounds` times.
+typedef struct graph_run {
+    size_t param;
+    int64_t rounds;
+    bool shapes_only;
+} graph_run;
+
+// The interpreter of such a graph. Observers inside may change, as in the model itself.
+static interpreter inside(const op_call *call, const module *m, const graph_run *g) {
     interpreter it = call->it != NULL ? *call->it : (interpreter){.root = m};
     it.root = m;
     it.own = tare__call_own(call, m);
@@ -58,25 +66,26 @@ static interpreter inside(const op_call *call, const module *m, bool shapes_only
     it.thread_count = call->thread_count;
     it.kernels = call->kernels;
     it.memory_limit = tare__call_memory_left(call);
-    it.shapes_only = shapes_only;
+    it.shapes_only = g->shapes_only;
+    it.rounds = tare__size_product(it.rounds > 0 ? it.rounds : 1, g->rounds);
     it.passes_over = false;
     it.stand_in = NULL; // paths of another tree
     it.writes = NULL;
     if (!it.sees_inside) it.after = NULL;
-    if (!it.sees_inside || !shapes_only) it.shaped = NULL;
+    if (!it.sees_inside || !g->shapes_only) it.shaped = NULL;
     return it;
 }
 
 // Runs a graph. *out: its results as a sequence, even if there is one tensor only; the caller owns
 // the references.
-static tare_status run_graph(op_call *call, size_t param, const row *args, bool shapes_only,
-                             arena *memory, value *out) {
+static tare_status run_rounds(op_call *call, const graph_run *g, const row *args, arena *memory,
+                              value *out) {
     const module *m = NULL;
     value made;
-    TARE_TRY(find_graph(call, param, &m));
-    const interpreter it = inside(call, m, shapes_only);
+    TARE_TRY(find_graph(call, g->param, &m));
+    const interpreter it = inside(call, m, g);
     bool handled = false;
-    if (it.run_graph != NULL && !shapes_only)
+    if (it.run_graph != NULL && !g->shapes_only)
         TARE_TRY(
             it.run_graph(it.user, &it, args->items, args->count, memory, out, &handled, call->err));
     if (handled) return TARE_OK;
@@ -91,6 +100,25 @@ static tare_status run_graph(op_call *call, size_t param, const row *args, bool 
         return tare__out_of_memory(call->err);
     }
     out->as.items[0] = made;
+    return TARE_OK;
+}
+
+static tare_status run_graph(op_call *call, size_t param, const row *args, bool shapes_only,
+                             arena *memory, value *out) {
+    const graph_run once = {param, 1, shapes_only};
+    return run_rounds(call, &once, args, memory, out);
+}
+
+// Whether someone looks at the shapes inside graphs.
+static bool is_looked_into(const op_call *call) {
+    return call->it != NULL && call->it->sees_inside && call->it->shaped != NULL;
+}
+
+// Runs a graph for who looks inside at shapes alone.
+static tare_status look_into(op_call *call, size_t param, const row *args) {
+    value made;
+    TARE_TRY(run_graph(call, param, args, true, call->memory, &made));
+    tare__value_release_tensors(&made);
     return TARE_OK;
 }
 
@@ -166,14 +194,10 @@ static tare_status cond_shape(op_call *call) {
     // Both give the same shapes; the other one runs for who looks inside at shapes alone. (With
     // data the graph that is taken is seen when it runs.)
     const module *taken = NULL, *other = NULL;
-    if (status != TARE_OK || call->it == NULL || !call->it->sees_inside || call->it->shaped == NULL)
-        return status;
+    if (status != TARE_OK || !is_looked_into(call)) return status;
     TARE_TRY(find_graph(call, TRUE_GRAPH, &taken));
     TARE_TRY(find_graph(call, FALSE_GRAPH, &other));
-    if (taken == other) return TARE_OK;
-    TARE_TRY(run_graph(call, FALSE_GRAPH, &args, true, call->memory, &made));
-    tare__value_release_tensors(&made);
-    return TARE_OK;
+    return taken == other ? TARE_OK : look_into(call, FALSE_GRAPH, &args);
 }
 
 static tare_status copy_results(op_call *call, value *made) {
@@ -209,7 +233,11 @@ static tare_status while_loop_shape(op_call *call) {
     TARE_TRY(add_list(call, &carried, CARRIED));
     const value made = {
         .kind = VALUE_TUPLE, .count = (uint32_t)carried.count, .as.items = carried.items};
-    return result_like(call, &made, carried.count, -1);
+    TARE_TRY(result_like(call, &made, carried.count, -1));
+    if (!is_looked_into(call)) return TARE_OK;
+    TARE_TRY(add_list(call, &carried, LOOP_ADDITIONAL));
+    TARE_TRY(look_into(call, LOOP_CONDITION, &carried));
+    return look_into(call, LOOP_BODY, &carried);
 }
 
 static tare_status loop_goes_on(op_call *call, const row *args, arena *memory, bool *out) {
@@ -311,7 +339,8 @@ static tare_status run_cut(op_call *call, const cutting *c, int64_t at, row *arg
     tare_status status = add_cuts(call, c, at, args);
     row all = *args;
     if (status == TARE_OK) status = add_list(call, &all, c->additional);
-    if (status == TARE_OK) status = run_graph(call, 0, &all, at < 0, memory, made);
+    const graph_run g = {.param = 0, .rounds = c->rounds, .shapes_only = at < 0};
+    if (status == TARE_OK) status = run_rounds(call, &g, &all, memory, made);
     release_cuts(c, args);
     args->count = c->carried_count;
     return status;

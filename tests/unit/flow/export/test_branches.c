@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "flow/calibrate/calibrate.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
 #include "ops/text/print.h"
@@ -113,6 +114,54 @@ static void bodies_are_quantized_with_the_model(void **state) {
     for (size_t i = 0; i < sizeof flows / sizeof *flows; i++) check_flow(&flows[i], false);
 }
 
+// Calibrates on data, or on shapes alone.
+static uint64_t counted(const tare_model *program, bool by_shapes, uint64_t *open_loops) {
+    tare_model *made = prepared_program(program);
+    value inputs[8], result = {0};
+    const tare_tensor *tensors[8];
+    arena memory = {0};
+    bool is_stateful = false;
+    const size_t count = make_inputs(program, inputs);
+    for (size_t i = 0; i < count; i++) tensors[i] = inputs[i].as.tensor;
+    if (by_shapes)
+        CHECK_DONE(tare__calibrate_shapes(made, tensors, count, &memory, &result, &is_stateful,
+                                          job_error()));
+    else
+        CHECK_DONE(tare_calibrate(made, tensors, count, job_error()));
+    tare_coverage c = {.struct_size = sizeof c};
+    CHECK_DONE(tare_model_coverage(made, &c, job_error()));
+    tare__value_release_tensors(&result);
+    for (size_t i = 0; i < count; i++) tare__value_release_tensors(&inputs[i]);
+    tare__arena_release(&memory);
+    tare_model_destroy(made);
+    *open_loops = c.open_loop_count;
+    return c.macs;
+}
+
+// A linear layer of 3 by 3 in each. A while_loop counts one round, and says so.
+static void every_round_is_counted(void **state) {
+    static const struct {
+        const char *name;
+        size_t along; // the input whose elements the layer multiplies
+        uint64_t open_loops;
+    } rows[] = {{"scan", 1, 0}, {"map", 0, 0}, {"while_loop", 1, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tare_model *program = read_program(rows[i].name);
+        value inputs[8];
+        const size_t count = make_inputs(program, inputs);
+        const tare_tensor *first = inputs[0].as.tensor, *x = inputs[rows[i].along].as.tensor;
+        const int64_t batch = first->ndim > 0 ? first->shape[0] : x->shape[0];
+        for (int by_shapes = 0; by_shapes < 2; by_shapes++) {
+            uint64_t open_loops = 0;
+            assert_int_equal(counted(program, by_shapes, &open_loops), 3 * x->count / batch);
+            assert_int_equal(open_loops, rows[i].open_loops);
+        }
+        for (size_t k = 0; k < count; k++) tare__value_release_tensors(&inputs[k]);
+        tare_model_destroy(program);
+    }
+}
+
 // As torchao 0.18 prints it.
 static void a_prepared_body_is_what_torchao_makes(void **state) {
     (void)state;
@@ -188,6 +237,7 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_are_quantized_with_the_model),
+        cmocka_unit_test(every_round_is_counted),
         cmocka_unit_test(a_prepared_body_is_what_torchao_makes),
         cmocka_unit_test(bodies_go_through_files),
         cmocka_unit_test(annotations_of_a_body_are_its_own),
