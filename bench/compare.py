@@ -9,7 +9,7 @@ openvino and nncf; onnxruntime and onnx; torch and torchvision; executorch; and 
 absent is said. A row is a workload, batch x threads. Before a row the machine's peaks are measured and kept, the largest of all
 rows: the table has the machine's limit beside each time. All engines of a row are open at once and run in turns, A B C A B C; a
 figure is the median over rounds of a round's median, from float inputs to float outputs. Rounds in which others used the cores
-are left out where three are left without them. Results are gathered in bench/compare.json by CPU model, so that rows may be
+are left out where three are left without them. Results are gathered in bench/compare.json by CPU model and AMX, so that rows may be
 measured one by one, and machines of each family by who has one.
 """
 import argparse
@@ -157,7 +157,11 @@ def measure(row, families, options):
 def machine():
     lines = open("/proc/cpuinfo").read().splitlines() if os.path.exists("/proc/cpuinfo") else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return {"cpu": names[0] if names else platform.processor(), "cores": os.cpu_count()}
+    cpu = names[0] if names else platform.processor()
+    # A virtual machine's name may say nothing of it, and nothing else changes so much.
+    if any(line.startswith("flags") and " amx_int8" in line for line in lines):
+        cpu += " with AMX"
+    return {"cpu": cpu, "cores": os.cpu_count()}
 
 
 def commit():
