@@ -181,46 +181,70 @@ typedef struct folding {
     bool divides;
 } folding;
 
-// True if the reduced dimensions follow each other, so that x is [outer][each][inner] and the
-// result [outer][inner].
-static bool lie_together(const reduce_plan *p, int64_t *inner) {
+// x as [outer][far][middle][near][inner], where far and near are reduced; the result is
+// [outer][middle][inner].
+typedef struct fold_shape {
+    int64_t far, middle, near, inner;
+} fold_shape;
+
+static int64_t take_alike(const reduce_plan *p, bool is_reduced, int *d) {
+    int64_t count = 1;
+    for (; *d >= 0 && (p->reduced[*d] == is_reduced || p->x->shape[*d] == 1); --*d)
+        count *= p->x->shape[*d];
+    return count;
+}
+
+// False if the reduced dimensions are more than two groups.
+static bool read_groups(const reduce_plan *p, fold_shape *g) {
     int d = p->x->ndim - 1;
-    *inner = 1;
-    for (; d >= 0 && !p->reduced[d]; d--) *inner *= p->x->shape[d];
-    while (d >= 0 && p->reduced[d]) d--;
-    while (d >= 0 && !p->reduced[d]) d--;
+    g->inner = take_alike(p, false, &d);
+    g->near = take_alike(p, true, &d);
+    g->middle = take_alike(p, false, &d);
+    g->far = take_alike(p, true, &d);
+    (void)take_alike(p, false, &d);
     return d < 0;
 }
 
 // Neighbouring elements of the result from `at` to at most `end`; returns their number. *from: the
 // offset in x of their first element.
-static int64_t next_columns(const reduce_plan *p, int64_t inner, int64_t at, int64_t end,
-                            int64_t *from) {
-    const int64_t within = at % inner, left = end - at < inner - within ? end - at : inner - within;
-    *from = at / inner * p->each * inner + within;
-    return left < PART_BLOCK ? left : PART_BLOCK;
+static int64_t next_columns(const fold_shape *g, int64_t at, int64_t end, int64_t *from) {
+    const int64_t within = at % g->inner, left = g->inner - within, row = at / g->inner;
+    const int64_t outer = row / g->middle, middle = row % g->middle;
+    *from = ((outer * g->far * g->middle + middle) * g->near) * g->inner + within;
+    const int64_t count = end - at < left ? end - at : left;
+    return count < PART_BLOCK ? count : PART_BLOCK;
+}
+
+// Contiguous elements of x that are folded into one element of the result (inner == 1) or into
+// neighbouring ones: how many such runs there are, and the offset of each from the first.
+static int64_t run_count(const fold_shape *g) {
+    return g->far * (g->inner == 1 ? 1 : g->near);
+}
+static int64_t run_offset(const fold_shape *g, int64_t i) {
+    const int64_t near = g->inner == 1 ? 1 : g->near;
+    return i / near * g->middle * g->near * g->inner + i % near * g->inner;
 }
 
 // Folds `count` neighbouring elements of the result; first: the offset in x of their first element.
-static void fold_columns(const reduce_plan *p, const folding *r, bool cuts, int64_t first,
-                         int64_t inner, int64_t count, double *sums) {
+static void fold_columns(const reduce_plan *p, const folding *r, bool cuts, const fold_shape *g,
+                         int64_t first, int64_t count, double *sums) {
     double x[PART_BLOCK];
-    const int64_t steps = inner == 1 ? p->each : count; // contiguous elements
+    const int64_t steps = g->inner == 1 ? g->near : count, runs = run_count(g);
     for (int64_t k = 0; k < count; k++) sums[k] = r->start;
-    for (int64_t i = 0; i < (inner == 1 ? 1 : p->each); i++)
+    for (int64_t i = 0; i < runs; i++)
         for (int64_t at = 0, n; at < steps; at += n) {
             n = steps - at < PART_BLOCK ? steps - at : PART_BLOCK;
-            tare__tensor_load(p->x, first + i * inner + at, 1, n, x);
+            tare__tensor_load(p->x, first + run_offset(g, i) + at, 1, n, x);
             for (int64_t k = 0; k < n && cuts; k++) x[k] = trunc(x[k]);
-            r->f(inner == 1 ? sums : sums + at, inner == 1 ? 0 : 1, x, n);
+            r->f(g->inner == 1 ? sums : sums + at, g->inner == 1 ? 0 : 1, x, n);
         }
 }
 
 // Extremes of floats, and sums of two, which are rounded to the same float in either precision.
 static bool folds_floats(const reduce_plan *p, const folding *r, const tare_tensor *y,
-                         int64_t inner) {
+                         const fold_shape *g) {
     const bool is_float = p->x->dtype == TARE_FLOAT32 && y->dtype == TARE_FLOAT32;
-    return is_float && inner > 1 && p->each > 0 &&
+    return is_float && g->inner > 1 && g->far == 1 && p->each > 0 &&
            (r->f == larger || r->f == smaller || (r->f == plus && !r->divides && p->each == 2));
 }
 
@@ -242,20 +266,20 @@ static void fold_floats(const folding *r, const float *x, int64_t each, int64_t 
 
 static tare_status reduce_part(op_call *call, const folding *r, int64_t first, int64_t end) {
     reduce_plan p;
-    int64_t inner;
+    fold_shape g;
     TARE_TRY(read_reduce(call, &p));
     tare_tensor *y = tare__call_out(call);
-    (void)lie_together(&p, &inner);
-    const bool cuts = cuts_fractions(&p, y), is_of_floats = folds_floats(&p, r, y, inner);
+    (void)read_groups(&p, &g);
+    const bool cuts = cuts_fractions(&p, y), is_of_floats = folds_floats(&p, r, y, &g);
     for (int64_t at = first, count; at < end; at += count) {
         int64_t from;
         double sums[PART_BLOCK];
-        count = next_columns(&p, inner, at, end, &from);
+        count = next_columns(&g, at, end, &from);
         if (is_of_floats) {
-            fold_floats(r, tare__f32(p.x) + from, p.each, inner, count, tare__f32(y) + at);
+            fold_floats(r, tare__f32(p.x) + from, p.each, g.inner, count, tare__f32(y) + at);
             continue;
         }
-        fold_columns(&p, r, cuts, from, inner, count, sums);
+        fold_columns(&p, r, cuts, &g, from, count, sums);
         for (int64_t k = 0; k < count && r->divides; k++) sums[k] /= (double)p.each;
         tare__tensor_store(y, at, count, sums);
     }
@@ -265,20 +289,20 @@ static tare_status reduce_part(op_call *call, const folding *r, int64_t first, i
 static tare_status reduce_parts(op_call *call, tare_status (*run)(op_call *, int64_t, int64_t),
                                 call_parts *out) {
     reduce_plan p;
-    int64_t inner;
+    fold_shape g;
     TARE_TRY(read_reduce(call, &p));
-    if (!lie_together(&p, &inner)) return TARE_OK;
+    if (!read_groups(&p, &g)) return TARE_OK;
     *out = (call_parts){.count = tare__call_out(call)->count, .work = p.each, .run = run};
     return TARE_OK;
 }
 
 static tare_status reduce(op_call *call, const folding *r) {
     reduce_plan p;
-    int64_t inner;
+    fold_shape g;
     double *sums = NULL;
     tare_tensor *y = tare__call_out(call);
     TARE_TRY(read_reduce(call, &p));
-    if (lie_together(&p, &inner)) return reduce_part(call, r, 0, y->count);
+    if (read_groups(&p, &g)) return reduce_part(call, r, 0, y->count);
     TARE_TRY(fold_all(call, &p, r->f, r->start, &sums));
     for (int64_t i = 0; i < y->count && r->divides; i++) sums[i] /= (double)p.each;
     tare__tensor_store(y, 0, y->count, sums);
@@ -443,36 +467,37 @@ static void end_spread(bool takes_root, double divisor, int64_t count, double *s
 }
 
 // `count` neighbouring elements of the result; first: the offset in x of their first element.
-static void spread_columns(const reduce_plan *p, int64_t first, int64_t inner, int64_t count,
+static void spread_columns(const reduce_plan *p, const fold_shape *g, int64_t first, int64_t count,
                            double *squares) {
     static const folding sum = {plus, 0, false};
     double means[PART_BLOCK], x[PART_BLOCK];
-    const int64_t steps = inner == 1 ? p->each : count; // contiguous elements
-    fold_columns(p, &sum, false, first, inner, count, means);
+    const bool is_one = g->inner == 1;
+    const int64_t steps = is_one ? g->near : count, runs = run_count(g);
+    fold_columns(p, &sum, false, g, first, count, means);
     for (int64_t k = 0; k < count; k++) {
         means[k] /= (double)p->each;
         squares[k] = 0;
     }
-    for (int64_t i = 0; i < (inner == 1 ? 1 : p->each); i++)
+    for (int64_t i = 0; i < runs; i++)
         for (int64_t at = 0, n; at < steps; at += n) {
             n = steps - at < PART_BLOCK ? steps - at : PART_BLOCK;
-            tare__tensor_load(p->x, first + i * inner + at, 1, n, x);
-            add_squares(x, n, inner == 1 ? means : means + at, inner == 1 ? 0 : 1,
-                        inner == 1 ? squares : squares + at);
+            tare__tensor_load(p->x, first + run_offset(g, i) + at, 1, n, x);
+            add_squares(x, n, is_one ? means : means + at, is_one ? 0 : 1,
+                        is_one ? squares : squares + at);
         }
 }
 
 static tare_status spread_part(op_call *call, bool takes_root, int64_t first, int64_t end) {
     reduce_plan p;
-    int64_t inner;
+    fold_shape g;
     double divisor;
     TARE_TRY(read_spread(call, &p, &divisor));
-    (void)lie_together(&p, &inner);
+    (void)read_groups(&p, &g);
     for (int64_t at = first, count; at < end; at += count) {
         int64_t from;
         double squares[PART_BLOCK];
-        count = next_columns(&p, inner, at, end, &from);
-        spread_columns(&p, from, inner, count, squares);
+        count = next_columns(&g, at, end, &from);
+        spread_columns(&p, &g, from, count, squares);
         end_spread(takes_root, divisor, count, squares);
         tare__tensor_store(tare__call_out(call), at, count, squares);
     }
@@ -481,11 +506,11 @@ static tare_status spread_part(op_call *call, bool takes_root, int64_t first, in
 
 static tare_status spread(op_call *call, bool takes_root) {
     reduce_plan p;
-    int64_t inner;
+    fold_shape g;
     double *mean = NULL, divisor;
     tare_tensor *y = tare__call_out(call);
     TARE_TRY(read_spread(call, &p, &divisor));
-    if (lie_together(&p, &inner)) return spread_part(call, takes_root, 0, y->count);
+    if (read_groups(&p, &g)) return spread_part(call, takes_root, 0, y->count);
     TARE_TRY(fold_all(call, &p, plus, 0, &mean));
     double *squares = tare__arena_array(call->memory, (size_t)y->count + 1, sizeof *squares);
     if (squares == NULL) return tare__out_of_memory(call->err);

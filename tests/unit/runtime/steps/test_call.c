@@ -87,6 +87,24 @@ static const char *const lines[] = {
     "z = torch.cat([x, x], 3)" THEN "y = torch.nn.functional.glu(z)",
     "z = torch.cat([x, s], 1)" THEN "y = torch.nn.functional.glu(z, 1)",
     "z = torch.stack([x, s], 1)" THEN "y = torch.sum(z, 1)",
+    "y = torch.sum(x, (1, 3))",
+    "y = torch.mean(x, (0, 2))",
+    "y = torch.all(m, (0, 2), True)",
+    "y = torch.var(x, (1, 3))",
+    "u = x.unsqueeze(2)" THEN "y = torch.amin(u, (2, 4))",
+    "u = x.unsqueeze(1)" THEN "v = u.unsqueeze(4)" THEN "y = torch.mean(v, (1, 4))",
+};
+
+// Reductions of two groups of dimensions, and the same by one at a time, of what are exact.
+static const char *const pairs[][2] = {
+    {"y = torch.sum(i, (1, 3))", "r = torch.sum(i, 3)" THEN "y = torch.sum(r, 1)"},
+    {"y = torch.sum(i, (0, 2))", "r = torch.sum(i, 2)" THEN "y = torch.sum(r, 0)"},
+    {"y = torch.amax(x, (0, 2), True)",
+     "r = torch.amax(x, 2, True)" THEN "y = torch.amax(r, 0, True)"},
+    {"y = torch.amin(x, (1, 3))", "r = torch.amin(x, 3)" THEN "y = torch.amin(r, 1)"},
+    {"y = torch.any(m, (0, 3))", "r = torch.any(m, 3)" THEN "y = torch.any(r, 0)"},
+    {"y = torch.var(s, (0, 2))",
+     "p = s.permute(0, 2, 1, 3)" THEN "r = p.reshape(18, 5, 4)" THEN "y = torch.var(r, 0)"},
 };
 
 static tare_model *model_of(const char *line) {
@@ -135,6 +153,25 @@ static void threads_share_parts(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(2, 9, 41, 33);
     check_all(x);
+    tare_tensor_release(x);
+}
+
+static void dimensions_apart_are_reduced_as_one_by_one(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(3, 5, 6, 4);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        tare_tensor *y[2];
+        for (size_t k = 0; k < 2; k++) {
+            tare_model *model = model_of(pairs[i][k]);
+            tare_session *s = session_on(model, 1);
+            y[k] = output_of(s, x);
+            tare_session_destroy(s);
+            tare_model_destroy(model);
+        }
+        check_same_tensor(y[0], y[1]);
+        tare_tensor_release(y[0]);
+        tare_tensor_release(y[1]);
+    }
     tare_tensor_release(x);
 }
 
@@ -193,6 +230,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_have_the_references_bits),
         cmocka_unit_test(threads_share_parts),
+        cmocka_unit_test(dimensions_apart_are_reduced_as_one_by_one),
         cmocka_unit_test(sums_of_nothing_are_computed),
         cmocka_unit_test(a_wrong_index_is_named),
         cmocka_unit_test(a_failed_allocation_is_an_error),
