@@ -18,6 +18,15 @@ struct padded_rows {
     uint8_t *memory;
 };
 
+// In floating point, where nothing overflows.
+bool tare__padded_rows_fit(const conv_windows *from, size_t pixels, size_t most) {
+    const double width = (double)from->out_width * (double)from->stride[W] +
+                         (double)from->columns * (double)from->step[W];
+    const double rows = (double)from->rows * (double)from->step[H] +
+                        (double)from->stride[H] * ((double)pixels / (double)from->out_width + 2);
+    return width * rows * (double)from->channels <= (double)most;
+}
+
 padded_form tare__padded_form_of(const conv_windows *from, bool joins) {
     padded_form f = {.stage = tare__conv_stage_of_rows(from)};
     conv_windows *w = &f.stage.to;

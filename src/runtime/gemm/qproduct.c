@@ -127,20 +127,21 @@ static void choose_runs(qproduct *p) {
     p->cached_blocks = cached < 1 ? 1 : tare__least(cached, MOST_BLOCKS);
 }
 
-static bool may_pad(const qproduct *p) {
+// Kernels that want it get padded rows, if those that a tile reads fit the second-level cache.
+static bool pads_rows(qproduct *p) {
     const conv_windows *w = &p->windows;
-    return p->kernel->wants_padding && !p->is_flat && w->addends * w->planes * w->depth == 1 &&
-           w->out_depth == 1 && w->front == 0;
-}
-
-// Pixels of a window's row become one tap where that changes no word of the weights.
-static void pad_rows(qproduct *p) {
-    const bool joins = p->groups == 1 && p->ins % 4 == 0 && p->windows.step[W] == 1;
-    p->padded = tare__padded_form_of(&p->windows, joins);
+    const bool joins = p->groups == 1 && p->ins % 4 == 0 && w->step[W] == 1;
+    if (!p->kernel->wants_padding || p->is_flat || w->addends * w->planes * w->depth != 1 ||
+        w->out_depth != 1 || w->front != 0)
+        return false;
+    if (!tare__padded_rows_fit(w, PRODUCT_ROWS, tare__l2_bytes() / 4)) return false;
+    p->padded = tare__padded_form_of(w, joins);
     p->windows = p->padded.stage.to;
-    if (!joins) return;
+    if (!joins) return true;
+    // The pixels of a window's row become one tap, which changes no word of the weights.
     p->tap_size *= p->form.width;
     p->taps /= p->form.width;
+    return true;
 }
 
 static void choose_taps(qproduct *p, const tare_tensor *y) {
@@ -155,8 +156,7 @@ static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->rows = p->is_staged || p->is_scattered ? p->pixels : (size_t)y->count / p->all_outs;
     p->windows = p->sub.windows;
     p->is_flat = tare__conv_windows_are_flat(&p->windows);
-    p->is_padded = p->form.tap == TAP_IS_PIXEL && may_pad(p);
-    if (p->is_padded) pad_rows(p);
+    p->is_padded = p->form.tap == TAP_IS_PIXEL && pads_rows(p);
     if (p->form.tap == TAP_IS_PIXEL) return;
     // Words are read whole: values beyond a tap are multiplied by weights of 0.
     p->tap_size = tare__round_up(p->tap_size, 4);
