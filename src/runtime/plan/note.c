@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/op.h"
+#include "ops/quantized/rule.h"
 #include "runtime/plan/dispatch.h"
 #include "runtime/plan/records.h"
 
@@ -21,9 +23,15 @@ tare_status tare__step_share(const plan *replica, const void *state, void **out,
     return TARE_OK;
 }
 
+// A quantized product of two tensors does what the float one does.
+static const op_info *counting_row(const op_info *op) {
+    const op_info *by_rule = op != NULL && op->macs == NULL ? tare__quantized_rule_op(op) : NULL;
+    return tare__op_has(by_rule, OP_BY_MATRIX) ? by_rule : op;
+}
+
 static int64_t macs_of(const plan_record *r) {
-    const op_call *call = &r->call;
-    return call->op != NULL && call->op->macs != NULL ? call->op->macs(call) : 0;
+    const op_info *op = counting_row(r->call.op);
+    return op != NULL && op->macs != NULL ? op->macs(&r->call) : 0;
 }
 
 static bool begins_at(const plan_step *step, const plan_record *r) {

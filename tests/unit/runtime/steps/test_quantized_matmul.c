@@ -26,6 +26,8 @@ static tare_tensor *run(const tare_model *m, const tare_tensor *const *x, bool r
     CHECK_DONE(tare_session_run(s, x, 2, &y, 1, &count, job_error()));
     while (tare_session_get_step(s, i, &step) && strcmp(step.kind, "quantized matmul") != 0) i++;
     assert_true(reference || i < tare_session_step_count(s));
+    const int64_t inner = x[0]->shape[x[0]->ndim - 1];
+    assert_true(reference || step.macs == y->count * inner);
     tare_session_destroy(s);
     return y;
 }
