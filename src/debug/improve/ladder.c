@@ -356,14 +356,13 @@ static bool is_chosen(const ladder *l, const char *name) {
 // which runs two models on 8 samples and then tries a model.
 static void guess_times(ladder *l, double float_seconds) {
     enum { CORRECTION_RUNS = 16 };
-    const double batches = l->check_floats.count > 0 ? (double)l->check_floats.count : 1;
-    const double seen = (double)tare_data_sample_count(l->check);
+    const double each = float_seconds / fmax((double)l->sample_count, 1);
     const double to_see = (double)tare_data_sample_count(l->calibration);
     const ladder_step *step = NULL;
-    if (seen > 0 && to_see > 0) l->calibrate_seconds = float_seconds * to_see / seen;
+    if (to_see > 0) l->calibrate_seconds = each * to_see;
     for (size_t i = 0; (step = tare__ladder_step_at(i)) != NULL; i++)
         if (step->is_last_word && is_chosen(l, step->name))
-            l->last_seconds = CORRECTION_RUNS * float_seconds / batches + l->try_seconds;
+            l->last_seconds = CORRECTION_RUNS * each + l->try_seconds;
 }
 
 // Steps that a limit has refused are tried again if it widens, and the last one after them.
