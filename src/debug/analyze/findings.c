@@ -199,6 +199,48 @@ static tare_status find_shared(const subject *s, bool *found) {
     return add(s, cost_db(s), &w);
 }
 
+// True if it returns its input unchanged, but for rounding.
+static bool keeps_values(const subject *s, const node *n) {
+    const probe *p = s->list->probe;
+    const probe_kind kind = p->facts[n->id].kind;
+    return kind == PROBE_QUANTIZE || kind == PROBE_DEQUANTIZE ||
+           (tare__node_is_call(n) && tare__passes_on(tare__called_row(p->model, n)));
+}
+
+// What computes the tensor.
+static const node *computed_by(const subject *s) {
+    const node *n = tare__node_arg(s->entry->node, 0);
+    while (n != NULL && keeps_values(s, n)) n = tare__node_arg(n, 0);
+    return n;
+}
+
+// A concatenation of tensors of different ranges: its result has one scale for all of them.
+static tare_status find_joined(const subject *s, bool *found) {
+    finding_list *f = s->list;
+    const node *n = own_db(s) > GOOD_DB ? NULL : computed_by(s);
+    const op_info *row =
+        n != NULL && tare__node_is_call(n) ? tare__called_row(f->probe->model, n) : NULL;
+    const range_entry *wide = NULL, *narrow = NULL;
+    if (row == NULL || tare__op_id(row) != TARE_OP_CAT) return TARE_OK;
+    for (size_t i = 0; i < f->ranges->count; i++) {
+        const range_entry *e = &f->ranges->items[i];
+        if (f->probe->layers[e->layer].node != n || !share_scale(e, s->entry)) continue;
+        if (wide == NULL || width_of(e) > width_of(wide)) wide = e;
+        if (narrow == NULL || width_of(e) < width_of(narrow)) narrow = e;
+    }
+    if (narrow == NULL || !(width_of(wide) > SHARED_RATIO * width_of(narrow))) return TARE_OK;
+    *found = true;
+    words w = {.kind = "shared-observer", .step = "precision"};
+    w.cause =
+        SAY("%s joins '%s', which reaches %.3g, and '%s', which reaches %.3g, under one "
+            "scale",
+            name_of(s), narrow->shown.value, width_of(narrow), wide->shown.value, width_of(wide));
+    w.remedy = SAY("scale '%s' up, and its columns of the weight of '%s' down, before the model is "
+                   "exported, or leave '%s' float",
+                   narrow->shown.value, layer_of(s)->float_node, layer_of(s)->float_node);
+    return add(s, cost_db(s), &w);
+}
+
 // --- detectors of activations ---
 
 static tare_status find_mask(const subject *s) {
@@ -264,19 +306,10 @@ static bool fixes_scale(const subject *s, const node *n) {
            (double)row->fixed_scale == s->entry->shown.scale;
 }
 
-// True if it returns its input unchanged, but for rounding.
-static bool keeps_values(const subject *s, const node *n) {
-    const probe *p = s->list->probe;
-    const probe_kind kind = p->facts[n->id].kind;
-    return kind == PROBE_QUANTIZE || kind == PROBE_DEQUANTIZE ||
-           (tare__node_is_call(n) && tare__passes_on(tare__called_row(p->model, n)));
-}
-
 // The operator whose row fixes the tensor's scale: it returns the tensor, or reads it (torch
 // observes the input of sigmoid with the range of its result). NULL: none.
 static const node *find_fixing(const subject *s) {
-    const node *n = tare__node_arg(s->entry->node, 0);
-    while (n != NULL && keeps_values(s, n)) n = tare__node_arg(n, 0);
+    const node *n = computed_by(s);
     if (fixes_scale(s, n)) return n;
     return fixes_scale(s, layer_of(s)->node) ? layer_of(s)->node : NULL;
 }
@@ -577,6 +610,7 @@ static tare_status look_at_activation(const subject *s) {
     TARE_TRY(find_uncalibrated(s));
     TARE_TRY(find_constant(s));
     TARE_TRY(find_shared(s, &found));
+    if (!found) TARE_TRY(find_joined(s, &found));
     if (!found) TARE_TRY(find_fixed_range(s, &found));
     if (!found) TARE_TRY(find_outlier_sample(s, &found));
     if (!found) TARE_TRY(find_outlier_channel(s, &found));

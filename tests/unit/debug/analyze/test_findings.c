@@ -85,6 +85,13 @@ static void make_shared(plant *p) {
     scale(weights(p, "b.weight"), (int64_t)WIDTH * WIDTH, 1, 300);
 }
 
+// The layer behind cat makes good for the range of its second half, so that both count as much.
+static void make_joined(plant *p) {
+    scale(weights(p, "b.weight"), (int64_t)WIDTH * WIDTH, 1, 300);
+    for (size_t row = 0; row < 4; row++)
+        scale(&weights(p, "c.weight")[row * 2 * WIDTH + WIDTH], WIDTH, 1, 1 / 300.0F);
+}
+
 static tare_tensor *new_tokens(int64_t left_out) {
     tare_tensor *t = NULL;
     const int64_t shape[] = {SAMPLES, WIDTH};
@@ -192,6 +199,13 @@ static void planted_faults_are_found(void **state) {
          "    add = c + d\n"
          "    return add\n",
          make_shared},
+        {"shared-observer", "c",
+         "    a = self.a(x)\n"
+         "    b = self.b(x)\n"
+         "    cat = torch.cat([a, b], dim=1)\n"
+         "    c = self.c(cat)\n"
+         "    return c\n",
+         make_joined, "resolution"},
         {"embedding-token", "a",
          "    words = self.words(x)\n"
          "    a = self.a(words)\n"
