@@ -28,6 +28,17 @@ bool tare__conv_windows_are_flat(const conv_windows *w) {
            w->out_depth == w->depth && w->out_height == w->height && w->out_width == w->width;
 }
 
+static bool is_inside(size_t size, size_t out_size, ptrdiff_t padding, size_t stride, size_t step,
+                      size_t taps) {
+    const size_t end = (out_size - 1) * stride + (taps - 1) * step + 1; // from the first tap on
+    return padding <= 0 && end <= size && size - end >= (size_t)-padding;
+}
+
+bool tare__conv_windows_are_inside(const conv_windows *w) {
+    return is_inside(w->height, w->out_height, w->above, w->stride[H], w->step[H], w->rows) &&
+           is_inside(w->width, w->out_width, w->before, w->stride[W], w->step[W], w->columns);
+}
+
 inner_positions tare__conv_inner(size_t size, ptrdiff_t at, size_t step, size_t count) {
     const ptrdiff_t behind = (ptrdiff_t)size - 1 - at;
     size_t first = 0, end = 0;

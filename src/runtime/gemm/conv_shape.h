@@ -55,6 +55,8 @@ output_position tare__conv_output_position(const conv_windows *w,
 void tare__conv_next_row(const conv_windows *w, output_position *at);
 /// True if windows are consecutive single pixels that cover the whole image.
 bool tare__conv_windows_are_flat(const conv_windows *w);
+/// True if no window of one plane reaches into the padding above, below or beside the image.
+bool tare__conv_windows_are_inside(const conv_windows *w);
 /// The index of position `at` in an image of `size`; -1: padding.
 static inline ptrdiff_t tare__conv_position(const conv_windows *w, ptrdiff_t at, size_t size) {
     const ptrdiff_t last = (ptrdiff_t)size - 1;

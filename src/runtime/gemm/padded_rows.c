@@ -18,15 +18,6 @@ struct padded_rows {
     uint8_t *memory;
 };
 
-// In floating point, where nothing overflows.
-bool tare__padded_rows_fit(const conv_windows *from, size_t pixels, size_t most) {
-    const double width = (double)from->out_width * (double)from->stride[W] +
-                         (double)from->columns * (double)from->step[W];
-    const double rows = (double)from->rows * (double)from->step[H] +
-                        (double)from->stride[H] * ((double)pixels / (double)from->out_width + 2);
-    return width * rows * (double)from->channels <= (double)most;
-}
-
 padded_form tare__padded_form_of(const conv_windows *from, bool joins) {
     padded_form f = {.stage = tare__conv_stage_of_rows(from)};
     conv_windows *w = &f.stage.to;
@@ -54,6 +45,16 @@ static size_t most_slots(const padded_form *f, size_t pixels) {
 size_t tare__padded_rows_bytes(const padded_form *f, size_t pixels) {
     return tare__round_up(sizeof(padded_rows), ALIGNMENT) +
            tare__round_up(most_slots(f, pixels) * f->phases * f->row_bytes, ALIGNMENT);
+}
+
+bool tare__padded_rows_fit(const conv_windows *from, size_t pixels, size_t most) {
+    // In floating point, where nothing overflows; what is less than `most` can be computed.
+    const double width = (double)from->out_width * (double)from->stride[W] +
+                         (double)from->columns * (double)from->step[W];
+    const double reach = (double)from->rows * (double)from->step[H];
+    if (width * reach * (double)from->channels > (double)most) return false;
+    const padded_form f = tare__padded_form_of(from, false);
+    return tare__padded_rows_bytes(&f, pixels) <= most;
 }
 
 padded_rows *tare__padded_rows_begin(const padded_form *f, const staging *g, size_t pixels,

@@ -16,11 +16,10 @@ typedef struct padded_form {
     size_t row_bytes;
 } padded_form;
 
-/// True if the rows that windows of `pixels` output pixels in one image row read take at most `most`
-/// bytes.
+/// True if tare__padded_rows_bytes of as many pixels is at most `most`.
 bool tare__padded_rows_fit(const conv_windows *from, size_t pixels, size_t most);
-/// For windows of one plane and one addend, which fit. `joins`: pixels of a window's row, which must be
-/// adjacent, become one tap.
+/// For windows of one plane and one addend, which fit. `joins`: pixels of a window's row, which
+/// must be adjacent, become one tap.
 padded_form tare__padded_form_of(const conv_windows *from, bool joins);
 /// The bytes (64-byte aligned) for a thread that lists at most `pixels` pixels at once.
 size_t tare__padded_rows_bytes(const padded_form *f, size_t pixels);

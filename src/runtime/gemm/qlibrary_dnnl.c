@@ -136,7 +136,8 @@ static tare_status pack(qlibrary *l, const tare_tensor *weight, tare_error *err)
 
 // Only these instructions add four products at once without saturating.
 static bool is_exact(const_dnnl_primitive_desc_t pd) {
-    return strstr(tare__dnnl_implementation(pd), "avx512_core_vnni") != NULL;
+    const char *name = tare__dnnl_implementation(pd);
+    return strstr(name, "avx512_core_vnni") != NULL || strstr(name, "avx512_core_amx") != NULL;
 }
 
 static tare_status create_memories(qlibrary *l, size_t index,

@@ -115,7 +115,6 @@ static size_t cached_weights(void) {
 
 static void choose_runs(qproduct *p) {
     const size_t cached = cached_weights() / (PRODUCT_BLOCK * p->depth * 4);
-    p->tile_rows = p->kernel->rows[block_vectors(p, 0) - 1];
     p->run_rows = run_rows_of(p, 0);
     p->last_run_rows = run_rows_of(p, p->blocks - 1);
     p->address_count = listed_taps(p) * tare__most(p->run_rows, p->last_run_rows);
@@ -127,21 +126,29 @@ static void choose_runs(qproduct *p) {
     p->cached_blocks = cached < 1 ? 1 : tare__least(cached, MOST_BLOCKS);
 }
 
-// Kernels that want it get padded rows, if those that a tile reads fit the second-level cache.
-static bool pads_rows(qproduct *p) {
+// Kernels that want it get padded rows where windows reach into the padding, if those that a tile
+// reads fit the second-level cache.
+static bool wants_padding(const qproduct *p) {
     const conv_windows *w = &p->windows;
-    const bool joins = p->groups == 1 && p->ins % 4 == 0 && w->step[W] == 1;
-    if (!p->kernel->wants_padding || p->is_flat || w->addends * w->planes * w->depth != 1 ||
-        w->out_depth != 1 || w->front != 0)
-        return false;
-    if (!tare__padded_rows_fit(w, PRODUCT_ROWS, tare__l2_bytes() / 4)) return false;
-    p->padded = tare__padded_form_of(w, joins);
+    const bool is_plane = w->addends * w->planes * w->depth == 1 && w->out_depth == 1;
+    return p->kernel->wants_padding && is_plane && w->front == 0 &&
+           !tare__conv_windows_are_inside(w) &&
+           tare__padded_rows_fit(w, p->tile_rows, tare__l2_bytes() / 4);
+}
+
+static void pad_rows(qproduct *p) {
+    const bool joins = p->groups == 1 && p->ins % 4 == 0 && p->windows.step[W] == 1;
+    p->padded = tare__padded_form_of(&p->windows, joins);
+    // Rows have all groups: one after the other, these would copy them again if they did not stay.
+    if (p->groups > 1 &&
+        (p->rows > p->tile_rows * p->kernel->tiles || padded_run_rows(p, p->rows) < p->rows))
+        return;
+    p->is_padded = true;
     p->windows = p->padded.stage.to;
-    if (!joins) return true;
+    if (!joins) return;
     // The pixels of a window's row become one tap, which changes no word of the weights.
     p->tap_size *= p->form.width;
     p->taps /= p->form.width;
-    return true;
 }
 
 static void choose_taps(qproduct *p, const tare_tensor *y) {
@@ -153,10 +160,11 @@ static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->depth = tare__product_depth(&p->form);
     p->group_words = tare__product_group_words(&p->form);
     p->blocks = tare__product_block_count(&p->form);
+    p->tile_rows = p->kernel->rows[block_vectors(p, 0) - 1];
     p->rows = p->is_staged || p->is_scattered ? p->pixels : (size_t)y->count / p->all_outs;
     p->windows = p->sub.windows;
     p->is_flat = tare__conv_windows_are_flat(&p->windows);
-    p->is_padded = p->form.tap == TAP_IS_PIXEL && pads_rows(p);
+    if (p->form.tap == TAP_IS_PIXEL && wants_padding(p)) pad_rows(p);
     if (p->form.tap == TAP_IS_PIXEL) return;
     // Words are read whole: values beyond a tap are multiplied by weights of 0.
     p->tap_size = tare__round_up(p->tap_size, 4);

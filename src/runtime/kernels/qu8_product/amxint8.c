@@ -59,6 +59,7 @@ typedef struct amx_product {
     size_t tile_rows;
     size_t tap_size, step_size; // quantized values, in whole words
     size_t tail;                // of a tap: what is left of whole steps
+    size_t behind;              // bytes that the last step of a tap reads behind it
 } amx_product;
 
 // --- rows ---
@@ -112,6 +113,14 @@ static bool reach_last(const amx_product *p, row_tile *r) {
     r->at -= missing * r->distance;
     r->places <<= missing;
     return true;
+}
+
+// What a tile reads behind the taps of its last row meets weights of 0, but must lie before the end
+// of the last pixel.
+static bool may_read_behind(const amx_product *p, const row_tile *r) {
+    const uint8_t *const last = p->t->x[p->t->rows - 1];
+    const size_t end = (p->tile_rows - 1) * r->distance + p->behind;
+    return p->behind == 0 || (last >= r->at && (size_t)(last - r->at) >= end);
 }
 
 // Where less than half of a tile would be pixels, copies take less time.
@@ -214,7 +223,8 @@ static void fill_step(depth_walk *d, depth_step *s) {
     for (size_t i = 0; i < d->c->tile_count; i++) {
         const row_tile *r = &d->c->tiles[i];
         uint8_t *copied = s->copied[i * TILE_ROWS];
-        if (r->distance != 0 && count == p->step_size) {
+        const bool is_inside = d->at + count < p->tap_size || may_read_behind(p, r);
+        if (r->distance != 0 && count == p->step_size && is_inside) {
             s->x[i] = r->at + offset;
             s->x_stride[i] = r->distance;
             continue;
@@ -318,20 +328,12 @@ static void add_steps(depth_walk *d) {
     }
 }
 
-// Where a tap ends within a step, a tile reads what follows, and multiplies it by weights of 0: as
-// long as that lies before the end of the last pixel.
-static bool may_read_behind(const amx_product *p, const row_tile *r) {
-    const uint8_t *const last = p->t->x[p->t->rows - 1];
-    const size_t end = (p->tile_rows - 1) * r->distance + p->step_size - p->tail;
-    return last >= r->at && (size_t)(last - r->at) >= end;
-}
-
 // Pixels that are loaded where they are, with two vectors of channels.
 static bool is_direct(const amx_product *p, const chunk *c, size_t vectors) {
     if (c->tile_count < 2 || vectors != 2 || c->tiles[0].distance == 0 || c->tiles[1].distance == 0)
         return false;
-    return p->tail == 0 || (p->t->taps == 1 && may_read_behind(p, &c->tiles[0]) &&
-                            may_read_behind(p, &c->tiles[1]));
+    return (p->tail == 0 || p->t->taps == 1) && may_read_behind(p, &c->tiles[0]) &&
+           may_read_behind(p, &c->tiles[1]);
 }
 
 #define ADD_DIRECTLY(multiply)                                                                     \
@@ -467,6 +469,7 @@ void qu8_product__amxint8(const product_tile *given) {
     p.lanes = p.vectors * PRODUCT_LANES;
     p.step_size = step_words(p.tap_size / WORD) * WORD;
     p.tail = p.tap_size % p.step_size;
+    p.behind = p.tap_size - t.tap_size + (p.tail > 0 ? p.step_size - p.tail : 0);
     if (t.flip != 0) {
         move_starts(&p, start);
         t.epilogue.start = start;
