@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batched tails: the last steps of a plan that runs sample by sample, where each sample has become
-// a vector. Such steps use each weight once per sample, so they are limited by reading the weights.
-// Run for all samples at once, they read the weights once. The tail is a plan of its own: the end
-// of the plan for all samples.
-// Private to runtime/plan.
+// a vector, or a small image beside its weights. Such steps use each weight a few times per sample,
+// so they are limited by reading the weights. Run for all samples at once, they read the weights
+// once. The tail is a plan of its own: the end of the plan for all samples. Private to
+// runtime/plan.
 #ifndef RUNTIME_PLAN_BATCHED_TAIL_H
 #define RUNTIME_PLAN_BATCHED_TAIL_H
 

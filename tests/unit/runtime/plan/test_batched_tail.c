@@ -35,6 +35,19 @@ static const char one_output[] = PICTURES "    up = self.up(flat)\n"
                                           "    down = self.down(act)\n"
                                           "    return down\n";
 
+// Pictures become small ones, beside whose layers' weights they are small.
+static const char small_pictures[] =
+    MAP "    small = torch.nn.functional.adaptive_avg_pool2d(deep, 4)\n"
+        "    widened = self.widened(small)\n"
+        "    active = torch.relu(widened)\n"
+        "    narrow = self.narrow(active)\n"
+        "    added = narrow + small\n"
+        "    wider = self.wider(added)\n"
+        "    pool = torch.nn.functional.adaptive_avg_pool2d(wider, 1)\n"
+        "    flat = torch.flatten(pool, 1)\n"
+        "    last = self.last(flat)\n"
+        "    return last\n";
+
 static const struct network {
     const char *what, *code;
     size_t outputs;
@@ -135,6 +148,7 @@ static const struct network {
               "    softmax = torch.nn.functional.softmax(down, dim=1)\n"
               "    return (softmax, down)\n",
      2},
+    {"small pictures", small_pictures, 1},
 };
 enum { NETWORKS = sizeof networks / sizeof *networks };
 
@@ -146,6 +160,10 @@ static tare_model *real_model(const char *code) {
     put_module(root, NULL, "wide", NN "Linear", LINEAR(64, 1024));
     put_module(root, NULL, "down", NN "Linear", LINEAR(1024, 64));
     put_module(root, NULL, "both", NN "Linear", LINEAR(2048, 64));
+    put_module(root, NULL, "widened", NN "Conv2d", CONV(64, 256, 3, 1, 1));
+    put_module(root, NULL, "narrow", NN "Conv2d", CONV(256, 64, 1, 0, 1));
+    put_module(root, NULL, "wider", NN "Conv2d", CONV(64, 512, 3, 1, 1));
+    put_module(root, NULL, "last", NN "Linear", LINEAR(512, 256));
     put_module(root, NULL, "thin", NN "Conv2d", CONV(64, 8, 1, 0, 1));
     put_module(root, NULL, "fan", NN "Linear", LINEAR(9, 16384));
     return new_model(NULL, root, code);
@@ -250,6 +268,28 @@ static void samples_give_what_they_give_alone(void **state) {
 }
 
 // Whatever kernels the samples' layers are timed for.
+// On one thread; several divide every step of a tail.
+static void small_pictures_beside_their_weights_are_of_the_tail(void **state) {
+    static const char *const first[] = {"widened", "last"};
+    tare_tensor *x = NEW_INPUT(MOST_SAMPLES, 4, SIZE, SIZE);
+    tare_model *model = integer_model(small_pictures);
+    (void)state;
+    for (int threads = 1; threads <= 2; threads++) {
+        const tare_tensor *in = x;
+        tare_step step;
+        tare_session *s = session_on(model, threads);
+        run_outputs out = outputs_of(s, &in, 1);
+        assert_true(runs_by_sample(s));
+        for (size_t i = memory_of(s).tail_step; tare_session_get_step(s, i, &step); i++)
+            if (step.weight_bytes > 0) break;
+        assert_string_equal(step.node, first[threads - 1]);
+        release_outputs(&out);
+        tare_session_destroy(s);
+    }
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
 static void tuned_samples_have_a_tail(void **state) {
     (void)state;
     static const tare_session_options tuning = {.thread_count = 2, .tunes = true};
@@ -494,6 +534,7 @@ static void a_failure_is_told_and_passes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_give_what_they_give_alone),
+        cmocka_unit_test(small_pictures_beside_their_weights_are_of_the_tail),
         cmocka_unit_test(tuned_samples_have_a_tail),
         cmocka_unit_test(layers_of_floats_stay_with_their_samples),
         cmocka_unit_test(so_do_rounded_ones),
