@@ -35,7 +35,7 @@ typedef struct interpreter {
     /// Whether `shaped` and `after` are called for the nodes of such graphs, too.
     bool sees_inside;
     /// How often a run of the whole model runs this graph, as far as shapes tell (scan, map; a
-    /// while_loop counts one round). 0: once.
+    /// while_loop counts one round). 0: once; -1: never.
     int64_t rounds;
     /// Returns where the row of a node is cached between runs, so that names are looked up once;
     /// the cached row is NULL at first. May be NULL, and may return NULL.

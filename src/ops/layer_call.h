@@ -81,7 +81,8 @@ typedef struct pool_window {
 tare_status tare__pool_read(op_call *call, pool_call *out, bool *known);
 pool_window tare__pool_window_at(const pool_call *p, const int64_t at[3]);
 double tare__pool_divisor(const pool_call *p, const pool_window *w);
-/// True if every window has one element along the last dimension: its pixels may be channels.
+/// True if every window has one element along the last dimensions, and their pixels, which may
+/// stand for channels, are many or at least as many as these.
 bool tare__pool_keeps_last(const pool_call *p);
 /// For pixels that are rows of `channels`: makes dimensions that the windows keep part of the
 /// channels, from the last one on. Each element is computed as before.

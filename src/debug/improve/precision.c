@@ -725,7 +725,8 @@ tare_status tare__step_precision(ladder *l, const ladder_step *self) {
     if (tare__trials_find(&l->book, ended) != NULL) return TARE_OK;
     l->result.is_out_of_time = false;
     TARE_TRY(run_rounds(l, self));
-    const bool is_cut = l->result.is_out_of_time;
+    // Not its end if the target was reached: another job may want more.
+    const bool is_cut = tare__ladder_is_over(l) || l->result.is_out_of_time;
     l->result.is_out_of_time |= was_out_of_time;
     if (is_cut) return TARE_OK;
     const trial_outcome o = {.key = ended, .db = l->best_worth.db, .bytes = l->best_worth.bytes};

@@ -22,7 +22,9 @@ static void set_macs(const counting *c, const node *n, int64_t macs) {
 
 // The multiply-accumulates of an operator, from its row, in all rounds of its graph.
 static void count_row(const counting *c, const node *n, const op_call *call) {
-    const int64_t rounds = call->it != NULL && call->it->rounds > 0 ? call->it->rounds : 1;
+    int64_t rounds = call->it != NULL ? call->it->rounds : 0;
+    if (rounds < 0) return;
+    if (rounds == 0) rounds = 1;
     if (call->op != NULL && call->op->macs != NULL)
         set_macs(c, n, tare__size_product(call->op->macs(call), rounds));
 }

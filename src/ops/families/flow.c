@@ -67,7 +67,8 @@ static interpreter inside(const op_call *call, const module *m, const graph_run 
     it.kernels = call->kernels;
     it.memory_limit = tare__call_memory_left(call);
     it.shapes_only = g->shapes_only;
-    it.rounds = tare__size_product(it.rounds > 0 ? it.rounds : 1, g->rounds);
+    it.rounds = it.rounds < 0 ? -1 : tare__size_product(it.rounds > 0 ? it.rounds : 1, g->rounds);
+    if (it.rounds == 0) it.rounds = -1;
     it.passes_over = false;
     it.stand_in = NULL; // paths of another tree
     it.writes = NULL;

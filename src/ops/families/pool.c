@@ -257,7 +257,11 @@ static bool keeps(const pool_call *p, int d) {
 }
 
 bool tare__pool_keeps_last(const pool_call *p) {
-    return keeps(p, 2);
+    enum { MANY = 16 }; // as many as a vector has
+    const bool has_channels = p->x->ndim == p->dims + 2;
+    int64_t kept = 1;
+    for (int d = 2; d > 0 && keeps(p, d); d--) kept *= p->in[d]; // of a tensor that exists
+    return kept >= MANY || (kept > 1 && (!has_channels || kept >= p->x->shape[1]));
 }
 
 void tare__pool_join_channels(pool_call *p, size_t *channels) {
