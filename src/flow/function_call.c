@@ -40,11 +40,3 @@ bool tare__function_operands(const function_call *call, value out[2]) {
 node *tare__only_reader(const node *n) {
     return n->user_count == 1 ? n->users[0] : NULL;
 }
-
-bool tare__passes_on(const op_info *op) {
-    return tare__op_has(op, OP_MOVES_DATA) || tare__op_id(op) == TARE_OP_DROPOUT;
-}
-
-bool tare__moves_quantized(const op_info *op) {
-    return tare__op_has(op, OP_MOVES_DATA) && tare__op_has(op, OP_KEEPS_QPARAMS);
-}

@@ -23,11 +23,6 @@ node *tare__function_argument_node(const function_call *call, const char *name);
 /// The operands of a sum or product of two; false if one is missing, or `alpha` is not 1.
 bool tare__function_operands(const function_call *call, value out[2]);
 
-/// True if the operator returns its first input unchanged outside of training.
-bool tare__passes_on(const op_info *op);
-/// True if it moves elements without changing them, and takes quantized ones. False for NULL.
-bool tare__moves_quantized(const op_info *op);
-
 /// The only user of n; NULL: there is none, or several.
 node *tare__only_reader(const node *n);
 

@@ -64,6 +64,14 @@ bool tare__op_is_any(op_id id, const op_id *ids, size_t count) {
     return false;
 }
 
+bool tare__passes_on(const op_info *op) {
+    return tare__op_has(op, OP_MOVES_DATA) || tare__op_id(op) == TARE_OP_DROPOUT;
+}
+
+bool tare__moves_quantized(const op_info *op) {
+    return tare__op_has(op, OP_MOVES_DATA) && tare__op_has(op, OP_KEEPS_QPARAMS);
+}
+
 const op_info *tare__op_form(const op_info *op, op_form form) {
     static const struct {
         const char *before, *after;

@@ -238,6 +238,11 @@ bool tare__op_is_any(op_id id, const op_id *ids, size_t count);
     tare__op_is_any((id), (const op_id[]){__VA_ARGS__},                                            \
                     sizeof((const op_id[]){__VA_ARGS__}) / sizeof(op_id))
 
+/// True if the operator returns its first input unchanged outside of training.
+bool tare__passes_on(const op_info *op);
+/// True if it moves elements without changing them, and takes quantized ones. False for NULL.
+bool tare__moves_quantized(const op_info *op);
+
 // --- running ---
 
 /// The three steps of a bound call. shape: sets meta tensors in call->result by the row's shape

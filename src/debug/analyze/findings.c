@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
-#include "flow/function_call.h"
 #include "flow/layer_bias.h"
 #include "model/pass.h"
 #include "ops/op.h"
