@@ -289,8 +289,7 @@ static int make_guarded(void **state) {
     (void)state;
     if (zero < 0) return -1;
     guarded.size = (sizeof((tile_case *)NULL)->x + page - 1) / page * page;
-    guarded.memory =
-        mmap(NULL, guarded.size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE, zero, 0);
+    guarded.memory = mmap(NULL, guarded.size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE, zero, 0);
     (void)close(zero);
     if (guarded.memory == MAP_FAILED) return -1;
     return mprotect(guarded.memory + guarded.size, page, PROT_NONE);
