@@ -39,6 +39,20 @@ void tare__product_to_unsigned(const uint8_t *restrict x, size_t count, uint8_t 
     for (size_t i = 0; i < count; i++) to[i] = x[i] ^ PRODUCT_SIGN_BIT;
 }
 
+void tare__product_move_starts(const product_tile *t,
+                               void (*sum_weights)(const product_tile *t, size_t c,
+                                                   int32_t sums[PRODUCT_LANES]),
+                               int32_t start[PRODUCT_BLOCK]) {
+    const tile_epilogue *e = &t->epilogue;
+    int32_t counted[PRODUCT_BLOCK] = {0};
+    const int32_t *sums = e->weight_sums;
+    for (size_t c = 0; sums == NULL && c < t->channels; c += PRODUCT_LANES)
+        sum_weights(t, c, counted + c);
+    if (sums == NULL) sums = counted;
+    for (size_t c = 0; c < t->channels; c++)
+        start[c] = tare__wrap_int32(e->start[c] + (int64_t)PRODUCT_SIGN_BIT * sums[c]);
+}
+
 #ifdef TARE_HAVE_X86_KERNELS
 void qu8_product__avxvnni(const product_tile *t) {
     if (tare__isa_has_avx512_encoding())

@@ -104,6 +104,14 @@ size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t ta
 /// instruction per word in the innermost loop, which reads each word once per block of channels.
 void tare__product_to_unsigned(const uint8_t *restrict x, size_t count, uint8_t *restrict to);
 
+/// The initial sums of kernels that multiply signed quantized values as they are: each is 128 less
+/// than the one that the tile means, and so 128 times the sum of the weights is added.
+/// `sum_weights`: of sixteen channels from c on, where nobody counted them before.
+void tare__product_move_starts(const product_tile *t,
+                               void (*sum_weights)(const product_tile *t, size_t c,
+                                                   int32_t sums[PRODUCT_LANES]),
+                               int32_t start[PRODUCT_BLOCK]);
+
 #define KERNEL(name, ...) void name(const product_tile *t);
 #include "runtime/kernels/qu8_product/kernels.def"
 #undef KERNEL

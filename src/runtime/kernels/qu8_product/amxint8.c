@@ -397,33 +397,18 @@ static void multiply_chunk(const amx_product *p, const chunk *c) {
 
 // --- the product ---
 
-// Of all vectors of channels; what was left out does not count.
-static void sum_weights(const amx_product *p, int32_t sums[PRODUCT_BLOCK]) {
-    const product_tile *t = p->t;
+static void sum_weights(const product_tile *t, size_t c, int32_t sums[PRODUCT_LANES]) {
+    const size_t words = tare__ceil_div(t->tap_size, WORD);
+    const size_t lanes = tare__product_vectors(t->channels) * PRODUCT_LANES;
     const __m512i ones = _mm512_set1_epi8(1);
-    for (size_t v = 0; v < p->vectors; v++) {
-        const uint32_t *w = t->w + v * PRODUCT_LANES;
-        __m512i acc = _mm512_setzero_si512();
-        for (size_t tap = 0; tap < t->taps; tap++) {
-            w += tare__product_gap(t, tap);
-            for (size_t k = 0; k < p->tap_size / WORD; k++, w += p->lanes)
-                acc = _mm512_dpbusd_epi32(acc, ones, _mm512_loadu_si512(w));
-        }
-        _mm512_storeu_si512(sums + v * PRODUCT_LANES, acc);
+    const uint32_t *w = t->w + c;
+    __m512i acc = _mm512_setzero_si512();
+    for (size_t tap = 0; tap < t->taps; tap++) {
+        w += tare__product_gap(t, tap);
+        for (size_t k = 0; k < words; k++, w += lanes)
+            acc = _mm512_dpbusd_epi32(acc, ones, _mm512_loadu_si512(w));
     }
-}
-
-// Signed quantized values are multiplied as they are: each is 128 less than the one that is meant.
-static void move_starts(const amx_product *p, int32_t start[PRODUCT_BLOCK]) {
-    const tile_epilogue *e = &p->t->epilogue;
-    int32_t counted[PRODUCT_BLOCK] = {0};
-    const int32_t *sums = e->weight_sums;
-    if (sums == NULL) {
-        sum_weights(p, counted);
-        sums = counted;
-    }
-    for (size_t c = 0; c < p->t->channels; c++)
-        start[c] = tare__wrap_int32(e->start[c] + (int64_t)PRODUCT_SIGN_BIT * sums[c]);
+    _mm512_storeu_si512(sums, acc);
 }
 
 // The words of a step: all of a tap in as few steps as possible, if they can be equal ones.
@@ -471,7 +456,7 @@ void qu8_product__amxint8(const product_tile *given) {
     p.tail = p.tap_size % p.step_size;
     p.behind = p.tap_size - t.tap_size + (p.tail > 0 ? p.step_size - p.tail : 0);
     if (t.flip != 0) {
-        move_starts(&p, start);
+        tare__product_move_starts(&t, sum_weights, start);
         t.epilogue.start = start;
     }
     qu8_product_epilogue__avx512vnni(&e, &t);

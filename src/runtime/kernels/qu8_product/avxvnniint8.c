@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
-// Products with AVX-VNNI-INT8, whose vpdpbssd multiplies signed quantized values as they are: each
-// is 128 less than the one that the tile means, and so sums start with 128 times that of the
-// weights. Unsigned ones are as with AVX-VNNI.
+// Products with AVX-VNNI-INT8, whose vpdpbssd multiplies signed quantized values as they are.
+// Unsigned ones are as with AVX-VNNI.
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/x86/signed_dot.h"
 
@@ -11,7 +10,6 @@
 static void multiply_signed(const product_tile *t);
 #include "runtime/kernels/qu8_product/avxvnni.h"
 
-// Of sixteen channels from c on, where nobody counted them before.
 static void sum_weights(const product_tile *t, size_t c, int32_t sums[PRODUCT_LANES]) {
     const size_t words = (t->tap_size + 3) / 4, step = words_of_step(t);
     const __m256i ones = _mm256_set1_epi8(1);
@@ -27,17 +25,6 @@ static void sum_weights(const product_tile *t, size_t c, int32_t sums[PRODUCT_LA
         _mm256_storeu_si256((__m256i *)(void *)(sums + h * HALF), acc[h]);
 }
 
-static void move_starts(const product_tile *t, int32_t start[PRODUCT_BLOCK]) {
-    const tile_epilogue *e = &t->epilogue;
-    int32_t counted[PRODUCT_BLOCK] = {0};
-    const int32_t *sums = e->weight_sums;
-    for (size_t c = 0; sums == NULL && c < t->channels; c += PRODUCT_LANES)
-        sum_weights(t, c, counted + c);
-    if (sums == NULL) sums = counted;
-    for (size_t c = 0; c < t->channels; c++)
-        start[c] = tare__wrap_int32(e->start[c] + (int64_t)PRODUCT_SIGN_BIT * sums[c]);
-}
-
 void qu8_product__avxvnniint8(const product_tile *t) {
     if (t->flip == 0) {
         qu8_product__avxvnni(t);
@@ -45,7 +32,7 @@ void qu8_product__avxvnniint8(const product_tile *t) {
     }
     int32_t start[PRODUCT_BLOCK] = {0};
     product_tile own = *t;
-    move_starts(t, start);
+    tare__product_move_starts(t, sum_weights, start);
     own.epilogue.start = start;
     multiply_signed(&own);
 }
