@@ -131,6 +131,8 @@ module *tare__module_child_mutable(module *m, const char *name);
 const module *tare__module_child_n_const(const module *m, const char *name, size_t length);
 module *tare__module_child_n_mutable(module *m, const char *name, size_t length);
 const module *tare__module_find_const(const module *m, const char *path);
+/// The same, by the first `length` characters of a path.
+const module *tare__module_find_n(const module *m, const char *path, size_t length);
 module *tare__module_find_mutable(module *m, const char *path);
 // NOLINTBEGIN(readability-identifier-naming)
 #define MODULE_AS_CONST(m, function)                                                               \

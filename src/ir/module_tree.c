@@ -66,15 +66,20 @@ tare_status tare__module_set_tensor_path(module *root, const char *path, tare_te
 static const module *follow(const module *root, const char *path, const char *end) {
     const module *at = root;
     while (at && path < end) {
-        const size_t length = strcspn(path, ".");
-        at = tare__module_child_n(at, path, length);
-        path += path[length] ? length + 1 : length;
+        const char *dot = memchr(path, '.', (size_t)(end - path));
+        const char *stop = dot ? dot : end;
+        at = tare__module_child_n(at, path, (size_t)(stop - path));
+        path = dot ? dot + 1 : end;
     }
     return at;
 }
 
+const module *tare__module_find_n(const module *m, const char *path, size_t length) {
+    return follow(m, path, path + length);
+}
+
 const module *tare__module_find_const(const module *m, const char *path) {
-    return follow(m, path, path + strlen(path));
+    return tare__module_find_n(m, path, strlen(path));
 }
 
 module *tare__module_find_mutable(module *m, const char *path) {

@@ -6,7 +6,6 @@
 
 #include "core/memory/alloc.h"
 #include "model/model.h"
-#include "model/nested/nested.h"
 
 // --- annotations by name ---
 
@@ -30,40 +29,11 @@ void tare__annotations_release(annotation_book *book) {
     tare__map_release(&book->by_node);
 }
 
-// Moves the entry `key` to the other book under `name`.
-static tare_status move(annotation_book *from, const char *key, annotation_book *to,
-                        const char *name, tare_error *err) {
-    tare_annotation *a = tare__map_get(&from->by_node, key);
-    if (!tare__map_set(&to->by_node, name, a)) return tare__out_of_memory(err);
-    if (to->made_count < a->serial) to->made_count = a->serial;
-    tare__map_remove(&from->by_node, key);
-    return TARE_OK;
-}
-
-tare_status tare__annotations_move_in(annotation_book *to, const char *path, annotation_book *from,
-                                      tare_error *err) {
-    while (from->by_node.count > 0) {
-        text name = {0};
-        const char *key = from->by_node.entries[0].key;
-        tare__text_printf(&name, "%s/%s", path, key);
-        tare_status status = tare__text_status(&name, err);
-        if (status == TARE_OK) status = move(from, key, to, tare__text_chars(&name), err);
-        tare__text_release(&name);
-        TARE_TRY(status);
-    }
-    return TARE_OK;
-}
-
-tare_status tare__annotations_move_out(annotation_book *from, const char *path, annotation_book *to,
-                                       tare_error *err) {
-    for (size_t i = 0; i < from->by_node.count;) {
-        const char *key = from->by_node.entries[i].key, *name = tare__nested_name(key, path);
-        if (name != NULL)
-            TARE_TRY(move(from, key, to, name, err));
-        else
-            i++;
-    }
-    return TARE_OK;
+void tare__annotations_keep(annotation_book *book,
+                            bool (*keeps)(void *user, const map_entry *entry), void *user) {
+    for (size_t i = 0; i < book->by_node.count; i++)
+        if (!keeps(user, &book->by_node.entries[i])) destroy(book->by_node.entries[i].value);
+    tare__map_keep(&book->by_node, keeps, user);
 }
 
 tare_annotation *tare__annotation_find(const annotation_book *book, const char *name) {
@@ -169,8 +139,8 @@ bool tare__annotation_takes(const annotation_book *book, const node *n) {
     return a != NULL;
 }
 
-static tare_status copy_into(annotation_book *book, const char *name, const tare_annotation *from,
-                             tare_error *err) {
+tare_status tare__annotation_put(annotation_book *book, const char *name,
+                                 const tare_annotation *from, tare_error *err) {
     tare_annotation *made = NULL;
     TARE_TRY(tare__annotation_get(book, name, &made, err));
     for (size_t i = 0; i < from->input_count; i++)
@@ -185,17 +155,25 @@ static tare_status copy_into(annotation_book *book, const char *name, const tare
 tare_status tare__annotations_copy(annotation_book *to, const annotation_book *from,
                                    tare_error *err) {
     for (size_t i = 0; i < from->by_node.count; i++)
-        TARE_TRY(copy_into(to, from->by_node.entries[i].key, from->by_node.entries[i].value, err));
+        TARE_TRY(tare__annotation_put(to, from->by_node.entries[i].key,
+                                      from->by_node.entries[i].value, err));
     return TARE_OK;
 }
 
-tare_status tare__annotations_copy_inner(annotation_book *to, const annotation_book *from,
-                                         const char *path, tare_error *err) {
-    for (size_t i = 0; i < from->by_node.count; i++) {
-        const char *name = tare__nested_name(from->by_node.entries[i].key, path);
-        if (name != NULL) TARE_TRY(copy_into(to, name, from->by_node.entries[i].value, err));
+tare_status tare__annotations_append_inner(annotation_book *to, const annotation_book *from,
+                                           const char *path, tare_error *err) {
+    text name = {0};
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < from->by_node.count && status == TARE_OK; i++) {
+        tare__text_clear(&name);
+        tare__text_printf(&name, "%s/%s", path, from->by_node.entries[i].key);
+        status = tare__text_status(&name, err);
+        if (status == TARE_OK)
+            status = tare__annotation_put(to, tare__text_chars(&name),
+                                          from->by_node.entries[i].value, err);
     }
-    return TARE_OK;
+    tare__text_release(&name);
+    return status;
 }
 
 tare_status tare__annotation_clone(annotation_book *book, const char *from, const char *to,
@@ -203,7 +181,7 @@ tare_status tare__annotation_clone(annotation_book *book, const char *from, cons
     const tare_annotation *found = tare__annotation_find(book, from);
     if (found == NULL || strcmp(from, to) == 0) return TARE_OK;
     tare__annotation_remove(book, to);
-    return copy_into(book, to, found, err);
+    return tare__annotation_put(book, to, found, err);
 }
 
 // --- public functions ---

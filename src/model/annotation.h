@@ -37,17 +37,17 @@ typedef struct annotation_book { // zero-initialized is empty
 } annotation_book;
 
 void tare__annotations_release(annotation_book *book);
-/// Move all annotations of `from` to `to` under "PATH/", and back. After a failure both books are
-/// valid.
-tare_status tare__annotations_move_in(annotation_book *to, const char *path, annotation_book *from,
-                                      tare_error *err);
-tare_status tare__annotations_move_out(annotation_book *from, const char *path, annotation_book *to,
-                                       tare_error *err);
 tare_status tare__annotations_copy(annotation_book *to, const annotation_book *from,
                                    tare_error *err);
-/// Copies the annotations under "PATH/", as those of its nodes.
-tare_status tare__annotations_copy_inner(annotation_book *to, const annotation_book *from,
-                                         const char *path, tare_error *err);
+/// Copies the annotations of nodes of the graph inside at `path`.
+tare_status tare__annotations_append_inner(annotation_book *to, const annotation_book *from,
+                                           const char *path, tare_error *err);
+/// Sets the annotation of a node that has none to a copy of `from`.
+tare_status tare__annotation_put(annotation_book *book, const char *name,
+                                 const tare_annotation *from, tare_error *err);
+/// Removes all annotations for which `keeps` returns false.
+void tare__annotations_keep(annotation_book *book,
+                            bool (*keeps)(void *user, const map_entry *entry), void *user);
 tare_annotation *tare__annotation_find(const annotation_book *book, const char *name);
 /// The annotation of a node; creates one if there is none.
 tare_status tare__annotation_get(annotation_book *book, const char *name, tare_annotation **out,

@@ -3,7 +3,6 @@
 // origin.
 #include "model/coverage.h"
 #include "model/islands.h"
-#include "model/nested/nested.h"
 
 #include <string.h>
 
@@ -257,19 +256,13 @@ const char *tare_model_float_node(const tare_model *model, const char *node_name
     return carrier != NULL ? model->ops[carrier->last].name : NULL;
 }
 
-static tare_status add_islands(tare_model *model, module *root, tare_error *err);
-
-static tare_status add_inner_islands(tare_model *model, module *root, tare_error *err) {
-    for (const node *n = root->graph->first; n != NULL; n = n->next)
-        if (tare__reads_inner_graph(root, n))
-            TARE_TRY(add_islands(model, tare__read_graph(root, n), err));
-    return TARE_OK;
-}
+static tare_status add_inner_islands(void *user, const module *root, const node *reader,
+                                     tare_error *err);
 
 // Of a graph of the model and those inside it. In converted models the operators tell the islands.
-static tare_status add_islands(tare_model *model, module *root, tare_error *err) {
+static tare_status add_islands(tare_model *model, const module *root, tare_error *err) {
     const tare_model of = {.context = model->context,
-                           .root = root,
+                           .root = (module *)root, // NOLINT: only read
                            .stage = model->stage,
                            .op_names = model->op_names,
                            .ops = model->ops,
@@ -282,7 +275,12 @@ static tare_status add_islands(tare_model *model, module *root, tare_error *err)
         model->conversion_count += found.quantize_count + found.dequantize_count;
     }
     tare__arena_release(&memory);
-    return status == TARE_OK ? add_inner_islands(model, root, err) : status;
+    return status == TARE_OK ? tare__flow_each_graph(root, add_inner_islands, model, err) : status;
+}
+
+static tare_status add_inner_islands(void *user, const module *root, const node *reader,
+                                     tare_error *err) {
+    return add_islands(user, tare__read_graph(root, reader), err);
 }
 
 static tare_status count_islands(tare_model *model, tare_error *err) {
@@ -324,10 +322,7 @@ tare_status tare__coverage_copy(tare_model *to, const tare_model *from, tare_err
     return TARE_OK;
 }
 
-// --- graphs inside ---
-
-// Adds a copy of an operator under other names; those in which an operator is fused have one, too.
-static tare_status add_renamed(tare_model *to, const traced_op *op, const char *name,
+tare_status tare__coverage_put(tare_model *to, const traced_op *op, const char *name,
                                const char *into, tare_error *err) {
     traced_op *made = NULL;
     TARE_TRY(add(to, name, op->subject, &made, err));
@@ -338,64 +333,22 @@ static tare_status add_renamed(tare_model *to, const traced_op *op, const char *
     return TARE_OK;
 }
 
-tare_status tare__coverage_copy_inner(tare_model *to, const tare_model *from, const char *path,
-                                      tare_error *err) {
-    for (size_t i = 0; i < from->op_count; i++) {
-        const traced_op *op = &from->ops[i];
-        const char *name = tare__nested_name(op->name, path);
-        const char *into = op->fused_into != NULL ? tare__nested_name(op->fused_into, path) : NULL;
-        if (name != NULL) TARE_TRY(add_renamed(to, op, name, into, err));
-    }
-    find_last(to);
-    return TARE_OK;
+void tare__coverage_complete(tare_model *model) {
+    find_last(model);
 }
 
-static tare_status add_inner(tare_model *to, const tare_model *from, const char *path,
-                             tare_error *err) {
-    tare_status status = TARE_OK;
-    text name = {0}, into = {0};
-    for (size_t i = 0; i < from->op_count && status == TARE_OK; i++) {
-        const traced_op *op = &from->ops[i];
-        tare__text_clear(&name);
-        tare__text_clear(&into);
-        tare__text_printf(&name, "%s/%s", path, op->name);
-        if (op->fused_into != NULL) tare__text_printf(&into, "%s/%s", path, op->fused_into);
-        status = name.failed || into.failed ? tare__out_of_memory(err) : TARE_OK;
-        if (status == TARE_OK)
-            status = add_renamed(to, op, tare__text_chars(&name),
-                                 op->fused_into != NULL ? tare__text_chars(&into) : NULL, err);
-    }
-    tare__text_release(&name);
-    tare__text_release(&into);
-    return status;
+void tare__coverage_move(tare_model *to, tare_model *from) {
+    tare__coverage_release(to);
+    to->ops = from->ops;
+    to->op_names = from->op_names;
+    to->op_count = from->op_count;
+    to->op_capacity = from->op_capacity;
+    from->ops = NULL;
+    from->op_names = (map){0};
+    from->op_count = from->op_capacity = 0;
 }
 
-// The position where operators of the graph at `path` begin.
-static size_t place_of(const tare_model *model, const char *path, const char *after) {
-    for (size_t i = 0; i < model->op_count; i++)
-        if (tare__nested_name(model->ops[i].name, path) != NULL) return i;
-    const traced_op *op = tare__traced_op(model, after);
-    size_t place = op != NULL ? (size_t)(op - model->ops) + 1 : model->op_count;
-    // Behind those of the graphs before it.
-    while (op != NULL && place < model->op_count && strchr(model->ops[place].name, '/') != NULL)
-        place++;
-    return place;
-}
-
-// Builds the list anew in `made`, which has nothing else.
-static tare_status merge_inner(tare_model *made, const tare_model *to, const tare_model *from,
-                               const char *path, const char *after, tare_error *err) {
-    const size_t place = place_of(to, path, after);
-    for (size_t i = 0; i <= to->op_count; i++) {
-        if (i == place) TARE_TRY(add_inner(made, from, path, err));
-        if (i == to->op_count || tare__nested_name(to->ops[i].name, path) != NULL) continue;
-        TARE_TRY(add_renamed(made, &to->ops[i], to->ops[i].name, to->ops[i].fused_into, err));
-    }
-    find_last(made);
-    return TARE_OK;
-}
-
-static void release_ops(tare_model *model) {
+void tare__coverage_release(tare_model *model) {
     for (size_t i = 0; i < model->op_count; i++) {
         tare__free(model->ops[i].name);
         tare__free(model->ops[i].subject);
@@ -403,26 +356,6 @@ static void release_ops(tare_model *model) {
     }
     tare__free(model->ops);
     tare__map_release(&model->op_names);
-}
-
-tare_status tare__coverage_put_inner(tare_model *to, const tare_model *from, const char *path,
-                                     const char *after, tare_error *err) {
-    tare_model made = {0};
-    const tare_status status = merge_inner(&made, to, from, path, after, err);
-    if (status != TARE_OK) {
-        release_ops(&made);
-        return status;
-    }
-    release_ops(to);
-    to->ops = made.ops;
-    to->op_names = made.op_names;
-    to->op_count = made.op_count;
-    to->op_capacity = made.op_capacity;
-    return TARE_OK;
-}
-
-void tare__coverage_release(tare_model *model) {
-    release_ops(model);
 }
 
 tare_status tare__coverage_to_json(const tare_model *model, text *out, tare_error *err) {
@@ -478,15 +411,20 @@ tare_status tare__coverage_from_json(tare_model *model, const json_at *at, tare_
     return TARE_OK;
 }
 
-// Loops whose number of rounds depends on data, in a graph and those inside it.
-static uint64_t count_open_loops(const module *root) {
-    uint64_t count = 0;
+// Counts the loops whose number of rounds depends on data, in a graph and those inside it.
+static tare_status count_open_loops(const module *root, uint64_t *count, tare_error *err);
+
+static tare_status count_inner_loops(void *user, const module *root, const node *reader,
+                                     tare_error *err) {
+    return count_open_loops(tare__read_graph(root, reader), user, err);
+}
+
+static tare_status count_open_loops(const module *root, uint64_t *count, tare_error *err) {
     for (const node *n = root->graph->first; n != NULL; n = n->next) {
         const flow_op *f = tare__flow_op(n);
-        count += f != NULL && f->op == TARE_OP_HIGHER_ORDER_WHILE_LOOP;
-        if (tare__reads_inner_graph(root, n)) count += count_open_loops(tare__read_graph(root, n));
+        *count += f != NULL && f->op == TARE_OP_HIGHER_ORDER_WHILE_LOOP;
     }
-    return count;
+    return tare__flow_each_graph(root, count_inner_loops, count, err);
 }
 
 tare_status tare_model_coverage(const tare_model *model, tare_coverage *out, tare_error *err) {
@@ -505,7 +443,7 @@ tare_status tare_model_coverage(const tare_model *model, tare_coverage *out, tar
     c.quantized_weight_bytes = facts.quantized_weight_bytes;
     c.float_island_count = model->float_island_count;
     c.conversion_count = model->conversion_count;
-    c.open_loop_count = count_open_loops(model->root);
+    TARE_TRY(count_open_loops(model->root, &c.open_loop_count, err));
     *out = c;
     return TARE_OK;
 }

@@ -32,13 +32,13 @@ traced_op *tare__traced_op(const tare_model *model, const char *name); // NULL i
 /// The operator into which this one is fused finally.
 const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *op);
 tare_status tare__coverage_copy(tare_model *to, const tare_model *from, tare_error *err);
-/// Copies the operators PATH/NAME of a graph inside (nested/nested.h), as those of that graph.
-tare_status tare__coverage_copy_inner(tare_model *to, const tare_model *from, const char *path,
-                                      tare_error *err);
-/// Replaces the operators PATH/NAME by those of `from`; new ones are placed after the operator
-/// `after`, which runs the graph, or last if that is NULL or unknown.
-tare_status tare__coverage_put_inner(tare_model *to, const tare_model *from, const char *path,
-                                     const char *after, tare_error *err);
+/// Adds a copy of an operator under another name, fused into the operator `into` (NULL: none). When
+/// all have been added, tare__coverage_complete.
+tare_status tare__coverage_put(tare_model *to, const traced_op *op, const char *name,
+                               const char *into, tare_error *err);
+void tare__coverage_complete(tare_model *model);
+/// Moves the operators of `from` to `to`, in place of those there.
+void tare__coverage_move(tare_model *to, tare_model *from);
 void tare__coverage_release(tare_model *model);
 tare_status tare__coverage_to_json(const tare_model *model, text *out, tare_error *err);
 tare_status tare__coverage_from_json(tare_model *model, const json_at *at, tare_error *err);

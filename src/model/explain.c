@@ -55,15 +55,19 @@ typedef struct place {
 } place;
 
 static bool find_in(const module *root, const char *origin, place *at) {
+    // Nodes of a graph inside have names PATH/NODE as their origin.
+    const char *slash = strchr(origin, '/');
+    for (const char *rest = origin; root != NULL && root->graph != NULL && slash != NULL;
+         slash = strchr(rest, '/')) {
+        root = tare__module_find_n(root, rest, (size_t)(slash - rest));
+        rest = slash + 1;
+    }
+    if (root == NULL || root->graph == NULL) return false;
     for (const node *n = root->graph->first; n != NULL; n = n->next)
         if (n->origin != NULL && strcmp(n->origin, origin) == 0) {
             *at = (place){root, n};
             return true;
         }
-    for (const node *n = root->graph->first; n != NULL; n = n->next)
-        if (tare__reads_inner_graph(root, n) &&
-            find_in(tare__read_graph(root, n), origin, at))
-            return true;
     return false;
 }
 

@@ -8,12 +8,11 @@
 
 #include "core/memory/alloc.h"
 #include "core/text/text.h"
-#include "model/nested/nested.h"
 
 // The fields of a decision with their JSON keys, for both reading and writing.
 #define DECISION_FIELDS(X) X(pass) X(node) X(subject) X(decision) X(rule) X(reason)
 
-static tare_status keep(record *r, const tare_decision *d, tare_error *err) {
+tare_status tare__record_keep(record *r, const tare_decision *d, tare_error *err) {
     if (!tare__grow((void **)&r->items, &r->capacity, r->count, sizeof *r->items))
         return tare__out_of_memory(err);
     tare_decision copy = {.struct_size = sizeof copy};
@@ -35,11 +34,11 @@ tare_status tare__record_add(record *r, const tare_decision *d, tare_error *err,
     va_end(args);
     tare_decision full = *d;
     full.reason = sentence;
-    return keep(r, &full, err);
+    return tare__record_keep(r, &full, err);
 }
 
 tare_status tare__record_copy(record *to, const record *from, tare_error *err) {
-    for (size_t i = 0; i < from->count; i++) TARE_TRY(keep(to, &from->items[i], err));
+    for (size_t i = 0; i < from->count; i++) TARE_TRY(tare__record_keep(to, &from->items[i], err));
     return TARE_OK;
 }
 
@@ -50,17 +49,7 @@ tare_status tare__record_append_inner(record *to, const record *from, size_t fir
         if (d.node[0] != '\0')
             d.node = tare__arena_printf(&to->memory, "%s%c%s", path, separator, d.node);
         if (d.node == NULL) return tare__out_of_memory(err);
-        TARE_TRY(keep(to, &d, err));
-    }
-    return TARE_OK;
-}
-
-tare_status tare__record_copy_inner(record *to, const record *from, const char *path,
-                                    tare_error *err) {
-    for (size_t i = 0; i < from->count; i++) {
-        tare_decision d = from->items[i];
-        d.node = tare__nested_name(d.node, path);
-        if (d.node != NULL) TARE_TRY(keep(to, &d, err));
+        TARE_TRY(tare__record_keep(to, &d, err));
     }
     return TARE_OK;
 }
@@ -131,7 +120,7 @@ tare_status tare__record_from_json(record *r, const json_at *at, tare_error *err
 #define READ_FIELD(field) TARE_TRY(read_field(&item, #field, &d.field, err));
         DECISION_FIELDS(READ_FIELD)
 #undef READ_FIELD
-        TARE_TRY(keep(r, &d, err));
+        TARE_TRY(tare__record_keep(r, &d, err));
     }
     return TARE_OK;
 }

@@ -19,14 +19,13 @@ typedef struct record {
 /// Adds a decision. Strings are copied; NULL counts as "". The reason is a printf format.
 tare_status tare__record_add(record *r, const tare_decision *d, tare_error *err, const char *reason,
                              ...) TARE_PRINTF(4, 5);
+/// Adds a copy of a decision with its reason.
+tare_status tare__record_keep(record *r, const tare_decision *d, tare_error *err);
 tare_status tare__record_copy(record *to, const record *from, tare_error *err); // appends
 /// Appends the decisions about a part of the model, from index `first` on: its nodes are renamed to
 /// PATH, separator, NODE.
 tare_status tare__record_append_inner(record *to, const record *from, size_t first,
                                       const char *path, char separator, tare_error *err);
-/// Appends the decisions about nodes PATH/NODE, as those of NODE.
-tare_status tare__record_copy_inner(record *to, const record *from, const char *path,
-                                    tare_error *err);
 void tare__record_release(record *r);
 /// Repeats the last decision about a node's annotation for the node that replaces it.
 tare_status tare__record_inherit(record *r, const char *from, const char *to, tare_error *err);

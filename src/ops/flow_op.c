@@ -48,12 +48,18 @@ static bool is_run(const node *reader) {
     return false;
 }
 
-bool tare__reads_inner_graph(const module *root, const node *reader) {
-    if (tare__read_graph_const(root, reader) == NULL || !is_run(reader)) return false;
-    for (const node *n = reader->prev; n != NULL; n = n->prev)
-        if (n->op == NODE_GET_ATTR && strcmp(n->target, reader->target) == 0 && is_run(n))
-            return false;
-    return true;
+tare_status tare__flow_each_graph(const module *root, flow_visitor visit, void *user,
+                                  tare_error *err) {
+    map seen = {0}; // paths
+    tare_status status = TARE_OK;
+    for (const node *n = root->graph->first; n != NULL && status == TARE_OK; n = n->next) {
+        if (tare__read_graph(root, n) == NULL || !is_run(n) || tare__map_has(&seen, n->target))
+            continue;
+        status = tare__map_set(&seen, n->target, NULL) ? visit(user, root, n, err)
+                                                       : tare__out_of_memory(err);
+    }
+    tare__map_release(&seen);
+    return status;
 }
 
 // How often a node takes the graph that a node reads.
@@ -65,11 +71,21 @@ static size_t times_taken(const node *n, const node *reader) {
     return count;
 }
 
-bool tare__is_run_once(const module *root, const node *reader) {
+tare_status tare__flow_count_reads(const module *root, arena *memory, pointer_index *reads,
+                                   tare_error *err) {
+    for (const node *n = root->graph->first; n != NULL; n = n->next) {
+        const module *m = tare__read_graph(root, n);
+        if (m == NULL) continue;
+        const size_t count = tare__pointer_index_get(reads, m, 0) + 1;
+        if (!tare__pointer_index_set(reads, memory, m, count)) return tare__out_of_memory(err);
+    }
+    return TARE_OK;
+}
+
+bool tare__is_run_once(const module *root, const pointer_index *reads, const node *reader) {
     const module *m = tare__read_graph(root, reader);
-    for (const node *n = reader->owner->first; n != NULL; n = n->next)
-        if (n != reader && n->op == NODE_GET_ATTR && tare__read_graph(root, n) == m) return false;
-    return reader->user_count == 1 && times_taken(reader->users[0], reader) == 1;
+    return tare__pointer_index_get(reads, m, 0) == 1 && reader->user_count == 1 &&
+           times_taken(reader->users[0], reader) == 1;
 }
 
 tare_status tare__flow_put_tensor(module *root, const named_tensor *t, const char *path,

@@ -4,6 +4,7 @@
 #ifndef OPS_FLOW_OP_H
 #define OPS_FLOW_OP_H
 
+#include "core/memory/pointer_index.h"
 #include "ir/module.h"
 #include "ops/ids.h"
 
@@ -29,12 +30,18 @@ const module *tare__read_graph_const(const module *root, const node *reader);
 module *tare__read_graph_mutable(module *root, const node *reader);
 // NOLINTNEXTLINE(readability-identifier-naming)
 #define tare__read_graph(root, reader) MODULE_AS_CONST(root, tare__read_graph)(root, reader)
-/// True for the first node that reads a graph which an operator runs, except graphs that only
-/// decide: the graphs inside that passes process like the graph itself.
-bool tare__reads_inner_graph(const module *root, const node *reader);
-/// True if no other node reads the graph, under another path either, and one operator takes it,
-/// once.
-bool tare__is_run_once(const module *root, const node *reader);
+/// Visits the graphs that operators of a graph run, except those that only decide: the graphs
+/// inside that passes process like the graph itself. `reader`: the first node that reads the graph;
+/// they come in the order of these nodes.
+typedef tare_status (*flow_visitor)(void *user, const module *root, const node *reader,
+                                    tare_error *err);
+tare_status tare__flow_each_graph(const module *root, flow_visitor visit, void *user,
+                                  tare_error *err);
+/// Counts the nodes that read each of the graphs inside, under whatever path.
+tare_status tare__flow_count_reads(const module *root, arena *memory, pointer_index *reads,
+                                   tare_error *err);
+/// True if no other node reads the graph, by those counts, and one operator takes it, once.
+bool tare__is_run_once(const module *root, const pointer_index *reads, const node *reader);
 /// Gives `root` a tensor of a graph around it or inside it, under this path if that is free or has
 /// the same tensor. *name: in the memory of the graph.
 tare_status tare__flow_put_tensor(module *root, const named_tensor *t, const char *path,

@@ -18,6 +18,7 @@ typedef struct binding {
     size_t first;         // position of the list's first value among the inputs of a graph
     const char **written; // paths of tensors that runs change
     size_t written_count;
+    const pointer_index *reads; // of graphs; see tare__flow_count_reads
 } binding;
 
 static node *input_at(const graph *g, size_t index) {
@@ -35,7 +36,7 @@ static size_t count_inputs(const graph *g) {
 // Other operators that run the graph may pass other values.
 static bool takes_the_values(const binding *b, const node *reader) {
     const module *m = tare__read_graph(b->p->model->root, reader);
-    return m != NULL && tare__is_run_once(b->p->model->root, reader) &&
+    return m != NULL && tare__is_run_once(b->p->model->root, b->reads, reader) &&
            m->graph->input_names.count == 0 && !tare__may_write(m) &&
            count_inputs(m->graph) == b->first + b->list->count;
 }
@@ -142,12 +143,15 @@ tare_status tare__pt2e_bind_constants(pass *p, bool all) {
         tare__arena_array(&p->scratch, root->graph->node_count + 1, sizeof *written);
     if (written == NULL) return tare__out_of_memory(p->err);
     const size_t written_count = tare__run_written_tensors(root, written);
+    pointer_index reads = {0};
+    TARE_TRY(tare__flow_count_reads(root, &p->scratch, &reads, p->err));
     for (node *n = root->graph->first; n != NULL; n = n->next) {
         binding b = {.p = p,
                      .n = n,
                      .f = tare__flow_op(n),
                      .written = written,
-                     .written_count = written_count};
+                     .written_count = written_count,
+                     .reads = &reads};
         if (b.f != NULL && (all || !b.f->is_torchs) && find_list(&b)) TARE_TRY(bind_all(&b));
     }
     return TARE_OK;

@@ -29,10 +29,10 @@ typedef struct branch_job {
     bool is_qat;
 } branch_job;
 
-static tare_status prepare_branch(void *user, const tare_model *branch, const char *path,
+static tare_status prepare_branch(void *user, const tare_model *branch, size_t number,
                                   tare_model **out, tare_error *err) {
     const branch_job *job = user;
-    (void)path;
+    (void)number;
     return tare__pt2e_prepare(branch, job->quantizer, job->is_qat, NULL, out, err);
 }
 

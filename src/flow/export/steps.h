@@ -43,8 +43,9 @@ tare_status tare__pt2e_prepare(const tare_model *model, const tare_quantizer *qu
                                tare_error *err);
 
 /// Applies a pass to the graphs that operators of control flow run (model/nested/nested.h). run
-/// makes the model that replaces `branch`, the graph at `path`, which is of this stage.
-typedef tare_status (*branch_pass)(void *user, const tare_model *branch, const char *path,
+/// makes the model that replaces `branch`, which is of this stage; `number`: that of the graph in
+/// tare__nested_list.
+typedef tare_status (*branch_pass)(void *user, const tare_model *branch, size_t number,
                                    tare_model **out, tare_error *err);
 tare_status tare__pt2e_each_branch(pass *p, tare_model_stage stage, branch_pass run, void *user);
 /// Why an operator of control flow is not in integers itself.

@@ -125,10 +125,10 @@ tare_status tare__read_quantized(lowering *l, node *n) {
 static tare_status lower(const tare_model *converted, tare_engine engine, tare_model **out,
                          tare_error *err);
 
-static tare_status lower_branch(void *user, const tare_model *branch, const char *path,
+static tare_status lower_branch(void *user, const tare_model *branch, size_t number,
                                 tare_model **out, tare_error *err) {
     const lowering *l = user;
-    (void)path;
+    (void)number;
     return lower(branch, l->engine, out, err);
 }
 

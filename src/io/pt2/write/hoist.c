@@ -12,6 +12,7 @@ typedef struct hoisting {
     module *root; // whose operator n runs the graphs
     node *n;
     const flow_op *f;
+    const pointer_index *reads; // of the graphs inside; see tare__flow_count_reads
     tare_error *err;
 } hoisting;
 
@@ -111,7 +112,7 @@ static tare_status hoist(const hoisting *h, node *inside) {
 // A graph that several operators run is left as it is: the writer refuses what it reads.
 static tare_status hoist_graph(const hoisting *h, const node *reader) {
     module *m = reader != NULL ? tare__read_graph(h->root, reader) : NULL;
-    if (m == NULL || !tare__is_run_once(h->root, reader)) return TARE_OK;
+    if (m == NULL || !tare__is_run_once(h->root, h->reads, reader)) return TARE_OK;
     TARE_TRY(tare__pt2_hoist(m, h->err));
     for (node *n = m->graph->first, *next; n != NULL; n = next) {
         next = n->next;
@@ -120,9 +121,9 @@ static tare_status hoist_graph(const hoisting *h, const node *reader) {
     return TARE_OK;
 }
 
-tare_status tare__pt2_hoist(module *root, tare_error *err) {
+static tare_status hoist_all(module *root, const pointer_index *reads, tare_error *err) {
     for (node *n = root->graph->first; n != NULL; n = n->next) {
-        const hoisting h = {root, n, tare__flow_op(n), err};
+        const hoisting h = {root, n, tare__flow_op(n), reads, err};
         for (size_t i = 0; h.f != NULL && i < h.f->graph_count; i++) {
             const node *reader = tare__flow_reader(n, h.f, i);
             for (size_t k = 0; k < i && reader != NULL; k++)
@@ -135,4 +136,13 @@ tare_status tare__pt2_hoist(module *root, tare_error *err) {
         }
     }
     return TARE_OK;
+}
+
+tare_status tare__pt2_hoist(module *root, tare_error *err) {
+    arena memory = {0};
+    pointer_index reads = {0};
+    tare_status status = tare__flow_count_reads(root, &memory, &reads, err);
+    if (status == TARE_OK) status = hoist_all(root, &reads, err);
+    tare__arena_release(&memory);
+    return status;
 }
