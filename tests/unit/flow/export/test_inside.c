@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "dnnl/float_kernels.h"
+#include "flow/calibrate/calibrate.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
 #include "runtime/kernels/isa.h"
@@ -352,6 +353,50 @@ static void a_branch_that_calibration_never_took_stays_float(void **state) {
     end(&j);
 }
 
+// Calibration, or that by shapes alone.
+static void count_by(tare_model *prepared, bool by_shapes, const tare_tensor *a,
+                     const tare_tensor *b) {
+    const tare_tensor *const inputs[] = {a, b};
+    arena memory = {0};
+    value result = {0};
+    bool is_stateful = false;
+    if (by_shapes)
+        CHECK_DONE(tare__calibrate_shapes(prepared, inputs, b != NULL ? 2 : 1, &memory, &result,
+                                          &is_stateful, job_error()));
+    else
+        calibrate(prepared, a, b);
+    tare__value_release_tensors(&result);
+    tare__arena_release(&memory);
+}
+
+// Shapes tell the rounds of scan and map, also that there are none. Counts are per sample of the
+// first input: the items of a map, the rows of a scan's carry.
+static void rounds_count_as_often_as_they_run(void **state) {
+    (void)state;
+    static const struct {
+        const char *code, *body;
+        bool has_carry;
+    } flows[] = {{MAP, CHOSEN, false}, {SCAN, STEP, true}};
+    enum { ROWS = 2 };
+    for (size_t i = 0; i < sizeof flows / sizeof *flows; i++)
+        for (int64_t way = 0; way < 8; way++) {
+            const int64_t rounds = way / 2;
+            tare_model *model = flow_model(flows[i].code, flows[i].body, NULL, 200);
+            tare_model *made = prepared_program(model);
+            tare_tensor *s = RANDOM(201, ROWS, WIDTH), *xs = RANDOM(202, rounds, ROWS, WIDTH);
+            tare_coverage c = {.struct_size = sizeof c};
+            count_by(made, way % 2 == 1, flows[i].has_carry ? s : xs,
+                     flows[i].has_carry ? xs : NULL);
+            CHECK_DONE(tare_model_coverage(made, &c, job_error()));
+            const int64_t samples = flows[i].has_carry ? ROWS : rounds > 0 ? rounds : 1;
+            assert_int_equal(c.macs, rounds * ROWS * WIDTH * WIDTH / samples);
+            tare_tensor_release(s);
+            tare_tensor_release(xs);
+            tare_model_destroy(made);
+            tare_model_destroy(model);
+        }
+}
+
 static void a_model_without_calibration_is_refused(void **state) {
     (void)state;
     tare_model *model = flow_model(COND, CHOSEN, OTHER, 110), *prepared = prepared_program(model),
@@ -500,6 +545,7 @@ int main(void) {
         cmocka_unit_test(a_loop_in_integers_is_its_rounds_alone),
         cmocka_unit_test(all_ways_to_run_give_the_same_bits),
         cmocka_unit_test(a_branch_that_calibration_never_took_stays_float),
+        cmocka_unit_test(rounds_count_as_often_as_they_run),
         cmocka_unit_test(a_model_without_calibration_is_refused),
         cmocka_unit_test(previews_name_nodes_of_graphs_inside),
         cmocka_unit_test(files_keep_graphs_inside),

@@ -62,9 +62,38 @@ static void windows_equal_the_reference(void **state) {
     tare_tensor_release(x);
 }
 
+// Steps of this kind in a plan of `call`, whose input q lies in the plain layout.
+static size_t steps_for(int64_t channels, int64_t width, const char *call, const char *kind) {
+    char code[256];
+    (void)snprintf(code, sizeof code,
+                   "def forward(self, x):\n    q = x + 1.0\n    y = %s\n    return y\n", call);
+    tare_model *m = new_model(NULL, new_tree(), code);
+    tare_tensor *x = NEW_INPUT(1, channels, 64, width);
+    tare_session *s = session_of(m, false);
+    tare_tensor_release(output_of(s, x));
+    assert_int_equal(count_steps(s, "pool", NULL), 1);
+    const size_t count = count_steps(s, kind, NULL);
+    tare_session_destroy(s);
+    tare_tensor_release(x);
+    tare_model_destroy(m);
+    return count;
+}
+
+// Windows of columns pool rows of a plane in vectors, without a change of the layout, unless rows
+// are short: then channels are the vectors, else each element would be pooled alone.
+static void narrow_images_are_pooled_by_channels(void **state) {
+    static const char *const call = "torch.nn.functional.avg_pool2d(q, (2, 1), stride=(2, 1))";
+    (void)state;
+    assert_int_equal(steps_for(32, 64, call, "reorder"), 0);
+    assert_true(steps_for(32, 1, call, "reorder") > 0);
+    assert_true(steps_for(32, 5, call, "reorder") > 0);
+    assert_int_equal(steps_for(4, 5, call, "reorder"), 0); // still wider than its channels
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_equal_the_reference),
+        cmocka_unit_test(narrow_images_are_pooled_by_channels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

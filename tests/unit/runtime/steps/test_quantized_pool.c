@@ -279,8 +279,37 @@ static void threads_share_a_window(void **state) {
     }
 }
 
+// How often a plan changes the layout to average windows of columns.
+static size_t reorders_for(int64_t width) {
+    tare_model *m = new_model(NULL, new_tree(),
+                              "def forward(self, x):\n"
+                              "    q = torch.quantize_per_tensor(x, 0.01, 120, torch.quint8)\n"
+                              "    y = torch.nn.functional.avg_pool2d(q, (2, 1), stride=(2, 1))\n"
+                              "    z = y.dequantize()\n"
+                              "    return z\n");
+    tare_tensor *x = NEW_INPUT(1, 32, 64, width);
+    tare_session *s = session_of(m, false);
+    tare_tensor_release(output_of(s, x));
+    assert_int_equal(count_steps(s, "quantized pool", NULL), 1);
+    const size_t count = count_steps(s, "reorder", NULL);
+    tare_session_destroy(s);
+    tare_tensor_release(x);
+    tare_model_destroy(m);
+    return count;
+}
+
+// Rows of a plane are vectors in the plain layout, unless they are short: then channels are, else
+// each element would be pooled alone.
+static void narrow_images_are_pooled_by_channels(void **state) {
+    (void)state;
+    assert_int_equal(reorders_for(64), 0);
+    assert_true(reorders_for(1) > 0);
+    assert_true(reorders_for(5) > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(narrow_images_are_pooled_by_channels),
         cmocka_unit_test(max_pool_equals_the_reference),
         cmocka_unit_test(max_pool_of_lines_equals_the_reference),
         cmocka_unit_test(max_pool_of_lines_of_volumes_equals_the_reference),
