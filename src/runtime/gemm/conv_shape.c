@@ -154,20 +154,24 @@ void tare__conv_windows_list(const conv_windows *w, const window_list *list, con
 
 // --- columns ---
 
-void tare__conv_columns_list(const conv_windows *w, const column_list *list, const uint8_t **to) {
+const uint8_t *tare__conv_window_row(const conv_windows *w, const column_list *list, size_t i) {
     const ptrdiff_t front = (ptrdiff_t)(list->plane * w->stride[D]) - w->front;
     const ptrdiff_t top = (ptrdiff_t)(list->row * w->stride[H]) - w->above;
     const bool has_planes = w->addends * w->planes > 1;
+    if (i >= list->row_count) return NULL;
+    const size_t row = has_planes ? i % w->rows : i;
+    const uint8_t *plane =
+        plane_of(w, list->image, front, has_planes ? i / w->rows % w->planes : 0);
+    return row_of(w, plane, top + (ptrdiff_t)(row * w->step[H]));
+}
+
+void tare__conv_columns_list(const conv_windows *w, const column_list *list, const uint8_t **to) {
     column_row c = {.left = (ptrdiff_t)(list->first * w->stride[W]) - w->before,
                     .stride = 1,
                     .count = list->column_count};
     c.inner = tare__conv_inner(w->width, c.left, c.stride, c.count);
     for (size_t i = 0; i < list->column_step; i++) {
-        const size_t row = has_planes ? i % w->rows : i;
-        const uint8_t *plane =
-            plane_of(w, list->image, front, has_planes ? i / w->rows % w->planes : 0);
-        const bool is_wanted = i < list->row_count;
-        c.row = is_wanted ? row_of(w, plane, top + (ptrdiff_t)(row * w->step[H])) : NULL;
+        c.row = tare__conv_window_row(w, list, i);
         list_columns(w, list->padding, &c, list->column_step, to + i);
     }
 }

@@ -93,6 +93,8 @@ typedef struct column_list {
     size_t first, column_count;
     size_t column_step;
 } column_list;
+/// The beginning of the i-th of these rows in the image; NULL: padding.
+const uint8_t *tare__conv_window_row(const conv_windows *w, const column_list *list, size_t i);
 void tare__conv_columns_list(const conv_windows *w, const column_list *list, const uint8_t **to);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/memory/short_copy.h"
 #include "runtime/kernels/scratch.h"
 
 enum {
@@ -67,7 +68,7 @@ static void stage_pixels(const staging *g, const uint8_t *row, uint8_t *to) {
         if (at < 0)
             memset(to, g->padding, ins);
         else
-            memcpy(to, row + (size_t)at * g->stride, ins);
+            tare__short_copy(to, row + (size_t)at * g->stride, ins);
     }
 }
 

@@ -41,10 +41,19 @@ depthwise_form tare__depthwise_form_of(const depthwise_kernel *kernel, const con
                             .channels = channels,
                             .block = block,
                             .blocks = tare__ceil_div(channels, block),
+                            .pixels = 1,
                             .columns = w->columns,
                             .taps = column_taps(w),
                             .words = tare__ceil_div(column_taps(w), DEPTHWISE_WORD),
                             .rows = rows_together(w)};
+}
+
+depthwise_form tare__depthwise_form_repeat(const depthwise_form *f, size_t pixels) {
+    depthwise_form out = *f;
+    out.pixels = pixels;
+    out.channels = f->channels * pixels;
+    out.blocks = tare__ceil_div(out.channels, out.block);
+    return out;
 }
 
 size_t tare__depthwise_block_words(const depthwise_form *f) {
@@ -91,11 +100,12 @@ typedef struct weights_request {
 
 static void pack_quantized(const depthwise_form *f, const int8_t *quantized, uint32_t *words,
                            int32_t *sums) {
-    const size_t taps = f->taps * f->columns;
+    const size_t taps = f->taps * f->columns, channels = f->channels / f->pixels;
     memset(words, 0, f->blocks * tare__depthwise_block_words(f) * sizeof *words);
     for (size_t c = 0; c < f->channels; c++) {
-        pack_channel(f, quantized + c * taps, c, words);
-        sums[c] = tare__weight_sum(quantized + c * taps, taps);
+        const int8_t *own = quantized + c % channels * taps;
+        pack_channel(f, own, c, words);
+        sums[c] = tare__weight_sum(own, taps);
     }
 }
 
@@ -120,9 +130,9 @@ static tare_status pack_subconvolution(void *user, uint32_t *words, int32_t *sum
 // --- what is shared ---
 
 derived_key tare__depthwise_key(const tare_tensor *weight, const depthwise_form *f) {
-    return (derived_key){
-        .data = weight->data,
-        .numbers = {LAYOUT_VERSION, f->channels, f->block, f->columns, f->taps, f->rows}};
+    return (derived_key){.data = weight->data,
+                         .numbers = {LAYOUT_VERSION, f->channels, f->block, f->columns, f->taps,
+                                     f->rows, f->pixels - 1}};
 }
 
 // Packing only depends on the kernel's width, which this machine need not support. NULL: no kernel

@@ -12,7 +12,8 @@
 typedef struct depthwise_form {
     const depthwise_kernel *kernel;
     size_t channels, block, blocks; // channels of a block
-    size_t columns;                 // of a window
+    size_t pixels;  // beside each other, whose channels follow each other in `channels`; usually 1
+    size_t columns; // of a window
     size_t taps, words; // of a column: rows over all planes and addends; the same in words
     size_t rows;        // output rows that are computed together
 } depthwise_form;
@@ -31,7 +32,10 @@ size_t tare__depthwise_block_quads(const depthwise_form *f, size_t block);
 /// Packed words are [blocks][rows][columns][words][lanes], in the order of a block; sums are
 /// [channels].
 
-/// The key by which files distinguish forms.
+/// The form of as many pixels at once, with the weights of each.
+depthwise_form tare__depthwise_form_repeat(const depthwise_form *f, size_t pixels);
+
+/// The key by which files, which have forms of one pixel only, distinguish forms.
 derived_key tare__depthwise_key(const tare_tensor *weight, const depthwise_form *f);
 /// The form of a key for this weight; false if there is none.
 bool tare__depthwise_form_of_key(const derived_key *key, const tare_tensor *weight,

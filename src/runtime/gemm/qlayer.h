@@ -21,6 +21,7 @@ typedef struct qlayer_form {
     bool is_depthwise;
     size_t subconvolution_count;     // of a transposed convolution
     size_t tile_rows, tile_channels; // of a product's tile
+    size_t pixels;                   // that a depthwise kernel computes as one
     size_t weight_bytes;             // packed
     size_t macs;                     // per image, or per row of a linear layer
 } qlayer_form;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/math/requant.h"
 #include "runtime/kernels/isa.h"
@@ -44,7 +45,8 @@ typedef struct depthwise_tile {
     const depthwise_constants *constants;
     bool is_signed;  // of the result
     bool is_small;   // as in tile_epilogue
-    size_t channels; // of the block
+    size_t channels; // of the block, or the first ones of it
+    size_t quads;    // in whose order the block's weights and constants are
     uint8_t *y;      // [rows][pixels][channels], with strides y_row and y_stride
     float *real;     // instead of y, the values of rule O; NULL: quantized result
     size_t y_row, y_stride;
@@ -87,7 +89,11 @@ static inline size_t tare__depthwise_index(size_t quads, size_t channel) {
 /// Stores the values of a block's first channels in their natural order.
 static inline void tare__depthwise_order(const float *values, size_t quads, size_t count,
                                          float *y) {
-    for (size_t c = 0; c < count; c++) y[c] = values[tare__depthwise_index(quads, c)];
+    enum { TOGETHER = 4 }; // channels beside each other in both orders
+    size_t c = 0;
+    for (; c + TOGETHER <= count; c += TOGETHER)
+        memcpy(y + c, values + tare__depthwise_index(quads, c), TOGETHER * sizeof *y);
+    for (; c < count; c++) y[c] = values[tare__depthwise_index(quads, c)];
 }
 
 #endif

@@ -204,25 +204,25 @@ UNROLLED void WIDTH(keep)(const WIDTH(depthwise_setting) * s, size_t rows, size_
     }
 }
 
-// Windows of any size.
-static void WIDTH(add_each)(const WIDTH(depthwise_setting) * s) {
+// Windows of any size, and windows that share no columns: two output rows share the words that they
+// read.
+UNROLLED void WIDTH(add_each)(const WIDTH(depthwise_setting) * s, size_t rows) {
     const depthwise_tile *t = s->t;
     const bool flips = t->flip != 0;
-    for (size_t r = 0; r < t->rows; r++) {
-        for (size_t p = 0; p < t->pixels; p++) {
-            const uint32_t *w = t->w + r * t->columns * t->words * BYTES;
-            VEC acc[PACKED_REGISTERS], words[PACKED_REGISTERS];
-            WIDTH(start_sums)(t, acc);
-            for (size_t j = 0; j < t->columns; j++) {
-                const size_t column = p * t->stride + j * t->dilation;
-                const uint8_t *const *x = t->x + column * t->words * DEPTHWISE_WORD;
-                for (size_t k = 0; k < t->words; k++, x += DEPTHWISE_WORD, w += BYTES) {
-                    WIDTH(interleave)(s, x, flips, words);
-                    WIDTH(add_word)(w, words, acc);
-                }
+    const size_t row_words = t->columns * t->words * BYTES;
+    for (size_t p = 0; p < t->pixels; p++) {
+        const uint32_t *w = t->w;
+        VEC acc[2][PACKED_REGISTERS], words[PACKED_REGISTERS];
+        for (size_t r = 0; r < rows; r++) WIDTH(start_sums)(t, acc[r]);
+        for (size_t j = 0; j < t->columns; j++) {
+            const size_t column = p * t->stride + j * t->dilation;
+            const uint8_t *const *x = t->x + column * t->words * DEPTHWISE_WORD;
+            for (size_t k = 0; k < t->words; k++, x += DEPTHWISE_WORD, w += BYTES) {
+                WIDTH(interleave)(s, x, flips, words);
+                for (size_t r = 0; r < rows; r++) WIDTH(add_word)(w + r * row_words, words, acc[r]);
             }
-            WIDTH(finish)(s, r, p, acc);
         }
+        for (size_t r = 0; r < rows; r++) WIDTH(finish)(s, r, p, acc[r]);
     }
 }
 
@@ -235,8 +235,8 @@ static void WIDTH(run_depthwise)(const depthwise_tile *t) {
     const WIDTH(pack_constants) pack = WIDTH(pack_constants_of)(&numbers);
     const WIDTH(depthwise_setting) s = {.t = t, .pack = pack, .flip = V(set1_epi8)((char)t->flip)};
     const bool slides = t->columns == 3 && t->words == 1 && t->dilation == 1;
-    const bool is_kept =
-        t->words <= MOST_WORDS && (t->columns - 1) * t->dilation + 1 <= KEPT_COLUMNS;
+    const size_t span = (t->columns - 1) * t->dilation + 1;
+    const bool is_kept = t->words <= MOST_WORDS && span <= KEPT_COLUMNS && t->stride < span;
     const bool is_pair = t->rows == 2;
     const bool flips = t->flip != 0;
     if (slides && t->stride == 1 && is_pair && flips)
@@ -247,8 +247,10 @@ static void WIDTH(run_depthwise)(const depthwise_tile *t) {
         WIDTH(slide)(&s, 1, 2, true);
     else if (slides && t->stride == 2 && !is_pair)
         WIDTH(slide)(&s, 1, 2, false);
+    else if (!is_kept && is_pair)
+        WIDTH(add_each)(&s, 2);
     else if (!is_kept)
-        WIDTH(add_each)(&s);
+        WIDTH(add_each)(&s, 1);
     else if (t->words == 1 && is_pair)
         WIDTH(keep)(&s, 2, 1);
     else if (t->words == 1)

@@ -3,6 +3,7 @@
 // have.
 #include <string.h>
 
+#include "core/memory/short_copy.h"
 #include "ops/quantized/broadcast.h"
 #include "ops/quantized/call_table.h"
 #include "ops/quantized/layer.h"
@@ -19,6 +20,8 @@ enum {
     MOST_PLANES = 4,
     MOST_ELEMENTS = 16, // operators of a chain
     REPEATED = 1 << 10, // elements to which a broadcast operand is repeated
+    FEW_CHANNELS = 64,  // pixels with fewer are brought together, or pushed apart, by blocks
+    TOGETHER = 1 << 10, // elements of such a block
     FEW_BROADCAST = 8,  // shorter rows of broadcast operands are left to the reference
 };
 
@@ -127,11 +130,57 @@ static void run_block(void *user, size_t first, size_t end, size_t worker) {
     job->s->loop(job->s, job->kernels, &at);
 }
 
+// Pixels of `channels` elements each, from or to a place where they have gaps between them.
+static void bring_together(const unsigned char *x, size_t pitch, size_t pixels, size_t bytes,
+                           unsigned char *y) {
+    for (size_t i = 0; i < pixels; i++) tare__short_copy(y + i * bytes, x + i * pitch, bytes);
+}
+
+static void push_apart(const unsigned char *x, size_t pixels, size_t bytes, size_t pitch,
+                       unsigned char *y) {
+    for (size_t i = 0; i < pixels; i++) tare__short_copy(y + i * pitch, x + i * bytes, bytes);
+}
+
+// The pixels of an operand from `first` on, beside each other: where they are, or in `block`.
+static const unsigned char *together(const unsigned char *x, size_t pitch, size_t first,
+                                     size_t pixels, size_t bytes, unsigned char *block) {
+    const unsigned char *at = x + first * pitch;
+    if (pitch == bytes) return at;
+    bring_together(at, pitch, pixels, bytes, block);
+    return block;
+}
+
+// Pixels of few channels, by blocks of many pixels.
+static void run_few_channels(const quantized_job *job, size_t first, size_t end) {
+    const quantized_step *s = job->s;
+    const size_t most = TOGETHER / s->channels;
+    const size_t a_bytes = s->channels * (s->loop == quantize ? sizeof(float) : 1);
+    const size_t y_bytes = s->channels * (s->loop == dequantize ? sizeof(float) : 1);
+    _Alignas(64) unsigned char a[TOGETHER * sizeof(float)], b[TOGETHER];
+    _Alignas(64) unsigned char y[TOGETHER * sizeof(float)] = {0};
+    for (size_t i = first, pixels; i < end; i += pixels) {
+        pixels = tare__least(most, end - i);
+        unsigned char *to = job->all.y + i * s->y_pitch;
+        const quantized_span at = {
+            .a = together(job->all.a, s->a_pitch, i, pixels, a_bytes, a),
+            .b = s->b != NOTHING ? together(job->all.b, s->b_pitch, i, pixels, s->channels, b)
+                                 : NULL,
+            .y = s->y_pitch == y_bytes ? to : y,
+            .count = pixels * s->channels};
+        s->loop(s, job->kernels, &at);
+        if (at.y != to) push_apart(y, pixels, y_bytes, s->y_pitch, to);
+    }
+}
+
 // Runs the loop pixel by pixel.
 static void run_pixels(void *user, size_t first, size_t end, size_t worker) {
     const quantized_job *job = user;
     const quantized_step *s = job->s;
     (void)worker;
+    if (s->channels < FEW_CHANNELS) {
+        run_few_channels(job, first, end);
+        return;
+    }
     for (size_t i = first; i < end; i++) {
         const quantized_span at = {.a = job->all.a + i * s->a_pitch,
                                    .b = s->b != NOTHING ? job->all.b + i * s->b_pitch : NULL,

@@ -88,7 +88,8 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
     out->weight_bytes = form.weight_bytes;
     out->macs = (int64_t)(s->batch * form.macs);
     if (form.is_depthwise)
-        tare__step_say(out, "integers: one input channel per output channel");
+        tare__step_say(out, "integers: one input channel per output channel%s",
+                       form.pixels > 1 ? ", several pixels at a time" : "");
     else
         tare__step_say(out, "integers: product, tiles of %zu x %zu channels", form.tile_rows,
                        form.tile_channels);

@@ -52,9 +52,9 @@
 #include "runtime/kernels/qu8_depthwise.h"
 
 void qu8_depthwise__avx512vnni(const depthwise_tile *t) {
-    if (t->channels > 32)
+    if (t->quads > 2)
         run_depthwise_512(t);
-    else if (t->channels > 16)
+    else if (t->quads > 1)
         run_depthwise_256(t);
     else
         run_depthwise_128(t);

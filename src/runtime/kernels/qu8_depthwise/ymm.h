@@ -46,7 +46,7 @@ DEFINE_WIDTH
 #include "runtime/kernels/qu8_depthwise.h"
 
 void QU8_DEPTHWISE(const depthwise_tile *t) {
-    if (t->channels > 16)
+    if (t->quads > 1)
         run_depthwise_256(t);
     else
         run_depthwise_128(t);

@@ -276,6 +276,46 @@ static void depthwise_equals_the_plain_sum_for_large_windows(void **state) {
     check_conv(seed, REQUANT_F, (conv_case){1, 5, 5, 4, 150, 3, 1, 1, 1, 5}); // more than a list
 }
 
+// Of few channels several pixels fill a register: the whole of a row, its last pixels, windows
+// without padding, large ones, and ones that are apart.
+static void depthwise_equals_the_plain_sum_for_few_channels(void **state) {
+    (void)state;
+    static const conv_case cases[] = {
+        {1, 4, 4, 6, 80, 3, 1, 1, 1, 4},  {2, 4, 4, 40, 16, 9, 1, 4, 1, 4},
+        {1, 6, 6, 9, 43, 3, 1, 0, 1, 6},  {2, 12, 12, 8, 37, 5, 1, 2, 1, 12},
+        {1, 4, 4, 11, 70, 3, 2, 1, 1, 4}, {1, 3, 3, 20, 90, 7, 3, 3, 1, 3},
+        {1, 6, 6, 9, 61, 3, 1, 2, 2, 6},  {2, 5, 5, 9, 50, 1, 1, 0, 1, 5},
+    };
+    for (requant_rule rule = REQUANT_F; rule <= REQUANT_Q; rule++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            layer_case c;
+            qlayer *layer = NULL;
+            check_conv(9500 + i, rule, cases[i]);
+            begin_conv(&c, i, rule, &cases[i], false);
+            CHECK_OK(tare__qlayer_create(&c.layer, c.x, c.y, tare__isa_detect(), &layer, NULL));
+            if (tare__qlayer_form(layer).pixels < 2) fail_msg("case %zu: one pixel at a time", i);
+            tare__qlayer_destroy(layer);
+            end_layer_case(&c);
+        }
+}
+
+// Where channels fill a register by themselves, and rows are short, nothing is copied.
+static void depthwise_pixels_of_many_channels_stay_single(void **state) {
+    (void)state;
+    static const conv_case cases[] = {{1, 64, 64, 20, 20, 3, 1, 1, 1, 64},
+                                      {1, 40, 40, 20, 20, 3, 1, 1, 1, 40},
+                                      {1, 4, 4, 9, 2, 3, 1, 1, 1, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        layer_case c;
+        qlayer *layer = NULL;
+        begin_conv(&c, i, REQUANT_F, &cases[i], false);
+        CHECK_OK(tare__qlayer_create(&c.layer, c.x, c.y, tare__isa_detect(), &layer, NULL));
+        assert_int_equal(tare__qlayer_form(layer).pixels, 1);
+        tare__qlayer_destroy(layer);
+        end_layer_case(&c);
+    }
+}
+
 static void layers_survive_every_failed_allocation(void **state) {
     (void)state;
     const conv_case cases[] = {{1, 4, 4, 4, 4, 3, 1, 1, 1, 1}, {1, 4, 4, 4, 4, 3, 1, 1, 1, 4}};
@@ -325,6 +365,8 @@ int main(void) {
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_number_of_channels),
         cmocka_unit_test(depthwise_equals_the_plain_sum_where_channels_repeat),
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_large_windows),
+        cmocka_unit_test(depthwise_equals_the_plain_sum_for_few_channels),
+        cmocka_unit_test(depthwise_pixels_of_many_channels_stay_single),
         cmocka_unit_test(layers_survive_every_failed_allocation),
         cmocka_unit_test(the_environment_lowers_the_level),
     };
