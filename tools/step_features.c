@@ -17,6 +17,8 @@ static tare_status read_peak(const json_at *root, tare_machine_peak *peak, tare_
     const json_at int8 = tare__json_get(&at, "int8_gops");
     const json_at floats = tare__json_get(&at, "float_gflops"), l2 = tare__json_get(&at, "l2_gbs");
     TARE_TRY(tare__json_double(&int8, &peak->int8_gops, err));
+    const json_at vectors = tare__json_get(&at, "int8_vector_gops");
+    TARE_TRY(tare__json_double(&vectors, &peak->int8_vector_gops, err));
     TARE_TRY(tare__json_double(&floats, &peak->float_gflops, err));
     return tare__json_double(&l2, &peak->l2_gbs, err);
 }

@@ -115,6 +115,7 @@ void print_machine_json(const tare_machine_peak *peak, json_out *json) {
         json_out_number(json, "l2_gbs", peak->l2_gbs);
         json_out_number(json, "l3_gbs", peak->l3_gbs);
         json_out_number(json, "memory_gbs", peak->memory_gbs);
+        json_out_number(json, "int8_vector_gops", peak->int8_vector_gops);
         json_out_close(json, '}');
     }
     json_out_close(json, '}');

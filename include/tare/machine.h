@@ -21,6 +21,9 @@ typedef struct tare_machine_peak {
     double l2_gbs;       // GB per second read from an array of half the L2 cache's size per thread
     double l3_gbs;       // GB per second read from an array of 8 times the L2 cache's size
     double memory_gbs;   // GB per second read from 256 MiB
+    /// 10^9 operations per second on int8 by vector instructions, of kernels that multiply no tiles
+    /// (AMX): depthwise ones, and products of little depth. 0: int8_gops.
+    double int8_vector_gops;
 } tare_machine_peak;
 
 /// Measures these figures with `thread_count` threads at once (0: 1). The call takes about 0.6 s

@@ -254,12 +254,14 @@ void tare__qproduct_set_input(qproduct *p, const qparams *weight, double scale,
 }
 
 qlayer_form tare__qproduct_form(const qproduct *p) {
-    return (qlayer_form){.kernel = p->kernel->name,
-                         .tile_rows = p->tile_rows,
-                         .tile_channels = tare__product_block_channels(&p->form, 0),
-                         .weight_bytes = p->group_words * p->groups * sizeof(uint32_t),
-                         .macs = p->pixels * p->all_outs * tare__product_taps(&p->form) *
-                                 tare__product_tap_size(&p->form)};
+    const size_t rows = tare__least(p->run_rows, p->rows);
+    return (qlayer_form){
+        .kernel = tare__product_name(p->kernel, rows, p->taps, p->tap_size, p->constants.flip),
+        .tile_rows = p->tile_rows,
+        .tile_channels = tare__product_block_channels(&p->form, 0),
+        .weight_bytes = p->group_words * p->groups * sizeof(uint32_t),
+        .macs = p->pixels * p->all_outs * tare__product_taps(&p->form) *
+                tare__product_tap_size(&p->form)};
 }
 
 bool tare__qproduct_needs_unsigned(const qproduct *p) {

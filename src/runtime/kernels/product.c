@@ -23,6 +23,24 @@ const product_kernel *tare__product_choose(isa_level isa) {
     return tare__kernel_choose(tare__product_kernels, sizeof *tare__product_kernels, isa);
 }
 
+// The kernel without tiles.
+static const product_kernel *vectors_of(const product_kernel *k) {
+    return k->needs.level == ISA_AMXINT8 ? tare__product_choose(ISA_AVX512VNNI) : k;
+}
+
+const char *tare__product_name(const product_kernel *k, size_t rows, size_t taps, size_t tap_size,
+                               uint8_t flip) {
+    return tare__product_is_for_vectors(rows, taps, tap_size, flip) ? vectors_of(k)->name : k->name;
+}
+
+const product_kernel *tare__product_choose_for(isa_level isa, size_t rows, size_t depth,
+                                               size_t channels) {
+    enum { FEW_PRODUCTS = 1 << 16 };
+    const product_kernel *k = tare__product_choose(isa);
+    const double lanes = (double)(tare__product_vectors(channels) * PRODUCT_LANES);
+    return (double)rows * (double)depth * lanes <= FEW_PRODUCTS ? vectors_of(k) : k;
+}
+
 // Several tiles at once meet a block of weights before the next block. A quarter of the first-level
 // cache holds addresses of quantized values beside these: 1024 of 32 KiB.
 static size_t most_addresses(void) {

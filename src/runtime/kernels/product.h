@@ -100,6 +100,25 @@ const product_kernel *tare__product_choose(isa_level isa);
 /// several if the kernel prefers that.
 size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t taps, size_t rows);
 
+static inline size_t tare__product_vectors(size_t channels) {
+    return (channels + PRODUCT_LANES - 1) / PRODUCT_LANES;
+}
+
+/// True for products that tiles (AMX) are slower for than vectors, which then compute them. So few
+/// rows wait for weights, which the other kernel fetches ahead. Of so little depth, sums go through
+/// memory for few products; and a step of few words takes as long as one of whole lines.
+static inline bool tare__product_is_for_vectors(size_t rows, size_t taps, size_t tap_size,
+                                                uint8_t flip) {
+    enum { FEW_ROWS = 2, LEAST_TAP = 12, LEAST_DEPTH = 32 };
+    return (rows <= FEW_ROWS || tap_size < LEAST_TAP || taps * tap_size < LEAST_DEPTH) && flip == 0;
+}
+/// The name of the kernel that computes such products, which k may leave to another one.
+const char *tare__product_name(const product_kernel *k, size_t rows, size_t taps, size_t tap_size,
+                               uint8_t flip);
+/// The fastest kernel for a single product: preparing tiles takes longer than few products.
+const product_kernel *tare__product_choose_for(isa_level isa, size_t rows, size_t depth,
+                                               size_t channels);
+
 /// Converts signed quantized values to unsigned. A pass over a layer's input costs less than one
 /// instruction per word in the innermost loop, which reads each word once per block of channels.
 void tare__product_to_unsigned(const uint8_t *restrict x, size_t count, uint8_t *restrict to);
@@ -124,10 +143,6 @@ void qu8_product__avx512vl(const product_tile *t);
 /// sums_stride + channel]. Members of t that describe the computation of sums are not read.
 void qu8_product_finish__avx512vnni(const product_tile *t, const int32_t *sums, size_t sums_stride);
 #endif
-
-static inline size_t tare__product_vectors(size_t channels) {
-    return (channels + PRODUCT_LANES - 1) / PRODUCT_LANES;
-}
 
 /// The quantized values of a tap for the row at index `row` of x.
 static inline const uint8_t *tare__product_values_at(const product_tile *t,

@@ -335,7 +335,6 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     matmul_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     *s = (matmul_step){.kernels = tare__attention_choose(b->setting->kernels->isa),
-                       .product = tare__product_choose(b->setting->kernels->isa),
                        .gives_quantized = y->q != NULL};
     call.err = b->err;
     TARE_TRY(tare__matmul_read(&call, &s->call));
@@ -348,6 +347,8 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     s->count = (size_t)(y->count / c->rows / c->columns);
     s->matrices = (size_t)(c->b->count / c->inner / c->columns);
     s->is_by_vector = c->columns == 1;
+    s->product = tare__product_choose_for(b->setting->kernels->isa, (size_t)c->rows,
+                                          (size_t)c->inner, (size_t)c->columns);
     lay_out(s);
     TARE_TRY(assign_buffers(b, r, s));
     *done = true;

@@ -12,7 +12,7 @@
 #include "core/threads/threads.h"
 #include "runtime/kernels/peak.h"
 
-enum { LEAST_ROUNDS = 16, MOST_THREADS = 1024, CACHE_LINE = 64, BRIEF_FIGURES = 3 };
+enum { LEAST_ROUNDS = 16, MOST_THREADS = 1024, CACHE_LINE = 64, BRIEF_FIGURES = 4 };
 // Short enough that some samples run undisturbed on a busy machine; with several threads long
 // enough that waking them does not matter.
 static const double sample_seconds = 0.25e-3, shared_sample_seconds = 2e-3, all_seconds = 0.5,
@@ -25,7 +25,7 @@ struct machine_job;
 typedef uint64_t (*machine_work)(const struct machine_job *job, size_t worker);
 
 typedef struct machine_job {
-    const peak_kernels *kernels;
+    const peak_kernels *kernels, *vectors; // vectors: without tiles
     thread_pool *pool;
     size_t threads, rounds;
     bool is_brief; // integers, floats and the L2 cache alone
@@ -38,6 +38,11 @@ typedef struct machine_job {
 static uint64_t multiply_integers(const machine_job *job, size_t worker) {
     (void)worker;
     return job->kernels->multiply_integers(job->rounds);
+}
+
+static uint64_t multiply_in_vectors(const machine_job *job, size_t worker) {
+    (void)worker;
+    return job->vectors->multiply_integers(job->rounds);
 }
 
 static uint64_t multiply_floats(const machine_job *job, size_t worker) {
@@ -136,9 +141,14 @@ static void measure_all(machine_job *job, tare_machine_peak *out) {
     memset(job->data, 1, job->is_brief ? cached : memory_bytes);
     *out = (tare_machine_peak){.struct_size = sizeof *out};
     const double integers = 2.0 * (double)job->kernels->integers;
+    const double in_vectors = 2.0 * (double)job->vectors->integers;
     const double floats = 2.0 * (double)job->kernels->floats;
     machine_figure figures[] = {
         {.work = multiply_integers, .units = integers, .rounds = 1, .best = &out->int8_gops},
+        {.work = multiply_in_vectors,
+         .units = in_vectors,
+         .rounds = 1,
+         .best = &out->int8_vector_gops},
         {.work = multiply_floats, .units = floats, .rounds = 1, .best = &out->float_gflops},
         reading(job, cached, &out->l2_gbs),
         reading(job, l2 < memory_bytes / 8 ? 8 * l2 : memory_bytes, &out->l3_gbs),
@@ -156,6 +166,7 @@ static tare_status run_job(machine_job *job, int threads, tare_machine_peak *out
     isa_level isa;
     TARE_TRY(tare__isa_choose(&isa, err));
     job->kernels = tare__peak_choose(isa);
+    job->vectors = tare__peak_choose(isa == ISA_AMXINT8 ? ISA_AVX512VNNI : isa);
     TARE_TRY(tare__thread_pool_create(threads, &job->pool, err));
     job->results = tare__alloc_zeroed(job->threads, CACHE_LINE);
     job->data = tare__alloc_aligned(job->is_brief ? cached_bytes(job) : memory_bytes, CACHE_LINE);

@@ -13,10 +13,12 @@
 static const struct {
     const char *name;
     size_t offset;
+    bool may_lack; // in files of older versions; 0 then
 } figures[] = {
-#define FIGURE(name)                                                                               \
-    { #name, offsetof(tare_machine_peak, name) }
-    FIGURE(int8_gops), FIGURE(float_gflops), FIGURE(l2_gbs), FIGURE(l3_gbs), FIGURE(memory_gbs),
+#define FIGURE(name, may_lack)                                                                     \
+    { #name, offsetof(tare_machine_peak, name), may_lack }
+    FIGURE(int8_gops, false), FIGURE(float_gflops, false), FIGURE(l2_gbs, false),
+    FIGURE(l3_gbs, false),    FIGURE(memory_gbs, false),   FIGURE(int8_vector_gops, true),
 #undef FIGURE
 };
 enum { FIGURES = sizeof figures / sizeof *figures };
@@ -30,9 +32,10 @@ tare_status tare_machine_write(const tare_machine_peak *peak, const char *path, 
     tare__emit_key(&e, "format");
     tare__emit_string(&e, FORMAT);
     for (size_t i = 0; i < FIGURES; i++) {
+        const void *figure = (const char *)peak + figures[i].offset;
+        if (figures[i].may_lack && *(const double *)figure == 0) continue;
         tare__emit_key(&e, figures[i].name);
-        tare__emit_double(&e,
-                          *(const double *)(const void *)((const char *)peak + figures[i].offset));
+        tare__emit_double(&e, *(const double *)figure);
     }
     tare__emit_close(&e, '}');
     tare__text_append(&out, "\n");
@@ -46,6 +49,7 @@ tare_status tare_machine_write(const tare_machine_peak *peak, const char *path, 
 static tare_status read_figure(const json_at *root, size_t i, tare_machine_peak *out,
                                tare_error *err) {
     double value = 0;
+    if (figures[i].may_lack && !tare__json_has(root, figures[i].name)) return TARE_OK;
     const json_at at = tare__json_get(root, figures[i].name);
     TARE_TRY(tare__json_double(&at, &value, err));
     if (!tare__is_peak(value))

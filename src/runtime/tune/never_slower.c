@@ -44,7 +44,8 @@ static tare_status choose_machine(trial *t) {
     t->setting.machine = m;
     if (t->options.machine == NULL) return tare__machine_measure_briefly(m, t->err);
     tare__struct_copy(m, sizeof *m, t->options.machine);
-    if (tare__is_peak(m->int8_gops) && tare__is_peak(m->float_gflops) && tare__is_peak(m->l2_gbs))
+    if (tare__is_peak(m->int8_gops) && tare__is_peak(m->float_gflops) && tare__is_peak(m->l2_gbs) &&
+        (m->int8_vector_gops == 0 || tare__is_peak(m->int8_vector_gops)))
         return TARE_OK;
     return tare__fail(
         t->err, TARE_INVALID_ARGUMENT,

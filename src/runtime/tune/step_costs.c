@@ -27,7 +27,8 @@ enum {
     PRODUCTS = 4,
     OPERATIONS_OF_MAC = 2,
 };
-static const double most_ns = 1e12; // sums of a plan's steps are far below 2^63
+static const char TILES[] = "__amxint8"; // in the names of kernels that multiply tiles
+static const double most_ns = 1e12;      // sums of a plan's steps are far below 2^63
 
 static bool is_of(const step_cost *row, const tare_step *step) {
     return (row->kind[0] == '\0' || strcmp(row->kind, step->kind) == 0) &&
@@ -62,12 +63,20 @@ static double padded_macs(const tare_step *step, int64_t outputs) {
            rounded_up(products, PRODUCTS);
 }
 
+// The peak of the instructions that a step's kernel multiplies with.
+static double rate_of(const tare_machine_peak *machine, const tare_step *step) {
+    if (!step->multiplies_codes) return machine->float_gflops;
+    const bool by_tiles = strstr(step->kernel, TILES) != NULL;
+    return by_tiles || machine->int8_vector_gops == 0 ? machine->int8_gops
+                                                      : machine->int8_vector_gops;
+}
+
 void tare__step_features(const tare_machine_peak *machine, const tare_step *step,
                          double out[STEP_FEATURES]) {
     const int64_t outputs = tare__step_elements(step);
     const double bytes = (double)(step->input_bytes + step->output_bytes + step->weight_bytes);
     const double nodes = step->node_count > 1 ? (double)step->node_count : 1;
-    const double rate = step->multiplies_codes ? machine->int8_gops : machine->float_gflops;
+    const double rate = rate_of(machine, step);
     const double far_bytes = bytes > NEAR_BYTES ? bytes - NEAR_BYTES : 0;
     const double features[STEP_FEATURES] = {
         1,

@@ -5,8 +5,8 @@
 // times as long as the peaks allow its work takes: bytes read and written at the speed of the L2
 // cache, the same for those beyond half a megabyte, which may be in no near cache; a float
 // operation for each element of the result and each node, and multiply-accumulates at the peak of
-// the type that is multiplied, as counted, and with output channels rounded up to 16 and the
-// products of a channel to 4, as kernels compute them.
+// the type and the instructions that multiply (vectors, or tiles), as counted, and with output
+// channels rounded up to 16 and the products of a channel to 4, as kernels compute them.
 #ifndef RUNTIME_TUNE_STEP_COSTS_H
 #define RUNTIME_TUNE_STEP_COSTS_H
 

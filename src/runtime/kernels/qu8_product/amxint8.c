@@ -427,17 +427,8 @@ static void begin_tiles(const amx_product *p) {
     CONFIGURE_TILES(&shapes);
 }
 
-// So few rows wait for weights, which the other kernel fetches ahead. Of so little depth, sums go
-// through memory for few products; and a step of few words takes as long as one of whole lines.
-static bool is_for_vectors(const product_tile *t) {
-    enum { FEW_ROWS = 2, LEAST_TAP = 12, LEAST_DEPTH = 32 };
-    return (t->rows <= FEW_ROWS || t->tap_size < LEAST_TAP ||
-            t->taps * t->tap_size < LEAST_DEPTH) &&
-           t->flip == 0;
-}
-
 void qu8_product__amxint8(const product_tile *given) {
-    if (is_for_vectors(given)) {
+    if (tare__product_is_for_vectors(given->rows, given->taps, given->tap_size, given->flip)) {
         qu8_product__avx512vnni(given);
         return;
     }

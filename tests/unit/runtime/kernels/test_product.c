@@ -438,6 +438,21 @@ static void a_false_proof_would_show(void **state) {
     }
 }
 
+// Tiles are left to products that are worth preparing them for; names say who multiplies.
+static void small_products_do_not_wait_for_tiles(void **state) {
+    (void)state;
+    for (int isa = 0; isa <= (int)ISA_AMXINT8; isa++) {
+        const product_kernel *k = tare__product_choose((isa_level)isa);
+        const product_kernel *small = tare__product_choose_for((isa_level)isa, 32, 32, 16);
+        assert_ptr_equal(tare__product_choose_for((isa_level)isa, 128, 384, 128), k);
+        const bool has_tiles = strstr(k->name, "amxint8") != NULL;
+        assert_true((small == k) == !has_tiles);
+        assert_null(strstr(small->name, "amxint8"));
+        assert_string_equal(tare__product_name(k, 100, 1, 8, 0), small->name);
+        assert_string_equal(tare__product_name(k, 100, 1, 64, 0), k->name);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_equals_the_plain_sum),
@@ -445,6 +460,7 @@ int main(void) {
         cmocka_unit_test(a_pair_fits_where_no_integers_exceed_16_bits),
         cmocka_unit_test(one_large_pair_is_found_in_its_chunk),
         cmocka_unit_test(a_false_proof_would_show),
+        cmocka_unit_test(small_products_do_not_wait_for_tiles),
     };
     return cmocka_run_group_tests(tests, make_guarded, remove_guarded);
 }

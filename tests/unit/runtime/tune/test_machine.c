@@ -48,8 +48,8 @@ static void a_measure_is_of_this_world(void **state) {
     (void)state;
     CHECK_OK(tare_machine_measure(1, &peak, NULL));
     assert_int_equal(peak.struct_size, sizeof peak);
-    const double found[] = {peak.int8_gops, peak.float_gflops, peak.l2_gbs, peak.l3_gbs,
-                            peak.memory_gbs};
+    const double found[] = {peak.int8_gops, peak.float_gflops, peak.l2_gbs,
+                            peak.l3_gbs,    peak.memory_gbs,   peak.int8_vector_gops};
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         assert_true(found[i] > 0.01 && found[i] < 1e6);
 }

@@ -60,6 +60,28 @@ static void times_follow_the_peaks(void **state) {
     assert_in_range(predict(&step), usual * 3 / 2, usual * 2);
 }
 
+// Of a machine with tiles, which depthwise kernels and small products do not reach.
+static void kernels_are_rated_by_the_peak_that_they_can_reach(void **state) {
+    tare_step step = convolution(true);
+    tare_machine_peak tiles = machine;
+    double vectors[STEP_FEATURES], found[STEP_FEATURES];
+    (void)state;
+    tiles.int8_gops *= 8;
+    tiles.int8_vector_gops = machine.int8_gops;
+    tare__step_features(&machine, &step, vectors);
+    tare__step_features(&tiles, &step, found);
+    assert_memory_equal(vectors, found, sizeof found);
+    step.kernel = "qu8_depthwise__avx512vnni";
+    assert_true(tare__step_predict_ns(&tiles, &step) == predict(&step));
+    step.kernel = "qu8_product__amxint8";
+    tare__step_features(&tiles, &step, found);
+    assert_true(found[4] == vectors[4] / 8);
+    tiles.int8_vector_gops = 0; // nobody measured it
+    step.kernel = "qu8_product__avx512vnni";
+    tare__step_features(&tiles, &step, found);
+    assert_true(found[4] == vectors[4] / 8);
+}
+
 // Channels are rounded up to 16.
 static void few_channels_take_longer_than_their_products(void **state) {
     tare_step few = convolution(true), many = few;
@@ -128,6 +150,7 @@ int main(void) {
         cmocka_unit_test(a_large_layer_takes_little_more_than_its_products),
         cmocka_unit_test(a_time_is_at_most_a_thousand_seconds),
         cmocka_unit_test(times_follow_the_peaks),
+        cmocka_unit_test(kernels_are_rated_by_the_peak_that_they_can_reach),
         cmocka_unit_test(few_channels_take_longer_than_their_products),
         cmocka_unit_test(features_tell_the_work),
         cmocka_unit_test(every_kind_has_a_time),
