@@ -10,7 +10,7 @@ absent is said. A row is a workload, batch x threads. Before a row the machine's
 rows: the table has the machine's limit beside each time. All engines of a row are open at once and run in turns, A B C A B C; a
 figure is the median over rounds of a round's median, from float inputs to float outputs. Rounds in which others used the cores
 are left out where three are left without them. Results are gathered in bench/compare.json by CPU model and AMX, so that rows may be
-measured one by one, and machines of each family by who has one.
+measured one by one, and machines of each family by who has one. --without-amx keeps AMX from all engines, and their rows apart.
 """
 import argparse
 import datetime
@@ -23,6 +23,7 @@ import sys
 
 import compare_page
 import peers
+import without_amx
 
 try:
     import workloads
@@ -154,13 +155,13 @@ def measure(row, families, options):
 # --- the record ---
 
 
-def machine():
+def machine(options):
     lines = open("/proc/cpuinfo").read().splitlines() if os.path.exists("/proc/cpuinfo") else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     cpu = names[0] if names else platform.processor()
     # A virtual machine's name may say nothing of it, and nothing else changes so much.
     if any(line.startswith("flags") and " amx_int8" in line for line in lines):
-        cpu += " with AMX"
+        cpu += " with AMX" if not options.without_amx else ", AMX kept off"
     return {"cpu": cpu, "cores": os.cpu_count()}
 
 
@@ -183,9 +184,9 @@ def store(record):
     os.replace(RECORD + ".new", RECORD)
 
 
-def note_row(record, row, engines, versions, limits):
+def note_row(record, here, row, engines, versions, limits):
     """Whole, or not at all: engines of one run alone compare. Of peaks the largest that was ever found counts."""
-    here, (_, batch, threads), (peaks, work) = machine(), split_row(row), limits
+    (_, batch, threads), (peaks, work) = split_row(row), limits
     family = record["cpus"].setdefault(here["cpu"], {"machine": here, "versions": {}, "peaks": {}, "rows": {}})
     family["machine"] = here
     family["versions"].update(versions)
@@ -206,6 +207,7 @@ def parse():
     parser.add_argument("--seconds", type=float, default=0.3, help="of an engine in a round")
     parser.add_argument("--tare", default=os.path.join(compare_page.ROOT, "build", "bin", "tare"))
     parser.add_argument("--library", default=os.path.join(compare_page.ROOT, "build", "release", "libtare.so"))
+    parser.add_argument("--without-amx", action="store_true", help="no engine uses AMX, as on a CPU of this kind that has none")
     parser.add_argument("--prepare", action="store_true", help="only make what is not there yet; measures nothing")
     parser.add_argument("--write", action="store_true", help="write the tables and the chart into docs")
     parser.add_argument("--keep", action="store_true", help="leave bench/compare.json as it is")
@@ -236,6 +238,8 @@ def restart(families, options):
 
 def main():
     options = parse()
+    if options.without_amx:
+        without_amx.refuse()
     record = load_record()
     os.makedirs(options.folder, exist_ok=True)
     families = choose_families(options) if options.rows != "none" else {}
@@ -245,7 +249,7 @@ def main():
         engines, versions, limits = measure(row, families, options)
         if options.prepare:
             continue
-        note_row(record, row, engines, versions, limits)
+        note_row(record, machine(options), row, engines, versions, limits)
         if not options.keep:
             store(record)
     text = compare_page.render(record)
