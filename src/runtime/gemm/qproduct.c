@@ -504,14 +504,40 @@ static void multiply_all(void *user, size_t first, size_t end, size_t worker) {
     }
 }
 
-// Threads divide rows, or channels if the weights are larger than the quantized values: then each
-// thread reads only some of them.
+// Bytes that the windows cover.
+static size_t bytes_read(const product_job *job) {
+    const qproduct *p = job->p;
+    const conv_windows *w = &p->sub.windows;
+    const size_t image = job->run->batch * w->depth * w->height * w->width;
+    return tare__least(image, job->row_count * tare__conv_window_taps(w)) * p->all_ins;
+}
+
+// The time of one of several threads in picoseconds, measured on a Xeon with two cores. By rows, a
+// thread reads all weights, mostly rows that it wrote itself, and the last tiles leave some threads
+// idle. By blocks it reads its share of the weights, but also what the other threads wrote, and
+// writes where they wrote.
+static double time_of_thread(const product_job *job, size_t threads, bool by_blocks) {
+    enum { FOREIGN_READ = 300, FOREIGN_WRITE = 150 }; // of a byte
+    const qproduct *p = job->p;
+    const double weights = (double)(p->group_words * p->groups * sizeof(uint32_t));
+    const double macs = (double)job->row_count * (double)(p->taps * p->tap_size) *
+                        (double)p->all_outs * p->kernel->mac_time;
+    const double share = 1 / (double)threads;
+    if (by_blocks) {
+        const double foreign = FOREIGN_READ * (double)bytes_read(job) +
+                               FOREIGN_WRITE * (double)(job->row_count * p->all_outs);
+        return share * (macs + weights * p->kernel->weight_time + (1 - share) * foreign);
+    }
+    const double most = (double)tare__ceil_div(job->tiles, threads) / (double)job->tiles;
+    return most * macs + weights * p->kernel->weight_time;
+}
+
 static void divide(product_job *job, size_t threads) {
     const qproduct *p = job->p;
     job->tiles = tare__ceil_div(job->row_count, p->shared_rows);
     job->blocks = p->blocks * p->groups;
     const bool by_blocks = threads > 1 && job->blocks >= threads &&
-                           p->group_words * p->groups * 4 > job->row_count * p->all_ins;
+                           time_of_thread(job, threads, true) < time_of_thread(job, threads, false);
     job->block_shares = by_blocks ? job->blocks : 1;
 }
 

@@ -7,8 +7,10 @@
 #include "runtime/kernels/scratch.h"
 
 const product_kernel tare__product_kernels[] = {
-#define KERNEL(name, level, has, asks_saturation, takes_signed, wants_padding, tiles, ...)         \
-    {{level, has}, name, #name, asks_saturation, takes_signed, wants_padding, tiles, {__VA_ARGS__}},
+#define KERNEL(name, level, has, asks_saturation, takes_signed, wants_padding, tiles, mac_time,    \
+               weight_time, ...)                                                                   \
+    {{level, has},  name,  #name,    asks_saturation, takes_signed,                                \
+     wants_padding, tiles, mac_time, weight_time,     {__VA_ARGS__}},
 #include "runtime/kernels/qu8_product/kernels.def"
 #undef KERNEL
 };

@@ -90,6 +90,7 @@ typedef struct product_kernel {
     bool takes_signed;            // by product_tile.flip; other kernels need converted values
     bool wants_padding;           // faster if windows lie inside their images, at equal distances
     size_t tiles;                 // preferred number per call, at most
+    double mac_time, weight_time; // in a tile; of a byte that no cache of the core has. ps, about
     size_t rows[PRODUCT_VECTORS]; // of the best tile, by the number of vectors of a block, 1 first
 } product_kernel;
 
