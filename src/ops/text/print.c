@@ -185,9 +185,11 @@ static bool is_getattr(const node *n) {
     return strcmp(n->target, "getattr") == 0 || strcmp(n->target, "builtins.getattr") == 0;
 }
 
+// As parsed: other values have no members (`a.b.c` would be one name).
 static bool is_attribute_access(const node *n) {
     return is_getattr(n) && n->arg_count == 2 && n->kwarg_count == 0 &&
-           n->args[1].kind == VALUE_STRING && tare__is_identifier(n->args[1].as.text);
+           n->args[0].kind == VALUE_NODE && n->args[1].kind == VALUE_STRING &&
+           tare__is_identifier(n->args[1].as.text);
 }
 
 static void print_function_call(const node *n, const char *left, text *out) {
