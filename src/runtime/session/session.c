@@ -456,6 +456,8 @@ static tare_status interpret(tare_session *s, const tare_tensor *const *inputs, 
     arena memory = {0};
     value result = tare__none();
     tare_status status = run(s, &memory, inputs, input_count, &result, err);
+    // The run may have made plans of graphs inside.
+    if (status == TARE_OK && s->tuner != NULL) status = tare__tuner_save(s->tuner, err);
     if (status == TARE_OK) status = name_outputs(s, &result, err);
     if (status == TARE_OK) status = hand_out(&result, outputs, capacity, count, err);
     tare__value_release_tensors(&result);

@@ -235,6 +235,33 @@ static void a_batch_is_tuned_as_it_runs(void **state) {
     tare_model_destroy(m);
 }
 
+// Graphs of control flow have plans of their own, which are made while the model runs.
+static void times_of_graphs_inside_are_stored(void **state) {
+    const shape *of = &shapes[2];
+    const char *path = temp_path("tune.json");
+    const int64_t sizes[] = {1, BATCH, of->ins, of->height, of->width};
+    bool unused;
+    (void)state;
+    tare_tensor *x = positive_input(of), *xs = new_input(5, sizes);
+    tare_model *layer = layer_of(of, "x86", x);
+    module *root = new_tree();
+    CHECK_DONE(tare__module_set_child(root, "body", layer->root, job_error()));
+    tare_model *m = new_model(NULL, root,
+                              "def forward(self, xs):\n    body = self.body\n"
+                              "    r = torch.ops.higher_order.map_impl(body, [xs], [])\n"
+                              "    i = r[0]\n    return i\n");
+    tare_tensor *expected = run(m, xs, 1, NULL, &unused);
+    (void)remove(path);
+    check_same(m, xs, 1, path, expected, &unused);
+    assert_int_equal(tare__file_exists(path), has_choices());
+    if (oppose_choices(path) > 0) check_same(m, xs, 1, path, expected, &unused);
+    tare_tensor_release(expected);
+    tare_tensor_release(xs);
+    tare_tensor_release(x);
+    tare_model_destroy(m);
+    tare_model_destroy(layer);
+}
+
 static tare_status run_tuned(const tare_model *m, const tare_tensor *x, const char *path) {
     tare_session *s = NULL;
     tare_tensor *y = NULL;
@@ -270,6 +297,7 @@ int main(void) {
         cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(a_folder_that_is_not_there_is_said),
         cmocka_unit_test(a_batch_is_tuned_as_it_runs),
+        cmocka_unit_test(times_of_graphs_inside_are_stored),
         cmocka_unit_test(memory_may_be_short),
     };
     return cmocka_run_group_tests(tests, temp_make, temp_remove);
