@@ -37,7 +37,7 @@ TARE_API tare_status tare_machine_measure(int thread_count, tare_machine_peak *o
 TARE_API tare_status tare_machine_write(const tare_machine_peak *peak, const char *path,
                                         tare_error *err);
 /// Reads such a file. TARE_MALFORMED_FILE for another kind of file, and for figures that are
-/// missing or not positive.
+/// missing or not positive. int8_vector_gops may be missing, as in files of older versions.
 TARE_API tare_status tare_machine_read(const char *path, tare_machine_peak *out, tare_error *err);
 
 #ifdef __cplusplus

@@ -9,7 +9,7 @@
 #include "runtime/kernels/scratch.h"
 
 enum {
-    MOST_BYTES = 1 << 18, // of copied rows, which stay in the cache
+    MOST_BYTES = 1 << 18, // of copied rows, which stay in the cache; and of a list of addresses
     BEHIND = 16,
     KEPT_WORDS = 2, // as in qu8_depthwise.h
     KEPT_COLUMNS = 24,
@@ -61,7 +61,7 @@ static double group_cycles(const conv_windows *w, const depthwise_form *f, const
 static bool fits(const conv_windows *w, const depthwise_form *f) {
     const double row = (double)w->out_width * (double)w->stride[W] +
                        (double)w->columns * (double)w->step[W] + BEHIND;
-    return !w->reflects && 2 * f->channels <= f->block &&
+    return w->out_width > 0 && !w->reflects && 2 * f->channels <= f->block &&
            row * (double)f->channels * (double)(f->words * DEPTHWISE_WORD) <= MOST_BYTES;
 }
 
@@ -75,6 +75,7 @@ pixel_groups tare__pixel_groups_of(const conv_windows *w, const depthwise_form *
                       .step = w->step[W],
                       .phases = tare__least(w->stride[W], span)};
     g.count = tare__ceil_div(w->out_width, g.pixels);
+    if (tare__pixel_groups_addresses(&g, f) > MOST_BYTES / sizeof(uint8_t *)) return none;
     g.phase_bytes = (w->out_width + (span - 1) / w->stride[W]) * g.channels;
     g.row_bytes = g.phases * g.phase_bytes + BEHIND;
     return g.pixels > 1 && least_gain * group_cycles(w, f, &g) < single_cycles(w, f) ? g : none;

@@ -508,7 +508,8 @@ static void multiply_all(void *user, size_t first, size_t end, size_t worker) {
 static size_t bytes_read(const product_job *job) {
     const qproduct *p = job->p;
     const conv_windows *w = &p->sub.windows;
-    const size_t image = job->run->batch * w->depth * w->height * w->width;
+    const size_t images = p->is_staged ? 1 : job->run->batch; // of the job's rows
+    const size_t image = images * w->depth * w->height * w->width;
     return tare__least(image, job->row_count * tare__conv_window_taps(w)) * p->all_ins;
 }
 

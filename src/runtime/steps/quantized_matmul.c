@@ -347,8 +347,10 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     s->count = (size_t)(y->count / c->rows / c->columns);
     s->matrices = (size_t)(c->b->count / c->inner / c->columns);
     s->is_by_vector = c->columns == 1;
-    s->product = tare__product_choose_for(b->setting->kernels->isa, (size_t)c->rows,
-                                          (size_t)c->inner, (size_t)c->columns);
+    // The rows of the first tensor are then its channels.
+    s->product = tare__product_choose_for(b->setting->kernels->isa,
+                                          s->is_by_vector ? 1 : (size_t)c->rows, (size_t)c->inner,
+                                          s->is_by_vector ? (size_t)c->rows : (size_t)c->columns);
     lay_out(s);
     TARE_TRY(assign_buffers(b, r, s));
     *done = true;

@@ -5,6 +5,7 @@
 
 #include "core/json/emit.h"
 #include "core/json/json.h"
+#include "core/struct_size.h"
 #include "runtime/tune/machine.h"
 #include "tare/file.h"
 
@@ -24,15 +25,17 @@ static const struct {
 enum { FIGURES = sizeof figures / sizeof *figures };
 
 tare_status tare_machine_write(const tare_machine_peak *peak, const char *path, tare_error *err) {
+    tare_machine_peak own = {0};
     text out = {0};
     json_emitter e = {.out = &out};
     if (peak == NULL || path == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "expected peaks and a path, found NULL");
+    tare__struct_copy(&own, sizeof own, peak);
     tare__emit_open(&e, '{');
     tare__emit_key(&e, "format");
     tare__emit_string(&e, FORMAT);
     for (size_t i = 0; i < FIGURES; i++) {
-        const void *figure = (const char *)peak + figures[i].offset;
+        const void *figure = (const char *)&own + figures[i].offset;
         if (figures[i].may_lack && *(const double *)figure == 0) continue;
         tare__emit_key(&e, figures[i].name);
         tare__emit_double(&e, *(const double *)figure);

@@ -49,9 +49,9 @@ static tare_status choose_machine(trial *t) {
         return TARE_OK;
     return tare__fail(
         t->err, TARE_INVALID_ARGUMENT,
-        "expected peaks of the machine from 0.001 to 1e9, found %g GOPS of int8, %g GFLOPS and "
-        "%g GB/s from the L2 cache",
-        m->int8_gops, m->float_gflops, m->l2_gbs);
+        "expected peaks of the machine from 0.001 to 1e9, found %g GOPS of int8 (%g by vectors), "
+        "%g GFLOPS and %g GB/s from the L2 cache",
+        m->int8_gops, m->int8_vector_gops, m->float_gflops, m->l2_gbs);
 }
 
 static tare_status choose_inputs(trial *t) {

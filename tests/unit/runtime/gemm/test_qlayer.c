@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel row gives the bits of the plain sum and tare__requantize, for every remainder of its
 // tiles, extreme quantized values, every rule and one to four threads.
+#include "runtime/kernels/depthwise.h"
 #include "support/layer_case.h"
 #include "support/test.h"
 
@@ -293,7 +294,10 @@ static void depthwise_equals_the_plain_sum_for_few_channels(void **state) {
             check_conv(9500 + i, rule, cases[i]);
             begin_conv(&c, i, rule, &cases[i], false);
             CHECK_OK(tare__qlayer_create(&c.layer, c.x, c.y, tare__isa_detect(), &layer, NULL));
-            if (tare__qlayer_form(layer).pixels < 2) fail_msg("case %zu: one pixel at a time", i);
+            // Narrower registers hold fewer pixels, and pay in fewer cases.
+            if (tare__depthwise_choose(tare__isa_detect())->quads == 4 &&
+                tare__qlayer_form(layer).pixels < 2)
+                fail_msg("case %zu: one pixel at a time", i);
             tare__qlayer_destroy(layer);
             end_layer_case(&c);
         }
