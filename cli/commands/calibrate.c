@@ -91,6 +91,7 @@ static tare_status watch(job *j, const char *model, const char *state, int64_t *
     TRY(open_job(j, model));
     TRY(tare_calibrate_data(j->model, j->data, &options, sample_count, j->err));
     end_progress();
+    TRY(warn_of_calibration_data("calibrate", j->model, j->err));
     return tare_calibration_write(j->model, j->data, *sample_count, state, j->err);
 }
 

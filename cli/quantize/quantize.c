@@ -8,6 +8,7 @@
 #include "quantize/check.h"
 #include "quantize/improve.h"
 #include "support/configs.h"
+#include "support/models.h"
 #include "support/output.h"
 #include "support/page.h"
 #include "support/report.h"
@@ -238,7 +239,7 @@ static tare_status deliver(quantize_job *j) {
                       "lowered as they are\n",
                       j->input);
     if (status == TARE_OK) print_check_note(&j->check);
-    return status;
+    return status == TARE_OK ? warn_of_calibration_data("quantize", j->model, j->err) : status;
 }
 
 tare_status quantize_declare_preprocess(quantize_job *j) {

@@ -47,4 +47,8 @@ void shape_list_release(shape_list *list);
 tare_status read_model(const char *path, const size_options *sizes, tare_model **out,
                        tare_error *err);
 
+/// Prints what calibration noticed about its data, a line each, to standard error.
+tare_status warn_of_calibration_data(const char *command_name, const tare_model *prepared,
+                                     tare_error *err);
+
 #endif

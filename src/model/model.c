@@ -112,6 +112,7 @@ tare_status tare__model_create(const tare_context *context, module *root, tare_m
         if (status == TARE_OK)
             status = tare__annotations_copy(&made->annotations, &from->annotations, err);
         if (status == TARE_OK) status = tare_model_set_preprocess(made, from->preprocess, err);
+        if (status == TARE_OK) status = tare__seen_copy(&made->seen, &from->seen, err);
     }
     if (status != TARE_OK) {
         tare_model_destroy(made);
@@ -132,6 +133,7 @@ void tare_model_destroy(tare_model *model) {
     tare__annotations_release(&model->annotations);
     tare__float_kernels_destroy(model->floats);
     tare_preprocess_destroy(model->preprocess);
+    tare__seen_release(&model->seen);
     tare__free(model);
 }
 

@@ -15,6 +15,7 @@
 #include "model/annotation.h"
 #include "model/facts.h"
 #include "model/record.h"
+#include "model/seen_inputs.h"
 #include "observe/observer.h"
 #include "ops/classes/classes.h"
 #include "tare/model.h"
@@ -97,6 +98,7 @@ struct tare_model {
     uint64_t float_island_count, conversion_count; // of converted models
     annotation_book annotations;                   // of pt2e's quantizers
     tare_preprocess *preprocess;                   // for pictures; NULL: not declared
+    seen_inputs seen;                              // of calibration over data
     uint64_t digest_count; // number of tensors checked against the file's digests
     // The float model came from one of torch's ONNX exporters, which fold batch norms, so QAT would
     // train without them. tools/tare_export.py keeps them.

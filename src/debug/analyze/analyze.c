@@ -481,6 +481,7 @@ static tare_status run(job *j, const tare_model *reference) {
     a->findings = (finding_list){.probe = &a->probe,
                                  .ranges = &a->ranges,
                                  .measures = a->measures,
+                                 .verdict_db = a->verdict.sqnr_db,
                                  .memory = &a->memory,
                                  .err = j->err};
     const tare_status status = tare__findings_collect(&a->findings);
@@ -562,8 +563,9 @@ size_t tare_analysis_layer_count(const tare_analysis *a) {
 // The most expensive finding of those that cost accuracy.
 static const tare_finding *worst_finding(const tare_analysis *a, const char *layer) {
     for (size_t i = 0; i < a->findings.count; i++)
-        if (strcmp(a->findings.items[i].layer, layer) == 0 && a->findings.items[i].db < INFINITY)
-            return &a->findings.items[i];
+        if (strcmp(a->findings.items[i].shown.layer, layer) == 0 &&
+            a->findings.items[i].shown.db < INFINITY)
+            return &a->findings.items[i].shown;
     return NULL;
 }
 
@@ -612,6 +614,6 @@ size_t tare_analysis_finding_count(const tare_analysis *a) {
 
 bool tare_analysis_get_finding(const tare_analysis *a, size_t index, tare_finding *out) {
     if (index >= a->findings.count) return false;
-    *out = a->findings.items[index];
+    *out = a->findings.items[index].shown;
     return true;
 }

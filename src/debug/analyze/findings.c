@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
+#include "debug/analyze/causes.h"
 #include "flow/layer_bias.h"
+#include "ir/call_names.h"
 #include "model/pass.h"
 #include "ops/op.h"
 #include "tare/handoff.h"
@@ -18,8 +20,9 @@
 #define OUTLIER_RATIO   8.0  // peak of a channel, sample or row relative to the median one
 #define OUTLIER_SHARE   0.1  // of channels: more of them are not outliers
 #define WEIGHT_RATIO    24.0 // largest channel's peak relative to the median one, with one scale
-#define GOOD_DB         30.0 // a layer with less noise gets no findings
 #define SATURATED_SHARE 2e-3 // of elements
+#define FOREIGN_SHARE   0.05 // of elements of a model's input: more of them are no outliers
+#define MISMATCH_RATIO  4.0  // of a median sample to one of calibration
 #define SHARED_RATIO    4.0  // of two ranges with a common scale
 #define FIXED_RATIO     2.0  // of a range that an operator fixes to its values: a bit is unused
 #define LOST_SHARE      0.25 // of a weight's energy
@@ -78,38 +81,84 @@ static double cost_db(const subject *s) {
     return extra > 0 ? whole + extra : whole;
 }
 
+// A channel that is larger than all others hides what they lose; the model's outputs show it.
+static bool hurts(const subject *s) {
+    return own_db(s) <= GOOD_DB || tare__measure_alone_db(measure_of(s)) <= GOOD_DB;
+}
+
 typedef struct words {
     const char *kind, *step;
     char *cause, *remedy;
+    finding_family family;
+    finding_note note;
+    double stretch;
+    int64_t channel;
 } words;
+
+// What computes the tensor; NULL for a weight.
+static const node *value_of(const subject *s) {
+    return s->entry != NULL && !s->entry->shown.is_weight
+               ? tare__cause_value(s->list->probe, s->entry->node)
+               : NULL;
+}
 
 static tare_status add(const subject *s, double db, const words *w) {
     finding_list *f = s->list;
     if (w->cause == NULL || w->remedy == NULL) return tare__out_of_memory(f->err);
     if (!tare__grow((void **)&f->items, &f->capacity, f->count, sizeof *f->items))
         return tare__out_of_memory(f->err);
-    f->items[f->count++] =
-        (tare_finding){.struct_size = sizeof(tare_finding),
-                       .kind = w->kind,
-                       .layer = layer_of(s)->node->name,
-                       .tensor = s->entry != NULL ? s->entry->node->name : layer_of(s)->node->name,
-                       .db = db,
-                       .cause = w->cause,
-                       .remedy = w->remedy,
-                       .step = w->step};
+    const tare_finding shown = {.struct_size = sizeof(tare_finding),
+                                .kind = w->kind,
+                                .layer = layer_of(s)->node->name,
+                                .tensor = s->entry != NULL ? s->entry->node->name
+                                                           : layer_of(s)->node->name,
+                                .db = db,
+                                .cause = w->cause,
+                                .remedy = w->remedy,
+                                .step = w->step};
+    f->items[f->count++] = (noted_finding){
+        .shown = shown,
+        .at = layer_of(s)->node,
+        .value = w->family == FAMILY_CHANNEL && s->entry->shown.is_weight ? layer_of(s)->node
+                                                                          : value_of(s),
+        .family = w->family,
+        .note = w->note,
+        .stretch = fmax(w->stretch, 1),
+        .channel = w->channel,
+        .is_weight = s->entry != NULL && s->entry->shown.is_weight,
+        .rank = db,
+        .cause = NO_CAUSE};
     return TARE_OK;
 }
 
 #define SAY(...) tare__arena_printf(f->memory, __VA_ARGS__)
 
-// "its input (relu1)", "its weight".
+// "its input 'relu'", "the model's input 'x'", "its weight".
 static const char *name_of(const subject *s) {
     finding_list *f = s->list;
     const tare_tensor_range *r = &s->entry->shown;
+    const node *from = value_of(s);
     const char *name = "its weight";
-    if (!r->is_weight)
-        name = r->value[0] != '\0' ? SAY("its input '%s'", r->value) : "an input of the model";
+    if (r->value[0] != '\0')
+        name = SAY("its input '%s'", r->value);
+    else if (from != NULL && from->op == NODE_PLACEHOLDER)
+        name = SAY("the model's input '%s'", tare__input_name(from));
+    else if (!r->is_weight)
+        name = "an input of the model";
     return name != NULL ? name : "";
+}
+
+// What calibration saw of the model's input that the tensor is; NULL: it is none, or not known.
+static const seen_input *seen_of(const subject *s) {
+    const node *from = value_of(s);
+    return from != NULL && from->op == NODE_PLACEHOLDER
+               ? tare__seen_find(&s->list->probe->model->seen, tare__input_name(from))
+               : NULL;
+}
+
+static bool is_model_input(const subject *s) {
+    const node *from = value_of(s);
+    return from != NULL && from->op == NODE_PLACEHOLDER;
 }
 
 // --- channels, samples and rows ---
@@ -167,6 +216,10 @@ static double width_of(const range_entry *e) {
     return fmax(fabs(e->shown.seen_low), fabs(e->shown.seen_high));
 }
 
+static double range_of(const range_entry *e) {
+    return fmax(fabs(e->shown.low), fabs(e->shown.high));
+}
+
 static bool share_scale(const range_entry *a, const range_entry *b) {
     const tare_tensor_range *x = &a->shown, *y = &b->shown;
     return !x->is_weight && !y->is_weight && x->has_qparams && y->has_qparams &&
@@ -198,25 +251,10 @@ static tare_status find_shared(const subject *s, bool *found) {
     return add(s, cost_db(s), &w);
 }
 
-// True if it returns its input unchanged, but for rounding.
-static bool keeps_values(const subject *s, const node *n) {
-    const probe *p = s->list->probe;
-    const probe_kind kind = p->facts[n->id].kind;
-    return kind == PROBE_QUANTIZE || kind == PROBE_DEQUANTIZE ||
-           (tare__node_is_call(n) && tare__passes_on(tare__called_row(p->model, n)));
-}
-
-// What computes the tensor.
-static const node *computed_by(const subject *s) {
-    const node *n = tare__node_arg(s->entry->node, 0);
-    while (n != NULL && keeps_values(s, n)) n = tare__node_arg(n, 0);
-    return n;
-}
-
 // A concatenation of tensors of different ranges: its result has one scale for all of them.
 static tare_status find_joined(const subject *s, bool *found) {
     finding_list *f = s->list;
-    const node *n = own_db(s) > GOOD_DB ? NULL : computed_by(s);
+    const node *n = own_db(s) > GOOD_DB ? NULL : value_of(s);
     const op_info *row =
         n != NULL && tare__node_is_call(n) ? tare__called_row(f->probe->model, n) : NULL;
     const range_entry *wide = NULL, *narrow = NULL;
@@ -268,20 +306,23 @@ static bool is_uncalibrated(const finding_list *f) {
     return false;
 }
 
-static tare_status find_uncalibrated(const subject *s) {
+static tare_status find_uncalibrated(const subject *s, bool *found) {
     finding_list *f = s->list;
     const tare_tensor_range *r = &s->entry->shown;
     if (!r->has_qparams) return TARE_OK;
-    words w = {.kind = "uncalibrated", .step = ""};
-    w.remedy = SAY("calibrate with data that reaches '%s', or leave '%s' float",
-                   r->value[0] != '\0' ? r->value : r->node, layer_of(s)->float_node);
+    words w = {.kind = "uncalibrated", .step = "", .family = FAMILY_UNSEEN};
+    w.remedy = SAY("calibrate with data that reaches %s, or leave '%s' float", name_of(s),
+                   layer_of(s)->float_node);
     if (r->scale == 1 && r->zero_point == 0 && is_uncalibrated(f)) {
+        *found = true;
         w.cause = SAY("the observer of %s saw no data in calibration: its scale is 1", name_of(s));
         return add(s, cost_db(s), &w);
     }
     const double levels = (double)(r->quant_max - r->quant_min);
     const bool is_constant = r->scale <= LEAST_SCALE || r->high - r->low <= levels * LEAST_SCALE;
     if (!is_constant || r->seen_low >= r->seen_high) return TARE_OK;
+    *found = true;
+    w.family = FAMILY_DATA;
     w.cause = SAY("calibration saw a single value of %s, but it ranges from %.3g to %.3g",
                   name_of(s), r->seen_low, r->seen_high);
     return add(s, cost_db(s), &w);
@@ -291,12 +332,78 @@ static tare_status find_constant(const subject *s) {
     finding_list *f = s->list;
     const tare_tensor_range *r = &s->entry->shown;
     if (r->element_count < 2 || r->seen_low < r->seen_high || r->masked_count > 0) return TARE_OK;
-    words w = {.kind = "constant-input", .step = ""};
+    words w = {.kind = "constant-input", .step = "", .note = NOTE_NETWORK};
     w.cause =
         SAY("%s is %.3g in all samples: its range is this single value, whatever it will be in use",
             name_of(s), r->seen_low);
     w.remedy = SAY("calibrate with data in which it changes, or remove it from the model");
     return add(s, INFINITY, &w);
+}
+
+// --- data of calibration that are unlike these ---
+
+static double median_peak(const subject *s) {
+    const range_entry *e = s->entry;
+    double *sizes = tare__arena_array(s->list->memory, e->sample_count + 1, sizeof *sizes);
+    peaks p = {.median = NAN};
+    if (sizes == NULL) return NAN;
+    for (size_t i = 0; i < e->sample_count; i++) sizes[i] = (double)e->sample_peaks[i];
+    return find_peaks(s->list, sizes, (int64_t)e->sample_count, &p) == TARE_OK ? p.median : NAN;
+}
+
+static double cost_of_misfit(const subject *s) {
+    return own_db(s) <= GOOD_DB ? cost_db(s) : INFINITY;
+}
+
+static tare_status find_one_value(const subject *s, const seen_input *seen, bool *found) {
+    finding_list *f = s->list;
+    const tare_tensor_range *r = &s->entry->shown;
+    if (!tare__seen_one_value(seen) || !(r->seen_low < r->seen_high)) return TARE_OK;
+    *found = true;
+    words w = {.kind = "constant-input", .step = "", .family = FAMILY_DATA};
+    w.cause = SAY("%s was %.3g in all %zu samples that calibrated; here it ranges from %.3g to "
+                  "%.3g",
+                  name_of(s), seen->low, seen->count, r->seen_low, r->seen_high);
+    w.remedy = SAY("calibrate with data in which it changes as in use");
+    return add(s, cost_of_misfit(s), &w);
+}
+
+static tare_status find_one_sample(const subject *s, const seen_input *seen, bool *found) {
+    finding_list *f = s->list;
+    if (!tare__seen_one_sample(&f->probe->model->seen)) return TARE_OK;
+    *found = true;
+    words w = {.kind = "constant-input", .step = "", .family = FAMILY_DATA};
+    w.cause =
+        SAY("the %zu samples that calibrated %s are equal: the ranges of all layers are those "
+            "of this sample",
+            seen->count, name_of(s));
+    w.remedy = SAY("calibrate with different samples");
+    return add(s, cost_of_misfit(s), &w);
+}
+
+// The median sample is far larger or smaller than that of calibration.
+static tare_status find_mismatch(const subject *s, const seen_input *seen, bool *found) {
+    finding_list *f = s->list;
+    double then = 0;
+    const double now = median_peak(s);
+    TARE_TRY(tare__seen_median(seen, &then, f->err));
+    const double ratio = then > now ? then / now : now / then;
+    if (!(now > 0) || !(then > 0) || ratio < MISMATCH_RATIO || own_db(s) > GOOD_DB) return TARE_OK;
+    *found = true;
+    words w = {.kind = "data-mismatch", .step = "", .family = FAMILY_DATA};
+    w.cause = SAY("%s reaches %.3g in the median sample, and %.3g in that of calibration: they are "
+                  "not scaled alike",
+                  name_of(s), now, then);
+    w.remedy = SAY("prepare the data of calibration and these alike (scale, mean, deviation)");
+    return add(s, cost_db(s), &w);
+}
+
+static tare_status find_foreign_data(const subject *s, bool *found) {
+    const seen_input *seen = seen_of(s);
+    if (seen == NULL || !s->entry->shown.has_qparams) return TARE_OK;
+    TARE_TRY(find_one_value(s, seen, found));
+    if (!*found) TARE_TRY(find_one_sample(s, seen, found));
+    return *found ? TARE_OK : find_mismatch(s, seen, found);
 }
 
 static bool fixes_scale(const subject *s, const node *n) {
@@ -308,7 +415,7 @@ static bool fixes_scale(const subject *s, const node *n) {
 // The operator whose row fixes the tensor's scale: it returns the tensor, or reads it (torch
 // observes the input of sigmoid with the range of its result). NULL: none.
 static const node *find_fixing(const subject *s) {
-    const node *n = computed_by(s);
+    const node *n = value_of(s);
     if (fixes_scale(s, n)) return n;
     return fixes_scale(s, layer_of(s)->node) ? layer_of(s)->node : NULL;
 }
@@ -316,8 +423,7 @@ static const node *find_fixing(const subject *s) {
 static tare_status find_fixed_range(const subject *s, bool *found) {
     finding_list *f = s->list;
     const range_entry *e = s->entry;
-    const double seen = width_of(e);
-    const double range = fmax(fabs(e->shown.low), fabs(e->shown.high));
+    const double seen = width_of(e), range = range_of(e);
     const bool is_wide = e->shown.has_qparams && e->shown.seen_low <= e->shown.seen_high &&
                          range > FIXED_RATIO * seen && own_db(s) < GOOD_DB;
     const node *fixing = is_wide ? find_fixing(s) : NULL;
@@ -336,8 +442,7 @@ static tare_status find_outlier_sample(const subject *s, bool *found) {
     finding_list *f = s->list;
     const range_entry *e = s->entry;
     const tare_tensor_range *r = &e->shown;
-    const double seen = fmax(fabs(r->seen_low), fabs(r->seen_high));
-    const double range = fmax(fabs(r->low), fabs(r->high));
+    const double seen = width_of(e), range = range_of(e);
     if (!r->has_qparams || e->sample_count < 3) return TARE_OK;
     double *sizes = tare__arena_array(f->memory, e->sample_count, sizeof *sizes);
     peaks p;
@@ -364,18 +469,48 @@ static tare_status find_outlier_sample(const subject *s, bool *found) {
                    "outliers (percentile, entropy)");
     // The sample dominates the signal; relative to the median sample, the noise is larger by this
     // much.
+    w.family = is_here ? FAMILY_SAMPLE : FAMILY_WIDE;
+    w.stretch = is_here ? p.largest / p.median : range / seen;
     const double excess = is_here ? 20 * log10(p.largest / p.median) : 0;
     return add(s, cost_db(s) - excess, &w);
 }
 
+// The range comes from the largest channel: it neither leaves it out nor reaches far beyond it.
+static bool sets_range(const range_entry *e, double largest) {
+    const double range = range_of(e);
+    return !e->shown.has_qparams ||
+           (range <= OUTLIER_RATIO / 2 * largest && largest <= OUTLIER_RATIO / 2 * range);
+}
+
+static tare_status add_constant_channel(const subject *s, const peaks *p) {
+    finding_list *f = s->list;
+    words w = {.kind = "dead-channels", .step = "precision"};
+    w.cause =
+        SAY("channel %" PRId64 " of %s is %.3g in all samples, and the median channel reaches "
+            "%.3g: the range of all comes from a constant",
+            p->at, name_of(s), s->entry->channel_low[p->at], p->median);
+    w.remedy = SAY("remove the channel, and add its share to the bias of '%s', before the model is "
+                   "exported, or leave '%s' float",
+                   layer_of(s)->float_node, layer_of(s)->float_node);
+    return add(s, cost_db(s), &w);
+}
+
 static tare_status find_outlier_channel(const subject *s, bool *found) {
     finding_list *f = s->list;
-    const tare_tensor_range *r = &s->entry->shown;
+    const range_entry *e = s->entry;
+    const tare_tensor_range *r = &e->shown;
     peaks p;
     TARE_TRY(channel_peaks(s, &p));
-    if (!are_outliers(&p, r->channel_count, OUTLIER_RATIO) || own_db(s) > GOOD_DB) return TARE_OK;
+    if (!are_outliers(&p, r->channel_count, OUTLIER_RATIO) || !sets_range(e, p.largest) ||
+        !hurts(s))
+        return TARE_OK;
     *found = true;
-    words w = {.kind = "outlier-channel", .step = "precision"};
+    if (e->channel_low[p.at] == e->channel_high[p.at]) return add_constant_channel(s, &p);
+    words w = {.kind = "outlier-channel",
+               .step = "precision",
+               .family = FAMILY_CHANNEL,
+               .stretch = p.largest / p.median,
+               .channel = p.at};
     w.cause = SAY("channel %" PRId64 " of %s reaches %.3g, the median channel %.3g (%" PRId64
                   " of %" PRId64 " are outliers): one scale serves both",
                   p.at, name_of(s), p.largest, p.median, p.outlier_count, r->channel_count);
@@ -393,7 +528,7 @@ static tare_status find_dead_channels(const subject *s) {
     for (int64_t c = 0; e->channel_low != NULL && c < e->shown.channel_count; c++)
         dead += e->channel_low[c] == e->channel_high[c];
     if (dead == 0 || dead == e->shown.channel_count || e->shown.element_count < 16) return TARE_OK;
-    words w = {.kind = "dead-channels", .step = ""};
+    words w = {.kind = "dead-channels", .step = "", .note = NOTE_NETWORK};
     w.cause = SAY("%" PRId64 " of %" PRId64 " channels of %s never change", dead,
                   e->shown.channel_count, name_of(s));
     w.remedy = SAY("remove these channels from the network, or train it further: they cost time "
@@ -409,11 +544,18 @@ static tare_status find_saturation(const subject *s) {
     if (share < SATURATED_SHARE || own_db(s) > GOOD_DB) return TARE_OK;
     if (r->scale <= LEAST_SCALE || (r->scale == 1 && is_uncalibrated(f)))
         return TARE_OK; // reported by another detector
-    words w = {.kind = "saturation", .step = "observers"};
+    const bool is_foreign = is_model_input(s) && share > FOREIGN_SHARE;
+    words w = {.kind = "saturation",
+               .step = is_foreign ? "" : "observers",
+               .family = is_foreign ? FAMILY_DATA : FAMILY_NARROW,
+               .stretch = width_of(s->entry) / range_of(s->entry)};
     w.cause = SAY("%.2g %% of %s lie beyond its range of %.3g to %.3g; it reaches %.3g to %.3g",
                   100 * share, name_of(s), r->low, r->high, r->seen_low, r->seen_high);
-    w.remedy = SAY("calibrate with more, or more typical, samples, or with an observer that keeps "
-                   "the whole range (MinMaxObserver)");
+    w.remedy = is_foreign
+                   ? SAY("calibrate with samples like these, and prepare both alike (scale, mean, "
+                         "deviation)")
+                   : SAY("calibrate with more, or more typical, samples, or with an observer that "
+                         "keeps the whole range (MinMaxObserver)");
     return add(s, cost_db(s), &w);
 }
 
@@ -432,7 +574,7 @@ static const tare_tensor *table_behind(const subject *s) {
     return NULL;
 }
 
-static tare_status find_token(const subject *s) {
+static tare_status find_token(const subject *s, bool *found) {
     finding_list *f = s->list;
     const tare_tensor *table = table_behind(s);
     peaks p;
@@ -448,7 +590,8 @@ static tare_status find_token(const subject *s) {
     }
     TARE_TRY(find_peaks(f, sizes, table->shape[0], &p));
     if (!are_outliers(&p, table->shape[0], 4)) return TARE_OK;
-    words w = {.kind = "embedding-token", .step = "precision"};
+    *found = true;
+    words w = {.kind = "embedding-token", .step = "precision", .family = FAMILY_DATA};
     w.cause = SAY("the range of %s comes from token %" PRId64 ", which reaches %.3g; the median "
                   "token reaches %.3g",
                   name_of(s), p.at, p.largest, p.median);
@@ -472,6 +615,18 @@ static tare_status find_sensitive(const subject *s) {
 }
 
 // --- detectors of weights ---
+
+static tare_status find_zero_weight(const subject *s, bool *found) {
+    finding_list *f = s->list;
+    const tare_tensor_range *r = &s->entry->shown;
+    if (r->element_count == 0 || r->seen_low != 0 || r->seen_high != 0) return TARE_OK;
+    *found = true;
+    words w = {.kind = "dead-channels", .step = "", .note = NOTE_NETWORK};
+    w.cause = SAY("its weight is 0 throughout: '%s' gives its bias alone, whatever it reads",
+                  layer_of(s)->float_node);
+    w.remedy = SAY("look for it in training or export; if it is meant, remove the layer");
+    return add(s, INFINITY, &w);
+}
 
 static tare_status find_tiny_weight(const subject *s, bool *found) {
     finding_list *f = s->list;
@@ -517,7 +672,11 @@ static tare_status find_weight_channel(const subject *s, bool *found) {
         median_channel_db(s) > GOOD_DB)
         return TARE_OK;
     *found = true;
-    words w = {.kind = "outlier-weight-channel", .step = "per-channel"};
+    words w = {.kind = "outlier-weight-channel",
+               .step = "per-channel",
+               .family = FAMILY_CHANNEL,
+               .stretch = p.largest / p.median,
+               .channel = p.at};
     w.cause = SAY("channel %" PRId64 " of its weight reaches %.3g, %.0f times the median channel: "
                   "with one scale for all, the others have few levels left",
                   p.at, p.largest, p.largest / p.median);
@@ -563,20 +722,22 @@ static tare_status find_bias_overflow(finding_list *f, size_t layer) {
     const int64_t count = integers->saturated_bias_count, all = integers->channel_count;
     tare_integer_layer_destroy(integers);
     if (count == 0) return TARE_OK;
-    words w = {.kind = "bias-overflow", .step = "precision"};
+    words w = {.kind = "bias-overflow", .step = "precision", .note = NOTE_HARMLESS};
     w.cause = SAY("the bias of %" PRId64 " of %" PRId64 " channels does not fit into 32 bits: the "
                   "scales of its input and weight are too small for it",
                   count, all);
     w.remedy =
         SAY("scale the layer's input or weight up, or leave '%s' float", layer_of(&s)->float_node);
-    return add(&s, cost_db(&s), &w);
+    const double cost = cost_db(&s);
+    return add(&s, cost <= GOOD_DB ? cost : INFINITY, &w);
 }
 
 // --- the rest ---
 
 static bool has_finding(const finding_list *f, const char *layer) {
     for (size_t i = 0; i < f->count; i++)
-        if (strcmp(f->items[i].layer, layer) == 0 && isfinite(f->items[i].db)) return true;
+        if (strcmp(f->items[i].shown.layer, layer) == 0 && isfinite(f->items[i].shown.db))
+            return true;
     return false;
 }
 
@@ -606,32 +767,48 @@ static tare_status look_at_activation(const subject *s) {
     bool found = false;
     TARE_TRY(find_mask(s));
     if (s->entry->shown.masked_count > 0) return TARE_OK;
-    TARE_TRY(find_uncalibrated(s));
+    TARE_TRY(find_uncalibrated(s, &found));
     TARE_TRY(find_constant(s));
+    if (!found) TARE_TRY(find_foreign_data(s, &found));
+    if (found) return TARE_OK; // what else its range does not fit follows from it
     TARE_TRY(find_shared(s, &found));
     if (!found) TARE_TRY(find_joined(s, &found));
     if (!found) TARE_TRY(find_fixed_range(s, &found));
+    if (!found) TARE_TRY(find_token(s, &found));
     if (!found) TARE_TRY(find_outlier_sample(s, &found));
     if (!found) TARE_TRY(find_outlier_channel(s, &found));
     TARE_TRY(find_dead_channels(s));
     TARE_TRY(find_saturation(s));
-    TARE_TRY(find_token(s));
     return find_sensitive(s);
 }
 
 static tare_status look_at_weight(const subject *s) {
     bool found = false;
-    TARE_TRY(find_tiny_weight(s, &found));
+    TARE_TRY(find_zero_weight(s, &found));
+    if (!found) TARE_TRY(find_tiny_weight(s, &found));
     return found ? TARE_OK : find_weight_channel(s, &found);
 }
 
-// By descending cost; findings without a cost come last.
-static int by_cost(const void *a, const void *b) {
-    const tare_finding *x = a, *y = b;
-    const double p = isnan(x->db) ? INFINITY : x->db, q = isnan(y->db) ? INFINITY : y->db;
-    if (p != q) return (p > q) - (p < q);
-    const int order = strcmp(x->layer, y->layer);
-    return order != 0 ? order : strcmp(x->kind, y->kind);
+// No layer loses much by itself, but there are many.
+static tare_status find_accumulation(finding_list *f) {
+    size_t worst = 0;
+    double least = INFINITY;
+    for (size_t i = 0; i < f->count; i++)
+        if (f->items[i].shown.db <= GOOD_DB) return TARE_OK;
+    for (size_t i = 0; i < f->probe->layer_count; i++) {
+        const double db = tare__measure_alone_db(&f->measures[i]);
+        if (!(db < least)) continue;
+        least = db;
+        worst = i;
+    }
+    if (!(f->verdict_db < GOOD_DB) || !(least > GOOD_DB) || isinf(least)) return TARE_OK;
+    const subject s = {.list = f, .layer = worst};
+    words w = {.kind = "accumulation", .step = "precision"};
+    w.cause = SAY("no layer loses much: '%s' alone, the worst, leaves %.1f dB; the errors of %zu "
+                  "layers add up to %.1f dB",
+                  layer_of(&s)->float_node, least, f->probe->layer_count, f->verdict_db);
+    w.remedy = SAY("leave the worst layers float");
+    return add(&s, f->verdict_db, &w);
 }
 
 tare_status tare__findings_collect(finding_list *f) {
@@ -642,6 +819,6 @@ tare_status tare__findings_collect(finding_list *f) {
     }
     for (size_t i = 0; i < f->probe->layer_count; i++) TARE_TRY(find_bias_overflow(f, i));
     for (size_t i = 0; i < f->probe->layer_count; i++) TARE_TRY(find_coarse(f, i));
-    if (f->count > 0) qsort(f->items, f->count, sizeof *f->items, by_cost);
-    return TARE_OK;
+    TARE_TRY(find_accumulation(f));
+    return tare__causes_sort(f);
 }

@@ -14,6 +14,7 @@
 #include "core/threads/threads.h"
 #include "flow/calibrate/calibration.h"
 #include "flow/calibrate/observer_list.h"
+#include "ir/call_names.h"
 #include "ops/op.h"
 #include "runtime/plan/samples.h"
 #include "runtime/session/session.h"
@@ -219,8 +220,19 @@ static tare_status check_batch(const calibrator *c, const tare_batch *batch, int
     return TARE_OK;
 }
 
+// Notes what the samples are like.
+static tare_status see_batch(const calibrator *c, const tare_batch *batch) {
+    size_t i = 0;
+    for (const node *n = c->prepared->root->graph->first; n != NULL; n = n->next)
+        if (tare__node_is_input(n) && i < batch->input_count)
+            TARE_TRY(tare__seen_add(&c->prepared->seen, tare__input_name(n), batch->inputs[i++],
+                                    batch->size, c->err));
+    return TARE_OK;
+}
+
 static tare_status add_batch(calibrator *c, const tare_batch *batch, int64_t first) {
     TARE_TRY(check_batch(c, batch, first));
+    TARE_TRY(see_batch(c, batch));
     if (c->workers == NULL) TARE_TRY(begin(c, batch));
     TARE_TRY(try_slices(c, batch));
     if (!c->is_sliced) return add_item(c, batch, 0, batch->size);
@@ -317,6 +329,30 @@ static tare_status run_rounds(calibrator *c) {
     return join_copies(c);
 }
 
+static bool is_known(const record *r, const tare_decision *d) {
+    for (size_t i = 0; i < r->count; i++)
+        if (strcmp(r->items[i].rule, d->rule) == 0 && strcmp(r->items[i].node, d->node) == 0)
+            return true;
+    return false;
+}
+
+// Data that calibrate without an error, and that no range should be taken from.
+static tare_status warn_of_data(const calibrator *c) {
+    const seen_inputs *seen = &c->prepared->seen;
+    record *r = &c->prepared->decisions;
+    tare_decision d = {.pass = "calibrate", .decision = "warning", .rule = SEEN_RULE, .node = ""};
+    if (tare__seen_one_sample(seen) && !is_known(r, &d))
+        return tare__record_add(r, &d, c->err, "the %zu samples that calibrate are equal",
+                                seen->items[0].count);
+    for (size_t i = 0; i < seen->count; i++) {
+        d.node = seen->items[i].name;
+        if (tare__seen_one_value(&seen->items[i]) && !is_known(r, &d))
+            TARE_TRY(tare__record_add(r, &d, c->err, "it is %.3g in all samples that calibrate",
+                                      seen->items[i].low));
+    }
+    return TARE_OK;
+}
+
 static tare_status run(calibrator *c) {
     bool is_finished = false;
     // What was seen before is the first shard's, else it would count once for each.
@@ -324,6 +360,7 @@ static tare_status run(calibrator *c) {
         TARE_TRY(tare__observers_forget(c->prepared, c->err));
     TARE_TRY(resume(c, &is_finished));
     if (!is_finished) TARE_TRY(run_rounds(c));
+    TARE_TRY(warn_of_data(c));
     // With little data some shards are empty; the others have what there is.
     if (c->done > 0 || tare__data_cut(c->data).shard_count > 1) return TARE_OK;
     return tare__fail(c->err, TARE_INVALID_ARGUMENT, "there are no samples to calibrate with");
@@ -342,6 +379,7 @@ static tare_status check_options(const tare_calibrate_options *o, tare_error *er
 
 tare_status tare_calibration_clear(tare_model *prepared, tare_error *err) {
     TARE_TRY(tare__calibrate_check_model(prepared, err));
+    tare__seen_release(&prepared->seen);
     return tare__observers_forget(prepared, err);
 }
 

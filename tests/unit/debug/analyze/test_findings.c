@@ -21,6 +21,7 @@ typedef struct fault {
     const char *code;         // after "def forward(self, x):\n"
     void (*make)(plant *p);
     const char *wrong; // a kind that is not to be found; NULL: none
+    bool is_not_first; // something else comes before it
 } fault;
 
 static const char two_layers[] = "    a = self.a(x)\n"
@@ -56,7 +57,52 @@ static void make_dead_channel(plant *p) {
 }
 
 static void make_saturation(plant *p) {
-    scale(tare__f32(p->calibration), p->calibration->count, 1, 0.2F);
+    scale(tare__f32(p->calibration), p->calibration->count, 1, 0.4F);
+}
+
+// Everything behind is too narrow, too, and the last layer's error is the largest in the outputs.
+static void make_saturation_in_front(plant *p) {
+    make_saturation(p);
+    for (size_t i = 0; i < WIDTH; i++) weights(p, "a.bias")[i] = -1;
+    scale(weights(p, "b.bias"), WIDTH, 1, 0);
+    scale(weights(p, "d.bias"), 4, 1, 0);
+}
+
+// Calibrated with bytes, used with numbers about 0.
+static void make_raw_calibration(plant *p) {
+    for (int64_t i = 0; i < p->calibration->count; i++)
+        tare__f32(p->calibration)[i] = tare__f32(p->calibration)[i] * 120 + 128;
+}
+
+static void make_raw_data(plant *p) {
+    for (int64_t i = 0; i < p->check->count; i++)
+        tare__f32(p->check)[i] = tare__f32(p->check)[i] * 120 + 128;
+}
+
+static void make_one_value(plant *p) {
+    for (int64_t i = 0; i < p->calibration->count; i++) tare__f32(p->calibration)[i] = 0.1F;
+}
+
+static void make_one_sample(plant *p) {
+    float *x = tare__f32(p->calibration);
+    scale(x, WIDTH, 1, 0.3F);
+    for (size_t i = WIDTH; i < SAMPLES * WIDTH; i++) x[i] = x[i - WIDTH];
+}
+
+static void make_outlier_of_calibration(plant *p) {
+    scale(&tare__f32(p->calibration)[row_3], WIDTH, 1, 300);
+}
+
+static void make_zero_weight(plant *p) {
+    scale(weights(p, "b.weight"), (int64_t)WIDTH * WIDTH, 1, 0);
+}
+
+// A channel that never changes is so large that the others have few levels; the layer behind does
+// without it.
+static void make_constant_channel(plant *p) {
+    scale(&weights(p, "a.weight")[row_3], WIDTH, 1, 0);
+    weights(p, "a.bias")[3] = 900;
+    scale(&weights(p, "b.weight")[3], WIDTH, WIDTH, 0);
 }
 
 static void make_large_bias(plant *p) {
@@ -115,6 +161,13 @@ static void make_token(plant *p) {
     tare_tensor_release(table);
 }
 
+static const char four_layers[] = "    a = self.a(x)\n"
+                                  "    relu = torch.relu(a)\n"
+                                  "    b = self.b(relu)\n"
+                                  "    relu_1 = torch.relu(b)\n"
+                                  "    d = self.d(relu_1)\n"
+                                  "    return d\n";
+
 // --- the network ---
 
 static void make(const fault *f, bool is_planted, plant *p) {
@@ -155,8 +208,11 @@ static void check_fault(const fault *f, bool is_planted) {
     tare_data *data = data_in_file(p.floats, "check.npz", p.check);
     CHECK_DONE(tare_analyze(reference, data, NULL, &a, job_error()));
     for (size_t i = 0; tare_analysis_get_finding(a, i, &found); i++) {
-        is_found |= strcmp(found.kind, f->kind) == 0 && found.remedy[0] != '\0' &&
-                    strncmp(found.layer, f->layer, strlen(f->layer)) == 0;
+        const bool is_it = strcmp(found.kind, f->kind) == 0 && found.remedy[0] != '\0' &&
+                           strncmp(found.layer, f->layer, strlen(f->layer)) == 0;
+        if (i == 0 && is_planted && !f->is_not_first && !is_it)
+            fail_msg("%s at %s: the first is %s at %s", f->kind, f->layer, found.kind, found.layer);
+        is_found |= is_it;
         is_wrong |= f->wrong != NULL && strcmp(found.kind, f->wrong) == 0;
     }
     if (is_found != is_planted)
@@ -174,9 +230,17 @@ static void planted_faults_are_found(void **state) {
     static const fault faults[] = {
         {"constant-input", "", two_layers, make_constant},
         {"outlier-channel", "a", two_layers, make_outlier_channel},
-        {"dead-channels", "b", two_layers, make_dead_channel},
+        {"dead-channels", "relu", two_layers, make_dead_channel},
         {"saturation", "a", two_layers, make_saturation},
-        {"bias-overflow", "", two_layers, make_large_bias},
+        {"saturation", "a", four_layers, make_saturation_in_front},
+        {"data-mismatch", "a", four_layers, make_raw_calibration, "saturation"},
+        {"data-mismatch", "a", four_layers, make_raw_data, "outlier-channel"},
+        {"constant-input", "a", four_layers, make_one_value},
+        {"constant-input", "a", four_layers, make_one_sample},
+        {"outlier-sample", "a", four_layers, make_outlier_of_calibration},
+        {"dead-channels", "b", four_layers, make_zero_weight},
+        {"dead-channels", "relu", two_layers, make_constant_channel, "outlier-channel"},
+        {"bias-overflow", "", two_layers, make_large_bias, .is_not_first = true},
         {"resolution", "", two_layers, make_coarse},
         {"sensitive-input", "softmax",
          "    a = self.a(x)\n"
@@ -184,7 +248,7 @@ static void planted_faults_are_found(void **state) {
          "    b = self.b(softmax)\n"
          "    return b\n",
          make_sharp},
-        {"fixed-range", "output",
+        {"fixed-range", "reshape",
          "    a = self.a(x)\n"
          "    tanh = torch.tanh(a)\n"
          "    reshape = tanh.reshape(-1, 16)\n"

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What calibration saw of a model's inputs: enough to tell that data are of another scale than
+// those that come later, constant, or one sample many times. It is not kept in files. Private to
+// model.
+#ifndef MODEL_SEEN_INPUTS_H
+#define MODEL_SEEN_INPUTS_H
+
+#include <stdbool.h>
+
+#include "core/error.h"
+#include "tare/tensor.h"
+
+#define SEEN_RULE "calibration data" // of decisions about it
+
+typedef struct seen_input {
+    const char *name;       // the placeholder's; owned
+    double low, high;       // of all finite float32 values; low > high: there are none
+    float *peaks;           // largest magnitude of each sample; 0 where it is not float32
+    size_t count, capacity; // samples
+    uint64_t first;         // hash of the samples, while all are equal
+    bool differs;           // not all samples are equal
+} seen_input;
+
+typedef struct seen_inputs {
+    seen_input *items;
+    size_t count, capacity;
+} seen_inputs;
+
+/// Adds samples of the input `name`: if dimension 0 has the size batch_size, it counts them.
+tare_status tare__seen_add(seen_inputs *s, const char *name, const tare_tensor *x,
+                           int64_t batch_size, tare_error *err);
+const seen_input *tare__seen_find(const seen_inputs *s, const char *name); // NULL: not seen
+/// There are several samples, and each is the first one again.
+bool tare__seen_one_sample(const seen_inputs *s);
+/// There are several samples, and all their elements are one number.
+bool tare__seen_one_value(const seen_input *s);
+/// The median of the samples' peaks.
+tare_status tare__seen_median(const seen_input *s, double *out, tare_error *err);
+tare_status tare__seen_copy(seen_inputs *to, const seen_inputs *from, tare_error *err);
+void tare__seen_release(seen_inputs *s);
+
+#endif
