@@ -9,7 +9,6 @@
 #include "support/report.h"
 
 #define LEAST_SECONDS 0.003 // the least time that counts, for very short jobs
-#define TIME_SHARE    0.08  // of the whole job's time, for the whole check: under a tenth
 #define CLOSING_SHARE 0.15  // of the check's time, for findings and for freeing memory
 enum { HELD_OUT = 8, WORST_LAYERS = 5 };
 
@@ -93,7 +92,7 @@ static bool has_limit(const quantize_options *o) {
 // The time left for the analysis. The check began after `before` seconds, and used `taken` seconds
 // to make the models that it compares.
 static double seconds_left(double before, double taken) {
-    const double all = before * TIME_SHARE / (1 - TIME_SHARE);
+    const double all = before * CHECK_TIME_SHARE / (1 - CHECK_TIME_SHARE);
     return fmax(fmax(all * (1 - CLOSING_SHARE), LEAST_SECONDS) - taken, 1e-9);
 }
 

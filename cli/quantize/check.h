@@ -5,6 +5,8 @@
 
 #include "quantize/quantize.h"
 
+#define CHECK_TIME_SHARE 0.08 // of the whole job's time, for the whole check: under a tenth
+
 /// Is the model that is made going to be checked?
 bool check_is_wanted(const quantize_options *o);
 /// The number of samples held back from calibration for the check; 0: none.

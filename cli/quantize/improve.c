@@ -82,12 +82,19 @@ static void print_plan(const quantize_options *o) {
             (void)fprintf(stderr, "  %-16s %s\n", name, what);
 }
 
+// Of the budget, what calibration has left, less what the check at the end takes.
+static double seconds_left(const quantize_job *j) {
+    const double budget = (double)j->options->budget;
+    const double reserved = check_is_wanted(j->options) ? CHECK_TIME_SHARE * budget : 0;
+    return fmax(budget - reserved - (seconds_now() - j->begin), 1e-3);
+}
+
 static tare_status improve_on(quantize_job *j, tare_data *calibration, tare_data *check,
                               tare_model **out) {
     const quantize_options *o = j->options;
     quantize_improvement *m = &j->improvement;
     const tare_improve_options options = {.struct_size = sizeof options,
-                                          .seconds = (double)o->budget,
+                                          .seconds = seconds_left(j),
                                           .steps = o->steps,
                                           .most_slower = (double)o->max_slower / 100,
                                           .most_larger = (double)o->max_larger / 100,

@@ -42,6 +42,10 @@ typedef struct tare_bias_correction_options {
     void *watcher_user;
     tare_progress progress; // called for samples in float, then for layers; NULL: none
     void *progress_user;
+    /// Time limit in seconds; 0: none. By the time that the first samples take in float, fewer
+    /// samples are used, or no layer is corrected; layers for which no time is left stay as they
+    /// are. The result then depends on the clock.
+    double seconds;
 } tare_bias_correction_options;
 
 /// What tare_correct_biases did.

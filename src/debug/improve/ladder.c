@@ -39,6 +39,10 @@ double tare__ladder_seconds_for(const ladder *l, bool needs_data) {
            l->choice_seconds - (needs_data ? l->calibrate_seconds : 0);
 }
 
+double tare__ladder_seconds_for_last(const ladder *l) {
+    return l->options.seconds - tare__ladder_seconds(l) - l->try_seconds;
+}
+
 static bool has_reached_target(const ladder *l) {
     return l->options.target_db > 0 && l->best_worth.db >= l->options.target_db;
 }
@@ -285,20 +289,52 @@ static recipe with_prepared(const ladder *l, tare_model *prepared) {
     return r;
 }
 
-tare_status tare__ladder_calibrate(const ladder *l, tare_model *prepared) {
-    const tare_calibrate_options options = {.thread_count = l->options.thread_count,
+// Whether the calibration may go on: if not, it fails, and that is no failure of the ladder.
+typedef struct calibration_watch {
+    const ladder *ladder;
+    bool is_late;
+} calibration_watch;
+
+static tare_status watch_calibration(void *user, int64_t done, int64_t total, tare_error *err) {
+    calibration_watch *w = user;
+    w->is_late = (done < total || total == 0) && !(tare__ladder_seconds_for(w->ladder, false) > 0);
+    return w->is_late ? tare__fail(err, TARE_INVALID_ARGUMENT, "the time is over") : TARE_OK;
+}
+
+tare_status tare__ladder_calibrate(ladder *l, tare_model *prepared, bool *is_late) {
+    calibration_watch watch = {.ladder = l};
+    const tare_calibrate_options options = {.struct_size = sizeof options,
+                                            .progress = watch_calibration,
+                                            .progress_user = &watch,
+                                            .thread_count = l->options.thread_count,
                                             .is_lenient = true};
     TARE_TRY(tare_data_rewind(l->calibration, l->err));
-    return tare_calibrate_data(prepared, l->calibration, &options, NULL, l->err);
+    const tare_status status =
+        tare_calibrate_data(prepared, l->calibration, &options, NULL, l->err);
+    *is_late = watch.is_late;
+    if (!watch.is_late) return status;
+    tare_error_clear(l->err);
+    l->result.is_out_of_time = true;
+    return TARE_OK;
+}
+
+// It was not tried: a resumed ladder does.
+static void give_up(ladder *l, tare_model *made) {
+    l->trial_begin_ns = 0;
+    tare_model_destroy(made);
 }
 
 tare_status tare__ladder_try_prepared(ladder *l, const ladder_step *step, const char *what,
                                       tare_model *made, bool needs_data) {
-    bool is_kept = false;
+    bool is_kept = false, is_late = false;
     const double begin = tare__ladder_seconds(l);
-    tare_status status = needs_data ? tare__ladder_calibrate(l, made) : TARE_OK;
+    tare_status status = needs_data ? tare__ladder_calibrate(l, made, &is_late) : TARE_OK;
     if (needs_data)
         l->calibrate_seconds = fmax(l->calibrate_seconds, tare__ladder_seconds(l) - begin);
+    if (is_late) {
+        give_up(l, made);
+        return TARE_OK;
+    }
     recipe r = with_prepared(l, made);
     if (status == TARE_OK) status = tare__ladder_try(l, step, what, &r, &is_kept);
     if (!is_kept && l->best.prepared != made) tare_model_destroy(made);

@@ -73,7 +73,7 @@ typedef struct ladder {
 typedef struct ladder_step {
     const char *name, *what;
     tare_status (*run)(ladder *l, const struct ladder_step *self);
-    bool is_last_word;  // fast, so it is tried even if the budget is used up
+    bool is_last_word;  // time is set aside for it; it takes fewer samples if that is little
     bool chooses_speed; // time is set aside for it, and it runs, briefly, even if that is used up
     bool may_slow;      // changes which operators run; otherwise the model is as fast as before
 } ladder_step;
@@ -82,13 +82,15 @@ double tare__ladder_seconds(const ladder *l); // since the ladder began
 /// What is left for making a prepared model, if it is to be calibrated (needs_data), tried, and
 /// followed by the steps for which time is set aside within the time limit.
 double tare__ladder_seconds_for(const ladder *l, bool needs_data);
+/// The same for the step that is_last_word, which nothing follows.
+double tare__ladder_seconds_for_last(const ladder *l);
 /// True if the time is used up or the target is reached.
 bool tare__ladder_is_over(ladder *l);
 /// Converts the model of a recipe.
 tare_status tare__ladder_make(const ladder *l, const recipe *r, bool as_reference,
                               tare_model **out);
-/// Calibrates the prepared model.
-tare_status tare__ladder_calibrate(const ladder *l, tare_model *prepared);
+/// Calibrates the prepared model. *is_late: the time was over before all samples were seen.
+tare_status tare__ladder_calibrate(ladder *l, tare_model *prepared, bool *is_late);
 
 /// The key of a trial in the file, in the ladder's memory; NULL: no memory.
 char *tare__ladder_key(ladder *l, const ladder_step *step, const char *what);

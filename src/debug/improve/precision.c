@@ -417,7 +417,7 @@ static tare_status measure_errors(chooser *x) {
     const double left = tare__ladder_seconds_for(l, false);
     const tare_analyze_options options = {.struct_size = sizeof options,
                                           .sample_limit = 1,
-                                          .seconds = left > 4 ? left / 4 : 1,
+                                          .seconds = fmax(left / 4, 1e-3),
                                           .thread_count = l->options.thread_count};
     tare_layer_error e;
     TARE_TRY(tare__ladder_make(l, &l->best, true, &x->reference));

@@ -25,6 +25,10 @@ tare_status tare__ladder_try_made(ladder *l, const ladder_step *step, const char
     size_t count = 0;
     bool is_known = false;
     if (!step->is_last_word && !has_time(l, needs_data)) return TARE_OK;
+    if (step->is_last_word && !(tare__ladder_seconds_for_last(l) > 0)) {
+        l->result.is_out_of_time = true;
+        return TARE_OK;
+    }
     TARE_TRY(tare__ladder_knows_useless(l, step, what, &is_known));
     if (is_known) return TARE_OK;
     l->trial_begin_ns = tare__now_ns();
@@ -33,6 +37,8 @@ tare_status tare__ladder_try_made(ladder *l, const ladder_step *step, const char
     if (is_refused(status)) return TARE_OK;
     TARE_TRY(status);
     if (count > 0) return tare__ladder_try_prepared(l, step, what, made, needs_data);
+    if (step->is_last_word && !(tare__ladder_seconds_for_last(l) > 0))
+        l->result.is_out_of_time = true;
     tare_model_destroy(made);
     return TARE_OK;
 }
@@ -156,8 +162,11 @@ static tare_status quantize_reference(void *user, const tare_model *prepared, ta
 static tare_status make_corrected(ladder *l, int choice, size_t *count, tare_model **out) {
     tare_bias_correction_result result = {.struct_size = sizeof result};
     // The mean of a channel over positions needs few samples.
-    const tare_bias_correction_options options = {
-        .struct_size = sizeof options, .sample_limit = 8, .thread_count = l->options.thread_count};
+    const tare_bias_correction_options options = {.struct_size = sizeof options,
+                                                  .sample_limit = 8,
+                                                  .thread_count = l->options.thread_count,
+                                                  .seconds =
+                                                      fmax(tare__ladder_seconds_for_last(l), 1e-9)};
     (void)choice;
     TARE_TRY(tare_data_rewind(l->calibration, l->err));
     TARE_TRY(tare_correct_biases(l->best.prepared, l->calibration, quantize_reference,

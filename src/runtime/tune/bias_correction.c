@@ -10,6 +10,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/struct_size.h"
+#include "core/system/clock.h"
 #include "core/threads/item_failure.h"
 #include "core/threads/threads.h"
 #include "dnnl/float_kernels.h"
@@ -22,6 +23,9 @@
 #include "runtime/plan/samples.h"
 
 #define RULE "bias correction"
+
+// A run of the quantized model, which rounds and computes in float, in runs of the float model.
+#define QUANTIZED_RUNS 2.0
 
 enum { DEFAULT_SAMPLES = 32, MOST_THREADS = 1024, LANES = 8 };
 
@@ -45,6 +49,7 @@ typedef struct item {
     arena memory;         // of the run
     interpretation *run;  // through the reference model
     layer_sums *by_layer; // [target_count]
+    int64_t sample_count;
 } item;
 
 typedef struct worker {
@@ -60,14 +65,17 @@ typedef struct corrector {
     tare_bias_correction_options options;
     target *targets;
     size_t target_count, target_capacity, skipped_count;
-    size_t at; // the next target: all samples are in front of it
+    size_t done_count; // targets that were corrected: the first ones
+    size_t at;         // the next target: all samples are in front of it
     item *items;
     size_t item_count, item_capacity, input_count;
+    size_t part_first, part_count; // items that run side by side
     int64_t sample_count;
     bool is_sliced;
     worker *workers;
     size_t worker_count;
     thread_pool *pool;
+    uint64_t begin_ns;
     tare_error *err;
 } corrector;
 
@@ -117,7 +125,8 @@ static tare_status add_item(corrector *c, const tare_batch *batch, int64_t first
     if (!tare__grow((void **)&c->items, &c->item_capacity, c->item_count, sizeof *c->items))
         return tare__out_of_memory(c->err);
     item *x = &c->items[c->item_count++];
-    *x = (item){.inputs = tare__alloc_zeroed(c->input_count + 1, sizeof(tare_tensor *)),
+    *x = (item){.sample_count = count,
+                .inputs = tare__alloc_zeroed(c->input_count + 1, sizeof(tare_tensor *)),
                 .values = tare__alloc_zeroed(c->input_count + 1, sizeof(value)),
                 .by_layer = tare__alloc_zeroed(c->target_count + 1, sizeof(layer_sums))};
     if (x->inputs == NULL || x->values == NULL || x->by_layer == NULL)
@@ -290,7 +299,8 @@ static tare_status run_quantized(const corrector *c, item *x, const worker *w) {
 static void float_items(void *user, size_t first, size_t end, size_t index) {
     const corrector *c = user;
     worker *w = &c->workers[index];
-    for (size_t i = first; i < end && w->failure.status == TARE_OK; i++) {
+    for (size_t k = first; k < end && w->failure.status == TARE_OK; k++) {
+        const size_t i = c->part_first + k;
         w->failure.item = i;
         w->failure.status = run_float(c, &c->items[i], w);
         close_run(&c->items[i]);
@@ -308,20 +318,46 @@ static void quantized_items(void *user, size_t first, size_t end, size_t index) 
 
 static tare_status run_all(corrector *c, thread_range_task body) {
     const item_failure *first = NULL;
-    tare__parallel(c->pool, c->item_count, 1, body, c);
+    tare__parallel(c->pool, c->part_count, 1, body, c);
     for (size_t i = 0; i < c->worker_count; i++)
         first = tare__earlier_failure(first, &c->workers[i].failure);
     return tare__tell_failure(first, c->err);
 }
 
-static tare_status tell_progress(const corrector *c, int64_t layers) {
+static tare_status tell_progress(const corrector *c, int64_t done) {
     const tare_bias_correction_options *o = &c->options;
     if (o->progress == NULL) return TARE_OK;
-    return o->progress(o->progress_user, c->sample_count + layers,
-                       c->sample_count + (int64_t)c->target_count, c->err);
+    return o->progress(o->progress_user, done, c->sample_count + (int64_t)c->target_count, c->err);
+}
+
+static double seconds_since_begin(const corrector *c) {
+    return (double)(tare__now_ns() - c->begin_ns) * 1e-9;
+}
+
+static int64_t sample_count_of(const corrector *c, size_t items) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < items; i++) sum += c->items[i].sample_count;
+    return sum;
 }
 
 // --- correcting ---
+
+static void release_item(const corrector *c, item *x) {
+    close_run(x);
+    for (size_t i = 0; x->inputs != NULL && i < c->input_count; i++)
+        tare_tensor_release(x->inputs[i]);
+    for (size_t i = 0; x->by_layer != NULL && i < c->target_count; i++)
+        tare__free(x->by_layer[i].sum);
+    tare__free(x->inputs);
+    tare__free(x->values);
+    tare__free(x->by_layer);
+}
+
+static void drop_last_item(corrector *c) {
+    item *x = &c->items[--c->item_count];
+    c->sample_count -= x->sample_count;
+    release_item(c, x);
+}
 
 // Gives a layer of the reference model a bias of its own.
 static tare_status give_own_bias(corrector *c, target *t) {
@@ -384,16 +420,50 @@ static tare_status install(corrector *c, target *t) {
                                       : TARE_OK;
 }
 
+// How many items fit into the time, at that of those that have run.
+static size_t items_in_time(const corrector *c, size_t done) {
+    if (!(c->options.seconds > 0)) return c->item_count;
+    const double each = fmax(seconds_since_begin(c) / (double)done, 1e-9);
+    const double most = c->options.seconds / (each * (1 + QUANTIZED_RUNS));
+    return most < (double)c->item_count ? (size_t)most : c->item_count;
+}
+
+// One item for each thread at a time, as long as the quantized runs of all will fit, too.
+static tare_status run_floats(corrector *c) {
+    size_t done = 0, most = c->item_count;
+    for (; done < most; most = items_in_time(c, done)) {
+        c->part_first = done;
+        c->part_count = c->options.seconds > 0 ? c->worker_count : c->item_count;
+        if (c->part_count > c->item_count - done) c->part_count = c->item_count - done;
+        TARE_TRY(run_all(c, float_items));
+        done += c->part_count;
+        TARE_TRY(tell_progress(c, sample_count_of(c, done)));
+    }
+    while (c->item_count > done) drop_last_item(c);
+    c->part_first = 0;
+    c->part_count = most > 0 ? done : 0;
+    return TARE_OK;
+}
+
+static tare_status leave_late(corrector *c, size_t first) {
+    for (size_t i = first; i < c->target_count; i++)
+        TARE_TRY(skip(c, c->targets[i].prepared.node, "the time was over"));
+    c->done_count = first;
+    return TARE_OK;
+}
+
 static tare_status correct(corrector *c) {
-    TARE_TRY(run_all(c, float_items));
-    TARE_TRY(tell_progress(c, 0));
+    TARE_TRY(run_floats(c));
+    if (c->part_count == 0) return leave_late(c, 0);
     for (size_t i = 0; i < c->target_count; i++) TARE_TRY(give_own_bias(c, &c->targets[i]));
     for (c->at = 0; c->at < c->target_count; c->at++) {
+        if (c->options.seconds > 0 && seconds_since_begin(c) > c->options.seconds) break;
         TARE_TRY(run_all(c, quantized_items));
         TARE_TRY(mend(c, &c->targets[c->at]));
-        TARE_TRY(tell_progress(c, (int64_t)c->at + 1));
+        TARE_TRY(tell_progress(c, c->sample_count + (int64_t)c->at + 1));
     }
-    for (size_t i = 0; i < c->target_count; i++) TARE_TRY(install(c, &c->targets[i]));
+    TARE_TRY(leave_late(c, c->at));
+    for (size_t i = 0; i < c->done_count; i++) TARE_TRY(install(c, &c->targets[i]));
     return TARE_OK;
 }
 
@@ -454,17 +524,6 @@ static tare_status run(corrector *c, tare_quantize_reference quantize, void *use
     return correct(c);
 }
 
-static void release_item(const corrector *c, item *x) {
-    close_run(x);
-    for (size_t i = 0; x->inputs != NULL && i < c->input_count; i++)
-        tare_tensor_release(x->inputs[i]);
-    for (size_t i = 0; x->by_layer != NULL && i < c->target_count; i++)
-        tare__free(x->by_layer[i].sum);
-    tare__free(x->inputs);
-    tare__free(x->values);
-    tare__free(x->by_layer);
-}
-
 static void release(corrector *c) {
     tare__thread_pool_destroy(c->pool);
     for (size_t i = 0; c->workers != NULL && i < c->worker_count; i++) {
@@ -485,7 +544,7 @@ tare_status tare_correct_biases(const tare_model *prepared, tare_data *data,
                                 const tare_bias_correction_options *options,
                                 tare_bias_correction_result *result, tare_model **out,
                                 tare_error *err) {
-    corrector c = {.prepared = prepared, .data = data, .err = err};
+    corrector c = {.prepared = prepared, .data = data, .begin_ns = tare__now_ns(), .err = err};
     if (data == NULL || quantize == NULL || out == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "bias correction: expected data and a function that quantizes the model");
@@ -496,7 +555,7 @@ tare_status tare_correct_biases(const tare_model *prepared, tare_data *data,
     if (status == TARE_OK && result != NULL)
         *result = (tare_bias_correction_result){.struct_size = sizeof *result,
                                                 .sample_count = c.sample_count,
-                                                .layer_count = c.target_count,
+                                                .layer_count = c.done_count,
                                                 .skipped_count = c.skipped_count};
     release(&c);
     return tare__pass_end(&c.base, status, out);

@@ -131,6 +131,14 @@ static void other_steps_leave_the_choice_its_time(void **unused) {
     assert_true(state_has("fastest choice"));
 }
 
+// The last step is quick, and still it does not begin when the time is over.
+static void the_last_step_keeps_to_the_time(void **unused) {
+    (void)unused;
+    watched w = {.pause = 0.7};
+    improve(&(tare_improve_options){.seconds = 0.6, .steps = "observers,bias-correction"}, &w);
+    assert_null(strstr(w.steps, "bias-correction"));
+}
+
 // --- going on ---
 
 // The limits refer to the fastest choice, which the file has, where an earlier run has ended
@@ -165,6 +173,7 @@ int main(void) {
                                         temp_remove),
         cmocka_unit_test_setup_teardown(other_steps_leave_the_choice_its_time, temp_make,
                                         temp_remove),
+        cmocka_unit_test_setup_teardown(the_last_step_keeps_to_the_time, temp_make, temp_remove),
         cmocka_unit_test_setup_teardown(a_resumed_ladder_knows_the_fastest_choice, temp_make,
                                         temp_remove),
     };

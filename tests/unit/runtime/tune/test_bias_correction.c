@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bias correction: afterwards the mean of every layer's output is the float model's, whichever way
 // a graph has the layer, and whatever the threads and batches.
+#include <time.h>
+
 #include "support/test.h"
 
 #include <math.h>
@@ -329,6 +331,44 @@ static void no_more_samples_are_read_than_asked_for(void **state) {
     close_flow(&f);
 }
 
+// --- a time limit ---
+
+static tare_status take_a_nap(void *user, int64_t done, int64_t total, tare_error *err) {
+    const struct timespec nap = {.tv_nsec = *(const long *)user};
+    (void)done, (void)total, (void)err;
+    (void)nanosleep(&nap, NULL);
+    return TARE_OK;
+}
+
+static void fewer_samples_are_used_where_time_is_short(void **state) {
+    const flow f = open_calibrated(ladder());
+    long each = 150000000; // a sample in float; the quantized runs are expected to take twice that
+    const tare_bias_correction_options options = {.struct_size = sizeof options,
+                                                  .progress = take_a_nap,
+                                                  .progress_user = &each,
+                                                  .seconds = 1.0};
+    tare_model *found = NULL;
+    (void)state;
+    CHECK_DONE(correct(&f, &options, 1, &found));
+    CHECK_HOLDS(decided(found, "stem"), "samples)");
+    CHECK_LACKS(decided(found, "stem"), "(6 samples)");
+    tare_model_destroy(found);
+    close_flow(&f);
+}
+
+static void without_time_no_layer_is_corrected(void **state) {
+    const flow f = open_calibrated(ladder());
+    const tare_bias_correction_options options = {.struct_size = sizeof options, .seconds = 1e-9};
+    tare_model *found = NULL;
+    (void)state;
+    CHECK_DONE(correct(&f, &options, 1, &found));
+    CHECK_HOLDS(decided(found, "stem"), "not corrected: the time was over");
+    check_same_tensor(tare__module_find_tensor(f.prepared->root, "last.bias"),
+                      tare__module_find_tensor(found->root, "last.bias"));
+    tare_model_destroy(found);
+    close_flow(&f);
+}
+
 // Nor of batches that cannot be cut into samples.
 static void a_batch_that_runs_as_a_whole_is_cut_short(void **state) {
     const tare_bias_correction_options few = {.struct_size = sizeof few, .sample_limit = 5};
@@ -447,6 +487,8 @@ int main(void) {
         cmocka_unit_test(layers_without_a_bias_get_one),
         cmocka_unit_test(threads_and_batches_do_not_show),
         cmocka_unit_test(no_more_samples_are_read_than_asked_for),
+        cmocka_unit_test(fewer_samples_are_used_where_time_is_short),
+        cmocka_unit_test(without_time_no_layer_is_corrected),
         cmocka_unit_test(a_batch_that_runs_as_a_whole_is_cut_short),
         cmocka_unit_test(what_layers_share_stays_as_it_is),
         cmocka_unit_test(what_cannot_be_corrected_is_refused),
