@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O3
 // Ranges and equality of a model's inputs over the samples of calibration.
-#include "model/seen_inputs.h"
+#include "observe/seen_inputs.h"
 
 #include <float.h>
 #include <math.h>

@@ -2,8 +2,8 @@
 // What calibration saw of a model's inputs: enough to tell that data are of another scale than
 // those that come later, constant, or one sample many times. It is not kept in files. Private to
 // model.
-#ifndef MODEL_SEEN_INPUTS_H
-#define MODEL_SEEN_INPUTS_H
+#ifndef OBSERVE_SEEN_INPUTS_H
+#define OBSERVE_SEEN_INPUTS_H
 
 #include <stdbool.h>
 
