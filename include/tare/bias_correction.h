@@ -51,7 +51,7 @@ typedef struct tare_bias_correction_options {
 /// What tare_correct_biases did.
 typedef struct tare_bias_correction_result {
     uint32_t struct_size;
-    int64_t sample_count; // samples used
+    int64_t sample_count; // samples used; 0: there was no time, or no layer to correct
     size_t layer_count;   // corrected layers
     size_t skipped_count; // quantized layers not corrected; the record says why
 } tare_bias_correction_result;

@@ -13,6 +13,7 @@
 #include "core/system/clock.h"
 #include "debug/improve/ladder.h"
 #include "model/pass.h"
+#include "runtime/tune/bias_correction.h"
 
 #define LEAST_GAIN_DB   0.2  // smaller gains may be chance
 #define MOST_SAMPLE_DB  60.0 // of a sample; more is of no use to anybody
@@ -389,16 +390,15 @@ static bool is_chosen(const ladder *l, const char *name) {
 }
 
 // Before anything was tried: a run in float tells what calibrating takes, and correcting biases,
-// which runs two models on 8 samples and then tries a model.
+// after which a model is tried.
 static void guess_times(ladder *l, double float_seconds) {
-    enum { CORRECTION_RUNS = 16 };
     const double each = float_seconds / fmax((double)l->sample_count, 1);
     const double to_see = (double)tare_data_sample_count(l->calibration);
     const ladder_step *step = NULL;
     if (to_see > 0) l->calibrate_seconds = each * to_see;
     for (size_t i = 0; (step = tare__ladder_step_at(i)) != NULL; i++)
         if (step->is_last_word && is_chosen(l, step->name))
-            l->last_seconds = CORRECTION_RUNS * each + l->try_seconds;
+            l->last_seconds = CORRECTION_SAMPLES * BIAS_CORRECTION_RUNS * each + l->try_seconds;
 }
 
 // Steps that a limit has refused are tried again if it widens, and the last one after them.

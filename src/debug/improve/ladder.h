@@ -10,9 +10,10 @@
 #include "model/model.h"
 #include "tare/improve.h"
 
-#define SOUND_DB   20.0     // what a model that begins below it aims at
-#define USELESS_DB 5.0      // below this the noise has more than half the signal's size
-enum { CHOICE_MODELS = 4 }; // that the step which chooses_speed makes before its first trial
+#define SOUND_DB   20.0          // what a model that begins below it aims at
+#define USELESS_DB 5.0           // below this the noise has more than half the signal's size
+enum { CHOICE_MODELS = 4 };      // that the step which chooses_speed makes before its first trial
+enum { CORRECTION_SAMPLES = 8 }; // of the calibration, that biases are corrected with
 #define FASTEST_KEY "fastest choice" // in the file of trials: fastest_ms and fastest_bytes
 
 // The quality of a quantized model.

@@ -5,6 +5,7 @@
 
 #include "core/system/clock.h"
 #include "debug/improve/ladder.h"
+#include "runtime/tune/bias_correction.h"
 #include "tare/bias_correction.h"
 
 // A step that is refused does not apply to the model.
@@ -37,8 +38,6 @@ tare_status tare__ladder_try_made(ladder *l, const ladder_step *step, const char
     if (is_refused(status)) return TARE_OK;
     TARE_TRY(status);
     if (count > 0) return tare__ladder_try_prepared(l, step, what, made, needs_data);
-    if (step->is_last_word && !(tare__ladder_seconds_for_last(l) > 0))
-        l->result.is_out_of_time = true;
     tare_model_destroy(made);
     return TARE_OK;
 }
@@ -163,7 +162,7 @@ static tare_status make_corrected(ladder *l, int choice, size_t *count, tare_mod
     tare_bias_correction_result result = {.struct_size = sizeof result};
     // The mean of a channel over positions needs few samples.
     const tare_bias_correction_options options = {.struct_size = sizeof options,
-                                                  .sample_limit = 8,
+                                                  .sample_limit = CORRECTION_SAMPLES,
                                                   .thread_count = l->options.thread_count,
                                                   .seconds =
                                                       fmax(tare__ladder_seconds_for_last(l), 1e-9)};
@@ -173,6 +172,8 @@ static tare_status make_corrected(ladder *l, int choice, size_t *count, tare_mod
                                  (ladder *)l, // NOLINT: only read
                                  &options, &result, out, l->err));
     *count = result.layer_count;
+    if (*count == 0 && tare__bias_correction_is_late(l->best.prepared, *out))
+        l->result.is_out_of_time = true;
     return TARE_OK;
 }
 

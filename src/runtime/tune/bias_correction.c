@@ -21,11 +21,11 @@
 #include "ops/op.h"
 #include "ops/rules.h"
 #include "runtime/plan/samples.h"
+#include "runtime/tune/bias_correction.h"
 
-#define RULE "bias correction"
-
-// A run of the quantized model, which rounds and computes in float, in runs of the float model.
-#define QUANTIZED_RUNS 2.0
+#define RULE     "bias correction"
+#define SKIPPED  "not corrected"
+#define TOO_LATE "the time was over"
 
 enum { DEFAULT_SAMPLES = 32, MOST_THREADS = 1024, LANES = 8 };
 
@@ -76,6 +76,7 @@ typedef struct corrector {
     size_t worker_count;
     thread_pool *pool;
     uint64_t begin_ns;
+    double floats_begin; // seconds after begin_ns: before it the model is quantized, and data read
     tare_error *err;
 } corrector;
 
@@ -83,7 +84,7 @@ typedef struct corrector {
 
 static tare_status skip(corrector *c, const node *n, const char *why) {
     c->skipped_count++;
-    return TARE_DECIDE(&c->base, n, "not corrected", RULE, "%s", why);
+    return TARE_DECIDE(&c->base, n, SKIPPED, RULE, "%s", why);
 }
 
 static tare_status add_target(corrector *c, const biased_layer *prepared,
@@ -420,17 +421,23 @@ static tare_status install(corrector *c, target *t) {
                                       : TARE_OK;
 }
 
-// How many items fit into the time, at that of those that have run.
+// How many items fit into the time from floats_begin on, at that of the `done` first ones.
 static size_t items_in_time(const corrector *c, size_t done) {
     if (!(c->options.seconds > 0)) return c->item_count;
-    const double each = fmax(seconds_since_begin(c) / (double)done, 1e-9);
-    const double most = c->options.seconds / (each * (1 + QUANTIZED_RUNS));
+    const double left = c->options.seconds - c->floats_begin;
+    if (!(left > 0)) return 0;
+    if (done == 0) return c->item_count; // it is not known yet what they take
+    const double each = fmax((seconds_since_begin(c) - c->floats_begin) / (double)done, 1e-9);
+    const double most = left / (each * BIAS_CORRECTION_RUNS);
     return most < (double)c->item_count ? (size_t)most : c->item_count;
 }
 
-// One item for each thread at a time, as long as the quantized runs of all will fit, too.
+// One item for each thread at a time, as long as the quantized runs of all will fit, too. Those
+// that do not fit are dropped, also if they have run.
 static tare_status run_floats(corrector *c) {
-    size_t done = 0, most = c->item_count;
+    size_t done = 0;
+    c->floats_begin = seconds_since_begin(c);
+    size_t most = items_in_time(c, 0);
     for (; done < most; most = items_in_time(c, done)) {
         c->part_first = done;
         c->part_count = c->options.seconds > 0 ? c->worker_count : c->item_count;
@@ -439,15 +446,16 @@ static tare_status run_floats(corrector *c) {
         done += c->part_count;
         TARE_TRY(tell_progress(c, sample_count_of(c, done)));
     }
-    while (c->item_count > done) drop_last_item(c);
+    const size_t keep = most < done ? most : done;
+    while (c->item_count > keep) drop_last_item(c);
     c->part_first = 0;
-    c->part_count = most > 0 ? done : 0;
+    c->part_count = keep;
     return TARE_OK;
 }
 
 static tare_status leave_late(corrector *c, size_t first) {
     for (size_t i = first; i < c->target_count; i++)
-        TARE_TRY(skip(c, c->targets[i].prepared.node, "the time was over"));
+        TARE_TRY(skip(c, c->targets[i].prepared.node, TOO_LATE));
     c->done_count = first;
     return TARE_OK;
 }
@@ -559,6 +567,15 @@ tare_status tare_correct_biases(const tare_model *prepared, tare_data *data,
                                                 .skipped_count = c.skipped_count};
     release(&c);
     return tare__pass_end(&c.base, status, out);
+}
+
+bool tare__bias_correction_is_late(const tare_model *prepared, const tare_model *corrected) {
+    const record *r = &corrected->decisions;
+    for (size_t i = prepared->decisions.count; i < r->count; i++)
+        if (strcmp(r->items[i].rule, RULE) == 0 && strcmp(r->items[i].decision, SKIPPED) == 0 &&
+            strcmp(r->items[i].reason, TOO_LATE) == 0)
+            return true;
+    return false;
 }
 
 // --- FX mode ---

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ladder as a whole: what it does when its time is over, and when it goes on after an end.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,27 @@
 
 // --- helpers ---
 
+static void sleep_for(double seconds) {
+    const double whole = floor(seconds);
+    const struct timespec pause = {.tv_sec = (time_t)whole,
+                                   .tv_nsec = (long)(1e9 * (seconds - whole))};
+    (void)nanosleep(&pause, NULL);
+}
+
+typedef struct quantizer {
+    tare_backend_config *backend;
+    double reference_pause; // seconds that a reference form takes longer
+} quantizer;
+
 static tare_status quantize(void *user, const tare_model *prepared, bool as_reference,
                             const tare_float_choice *choices, size_t count, tare_model **out,
                             tare_error *err) {
+    const quantizer *q = user;
     const tare_convert_options options = {.struct_size = sizeof options,
-                                          .backend = user,
+                                          .backend = q->backend,
                                           .float_choices = choices,
                                           .float_choice_count = count};
+    if (as_reference) sleep_for(q->reference_pause);
     return as_reference ? tare_convert_to_reference_fx(prepared, &options, out, err)
                         : tare_convert_fx(prepared, &options, out, err);
 }
@@ -26,18 +41,18 @@ static tare_status quantize(void *user, const tare_model *prepared, bool as_refe
 // The steps of trials, each with a blank behind it and with "kept " if it was kept.
 typedef struct watched {
     char steps[512];
-    double pause; // seconds that the first trial takes longer
+    double pause;           // seconds that the first trial takes longer
+    double reference_pause; // seconds that each reference form takes longer
+    bool is_out_of_time;
 } watched;
 
 static tare_status watch(void *user, const tare_improve_trial *trial, tare_error *err) {
     watched *w = user;
     (void)err;
     const size_t used = strlen(w->steps);
-    const struct timespec pause = {.tv_sec = (time_t)w->pause,
-                                   .tv_nsec = (long)(1e9 * (w->pause - (double)(long)w->pause))};
     (void)snprintf(w->steps + used, sizeof w->steps - used, "%s %s", trial->step,
                    trial->is_kept ? "kept " : "");
-    if (used == 0) (void)nanosleep(&pause, NULL);
+    if (used == 0) sleep_for(w->pause);
     return TARE_OK;
 }
 
@@ -67,6 +82,8 @@ static tare_model *uneven_block(void) {
 
 static void improve(const tare_improve_options *options, watched *w) {
     tare_backend_config *backend = builtin_backend("x86");
+    quantizer q = {backend, w->reference_pause};
+    tare_improve_result result = {.struct_size = sizeof result};
     tare_qconfig_mapping *mapping = default_mapping("x86");
     tare_model *model = uneven_block(), *first = prepared(model, backend, mapping), *out = NULL;
     tare_tensor *x = NEW_INPUT(12, 5, 8), *y = NEW_INPUT(4, 5, 8);
@@ -79,7 +96,8 @@ static void improve(const tare_improve_options *options, watched *w) {
     o.trials = watch;
     o.trials_user = w;
     CHECK_DONE(
-        tare_improve(first, data, check, quantize, backend, &o, NULL, NULL, &out, job_error()));
+        tare_improve(first, data, check, quantize, &q, &o, &result, NULL, &out, job_error()));
+    w->is_out_of_time = result.is_out_of_time;
     tare_model_destroy(out);
     tare_data_close(check);
     tare_data_close(data);
@@ -137,6 +155,20 @@ static void the_last_step_keeps_to_the_time(void **unused) {
     watched w = {.pause = 0.7};
     improve(&(tare_improve_options){.seconds = 0.6, .steps = "observers,bias-correction"}, &w);
     assert_null(strstr(w.steps, "bias-correction"));
+    assert_true(w.is_out_of_time);
+}
+
+// It begins, and gives up when what it needs first has taken the time.
+static void a_last_step_that_gives_up_is_no_trial(void **unused) {
+    (void)unused;
+    watched w = {.reference_pause = 2.5};
+    improve(&(tare_improve_options){.seconds = 2.5, .steps = "bias-correction"}, &w);
+    assert_string_equal(w.steps, "");
+    assert_true(w.is_out_of_time);
+    w = (watched){.pause = 0};
+    improve(&(tare_improve_options){.seconds = 60, .steps = "bias-correction"}, &w);
+    assert_non_null(strstr(w.steps, "bias-correction"));
+    assert_false(w.is_out_of_time);
 }
 
 // --- going on ---
@@ -174,6 +206,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(other_steps_leave_the_choice_its_time, temp_make,
                                         temp_remove),
         cmocka_unit_test_setup_teardown(the_last_step_keeps_to_the_time, temp_make, temp_remove),
+        cmocka_unit_test_setup_teardown(a_last_step_that_gives_up_is_no_trial, temp_make,
+                                        temp_remove),
         cmocka_unit_test_setup_teardown(a_resumed_ladder_knows_the_fastest_choice, temp_make,
                                         temp_remove),
     };

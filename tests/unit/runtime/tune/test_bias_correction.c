@@ -9,11 +9,12 @@
 
 #include "core/tensor/tensor.h"
 #include "golden/networks.h"
+#include "runtime/tune/bias_correction.h"
 #include "support/models.h"
 #include "tare/bias_correction.h"
 
 #define NN "torch.nn."
-enum { SAMPLES = 6, MOST_NODES = 16, MOST_CHANNELS = 64 };
+enum { SAMPLES = 6, LAYERS = 6, MOST_NODES = 16, MOST_CHANNELS = 64 };
 
 // --- models ---
 
@@ -84,16 +85,41 @@ static void close_flow(const flow *f) {
     tare_backend_config_destroy(f->backend);
 }
 
-static tare_status correct(const flow *f, const tare_bias_correction_options *options,
-                           int64_t batch_size, tare_model **out) {
-    const tare_convert_options convert = {.struct_size = sizeof convert, .backend = f->backend};
+typedef struct quantizer {
+    const tare_convert_options *convert;
+    long nap; // nanoseconds that it takes longer
+} quantizer;
+
+static void sleep_for(long ns) {
+    const struct timespec nap = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    (void)nanosleep(&nap, NULL);
+}
+
+static tare_status quantize(void *user, const tare_model *p, tare_model **out, tare_error *err) {
+    const quantizer *q = user;
+    sleep_for(q->nap);
+    return tare_convert_to_reference_fx(p, q->convert, out, err);
+}
+
+static tare_status correct_by(const flow *f, const quantizer *q,
+                              const tare_bias_correction_options *options, int64_t batch_size,
+                              tare_bias_correction_result *result, tare_model **out) {
     const tare_data_options cut = {.batch_size = batch_size};
     tare_data *data = NULL;
     TARE_TRY(tare_data_open(data_spec, f->prepared, &cut, &data, job_error()));
     const tare_status status =
-        tare_correct_biases_fx(f->prepared, data, &convert, options, NULL, out, job_error());
+        q->nap > 0 ? tare_correct_biases(f->prepared, data, quantize, (void *)q, // NOLINT: read
+                                         options, result, out, job_error())
+                   : tare_correct_biases_fx(f->prepared, data, q->convert, options, result, out,
+                                            job_error());
     tare_data_close(data);
     return status;
+}
+
+static tare_status correct(const flow *f, const tare_bias_correction_options *options,
+                           int64_t batch_size, tare_model **out) {
+    const tare_convert_options convert = {.struct_size = sizeof convert, .backend = f->backend};
+    return correct_by(f, &(quantizer){.convert = &convert}, options, batch_size, NULL, out);
 }
 
 static tare_model *corrected(const flow *f) {
@@ -333,25 +359,82 @@ static void no_more_samples_are_read_than_asked_for(void **state) {
 
 // --- a time limit ---
 
+// After each round of samples in float; after layers only if no sample was dropped.
 static tare_status take_a_nap(void *user, int64_t done, int64_t total, tare_error *err) {
-    const struct timespec nap = {.tv_nsec = *(const long *)user};
-    (void)done, (void)total, (void)err;
-    (void)nanosleep(&nap, NULL);
+    (void)done, (void)err;
+    if (total == SAMPLES + LAYERS) sleep_for(*(const long *)user);
     return TARE_OK;
 }
 
-static void fewer_samples_are_used_where_time_is_short(void **state) {
-    const flow f = open_calibrated(ladder());
-    long each = 150000000; // a sample in float; the quantized runs are expected to take twice that
+// Corrects with one sample a batch; the caller destroys *out.
+static tare_bias_correction_result correct_in_time(const flow *f, double seconds, long nap,
+                                                   int threads, tare_model **out) {
     const tare_bias_correction_options options = {.struct_size = sizeof options,
                                                   .progress = take_a_nap,
-                                                  .progress_user = &each,
-                                                  .seconds = 1.0};
+                                                  .progress_user = &nap,
+                                                  .thread_count = threads,
+                                                  .seconds = seconds};
+    const tare_convert_options convert = {.struct_size = sizeof convert, .backend = f->backend};
+    const quantizer q = {.convert = &convert};
+    tare_bias_correction_result result = {.struct_size = sizeof result};
+    CHECK_DONE(correct_by(f, &q, &options, 1, &result, out));
+    assert_int_equal(result.layer_count + result.skipped_count, LAYERS);
+    return result;
+}
+
+// Quantized runs are expected to take twice as long as those in float.
+static void fewer_samples_are_used_where_time_is_short(void **state) {
+    const flow f = open_calibrated(ladder());
     tare_model *found = NULL;
     (void)state;
-    CHECK_DONE(correct(&f, &options, 1, &found));
+    const tare_bias_correction_result r = correct_in_time(&f, 4, 600000000, 1, &found);
+    assert_in_range(r.sample_count, 1, 2);
     CHECK_HOLDS(decided(found, "stem"), "samples)");
-    CHECK_LACKS(decided(found, "stem"), "(6 samples)");
+    tare_model_destroy(found);
+    close_flow(&f);
+}
+
+// Four samples run at a time, in 0.9 s; with the quantized runs they would take 2.7 s.
+static void samples_that_have_run_are_dropped_if_they_do_not_fit(void **state) {
+    const flow f = open_calibrated(ladder());
+    tare_model *found = NULL;
+    (void)state;
+    const tare_bias_correction_result r = correct_in_time(&f, 2.2, 900000000, 4, &found);
+    assert_in_range(r.sample_count, 1, 3);
+    CHECK_HOLDS(decided(found, "stem"), "samples)");
+    tare_model_destroy(found);
+    close_flow(&f);
+}
+
+// Time is left when the first sample has run, but too little for its quantized run.
+static void where_no_sample_fits_no_layer_is_corrected(void **state) {
+    const flow f = open_calibrated(ladder());
+    (void)state;
+    for (int threads = 1; threads <= 4; threads += 3) {
+        tare_model *found = NULL;
+        const double seconds = threads == 1 ? 1 : 0.3;
+        const tare_bias_correction_result r =
+            correct_in_time(&f, seconds, 500000000, threads, &found);
+        assert_int_equal(r.sample_count, 0);
+        assert_int_equal(r.layer_count, 0);
+        CHECK_HOLDS(decided(found, "stem"), "not corrected: the time was over");
+        tare_model_destroy(found);
+    }
+    close_flow(&f);
+}
+
+// What comes before the first sample is not part of what a sample takes.
+static void slow_quantization_costs_no_samples(void **state) {
+    const flow f = open_calibrated(ladder());
+    const tare_convert_options convert = {.struct_size = sizeof convert, .backend = f.backend};
+    const quantizer slow = {.convert = &convert, .nap = 1500000000};
+    const tare_bias_correction_options options = {.struct_size = sizeof options, .seconds = 4};
+    tare_bias_correction_result r = {.struct_size = sizeof r};
+    tare_model *found = NULL;
+    (void)state;
+    CHECK_DONE(correct_by(&f, &slow, &options, 1, &r, &found));
+    assert_int_equal(r.sample_count, SAMPLES);
+    assert_int_equal(r.layer_count, LAYERS);
     tare_model_destroy(found);
     close_flow(&f);
 }
@@ -366,6 +449,23 @@ static void without_time_no_layer_is_corrected(void **state) {
     check_same_tensor(tare__module_find_tensor(f.prepared->root, "last.bias"),
                       tare__module_find_tensor(found->root, "last.bias"));
     tare_model_destroy(found);
+    close_flow(&f);
+}
+
+// The record of the model that was given tells of another job.
+static void the_record_tells_whether_time_was_short(void **state) {
+    flow f = open_calibrated(ladder());
+    const tare_bias_correction_options options = {.struct_size = sizeof options, .seconds = 1e-9};
+    tare_model *late = NULL, *first = f.prepared;
+    (void)state;
+    CHECK_DONE(correct(&f, &options, 1, &late));
+    assert_true(tare__bias_correction_is_late(first, late));
+    f.prepared = late;
+    tare_model *better = corrected(&f);
+    assert_false(tare__bias_correction_is_late(late, better));
+    tare_model_destroy(better);
+    tare_model_destroy(late);
+    f.prepared = first;
     close_flow(&f);
 }
 
@@ -488,7 +588,11 @@ int main(void) {
         cmocka_unit_test(threads_and_batches_do_not_show),
         cmocka_unit_test(no_more_samples_are_read_than_asked_for),
         cmocka_unit_test(fewer_samples_are_used_where_time_is_short),
+        cmocka_unit_test(samples_that_have_run_are_dropped_if_they_do_not_fit),
+        cmocka_unit_test(where_no_sample_fits_no_layer_is_corrected),
+        cmocka_unit_test(slow_quantization_costs_no_samples),
         cmocka_unit_test(without_time_no_layer_is_corrected),
+        cmocka_unit_test(the_record_tells_whether_time_was_short),
         cmocka_unit_test(a_batch_that_runs_as_a_whole_is_cut_short),
         cmocka_unit_test(what_layers_share_stays_as_it_is),
         cmocka_unit_test(what_cannot_be_corrected_is_refused),
